@@ -1,0 +1,111 @@
+# Everything happens in .venv and target/: nothing outside this folder is changed, except by `make test` as root on
+# Debian, which installs what the tests need. Stamp files in .venv say what is up to date.
+
+SHELL       := bash
+.SHELLFLAGS := -euo pipefail -c
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+
+PYTHON ?= python3
+VENV   := .venv
+BIN    := $(VENV)/bin
+
+# cargo and maturin are started without make's flags: its -j describes this file's recipes, not theirs.
+ALONE := env -u MAKEFLAGS -u MFLAGS -u MAKELEVEL
+CARGO := $(ALONE) cargo
+
+# rustup finds its toolchains through HOME. With another HOME (a service account, a clean-room build) those that
+# stand beside the cargo on the PATH are used.
+ifeq ($(shell cargo --version 2>/dev/null),)
+BESIDE_CARGO := $(abspath $(dir $(shell command -v cargo))../../.rustup)
+ifneq ($(wildcard $(BESIDE_CARGO)/toolchains),)
+export RUSTUP_HOME := $(BESIDE_CARGO)
+endif
+endif
+
+# The binding crate is compiled against the interpreter of .venv, whoever calls cargo.
+export PYO3_PYTHON := $(CURDIR)/$(BIN)/python
+
+RUST_SOURCES := Cargo.toml Cargo.lock pyproject.toml \
+                $(shell find crates \( -name '*.rs' -o -name Cargo.toml \) -not -path '*/target/*' 2>/dev/null)
+
+.PHONY: help build run test lint docs bench wheel test-aarch64 generate pins clean
+
+help: ## this list
+	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+# ---------------------------------------------------------------------------------------------- the environment
+
+$(VENV)/.made:
+	@tools/prerequisites.sh '$(PYTHON)'
+	'$(PYTHON)' -m venv $(VENV)
+	@touch $@
+
+$(VENV)/.run: requirements/run.txt | $(VENV)/.made
+	$(BIN)/python -m pip install --quiet --require-hashes -r $<
+	@touch $@
+
+$(VENV)/.dev: requirements/dev.txt $(VENV)/.run
+	$(BIN)/python -m pip install --quiet --require-hashes -r $<
+	@touch $@
+
+$(VENV)/.extension: $(RUST_SOURCES) $(VENV)/.run
+	@echo 'building the measuring core (release; some minutes the first time)'
+	VIRTUAL_ENV='$(CURDIR)/$(VENV)' $(ALONE) $(BIN)/maturin develop --release --locked --quiet
+	@touch $@
+
+build: $(VENV)/.extension ## bring .venv up to date with the sources
+
+# ------------------------------------------------------------------------------------------------- for everybody
+
+run: build ## measure this machine: prints the ladder, saves one run file and one report
+	@$(BIN)/latlab measure
+	@printf '\nto go on, paste one of these:\n'
+	@printf '  %q %s\n' '$(CURDIR)/$(BIN)/latlab' 'show last -v' \
+	                   '$(CURDIR)/$(BIN)/latlab' 'doctor' \
+	                   '$(CURDIR)/$(BIN)/latlab' 'report last -o latlab-report.html'
+
+wheel: $(VENV)/.run ## dist/*.whl, for machines like this one without Rust
+	rm -rf dist
+	$(ALONE) $(BIN)/maturin build --release --locked --out dist
+	@printf '\n%s\n' 'install it with: python3 -m pip install dist/*.whl'
+
+# ------------------------------------------------------------------------------------------------ for developers
+
+test: build $(VENV)/.dev ## all tests of this machine; says what it has to skip
+	@tools/debian-packages.sh chromium poppler-utils
+	$(CARGO) test --workspace --exclude latlab-python --locked
+	$(BIN)/python -m pytest
+	@tools/test-aarch64.sh --if-possible
+
+lint: build $(VENV)/.dev ## formatting, lints, types, generated files
+	$(CARGO) fmt --all --check
+	$(CARGO) clippy --workspace --all-targets --locked -- -D warnings
+	$(BIN)/ruff check
+	$(BIN)/ruff format --check
+	$(BIN)/mypy
+	@tools/shellcheck.sh
+	$(BIN)/python tools/generate.py --check
+
+docs: build $(VENV)/.dev ## docs/_build/html
+	$(BIN)/python tools/generate.py
+	$(BIN)/sphinx-build -W --keep-going -q -b html docs docs/_build/html
+	@echo 'docs/_build/html/index.html'
+
+bench: build ## what the instrument itself costs on this machine
+	$(CARGO) bench --workspace --exclude latlab-python --locked
+
+test-aarch64: ## the Rust crates' tests, cross-compiled and run under emulation
+	tools/test-aarch64.sh
+
+generate: build $(VENV)/.dev ## write again the schema and the reference pages
+	$(BIN)/python tools/generate.py
+
+pins: $(VENV)/.dev ## resolve the dependencies again into requirements/*.txt
+	tools/pins.sh
+
+clean: ## remove everything that was built
+	rm -rf $(VENV) target dist build docs/_build
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
+	rm -rf .mypy_cache .pytest_cache .ruff_cache .hypothesis
+	rm -f python/latlab/_core*.so

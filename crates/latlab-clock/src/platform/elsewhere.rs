@@ -1,0 +1,48 @@
+//! Systems without `clock_gettime`: the standard library's monotonic clock.
+
+use std::sync::OnceLock;
+use std::time::Instant;
+
+/// There is one clock.
+pub(crate) type RawId = ();
+
+pub(crate) const MONOTONIC: RawId = ();
+pub(crate) const MONOTONIC_RAW: RawId = ();
+pub(crate) const CLOCKS: &[(&str, RawId)] = &[("Instant", ())];
+
+/// `Instant` stands on the system's performance counter, which is not steered.
+pub(crate) const MONOTONIC_SLEW_PPM: f64 = 0.0;
+
+/// Nanoseconds since the first reading of the process.
+#[inline]
+pub(crate) fn read((): RawId) -> u64 {
+    static ORIGIN: OnceLock<Instant> = OnceLock::new();
+    u64::try_from(ORIGIN.get_or_init(Instant::now).elapsed().as_nanos()).unwrap_or(u64::MAX)
+}
+
+pub(crate) fn readable((): RawId) -> bool {
+    true
+}
+
+pub(crate) fn stated_resolution_ns((): RawId) -> Option<u64> {
+    None
+}
+
+#[allow(
+    dead_code,
+    reason = "asked on the architectures whose kernel may reject the counter"
+)]
+pub(crate) fn kernel_clocksource() -> Option<String> {
+    None
+}
+
+#[allow(dead_code, reason = "asked on the architectures that have a counter")]
+pub(crate) fn counter_allowed() -> Option<bool> {
+    None
+}
+
+/// Not asked for here: reading the register where it does not exist would be an illegal instruction.
+#[cfg(target_arch = "aarch64")]
+pub(crate) fn self_synchronised_counter() -> bool {
+    false
+}

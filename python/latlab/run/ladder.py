@@ -6,8 +6,16 @@ here invents a figure: a level that was not measured has a rung without one, and
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Literal
+import math
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Literal
+
+from latlab import units
+from latlab.run.textbook import USUAL, Textbook
+
+if TYPE_CHECKING:
+    from latlab.run.model import Record
+    from latlab.run.run import Run
 
 TailKind = Literal["window means", "single accesses"]
 
@@ -100,3 +108,427 @@ class Rung:
     def measured(self) -> bool:
         """Whether there is a latency."""
         return self.latency_p50_ns is not None
+
+
+#: Profiles and readers look at the caches through this order: translation is cheap in it, prefetching impossible.
+_CACHE_ORDER = "page-local"
+_KIB = 1024
+_MIB = 1024**2
+_GIB = 1024**3
+#: An interval wider than this share of its median says that there was no single level: it is shown as a range.
+_RANGE_SHARE = 0.25
+#: A tail of single accesses is the level's own only when it is this far above that of an empty timed region.
+_ABOVE_INSTRUMENT = 2.0
+_QUANTILES = (("p999", "p99.9"), ("p99", "p99"), ("p90", "p90"))
+_LEVEL_NAMES = {"L1": "L1 cache", "L2": "L2 cache", "L3": "L3 cache", "L4": "L4 cache"}
+
+
+@dataclass(frozen=True, slots=True)
+class _Level:
+    """One plateau of the curve: where it lies and how slow it is."""
+
+    name: str
+    latency_ns: float | None
+    interval: tuple[float, float] | None
+    above: int  # largest size that is still in the level before, bytes
+    inside: int | None  # largest size that is surely in this level, bytes; absent for the last one
+    end: int | None  # size from which this level surely misses, bytes
+    reported: int | None
+    note: str
+    flags: tuple[str, ...]
+
+
+def ladder(run: Run, textbook: Textbook = USUAL) -> list[Rung]:
+    """The rungs of a run, nearest to the core first.
+
+    Args:
+        run: Any run, complete or not.
+        textbook: The published table that stands beside it.
+
+    Returns:
+        L1, L2, L3, RAM, RAM with a TLB miss, then the pokes that were measured. A level that the machine has and
+        the run did not measure is there without a figure.
+    """
+    findings = curve_findings(run)
+    levels = _levels(run, findings)
+    rungs = [_cache_rung(run, level, textbook) for level in levels]
+    rungs += _ram_rungs(run, findings, levels, textbook)
+    rungs = _with_l1_hits(rungs)
+    return rungs + _with_l1_hits(_poke_rungs(run), _l1_ns(rungs))
+
+
+def curve_findings(run: Run) -> dict[str, Any]:
+    """What was concluded from the latency curve: levels, TLB steps, RAM; empty when nothing was concluded."""
+    for record in run.records:
+        if record.probe == "memory.load.dependent" and record.kind == "derived" and isinstance(record.findings, dict):
+            return record.findings
+    return {}
+
+
+def instrument(run: Run) -> Record | None:
+    """The empty poke: what the instrument reads when there is nothing to measure."""
+    for record in _pokes(run, "per_op"):
+        if record.point.working_set_bytes == 0:
+            return record
+    return None
+
+
+# ---------------------------------------------------------------------------------------------------------- levels
+
+
+def _levels(run: Run, findings: dict[str, Any]) -> list[_Level]:
+    found = [entry for entry in findings.get("levels") or [] if isinstance(entry, dict)]
+    found = [entry for entry in found if str(entry.get("name", "")) not in {"RAM", "DRAM", "memory"}]
+    levels = _found_levels(found)
+    return levels + _nominal_levels(run, {level.name for level in levels}, concluded=bool(findings))
+
+
+def _found_levels(found: list[dict[str, Any]]) -> list[_Level]:
+    levels: list[_Level] = []
+    above = 0
+    for entry in found:
+        bracket = _pair(entry.get("bracket_bytes"))
+        inside = int(bracket[0]) if bracket else None
+        ends = [number for number in (_number(entry.get("upper_end_bytes")), bracket[1] if bracket else None) if number]
+        end = int(max(ends)) if ends else None
+        lo, hi = _number(entry.get("latency_lo_ns")), _number(entry.get("latency_hi_ns"))
+        flags = () if entry.get("validated") else ("unvalidated: the second pass did not find this level's end again",)
+        reported = _number(entry.get("reported_bytes"))
+        levels.append(
+            _Level(
+                name=str(entry.get("name", "?")),
+                latency_ns=_number(entry.get("latency_ns")),
+                interval=(lo, hi) if lo is not None and hi is not None else None,
+                above=above,
+                inside=inside,
+                end=end,
+                reported=int(reported) if reported else None,
+                note=str(entry.get("note") or ""),
+                flags=flags,
+            )
+        )
+        above = end or inside or above
+    return levels
+
+
+def _nominal_levels(run: Run, known: set[str], *, concluded: bool) -> list[_Level]:
+    """Caches that the CPU reports and the curve did not show, without a figure and with the reason."""
+    if concluded:
+        reason = "no separate level was found in the curve"
+    else:
+        reason = absence(run, "memory.load.dependent") or "the latency curve was not finished"
+    levels = []
+    for name, size in reported_caches(run).items():
+        if name not in known:
+            levels.append(_Level(name, None, None, 0, None, None, size, reason, ()))
+    return levels
+
+
+def reported_caches(run: Run) -> dict[str, int]:
+    """Sizes of the data and unified caches as the CPU reports them, bytes, by name (`L1`), smallest level first."""
+    sizes: dict[str, int] = {}
+    for cache in run.header.machine.get("caches") or []:
+        if cache.get("kind") != "instruction" and cache.get("size_bytes"):
+            sizes.setdefault(f"L{cache.get('level')}", int(cache["size_bytes"]))
+    return dict(sorted(sizes.items()))
+
+
+def absence(run: Run, probe: str) -> str:
+    """Why a probe has no figures in this run; empty when nothing says so."""
+    for record in run.records:
+        if record.probe == probe and record.error is not None and record.error.text:
+            return record.error.text
+    if not any(record.probe == probe for record in run.records):
+        return "it was not part of this run"
+    return ""
+
+
+# ----------------------------------------------------------------------------------------------------------- rungs
+
+
+def _cache_rung(run: Run, level: _Level, textbook: Textbook) -> Rung:
+    name = _LEVEL_NAMES.get(level.name, level.name)
+    figure = textbook.get(level.name)
+    published = {"textbook_ns": figure, "textbook_source": textbook.source if figure is not None else ""}
+    if level.latency_ns is None:
+        size = units.format_size(level.reported) if level.reported else ""
+        return Rung(level.name, name, size, note=f"not measured: {level.note}", **published)
+    record = _inside(_curve(run, _CACHE_ORDER), level)
+    rung = Rung(level.name, name, _size_text(level), level.latency_ns, level.interval, flags=level.flags, **published)
+    rung = replace(rung, is_range=_is_wide(rung), note=_cache_note(run, level, wide=_is_wide(rung)))
+    rung = _with_record(rung, record)
+    rung = _with_tail(rung, run, record, _poke_inside(run, level))
+    return _with_bandwidth(rung, _inside(_reads(run), level), capacity=level.inside)
+
+
+def _ram_rungs(run: Run, findings: dict[str, Any], levels: list[_Level], textbook: Textbook) -> list[Rung]:
+    ram = findings.get("ram") if isinstance(findings.get("ram"), dict) else {}
+    beyond = max([level.end or level.reported or 0 for level in levels], default=0)
+    local = _farthest(_curve(run, _CACHE_ORDER), beyond)
+    random = _farthest(_curve(run, "random"), beyond)
+    figure = textbook.get("RAM")
+    source = textbook.source if figure is not None else ""
+    first = _ram_rung("RAM", "RAM", run, local, _number(ram.get("page_local_ns")))
+    first = replace(first, textbook_ns=figure, textbook_source=source)
+    first = _with_bandwidth(first, _farthest(_reads(run), beyond), capacity=None)
+    second = _ram_rung("RAM+TLB", "… + TLB miss", run, random, _number(ram.get("random_ns")))
+    poke = next((r for r in _pokes(run, "per_op", "read") if _bytes(r) > 2 * beyond and beyond), None)
+    second = _with_tail(second, run, random, poke) if second.measured else second
+    return [first, second]
+
+
+def _ram_rung(key: str, level: str, run: Run, record: Record | None, concluded_ns: float | None) -> Rung:
+    p50 = record.summary.p50 if record and record.summary else None
+    latency = concluded_ns if concluded_ns is not None else p50
+    if latency is None:
+        reason = absence(run, "memory.load.dependent") or "no working set was large enough to leave the last cache"
+        return Rung(key, level, note=f"not measured: {reason}")
+    rung = Rung(key, level, "", latency)
+    if record and record.summary:
+        rung = replace(rung, interval=record.summary.intervals.get("p50"))
+    rung = replace(rung, is_range=_is_wide(rung))
+    rung = _with_record(rung, record)
+    return _with_tail(rung, run, record, None)
+
+
+def _poke_rungs(run: Run) -> list[Rung]:
+    rungs = []
+    for record in sorted(_pokes(run, "per_op") + _pokes(run, "absent"), key=_bytes):
+        size, operation = record.point.working_set_bytes or 0, record.point.operation or "read"
+        name = f"poke {units.format_size_as_asked(size)}, {operation}" if size else f"empty poke, {operation}"
+        key = f"poke:{size}:{operation}"
+        if record.summary is None or record.summary.p50 is None:
+            rungs.append(Rung(key, name, note=f"not measured: {record.error.text if record.error else 'no figure'}"))
+            continue
+        body = _batch_twin(run, record)
+        rung = Rung(key, name, "", body.summary.p50 if body.summary else None)
+        rung = replace(rung, interval=body.summary.intervals.get("p50") if body.summary else None)
+        rung = _with_record(rung, body)
+        if not size:
+            rung = replace(rung, note="the instrument itself: an empty timed region")
+        rungs.append(_with_tail(rung, run, body, record, own=True))
+    return rungs
+
+
+def _batch_twin(run: Run, record: Record) -> Record:
+    """The batch means of the same poke when the clock is too coarse for single ones, else the record itself."""
+    p50 = record.summary.p50 if record.summary else None
+    resolution = record.resolution_ns or 0.0
+    if p50 is None or resolution < 0.05 * p50:
+        return record
+    for other in _pokes(run, "batch_mean", record.point.operation):
+        if other.point.working_set_bytes == record.point.working_set_bytes and other.summary and other.summary.p50:
+            return other
+    return record
+
+
+# ------------------------------------------------------------------------------------------------- parts of a rung
+
+
+def _with_record(rung: Rung, record: Record | None) -> Rung:
+    if record is None:
+        return rung
+    checks = tuple((check.name, check.ok, check.detail) for check in record.checks)
+    return replace(
+        rung,
+        samples=record.samples,
+        ops_per_sample=record.ops_per_sample,
+        path=record.point.label(),
+        flags=rung.flags + tuple(record.flags),
+        checks=checks,
+    )
+
+
+def _with_tail(rung: Rung, run: Run, windows: Record | None, pokes: Record | None, *, own: bool = False) -> Rung:
+    """Single accesses where the clock can tell them from the instrument, else window means, labelled as such."""
+    empty = instrument(run)
+    if pokes is not None:
+        tail = _tail_of(pokes, "single accesses")
+        if tail is not None and (own or _is_above(tail, empty)):
+            return replace(rung, tail=replace(tail, note=_instrument_note(empty)), refused="")
+    if windows is None or windows.summary is None:
+        return rung
+    kind: TailKind = "single accesses" if windows.kind == "per_op" else "window means"
+    tail = _tail_of(windows, kind)
+    refused = windows.summary.refused.get("p999", "")
+    return replace(rung, tail=tail, refused=f"p99.9: {refused}" if refused and (tail is None or tail.quantile != "p99.9") else "")
+
+
+def _tail_of(record: Record, kind: TailKind) -> Tail | None:
+    if record.summary is None:
+        return None
+    for field, name in _QUANTILES:
+        value = getattr(record.summary, field)
+        if value is not None:
+            source = f"{record.probe}, {record.point.label()}"
+            return Tail(value, name, kind, record.ops_per_sample, record.samples, source)
+    return None
+
+
+def _is_above(tail: Tail, empty: Record | None) -> bool:
+    if empty is None:
+        return False
+    floor = _tail_of(empty, "single accesses")
+    return floor is not None and floor.quantile == tail.quantile and tail.value_ns > _ABOVE_INSTRUMENT * floor.value_ns
+
+
+def _instrument_note(empty: Record | None) -> str:
+    if empty is None or empty.summary is None or empty.summary.mean is None:
+        return "the instrument's own time is included"
+    return f"the instrument's own {empty.summary.mean:.0f} ns are included"
+
+
+def _with_bandwidth(rung: Rung, record: Record | None, capacity: int | None) -> Rung:
+    rate = record.summary.p50 if record and record.summary else None
+    if record is None or not rate:
+        return rung
+    convention = record.work.convention or "each byte read counts once"
+    return replace(
+        rung,
+        bandwidth=rate,
+        bandwidth_point=f"{record.point.label()}; {convention}",
+        seconds_1MiB=_MIB / rate if capacity is None or capacity >= _MIB else None,
+        seconds_1GiB=_GIB / rate if capacity is None or capacity >= _GIB else None,
+    )
+
+
+def _with_l1_hits(rungs: list[Rung], l1_ns: float | None = None) -> list[Rung]:
+    l1_ns = l1_ns or _l1_ns(rungs)
+    if not l1_ns:
+        return rungs
+    return [replace(r, l1_hits=r.latency_p50_ns / l1_ns) if r.latency_p50_ns is not None else r for r in rungs]
+
+
+def _l1_ns(rungs: list[Rung]) -> float | None:
+    return next((rung.latency_p50_ns for rung in rungs if rung.key == "L1"), None)
+
+
+def _is_wide(rung: Rung) -> bool:
+    if rung.interval is None or not rung.latency_p50_ns:
+        return False
+    return rung.interval[1] - rung.interval[0] > _RANGE_SHARE * rung.latency_p50_ns
+
+
+def _size_text(level: _Level) -> str:
+    """`48 KiB` where the curve agrees with the CPU, `10–14 of 32 MiB` where it does not."""
+    if level.reported and level.inside and level.end and level.inside <= level.reported <= level.end:
+        return units.format_size(level.reported)
+    if level.inside is None or level.end is None:
+        return units.format_size(level.reported) if level.reported else ""
+    unit, name = next((u for u in ((_GIB, "GiB"), (_MIB, "MiB")) if level.end >= u[0]), (_KIB, "KiB"))
+    found = f"{_short(level.inside / unit)}–{_short(level.end / unit)}"
+    if level.reported is None:
+        return f"{found} {name}"
+    if level.reported % unit == 0:
+        return f"{found} of {_short(level.reported / unit)} {name}"
+    return f"{found} {name} of {units.format_size(level.reported)}"
+
+
+def _cache_note(run: Run, level: _Level, *, wide: bool) -> str:
+    notes = []
+    if level.note:
+        notes.append(level.note)
+    elif wide and level.name not in {"L1", "L2"}:
+        virtual = run.header.machine.get("virtualisation") or {}
+        neighbours = "the host's other guests" if virtual.get("hypervisor") else "other CPUs"
+        notes.append(f"a range, because this cache is shared with {neighbours}")
+    elif wide:
+        notes.append("a range, because the repeats of this run lie this far apart")
+    early = level.inside and level.reported and level.inside < 0.8 * level.reported
+    if early and level.end and level.reported and level.reported <= level.end and not level.note:
+        notes.append(f"begins to miss at {units.format_size(level.inside or 0)}")
+    return "; ".join(notes)
+
+
+# ------------------------------------------------------------------------------------------------ choosing records
+
+
+def _curve(run: Run, order: str) -> list[Record]:
+    pages = str(curve_findings(run).get("curve_pages") or "4k")
+    return [
+        record
+        for record in run.records
+        if record.probe == "memory.load.dependent"
+        and record.kind == "batch_mean"
+        and record.point.order == order
+        and record.point.pages == pages
+        and _has_median(record)
+    ]
+
+
+def _reads(run: Run) -> list[Record]:
+    return [
+        record
+        for record in run.records
+        if record.probe == "memory.bandwidth"
+        and record.point.operation == "read"
+        and record.point.threads in {None, 1}
+        and _has_median(record)
+    ]
+
+
+def _pokes(run: Run, kind: str, operation: str | None = None) -> list[Record]:
+    records = [
+        record
+        for record in run.records
+        if record.probe == "memory.poke"
+        and record.kind == kind
+        and record.point.working_set_bytes is not None
+        and operation in {None, record.point.operation}
+    ]
+    return sorted(records, key=lambda record: (_bytes(record), record.point.operation or ""))
+
+
+def _inside(records: list[Record], level: _Level) -> Record | None:
+    """The record in the middle of a level's plateau; of several page draws there, the median one."""
+    if level.inside is None:
+        return None
+    fitting = [record for record in records if level.above < _bytes(record) <= level.inside]
+    if not fitting:
+        return None
+    middle = math.log(math.sqrt(max(level.above, level.inside / 4) * level.inside))
+    best = min((_bytes(record) for record in fitting), key=lambda size: abs(math.log(size) - middle))
+    draws = sorted((record for record in fitting if _bytes(record) == best), key=_median)
+    return draws[len(draws) // 2]
+
+
+def _poke_inside(run: Run, level: _Level) -> Record | None:
+    fitting = [r for r in _pokes(run, "per_op", "read") if level.above < _bytes(r) <= (level.inside or 0)]
+    return fitting[-1] if fitting else None
+
+
+def _farthest(records: list[Record], beyond: int) -> Record | None:
+    """The largest working set, if it is at least four times what the last cache holds."""
+    largest = max((_bytes(record) for record in records), default=0)
+    if largest < 4 * beyond or not largest:
+        return None
+    draws = sorted((record for record in records if _bytes(record) == largest), key=_median)
+    return draws[len(draws) // 2]
+
+
+def _bytes(record: Record) -> int:
+    return record.point.working_set_bytes or 0
+
+
+def _has_median(record: Record) -> bool:
+    return record.summary is not None and record.summary.p50 is not None
+
+
+def _median(record: Record) -> float:
+    return record.summary.p50 or 0.0 if record.summary else 0.0
+
+
+def _number(value: object) -> float | None:
+    return float(value) if isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value) else None
+
+
+def _pair(value: object) -> tuple[float, float] | None:
+    if isinstance(value, list | tuple) and len(value) == 2:
+        low, high = _number(value[0]), _number(value[1])
+        if low is not None and high is not None:
+            return low, high
+    return None
+
+
+def _short(number: float) -> str:
+    return f"{number:.0f}" if number >= 9.95 or abs(number - round(number)) < 0.05 else f"{number:.1f}"

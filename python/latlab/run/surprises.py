@@ -1,0 +1,281 @@
+"""What is most surprising about a machine: an ordered list of rules over a run, of which the strongest are shown.
+
+Every sentence is made of figures of the run; a rule without its data says nothing. A score is the binary logarithm of
+the factor by which the machine departs from what a programmer would assume, times a weight that says how much the
+assumption costs when it is wrong. Scores only order the sentences: they are no figure of merit and are not printed.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from latlab import units
+from latlab.run.ladder import curve_findings, ladder, reported_caches
+
+if TYPE_CHECKING:
+    from latlab.run.ladder import Rung
+    from latlab.run.model import Record
+    from latlab.run.run import Run
+
+
+@dataclass(frozen=True, slots=True)
+class Surprise:
+    """One thing that a person would tell a colleague.
+
+    Attributes:
+        id: Name of the rule.
+        score: Orders the surprises of one run; means nothing across runs.
+        text: A sentence or two with the figures and their units.
+    """
+
+    id: str
+    score: float
+    text: str
+
+
+def surprises(run: Run, most: int = 3) -> list[Surprise]:
+    """The strongest surprises of a run, strongest first; fewer than `most` when the run has no more to say."""
+    facts = _Facts(run)
+    found = [surprise for rule in RULES if (surprise := rule(facts)) is not None]
+    return sorted(found, key=lambda surprise: -surprise.score)[:most]
+
+
+class _Facts:
+    """What the rules look at, gathered once."""
+
+    def __init__(self, run: Run) -> None:
+        self.run = run
+        self.findings: dict[str, Any] = curve_findings(run)
+        self.rungs: dict[str, Rung] = {rung.key: rung for rung in ladder(run)}
+        self.clock = run.header.clock
+
+    def ns(self, key: str) -> float | None:
+        rung = self.rungs.get(key)
+        return rung.latency_p50_ns if rung else None
+
+    def records(self, probe: str, kind: str = "batch_mean") -> Iterator[Record]:
+        for record in self.run.records:
+            if record.probe == probe and record.kind == kind and record.summary is not None and record.summary.p50:
+                yield record
+
+    def rates(self, operation: str, threads: int) -> dict[int, float]:
+        """Bytes a second by working set."""
+        return {
+            record.point.working_set_bytes or 0: record.summary.p50 or 0.0
+            for record in self.records("memory.bandwidth")
+            if record.summary and record.point.operation == operation and (record.point.threads or 1) == threads
+        }
+
+    def beyond_caches(self) -> int:
+        """Four times the largest reported cache: where RAM surely answers; 256 MiB when no cache is known."""
+        return 4 * max(reported_caches(self.run).values(), default=64 * 2**20)
+
+
+def _huge_pages_are_small(facts: _Facts) -> Surprise | None:
+    effective = facts.findings.get("effective_page_bytes")
+    obtained = any(
+        check.ok and "huge" in check.name
+        for record in facts.records("memory.load.dependent")
+        if record.point.pages == "huge"
+        for check in record.checks
+    )
+    if not obtained or not isinstance(effective, int | float) or not 0 < effective < 2**21:
+        return None
+    text = (
+        f"Huge pages are {units.format_size(effective)} in hardware: the kernel gave huge pages, the TLB holds small ones. "
+        "The host maps this guest's memory in small pages, so huge pages buy little here."
+    )
+    return Surprise("huge-pages-are-small", 5.0, text)
+
+
+def _last_cache_far_below_nominal(facts: _Facts) -> Surprise | None:
+    levels = [level for level in facts.findings.get("levels") or [] if isinstance(level, dict)]
+    levels = [level for level in levels if level.get("name") in {"L3", "L4"} and level.get("reported_bytes")]
+    bracket = levels[-1].get("bracket_bytes") if levels else None
+    if not isinstance(bracket, list | tuple) or len(bracket) != 2 or not all(bracket):  # noqa: PLR2004 - low and high
+        return None
+    reported, middle = float(levels[-1]["reported_bytes"]), math.sqrt(bracket[0] * bracket[1])
+    if reported < 1.5 * bracket[1]:
+        return None
+    low, high = (units.format_size(end) for end in bracket)
+    text = (
+        f"Of the {units.format_size(reported)} of {levels[-1]['name']} that the CPU reports, {low} to {high} answered: "
+        "size a working set by what answered."
+    )
+    return Surprise("last-cache-below-nominal", 2 * math.log2(reported / middle), text)
+
+
+def _translation_costs(facts: _Facts) -> Surprise | None:
+    local, random = facts.ns("RAM"), facts.ns("RAM+TLB")
+    if local is None or random is None or random < 1.15 * local:
+        return None
+    share = units.format_percent((random - local) / random)
+    text = (
+        f"{share} of a random RAM access is finding the page, not the data: {units.format_ns(random)} over the whole array, "
+        f"{units.format_ns(local)} when neighbouring pages are visited together."
+    )
+    return Surprise("translation-costs", 4 * math.log2(random / local), text)
+
+
+def _clock_is_coarser_than_caches(facts: _Facts) -> Surprise | None:
+    quantum, l1 = facts.clock.quantum_ns, facts.ns("L1")
+    if not l1 or quantum < 3 * l1:
+        return None
+    text = (
+        f"This clock steps by {units.format_ns(quantum, digits=2)}, {quantum / l1:.0f} times an L1 hit: no program here can "
+        "time a single cache access."
+    )
+    return Surprise("clock-coarser-than-caches", 0.7 * math.log2(quantum / l1), text)
+
+
+def _order_matters(facts: _Facts) -> Surprise | None:
+    by_order: dict[str, Record] = {}
+    for record in facts.records("memory.stride"):
+        order = record.point.order or ""
+        best = by_order.get(order)
+        stride = record.point.stride_bytes or 0
+        if order != "strided" and (best is None or _size(record) > _size(best)) and stride <= 64:  # noqa: PLR2004 - a line
+            by_order[order] = record
+    sequential, random = by_order.get("sequential"), by_order.get("random")
+    if sequential is None or random is None or _size(sequential) != _size(random):
+        return None
+    slow, fast = _p50(random), _p50(sequential)
+    if slow < 2 * fast:
+        return None
+    text = (
+        f"In {units.format_size(_size(random))}, random order costs {slow / fast:,.0f} times sequential order an access "
+        f"({units.format_ns(slow)} against {units.format_ns(fast)}): what prefetching and whole cache lines hide."
+    )
+    return Surprise("order-matters", 0.45 * math.log2(slow / fast), text)
+
+
+def _pokes_have_a_tail(facts: _Facts) -> Surprise | None:
+    limit_ns = 10_000.0
+    pokes = [r for r in facts.records("memory.poke", "per_op") if _size(r) and r.tail_threshold is not None]
+    pokes = [record for record in pokes if (record.tail_threshold or 0) <= limit_ns]
+    samples = sum(record.samples for record in pokes)
+    slow = sum(sum(sample.value > limit_ns for sample in record.tail) + record.tail_dropped for record in pokes)
+    seconds = sum(block.duration_ns for record in pokes for block in record.blocks) / 1e9
+    if slow < 10 or not samples:  # noqa: PLR2004 - a rate of fewer than ten events is a guess
+        return None
+    worst = max(sample.value for record in pokes for sample in record.tail)
+    a_second = f", about {slow / seconds:,.0f} a second" if seconds > 0 else ""
+    text = (
+        f"One poke in {samples / slow:,.0f} takes over 10 µs{a_second}; the slowest of {units.format_count(samples)} took "
+        f"{units.format_ns(worst)}. These are interruptions, not memory."
+    )
+    return Surprise("pokes-have-a-tail", 0.35 * math.log2(worst / max(facts.ns("RAM+TLB") or 100.0, 1.0)), text)
+
+
+def _streaming_stores(facts: _Facts) -> Surprise | None:
+    plain, streaming = facts.rates("write", 1), facts.rates("write-nt", 1)
+    size = max(set(plain) & set(streaming), default=0)
+    if size < facts.beyond_caches() or not plain[size]:
+        return None
+    factor = streaming[size] / plain[size]
+    if factor < 1.15:  # noqa: PLR2004 - less is within what a busy host moves
+        return None
+    text = (
+        f"Writing {units.format_size(size)} past the caches (non-temporal stores) is {factor:.1f} times as fast as ordinary "
+        f"writing ({units.format_rate(streaming[size])} against {units.format_rate(plain[size])} on one thread): an ordinary "
+        "store first reads the line that it overwrites."
+    )
+    return Surprise("streaming-stores", 3 * math.log2(factor), text)
+
+
+def _threads_share_memory(facts: _Facts) -> Surprise | None:
+    counts = {record.point.threads or 1 for record in facts.records("memory.bandwidth") if record.point.operation == "read"}
+    most = max(counts, default=1)
+    one, many = facts.rates("read", 1), facts.rates("read", most)
+    size = max(set(one) & set(many), default=0)
+    if most < 2 or size < facts.beyond_caches() or not one[size]:  # noqa: PLR2004 - nothing to compare
+        return None
+    factor = many[size] / one[size]
+    if factor > 0.75 * most:
+        return None
+    text = (
+        f"{most} threads read RAM only {factor:.1f} times as fast as one ({units.format_rate(many[size])} against "
+        f"{units.format_rate(one[size])}): memory-bound code gains little from more threads here."
+    )
+    return Surprise("threads-share-memory", 2 * math.log2(most / factor), text)
+
+
+def _copying_costs(facts: _Facts) -> Surprise | None:
+    read, copy = facts.rates("read", 1), facts.rates("copy", 1)
+    size = max(set(read) & set(copy), default=0)
+    if size < facts.beyond_caches() or not copy[size]:
+        return None
+    # A copied byte counts twice in a copy's rate: it is read and written.
+    factor = read[size] / (copy[size] / 2)
+    if factor < 2.5:  # noqa: PLR2004 - two is what anybody would assume
+        return None
+    text = (
+        f"Copying a byte of RAM costs {factor:.1f} times reading it ({units.format_rate(copy[size] / 2)} copied against "
+        f"{units.format_rate(read[size])} read on one thread)."
+    )
+    return Surprise("copying-costs", 2 * math.log2(factor / 2), text)
+
+
+def _clocks_differ(facts: _Facts) -> Surprise | None:
+    costs = {record.point.clock or "?": _p50(record) for record in facts.records("clock.read")}
+    usable = {name: cost for name, cost in costs.items() if not name.startswith("python.")}
+    if len(usable) < 2:  # noqa: PLR2004 - nothing to compare
+        return None
+    fast, slow = min(usable, key=usable.__getitem__), max(usable, key=usable.__getitem__)
+    factor = usable[slow] / usable[fast]
+    if factor < 8:  # noqa: PLR2004 - a vDSO call against a counter is 3 to 6
+        return None
+    text = (
+        f"Asking {slow} for the time costs {units.format_ns(usable[slow])}, {factor:.0f} times {fast} "
+        f"({units.format_ns(usable[fast])})."
+    )
+    return Surprise("clocks-differ", 0.5 * math.log2(factor), text)
+
+
+def _neighbours_were_heard(facts: _Facts) -> Surprise | None:
+    blocks = [block for record in facts.run.records for block in record.blocks]
+    disturbed = sum(block.disturbed for block in blocks)
+    if not disturbed or disturbed < 0.05 * len(blocks):
+        return None
+    text = (
+        f"{disturbed:,} of {len(blocks):,} blocks were disturbed: the same memory became slower and faster again during the "
+        "run. Something else uses this machine's caches."
+    )
+    return Surprise("neighbours-were-heard", 2 + 10 * disturbed / len(blocks), text)
+
+
+def _a_miss_is_many_instructions(facts: _Facts) -> Surprise | None:
+    ghz, ram = facts.findings.get("core_ghz"), facts.ns("RAM+TLB") or facts.ns("RAM")
+    if not isinstance(ghz, int | float) or ram is None or ghz <= 0:
+        return None
+    text = f"While one random load waits for RAM ({units.format_ns(ram)}), this core could do {ghz * ram:,.0f} additions in a row."
+    return Surprise("a-miss-is-many-additions", 0.5, text)
+
+
+Rule = Callable[[_Facts], Surprise | None]
+
+RULES: tuple[Rule, ...] = (
+    _huge_pages_are_small,
+    _last_cache_far_below_nominal,
+    _translation_costs,
+    _clock_is_coarser_than_caches,
+    _order_matters,
+    _pokes_have_a_tail,
+    _streaming_stores,
+    _threads_share_memory,
+    _copying_costs,
+    _clocks_differ,
+    _neighbours_were_heard,
+    _a_miss_is_many_instructions,
+)
+
+
+def _size(record: Record) -> int:
+    return record.point.working_set_bytes or 0
+
+
+def _p50(record: Record) -> float:
+    return record.summary.p50 or 0.0 if record.summary else 0.0

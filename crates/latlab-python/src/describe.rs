@@ -1,0 +1,59 @@
+//! What is where the figures come from: machine, clock, tool; and the forms that figures are kept in.
+
+use std::path::Path;
+
+use latlab_clock::{Clock, ClockFacts};
+use latlab_machine::Machine;
+use latlab_record::{EncodedHistogram, Tool};
+use pyo3::exceptions::PyValueError;
+use pyo3::prelude::*;
+use serde::Serialize;
+
+#[derive(Serialize)]
+struct Description {
+    machine: Machine,
+    clock: ClockFacts,
+    tool: Tool,
+}
+
+/// What this extension was built from and with.
+pub(crate) fn tool() -> Tool {
+    Tool {
+        version: env!("CARGO_PKG_VERSION").to_owned(),
+        commit: option_env!("LATLAB_COMMIT").map(str::to_owned),
+        build: env!("LATLAB_BUILD").to_owned(),
+    }
+}
+
+/// Machine, clock and tool as one JSON object. `dir` is the directory whose file system is asked about.
+#[pyfunction]
+#[pyo3(signature = (dir=None))]
+pub(crate) fn describe(py: Python<'_>, dir: Option<&str>) -> PyResult<String> {
+    py.detach(|| {
+        let machine = latlab_machine::describe(Path::new(dir.unwrap_or(".")));
+        let clock = Clock::open().facts;
+        crate::json(&Description {
+            machine,
+            clock,
+            tool: tool(),
+        })
+    })
+}
+
+/// `(lowest ns, highest ns, count)` of every bucket of a run file's histogram that holds something, ascending.
+#[pyfunction]
+pub(crate) fn decode_histogram(py: Python<'_>, encoding: &str, data: &str) -> PyResult<Vec<(f64, f64, u64)>> {
+    let stored = EncodedHistogram {
+        encoding: encoding.to_owned(),
+        unit: "ps".to_owned(),
+        data: data.to_owned(),
+    };
+    py.detach(|| stored.decode())
+        .map_err(|error| PyValueError::new_err(error.to_string()))
+}
+
+/// The JSON Schema of run files, as committed in `schema/run.v1.json`.
+#[pyfunction]
+pub(crate) fn schema_json() -> String {
+    latlab_record::schema_json()
+}

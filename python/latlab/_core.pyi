@@ -1,0 +1,86 @@
+"""The measuring core (Rust). A structured value is JSON text of the Rust type that owns it."""
+
+from collections.abc import Sequence
+from typing import Literal, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+__version__: str
+
+Samples: TypeAlias = NDArray[np.float64] | Sequence[float]
+"""Values in any unit; one block of them, or all."""
+
+IntervalMethod: TypeAlias = Literal["order_statistics", "block_bootstrap", "between_blocks"]
+
+# ------------------------------------------------------------------------------------ machine, clock, forms of data
+
+def describe(dir: str | None = None) -> str:  # noqa: A002 - named as the option is
+    """`{"machine": Machine, "clock": ClockFacts, "tool": Tool}`; takes about 70 ms."""
+
+def schema_json() -> str:
+    """The JSON Schema of run files, as committed in `schema/run.v1.json`."""
+
+def decode_histogram(encoding: str, data: str) -> list[tuple[float, float, int]]:
+    """`(lowest ns, highest ns, count)` of every occupied bucket, ascending; ValueError when damaged."""
+
+# ----------------------------------------------------------------------------------------------- probes and measuring
+
+def list_probes() -> str:
+    """`[{id, tier, title, question, method, method_version, unit, convention, needs, touches, saturates}]`."""
+
+def plan(settings_json: str) -> str:
+    """`{probes, seconds, memory_bytes, written_bytes, cpus, unmatched}`; ValueError for settings that are none."""
+
+def run_worker(request_json: str, fd: int) -> None:
+    """Measures, writing one event a line to `fd`; returns when done, stopped by SIGTERM, or when nobody reads."""
+
+def die_with_parent() -> bool:
+    """Asks the kernel to kill this process when its parent ends; False where that cannot be arranged."""
+
+# --------------------------------------------------------------------------------------------------------- statistics
+# A refusal (too few samples, dependent samples, too heavy a tail) is a ValueError whose text can be printed.
+
+def quantile(samples: Samples, q: float) -> float:
+    """The value that a share `q` of the samples lies below; NaN when there are none."""
+
+def quantile_interval(
+    blocks: Sequence[Samples], q: float, level: float = 0.95, seed: int = 0
+) -> tuple[float, float, float, IntervalMethod]:
+    """`(value, lo, hi, method)` by the method that the samples' dependence allows."""
+
+def mean_interval(
+    blocks: Sequence[Samples], level: float = 0.95
+) -> tuple[float, float, float, IntervalMethod]:
+    """`(mean, lo, hi, method)` from the blocks' means."""
+
+def order_statistic_interval(samples: Samples, q: float, level: float = 0.95) -> tuple[float, float]:
+    """The exact interval of a quantile of independent samples."""
+
+def order_statistic_interval_counts(
+    buckets: Sequence[tuple[float, int]], q: float, level: float = 0.95
+) -> tuple[float, float]:
+    """The same of `(value, count)` pairs, ascending."""
+
+def min_samples(q: float, level: float = 0.95) -> int:
+    """Fewest independent samples for which quantile `q` has an interval of this confidence."""
+
+def between_block_range(blocks: Sequence[Samples], q: float) -> tuple[float, float]:
+    """Smallest and largest of the blocks' own quantiles; NaN when a block has none."""
+
+def dependence(blocks: Sequence[Samples]) -> str:
+    """`{lag1, effective_samples, between_block_p, between_stretch_p, independent}`."""
+
+def moments(samples: Samples) -> tuple[float, float | None, float, float] | None:
+    """`(mean, standard deviation with n - 1, smallest, largest)`; None when there are no samples."""
+
+def moments_counts(
+    buckets: Sequence[tuple[float, int]],
+) -> tuple[float, float | None, float, float] | None:
+    """The same of `(value, count)` pairs."""
+
+def quantile_counts(buckets: Sequence[tuple[float, int]], q: float) -> float:
+    """A quantile of `(value, count)` pairs, ascending; NaN when there are none."""
+
+def find_levels(points_json: str) -> str:
+    """Plateaus of a latency curve, each with the bracket of working sets in which it ends."""

@@ -1,0 +1,489 @@
+"""A run file's lines as Python sees them: frozen structs that mirror the Rust types, which own the schema.
+
+Decoding is strict: a wrong type is an error, an unknown field of a newer minor version is ignored, and NaN or
+infinity cannot occur, since JSON has neither. What the machine is stays JSON (`Machine`): it grows with every
+reader of a system, and an old run must stay readable.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Annotated, Any, Final, Literal, TypeAlias, TypeVar
+
+import msgspec
+
+from latlab import units
+
+SCHEMA_NAME: Final = "latlab.run"
+SCHEMA_MAJOR: Final = 1
+SCHEMA_VERSION: Final = "1.0"
+
+Json: TypeAlias = Any
+"""A JSON value: None, bool, int, float, str, list or dict with str keys."""
+
+Count: TypeAlias = Annotated[int, msgspec.Meta(ge=0, le=2**63 - 1)]
+Unit: TypeAlias = Literal["ns", "bytes_per_s"]
+Kind: TypeAlias = Literal["batch_mean", "per_op", "derived", "absent"]
+StoppedBy: TypeAlias = Literal[
+    "narrow_interval", "deadline", "planned", "interrupted", "not_reached", "unsupported", "failed"
+]
+QUANTILES: Final = {"p50": 0.5, "p90": 0.9, "p99": 0.99, "p999": 0.999, "p9999": 0.9999}
+"""The quantiles that a summary may hold, by the name of their field."""
+
+T = TypeVar("T", str, int, float, bool)
+
+
+class Model(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """What all structs here have in common."""
+
+
+class Tool(Model, frozen=True, kw_only=True):
+    """What made the file."""
+
+    version: str
+    build: str
+    commit: str | None = None
+
+
+class Settings(Model, frozen=True, kw_only=True):
+    """What the user asked for, after defaults."""
+
+    profile: str = "standard"
+    only: tuple[str, ...] = ()
+    skip: tuple[str, ...] = ()
+    dir: str | None = None
+    budget_s: float | None = None
+    max_bytes: Count | None = None
+    cpus: tuple[Count, ...] | None = None
+    seed: Annotated[int, msgspec.Meta(ge=0)] = 0
+    gentle: bool = False
+
+    def __post_init__(self) -> None:
+        """Keeps the seed to the 64 bits that the core knows."""
+        if self.seed > LARGEST_INTEGER:
+            raise ValueError("the seed has more than 64 bits")
+
+
+class PlannedProbe(Model, frozen=True, kw_only=True):
+    """One line of the plan; sizes in bytes."""
+
+    id: str
+    points: Count
+    seconds: float
+    memory_bytes: Count
+    written_bytes: Count
+    cpus: Count
+
+
+class Finding(Model, frozen=True, kw_only=True):
+    """One thing on this machine that distorts figures."""
+
+    id: str
+    severity: Literal["note", "caution", "warning"]
+    title: str
+    effect: str
+    remedy: str | None = None
+
+
+class ClockOverhead(Model, frozen=True, kw_only=True):
+    """What an empty timed region reads, ns."""
+
+    mean: float
+    p50: float
+    p99: float
+    min: float
+    samples: Count
+
+
+class ClockFacts(Model, frozen=True, kw_only=True):
+    """The clock as it measured itself."""
+
+    kind: str
+    fences: str
+    ticks_per_ns: float
+    rate_error_ppm: float
+    quantum_ns: float
+    overhead_ns: ClockOverhead
+    invariant: bool | None = None
+    why_not_hardware: str | None = None
+    backwards: Count = 0
+
+
+DEEPEST: Final = 32
+"""Levels of nesting that a JSON value in a run file may have; ours has six."""
+LARGEST_INTEGER: Final = 2**64 - 1
+
+
+def check_json(value: Json) -> None:
+    """Refuses a JSON value that code further on could not handle: nested too deeply, or with an endless integer.
+
+    Raises:
+        ValueError: with the reason.
+    """
+    level = [value]
+    for _ in range(DEEPEST):
+        inner: list[Json] = []
+        for item in level:
+            if isinstance(item, dict):
+                inner.extend(item.values())
+            elif isinstance(item, list):
+                inner.extend(item)
+            elif isinstance(item, int) and abs(item) > LARGEST_INTEGER:
+                raise ValueError("an integer has more than 64 bits")
+        if not inner:
+            return
+        level = inner
+    raise ValueError(f"a value is nested more than {DEEPEST} levels deep")
+
+
+class Machine(Mapping[str, Json]):
+    """What was measured on: the JSON object of the run file, with typed look-ups that never fail.
+
+    A look-up names a path: `machine.text("cpu.model_name")`. What is not there or is of another type is None,
+    as what could not be read is: callers say "unknown", they do not guess.
+    """
+
+    __slots__ = ("_fields",)
+
+    def __init__(self, fields: Mapping[str, Json]) -> None:
+        self._fields = fields
+
+    def __getitem__(self, name: str) -> Json:
+        return self._fields[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._fields)
+
+    def __len__(self) -> int:
+        return len(self._fields)
+
+    def __repr__(self) -> str:
+        return f"Machine({self.text('cpu.model_name') or 'unknown CPU'!r})"
+
+    def at(self, path: str) -> Json:
+        """The value at a dotted path, or None."""
+        value: Json = self._fields
+        for name in path.split("."):
+            if not isinstance(value, Mapping):
+                return None
+            value = value.get(name)
+        return value
+
+    def text(self, path: str) -> str | None:
+        """A string, not yet cleaned for display."""
+        return self._typed(path, str)
+
+    def flag(self, path: str) -> bool | None:
+        """True, false or unknown."""
+        return self._typed(path, bool)
+
+    def integer(self, path: str) -> int | None:
+        """A whole number."""
+        value = self.at(path)
+        return value if isinstance(value, int) and not isinstance(value, bool) else None
+
+    def number(self, path: str) -> float | None:
+        """Any number."""
+        value = self.at(path)
+        return float(value) if isinstance(value, int | float) and not isinstance(value, bool) else None
+
+    def section(self, path: str) -> Machine:
+        """An object inside, empty if there is none."""
+        value = self.at(path)
+        return Machine(value if isinstance(value, Mapping) else {})
+
+    def sections(self, path: str) -> list[Machine]:
+        """The objects of a list, as of `machine.sections("caches")`."""
+        value = self.at(path)
+        return (
+            [Machine(item) for item in value if isinstance(item, Mapping)] if isinstance(value, list) else []
+        )
+
+    def texts(self, path: str) -> list[str]:
+        """The strings of a list."""
+        value = self.at(path)
+        return [item for item in value if isinstance(item, str)] if isinstance(value, list) else []
+
+    def integers(self, path: str) -> list[int]:
+        """The whole numbers of a list."""
+        value = self.at(path)
+        if not isinstance(value, list):
+            return []
+        return [item for item in value if isinstance(item, int) and not isinstance(item, bool)]
+
+    def _typed(self, path: str, kind: type[T]) -> T | None:
+        value = self.at(path)
+        return value if isinstance(value, kind) else None
+
+
+class Point(Model, frozen=True, kw_only=True):
+    """Where in the space of a probe's parameters a record was taken. A field that does not apply is None."""
+
+    working_set_bytes: Count | None = None
+    pages: str | None = None
+    order: str | None = None
+    draw: Count | None = None
+    nodes: Count | None = None
+    threads: Count | None = None
+    operation: str | None = None
+    stride_bytes: Count | None = None
+    isa: str | None = None
+    clock: str | None = None
+
+    def fields(self) -> dict[str, int | str]:
+        """The fields that apply, in the order of the schema."""
+        pairs = ((name, getattr(self, name)) for name in self.__struct_fields__)
+        return {name: value for name, value in pairs if value is not None}
+
+    def label(self) -> str:
+        """A short name for tables and progress: `16 MiB, 4k pages, random`."""
+        parts = [self.clock, self.operation]
+        if self.working_set_bytes is not None:
+            parts.append(units.format_bytes_as_asked(self.working_set_bytes))
+        if self.nodes is not None:
+            parts.append(f"{self.nodes} nodes")
+        if self.stride_bytes is not None:
+            parts.append(f"stride {units.format_bytes(self.stride_bytes)}")
+        if self.pages is not None:
+            parts.append(f"{self.pages} pages")
+        parts.append(self.order)
+        if self.threads is not None:
+            parts.append(f"{self.threads} thread{'' if self.threads == 1 else 's'}")
+        return ", ".join(part for part in parts if part)
+
+
+class Absence(Model, frozen=True, kw_only=True):
+    """Why a record has no figure: a stable kind, and one sentence."""
+
+    kind: str
+    text: str
+
+
+class Summary(Model, frozen=True, kw_only=True):
+    """Order statistics and moments, in the record's unit.
+
+    A quantile without enough samples is None and named in `refused`, with the reason.
+    """
+
+    min: float | None = None
+    p50: float | None = None
+    p90: float | None = None
+    p99: float | None = None
+    p999: float | None = None
+    p9999: float | None = None
+    max: float | None = None
+    mean: float | None = None
+    std: float | None = None
+    intervals: dict[str, tuple[float, float]] = {}
+    interval_methods: dict[str, str] = {}
+    refused: dict[str, str] = {}
+    between_blocks: tuple[float, float] | None = None
+
+
+class EncodedHistogram(Model, frozen=True, kw_only=True):
+    """Counts of single operations; `latlab.run.Record.buckets` decodes them."""
+
+    encoding: str
+    unit: str
+    data: str
+
+
+class TailSample(Model, frozen=True, kw_only=True):
+    """A single slow operation; `at_ns` since the worker's clock was opened."""
+
+    at_ns: float
+    value: float
+    cause: str | None = None
+
+
+class BlockSummary(Model, frozen=True, kw_only=True):
+    """Samples that were taken in one go."""
+
+    at_ns: float
+    duration_ns: float
+    samples: Count
+    p50: float
+    disturbed: bool = False
+
+
+class Work(Model, frozen=True, kw_only=True):
+    """What was done, counted."""
+
+    ops: Count = 0
+    bytes: Count = 0
+    device_bytes: Count | None = None
+    convention: str | None = None
+
+
+class Check(Model, frozen=True, kw_only=True):
+    """One proof that the work was done."""
+
+    name: str
+    ok: bool
+    detail: str
+
+
+class Observed(Model, frozen=True, kw_only=True):
+    """What else happened on the measuring thread. None = could not be read."""
+
+    voluntary_switches: Count | None = None
+    involuntary_switches: Count | None = None
+    minor_faults: Count | None = None
+    major_faults: Count | None = None
+    run_queue_delay_ns: Count | None = None
+    steal_ns: Count | None = None
+    throttled_ns: Count | None = None
+
+
+class Overhead(Model, frozen=True, kw_only=True):
+    """What the instrument itself costs in a record."""
+
+    region_ns: float
+    share: float
+    subtracted: bool
+
+
+class Record(Model, frozen=True, kw_only=True):
+    """One measured point of one probe, as it stands in the file."""
+
+    probe: str
+    method: Count
+    unit: Unit
+    kind: Kind
+    stopped_by: StoppedBy
+    point: Point = Point()
+    ops_per_sample: Count = 0
+    samples: Count = 0
+    resolution_ns: float | None = None
+    engine: str | None = None
+    summary: Summary | None = None
+    histogram: EncodedHistogram | None = None
+    values: tuple[float, ...] | None = None
+    tail: tuple[TailSample, ...] = ()
+    tail_threshold: float | None = None
+    tail_dropped: Count = 0
+    blocks: tuple[BlockSummary, ...] = ()
+    work: Work = Work()
+    checks: tuple[Check, ...] = ()
+    observed: Observed = Observed()
+    flags: tuple[str, ...] = ()
+    overhead: Overhead | None = None
+    findings: Json = None
+    error: Absence | None = None
+
+    def __post_init__(self) -> None:
+        """Bounds what no type bounds."""
+        if self.findings is not None:
+            check_json(self.findings)
+
+    @property
+    def label(self) -> str:
+        """Probe and point in words."""
+        point = self.point.label()
+        return f"{self.probe} · {point}" if point else self.probe
+
+    @property
+    def value(self) -> float | None:
+        """The headline figure in the record's unit: the median, unless a proof failed."""
+        return self.summary.p50 if self.summary is not None and self.proved else None
+
+    @property
+    def interval(self) -> tuple[float, float] | None:
+        """The 95 % interval of `value`."""
+        return None if self.value is None or self.summary is None else self.summary.intervals.get("p50")
+
+    @property
+    def proved(self) -> bool:
+        """Whether every check held; a record without checks has nothing against it."""
+        return all(check.ok for check in self.checks)
+
+    @property
+    def disturbed(self) -> bool:
+        """Whether something else was seen to run while this was measured."""
+        return "disturbed" in self.flags
+
+    def finding(self, name: str) -> Json:
+        """One entry of `findings`, or None."""
+        return self.findings.get(name) if isinstance(self.findings, dict) else None
+
+
+class Totals(Model, frozen=True, kw_only=True):
+    """Sums over the run."""
+
+    records: dict[str, Count] = {}
+    seconds: float = 0.0
+    written_bytes: Count = 0
+    disturbed_blocks: Count = 0
+    worker_restarts: Count = 0
+
+
+class Footer(Model, frozen=True, kw_only=True):
+    """Last line of a complete run file."""
+
+    ended: str
+    stopped_by: str
+    totals: Totals = Totals()
+
+
+class Header(Model, frozen=True, kw_only=True):
+    """First line of a run file."""
+
+    schema: str
+    id: str
+    started: str
+    tool: Tool
+    machine: Machine
+    clock: ClockFacts
+    settings: Settings = Settings()
+    plan: tuple[PlannedProbe, ...] = ()
+    doctor: tuple[Finding, ...] = ()
+
+
+class HeaderLine(Header, frozen=True, kw_only=True, tag_field="line", tag="header"):
+    """The first line."""
+
+
+class RecordLine(Record, frozen=True, kw_only=True, tag_field="line", tag="record"):
+    """Any further line."""
+
+
+class FooterLine(Footer, frozen=True, kw_only=True, tag_field="line", tag="footer"):
+    """The last line, if the run came to its end."""
+
+
+Line: TypeAlias = HeaderLine | RecordLine | FooterLine
+
+
+class WholeRun(Header, frozen=True, kw_only=True):
+    """A whole run as one object, as `measure --json` prints it."""
+
+    records: tuple[Record, ...]
+    footer: Footer | None = None
+
+
+PRIVATE: Final = {
+    "machine": ("os.host_name", "dir", "file_systems", "disks", "limits.cgroup.path", "boot.options"),
+    "settings": ("dir",),
+}
+"""What names the host, its user or their files, by part of the header: left out by `--anonymous`."""
+
+
+def _to_machine(kind: type, value: Json) -> Machine:
+    if kind is not Machine or not isinstance(value, dict):
+        raise TypeError("Expected `object`")
+    check_json(value)
+    return Machine(value)
+
+
+def _from_machine(value: object) -> dict[str, Json]:
+    if isinstance(value, Machine):
+        return dict(value)
+    raise NotImplementedError(f"{type(value).__name__} is no part of a run")
+
+
+LINE: Final = msgspec.json.Decoder(Line, dec_hook=_to_machine)
+"""Reads one line."""
+WHOLE: Final = msgspec.json.Decoder(WholeRun, dec_hook=_to_machine)
+"""Reads a run that is one object."""
+ENCODER: Final = msgspec.json.Encoder(enc_hook=_from_machine)
+"""Writes any struct of this module."""

@@ -1,0 +1,85 @@
+"""What README and docs tell people to type exists, and what they point to is there."""
+
+from __future__ import annotations
+
+import re
+import shlex
+import subprocess
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+PAGES = sorted([*ROOT.glob("*.md"), *(p for p in ROOT.glob("docs/**/*.md") if "_build" not in p.parts)])
+
+
+def code_blocks(page: Path) -> list[str]:
+    """Fenced blocks of shell commands."""
+    return re.findall(r"^```(?:sh|console)\n(.*?)^```", page.read_text(encoding="utf-8"), re.DOTALL | re.MULTILINE)
+
+
+def commands(program: str) -> list[tuple[str, str]]:
+    """Every line of every block that starts `program`, with the page that shows it."""
+    found = []
+    for page in PAGES:
+        for block in code_blocks(page):
+            for line in block.replace("\\\n", " ").splitlines():
+                text = re.sub(r"^\$ ", "", line.strip()).split(" #")[0].split(" | ")[0].split(" > ")[0].strip()
+                if re.match(rf"(\S*/)?{program}( |$)", text):
+                    found.append((str(page.relative_to(ROOT)), text))
+    return sorted(set(found))
+
+
+@pytest.mark.parametrize(("page", "line"), commands("latlab"), ids=lambda value: value)
+def test_a_latlab_command_in_the_docs_has_the_options_that_it_shows(page: str, line: str, latlab: str) -> None:
+    words = shlex.split(line)[1:]
+    command = next((word for word in words if not word.startswith("-")), None)
+    if command is None:
+        arguments = ["measure"] if words not in (["--help"], ["--version"]) else []
+    else:
+        arguments = [command]
+    help_text = subprocess.run(
+        [latlab, *arguments, "--help"], capture_output=True, text=True, check=False, timeout=60
+    )
+    assert help_text.returncode == 0, f"{page}: {line}: {help_text.stderr}"
+    for option in (word.split("=")[0] for word in words if word.startswith("-")):
+        assert re.search(rf"(?<![\w-]){re.escape(option)}(?![\w-])", help_text.stdout), f"{page}: {line}: {option}"
+
+
+def test_a_make_target_in_the_docs_exists() -> None:
+    makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
+    targets = set(re.findall(r"^([a-z0-9-]+):", makefile, re.MULTILINE))
+    named = {
+        word
+        for page in PAGES
+        for word in re.findall(r"`make ([a-z0-9-]+)[^`]*`", page.read_text(encoding="utf-8"))
+        + [line.split()[1] for block in code_blocks(page) for line in block.splitlines() if re.match(r"make \w", line)]
+    }
+    assert named <= targets
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_a_relative_link_leads_to_a_file(page: Path) -> None:
+    text = re.sub(r"^```.*?^```", "", page.read_text(encoding="utf-8"), flags=re.DOTALL | re.MULTILINE)
+    links = re.findall(r"\]\(([^)#\s]+)(?:#[^)]*)?\)", text)
+    dead = [
+        link for link in links if not re.match(r"[a-z]+:", link) and not (page.parent / link).resolve().exists()
+    ]
+    assert not dead
+
+
+def test_every_path_in_the_architectures_tree_exists() -> None:
+    text = (ROOT / "ARCHITECTURE.md").read_text(encoding="utf-8")
+    tree = re.search(r"^```text tree\n(.*?)^```", text, re.DOTALL | re.MULTILINE)
+    assert tree is not None
+    named = [line.split()[0] for line in tree.group(1).splitlines() if line.strip()]
+    missing = [path for path in named if "<" not in path and not (ROOT / path).exists()]
+    assert not missing
+
+
+def test_every_command_has_its_page_in_the_reference(latlab: str) -> None:
+    listed = subprocess.run([latlab, "--help"], capture_output=True, text=True, check=True).stdout
+    names = re.findall(r"^  ([a-z]+)  ", listed.partition("Commands:")[2], re.MULTILINE)
+    reference = (ROOT / "docs/reference/commands.md").read_text(encoding="utf-8")
+    assert names
+    assert all(f"## latlab {name}\n" in reference for name in names)

@@ -1,0 +1,14 @@
+"""Schema and reference pages are made from the code; a change of the code shows in their diff."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+
+def test_the_generator_would_change_nothing(root: Path) -> None:
+    check = subprocess.run(
+        [sys.executable, "tools/generate.py", "--check"], cwd=root, capture_output=True, text=True, check=False
+    )
+    assert check.returncode == 0, check.stdout + check.stderr

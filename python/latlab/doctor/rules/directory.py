@@ -1,0 +1,38 @@
+"""The directory that is asked about is not on a disk of its own."""
+
+from __future__ import annotations
+
+from latlab.doctor.host import Host
+from latlab.run.model import Finding
+
+
+def finding(host: Host) -> Finding | None:
+    """Finding, or None when it is on a disk's file system, or nobody knows."""
+    system = host.machine.section("dir.file_system")
+    kind = system.text("kind") or "unknown type"
+    if system.flag("in_memory"):
+        what, effect = f"is in memory ({kind})", "no disk is measured there: files are as fast as RAM"
+    elif system.flag("network"):
+        what, effect = (
+            f"is on a network or shared by the host ({kind})",
+            "file figures are the network's and the server's",
+        )
+    elif system.flag("overlay"):
+        what, effect = (
+            f"is a container's layer ({kind})",
+            "the first write to a file copies it up; figures are of two file systems",
+        )
+    elif system.flag("user_space"):
+        what, effect = (
+            f"is served by a program ({kind})",
+            "each request is two more context switches, 5 to 50 µs",
+        )
+    else:
+        return None
+    return Finding(
+        id="directory",
+        severity="note",
+        title=f"the measured directory {what}",
+        effect=effect,
+        remedy="name a directory on the disk that holds your data: --dir DIR",
+    )

@@ -1,0 +1,40 @@
+"""Too little memory for the largest working sets."""
+
+from __future__ import annotations
+
+from latlab import units
+from latlab.doctor.host import Host
+from latlab.run.model import Finding
+
+#: Four of these are asked for: probes may hold a quarter of the memory.
+ENOUGH_BYTES = 2**30
+
+BOUNDS = {
+    "cgroup": "the control group's limit",
+    "address-space": "ulimit -v",
+    "address_space": "ulimit -v",
+    "data": "ulimit -d",
+    "commit": "strict overcommit",
+    "available": "what is free now",
+}
+
+
+def finding(host: Host) -> Finding | None:
+    """Finding, or None when a quarter of what may be used reaches 1 GiB, or nobody knows."""
+    usable = host.machine.integer("limits.usable_memory_bytes")
+    if usable is None or usable // 4 >= ENOUGH_BYTES:
+        return None
+    bound = BOUNDS.get(host.machine.text("limits.usable_memory_bound") or "", "")
+    quarter = units.format_bytes(usable // 4)
+    cache = host.last_cache_bytes
+    reached = cache is None or usable // 4 >= 4 * cache
+    effect = f"working sets end at a quarter of it, {quarter}, not at 1 GiB"
+    if not reached:
+        effect += f"; that is less than four times the last cache ({units.format_bytes(cache)}): RAM itself may not be reached"
+    return Finding(
+        id="memory-limit",
+        severity="caution" if reached else "warning",
+        title=f"{units.format_bytes(usable)} of memory may be used" + (f" ({bound})" if bound else ""),
+        effect=effect,
+        remedy="raise the limit, or free memory, to 4 GiB",
+    )

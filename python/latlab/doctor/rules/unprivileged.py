@@ -1,0 +1,18 @@
+"""An ordinary user."""
+
+from __future__ import annotations
+
+from latlab.doctor.host import Host
+from latlab.run.model import Finding
+
+
+def finding(host: Host) -> Finding | None:
+    """Finding, or None for the superuser, or when nobody knows."""
+    if host.machine.flag("limits.root") is not False:
+        return None
+    return Finding(
+        id="unprivileged",
+        severity="note",
+        title="running as an ordinary user",
+        effect="all memory figures are the same; real-time priority and kernel traces are not used",
+    )

@@ -1,0 +1,96 @@
+"""Every chart: one file each, in the order in which a report shows them.
+
+A chart is a module with a question as its title. It never computes a figure that the run does not hold, and says
+why when there is nothing to draw.
+"""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+import altair as alt
+
+from latlab.charts import (
+    bandwidth,
+    bandwidth_threads,
+    clocks,
+    hierarchy,
+    ladder,
+    poke_histogram,
+    pokes,
+    pokes_read_write,
+    stride,
+    translation,
+)
+from latlab.charts.table import Cell, Column, Quantity, Table
+from latlab.charts.theme import LIGHT, config
+from latlab.errors import UserError
+from latlab.run.run import Run
+
+__all__ = ["CHARTS", "Cell", "Chart", "Column", "Quantity", "Table", "named", "standalone"]
+
+AnyChart = alt.LayerChart | alt.HConcatChart
+
+
+class Chart(Protocol):
+    """What a chart module offers."""
+
+    ID: str
+    TITLE: str
+
+    @staticmethod
+    def absence(run: Run) -> str | None:
+        """Why there is no chart of this run; None when there is one."""
+
+    @staticmethod
+    def chart(run: Run) -> AnyChart | None:
+        """The picture, without colours: a theme's configuration adds them."""
+
+    @staticmethod
+    def alt_text(run: Run) -> str:
+        """What the picture shows, in words, with its figures."""
+
+    @staticmethod
+    def table(run: Run) -> Table:
+        """The figures behind it."""
+
+
+CHARTS: tuple[Chart, ...] = (
+    ladder,
+    hierarchy,
+    translation,
+    pokes,
+    pokes_read_write,
+    poke_histogram,
+    bandwidth,
+    bandwidth_threads,
+    stride,
+    clocks,
+)
+
+
+def named(name: str) -> Chart:
+    """The chart of that name.
+
+    Raises:
+        UserError: there is none.
+    """
+    for chart in CHARTS:
+        if name == chart.ID:
+            return chart
+    raise UserError(f"there is no chart named {name!r}; there are {', '.join(chart.ID for chart in CHARTS)}")
+
+
+def standalone(name: str, run: Run) -> AnyChart:
+    """A chart to show alone, in a notebook or a file: with its title, in the light theme on its own surface.
+
+    Raises:
+        UserError: there is no chart of that name, or this run has no data for it.
+    """
+    definition = named(name)
+    drawn = definition.chart(run)
+    if drawn is None:
+        raise UserError(f"no chart {name!r} of this run: {definition.absence(run) or 'it has no data'}")
+    titled = drawn.properties(title=definition.TITLE, description=definition.alt_text(run))
+    titled.config = alt.Config(**config(LIGHT, background=True))
+    return titled

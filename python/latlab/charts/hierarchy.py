@@ -1,0 +1,114 @@
+"""Latency of one dependent load against working set: where the caches end."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import altair as alt
+
+from latlab.charts import curves
+from latlab.charts.axes import duration_y, size_axis, widened
+from latlab.charts.points import MOST_POINTS, Spot, spots, why_absent, with_figures
+from latlab.charts.table import Column, Table
+from latlab.run.run import Run
+from latlab.run.ladder import curve_findings
+from latlab.units import format_ns, format_bytes
+
+ID = "hierarchy"
+TITLE = "Where do the caches of this machine end, and what does each level cost?"
+PROBE = "memory.load.dependent"
+SERIES = {
+    ("4k", "page-local"): "4 KiB pages, page-local",
+    ("4k", "random"): "4 KiB pages, random",
+    ("huge", "random"): "huge pages asked for, random",
+}
+
+
+def lines(run: Run) -> dict[str, list[Spot]]:
+    """One curve for each page mode and order that was measured."""
+    records = with_figures(run, PROBE, "batch_mean")
+    found = {}
+    for (pages, order), name in SERIES.items():
+        chosen = [record for record in records if record.point.pages == pages and record.point.order == order]
+        curve = spots(chosen, lambda record: record.point.working_set_bytes)
+        if curve:
+            found[name] = curve[:MOST_POINTS]
+    return found
+
+
+def brackets(run: Run) -> dict[str, tuple[float, float]]:
+    """Between which working sets each level was found to end."""
+    found = {}
+    for level in _levels(run):
+        bracket = level.get("bracket_bytes")
+        if isinstance(bracket, list) and len(bracket) == 2 and all(isinstance(end, int | float) for end in bracket):  # noqa: PLR2004
+            found[str(level.get("name"))[:20]] = (float(bracket[0]), float(bracket[1]))
+    return found
+
+
+def _levels(run: Run) -> list[dict[str, Any]]:
+    found = curve_findings(run).get("levels")
+    return [level for level in found if isinstance(level, dict)] if isinstance(found, list) else []
+
+
+def absence(run: Run) -> str | None:
+    """Why there is no chart, when there is none."""
+    return None if lines(run) else why_absent(run, PROBE)
+
+
+def chart(run: Run) -> alt.LayerChart | None:
+    """The three curves, the levels found (shaded) and reported (dotted)."""
+    found = lines(run)
+    if not found:
+        return None
+    low, high = widened((spot.x for spot in curves.everywhere(found)), down=1.15, up=1.15)
+    bottom, top = widened(curves.ends(found))
+    top *= 1.5  # room for the names of the levels
+    x = size_axis("x", "working set", low, high)
+    y = duration_y("value", "one dependent load, median", bottom, top)
+    drawn = curves.layers(found, x, y)
+    data = curves.rows(found, lambda spot: f"{format_bytes(spot.x)}: {format_ns(spot.value)}")
+    return alt.layer(*_ends(run, x, low, high, top), *drawn, data=data).properties(width=curves.WIDTH, height=380)
+
+
+def _ends(run: Run, x: alt.X, low: float, high: float, top: float) -> list[alt.Chart]:
+    """Shaded spans where the curve says that a level ends, and dotted rules where the CPU says so."""
+    spans = [
+        {"x": max(bracket[0], low), "x2": min(bracket[1], high), "name": f"{name} ends", "y": top}
+        for name, bracket in brackets(run).items()
+        if low < bracket[1] and bracket[0] < high
+    ]
+    sizes = [level.get("reported_bytes") for level in _levels(run)]
+    rules = [
+        {"x": size, "name": f"CPU: {format_bytes(size)}", "y": top}
+        for size in sizes
+        if isinstance(size, int | float) and low < size < high
+    ]
+    drawn: list[alt.Chart] = []
+    flat = alt.Y("y:Q")
+    if spans:
+        data = alt.Chart(alt.Data(values=spans))
+        drawn.append(data.mark_rect(style="span").encode(x=x, x2="x2:Q"))
+        drawn.append(data.mark_text(style="name", align="right", dx=-4, dy=9).encode(x=x, y=flat, text="name:N"))
+    if rules:
+        data = alt.Chart(alt.Data(values=rules))
+        drawn.append(data.mark_rule(style="reported").encode(x=x))
+        drawn.append(data.mark_text(style="note", align="left", dx=4, dy=23).encode(x=x, y=flat, text="name:N"))
+    return drawn
+
+
+def alt_text(run: Run) -> str:
+    """What the picture shows, for a screen reader."""
+    parts = [
+        f"{name}: from {format_ns(curve[0].value)} at {format_bytes(curve[0].x)} to {format_ns(curve[-1].value)} at"
+        f" {format_bytes(curve[-1].x)}"
+        for name, curve in lines(run).items()
+    ]
+    ends = [f"{name} ends between {format_bytes(a)} and {format_bytes(b)}" for name, (a, b) in brackets(run).items()]
+    text = "Line chart, both axes logarithmic: latency of one dependent load against working set. " + "; ".join(parts)
+    return text + ". " + ("; ".join(ends) + "." if ends else "No end of a level was found.")
+
+
+def table(run: Run) -> Table:
+    """Every point of every curve."""
+    return curves.as_table(lines(run), Column("working set", "bytes"), "ns")

@@ -1,0 +1,154 @@
+"""The ladder as bars: what one access costs at each level, with its tail and the textbook's figure beside it."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import altair as alt
+
+from latlab.charts.axes import duration_x
+from latlab.charts.points import why_absent
+from latlab.charts.table import Column, Table
+from latlab.run.run import Run
+from latlab.run.ladder import Rung, ladder
+from latlab.units import format_ns
+
+ID = "ladder"
+TITLE = "What does one access cost at each level of this machine?"
+
+#: Legend entry, shape; in this order.
+_MARKS = (
+    ("slow end of single accesses", "circle"),
+    ("slow end of window means", "square"),
+    ("textbook", "diamond"),
+)
+
+
+def rungs(run: Run) -> list[Rung]:
+    """The measured levels; the pokes when nothing else was measured."""
+    measured = [rung for rung in ladder(run) if rung.measured]
+    return [rung for rung in measured if not rung.key.startswith("poke:")] or measured
+
+
+def absence(run: Run) -> str | None:
+    """Why there is no chart, when there is none."""
+    return None if rungs(run) else why_absent(run, "memory.load.dependent")
+
+
+def label(rung: Rung) -> str:
+    """The figure as it stands beside the bar: a range where there was no single level."""
+    if rung.is_range and rung.interval is not None:
+        return f"{format_ns(rung.interval[0])} to {format_ns(rung.interval[1])}"
+    return format_ns(rung.latency_p50_ns)
+
+
+def chart(run: Run) -> alt.LayerChart | None:
+    """One bar a level on a log axis; a bar's length is a number of powers of ten."""
+    found = rungs(run)
+    if not found:
+        return None
+    values = [_row(rung) for rung in found]
+    marks = [mark for rung in found for mark in _marks(rung)]
+    # A decade of bar below the fastest level, so that its figure fits inside.
+    floor = 10.0 ** (math.floor(math.log10(min(row["from"] for row in values))) - 1)
+    floor = min([floor, *(mark["x"] / 1.5 for mark in marks)])
+    top = 1.6 * max(row["to"] for row in [*values, *({"to": mark["x"]} for mark in marks)])
+    for row in values:
+        row["floor"] = floor
+    title = "one access, logarithmic"
+    bar_from, figure_to, whisker_from, mark_at = (
+        duration_x(field, title, floor, top) for field in ("floor", "from", "since", "x")
+    )
+    names = [row["name"] for row in values]
+    axis = alt.Axis(grid=False, ticks=False, domain=False, labelLimit=260, labelFontSize=13, labelPadding=8)
+    y = alt.Y("name:N", title=None, sort=None, scale=alt.Scale(domain=names), axis=axis)
+    tip = alt.Tooltip("text:N")
+    bars = alt.Chart(alt.Data(values=values))
+    ranges = bars.transform_filter("datum.to > datum.from")
+    layers: list[alt.Chart] = [
+        bars.mark_bar(style="level", height=22).encode(x=bar_from, x2="from:Q", y=y, tooltip=tip),
+        ranges.mark_bar(style="range", height=22).encode(x=figure_to, x2="to:Q", y=y, tooltip=tip),
+        bars.mark_text(style="on-level", align="left", dx=6).encode(x=bar_from, y=y, text="figure:N"),
+    ]
+    if marks:
+        present = [entry for entry in _MARKS if any(mark["mark"] == entry[0] for mark in marks)]
+        shapes = alt.Scale(domain=[name for name, _ in present], range=[drawn for _, drawn in present])
+        data = alt.Chart(alt.Data(values=marks))
+        whiskers = data.transform_filter("isNumber(datum.since) && datum.since < datum.x")
+        points = data.mark_point(size=70, style="outlined")
+        layers += [
+            whiskers.mark_rule(style="whisker").encode(x=whisker_from, x2="x:Q", y=y),
+            points.encode(x=mark_at, y=y, shape=alt.Shape("mark:N", title=None, scale=shapes), tooltip=tip),
+        ]
+    return alt.layer(*layers).properties(width=620, height=44 * len(values))
+
+
+def _row(rung: Rung) -> dict[str, Any]:
+    low = high = rung.latency_p50_ns or 0.0
+    if rung.is_range and rung.interval is not None:
+        low, high = rung.interval
+    name = f"{rung.level} · {rung.size_text}" if rung.size_text else rung.level
+    return {"name": name, "from": low, "to": high, "figure": label(rung), "text": f"{name}: {label(rung)}"}
+
+
+def _marks(rung: Rung) -> list[dict[str, Any]]:
+    row = _row(rung)
+    marks: list[dict[str, Any]] = []
+    if rung.tail is not None:
+        kind = "slow end of single accesses" if rung.tail.kind == "single accesses" else "slow end of window means"
+        text = f"{rung.tail.quantile} of {rung.tail.kind}: {format_ns(rung.tail.value_ns)}"
+        marks.append({"name": row["name"], "mark": kind, "since": row["to"], "x": rung.tail.value_ns, "text": text})
+    if rung.textbook_ns is not None:
+        text = f"textbook: {format_ns(rung.textbook_ns)}"
+        marks.append({"name": row["name"], "mark": "textbook", "since": None, "x": rung.textbook_ns, "text": text})
+    return marks
+
+
+def alt_text(run: Run) -> str:
+    """What the picture shows, for a screen reader."""
+    parts = []
+    for rung in rungs(run):
+        textbook = f", textbook {format_ns(rung.textbook_ns)}" if rung.textbook_ns is not None else ""
+        parts.append(f"{rung.level} {label(rung)}{textbook}")
+    return "Bar chart on a logarithmic axis: time of one access at each level. " + "; ".join(parts) + "."
+
+
+def table(run: Run) -> Table:
+    """Every rung, the pokes included."""
+    columns = (
+        Column("level"),
+        Column("holds"),
+        Column("one access, median", "ns"),
+        Column("95 % from", "ns"),
+        Column("95 % to", "ns"),
+        Column("slow end", "ns"),
+        Column("slow end is"),
+        Column("one thread reads", "bytes_per_s"),
+        Column("1 MiB takes", "seconds"),
+        Column("1 GiB takes", "seconds"),
+        Column("L1 hits", "number"),
+        Column("textbook", "ns"),
+        Column("samples", "count"),
+        Column("note"),
+    )
+    rows = tuple(
+        (
+            rung.level,
+            rung.size_text,
+            rung.latency_p50_ns,
+            rung.interval[0] if rung.interval else None,
+            rung.interval[1] if rung.interval else None,
+            rung.tail.value_ns if rung.tail else None,
+            f"{rung.tail.quantile} of {rung.tail.kind}" if rung.tail else rung.refused,
+            rung.bandwidth,
+            rung.seconds_1MiB,
+            rung.seconds_1GiB,
+            rung.l1_hits,
+            rung.textbook_ns,
+            rung.samples or None,
+            rung.note,
+        )
+        for rung in ladder(run)
+    )
+    return Table(columns, rows)

@@ -1,0 +1,100 @@
+"""The measured points of a run as the curves see them."""
+
+from __future__ import annotations
+
+import statistics
+from collections import defaultdict
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+
+from latlab.run.model import Record
+from latlab.run.run import Run
+
+#: Points of one line that are embedded: more than a screen can show, few enough to keep the page small.
+MOST_POINTS = 400
+
+
+@dataclass(frozen=True, slots=True)
+class Spot:
+    """One point of a curve.
+
+    Attributes:
+        x: Where.
+        value: The median.
+        low: Lower end of its 95 % interval, or of all draws' intervals.
+        high: Upper end likewise.
+        samples: Values behind it.
+        disturbed: Something else ran while it was measured.
+    """
+
+    x: float
+    value: float
+    low: float
+    high: float
+    samples: int
+    disturbed: bool
+
+
+def with_figures(run: Run, probe: str, kind: str) -> list[Record]:
+    """The probe's records of that kind that have a median; a record whose proof failed has none."""
+    return [
+        record
+        for record in run.records
+        if record.probe == probe
+        and record.kind == kind
+        and record.summary is not None
+        and record.summary.p50 is not None
+    ]
+
+
+def is_disturbed(record: Record) -> bool:
+    """Whether its figure should be doubted; single disturbed blocks are not in the figure at all."""
+    return any(flag.startswith("disturbed") for flag in record.flags)
+
+
+def spots(records: Iterable[Record], x: Callable[[Record], float | None]) -> list[Spot]:
+    """The records as one curve, ascending.
+
+    Records at the same place are draws of the same thing (other physical pages): their median, and the
+    range that their intervals cover.
+    """
+    places: dict[float, list[Record]] = defaultdict(list)
+    for record in records:
+        where = x(record)
+        if where is not None:
+            places[where].append(record)
+    return [_joined(where, places[where]) for where in sorted(places)]
+
+
+def _joined(where: float, draws: list[Record]) -> Spot:
+    medians: list[float] = []
+    ends: list[float] = []
+    for record in draws:
+        summary = record.summary
+        if summary is None or summary.p50 is None:
+            continue
+        medians.append(summary.p50)
+        ends += [summary.p50, *summary.intervals.get("p50", ())]
+    return Spot(
+        x=where,
+        value=statistics.median(medians),
+        low=min(ends),
+        high=max(ends),
+        samples=sum(record.samples for record in draws),
+        disturbed=any(is_disturbed(record) for record in draws),
+    )
+
+
+def why_absent(run: Run, probe: str) -> str:
+    """One sentence: why this probe has no figures in this run."""
+    reasons = [record.error.text for record in run.records if record.probe == probe and record.error is not None]
+    if reasons:
+        return reasons[0]
+    failed = [
+        check.detail for record in run.records if record.probe == probe for check in record.checks if not check.ok
+    ]
+    if failed:
+        return f"a proof of work failed: {failed[0]}"
+    if any(planned.id == probe for planned in run.header.plan):
+        return f"{probe} was planned, but the run ended before it had a figure"
+    return f"{probe} was not part of this run"

@@ -1,0 +1,90 @@
+"""What the charts of single pokes are made of."""
+
+from __future__ import annotations
+
+import math
+from functools import lru_cache
+
+import numpy as np
+
+from latlab import _core
+from latlab.charts.points import MOST_POINTS, with_figures
+from latlab.errors import RunFileError
+from latlab.run.model import Record
+from latlab.run.run import Run
+from latlab.units import format_bytes
+
+PROBE = "memory.poke"
+
+
+@lru_cache(maxsize=64)
+def _buckets(encoding: str, data: str) -> tuple[tuple[float, float, int], ...]:
+    try:
+        return tuple(_core.decode_histogram(encoding, data))
+    except ValueError as error:
+        raise RunFileError(f"a histogram in this run file cannot be read: {error}") from None
+
+
+def single_pokes(run: Run, operation: str | None = None) -> list[Record]:
+    """Records of pokes timed one by one, smallest array first."""
+    records = [
+        record
+        for record in with_figures(run, PROBE, "per_op")
+        if record.histogram is not None and (operation is None or record.point.operation == operation)
+    ]
+    return sorted(records, key=lambda record: (record.point.working_set_bytes or 0, record.point.operation or ""))
+
+
+def size_name(record: Record) -> str:
+    """The array as the notebook calls it: `empty`, `1 KB`, `1 GB`."""
+    size = record.point.working_set_bytes
+    if not size:
+        return "empty poke"
+    return format_bytes(size, decimal=size % 1000 == 0)
+
+
+def counts(record: Record) -> list[tuple[float, int]]:
+    """`(ns, number of pokes)`, ascending; a bucket is at most 0.8 % wide, so its middle stands for it."""
+    if record.histogram is None:
+        return []
+    return [((low + high) / 2, count) for low, high, count in _buckets(record.histogram.encoding, record.histogram.data)]
+
+
+def survival(record: Record) -> list[tuple[float, float]]:
+    """`(ns, share of pokes that take at least that long)`, ascending in ns, at most 400 points."""
+    pairs = counts(record)
+    total = sum(count for _, count in pairs)
+    steps: list[tuple[float, float]] = []
+    left = total
+    for at, count in pairs:
+        steps.append((at, left / total))
+        left -= count
+    slowest = record.summary.max if record.summary else None
+    if slowest is not None and steps:
+        steps[-1] = (slowest, steps[-1][1])
+    return thinned(steps)
+
+
+def thinned(steps: list[tuple[float, float]], most: int = MOST_POINTS) -> list[tuple[float, float]]:
+    """At most `most` of the steps, evenly along the curve as it looks on log axes; both ends stay."""
+    if len(steps) <= most:
+        return steps
+    points = np.log(np.asarray(steps))
+    along = np.concatenate(([0.0], np.cumsum(np.abs(np.diff(points, axis=0)).sum(axis=1))))
+    chosen = np.unique(np.searchsorted(along, np.linspace(0.0, along[-1], most)).clip(0, len(steps) - 1))
+    return [steps[index] for index in chosen]
+
+
+def slower_than(record: Record, limit_ns: float) -> float:
+    """Share of pokes that took longer than `limit_ns`."""
+    pairs = counts(record)
+    total = sum(count for _, count in pairs)
+    return sum(count for at, count in pairs if at > limit_ns) / total
+
+
+def normal_share(record: Record, at_ns: float) -> float | None:
+    """Share above `at_ns` of a normal distribution with the record's mean and standard deviation."""
+    summary = record.summary
+    if summary is None or summary.mean is None or not summary.std:
+        return None
+    return 0.5 * math.erfc((at_ns - summary.mean) / (summary.std * math.sqrt(2)))

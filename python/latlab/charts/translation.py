@@ -1,0 +1,96 @@
+"""The cost of finding the page: the same number of lines, packed together and spread one a page."""
+
+from __future__ import annotations
+
+import altair as alt
+
+from latlab.charts import curves
+from latlab.charts.axes import count_axis, duration_y, widened
+from latlab.charts.points import Spot, spots, why_absent, with_figures
+from latlab.charts.table import Column, Table
+from latlab.run.run import Run
+from latlab.run.ladder import curve_findings
+from latlab.units import format_count, format_ns
+
+ID = "translation"
+TITLE = "What does it cost to find the page, apart from fetching the data?"
+PROBE = "memory.load.dependent"
+SERIES = {
+    ("4k", "packed"): "packed lines, 4 KiB pages",
+    ("4k", "spread"): "one line a page, 4 KiB pages",
+    ("huge", "packed"): "packed lines, huge pages asked for",
+    ("huge", "spread"): "one line every 4 KiB, huge pages asked for",
+}
+
+
+def lines(run: Run) -> dict[str, list[Spot]]:
+    """One curve for each layout and page mode that was measured."""
+    records = with_figures(run, PROBE, "batch_mean")
+    found = {}
+    for (pages, order), name in SERIES.items():
+        chosen = [record for record in records if record.point.pages == pages and record.point.order == order]
+        curve = spots(chosen, lambda record: record.point.nodes)
+        if curve:
+            found[name] = curve
+    return found
+
+
+def reaches(run: Run) -> list[float]:
+    """Numbers of pages at which the curves say that a translation buffer ends."""
+    steps = curve_findings(run).get("tlb")
+    pages = [step.get("pages") for step in steps if isinstance(step, dict)] if isinstance(steps, list) else []
+    return [float(count) for count in pages if isinstance(count, int | float)]
+
+
+def absence(run: Run) -> str | None:
+    """Why there is no chart, when there is none."""
+    if lines(run):
+        return None
+    if with_figures(run, PROBE, "batch_mean"):
+        return "no paired chains (packed and spread) were reached in this run"
+    return why_absent(run, PROBE)
+
+
+def chart(run: Run) -> alt.LayerChart | None:
+    """Packed against spread chains of equal length; dotted where a translation buffer ends."""
+    found = lines(run)
+    if not found:
+        return None
+    counts = sorted({round(spot.x) for spot in curves.everywhere(found)})
+    ticks = [4**power for power in range(16) if counts[0] <= 4**power <= counts[-1]]
+    bottom, top = widened(curves.ends(found))
+    top *= 1.3  # room for the notes
+    x = count_axis("x", "lines visited, each in a page of its own when spread", ticks or counts)
+    x["scale"]["domain"] = [counts[0] / 1.2, counts[-1] * 1.2]
+    y = duration_y("value", "one dependent load, median", bottom, top)
+    drawn = curves.layers(found, x, y)
+    data = curves.rows(found, lambda spot: f"{format_count(spot.x)} lines: {format_ns(spot.value)}")
+    rules = [
+        {"x": pages, "y": top, "name": f"{format_count(pages)} pages"}
+        for pages in reaches(run)
+        if counts[0] <= pages <= counts[-1]
+    ]
+    marks: list[alt.Chart] = []
+    if rules:
+        places = alt.Chart(alt.Data(values=rules))
+        text = places.mark_text(style="note", align="left", dx=4, dy=9)
+        marks = [places.mark_rule(style="reported").encode(x=x), text.encode(x=x, y=alt.Y("y:Q"), text="name:N")]
+    return alt.layer(*marks, *drawn, data=data).properties(width=curves.WIDTH, height=curves.HEIGHT)
+
+
+def alt_text(run: Run) -> str:
+    """What the picture shows, for a screen reader."""
+    parts = [
+        f"{name}: {format_ns(curve[0].value)} over {format_count(curve[0].x)} lines, {format_ns(curve[-1].value)} over"
+        f" {format_count(curve[-1].x)}"
+        for name, curve in lines(run).items()
+    ]
+    text = "Line chart, both axes logarithmic: time of one load against the number of lines visited. "
+    ends = [format_count(pages) for pages in reaches(run)]
+    found = f" Translation buffers end at {' and '.join(ends)} pages." if ends else " No end of a translation buffer was found."
+    return text + "; ".join(parts) + "." + found
+
+
+def table(run: Run) -> Table:
+    """Every point of every curve."""
+    return curves.as_table(lines(run), Column("lines", "count"), "ns")

@@ -1,0 +1,58 @@
+"""`latlab doctor`."""
+
+from __future__ import annotations
+
+import json
+import sys
+
+import click
+
+from latlab.errors import LatlabError
+
+
+@click.command("doctor")
+@click.option("--dir", "directory", metavar="DIR", help="The directory whose file system is meant (default: the current one).")
+@click.option("--json", "as_json", is_flag=True, help="Print the findings as JSON.")
+def command(directory: str | None, *, as_json: bool) -> None:
+    """Say what on this machine distorts figures, by how much, and what would lift it.
+
+    Measures nothing and changes nothing.
+
+    \b
+    Examples:
+      latlab doctor
+      latlab doctor --json | jq -r '.[] | select(.severity != "note") | .title'
+    """
+    import msgspec  # noqa: PLC0415 - not needed for --help
+
+    from latlab.cli.arguments import checked_directory  # noqa: PLC0415 - see above
+    from latlab.cli.core import describe  # noqa: PLC0415 - loads the extension
+    from latlab.doctor import examine, load_average  # noqa: PLC0415 - see above
+
+    directory = checked_directory(directory)
+    here = describe(directory)
+    findings = examine(here["machine"], here["clock"], last=_last_run(here["machine"]), load_now=load_average())
+    if as_json:
+        sys.stdout.write(json.dumps(msgspec.to_builtins(findings), ensure_ascii=False, indent=1) + "\n")
+        return
+    from latlab.cli.terminal.doctor_table import doctor_lines  # noqa: PLC0415 - for people only
+    from latlab.cli.terminal.header import header_lines  # noqa: PLC0415 - for people only
+    from latlab.cli.terminal.screen import Line, say, screen_of  # noqa: PLC0415 - for people only
+    from latlab.run.model import Machine  # noqa: PLC0415 - for people only
+
+    screen = screen_of(sys.stdout)
+    version = str(here.get("tool", {}).get("version", "unknown"))
+    say([*header_lines(version, Machine(here["machine"]), screen), Line(), *doctor_lines(findings, screen)])
+
+
+def _last_run(machine: dict[str, object]):  # noqa: ANN202 - Run | None, whose import is late
+    """The newest run, if it was on this machine: it knows the effective page size. Never an error."""
+    from latlab.run.reader import read  # noqa: PLC0415 - not needed for --help
+    from latlab.run.store import Store  # noqa: PLC0415 - not needed for --help
+
+    try:
+        run = read(Store().resolve("last"))
+    except LatlabError:
+        return None
+    same = all(run.header.machine.get(part) == machine.get(part) for part in ("cpu", "caches"))
+    return run if same else None

@@ -1,0 +1,30 @@
+"""`latlab list`."""
+
+from __future__ import annotations
+
+import json
+import sys
+
+import click
+
+
+@click.command("list")
+@click.option("--json", "as_json", is_flag=True, help="Print the full descriptions as JSON.")
+def command(*, as_json: bool) -> None:
+    """List every probe: its question, what it touches and what it needs.
+
+    \b
+    Examples:
+      latlab list
+      latlab list --json | jq -r '.[].id'
+    """
+    from latlab.cli.core import probes  # noqa: PLC0415 - loads the extension
+
+    found = probes()
+    if as_json:
+        sys.stdout.write(json.dumps(found, ensure_ascii=False, indent=1) + "\n")
+        return
+    from latlab.cli.terminal.probe_table import probe_lines  # noqa: PLC0415 - for people only
+    from latlab.cli.terminal.screen import say, screen_of  # noqa: PLC0415 - for people only
+
+    say(probe_lines(found, screen_of(sys.stdout)))

@@ -1,0 +1,179 @@
+"""`latlab`: which commands there are, and how every one of them ends.
+
+Exit codes: 0; 2 for a mistake of the user's, with one line on standard error; 130 when interrupted; 1 when latlab
+itself failed, with one line that says where the details are. stdout is data, stderr is talk.
+"""
+
+from __future__ import annotations
+
+import importlib
+import os
+import signal
+import sys
+from collections.abc import Sequence
+
+import click
+
+from latlab.errors import LatlabError, UserError
+
+#: Name, module and one line for `latlab --help`, which must not import the modules.
+COMMANDS: dict[str, tuple[str, str]] = {
+    "measure": ("latlab.cli.measure", "Measure this machine, print the ladder, save the run (the default)."),
+    "list": ("latlab.cli.list", "List every probe: its question, what it touches, what it needs."),
+    "doctor": ("latlab.cli.doctor", "Say what on this machine distorts figures, by how much, and what lifts it."),
+    "show": ("latlab.cli.show", "Show a run again; with -v, everything behind its figures."),
+    "report": ("latlab.cli.report", "Write a run as one HTML, PDF or Markdown file."),
+    "chart": ("latlab.cli.chart", "Write one chart of a run as SVG, PNG or PDF."),
+    "export": ("latlab.cli.export", "Write a run as CSV, NPZ, JSON or Parquet."),
+    "completion": ("latlab.cli.completion", "Print the shell's completion script."),
+}
+
+_DEFAULT = "measure"
+_OWN_OPTIONS = frozenset({"--help", "-h", "--version", "-V"})
+
+EPILOG = """\b
+Examples:
+  latlab                                      measure everything, about a minute and a half
+  latlab --profile quick                      the same in twenty seconds
+  latlab measure --only 'memory.load.*'       one question only
+  latlab measure --dry-run                    what would be run, read and written
+  latlab doctor                               what to distrust on this machine
+  latlab show last -v                         the newest run, with what is behind its figures
+  latlab report last -o report.html           one file, opens without a network
+
+RUN is a file, an id, the beginning of an id, or `last`."""
+
+
+class Commands(click.Group):
+    """A group that knows its commands by name, and imports one when it is called."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """All names, in the order of the table."""
+        del ctx
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """Imports the command's module."""
+        del ctx
+        if cmd_name not in COMMANDS:
+            return None
+        command = importlib.import_module(COMMANDS[cmd_name][0]).command
+        assert isinstance(command, click.Command)  # noqa: S101 - a programming error, found by any test
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """The table of commands without importing any."""
+        del ctx
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, line) for name, (_, line) in COMMANDS.items()])
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """`latlab --profile quick` is `latlab measure --profile quick`."""
+        if not args or (args[0].startswith("-") and args[0] not in _OWN_OPTIONS):
+            args = [_DEFAULT, *args]
+        return super().parse_args(ctx, args)
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """The command, or a message that names the nearest one."""
+        if args[0] not in COMMANDS:
+            from latlab.cli.nearest import nearest  # noqa: PLC0415 - only after a mistake
+
+            guess = nearest(args[0], COMMANDS)
+            hint = f"did you mean {guess}?" if guess else "latlab --help lists the commands"
+            raise UserError(f"no such command: {args[0]!r}; {hint}")
+        return super().resolve_command(ctx, args)
+
+
+def _print_version(ctx: click.Context, _parameter: click.Parameter, asked: bool) -> None:  # noqa: FBT001 - click's form
+    if asked:
+        from latlab.cli.version import version  # noqa: PLC0415 - reads the package's metadata
+
+        click.echo(f"latlab {version()}")
+        ctx.exit()
+
+
+@click.command(
+    cls=Commands,
+    epilog=EPILOG,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+)
+@click.option(
+    "-V", "--version", is_flag=True, expose_value=False, is_eager=True, callback=_print_version, help="Print the version."
+)
+def group() -> None:
+    """Measure what it costs to move data on this machine, and say why.
+
+    Without a command: latlab measure.
+    """
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Runs the command line and exits with its code."""
+    sys.exit(run(arguments))
+
+
+def run(arguments: Sequence[str] | None = None) -> int:
+    """Runs the command line.
+
+    Args:
+        arguments: What follows the program's name; that of this process by default.
+
+    Returns:
+        The exit code.
+    """
+    try:
+        result = group.main(
+            args=None if arguments is None else list(arguments), prog_name="latlab", standalone_mode=False
+        )
+    except click.exceptions.Exit as end:
+        return end.exit_code
+    except (click.Abort, KeyboardInterrupt):
+        return _say("interrupted", 130)
+    except click.UsageError as error:
+        return _say(_usage(error), 2)
+    except click.ClickException as error:
+        return _say(error.format_message(), 2)
+    except LatlabError as error:
+        return _say(str(error), error.exit_code)
+    except BrokenPipeError:
+        return _quietly()
+    except Exception as error:  # noqa: BLE001 - the last line of defence: no traceback reaches the user
+        return _internal(error)
+    return result if isinstance(result, int) else 0
+
+
+def _say(message: str, code: int) -> int:
+    from latlab.cli.terminal.screen import talk  # noqa: PLC0415 - only when there is something to say
+
+    talk(f"latlab: {message}")
+    return code
+
+
+def _usage(error: click.UsageError) -> str:
+    """One line, with where to read on."""
+    message = " ".join(error.format_message().split()).rstrip(".")
+    where = error.ctx.command_path if error.ctx else "latlab"
+    return f"{message} ({where} --help)"
+
+
+def _quietly() -> int:
+    """Whoever read our output has gone: end as other programs do, without another error at exit."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    return 128 + getattr(signal, "SIGPIPE", 13)
+
+
+def _internal(error: Exception) -> int:
+    """latlab's own fault: one line, and the details where they can be read and sent."""
+    if os.environ.get("LATLAB_DEBUG"):
+        raise error
+    from latlab.cli.details import keep_details  # noqa: PLC0415 - only after a fault
+
+    where = keep_details(error)
+    shown = f"details are in {where}" if where else "set LATLAB_DEBUG=1 to see the details"
+    return _say(f"this is a fault of latlab's own ({type(error).__name__}: {error}); {shown}", 1)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,41 @@
+"""The doctor's findings as a list: what it is, what it does to figures, what would lift it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from latlab.cli.terminal.screen import Line, Screen, styled
+from latlab.run.model import Finding
+
+#: A sign and a word, so that colour is not needed.
+_SIGNS = {"warning": ("!!", "red"), "caution": ("! ", "yellow"), "note": ("· ", "cyan")}
+
+
+def doctor_lines(findings: Sequence[Finding], screen: Screen, *, verbose: bool = True) -> list[Line]:
+    """All findings, gravest first.
+
+    Args:
+        findings: What the doctor found.
+        screen: Where it is shown.
+        verbose: With effect and remedy, not the titles only.
+    """
+    if not findings:
+        return [Line(screen.fit("nothing is known that would distort figures on this machine"))]
+    lines: list[Line] = []
+    for finding in findings:
+        sign, style = _SIGNS.get(finding.severity, _SIGNS["note"])
+        title = screen.wrapped(finding.title, first=f" {sign} ", rest="    ")
+        lines += [line.mark(0, len(line.text), f"bold {style}" if index == 0 else "bold") for index, line in enumerate(title)]
+        if verbose:
+            lines += screen.wrapped(finding.effect, first="    ", rest="    ")
+            if finding.remedy:
+                lines += [styled(line.text, "green") for line in screen.wrapped(f"→ {finding.remedy}", first="    ", rest="      ")]
+            lines.append(Line())
+    counts = {kind: sum(finding.severity == kind for finding in findings) for kind in _SIGNS}
+    legend = {
+        "warning": "!! some figures are wrong or missing",
+        "caution": "! some are less certain",
+        "note": "· good to know",
+    }
+    summary = ", ".join(f"{count} × {legend[kind]}" for kind, count in counts.items() if count)
+    return lines + [styled(line.text, "dim") for line in screen.wrapped(summary, first=" ", rest=" ")]

@@ -1,0 +1,268 @@
+"""The ladder as a table: everything that matters in 80 columns, more where there is room."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from latlab import units
+from latlab.cli.terminal.screen import Line, Screen, styled
+from latlab.run.ladder import Rung
+
+_NONE = "–"
+#: Between two columns; the second is used where everything fits with it.
+_GAPS = (1, 2, 3)
+#: A table that leaves this many columns free has the size in a column of its own.
+_LEVELS_SHORT = {"L1 cache": "L1", "L2 cache": "L2", "L3 cache": "L3", "L4 cache": "L4"}
+
+
+@dataclass(frozen=True, slots=True)
+class _Column:
+    """One column: two lines of heading, a cell of each rung, and how early it is given up when room is short."""
+
+    head: tuple[str, str]
+    cell: Callable[[Rung], str]
+    left: bool = False
+    given_up: int = 0  # 0: never; else the higher, the earlier
+
+
+def ladder_lines(
+    rungs: Sequence[Rung], screen: Screen, *, textbook_year: int, verbose: bool = False
+) -> list[Line]:
+    """The table, its notes, and in verbose mode what stands behind each rung.
+
+    Args:
+        rungs: What :func:`latlab.run.ladder.ladder` returned.
+        screen: Where it is shown.
+        textbook_year: Year of the published figures.
+        verbose: Also all pokes, sample counts, paths, intervals, checks.
+    """
+    shown = [
+        rung for rung in rungs if verbose or not rung.key.startswith("poke:") or rung is _main_poke(rungs)
+    ]
+    columns, gap = _fitting_columns(shown, screen, textbook_year)
+    table = _table(shown, columns, gap, screen)
+    notes = _notes(shown, screen)
+    lines = table + ([Line()] + notes if notes else [])
+    return lines + (_behind(shown, screen) if verbose else [])
+
+
+def _main_poke(rungs: Sequence[Rung]) -> Rung | None:
+    """The read poke of the largest array that was measured: the one that a program's random access resembles."""
+    reads = [
+        rung
+        for rung in rungs
+        if rung.key.startswith("poke:") and rung.key.endswith(":read") and rung.measured
+    ]
+    reads = [rung for rung in reads if not rung.key.startswith("poke:0:")]
+    return max(reads, key=lambda rung: int(rung.key.split(":")[1]), default=None)
+
+
+# --------------------------------------------------------------------------------------------------------- columns
+
+
+def _fitting_columns(rungs: Sequence[Rung], screen: Screen, year: int) -> tuple[list[_Column], int]:
+    """The richest set of columns, with the widest gap, that fits the screen."""
+    for wide in (True, False):
+        columns = _columns(year, wide=wide)
+        for gap in reversed(_GAPS):
+            if _width(rungs, columns, gap, screen) <= screen.width and (wide or gap == 1):
+                return columns, gap
+    while any(column.given_up for column in columns):
+        columns.remove(max(columns, key=lambda column: column.given_up))
+        if _width(rungs, columns, 1, screen) <= screen.width:
+            break
+    return columns, 1
+
+
+def _columns(year: int, *, wide: bool) -> list[_Column]:
+    level = [
+        _Column(("", "level"), lambda rung: f"{_short_level(rung)} {rung.size_text}".rstrip(), left=True)
+    ]
+    if wide:
+        level = [
+            _Column(("", "level"), lambda rung: rung.level, left=True),
+            _Column(("", "size"), lambda rung: rung.size_text),
+        ]
+    return [
+        *level,
+        _Column(("", "one access"), _access, left=True),
+        _Column(("worst in", "1,000"), _tail_cell),
+        _Column(("reading,", "1 thread"), lambda rung: units.format_rate(rung.bandwidth)),
+        _Column(("", "1 MiB"), lambda rung: _seconds(rung.seconds_1MiB), given_up=4),
+        _Column(("", "1 GiB"), lambda rung: _seconds(rung.seconds_1GiB), given_up=2),
+        _Column(("= L1", "hits"), _hits, given_up=1),
+        _Column(
+            ("textbook", str(year)) if wide else ("text-", "book"),
+            lambda rung: _plain_ns(rung.textbook_ns),
+            given_up=3,
+        ),
+    ]
+
+
+def _short_level(rung: Rung) -> str:
+    return _LEVELS_SHORT.get(rung.level, rung.level)
+
+
+def _access(rung: Rung) -> str:
+    """`1.05 ns ±0.01`, or the range where there is no single level."""
+    if rung.latency_p50_ns is None:
+        return _NONE
+    if rung.interval is None:
+        return units.format_ns(rung.latency_p50_ns)
+    if rung.is_range:
+        low, high = (units.format_ns(end, digits=2).split(" ") for end in rung.interval)
+        return f"{low[0]}–{high[0]} {high[1]}" if low[1] == high[1] else f"{' '.join(low)}–{' '.join(high)}"
+    number, unit = units.format_ns(rung.latency_p50_ns).split(" ")
+    scale = rung.latency_p50_ns / float(number) if float(number) else 1.0
+    half = max(rung.interval[1] - rung.latency_p50_ns, rung.latency_p50_ns - rung.interval[0]) / scale
+    places = len(number.partition(".")[2])
+    least = 10.0**-places
+    return f"{number} {unit} ±{max(half, least):.{places}f}"
+
+
+def _tail_cell(rung: Rung) -> str:
+    """The quantile; one of window means or of another rank says so (`w90`, `p99`)."""
+    if rung.tail is None:
+        return _NONE
+    number = units.format_ns(rung.tail.value_ns)
+    rank = rung.tail.quantile.removeprefix("p")
+    if rung.tail.kind == "window means":
+        return f"{number} w{rank}"
+    return number if rank == "99.9" else f"{number} p{rank}"
+
+
+def _seconds(seconds: float | None) -> str:
+    return units.format_ns(seconds * 1e9, digits=2) if seconds is not None else _NONE
+
+
+def _hits(rung: Rung) -> str:
+    if rung.l1_hits is None:
+        return _NONE
+    return f"{rung.l1_hits:.1f}" if 1.05 <= rung.l1_hits < 9.95 else units.format_count(rung.l1_hits)  # noqa: PLR2004 - two digits
+
+
+def _plain_ns(ns: float | None) -> str:
+    """A textbook's figure as it stands there: `0.5 ns`, `7 ns`."""
+    return _NONE if ns is None else f"{ns:.1f} ns" if ns < 1 else f"{ns:.3g} ns"
+
+
+# ----------------------------------------------------------------------------------------------------------- table
+
+
+def _cells(rung: Rung, columns: Sequence[_Column], screen: Screen) -> list[str]:
+    return [screen.fit(column.cell(rung)) for column in columns]
+
+
+def _widths(rungs: Sequence[Rung], columns: Sequence[_Column], screen: Screen) -> list[int]:
+    widths = [max(len(screen.fit(head)) for head in column.head) for column in columns]
+    for rung in rungs:
+        cells = _cells(rung, columns, screen)
+        for index, cell in enumerate(cells):
+            if rung.measured or columns[index].left and index == 0 or columns[index].head[1] == "size":
+                widths[index] = max(widths[index], len(cell))
+    return widths
+
+
+def _width(rungs: Sequence[Rung], columns: Sequence[_Column], gap: int, screen: Screen) -> int:
+    widths = _widths(rungs, columns, screen)
+    return 1 + sum(widths) + gap * (len(widths) - 1)
+
+
+def _table(rungs: Sequence[Rung], columns: Sequence[_Column], gap: int, screen: Screen) -> list[Line]:
+    widths = _widths(rungs, columns, screen)
+    between = " " * gap
+
+    def row(cells: Sequence[str]) -> str:
+        padded = [
+            cell.ljust(width) if column.left else cell.rjust(width)
+            for cell, width, column in zip(cells, widths, columns, strict=True)
+        ]
+        return (" " + between.join(padded)).rstrip()
+
+    lines = [styled(row([screen.fit(column.head[part]) for column in columns]), "dim") for part in (0, 1)]
+    lines = [line for line in lines if line.text]
+    before = sum(1 for column in columns if column.head[1] in {"level", "size"})
+    for rung in rungs:
+        cells = _cells(rung, columns, screen)
+        if rung.measured:
+            text = row(cells)
+            start = 1 + sum(widths[:before]) + gap * before
+            lines.append(Line(text).mark(start, start + len(cells[before]), "bold"))
+            continue
+        start = 1 + sum(widths[:before]) + gap * before
+        first = row([*cells[:before], *[""] * (len(cells) - before)]).ljust(start)
+        reason = screen.wrapped(rung.note, first=first, rest=" " * start)
+        lines += [styled(line.text, "dim") for line in reason]
+    return lines
+
+
+# ----------------------------------------------------------------------------------------------------------- notes
+
+
+def _notes(rungs: Sequence[Rung], screen: Screen) -> list[Line]:
+    """What the table's marks mean, and why a range is one. Only for marks that are there."""
+    notes = []
+    windows = [rung.tail for rung in rungs if rung.tail and rung.tail.kind == "window means"]
+    if windows:
+        sizes = sorted({tail.ops_per_sample for tail in windows})
+        each = f"{sizes[0]:,}" if len(sizes) == 1 else f"{sizes[0]:,} to {sizes[-1]:,}"
+        ranks = " and ".join(sorted({f"w{tail.quantile.removeprefix('p')}" for tail in windows}))
+        share = max(windows, key=lambda tail: tail.quantile).quantile.removeprefix("p")
+        notes.append(
+            f"{ranks}: {share} % of the windows, each the mean of {each} accesses, were faster. Not the "
+            "tail of single accesses."
+        )
+    singles = [
+        rung.tail for rung in rungs if rung.tail and rung.tail.kind == "single accesses" and rung.tail.note
+    ]
+    if singles:
+        notes.append(f"A worst case without a mark is of single accesses; {singles[0].note}.")
+    notes += [f"{_short_level(rung)}: {rung.note}" for rung in rungs if rung.measured and rung.note]
+    flagged = sorted({flag for rung in rungs for flag in rung.flags})
+    for flag in flagged:
+        levels = ", ".join(_short_level(rung) for rung in rungs if flag in rung.flags)
+        notes.append(f"{levels}: {flag}")
+    lines = []
+    for note in notes:
+        lines += [styled(line.text, "dim") for line in screen.wrapped(note, first=" · ", rest="   ")]
+    return lines
+
+
+def _behind(rungs: Sequence[Rung], screen: Screen) -> list[Line]:
+    """What stands behind each rung: samples, path, interval, tail, bandwidth, checks."""
+    lines = [Line(), styled(screen.fit(" behind each figure"), "bold")]
+    for rung in rungs:
+        if not rung.measured:
+            continue
+        lines.append(Line(screen.fit(f" {rung.level} {rung.size_text}".rstrip())))
+        for text in _evidence(rung):
+            lines += [styled(line.text, "dim") for line in screen.wrapped(text, first="   ", rest="     ")]
+    return lines
+
+
+def _evidence(rung: Rung) -> list[str]:
+    facts = []
+    if rung.samples:
+        each = f" of {rung.ops_per_sample:,} accesses" if rung.ops_per_sample > 1 else ""
+        facts.append(f"{rung.samples:,} {'windows' if each else 'single accesses'}{each}: {rung.path}")
+    if rung.interval is not None:
+        low, high = (units.format_ns(end) for end in rung.interval)
+        facts.append(
+            f"median {units.format_ns(rung.latency_p50_ns)}, "
+            f"{'seen' if rung.is_range else '95 % interval'} {low} to {high}"
+        )
+    if rung.tail is not None:
+        tail = rung.tail
+        facts.append(
+            f"{tail.quantile} of {tail.samples:,} {tail.kind}: {units.format_ns(tail.value_ns)} "
+            f"({tail.source})" + (f"; {tail.note}" if tail.note else "")
+        )
+    if rung.refused:
+        facts.append(rung.refused)
+    if rung.bandwidth is not None:
+        facts.append(f"{units.format_rate(rung.bandwidth)}: {rung.bandwidth_point}")
+    if rung.textbook_source:
+        facts.append(f"textbook: {rung.textbook_source}")
+    facts += [f"check {'held' if held else 'FAILED'}: {name}: {detail}" for name, held, detail in rung.checks]
+    return facts

@@ -1,0 +1,83 @@
+"""A run as a person reads it: who, what to distrust, the ladder, the surprises, what was not measured."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from latlab.cli.terminal.header import header_lines, trust_lines
+from latlab.cli.terminal.ladder_table import ladder_lines
+from latlab.cli.terminal.screen import Line, Screen, styled
+from latlab.run.ladder import ladder
+from latlab.run.surprises import surprises
+from latlab.run.textbook import USUAL
+
+if TYPE_CHECKING:
+    from latlab.run.run import Run
+
+#: Reasons that stand below a ladder; `show -v` has the others.
+_ABSENCES_SHOWN = 3
+
+
+def run_lines(run: Run, screen: Screen, *, verbose: bool = False, header: bool = True) -> list[Line]:
+    """The whole view.
+
+    Args:
+        run: Any run.
+        screen: Where it is shown.
+        verbose: With everything that stands behind the figures.
+        header: With the machine and the doctor's findings, which a run that was just measured has shown already.
+    """
+    lines: list[Line] = []
+    if header:
+        lines += header_lines(run.header.tool.version, run.header.machine, screen)
+        lines += state_lines(run, screen)
+        lines += trust_lines(run.header.doctor, screen)
+        lines.append(Line())
+    rungs = ladder(run, USUAL)
+    lines += ladder_lines(rungs, screen, textbook_year=USUAL.year, verbose=verbose)
+    lines += surprise_lines(run, screen)
+    return lines + absence_lines(run, screen, verbose=verbose)
+
+
+def state_lines(run: Run, screen: Screen) -> list[Line]:
+    """When it was measured, by which profile, and whether it came to its end."""
+    started = run.header.started[:16].replace("T", " ")
+    text = f"measured {started} · profile {run.header.settings.profile}"
+    if run.footer is None:
+        return screen.wrapped(f"{text} · cut short: what was saved until then", rest="  ")
+    if run.footer.stopped_by == "interrupted":
+        text += " · interrupted: what was done until then"
+    elif run.footer.stopped_by.startswith("failed"):
+        text += f" · {run.footer.stopped_by}"
+    return screen.wrapped(text, rest="  ")
+
+
+def surprise_lines(run: Run, screen: Screen) -> list[Line]:
+    """The three things that a person would tell a colleague."""
+    found = surprises(run)
+    if not found:
+        return []
+    lines = [Line(), styled(" surprises", "bold")]
+    for number, surprise in enumerate(found, 1):
+        lines += screen.wrapped(surprise.text, first=f"  {number} ", rest="    ")
+    return lines
+
+
+def absence_lines(run: Run, screen: Screen, *, verbose: bool = False) -> list[Line]:
+    """What was not measured, and why: one line a reason."""
+    reasons: dict[str, list[str]] = {}
+    for record in run.records:
+        if record.error is not None and record.error.text:
+            label = record.point.label()
+            reasons.setdefault(f"{record.probe}: {record.error.text}", []).append(label)
+    if not reasons:
+        return []
+    lines = [Line(), styled(" not measured", "bold")]
+    shown = list(reasons.items()) if verbose else list(reasons.items())[:_ABSENCES_SHOWN]
+    for reason, points in shown:
+        named = [point for point in points if point]
+        where = f" ({'; '.join(named[:3])}{'; …' if len(named) > 3 else ''})" if named else ""  # noqa: PLR2004 - a line
+        lines += screen.wrapped(f"{reason}{where}", first="  · ", rest="    ")
+    if len(shown) < len(reasons):
+        lines.append(Line(screen.fit(f"  · {len(reasons) - len(shown)} more reasons: latlab show -v")))
+    return lines

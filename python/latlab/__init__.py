@@ -1,1 +1,63 @@
-"""latlab."""
+"""latlab measures what it costs to move data on this machine.
+
+    import latlab
+    run = latlab.measure(only="memory.*")
+    run.levels
+    latlab.load("last").to_pandas()
+
+Every name here is imported when it is first used: `import latlab` itself costs next to nothing.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from latlab.errors import LatlabError, RunFileError, UserError, WorkerError
+    from latlab.run.conduct import describe, list_probes, measure, plan
+    from latlab.run.model import Record
+    from latlab.run.run import Records, Run, load
+
+__all__ = [
+    "LatlabError",
+    "Record",
+    "Records",
+    "Run",
+    "RunFileError",
+    "UserError",
+    "WorkerError",
+    "describe",
+    "list_probes",
+    "load",
+    "measure",
+    "plan",
+]
+
+_PLACES: Final = {
+    "LatlabError": "latlab.errors",
+    "RunFileError": "latlab.errors",
+    "UserError": "latlab.errors",
+    "WorkerError": "latlab.errors",
+    "Record": "latlab.run.model",
+    "Records": "latlab.run.run",
+    "Run": "latlab.run.run",
+    "load": "latlab.run.run",
+    "describe": "latlab.run.conduct",
+    "list_probes": "latlab.run.conduct",
+    "measure": "latlab.run.conduct",
+    "plan": "latlab.run.conduct",
+}
+
+
+def __getattr__(name: str) -> object:
+    place = _PLACES.get(name)
+    if place is None:
+        raise AttributeError(f"module 'latlab' has no attribute {name!r}")
+    value = getattr(importlib.import_module(place), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

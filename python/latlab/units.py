@@ -154,7 +154,7 @@ def _significant(value: float, digits: int) -> str:
 
 
 def _scaled(value: float, steps: tuple[tuple[float, str], ...], digits: int) -> str:
-    """`value` in the largest step below it; a value that rounds up to the next step is written in that one."""
+    """`value` in the largest step below it, or in the next one if it rounds up to that."""
     magnitude = abs(value)
     index = max((i for i, (factor, _) in enumerate(steps) if magnitude >= factor), default=0)
     text = _significant(value / steps[index][0], digits)

@@ -1,0 +1,1 @@
+"""Runs: their files, their model, and the conducting of one."""

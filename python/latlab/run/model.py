@@ -13,6 +13,8 @@ from typing import Annotated, Any, Final, Literal, TypeAlias, TypeVar
 import msgspec
 
 from latlab import units
+from latlab.errors import RunFileError
+from latlab.text import clean
 
 SCHEMA_NAME: Final = "latlab.run"
 SCHEMA_MAJOR: Final = 1
@@ -33,7 +35,7 @@ QUANTILES: Final = {"p50": 0.5, "p90": 0.9, "p99": 0.99, "p999": 0.999, "p9999":
 T = TypeVar("T", str, int, float, bool)
 
 
-class Model(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+class Model(msgspec.Struct, frozen=True, kw_only=True):
     """What all structs here have in common."""
 
 
@@ -75,7 +77,7 @@ class PlannedProbe(Model, frozen=True, kw_only=True):
     cpus: Count
 
 
-class Finding(Model, frozen=True, kw_only=True):
+class Finding(Model, frozen=True, kw_only=True, omit_defaults=True):
     """One thing on this machine that distorts figures."""
 
     id: str
@@ -109,13 +111,29 @@ class ClockFacts(Model, frozen=True, kw_only=True):
     backwards: Count = 0
 
 
+class Level(Model, frozen=True, kw_only=True):
+    """A level of the memory hierarchy as it was found from the curve."""
+
+    name: str
+    latency_ns: float | None = None
+    latency_lo_ns: float | None = None
+    latency_hi_ns: float | None = None
+    cycles: float | None = None
+    bracket_bytes: tuple[float, float] | None = None
+    upper_end_bytes: float | None = None
+    reported_bytes: float | None = None
+    validated: bool | None = None
+    confidence: float | None = None
+    note: str | None = None
+
+
 DEEPEST: Final = 32
 """Levels of nesting that a JSON value in a run file may have; ours has six."""
 LARGEST_INTEGER: Final = 2**64 - 1
 
 
 def check_json(value: Json) -> None:
-    """Refuses a JSON value that code further on could not handle: nested too deeply, or with an endless integer.
+    """Refuses what code further on could not handle: deep nesting, integers without end.
 
     Raises:
         ValueError: with the reason.
@@ -216,7 +234,7 @@ class Machine(Mapping[str, Json]):
         return value if isinstance(value, kind) else None
 
 
-class Point(Model, frozen=True, kw_only=True):
+class Point(Model, frozen=True, kw_only=True, omit_defaults=True):
     """Where in the space of a probe's parameters a record was taken. A field that does not apply is None."""
 
     working_set_bytes: Count | None = None
@@ -285,10 +303,10 @@ class EncodedHistogram(Model, frozen=True, kw_only=True):
 
     encoding: str
     unit: str
-    data: str
+    data: Annotated[str, msgspec.Meta(max_length=2**20)]
 
 
-class TailSample(Model, frozen=True, kw_only=True):
+class TailSample(Model, frozen=True, kw_only=True, omit_defaults=True):
     """A single slow operation; `at_ns` since the worker's clock was opened."""
 
     at_ns: float
@@ -296,7 +314,7 @@ class TailSample(Model, frozen=True, kw_only=True):
     cause: str | None = None
 
 
-class BlockSummary(Model, frozen=True, kw_only=True):
+class BlockSummary(Model, frozen=True, kw_only=True, omit_defaults=True):
     """Samples that were taken in one go."""
 
     at_ns: float
@@ -323,7 +341,7 @@ class Check(Model, frozen=True, kw_only=True):
     detail: str
 
 
-class Observed(Model, frozen=True, kw_only=True):
+class Observed(Model, frozen=True, kw_only=True, omit_defaults=True):
     """What else happened on the measuring thread. None = could not be read."""
 
     voluntary_switches: Count | None = None
@@ -343,7 +361,7 @@ class Overhead(Model, frozen=True, kw_only=True):
     subtracted: bool
 
 
-class Record(Model, frozen=True, kw_only=True):
+class Record(Model, frozen=True, kw_only=True, omit_defaults=True, tag_field="line", tag="record"):
     """One measured point of one probe, as it stands in the file."""
 
     probe: str
@@ -402,6 +420,43 @@ class Record(Model, frozen=True, kw_only=True):
         """Whether something else was seen to run while this was measured."""
         return "disturbed" in self.flags
 
+    def buckets(self) -> list[tuple[float, float, int]]:
+        """Lowest ns, highest ns and count of every occupied bucket, ascending; empty without a histogram.
+
+        Raises:
+            RunFileError: the histogram is damaged.
+        """
+        if self.histogram is None:
+            return []
+        from latlab import _core  # noqa: PLC0415 - reading a run needs no core until it is asked for this
+
+        try:
+            return _core.decode_histogram(self.histogram.encoding, self.histogram.data)
+        except ValueError as error:
+            raise RunFileError(f"{clean(self.label, most=200)}: {clean(error, most=200)}") from None
+
+    def ccdf(self) -> list[tuple[float, float]]:
+        """The complementary distribution: values in the record's unit, ascending, and the share above each.
+
+        Of single operations by the upper edge of each bucket, of window means by each value. The last point,
+        which has nothing above it, is left out: a logarithmic axis has no place for 0. Empty where nothing was
+        measured.
+
+        Raises:
+            RunFileError: the histogram is damaged.
+        """
+        if self.histogram is not None:
+            steps = [(high, count) for _, high, count in self.buckets()]
+        else:
+            steps = [(value, 1) for value in sorted(self.values or ())]
+        total = above = sum(count for _, count in steps)
+        shares: dict[float, float] = {}
+        for value, count in steps:
+            above -= count
+            if above > 0:
+                shares[value] = above / total
+        return list(shares.items())
+
     def finding(self, name: str) -> Json:
         """One entry of `findings`, or None."""
         return self.findings.get(name) if isinstance(self.findings, dict) else None
@@ -417,7 +472,7 @@ class Totals(Model, frozen=True, kw_only=True):
     worker_restarts: Count = 0
 
 
-class Footer(Model, frozen=True, kw_only=True):
+class Footer(Model, frozen=True, kw_only=True, tag_field="line", tag="footer"):
     """Last line of a complete run file."""
 
     ended: str
@@ -425,7 +480,7 @@ class Footer(Model, frozen=True, kw_only=True):
     totals: Totals = Totals()
 
 
-class Header(Model, frozen=True, kw_only=True):
+class Header(Model, frozen=True, kw_only=True, tag_field="line", tag="header"):
     """First line of a run file."""
 
     schema: str
@@ -439,22 +494,10 @@ class Header(Model, frozen=True, kw_only=True):
     doctor: tuple[Finding, ...] = ()
 
 
-class HeaderLine(Header, frozen=True, kw_only=True, tag_field="line", tag="header"):
-    """The first line."""
+Line: TypeAlias = Header | Record | Footer
 
 
-class RecordLine(Record, frozen=True, kw_only=True, tag_field="line", tag="record"):
-    """Any further line."""
-
-
-class FooterLine(Footer, frozen=True, kw_only=True, tag_field="line", tag="footer"):
-    """The last line, if the run came to its end."""
-
-
-Line: TypeAlias = HeaderLine | RecordLine | FooterLine
-
-
-class WholeRun(Header, frozen=True, kw_only=True):
+class WholeRun(Header, frozen=True, kw_only=True, tag=False):
     """A whole run as one object, as `measure --json` prints it."""
 
     records: tuple[Record, ...]
@@ -468,22 +511,24 @@ PRIVATE: Final = {
 """What names the host, its user or their files, by part of the header: left out by `--anonymous`."""
 
 
-def _to_machine(kind: type, value: Json) -> Machine:
+def to_machine(kind: type, value: Json) -> Machine:
+    """For msgspec: the machine from its JSON object."""
     if kind is not Machine or not isinstance(value, dict):
         raise TypeError("Expected `object`")
     check_json(value)
     return Machine(value)
 
 
-def _from_machine(value: object) -> dict[str, Json]:
+def from_machine(value: object) -> dict[str, Json]:
+    """For msgspec: the machine as its JSON object."""
     if isinstance(value, Machine):
         return dict(value)
     raise NotImplementedError(f"{type(value).__name__} is no part of a run")
 
 
-LINE: Final = msgspec.json.Decoder(Line, dec_hook=_to_machine)
+LINE: Final = msgspec.json.Decoder(Line, dec_hook=to_machine)
 """Reads one line."""
-WHOLE: Final = msgspec.json.Decoder(WholeRun, dec_hook=_to_machine)
+WHOLE: Final = msgspec.json.Decoder(WholeRun, dec_hook=to_machine)
 """Reads a run that is one object."""
-ENCODER: Final = msgspec.json.Encoder(enc_hook=_from_machine)
+ENCODER: Final = msgspec.json.Encoder(enc_hook=from_machine)
 """Writes any struct of this module."""

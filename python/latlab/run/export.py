@@ -1,0 +1,290 @@
+"""A run in other forms: rows, CSV, pandas, Arrow, numpy, JSON, and without private fields."""
+
+from __future__ import annotations
+
+import csv
+import io
+import os
+import re
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import msgspec
+
+from latlab.errors import RunFileError, UserError
+from latlab.run import model
+from latlab.run.writer import RunWriter
+from latlab.text import clean
+
+if TYPE_CHECKING:
+    import pandas
+
+    from latlab.run.model import Record
+    from latlab.run.run import Run
+
+_FIGURES: Final = ("min", "p50", "p90", "p99", "p999", "p9999", "max", "mean", "std")
+
+COLUMNS: Final[dict[str, type]] = {
+    "probe": str,
+    "method": int,
+    **{
+        name: str if name in {"pages", "order", "operation", "isa", "clock"} else int
+        for name in model.Point.__struct_fields__
+    },
+    "unit": str,
+    "kind": str,
+    "samples": int,
+    "ops_per_sample": int,
+    **dict.fromkeys(_FIGURES, float),
+    "p50_lo": float,
+    "p50_hi": float,
+    "resolution_ns": float,
+    "engine": str,
+    "proved": bool,
+    "disturbed": bool,
+    "flags": str,
+    "stopped_by": str,
+    "convention": str,
+    "error": str,
+}
+"""Columns of every table, with their types.
+
+Figures are in the record's `unit`; one whose proof failed is None, as is what does not apply."""
+
+
+def rows(records: Iterable[Record]) -> list[dict[str, model.Json]]:
+    """One flat dict a record, with the keys of `COLUMNS` in their order."""
+    return [_row(record) for record in records]
+
+
+def _row(record: Record) -> dict[str, model.Json]:
+    summary = record.summary if record.proved else None
+    interval = record.interval or (None, None)
+    values: dict[str, model.Json] = {
+        "probe": record.probe,
+        "method": record.method,
+        **{name: getattr(record.point, name) for name in model.Point.__struct_fields__},
+        "unit": record.unit,
+        "kind": record.kind,
+        "samples": record.samples,
+        "ops_per_sample": record.ops_per_sample,
+        **{name: getattr(summary, name) if summary else None for name in _FIGURES},
+        "p50_lo": interval[0],
+        "p50_hi": interval[1],
+        "resolution_ns": record.resolution_ns,
+        "engine": record.engine,
+        "proved": record.proved,
+        "disturbed": record.disturbed,
+        "flags": "; ".join(record.flags) or None,
+        "stopped_by": record.stopped_by,
+        "convention": record.work.convention,
+        "error": record.error.text if record.error else None,
+    }
+    return {name: values[name] for name in COLUMNS}
+
+
+def to_csv(records: Iterable[Record], path: str | os.PathLike[str] | None = None) -> str:
+    """CSV with a header line; no cell is a formula to a spreadsheet."""
+    text = io.StringIO(newline="")
+    table = csv.writer(text, lineterminator="\n")
+    table.writerow(COLUMNS)
+    for row in rows(records):
+        table.writerow([_cell(value) for value in row.values()])
+    if path is not None:
+        _write(path, text.getvalue().encode())
+    return text.getvalue()
+
+
+def _cell(value: model.Json) -> model.Json:
+    if value is None:
+        return ""
+    if not isinstance(value, str):
+        return value
+    shown = clean(value)
+    # A spreadsheet runs a cell that begins so, also after blanks; the quote makes it text.
+    return f"'{shown}" if shown.lstrip().startswith(("=", "+", "-", "@", "|", "%")) else shown
+
+
+def to_pandas(records: Iterable[Record]) -> pandas.DataFrame:
+    """A data frame with nullable columns of the types in `COLUMNS`."""
+    try:
+        import pandas as pd  # noqa: PLC0415 - optional
+    except ImportError:
+        raise UserError("pandas is not installed: `pip install pandas`") from None
+    kinds = {str: "string", int: "Int64", float: "float64", bool: "bool"}
+    table = rows(records)
+    return pd.DataFrame(
+        {name: pd.array([row[name] for row in table], dtype=kinds[kind]) for name, kind in COLUMNS.items()}
+    )
+
+
+def arrow_stream(records: Iterable[Record], requested_schema: object = None) -> object:
+    """An `arrow_array_stream` capsule, by pyarrow or nanoarrow."""
+    table = rows(records)
+    try:
+        import pyarrow as pa  # noqa: PLC0415 - optional
+    except ImportError:
+        return _nanoarrow_stream(table, requested_schema)
+    kinds = {str: pa.string(), int: pa.int64(), float: pa.float64(), bool: pa.bool_()}
+    schema = pa.schema([(name, kinds[kind]) for name, kind in COLUMNS.items()])
+    return pa.Table.from_pylist(table, schema=schema).__arrow_c_stream__(requested_schema)
+
+
+def _nanoarrow_stream(table: list[dict[str, model.Json]], requested_schema: object) -> object:
+    try:
+        import nanoarrow as na  # noqa: PLC0415 - optional
+    except ImportError:
+        raise UserError("Arrow needs pyarrow or nanoarrow: `pip install 'latlab[arrow]'`") from None
+    kinds = {str: na.string(), int: na.int64(), float: na.float64(), bool: na.bool_()}
+    schema = na.struct({name: kinds[kind] for name, kind in COLUMNS.items()})
+    children = [na.c_array([row[name] for row in table], kinds[kind]) for name, kind in COLUMNS.items()]
+    batch = na.c_array_from_buffers(schema, len(table), [None], children=children)
+    return na.ArrayStream(batch).__arrow_c_stream__(requested_schema)
+
+
+def to_npz(records: Iterable[Record], path: str | os.PathLike[str]) -> None:
+    """Arrays `<number>/values` (in the record's unit) or `<number>/low_ns`, `high_ns`, `counts`; `index` says of what."""
+    import numpy as np  # noqa: PLC0415 - a tenth of a second
+
+    arrays: dict[str, Any] = {}
+    labels = []
+    for number, record in enumerate(records):
+        labels.append(clean(record.label, most=200))
+        if record.values is not None:
+            arrays[f"{number}/values"] = np.array(record.values, dtype=np.float64)
+        if record.histogram is not None:
+            buckets = record.buckets()
+            arrays[f"{number}/low_ns"] = np.array([low for low, _, _ in buckets], dtype=np.float64)
+            arrays[f"{number}/high_ns"] = np.array([high for _, high, _ in buckets], dtype=np.float64)
+            arrays[f"{number}/counts"] = np.array([count for _, _, count in buckets], dtype=np.uint64)
+        if record.tail:
+            arrays[f"{number}/tail_at_ns"] = np.array(
+                [sample.at_ns for sample in record.tail], dtype=np.float64
+            )
+            arrays[f"{number}/tail_values"] = np.array(
+                [sample.value for sample in record.tail], dtype=np.float64
+            )
+    buffer = io.BytesIO()
+    np.savez_compressed(buffer, index=np.array(labels, dtype=np.str_), allow_pickle=False, **arrays)
+    _write(path, buffer.getvalue())
+
+
+def to_json(run: Run) -> str:
+    """The run as one object: the header's fields, `records`, `footer`."""
+    header = _untagged(run.header)
+    records = b",\n".join(_untagged(record) for record in run.records)
+    footer = b"null" if run.footer is None else _untagged(run.footer)
+    whole = header[:-1] + b',"records":[\n' + records + b'\n],"footer":' + footer + b"}"
+    return whole.decode()
+
+
+def _untagged(line: model.Line) -> bytes:
+    """A line's JSON without the field that says which line it is: the first one."""
+    return b"{" + model.ENCODER.encode(line).partition(b",")[2]
+
+
+def save(run: Run, path: str | os.PathLike[str]) -> Path:
+    """Writes a new run file."""
+    with RunWriter(path) as writer:
+        writer.header(run.header)
+        for record in run.records:
+            writer.record(record)
+        if run.footer is not None:
+            writer.footer(run.footer)
+        if writer.error is not None:
+            raise RunFileError(f"{clean(writer.path)} is not complete: {writer.error}")
+        return writer.path
+
+
+def _write(path: str | os.PathLike[str], data: bytes) -> None:
+    try:
+        Path(path).write_bytes(data)
+    except (OSError, ValueError) as error:
+        reason = getattr(error, "strerror", None) or error
+        raise RunFileError(f"{clean(os.fspath(path), most=300)} cannot be written: {clean(reason)}") from None
+
+
+# ------------------------------------------------------------------------------------------------------- for sharing
+
+_PRIVATE_KEYS: Final = frozenset({"host_name", "user", "user_name", "serial", "uuid"})
+"""Names of fields that are private wherever they stand."""
+
+_REMOVED = "(left out)"
+_SHORTEST_SECRET: Final = 4
+
+
+def anonymous(run: Run) -> Run:
+    """The run without what the schema marks as private, also where a sentence repeats it."""
+    from latlab.run.run import Run  # noqa: PLC0415 - they know each other
+
+    plain = msgspec.to_builtins(run.header, enc_hook=model.from_machine)
+    secrets: set[str] = set()
+    machine = plain["machine"]
+    for path in model.PRIVATE["machine"]:
+        _take_out(machine, path.split("."), secrets)
+    for path in model.PRIVATE["settings"]:
+        _take_out(plain["settings"], path.split("."), secrets)
+    _take_out_keys(machine, secrets)
+    hidden = _hider(secrets)
+    header = msgspec.convert(hidden(plain), model.Header, dec_hook=model.to_machine)
+    records = [msgspec.convert(hidden(msgspec.to_builtins(record)), model.Record) for record in run.records]
+    return Run(header, records, run.footer, notes=("private fields were left out",))
+
+
+def _take_out(fields: model.Json, path: list[str], secrets: set[str]) -> None:
+    """Removes the value at a path, through lists; what it said is remembered, to be found in sentences."""
+    name, *rest = path
+    if isinstance(fields, list):
+        for item in fields:
+            _take_out(item, path, secrets)
+    elif isinstance(fields, dict) and name in fields:
+        if rest:
+            _take_out(fields[name], rest, secrets)
+        else:
+            _remember(fields[name], secrets, named=name in _PRIVATE_KEYS)
+            fields[name] = (
+                [] if isinstance(fields[name], list) else {} if isinstance(fields[name], dict) else None
+            )
+
+
+def _take_out_keys(value: model.Json, secrets: set[str]) -> None:
+    if isinstance(value, dict):
+        for name, item in value.items():
+            if name in _PRIVATE_KEYS:
+                _remember(item, secrets, named=True)
+                value[name] = None
+            else:
+                _take_out_keys(item, secrets)
+    elif isinstance(value, list):
+        for item in value:
+            _take_out_keys(item, secrets)
+
+
+def _remember(value: model.Json, secrets: set[str], *, named: bool = False) -> None:
+    """Keeps names of the host and its user, and paths; not words such as `ext4` that stand beside them."""
+    if isinstance(value, str) and len(value) >= _SHORTEST_SECRET and (named or value.startswith("/")):
+        secrets.add(value)
+    elif isinstance(value, Mapping):
+        for item in value.values():
+            _remember(item, secrets)
+    elif isinstance(value, list):
+        for item in value:
+            _remember(item, secrets)
+
+
+def _hider(secrets: set[str]) -> Any:  # noqa: ANN401 - JSON to JSON of the same form
+    pattern = (
+        re.compile("|".join(map(re.escape, sorted(secrets, key=len, reverse=True)))) if secrets else None
+    )
+
+    def hide(value: model.Json) -> model.Json:
+        if isinstance(value, str):
+            return pattern.sub(_REMOVED, value) if pattern else value
+        if isinstance(value, Mapping):
+            return {name: hide(item) for name, item in value.items()}
+        if isinstance(value, list | tuple):
+            return [hide(item) for item in value]
+        return value
+
+    return hide

@@ -1,0 +1,278 @@
+//! One block of samples, and the only places where time is taken.
+
+use std::hint::black_box;
+
+use latlab_clock::{Clock, Source, TimeSource};
+use latlab_record::{Histogram, Observed, TailSample};
+
+use crate::{Crew, CrewError};
+
+/// Windows of a batch are about this long: a thousand times the coarsest clock quantum seen (10 ns) and of the
+/// empty region (22 ns), and short enough that most windows see no timer tick (4 ms apart at 250 Hz).
+const WINDOW_NS: f64 = 20_000.0;
+/// Windows in one block: with six blocks enough for a p99 of window means (needs 368 samples).
+const WINDOWS: u32 = 64;
+/// Operations timed one by one in one block.
+const EACH: u64 = 20_000;
+/// Time-stamped tail samples kept for one block; more are counted, not kept.
+const TAIL_ROOM: usize = 4_096;
+/// A single operation slower than this keeps its time stamp, unless the probe asks for another threshold, ns.
+const TAIL_NS: f64 = 1_000.0;
+
+/// Operations that are timed in windows: the window's mean is one sample.
+pub trait Batch {
+    /// Does `ops` operations; returns something that depends on all of them.
+    fn run(&mut self, ops: u64) -> u64;
+}
+
+/// An operation that is timed alone. Everything is inlined into the timed loop.
+pub trait Kernel {
+    /// What the operation is done on.
+    type Arg: Copy;
+    /// Chooses the next operation; untimed.
+    fn arg(&mut self) -> Self::Arg;
+    /// The operation; returns something that depends on it.
+    fn op(&mut self, arg: Self::Arg) -> u64;
+}
+
+/// The samples of one block.
+#[derive(Clone, Default)]
+pub struct BlockData {
+    /// When it began, ns since the clock was opened.
+    pub at_ns: f64,
+    /// How long it took, ns.
+    pub duration_ns: f64,
+    /// Batch means (ns an operation) or rates (bytes a second).
+    pub values: Vec<f64>,
+    /// Single operations.
+    pub histogram: Option<Histogram>,
+    /// Slow single operations with their time stamps.
+    pub tail: Vec<TailSample>,
+    /// Slow operations for which there was no room.
+    pub tail_dropped: u64,
+    /// Operations done inside timed regions.
+    pub ops: u64,
+    /// Bytes moved inside timed regions.
+    pub bytes: u64,
+    /// What else happened on this thread.
+    pub observed: Observed,
+    /// Marked by the scheduler.
+    pub disturbed: bool,
+    /// Median of each crew member's own rates.
+    pub members: Vec<f64>,
+}
+
+/// One block under way: the session's only access to time.
+pub struct Block<'a> {
+    clock: &'a Clock,
+    /// Operations a window, the same for all windows of a record; chosen at its first window.
+    ops_per_window: &'a mut Option<u64>,
+    tail_threshold_ns: &'a mut f64,
+    data: BlockData,
+    windows: u32,
+    each: u64,
+}
+
+impl<'a> Block<'a> {
+    pub(crate) fn new(
+        clock: &'a Clock,
+        ops_per_window: &'a mut Option<u64>,
+        tail_threshold_ns: &'a mut f64,
+    ) -> Self {
+        if *tail_threshold_ns <= 0.0 {
+            *tail_threshold_ns = TAIL_NS;
+        }
+        Self { clock, ops_per_window, tail_threshold_ns, data: BlockData::default(), windows: WINDOWS, each: EACH }
+    }
+
+    pub(crate) fn into_data(self) -> BlockData {
+        self.data
+    }
+
+    /// Takes fewer or more windows than usual, where one operation is long or short.
+    pub fn set_windows(&mut self, windows: u32) {
+        self.windows = windows.max(1);
+    }
+
+    /// Times fewer or more single operations than usual.
+    pub fn set_each(&mut self, operations: u64) {
+        self.each = operations.max(1);
+    }
+
+    /// Times windows of operations; each window's mean, ns an operation, is one sample. The empty region is not
+    /// subtracted: it is a thousandth of a window.
+    pub fn batches<K: Batch + ?Sized>(&mut self, kernel: &mut K) {
+        let ops = *self.ops_per_window.get_or_insert_with(|| window_ops(self.clock, WINDOW_NS, |ops| {
+            black_box(kernel.run(ops));
+        }));
+        self.data.values.reserve(self.windows as usize);
+        match &self.clock.source {
+            Source::Hardware(time) => batches_with(time, self.clock, kernel, ops, self.windows, &mut self.data),
+            Source::Os(time) => batches_with(time, self.clock, kernel, ops, self.windows, &mut self.data),
+            Source::Simulated(time) => batches_with(time, self.clock, kernel, ops, self.windows, &mut self.data),
+        }
+    }
+
+    /// Like [`Self::batches`], with bytes a second as the sample.
+    pub fn rates<K: Batch + ?Sized>(&mut self, kernel: &mut K, bytes_per_op: u64) {
+        let first = self.data.values.len();
+        let before = self.data.ops;
+        self.batches(kernel);
+        for value in &mut self.data.values[first..] {
+            *value = bytes_per_op as f64 * 1e9 / *value;
+        }
+        self.data.bytes += (self.data.ops - before) * bytes_per_op;
+    }
+
+    /// Times single operations one by one; in picoseconds, with the empty region inside.
+    pub fn each<K: Kernel>(&mut self, kernel: &mut K) {
+        let mut histogram = self.data.histogram.take().unwrap_or_default();
+        self.data.tail.reserve_exact(TAIL_ROOM);
+        let threshold = self.clock.ticks(*self.tail_threshold_ns);
+        let mut tail = Tail { threshold, samples: Vec::with_capacity(TAIL_ROOM), dropped: 0 };
+        let count = self.each;
+        match &self.clock.source {
+            Source::Hardware(time) => each_with(time, self.clock, kernel, count, &mut histogram, &mut tail),
+            Source::Os(time) => each_with(time, self.clock, kernel, count, &mut histogram, &mut tail),
+            Source::Simulated(time) => each_with(time, self.clock, kernel, count, &mut histogram, &mut tail),
+        }
+        let now_ns = self.clock.now_ns();
+        let now = match &self.clock.source {
+            Source::Hardware(time) => time.end(),
+            Source::Os(time) => time.end(),
+            Source::Simulated(time) => time.end(),
+        };
+        self.data.tail.extend(tail.samples.iter().map(|(at, ticks)| TailSample {
+            at_ns: now_ns - self.clock.ns(now.saturating_sub(*at)),
+            value: self.clock.ns(*ticks),
+            cause: None,
+        }));
+        self.data.tail_dropped += tail.dropped;
+        self.data.ops += count;
+        self.data.histogram = Some(histogram);
+    }
+
+    /// Single operations slower than this keep their time stamps, ns. The same for a whole record.
+    pub fn set_tail_threshold_ns(&mut self, threshold: f64) {
+        *self.tail_threshold_ns = threshold;
+    }
+
+    /// Lets a crew work in windows that all members start together; one window's bytes over the time from the
+    /// first start to the last end is one sample, bytes a second.
+    ///
+    /// # Errors
+    /// When a member died.
+    pub fn crew(&mut self, crew: &mut Crew, bytes_per_op: u64) -> Result<(), CrewError> {
+        let ops = match *self.ops_per_window {
+            Some(ops) => ops,
+            None => {
+                let mut failed = None;
+                // Ten times the usual window: starting together is uncertain by about a microsecond.
+                let ops = window_ops(self.clock, 10.0 * WINDOW_NS, |ops| {
+                    if let Err(error) = crew.window(ops) {
+                        failed = Some(error);
+                    }
+                });
+                if let Some(error) = failed {
+                    return Err(error);
+                }
+                *self.ops_per_window = Some(ops);
+                ops
+            }
+        };
+        let mut members: Vec<Vec<f64>> = Vec::new();
+        for _ in 0..self.windows {
+            let spans = crew.window(ops)?;
+            let first = spans.iter().map(|span| span.begin).min().unwrap_or(0);
+            let last = spans.iter().map(|span| span.end).max().unwrap_or(0);
+            let bytes = ops * bytes_per_op * spans.len() as u64;
+            self.data.values.push(bytes as f64 * 1e9 / self.clock.ns(last - first).max(1e-3));
+            self.data.ops += ops * spans.len() as u64;
+            self.data.bytes += bytes;
+            members.resize(spans.len(), Vec::new());
+            for (rates, span) in members.iter_mut().zip(&spans) {
+                let own = self.clock.ns(span.end - span.begin).max(1e-3);
+                rates.push((ops * bytes_per_op) as f64 * 1e9 / own);
+            }
+        }
+        self.data.members = members
+            .into_iter()
+            .map(|mut rates| {
+                rates.sort_by(f64::total_cmp);
+                latlab_stats::quantile(&rates, 0.5)
+            })
+            .collect();
+        Ok(())
+    }
+}
+
+/// Operations that fill a window: doubled until a trial is long enough to be trusted, then scaled. Called once a
+/// record, on warm data, before the first sample.
+fn window_ops(clock: &Clock, window_ns: f64, mut run: impl FnMut(u64)) -> u64 {
+    let mut ops = 1u64;
+    loop {
+        let before = clock.now_ns();
+        run(ops);
+        let took = clock.now_ns() - before;
+        if took >= window_ns / 4.0 || ops >= 1 << 40 {
+            let scaled = ops as f64 * window_ns / took.max(1.0);
+            #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "at least 1, at most 2^42")]
+            return scaled.round().max(1.0) as u64;
+        }
+        ops *= 2;
+    }
+}
+
+fn batches_with<T: TimeSource, K: Batch + ?Sized>(
+    time: &T,
+    clock: &Clock,
+    kernel: &mut K,
+    ops: u64,
+    windows: u32,
+    data: &mut BlockData,
+) {
+    for _ in 0..windows {
+        let begin = time.begin();
+        let result = kernel.run(ops);
+        let end = time.end();
+        black_box(result);
+        data.values.push(clock.ns(end.wrapping_sub(begin)) / ops as f64);
+    }
+    data.ops += ops * u64::from(windows);
+}
+
+struct Tail {
+    threshold: u64,
+    samples: Vec<(u64, u64)>,
+    dropped: u64,
+}
+
+fn each_with<T: TimeSource, K: Kernel>(
+    time: &T,
+    clock: &Clock,
+    kernel: &mut K,
+    count: u64,
+    histogram: &mut Histogram,
+    tail: &mut Tail,
+) {
+    let ps_per_tick = 1_000.0 * clock.ns(1 << 20) / f64::from(1 << 20);
+    for _ in 0..count {
+        let arg = kernel.arg();
+        let begin = time.begin();
+        let result = kernel.op(arg);
+        let end = time.end();
+        black_box(result);
+        // A clock that stepped back would give a huge unsigned difference; it counts as zero and the clock's own
+        // check reports it.
+        let ticks = if end >= begin { end - begin } else { 0 };
+        #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "saturates, never negative")]
+        histogram.record((ticks as f64 * ps_per_tick) as u64);
+        if ticks >= tail.threshold {
+            if tail.samples.len() < tail.samples.capacity() {
+                tail.samples.push((begin, ticks));
+            } else {
+                tail.dropped += 1;
+            }
+        }
+    }
+}

@@ -1,0 +1,206 @@
+//! What a probe is.
+
+use latlab_record::{Check, Point, Record, Unit, Work};
+
+use crate::{Block, Env};
+
+/// Group of probes that share a quota of time and a section of the report.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Tier {
+    /// The instrument itself.
+    Clock,
+    /// Caches and RAM.
+    Memory,
+}
+
+impl Tier {
+    /// The first part of the ids of its probes.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Clock => "clock",
+            Self::Memory => "memory",
+        }
+    }
+}
+
+/// What a probe cannot do without, in words for `latlab list`.
+pub type Needs = &'static [&'static str];
+
+/// What a probe touches on the machine, in words for `latlab list`: `memory up to 1 GiB`.
+pub type Touches = &'static [&'static str];
+
+/// Everything that a person or a program wants to know of a probe before running it. `latlab list`,
+/// the reference, the report's "how this was measured" and shell completion are made from it.
+#[derive(Debug)]
+pub struct Spec {
+    /// Dotted, noun first, general to particular: `memory.load.dependent`.
+    pub id: &'static str,
+    /// Its group.
+    pub tier: Tier,
+    /// A few words.
+    pub title: &'static str,
+    /// The question that it answers, as a person would ask it.
+    pub question: &'static str,
+    /// How: paragraphs of prose, with what was avoided and why.
+    pub method: &'static str,
+    /// Raised whenever figures of the old and the new method are not comparable.
+    pub method_version: u32,
+    /// Unit of its values.
+    pub unit: Unit,
+    /// What one byte means, for rates; empty for latencies.
+    pub convention: &'static str,
+    /// What it needs.
+    pub needs: Needs,
+    /// What it touches.
+    pub touches: Touches,
+    /// Whether it saturates a resource that other programs share (left out by `--gentle`).
+    pub saturates: bool,
+}
+
+/// Whether a probe can run here.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Support {
+    /// It can.
+    Yes,
+    /// It can, with this loss.
+    Degraded(String),
+    /// It cannot, for this reason.
+    No(String),
+}
+
+/// A point that a probe would like to measure.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Planned {
+    /// Where.
+    pub point: Point,
+    /// 0 is measured first; within a priority the list's order says which are given up last.
+    pub priority: u8,
+    /// Estimated seconds to select it, before the first real visit tells.
+    pub setup_s: f64,
+    /// Estimated seconds for one block.
+    pub block_s: f64,
+    /// Bytes that it writes to files.
+    pub written_bytes: u64,
+    /// Points of one group are measured interleaved in one session; groups follow each other.
+    pub group: u16,
+}
+
+impl Planned {
+    /// A point of priority 0 in group 0 that is cheap to select and has blocks of a few milliseconds.
+    #[must_use]
+    pub fn new(point: Point) -> Self {
+        Self { point, priority: 0, setup_s: 1e-3, block_s: 3e-3, written_bytes: 0, group: 0 }
+    }
+}
+
+/// What was found at a point so far, for [`Probe::refine`] and [`Probe::conclude`].
+#[derive(Clone, Debug)]
+pub struct PointResult {
+    /// Where.
+    pub point: Point,
+    /// Median of all undisturbed samples, in the probe's unit.
+    pub p50: f64,
+    /// 95 % interval of the median, when there are blocks enough.
+    pub interval: Option<[f64; 2]>,
+    /// Whether it was asked for by [`Probe::refine`], that is: measured in the second, independent pass.
+    pub refined: bool,
+    /// Whether too few undisturbed blocks were left.
+    pub disturbed: bool,
+}
+
+/// Why a probe could not go on.
+#[derive(Debug, thiserror::Error)]
+pub enum ProbeError {
+    /// The system refused a resource.
+    #[error("{what}: {source}")]
+    System {
+        /// What was asked for.
+        what: String,
+        /// What the system answered.
+        source: std::io::Error,
+    },
+    /// The work was not what it should have been.
+    #[error("{0}")]
+    Proof(String),
+    /// Anything else, as a sentence for the user.
+    #[error("{0}")]
+    Other(String),
+}
+
+impl ProbeError {
+    /// The system's answer to the last call, with what was asked for.
+    #[must_use]
+    pub fn last_os_error(what: impl Into<String>) -> Self {
+        Self::System { what: what.into(), source: std::io::Error::last_os_error() }
+    }
+}
+
+/// What a session says of the selected point after its blocks.
+#[derive(Clone, Debug, Default)]
+pub struct Proof {
+    /// Each proof of work.
+    pub checks: Vec<Check>,
+    /// Bytes and their convention; operations are counted by the harness.
+    pub work: Work,
+    /// What did the work.
+    pub engine: Option<String>,
+    /// Degradations and remarks.
+    pub flags: Vec<String>,
+    /// Details worth keeping with the record.
+    pub findings: Option<serde_json::Value>,
+}
+
+/// A probe: what it is, what it can measure here, and how.
+pub trait Probe {
+    /// Its description.
+    fn spec(&self) -> &'static Spec;
+
+    /// Whether it can run here.
+    fn supports(&self, env: &Env) -> Support;
+
+    /// What it would like to measure, most important first within a priority.
+    fn points(&self, env: &Env) -> Vec<Planned>;
+
+    /// Most memory that its session holds at once, bytes.
+    fn memory_bytes(&self, env: &Env) -> u64;
+
+    /// Most CPUs that it keeps busy at once.
+    fn cpus(&self, _env: &Env) -> u32 {
+        1
+    }
+
+    /// Takes what a group of points needs. Dropping the session gives everything back.
+    ///
+    /// # Errors
+    /// When the system refuses a resource; the points of the group are then recorded as failed.
+    fn open<'env>(&'env self, env: &'env Env, group: &[Planned]) -> Result<Box<dyn Session + 'env>, ProbeError>;
+
+    /// Further points, given the first pass: where knees were found, more sizes around them.
+    fn refine(&self, _env: &Env, _results: &[PointResult]) -> Vec<Planned> {
+        Vec::new()
+    }
+
+    /// What follows from all points together, as derived records.
+    fn conclude(&self, _env: &Env, _results: &[PointResult]) -> Vec<Record> {
+        Vec::new()
+    }
+}
+
+/// The measuring of one group of points.
+pub trait Session {
+    /// Untimed: sets up and warms up. Called before every visit to a point.
+    ///
+    /// # Errors
+    /// When the point cannot be set up; it is then recorded as failed and the others go on.
+    fn select(&mut self, point: &Point) -> Result<(), ProbeError>;
+
+    /// Takes one block of samples at the selected point.
+    ///
+    /// # Errors
+    /// When the work failed.
+    fn block(&mut self, block: &mut Block) -> Result<(), ProbeError>;
+
+    /// The proof that the work of the selected point was done, after its last block.
+    fn proof(&mut self, point: &Point) -> Proof;
+}

@@ -1,0 +1,235 @@
+//! Threads that work in the same window, each pinned to a CPU of its own.
+
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::Arc;
+use std::thread::JoinHandle;
+
+use latlab_clock::{Clock, HardwareClock, OsClock, Source, TimeSource};
+
+use crate::{Batch, pin_this_thread};
+
+/// When one member began and ended its part of a window, in ticks of the run's clock.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Span {
+    pub(crate) begin: u64,
+    pub(crate) end: u64,
+}
+
+/// A member could not be started or died.
+#[derive(Debug, thiserror::Error)]
+pub enum CrewError {
+    /// The system refused a thread.
+    #[error("starting a thread: {0}")]
+    Thread(#[from] std::io::Error),
+    /// A member could not make its share of the work.
+    #[error("{0}")]
+    Member(String),
+    /// Simulated time does not pass on several threads.
+    #[error("a crew needs a real clock")]
+    Simulated,
+    /// A member ended before its time.
+    #[error("a measuring thread ended unexpectedly")]
+    Gone,
+}
+
+/// The time sources that threads can share.
+#[derive(Clone)]
+enum Stamp {
+    Hardware(HardwareClock),
+    Os(OsClock),
+}
+
+impl Stamp {
+    fn begin(&self) -> u64 {
+        match self {
+            Self::Hardware(time) => time.begin(),
+            Self::Os(time) => time.begin(),
+        }
+    }
+
+    fn end(&self) -> u64 {
+        match self {
+            Self::Hardware(time) => time.end(),
+            Self::Os(time) => time.end(),
+        }
+    }
+}
+
+struct Member {
+    orders: Sender<u64>,
+    spans: Receiver<Result<Span, String>>,
+    thread: Option<JoinHandle<u64>>,
+}
+
+/// Pinned threads, waiting for windows.
+pub struct Crew {
+    members: Vec<Member>,
+}
+
+/// A start line without the kernel: all members are running when the last one arrives.
+struct StartLine {
+    size: usize,
+    arrived: AtomicUsize,
+    round: AtomicU64,
+}
+
+impl StartLine {
+    fn wait(&self) {
+        let round = self.round.load(Ordering::Acquire);
+        if self.arrived.fetch_add(1, Ordering::AcqRel) + 1 == self.size {
+            self.arrived.store(0, Ordering::Release);
+            self.round.fetch_add(1, Ordering::AcqRel);
+            return;
+        }
+        let mut spins = 0u32;
+        while self.round.load(Ordering::Acquire) == round {
+            spins += 1;
+            if spins.is_multiple_of(1 << 14) {
+                // More members than CPUs that are really ours: let the late one run.
+                std::thread::yield_now();
+            }
+            std::hint::spin_loop();
+        }
+    }
+}
+
+impl Crew {
+    /// Starts one member on each of `cpus`. `make` runs on the member's thread after it was pinned, so that
+    /// memory that it touches first is near its CPU.
+    ///
+    /// # Errors
+    /// When a thread cannot be started or a member's `make` fails.
+    pub fn start<K, M>(clock: &Clock, cpus: &[u32], make: M) -> Result<Self, CrewError>
+    where
+        K: Batch + 'static,
+        M: Fn(usize) -> Result<K, String> + Send + Sync + 'static,
+    {
+        let make = Arc::new(make);
+        let line = Arc::new(StartLine {
+            size: cpus.len(),
+            arrived: AtomicUsize::new(0),
+            round: AtomicU64::new(0),
+        });
+        let stamp = match &clock.source {
+            Source::Hardware(time) => Stamp::Hardware(time.clone()),
+            Source::Os(time) => Stamp::Os(time.clone()),
+            Source::Simulated(_) => return Err(CrewError::Simulated),
+        };
+        let mut crew = Self { members: Vec::with_capacity(cpus.len()) };
+        for (index, cpu) in cpus.iter().copied().enumerate() {
+            let (orders, inbox) = channel::<u64>();
+            let (report, spans) = channel();
+            let make = Arc::clone(&make);
+            let line = Arc::clone(&line);
+            let stamp = stamp.clone();
+            let thread = std::thread::Builder::new().name(format!("crew-{index}")).spawn(move || {
+                pin_this_thread(cpu);
+                let mut batch = match make(index) {
+                    Ok(batch) => batch,
+                    Err(reason) => {
+                        let _ = report.send(Err(reason));
+                        return 0;
+                    }
+                };
+                if report.send(Ok(Span { begin: 0, end: 0 })).is_err() {
+                    return 0;
+                }
+                let mut sum = 0u64;
+                while let Ok(ops) = inbox.recv() {
+                    line.wait();
+                    let begin = stamp.begin();
+                    sum = sum.wrapping_add(batch.run(ops));
+                    let end = stamp.end();
+                    if report.send(Ok(Span { begin, end })).is_err() {
+                        break;
+                    }
+                }
+                sum
+            })?;
+            crew.members.push(Member { orders, spans, thread: Some(thread) });
+        }
+        crew.collect()?;
+        Ok(crew)
+    }
+
+    /// Threads in the crew.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.members.len()
+    }
+
+    /// Whether there is nobody.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.members.is_empty()
+    }
+
+    /// One window: every member does `ops` operations, starting together.
+    pub(crate) fn window(&mut self, ops: u64) -> Result<Vec<Span>, CrewError> {
+        for member in &self.members {
+            member.orders.send(ops).map_err(|_| CrewError::Gone)?;
+        }
+        self.collect()
+    }
+
+    fn collect(&mut self) -> Result<Vec<Span>, CrewError> {
+        self.members
+            .iter()
+            .map(|member| member.spans.recv().map_err(|_| CrewError::Gone)?.map_err(CrewError::Member))
+            .collect()
+    }
+}
+
+impl Drop for Crew {
+    fn drop(&mut self) {
+        for member in &mut self.members {
+            // Closing the channel ends the member's loop.
+            let (closed, _) = channel();
+            member.orders = closed;
+        }
+        for member in &mut self.members {
+            if let Some(thread) = member.thread.take() {
+                // A member that panicked has already failed its window.
+                let _ = thread.join();
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    struct Counter(u64);
+
+    impl Batch for Counter {
+        fn run(&mut self, ops: u64) -> u64 {
+            for step in 0..ops {
+                self.0 = std::hint::black_box(self.0 + step);
+            }
+            self.0
+        }
+    }
+
+    #[test]
+    fn every_member_works_in_every_window_and_windows_overlap() {
+        let clock = Clock::open();
+        let mut crew = Crew::start(&clock, &[0, 0], |_| Ok(Counter(0))).expect("two threads start");
+        for _ in 0..3 {
+            let spans = crew.window(10_000).expect("both members live");
+            assert_eq!(spans.len(), 2);
+            assert!(spans.iter().all(|span| span.end > span.begin));
+        }
+    }
+
+    #[test]
+    fn a_member_that_cannot_start_gives_its_reason() {
+        let clock = Clock::open();
+        let failed = Crew::start::<Counter, _>(&clock, &[0, 0], |index| {
+            if index == 1 { Err("no memory for thread 1".to_owned()) } else { Ok(Counter(0)) }
+        });
+        let error = failed.err().expect("a member failed");
+        assert_eq!(error.to_string(), "no memory for thread 1");
+    }
+}

@@ -1,0 +1,60 @@
+//! The surroundings of a measurement, fixed for a whole run.
+
+use latlab_clock::Clock;
+use latlab_machine::Machine;
+use latlab_record::Settings;
+
+use crate::{Batch, SimulatedMemory};
+
+/// The interpreter that latlab runs in, for probes of what its programs pay.
+pub trait Interpreter {
+    /// Such as `CPython 3.11.7`.
+    fn name(&self) -> String;
+
+    /// A program whose function `run(n)` does `n` operations and returns an integer, as work to be timed.
+    ///
+    /// # Errors
+    /// What the interpreter says of the program.
+    fn compile(&self, program: &str) -> Result<Box<dyn Batch>, String>;
+}
+
+/// Whose memory the memory probes walk.
+#[derive(Debug)]
+pub enum MemorySource {
+    /// This machine's.
+    Real,
+    /// A planted hierarchy with known answers, for tests.
+    Simulated(SimulatedMemory),
+}
+
+/// Everything that probes may know and use.
+pub struct Env {
+    /// What this computer is.
+    pub machine: Machine,
+    /// The one clock of the run.
+    pub clock: Clock,
+    /// What the user asked for.
+    pub settings: Settings,
+    /// CPUs that may be used, ascending; never empty.
+    pub cpus: Vec<u32>,
+    /// The CPU that single-threaded probes are pinned to.
+    pub home_cpu: u32,
+    /// Most memory that a session may hold: a quarter of what this process may use, bytes.
+    pub memory_bytes: u64,
+    /// Real or simulated.
+    pub memory: MemorySource,
+    /// Absent when the core runs without one (tests of the core).
+    pub interpreter: Option<Box<dyn Interpreter>>,
+}
+
+impl Env {
+    /// A seed for one use, different for each `salt` and the same again for the same run seed.
+    #[must_use]
+    pub fn seed(&self, salt: u64) -> u64 {
+        // splitmix64's finaliser (Steele, Lea, Flood 2014): neighbouring salts give unrelated seeds.
+        let mut z = self.settings.seed.wrapping_add(salt.wrapping_mul(0x9E37_79B9_7F4A_7C15));
+        z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+        z ^ (z >> 31)
+    }
+}

@@ -1,0 +1,34 @@
+//! The probe contract and the one scheduler.
+//!
+//! ```text
+//! Probe ──points──► schedule ──select, block──► Session ──times through──► Block ──samples──► Record ──► Sink
+//!                      │ deadline, priorities, random order, stop rule, references
+//! ```
+//!
+//! A probe says what it can measure and does the work; the harness makes every time stamp, decides
+//! what is measured when, and turns samples into records. The timed loops are monomorphised over
+//! the kernel and the time source: a virtual call for each operation raised an L1 access's p99.9
+//! from 40 to 160 ns when it was tried.
+
+mod block;
+mod contract;
+mod crew;
+mod env;
+mod pin;
+mod quota;
+mod reference;
+mod schedule;
+mod simulated;
+mod summary;
+
+pub use block::{Batch, Block, BlockData, Kernel};
+pub use contract::{
+    Needs, Planned, Probe, ProbeError, Proof, Session, Spec, Support, Tier, Touches, PointResult,
+};
+pub use crew::{Crew, CrewError};
+pub use env::{Env, Interpreter, MemorySource};
+pub use pin::{pin_this_thread, quietest_cpu};
+pub use quota::{Share, plan_shares, profile_seconds};
+pub use reference::{NoReference, Reference, ReferenceReading};
+pub use schedule::{Outcome, Progress, Sink, run_probe};
+pub use simulated::{SimulatedMemory, SimulatedLevel};

@@ -1,0 +1,78 @@
+//! A profile is a deadline: who gets how many seconds of it.
+
+use latlab_record::{Profile, Settings};
+
+/// Seconds set aside for a probe in the quick, standard and thorough profile.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Share(pub [f64; 3]);
+
+impl Share {
+    fn of(self, profile: Profile) -> f64 {
+        match profile {
+            Profile::Quick => self.0[0],
+            Profile::Standard => self.0[1],
+            Profile::Thorough => self.0[2],
+        }
+    }
+}
+
+/// Seconds of a run that are not measuring: starting the worker, describing the machine, calibrating the clock,
+/// choosing the CPU, rendering the report.
+const AROUND_S: [f64; 3] = [2.0, 2.5, 4.0];
+
+/// Wall seconds that a run with these shares takes at most, all included.
+#[must_use]
+pub fn profile_seconds(shares: &[Share], settings: &Settings) -> f64 {
+    settings.budget_s.unwrap_or_else(|| {
+        let measuring: f64 = shares.iter().map(|share| share.of(settings.profile)).sum();
+        measuring + around_s(settings.profile)
+    })
+}
+
+/// Seconds for each selected probe. A budget is split in the profile's proportions; what one probe leaves over
+/// goes to those after it, because the scheduler works with the running sum as deadlines.
+#[must_use]
+pub fn plan_shares(shares: &[Share], settings: &Settings) -> Vec<f64> {
+    let own: Vec<f64> = shares.iter().map(|share| share.of(settings.profile)).collect();
+    match settings.budget_s {
+        None => own,
+        Some(budget) => {
+            // With a budget of a second, half of it is still for measuring.
+            let measuring = (budget - around_s(settings.profile)).max(budget / 2.0);
+            let sum: f64 = own.iter().sum();
+            own.iter().map(|seconds| seconds / sum.max(f64::MIN_POSITIVE) * measuring).collect()
+        }
+    }
+}
+
+fn around_s(profile: Profile) -> f64 {
+    Share(AROUND_S).of(profile)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SHARES: [Share; 2] = [Share([1.0, 2.0, 6.0]), Share([3.0, 9.0, 60.0])];
+
+    #[test]
+    fn a_profile_gives_each_probe_its_own_seconds() {
+        let settings = Settings { profile: Profile::Quick, ..Settings::default() };
+        assert_eq!(plan_shares(&SHARES, &settings), [1.0, 3.0]);
+        assert!((profile_seconds(&SHARES, &settings) - 6.0).abs() < 1e-9);
+    }
+
+    #[test]
+    fn a_budget_is_split_in_the_profiles_proportions_and_kept() {
+        let settings = Settings { budget_s: Some(22.5), ..Settings::default() };
+        let seconds = plan_shares(&SHARES, &settings);
+        assert!((seconds.iter().sum::<f64>() - 20.0).abs() < 1e-9);
+        assert!((seconds[1] / seconds[0] - 4.5).abs() < 1e-9);
+    }
+
+    #[test]
+    fn even_a_tiny_budget_leaves_time_to_measure() {
+        let settings = Settings { budget_s: Some(1.0), ..Settings::default() };
+        assert!(plan_shares(&SHARES, &settings).iter().sum::<f64>() >= 0.5);
+    }
+}

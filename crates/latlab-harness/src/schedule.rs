@@ -1,0 +1,467 @@
+//! The one scheduler: what is measured when, and when it is enough.
+//!
+//! ```text
+//! plan      drop nothing yet; group by group (a group shares one session)
+//! coarse    priority by priority: rounds in random order until every point has six blocks;
+//!           what cannot get its six blocks in the time left is given up, last of the list first
+//! refine    the probe looks at the first pass and asks for further points (knees); measured the same way
+//! narrow    rounds over the points whose interval is still wide, until the deadline
+//! ```
+//! Rounds interleave the points, so a slow minute of the machine falls on all of them alike. A reference is read
+//! about once a second; blocks beside a reading that had drifted are marked and repeated.
+
+use latlab_clock::Source;
+use latlab_observe::Observer;
+use latlab_record::{Absence, Point, Record, StoppedBy};
+use latlab_stats::rng::Rng;
+use latlab_stats::{StopRule, StopState};
+
+use crate::reference::Drift;
+use crate::summary::{self, MIN_BLOCKS, Measured};
+use crate::{Block, BlockData, Env, Planned, PointResult, Probe, ProbeError, Reference, Session, Support};
+
+/// A record's median is known well enough when its interval is within this share of it on either side.
+const NARROW: f64 = 0.01;
+/// Blocks of one point at most: the raw window means are kept, and 24 blocks are 1,536 of them.
+const MAX_BLOCKS: usize = 24;
+/// Blocks at most that one point may lose to disturbances before it is taken as it is.
+const MAX_DISTURBED: usize = 2 * MIN_BLOCKS;
+/// Seconds between two readings of the reference.
+const REFERENCE_EVERY_S: f64 = 1.0;
+/// While the reference is drifted it is read more often, to know when the disturbance ended.
+const REFERENCE_EVERY_DRIFTED_S: f64 = 0.1;
+/// Blocks taken in one visit where selecting a point costs far more than a block.
+const MAX_VISIT_BLOCKS: usize = 3;
+/// A block in which the thread was kept from its CPU for more than this share is disturbed.
+const LOST_SHARE: f64 = 0.2;
+
+/// Where a run stands.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Progress {
+    /// Probe that is measuring.
+    pub probe: &'static str,
+    /// Point that was just visited.
+    pub point: Point,
+    /// Its median so far, in the probe's unit.
+    pub p50: Option<f64>,
+    /// Now, ns since the clock was opened.
+    pub now_ns: f64,
+}
+
+/// Takes what the scheduler has to say.
+pub trait Sink {
+    /// A point is about to be visited; if the process dies now, it was this one.
+    fn begin(&mut self, probe: &'static str, point: &Point);
+    /// A visit ended.
+    fn progress(&mut self, progress: &Progress);
+    /// A record is complete.
+    fn record(&mut self, record: Record);
+    /// Whether the user wants the run to end.
+    fn cancelled(&self) -> bool;
+    /// Whether this point is not wanted: it exists already, or the process died on it before.
+    fn excluded(&self, probe: &str, point: &Point) -> bool;
+}
+
+/// What became of a probe.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Outcome {
+    /// Whether the user ended it.
+    pub cancelled: bool,
+    /// Blocks that were marked as disturbed.
+    pub disturbed_blocks: u64,
+}
+
+enum State {
+    Open,
+    Done(StoppedBy),
+    Failed(String),
+}
+
+struct PointState {
+    planned: Planned,
+    refined: bool,
+    blocks: Vec<BlockData>,
+    ops_per_window: Option<u64>,
+    tail_threshold_ns: f64,
+    /// Seconds that one more block costs, set-up included; from the plan until the first visit tells.
+    cost_s: f64,
+    setup_s: f64,
+    block_s: f64,
+    state: State,
+    /// Whether its record was handed over.
+    recorded: bool,
+}
+
+impl PointState {
+    fn new(planned: Planned, refined: bool) -> Self {
+        let (setup_s, block_s) = (planned.setup_s, planned.block_s);
+        let mut state = Self {
+            planned,
+            refined,
+            blocks: Vec::new(),
+            ops_per_window: None,
+            tail_threshold_ns: 0.0,
+            cost_s: 0.0,
+            setup_s,
+            block_s,
+            state: State::Open,
+            recorded: false,
+        };
+        state.cost_s = state.visit_s() / state.visit_blocks() as f64;
+        state
+    }
+
+    fn quiet_blocks(&self) -> usize {
+        self.blocks.iter().filter(|block| !block.disturbed).count()
+    }
+
+    /// Whether it has the blocks that every record needs.
+    fn has_minimum(&self) -> bool {
+        self.quiet_blocks() >= MIN_BLOCKS || self.blocks.len() >= MIN_BLOCKS + MAX_DISTURBED
+    }
+
+    fn missing(&self) -> usize {
+        MIN_BLOCKS.saturating_sub(self.quiet_blocks())
+    }
+
+    fn is_open(&self) -> bool {
+        matches!(self.state, State::Open)
+    }
+
+    fn visit_blocks(&self) -> usize {
+        if self.setup_s > 4.0 * self.block_s { MAX_VISIT_BLOCKS } else { 1 }
+    }
+
+    fn visit_s(&self) -> f64 {
+        self.setup_s + self.visit_blocks() as f64 * self.block_s
+    }
+
+    fn to_minimum_s(&self) -> f64 {
+        self.missing() as f64 * self.cost_s
+    }
+
+    fn result(&self, seed: u64) -> Option<PointResult> {
+        let (p50, interval, disturbed) = summary::median(&self.blocks, seed)?;
+        Some(PointResult { point: self.planned.point.clone(), p50, interval, refined: self.refined, disturbed })
+    }
+}
+
+/// Measures one probe until `deadline_ns` (on the run's clock) at the latest.
+pub fn run_probe(
+    probe: &dyn Probe,
+    env: &Env,
+    deadline_ns: f64,
+    reference: &mut dyn Reference,
+    sink: &mut dyn Sink,
+) -> Outcome {
+    let spec = probe.spec();
+    let absent = |point: Point, stopped_by, kind: &str, text: String| {
+        let absence = Absence { kind: kind.to_owned(), text };
+        Record::absent(spec.id, spec.method_version, point, spec.unit, stopped_by, absence)
+    };
+    let degraded = match probe.supports(env) {
+        Support::No(reason) => {
+            sink.record(absent(Point::default(), StoppedBy::Unsupported, "unsupported", reason));
+            return Outcome::default();
+        }
+        Support::Degraded(reason) => Some(format!("degraded: {reason}")),
+        Support::Yes => None,
+    };
+    let mut planned = probe.points(env);
+    planned.retain(|planned| !sink.excluded(spec.id, &planned.point));
+    let mut groups: Vec<u16> = planned.iter().map(|planned| planned.group).collect();
+    groups.sort_unstable();
+    groups.dedup();
+
+    let mut run = Run { probe, env, reference, sink, drift: Drift::default(), observer: None, degraded };
+    // A simulated clock knows nothing of the real time that this thread loses.
+    if !matches!(env.clock.source, Source::Simulated(_)) {
+        run.observer = Some(Observer::of_this_thread(Some(env.home_cpu)));
+    }
+    let mut outcome = Outcome::default();
+    let mut results = Vec::new();
+    for (index, group) in groups.iter().enumerate() {
+        let members: Vec<Planned> = planned.iter().filter(|planned| planned.group == *group).cloned().collect();
+        let now = env.clock.now_ns();
+        let group_deadline = now + (deadline_ns - now).max(0.0) / (groups.len() - index) as f64;
+        match probe.open(env, &members) {
+            Ok(mut session) => {
+                let ended = run.group(session.as_mut(), members, group_deadline, &mut results);
+                outcome.disturbed_blocks += ended.disturbed_blocks;
+                outcome.cancelled |= ended.cancelled;
+            }
+            Err(error) => {
+                for member in members {
+                    run.sink.record(absent(member.point, StoppedBy::Failed, "failed", error.to_string()));
+                }
+            }
+        }
+        if outcome.cancelled {
+            break;
+        }
+    }
+    for record in probe.conclude(env, &results) {
+        run.sink.record(record);
+    }
+    outcome
+}
+
+struct Run<'a> {
+    probe: &'a dyn Probe,
+    env: &'a Env,
+    reference: &'a mut dyn Reference,
+    sink: &'a mut dyn Sink,
+    drift: Drift,
+    observer: Option<Observer>,
+    degraded: Option<String>,
+}
+
+impl Run<'_> {
+    fn group(
+        &mut self,
+        session: &mut dyn Session,
+        members: Vec<Planned>,
+        deadline_ns: f64,
+        results: &mut Vec<PointResult>,
+    ) -> Outcome {
+        let mut states: Vec<PointState> = members.into_iter().map(|planned| PointState::new(planned, false)).collect();
+        let mut rng = Rng::new(self.env.seed(u64::from(states.first().map_or(0, |state| state.planned.group))));
+        let mut refined = false;
+        let mut cancelled = false;
+        'rounds: loop {
+            self.mark_disturbed(&mut states);
+            self.close_what_is_enough(session, &mut states);
+            let mut round = match open_priority(&states) {
+                Some(priority) => {
+                    self.give_up_what_does_not_fit(&mut states, priority, deadline_ns);
+                    let round = due(&states, priority);
+                    if round.is_empty() {
+                        continue;
+                    }
+                    round
+                }
+                None if !refined => {
+                    refined = true;
+                    self.refine(&mut states);
+                    continue;
+                }
+                None => indices(&states, PointState::is_open),
+            };
+            if round.is_empty() {
+                break;
+            }
+            shuffle(&mut round, &mut rng);
+            for index in round {
+                if self.sink.cancelled() {
+                    cancelled = true;
+                    break 'rounds;
+                }
+                let left_s = (deadline_ns - self.env.clock.now_ns()) / 1e9;
+                // The visit that would overrun is not begun.
+                if left_s < states[index].visit_s() {
+                    let enough = states[index].has_minimum();
+                    states[index].state = State::Done(if enough { StoppedBy::Deadline } else { StoppedBy::NotReached });
+                    continue;
+                }
+                self.visit(session, &mut states[index]);
+                if let State::Failed(_) = states[index].state {
+                    self.finish(session, &mut states[index], StoppedBy::Failed);
+                }
+            }
+        }
+        self.read_reference(true);
+        self.mark_disturbed(&mut states);
+        let fallback = if cancelled { StoppedBy::Interrupted } else { StoppedBy::Deadline };
+        let mut outcome = Outcome { cancelled, ..Outcome::default() };
+        for state in &mut states {
+            outcome.disturbed_blocks += state.blocks.iter().filter(|block| block.disturbed).count() as u64;
+            results.extend(state.result(self.env.seed(1)));
+            self.finish(session, state, fallback);
+        }
+        outcome
+    }
+
+    fn visit(&mut self, session: &mut dyn Session, state: &mut PointState) {
+        self.read_reference(false);
+        let spec = self.probe.spec();
+        self.sink.begin(spec.id, &state.planned.point);
+        let begun = self.env.clock.now_ns();
+        if let Err(error) = session.select(&state.planned.point) {
+            state.state = State::Failed(error.to_string());
+            return;
+        }
+        let selected = self.env.clock.now_ns();
+        state.setup_s = (selected - begun) / 1e9;
+        let blocks = if state.blocks.is_empty() { 1 } else { state.visit_blocks() };
+        for _ in 0..blocks {
+            match self.block(session, state) {
+                Ok(data) => {
+                    state.block_s = data.duration_ns / 1e9;
+                    state.blocks.push(data);
+                }
+                Err(error) => {
+                    state.state = State::Failed(error.to_string());
+                    return;
+                }
+            }
+        }
+        state.cost_s = state.visit_s() / state.visit_blocks() as f64;
+        let p50 = state.blocks.last().map(summary::block_p50);
+        let now_ns = self.env.clock.now_ns();
+        self.sink.progress(&Progress { probe: spec.id, point: state.planned.point.clone(), p50, now_ns });
+    }
+
+    fn block(&mut self, session: &mut dyn Session, state: &mut PointState) -> Result<BlockData, ProbeError> {
+        let clock = &self.env.clock;
+        let before = self.observer.as_ref().map(Observer::read);
+        let begun = clock.now_ns();
+        let mut block = Block::new(clock, &mut state.ops_per_window, &mut state.tail_threshold_ns);
+        session.block(&mut block)?;
+        let mut data = block.into_data();
+        data.at_ns = begun;
+        data.duration_ns = clock.now_ns() - begun;
+        if let (Some(observer), Some(before)) = (&self.observer, before) {
+            data.observed = observer.read().since(&before);
+        }
+        Ok(data)
+    }
+
+    fn read_reference(&mut self, now: bool) {
+        let at_ns = self.env.clock.now_ns();
+        let every_s = if self.drift.is_drifted() { REFERENCE_EVERY_DRIFTED_S } else { REFERENCE_EVERY_S };
+        if now || self.drift.last_ns().is_none_or(|last| at_ns - last >= every_s * 1e9) {
+            if let Some(reading) = self.reference.read() {
+                self.drift.push(at_ns, reading);
+            }
+        }
+    }
+
+    /// Marks the blocks beside a drifted reading, and those whose thread was kept from its CPU.
+    fn mark_disturbed(&self, states: &mut [PointState]) {
+        for block in states.iter_mut().flat_map(|state| &mut state.blocks) {
+            let lost = [block.observed.run_queue_delay_ns, block.observed.steal_ns, block.observed.throttled_ns]
+                .into_iter()
+                .flatten()
+                .sum::<u64>() as f64;
+            // Steal is counted in ticks of 10 ms: below a tick's worth it says nothing of this block.
+            let lost_cpu = lost > LOST_SHARE * block.duration_ns.max(10e6);
+            block.disturbed = lost_cpu || self.drift.disturbs(block.at_ns, block.at_ns + block.duration_ns);
+        }
+    }
+
+    /// Gives up the points of a priority that cannot all get their six blocks, last of the list first.
+    fn give_up_what_does_not_fit(&self, states: &mut [PointState], priority: u8, deadline_ns: f64) {
+        let left_s = (deadline_ns - self.env.clock.now_ns()) / 1e9;
+        let waiting = due(states, priority);
+        let mut need_s: f64 = waiting.iter().map(|index| states[*index].to_minimum_s()).sum();
+        for index in waiting.into_iter().rev() {
+            if need_s <= left_s {
+                break;
+            }
+            need_s -= states[index].to_minimum_s();
+            states[index].state = State::Done(StoppedBy::NotReached);
+        }
+    }
+
+    /// Hands over what is known well enough, at once: what was measured survives a crash.
+    fn close_what_is_enough(&mut self, session: &mut dyn Session, states: &mut [PointState]) {
+        let rule = StopRule::new(0.5, NARROW);
+        for state in states.iter_mut().filter(|state| state.is_open() && state.has_minimum()) {
+            let per_op = state.blocks.iter().any(|block| block.histogram.is_some());
+            let narrow = if per_op {
+                summary::median(&state.blocks, 1).is_some_and(|(p50, interval, _)| {
+                    interval.is_some_and(|[lo, hi]| (hi - lo) / 2.0 <= NARROW * p50)
+                })
+            } else {
+                let (blocks, _) = summary::counted(&state.blocks);
+                let values: Vec<&[f64]> = blocks.iter().map(|block| block.values.as_slice()).collect();
+                matches!(latlab_stats::should_stop(&rule, &values), StopState::Narrow { .. })
+            };
+            if narrow || state.blocks.len() >= MAX_BLOCKS {
+                state.state = State::Done(if narrow { StoppedBy::NarrowInterval } else { StoppedBy::Planned });
+                self.finish(session, state, StoppedBy::Planned);
+            }
+        }
+    }
+
+    fn refine(&mut self, states: &mut Vec<PointState>) {
+        let seed = self.env.seed(1);
+        let results: Vec<PointResult> = states.iter().filter_map(|state| state.result(seed)).collect();
+        let spec = self.probe.spec();
+        for planned in self.probe.refine(self.env, &results) {
+            let known = states.iter().any(|state| state.planned.point == planned.point);
+            if !known && !self.sink.excluded(spec.id, &planned.point) {
+                states.push(PointState::new(planned, true));
+            }
+        }
+    }
+
+    /// Hands the point's record over, once.
+    fn finish(&mut self, session: &mut dyn Session, state: &mut PointState, fallback: StoppedBy) {
+        if std::mem::replace(&mut state.recorded, true) {
+            return;
+        }
+        let spec = self.probe.spec();
+        let point = state.planned.point.clone();
+        let absent = |stopped_by, kind: &str, text: String| {
+            let absence = Absence { kind: kind.to_owned(), text };
+            Record::absent(spec.id, spec.method_version, point.clone(), spec.unit, stopped_by, absence)
+        };
+        let result = state.result(self.env.seed(1));
+        let record = match (&state.state, result) {
+            (State::Failed(text), _) => absent(StoppedBy::Failed, "failed", text.clone()),
+            (_, None) => absent(
+                StoppedBy::NotReached,
+                "not_reached",
+                "the time ran out before this point; a longer profile or --budget reaches it".to_owned(),
+            ),
+            (State::Open | State::Done(_), Some(result)) => {
+                let stopped_by = match state.state {
+                    State::Done(reason) => reason,
+                    _ => fallback,
+                };
+                let mut proof = session.proof(&point);
+                proof.flags.extend(self.degraded.clone());
+                summary::record(Measured {
+                    spec,
+                    result,
+                    blocks: &state.blocks,
+                    proof,
+                    ops_per_window: state.ops_per_window,
+                    tail_threshold_ns: state.tail_threshold_ns,
+                    stopped_by,
+                    facts: &self.env.clock.facts,
+                    seed: self.env.seed(2),
+                })
+            }
+        };
+        self.sink.record(record);
+    }
+}
+
+/// The lowest priority with a point that still lacks blocks.
+fn open_priority(states: &[PointState]) -> Option<u8> {
+    states
+        .iter()
+        .filter(|state| state.is_open() && !state.has_minimum())
+        .map(|state| state.planned.priority)
+        .min()
+}
+
+fn due(states: &[PointState], priority: u8) -> Vec<usize> {
+    indices(states, |state| state.is_open() && !state.has_minimum() && state.planned.priority == priority)
+}
+
+/// Fisher and Yates.
+fn shuffle(items: &mut [usize], rng: &mut Rng) {
+    for last in (1..items.len()).rev() {
+        items.swap(last, rng.below(last + 1));
+    }
+}
+
+fn indices(states: &[PointState], wanted: impl Fn(&PointState) -> bool) -> Vec<usize> {
+    states.iter().enumerate().filter(|(_, state)| wanted(state)).map(|(index, _)| index).collect()
+}
+
+#[cfg(test)]
+mod tests;

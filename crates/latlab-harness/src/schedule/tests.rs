@@ -1,0 +1,354 @@
+//! The scheduler on a simulated clock: every duration is planted.
+
+use std::cell::RefCell;
+use std::collections::HashSet;
+use std::rc::Rc;
+
+use latlab_clock::{Clock, SimulatedClock};
+use latlab_machine::Machine;
+use latlab_record::{Check, Kind, Settings, Unit};
+
+use super::*;
+use crate::{Batch, Kernel, MemorySource, NoReference, Proof, ReferenceReading, SimulatedMemory, Spec, Tier};
+
+static SPEC: Spec = Spec {
+    id: "test.planted",
+    tier: Tier::Memory,
+    title: "planted",
+    question: "?",
+    method: "planted",
+    method_version: 1,
+    unit: Unit::Ns,
+    convention: "",
+    needs: &[],
+    touches: &[],
+    saturates: false,
+};
+
+/// A probe of `points` points; an operation at point `n` takes `10 + n` ns of simulated time.
+struct Planted {
+    clock: SimulatedClock,
+    points: u64,
+    setup_ns: f64,
+    priority: fn(u64) -> u8,
+    order: Rc<RefCell<Vec<u64>>>,
+    stall: Option<(u64, f64)>,
+    per_op: bool,
+    noisy: bool,
+    proof_holds: bool,
+}
+
+impl Planted {
+    fn new(clock: &SimulatedClock, points: u64) -> Self {
+        Self {
+            clock: clock.clone(),
+            points,
+            setup_ns: 1e5,
+            priority: |_| 0,
+            order: Rc::default(),
+            stall: None,
+            per_op: false,
+            noisy: false,
+            proof_holds: true,
+        }
+    }
+}
+
+struct Working<'p> {
+    probe: &'p Planted,
+    at: u64,
+    ops: u64,
+    rng: Rng,
+}
+
+impl Batch for Working<'_> {
+    fn run(&mut self, ops: u64) -> u64 {
+        let noise = if self.probe.noisy { 1.0 + 0.3 * self.rng.uniform() } else { 1.0 };
+        self.probe.clock.advance_ns(ops as f64 * (10.0 + self.at as f64) * noise);
+        ops
+    }
+}
+
+impl Kernel for Working<'_> {
+    type Arg = ();
+    fn arg(&mut self) {}
+    fn op(&mut self, (): ()) -> u64 {
+        self.ops += 1;
+        self.probe.clock.advance_ns(10.0 + self.at as f64);
+        if let Some((at, ns)) = self.probe.stall
+            && self.ops == at
+        {
+            self.probe.clock.advance_ns(ns);
+        }
+        1
+    }
+}
+
+impl Session for Working<'_> {
+    fn select(&mut self, point: &Point) -> Result<(), ProbeError> {
+        self.at = point.working_set_bytes.unwrap_or(0);
+        self.probe.order.borrow_mut().push(self.at);
+        self.probe.clock.advance_ns(self.probe.setup_ns);
+        Ok(())
+    }
+
+    fn block(&mut self, block: &mut Block) -> Result<(), ProbeError> {
+        if self.probe.per_op {
+            block.each(self);
+        } else {
+            block.batches(self);
+        }
+        Ok(())
+    }
+
+    fn proof(&mut self, _point: &Point) -> Proof {
+        let check = Check { name: "planted".to_owned(), ok: self.probe.proof_holds, detail: "as told".to_owned() };
+        Proof { checks: vec![check], ..Proof::default() }
+    }
+}
+
+impl Probe for Planted {
+    fn spec(&self) -> &'static Spec {
+        &SPEC
+    }
+    fn supports(&self, _env: &Env) -> Support {
+        Support::Yes
+    }
+    fn points(&self, _env: &Env) -> Vec<Planned> {
+        (0..self.points)
+            .map(|n| Planned {
+                priority: (self.priority)(n),
+                setup_s: self.setup_ns / 1e9,
+                ..Planned::new(Point { working_set_bytes: Some(n), ..Point::default() })
+            })
+            .collect()
+    }
+    fn memory_bytes(&self, _env: &Env) -> u64 {
+        0
+    }
+    fn open<'env>(&'env self, _env: &'env Env, _group: &[Planned]) -> Result<Box<dyn Session + 'env>, ProbeError> {
+        Ok(Box::new(Working { probe: self, at: 0, ops: 0, rng: Rng::new(7) }))
+    }
+}
+
+#[derive(Default)]
+struct Kept {
+    records: Vec<Record>,
+    visits: usize,
+    cancel_after: Option<usize>,
+    excluded: HashSet<u64>,
+}
+
+impl Sink for Kept {
+    fn begin(&mut self, _probe: &'static str, _point: &Point) {
+        self.visits += 1;
+    }
+    fn progress(&mut self, _progress: &Progress) {}
+    fn record(&mut self, record: Record) {
+        self.records.push(record);
+    }
+    fn cancelled(&self) -> bool {
+        self.cancel_after.is_some_and(|after| self.visits >= after)
+    }
+    fn excluded(&self, _probe: &str, point: &Point) -> bool {
+        self.excluded.contains(&point.working_set_bytes.unwrap_or(u64::MAX))
+    }
+}
+
+fn env(clock: &SimulatedClock) -> Env {
+    Env {
+        machine: Machine::default(),
+        clock: Clock::simulated(clock.clone()),
+        settings: Settings { seed: 42, ..Settings::default() },
+        cpus: vec![0],
+        home_cpu: 0,
+        memory_bytes: 1 << 30,
+        memory: MemorySource::Simulated(SimulatedMemory {
+            levels: vec![],
+            translation: vec![],
+            huge_pages_effective: true,
+            clock: clock.clone(),
+        }),
+        interpreter: None,
+    }
+}
+
+fn run(probe: &Planted, env: &Env, seconds: f64, sink: &mut Kept) -> Outcome {
+    let deadline = env.clock.now_ns() + seconds * 1e9;
+    run_probe(probe, env, deadline, &mut NoReference, sink)
+}
+
+#[test]
+fn every_point_comes_out_as_planted_with_six_blocks() {
+    let clock = SimulatedClock::ideal();
+    let env = env(&clock);
+    let probe = Planted::new(&clock, 5);
+    let mut sink = Kept::default();
+    run(&probe, &env, 10.0, &mut sink);
+    assert_eq!(sink.records.len(), 5);
+    for record in &sink.records {
+        let planted = 10.0 + record.point.working_set_bytes.expect("planted") as f64;
+        let summary = record.summary.as_ref().expect("measured");
+        assert!((summary.p50.expect("enough samples") - planted).abs() < 1e-2, "{record:?}");
+        assert_eq!(record.blocks.len(), 6);
+        assert_eq!(record.stopped_by, StoppedBy::NarrowInterval);
+        assert_eq!(record.values.as_ref().map(Vec::len), Some(6 * 64));
+    }
+}
+
+#[test]
+fn points_are_interleaved_in_a_random_order_that_the_seed_repeats() {
+    let orders: Vec<Vec<u64>> = (0..2)
+        .map(|_| {
+            let clock = SimulatedClock::ideal();
+            let env = env(&clock);
+            let probe = Planted::new(&clock, 4);
+            run(&probe, &env, 10.0, &mut Kept::default());
+            probe.order.borrow().clone()
+        })
+        .collect();
+    assert_eq!(orders[0], orders[1]);
+    let rounds: Vec<HashSet<u64>> = orders[0].chunks(4).map(|round| round.iter().copied().collect()).collect();
+    assert!(rounds.iter().all(|round| round.len() == 4), "each round visits each point once: {orders:?}");
+    assert!(orders[0].chunks(4).any(|round| round != [0, 1, 2, 3]));
+}
+
+#[test]
+fn a_deadline_is_kept_and_what_was_not_reached_is_said() {
+    let clock = SimulatedClock::ideal();
+    let env = env(&clock);
+    let mut probe = Planted::new(&clock, 50);
+    probe.setup_ns = 20e6;
+    let mut sink = Kept::default();
+    let begun = env.clock.now_ns();
+    run(&probe, &env, 2.0, &mut sink);
+    let took = (env.clock.now_ns() - begun) / 1e9;
+    assert!(took <= 2.0, "{took}");
+    assert!(took > 1.5, "the time is used: {took}");
+    assert_eq!(sink.records.len(), 50, "one record for each planned point");
+    let absent: Vec<u64> = sink
+        .records
+        .iter()
+        .filter(|record| record.kind == Kind::Absent)
+        .map(|record| record.point.working_set_bytes.expect("planted"))
+        .collect();
+    assert!(!absent.is_empty() && absent.len() < 50);
+    assert!(absent.contains(&49) && !absent.contains(&0), "the last of the list are given up first: {absent:?}");
+    let partial = sink.records.iter().filter(|record| record.kind != Kind::Absent);
+    assert!(partial.clone().count() > 0);
+    for record in partial {
+        assert!(record.blocks.len() >= 6 || record.flags.iter().any(|flag| flag.starts_with("few_blocks")));
+    }
+}
+
+#[test]
+fn the_first_priority_is_complete_before_the_second_begins() {
+    let clock = SimulatedClock::ideal();
+    let env = env(&clock);
+    let mut probe = Planted::new(&clock, 6);
+    probe.priority = |n| u8::from(n >= 3);
+    run(&probe, &env, 10.0, &mut Kept::default());
+    let order = probe.order.borrow();
+    let first_of_second = order.iter().position(|n| *n >= 3).expect("the second priority was reached");
+    for n in 0..3 {
+        assert!(order[..first_of_second].iter().filter(|visited| **visited == n).count() >= 6);
+    }
+}
+
+#[test]
+fn noise_is_measured_longer_until_its_interval_is_narrow() {
+    let clock = SimulatedClock::ideal();
+    let env = env(&clock);
+    let mut probe = Planted::new(&clock, 2);
+    probe.noisy = true;
+    let mut sink = Kept::default();
+    run(&probe, &env, 60.0, &mut sink);
+    for record in &sink.records {
+        assert!(record.blocks.len() > 6, "{} blocks", record.blocks.len());
+        assert!(record.summary.as_ref().expect("measured").intervals.contains_key("p50"));
+    }
+}
+
+#[test]
+fn a_planted_stall_lands_in_the_tail_with_its_time_stamp() {
+    let clock = SimulatedClock::ideal();
+    let env = env(&clock);
+    let mut probe = Planted::new(&clock, 1);
+    probe.per_op = true;
+    probe.stall = Some((30_001, 50_000.0));
+    let mut sink = Kept::default();
+    run(&probe, &env, 10.0, &mut sink);
+    let record = &sink.records[0];
+    assert_eq!(record.kind, Kind::PerOp);
+    assert_eq!(record.tail.len(), 1, "{:?}", record.tail);
+    assert!((record.tail[0].value - 50_010.0).abs() < 10.0, "{:?}", record.tail);
+    let second = &record.blocks[1];
+    let into_block = record.tail[0].at_ns - second.at_ns;
+    assert!((into_block - 10_000.0 * 10.0).abs() < 2_000.0, "operation 10,001 of the second block: {into_block}");
+    let max = record.summary.as_ref().and_then(|summary| summary.max).expect("measured");
+    assert!((max - 50_010.0).abs() < 10.0);
+}
+
+#[test]
+fn stopping_keeps_what_was_measured() {
+    let clock = SimulatedClock::ideal();
+    let env = env(&clock);
+    let probe = Planted::new(&clock, 3);
+    let mut sink = Kept { cancel_after: Some(4), ..Kept::default() };
+    let outcome = run(&probe, &env, 10.0, &mut sink);
+    assert!(outcome.cancelled);
+    assert_eq!(sink.records.len(), 3);
+    assert!(sink.records.iter().any(|record| record.stopped_by == StoppedBy::Interrupted));
+}
+
+#[test]
+fn a_failed_proof_leaves_no_headline_figure() {
+    let clock = SimulatedClock::ideal();
+    let env = env(&clock);
+    let mut probe = Planted::new(&clock, 1);
+    probe.proof_holds = false;
+    let mut sink = Kept::default();
+    run(&probe, &env, 10.0, &mut sink);
+    let record = &sink.records[0];
+    assert_eq!(record.summary, None);
+    assert!(record.error.as_ref().is_some_and(|error| error.kind == "proof_failed" && error.text.contains("planted")));
+}
+
+#[test]
+fn points_that_exist_already_are_not_measured_again() {
+    let clock = SimulatedClock::ideal();
+    let env = env(&clock);
+    let probe = Planted::new(&clock, 3);
+    let mut sink = Kept { excluded: HashSet::from([1]), ..Kept::default() };
+    run(&probe, &env, 10.0, &mut sink);
+    assert_eq!(sink.records.len(), 2);
+    assert!(!probe.order.borrow().contains(&1));
+}
+
+/// A reference that drifts between two moments of simulated time.
+struct DriftsBetween(SimulatedClock, f64, f64);
+
+impl Reference for DriftsBetween {
+    fn read(&mut self) -> Option<ReferenceReading> {
+        let now = self.0.true_ns();
+        let shared_ns = if now >= self.1 && now < self.2 { 134.0 } else { 11.0 };
+        Some(ReferenceReading { private_ns: 3.7, shared_ns })
+    }
+}
+
+#[test]
+fn blocks_beside_a_drifted_reference_are_marked_and_repeated() {
+    let clock = SimulatedClock::ideal();
+    let env = env(&clock);
+    let mut probe = Planted::new(&clock, 10);
+    probe.setup_ns = 100e6;
+    let mut sink = Kept::default();
+    let mut reference = DriftsBetween(clock.clone(), 2e9, 4e9);
+    let deadline = env.clock.now_ns() + 60e9;
+    let outcome = run_probe(&probe, &env, deadline, &mut reference, &mut sink);
+    assert!(outcome.disturbed_blocks > 0);
+    for record in &sink.records {
+        assert!(record.blocks.iter().filter(|block| !block.disturbed).count() >= 6, "repeated until six are quiet");
+        assert!(!record.flags.contains(&"disturbed".to_owned()), "the marked blocks do not count");
+    }
+}

@@ -1,0 +1,387 @@
+//! Blocks of samples become a record.
+
+use latlab_clock::ClockFacts;
+use latlab_record::{
+    Absence, BlockSummary, Histogram, Kind, Observed, Overhead, Record, StoppedBy, Summary, TailSample, Unit,
+};
+use latlab_stats::{self as stats, Interval, IntervalMethod};
+
+use crate::{BlockData, PointResult, Proof, Spec};
+
+/// Blocks below which there is no interval between blocks: six are the least for a distribution-free 95 %.
+pub(crate) const MIN_BLOCKS: usize = 6;
+const LEVEL: f64 = 0.95;
+/// Name in the summary, quantile.
+const QUANTILES: [(&str, f64); 5] = [("p50", 0.5), ("p90", 0.9), ("p99", 0.99), ("p999", 0.999), ("p9999", 0.9999)];
+/// Values are kept with this many significant digits: a window mean is not known better than 1 in 10,000.
+const DIGITS: i32 = 5;
+/// Tail samples kept in one record; beyond that the slowest are kept and the rest is counted.
+const TAIL_KEPT: usize = 4_000;
+
+/// Everything known about a point when its record is made.
+pub(crate) struct Measured<'a> {
+    pub(crate) spec: &'static Spec,
+    pub(crate) result: PointResult,
+    pub(crate) blocks: &'a [BlockData],
+    pub(crate) proof: Proof,
+    pub(crate) ops_per_window: Option<u64>,
+    pub(crate) tail_threshold_ns: f64,
+    pub(crate) stopped_by: StoppedBy,
+    pub(crate) facts: &'a ClockFacts,
+    pub(crate) seed: u64,
+}
+
+/// The blocks that count: the undisturbed ones when there are enough of them, else all.
+pub(crate) fn counted(blocks: &[BlockData]) -> (Vec<&BlockData>, bool) {
+    let quiet: Vec<&BlockData> = blocks.iter().filter(|block| !block.disturbed).collect();
+    if quiet.len() >= MIN_BLOCKS.min(blocks.len()) { (quiet, false) } else { (blocks.iter().collect(), true) }
+}
+
+/// Median of a block: of its values or of its single operations.
+pub(crate) fn block_p50(block: &BlockData) -> f64 {
+    match &block.histogram {
+        Some(histogram) => stats::weighted::quantile_counts(&histogram.occupied(), 0.5),
+        None => {
+            let mut values = block.values.clone();
+            values.sort_by(f64::total_cmp);
+            stats::quantile(&values, 0.5)
+        }
+    }
+}
+
+/// Median over the counted blocks, with its interval when there are blocks enough.
+pub(crate) fn median(blocks: &[BlockData], seed: u64) -> Option<(f64, Option<[f64; 2]>, bool)> {
+    let (counted, disturbed) = counted(blocks);
+    if counted.is_empty() {
+        return None;
+    }
+    let summary = if counted[0].histogram.is_some() {
+        per_operation(&counted, &[QUANTILES[0]])
+    } else {
+        of_values(&counted, &[QUANTILES[0]], seed)
+    };
+    Some((summary.p50?, summary.intervals.get("p50").copied(), disturbed))
+}
+
+/// The record of a measured point.
+pub(crate) fn record(measured: Measured) -> Record {
+    let Measured { spec, result, blocks, proof, ops_per_window, facts, .. } = measured;
+    let (used, disturbed) = counted(blocks);
+    let per_op = blocks.iter().any(|block| block.histogram.is_some());
+    let mut summary = if per_op { per_operation(&used, &QUANTILES) } else { of_values(&used, &QUANTILES, measured.seed) };
+    let medians: Vec<f64> = used.iter().map(|block| block_p50(block)).collect();
+    summary.between_blocks = (medians.len() > 1).then(|| {
+        [medians.iter().copied().fold(f64::INFINITY, f64::min), medians.iter().copied().fold(0.0, f64::max)]
+            .map(round)
+    });
+
+    let mut flags = proof.flags;
+    if disturbed && blocks.iter().any(|block| block.disturbed) {
+        flags.push("disturbed".to_owned());
+    }
+    if used.len() < MIN_BLOCKS {
+        flags.push(format!("few_blocks: {} of {MIN_BLOCKS}", used.len()));
+    }
+    let failed: Vec<&str> = proof.checks.iter().filter(|check| !check.ok).map(|check| check.name.as_str()).collect();
+    let error = (!failed.is_empty()).then(|| Absence {
+        kind: "proof_failed".to_owned(),
+        text: format!(
+            "no figure, because a proof failed: {}",
+            proof.checks.iter().filter(|check| !check.ok).map(|check| format!("{} ({})", check.name, check.detail))
+                .collect::<Vec<_>>().join("; ")
+        ),
+    });
+
+    let ops_per_sample = if per_op { 1 } else { ops_per_window.unwrap_or(1) };
+    let mut work = proof.work;
+    work.ops = blocks.iter().map(|block| block.ops).sum();
+    work.bytes += blocks.iter().map(|block| block.bytes).sum::<u64>();
+    if work.convention.is_none() && !spec.convention.is_empty() {
+        work.convention = Some(spec.convention.to_owned());
+    }
+    let mut histogram = Histogram::new();
+    for block in &used {
+        if let Some(own) = &block.histogram {
+            histogram.merge(own);
+        }
+    }
+    let (tail, tail_dropped) = slowest(blocks);
+    Record {
+        probe: spec.id.to_owned(),
+        method: spec.method_version,
+        point: result.point,
+        unit: spec.unit,
+        kind: if per_op { Kind::PerOp } else { Kind::BatchMean },
+        ops_per_sample,
+        samples: if per_op {
+            histogram.total()
+        } else {
+            used.iter().map(|block| block.values.len() as u64).sum()
+        },
+        resolution_ns: (spec.unit == Unit::Ns).then(|| facts.quantum_ns / ops_per_sample as f64),
+        engine: proof.engine,
+        overhead: overhead(&summary, spec.unit, ops_per_sample, facts),
+        summary: failed.is_empty().then_some(summary),
+        histogram: per_op.then(|| histogram.encode()),
+        values: (!per_op).then(|| used.iter().flat_map(|block| &block.values).map(|value| round(*value)).collect()),
+        tail,
+        tail_threshold: per_op.then_some(measured.tail_threshold_ns),
+        tail_dropped,
+        blocks: blocks
+            .iter()
+            .map(|block| BlockSummary {
+                at_ns: block.at_ns.round(),
+                duration_ns: block.duration_ns.round(),
+                samples: block.histogram.as_ref().map_or(block.values.len() as u64, Histogram::total),
+                p50: round(block_p50(block)),
+                disturbed: block.disturbed,
+            })
+            .collect(),
+        work,
+        checks: proof.checks,
+        observed: blocks
+            .iter()
+            .map(|block| block.observed.clone())
+            .reduce(|a, b| latlab_observe::sum(&a, &b))
+            .unwrap_or_else(Observed::default),
+        flags,
+        stopped_by: measured.stopped_by,
+        findings: with_members(proof.findings, &used),
+        error,
+    }
+}
+
+/// Each crew member's own median rate, added to what the probe found.
+fn with_members(findings: Option<serde_json::Value>, blocks: &[&BlockData]) -> Option<serde_json::Value> {
+    let members = blocks.iter().map(|block| block.members.len()).max().unwrap_or(0);
+    if members == 0 {
+        return findings;
+    }
+    let rates: Vec<f64> = (0..members)
+        .map(|member| {
+            let mut own: Vec<f64> = blocks.iter().filter_map(|block| block.members.get(member).copied()).collect();
+            own.sort_by(f64::total_cmp);
+            round(stats::quantile(&own, 0.5))
+        })
+        .collect();
+    let mut findings = findings.unwrap_or_else(|| serde_json::json!({}));
+    findings["per_thread"] = serde_json::json!(rates);
+    Some(findings)
+}
+
+fn overhead(summary: &Summary, unit: Unit, ops: u64, facts: &ClockFacts) -> Option<Overhead> {
+    let p50 = summary.p50.filter(|p50| unit == Unit::Ns && *p50 > 0.0)?;
+    let region_ns = facts.overhead_ns.mean;
+    Some(Overhead {
+        region_ns: round(region_ns),
+        share: round(region_ns / (p50 * ops as f64)),
+        subtracted: false,
+    })
+}
+
+/// Statistics of window means or rates.
+fn of_values(blocks: &[&BlockData], quantiles: &[(&str, f64)], seed: u64) -> Summary {
+    let slices: Vec<&[f64]> = blocks.iter().map(|block| block.values.as_slice()).filter(|v| !v.is_empty()).collect();
+    let mut sorted: Vec<f64> = slices.concat();
+    sorted.sort_by(f64::total_cmp);
+    let mut summary = Summary::default();
+    let Some(moments) = stats::moments(&sorted) else { return summary };
+    summary.min = Some(round(moments.min));
+    summary.max = Some(round(moments.max));
+    summary.mean = Some(round(moments.mean));
+    summary.std = moments.std.map(round);
+    for (name, q) in quantiles {
+        let need = stats::min_samples(*q, LEVEL);
+        if (sorted.len() as u64) < need {
+            refuse(&mut summary, name, sorted.len() as u64, need);
+            // The median of few samples is still the best single figure; it has no interval and the record is flagged.
+            if *q != 0.5 {
+                continue;
+            }
+        }
+        place(&mut summary, name, stats::quantile(&sorted, *q));
+        match stats::quantile_interval(&slices, *q, LEVEL, seed) {
+            Ok(estimate) => keep(&mut summary, name, &estimate.interval),
+            Err(refusal) => {
+                summary.refused.insert((*name).to_owned(), refusal.to_string());
+            }
+        }
+    }
+    summary
+}
+
+/// Statistics of single operations: quantiles from all of them, intervals from how far blocks lie apart, because
+/// operations in a row are not independent.
+fn per_operation(blocks: &[&BlockData], quantiles: &[(&str, f64)]) -> Summary {
+    let own: Vec<Vec<(f64, u64)>> =
+        blocks.iter().filter_map(|block| block.histogram.as_ref()).map(Histogram::occupied).collect();
+    let mut all = Histogram::new();
+    for histogram in blocks.iter().filter_map(|block| block.histogram.as_ref()) {
+        all.merge(histogram);
+    }
+    let occupied = all.occupied();
+    let mut summary = Summary {
+        min: all.min_ns().map(round),
+        max: all.max_ns().map(round),
+        mean: all.mean_ns().map(round),
+        std: all.std_ns().map(round),
+        ..Summary::default()
+    };
+    for (name, q) in quantiles {
+        let need = stats::min_samples(*q, LEVEL);
+        if all.total() < need {
+            refuse(&mut summary, name, all.total(), need);
+            continue;
+        }
+        place(&mut summary, name, stats::weighted::quantile_counts(&occupied, *q));
+        let mut each: Vec<f64> = own
+            .iter()
+            .filter(|counts| counts.iter().map(|(_, count)| count).sum::<u64>() >= need)
+            .map(|counts| stats::weighted::quantile_counts(counts, *q))
+            .collect();
+        each.sort_by(f64::total_cmp);
+        match stats::order_statistic_interval(&each, 0.5, LEVEL) {
+            Ok(interval) => {
+                keep(&mut summary, name, &Interval { method: IntervalMethod::BetweenBlocks, ..interval });
+            }
+            Err(_) => {
+                summary.refused.insert(
+                    format!("{name} interval"),
+                    format!("{} blocks with {need} samples each, needs {MIN_BLOCKS}", each.len()),
+                );
+            }
+        }
+    }
+    summary
+}
+
+fn refuse(summary: &mut Summary, name: &str, have: u64, need: u64) {
+    summary.refused.insert(name.to_owned(), format!("{have} samples, needs {need}"));
+}
+
+fn place(summary: &mut Summary, name: &str, value: f64) {
+    let slot = match name {
+        "p50" => &mut summary.p50,
+        "p90" => &mut summary.p90,
+        "p99" => &mut summary.p99,
+        "p999" => &mut summary.p999,
+        _ => &mut summary.p9999,
+    };
+    *slot = Some(round(value));
+}
+
+fn keep(summary: &mut Summary, name: &str, interval: &Interval) {
+    summary.intervals.insert(name.to_owned(), [round(interval.lo), round(interval.hi)]);
+    let method = match interval.method {
+        IntervalMethod::OrderStatistics => "order_statistics",
+        IntervalMethod::BlockBootstrap => "block_bootstrap",
+        IntervalMethod::BetweenBlocks => "between_blocks",
+    };
+    summary.interval_methods.insert(name.to_owned(), method.to_owned());
+}
+
+/// The tail in order of time; when there is too much of it, its slowest part.
+fn slowest(blocks: &[BlockData]) -> (Vec<TailSample>, u64) {
+    let mut tail: Vec<TailSample> = blocks.iter().flat_map(|block| block.tail.iter().cloned()).collect();
+    let mut dropped = blocks.iter().map(|block| block.tail_dropped).sum();
+    if tail.len() > TAIL_KEPT {
+        tail.sort_by(|a, b| b.value.total_cmp(&a.value));
+        dropped += (tail.len() - TAIL_KEPT) as u64;
+        tail.truncate(TAIL_KEPT);
+        tail.sort_by(|a, b| a.at_ns.total_cmp(&b.at_ns));
+    }
+    for sample in &mut tail {
+        sample.at_ns = sample.at_ns.round();
+        sample.value = round(sample.value);
+    }
+    (tail, dropped)
+}
+
+/// To [`DIGITS`] significant digits.
+pub(crate) fn round(value: f64) -> f64 {
+    if value == 0.0 || !value.is_finite() {
+        return 0.0;
+    }
+    #[expect(clippy::cast_possible_truncation, reason = "the exponent of a finite f64 is within ±308")]
+    let exponent = DIGITS - 1 - value.abs().log10().floor() as i32;
+    if exponent >= 0 {
+        let scale = 10f64.powi(exponent);
+        (value * scale).round() / scale
+    } else {
+        let scale = 10f64.powi(-exponent);
+        (value / scale).round() * scale
+    }
+}
+
+/// Names of the refused quantiles with their reasons, for progress and tests.
+#[cfg(test)]
+pub(crate) fn refused(summary: &Summary) -> &std::collections::BTreeMap<String, String> {
+    &summary.refused
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn block(values: &[f64]) -> BlockData {
+        BlockData { values: values.to_vec(), ..BlockData::default() }
+    }
+
+    #[test]
+    fn rounding_keeps_five_digits_at_every_size() {
+        assert_eq!(round(1.060_449), 1.0604);
+        assert_eq!(round(0.000_123_456_78), 0.000_123_46);
+        assert_eq!(round(467_812_345_678.0), 467_810_000_000.0);
+        assert_eq!(round(0.0), 0.0);
+    }
+
+    #[test]
+    fn a_quantile_without_enough_samples_is_refused_with_both_numbers() {
+        let blocks: Vec<BlockData> = (0..6).map(|_| block(&[1.0, 1.1, 1.2, 1.3])).collect();
+        let used: Vec<&BlockData> = blocks.iter().collect();
+        let summary = of_values(&used, &QUANTILES, 1);
+        assert!(summary.p50.is_some());
+        assert_eq!(summary.p999, None);
+        assert_eq!(refused(&summary)["p999"], "24 samples, needs 3688");
+    }
+
+    #[test]
+    fn quiet_blocks_alone_count_when_there_are_enough_of_them() {
+        let mut blocks: Vec<BlockData> = (0..8).map(|_| block(&[1.0; 10])).collect();
+        for disturbed in &mut blocks[..2] {
+            disturbed.values = vec![50.0; 10];
+            disturbed.disturbed = true;
+        }
+        let (used, disturbed) = counted(&blocks);
+        assert_eq!((used.len(), disturbed), (6, false));
+        let (p50, _, _) = median(&blocks, 1).expect("there are samples");
+        assert!((p50 - 1.0).abs() < 1e-12);
+    }
+
+    #[test]
+    fn a_drift_never_blanks_a_figure() {
+        let mut blocks: Vec<BlockData> = (0..6).map(|_| block(&[1.0; 10])).collect();
+        blocks[0].disturbed = true;
+        let (used, disturbed) = counted(&blocks);
+        assert_eq!((used.len(), disturbed), (6, true));
+    }
+
+    #[test]
+    fn the_interval_of_single_operations_spans_the_blocks() {
+        let blocks: Vec<BlockData> = (0..6u64)
+            .map(|index| {
+                let mut histogram = Histogram::new();
+                for _ in 0..1_000 {
+                    histogram.record(20_000 + index * 1_000);
+                }
+                BlockData { histogram: Some(histogram), ..BlockData::default() }
+            })
+            .collect();
+        let used: Vec<&BlockData> = blocks.iter().collect();
+        let summary = per_operation(&used, &QUANTILES);
+        let [lo, hi] = summary.intervals["p50"];
+        assert!((lo - 20.0).abs() < 0.2 && (hi - 25.0).abs() < 0.2, "{lo}..{hi}");
+        assert_eq!(summary.interval_methods["p50"], "between_blocks");
+        assert!(summary.refused.contains_key("p999 interval"), "a block of 1,000 has no p99.9");
+    }
+}

@@ -1,0 +1,95 @@
+//! What else happened while something was measured.
+//!
+//! Counters that need no privilege, read before and after a block and never inside a timed
+//! region: a read costs microseconds. What cannot be read is `None`, never zero.
+
+#[cfg(target_os = "linux")]
+mod linux;
+#[cfg(not(target_os = "linux"))]
+mod other;
+
+#[cfg(target_os = "linux")]
+use linux as system;
+#[cfg(not(target_os = "linux"))]
+use other as system;
+
+use latlab_record::Observed;
+
+/// Reads the counters of one thread; the files stay open between readings.
+#[derive(Debug)]
+pub struct Observer {
+    sources: system::Sources,
+}
+
+/// The counters at one moment.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Reading(Observed);
+
+impl Observer {
+    /// Observes the calling thread, which must stay on CPU `cpu` for the steal figure to mean anything.
+    #[must_use]
+    pub fn of_this_thread(cpu: Option<u32>) -> Self {
+        Self { sources: system::Sources::open(cpu) }
+    }
+
+    /// The counters now.
+    #[must_use]
+    pub fn read(&self) -> Reading {
+        Reading(self.sources.read())
+    }
+}
+
+impl Reading {
+    /// What happened between `earlier` and this reading.
+    #[must_use]
+    pub fn since(&self, earlier: &Self) -> Observed {
+        combine(&self.0, &earlier.0, u64::saturating_sub)
+    }
+}
+
+/// Sum of two observations; a counter that either lacks is unknown.
+#[must_use]
+pub fn sum(a: &Observed, b: &Observed) -> Observed {
+    combine(a, b, u64::saturating_add)
+}
+
+fn combine(a: &Observed, b: &Observed, with: fn(u64, u64) -> u64) -> Observed {
+    let field = |a: Option<u64>, b: Option<u64>| Some(with(a?, b?));
+    Observed {
+        voluntary_switches: field(a.voluntary_switches, b.voluntary_switches),
+        involuntary_switches: field(a.involuntary_switches, b.involuntary_switches),
+        minor_faults: field(a.minor_faults, b.minor_faults),
+        major_faults: field(a.major_faults, b.major_faults),
+        run_queue_delay_ns: field(a.run_queue_delay_ns, b.run_queue_delay_ns),
+        steal_ns: field(a.steal_ns, b.steal_ns),
+        throttled_ns: field(a.throttled_ns, b.throttled_ns),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_counter_that_could_not_be_read_stays_unknown() {
+        let known = Observed { minor_faults: Some(3), ..Observed::default() };
+        let total = sum(&known, &known);
+        assert_eq!(total.minor_faults, Some(6));
+        assert_eq!(total.steal_ns, None);
+    }
+
+    #[test]
+    #[cfg(target_os = "linux")]
+    fn touching_fresh_pages_is_seen_as_minor_faults() {
+        let observer = Observer::of_this_thread(None);
+        let before = observer.read();
+        let pages = 64usize;
+        let mut fresh = vec![0u8; (pages + 1) * 65_536];
+        for page in 0..pages {
+            fresh[page * 65_536] = 1;
+        }
+        std::hint::black_box(&fresh);
+        let seen = observer.read().since(&before);
+        assert!(seen.minor_faults.expect("getrusage works on Linux") >= 1);
+    }
+}

@@ -1,0 +1,150 @@
+//! On a planted hierarchy: what was planted must come out.
+
+use latlab_clock::{Clock, SimulatedClock};
+use latlab_harness::{NoReference, Progress, Sink, SimulatedLevel, run_probe};
+use latlab_machine::{Cache, Machine};
+use latlab_record::{Kind, Settings};
+
+use super::*;
+
+struct Kept(Vec<Record>);
+
+impl Sink for Kept {
+    fn begin(&mut self, _: &'static str, _: &Point) {}
+    fn progress(&mut self, _: &Progress) {}
+    fn record(&mut self, record: Record) {
+        self.0.push(record);
+    }
+    fn cancelled(&self) -> bool {
+        false
+    }
+    fn excluded(&self, _: &str, _: &Point) -> bool {
+        false
+    }
+}
+
+const PLANTED: [(u64, f64); 4] = [(48 << 10, 1.05), (1 << 20, 3.7), (12 << 20, 13.0), (u64::MAX, 110.0)];
+
+fn planted_env(huge_pages_effective: bool) -> Env {
+    let clock = SimulatedClock::ideal();
+    let levels = PLANTED
+        .iter()
+        .map(|(capacity_bytes, latency_ns)| SimulatedLevel {
+            capacity_bytes: *capacity_bytes,
+            latency_ns: *latency_ns,
+        })
+        .collect();
+    let memory = SimulatedMemory {
+        levels,
+        translation: vec![(96, 1.7), (4096, 20.0)],
+        huge_pages_effective,
+        clock: clock.clone(),
+    };
+    let caches = [(1, 48 << 10), (2, 1 << 20), (3, 32 << 20)]
+        .iter()
+        .map(|(level, size_bytes)| Cache { level: *level, size_bytes: *size_bytes, ..Cache::default() })
+        .collect();
+    Env {
+        machine: Machine { caches, ..Machine::default() },
+        clock: Clock::simulated(clock),
+        settings: Settings { seed: 1, ..Settings::default() },
+        cpus: vec![0],
+        home_cpu: 0,
+        memory_bytes: 4 << 30,
+        memory: MemorySource::Simulated(memory),
+        interpreter: None,
+    }
+}
+
+fn measure(env: &Env) -> Vec<Record> {
+    let mut kept = Kept(Vec::new());
+    run_probe(&LoadDependent, env, env.clock.now_ns() + 60e9, &mut NoReference, &mut kept);
+    kept.0
+}
+
+fn findings(records: &[Record]) -> serde_json::Value {
+    let derived = records.iter().find(|record| record.kind == Kind::Derived).expect("levels are concluded");
+    derived.findings.clone().expect("a derived record has findings")
+}
+
+#[test]
+fn a_planted_hierarchy_comes_out_as_planted() {
+    let env = planted_env(true);
+    let records = measure(&env);
+    let findings = findings(&records);
+    let levels = findings["levels"].as_array().expect("a list");
+    let names: Vec<&str> = levels.iter().map(|level| level["name"].as_str().expect("named")).collect();
+    assert_eq!(names, ["L1", "L2", "L3", "RAM"], "{findings:#}");
+    for (level, (capacity, latency)) in levels.iter().zip(PLANTED) {
+        let found = level["latency_ns"].as_f64().expect("a figure");
+        assert!((found / latency - 1.0).abs() < 0.02, "{latency} came out as {found}");
+        if capacity != u64::MAX {
+            let lo = level["bracket_bytes"][0].as_f64().expect("a bracket");
+            let hi = level["bracket_bytes"][1].as_f64().expect("a bracket");
+            assert!(lo <= capacity as f64 && capacity as f64 <= hi, "{capacity} is not in {lo}..{hi}");
+            assert!(hi / lo < 1.2, "eight sizes an octave near the knee: {lo}..{hi}");
+            assert_eq!(level["validated"], true, "{level:#}");
+        }
+    }
+}
+
+#[test]
+fn a_shared_cache_of_which_only_a_part_is_ours_is_given_as_a_range_with_the_reason() {
+    let findings = findings(&measure(&planted_env(true)));
+    let note = findings["levels"][2]["note"].as_str().expect("12 of 32 MiB is remarked on");
+    assert!(note.contains("of 32 MiB") && note.contains("shared"), "{note}");
+}
+
+#[test]
+fn planted_translation_reach_comes_out_and_is_not_taken_for_a_cache() {
+    let findings = findings(&measure(&planted_env(true)));
+    let steps = findings["tlb"].as_array().expect("a list");
+    assert_eq!(steps.len(), 2, "{findings:#}");
+    for (step, (reach, _)) in steps.iter().zip([(96.0, 1.7), (4096.0, 20.0)]) {
+        let (lo, hi) = (step["pages_lo"].as_f64().expect("pages"), step["pages_hi"].as_f64().expect("pages"));
+        assert!(lo <= reach && reach <= hi, "{reach} is not in {lo}..{hi}");
+    }
+    assert_eq!(findings["effective_page_bytes"], 2 << 20);
+}
+
+#[test]
+fn huge_pages_that_are_small_in_hardware_are_noticed() {
+    assert_eq!(findings(&measure(&planted_env(false)))["effective_page_bytes"], 4096);
+}
+
+#[test]
+fn with_little_memory_working_sets_end_earlier_and_the_record_says_so() {
+    let mut env = planted_env(true);
+    env.memory_bytes = 64 << 20;
+    let records = measure(&env);
+    let largest = records.iter().filter_map(|record| record.point.working_set_bytes).max();
+    assert_eq!(largest, Some(32 << 20));
+    let measured = records.iter().find(|record| record.kind == Kind::BatchMean).expect("some were measured");
+    assert!(measured.flags.iter().any(|flag| flag.contains("degraded") && flag.contains("32 MiB")));
+}
+
+#[test]
+fn with_no_memory_it_says_what_it_needs() {
+    let mut env = planted_env(true);
+    env.memory_bytes = 4 << 10;
+    let records = measure(&env);
+    let error = records[0].error.as_ref().expect("absent");
+    assert!(error.text.contains("8 MiB"), "{}", error.text);
+}
+
+/// One real block of the smallest working set, with its proof.
+#[test]
+fn the_smallest_point_runs_on_this_machine_and_proves_its_work() {
+    let env = Env { memory: MemorySource::Real, clock: Clock::open(), memory_bytes: 64 << 20, ..planted_env(true) };
+    let mut points = Vec::new();
+    for (pages, order) in [(Pages::Base, Order::PageLocal), (Pages::Huge, Order::Random)] {
+        points.push(Planned::new(walk(1 << 20, pages, order)));
+    }
+    points.push(Planned::new(pair(64, Pages::Base, Order::Spread)));
+    let mut session = LoadDependent.open(&env, &points).expect("a few MiB are there");
+    for planned in &points {
+        session.select(&planned.point).expect("it fits");
+    }
+    let proof = session.proof(&points[2].point);
+    assert!(proof.checks.iter().any(|check| check.name == "permutation" && check.ok), "{proof:?}");
+}

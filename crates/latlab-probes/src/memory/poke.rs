@@ -1,0 +1,277 @@
+//! `memory.poke`: the course notebook's experiment, done right: random single accesses to arrays of growing size.
+
+use std::hint::black_box;
+
+use latlab_harness::{
+    Batch, Block, Env, Kernel, MemorySource, Planned, Probe, ProbeError, Proof, Session, Spec, Support, Tier,
+};
+use latlab_record::{Check, Pages, Point, Profile, Timing, Unit, Work, binary_size};
+use latlab_stats::rng::Rng;
+
+use crate::walk::Arena;
+
+/// The probe.
+pub(crate) struct Poke;
+
+static SPEC: Spec = Spec {
+    id: "memory.poke",
+    tier: Tier::Memory,
+    title: "single random accesses, one by one",
+    question: "How long does a single access to a random place take, and how long does the slowest of 100,000 take?",
+    method: "Random bytes of an array are read, or read and written back, 20,000 to a block and at least six blocks, each access timed alone between fenced time stamps. \
+The place is drawn before the first stamp. The array is populated, so no access meets a page fault of its own making; faults and switches that happen all the same are counted. \
+Every access slower than a microsecond keeps its time stamp, so that it can be explained.
+
+An array of zero bytes is the empty poke: everything but the access. It is the instrument's own cost and is shown beside the others, never subtracted from \
+their quantiles: near the clock's step that would invent precision. Subtracting its mean from a mean is right.
+
+Where one access is shorter than the instrument (first- and second-level caches), the same pokes are also timed in batches, each place depending on the byte read before it, \
+so that they cannot overlap: the mean is fine there, and the tail is gone. Which is which stands in the point (timing: each or batch). \
+A write is over for the program when it is in the store buffer; draining the buffer is not waited for.",
+    method_version: 1,
+    unit: Unit::Ns,
+    convention: "one byte at a random place",
+    needs: &["1 MB of memory"],
+    touches: &["memory: an array of up to 1 GB (10 GB in the thorough profile), at most a quarter of what may be used"],
+    saturates: false,
+};
+
+/// The notebook's sizes, bytes: decimal, as it has them.
+const SIZES: [u64; 5] = [0, 1_000, 1_000_000, 1_000_000_000, 10_000_000_000];
+const READ: &str = "read";
+const READ_WRITE: &str = "read-write";
+
+impl Probe for Poke {
+    fn spec(&self) -> &'static Spec {
+        &SPEC
+    }
+
+    fn supports(&self, env: &Env) -> Support {
+        if let MemorySource::Simulated(_) = env.memory {
+            return Support::No("simulated memory has no bytes to poke".to_owned());
+        }
+        if env.memory_bytes < SIZES[2] {
+            return Support::No(format!("needs 1 MB of memory; {} may be used here", binary_size(env.memory_bytes)));
+        }
+        let wanted = wanted(env);
+        if fitting(env) < wanted {
+            return Support::Degraded(format!(
+                "arrays end at {} MB: a quarter of the memory that may be used is {}",
+                fitting(env) / 1_000_000,
+                binary_size(env.memory_bytes)
+            ));
+        }
+        Support::Yes
+    }
+
+    fn points(&self, env: &Env) -> Vec<Planned> {
+        let largest = fitting(env);
+        let mut points = Vec::new();
+        for (priority, timing) in [(0, Timing::Each), (1, Timing::Batch)] {
+            for operation in [READ, READ_WRITE] {
+                for size in SIZES.into_iter().filter(|size| *size <= largest) {
+                    let point = Point {
+                        working_set_bytes: Some(size),
+                        operation: Some(operation.to_owned()),
+                        timing: Some(timing),
+                        ..Point::default()
+                    };
+                    points.push(Planned { priority, ..Planned::new(point) });
+                }
+            }
+        }
+        points
+    }
+
+    fn memory_bytes(&self, env: &Env) -> u64 {
+        fitting(env)
+    }
+
+    fn open<'env>(&'env self, env: &'env Env, group: &[Planned]) -> Result<Box<dyn Session + 'env>, ProbeError> {
+        let bytes = group.iter().filter_map(|planned| planned.point.working_set_bytes).max().unwrap_or(0);
+        let helpers: Vec<u32> = if env.machine.numa.len() > 1 {
+            Vec::new()
+        } else {
+            env.cpus.iter().copied().filter(|cpu| *cpu != env.home_cpu).take(3).collect()
+        };
+        let arena = Arena::new(bytes, Pages::Base, &helpers)?;
+        Ok(Box::new(Poking { places: Places::new(&arena, 0, env.seed(4)), arena, write: false, batch: false }))
+    }
+}
+
+fn wanted(env: &Env) -> u64 {
+    if env.settings.profile == Profile::Thorough { SIZES[4] } else { SIZES[3] }
+}
+
+/// Largest of the sizes that fits.
+fn fitting(env: &Env) -> u64 {
+    SIZES.into_iter().filter(|size| *size <= env.memory_bytes && *size <= wanted(env)).max().unwrap_or(0)
+}
+
+struct Poking {
+    places: Places,
+    write: bool,
+    batch: bool,
+    /// Declared last: the places point into it.
+    arena: Arena,
+}
+
+/// Random places in an array.
+struct Places {
+    base: *mut u8,
+    bytes: u64,
+    state: u64,
+    poked: u64,
+    sum: u64,
+}
+
+impl Places {
+    fn new(arena: &Arena, bytes: u64, seed: u64) -> Self {
+        Self { base: arena.base(), bytes: bytes.min(arena.bytes()), state: Rng::new(seed).next_u64(), poked: 0, sum: 0 }
+    }
+
+    /// A multiplicative congruential step (Knuth's MMIX constants) whose high bits choose the place. What was read before
+    /// goes in, so that in a batch the next place waits for it; all bytes are zero, so the sequence does not change.
+    #[inline(always)]
+    fn draw(&mut self, read: u64) -> *mut u8 {
+        self.state = (self.state ^ read).wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        let place = (u128::from(self.state) * u128::from(self.bytes)) >> 64;
+        #[expect(clippy::cast_possible_truncation, reason = "below `bytes`, which is the size of a mapping")]
+        self.base.wrapping_add(place as usize)
+    }
+}
+
+/// The empty poke.
+struct Empty<'a>(&'a mut Places);
+struct Reads<'a>(&'a mut Places);
+struct ReadWrites<'a>(&'a mut Places);
+
+macro_rules! pokes {
+    ($kernel:ident, |$place:ident| $op:expr) => {
+        impl Kernel for $kernel<'_> {
+            type Arg = *mut u8;
+            #[inline(always)]
+            fn arg(&mut self) -> *mut u8 {
+                self.0.draw(0)
+            }
+            #[inline(always)]
+            fn op(&mut self, $place: *mut u8) -> u64 {
+                $op
+            }
+        }
+
+        impl Batch for $kernel<'_> {
+            fn run(&mut self, ops: u64) -> u64 {
+                let mut read = 0;
+                for _ in 0..ops {
+                    let $place = self.0.draw(read);
+                    read = $op;
+                }
+                self.0.poked += ops;
+                self.0.sum += read;
+                read
+            }
+        }
+    };
+}
+
+// `black_box` keeps the compiler from seeing that nothing is read.
+pokes!(Empty, |place| {
+    let _place = black_box(place);
+    black_box(0)
+});
+// SAFETY: a place lies inside the arena, which is ours and populated.
+pokes!(Reads, |place| u64::from(unsafe { place.read_volatile() }));
+pokes!(ReadWrites, |place| {
+    // SAFETY: as above.
+    unsafe {
+        let value = place.read_volatile();
+        place.write_volatile(value);
+        u64::from(value)
+    }
+});
+
+impl Session for Poking {
+    fn select(&mut self, point: &Point) -> Result<(), ProbeError> {
+        let bytes = point.working_set_bytes.unwrap_or(0);
+        self.places.bytes = bytes;
+        self.write = point.operation.as_deref() == Some(READ_WRITE);
+        self.batch = point.timing == Some(Timing::Batch);
+        // What is left in the caches is of this array: as many random pokes as would fill a second-level cache.
+        let warm = (bytes / 64).clamp(1, 32_768);
+        if bytes > 0 {
+            Reads(&mut self.places).run(warm);
+        }
+        Ok(())
+    }
+
+    fn block(&mut self, block: &mut Block) -> Result<(), ProbeError> {
+        let places = &mut self.places;
+        match (self.batch, places.bytes, self.write) {
+            (false, 0, _) => block.each(&mut Empty(places)),
+            (false, _, false) => block.each(&mut Reads(places)),
+            (false, _, true) => block.each(&mut ReadWrites(places)),
+            (true, 0, _) => block.batches(&mut Empty(places)),
+            (true, _, false) => block.batches(&mut Reads(places)),
+            (true, _, true) => block.batches(&mut ReadWrites(places)),
+        }
+        Ok(())
+    }
+
+    fn proof(&mut self, _point: &Point) -> Proof {
+        let clean = Check {
+            name: "bytes read are the bytes written".to_owned(),
+            ok: self.places.sum == 0,
+            detail: format!("every byte of the array is 0; the bytes read sum to {}", self.places.sum),
+        };
+        Proof {
+            checks: vec![clean, self.arena.pages_check()],
+            work: Work { convention: Some(SPEC.convention.to_owned()), ..Work::default() },
+            ..Proof::default()
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn places(bytes: u64) -> (Arena, Places) {
+        let arena = Arena::new(bytes, Pages::Base, &[]).expect("a small arena");
+        let places = Places::new(&arena, bytes, 9);
+        (arena, places)
+    }
+
+    #[test]
+    fn places_lie_in_the_array_and_reach_all_of_it() {
+        let (arena, mut places) = places(1_000);
+        let mut seen = vec![false; 1_000];
+        for _ in 0..20_000 {
+            let place = places.draw(0).addr() - arena.base().addr();
+            seen[place] = true;
+        }
+        assert!(seen.iter().all(|seen| *seen));
+    }
+
+    #[test]
+    fn a_read_write_poke_leaves_the_byte_as_it_was() {
+        let (arena, mut places) = places(64);
+        // SAFETY: the first byte of the arena.
+        unsafe { arena.base().write(7) };
+        ReadWrites(&mut places).run(1_000);
+        // SAFETY: as above.
+        assert_eq!(unsafe { arena.base().read() }, 7);
+    }
+
+    #[test]
+    fn a_byte_that_should_be_zero_and_is_not_fails_the_proof() {
+        let (arena, places) = places(64);
+        for offset in 0..64 {
+            // SAFETY: inside the arena.
+            unsafe { arena.base().add(offset).write(1) };
+        }
+        let mut poking = Poking { places, arena, write: false, batch: true };
+        Reads(&mut poking.places).run(100);
+        assert!(!poking.proof(&Point::default()).checks[0].ok);
+    }
+}

@@ -1,0 +1,64 @@
+//! The one ordered list of probes, each with its seconds in the quick, standard and thorough profile.
+//!
+//! A new probe is one file in the folder of its tier and one entry here; a test compares the two.
+
+use latlab_harness::{Probe, Share};
+
+use crate::clock::read::Read;
+use crate::memory::load_dependent::LoadDependent;
+use crate::memory::poke::Poke;
+
+/// A probe and its share of a run.
+pub struct Entry {
+    /// The probe.
+    pub probe: &'static (dyn Probe + Sync),
+    /// Its seconds.
+    pub share: Share,
+}
+
+/// All probes, in the order in which they run.
+pub static REGISTRY: &[Entry] = &[
+    Entry { probe: &Read, share: Share([0.5, 1.0, 3.0]) },
+    Entry { probe: &LoadDependent, share: Share([4.0, 11.0, 60.0]) },
+    Entry { probe: &Poke, share: Share([1.0, 3.0, 25.0]) },
+];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// `memory.load.dependent` lives in `src/memory/load_dependent.rs`.
+    fn file_of(id: &str) -> String {
+        let (tier, rest) = id.split_once('.').expect("ids have a tier");
+        format!("{tier}/{}.rs", rest.replace('.', "_"))
+    }
+
+    #[test]
+    fn the_registry_and_the_folders_name_the_same_probes() {
+        let mut listed: Vec<String> = REGISTRY.iter().map(|entry| file_of(entry.probe.spec().id)).collect();
+        let source = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
+        let mut present = Vec::new();
+        for tier in ["clock", "memory"] {
+            for file in std::fs::read_dir(source.join(tier)).expect("the tier has a folder") {
+                let name = file.expect("readable").file_name().into_string().expect("UTF-8");
+                if name != "mod.rs" && name.ends_with(".rs") {
+                    present.push(format!("{tier}/{name}"));
+                }
+            }
+        }
+        listed.sort();
+        present.sort();
+        assert_eq!(listed, present);
+    }
+
+    #[test]
+    fn every_probe_explains_itself() {
+        for entry in REGISTRY {
+            let spec = entry.probe.spec();
+            assert!(spec.id.starts_with(&format!("{}.", spec.tier.name())), "{}", spec.id);
+            assert!(spec.question.ends_with('?'), "{}", spec.id);
+            assert!(spec.method.len() > 200, "{}: a method is paragraphs", spec.id);
+            assert!(!spec.title.is_empty() && spec.method_version > 0 && !spec.touches.is_empty(), "{}", spec.id);
+        }
+    }
+}

@@ -1,0 +1,422 @@
+//! A whole run: the order of the probes, their deadlines, and what is told to the watching process.
+//!
+//! ```text
+//! Request ──► Env (machine, clock, CPUs, memory) ──► for each probe: run_probe ──► Event per line
+//! ```
+
+use std::io::Write;
+use std::path::Path;
+
+use latlab_clock::{Clock, ClockFacts};
+use latlab_harness::{
+    Env, Interpreter, MemorySource, NoReference, Progress, Reference, Share, Sink, Spec, Support, pin_this_thread, plan_shares,
+    profile_seconds, quietest_cpu, run_probe,
+};
+use latlab_machine::Machine;
+use latlab_record::{Kind, PlannedProbe, Point, Record, Settings, Tool, Totals};
+use serde::{Deserialize, Serialize};
+
+use crate::registry::{Entry, REGISTRY};
+use crate::walk::ReferenceChase;
+
+/// Memory that is assumed where nobody says how much may be used.
+const MEMORY_UNKNOWN: u64 = 256 << 20;
+/// Each CPU is listened to for so long to find the quietest, ns; together at most half a second.
+const LISTEN_NS: f64 = 20e6;
+const LISTEN_ALL_NS: f64 = 500e6;
+
+/// What the watching process asks for.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default)]
+pub struct Request {
+    /// What the user asked for.
+    pub settings: Settings,
+    /// Seconds that are left for measuring, after a worker died and another one goes on; else the settings decide.
+    pub deadline_s: Option<f64>,
+    /// Points that are not wanted: they exist already, or the worker died on them.
+    pub done: Vec<(String, Point)>,
+    /// Probes that are not wanted any more.
+    pub done_probes: Vec<String>,
+}
+
+/// What is planned, before anything is touched.
+#[derive(Clone, Debug, Serialize)]
+pub struct Plan {
+    /// Line by line.
+    pub probes: Vec<PlannedProbe>,
+    /// Wall seconds at most.
+    pub seconds: f64,
+    /// Most memory held at once, bytes.
+    pub memory_bytes: u64,
+    /// Most bytes written to files.
+    pub written_bytes: u64,
+    /// Most CPUs busy at once.
+    pub cpus: u32,
+    /// Globs that match no probe.
+    pub unmatched: Vec<String>,
+}
+
+/// One line to the watching process.
+#[derive(Serialize)]
+#[serde(tag = "event", rename_all = "lowercase")]
+enum Event<'a> {
+    Hello {
+        machine: &'a Machine,
+        clock: &'a ClockFacts,
+        tool: Tool,
+        plan: &'a [PlannedProbe],
+        home_cpu: u32,
+        cpus: &'a [u32],
+    },
+    Begin {
+        probe: &'a str,
+        point: &'a Point,
+    },
+    Progress {
+        probe: &'a str,
+        point: String,
+        p50: Option<f64>,
+        unit: latlab_record::Unit,
+        elapsed_s: f64,
+        left_s: f64,
+        fraction: f64,
+    },
+    Record {
+        record: &'a Record,
+    },
+    End {
+        stopped_by: &'a str,
+        totals: &'a Totals,
+        clock: &'a ClockFacts,
+    },
+}
+
+/// The descriptions of all probes, in the order in which they run.
+#[must_use]
+pub fn list() -> Vec<&'static Spec> {
+    REGISTRY.iter().map(|entry| entry.probe.spec()).collect()
+}
+
+/// What measured: version, compiler and target.
+#[must_use]
+pub fn tool() -> Tool {
+    Tool {
+        version: env!("CARGO_PKG_VERSION").to_owned(),
+        commit: option_env!("LATLAB_COMMIT").map(str::to_owned),
+        build: format!(
+            "{}-{} {}",
+            std::env::consts::ARCH,
+            std::env::consts::OS,
+            if cfg!(debug_assertions) { "debug" } else { "release" }
+        ),
+    }
+}
+
+/// What a run with these settings would do here.
+#[must_use]
+pub fn plan(settings: &Settings) -> Plan {
+    let machine = latlab_machine::describe(directory(settings));
+    let env = surroundings(machine, Clock::open_os(), settings.clone(), None);
+    let chosen = chosen(settings, &[]);
+    let probes = planned(&env, &chosen);
+    let shares: Vec<Share> = chosen.iter().map(|entry| entry.share).collect();
+    Plan {
+        seconds: profile_seconds(&shares, settings),
+        memory_bytes: probes.iter().map(|probe| probe.memory_bytes).max().unwrap_or(0),
+        written_bytes: probes.iter().map(|probe| probe.written_bytes).sum(),
+        cpus: probes.iter().map(|probe| probe.cpus).max().unwrap_or(1),
+        unmatched: settings
+            .only
+            .iter()
+            .chain(&settings.skip)
+            .filter(|glob| !REGISTRY.iter().any(|entry| matches(glob, entry.probe.spec().id)))
+            .cloned()
+            .collect(),
+        probes,
+    }
+}
+
+/// Runs everything that was asked for, telling `out` a JSON object a line. `cancelled` is asked between blocks.
+///
+/// # Errors
+/// When `out` cannot be written: the watching process is gone, and there is nobody to measure for.
+pub fn run(
+    request: &Request,
+    interpreter: Option<Box<dyn Interpreter>>,
+    out: &mut dyn Write,
+    cancelled: &dyn Fn() -> bool,
+) -> std::io::Result<()> {
+    let machine = latlab_machine::describe(directory(&request.settings));
+    let mut env = surroundings(machine, Clock::open(), request.settings.clone(), interpreter);
+    let begun_ns = env.clock.now_ns();
+    env.home_cpu = choose_cpu(&env);
+
+    let chosen = chosen(&request.settings, &request.done_probes);
+    let shares: Vec<Share> = chosen.iter().map(|entry| entry.share).collect();
+    let mut seconds = plan_shares(&shares, &request.settings);
+    if let Some(deadline_s) = request.deadline_s {
+        let sum: f64 = seconds.iter().sum();
+        let scale = (deadline_s / sum.max(f64::MIN_POSITIVE)).min(1.0);
+        seconds.iter_mut().for_each(|own| *own *= scale);
+    }
+    let total_s: f64 = seconds.iter().sum();
+    let plan = planned(&env, &chosen);
+    let mut teller = Teller {
+        out,
+        cancelled,
+        excluded: &request.done,
+        failed: None,
+        begun_ns,
+        total_s,
+        totals: Totals::default(),
+    };
+    teller.tell(&Event::Hello {
+        machine: &env.machine,
+        clock: &env.clock.facts,
+        tool: tool(),
+        plan: &plan,
+        home_cpu: env.home_cpu,
+        cpus: &env.cpus,
+    });
+
+    let mut reference = reference(&env);
+    let mut deadline_ns = env.clock.now_ns();
+    let mut interrupted = false;
+    for (entry, own_s) in chosen.iter().zip(&seconds) {
+        // A running sum: what one probe leaves over goes to those after it.
+        deadline_ns += own_s * 1e9;
+        let outcome = run_probe(entry.probe, &env, deadline_ns, reference.as_mut(), &mut teller);
+        teller.totals.disturbed_blocks += outcome.disturbed_blocks;
+        interrupted = outcome.cancelled || teller.failed.is_some();
+        if interrupted {
+            break;
+        }
+    }
+    drop(reference);
+    // Minutes later the rate is known a hundred times better than at the start.
+    let _refined = env.clock.recalibrate();
+    teller.totals.seconds = (env.clock.now_ns() - begun_ns) / 1e9;
+    let totals = std::mem::take(&mut teller.totals);
+    let stopped_by = if interrupted { "interrupted" } else { "completed" };
+    teller.tell(&Event::End { stopped_by, totals: &totals, clock: &env.clock.facts });
+    teller.failed.map_or(Ok(()), Err)
+}
+
+fn directory(settings: &Settings) -> &Path {
+    Path::new(settings.dir.as_deref().unwrap_or("."))
+}
+
+fn surroundings(
+    machine: Machine,
+    clock: Clock,
+    settings: Settings,
+    interpreter: Option<Box<dyn Interpreter>>,
+) -> Env {
+    let allowed = if machine.limits.allowed_cpus.is_empty() { vec![0] } else { machine.limits.allowed_cpus.clone() };
+    let mut cpus = settings.cpus.clone().filter(|cpus| !cpus.is_empty()).unwrap_or(allowed);
+    cpus.sort_unstable();
+    cpus.dedup();
+    if settings.gentle {
+        // The last one: interrupts usually go to the first.
+        cpus = cpus.split_off(cpus.len() - 1);
+    }
+    let usable = machine.limits.usable_memory_bytes.unwrap_or(MEMORY_UNKNOWN);
+    Env {
+        home_cpu: cpus[0],
+        memory_bytes: usable / 4,
+        machine,
+        clock,
+        settings,
+        cpus,
+        memory: MemorySource::Real,
+        interpreter,
+    }
+}
+
+/// The quietest CPU, so that a neighbour's work is not measured. A user's single CPU is taken as it is.
+fn choose_cpu(env: &Env) -> u32 {
+    if env.cpus.len() == 1 {
+        pin_this_thread(env.cpus[0]);
+        return env.cpus[0];
+    }
+    let each = LISTEN_NS.min(LISTEN_ALL_NS / env.cpus.len() as f64);
+    quietest_cpu(&env.clock, &env.cpus, each)
+}
+
+fn reference(env: &Env) -> Box<dyn Reference + '_> {
+    match ReferenceChase::new(&env.clock, &env.memory) {
+        Ok(chase) => Box::new(chase),
+        Err(_) => Box::new(NoReference),
+    }
+}
+
+fn chosen(settings: &Settings, done: &[String]) -> Vec<&'static Entry> {
+    REGISTRY
+        .iter()
+        .filter(|entry| {
+            let spec = entry.probe.spec();
+            let only = settings.only.is_empty() || settings.only.iter().any(|glob| matches(glob, spec.id));
+            let skipped = settings.skip.iter().any(|glob| matches(glob, spec.id));
+            let too_loud = settings.gentle && spec.saturates;
+            only && !skipped && !too_loud && !done.iter().any(|id| id == spec.id)
+        })
+        .collect()
+}
+
+fn planned(env: &Env, chosen: &[&Entry]) -> Vec<PlannedProbe> {
+    let shares: Vec<Share> = chosen.iter().map(|entry| entry.share).collect();
+    chosen
+        .iter()
+        .zip(plan_shares(&shares, &env.settings))
+        .map(|(entry, seconds)| {
+            let runs = !matches!(entry.probe.supports(env), Support::No(_));
+            let points = if runs { entry.probe.points(env) } else { Vec::new() };
+            PlannedProbe {
+                id: entry.probe.spec().id.to_owned(),
+                points: points.len() as u64,
+                seconds: if runs { seconds } else { 0.0 },
+                memory_bytes: if runs { entry.probe.memory_bytes(env) } else { 0 },
+                written_bytes: points.iter().map(|planned| planned.written_bytes).sum(),
+                cpus: entry.probe.cpus(env),
+            }
+        })
+        .collect()
+}
+
+/// `memory.*` matches `memory.load.dependent`; `*` any text, `?` one character; an id's beginning up to a dot
+/// matches too (`memory`).
+fn matches(glob: &str, id: &str) -> bool {
+    fn rest(glob: &[u8], id: &[u8]) -> bool {
+        match (glob.split_first(), id.split_first()) {
+            (None, None) => true,
+            (Some((b'*', tail)), _) => rest(tail, id) || (!id.is_empty() && rest(glob, &id[1..])),
+            (Some((b'?', tail)), Some((_, left))) => rest(tail, left),
+            (Some((a, tail)), Some((b, left))) => a == b && rest(tail, left),
+            _ => false,
+        }
+    }
+    let beginning = id.strip_prefix(glob).is_some_and(|left| left.starts_with('.'));
+    // A glob longer than any id, or with more stars than parts, is no name of ours; it would only cost time.
+    let sensible = glob.len() <= 200 && glob.bytes().filter(|byte| *byte == b'*').count() <= 8;
+    beginning || (sensible && rest(glob.as_bytes(), id.as_bytes()))
+}
+
+/// Writes events; remembers when nobody listens any more.
+struct Teller<'a> {
+    out: &'a mut dyn Write,
+    cancelled: &'a dyn Fn() -> bool,
+    excluded: &'a [(String, Point)],
+    failed: Option<std::io::Error>,
+    begun_ns: f64,
+    total_s: f64,
+    totals: Totals,
+}
+
+impl Teller<'_> {
+    fn tell(&mut self, event: &Event) {
+        if self.failed.is_some() {
+            return;
+        }
+        let told = serde_json::to_string(event)
+            .map_err(std::io::Error::other)
+            .and_then(|line| writeln!(self.out, "{line}").and_then(|()| self.out.flush()));
+        self.failed = told.err();
+    }
+}
+
+impl Sink for Teller<'_> {
+    fn begin(&mut self, probe: &'static str, point: &Point) {
+        self.tell(&Event::Begin { probe, point });
+    }
+
+    fn progress(&mut self, progress: &Progress) {
+        let elapsed_s = (progress.now_ns - self.begun_ns) / 1e9;
+        let unit = REGISTRY
+            .iter()
+            .map(|entry| entry.probe.spec())
+            .find(|spec| spec.id == progress.probe)
+            .map_or(latlab_record::Unit::Ns, |spec| spec.unit);
+        self.tell(&Event::Progress {
+            probe: progress.probe,
+            point: progress.point.label(),
+            p50: progress.p50,
+            unit,
+            elapsed_s,
+            left_s: (self.total_s - elapsed_s).max(0.0),
+            fraction: (elapsed_s / self.total_s.max(f64::MIN_POSITIVE)).min(1.0),
+        });
+    }
+
+    fn record(&mut self, record: Record) {
+        let kind = match record.kind {
+            Kind::BatchMean => "batch_mean",
+            Kind::PerOp => "per_op",
+            Kind::Derived => "derived",
+            Kind::Absent => "absent",
+        };
+        *self.totals.records.entry(kind.to_owned()).or_default() += 1;
+        self.tell(&Event::Record { record: &record });
+    }
+
+    fn cancelled(&self) -> bool {
+        self.failed.is_some() || (self.cancelled)()
+    }
+
+    fn excluded(&self, probe: &str, point: &Point) -> bool {
+        self.excluded.iter().any(|(id, done)| id == probe && done == point)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn globs_match_ids_as_people_expect() {
+        for glob in ["memory.*", "memory", "memory.load", "*dependent", "memory.load.dependent", "m?mory*", "*"] {
+            assert!(matches(glob, "memory.load.dependent"), "{glob}");
+        }
+        for glob in ["", "mem", "memory.loa", "storage.*", "memory.load.dependent.more", "?"] {
+            assert!(!matches(glob, "memory.load.dependent"), "{glob}");
+        }
+    }
+
+    #[test]
+    fn a_glob_made_to_be_slow_is_refused_at_once() {
+        let hostile = "*a".repeat(100) + "b";
+        assert!(!matches(&hostile, &"a".repeat(200)));
+    }
+
+    #[test]
+    fn a_glob_that_matches_nothing_is_named_in_the_plan() {
+        let settings = Settings { only: vec!["memory.*".to_owned(), "nosuch".to_owned()], ..Settings::default() };
+        let plan = plan(&settings);
+        assert_eq!(plan.unmatched, ["nosuch"]);
+        assert!(!plan.probes.is_empty());
+        assert!(plan.probes.iter().all(|probe| probe.points > 0 && probe.seconds > 0.0));
+    }
+
+    #[test]
+    fn gentle_uses_one_cpu_and_nothing_that_saturates() {
+        let settings = Settings { gentle: true, ..Settings::default() };
+        let plan = plan(&settings);
+        assert_eq!(plan.cpus, 1);
+        let loud: Vec<&str> = list().iter().filter(|spec| spec.saturates).map(|spec| spec.id).collect();
+        assert!(plan.probes.iter().all(|probe| !loud.contains(&probe.id.as_str())));
+    }
+
+    #[test]
+    fn a_listener_that_goes_away_ends_the_run() {
+        struct Gone;
+        impl Write for Gone {
+            fn write(&mut self, _: &[u8]) -> std::io::Result<usize> {
+                Err(std::io::ErrorKind::BrokenPipe.into())
+            }
+            fn flush(&mut self) -> std::io::Result<()> {
+                Ok(())
+            }
+        }
+        let error = run(&Request::default(), None, &mut Gone, &|| false).expect_err("nobody listens");
+        assert_eq!(error.kind(), std::io::ErrorKind::BrokenPipe);
+    }
+}

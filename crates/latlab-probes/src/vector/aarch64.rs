@@ -1,0 +1,242 @@
+//! aarch64: NEON, which every such CPU has. Pairs of 16-byte registers, 256 bytes a turn.
+
+use std::arch::asm;
+
+use super::{Kernels, LINE_BYTES};
+
+/// Bytes of one turn of the unrolled loop.
+const TURN: usize = 256;
+const TURN_LINES: usize = TURN / LINE_BYTES;
+
+static KERNELS: Kernels = Kernels { isa: "neon", read, write, write_nt: Some(write_nt), copy, triad };
+
+pub(super) fn available() -> Vec<&'static Kernels> {
+    vec![&KERNELS]
+}
+
+/// Turns of the unrolled loop, then single lines, again for each pass. `$back` puts the pointers back to their
+/// begin.
+macro_rules! passes {
+    ($turn:expr, $line:expr, $back:expr) => {
+        concat!(
+            ".p2align 6\n",
+            "2:\n",
+            "mov {left}, {turns}\n",
+            "cbz {left}, 4f\n",
+            ".p2align 6\n",
+            "3:\n",
+            $turn,
+            "subs {left}, {left}, #1\n",
+            "b.ne 3b\n",
+            "4:\n",
+            "mov {left}, {rest}\n",
+            "cbz {left}, 6f\n",
+            "5:\n",
+            $line,
+            "subs {left}, {left}, #1\n",
+            "b.ne 5b\n",
+            "6:\n",
+            $back,
+            "subs {passes}, {passes}, #1\n",
+            "b.ne 2b\n",
+        )
+    };
+}
+
+/// The same instructions for each number `\k` of a list.
+macro_rules! for_each {
+    ($list:literal, $instructions:expr) => {
+        concat!(".irp k,", $list, "\n", $instructions, ".endr\n")
+    };
+}
+
+unsafe fn read(from: *const u8, lines: usize, passes: u64) -> u64 {
+    let mut sums = [0u64; 2];
+    if passes == 0 {
+        return 0;
+    }
+    // SAFETY: the caller promises `lines` readable lines; the registers are declared as overwritten.
+    unsafe {
+        asm!(
+            for_each!("16,17,18,19,20,21,22,23,24,25,26,27,28,29,30,31", "movi v\\k\\().2d, #0\n"),
+            passes!(
+                concat!(
+                    "ldp q0, q1, [{from}]\n",
+                    "ldp q2, q3, [{from}, #32]\n",
+                    "ldp q4, q5, [{from}, #64]\n",
+                    "ldp q6, q7, [{from}, #96]\n",
+                    "ldp q8, q9, [{from}, #128]\n",
+                    "ldp q10, q11, [{from}, #160]\n",
+                    "ldp q12, q13, [{from}, #192]\n",
+                    "ldp q14, q15, [{from}, #224]\n",
+                    "add v16.2d, v16.2d, v0.2d\nadd v17.2d, v17.2d, v1.2d\n",
+                    "add v18.2d, v18.2d, v2.2d\nadd v19.2d, v19.2d, v3.2d\n",
+                    "add v20.2d, v20.2d, v4.2d\nadd v21.2d, v21.2d, v5.2d\n",
+                    "add v22.2d, v22.2d, v6.2d\nadd v23.2d, v23.2d, v7.2d\n",
+                    "add v24.2d, v24.2d, v8.2d\nadd v25.2d, v25.2d, v9.2d\n",
+                    "add v26.2d, v26.2d, v10.2d\nadd v27.2d, v27.2d, v11.2d\n",
+                    "add v28.2d, v28.2d, v12.2d\nadd v29.2d, v29.2d, v13.2d\n",
+                    "add v30.2d, v30.2d, v14.2d\nadd v31.2d, v31.2d, v15.2d\n",
+                    "add {from}, {from}, #256\n",
+                ),
+                concat!(
+                    "ldp q0, q1, [{from}]\n",
+                    "ldp q2, q3, [{from}, #32]\n",
+                    "add v16.2d, v16.2d, v0.2d\nadd v17.2d, v17.2d, v1.2d\n",
+                    "add v18.2d, v18.2d, v2.2d\nadd v19.2d, v19.2d, v3.2d\n",
+                    "add {from}, {from}, #64\n",
+                ),
+                "sub {from}, {from}, {bytes}\n"
+            ),
+            for_each!("17,18,19,20,21,22,23,24,25,26,27,28,29,30,31", "add v16.2d, v16.2d, v\\k\\().2d\n"),
+            "str q16, [{sums}]",
+            from = inout(reg) from => _,
+            turns = in(reg) lines / TURN_LINES,
+            rest = in(reg) lines % TURN_LINES,
+            bytes = in(reg) lines * LINE_BYTES,
+            passes = inout(reg) passes => _,
+            left = out(reg) _,
+            sums = in(reg) sums.as_mut_ptr(),
+            out("v0") _, out("v1") _, out("v2") _, out("v3") _, out("v4") _, out("v5") _, out("v6") _, out("v7") _,
+            out("v8") _, out("v9") _, out("v10") _, out("v11") _, out("v12") _, out("v13") _, out("v14") _,
+            out("v15") _, out("v16") _, out("v17") _, out("v18") _, out("v19") _, out("v20") _, out("v21") _,
+            out("v22") _, out("v23") _, out("v24") _, out("v25") _, out("v26") _, out("v27") _, out("v28") _,
+            out("v29") _, out("v30") _, out("v31") _,
+            options(nostack),
+        );
+    }
+    sums[0].wrapping_add(sums[1])
+}
+
+/// A function that stores one word everywhere, by pairs with this instruction.
+macro_rules! writer {
+    ($name:ident, $store:literal, $back:literal) => {
+        unsafe fn $name(to: *mut u8, lines: usize, passes: u64, word: u64) {
+            if passes == 0 {
+                return;
+            }
+            // SAFETY: the caller promises `lines` writable lines.
+            unsafe {
+                asm!(
+                    "dup v0.2d, {word}",
+                    passes!(
+                        concat!(
+                            for_each!("0,32,64,96,128,160,192,224", concat!($store, " q0, q0, [{to}, #\\k]\n")),
+                            "add {to}, {to}, #256\n",
+                        ),
+                        concat!(
+                            for_each!("0,32", concat!($store, " q0, q0, [{to}, #\\k]\n")),
+                            "add {to}, {to}, #64\n",
+                        ),
+                        $back
+                    ),
+                    word = in(reg) word,
+                    to = inout(reg) to => _,
+                    turns = in(reg) lines / TURN_LINES,
+                    rest = in(reg) lines % TURN_LINES,
+                    bytes = in(reg) lines * LINE_BYTES,
+                    passes = inout(reg) passes => _,
+                    left = out(reg) _,
+                    out("v0") _,
+                    options(nostack),
+                );
+            }
+        }
+    };
+}
+
+writer!(write, "stp", "sub {to}, {to}, {bytes}\n");
+// `stnp` is a hint that the data are not wanted again soon; the barrier puts the order of the stores at the end of a
+// pass, as the fence does on x86.
+writer!(write_nt, "stnp", "sub {to}, {to}, {bytes}\ndmb ishst\n");
+
+unsafe fn copy(to: *mut u8, from: *const u8, lines: usize, passes: u64) {
+    if passes == 0 {
+        return;
+    }
+    // SAFETY: the caller promises `lines` lines on both sides, not overlapping.
+    unsafe {
+        asm!(
+            passes!(
+                concat!(
+                    "ldp q0, q1, [{from}]\nldp q2, q3, [{from}, #32]\n",
+                    "ldp q4, q5, [{from}, #64]\nldp q6, q7, [{from}, #96]\n",
+                    "ldp q16, q17, [{from}, #128]\nldp q18, q19, [{from}, #160]\n",
+                    "ldp q20, q21, [{from}, #192]\nldp q22, q23, [{from}, #224]\n",
+                    "stp q0, q1, [{to}]\nstp q2, q3, [{to}, #32]\n",
+                    "stp q4, q5, [{to}, #64]\nstp q6, q7, [{to}, #96]\n",
+                    "stp q16, q17, [{to}, #128]\nstp q18, q19, [{to}, #160]\n",
+                    "stp q20, q21, [{to}, #192]\nstp q22, q23, [{to}, #224]\n",
+                    "add {from}, {from}, #256\nadd {to}, {to}, #256\n",
+                ),
+                concat!(
+                    "ldp q0, q1, [{from}]\nldp q2, q3, [{from}, #32]\n",
+                    "stp q0, q1, [{to}]\nstp q2, q3, [{to}, #32]\n",
+                    "add {from}, {from}, #64\nadd {to}, {to}, #64\n",
+                ),
+                "sub {from}, {from}, {bytes}\nsub {to}, {to}, {bytes}\n"
+            ),
+            from = inout(reg) from => _,
+            to = inout(reg) to => _,
+            turns = in(reg) lines / TURN_LINES,
+            rest = in(reg) lines % TURN_LINES,
+            bytes = in(reg) lines * LINE_BYTES,
+            passes = inout(reg) passes => _,
+            left = out(reg) _,
+            out("v0") _, out("v1") _, out("v2") _, out("v3") _, out("v4") _, out("v5") _, out("v6") _, out("v7") _,
+            out("v16") _, out("v17") _, out("v18") _, out("v19") _, out("v20") _, out("v21") _, out("v22") _,
+            out("v23") _,
+            options(nostack),
+        );
+    }
+}
+
+/// `a = b + factor * c` for the 32 bytes at this offset.
+macro_rules! triad_pair {
+    ($offset:literal) => {
+        concat!(
+            "ldp q0, q1, [{c}, #", $offset, "]\n",
+            "ldp q2, q3, [{b}, #", $offset, "]\n",
+            "fmul v0.2d, v0.2d, v31.d[0]\n",
+            "fmul v1.2d, v1.2d, v31.d[0]\n",
+            "fadd v0.2d, v0.2d, v2.2d\n",
+            "fadd v1.2d, v1.2d, v3.2d\n",
+            "stp q0, q1, [{a}, #", $offset, "]\n",
+        )
+    };
+}
+
+unsafe fn triad(to: *mut u8, left: *const u8, right: *const u8, lines: usize, passes: u64, factor: f64) {
+    if passes == 0 {
+        return;
+    }
+    // SAFETY: the caller promises `lines` lines of doubles in each stream, the written one apart.
+    unsafe {
+        asm!(
+            "dup v31.2d, {factor}",
+            passes!(
+                concat!(
+                    triad_pair!("0"), triad_pair!("32"), triad_pair!("64"), triad_pair!("96"),
+                    triad_pair!("128"), triad_pair!("160"), triad_pair!("192"), triad_pair!("224"),
+                    "add {a}, {a}, #256\nadd {b}, {b}, #256\nadd {c}, {c}, #256\n",
+                ),
+                concat!(
+                    triad_pair!("0"), triad_pair!("32"),
+                    "add {a}, {a}, #64\nadd {b}, {b}, #64\nadd {c}, {c}, #64\n",
+                ),
+                "sub {a}, {a}, {bytes}\nsub {b}, {b}, {bytes}\nsub {c}, {c}, {bytes}\n"
+            ),
+            factor = in(reg) factor.to_bits(),
+            a = inout(reg) to => _,
+            b = inout(reg) left => _,
+            c = inout(reg) right => _,
+            turns = in(reg) lines / TURN_LINES,
+            rest = in(reg) lines % TURN_LINES,
+            bytes = in(reg) lines * LINE_BYTES,
+            passes = inout(reg) passes => _,
+            left = out(reg) _,
+            out("v0") _, out("v1") _, out("v2") _, out("v3") _, out("v31") _,
+            options(nostack),
+        );
+    }
+}

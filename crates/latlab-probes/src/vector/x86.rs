@@ -1,0 +1,339 @@
+//! x86-64: AVX-512, AVX2 and SSE2, chosen by what the CPU has.
+//!
+//! One skeleton of loops in assembly; each instruction set gives its instructions. Sixteen registers a turn keep every
+//! load port busy and the loop's own two instructions below a tenth of the work.
+
+use std::arch::asm;
+
+use super::{Kernels, LINE_BYTES};
+
+/// Instruction sets of this CPU, widest first. SSE2 is part of x86-64.
+pub(super) fn available() -> Vec<&'static Kernels> {
+    let mut found = Vec::new();
+    if is_x86_feature_detected!("avx512f") {
+        found.push(&avx512::KERNELS);
+    }
+    if is_x86_feature_detected!("avx2") {
+        found.push(&avx2::KERNELS);
+    }
+    found.push(&sse2::KERNELS);
+    found
+}
+
+/// The registers of one turn of the unrolled loop.
+macro_rules! sixteen {
+    () => {
+        "0,1,2,3,4,5,6,7,8,9,10,11,12,13,14,15"
+    };
+}
+
+/// Half of them: the triad needs a register for its factor.
+macro_rules! eight {
+    () => {
+        "0,1,2,3,4,5,6,7"
+    };
+}
+
+/// Turns of the unrolled loop, then single lines, again for each pass. `$back` puts the pointers back to their
+/// begin.
+macro_rules! passes {
+    ($turn:expr, $line:expr, $ahead:expr, $ahead_line:expr, $back:expr) => {
+        concat!(
+            ".p2align 6\n",
+            "2:\n",
+            "mov {left}, {turns}\n",
+            "test {left}, {left}\n",
+            "jz 4f\n",
+            ".p2align 6\n",
+            "3:\n",
+            $turn,
+            $ahead,
+            "dec {left}\n",
+            "jnz 3b\n",
+            "4:\n",
+            "mov {left}, {rest}\n",
+            "test {left}, {left}\n",
+            "jz 6f\n",
+            "5:\n",
+            $line,
+            $ahead_line,
+            "dec {left}\n",
+            "jnz 5b\n",
+            "6:\n",
+            $back,
+            "dec {passes}\n",
+            "jnz 2b\n",
+        )
+    };
+}
+
+/// The same instructions for each register number `\k` of a list.
+macro_rules! for_each {
+    ($list:expr, $($instruction:expr),+) => {
+        concat!(".irp k,", $list, "\n", $($instruction, "\n",)+ ".endr\n")
+    };
+}
+
+/// The kernels of one instruction set. In the instructions `\k` is the number of a register.
+macro_rules! kernels {
+    (
+        $module:ident, $isa:literal,
+        width: $width:literal,
+        line: $line:literal,
+        clear: $clear:literal,
+        fold: $fold:literal,
+        gather: $gather:literal,
+        load: $load:literal, store: $store:literal, stream: $stream:literal,
+        unaligned_load: $unaligned_load:literal, unaligned_store: $unaligned_store:literal,
+        multiply: $multiply:expr, add: $add:expr,
+        register: $register:literal,
+        end: $end:literal $(,)?
+    ) => {
+        mod $module {
+            use super::*;
+
+            /// Bytes of one turn with sixteen registers.
+            const TURN: usize = 16 * $width;
+            const TURN_LINES: usize = TURN / LINE_BYTES;
+
+            pub(super) static KERNELS: Kernels =
+                Kernels { isa: $isa, read, write, write_nt: Some(write_nt), copy, triad };
+
+            unsafe fn read(from: *const u8, lines: usize, passes: u64) -> u64 {
+                let mut sums = [0u64; 8];
+                if passes == 0 {
+                    return 0;
+                }
+                // SAFETY: the caller promises `lines` readable lines; SIMD registers are declared as overwritten,
+                // `sums` holds a whole register of any width.
+                unsafe {
+                    asm!(
+                        concat!(
+                            for_each!(sixteen!(), $clear),
+                            passes!(
+                                for_each!(sixteen!(), concat!($fold, "[{from} + \\k*", $width, "]")),
+                                for_each!($line, concat!($fold, "[{from} + \\k*", $width, "]")),
+                                concat!("add {from}, 16*", $width, "\n"),
+                                "add {from}, 64\n",
+                                "sub {from}, {bytes}\n"
+                            ),
+                            for_each!("1,2,3,4,5,6,7,8,9,10,11,12,13,14,15", $gather),
+                            $unaligned_store, " [{sums}], ", $register, "0\n",
+                            $end,
+                        ),
+                        from = inout(reg) from => _,
+                        turns = in(reg) lines / TURN_LINES,
+                        rest = in(reg) lines % TURN_LINES,
+                        bytes = in(reg) lines * LINE_BYTES,
+                        passes = inout(reg) passes => _,
+                        left = out(reg) _,
+                        sums = in(reg) sums.as_mut_ptr(),
+                        out("xmm0") _, out("xmm1") _, out("xmm2") _, out("xmm3") _,
+                        out("xmm4") _, out("xmm5") _, out("xmm6") _, out("xmm7") _,
+                        out("xmm8") _, out("xmm9") _, out("xmm10") _, out("xmm11") _,
+                        out("xmm12") _, out("xmm13") _, out("xmm14") _, out("xmm15") _,
+                        options(nostack),
+                    );
+                }
+                sums.iter().fold(0, |sum, lane| sum.wrapping_add(*lane))
+            }
+
+            unsafe fn write(to: *mut u8, lines: usize, passes: u64, word: u64) {
+                let words = [word; 8];
+                if passes == 0 {
+                    return;
+                }
+                // SAFETY: the caller promises `lines` writable lines, aligned to a line.
+                unsafe {
+                    asm!(
+                        concat!(
+                            $unaligned_load, " ", $register, "0, [{words}]\n",
+                            passes!(
+                                for_each!(sixteen!(), concat!($store, " [{to} + \\k*", $width, "], ", $register, "0")),
+                                for_each!($line, concat!($store, " [{to} + \\k*", $width, "], ", $register, "0")),
+                                concat!("add {to}, 16*", $width, "\n"),
+                                "add {to}, 64\n",
+                                "sub {to}, {bytes}\n"
+                            ),
+                            $end,
+                        ),
+                        to = inout(reg) to => _,
+                        turns = in(reg) lines / TURN_LINES,
+                        rest = in(reg) lines % TURN_LINES,
+                        bytes = in(reg) lines * LINE_BYTES,
+                        passes = inout(reg) passes => _,
+                        left = out(reg) _,
+                        words = in(reg) words.as_ptr(),
+                        out("xmm0") _,
+                        options(nostack),
+                    );
+                }
+            }
+
+            unsafe fn write_nt(to: *mut u8, lines: usize, passes: u64, word: u64) {
+                let words = [word; 8];
+                if passes == 0 {
+                    return;
+                }
+                // SAFETY: as for `write`. The fence at the end of each pass waits until the write-combining buffers
+                // are empty, so that the time of the stores is inside the timed region.
+                unsafe {
+                    asm!(
+                        concat!(
+                            $unaligned_load, " ", $register, "0, [{words}]\n",
+                            passes!(
+                                for_each!(sixteen!(), concat!($stream, " [{to} + \\k*", $width, "], ", $register, "0")),
+                                for_each!($line, concat!($stream, " [{to} + \\k*", $width, "], ", $register, "0")),
+                                concat!("add {to}, 16*", $width, "\n"),
+                                "add {to}, 64\n",
+                                "sub {to}, {bytes}\nsfence\n"
+                            ),
+                            $end,
+                        ),
+                        to = inout(reg) to => _,
+                        turns = in(reg) lines / TURN_LINES,
+                        rest = in(reg) lines % TURN_LINES,
+                        bytes = in(reg) lines * LINE_BYTES,
+                        passes = inout(reg) passes => _,
+                        left = out(reg) _,
+                        words = in(reg) words.as_ptr(),
+                        out("xmm0") _,
+                        options(nostack),
+                    );
+                }
+            }
+
+            unsafe fn copy(to: *mut u8, from: *const u8, lines: usize, passes: u64) {
+                if passes == 0 {
+                    return;
+                }
+                // SAFETY: the caller promises `lines` lines on both sides, aligned, not overlapping.
+                unsafe {
+                    asm!(
+                        concat!(
+                            passes!(
+                                concat!(
+                                    for_each!(sixteen!(), concat!($load, " ", $register, "\\k, [{from} + \\k*", $width, "]")),
+                                    for_each!(sixteen!(), concat!($store, " [{to} + \\k*", $width, "], ", $register, "\\k")),
+                                ),
+                                concat!(
+                                    for_each!($line, concat!($load, " ", $register, "\\k, [{from} + \\k*", $width, "]")),
+                                    for_each!($line, concat!($store, " [{to} + \\k*", $width, "], ", $register, "\\k")),
+                                ),
+                                concat!("add {from}, 16*", $width, "\nadd {to}, 16*", $width, "\n"),
+                                "add {from}, 64\nadd {to}, 64\n",
+                                "sub {from}, {bytes}\nsub {to}, {bytes}\n"
+                            ),
+                            $end,
+                        ),
+                        from = inout(reg) from => _,
+                        to = inout(reg) to => _,
+                        turns = in(reg) lines / TURN_LINES,
+                        rest = in(reg) lines % TURN_LINES,
+                        bytes = in(reg) lines * LINE_BYTES,
+                        passes = inout(reg) passes => _,
+                        left = out(reg) _,
+                        out("xmm0") _, out("xmm1") _, out("xmm2") _, out("xmm3") _,
+                        out("xmm4") _, out("xmm5") _, out("xmm6") _, out("xmm7") _,
+                        out("xmm8") _, out("xmm9") _, out("xmm10") _, out("xmm11") _,
+                        out("xmm12") _, out("xmm13") _, out("xmm14") _, out("xmm15") _,
+                        options(nostack),
+                    );
+                }
+            }
+
+            unsafe fn triad(
+                to: *mut u8, left: *const u8, right: *const u8, lines: usize, passes: u64, factor: f64,
+            ) {
+                let factors = [factor; 8];
+                if passes == 0 {
+                    return;
+                }
+                // SAFETY: the caller promises `lines` lines of doubles in each stream, aligned, the written one apart.
+                unsafe {
+                    asm!(
+                        concat!(
+                            $unaligned_load, " ", $register, "15, [{factors}]\n",
+                            passes!(
+                                for_each!(
+                                    eight!(),
+                                    concat!($load, " ", $register, "\\k, [{c} + \\k*", $width, "]"),
+                                    $multiply,
+                                    concat!($add, "[{b} + \\k*", $width, "]"),
+                                    concat!($store, " [{a} + \\k*", $width, "], ", $register, "\\k")
+                                ),
+                                for_each!(
+                                    $line,
+                                    concat!($load, " ", $register, "\\k, [{c} + \\k*", $width, "]"),
+                                    $multiply,
+                                    concat!($add, "[{b} + \\k*", $width, "]"),
+                                    concat!($store, " [{a} + \\k*", $width, "], ", $register, "\\k")
+                                ),
+                                concat!("add {a}, 8*", $width, "\nadd {b}, 8*", $width, "\nadd {c}, 8*", $width, "\n"),
+                                "add {a}, 64\nadd {b}, 64\nadd {c}, 64\n",
+                                "sub {a}, {bytes}\nsub {b}, {bytes}\nsub {c}, {bytes}\n"
+                            ),
+                            $end,
+                        ),
+                        a = inout(reg) to => _,
+                        b = inout(reg) left => _,
+                        c = inout(reg) right => _,
+                        turns = in(reg) lines / (TURN_LINES / 2),
+                        rest = in(reg) lines % (TURN_LINES / 2),
+                        bytes = in(reg) lines * LINE_BYTES,
+                        passes = inout(reg) passes => _,
+                        left = out(reg) _,
+                        factors = in(reg) factors.as_ptr(),
+                        out("xmm0") _, out("xmm1") _, out("xmm2") _, out("xmm3") _,
+                        out("xmm4") _, out("xmm5") _, out("xmm6") _, out("xmm7") _,
+                        out("xmm15") _,
+                        options(nostack),
+                    );
+                }
+            }
+        }
+    };
+}
+
+kernels! {
+    avx512, "avx512",
+    width: 64,
+    line: "0",
+    clear: "vpxorq zmm\\k, zmm\\k, zmm\\k",
+    fold: "vpaddq zmm\\k, zmm\\k, ",
+    gather: "vpaddq zmm0, zmm0, zmm\\k",
+    load: "vmovapd", store: "vmovapd", stream: "vmovntpd",
+    unaligned_load: "vmovupd", unaligned_store: "vmovupd",
+    multiply: "vmulpd zmm\\k, zmm\\k, zmm15", add: "vaddpd zmm\\k, zmm\\k, ",
+    register: "zmm",
+    // Dirty upper halves slow down SSE code that follows.
+    end: "vzeroupper",
+}
+
+kernels! {
+    avx2, "avx2",
+    width: 32,
+    line: "0,1",
+    clear: "vpxor ymm\\k, ymm\\k, ymm\\k",
+    fold: "vpaddq ymm\\k, ymm\\k, ",
+    gather: "vpaddq ymm0, ymm0, ymm\\k",
+    load: "vmovapd", store: "vmovapd", stream: "vmovntpd",
+    unaligned_load: "vmovupd", unaligned_store: "vmovupd",
+    multiply: "vmulpd ymm\\k, ymm\\k, ymm15", add: "vaddpd ymm\\k, ymm\\k, ",
+    register: "ymm",
+    end: "vzeroupper",
+}
+
+kernels! {
+    sse2, "sse2",
+    width: 16,
+    line: "0,1,2,3",
+    clear: "pxor xmm\\k, xmm\\k",
+    fold: "paddq xmm\\k, ",
+    gather: "paddq xmm0, xmm\\k",
+    load: "movapd", store: "movapd", stream: "movntpd",
+    unaligned_load: "movupd", unaligned_store: "movupd",
+    multiply: "mulpd xmm\\k, xmm15", add: "addpd xmm\\k, ",
+    register: "xmm",
+    end: "",
+}

@@ -1,0 +1,67 @@
+//! The reference chases: 256 KiB and 4 MiB, the same memory all the time.
+
+use latlab_clock::Clock;
+use latlab_harness::{Batch, MemorySource, ProbeError, Reference, ReferenceReading};
+use latlab_record::Pages;
+
+use super::{Arena, Chain, Cycle, LINE_BYTES, Layout};
+
+/// Fits every second-level cache that latlab has met.
+const PRIVATE_BYTES: u64 = 256 << 10;
+/// Larger than a private cache, smaller than a fair share of a shared one.
+const SHARED_BYTES: u64 = 4 << 20;
+/// Windows a reading; their median is the reading.
+const WINDOWS: usize = 9;
+/// Loads a window: 10 us in the second level, 30 us in the third.
+const LOADS: u64 = 2_000;
+
+/// Two chains in one arena of their own.
+pub(crate) struct ReferenceChase<'a> {
+    clock: &'a Clock,
+    private: Chain,
+    shared: Chain,
+    /// Keeps the chains' memory.
+    _arena: Arena,
+}
+
+impl<'a> ReferenceChase<'a> {
+    /// # Errors
+    /// When there are not even 4.25 MiB of memory, or time is simulated.
+    pub(crate) fn new(clock: &'a Clock, memory: &MemorySource) -> Result<Self, ProbeError> {
+        if let MemorySource::Simulated(_) = memory {
+            return Err(ProbeError::Other("simulated memory has no neighbours".to_owned()));
+        }
+        let arena = Arena::new(PRIVATE_BYTES + SHARED_BYTES, Pages::Base, &[])?;
+        let chain = |offset: u64, bytes: u64, seed| {
+            let base = arena.base().wrapping_add(usize::try_from(offset).unwrap_or(0));
+            // SAFETY: both spans lie in the arena, apart from each other; the arena is kept beside the chains.
+            unsafe { Chain::build(base, Layout::Lines, Cycle::random(bytes / LINE_BYTES, seed)) }
+        };
+        let private = chain(0, PRIVATE_BYTES, 11);
+        let shared = chain(PRIVATE_BYTES, SHARED_BYTES, 12);
+        Ok(Self { clock, private, shared, _arena: arena })
+    }
+}
+
+impl Reference for ReferenceChase<'_> {
+    fn read(&mut self) -> Option<ReferenceReading> {
+        Some(ReferenceReading {
+            private_ns: median_ns(self.clock, &mut self.private, PRIVATE_BYTES),
+            shared_ns: median_ns(self.clock, &mut self.shared, SHARED_BYTES),
+        })
+    }
+}
+
+fn median_ns(clock: &Clock, chain: &mut Chain, bytes: u64) -> f64 {
+    chain.warm(bytes / LINE_BYTES);
+    chain.run(LOADS);
+    let mut costs: Vec<f64> = (0..WINDOWS)
+        .map(|_| {
+            let begin = clock.source.now();
+            std::hint::black_box(chain.run(LOADS));
+            clock.ns(clock.source.now() - begin) / LOADS as f64
+        })
+        .collect();
+    costs.sort_by(f64::total_cmp);
+    latlab_stats::quantile(&costs, 0.5)
+}

@@ -1,0 +1,319 @@
+//! A log-linear histogram that costs about a nanosecond a sample and constant memory.
+//!
+//! The buckets are those of an `HdrHistogram` with two significant digits: 128 linear buckets for
+//! each power of two, so a bucket is at most 1/128 (0.8 %) of its value wide. Values are
+//! picoseconds: integer nanoseconds would turn an L1 access of 1.06 ns into 1.
+//! Stored as `HdrHistogram` V2, deflated, base64: about 1.2 KB, readable by every language.
+
+use base64::Engine as _;
+use hdrhistogram::serialization::{Deserializer, Serializer as _, V2DeflateSerializer};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// Linear buckets below the first power of two that is split.
+const LINEAR: u64 = 256;
+/// Buckets for each further power of two.
+const HALF: usize = 128;
+/// Highest power of two kept apart: 2^50 ps is 19 minutes, longer than any profile.
+const HIGHEST_BIT: u32 = 50;
+const BUCKETS: usize = (HIGHEST_BIT as usize - 8) * HALF + LINEAR as usize;
+/// A stored histogram larger than this is not one that latlab wrote (ours are about 1 KB).
+const LARGEST_ENCODED: usize = 1 << 20;
+
+/// Why a stored histogram could not be read.
+#[derive(Debug, thiserror::Error)]
+pub enum HistogramError {
+    /// The encoding is not one that this version knows.
+    #[error("histogram encoding {0:?} is not known; this version reads {ENCODING:?}")]
+    Encoding(String),
+    /// The text is not a deflated V2 histogram.
+    #[error("histogram data is damaged: {0}")]
+    Damaged(String),
+}
+
+const ENCODING: &str = "hdr-v2-deflate-base64";
+
+/// A histogram as it stands in a run file.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct EncodedHistogram {
+    /// `hdr-v2-deflate-base64`.
+    pub encoding: String,
+    /// Unit of the recorded integers: `ps`.
+    pub unit: String,
+    /// The encoded counts.
+    pub data: String,
+}
+
+/// Counts of durations in picoseconds.
+#[derive(Clone)]
+pub struct Histogram {
+    counts: Box<[u64]>,
+    total: u64,
+    sum_ps: f64,
+    sum_of_squares: f64,
+    min_ps: u64,
+    max_ps: u64,
+}
+
+impl Default for Histogram {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Histogram {
+    /// An empty histogram; 44 KiB.
+    #[must_use]
+    pub fn new() -> Self {
+        Self {
+            counts: vec![0; BUCKETS].into_boxed_slice(),
+            total: 0,
+            sum_ps: 0.0,
+            sum_of_squares: 0.0,
+            min_ps: u64::MAX,
+            max_ps: 0,
+        }
+    }
+
+    /// Counts one duration in picoseconds. Longer than 19 minutes counts as the last bucket.
+    #[inline]
+    pub fn record(&mut self, ps: u64) {
+        self.counts[bucket_of(ps)] += 1;
+        self.total += 1;
+        let value = ps as f64;
+        self.sum_ps += value;
+        self.sum_of_squares += value * value;
+        self.min_ps = self.min_ps.min(ps);
+        self.max_ps = self.max_ps.max(ps);
+    }
+
+    /// Adds the counts of another histogram: exact, in any order.
+    pub fn merge(&mut self, other: &Self) {
+        for (mine, theirs) in self.counts.iter_mut().zip(&other.counts) {
+            *mine += theirs;
+        }
+        self.total += other.total;
+        self.sum_ps += other.sum_ps;
+        self.sum_of_squares += other.sum_of_squares;
+        self.min_ps = self.min_ps.min(other.min_ps);
+        self.max_ps = self.max_ps.max(other.max_ps);
+    }
+
+    /// Number of durations counted.
+    #[must_use]
+    pub fn total(&self) -> u64 {
+        self.total
+    }
+
+    /// Shortest duration in ns, exact; `None` when empty.
+    #[must_use]
+    pub fn min_ns(&self) -> Option<f64> {
+        (self.total > 0).then(|| self.min_ps as f64 / 1e3)
+    }
+
+    /// Longest duration in ns, exact; `None` when empty.
+    #[must_use]
+    pub fn max_ns(&self) -> Option<f64> {
+        (self.total > 0).then(|| self.max_ps as f64 / 1e3)
+    }
+
+    /// Mean in ns, exact (not from bucket middles); `None` when empty.
+    #[must_use]
+    pub fn mean_ns(&self) -> Option<f64> {
+        (self.total > 0).then(|| self.sum_ps / self.total as f64 / 1e3)
+    }
+
+    /// Sample standard deviation in ns; `None` with fewer than two samples.
+    #[must_use]
+    pub fn std_ns(&self) -> Option<f64> {
+        if self.total < 2 {
+            return None;
+        }
+        let n = self.total as f64;
+        let variance = (self.sum_of_squares - self.sum_ps * self.sum_ps / n) / (n - 1.0);
+        Some(variance.max(0.0).sqrt() / 1e3)
+    }
+
+    /// `(middle of the bucket in ns, count)` of every bucket that holds something, ascending.
+    #[must_use]
+    pub fn occupied(&self) -> Vec<(f64, u64)> {
+        self.counts
+            .iter()
+            .enumerate()
+            .filter(|(_, count)| **count > 0)
+            .map(|(bucket, count)| {
+                let (low, width) = bounds_of(bucket);
+                ((low as f64 + (width - 1) as f64 / 2.0) / 1e3, *count)
+            })
+            .collect()
+    }
+
+    /// The form that a run file holds.
+    ///
+    /// # Panics
+    /// Never: the bounds handed to the encoder are those of this type.
+    #[must_use]
+    pub fn encode(&self) -> EncodedHistogram {
+        let mut exchange = hdrhistogram::Histogram::<u64>::new_with_bounds(1, 1 << HIGHEST_BIT, 2)
+            .expect("1 ps to 2^50 ps with two digits is a valid range");
+        for (bucket, count) in self.counts.iter().enumerate().filter(|(_, count)| **count > 0) {
+            exchange.saturating_record_n(bounds_of(bucket).0, *count);
+        }
+        let mut bytes = Vec::new();
+        V2DeflateSerializer::new()
+            .serialize(&exchange, &mut bytes)
+            .expect("writing to memory does not fail");
+        EncodedHistogram {
+            encoding: ENCODING.to_owned(),
+            unit: "ps".to_owned(),
+            data: base64::engine::general_purpose::STANDARD.encode(bytes),
+        }
+    }
+}
+
+impl EncodedHistogram {
+    /// `(lowest ns, highest ns, count)` of every bucket that holds something, ascending.
+    ///
+    /// # Errors
+    /// When the encoding is unknown or the data is damaged: the file may be anybody's.
+    pub fn decode(&self) -> Result<Vec<(f64, f64, u64)>, HistogramError> {
+        if self.encoding != ENCODING {
+            return Err(HistogramError::Encoding(self.encoding.chars().take(40).collect()));
+        }
+        if self.data.len() > LARGEST_ENCODED {
+            return Err(HistogramError::Damaged(format!("{} bytes is too large", self.data.len())));
+        }
+        let bytes = base64::engine::general_purpose::STANDARD
+            .decode(&self.data)
+            .map_err(|error| HistogramError::Damaged(error.to_string()))?;
+        let exchange: hdrhistogram::Histogram<u64> = Deserializer::new()
+            .deserialize(&mut bytes.as_slice())
+            .map_err(|error| HistogramError::Damaged(format!("{error:?}")))?;
+        Ok(exchange
+            .iter_recorded()
+            .map(|step| {
+                let low = exchange.lowest_equivalent(step.value_iterated_to());
+                let high = exchange.highest_equivalent(step.value_iterated_to());
+                (low as f64 / 1e3, (high + 1) as f64 / 1e3, step.count_since_last_iteration())
+            })
+            .collect())
+    }
+}
+
+#[inline]
+fn bucket_of(ps: u64) -> usize {
+    let value = ps.min((1 << HIGHEST_BIT) - 1);
+    let shift = (64 - (value | (LINEAR - 1)).leading_zeros()) - 8;
+    // At most 42 * 128 + 255: fits usize on every target.
+    #[expect(clippy::cast_possible_truncation, reason = "value >> shift is below 256 by construction")]
+    let place = (value >> shift) as usize;
+    shift as usize * HALF + place
+}
+
+/// Lowest value of a bucket and its width, ps.
+fn bounds_of(bucket: usize) -> (u64, u64) {
+    let shift = if bucket < LINEAR as usize { 0 } else { (bucket - HALF) / HALF };
+    let place = (bucket - shift * HALF) as u64;
+    (place << shift, 1 << shift)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn a_bucket_is_at_most_one_128th_of_its_value_wide() {
+        for bucket in LINEAR as usize..BUCKETS {
+            let (low, width) = bounds_of(bucket);
+            assert!(width * 128 <= low, "bucket {bucket}: {low} + {width}");
+        }
+    }
+
+    #[test]
+    fn buckets_follow_each_other_without_a_gap() {
+        let mut next = 0;
+        for bucket in 0..BUCKETS {
+            let (low, width) = bounds_of(bucket);
+            assert_eq!(low, next);
+            next = low + width;
+        }
+        assert_eq!(next, 1 << HIGHEST_BIT);
+    }
+
+    #[test]
+    fn an_access_of_1_06_ns_does_not_become_1() {
+        let mut histogram = Histogram::new();
+        histogram.record(1_060);
+        let (middle, count) = histogram.occupied()[0];
+        assert!((middle - 1.06).abs() < 0.008, "{middle}");
+        assert_eq!(count, 1);
+    }
+
+    #[test]
+    fn a_duration_beyond_the_range_is_counted_and_its_maximum_kept() {
+        let mut histogram = Histogram::new();
+        histogram.record(u64::MAX);
+        assert_eq!(histogram.total(), 1);
+        assert_eq!(histogram.occupied().len(), 1);
+        assert_eq!(histogram.max_ns(), Some(u64::MAX as f64 / 1e3));
+    }
+
+    #[test]
+    fn an_empty_histogram_has_no_statistics_and_survives_encoding() {
+        let histogram = Histogram::new();
+        assert_eq!(histogram.mean_ns(), None);
+        assert_eq!(histogram.encode().decode().expect("our own encoding"), vec![]);
+    }
+
+    #[test]
+    fn foreign_data_is_refused_with_its_reason() {
+        let foreign = EncodedHistogram {
+            encoding: "hdr-v9".to_owned(),
+            unit: "ps".to_owned(),
+            data: String::new(),
+        };
+        assert!(foreign.decode().unwrap_err().to_string().contains("hdr-v9"));
+        let damaged = EncodedHistogram { encoding: ENCODING.to_owned(), data: "AAAA".to_owned(), ..foreign };
+        assert!(damaged.decode().unwrap_err().to_string().contains("damaged"));
+    }
+
+    proptest! {
+        #[test]
+        fn every_value_lies_in_its_bucket(ps in 0u64..1 << HIGHEST_BIT) {
+            let (low, width) = bounds_of(bucket_of(ps));
+            prop_assert!(low <= ps && ps < low + width);
+        }
+
+        #[test]
+        fn encoding_keeps_every_count_in_its_bucket(values in prop::collection::vec(1u64..1 << 49, 1..200)) {
+            let mut histogram = Histogram::new();
+            for value in &values {
+                histogram.record(*value);
+            }
+            let decoded = histogram.encode().decode().expect("our own encoding");
+            let ours = histogram.occupied();
+            prop_assert_eq!(decoded.len(), ours.len());
+            for ((low, high, count), (middle, own)) in decoded.iter().zip(ours) {
+                prop_assert!(*low <= middle && middle < *high);
+                prop_assert_eq!(*count, own);
+            }
+        }
+
+        #[test]
+        fn merging_is_the_same_as_recording_everything(
+            a in prop::collection::vec(0u64..1 << 40, 0..50),
+            b in prop::collection::vec(0u64..1 << 40, 0..50),
+        ) {
+            let mut first = Histogram::new();
+            let mut second = Histogram::new();
+            let mut both = Histogram::new();
+            for value in &a { first.record(*value); both.record(*value); }
+            for value in &b { second.record(*value); both.record(*value); }
+            first.merge(&second);
+            prop_assert_eq!(first.occupied(), both.occupied());
+            prop_assert_eq!(first.total(), both.total());
+            prop_assert_eq!(first.max_ns(), both.max_ns());
+        }
+    }
+}

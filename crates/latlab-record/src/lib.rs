@@ -1,0 +1,23 @@
+//! What a measurement leaves behind, and the file that it is kept in.
+//!
+//! ```text
+//! samples ── Histogram (per operation) or raw values (batch means) ──► Record ──► Line ──► run file
+//! ```
+//!
+//! This crate owns the schema: `schema/run.v1.json` is generated from the types here
+//! ([`schema_json`]), and every other language reads runs through it.
+
+mod histogram;
+mod line;
+mod point;
+mod record;
+
+pub use histogram::{EncodedHistogram, Histogram, HistogramError};
+pub use line::{
+    Footer, Header, Line, PlannedProbe, Profile, RunFile, SCHEMA_NAME, SCHEMA_VERSION, Settings, Severity, Tool, Totals,
+    Finding, schema_json,
+};
+pub use point::{Order, Pages, Point, Timing, binary_size};
+pub use record::{
+    Absence, BlockSummary, Check, Kind, Observed, Overhead, Record, StoppedBy, Summary, TailSample, Unit, Work,
+};

@@ -1,0 +1,207 @@
+//! The run file: JSON Lines, append-only; a header, one record a line, a footer.
+//!
+//! A line is appended and flushed as each record ends, so a file without a footer is a run that
+//! was cut short and is read as one.
+
+use std::collections::BTreeMap;
+
+use latlab_clock::ClockFacts;
+use latlab_machine::Machine;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::Record;
+
+/// Name that the header's `schema` field begins with.
+pub const SCHEMA_NAME: &str = "latlab.run";
+/// `major.minor`. A reader ignores unknown fields of a newer minor version and refuses a newer major one.
+pub const SCHEMA_VERSION: &str = "1.0";
+
+/// What made the file.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Tool {
+    /// Version of latlab.
+    pub version: String,
+    /// Commit that it was built from, when known.
+    pub commit: Option<String>,
+    /// Compiler, target and profile of the measuring core.
+    pub build: String,
+}
+
+/// How much time a run may take.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum Profile {
+    /// About half a minute.
+    Quick,
+    /// About a minute and a half.
+    #[default]
+    Standard,
+    /// About ten minutes.
+    Thorough,
+}
+
+/// What the user asked for, after defaults.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
+pub struct Settings {
+    /// Deadline by name.
+    pub profile: Profile,
+    /// Globs of probe ids to run; empty = all.
+    pub only: Vec<String>,
+    /// Globs of probe ids to leave out.
+    pub skip: Vec<String>,
+    /// Directory whose file system is measured (private).
+    pub dir: Option<String>,
+    /// Seconds of wall time for the whole run, instead of the profile's.
+    pub budget_s: Option<f64>,
+    /// Most bytes that may be written.
+    pub max_bytes: Option<u64>,
+    /// CPUs that may be used, instead of all allowed ones.
+    pub cpus: Option<Vec<u32>>,
+    /// Seed of every random choice.
+    pub seed: u64,
+    /// One CPU, no saturating probes, idle I/O class.
+    pub gentle: bool,
+}
+
+/// One line of the plan.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct PlannedProbe {
+    /// Id.
+    pub id: String,
+    /// Points that it would like to measure.
+    pub points: u64,
+    /// Seconds set aside for it.
+    pub seconds: f64,
+    /// Most memory that it holds at once, bytes.
+    pub memory_bytes: u64,
+    /// Most bytes that it writes to files.
+    pub written_bytes: u64,
+    /// CPUs that it keeps busy at once.
+    pub cpus: u32,
+}
+
+/// How much a finding matters.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum Severity {
+    /// Good to know.
+    Note,
+    /// Some figures are less certain.
+    Caution,
+    /// Some figures are wrong or missing unless this is lifted.
+    Warning,
+}
+
+/// One thing on this machine that distorts figures.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Finding {
+    /// Stable name: `clock-quantum`.
+    pub id: String,
+    /// How much it matters.
+    pub severity: Severity,
+    /// One line: what it is.
+    pub title: String,
+    /// What it does to which figures, with its size.
+    pub effect: String,
+    /// What would lift it; absent when nothing would.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub remedy: Option<String>,
+}
+
+/// First line of a run file.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Header {
+    /// `latlab.run/1.0`.
+    pub schema: String,
+    /// Unique name of the run.
+    pub id: String,
+    /// Wall-clock time at the start, RFC 3339 with offset.
+    pub started: String,
+    /// What measured.
+    pub tool: Tool,
+    /// What was measured on.
+    pub machine: Machine,
+    /// The clock as it measured itself.
+    pub clock: ClockFacts,
+    /// What was asked for.
+    pub settings: Settings,
+    /// What was planned.
+    pub plan: Vec<PlannedProbe>,
+    /// What distorts figures here.
+    pub doctor: Vec<Finding>,
+}
+
+/// Sums over the run.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
+pub struct Totals {
+    /// Records written, by kind.
+    pub records: BTreeMap<String, u64>,
+    /// Wall seconds.
+    pub seconds: f64,
+    /// Bytes written to files by the probes.
+    pub written_bytes: u64,
+    /// Blocks that a drifting reference marked.
+    pub disturbed_blocks: u64,
+    /// Times that the worker process had to be started again.
+    pub worker_restarts: u64,
+}
+
+/// Last line of a complete run file.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Footer {
+    /// Wall-clock time at the end, RFC 3339 with offset.
+    pub ended: String,
+    /// `completed`, `interrupted`, `deadline` or `failed: <reason>`.
+    pub stopped_by: String,
+    /// Sums.
+    pub totals: Totals,
+}
+
+/// One line of a run file.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(tag = "line", rename_all = "lowercase")]
+pub enum Line {
+    /// The first.
+    Header(Box<Header>),
+    /// Any number.
+    Record(Box<Record>),
+    /// The last, if the run came to its end.
+    Footer(Footer),
+}
+
+/// A whole run as `measure --json` prints it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct RunFile {
+    /// The header's fields, at the top level.
+    #[serde(flatten)]
+    pub header: Header,
+    /// All records in the order of the file.
+    pub records: Vec<Record>,
+    /// Absent when the run was cut short.
+    #[serde(default)]
+    pub footer: Option<Footer>,
+}
+
+/// The JSON Schema of a line and of a whole run, as committed in `schema/run.v1.json`.
+///
+/// # Panics
+/// Never: the schema is plain data.
+#[must_use]
+pub fn schema_json() -> String {
+    let mut generator = schemars::SchemaGenerator::default();
+    let line = generator.subschema_for::<Line>();
+    let whole = generator.subschema_for::<RunFile>();
+    let document = serde_json::json!({
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "title": format!("{SCHEMA_NAME}/{SCHEMA_VERSION}"),
+        "description": "A latlab run: JSON Lines, each line a `line`; `whole` is what `latlab measure --json` prints.",
+        "anyOf": [line, whole],
+        "$defs": generator.take_definitions(true),
+    });
+    let mut text = serde_json::to_string_pretty(&document).expect("a schema serialises");
+    text.push('\n');
+    text
+}

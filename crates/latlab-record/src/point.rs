@@ -1,0 +1,177 @@
+//! Where in the space of a probe's parameters a record was taken.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// Page size that was *asked for*; whether it was obtained is a check, and whether it was
+/// effective is a finding, because the three differ on virtual machines.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
+pub enum Pages {
+    /// The base page of the architecture, huge pages refused by `MADV_NOHUGEPAGE`.
+    #[serde(rename = "4k")]
+    Base,
+    /// Transparent huge pages asked for by `MADV_HUGEPAGE`.
+    #[serde(rename = "huge")]
+    Huge,
+}
+
+/// The order in which the lines of a working set are visited.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Order {
+    /// Random within windows of many pages, window after window: translation is cheap, prefetching is not possible.
+    PageLocal,
+    /// Random over the whole working set.
+    Random,
+    /// Random over consecutive lines: as many lines as `spread` has pages.
+    Packed,
+    /// Random over pages, one line a page.
+    Spread,
+    /// Ascending addresses.
+    Sequential,
+    /// Ascending addresses with a fixed distance.
+    Strided,
+}
+
+/// How the same work is timed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Timing {
+    /// Each operation alone: the tail is real, the body is as fine as the clock.
+    Each,
+    /// Windows of operations that wait for each other: the mean is fine, the tail is gone.
+    Batch,
+}
+
+/// One point. A field that does not apply is absent; a new probe adds its fields here.
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
+pub struct Point {
+    /// Bytes that are visited, in binary units.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub working_set_bytes: Option<u64>,
+    /// Page size asked for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub pages: Option<Pages>,
+    /// Order of the visits.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub order: Option<Order>,
+    /// Which of several independent draws of physical pages this is, from 0.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub draw: Option<u32>,
+    /// Number of lines in a paired chain (`packed`, `spread`).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub nodes: Option<u64>,
+    /// Threads that work at the same time.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub threads: Option<u32>,
+    /// What is done to each element or line: `read`, `write`, `copy`, `triad`, `poke-read`, ...
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub operation: Option<String>,
+    /// How it is timed, where a probe times the same work both ways.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub timing: Option<Timing>,
+    /// Distance between accesses, bytes.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub stride_bytes: Option<u64>,
+    /// Instruction set that moved the data: `avx512`, `avx2`, `neon`, `scalar`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub isa: Option<String>,
+    /// Name of a clock.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub clock: Option<String>,
+}
+
+impl Point {
+    /// A short name for progress lines and tables: `working_set 16 MiB, 4k, random`.
+    #[must_use]
+    pub fn label(&self) -> String {
+        let mut parts = Vec::new();
+        if let Some(clock) = &self.clock {
+            parts.push(clock.clone());
+        }
+        if let Some(operation) = &self.operation {
+            parts.push(operation.clone());
+        }
+        if let Some(bytes) = self.working_set_bytes {
+            parts.push(binary_size(bytes));
+        }
+        if let Some(nodes) = self.nodes {
+            parts.push(format!("{nodes} nodes"));
+        }
+        if let Some(stride) = self.stride_bytes {
+            parts.push(format!("stride {}", binary_size(stride)));
+        }
+        if let Some(pages) = self.pages {
+            parts.push(match pages {
+                Pages::Base => "4k pages".to_owned(),
+                Pages::Huge => "huge pages".to_owned(),
+            });
+        }
+        if let Some(order) = self.order {
+            let name = match order {
+                Order::PageLocal => "page-local",
+                Order::Random => "random",
+                Order::Packed => "packed",
+                Order::Spread => "spread",
+                Order::Sequential => "sequential",
+                Order::Strided => "strided",
+            };
+            parts.push(name.to_owned());
+        }
+        if let Some(timing) = self.timing {
+            let name = match timing {
+                Timing::Each => "one by one",
+                Timing::Batch => "in batches",
+            };
+            parts.push(name.to_owned());
+        }
+        if let Some(threads) = self.threads {
+            parts.push(format!("{threads} thread{}", if threads == 1 { "" } else { "s" }));
+        }
+        parts.join(", ")
+    }
+}
+
+/// `1.5 MiB`: at most three significant digits, binary prefix.
+#[must_use]
+pub fn binary_size(bytes: u64) -> String {
+    let mut value = bytes as f64;
+    let mut unit = "B";
+    for next in ["KiB", "MiB", "GiB", "TiB"] {
+        if value < 1024.0 {
+            break;
+        }
+        value /= 1024.0;
+        unit = next;
+    }
+    let text = if value >= 100.0 || (value - value.round()).abs() < 0.005 {
+        format!("{value:.0}")
+    } else {
+        format!("{value:.1}")
+    };
+    format!("{text} {unit}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_label_names_size_pages_and_order_as_people_write_them() {
+        let point = Point {
+            working_set_bytes: Some(3 << 19),
+            pages: Some(Pages::Huge),
+            order: Some(Order::PageLocal),
+            ..Point::default()
+        };
+        assert_eq!(point.label(), "1.5 MiB, huge pages, page-local");
+    }
+
+    #[test]
+    fn fields_that_do_not_apply_are_not_written() {
+        let point = Point { working_set_bytes: Some(1024), pages: Some(Pages::Base), ..Point::default() };
+        let text = serde_json::to_string(&point).expect("a point serialises");
+        assert_eq!(text, r#"{"working_set_bytes":1024,"pages":"4k"}"#);
+    }
+}

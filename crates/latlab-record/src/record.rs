@@ -1,0 +1,324 @@
+//! One measured point: the samples, what was done to get them, and what disturbed them.
+
+use std::collections::BTreeMap;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::{EncodedHistogram, Point};
+
+/// Unit of a record's values.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Unit {
+    /// Nanoseconds an operation.
+    Ns,
+    /// Bytes a second (decimal).
+    BytesPerS,
+}
+
+/// What one value of a record is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Kind {
+    /// The mean over a window of operations: its quantiles are never the tail of single operations.
+    BatchMean,
+    /// One operation, timed alone.
+    PerOp,
+    /// Computed from other records of the run (levels, reach); `findings` holds it.
+    Derived,
+    /// Nothing was measured; `error` says why.
+    Absent,
+}
+
+/// Why no more samples were taken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum StoppedBy {
+    /// The interval of the asked quantile became narrow enough.
+    NarrowInterval,
+    /// The time set aside was used up.
+    Deadline,
+    /// The planned number of samples was taken.
+    Planned,
+    /// The user stopped the run.
+    Interrupted,
+    /// The time ran out before this point had its least number of blocks.
+    NotReached,
+    /// This machine or this process cannot do it.
+    Unsupported,
+    /// It failed while it was measured.
+    Failed,
+}
+
+/// Why a record has no figure.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Absence {
+    /// `unsupported`, `not_reached`, `worker_died`, `failed`, `proof_failed`.
+    pub kind: String,
+    /// One sentence for the user: what was wrong and what would lift it.
+    pub text: String,
+}
+
+/// Order statistics and moments. A quantile without enough samples is absent and named in `refused`.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
+pub struct Summary {
+    /// Smallest value.
+    pub min: Option<f64>,
+    /// Median.
+    pub p50: Option<f64>,
+    /// 90th percentile.
+    pub p90: Option<f64>,
+    /// 99th percentile.
+    pub p99: Option<f64>,
+    /// 99.9th percentile.
+    pub p999: Option<f64>,
+    /// 99.99th percentile.
+    pub p9999: Option<f64>,
+    /// Largest value.
+    pub max: Option<f64>,
+    /// Arithmetic mean.
+    pub mean: Option<f64>,
+    /// Sample standard deviation.
+    pub std: Option<f64>,
+    /// 95 % interval of each figure above that has one: `{"p50": [lo, hi]}`.
+    pub intervals: BTreeMap<String, [f64; 2]>,
+    /// How each interval was found: `order_statistics`, `block_bootstrap`, `between_blocks`.
+    pub interval_methods: BTreeMap<String, String>,
+    /// Why a quantile or its interval is not given: `{"p999": "1,200 samples, needs 3,688"}`.
+    pub refused: BTreeMap<String, String>,
+    /// Smallest and largest of the blocks' medians: how far repeats within this run lie apart.
+    pub between_blocks: Option<[f64; 2]>,
+}
+
+/// A single slow operation, kept with its time so that it can be explained.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct TailSample {
+    /// When it began, ns since the worker's clock was opened.
+    pub at_ns: f64,
+    /// How long it took, in the record's unit.
+    pub value: f64,
+    /// What caused it, when that is known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cause: Option<String>,
+}
+
+/// One block: samples that were taken in one go, apart in time from the next block.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct BlockSummary {
+    /// When it began, ns since the worker's clock was opened.
+    pub at_ns: f64,
+    /// How long it took, ns.
+    pub duration_ns: f64,
+    /// Samples in it.
+    pub samples: u64,
+    /// Their median.
+    pub p50: f64,
+    /// A reference measurement next to it had drifted, or the thread lost its CPU for too long.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub disturbed: bool,
+}
+
+/// What was done, counted.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
+pub struct Work {
+    /// Operations.
+    pub ops: u64,
+    /// Bytes moved, by the convention named.
+    pub bytes: u64,
+    /// Bytes that a device counted, where one is involved.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub device_bytes: Option<u64>,
+    /// What a byte of `bytes` means: `each byte read counts once`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub convention: Option<String>,
+}
+
+/// One proof that the work was done.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Check {
+    /// What was checked: `single cycle`, `huge pages obtained`.
+    pub name: String,
+    /// Whether it held. A record with a failed check has no headline figure.
+    pub ok: bool,
+    /// The evidence in words and numbers.
+    pub detail: String,
+}
+
+/// What else happened on the measuring thread while the samples were taken. Absent = could not be read.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
+pub struct Observed {
+    /// Context switches that the thread asked for.
+    pub voluntary_switches: Option<u64>,
+    /// Context switches that were forced on it.
+    pub involuntary_switches: Option<u64>,
+    /// Page faults without I/O.
+    pub minor_faults: Option<u64>,
+    /// Page faults with I/O.
+    pub major_faults: Option<u64>,
+    /// Time that the thread was ready but waited for a CPU, ns.
+    pub run_queue_delay_ns: Option<u64>,
+    /// Time that the host took from this CPU, ns (as the guest kernel was told).
+    pub steal_ns: Option<u64>,
+    /// Time that the control group's CPU quota held this process back, ns.
+    pub throttled_ns: Option<u64>,
+}
+
+/// What the instrument itself costs in this record.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Overhead {
+    /// Mean of an empty timed region, ns.
+    pub region_ns: f64,
+    /// Share of a value that it is at the median (0.001 = 0.1 %).
+    pub share: f64,
+    /// Whether it was subtracted; only ever from means, never from quantiles of single operations.
+    pub subtracted: bool,
+}
+
+/// One measured point of one probe.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Record {
+    /// Id of the probe: `memory.load.dependent`.
+    pub probe: String,
+    /// Version of its method; figures of different versions are not compared.
+    pub method: u32,
+    /// Where it was measured.
+    #[serde(default)]
+    pub point: Point,
+    /// Unit of every value.
+    pub unit: Unit,
+    /// What one value is.
+    pub kind: Kind,
+    /// Operations behind one value: 1 for `per_op`.
+    #[serde(default)]
+    pub ops_per_sample: u64,
+    /// Number of values.
+    #[serde(default)]
+    pub samples: u64,
+    /// Smallest difference that one value can show, ns: the clock's quantum over the operations of a window.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub resolution_ns: Option<f64>,
+    /// What did the work: `avx512`, `io_uring`, ...
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub engine: Option<String>,
+    /// Statistics of the undisturbed samples; absent when nothing was measured or a proof failed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub summary: Option<Summary>,
+    /// Per-operation samples, all of them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub histogram: Option<EncodedHistogram>,
+    /// Batch means, block after block in the order in which they were taken.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub values: Option<Vec<f64>>,
+    /// Samples above `tail_threshold`, in order of time.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub tail: Vec<TailSample>,
+    /// Value above which a sample keeps its time stamp.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tail_threshold: Option<f64>,
+    /// Samples above the threshold for which there was no room.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub tail_dropped: u64,
+    /// The blocks.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub blocks: Vec<BlockSummary>,
+    /// What was done.
+    #[serde(default)]
+    pub work: Work,
+    /// Proofs.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub checks: Vec<Check>,
+    /// What else happened.
+    #[serde(default)]
+    pub observed: Observed,
+    /// `disturbed`, `degraded: <reason>`, `few_blocks`, ...
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub flags: Vec<String>,
+    /// Why it ended.
+    pub stopped_by: StoppedBy,
+    /// What the instrument costs.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub overhead: Option<Overhead>,
+    /// What a derived record found.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub findings: Option<serde_json::Value>,
+    /// Why there is no figure.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub error: Option<Absence>,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde calls it with a reference")]
+fn is_zero(count: &u64) -> bool {
+    *count == 0
+}
+
+impl Record {
+    /// A record that says why nothing was measured.
+    #[must_use]
+    pub fn absent(probe: &str, method: u32, point: Point, unit: Unit, stopped_by: StoppedBy, error: Absence) -> Self {
+        Self {
+            probe: probe.to_owned(),
+            method,
+            point,
+            unit,
+            kind: Kind::Absent,
+            ops_per_sample: 0,
+            samples: 0,
+            resolution_ns: None,
+            engine: None,
+            summary: None,
+            histogram: None,
+            values: None,
+            tail: Vec::new(),
+            tail_threshold: None,
+            tail_dropped: 0,
+            blocks: Vec::new(),
+            work: Work::default(),
+            checks: Vec::new(),
+            observed: Observed::default(),
+            flags: Vec::new(),
+            stopped_by,
+            overhead: None,
+            findings: None,
+            error: Some(error),
+        }
+    }
+
+    /// A record computed from others.
+    #[must_use]
+    pub fn derived(probe: &str, method: u32, unit: Unit, findings: serde_json::Value) -> Self {
+        let absence = Absence { kind: String::new(), text: String::new() };
+        Self {
+            kind: Kind::Derived,
+            findings: Some(findings),
+            error: None,
+            ..Self::absent(probe, method, Point::default(), unit, StoppedBy::Planned, absence)
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_absent_record_survives_the_file_and_says_why() {
+        let absence = Absence { kind: "unsupported".to_owned(), text: "needs two CPUs, one is allowed".to_owned() };
+        let record =
+            Record::absent("memory.loaded", 1, Point::default(), Unit::Ns, StoppedBy::Unsupported, absence.clone());
+        let text = serde_json::to_string(&record).expect("a record serialises");
+        let back: Record = serde_json::from_str(&text).expect("our own text");
+        assert_eq!(back, record);
+        assert_eq!(back.error, Some(absence));
+    }
+
+    #[test]
+    fn fields_of_a_newer_minor_version_are_ignored() {
+        let text = r#"{"probe":"x.y","method":1,"unit":"ns","kind":"per_op","stopped_by":"planned","novel":[1,2]}"#;
+        let record: Record = serde_json::from_str(text).expect("unknown fields are no error");
+        assert_eq!(record.samples, 0);
+    }
+}

@@ -7,12 +7,12 @@
 //!
 //! `nshld`: this core's loads only. Stores are not waited for: the program does not wait for them either.
 //!
-//! Where FEAT_ECV exists, CNTVCTSS_EL0 is read instead: a self-synchronised view that cannot be read
+//! Where `FEAT_ECV` exists, `CNTVCTSS_EL0` is read instead: a self-synchronised view that cannot be read
 //! speculatively, which saves the first ISB. The kernel's hardware capabilities are asked before, since elsewhere
 //! the read is undefined. Where EL0 may not read the counter, Linux traps and emulates it: slow, and seen in the
 //! measured overhead. Since Linux 6.12 `prctl(PR_SET_TSC)` can make it a SIGSEGV, which is asked for too.
 //!
-//! Counters of 24 to 25 MHz are common (a quantum of 40 ns); CNTFRQ_EL0 is what firmware wrote there, not a
+//! Counters of 24 to 25 MHz are common (a quantum of 40 ns); `CNTFRQ_EL0` is what firmware wrote there, not a
 //! measurement, so the rate is calibrated like anywhere else.
 
 use std::arch::asm;
@@ -122,4 +122,35 @@ fn dependent_adds(rounds: u64) -> u64 {
         }
     }
     sum
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn runs_forwards(clock: HardwareClock) {
+        let mut last = clock.begin();
+        for _ in 0..1000 {
+            let (begin, end) = (clock.begin(), clock.end());
+            assert!(last <= begin && begin <= end);
+            last = end;
+        }
+    }
+
+    #[test]
+    fn the_plain_counter_runs_forwards() {
+        if open().is_ok() {
+            runs_forwards(HardwareClock {
+                self_synchronised: false,
+            });
+        }
+    }
+
+    #[test]
+    fn the_counter_that_was_chosen_runs_forwards() {
+        if let Ok(clock) = open() {
+            runs_forwards(clock);
+            assert!(fences(clock).contains("dsb nshld"));
+        }
+    }
 }

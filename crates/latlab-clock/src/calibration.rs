@@ -75,12 +75,6 @@ impl Rate {
             error_ppm: error_ticks / (ticks - error_ticks).max(0.0) * 1e6,
         })
     }
-
-    /// Whether the other rate lies within both errors.
-    pub(crate) fn agrees_with(&self, other: &Self) -> bool {
-        let apart_ppm = (self.ticks_per_ns / other.ticks_per_ns - 1.0).abs() * 1e6;
-        apart_ppm <= self.error_ppm + other.error_ppm
-    }
 }
 
 #[cfg(test)]
@@ -166,15 +160,5 @@ mod tests {
             uncertainty_ticks: 0.0,
         };
         assert_eq!(Rate::between(&at(0), &at(1_000_000), 1.0), Err(Unusable::Stopped));
-    }
-
-    #[test]
-    fn rates_agree_only_within_their_errors() {
-        let rate = |ticks_per_ns, error_ppm| Rate {
-            ticks_per_ns,
-            error_ppm,
-        };
-        assert!(rate(2.6, 10.0).agrees_with(&rate(2.6 * (1.0 + 15e-6), 10.0)));
-        assert!(!rate(2.6, 10.0).agrees_with(&rate(2.6 * (1.0 + 25e-6), 10.0)));
     }
 }

@@ -16,6 +16,9 @@ const INSTRUMENT_BUDGET: Duration = Duration::from_millis(25);
 const ATTEMPTS: u32 = 64;
 /// Beyond this error the system's clock is the better one. NTP's largest slew is half of it.
 const WORST_RATE_ERROR_PPM: f64 = 1000.0;
+/// Rates that differ by no more than this beyond their errors are two clocks that wander against each other (quartz
+/// and NTP stay below it), as under emulation, where the counter follows the host's steered clock (3 ppm seen).
+const MOST_WANDER_PPM: f64 = 100.0;
 
 /// A time source with a known rate.
 ///
@@ -34,6 +37,8 @@ pub struct Clock {
     anchor: Option<Pair>,
     /// Kept for the error of later calibrations.
     quantum_ticks: f64,
+    /// By how much the counter was seen to wander against the reference; part of every later error.
+    wander_ppm: f64,
 }
 
 /// What [`Clock::recalibrate`] did.
@@ -43,7 +48,13 @@ pub enum Recalibration {
     Refined,
     /// The new rate agrees but would not be better.
     Kept,
-    /// The new rate is off by more than both errors allow: the machine was suspended or moved to another host, or
+    /// The new rate is a little off the old one, more than both errors allow: the two clocks do not keep a constant
+    /// rate to each other. The new one, the mean of the longer time, is taken, and the difference added to the error.
+    Wandered {
+        /// Distance of the two rates.
+        apart_ppm: f64,
+    },
+    /// The new rate is far off the old one: the machine was suspended or moved to another host, or
     /// its counter is bad. The old rate is kept, its error widened to the difference, and the baseline begins anew.
     Disagrees {
         /// Distance of the two rates.
@@ -179,6 +190,7 @@ impl Clock {
             ns_per_tick: rate.ticks_per_ns.recip(),
             anchor,
             quantum_ticks,
+            wander_ppm: 0.0,
         }
     }
 
@@ -230,17 +242,27 @@ impl Clock {
     }
 
     fn take(&mut self, rate: Rate, last: Pair) -> Recalibration {
-        let known = Rate {
-            ticks_per_ns: self.facts.ticks_per_ns,
-            error_ppm: self.facts.rate_error_ppm,
-        };
-        if !rate.agrees_with(&known) {
-            return self.distrust((rate.ticks_per_ns / known.ticks_per_ns - 1.0).abs() * 1e6, last);
+        let known_error_ppm = self.facts.rate_error_ppm;
+        let apart_ppm = (rate.ticks_per_ns / self.facts.ticks_per_ns - 1.0).abs() * 1e6;
+        let unexplained_ppm = apart_ppm - rate.error_ppm - known_error_ppm;
+        if unexplained_ppm > MOST_WANDER_PPM {
+            return self.distrust(apart_ppm, last);
         }
-        if rate.error_ppm >= known.error_ppm {
+        if unexplained_ppm > 0.0 {
+            self.wander_ppm = self.wander_ppm.max(apart_ppm);
+            self.adopt(rate);
+            return Recalibration::Wandered { apart_ppm };
+        }
+        if rate.error_ppm + self.wander_ppm >= known_error_ppm {
             return Recalibration::Kept;
         }
-        let scale = known.ticks_per_ns / rate.ticks_per_ns;
+        self.adopt(rate);
+        Recalibration::Refined
+    }
+
+    /// Takes the rate over and expresses the facts that were measured in ticks by it.
+    fn adopt(&mut self, rate: Rate) {
+        let scale = self.facts.ticks_per_ns / rate.ticks_per_ns;
         let overhead = &mut self.facts.overhead_ns;
         for ns in [
             &mut overhead.mean,
@@ -252,9 +274,8 @@ impl Clock {
         }
         self.facts.quantum_ns *= scale;
         self.facts.ticks_per_ns = rate.ticks_per_ns;
-        self.facts.rate_error_ppm = rate.error_ppm;
+        self.facts.rate_error_ppm = rate.error_ppm + self.wander_ppm;
         self.ns_per_tick = rate.ticks_per_ns.recip();
-        Recalibration::Refined
     }
 
     fn distrust(&mut self, apart_ppm: f64, last: Pair) -> Recalibration {
@@ -374,6 +395,30 @@ mod tests {
             Recalibration::Kept
         );
         assert_eq!(clock.facts, before);
+    }
+
+    #[test]
+    fn clocks_that_wander_keep_the_mean_rate_and_state_the_wander() {
+        let mut clock = with_rate(2.6, 1.0);
+        let slower = Rate {
+            ticks_per_ns: 2.6 * (1.0 - 5e-6),
+            error_ppm: 0.1,
+        };
+        let answer = clock.take(slower, LAST);
+        assert!(matches!(answer, Recalibration::Wandered { apart_ppm } if (apart_ppm - 5.0).abs() < 1e-3));
+        assert!((clock.facts.ticks_per_ns - slower.ticks_per_ns).abs() < 1e-12);
+        assert!((clock.facts.rate_error_ppm - 5.1).abs() < 1e-3);
+        clock.take(
+            Rate {
+                error_ppm: 0.05,
+                ..slower
+            },
+            LAST,
+        );
+        assert!(
+            clock.facts.rate_error_ppm > 5.0,
+            "a better bracket does not end the wander"
+        );
     }
 
     #[test]

@@ -4,27 +4,28 @@ use std::sync::OnceLock;
 use std::time::Instant;
 
 /// There is one clock.
-pub(crate) type RawId = ();
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct RawId;
 
-pub(crate) const MONOTONIC: RawId = ();
-pub(crate) const MONOTONIC_RAW: RawId = ();
-pub(crate) const CLOCKS: &[(&str, RawId)] = &[("Instant", ())];
+pub(crate) const MONOTONIC: RawId = RawId;
+pub(crate) const MONOTONIC_RAW: RawId = RawId;
+pub(crate) const CLOCKS: &[(&str, RawId)] = &[("Instant", RawId)];
 
 /// `Instant` stands on the system's performance counter, which is not steered.
 pub(crate) const MONOTONIC_SLEW_PPM: f64 = 0.0;
 
 /// Nanoseconds since the first reading of the process.
 #[inline]
-pub(crate) fn read((): RawId) -> u64 {
+pub(crate) fn read(_: RawId) -> u64 {
     static ORIGIN: OnceLock<Instant> = OnceLock::new();
     u64::try_from(ORIGIN.get_or_init(Instant::now).elapsed().as_nanos()).unwrap_or(u64::MAX)
 }
 
-pub(crate) fn readable((): RawId) -> bool {
+pub(crate) fn readable(_: RawId) -> bool {
     true
 }
 
-pub(crate) fn stated_resolution_ns((): RawId) -> Option<u64> {
+pub(crate) fn stated_resolution_ns(_: RawId) -> Option<u64> {
     None
 }
 

@@ -44,7 +44,7 @@ pub(crate) fn counter_allowed() -> Option<bool> {
     (answer == 0).then_some(mode == libc::PR_TSC_ENABLE)
 }
 
-/// Whether the kernel says that the self-synchronised counter of FEAT_ECV may be read.
+/// Whether the kernel says that the self-synchronised counter of `FEAT_ECV` may be read.
 #[cfg(target_arch = "aarch64")]
 pub(crate) fn self_synchronised_counter() -> bool {
     /// `HWCAP2_ECV` of arch/arm64/include/uapi/asm/hwcap.h.

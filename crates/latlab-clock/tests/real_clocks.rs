@@ -72,7 +72,7 @@ fn recalibration_never_states_a_larger_error_unless_the_clocks_disagree() {
             assert!(clock.facts.rate_error_ppm.total_cmp(&before).is_eq());
         }
         Recalibration::Wandered { apart_ppm } | Recalibration::Disagrees { apart_ppm } => {
-            assert!(clock.facts.rate_error_ppm >= apart_ppm)
+            assert!(clock.facts.rate_error_ppm >= apart_ppm);
         }
     }
 }

@@ -65,14 +65,14 @@ def layers(curves: Curves, x: alt.X, y: alt.Y) -> list[alt.Chart]:
 
 
 def series_encodings(names: Sequence[str]) -> tuple[alt.Color, alt.StrokeDash, alt.Shape]:
-    """Colour, dash and shape of the field `series`, merged into one legend."""
+    """Colour, dash and shape of the field `series`; the legend shows colour and shape, whose outline stays whole."""
     domain = list(names)
     dashes = [list(DASHES[number % len(DASHES)]) for number in range(len(domain))]
     shapes = [SHAPES[number % len(SHAPES)] for number in range(len(domain))]
     legend = alt.Legend(title=None, columns=2) if sum(map(len, domain)) > _LEGEND_LINE else alt.Legend(title=None)
     return (
         alt.Color("series:N", legend=legend, scale=alt.Scale(domain=domain)),
-        alt.StrokeDash("series:N", legend=legend, scale=alt.Scale(domain=domain, range=dashes)),
+        alt.StrokeDash("series:N", legend=None, scale=alt.Scale(domain=domain, range=dashes)),
         alt.Shape("series:N", legend=legend, scale=alt.Scale(domain=domain, range=shapes)),
     )
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import altair as alt
 
 from latlab.charts import curves
@@ -11,7 +9,7 @@ from latlab.charts.axes import duration_y, size_axis, widened
 from latlab.charts.points import MOST_POINTS, Spot, spots, why_absent, with_figures
 from latlab.charts.table import Column, Table
 from latlab.run.run import Run
-from latlab.run.ladder import curve_findings
+from latlab.text import clean
 from latlab.units import format_ns, format_bytes
 
 ID = "hierarchy"
@@ -37,18 +35,8 @@ def lines(run: Run) -> dict[str, list[Spot]]:
 
 
 def brackets(run: Run) -> dict[str, tuple[float, float]]:
-    """Between which working sets each level was found to end."""
-    found = {}
-    for level in _levels(run):
-        bracket = level.get("bracket_bytes")
-        if isinstance(bracket, list) and len(bracket) == 2 and all(isinstance(end, int | float) for end in bracket):  # noqa: PLR2004
-            found[str(level.get("name"))[:20]] = (float(bracket[0]), float(bracket[1]))
-    return found
-
-
-def _levels(run: Run) -> list[dict[str, Any]]:
-    found = curve_findings(run).get("levels")
-    return [level for level in found if isinstance(level, dict)] if isinstance(found, list) else []
+    """Between which working sets each level was found to end, bytes."""
+    return {clean(level.name, most=20): level.bracket_bytes for level in run.levels if level.bracket_bytes}
 
 
 def absence(run: Run) -> str | None:
@@ -78,11 +66,10 @@ def _ends(run: Run, x: alt.X, low: float, high: float, top: float) -> list[alt.C
         for name, bracket in brackets(run).items()
         if low < bracket[1] and bracket[0] < high
     ]
-    sizes = [level.get("reported_bytes") for level in _levels(run)]
     rules = [
-        {"x": size, "name": f"CPU: {format_bytes(size)}", "y": top}
-        for size in sizes
-        if isinstance(size, int | float) and low < size < high
+        {"x": level.reported_bytes, "name": f"CPU: {format_bytes(level.reported_bytes)}", "y": top}
+        for level in run.levels
+        if level.reported_bytes is not None and low < level.reported_bytes < high
     ]
     drawn: list[alt.Chart] = []
     flat = alt.Y("y:Q")

@@ -27,7 +27,7 @@ _MARKS = (
 
 def rungs(run: Run) -> list[Rung]:
     """The measured levels; the pokes when nothing else was measured."""
-    measured = [rung for rung in ladder(run) if rung.measured]
+    measured = [rung for rung in ladder(run) if rung.latency_p50_ns is not None and rung.latency_p50_ns > 0]
     return [rung for rung in measured if not rung.key.startswith("poke:")] or measured
 
 
@@ -76,7 +76,7 @@ def chart(run: Run) -> alt.LayerChart | None:
         shapes = alt.Scale(domain=[name for name, _ in present], range=[drawn for _, drawn in present])
         data = alt.Chart(alt.Data(values=marks))
         whiskers = data.transform_filter("isNumber(datum.since) && datum.since < datum.x")
-        points = data.mark_point(size=70, style="outlined")
+        points = data.mark_point(size=70, filled=True, opacity=1, style="outlined")
         layers += [
             whiskers.mark_rule(style="whisker").encode(x=whisker_from, x2="x:Q", y=y),
             points.encode(x=mark_at, y=y, shape=alt.Shape("mark:N", title=None, scale=shapes), tooltip=tip),

@@ -36,14 +36,11 @@ class Spot:
 
 
 def with_figures(run: Run, probe: str, kind: str) -> list[Record]:
-    """The probe's records of that kind that have a median; a record whose proof failed has none."""
+    """The probe's records of that kind that have a median which a log axis can show; a failed proof leaves none."""
     return [
         record
         for record in run.records
-        if record.probe == probe
-        and record.kind == kind
-        and record.summary is not None
-        and record.summary.p50 is not None
+        if record.probe == probe and record.kind == kind and record.value is not None and record.value > 0
     ]
 
 

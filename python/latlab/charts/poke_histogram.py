@@ -21,6 +21,8 @@ PROBE = "memory.poke"
 _BINS = 30
 #: Where bars on a log axis stand: one poke must still be a bar.
 _HALF = 0.5
+#: A clock step below this share of the limit makes no comb in so few bins.
+_FINEST = 10_000
 _COUNT_LABEL = "format(datum.value, ',.0f')"
 
 
@@ -33,7 +35,8 @@ def record_of(run: Run) -> Record | None:
 def limit_ns(record: Record) -> float:
     """Where the panels part: the power of ten that all but the slowest hundredth of pokes stay below."""
     p99 = record.summary.p99 if record.summary else None
-    return 10.0 ** math.ceil(math.log10((p99 or counts(record)[-1][0]) * 1.001))
+    slow = p99 if p99 is not None and p99 > 0 else counts(record)[-1][0]
+    return 10.0 ** math.ceil(math.log10(slow * 1.001))
 
 
 def below_zero(record: Record) -> float:
@@ -49,6 +52,7 @@ def body_bins(record: Record) -> list[tuple[float, float, int, float]]:
     """
     limit = limit_ns(record)
     step = record.resolution_ns or 0.0
+    step = step if limit / _FINEST < step < limit else 0.0
     width = step * max(1, round(limit / _BINS / step)) if step else limit / _BINS
     total = record.samples
     bins = []

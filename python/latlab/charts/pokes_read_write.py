@@ -29,5 +29,5 @@ def alt_text(run: Run) -> str:
 
 
 def table(run: Run) -> Table:
-    """The same table as of `pokes`: it holds both operations."""
-    return pokes.table(run)
+    """Points of every staircase."""
+    return pokes.table(run, OPERATION)

@@ -1,0 +1,92 @@
+"""The report of a run: one document model; HTML, Markdown and PDF are its renderings."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from latlab.errors import UserError
+
+if TYPE_CHECKING:
+    from latlab.report.probes import Probes
+    from latlab.run.run import Run
+
+__all__ = ["FORMATS", "chart", "render", "write"]
+
+FORMATS = ("html", "md", "pdf")
+"""What a report can be; the ending of the file's name says which."""
+
+
+def render(run: Run, form: str, probes: Probes | None = None) -> bytes:
+    """The report in one of :data:`FORMATS`.
+
+    Args:
+        run: Any run, complete or not.
+        form: `html`, `md` or `pdf`.
+        probes: What the probes say of themselves; the measuring core's registry unless given.
+
+    Raises:
+        UserError: the form is none of these, or PDF without the extra `latlab[export]`.
+    """
+    from latlab.report import build, html, markdown, pdf  # noqa: PLC0415 - charts take a quarter of a second to import
+
+    if form not in FORMATS:
+        raise UserError(f"a report can be {', '.join(FORMATS)}, not {form!r}: name the file so")
+    document = build.build(run, probes)
+    if form == "pdf":
+        return pdf.render(document)
+    return (html.render(document) if form == "html" else markdown.render(document)).encode("utf-8")
+
+
+def write(run: Run, path: str | os.PathLike[str]) -> Path:
+    """Writes the report to `path`, in the form that its ending names; an older file of that name is replaced.
+
+    Raises:
+        UserError: no such form, or the file cannot be written.
+    """
+    target = Path(path)
+    return save(target, render(run, _form(target)))
+
+
+def chart(run: Run, name: str, path: str | os.PathLike[str]) -> Path:
+    """Writes one chart as SVG, PNG or PDF, without a browser.
+
+    Raises:
+        UserError: no such chart or form, no data for it, no extra `latlab[export]`, or the file cannot be written.
+    """
+    from latlab.charts import export  # noqa: PLC0415 - as above
+
+    target = Path(path)
+    return save(target, export.render(run, name, _form(target)))
+
+
+def _form(path: Path) -> str:
+    form = path.suffix.removeprefix(".").lower()
+    return {"markdown": "md", "htm": "html"}.get(form, form)
+
+
+def save(target: Path, content: bytes) -> Path:
+    """Writes whole or not at all, so that a full disk never leaves half a report under the name asked for.
+
+    Raises:
+        UserError: it cannot be written.
+    """
+    try:
+        handle, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.")
+        part = Path(name)
+        try:
+            with os.fdopen(handle, "wb") as file:
+                file.write(content)
+            # mkstemp makes files private; a report is as readable as any new file.
+            umask = os.umask(0)
+            os.umask(umask)
+            part.chmod(0o666 & ~umask)
+            part.replace(target)
+        except BaseException:
+            part.unlink(missing_ok=True)
+            raise
+    except OSError as error:
+        raise UserError(f"cannot write {target}: {error.strerror or error}") from None
+    return target

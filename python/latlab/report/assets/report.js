@@ -1,0 +1,96 @@
+// Draws the charts that the page's data describe, and hands out their figures as CSV. No expression is ever compiled:
+// Vega's interpreter walks their syntax trees, so the page's policy needs no exception.
+(function () {
+  "use strict";
+  const island = JSON.parse(document.getElementById("latlab-data").textContent);
+  const silent = { level: () => silent, error: show, warn: () => silent, info: () => silent, debug: () => silent };
+  // Nothing may be fetched: every figure is in the page.
+  const loader = vega.loader();
+  loader.load = () => Promise.reject(new Error("this report loads nothing"));
+  loader.sanitize = () => Promise.reject(new Error("this report links nothing"));
+
+  function show(error) {
+    console.error(error);
+    return silent;
+  }
+
+  function specFor(place) {
+    const spec = structuredClone(island.charts[place.dataset.chart].spec);
+    spec.config = structuredClone(island.config);
+    if (spec.layer) {
+      spec.width = Math.max(300, Math.min(960, place.clientWidth - 4));
+      spec.autosize = { type: "fit-x", contains: "padding" };
+    }
+    return spec;
+  }
+
+  async function draw(place) {
+    try {
+      const compiled = vegaLite.compile(specFor(place), { logger: silent }).spec;
+      const runtime = vega.parse(compiled, null, { ast: true });
+      const expr = vegaInterpreter.expressionInterpreter;
+      const view = new vega.View(runtime, { expr, loader, renderer: "svg", logger: silent, hover: false });
+      if (place.latlabView) place.latlabView.finalize();
+      place.replaceChildren();
+      place.latlabView = view.initialize(place);
+      await view.runAsync();
+      place.dataset.drawn = place.clientWidth;
+    } catch (error) {
+      const text = document.createElement("p");
+      text.className = "failed";
+      text.textContent = "This chart could not be drawn here; its figures are in the table below.";
+      place.replaceChildren(text);
+      show(error);
+    }
+  }
+
+  async function drawAll(places) {
+    const start = performance.now();
+    for (const place of places) await draw(place);
+    return performance.now() - start;
+  }
+
+  function save(name) {
+    const blob = new Blob(["\ufeff", island.charts[name].csv], { type: "text/csv;charset=utf-8" });
+    const link = document.createElement("a");
+    link.href = URL.createObjectURL(blob);
+    link.download = `latlab-${name}.csv`;
+    link.click();
+    setTimeout(() => URL.revokeObjectURL(link.href), 10000);
+  }
+
+  for (const button of document.querySelectorAll("button[data-csv]")) {
+    button.hidden = false;
+    button.addEventListener("click", () => save(button.dataset.csv));
+  }
+
+  const places = [...document.querySelectorAll("[data-chart]")];
+  drawAll(places).then((milliseconds) => {
+    document.documentElement.dataset.drawMs = milliseconds.toFixed(0);
+  });
+
+  let waiting = 0;
+  window.addEventListener("resize", () => {
+    clearTimeout(waiting);
+    // On paper the pictures scale; only a real change of the window is worth a new drawing.
+    waiting = setTimeout(() => {
+      if (!matchMedia("print").matches) {
+        drawAll(places.filter((place) => Math.abs(place.clientWidth - place.dataset.drawn) > 24));
+      }
+    }, 200);
+  });
+
+  // Folds that belong on paper are opened for it, and closed again afterwards.
+  window.addEventListener("beforeprint", () => {
+    for (const fold of document.querySelectorAll("details.method:not(.repeated):not([open])")) {
+      fold.dataset.openedToPrint = "";
+      fold.open = true;
+    }
+  });
+  window.addEventListener("afterprint", () => {
+    for (const fold of document.querySelectorAll("details[data-opened-to-print]")) {
+      delete fold.dataset.openedToPrint;
+      fold.open = false;
+    }
+  });
+})();

@@ -1,0 +1,60 @@
+"""From a run to a document."""
+
+from __future__ import annotations
+
+from latlab.report.document import Document, Notice, cleaned
+from latlab.report.probes import Probes, known
+from latlab.report.sections import SECTIONS
+from latlab.run.run import Run
+from latlab.units import format_bytes
+
+
+def build(run: Run, probes: Probes | None = None) -> Document:
+    """The report of a run, ready for any renderer.
+
+    Args:
+        run: Any run, complete or not.
+        probes: What the probes say of themselves; the measuring core's registry unless given.
+    """
+    described = known() if probes is None else probes
+    document = Document(
+        title="What it costs to move data on this machine",
+        facts=_facts(run),
+        notices=_notices(run),
+        sections=tuple(module.section(run, described) for module in SECTIONS),
+        colophon=f"latlab {run.header.tool.version} · run {run.id}",
+    )
+    return cleaned(document)
+
+
+def _facts(run: Run) -> tuple[str, ...]:
+    machine = run.machine
+    cpu, arch = machine.text("cpu.model_name"), machine.text("cpu.microarchitecture")
+    cpus = machine.integer("cpu.logical_cpus")
+    memory = machine.integer("memory.total_bytes")
+    virtual = machine.text("virtualisation.hypervisor") or machine.text("virtualisation.kind")
+    system = " ".join(part for part in (machine.text("os.name"), machine.text("os.kernel_release")) if part)
+    facts = [
+        f"{cpu or 'unknown processor'}{f' ({arch})' if arch else ''}",
+        f"{cpus} CPUs" if cpus else "",
+        format_bytes(memory) if memory else "",
+        f"{system} in a virtual machine ({virtual})" if virtual and virtual != "none" else system,
+        run.header.started.replace("T", " ")[:16],
+        f"profile {run.settings.profile}",
+    ]
+    return tuple(fact for fact in facts if fact)
+
+
+def _notices(run: Run) -> tuple[Notice, ...]:
+    found = []
+    if run.partial:
+        found.append(
+            Notice(
+                "caution",
+                f"This run is not complete: {run.stopped_by}",
+                "What was measured before is shown; what is missing is listed below.",
+            )
+        )
+    if run.write_error:
+        found.append(Notice("warning", "The run file does not hold everything", run.write_error))
+    return tuple(found)

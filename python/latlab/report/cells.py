@@ -1,0 +1,75 @@
+"""Table cells as people read them, and as a spreadsheet reads them."""
+
+from __future__ import annotations
+
+import csv
+import io
+
+from latlab.charts.table import Cell, Quantity, Table
+from latlab.units import format_bytes, format_count, format_ns, format_percent, format_rate
+
+_NONE = "–"
+_UNITS: dict[Quantity, str] = {"bytes": "bytes", "ns": "ns", "bytes_per_s": "bytes/s", "seconds": "s"}
+# A spreadsheet runs what begins so; a leading apostrophe makes it text.
+_FORMULA = ("=", "+", "-", "@", "\t", "\r")
+
+
+def shown(cell: Cell, quantity: Quantity) -> str:
+    """`4 KiB`, `1.06 ns`, `39.1 GB/s`, `1.2 %`; `–` for none."""
+    if cell is None or cell == "":
+        return _NONE
+    if isinstance(cell, str):
+        return cell
+    if quantity == "bytes":
+        return format_bytes(cell)
+    if quantity == "ns":
+        return format_ns(cell)
+    if quantity == "seconds":
+        return format_ns(cell * 1e9)
+    if quantity == "bytes_per_s":
+        return format_rate(cell)
+    if quantity == "count":
+        return format_count(cell)
+    if quantity == "share":
+        return _share(cell)
+    return format_count(cell) if abs(cell) >= 100 else f"{cell:.3g}"  # noqa: PLR2004 - three digits
+
+
+def span(low_ns: float, high_ns: float) -> str:
+    """`1.06 – 1.07 ns`: the unit once where both ends have the same."""
+    low, high = format_ns(low_ns), format_ns(high_ns)
+    number, _, unit = low.partition(" ")
+    return f"{number} – {high}" if high.endswith(f" {unit}") else f"{low} – {high}"
+
+
+def _share(share: float) -> str:
+    """A percentage, or `1 in 16,700` where a percentage would be all zeros."""
+    if share == 0:
+        return "0"
+    if share < 1e-12:  # noqa: PLR2004 - less than once in any run
+        return "never"
+    return f"1 in {format_count(1 / share)}" if share < 0.001 else format_percent(share)  # noqa: PLR2004
+
+
+def is_number(quantity: Quantity) -> bool:
+    """Whether a column is aligned to the right."""
+    return quantity != "text"
+
+
+def as_csv(table: Table) -> str:
+    """CSV with the unit in each heading and plain numbers; text that a spreadsheet would run is quoted."""
+    out = io.StringIO()
+    writer = csv.writer(out, lineterminator="\r\n")
+    writer.writerow([_safe(_heading(column.title, column.quantity)) for column in table.columns])
+    for row in table.rows:
+        writer.writerow([_safe(cell) if isinstance(cell, str) else "" if cell is None else repr(cell) for cell in row])
+    return out.getvalue()
+
+
+def _heading(title: str, quantity: Quantity) -> str:
+    unit = _UNITS.get(quantity)
+    return f"{title} ({unit})" if unit else title
+
+
+def _safe(text: str) -> str:
+    return f"'{text}" if text.lstrip(" ").startswith(_FORMULA) else text

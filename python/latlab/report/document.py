@@ -1,0 +1,135 @@
+"""What a report says, before it is HTML, Markdown or PDF.
+
+Sections are built from a run by `latlab.report.sections`; renderers walk this model and add nothing. Every string here
+is clean: one line, without control characters, so no renderer has to think of terminals. Escaping for its own
+language is each renderer's duty.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields, is_dataclass, replace
+from typing import Any, Literal, TypeVar
+
+from latlab.charts.table import Table
+from latlab.text import clean
+
+Severity = Literal["note", "caution", "warning"]
+
+
+@dataclass(frozen=True, slots=True)
+class Figure:
+    """A chart.
+
+    Attributes:
+        name: The chart's name, which `latlab chart RUN NAME` takes.
+        title: The question that it answers.
+        spec: Vega-Lite, without colours.
+        alt: What it shows, in words.
+        caption: How to read it: what shading, crosses and dashes mean.
+        table: The figures behind it.
+    """
+
+    name: str
+    title: str
+    spec: dict[str, Any]
+    alt: str
+    caption: str
+    table: Table
+
+
+@dataclass(frozen=True, slots=True)
+class Listing:
+    """A table that is shown as such."""
+
+    title: str
+    table: Table
+
+
+@dataclass(frozen=True, slots=True)
+class Notice:
+    """Something to know before trusting a figure."""
+
+    severity: Severity
+    title: str
+    text: str
+    remedy: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Method:
+    """How one probe measures, in the probe's own words."""
+
+    probe: str
+    title: str
+    version: int
+    paragraphs: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Section:
+    """One question and its answer.
+
+    Attributes:
+        id: Anchor.
+        title: The question.
+        sentences: The answer, two sentences at most.
+        listings: Tables to show.
+        figures: Charts.
+        points: Short statements: surprises.
+        notices: What to distrust.
+        evidence: Why the figures can be believed, a line each.
+        methods: How it was measured.
+        absence: Why there is no figure; empty when there is one.
+    """
+
+    id: str
+    title: str
+    sentences: tuple[str, ...] = ()
+    listings: tuple[Listing, ...] = ()
+    figures: tuple[Figure, ...] = ()
+    points: tuple[str, ...] = ()
+    notices: tuple[Notice, ...] = ()
+    evidence: tuple[str, ...] = ()
+    methods: tuple[Method, ...] = ()
+    absence: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Document:
+    """A report.
+
+    Attributes:
+        title: What it is about.
+        facts: Who was measured, when, by what: short phrases.
+        notices: What the reader must know first: that the run was cut short.
+        sections: In order; the first is the first screen.
+        colophon: Where the figures are from, for the last line.
+    """
+
+    title: str
+    facts: tuple[str, ...]
+    notices: tuple[Notice, ...]
+    sections: tuple[Section, ...]
+    colophon: str
+
+
+T = TypeVar("T")
+
+
+def cleaned(part: T) -> T:
+    """The same part of a document with every string made safe to show, chart data and table cells included."""
+    return _cleaned(part)  # type: ignore[no-any-return]
+
+
+def _cleaned(part: Any) -> Any:  # noqa: ANN401 - a walk over every type that a document holds
+    if isinstance(part, str):
+        return clean(part)
+    if isinstance(part, dict):
+        return {key: _cleaned(value) for key, value in part.items()}
+    if isinstance(part, list):
+        return [_cleaned(value) for value in part]
+    if isinstance(part, tuple):
+        return tuple(_cleaned(value) for value in part)
+    if is_dataclass(part) and not isinstance(part, type):
+        return replace(part, **{field.name: _cleaned(getattr(part, field.name)) for field in fields(part)})
+    return part

@@ -1,0 +1,20 @@
+"""A chart as a figure of the document."""
+
+from __future__ import annotations
+
+from latlab.charts import named
+from latlab.report.document import Figure
+from latlab.run.run import Run
+
+
+def figure(run: Run, name: str, caption: str = "") -> tuple[Figure, ...]:
+    """The chart of that name as a figure, or nothing when this run has no data for it."""
+    definition = named(name)
+    drawn = definition.chart(run)
+    if drawn is None:
+        return ()
+    spec = drawn.to_dict()
+    # The theme's is set where it is drawn; Altair's own would win over it.
+    spec.pop("config", None)
+    spec.pop("$schema", None)
+    return (Figure(name, definition.TITLE, spec, definition.alt_text(run), caption, definition.table(run)),)

@@ -1,0 +1,103 @@
+"""The report as Markdown: the same words and tables; a chart is its description and its name."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from latlab.charts.table import Table
+from latlab.report.cells import is_number, shown
+from latlab.report.document import Document, Figure, Method, Notice, Section
+
+# What Markdown or the HTML inside it would obey, anywhere in a line.
+_SPECIAL = re.compile(r"([\\`*_{}\[\]<>|~#!&$])")
+# Longer tables are data, not reading: the HTML report has them, and CSV.
+_MOST_ROWS = 24
+
+
+def render(document: Document) -> str:
+    """The whole text, ending in a newline."""
+    return "\n".join(_lines(document)) + "\n"
+
+
+def _lines(document: Document) -> Iterator[str]:
+    yield f"# {_text(document.title)}"
+    yield ""
+    yield " · ".join(map(_text, document.facts))
+    yield from _notices(document.notices)
+    for section in document.sections:
+        yield from _section(section)
+    methods = {method.probe: method for section in document.sections for method in section.methods}
+    if methods:
+        yield ""
+        yield "## How was this measured?"
+        for method in methods.values():
+            yield from _method(method)
+    yield ""
+    yield "---"
+    yield ""
+    yield _text(document.colophon)
+
+
+def _section(section: Section) -> Iterator[str]:
+    yield ""
+    yield f"## {_text(section.title)}"
+    if section.sentences:
+        yield ""
+        yield " ".join(map(_text, section.sentences))
+    if section.absence:
+        yield ""
+        yield f"No figure: {_text(section.absence)}"
+    yield from _notices(section.notices)
+    for listing in section.listings:
+        yield ""
+        yield f"**{_text(listing.title)}**"
+        yield from _table(listing.table)
+    if section.points:
+        yield ""
+        yield "**Most surprising here**"
+        yield ""
+        yield from (f"{number}. {_text(point)}" for number, point in enumerate(section.points, 1))
+    for figure in section.figures:
+        yield from _figure(figure, with_table=not section.listings)
+    if section.evidence:
+        yield ""
+        yield from (f"- {_text(line)}" for line in section.evidence)
+
+
+def _figure(figure: Figure, *, with_table: bool) -> Iterator[str]:
+    yield ""
+    yield f"**{_text(figure.title)}** (chart `{figure.name}`)"
+    yield ""
+    yield _text(figure.alt)
+    if with_table and len(figure.table.rows) <= _MOST_ROWS:
+        yield from _table(figure.table)
+
+
+def _method(method: Method) -> Iterator[str]:
+    yield ""
+    yield f"### {_text(method.title)} ({_text(method.probe)}, method {method.version})"
+    for paragraph in method.paragraphs:
+        yield ""
+        yield _text(paragraph)
+
+
+def _notices(notices: tuple[Notice, ...]) -> Iterator[str]:
+    if notices:
+        yield ""
+    for notice in notices:
+        remedy = f" To lift it: {notice.remedy}" if notice.remedy else ""
+        yield f"- **{notice.severity}**: {_text(notice.title)}{': ' if notice.text else ''}{_text(notice.text + remedy)}"
+
+
+def _table(table: Table) -> Iterator[str]:
+    yield ""
+    yield f"| {' | '.join(_text(column.title) for column in table.columns)} |"
+    yield f"| {' | '.join('---:' if is_number(column.quantity) else '---' for column in table.columns)} |"
+    for row in table.rows:
+        cells = (_text(shown(cell, column.quantity)) for cell, column in zip(row, table.columns, strict=True))
+        yield f"| {' | '.join(cells)} |"
+
+
+def _text(text: str) -> str:
+    return _SPECIAL.sub(r"\\\1", text)

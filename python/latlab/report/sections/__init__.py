@@ -1,0 +1,45 @@
+"""The report's sections: one file each, in the order of the page. A new section is a file and its line here."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from latlab.report.document import Section
+from latlab.report.probes import Probes
+from latlab.report.sections import (
+    bandwidth,
+    clocks,
+    doctor,
+    hierarchy,
+    ladder,
+    machine,
+    pokes,
+    provenance,
+    stride,
+    translation,
+    unmeasured,
+)
+from latlab.run.run import Run
+
+
+class SectionModule(Protocol):
+    """What a section's file offers."""
+
+    @staticmethod
+    def section(run: Run, probes: Probes) -> Section:
+        """The section for this run; it says why when it has nothing to show."""
+
+
+SECTIONS: tuple[SectionModule, ...] = (
+    ladder,
+    hierarchy,
+    translation,
+    pokes,
+    bandwidth,
+    stride,
+    clocks,
+    doctor,
+    machine,
+    unmeasured,
+    provenance,
+)

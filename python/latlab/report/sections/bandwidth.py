@@ -1,0 +1,54 @@
+"""Bandwidth by working set, operation and threads."""
+
+from __future__ import annotations
+
+from latlab.charts import bandwidth as chart
+from latlab.charts import bandwidth_threads
+from latlab.report.document import Section
+from latlab.report.evidence import evidence
+from latlab.report.figures import figure
+from latlab.report.probes import Probes
+from latlab.run.run import Run
+from latlab.units import format_bytes, format_rate
+
+_CAPTION = "Bands are 95 % intervals. What a byte counts differs by operation: see the lines below."
+_THREADS_CAPTION = "Threads have arrays of their own; a working set is what all of them touch together."
+
+
+def section(run: Run, probes: Probes) -> Section:
+    """Single thread, then all threads."""
+    figures = (*figure(run, chart.ID, _CAPTION), *figure(run, bandwidth_threads.ID, _THREADS_CAPTION))
+    meanings = tuple(f"A byte of {name}: {meaning}." for name, meaning in chart.conventions(run).items())
+    return Section(
+        id="bandwidth",
+        title=chart.TITLE,
+        sentences=(*_single(run), *_threads(run)),
+        figures=figures,
+        evidence=(*meanings, *evidence(run, chart.PROBE)),
+        methods=probes.methods_of(chart.PROBE),
+        absence=(chart.absence(run) or "") if not figures else "",
+    )
+
+
+def _single(run: Run) -> tuple[str, ...]:
+    reads = chart.lines(run).get(chart.OPERATIONS["read"])
+    if not reads:
+        return ()
+    first, last = reads[0], reads[-1]
+    text = f"One thread reads {format_rate(first.value)} from {format_bytes(first.x)}"
+    if last.x > first.x:
+        text += f" and {format_rate(last.value)} from {format_bytes(last.x)}"
+    return (text + ".",)
+
+
+def _threads(run: Run) -> tuple[str, ...]:
+    curves = bandwidth_threads.lines(run)
+    if not curves:
+        return ()
+    size, curve = list(curves.items())[-1]
+    first, last = curve[0], curve[-1]
+    factor = last.value / first.value
+    return (
+        f"From {size}, {last.x:.0f} threads together read {format_rate(last.value)}, {factor:.2g} times what"
+        f" {'one does' if first.x == 1 else f'{first.x:.0f} do'}.",
+    )

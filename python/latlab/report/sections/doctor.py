@@ -1,0 +1,21 @@
+"""What distorts figures on this machine."""
+
+from __future__ import annotations
+
+from latlab.report.document import Notice, Section
+from latlab.report.probes import Probes
+from latlab.run.run import Run
+
+_ORDER = ("warning", "caution", "note")
+
+
+def section(run: Run, probes: Probes) -> Section:  # noqa: ARG001 - every section is called alike
+    """The doctor's findings at the time of the run, the gravest first."""
+    findings = sorted(run.header.doctor, key=lambda finding: _ORDER.index(finding.severity))
+    notices = tuple(Notice(f.severity, f.title, f.effect, f.remedy or "") for f in findings)
+    return Section(
+        id="doctor",
+        title="What on this machine distorts these figures?",
+        sentences=() if notices else ("Nothing was found that would.",),
+        notices=notices,
+    )

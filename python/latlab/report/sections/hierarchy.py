@@ -1,0 +1,85 @@
+"""The latency curve."""
+
+from __future__ import annotations
+
+from latlab.charts import hierarchy as chart
+from latlab.charts.table import Column, Table
+from latlab.report.cells import span
+from latlab.report.document import Listing, Section
+from latlab.report.evidence import evidence
+from latlab.report.figures import figure
+from latlab.report.probes import Probes
+from latlab.run.model import Level
+from latlab.run.run import Run
+from latlab.units import format_bytes, format_ns
+
+_CAPTION = (
+    "Shaded: between which working sets the curve says that a level ends. Dotted: where the CPU says so. A cross marks a"
+    " point to doubt, since something else ran beside it. Bands are 95 % intervals, over all draws of pages where there are several."
+)
+_COLUMNS = (
+    Column("level"),
+    Column("one load", "ns"),
+    Column("95 % interval"),
+    Column("core cycles", "number"),
+    Column("found to end between"),
+    Column("CPU reports", "bytes"),
+    Column("found again in a second pass"),
+    Column("note"),
+)
+
+
+def section(run: Run, probes: Probes) -> Section:
+    """The latency curve, the levels found in it, and those that the CPU reports."""
+    levels = run.levels
+    return Section(
+        id="hierarchy",
+        title=chart.TITLE,
+        sentences=_sentences(levels),
+        figures=figure(run, chart.ID, _CAPTION),
+        listings=(Listing("Levels found", Table(_COLUMNS, tuple(map(_row, levels)))),) if levels else (),
+        evidence=evidence(run, chart.PROBE),
+        methods=probes.methods_of(chart.PROBE),
+        absence=chart.absence(run) or "",
+    )
+
+
+def _sentences(levels: list[Level]) -> tuple[str, ...]:
+    costs = [f"{_cost(level)} in {level.name}" for level in levels if level.latency_ns is not None]
+    ends = [
+        f"{level.name} between {format_bytes(level.bracket_bytes[0])} and {format_bytes(level.bracket_bytes[1])}"
+        + (f" (CPU: {format_bytes(level.reported_bytes)})" if level.reported_bytes else "")
+        for level in levels
+        if level.bracket_bytes
+    ]
+    sentences = []
+    if costs:
+        sentences.append(f"One load that must wait for the one before costs {_joined(costs)}.")
+    if ends:
+        sentences.append(f"The curve ends {_joined(ends)}.")
+    return tuple(sentences)
+
+
+def _cost(level: Level) -> str:
+    if level.latency_lo_ns and level.latency_hi_ns and level.latency_hi_ns > 1.2 * level.latency_lo_ns:
+        return f"{format_ns(level.latency_lo_ns)} to {format_ns(level.latency_hi_ns)}"
+    return format_ns(level.latency_ns)
+
+
+def _joined(parts: list[str]) -> str:
+    return parts[0] if len(parts) == 1 else f"{', '.join(parts[:-1])} and {parts[-1]}"
+
+
+def _row(level: Level) -> tuple[str | float | None, ...]:
+    low, high = level.latency_lo_ns, level.latency_hi_ns
+    bracket = level.bracket_bytes
+    return (
+        level.name,
+        level.latency_ns,
+        span(low, high) if low is not None and high is not None else None,
+        level.cycles,
+        f"{format_bytes(bracket[0])} – {format_bytes(bracket[1])}" if bracket else None,
+        level.reported_bytes,
+        None if level.validated is None else "yes" if level.validated else "no",
+        level.note,
+    )

@@ -1,0 +1,69 @@
+"""The first screen: every level in one table and one picture, and what is surprising about them."""
+
+from __future__ import annotations
+
+from latlab.charts import ladder as chart
+from latlab.charts.table import Column, Table
+from latlab.report.document import Listing, Section
+from latlab.report.figures import figure
+from latlab.report.cells import span
+from latlab.report.probes import Probes
+from latlab.run.ladder import Rung, ladder
+from latlab.run.run import Run
+from latlab.run.surprises import surprises
+from latlab.units import format_count, format_ns
+
+_COLUMNS = (
+    Column("level"),
+    Column("one access", "ns"),
+    Column("95 % interval"),
+    Column("slow end", "ns"),
+    Column("which is"),
+    Column("one thread reads", "bytes_per_s"),
+    Column("1 MiB takes", "seconds"),
+    Column("1 GiB takes", "seconds"),
+    Column("= L1 hits", "number"),
+    Column("textbook", "ns"),
+)
+_CAPTION = (
+    "Each grid line is ten times the one before it. A whisker reaches to the slow end: p99.9, or the highest percentile"
+    " with samples enough. The slow end of window means is not the tail of single accesses: within a window, slow ones"
+    " are averaged away."
+)
+
+
+def section(run: Run, probes: Probes) -> Section:
+    """The ladder."""
+    rungs = [rung for rung in ladder(run) if not rung.key.startswith("poke:")] or ladder(run)
+    notes = [f"{rung.level}: {rung.note}" for rung in rungs if rung.note]
+    sources = sorted({rung.textbook_source for rung in rungs if rung.textbook_source})
+    return Section(
+        id="ladder",
+        title=chart.TITLE,
+        sentences=_sentences(chart.rungs(run)),
+        listings=(Listing("The ladder", Table(_COLUMNS, tuple(_row(rung) for rung in rungs))),),
+        figures=figure(run, chart.ID, _CAPTION),
+        points=tuple(surprise.text for surprise in surprises(run)),
+        evidence=(*notes, *(f"Textbook: {source}." for source in sources)),
+        methods=probes.methods_of("memory.load.dependent"),
+        absence=chart.absence(run) or "",
+    )
+
+
+def _sentences(measured: list[Rung]) -> tuple[str, ...]:
+    if len(measured) < 2:  # noqa: PLR2004 - nothing to compare
+        return ()
+    first, last = measured[0], measured[-1]
+    text = f"The nearest level, {first.level}, answers in {format_ns(first.latency_p50_ns)}; the farthest measured in {format_ns(last.latency_p50_ns)}"
+    return (text + (f", as long as {format_count(last.l1_hits)} L1 hits." if last.l1_hits else "."),)
+
+
+def _row(rung: Rung) -> tuple[str | float | None, ...]:
+    name = f"{rung.level}, {rung.size_text}" if rung.size_text else rung.level
+    slow = (rung.tail.value_ns, f"{rung.tail.quantile}, {rung.tail.kind}") if rung.tail else (None, rung.refused)
+    median = "a range" if rung.is_range else rung.latency_p50_ns
+    if not rung.measured:
+        return (name, None, rung.note, *slow, rung.bandwidth, None, None, None, rung.textbook_ns)
+    times = (rung.seconds_1MiB, rung.seconds_1GiB)
+    interval = span(*rung.interval) if rung.interval else None
+    return (name, median, interval, *slow, rung.bandwidth, *times, rung.l1_hits, rung.textbook_ns)

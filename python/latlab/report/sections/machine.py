@@ -1,0 +1,87 @@
+"""What was measured on."""
+
+from __future__ import annotations
+
+from latlab.charts.table import Column, Table
+from latlab.report.document import Listing, Section
+from latlab.report.probes import Probes
+from latlab.run.model import Machine
+from latlab.run.run import Run
+from latlab.units import format_bytes
+
+_UNKNOWN = "unknown"
+
+
+def section(run: Run, probes: Probes) -> Section:  # noqa: ARG001 - every section is called alike
+    """The parts that decide these figures, and what could not be learnt. The host's name is left out."""
+    machine = run.machine
+    rows = [(name, value or _UNKNOWN) for name, value in _rows(machine)]
+    listings = [Listing("This machine", Table((Column("part"), Column("what it is")), tuple(rows)))]
+    unknown = tuple((item.text("what"), item.text("why")) for item in machine.sections("unknown"))
+    if unknown:
+        columns = (Column("what"), Column("why"))
+        listings.append(Listing("Could not be learnt", Table(columns, unknown)))
+    return Section(id="machine", title="Which machine is this?", listings=tuple(listings))
+
+
+def _rows(machine: Machine) -> list[tuple[str, str | None]]:
+    cpu = machine.section("cpu")
+    rows = [
+        ("processor", _joined(cpu.text("model_name"), cpu.text("microarchitecture"))),
+        ("CPUs", _cpus(cpu)),
+        *_caches(machine),
+        ("page translation", "; ".join(_tlbs(machine)) or None),
+        ("memory", _bytes(machine, "memory.total_bytes")),
+        ("transparent huge pages", machine.text("memory.transparent_huge_pages.enabled")),
+        ("virtual machine", machine.text("virtualisation.hypervisor") or machine.text("virtualisation.kind")),
+        ("container", machine.text("virtualisation.container.kind")),
+        ("system", _joined(machine.text("os.distribution"), machine.text("os.arch"))),
+        ("kernel", _joined(machine.text("os.name"), machine.text("os.kernel_release"))),
+        ("C library", _joined(machine.text("os.libc.name"), machine.text("os.libc.version"))),
+        ("clock source of the kernel", machine.text("clock_source.current")),
+        ("frequency governor", cpu.text("governor")),
+        ("power", cpu.text("power_source")),
+    ]
+    optional = {"container", "power", "virtual machine"}
+    return [(name, value) for name, value in rows if value or name not in optional]
+
+
+def _joined(*parts: str | None) -> str | None:
+    return ", ".join(part for part in parts if part) or None
+
+
+def _cpus(cpu: Machine) -> str | None:
+    logical, cores, threads = (cpu.integer(name) for name in ("logical_cpus", "cores", "threads_per_core"))
+    if logical is None:
+        return None
+    text = f"{logical}"
+    if cores is not None:
+        text += f" on {cores} core{'' if cores == 1 else 's'}"
+    return text + (f", {threads} threads a core" if threads and threads > 1 else "")
+
+
+def _caches(machine: Machine) -> list[tuple[str, str | None]]:
+    rows: list[tuple[str, str | None]] = []
+    for cache in machine.sections("caches"):
+        level, kind, size = cache.integer("level"), cache.text("kind"), cache.integer("size_bytes")
+        name = f"L{level} cache" + (f", {kind}" if kind and kind != "unified" else "")
+        count = cache.integer("instances")
+        shared = len(cache.integers("shared_cpus"))
+        text = format_bytes(size) + (f", {count} of them" if count and count > 1 else "")
+        rows.append((name, text + (f", shared by {shared} CPUs" if shared > 1 else "")))
+    return rows or [("caches", None)]
+
+
+def _tlbs(machine: Machine) -> list[str]:
+    found = []
+    for tlb in machine.sections("tlbs"):
+        entries, kind, level = tlb.integer("entries"), tlb.text("kind"), tlb.integer("level")
+        pages = "/".join(format_bytes(size) for size in tlb.integers("page_bytes"))
+        if entries and pages and kind != "instruction":
+            found.append(f"L{level} {entries} entries for {pages}")
+    return found
+
+
+def _bytes(machine: Machine, path: str) -> str | None:
+    size = machine.integer(path)
+    return None if size is None else format_bytes(size)

@@ -1,0 +1,88 @@
+"""The course notebook's experiment."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from latlab.charts import poke_histogram, pokes_read_write
+from latlab.charts import pokes as chart
+from latlab.charts.pokes_data import normal_share, single_pokes, size_name, slower_than
+from latlab.report.document import Listing, Section
+from latlab.report.evidence import evidence
+from latlab.report.figures import figure
+from latlab.report.probes import Probes
+from latlab.run.model import Record
+from latlab.run.run import Run
+from latlab.units import format_count, format_ns, format_percent
+
+_SLOW_NS = 10_000.0
+_CAPTION = (
+    "Right is slower, down is rarer. Dashed: what a normal distribution with the same mean and standard deviation would"
+    " do. Grey: an empty poke reads this much, so a reading there says nothing about memory. Shapes mark 1 in 10, 1 in 100"
+    " and so on, and the slowest."
+)
+_HISTOGRAM_CAPTION = (
+    "Dashed: what a normal distribution with the same mean and standard deviation predicts. Bins are whole steps of the clock."
+)
+
+
+def section(run: Run, probes: Probes) -> Section:
+    """Pokes of all sizes."""
+    figures = (
+        *figure(run, chart.ID, _CAPTION),
+        *figure(run, pokes_read_write.ID, _CAPTION),
+        *figure(run, poke_histogram.ID, _HISTOGRAM_CAPTION),
+    )
+    table = chart.summary(run)
+    return Section(
+        id="pokes",
+        title=chart.TITLE,
+        sentences=_sentences(run),
+        listings=(Listing("Random pokes, timed one by one; the instrument's own time is included", table),) if table.rows else (),
+        figures=figures,
+        evidence=(*evidence(run, chart.PROBE), *_causes(run)),
+        methods=probes.methods_of(chart.PROBE),
+        absence=(chart.absence(run) or "") if not figures else "",
+    )
+
+
+def _sentences(run: Run) -> tuple[str, ...]:
+    reads = single_pokes(run, "read")
+    largest = reads[-1] if reads else None
+    sentences = []
+    if largest is not None and largest.summary is not None and largest.summary.max is not None:
+        sentences.append(_slowest(largest, largest.summary.max))
+    empty = next((record for record in reads if not record.point.working_set_bytes), None)
+    if empty is not None:
+        share = slower_than(empty, _SLOW_NS)
+        if share > 0:
+            sentences.append(
+                f"1 in {format_count(1 / share)} empty pokes took over {format_ns(_SLOW_NS, digits=2)} too, without touching"
+                " memory: such delays are the machine's, not the array's."
+            )
+        else:
+            sentences.append(f"No empty poke took over {format_ns(_SLOW_NS, digits=2)}.")
+    return tuple(sentences)
+
+
+def _slowest(record: Record, slowest: float) -> str:
+    summary = record.summary
+    text = f"The slowest of {format_count(record.samples)} read pokes in {size_name(record)} took {format_ns(slowest)}"
+    if summary is None or summary.mean is None or not summary.std:
+        return text + "."
+    text += f", {format_count((slowest - summary.mean) / summary.std)} standard deviations above the mean"
+    expected = (normal_share(record, slowest) or 0.0) * record.samples
+    never = 1e-6
+    return text + ("; a normal distribution would never show it." if expected < never else ".")
+
+
+def _causes(run: Run) -> tuple[str, ...]:
+    """What the slow pokes were, as far as that is known; nothing when no cause was looked for."""
+    tail = [sample for record in single_pokes(run) for sample in record.tail]
+    causes = Counter(sample.cause for sample in tail if sample.cause)
+    if not causes:
+        return ()
+    named = [f"{cause} {format_percent(count / len(tail))}" for cause, count in causes.most_common(5)]
+    unknown = len(tail) - sum(causes.values())
+    rest = f", unexplained {format_percent(unknown / len(tail))}" if unknown else ""
+    return (f"Causes of the {format_count(len(tail))} slowest pokes: {', '.join(named)}{rest}.",)

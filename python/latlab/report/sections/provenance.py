@@ -1,0 +1,50 @@
+"""Where these figures are from."""
+
+from __future__ import annotations
+
+from latlab.charts.table import Column, Table
+from latlab.report.document import Listing, Section
+from latlab.report.probes import Probes
+from latlab.run.run import Run
+from latlab.units import format_count, format_seconds
+
+
+def section(run: Run, probes: Probes) -> Section:  # noqa: ARG001 - every section is called alike
+    """The run file, its settings, and how intervals were found."""
+    header, settings = run.header, run.settings
+    rows: list[tuple[str, str]] = [
+        ("run", run.id),
+        ("started", header.started),
+        ("ended", f"{run.footer.ended}, {run.stopped_by}" if run.footer else run.stopped_by),
+        ("latlab", f"{header.tool.version}{f', commit {header.tool.commit[:12]}' if header.tool.commit else ''}"),
+        ("built by", header.tool.build),
+        ("schema", header.schema),
+        ("profile", settings.profile + (f", {format_seconds(settings.budget_s)}" if settings.budget_s else "")),
+        ("only", ", ".join(settings.only) or "everything"),
+        ("left out", ", ".join(settings.skip) or "nothing"),
+        ("seed", str(settings.seed)),
+    ]
+    if run.footer is not None:
+        totals = run.footer.totals
+        kinds = ", ".join(f"{count} {kind}" for kind, count in totals.records.items())
+        rows += [
+            ("took", format_seconds(totals.seconds)),
+            ("records", kinds or format_count(len(run.records))),
+            ("disturbed blocks", format_count(totals.disturbed_blocks)),
+            ("restarts of the measuring process", format_count(totals.worker_restarts)),
+        ]
+    intervals = sorted(
+        {
+            method
+            for record in run.records
+            if record.summary is not None
+            for method in record.summary.interval_methods.values()
+        }
+    )
+    found = ", ".join(method.replace("_", " ") for method in intervals)
+    return Section(
+        id="provenance",
+        title="Where are these figures from?",
+        listings=(Listing("The run", Table((Column("what"), Column("value")), tuple(rows))),),
+        evidence=(*((f"95 % intervals by: {found}.",) if found else ()), *run.notes),
+    )

@@ -1,0 +1,72 @@
+"""What was not measured, and why."""
+
+from __future__ import annotations
+
+from latlab.charts.table import Column, Table
+from latlab.report.document import Listing, Section
+from latlab.report.probes import Probes
+from latlab.run.run import Run
+from latlab.units import format_count
+
+_COLUMNS = (Column("probe"), Column("where"), Column("why"), Column("points", "count"))
+_MOST_POINTS_NAMED = 3
+
+
+def section(run: Run, probes: Probes) -> Section:
+    """Every absent record, joined by reason; probes that were left out; quantiles refused; disks not looked at."""
+    rows = [*_absent(run), *_left_out(run, probes)]
+    disks = _disks(run)
+    sentences = []
+    if rows:
+        sentences.append("These figures are missing from this run, each with its reason.")
+    else:
+        sentences.append("Everything that was planned has a figure.")
+    refused = sum(len(record.summary.refused) for record in run.records if record.summary is not None)
+    if refused:
+        sentences.append(f"{format_count(refused)} quantiles are not given because they had too few samples.")
+    listings = [Listing("Not measured", Table(_COLUMNS, tuple(rows)))] if rows else []
+    if disks:
+        columns = (Column("mounted at"), Column("file system"), Column("device"))
+        listings.append(Listing("Mounted and not measured", Table(columns, tuple(disks))))
+    return Section(
+        id="unmeasured",
+        title="What was not measured, and why?",
+        sentences=tuple(sentences),
+        listings=tuple(listings),
+    )
+
+
+def _absent(run: Run) -> list[tuple[str | int, ...]]:
+    reasons: dict[tuple[str, str], list[str]] = {}
+    for record in run.records:
+        if record.error is not None:
+            reasons.setdefault((record.probe, record.error.text), []).append(record.point.label())
+        failed = [check for check in record.checks if not check.ok]
+        if failed:
+            text = f"proof of work failed: {failed[0].name}: {failed[0].detail}"
+            reasons.setdefault((record.probe, text), []).append(record.point.label())
+    rows: list[tuple[str | int, ...]] = []
+    for (probe, why), points in reasons.items():
+        named = "; ".join(point for point in points[:_MOST_POINTS_NAMED] if point)
+        more = len(points) - _MOST_POINTS_NAMED
+        rows.append((probe, named + (f"; {more} more" if more > 0 else ""), why, len(points)))
+    return rows
+
+
+def _left_out(run: Run, probes: Probes) -> list[tuple[str | int, ...]]:
+    """Probes of this version that the run did not plan."""
+    known = set(run.probes) | {planned.id for planned in run.header.plan}
+    chosen = bool(run.settings.only or run.settings.skip)
+    why = "left out by --only, --skip or --gentle" if chosen or run.settings.gentle else "not part of this run's plan"
+    return [(probe, "", why, 0) for probe in probes.methods if probe not in known]
+
+
+def _disks(run: Run) -> list[tuple[str | None, ...]]:
+    """File systems on disks: none of these probes reads or writes one."""
+    found = []
+    for system in run.machine.sections("file_systems"):
+        device = system.text("source") or system.text("device") or ""
+        if device.startswith("/dev/") or system.text("disk"):
+            place = system.text("mount_point") or system.text("mounted_on")
+            found.append((place, system.text("kind") or system.text("fs_type") or system.text("type"), device))
+    return found

@@ -1,0 +1,928 @@
+"""Conducts a run: starts the measuring process, keeps the run file, survives that process's death.
+
+    settings ──► worker ──events──► Conductor ──► run file, Run
+                   ▲                    │
+                   └── started again ◄──┘ when it died, without the point that it died on
+
+Nothing is changed in this process or on the machine, so nothing has to be restored: not after Ctrl-C, not after kill -9.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import selectors
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
+from datetime import datetime
+from pathlib import Path
+from types import FrameType
+from typing import Any, Final, TypeAlias
+
+import msgspec
+
+from latlab.errors import LatlabError, UserError, WorkerError
+from latlab.run import model
+from latlab.run.run import Run
+from latlab.run.store import Store, new_id
+from latlab.run.writer import RunWriter
+from latlab.text import clean
+from latlab.units import parse_cpus, parse_seconds, parse_size
+
+PROFILES: Final = ("quick", "standard", "thorough")
+SECONDS: Final = {"quick": 30.0, "standard": 90.0, "thorough": 600.0}
+"""Wall time of a whole run by profile: the budgets of the design, used here only to know a hang."""
+
+MOST_DEATHS_IN_ONE_PROBE: Final = 2
+MOST_DEATHS: Final = 5
+GRACE_S: Final = 3.0
+"""How long the worker may take to write what it has, after Ctrl-C."""
+SHORTEST_HANG_S: Final = 60.0
+_LONGEST_EVENT: Final = 64 << 20
+_MOST_STRAY_LINES: Final = 100
+_KEPT_STDERR: Final = 8 << 10
+
+
+# ------------------------------------------------------------------------------------------------------------- events
+
+
+class Hello(msgspec.Struct, frozen=True, tag_field="event", tag="hello"):
+    """The worker describes the machine and its plan."""
+
+    machine: model.Machine
+    clock: model.ClockFacts
+    tool: model.Tool
+    plan: tuple[model.PlannedProbe, ...]
+    home_cpu: int = 0
+    cpus: tuple[int, ...] = ()
+
+
+class Begin(msgspec.Struct, frozen=True, tag_field="event", tag="begin"):
+    """A point is about to be visited."""
+
+    probe: str
+    point: model.Point
+
+
+class Progress(msgspec.Struct, frozen=True, tag_field="event", tag="progress"):
+    """How far it is; `point` is a label for people, `p50` in `unit`, times in seconds, `fraction` from 0 to 1."""
+
+    probe: str
+    point: str
+    unit: str
+    elapsed_s: float
+    left_s: float
+    fraction: float
+    p50: float | None = None
+
+
+class Recorded(msgspec.Struct, frozen=True, tag_field="event", tag="record"):
+    """A point is done. `raw` is the record as the core wrote it."""
+
+    raw: msgspec.Raw = msgspec.field(name="record")
+
+    @property
+    def record(self) -> model.Record:
+        """The record, decoded."""
+        return _RECORD.decode(self.raw)
+
+
+class End(msgspec.Struct, frozen=True, tag_field="event", tag="end"):
+    """The worker is done."""
+
+    stopped_by: str
+    totals: model.Totals = model.Totals()
+
+
+class Fatal(msgspec.Struct, frozen=True, tag_field="event", tag="fatal"):
+    """The worker cannot measure at all."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Died:
+    """The worker died; `text` says how. Comes from the conductor, not from the worker."""
+
+    probe: str
+    point: str
+    text: str
+    restarts: bool
+
+
+Event: TypeAlias = Hello | Begin | Progress | Recorded | End | Fatal
+Listener: TypeAlias = Callable[[Event | Died], object]
+
+_RECORD = msgspec.json.Decoder(model.Record)
+_EVENT = msgspec.json.Decoder(Event, dec_hook=model.to_machine)
+_DAMAGE = (msgspec.MsgspecError, ValueError, RecursionError)
+
+
+# ----------------------------------------------------------------------------------------------------------- the core
+
+
+class ProbeInfo(msgspec.Struct, frozen=True):
+    """What a probe is, as `latlab list` shows it."""
+
+    id: str
+    tier: str
+    title: str
+    question: str
+    method: str
+    method_version: int
+    unit: model.Unit
+    convention: str = ""
+    needs: tuple[str, ...] = ()
+    touches: tuple[str, ...] = ()
+    saturates: bool = False
+
+
+class Plan(msgspec.Struct, frozen=True):
+    """What a run would do: `seconds` of wall time, bytes held at once, bytes written, CPUs busy at once."""
+
+    probes: tuple[model.PlannedProbe, ...]
+    seconds: float
+    memory_bytes: int
+    written_bytes: int
+    cpus: int
+    unmatched: tuple[str, ...] = ()
+
+
+class Description(msgspec.Struct, frozen=True):
+    """This machine, its clock, and what describes them."""
+
+    machine: model.Machine
+    clock: model.ClockFacts
+    tool: model.Tool
+
+
+def core() -> Any:  # noqa: ANN401 - an extension module
+    """The measuring core.
+
+    Raises:
+        WorkerError: it is not there; a run can still be read.
+    """
+    try:
+        from latlab import _core  # noqa: PLC0415 - 10 ms that reading a run does not need
+    except ImportError as error:
+        raise WorkerError(
+            f"the measuring core cannot be loaded ({clean(error, most=200)}): install latlab again, or run `make build`"
+        ) from None
+    return _core
+
+
+def list_probes() -> list[ProbeInfo]:
+    """Every probe, in the order in which they run."""
+    return msgspec.json.decode(core().list_probes(), type=list[ProbeInfo])
+
+
+def plan(settings: model.Settings) -> Plan:
+    """What a run with these settings would do here; touches nothing."""
+    return msgspec.json.decode(core().plan(msgspec.json.encode(settings).decode()), type=Plan)
+
+
+def describe(directory: str | os.PathLike[str] | None = None) -> Description:
+    """This machine, and the file system of a directory; about 0.1 s."""
+    text = core().describe(None if directory is None else os.fspath(directory))
+    return msgspec.json.decode(text, type=Description, dec_hook=model.to_machine)
+
+
+# ---------------------------------------------------------------------------------------------------------- public API
+
+
+def measure(
+    only: str | Iterable[str] | None = None,
+    skip: str | Iterable[str] | None = None,
+    profile: str = "standard",
+    dir: str | os.PathLike[str] | None = None,  # noqa: A002 - named as the option is
+    budget: float | str | None = None,
+    max_bytes: int | str | None = None,
+    cpus: str | Iterable[int] | None = None,
+    seed: int | None = None,
+    gentle: bool = False,
+    out: str | os.PathLike[str] | None = None,
+    progress: Listener | None = None,
+) -> Run:
+    """Measures this machine and saves the run.
+
+    Interrupting it (Ctrl-C, a notebook's stop button) returns what was measured so far, with
+    `run.stopped_by == "interrupted"`; a second interrupt does not wait for the last records.
+
+    Args:
+        only: globs of probe ids to run, `"memory.*"`; a text may hold several with commas. All by default.
+        skip: globs of probe ids to leave out.
+        profile: `quick` (half a minute), `standard` (a minute and a half) or `thorough` (ten minutes).
+        dir: directory whose file system is measured.
+        budget: wall time instead of the profile's: seconds or `"2min"`.
+        max_bytes: most bytes that may be written: a number or `"1GB"`.
+        cpus: CPUs to use: numbers or `"0,2-3"`.
+        seed: of every random choice; a new one each time by default.
+        gentle: one CPU and no probe that saturates what others use, for machines that are serving.
+        out: run file to make, instead of one in the store.
+        progress: called with each event (`Hello`, `Begin`, `Progress`, `Recorded`, `End`, `Died`).
+
+    Returns:
+        The run; `run.path` is its file.
+
+    Raises:
+        UserError: something above is not possible; nothing was measured.
+        WorkerError: the measuring process could not be started.
+        KeyboardInterrupt: before anything was measured.
+    """
+    settings = make_settings(
+        only=only,
+        skip=skip,
+        profile=profile,
+        dir=dir,
+        budget=budget,
+        max_bytes=max_bytes,
+        cpus=cpus,
+        seed=seed,
+        gentle=gentle,
+    )
+    unmatched = plan(settings).unmatched
+    if unmatched:
+        raise UserError(f"no probe matches {clean(unmatched[0], most=100)!r}: `latlab list` shows their ids")
+    listener, close = (progress, None) if progress is not None else _cell_listener()
+    try:
+        return conduct(settings, out=out, listener=listener)
+    finally:
+        if close is not None:
+            close()
+
+
+def conduct(
+    settings: model.Settings,
+    *,
+    out: str | os.PathLike[str] | None = None,
+    listener: Listener | None = None,
+    command: list[str] | None = None,
+) -> Run:
+    """Runs checked settings; see `measure`. The file is opened before anything is started."""
+    run_id = new_id()
+    notice = ""
+    if out is not None:
+        writer = RunWriter(out)
+    else:
+        store = Store()
+        writer = store.create(run_id)
+        notice = store.notice
+    with writer:
+        run = Conductor(settings, writer, run_id=run_id, listener=listener, command=command).run()
+    if notice:
+        run.notes = (notice, *run.notes)
+    return run
+
+
+def make_settings(
+    *,
+    only: str | Iterable[str] | None = None,
+    skip: str | Iterable[str] | None = None,
+    profile: str = "standard",
+    dir: str | os.PathLike[str] | None = None,  # noqa: A002
+    budget: float | str | None = None,
+    max_bytes: int | str | None = None,
+    cpus: str | Iterable[int] | None = None,
+    seed: int | None = None,
+    gentle: bool = False,
+) -> model.Settings:
+    """Settings from what people write.
+
+    Raises:
+        UserError: one of them is not possible; one line says which and what would be.
+    """
+    if profile not in PROFILES:
+        raise UserError(f"there is no profile {clean(profile, most=60)!r}; there are {', '.join(PROFILES)}")
+    if seed is not None and not 0 <= seed <= model.LARGEST_INTEGER:
+        raise UserError("the seed must be from 0 to 2^64 - 1")
+    return model.Settings(
+        profile=profile,
+        only=_globs(only, "only"),
+        skip=_globs(skip, "skip"),
+        dir=_directory(dir),
+        budget_s=None if budget is None else parse_seconds(budget),
+        max_bytes=None if max_bytes is None else parse_size(max_bytes),
+        cpus=_cpus(cpus),
+        seed=int.from_bytes(os.urandom(6)) if seed is None else seed,
+        gentle=gentle,
+    )
+
+
+def _globs(value: str | Iterable[str] | None, name: str) -> tuple[str, ...]:
+    if value is None:
+        return ()
+    globs = [
+        glob.strip() for text in ([value] if isinstance(value, str) else value) for glob in text.split(",")
+    ]
+    if not all(globs):
+        raise UserError(f"{name}: an empty glob matches no probe; write one such as memory.*")
+    return tuple(globs)
+
+
+def _directory(value: str | os.PathLike[str] | None) -> str | None:
+    if value is None:
+        return None
+    shown = clean(os.fspath(value), most=300)
+    try:
+        path = Path(value)
+        if path.is_dir():
+            return os.fspath(path.resolve())
+        reason = "is not a folder" if path.exists() else "does not exist"
+    except (OSError, ValueError) as error:
+        reason = f"cannot be used: {clean(getattr(error, 'strerror', None) or error)}"
+    raise UserError(f"{shown!r} {reason}: name a folder on the disk that is meant")
+
+
+def _cpus(value: str | Iterable[int] | None) -> tuple[int, ...] | None:
+    if value is None:
+        return None
+    cpus = parse_cpus(value) if isinstance(value, str) else tuple(sorted(set(value)))
+    if not cpus:
+        raise UserError("cpus: name at least one CPU, such as 0,2-3")
+    allowed = os.sched_getaffinity(0) if hasattr(os, "sched_getaffinity") else set(cpus)
+    missing = [cpu for cpu in cpus if cpu not in allowed]
+    if missing:
+        raise UserError(f"CPU {missing[0]} may not be used by this process: {_ranges(allowed)} may")
+    return cpus
+
+
+def _ranges(numbers: Iterable[int]) -> str:
+    out: list[list[int]] = []
+    for number in sorted(numbers):
+        if out and number == out[-1][-1] + 1:
+            out[-1] = [out[-1][0], number]
+        else:
+            out.append([number])
+    return ",".join("-".join(map(str, part)) for part in out)
+
+
+def _cell_listener() -> tuple[Listener | None, Callable[[], object] | None]:
+    """Progress for a notebook's cell, where there is one."""
+    if "IPython" not in sys.modules:
+        return None, None
+    try:
+        from latlab import notebook  # noqa: PLC0415 - only in a notebook
+    except ImportError:
+        return None, None
+    make: Any = getattr(notebook, "progress_listener", None)
+    listener: Any = make() if make is not None else None
+    return listener, getattr(listener, "close", None)
+
+
+# ------------------------------------------------------------------------------------------------------ the conductor
+
+
+@dataclass(slots=True)
+class _Worker:
+    """One measuring process and what is read from it."""
+
+    process: subprocess.Popen[bytes]
+    oom_kills: int | None
+    out: bytearray = field(default_factory=bytearray)
+    err: bytearray = field(default_factory=bytearray)
+    current: Begin | None = None
+    ended: End | None = None
+    fatal: str = ""
+    broken: str = ""
+    greeted: float = 0.0
+    seconds: float = 0.0
+
+
+class Conductor:
+    """One run, from the first process to the footer."""
+
+    def __init__(
+        self,
+        settings: model.Settings,
+        writer: RunWriter | None = None,
+        *,
+        run_id: str | None = None,
+        listener: Listener | None = None,
+        command: list[str] | None = None,
+        shortest_hang_s: float = SHORTEST_HANG_S,
+        grace_s: float = GRACE_S,
+    ) -> None:
+        """Prepares a run.
+
+        Args:
+            settings: what to measure.
+            writer: an open run file; None keeps the run in memory.
+            run_id: its name.
+            listener: called with each event. One that fails is not called again.
+            command: the measuring process, instead of this Python with `latlab/worker.py`.
+            shortest_hang_s: seconds without an event after which the worker counts as hung, at least.
+            grace_s: seconds that it has to write what it has after an interrupt.
+        """
+        self._settings = settings
+        self._writer = writer
+        self._run_id = run_id or new_id()
+        self._listener = listener
+        self._command = command
+        self._grace_s = grace_s
+        deadline = settings.budget_s or SECONDS.get(settings.profile, SECONDS["thorough"])
+        self._hang_s = max(shortest_hang_s, 3 * deadline) if command is None else shortest_hang_s
+        self._header: model.Header | None = None
+        self._records: list[model.Record] = []
+        self._keys: set[tuple[str, model.Point, str]] = set()
+        self._dead: list[tuple[str, model.Point]] = []
+        self._deaths: dict[str, int] = {}
+        self._finished: list[str] = []
+        self._written_bytes = 0
+        self._restarts = 0
+        self._left_s: float | None = None
+        self._notes: list[str] = []
+        self._stray = 0
+        self._interrupts = 0
+        self._interrupted_at = 0.0
+        self._wake_read, self._wake_write = -1, -1
+        self._begun = 0.0
+
+    def interrupt(self) -> None:
+        """Ends the run early, as Ctrl-C does; a second call does not wait. May be called from any thread."""
+        self._interrupts += 1
+        with contextlib.suppress(OSError):
+            os.write(self._wake_write, b"!")
+
+    def run(self) -> Run:
+        """Measures until the plan is done, the user interrupts, or the worker has died too often.
+
+        Raises:
+            WorkerError: nothing could be measured at all.
+            KeyboardInterrupt: interrupted before anything could be.
+        """
+        self._begun = time.monotonic()
+        self._wake_read, self._wake_write = os.pipe()
+        os.set_blocking(self._wake_write, False)
+        os.set_blocking(self._wake_read, False)
+        try:
+            with self._signals():
+                stopped_by = self._until_done()
+                return self._conclude(stopped_by)
+        finally:
+            os.close(self._wake_read)
+            os.close(self._wake_write)
+            self._wake_read = self._wake_write = -1
+
+    def _until_done(self) -> str:
+        while True:
+            worker = self._start()
+            try:
+                self._listen(worker)
+            finally:
+                _end(worker.process)
+            died = worker.ended is None
+            if worker.ended is not None:
+                self._written_bytes += worker.ended.totals.written_bytes
+            if self._interrupts:
+                return "interrupted"
+            if not died:
+                return clean(worker.ended.stopped_by, most=200) if worker.ended else "completed"
+            if worker.fatal and worker.process.returncode != 0 and worker.current is None:
+                if self._header is None:
+                    raise WorkerError(clean(worker.fatal, most=500))
+                return f"failed: {clean(worker.fatal, most=500)}"
+            if not self._after_death(worker):
+                return self._why_it_ends()
+
+    # -------------------------------------------------------------------------------------------------- one worker
+
+    def _start(self) -> _Worker:
+        command = self._command or _worker_command()
+        request = {
+            "settings": self._settings,
+            "deadline_s": self._left_s,
+            "done": [[probe, point] for probe, point in self._dead],
+            "done_probes": self._finished,
+        }
+        kills = oom_kills()
+        process: subprocess.Popen[bytes] | None = None
+        try:
+            with _sigint_blocked():
+                process = subprocess.Popen(  # noqa: S603 - our own worker
+                    [*command, str(os.getpid())],
+                    stdin=subprocess.PIPE,
+                    stdout=subprocess.PIPE,
+                    stderr=subprocess.PIPE,
+                    bufsize=0,
+                    env=_clean_environment(),
+                )
+        except OSError as error:
+            raise WorkerError(
+                f"the measuring process cannot be started: {clean(command[0])}: {clean(error.strerror or error)}"
+            ) from None
+        worker = _Worker(process, kills)
+        stdin = process.stdin
+        assert stdin is not None  # noqa: S101 - asked for above
+        # A worker that died already says so below.
+        with contextlib.suppress(OSError):
+            stdin.write(msgspec.json.encode(request) + b"\n")
+        with contextlib.suppress(OSError):
+            stdin.close()
+        return worker
+
+    def _listen(self, worker: _Worker) -> None:
+        """Takes events until the worker ends, hangs, or was told to end."""
+        out, err = worker.process.stdout, worker.process.stderr
+        assert out is not None  # noqa: S101 - pipes were asked for
+        assert err is not None  # noqa: S101
+        heard = time.monotonic()
+        told = False
+        with selectors.DefaultSelector() as waiting:
+            for stream in (out, err):
+                os.set_blocking(stream.fileno(), False)
+                waiting.register(stream, selectors.EVENT_READ)
+            waiting.register(self._wake_read, selectors.EVENT_READ)
+            while out in (key.fileobj for key in waiting.get_map().values()):
+                if self._interrupts and not told:
+                    told, self._interrupted_at = True, time.monotonic()
+                    worker.process.terminate()
+                limit = self._interrupted_at + self._grace_s if told else heard + self._hang_s
+                if self._interrupts > 1 or time.monotonic() >= limit or worker.broken:
+                    if not told:
+                        worker.broken = worker.broken or f"it said nothing for {self._hang_s:.0f} s"
+                    worker.process.kill()
+                    # What it wrote before is still in the pipe.
+                    self._drain(worker)
+                    return
+                for key, _ in waiting.select(min(max(limit - time.monotonic(), 0.0), 1.0)):
+                    if key.fd == self._wake_read:
+                        with contextlib.suppress(BlockingIOError):
+                            os.read(self._wake_read, 64)
+                    elif key.fileobj is err:
+                        if not _read_into(err.fileno(), worker.err, keep=_KEPT_STDERR):
+                            waiting.unregister(err)
+                    else:
+                        alive = _read_into(out.fileno(), worker.out)
+                        if self._take_lines(worker):
+                            heard = time.monotonic()
+                        if not alive:
+                            waiting.unregister(out)
+            self._drain(worker)
+
+    def _drain(self, worker: _Worker) -> None:
+        """After the end: the last lines, and what it said on standard error."""
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            worker.process.wait(timeout=_end_patience(worker))
+        for stream, into, keep in (
+            (worker.process.stdout, worker.out, None),
+            (worker.process.stderr, worker.err, _KEPT_STDERR),
+        ):
+            # A grandchild may hold the pipe open: only what is there now is read.
+            for _ in range(1 << 12):
+                if stream is None or not _read_into(stream.fileno(), into, keep=keep, only_ready=True):
+                    break
+        self._take_lines(worker)
+
+    def _take_lines(self, worker: _Worker) -> bool:
+        """Handles the whole lines that have come; says whether any was an event."""
+        *lines, rest = worker.out.split(b"\n") if b"\n" in worker.out else [worker.out]
+        if lines:
+            worker.out = bytearray(rest)
+        if len(worker.out) > _LONGEST_EVENT:
+            worker.broken = "it wrote a line without end"
+            worker.out.clear()
+        any_event = False
+        for line in lines:
+            try:
+                event = _EVENT.decode(line)
+                if isinstance(event, Recorded):
+                    self._keep(event)
+            except _DAMAGE as error:
+                self._note_stray(worker, bytes(line), error)
+                continue
+            any_event = True
+            self._take(worker, event)
+        return any_event
+
+    def _note_stray(self, worker: _Worker, line: bytes, error: BaseException) -> None:
+        self._stray += 1
+        if self._stray == 1:
+            said = clean(line[:100].decode(errors="replace"), most=80)
+            self._notes.append(
+                f"the measuring process wrote what is no event ({clean(error, most=100)}): {said}"
+            )
+        if self._stray > _MOST_STRAY_LINES:
+            worker.broken = "it wrote lines that are no events"
+
+    def _take(self, worker: _Worker, event: Event) -> None:
+        if isinstance(event, Hello):
+            worker.greeted = time.monotonic()
+            worker.seconds = sum(probe.seconds for probe in event.plan)
+            if self._header is None:
+                self._open(event)
+        elif isinstance(event, Begin):
+            worker.current = event
+        elif isinstance(event, End):
+            worker.ended = event
+        elif isinstance(event, Fatal):
+            worker.fatal = event.text
+        self._tell(event)
+
+    def _tell(self, event: Event | Died) -> None:
+        if self._listener is None:
+            return
+        try:
+            self._listener(event)
+        except Exception as error:
+            self._listener = None
+            self._notes.append(
+                f"progress could not be shown: {type(error).__name__}: {clean(error, most=200)}"
+            )
+
+    # ----------------------------------------------------------------------------------------------- what is kept
+
+    def _open(self, hello: Hello) -> None:
+        started = datetime.now().astimezone()
+        self._header = model.Header(
+            schema=f"{model.SCHEMA_NAME}/{model.SCHEMA_VERSION}",
+            id=self._run_id,
+            started=started.isoformat(timespec="milliseconds"),
+            tool=hello.tool,
+            machine=hello.machine,
+            clock=hello.clock,
+            settings=self._settings,
+            plan=hello.plan,
+            doctor=_findings(hello, self._settings),
+        )
+        if self._writer is not None:
+            self._writer.header(self._header)
+
+    def _keep(self, event: Recorded) -> None:
+        """Appends a record to the file, unless a worker before this one has measured that point."""
+        self._append(event.record, bytes(event.raw))
+
+    def _append(self, record: model.Record, raw: bytes | None = None) -> None:
+        key = (record.probe, record.point, record.kind)
+        if key in self._keys and self._restarts:
+            return
+        self._keys.add(key)
+        self._records.append(record)
+        if self._writer is not None and self._header is not None:
+            self._writer.record(record if raw is None else raw)
+
+    def _conclude(self, stopped_by: str) -> Run:
+        if self._header is None:
+            if self._interrupts:
+                raise KeyboardInterrupt
+            raise WorkerError("the measuring process ended before it measured anything")
+        kinds: dict[str, int] = {}
+        for record in self._records:
+            kinds[record.kind] = kinds.get(record.kind, 0) + 1
+        footer = model.Footer(
+            ended=datetime.now().astimezone().isoformat(timespec="milliseconds"),
+            stopped_by=stopped_by,
+            totals=model.Totals(
+                records=kinds,
+                seconds=round(time.monotonic() - self._begun, 3),
+                written_bytes=self._written_bytes,
+                disturbed_blocks=sum(block.disturbed for record in self._records for block in record.blocks),
+                worker_restarts=self._restarts,
+            ),
+        )
+        path, error = None, None
+        if self._writer is not None:
+            self._writer.footer(footer)
+            path, error = self._writer.path, self._writer.error
+            if error is not None:
+                self._notes.append(f"{clean(path)} does not hold the whole run: {error}")
+        return Run(self._header, self._records, footer, path=path, notes=self._notes, write_error=error)
+
+    # -------------------------------------------------------------------------------------------- death and restart
+
+    def _after_death(self, worker: _Worker) -> bool:
+        """Records what the worker died of; returns whether another one is to go on."""
+        text = _cause_of_death(worker)
+        current = worker.current
+        if current is None:
+            if self._header is None or self._deaths.get("", 0) >= 1:
+                said = f": {_last_words(worker)}" if _last_words(worker) else ""
+                if self._header is None:
+                    raise WorkerError(f"{text} before it measured anything{said}")
+                return False
+            self._deaths[""] = self._deaths.get("", 0) + 1
+            self._restarts += 1
+            self._tell(Died("", "", text, restarts=True))
+            return True
+        probe = current.probe
+        self._deaths[probe] = self._deaths.get(probe, 0) + 1
+        self._dead.append((probe, current.point))
+        said = _last_words(worker)
+        sentence = f"{text}; it said: {said}" if said else text
+        self._append(self._absent(probe, current.point, sentence))
+        # Probes run in the order of the plan: those before the one that died are done.
+        plan_ids = [planned.id for planned in self._header.plan] if self._header else []
+        before = plan_ids[: plan_ids.index(probe)] if probe in plan_ids else []
+        self._finished = list(dict.fromkeys([*self._finished, *before]))
+        if self._deaths[probe] >= MOST_DEATHS_IN_ONE_PROBE:
+            self._finished.append(probe)
+            skipped = f"the measuring process died {self._deaths[probe]} times in this probe: the rest of it is left out"
+            self._append(self._absent(probe, model.Point(), skipped))
+        spent = time.monotonic() - worker.greeted
+        self._left_s = max(worker.seconds - spent, 1.0) if worker.greeted else None
+        goes_on = sum(self._deaths.values()) < MOST_DEATHS and set(plan_ids) - set(self._finished) != set()
+        if goes_on:
+            self._restarts += 1
+        self._tell(Died(probe, current.point.label(), sentence, restarts=goes_on))
+        return goes_on
+
+    def _why_it_ends(self) -> str:
+        deaths = sum(self._deaths.values())
+        if deaths >= MOST_DEATHS or self._deaths.get(""):
+            return f"failed: the measuring process died {deaths + (1 if self._deaths.get('') else 0)} times"
+        return "completed"
+
+    def _absent(self, probe: str, point: model.Point, text: str) -> model.Record:
+        method, unit = self._kind_of(probe)
+        return model.Record(
+            probe=probe,
+            method=method,
+            unit=unit,
+            kind="absent",
+            stopped_by="failed",
+            point=point,
+            error=model.Absence(kind="worker_died", text=text),
+        )
+
+    def _kind_of(self, probe: str) -> tuple[int, model.Unit]:
+        """Method and unit of a probe: as the core says, else as its other records have them."""
+        if self._command is None:
+            with contextlib.suppress(LatlabError, msgspec.MsgspecError):
+                for info in list_probes():
+                    if info.id == probe:
+                        return info.method_version, info.unit
+        for record in self._records:
+            if record.probe == probe:
+                return record.method, record.unit
+        return 1, "ns"
+
+    # --------------------------------------------------------------------------------------------------- interrupts
+
+    @contextlib.contextmanager
+    def _signals(self) -> Iterator[None]:
+        """While it runs, Ctrl-C is noted instead of raised: a line of the file is never written by half."""
+        if threading.current_thread() is not threading.main_thread():
+            yield
+            return
+        before: dict[signal.Signals, Any] = {}
+
+        def note(_number: int, _frame: FrameType | None) -> None:
+            self.interrupt()
+
+        # SIGTERM and SIGHUP too, where nobody else has a use for them. A signal that is ignored (nohup) stays so.
+        for number, replaceable in (
+            (signal.SIGINT, (signal.default_int_handler, signal.SIG_DFL)),
+            (signal.SIGTERM, (signal.SIG_DFL,)),
+            (getattr(signal, "SIGHUP", signal.SIGTERM), (signal.SIG_DFL,)),
+        ):
+            handler = signal.getsignal(number)
+            custom = number is signal.SIGINT and callable(handler)
+            if number not in before and (handler in replaceable or custom):
+                before[number] = signal.signal(number, note)
+        try:
+            yield
+        finally:
+            for number, handler in before.items():
+                signal.signal(number, handler)
+
+
+def _findings(hello: Hello, settings: model.Settings) -> tuple[model.Finding, ...]:
+    """What distorts figures here; a rule that fails is a fault of ours, not of the run."""
+    try:
+        from latlab import doctor  # noqa: PLC0415 - 20 ms that reading a run does not need
+
+        return doctor.examine(hello.machine, hello.clock, settings)
+    except Exception as error:
+        title = f"the doctor failed: {type(error).__name__}: {clean(error, most=200)}"
+        return (
+            model.Finding(id="doctor-failed", severity="note", title=title, effect="its advice is missing"),
+        )
+
+
+def _worker_command() -> list[str]:
+    if not sys.executable:
+        raise WorkerError(
+            "this Python does not know its own program (sys.executable): run latlab from a normal one"
+        )
+    return [sys.executable, "-I", "-S", os.fspath(Path(__file__).resolve().parent.parent / "worker.py")]
+
+
+def _clean_environment() -> dict[str, str]:
+    """The environment without what would load an allocator or a profiler into the measuring process."""
+    return {
+        name: value
+        for name, value in os.environ.items()
+        if name not in {"LD_PRELOAD", "LD_AUDIT", "GLIBC_TUNABLES", "DYLD_INSERT_LIBRARIES"}
+        and not name.startswith(("MALLOC_", "PYTHON"))
+    }
+
+
+@contextlib.contextmanager
+def _sigint_blocked() -> Iterator[None]:
+    """A process started within is born deaf to Ctrl-C; one for this process is delivered afterwards."""
+    if not hasattr(signal, "pthread_sigmask"):
+        yield
+        return
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+def _read_into(
+    descriptor: int, into: bytearray, *, keep: int | None = None, only_ready: bool = False
+) -> bool:
+    """Reads once; keeps the last bytes only, if asked to. False at the end, or when nothing is ready and that counts."""
+    try:
+        data = os.read(descriptor, 1 << 18)
+    except BlockingIOError:
+        return not only_ready
+    except OSError:
+        return False
+    into += data
+    if keep is not None and len(into) > keep:
+        del into[:-keep]
+    return bool(data)
+
+
+def _end_patience(worker: _Worker) -> float:
+    return 5.0 if worker.ended is not None else 2.0
+
+
+def _end(process: subprocess.Popen[bytes]) -> None:
+    """No worker is left behind; one that the kernel does not let go of is not waited for."""
+    if process.poll() is None:
+        process.kill()
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            process.wait(timeout=2.0)
+    for stream in (process.stdout, process.stderr):
+        if stream is not None:
+            stream.close()
+
+
+def _cause_of_death(worker: _Worker) -> str:
+    code = worker.process.returncode
+    if worker.broken:
+        return f"the measuring process was stopped: {worker.broken}"
+    if code is None:
+        return "the measuring process does not answer"
+    if code >= 0:
+        what = worker.fatal or "without saying why"
+        return f"the measuring process ended with code {code}, {clean(what, most=300)}"
+    try:
+        name = signal.Signals(-code).name
+    except ValueError:
+        name = f"signal {-code}"
+    if name != "SIGKILL":
+        meaning = {
+            "SIGBUS": ": a page could not be had",
+            "SIGILL": ": an instruction that this CPU lacks",
+        }.get(name, "")
+        return f"the measuring process died of {name}{meaning}"
+    now = oom_kills()
+    if now is not None and worker.oom_kills is not None and now > worker.oom_kills:
+        return (
+            "the measuring process was killed (SIGKILL) at the memory limit, as the kernel's count of such kills says:"
+            " give it more memory to lift this"
+        )
+    return "the measuring process was killed (SIGKILL): most likely for want of memory, or by somebody"
+
+
+def _last_words(worker: _Worker) -> str:
+    """The end of what the worker wrote to standard error, as one line."""
+    lines = [line for line in worker.err.decode(errors="replace").splitlines() if line.strip()]
+    return clean(" / ".join(lines[-3:]), most=500)
+
+
+def oom_kills(root: Path = Path("/")) -> int | None:
+    """How many processes of this control group the kernel has killed for want of memory; of the machine without one."""
+    with contextlib.suppress(OSError, ValueError):
+        for line in (root / "proc/self/cgroup").read_text().splitlines():
+            _, controllers, group = line.split(":", 2)
+            path = group.strip("/")
+            if not controllers:
+                candidates = [root / "sys/fs/cgroup" / path / "memory.events"]
+            elif "memory" in controllers.split(","):
+                base = root / "sys/fs/cgroup/memory"
+                candidates = [base / path / "memory.oom_control", base / "memory.oom_control"]
+            else:
+                continue
+            for candidate in candidates:
+                count = _counter(candidate, "oom_kill")
+                if count is not None:
+                    return count
+    return _counter(root / "proc/vmstat", "oom_kill")
+
+
+def _counter(path: Path, name: str) -> int | None:
+    with contextlib.suppress(OSError, ValueError):
+        for line in path.read_text().splitlines():
+            key, _, value = line.partition(" ")
+            if key == name:
+                return int(value)
+    return None

@@ -1,0 +1,74 @@
+"""The measuring process: `python -I -S worker.py PARENT`.
+
+A bare interpreter that imports only the core: no site-packages, no settings of the user, nothing that a notebook or a
+shell has loaded. It reads one line from standard input (the request) and writes events, one JSON object a line, to
+what was standard output when it started; anything else that prints goes to standard error.
+"""
+
+from __future__ import annotations
+
+import importlib.machinery
+import importlib.util
+import json
+import os
+import signal
+import sys
+from types import ModuleType
+
+
+def main() -> int:
+    """Runs one request; returns the exit code."""
+    # Ctrl-C reaches this process too: what it means is for the parent to decide.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    events = os.dup(1)
+    os.dup2(2, 1)
+    request = sys.stdin.buffer.readline()
+    if not request.endswith(b"\n"):
+        return 1
+    try:
+        core = _core()
+        core.die_with_parent()
+        if len(sys.argv) > 1 and os.getppid() != int(sys.argv[1]):
+            # The parent ended before the kernel was asked to watch it.
+            return 1
+        _be_first_to_go()
+        core.run_worker(request.decode(), events)
+    except BrokenPipeError:
+        return 1
+    except (ImportError, ValueError, OSError) as error:
+        line = json.dumps({"event": "fatal", "text": str(error)})
+        os.write(events, f"{line}\n".encode())
+        return 1
+    return 0
+
+
+def _core() -> ModuleType:
+    """The extension module next to this file, without the package around it."""
+    folder = os.path.dirname(os.path.abspath(__file__))  # noqa: PTH100, PTH120 - pathlib costs 5 ms
+    for suffix in importlib.machinery.EXTENSION_SUFFIXES:
+        path = os.path.join(folder, f"_core{suffix}")  # noqa: PTH118
+        if os.path.exists(path):  # noqa: PTH110
+            loader = importlib.machinery.ExtensionFileLoader("_core", path)
+            spec = importlib.util.spec_from_file_location("_core", path, loader=loader)
+            if spec is None:
+                break
+            module = importlib.util.module_from_spec(spec)
+            loader.exec_module(module)
+            return module
+    raise ImportError(f"the measuring core is missing in {folder}: install latlab again, or run `make build`")
+
+
+def _be_first_to_go() -> None:
+    """When memory runs out, the kernel ends this process and not the notebook that started it."""
+    try:
+        with open("/proc/self/oom_score_adj", "w") as file:  # noqa: PTH123 - pathlib costs 5 ms
+            file.write("1000")
+    except OSError:
+        pass
+
+
+if __name__ == "__main__":
+    # Without the interpreter's tidying up: the pipe's reader waits for the end.
+    code = main()
+    sys.stderr.flush()
+    os._exit(code)

@@ -1,0 +1,102 @@
+"""Speaks the worker's protocol without measuring: `fake_worker.py SCENARIO_JSON PARENT`.
+
+The scenario says what goes wrong, where: the points of the probes `fake.one` and `fake.two` are 1, 2, 3, ... KiB.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import sys
+import time
+from pathlib import Path
+
+DATA = Path(__file__).resolve().parent.parent / "data" / "run-small.latlab.jsonl"
+
+
+def say(event: dict[str, object]) -> None:
+    os.write(1, json.dumps(event).encode() + b"\n")
+
+
+def main() -> None:
+    scenario = json.loads(sys.argv[1])
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    stopping = []
+    if scenario.get("deaf"):
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    else:
+        signal.signal(signal.SIGTERM, lambda *_: stopping.append(True))
+    request = json.loads(sys.stdin.readline())
+    if "requests" in scenario:
+        with open(scenario["requests"], "a", encoding="utf-8") as log:  # noqa: PTH123
+            log.write(json.dumps(request) + "\n")
+    if text := scenario.get("stderr"):
+        sys.stderr.write(text)
+        sys.stderr.flush()
+    if scenario.get("die_first"):
+        sys.exit(3)
+    with DATA.open(encoding="utf-8") as file:
+        header = json.loads(file.readline())
+    if text := scenario.get("fatal"):
+        say({"event": "fatal", "text": text})
+        sys.exit(1)
+    points, probes = scenario.get("points", 3), ["fake.one", "fake.two"]
+    plan = [{"id": p, "points": points, "seconds": 5.0, "memory_bytes": 0, "written_bytes": 0, "cpus": 1} for p in probes]
+    hello = {"event": "hello", "machine": header["machine"], "clock": header["clock"], "tool": header["tool"],
+             "plan": plan, "home_cpu": 0, "cpus": [0]}  # fmt: skip
+    if scenario.get("hang") == "hello":
+        time.sleep(600)
+    say(hello)
+    done = {(probe, json.dumps(point)) for probe, point in request["done"]}
+    deaths = dict(map(tuple, scenario.get("deaths", [])))
+    for probe in probes:
+        if probe in request["done_probes"]:
+            continue
+        for number in range(1, points + 1):
+            point = {"working_set_bytes": number * 1024}
+            if (probe, json.dumps(point)) in done:
+                continue
+            if stopping:
+                break
+            say({"event": "begin", "probe": probe, "point": point})
+            misbehave(scenario, f"{probe}/{number}", deaths)
+            time.sleep(scenario.get("pause", 0.0))
+            say(record(probe, point, scenario))
+            say({"event": "progress", "probe": probe, "point": f"{number} KiB", "p50": 1.5, "unit": "ns",
+                 "elapsed_s": 0.1, "left_s": 1.0, "fraction": 0.5})  # fmt: skip
+    totals = {"records": {}, "seconds": 0.1, "written_bytes": 7, "disturbed_blocks": 0, "worker_restarts": 0}
+    say({"event": "end", "stopped_by": "interrupted" if stopping else "completed", "totals": totals})
+
+
+def misbehave(scenario: dict[str, object], place: str, deaths: dict[str, str]) -> None:
+    if place == scenario.get("garbage"):
+        os.write(1, b'\xff\x00 not json\n{"event":"unheard"}\n[1,2]\n')
+    if place == scenario.get("flood"):
+        os.write(1, b"x\n" * 5000)
+    if place == scenario.get("endless"):
+        while True:
+            os.write(1, b"x" * (1 << 20))
+    if place == scenario.get("hang"):
+        time.sleep(600)
+    if place in deaths:
+        how = deaths[place]
+        if how.startswith("exit"):
+            sys.exit(int(how.removeprefix("exit")))
+        os.kill(os.getpid(), getattr(signal, how))
+        time.sleep(10)
+
+
+def record(probe: str, point: dict[str, int], scenario: dict[str, object]) -> dict[str, object]:
+    return {
+        "event": "record",
+        "record": {
+            "probe": probe, "method": 3, "point": point, "unit": "ns", "kind": "batch_mean", "samples": 3,
+            "ops_per_sample": 100, "values": [1.0, 1.5, 2.0] * scenario.get("repeat", 1),
+            "summary": {"p50": 1.5}, "stopped_by": "planned", "novel_field": {"kept": True},
+        },
+    }  # fmt: skip
+
+
+if __name__ == "__main__":
+    main()

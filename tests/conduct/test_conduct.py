@@ -1,0 +1,360 @@
+from __future__ import annotations
+
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+from latlab.errors import RunFileError, UserError, WorkerError
+from latlab.run import conduct, model, reader
+from latlab.run.conduct import Begin, Conductor, Died, End, Hello, Progress, Recorded
+from latlab.run.run import Run
+from latlab.run.writer import RunWriter
+
+FAKE = Path(__file__).with_name("fake_worker.py")
+
+
+def fake(**scenario: Any) -> list[str]:
+    return [sys.executable, "-I", str(FAKE), json.dumps(scenario)]
+
+
+def conducted(tmp_path: Path, events: list[object] | None = None, **scenario: Any) -> Run:
+    """Runs a scenario with a file, and makes sure that the file holds what the run holds."""
+    listener = None if events is None else events.append
+    hang_s = scenario.pop("hang_s", 30.0)
+    with RunWriter(tmp_path / "run.latlab.jsonl") as writer:
+        conductor = Conductor(
+            model.Settings(), writer, listener=listener, command=fake(**scenario), shortest_hang_s=hang_s
+        )
+        run = conductor.run()
+    assert reader.read(tmp_path / "run.latlab.jsonl") == run
+    return run
+
+
+def test_a_run_without_trouble_has_all_records_and_a_footer(tmp_path: Path) -> None:
+    events: list[object] = []
+    run = conducted(tmp_path, events)
+    assert run.stopped_by == "completed"
+    assert not run.partial
+    assert [record.point.working_set_bytes for record in run["fake.one"]] == [1024, 2048, 3072]
+    assert run.footer is not None
+    assert run.footer.totals.records == {"batch_mean": 6}
+    assert run.footer.totals.written_bytes == 7
+    assert run.footer.totals.worker_restarts == 0
+    kinds = [type(event) for event in events]
+    assert kinds[0] is Hello
+    assert kinds[-1] is End
+    assert kinds.count(Begin) == kinds.count(Recorded) == kinds.count(Progress) == 6
+
+
+def test_fields_that_are_not_known_here_are_kept_in_the_file(tmp_path: Path) -> None:
+    conducted(tmp_path)
+    assert (tmp_path / "run.latlab.jsonl").read_text().count('"novel_field": {"kept": true}') == 6
+
+
+def test_a_worker_killed_in_a_point_leaves_a_record_and_the_run_goes_on_without_that_point(tmp_path: Path) -> None:
+    requests, events = tmp_path / "requests", []
+    run = conducted(tmp_path, events, deaths=[["fake.two/2", "SIGKILL"]], requests=str(requests))
+    assert run.stopped_by == "completed"
+    (dead,) = run.absent
+    assert (dead.probe, dead.point.working_set_bytes, dead.method) == ("fake.two", 2048, 3)
+    assert dead.error is not None
+    assert dead.error.kind == "worker_died"
+    assert "SIGKILL" in dead.error.text
+    assert "memory" in dead.error.text
+    assert [record.point.working_set_bytes for record in run["fake.two"].measured()] == [1024, 3072]
+    assert run.footer is not None
+    assert run.footer.totals.worker_restarts == 1
+    first, second = map(json.loads, requests.read_text().splitlines())
+    assert (first["done"], first["done_probes"], first["deadline_s"]) == ([], [], None)
+    assert second["done"] == [["fake.two", {"working_set_bytes": 2048}]]
+    assert second["done_probes"] == ["fake.one"]
+    assert 0 < second["deadline_s"] <= 10
+    assert any(isinstance(event, Died) and event.restarts for event in events)
+
+
+@pytest.mark.parametrize("how", ["SIGBUS", "SIGILL", "SIGSEGV", "SIGABRT"])
+def test_the_signal_that_ended_the_worker_is_named(tmp_path: Path, how: str) -> None:
+    run = conducted(tmp_path, deaths=[["fake.one/1", how]], stderr="a last\x1b[31m word\n")
+    (dead,) = run.absent
+    assert dead.error is not None
+    assert how in dead.error.text
+    assert "\\x1b[31m word" in dead.error.text
+    assert len(run.records.measured()) == 5
+
+
+def test_a_worker_that_ends_too_early_with_code_0_has_died_too(tmp_path: Path) -> None:
+    run = conducted(tmp_path, deaths=[["fake.one/2", "exit0"]])
+    (dead,) = run.absent
+    assert dead.error is not None
+    assert "code 0" in dead.error.text
+
+
+def test_a_probe_in_which_the_worker_died_twice_is_left_out_and_the_next_one_runs(tmp_path: Path) -> None:
+    run = conducted(tmp_path, points=5, deaths=[["fake.one/2", "SIGKILL"], ["fake.one/4", "SIGKILL"]])
+    assert run.stopped_by == "completed"
+    measured = [record.point.working_set_bytes for record in run["fake.one"].measured()]
+    assert measured == [1024, 3072]
+    assert len(run["fake.two"].measured()) == 5
+    last = run["fake.one"][-1]
+    assert last.error is not None
+    assert "2 times" in last.error.text
+
+
+def test_a_point_that_two_workers_measured_is_in_the_file_once(tmp_path: Path) -> None:
+    run = conducted(tmp_path, deaths=[["fake.one/3", "SIGKILL"]])
+    keys = [(record.probe, record.point, record.kind) for record in run.records]
+    assert len(keys) == len(set(keys))
+
+
+def test_a_worker_that_dies_before_it_says_anything_is_an_error_with_its_words(tmp_path: Path) -> None:
+    with pytest.raises(WorkerError, match="code 3.*no such library"):
+        conducted(tmp_path, die_first=True, stderr="no such library\n")
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_worker_that_cannot_measure_says_why(tmp_path: Path) -> None:
+    with pytest.raises(WorkerError, match="no clock"):
+        conducted(tmp_path, fatal="no clock")
+
+
+def test_a_program_that_is_not_there_is_an_error(tmp_path: Path) -> None:
+    with pytest.raises(WorkerError, match="cannot be started"):
+        Conductor(model.Settings(), command=[str(tmp_path / "nothing")]).run()
+
+
+def test_a_worker_that_hangs_is_ended_and_the_run_goes_on(tmp_path: Path) -> None:
+    run = conducted(tmp_path, hang="fake.one/2", hang_s=0.7)
+    (dead,) = run.absent
+    assert dead.error is not None
+    assert "said nothing" in dead.error.text
+    assert len(run.records.measured()) == 5
+
+
+def test_a_worker_that_hangs_at_the_start_is_an_error(tmp_path: Path) -> None:
+    with pytest.raises(WorkerError, match="said nothing"):
+        conducted(tmp_path, hang="hello", hang_s=0.7)
+
+
+def test_lines_that_are_no_events_are_passed_over_and_told(tmp_path: Path) -> None:
+    run = conducted(tmp_path, garbage="fake.one/2")
+    assert run.stopped_by == "completed"
+    assert len(run.records.measured()) == 6
+    assert "no event" in run.notes[0]
+
+
+@pytest.mark.parametrize("trouble", ["flood", "endless"])
+def test_a_worker_that_floods_the_pipe_is_ended(tmp_path: Path, trouble: str) -> None:
+    run = conducted(tmp_path, **{trouble: "fake.one/2"})
+    (dead,) = run.absent
+    assert dead.error is not None
+    assert "it wrote" in dead.error.text
+
+
+def test_many_large_records_all_arrive(tmp_path: Path) -> None:
+    run = conducted(tmp_path, points=150, repeat=3000)
+    assert len(run.records) == 300
+    assert all(len(record.values or ()) == 9000 for record in run)
+
+
+def test_a_listener_that_fails_does_not_end_the_run(tmp_path: Path) -> None:
+    def broken(_: object) -> None:
+        raise OSError("no terminal any more")
+
+    run = Conductor(model.Settings(), command=fake(), listener=broken).run()
+    assert run.stopped_by == "completed"
+    assert any("no terminal any more" in note for note in run.notes)
+
+
+def test_an_interrupt_keeps_what_was_measured(tmp_path: Path) -> None:
+    with RunWriter(tmp_path / "run.latlab.jsonl") as writer:
+        conductor = Conductor(model.Settings(), writer, command=fake(points=1000, pause=0.005))
+        timer = threading.Timer(0.6, conductor.interrupt)
+        timer.start()
+        run = conductor.run()
+        timer.join()
+    assert run.stopped_by == "interrupted"
+    assert run.partial
+    assert 0 < len(run.records) < 2000
+    assert reader.read(tmp_path / "run.latlab.jsonl") == run
+
+
+def test_ctrl_c_is_an_interrupt_and_the_handler_is_restored() -> None:
+    before = signal.getsignal(signal.SIGINT)
+    conductor = Conductor(model.Settings(), command=fake(points=1000, pause=0.005))
+    timer = threading.Timer(0.6, lambda: os.kill(os.getpid(), signal.SIGINT))
+    timer.start()
+    run = conductor.run()
+    timer.join()
+    assert run.stopped_by == "interrupted"
+    assert signal.getsignal(signal.SIGINT) is before
+
+
+def test_a_worker_that_does_not_stop_is_ended_after_the_grace() -> None:
+    conductor = Conductor(model.Settings(), command=fake(deaf=True, hang="fake.one/2"), grace_s=0.3)
+    timer = threading.Timer(0.6, conductor.interrupt)
+    timer.start()
+    run = conductor.run()
+    timer.join()
+    assert run.stopped_by == "interrupted"
+    assert len(run.records) == 1
+
+
+def test_a_second_interrupt_does_not_wait() -> None:
+    conductor = Conductor(model.Settings(), command=fake(deaf=True, hang="fake.one/2"), grace_s=300)
+    timers = [threading.Timer(after, conductor.interrupt) for after in (0.6, 0.8)]
+    for timer in timers:
+        timer.start()
+    run = conductor.run()
+    for timer in timers:
+        timer.join()
+    assert run.stopped_by == "interrupted"
+
+
+def test_an_interrupt_before_anything_was_measured_is_passed_on(tmp_path: Path) -> None:
+    with RunWriter(tmp_path / "run.latlab.jsonl") as writer:
+        conductor = Conductor(model.Settings(), writer, command=fake(hang="hello", deaf=True), grace_s=0.1)
+        timer = threading.Timer(0.4, conductor.interrupt)
+        timer.start()
+        with pytest.raises(KeyboardInterrupt):
+            conductor.run()
+        timer.join()
+    assert not list(tmp_path.iterdir())
+
+
+PROGRAM = """
+import sys
+from latlab.run import conduct, model
+run = conduct.conduct(model.Settings(), out=sys.argv[1], command=sys.argv[2:])
+"""
+
+
+def started(tmp_path: Path, *command: str) -> subprocess.Popen[bytes]:
+    return subprocess.Popen([sys.executable, "-c", PROGRAM, str(tmp_path / "run.latlab.jsonl"), *command])
+
+
+def test_kill_9_of_the_parent_at_any_moment_leaves_a_readable_run_or_nothing(tmp_path: Path) -> None:
+    moments = random.Random(9)
+    for number in range(20):
+        folder = tmp_path / str(number)
+        folder.mkdir()
+        process = started(folder, *fake(points=300, pause=0.002))
+        try:
+            time.sleep(moments.uniform(0.05, 0.9))
+        finally:
+            process.kill()
+            process.wait()
+        files = list(folder.iterdir())
+        assert [file.name for file in files] in ([], ["run.latlab.jsonl"])
+        for file in files:
+            run = reader.read(file)
+            assert run.partial
+            assert run.stopped_by == "cut short"
+
+
+def test_kill_9_of_the_worker_at_any_moment_leaves_a_complete_run(tmp_path: Path) -> None:
+    moments = random.Random(10)
+    for number in range(20):
+        folder = tmp_path / str(number)
+        folder.mkdir()
+        workers: list[int] = []
+        original = conduct.subprocess.Popen
+
+        class Noted(original):  # type: ignore[misc, valid-type]
+            def __init__(self, *args: Any, **kwargs: Any) -> None:
+                super().__init__(*args, **kwargs)
+                workers.append(self.pid)  # noqa: B023 - used within this turn
+
+        with pytest.MonkeyPatch.context() as patch, RunWriter(folder / "run.latlab.jsonl") as writer:
+            patch.setattr(conduct.subprocess, "Popen", Noted)
+            timer = threading.Timer(moments.uniform(0.15, 0.6), lambda: os.kill(workers[0], signal.SIGKILL))
+            conductor = Conductor(model.Settings(), writer, command=fake(points=40, pause=0.01))
+            timer.start()
+            run = conductor.run()
+            timer.cancel()
+        assert run.stopped_by == "completed"
+        points = {(record.probe, record.point) for record in run.records}
+        assert len(points) == 80
+        assert reader.read(folder / "run.latlab.jsonl") == run
+
+
+def test_a_file_that_exists_is_refused_before_anything_is_started(tmp_path: Path) -> None:
+    (tmp_path / "run.latlab.jsonl").write_text("mine")
+    requests = tmp_path / "requests"
+    with pytest.raises(RunFileError, match="exists already"):
+        conduct.conduct(
+            model.Settings(), out=tmp_path / "run.latlab.jsonl", command=fake(requests=str(requests))
+        )
+    assert not requests.exists()
+    assert (tmp_path / "run.latlab.jsonl").read_text() == "mine"
+
+
+def test_a_full_disk_does_not_end_the_run(tmp_path: Path) -> None:
+    writer = RunWriter(tmp_path / "run.latlab.jsonl")
+    written = writer.record
+    count = 0
+
+    def record(data: model.Record | bytes) -> None:
+        nonlocal count
+        count += 1
+        if count == 2:
+            os.close(writer._descriptor)
+            writer._descriptor = os.open("/dev/full", os.O_WRONLY)
+        written(data)
+
+    writer.record = record  # type: ignore[method-assign]
+    with writer:
+        run = Conductor(model.Settings(), writer, command=fake()).run()
+    assert len(run.records) == 6
+    assert run.write_error == "No space left on device"
+    assert "does not hold the whole run" in run.notes[-1]
+    assert len(reader.read(tmp_path / "run.latlab.jsonl").records) == 1
+
+
+@pytest.mark.parametrize(
+    ("wrong", "said"),
+    [
+        ({"profile": "slow"}, "quick, standard, thorough"),
+        ({"budget": "-3"}, "negative"),
+        ({"budget": "soon"}, "'soon' is not a time"),
+        ({"max_bytes": "much"}, "'much' is not a size"),
+        ({"cpus": "one"}, "list of CPUs"),
+        ({"cpus": [65000]}, "may not be used"),
+        ({"dir": "/nowhere/at/all"}, "does not exist"),
+        ({"dir": __file__}, "is not a folder"),
+        ({"only": ""}, "empty glob"),
+        ({"seed": -1}, "seed"),
+    ],
+)
+def test_what_is_not_possible_is_said_in_one_line(wrong: dict[str, Any], said: str) -> None:
+    with pytest.raises(UserError, match=said) as error:
+        conduct.make_settings(**wrong)
+    assert "\n" not in str(error.value)
+    assert error.value.exit_code == 2
+
+
+def test_what_people_write_becomes_settings(tmp_path: Path) -> None:
+    settings = conduct.make_settings(
+        only="clock.*,memory.*", budget="2min", max_bytes="1GB", cpus="0", dir=tmp_path, seed=1
+    )
+    assert settings.only == ("clock.*", "memory.*")
+    assert (settings.budget_s, settings.max_bytes, settings.cpus) == (120.0, 10**9, (0,))
+
+
+def test_kills_for_want_of_memory_are_counted_where_the_kernel_says(tmp_path: Path) -> None:
+    (tmp_path / "proc/self").mkdir(parents=True)
+    (tmp_path / "proc/vmstat").write_text("nr_free_pages 1\noom_kill 4\n")
+    assert conduct.oom_kills(tmp_path) == 4
+    (tmp_path / "proc/self/cgroup").write_text("0::/user.slice/x\n")
+    group = tmp_path / "sys/fs/cgroup/user.slice/x"
+    group.mkdir(parents=True)
+    (group / "memory.events").write_text("low 0\noom 3\noom_kill 2\n")
+    assert conduct.oom_kills(tmp_path) == 2
+    assert conduct.oom_kills(tmp_path / "empty") is None

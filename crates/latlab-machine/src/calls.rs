@@ -1,0 +1,87 @@
+//! What the kernel is asked directly, apart from files; separate so that a captured tree can stand for a machine.
+
+use std::path::{Path, PathBuf};
+
+use crate::cpuid::Registers;
+use crate::limits::Rlimits;
+use crate::os::Libc;
+
+/// Names that `uname` gives.
+#[derive(Clone, Debug, Default)]
+pub struct Uname {
+    /// `Linux`, `Darwin`.
+    pub system: String,
+    /// Kernel release.
+    pub release: String,
+    /// Kernel build line.
+    pub version: String,
+    /// Instruction set as the kernel names it.
+    pub arch: String,
+    /// Host name.
+    pub host: String,
+}
+
+/// Size of a file system.
+#[derive(Clone, Copy, Debug)]
+pub struct Space {
+    /// All of it, bytes.
+    pub total_bytes: u64,
+    /// What an ordinary user may still write, bytes.
+    pub available_bytes: u64,
+}
+
+/// Answers of system calls and CPU instructions. `None` where nobody was asked, or nothing was answered.
+#[derive(Clone, Debug)]
+pub struct Calls {
+    /// CPUID, on x86.
+    pub registers: Option<Registers>,
+    /// `uname`.
+    pub uname: Option<Uname>,
+    /// CPUs that the calling thread may run on.
+    pub affinity: Option<Vec<u32>>,
+    /// Resource limits of the process.
+    pub rlimits: Option<Rlimits>,
+    /// Effective user id.
+    pub uid: Option<u32>,
+    /// Size of the smallest page.
+    pub page_bytes: Option<u64>,
+    /// The C library in use.
+    pub libc: Option<Libc>,
+    /// Value of the environment variable `container` or the name of an orchestrator that sets others.
+    pub container: Option<String>,
+    /// `statvfs`.
+    pub space: fn(&Path) -> Option<Space>,
+    /// The mount id of a path (`statx`).
+    pub mount_id: fn(&Path) -> Option<u64>,
+    /// The path without symbolic links; of the nearest existing ancestor if it does not exist.
+    pub resolve: fn(&Path) -> PathBuf,
+}
+
+impl Calls {
+    /// Only CPUID of this CPU asked, for a dump.
+    #[must_use]
+    pub fn of_this_cpu() -> Self {
+        Self {
+            registers: crate::native::registers(),
+            ..Self::none()
+        }
+    }
+
+    /// Nothing asked: everything must come from files.
+    #[must_use]
+    pub fn none() -> Self {
+        Self {
+            registers: None,
+            uname: None,
+            affinity: None,
+            rlimits: None,
+            uid: None,
+            page_bytes: None,
+            libc: None,
+            container: None,
+            space: |_| None,
+            mount_id: |_| None,
+            resolve: Path::to_path_buf,
+        }
+    }
+}

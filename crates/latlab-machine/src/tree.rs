@@ -1,0 +1,56 @@
+//! A Linux machine from its files.
+
+use std::path::Path;
+
+use crate::calls::Calls;
+use crate::notes::Notes;
+use crate::root::Root;
+use crate::{
+    Machine, boot, cache, cpu, disks, file_systems, kernel, limits, memory, mounts, numa, os, tlb, virt,
+};
+
+/// Describes the Linux machine whose `/proc`, `/sys` and `/etc` are below `root`, and what `calls` says besides.
+///
+/// [`crate::describe`] calls it for the running system; tests and bug reports call it with captured trees. Never fails.
+#[must_use]
+pub fn describe_tree(root: &Root, calls: &Calls, dir: &Path) -> Machine {
+    let mut notes = Notes::default();
+    let registers = calls.registers.as_ref();
+    let os = os::read(root, calls, &mut notes);
+    let boot = boot::read(root, &mut notes);
+    let mounts = mounts::parse(
+        &notes
+            .or("file_systems", root.text("/proc/self/mountinfo"))
+            .unwrap_or_default(),
+    );
+    let virtualisation = virt::read(root, calls, &os, &mounts, &mut notes);
+    let cpu = cpu::read(root, registers, virtualisation.guest, &mut notes);
+    let (caches, cache_agreement) = cache::read(root, registers, &mut notes);
+    let memory = memory::read(root, calls, &mut notes);
+    let mounts = mounts::parse(
+        &notes
+            .or("file_systems", root.text("/proc/self/mountinfo"))
+            .unwrap_or_default(),
+    );
+    let limits = limits::read(root, calls, &mounts, &memory, &mut notes);
+    let disks = disks::read(root, &mut notes);
+    let (file_systems, dir) = file_systems::read(&mounts, &disks, calls, dir, &mut notes);
+    Machine {
+        numa: numa::read(root, memory.total_bytes, &mut notes),
+        clock_source: kernel::clock_source(root, &mut notes),
+        kernel: kernel::read(root, &os, &boot, &mut notes),
+        tlbs: registers.map(tlb::from_cpuid).unwrap_or_default(),
+        os,
+        boot,
+        cpu,
+        caches,
+        cache_agreement,
+        memory,
+        limits,
+        virtualisation,
+        disks,
+        file_systems,
+        dir,
+        unknown: notes.into_unknown(),
+    }
+}

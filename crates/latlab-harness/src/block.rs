@@ -94,6 +94,12 @@ impl<'a> Block<'a> {
         self.windows = windows.max(1);
     }
 
+    /// Fixes the operations of a window where the work has a period that every window must cover whole. Takes effect for
+    /// a record's first block only: all windows of a record are alike.
+    pub fn set_window_ops(&mut self, ops: u64) {
+        self.ops_per_window.get_or_insert(ops.max(1));
+    }
+
     /// Times fewer or more single operations than usual.
     pub fn set_each(&mut self, operations: u64) {
         self.each = operations.max(1);

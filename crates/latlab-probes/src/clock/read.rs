@@ -24,7 +24,7 @@ Python's clocks are called from a loop of Python code, sixteen calls a turn, in 
     unit: Unit::Ns,
     convention: "one reading",
     needs: &[],
-    touches: &[],
+    touches: &["nothing"],
     saturates: false,
 };
 

@@ -34,7 +34,7 @@ The order is a single cycle by construction: a keyed bijection of the lines, whi
 In memory every pointer is checked (each line is pointed to once), and every block must end at the line where its length puts it.
 
 Page-local order visits all lines of 64 pages in random order, then those of the next 64 pages: translations stay in the first-level TLB, and no \
-page is visited line after line, which would let the prefetcher halve the figure. Random order mixes the whole working set, so each \
+page is visited line after line, which would let the prefetcher halve the figure. Even so, adjacent-line prefetching hides part of RAM's latency in this order, and switches itself on and off every millisecond or two: samples there are windows of 16,384 loads, four times the 64 pages, so each one covers that whole. Random order mixes the whole working set, so each \
 access beyond the TLB's reach pays for a translation too. The two, and paired chains of equal length (packed on consecutive lines; spread, one line a page), \
 tell the cost of caches from the cost of translation.
 
@@ -70,6 +70,8 @@ const DRAWS: u32 = 4;
 const WARM_AT_MOST: u64 = 512 << 20;
 /// Cost of building one node of a chain, seconds, before the first visit tells.
 const BUILD_S: f64 = 10e-9;
+/// Cost of a load beyond the private caches, seconds, before the first visit tells.
+const LOAD_S: f64 = 60e-9;
 /// Unless the machine says otherwise.
 const LAST_CACHE_UNKNOWN: u64 = 64 << 20;
 
@@ -97,18 +99,22 @@ impl Probe for LoadDependent {
 
     fn points(&self, env: &Env) -> Vec<Planned> {
         let largest = largest(env);
+        let quick = env.settings.profile == Profile::Quick;
         let mut points = Vec::new();
         // Page-local: the curve. What a reader wants first is first: RAM, L1, L2, L3, then the rest.
-        let mut curve = sizes(largest);
+        let mut curve = sizes(largest, quick);
         let landmarks = [largest, 16 << 10, 256 << 10, 4 << 20, 8 << 20];
         curve.sort_by_key(|size| (landmarks.iter().position(|mark| mark == size).unwrap_or(landmarks.len()), *size));
         points.extend(curve.iter().map(|size| planned(walk(*size, Pages::Base, Order::PageLocal), 0, env)));
-        for pages in [Pages::Base, Pages::Huge] {
-            let mut sizes: Vec<u64> = octaves(256 << 10, largest);
-            sizes.reverse();
-            points.extend(sizes.iter().map(|size| planned(walk(*size, pages, Order::Random), 1, env)));
+        let mut random = octaves(256 << 10, largest);
+        if quick {
+            random.retain(|size| *size == largest || [1 << 20, 16 << 20].contains(size));
         }
-        for nodes in paired_nodes(largest) {
+        random.reverse();
+        for pages in [Pages::Base, Pages::Huge] {
+            points.extend(random.iter().map(|size| planned(walk(*size, pages, Order::Random), 1, env)));
+        }
+        for nodes in paired_nodes(largest, quick) {
             for pages in [Pages::Base, Pages::Huge] {
                 for order in [Order::Packed, Order::Spread] {
                     points.push(planned(pair(nodes, pages, order), 2, env));
@@ -182,21 +188,24 @@ fn octaves(from: u64, to: u64) -> Vec<u64> {
     std::iter::successors(Some(from), |size| Some(size * 2)).take_while(|size| *size <= to).collect()
 }
 
-/// Two sizes an octave, one beyond [`FINE_UP_TO`].
-fn sizes(largest: u64) -> Vec<u64> {
+/// Two sizes an octave, one beyond [`FINE_UP_TO`]; the quick profile leaves out what lies inside the smallest first-level
+/// cache and takes one an octave from 16 MiB on.
+fn sizes(largest: u64, quick: bool) -> Vec<u64> {
+    let (fine_from, fine_up_to) = if quick { (16 << 10, 16 << 20) } else { (0, FINE_UP_TO) };
     octaves(SMALLEST, largest)
         .into_iter()
         .flat_map(|size| [size, size / 2 * 3])
-        .filter(|size| *size <= largest && (*size <= FINE_UP_TO || size.is_power_of_two()))
+        .filter(|size| *size <= largest && (size.is_power_of_two() || (fine_from..=fine_up_to).contains(size)))
+        .filter(|size| !quick || *size >= fine_from || [SMALLEST, 4 << 10].contains(size))
         .collect()
 }
 
-/// Node counts of the paired chains: two an octave, so that 64, 96, 1,536 and 2,048 (common TLB sizes) are met.
-fn paired_nodes(largest: u64) -> Vec<u64> {
+/// Node counts of the paired chains: two an octave, so that 64, 96, 1,536 and 2,048 (common TLB sizes) are met; quick: one.
+fn paired_nodes(largest: u64, quick: bool) -> Vec<u64> {
     octaves(16, largest / PAGE_BYTES)
         .into_iter()
-        .flat_map(|nodes| [nodes, nodes / 2 * 3])
-        .filter(|nodes| nodes * PAGE_BYTES <= largest)
+        .flat_map(|nodes| if quick { vec![nodes] } else { vec![nodes, nodes / 2 * 3] })
+        .filter(|nodes| nodes * PAGE_BYTES <= largest && (!quick || (32..=16_384).contains(nodes)))
         .collect()
 }
 
@@ -217,7 +226,10 @@ fn planned(point: Point, priority: u8, env: &Env) -> Planned {
     let nodes = nodes(&point);
     let warm = nodes.min(warm_lines(env)) as f64 * BUILD_S / 2.0;
     let build = if keeps_slot(&point) { 0.0 } else { nodes as f64 * BUILD_S };
-    Planned { priority, setup_s: build + warm, block_s: 2e-3, ..Planned::new(point) }
+    let private_bytes = levels::reported(&env.machine, 2).unwrap_or(256 << 10);
+    let block_s = whole_periods(&point, private_bytes)
+        .map_or(2e-3, |(ops, windows)| ops as f64 * f64::from(windows) * LOAD_S);
+    Planned { priority, setup_s: build + warm, block_s, ..Planned::new(point) }
 }
 
 fn nodes(point: &Point) -> u64 {
@@ -234,9 +246,19 @@ fn warm_lines(env: &Env) -> u64 {
     (last + last / 4).min(WARM_AT_MOST) / LINE_BYTES
 }
 
+/// Loads a window and windows a block for page-local walks that leave the private caches. In each page-local window the first loads miss
+/// and the last ones find what adjacent-line prefetching brought in, and the prefetcher switches itself off and on
+/// every few windows (both seen as a sawtooth of 150 to 15 ns): a sample must cover whole windows, and several of them.
+fn whole_periods(point: &Point, private_bytes: u64) -> Option<(u64, u32)> {
+    let local = point.order == Some(Order::PageLocal) && nodes(point) > LOCAL_LINES;
+    (local && nodes(point) * LINE_BYTES > private_bytes).then_some((4 * LOCAL_LINES, 16))
+}
+
 /// A session on this machine's memory.
 struct Walking<'env> {
     env: &'env Env,
+    /// Size of the largest private cache: beyond it page-local walks have a period.
+    private_bytes: u64,
     arenas: HashMap<Pages, Field>,
     selected: Option<(Pages, Point)>,
     evidence: HashMap<Point, Evidence>,
@@ -275,7 +297,8 @@ impl<'env> Walking<'env> {
             let pages_check = arena.pages_check();
             arenas.insert(pages, Field { chains: HashMap::new(), slots, arena, pages_check });
         }
-        Ok(Self { env, arenas, selected: None, evidence: HashMap::new() })
+        let private_bytes = levels::reported(&env.machine, 2).unwrap_or(256 << 10);
+        Ok(Self { env, private_bytes, arenas, selected: None, evidence: HashMap::new() })
     }
 
     fn chain(&mut self) -> Option<&mut Chain> {
@@ -339,9 +362,14 @@ impl Session for Walking<'_> {
     }
 
     fn block(&mut self, block: &mut Block) -> Result<(), ProbeError> {
+        let whole_periods = self.selected.as_ref().and_then(|(_, point)| whole_periods(point, self.private_bytes));
         let Some(chain) = self.chain() else {
             return Err(ProbeError::Other("no point is selected".to_owned()));
         };
+        if let Some((ops, windows)) = whole_periods {
+            block.set_window_ops(ops);
+            block.set_windows(windows);
+        }
         block.batches(chain);
         chain.verify_position();
         let check = chain.walk_check();

@@ -38,6 +38,8 @@ A write is over for the program when it is in the store buffer; draining the buf
 
 /// The notebook's sizes, bytes: decimal, as it has them.
 const SIZES: [u64; 5] = [0, 1_000, 1_000_000, 1_000_000_000, 10_000_000_000];
+/// Populating 1 GB takes longer than the whole quick share: the quick profile pokes into a quarter of it.
+const QUICK_LARGEST: u64 = 250_000_000;
 const READ: &str = "read";
 const READ_WRITE: &str = "read-write";
 
@@ -53,7 +55,7 @@ impl Probe for Poke {
         if env.memory_bytes < SIZES[2] {
             return Support::No(format!("needs 1 MB of memory; {} may be used here", binary_size(env.memory_bytes)));
         }
-        let wanted = wanted(env);
+        let wanted = sizes(env.settings.profile).into_iter().max().unwrap_or(0);
         if fitting(env) < wanted {
             return Support::Degraded(format!(
                 "arrays end at {} MB: a quarter of the memory that may be used is {}",
@@ -65,11 +67,10 @@ impl Probe for Poke {
     }
 
     fn points(&self, env: &Env) -> Vec<Planned> {
-        let largest = fitting(env);
         let mut points = Vec::new();
         for (priority, timing) in [(0, Timing::Each), (1, Timing::Batch)] {
             for operation in [READ, READ_WRITE] {
-                for size in SIZES.into_iter().filter(|size| *size <= largest) {
+                for size in fitting_sizes(env) {
                     let point = Point {
                         working_set_bytes: Some(size),
                         operation: Some(operation.to_owned()),
@@ -99,13 +100,21 @@ impl Probe for Poke {
     }
 }
 
-fn wanted(env: &Env) -> u64 {
-    if env.settings.profile == Profile::Thorough { SIZES[4] } else { SIZES[3] }
+fn sizes(profile: Profile) -> Vec<u64> {
+    match profile {
+        Profile::Quick => [&SIZES[..3], &[QUICK_LARGEST]].concat(),
+        Profile::Standard => SIZES[..4].to_vec(),
+        Profile::Thorough => SIZES.to_vec(),
+    }
 }
 
-/// Largest of the sizes that fits.
+/// Those of the profile's sizes that fit.
+fn fitting_sizes(env: &Env) -> Vec<u64> {
+    sizes(env.settings.profile).into_iter().filter(|size| *size <= env.memory_bytes).collect()
+}
+
 fn fitting(env: &Env) -> u64 {
-    SIZES.into_iter().filter(|size| *size <= env.memory_bytes && *size <= wanted(env)).max().unwrap_or(0)
+    fitting_sizes(env).into_iter().max().unwrap_or(0)
 }
 
 struct Poking {

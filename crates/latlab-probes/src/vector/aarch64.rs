@@ -51,61 +51,82 @@ macro_rules! for_each {
 }
 
 unsafe fn read(from: *const u8, lines: usize, passes: u64) -> u64 {
-    let mut sums = [0u64; 2];
+    let mut folded = [0u64; 2];
     if passes == 0 {
         return 0;
+    }
+    if passes > 1 {
+        // SAFETY: as below.
+        unsafe { load(from, lines, passes - 1) };
     }
     // SAFETY: the caller promises `lines` readable lines; the registers are declared as overwritten.
     unsafe {
         asm!(
-            for_each!("16,17,18,19,20,21,22,23,24,25,26,27,28,29,30,31", "movi v\\k\\().2d, #0\n"),
+            for_each!("16,17,18,19,20,21,22,23", "movi v\\k\\().2d, #0\n"),
             passes!(
                 concat!(
-                    "ldp q0, q1, [{from}]\n",
-                    "ldp q2, q3, [{from}, #32]\n",
-                    "ldp q4, q5, [{from}, #64]\n",
-                    "ldp q6, q7, [{from}, #96]\n",
-                    "ldp q8, q9, [{from}, #128]\n",
-                    "ldp q10, q11, [{from}, #160]\n",
-                    "ldp q12, q13, [{from}, #192]\n",
-                    "ldp q14, q15, [{from}, #224]\n",
-                    "add v16.2d, v16.2d, v0.2d\nadd v17.2d, v17.2d, v1.2d\n",
-                    "add v18.2d, v18.2d, v2.2d\nadd v19.2d, v19.2d, v3.2d\n",
-                    "add v20.2d, v20.2d, v4.2d\nadd v21.2d, v21.2d, v5.2d\n",
-                    "add v22.2d, v22.2d, v6.2d\nadd v23.2d, v23.2d, v7.2d\n",
-                    "add v24.2d, v24.2d, v8.2d\nadd v25.2d, v25.2d, v9.2d\n",
-                    "add v26.2d, v26.2d, v10.2d\nadd v27.2d, v27.2d, v11.2d\n",
-                    "add v28.2d, v28.2d, v12.2d\nadd v29.2d, v29.2d, v13.2d\n",
-                    "add v30.2d, v30.2d, v14.2d\nadd v31.2d, v31.2d, v15.2d\n",
+                    "ldp q0, q1, [{from}]\nldp q2, q3, [{from}, #32]\n",
+                    "ldp q4, q5, [{from}, #64]\nldp q6, q7, [{from}, #96]\n",
+                    "eor v16.16b, v16.16b, v0.16b\neor v17.16b, v17.16b, v1.16b\n",
+                    "eor v18.16b, v18.16b, v2.16b\neor v19.16b, v19.16b, v3.16b\n",
+                    "eor v20.16b, v20.16b, v4.16b\neor v21.16b, v21.16b, v5.16b\n",
+                    "eor v22.16b, v22.16b, v6.16b\neor v23.16b, v23.16b, v7.16b\n",
+                    "ldp q0, q1, [{from}, #128]\nldp q2, q3, [{from}, #160]\n",
+                    "ldp q4, q5, [{from}, #192]\nldp q6, q7, [{from}, #224]\n",
+                    "eor v16.16b, v16.16b, v0.16b\neor v17.16b, v17.16b, v1.16b\n",
+                    "eor v18.16b, v18.16b, v2.16b\neor v19.16b, v19.16b, v3.16b\n",
+                    "eor v20.16b, v20.16b, v4.16b\neor v21.16b, v21.16b, v5.16b\n",
+                    "eor v22.16b, v22.16b, v6.16b\neor v23.16b, v23.16b, v7.16b\n",
                     "add {from}, {from}, #256\n",
                 ),
                 concat!(
-                    "ldp q0, q1, [{from}]\n",
-                    "ldp q2, q3, [{from}, #32]\n",
-                    "add v16.2d, v16.2d, v0.2d\nadd v17.2d, v17.2d, v1.2d\n",
-                    "add v18.2d, v18.2d, v2.2d\nadd v19.2d, v19.2d, v3.2d\n",
+                    "ldp q0, q1, [{from}]\nldp q2, q3, [{from}, #32]\n",
+                    "eor v16.16b, v16.16b, v0.16b\neor v17.16b, v17.16b, v1.16b\n",
+                    "eor v18.16b, v18.16b, v2.16b\neor v19.16b, v19.16b, v3.16b\n",
                     "add {from}, {from}, #64\n",
                 ),
+                ""
+            ),
+            for_each!("17,18,19,20,21,22,23", "eor v16.16b, v16.16b, v\\k\\().16b\n"),
+            "str q16, [{folded}]",
+            from = inout(reg) from => _,
+            turns = in(reg) lines / TURN_LINES,
+            rest = in(reg) lines % TURN_LINES,
+            passes = inout(reg) 1u64 => _,
+            left = out(reg) _,
+            folded = in(reg) folded.as_mut_ptr(),
+            out("v0") _, out("v1") _, out("v2") _, out("v3") _, out("v4") _, out("v5") _, out("v6") _, out("v7") _,
+            out("v16") _, out("v17") _, out("v18") _, out("v19") _, out("v20") _, out("v21") _, out("v22") _,
+            out("v23") _,
+            options(nostack),
+        );
+    }
+    folded[0] ^ folded[1]
+}
+
+/// Loads only.
+unsafe fn load(from: *const u8, lines: usize, passes: u64) {
+    // SAFETY: the caller promises `lines` readable lines and at least one pass.
+    unsafe {
+        asm!(
+            passes!(
+                concat!(
+                    for_each!("0,64,128,192", "ldp q0, q1, [{from}, #\\k]\nldp q2, q3, [{from}, #\\k + 32]\n"),
+                    "add {from}, {from}, #256\n",
+                ),
+                "ldp q0, q1, [{from}]\nldp q2, q3, [{from}, #32]\nadd {from}, {from}, #64\n",
                 "sub {from}, {from}, {bytes}\n"
             ),
-            for_each!("17,18,19,20,21,22,23,24,25,26,27,28,29,30,31", "add v16.2d, v16.2d, v\\k\\().2d\n"),
-            "str q16, [{sums}]",
             from = inout(reg) from => _,
             turns = in(reg) lines / TURN_LINES,
             rest = in(reg) lines % TURN_LINES,
             bytes = in(reg) lines * LINE_BYTES,
             passes = inout(reg) passes => _,
             left = out(reg) _,
-            sums = in(reg) sums.as_mut_ptr(),
-            out("v0") _, out("v1") _, out("v2") _, out("v3") _, out("v4") _, out("v5") _, out("v6") _, out("v7") _,
-            out("v8") _, out("v9") _, out("v10") _, out("v11") _, out("v12") _, out("v13") _, out("v14") _,
-            out("v15") _, out("v16") _, out("v17") _, out("v18") _, out("v19") _, out("v20") _, out("v21") _,
-            out("v22") _, out("v23") _, out("v24") _, out("v25") _, out("v26") _, out("v27") _, out("v28") _,
-            out("v29") _, out("v30") _, out("v31") _,
-            options(nostack),
+            out("v0") _, out("v1") _, out("v2") _, out("v3") _,
+            options(nostack, readonly),
         );
     }
-    sums[0].wrapping_add(sums[1])
 }
 
 /// A function that stores one word everywhere, by pairs with this instruction.

@@ -1,9 +1,9 @@
-//! What the buffers hold: words that differ from place to place and whose sums are known without reading them.
+//! What the buffers hold: words that differ from place to place and whose checksums are known without reading them.
 
 use super::LINE_BYTES;
 
 const LINE_WORDS: usize = LINE_BYTES / 8;
-/// Lines between two stored sums: a page.
+/// Lines between two stored checksums: a page.
 const STEP: usize = 64;
 
 /// The bits of 1.0: every word is a double in [1, 2) with 24 random bits, so that `b + 3.0 * c` is exact, however
@@ -15,19 +15,19 @@ const RANDOM_SHIFT: u32 = 28;
 #[derive(Debug)]
 pub(crate) struct Contents {
     seed: u64,
-    /// Sum of all words before line `STEP * n`.
+    /// Exclusive or of all words before line `STEP * n`.
     before: Vec<u64>,
     lines: usize,
 }
 
 impl Contents {
-    /// Fills `lines` lines from `base` on and remembers their sums.
+    /// Fills `lines` lines from `base` on and remembers their checksums.
     ///
     /// # Safety
     /// The lines must be ours and aligned to 8 bytes.
     pub(crate) unsafe fn fill(base: *mut u8, lines: usize, seed: u64) -> Self {
         let mut before = Vec::with_capacity(lines / STEP + 1);
-        let mut sum = 0u64;
+        let mut sum = 0;
         for line in 0..lines {
             if line % STEP == 0 {
                 before.push(sum);
@@ -37,7 +37,7 @@ impl Contents {
                 let value = word_at(seed, line * LINE_WORDS + word);
                 // SAFETY: the caller promises the lines.
                 unsafe { words.add(word).write(value) };
-                sum = sum.wrapping_add(value);
+                sum ^= value;
             }
         }
         if before.len() * STEP <= lines {
@@ -46,9 +46,9 @@ impl Contents {
         Self { seed, before, lines }
     }
 
-    /// Sum of the words of the lines `from..from + lines`.
-    pub(crate) fn sum(&self, from: usize, lines: usize) -> u64 {
-        self.sum_before(from + lines).wrapping_sub(self.sum_before(from))
+    /// Exclusive or of the words of the lines `from..from + lines`.
+    pub(crate) fn checksum(&self, from: usize, lines: usize) -> u64 {
+        self.before(from + lines) ^ self.before(from)
     }
 
     /// The word at this place (in words).
@@ -56,11 +56,11 @@ impl Contents {
         word_at(self.seed, place)
     }
 
-    fn sum_before(&self, line: usize) -> u64 {
+    fn before(&self, line: usize) -> u64 {
         debug_assert!(line <= self.lines);
         let step = line / STEP;
         (step * STEP * LINE_WORDS..line * LINE_WORDS)
-            .fold(self.before[step], |sum, place| sum.wrapping_add(self.word(place)))
+            .fold(self.before[step], |sum, place| sum ^ self.word(place))
     }
 }
 

@@ -1,13 +1,15 @@
 //! Streams: every byte of a buffer read, written, copied or combined, at the CPU's full width.
 //!
 //! ```text
-//! Kernels (one set of loops an instruction set, chosen at run time)   Contents (known words, known sums)
-//!        └──────────────► passes over lines of 64 bytes ◄──────────────────┘
+//! Kernels (loops, one set an instruction set) ─┐
+//! Field (memory with known Contents) ──────────┴─► Pass (an operation over a part, slice after slice) ──► Tally
 //! ```
 //! Loops are in assembly: a compiler would drop loads whose value nobody needs, turn the copy into memcpy (which
 //! switches to non-temporal stores at some size), and choose half of the CPU's width.
 
 mod contents;
+mod field;
+mod pass;
 mod portable;
 
 #[cfg_attr(target_arch = "x86_64", path = "x86.rs")]
@@ -15,15 +17,17 @@ mod portable;
 #[cfg_attr(not(any(target_arch = "x86_64", target_arch = "aarch64")), path = "elsewhere.rs")]
 mod native;
 
-pub(crate) use contents::Contents;
+use contents::Contents;
+pub(crate) use field::Field;
+pub(crate) use pass::{Operation, Pass, Shape, Tally};
 
 /// Kernels count in lines; buffers begin on a line.
 pub(crate) const LINE_BYTES: usize = 64;
 
-/// Reads `lines` lines, `passes` times. Returns the sum of all 8-byte words read, modulo 2^64.
+/// Reads `lines` lines, `passes` times. Returns the exclusive or of all 8-byte words of the last pass (0 without any).
 ///
-/// Every byte is folded into the sum, in the load instruction itself where the CPU can: the additions go through other
-/// ports than the loads and cost nothing that can be measured.
+/// Every byte is loaded in every pass, and in the last one also folded into the result: folding all of them slows the
+/// first-level cache down where loads are wide.
 ///
 /// Safety: `lines` lines from the address, aligned to a line, must be readable, and the CPU must have the instruction
 /// set.

@@ -7,18 +7,19 @@ const LINE_WORDS: usize = LINE_BYTES / 8;
 pub(super) static KERNELS: Kernels = Kernels { isa: "scalar", read, write, write_nt: None, copy, triad };
 
 unsafe fn read(from: *const u8, lines: usize, passes: u64) -> u64 {
-    // One sum a word of the line: additions do not wait for each other.
-    let mut sums = [0u64; LINE_WORDS];
+    // One a word of the line: they do not wait for each other.
+    let mut folded = [0u64; LINE_WORDS];
     for _ in 0..passes {
+        folded = [0; LINE_WORDS];
         for line in 0..lines {
             let words = from.wrapping_add(line * LINE_BYTES).cast::<u64>();
-            for (word, sum) in sums.iter_mut().enumerate() {
+            for (word, all) in folded.iter_mut().enumerate() {
                 // SAFETY: the caller promises `lines` readable, aligned lines.
-                *sum = sum.wrapping_add(unsafe { words.add(word).read_volatile() });
+                *all ^= unsafe { words.add(word).read_volatile() };
             }
         }
     }
-    sums.iter().fold(0, |sum, lane| sum.wrapping_add(*lane))
+    folded.iter().fold(0, |all, lane| all ^ lane)
 }
 
 unsafe fn write(to: *mut u8, lines: usize, passes: u64, word: u64) {

@@ -2,7 +2,7 @@
 
 use latlab_clock::{Clock, SimulatedClock};
 use latlab_harness::{NoReference, Progress, Sink, SimulatedLevel, run_probe};
-use latlab_machine::{Cache, Machine};
+use latlab_machine::{Cache, CacheKind, CacheSource, Machine};
 use latlab_record::{Kind, Settings};
 
 use super::*;
@@ -42,7 +42,17 @@ fn planted_env(huge_pages_effective: bool) -> Env {
     };
     let caches = [(1, 48 << 10), (2, 1 << 20), (3, 32 << 20)]
         .iter()
-        .map(|(level, size_bytes)| Cache { level: *level, size_bytes: *size_bytes, ..Cache::default() })
+        .map(|(level, size_bytes)| Cache {
+            level: *level,
+            kind: CacheKind::Unified,
+            size_bytes: *size_bytes,
+            line_bytes: Some(64),
+            ways: None,
+            shared_cpus: vec![0],
+            cpus: vec![0],
+            instances: Some(1),
+            source: CacheSource::Sysfs,
+        })
         .collect();
     Env {
         machine: Machine { caches, ..Machine::default() },

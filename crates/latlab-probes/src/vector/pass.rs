@@ -1,0 +1,269 @@
+//! One operation over a part of a field, slice after slice, round and round.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+
+use latlab_harness::{Batch, ProbeError};
+
+use super::{Field, Kernels, LINE_BYTES};
+
+/// What is done with the bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Operation {
+    Read,
+    Write,
+    WriteNt,
+    Copy,
+    Triad,
+}
+
+impl Operation {
+    pub(crate) const ALL: [Self; 5] = [Self::Read, Self::Write, Self::WriteNt, Self::Copy, Self::Triad];
+
+    /// Its name in a point.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Read => "read",
+            Self::Write => "write",
+            Self::WriteNt => "write-nt",
+            Self::Copy => "copy",
+            Self::Triad => "triad",
+        }
+    }
+
+    pub(crate) fn named(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|operation| operation.name() == name)
+    }
+
+    /// What one byte of its rate is.
+    pub(crate) fn convention(self) -> &'static str {
+        match self {
+            Self::Read => "each byte read counts once",
+            Self::Write => {
+                "each byte written counts once; RAM also reads every line before it is written (write-allocate), so \
+                 the traffic is twice that"
+            }
+            Self::WriteNt => "each byte written counts once, no write-allocate",
+            Self::Copy => {
+                "bytes read plus bytes written (STREAM's convention); write-allocate adds half as much traffic again"
+            }
+            Self::Triad => {
+                "two read streams plus one written, 24 bytes an element (STREAM's convention); write-allocate not \
+                 counted"
+            }
+        }
+    }
+
+    /// Streams whose bytes are counted.
+    pub(crate) fn streams(self) -> usize {
+        self.sources() + usize::from(self.writes())
+    }
+
+    /// Streams that are read.
+    pub(crate) fn sources(self) -> usize {
+        match self {
+            Self::Write | Self::WriteNt => 0,
+            Self::Read | Self::Copy => 1,
+            Self::Triad => 2,
+        }
+    }
+
+    pub(crate) fn writes(self) -> bool {
+        self != Self::Read
+    }
+}
+
+/// What the writes leave: a double's bits, not zero (some memory treats zeros apart).
+pub(super) const WORD: u64 = 0x3FF8_0F1E_2D3C_4B5A;
+/// What no operation leaves.
+pub(super) const JUNK: u64 = 0xBAD0_BAD0_BAD0_BAD0;
+/// The triad's factor.
+pub(super) const FACTOR: f64 = 3.0;
+
+/// Working sets above this are passed over in slices of about this size: a window of a pass over 1 GiB would be 70 ms,
+/// and a stall inside could not be told from the rest. What a slice's beginning costs (one time stamp waits for the loads
+/// in flight, about 0.1 us) is a thousandth of the 100 us that a slice of RAM takes.
+const SLICE_BYTES: usize = 2 << 20;
+/// Slices are whole steps of the stored checksums, so that checking one costs two look-ups.
+const SLICE_STEP_LINES: usize = 64;
+
+/// Where an operation works, in lines.
+#[derive(Clone, Debug)]
+pub(crate) struct Shape {
+    pub(crate) operation: Operation,
+    /// Lines of each of its streams.
+    pub(crate) stream_lines: usize,
+    /// Lines of each stream that one call of the kernel passes over.
+    pub(crate) slice_lines: usize,
+    /// First line of its source streams, which follow each other.
+    pub(crate) source: usize,
+    /// First line of its destination.
+    pub(crate) dest: usize,
+}
+
+impl Shape {
+    /// `bytes` over all streams together.
+    pub(crate) fn new(operation: Operation, bytes: u64, source: usize, dest: usize) -> Self {
+        let bytes = usize::try_from(bytes).unwrap_or(usize::MAX);
+        let lines = bytes / operation.streams() / LINE_BYTES;
+        let slices = bytes.div_ceil(SLICE_BYTES);
+        let (stream_lines, slice_lines) = if slices <= 1 {
+            (lines, lines)
+        } else {
+            let slice = (lines / slices / SLICE_STEP_LINES).max(1) * SLICE_STEP_LINES;
+            (lines / slice * slice, slice)
+        };
+        Self { operation, stream_lines, slice_lines, source, dest }
+    }
+
+    /// Bytes that one operation (one call for a slice, one pass of a small set) counts.
+    pub(crate) fn bytes_per_op(&self) -> u64 {
+        (self.slice_lines * self.operation.streams() * LINE_BYTES) as u64
+    }
+
+    fn is_whole(&self) -> bool {
+        self.slice_lines == self.stream_lines
+    }
+}
+
+/// What became of the passes; outlives the thread that made them.
+#[derive(Debug, Default)]
+pub(crate) struct Tally {
+    /// Line at which the next slice begins.
+    at: AtomicUsize,
+    /// Checksums compared, and those that were wrong.
+    compared: AtomicU64,
+    wrong: AtomicU64,
+}
+
+impl Tally {
+    pub(crate) fn at(&self) -> usize {
+        self.at.load(Ordering::Acquire)
+    }
+
+    /// Checksums compared, and those that were wrong.
+    pub(crate) fn checksums(&self) -> (u64, u64) {
+        (self.compared.load(Ordering::Acquire), self.wrong.load(Ordering::Acquire))
+    }
+}
+
+/// An operation under way. One operation of the batch is a pass over a small set or over one slice of a large one.
+pub(crate) struct Pass {
+    field: Arc<Field>,
+    kernels: &'static Kernels,
+    shape: Shape,
+    /// Of each slice, for reads.
+    expected: Vec<u64>,
+    tally: Arc<Tally>,
+}
+
+impl Pass {
+    /// # Errors
+    /// When the field is too small for the shape, or the instruction set lacks the operation.
+    pub(crate) fn new(
+        field: Arc<Field>,
+        kernels: &'static Kernels,
+        shape: Shape,
+        tally: Arc<Tally>,
+    ) -> Result<Self, ProbeError> {
+        if shape.slice_lines == 0 || !field.holds(&shape) {
+            return Err(ProbeError::Other(format!("{shape:?} does not fit the memory taken")));
+        }
+        if shape.operation == Operation::WriteNt && kernels.write_nt.is_none() {
+            return Err(ProbeError::Other(format!("{} has no non-temporal stores", kernels.isa)));
+        }
+        let expected = if shape.operation == Operation::Read {
+            (0..shape.stream_lines / shape.slice_lines)
+                .map(|nth| field.checksum(&shape, nth * shape.slice_lines, shape.slice_lines))
+                .collect()
+        } else {
+            Vec::new()
+        };
+        Ok(Self { field, kernels, shape, expected, tally })
+    }
+
+    pub(crate) fn shape(&self) -> &Shape {
+        &self.shape
+    }
+
+    pub(crate) fn field(&self) -> &Field {
+        &self.field
+    }
+
+    pub(crate) fn tally(&self) -> &Tally {
+        &self.tally
+    }
+
+    /// Passes over what an endless run would have passed over last, `bytes` at most, ending where the next slice begins.
+    pub(crate) fn warm(&mut self, bytes: u64) {
+        let slices = self.shape.stream_lines / self.shape.slice_lines;
+        let wanted = usize::try_from(bytes.div_ceil(self.shape.bytes_per_op())).unwrap_or(slices).clamp(1, slices);
+        let place = self.tally.at() / self.shape.slice_lines;
+        self.tally.at.store((place + slices - wanted) % slices * self.shape.slice_lines, Ordering::Release);
+        self.run(wanted as u64);
+    }
+
+    /// Makes one pass over everything and looks at every word that it left. For reads the checksums are the proof.
+    pub(crate) fn prove_destination(&mut self) -> u64 {
+        self.run((self.shape.stream_lines / self.shape.slice_lines) as u64);
+        self.field.wrong_words(&self.shape, 0, self.shape.stream_lines)
+    }
+
+    /// One call of the kernel.
+    fn call(&self, at: usize, passes: u64) -> u64 {
+        let (field, shape, kernels) = (&*self.field, &self.shape, self.kernels);
+        let (lines, first) = (shape.slice_lines, field.source(shape, 0, at));
+        // SAFETY: `new` checked that the streams lie inside the field's arenas, which live as long as the field; the CPU
+        // has the kernels' instructions; source and destination are different arenas.
+        unsafe {
+            match shape.operation {
+                Operation::Read => return (kernels.read)(first, lines, passes),
+                Operation::Write => (kernels.write)(field.dest(shape, at), lines, passes, WORD),
+                Operation::WriteNt => {
+                    let write = kernels.write_nt.unwrap_or(kernels.write);
+                    write(field.dest(shape, at), lines, passes, WORD);
+                }
+                Operation::Copy => (kernels.copy)(field.dest(shape, at), first, lines, passes),
+                Operation::Triad => {
+                    let second = field.source(shape, 1, at);
+                    (kernels.triad)(field.dest(shape, at), first, second, lines, passes, FACTOR);
+                }
+            }
+        }
+        0
+    }
+
+    fn compare(&self, at: usize, folded: u64) {
+        if let Some(expected) = self.expected.get(at / self.shape.slice_lines) {
+            self.tally.compared.fetch_add(1, Ordering::Relaxed);
+            if folded != *expected {
+                self.tally.wrong.fetch_add(1, Ordering::Relaxed);
+            }
+        }
+    }
+}
+
+impl Batch for Pass {
+    fn run(&mut self, ops: u64) -> u64 {
+        if self.shape.is_whole() {
+            let folded = self.call(0, ops);
+            if ops > 0 {
+                self.compare(0, folded);
+            }
+            return folded;
+        }
+        let mut at = self.tally.at();
+        let mut all = 0;
+        for _ in 0..ops {
+            let folded = self.call(at, 1);
+            self.compare(at, folded);
+            all ^= folded;
+            at += self.shape.slice_lines;
+            if at >= self.shape.stream_lines {
+                at = 0;
+            }
+        }
+        self.tally.at.store(at, Ordering::Release);
+        all
+    }
+}

@@ -50,7 +50,7 @@ def chart(run: Run) -> alt.LayerChart | None:
                 values.append({"clock": name, "what": what, "x": value, "text": f"{name}: {what} {format_ns(value)}"})
     low, high = widened((row["x"] for row in values), down=2.0, up=2.0)
     x = duration_x("x", "logarithmic", low, high)
-    y = alt.Y("clock:N", title=None, scale=alt.Scale(domain=[str(record.point.clock) for record in found]), sort=None, axis=alt.Axis(labelLimit=260, grid=True))
+    y = alt.Y("clock:N", title=None, scale=alt.Scale(domain=[str(record.point.clock) for record in found]), sort=None, axis=alt.Axis(grid=True))
     color = alt.Color("what:N", title=None, scale=alt.Scale(domain=[_COST, _STEP]))
     shape = alt.Shape("what:N", title=None, scale=alt.Scale(domain=[_COST, _STEP], range=["circle", "triangle-up"]))
     points = alt.Chart(alt.Data(values=values)).mark_point(size=90, filled=True, opacity=1)

@@ -61,7 +61,7 @@ def chart(run: Run) -> alt.LayerChart | None:
         duration_x(field, title, floor, top) for field in ("floor", "from", "since", "x")
     )
     names = [row["name"] for row in values]
-    axis = alt.Axis(grid=False, ticks=False, domain=False, labelLimit=260, labelFontSize=13, labelPadding=8)
+    axis = alt.Axis(grid=False, ticks=False, domain=False, labelFontSize=13, labelPadding=8)
     y = alt.Y("name:N", title=None, sort=None, scale=alt.Scale(domain=names), axis=axis)
     tip = alt.Tooltip("text:N")
     bars = alt.Chart(alt.Data(values=values))

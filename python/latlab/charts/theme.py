@@ -115,6 +115,7 @@ def config(palette: Palette, *, background: bool = False) -> dict[str, Any]:
             "titleFontWeight": "normal",
             "titlePadding": 8,
         },
+        "axisY": {"labelLimit": 260},
         "legend": {
             "labelColor": palette.ink,
             "labelFontSize": 12,

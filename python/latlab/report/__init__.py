@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -46,6 +45,8 @@ def write(run: Run, path: str | os.PathLike[str]) -> Path:
     Raises:
         UserError: no such form, or the file cannot be written.
     """
+    from latlab.charts.saving import save  # noqa: PLC0415 - as above
+
     target = Path(path)
     return save(target, render(run, _form(target)))
 
@@ -56,37 +57,11 @@ def chart(run: Run, name: str, path: str | os.PathLike[str]) -> Path:
     Raises:
         UserError: no such chart or form, no data for it, no extra `latlab[export]`, or the file cannot be written.
     """
-    from latlab.charts import export  # noqa: PLC0415 - as above
+    from latlab.charts import picture  # noqa: PLC0415 - as above
 
-    target = Path(path)
-    return save(target, export.render(run, name, _form(target)))
+    return picture.write(name, run, path)
 
 
 def _form(path: Path) -> str:
     form = path.suffix.removeprefix(".").lower()
     return {"markdown": "md", "htm": "html"}.get(form, form)
-
-
-def save(target: Path, content: bytes) -> Path:
-    """Writes whole or not at all, so that a full disk never leaves half a report under the name asked for.
-
-    Raises:
-        UserError: it cannot be written.
-    """
-    try:
-        handle, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.")
-        part = Path(name)
-        try:
-            with os.fdopen(handle, "wb") as file:
-                file.write(content)
-            # mkstemp makes files private; a report is as readable as any new file.
-            umask = os.umask(0)
-            os.umask(umask)
-            part.chmod(0o666 & ~umask)
-            part.replace(target)
-        except BaseException:
-            part.unlink(missing_ok=True)
-            raise
-    except OSError as error:
-        raise UserError(f"cannot write {target}: {error.strerror or error}") from None
-    return target

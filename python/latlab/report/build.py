@@ -32,13 +32,13 @@ def _facts(run: Run) -> tuple[str, ...]:
     cpu, arch = machine.text("cpu.model_name"), machine.text("cpu.microarchitecture")
     cpus = machine.integer("cpu.logical_cpus")
     memory = machine.integer("memory.total_bytes")
-    virtual = machine.text("virtualisation.hypervisor") or machine.text("virtualisation.kind")
+    virtual = machine.text("virtualisation.hypervisor") if machine.flag("virtualisation.guest") else None
     system = " ".join(part for part in (machine.text("os.name"), machine.text("os.kernel_release")) if part)
     facts = [
         f"{cpu or 'unknown processor'}{f' ({arch})' if arch else ''}",
         f"{cpus} CPUs" if cpus else "",
         format_bytes(memory) if memory else "",
-        f"{system} in a virtual machine ({virtual})" if virtual and virtual != "none" else system,
+        f"{system} in a virtual machine ({virtual})" if virtual else system,
         run.header.started.replace("T", " ")[:16],
         f"profile {run.settings.profile}",
     ]

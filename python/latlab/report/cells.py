@@ -44,10 +44,8 @@ def span(low_ns: float, high_ns: float) -> str:
 
 def _share(share: float) -> str:
     """A percentage, or `1 in 16,700` where a percentage would be all zeros."""
-    if share == 0:
-        return "0"
     if share < 1e-12:  # noqa: PLR2004 - less than once in any run
-        return "never"
+        return "0"
     return f"1 in {format_count(1 / share)}" if share < 0.001 else format_percent(share)  # noqa: PLR2004
 
 

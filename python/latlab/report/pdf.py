@@ -1,0 +1,88 @@
+"""The report as PDF, typeset without a browser (the extra `latlab[export]`)."""
+
+from __future__ import annotations
+
+import json
+from importlib import resources
+from typing import Any
+
+from latlab.charts.picture import convert
+from latlab.charts.theme import LIGHT, config
+from latlab.errors import UserError
+from latlab.report.cells import is_number, shown
+from latlab.report.document import Document, Figure, Listing, Section
+
+# Two charts and their words fit on a page.
+_HIGHEST_MM = 88
+_MM_A_PIXEL = 0.24
+#: Title, legend and labels around a chart's plane.
+_AXES_PIXELS = 70
+#: A cell up to this long stays on one line; the column with the longest cell above it takes what is left.
+_ONE_LINE = 26
+
+
+def render(document: Document) -> bytes:
+    """The whole report.
+
+    Raises:
+        UserError: no extra `latlab[export]`.
+    """
+    try:
+        import typst  # noqa: PLC0415 - only where it was asked for
+    except ImportError:
+        raise UserError("a PDF needs the extra: pip install 'latlab[export]'") from None
+    template = resources.files("latlab.report").joinpath("templates", "report.typ").read_bytes()
+    data = json.dumps(_data(document), ensure_ascii=False)
+    return bytes(typst.compile(template, format="pdf", sys_inputs={"data": data}))
+
+
+def _data(document: Document) -> dict[str, Any]:
+    methods = {method.probe: method for section in document.sections for method in section.methods}
+    return {
+        "title": document.title,
+        "facts": document.facts,
+        "colophon": document.colophon,
+        "notices": [_fields(notice, "severity", "title", "text", "remedy") for notice in document.notices],
+        "sections": [_section(section) for section in document.sections],
+        "methods": [_fields(method, "probe", "title", "version", "paragraphs") for method in methods.values()],
+    }
+
+
+def _section(section: Section) -> dict[str, Any]:
+    return {
+        **_fields(section, "title", "sentences", "points", "evidence", "absence"),
+        "notices": [_fields(notice, "severity", "title", "text", "remedy") for notice in section.notices],
+        "listings": [_listing(listing) for listing in section.listings],
+        "figures": [_figure(figure) for figure in section.figures],
+    }
+
+
+def _listing(listing: Listing) -> dict[str, Any]:
+    columns = listing.table.columns
+    rows = [
+        [shown(cell, column.quantity) for cell, column in zip(row, columns, strict=True)] for row in listing.table.rows
+    ]
+    lengths = [max((len(row[number]) for row in rows), default=0) for number in range(len(columns))]
+    widest = lengths.index(max(lengths)) if max(lengths) > _ONE_LINE else None
+    return {
+        "title": listing.title,
+        "columns": [
+            {"title": column.title, "number": is_number(column.quantity), "wide": number == widest}
+            for number, column in enumerate(columns)
+        ],
+        "rows": [[cell.replace(" ", "\u00a0") if len(cell) <= _ONE_LINE else cell for cell in row] for row in rows],
+    }
+
+
+def _figure(figure: Figure) -> dict[str, Any]:
+    svg = convert({**figure.spec, "config": config(LIGHT)}, "svg").decode("utf-8")
+    pixels = figure.spec.get("height") or max(panel.get("height", 0) for panel in figure.spec["hconcat"])
+    return {
+        **_fields(figure, "title", "alt", "caption"),
+        "svg": svg,
+        "height": min(_HIGHEST_MM, (pixels + _AXES_PIXELS) * _MM_A_PIXEL),
+    }
+
+
+def _fields(part: object, *names: str) -> dict[str, Any]:
+    return {name: getattr(part, name) for name in names}

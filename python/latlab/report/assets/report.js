@@ -17,6 +17,10 @@
   function specFor(place) {
     const spec = structuredClone(island.charts[place.dataset.chart].spec);
     spec.config = structuredClone(island.config);
+    if (place.clientWidth < 480) {
+      spec.config.axisY.labelLimit = 96;
+      spec.config.legend.columns = 1;
+    }
     if (spec.layer) {
       spec.width = Math.max(300, Math.min(960, place.clientWidth - 4));
       spec.autosize = { type: "fit-x", contains: "padding" };

@@ -22,9 +22,9 @@ _COLUMNS = (
     Column("one load", "ns"),
     Column("95 % interval"),
     Column("core cycles", "number"),
-    Column("found to end between"),
+    Column("ends between"),
     Column("CPU reports", "bytes"),
-    Column("found again in a second pass"),
+    Column("in 2nd pass too"),
     Column("note"),
 )
 

@@ -10,6 +10,7 @@ from latlab.run.run import Run
 from latlab.units import format_bytes
 
 _UNKNOWN = "unknown"
+_MOST_CPUS = 16
 
 
 def section(run: Run, probes: Probes) -> Section:  # noqa: ARG001 - every section is called alike
@@ -32,8 +33,10 @@ def _rows(machine: Machine) -> list[tuple[str, str | None]]:
         *_caches(machine),
         ("page translation", "; ".join(_tlbs(machine)) or None),
         ("memory", _bytes(machine, "memory.total_bytes")),
-        ("transparent huge pages", machine.text("memory.transparent_huge_pages.enabled")),
-        ("virtual machine", machine.text("virtualisation.hypervisor") or machine.text("virtualisation.kind")),
+        ("memory that this process may use", _bytes(machine, "limits.usable_memory_bytes")),
+        ("CPUs that this process may use", _numbers(machine.integers("limits.allowed_cpus"))),
+        ("transparent huge pages", machine.text("memory.thp.enabled")),
+        ("virtual machine", _virtual(machine)),
         ("container", machine.text("virtualisation.container.kind")),
         ("system", _joined(machine.text("os.distribution"), machine.text("os.arch"))),
         ("kernel", _joined(machine.text("os.name"), machine.text("os.kernel_release"))),
@@ -42,8 +45,15 @@ def _rows(machine: Machine) -> list[tuple[str, str | None]]:
         ("frequency governor", cpu.text("governor")),
         ("power", cpu.text("power_source")),
     ]
-    optional = {"container", "power", "virtual machine"}
+    optional = {"container"}
     return [(name, value) for name, value in rows if value or name not in optional]
+
+
+def _virtual(machine: Machine) -> str | None:
+    if machine.flag("virtualisation.guest") is False:
+        return "no"
+    name = machine.text("virtualisation.hypervisor")
+    return name or ("yes, of an unknown kind" if machine.flag("virtualisation.guest") else None)
 
 
 def _joined(*parts: str | None) -> str | None:
@@ -80,6 +90,10 @@ def _tlbs(machine: Machine) -> list[str]:
         if entries and pages and kind != "instruction":
             found.append(f"L{level} {entries} entries for {pages}")
     return found
+
+
+def _numbers(values: list[int]) -> str | None:
+    return ", ".join(map(str, values[:_MOST_CPUS])) + (f" and {len(values) - _MOST_CPUS} more" if len(values) > _MOST_CPUS else "") or None
 
 
 def _bytes(machine: Machine, path: str) -> str | None:

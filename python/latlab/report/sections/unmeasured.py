@@ -26,7 +26,7 @@ def section(run: Run, probes: Probes) -> Section:
         sentences.append(f"{format_count(refused)} quantiles are not given because they had too few samples.")
     listings = [Listing("Not measured", Table(_COLUMNS, tuple(rows)))] if rows else []
     if disks:
-        columns = (Column("mounted at"), Column("file system"), Column("device"))
+        columns = (Column("mounted at"), Column("file system"), Column("device"), Column("size", "bytes"))
         listings.append(Listing("Mounted and not measured", Table(columns, tuple(disks))))
     return Section(
         id="unmeasured",
@@ -61,12 +61,10 @@ def _left_out(run: Run, probes: Probes) -> list[tuple[str | int, ...]]:
     return [(probe, "", why, 0) for probe in probes.methods if probe not in known]
 
 
-def _disks(run: Run) -> list[tuple[str | None, ...]]:
-    """File systems on disks: none of these probes reads or writes one."""
-    found = []
-    for system in run.machine.sections("file_systems"):
-        device = system.text("source") or system.text("device") or ""
-        if device.startswith("/dev/") or system.text("disk"):
-            place = system.text("mount_point") or system.text("mounted_on")
-            found.append((place, system.text("kind") or system.text("fs_type") or system.text("type"), device))
-    return found
+def _disks(run: Run) -> list[tuple[str | float | None, ...]]:
+    """File systems that can hold data: none of these probes reads or writes one."""
+    return [
+        (system.text("mount_point"), system.text("kind"), system.text("source"), system.number("total_bytes"))
+        for system in run.machine.sections("file_systems")
+        if not system.flag("in_memory")
+    ]

@@ -2,16 +2,29 @@
 
 from __future__ import annotations
 
+import os
 import warnings
+from pathlib import Path
 from typing import Any
 
 from latlab.charts import standalone
+from latlab.charts.saving import save
 from latlab.errors import UserError
 from latlab.run.run import Run
 
 FORMS = ("svg", "png", "pdf")
 #: Pixels a point: sharp on a dense screen and in a slide.
 _PNG_SCALE = 2.0
+
+
+def write(name: str, run: Run, path: str | os.PathLike[str]) -> Path:
+    """Writes one chart to `path`, in the form that its ending names; an older file of that name is replaced.
+
+    Raises:
+        UserError: no such chart or form, no data for it, no extra `latlab[export]`, or the file cannot be written.
+    """
+    target = Path(path)
+    return save(target, render(run, name, target.suffix.removeprefix(".").lower()))
 
 
 def render(run: Run, name: str, form: str) -> bytes:

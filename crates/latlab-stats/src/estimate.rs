@@ -1,0 +1,261 @@
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::blocks::Pooled;
+use crate::dependence::{self, Dependence};
+use crate::order::{Interval, IntervalMethod, ranks};
+use crate::quantile::{index, quantile};
+use crate::refusal::{Refusal, check};
+use crate::special::t_quantile;
+use crate::{bootstrap, order_statistic_interval};
+
+/// The least number of blocks for a distribution-free 95 % interval between them: all six on one side of their median
+/// has the chance 2/64.
+pub const MIN_BLOCKS: usize = 6;
+
+/// Enough that the expanded 0.24 % percentile of six blocks has a few resamples beyond it.
+pub const DEFAULT_RESAMPLES: u32 = 2000;
+
+/// A value with its interval and what it rests on.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Estimate {
+    /// The point estimate, in the unit of the samples.
+    pub value: f64,
+    /// Where the true value lies.
+    pub interval: Interval,
+    /// Samples used.
+    pub samples: u64,
+    /// Blocks with samples.
+    pub blocks: u64,
+    /// What decided the method: of the samples, or of their exceeding the quantile if only that shows dependence.
+    pub dependence: Dependence,
+}
+
+/// Quantile `q` of all samples with its interval: order statistics when the samples, and their exceeding the quantile,
+/// look independent; otherwise whole blocks resampled, which needs six blocks.
+///
+/// `blocks` hold samples in the order of measuring. Deterministic for a given `seed`. About 0.1 ms for 4,000 independent
+/// samples, 0.6 ms for dependent ones.
+///
+/// Simulated (`tests/coverage.rs`): nominal 95 % covers at least 93 % where it is usually given; where it is usually
+/// refused, at most 7 % of all sets of samples give a wrong interval, but those that give one cover less, as they are
+/// the sets whose blocks agreed by chance.
+///
+/// # Errors
+/// See [`crate::order_statistic_interval`] and [`crate::block_bootstrap_interval`].
+pub fn quantile_interval(blocks: &[&[f64]], q: f64, level: f64, seed: u64) -> Result<Estimate, Refusal> {
+    check(q, level)?;
+    let pooled = Pooled::new(blocks)?;
+    let n = pooled.len() as u64;
+    // Too few for any method: said before the work.
+    let (lower, upper) = ranks(n, q, level)?;
+    let mut dependence = dependence::of(&pooled.ranks(), &pooled.sizes);
+    let effective = dependence.effective_samples;
+    if dependence.independent {
+        let tail = dependence::of_exceedances(&pooled, q);
+        if !tail.independent {
+            dependence = tail;
+        }
+    }
+    let interval = if dependence.independent {
+        let at = |rank: u64| pooled.sorted[index(rank as f64) - 1];
+        Interval {
+            lo: at(lower),
+            hi: at(upper),
+            level,
+            method: IntervalMethod::OrderStatistics,
+        }
+    } else {
+        bootstrap::interval(&pooled, effective, q, level, DEFAULT_RESAMPLES, seed)?
+    };
+    let value = quantile(&pooled.sorted, q);
+    Ok(Estimate {
+        value,
+        interval,
+        samples: n,
+        blocks: pooled.sizes.len() as u64,
+        dependence,
+    })
+}
+
+/// The mean of all samples, with Student's t on the block means (weighted by block size), which are near normal where
+/// samples need not be and which carry any drift between blocks.
+///
+/// # Errors
+/// [`Refusal::TooFewBlocks`] below six blocks; [`Refusal::TailTooHeavy`] when Hill's tail index is below 2, as then
+/// the next sample may move the mean by any amount; [`Refusal::NotFinite`]; a `level` outside (0, 1).
+pub fn mean_interval(blocks: &[&[f64]], level: f64) -> Result<Estimate, Refusal> {
+    check(0.5, level)?;
+    let pooled = Pooled::new(blocks)?;
+    let k = pooled.sizes.len();
+    if k < MIN_BLOCKS {
+        return Err(Refusal::TooFewBlocks {
+            have: k as u64,
+            need: MIN_BLOCKS as u64,
+        });
+    }
+    if let Some(index) = tail_index(&pooled.sorted).filter(|&a| a < 2.0) {
+        return Err(Refusal::TailTooHeavy { index });
+    }
+    let n = pooled.len() as f64;
+    let sums = blocks
+        .iter()
+        .filter(|b| !b.is_empty())
+        .map(|b| (b.iter().sum::<f64>(), b.len() as f64));
+    let value = sums.clone().map(|s| s.0).sum::<f64>() / n;
+    // The linearised variance of a ratio of sums: exact for equal blocks.
+    let k = k as f64;
+    let variance = sums.map(|(sum, m)| ((sum - m * value) / n).powi(2)).sum::<f64>() * k / (k - 1.0);
+    let half = t_quantile(0.5 + level / 2.0, k - 1.0) * variance.sqrt();
+    Ok(Estimate {
+        value,
+        interval: Interval {
+            lo: value - half,
+            hi: value + half,
+            level,
+            method: IntervalMethod::BetweenBlocks,
+        },
+        samples: pooled.len() as u64,
+        blocks: pooled.sizes.len() as u64,
+        dependence: dependence::of(&pooled.ranks(), &pooled.sizes),
+    })
+}
+
+/// Hill's estimate (Annals of Statistics 3, 1975) from the largest 2 % (at least 10) of the distances from the median.
+fn tail_index(sorted: &[f64]) -> Option<f64> {
+    let centre = quantile(sorted, 0.5);
+    let mut far: Vec<f64> = sorted.iter().map(|x| (x - centre).abs()).collect();
+    let used = (far.len() / 50).max(10);
+    if far.len() < 2 * used {
+        return None;
+    }
+    let (_, threshold, _) = far.select_nth_unstable_by(used, |a, b| b.total_cmp(a));
+    let threshold = *threshold;
+    if threshold <= 0.0 {
+        // Nearly all samples equal: nothing to compare the outliers with.
+        return None;
+    }
+    let mean_log = far[..used].iter().map(|x| (x / threshold).ln()).sum::<f64>() / used as f64;
+    (mean_log > 0.0).then(|| 1.0 / mean_log)
+}
+
+/// The smallest and largest of the blocks' own quantiles: how much the repeats differ. NaN for no samples.
+#[must_use]
+pub fn between_block_range(blocks: &[&[f64]], q: f64) -> (f64, f64) {
+    let own = block_quantiles(blocks, q);
+    if own.iter().any(|x| x.is_nan()) {
+        return (f64::NAN, f64::NAN);
+    }
+    (
+        own.iter().copied().reduce(f64::min).unwrap_or(f64::NAN),
+        own.iter().copied().reduce(f64::max).unwrap_or(f64::NAN),
+    )
+}
+
+/// Where the quantile of a *typical* block lies: the median of the blocks' own quantiles, distribution-free. Differs
+/// from [`quantile_interval`], which is about all samples together, when few blocks are slow.
+///
+/// # Errors
+/// [`Refusal::TooFewBlocks`] below six blocks at 95 % (more at higher levels), [`Refusal::NotFinite`], a `q` or
+/// `level` outside (0, 1).
+pub fn between_blocks_interval(blocks: &[&[f64]], q: f64, level: f64) -> Result<Interval, Refusal> {
+    check(q, level)?;
+    let mut own = block_quantiles(blocks, q);
+    own.sort_unstable_by(f64::total_cmp);
+    match order_statistic_interval(&own, 0.5, level) {
+        Ok(found) => Ok(Interval {
+            method: IntervalMethod::BetweenBlocks,
+            ..found
+        }),
+        Err(Refusal::TooFew { have, need, .. }) => Err(Refusal::TooFewBlocks { have, need }),
+        Err(other) => Err(other),
+    }
+}
+
+fn block_quantiles(blocks: &[&[f64]], q: f64) -> Vec<f64> {
+    let mut sorted = Vec::new();
+    let filled = blocks.iter().filter(|b| !b.is_empty());
+    filled
+        .map(|block| {
+            sorted.clear();
+            sorted.extend_from_slice(block);
+            sorted.sort_unstable_by(f64::total_cmp);
+            if sorted.iter().all(|x| x.is_finite()) {
+                quantile(&sorted, q)
+            } else {
+                f64::NAN
+            }
+        })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{between_block_range, between_blocks_interval, mean_interval, quantile_interval};
+    use crate::rng::Rng;
+    use crate::{IntervalMethod, Refusal};
+
+    #[test]
+    fn few_dependent_blocks_are_refused_and_independent_ones_are_not() {
+        let rising: Vec<f64> = (0..300).map(f64::from).collect();
+        assert_eq!(
+            quantile_interval(&[rising.as_slice(); 3], 0.5, 0.95, 1),
+            Err(Refusal::TooFewBlocks { have: 3, need: 6 })
+        );
+        let mut rng = Rng::new(1);
+        let noise: Vec<f64> = (0..300).map(|_| rng.normal()).collect();
+        let got = quantile_interval(&[&noise], 0.5, 0.95, 1).unwrap();
+        assert_eq!(got.interval.method, IntervalMethod::OrderStatistics);
+    }
+
+    #[test]
+    fn bursts_of_outliers_under_a_steady_median_are_not_taken_as_independent() {
+        let mut rng = Rng::new(8);
+        let blocks: Vec<Vec<f64>> = (0..8)
+            .map(|b| {
+                (0..1000)
+                    .map(|i| {
+                        let burst = b % 3 == 0 && (200..260).contains(&i);
+                        rng.normal() + if burst { 100.0 } else { 0.0 }
+                    })
+                    .collect()
+            })
+            .collect();
+        let refs: Vec<&[f64]> = blocks.iter().map(Vec::as_slice).collect();
+        let p99 = quantile_interval(&refs, 0.99, 0.95, 1);
+        assert!(
+            !matches!(p99, Ok(e) if e.interval.method == IntervalMethod::OrderStatistics),
+            "{p99:?}"
+        );
+    }
+
+    #[test]
+    fn the_mean_of_a_heavy_tail_is_refused() {
+        let mut rng = Rng::new(2);
+        let mut blocks = vec![Vec::new(); 6];
+        for b in &mut blocks {
+            b.extend((0..500).map(|_| (1.0 - rng.uniform()).powf(-1.0 / 1.2)));
+        }
+        let refs: Vec<&[f64]> = blocks.iter().map(Vec::as_slice).collect();
+        assert!(matches!(
+            mean_interval(&refs, 0.95),
+            Err(Refusal::TailTooHeavy { .. })
+        ));
+    }
+
+    #[test]
+    fn the_range_between_blocks_is_that_of_their_own_quantiles() {
+        let (a, b, empty) = ([3.0, 1.0, 2.0], [30.0, 10.0, 20.0], []);
+        assert_eq!(between_block_range(&[&a, &b, &empty], 0.5), (2.0, 20.0));
+        assert!(between_block_range(&[], 0.5).0.is_nan());
+        assert_eq!(
+            between_blocks_interval(&[&a, &b], 0.5, 0.95),
+            Err(Refusal::TooFewBlocks { have: 2, need: 6 })
+        );
+        let six = between_blocks_interval(&[&a, &b, &a, &b, &a, &b], 0.5, 0.95).unwrap();
+        assert_eq!(
+            (six.lo, six.hi, six.method),
+            (2.0, 20.0, IntervalMethod::BetweenBlocks)
+        );
+    }
+}

@@ -1,0 +1,37 @@
+//! What a set of latency samples says, and what it does not say.
+//!
+//! ```text
+//! samples in blocks ─► dependence ─► quantile_interval ─► should_stop
+//!                                    mean_interval
+//! histogram buckets ─► weighted
+//! latency by size   ─► levels (plateaus, brackets, where to measure next, TLB reach)
+//! ```
+//!
+//! Pure functions: no I/O, no clock, no global state; what is random takes a seed. Where no interval can be
+//! stood for there is none, but a [`Refusal`] with a printable reason.
+
+mod blocks;
+mod bootstrap;
+mod dependence;
+mod estimate;
+pub mod levels;
+mod moments;
+mod order;
+mod quantile;
+mod refusal;
+pub mod rng;
+mod special;
+mod stop;
+pub mod weighted;
+
+pub use bootstrap::block_bootstrap_interval;
+pub use dependence::{Dependence, dependence};
+pub use estimate::{
+    DEFAULT_RESAMPLES, Estimate, MIN_BLOCKS, between_block_range, between_blocks_interval, mean_interval,
+    quantile_interval,
+};
+pub use moments::{Moments, moments};
+pub use order::{Interval, IntervalMethod, min_samples, order_statistic_interval};
+pub use quantile::quantile;
+pub use refusal::Refusal;
+pub use stop::{StopRule, StopState, should_stop};

@@ -1,0 +1,68 @@
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// Mean, deviation and extremes, in the unit of the samples.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Moments {
+    /// Arithmetic mean.
+    pub mean: f64,
+    /// Standard deviation with n - 1; none for a single sample.
+    pub std: Option<f64>,
+    /// Smallest sample.
+    pub min: f64,
+    /// Largest sample.
+    pub max: f64,
+    /// Samples.
+    pub n: u64,
+}
+
+/// [`Moments`] of the values in any order; none when there are none or one is not finite.
+#[must_use]
+pub fn moments(values: &[f64]) -> Option<Moments> {
+    from_counts(values.iter().map(|&x| (x, 1)))
+}
+
+/// One pass, weighted (West, CACM 22, 1979): no sum of squares, so no cancellation for a small spread far from 0.
+pub(crate) fn from_counts(pairs: impl IntoIterator<Item = (f64, u64)>) -> Option<Moments> {
+    let (mut n, mut mean, mut squares) = (0_u64, 0.0_f64, 0.0_f64);
+    let (mut min, mut max) = (f64::INFINITY, f64::NEG_INFINITY);
+    for (x, count) in pairs.into_iter().filter(|&(_, count)| count > 0) {
+        if !x.is_finite() {
+            return None;
+        }
+        n += count;
+        let off = x - mean;
+        let step = off * (count as f64 / n as f64);
+        mean += step;
+        squares += count as f64 * off * (x - mean);
+        min = min.min(x);
+        max = max.max(x);
+    }
+    let std = (n > 1).then(|| (squares / (n - 1) as f64).max(0.0).sqrt());
+    (n > 0).then_some(Moments {
+        mean,
+        std,
+        min,
+        max,
+        n,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::moments;
+
+    #[test]
+    fn a_small_spread_far_from_zero_keeps_its_deviation() {
+        let m = moments(&[1e9 + 4.0, 1e9 + 7.0, 1e9 + 13.0, 1e9 + 16.0]).unwrap();
+        assert!((m.mean - (1e9 + 10.0)).abs() < 1e-6);
+        assert!((m.std.unwrap() - 30_f64.sqrt()).abs() < 1e-6);
+        assert_eq!((m.min, m.max, m.n), (1e9 + 4.0, 1e9 + 16.0, 4));
+    }
+
+    #[test]
+    fn one_sample_has_no_deviation_and_none_has_no_moments() {
+        assert_eq!(moments(&[5.0]).unwrap().std, None);
+        assert!(moments(&[]).is_none() && moments(&[1.0, f64::INFINITY]).is_none());
+    }
+}

@@ -1,0 +1,232 @@
+//! How often a nominal 95 % interval contains the true value. Seeded: the same on every run and machine.
+//!
+//! Where an interval is printed in nine of ten repetitions, at least 93 % of them must hold the truth. Where most
+//! repetitions are refused, the few that are not are those whose blocks agreed by chance, and these cover less; there
+//! the share of *all* repetitions that print a wrong interval is bounded.
+
+use latlab_stats::rng::Rng;
+use latlab_stats::{
+    Estimate, IntervalMethod, Refusal, StopRule, StopState, mean_interval, quantile_interval, should_stop,
+};
+
+const REPETITIONS: u32 = 2000;
+/// Three standard deviations above 5 % in 2,000 repetitions, and then some for the choice between two methods.
+const WRONG_AT_MOST: f64 = 0.07;
+
+/// Fills one block; blocks differ by what it draws from the generator first.
+type Draw<'a> = &'a dyn Fn(&mut Rng, &mut [f64]);
+
+#[derive(Debug, Default)]
+struct Tally {
+    printed: u32,
+    covered: u32,
+    exact: u32,
+}
+
+impl Tally {
+    fn hold(&self, case: &str) {
+        let coverage = f64::from(self.covered) / f64::from(self.printed.max(1));
+        let printed = f64::from(self.printed) / f64::from(REPETITIONS);
+        let wrong = printed * (1.0 - coverage);
+        println!(
+            "{case}: printed {printed:.3}, of these {coverage:.3} cover; {} exact",
+            self.exact
+        );
+        assert!(
+            wrong <= WRONG_AT_MOST,
+            "{case}: {wrong} of all repetitions print a wrong interval"
+        );
+        assert!(printed < 0.9 || coverage >= 0.93, "{case}: coverage {coverage}");
+    }
+}
+
+fn tally(
+    shape: (usize, usize),
+    truth: f64,
+    draw: Draw,
+    estimate: impl Fn(&[&[f64]], u64) -> Result<Estimate, Refusal>,
+) -> Tally {
+    let mut t = Tally::default();
+    for repetition in 1..=u64::from(REPETITIONS) {
+        let mut rng = Rng::new(repetition);
+        let blocks: Vec<Vec<f64>> = (0..shape.0).map(|_| block(&mut rng, shape.1, draw)).collect();
+        if let Ok(e) = estimate(&refs(&blocks), repetition) {
+            t.printed += 1;
+            t.covered += u32::from(e.interval.lo <= truth && truth <= e.interval.hi);
+            t.exact += u32::from(e.interval.method == IntervalMethod::OrderStatistics);
+        }
+    }
+    t
+}
+
+fn block(rng: &mut Rng, n: usize, draw: Draw) -> Vec<f64> {
+    let mut b = vec![0.0; n];
+    draw(rng, &mut b);
+    b
+}
+
+fn refs(blocks: &[Vec<f64>]) -> Vec<&[f64]> {
+    blocks.iter().map(Vec::as_slice).collect()
+}
+
+fn quantile_holds(name: &str, shape: (usize, usize), q: f64, truth: f64, draw: Draw) -> Tally {
+    let t = tally(shape, truth, draw, |blocks, seed| {
+        quantile_interval(blocks, q, 0.95, seed)
+    });
+    t.hold(&format!("{name}, {} x {}, q = {q}", shape.0, shape.1));
+    t
+}
+
+/// Standard normal quantiles.
+const NORMAL: [(f64, f64); 3] = [
+    (0.5, 0.0),
+    (0.9, 1.281_551_565_544_600_4),
+    (0.99, 2.326_347_874_040_840_8),
+];
+
+#[test]
+fn independent_normal_and_lognormal_samples_are_covered() {
+    for (q, z) in NORMAL {
+        let t = quantile_holds("normal", (6, 100), q, z, &|rng, b| b.fill_with(|| rng.normal()));
+        // 600 samples are barely enough for p99: the sets that look dependent by chance are refused.
+        let least = if q > 0.95 { 70 } else { 99 };
+        assert!(
+            t.printed > REPETITIONS * least / 100 && t.exact > REPETITIONS / 2,
+            "{t:?}"
+        );
+        quantile_holds("lognormal", (8, 60), q, z.exp(), &|rng, b| {
+            b.fill_with(|| rng.normal().exp());
+        });
+    }
+}
+
+#[test]
+fn independent_heavy_tails_and_spikes_are_covered() {
+    for q in [0.5, 0.9, 0.99] {
+        let pareto = (1.0_f64 - q).powf(-1.0 / 1.5);
+        quantile_holds("Pareto 1.5", (6, 100), q, pareto, &|rng, b| {
+            b.fill_with(|| (1.0 - rng.uniform()).powf(-1.0 / 1.5));
+        });
+    }
+    // Body uniform in 10..11, and 3 % spikes uniform in 100..1100.
+    for (q, truth) in [
+        (0.5, 10.0 + 0.5 / 0.97),
+        (0.9, 10.0 + 0.9 / 0.97),
+        (0.99, 100.0 + 1000.0 * 2.0 / 3.0),
+    ] {
+        quantile_holds("spikes", (6, 100), q, truth, &|rng, b| {
+            b.fill_with(|| {
+                let (spike, u) = (rng.uniform() < 0.03, rng.uniform());
+                if spike { 100.0 + 1000.0 * u } else { 10.0 + u }
+            });
+        });
+    }
+}
+
+#[test]
+fn samples_on_a_coarse_clock_are_covered() {
+    // Rounded up to 10 ns: the quantile of the rounded values is the rounded quantile.
+    quantile_holds("10 ns clock", (6, 100), 0.9, 120.0, &|rng, b| {
+        b.fill_with(|| ((100.0 + 12.0 * rng.normal()) / 10.0).ceil() * 10.0);
+    });
+}
+
+#[test]
+fn samples_that_follow_each_other_are_covered() {
+    for phi in [0.1_f64, 0.5, 0.9] {
+        for (q, z) in NORMAL {
+            quantile_holds(&format!("AR(1) {phi}"), (8, 200), q, z, &|rng, b| {
+                let mut x = rng.normal();
+                b.fill_with(|| {
+                    x = phi * x + (1.0 - phi * phi).sqrt() * rng.normal();
+                    x
+                });
+            });
+        }
+    }
+}
+
+#[test]
+fn blocks_that_differ_are_covered_or_refused() {
+    for shift in [0.1_f64, 0.3, 1.0] {
+        for shape in [(6, 150), (20, 50)] {
+            for (q, z) in NORMAL {
+                let truth = z * shift.hypot(1.0);
+                quantile_holds(
+                    &format!("blocks shifted by {shift}"),
+                    shape,
+                    q,
+                    truth,
+                    &|rng, b| {
+                        let centre = shift * rng.normal();
+                        b.fill_with(|| centre + rng.normal());
+                    },
+                );
+            }
+        }
+    }
+}
+
+#[test]
+fn blocks_in_two_regimes_are_covered() {
+    // A neighbour is there in every third block: 10 ns or 14 ns. p90 of the mixture: 0.7 of the slow third.
+    quantile_holds("regimes", (30, 40), 0.9, 14.0 + 0.7, &|rng, b| {
+        let slow = rng.uniform() < 1.0 / 3.0;
+        b.fill_with(|| rng.uniform() + if slow { 14.0 } else { 10.0 });
+    });
+}
+
+#[test]
+fn means_are_covered_or_refused() {
+    let mean = |blocks: &[&[f64]], _: u64| mean_interval(blocks, 0.95);
+    let normal = tally((6, 100), 0.0, &|rng, b| b.fill_with(|| rng.normal()), mean);
+    normal.hold("mean of normals");
+    assert!(normal.printed > REPETITIONS * 99 / 100);
+    tally(
+        (8, 200),
+        (0.125_f64).exp(),
+        &|rng, b| b.fill_with(|| (0.5 * rng.normal()).exp()),
+        mean,
+    )
+    .hold("mean of lognormals");
+    let shifted: Draw = &|rng, b| {
+        let centre = rng.normal();
+        b.fill_with(|| centre + rng.normal());
+    };
+    tally((6, 100), 0.0, shifted, mean).hold("mean of shifted blocks");
+    let pareto: Draw = &|rng, b| b.fill_with(|| (1.0 - rng.uniform()).powf(-1.0 / 1.5));
+    let refused = tally((8, 200), 3.0, pareto, mean);
+    assert!(refused.printed < REPETITIONS / 10, "{refused:?}");
+}
+
+#[test]
+fn stopping_at_the_first_narrow_interval_costs_little_coverage() {
+    let rule = StopRule::new(0.5, 0.012);
+    let t = tally_stopped(&rule, &|rng, b| b.fill_with(|| 100.0 + 8.0 * rng.normal()));
+    println!("stopped, independent: {t:?}");
+    assert!(f64::from(t.covered) >= 0.93 * f64::from(t.printed));
+    let t = tally_stopped(&rule, &|rng, b| {
+        let centre = 100.0 + 1.5 * rng.normal();
+        b.fill_with(|| centre + 3.0 * rng.normal());
+    });
+    println!("stopped, blocks differ: {t:?}");
+    assert!(f64::from(t.covered) >= 0.90 * f64::from(t.printed));
+}
+
+fn tally_stopped(rule: &StopRule, draw: Draw) -> Tally {
+    let mut t = Tally::default();
+    for repetition in 1..=500 {
+        let mut rng = Rng::new(repetition);
+        let mut blocks = Vec::new();
+        while blocks.len() < 60 {
+            blocks.push(block(&mut rng, 40, draw));
+            if matches!(should_stop(rule, &refs(&blocks)), StopState::Narrow { .. }) {
+                break;
+            }
+        }
+        let e = quantile_interval(&refs(&blocks), rule.q, rule.level, 0).unwrap();
+        t.printed += 1;
+        t.covered += u32::from(e.interval.lo <= 100.0 && 100.0 <= e.interval.hi);
+    }
+    t
+}

@@ -55,6 +55,25 @@ pub fn core_frequency(clock: &Clock, budget: Duration) -> Option<CoreFrequency> 
     Some(summary(ghz, clock.facts.ticks_per_ns))
 }
 
+/// Frequency of the core at this moment, GHz: the faster of two windows of some 20 us, so that one interrupt does not count. No warm-up: meant
+/// for right after a measurement, to turn its nanoseconds into cycles even where the frequency changes from one
+/// millisecond to the next. `None` as for [`core_frequency`].
+#[must_use]
+pub fn core_frequency_now(clock: &Clock) -> Option<f64> {
+    /// 81,920 additions: 20 us at 4 GHz.
+    const ROUNDS: u64 = 640;
+    let adds = DEPENDENT_ADDS?;
+    if let Source::Simulated(_) = clock.source {
+        return None;
+    }
+    let window = || {
+        let begin = clock.source.now();
+        let done = std::hint::black_box(adds(std::hint::black_box(ROUNDS)));
+        done as f64 / clock.ns(clock.source.now().saturating_sub(begin)).max(1.0)
+    };
+    Some(window().max(window()))
+}
+
 /// GHz of each window of `adds`.
 fn windows<S: TimeSource>(clock: &Clock, source: &S, adds: fn(u64) -> u64, budget: Duration) -> Vec<f64> {
     let started = Instant::now();

@@ -54,6 +54,8 @@ pub struct BlockData {
     pub ops: u64,
     /// Bytes moved inside timed regions.
     pub bytes: u64,
+    /// Frequency of the core right after the block, GHz.
+    pub core_ghz: Option<f64>,
     /// What else happened on this thread.
     pub observed: Observed,
     /// Marked by the scheduler.

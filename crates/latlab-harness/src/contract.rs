@@ -103,6 +103,8 @@ pub struct PointResult {
     pub p50: f64,
     /// 95 % interval of the median, when there are blocks enough.
     pub interval: Option<[f64; 2]>,
+    /// Core cycles of the median, from each block's own frequency; latencies only.
+    pub cycles: Option<f64>,
     /// Whether it was asked for by [`Probe::refine`], that is: measured in the second, independent pass.
     pub refined: bool,
     /// Whether too few undisturbed blocks were left.

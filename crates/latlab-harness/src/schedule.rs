@@ -149,7 +149,8 @@ impl PointState {
 
     fn result(&self, seed: u64) -> Option<PointResult> {
         let (p50, interval, disturbed) = summary::median(&self.blocks, seed)?;
-        Some(PointResult { point: self.planned.point.clone(), p50, interval, refined: self.refined, disturbed })
+        let cycles = summary::cycles(&self.blocks);
+        Some(PointResult { point: self.planned.point.clone(), p50, interval, cycles, refined: self.refined, disturbed })
     }
 }
 
@@ -331,6 +332,7 @@ impl Run<'_> {
         data.duration_ns = clock.now_ns() - begun;
         if let (Some(observer), Some(before)) = (&self.observer, before) {
             data.observed = observer.read().since(&before);
+            data.core_ghz = latlab_clock::core_frequency_now(clock);
         }
         Ok(data)
     }

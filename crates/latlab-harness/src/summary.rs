@@ -63,6 +63,16 @@ pub(crate) fn median(blocks: &[BlockData], seed: u64) -> Option<(f64, Option<[f6
     Some((summary.p50?, summary.intervals.get("p50").copied(), disturbed))
 }
 
+/// Core cycles of the median operation: each block's median times the frequency right after it, so that a governor that
+/// changes its mind in between does not matter.
+pub(crate) fn cycles(blocks: &[BlockData]) -> Option<f64> {
+    let (counted, _) = counted(blocks);
+    let mut cycles: Vec<f64> =
+        counted.iter().filter_map(|block| Some(block_p50(block) * block.core_ghz?)).collect();
+    cycles.sort_by(f64::total_cmp);
+    (!cycles.is_empty()).then(|| stats::quantile(&cycles, 0.5))
+}
+
 /// The record of a measured point.
 pub(crate) fn record(measured: Measured) -> Record {
     let Measured { spec, result, blocks, proof, ops_per_window, facts, .. } = measured;
@@ -134,6 +144,7 @@ pub(crate) fn record(measured: Measured) -> Record {
                 duration_ns: block.duration_ns.round(),
                 samples: block.histogram.as_ref().map_or(block.values.len() as u64, Histogram::total),
                 p50: round(block_p50(block)),
+                core_ghz: block.core_ghz.map(round),
                 disturbed: block.disturbed,
             })
             .collect(),

@@ -2,7 +2,6 @@
 //!
 //! Found from the latencies alone, validated on a second set of points, and only then put beside what the CPU says of itself.
 
-use latlab_clock::Source;
 use latlab_harness::{Env, PointResult};
 use latlab_machine::{CacheKind, Machine};
 use latlab_record::{Order, Pages, binary_size};
@@ -21,7 +20,6 @@ const STILL_PAID: f64 = 0.5;
 const NOT_PAID: f64 = 0.2;
 /// Translation costs below this are not compared, ns.
 const COMPARABLE_NS: f64 = 1.0;
-const CORE_FREQUENCY_BUDGET: std::time::Duration = std::time::Duration::from_millis(40);
 
 /// Size of the data or unified cache of a level, as the CPU reports it.
 pub(crate) fn reported(machine: &Machine, level: u8) -> Option<u64> {
@@ -81,12 +79,10 @@ pub(crate) fn findings(env: &Env, results: &[PointResult]) -> Value {
     };
     let curve_points = curve(results, true);
     let levels = find_levels(&curve_points, &options);
-    let ghz = core_ghz(env);
-    let names = names(&levels, &env.machine);
-    let described: Vec<Value> = levels
+    let named = named(levels, &env.machine);
+    let described: Vec<Value> = named
         .iter()
-        .zip(&names)
-        .map(|(level, name)| describe(level, name, ghz, env, results))
+        .map(|(level, name)| describe(level, name, env, results))
         .collect();
     let largest = |order, pages| {
         results
@@ -100,7 +96,7 @@ pub(crate) fn findings(env: &Env, results: &[PointResult]) -> Value {
         "levels": described,
         "tlb": boundaries.iter().filter(|boundary| boundary.detected).map(translation).collect::<Vec<_>>(),
         "effective_page_bytes": effective_page(&base, &huge),
-        "core_ghz": ghz,
+        "core_ghz": core_ghz(results),
         "curve_pages": "4k",
         "ram": {
             "working_set_bytes": largest(Order::PageLocal, Pages::Base).and_then(|result| result.point.working_set_bytes),
@@ -111,38 +107,64 @@ pub(crate) fn findings(env: &Env, results: &[PointResult]) -> Value {
     })
 }
 
-fn core_ghz(env: &Env) -> Option<f64> {
-    match env.clock.source {
-        Source::Simulated(_) => None,
-        _ => latlab_clock::core_frequency(&env.clock, CORE_FREQUENCY_BUDGET).map(|frequency| frequency.ghz_p50),
-    }
+/// Median core frequency over the points, GHz.
+fn core_ghz(results: &[PointResult]) -> Option<f64> {
+    let mut ghz: Vec<f64> = results.iter().filter_map(|result| Some(result.cycles? / result.p50)).collect();
+    ghz.sort_by(f64::total_cmp);
+    (!ghz.is_empty()).then(|| latlab_stats::quantile(&ghz, 0.5))
 }
 
 /// Names by the caches that the CPU reports: a level takes the name of the cache whose size is nearest to where it ends.
-/// The last plateau is RAM if it is slow enough and goes on to the end of the curve.
-fn names(levels: &[Level], machine: &Machine) -> Vec<String> {
+/// The last plateau is RAM if it is slow enough and goes on to the end of the curve. A plateau between the last cache and
+/// RAM is a step of that cache's soft end (a share of it, a slice further away), not a cache of its own.
+fn named(levels: Vec<Level>, machine: &Machine) -> Vec<(Level, String)> {
+    let last_cache = (1..=4u8).rev().find(|number| reported(machine, *number).is_some()).unwrap_or(4);
+    let count = levels.len();
     let mut next_cache = 1u8;
-    levels
-        .iter()
-        .enumerate()
-        .map(|(index, level)| {
-            let last = index + 1 == levels.len();
-            if last && level.bracket.is_none() && index > 0 && level.latency_ns >= RAM_AT_LEAST_NS {
-                return "RAM".to_owned();
+    let mut named: Vec<(Level, String)> = Vec::new();
+    for (index, level) in levels.into_iter().enumerate() {
+        let ram = index + 1 == count && index > 0 && level.bracket.is_none() && level.latency_ns >= RAM_AT_LEAST_NS;
+        let name = match level.bracket {
+            _ if ram => "RAM".to_owned(),
+            None => "beyond the last level found".to_owned(),
+            Some(_) if next_cache > last_cache => {
+                if let Some((cache, _)) = named.last_mut() {
+                    cache.upper_end_bytes = level.upper_end_bytes;
+                    cache.range_ns.1 = level.range_ns.1;
+                }
+                continue;
             }
-            let Some((lo, hi)) = level.bracket else { return "beyond the last level found".to_owned() };
-            let middle = (lo * hi).sqrt();
-            let nearest = (next_cache..=4)
-                .filter_map(|number| Some((number, reported(machine, number)? as f64)))
-                .min_by(|(_, a), (_, b)| (a / middle).ln().abs().total_cmp(&(b / middle).ln().abs()));
-            let number = nearest.map_or(next_cache, |(number, _)| number);
-            next_cache = number + 1;
-            format!("L{number}")
-        })
-        .collect()
+            Some((lo, hi)) => {
+                let middle = (lo * hi).sqrt();
+                let number = (next_cache..=last_cache)
+                    .filter_map(|number| Some((number, reported(machine, number)? as f64)))
+                    .min_by(|(_, a), (_, b)| (a / middle).ln().abs().total_cmp(&(b / middle).ln().abs()))
+                    .map_or(next_cache, |(number, _)| number);
+                next_cache = number + 1;
+                format!("L{number}")
+            }
+        };
+        named.push((level, name));
+    }
+    named
 }
 
-fn describe(level: &Level, name: &str, ghz: Option<f64>, env: &Env, results: &[PointResult]) -> Value {
+/// Median of the cycles of the points on a level's plateau.
+fn cycles(level: &Level, results: &[PointResult]) -> Option<f64> {
+    let mut cycles: Vec<f64> = results
+        .iter()
+        .filter(|result| on_curve(result))
+        .filter(|result| {
+            let size = result.point.working_set_bytes.unwrap_or(0) as f64;
+            (level.from_bytes..=level.to_bytes).contains(&size)
+        })
+        .filter_map(|result| result.cycles)
+        .collect();
+    cycles.sort_by(f64::total_cmp);
+    (!cycles.is_empty()).then(|| latlab_stats::quantile(&cycles, 0.5))
+}
+
+fn describe(level: &Level, name: &str, env: &Env, results: &[PointResult]) -> Value {
     let number = name.strip_prefix('L').and_then(|digits| digits.parse().ok());
     let reported_bytes = number.and_then(|number| reported(&env.machine, number));
     json!({
@@ -150,7 +172,7 @@ fn describe(level: &Level, name: &str, ghz: Option<f64>, env: &Env, results: &[P
         "latency_ns": level.latency_ns,
         "latency_lo_ns": level.range_ns.0,
         "latency_hi_ns": level.range_ns.1,
-        "cycles": ghz.map(|ghz| level.latency_ns * ghz),
+        "cycles": cycles(level, results),
         "from_bytes": level.from_bytes,
         "to_bytes": level.to_bytes,
         "bracket_bytes": level.bracket.map(|(lo, hi)| [lo, hi]),
@@ -277,6 +299,7 @@ mod tests {
             },
             p50: ns,
             interval: Some([ns * 0.99, ns * 1.01]),
+            cycles: None,
             refined,
             disturbed: false,
         }
@@ -310,11 +333,7 @@ mod tests {
 
     #[test]
     fn the_second_pass_confirms_a_boundary_or_does_not() {
-        let level = Level {
-            latency_ns: 4.0,
-            bracket: Some((48e3, 64e3)),
-            ..find_levels(&[], &LevelOptions::default()).into_iter().next().unwrap_or_else(level_of_nothing)
-        };
+        let level = level(4.0, Some((48e3, 64e3)));
         let confirming = [result(45_000, 4.0, true), result(70_000, 15.0, true)];
         let denying = [result(45_000, 15.0, true), result(70_000, 15.0, true)];
         assert_eq!(validated(&level, &confirming), Some(true));
@@ -322,14 +341,38 @@ mod tests {
         assert_eq!(validated(&level, &[]), None);
     }
 
-    fn level_of_nothing() -> Level {
+    #[test]
+    fn a_step_between_the_last_cache_and_ram_is_no_cache_of_its_own() {
+        let unified = |level, size_bytes| latlab_machine::Cache {
+            level,
+            kind: CacheKind::Unified,
+            size_bytes,
+            line_bytes: Some(64),
+            ways: None,
+            shared_cpus: vec![0],
+            cpus: vec![0],
+            instances: Some(1),
+            source: latlab_machine::CacheSource::Cpuid,
+        };
+        let machine = Machine { caches: vec![unified(1, 48 << 10), unified(2, 2 << 20)], ..Machine::default() };
+        let found = vec![
+            level(1.0, Some((48e3, 64e3))),
+            level(4.0, Some((1e6, 2e6))),
+            level(20.0, Some((8e6, 12e6))),
+            level(100.0, None),
+        ];
+        let names: Vec<String> = named(found, &machine).into_iter().map(|(_, name)| name).collect();
+        assert_eq!(names, ["L1", "L2", "RAM"]);
+    }
+
+    fn level(latency_ns: f64, bracket: Option<(f64, f64)>) -> Level {
         Level {
-            latency_ns: 0.0,
-            range_ns: (0.0, 0.0),
+            latency_ns,
+            range_ns: (latency_ns, latency_ns),
             from_bytes: 0.0,
             to_bytes: 0.0,
-            bracket: None,
-            upper_end_bytes: None,
+            bracket,
+            upper_end_bytes: bracket.map(|(_, hi)| hi),
             confidence: None,
             tlb_suspect: false,
             points: 0,

@@ -115,6 +115,9 @@ pub struct BlockSummary {
     pub samples: u64,
     /// Their median.
     pub p50: f64,
+    /// Frequency of the core right after it, GHz: what turns its nanoseconds into cycles.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub core_ghz: Option<f64>,
     /// A reference measurement next to it had drifted, or the thread lost its CPU for too long.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub disturbed: bool,

@@ -227,7 +227,7 @@ fn planned(point: Point, priority: u8, env: &Env) -> Planned {
     let warm = nodes.min(warm_lines(env)) as f64 * BUILD_S / 2.0;
     let build = if keeps_slot(&point) { 0.0 } else { nodes as f64 * BUILD_S };
     let private_bytes = levels::reported(&env.machine, 2).unwrap_or(256 << 10);
-    let block_s = whole_periods(&point, private_bytes)
+    let block_s = whole_periods(&point, private_bytes, env.settings.profile)
         .map_or(2e-3, |(ops, windows)| ops as f64 * f64::from(windows) * LOAD_S);
     Planned { priority, setup_s: build + warm, block_s, ..Planned::new(point) }
 }
@@ -249,9 +249,10 @@ fn warm_lines(env: &Env) -> u64 {
 /// Loads a window and windows a block for page-local walks that leave the private caches. In each page-local window the first loads miss
 /// and the last ones find what adjacent-line prefetching brought in, and the prefetcher switches itself off and on
 /// every few windows (both seen as a sawtooth of 150 to 15 ns): a sample must cover whole windows, and several of them.
-fn whole_periods(point: &Point, private_bytes: u64) -> Option<(u64, u32)> {
+fn whole_periods(point: &Point, private_bytes: u64, profile: Profile) -> Option<(u64, u32)> {
+    let windows = if profile == Profile::Quick { 8 } else { 16 };
     let local = point.order == Some(Order::PageLocal) && nodes(point) > LOCAL_LINES;
-    (local && nodes(point) * LINE_BYTES > private_bytes).then_some((4 * LOCAL_LINES, 16))
+    (local && nodes(point) * LINE_BYTES > private_bytes).then_some((4 * LOCAL_LINES, windows))
 }
 
 /// A session on this machine's memory.
@@ -362,7 +363,7 @@ impl Session for Walking<'_> {
     }
 
     fn block(&mut self, block: &mut Block) -> Result<(), ProbeError> {
-        let whole_periods = self.selected.as_ref().and_then(|(_, point)| whole_periods(point, self.private_bytes));
+        let whole_periods = self.selected.as_ref().and_then(|(_, point)| whole_periods(point, self.private_bytes, self.env.settings.profile));
         let Some(chain) = self.chain() else {
             return Err(ProbeError::Other("no point is selected".to_owned()));
         };

@@ -1,7 +1,7 @@
 """Every chart: one file each, in the order in which a report shows them.
 
-A chart is a module with a question as its title. It never computes a figure that the run does not hold, and says
-why when there is nothing to draw.
+A chart is a module with a question as its title. It never invents a figure that the run does not hold, and
+says why when there is nothing to draw.
 """
 
 from __future__ import annotations
@@ -22,14 +22,13 @@ from latlab.charts import (
     stride,
     translation,
 )
+from latlab.charts.drawing import AnyChart
 from latlab.charts.table import Cell, Column, Quantity, Table
 from latlab.charts.theme import LIGHT, config
 from latlab.errors import UserError
 from latlab.run.run import Run
 
 __all__ = ["CHARTS", "Cell", "Chart", "Column", "Quantity", "Table", "named", "standalone"]
-
-AnyChart = alt.LayerChart | alt.HConcatChart
 
 
 class Chart(Protocol):
@@ -38,20 +37,16 @@ class Chart(Protocol):
     ID: str
     TITLE: str
 
-    @staticmethod
-    def absence(run: Run) -> str | None:
+    def absence(self, run: Run) -> str | None:
         """Why there is no chart of this run; None when there is one."""
 
-    @staticmethod
-    def chart(run: Run) -> AnyChart | None:
+    def chart(self, run: Run) -> AnyChart | None:
         """The picture, without colours: a theme's configuration adds them."""
 
-    @staticmethod
-    def alt_text(run: Run) -> str:
+    def alt_text(self, run: Run) -> str:
         """What the picture shows, in words, with its figures."""
 
-    @staticmethod
-    def table(run: Run) -> Table:
+    def table(self, run: Run) -> Table:
         """The figures behind it."""
 
 

@@ -22,7 +22,8 @@ _DURATION_LABEL = (
 )
 _RATE_LABEL = (
     "datum.value >= 1e12 ? format(datum.value / 1e12, '~r') + ' TB/s'"
-    " : datum.value >= 1e9 ? format(datum.value / 1e9, '~r') + ' GB/s' : format(datum.value / 1e6, '~r') + ' MB/s'"
+    " : datum.value >= 1e9 ? format(datum.value / 1e9, '~r') + ' GB/s' : format(datum.value /"
+    " 1e6, '~r') + ' MB/s'"
 )
 _SHARE_LABEL = "datum.value >= 1 ? 'all' : '1 in ' + format(1 / datum.value, ',.0f')"
 
@@ -61,14 +62,21 @@ def size_axis(field: str, title: str, low: float, high: float) -> alt.X:
     step = 4 if last - first > 12 else 2  # noqa: PLR2004 - six labels fit on paper
     values = [2**power for power in range(first, last + 1) if (power - 10) % step == (2 if step == 4 else 0)]  # noqa: PLR2004
     axis = alt.Axis(values=values, labelExpr=_SIZE_LABEL, labelOverlap=True, grid=True)
-    return alt.X(f"{field}:Q", title=title, scale=alt.Scale(type="log", base=2, domain=[low, high], nice=False), axis=axis)
+    return alt.X(
+        f"{field}:Q",
+        title=title,
+        scale=alt.Scale(type="log", base=2, domain=[low, high], nice=False),
+        axis=axis,
+    )
 
 
 def count_axis(field: str, title: str, values: list[int]) -> alt.X:
     """Whole numbers along x, doubling."""
     axis = alt.Axis(values=values, labelExpr="format(datum.value, ',')", labelOverlap=True, grid=True)
     domain = [min(values) / 1.1, max(values) * 1.1]
-    return alt.X(f"{field}:Q", title=title, scale=alt.Scale(type="log", base=2, domain=domain, nice=False), axis=axis)
+    return alt.X(
+        f"{field}:Q", title=title, scale=alt.Scale(type="log", base=2, domain=domain, nice=False), axis=axis
+    )
 
 
 def _duration(low: float, high: float) -> dict[str, Any]:

@@ -6,11 +6,12 @@ import altair as alt
 
 from latlab.charts import curves
 from latlab.charts.axes import rate_y, size_axis, widened
+from latlab.charts.drawing import layered
 from latlab.charts.points import Spot, spots, why_absent, with_figures
 from latlab.charts.table import Column, Table
 from latlab.run.model import Record
 from latlab.run.run import Run
-from latlab.units import format_rate, format_bytes
+from latlab.units import format_bytes, format_rate
 
 ID = "bandwidth"
 TITLE = "How fast can one core move data, from each level?"
@@ -66,17 +67,22 @@ def chart(run: Run) -> alt.LayerChart | None:
     y = rate_y("value", "bytes a second, one thread", bottom, top)
     drawn = curves.layers(found, x, y)
     data = curves.rows(found, lambda spot: f"{format_bytes(spot.x)}: {format_rate(spot.value)}")
-    return alt.layer(*drawn, data=data).properties(width=curves.WIDTH, height=curves.HEIGHT)
+    return layered(drawn, data=data, width=curves.WIDTH, height=curves.HEIGHT)
 
 
 def alt_text(run: Run) -> str:
     """What the picture shows, for a screen reader."""
     parts = [
-        f"{name}: {format_rate(curve[0].value)} at {format_bytes(curve[0].x)}, {format_rate(curve[-1].value)} at"
+        f"{name}: {format_rate(curve[0].value)} at {format_bytes(curve[0].x)},"
+        f" {format_rate(curve[-1].value)} at"
         f" {format_bytes(curve[-1].x)}"
         for name, curve in lines(run).items()
     ]
-    return "Line chart, both axes logarithmic: bandwidth of one thread against working set. " + "; ".join(parts) + "."
+    return (
+        "Line chart, both axes logarithmic: bandwidth of one thread against working set. "
+        + "; ".join(parts)
+        + "."
+    )
 
 
 def table(run: Run) -> Table:

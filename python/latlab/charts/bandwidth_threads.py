@@ -6,10 +6,11 @@ import altair as alt
 
 from latlab.charts import curves
 from latlab.charts.axes import count_axis, rate_y, widened
+from latlab.charts.drawing import layered
 from latlab.charts.points import Spot, spots, why_absent, with_figures
 from latlab.charts.table import Column, Table
 from latlab.run.run import Run
-from latlab.units import format_rate, format_bytes
+from latlab.units import format_bytes, format_rate
 
 ID = "bandwidth_threads"
 TITLE = "Do more threads move more data?"
@@ -18,7 +19,7 @@ _MOST_CURVES = 6
 
 
 def lines(run: Run) -> dict[str, list[Spot]]:
-    """One curve for each working set that was read by more than one number of threads; the widest spread of six."""
+    """One curve for each working set that was read by different numbers of threads; six of them at most."""
     records = [r for r in with_figures(run, PROBE, "batch_mean") if r.point.operation == "read"]
     sizes = sorted({r.point.working_set_bytes for r in records if r.point.working_set_bytes is not None})
     found = {}
@@ -54,7 +55,7 @@ def chart(run: Run) -> alt.LayerChart | None:
     y = rate_y("value", "bytes a second, all threads", bottom, top)
     drawn = curves.layers(found, x, y)
     data = curves.rows(found, lambda spot: f"{spot.x:.0f} threads: {format_rate(spot.value)}")
-    return alt.layer(*drawn, data=data).properties(width=curves.WIDTH, height=curves.HEIGHT)
+    return layered(drawn, data=data, width=curves.WIDTH, height=curves.HEIGHT)
 
 
 def alt_text(run: Run) -> str:

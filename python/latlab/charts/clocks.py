@@ -7,6 +7,7 @@ from typing import Any
 import altair as alt
 
 from latlab.charts.axes import duration_x, widened
+from latlab.charts.drawing import inline, layered
 from latlab.charts.points import why_absent, with_figures
 from latlab.charts.table import Column, Table
 from latlab.run.model import Record
@@ -47,15 +48,25 @@ def chart(run: Run) -> alt.LayerChart | None:
         cost = record.summary.p50 if record.summary else None
         for what, value in ((_COST, cost), (_STEP, step_ns(record))):
             if value is not None:
-                values.append({"clock": name, "what": what, "x": value, "text": f"{name}: {what} {format_ns(value)}"})
+                values.append(
+                    {"clock": name, "what": what, "x": value, "text": f"{name}: {what} {format_ns(value)}"}
+                )
     low, high = widened((row["x"] for row in values), down=2.0, up=2.0)
     x = duration_x("x", "logarithmic", low, high)
-    y = alt.Y("clock:N", title=None, scale=alt.Scale(domain=[str(record.point.clock) for record in found]), sort=None, axis=alt.Axis(grid=True))
+    y = alt.Y(
+        "clock:N",
+        title=None,
+        scale=alt.Scale(domain=[str(record.point.clock) for record in found]),
+        sort=None,
+        axis=alt.Axis(grid=True),
+    )
     color = alt.Color("what:N", title=None, scale=alt.Scale(domain=[_COST, _STEP]))
-    shape = alt.Shape("what:N", title=None, scale=alt.Scale(domain=[_COST, _STEP], range=["circle", "triangle-up"]))
-    points = alt.Chart(alt.Data(values=values)).mark_point(size=90, filled=True, opacity=1)
+    shape = alt.Shape(
+        "what:N", title=None, scale=alt.Scale(domain=[_COST, _STEP], range=["circle", "triangle-up"])
+    )
+    points = alt.Chart(inline(values)).mark_point(size=90, filled=True, opacity=1)
     layer = points.encode(x=x, y=y, color=color, shape=shape, tooltip=alt.Tooltip("text:N"))
-    return alt.layer(layer).properties(width=520, height=26 * len(found))
+    return layered([layer], width=520, height=26 * len(found))
 
 
 def alt_text(run: Run) -> str:
@@ -64,7 +75,11 @@ def alt_text(run: Run) -> str:
     for record in records(run):
         cost = format_ns(record.summary.p50) if record.summary else "unknown"
         parts.append(f"{record.point.clock} {cost}, step {format_ns(step_ns(record))}")
-    return "Dot chart on a logarithmic axis: cost of one reading and smallest step of each clock. " + "; ".join(parts) + "."
+    return (
+        "Dot chart on a logarithmic axis: cost of one reading and smallest step of each clock. "
+        + "; ".join(parts)
+        + "."
+    )
 
 
 def table(run: Run) -> Table:

@@ -1,4 +1,4 @@
-"""Named curves with intervals, drawn the same way in every chart: band, line, points, and a cross on what to doubt."""
+"""Named curves with intervals, drawn alike in every chart: band, line, points, a cross on what to doubt."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 import altair as alt
 
+from latlab.charts.drawing import inline
 from latlab.charts.points import Spot
 from latlab.charts.table import Column, Quantity, Table
 from latlab.charts.theme import DASHES, SHAPES
@@ -43,11 +44,11 @@ def rows(curves: Curves, describe: Callable[[Spot], str]) -> alt.Data:
         for name, curve in curves.items()
         for spot in curve
     ]
-    return alt.Data(values=values)
+    return inline(values)
 
 
 def layers(curves: Curves, x: alt.X, y: alt.Y) -> list[alt.Chart]:
-    """The layers of the curves, over the data of :func:`rows`; `x` and `y` encode its fields `x` and `value`."""
+    """The layers over the data of :func:`rows`; `x` and `y` encode its fields `x` and `value`."""
     color, dash, shape = series_encodings(list(curves))
     base = alt.Chart()
     lower = y.copy()
@@ -65,11 +66,13 @@ def layers(curves: Curves, x: alt.X, y: alt.Y) -> list[alt.Chart]:
 
 
 def series_encodings(names: Sequence[str]) -> tuple[alt.Color, alt.StrokeDash, alt.Shape]:
-    """Colour, dash and shape of the field `series`; the legend shows colour and shape, whose outline stays whole."""
+    """Colour, dash and shape of the field `series`; the legend leaves out dashes, which cut shapes."""
     domain = list(names)
     dashes = [list(DASHES[number % len(DASHES)]) for number in range(len(domain))]
     shapes = [SHAPES[number % len(SHAPES)] for number in range(len(domain))]
-    legend = alt.Legend(title=None, columns=2) if sum(map(len, domain)) > _LEGEND_LINE else alt.Legend(title=None)
+    legend = (
+        alt.Legend(title=None, columns=2) if sum(map(len, domain)) > _LEGEND_LINE else alt.Legend(title=None)
+    )
     return (
         alt.Color("series:N", legend=legend, scale=alt.Scale(domain=domain)),
         alt.StrokeDash("series:N", legend=None, scale=alt.Scale(domain=domain, range=dashes)),

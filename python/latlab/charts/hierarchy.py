@@ -6,11 +6,12 @@ import altair as alt
 
 from latlab.charts import curves
 from latlab.charts.axes import duration_y, size_axis, widened
+from latlab.charts.drawing import inline, layered
 from latlab.charts.points import MOST_POINTS, Spot, spots, why_absent, with_figures
 from latlab.charts.table import Column, Table
 from latlab.run.run import Run
 from latlab.text import clean
-from latlab.units import format_ns, format_bytes
+from latlab.units import format_bytes, format_ns
 
 ID = "hierarchy"
 TITLE = "Where do the caches of this machine end, and what does each level cost?"
@@ -56,7 +57,7 @@ def chart(run: Run) -> alt.LayerChart | None:
     y = duration_y("value", "one dependent load, median", bottom, top)
     drawn = curves.layers(found, x, y)
     data = curves.rows(found, lambda spot: f"{format_bytes(spot.x)}: {format_ns(spot.value)}")
-    return alt.layer(*_ends(run, x, low, high, top), *drawn, data=data).properties(width=curves.WIDTH, height=380)
+    return layered([*_ends(run, x, low, high, top), *drawn], data=data, width=curves.WIDTH, height=380)
 
 
 def _ends(run: Run, x: alt.X, low: float, high: float, top: float) -> list[alt.Chart]:
@@ -74,25 +75,36 @@ def _ends(run: Run, x: alt.X, low: float, high: float, top: float) -> list[alt.C
     drawn: list[alt.Chart] = []
     flat = alt.Y("y:Q")
     if spans:
-        data = alt.Chart(alt.Data(values=spans))
+        data = alt.Chart(inline(spans))
         drawn.append(data.mark_rect(style="span").encode(x=x, x2="x2:Q"))
-        drawn.append(data.mark_text(style="name", align="right", dx=-4, dy=9).encode(x=x, y=flat, text="name:N"))
+        drawn.append(
+            data.mark_text(style="name", align="right", dx=-4, dy=9).encode(x=x, y=flat, text="name:N")
+        )
     if rules:
-        data = alt.Chart(alt.Data(values=rules))
+        data = alt.Chart(inline(rules))
         drawn.append(data.mark_rule(style="reported").encode(x=x))
-        drawn.append(data.mark_text(style="note", align="left", dx=4, dy=23).encode(x=x, y=flat, text="name:N"))
+        drawn.append(
+            data.mark_text(style="note", align="left", dx=4, dy=23).encode(x=x, y=flat, text="name:N")
+        )
     return drawn
 
 
 def alt_text(run: Run) -> str:
     """What the picture shows, for a screen reader."""
     parts = [
-        f"{name}: from {format_ns(curve[0].value)} at {format_bytes(curve[0].x)} to {format_ns(curve[-1].value)} at"
+        f"{name}: from {format_ns(curve[0].value)} at {format_bytes(curve[0].x)} to"
+        f" {format_ns(curve[-1].value)} at"
         f" {format_bytes(curve[-1].x)}"
         for name, curve in lines(run).items()
     ]
-    ends = [f"{name} ends between {format_bytes(a)} and {format_bytes(b)}" for name, (a, b) in brackets(run).items()]
-    text = "Line chart, both axes logarithmic: latency of one dependent load against working set. " + "; ".join(parts)
+    ends = [
+        f"{name} ends between {format_bytes(a)} and {format_bytes(b)}"
+        for name, (a, b) in brackets(run).items()
+    ]
+    text = (
+        "Line chart, both axes logarithmic: latency of one dependent load against working set. "
+        + "; ".join(parts)
+    )
     return text + ". " + ("; ".join(ends) + "." if ends else "No end of a level was found.")
 
 

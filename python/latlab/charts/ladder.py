@@ -1,4 +1,4 @@
-"""The ladder as bars: what one access costs at each level, with its tail and the textbook's figure beside it."""
+"""The ladder as bars: what one access costs at each level, with its tail and the textbook's figure."""
 
 from __future__ import annotations
 
@@ -8,10 +8,11 @@ from typing import Any
 import altair as alt
 
 from latlab.charts.axes import duration_x
+from latlab.charts.drawing import inline, layered
 from latlab.charts.points import why_absent
 from latlab.charts.table import Column, Table
-from latlab.run.run import Run
 from latlab.run.ladder import Rung, ladder
+from latlab.run.run import Run
 from latlab.units import format_ns
 
 ID = "ladder"
@@ -64,7 +65,7 @@ def chart(run: Run) -> alt.LayerChart | None:
     axis = alt.Axis(grid=False, ticks=False, domain=False, labelFontSize=13, labelPadding=8)
     y = alt.Y("name:N", title=None, sort=None, scale=alt.Scale(domain=names), axis=axis)
     tip = alt.Tooltip("text:N")
-    bars = alt.Chart(alt.Data(values=values))
+    bars = alt.Chart(inline(values))
     ranges = bars.transform_filter("datum.to > datum.from")
     layers: list[alt.Chart] = [
         bars.mark_bar(style="level", height=22).encode(x=bar_from, x2="from:Q", y=y, tooltip=tip),
@@ -74,14 +75,14 @@ def chart(run: Run) -> alt.LayerChart | None:
     if marks:
         present = [entry for entry in _MARKS if any(mark["mark"] == entry[0] for mark in marks)]
         shapes = alt.Scale(domain=[name for name, _ in present], range=[drawn for _, drawn in present])
-        data = alt.Chart(alt.Data(values=marks))
+        data = alt.Chart(inline(marks))
         whiskers = data.transform_filter("isNumber(datum.since) && datum.since < datum.x")
         points = data.mark_point(size=70, filled=True, opacity=1, style="outlined")
         layers += [
             whiskers.mark_rule(style="whisker").encode(x=whisker_from, x2="x:Q", y=y),
             points.encode(x=mark_at, y=y, shape=alt.Shape("mark:N", title=None, scale=shapes), tooltip=tip),
         ]
-    return alt.layer(*layers).properties(width=620, height=44 * len(values))
+    return layered(layers, width=620, height=44 * len(values))
 
 
 def _row(rung: Rung) -> dict[str, Any]:
@@ -96,12 +97,20 @@ def _marks(rung: Rung) -> list[dict[str, Any]]:
     row = _row(rung)
     marks: list[dict[str, Any]] = []
     if rung.tail is not None:
-        kind = "slow end of single accesses" if rung.tail.kind == "single accesses" else "slow end of window means"
+        kind = (
+            "slow end of single accesses"
+            if rung.tail.kind == "single accesses"
+            else "slow end of window means"
+        )
         text = f"{rung.tail.quantile} of {rung.tail.kind}: {format_ns(rung.tail.value_ns)}"
-        marks.append({"name": row["name"], "mark": kind, "since": row["to"], "x": rung.tail.value_ns, "text": text})
+        marks.append(
+            {"name": row["name"], "mark": kind, "since": row["to"], "x": rung.tail.value_ns, "text": text}
+        )
     if rung.textbook_ns is not None:
         text = f"textbook: {format_ns(rung.textbook_ns)}"
-        marks.append({"name": row["name"], "mark": "textbook", "since": None, "x": rung.textbook_ns, "text": text})
+        marks.append(
+            {"name": row["name"], "mark": "textbook", "since": None, "x": rung.textbook_ns, "text": text}
+        )
     return marks
 
 

@@ -21,7 +21,7 @@ def write(name: str, run: Run, path: str | os.PathLike[str]) -> Path:
     """Writes one chart to `path`, in the form that its ending names; an older file of that name is replaced.
 
     Raises:
-        UserError: no such chart or form, no data for it, no extra `latlab[export]`, or the file cannot be written.
+        UserError: no such chart or form, no data, no extra `latlab[export]`, or the file cannot be written.
     """
     target = Path(path)
     return save(target, render(run, name, target.suffix.removeprefix(".").lower()))

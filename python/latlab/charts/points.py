@@ -36,7 +36,7 @@ class Spot:
 
 
 def with_figures(run: Run, probe: str, kind: str) -> list[Record]:
-    """The probe's records of that kind that have a median which a log axis can show; a failed proof leaves none."""
+    """The probe's records of that kind whose median a log axis can show; a failed proof leaves none."""
     return [
         record
         for record in run.records
@@ -84,11 +84,17 @@ def _joined(where: float, draws: list[Record]) -> Spot:
 
 def why_absent(run: Run, probe: str) -> str:
     """One sentence: why this probe has no figures in this run."""
-    reasons = [record.error.text for record in run.records if record.probe == probe and record.error is not None]
+    reasons = [
+        record.error.text for record in run.records if record.probe == probe and record.error is not None
+    ]
     if reasons:
         return reasons[0]
     failed = [
-        check.detail for record in run.records if record.probe == probe for check in record.checks if not check.ok
+        check.detail
+        for record in run.records
+        if record.probe == probe
+        for check in record.checks
+        if not check.ok
     ]
     if failed:
         return f"a proof of work failed: {failed[0]}"

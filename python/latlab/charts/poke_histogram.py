@@ -1,4 +1,4 @@
-"""The notebook's two panels: pokes below and above a limit, against a normal of the same mean and deviation."""
+"""The notebook's two panels: pokes below and above a limit, each against a normal distribution."""
 
 from __future__ import annotations
 
@@ -7,9 +7,10 @@ from typing import Any
 
 import altair as alt
 
-from latlab.charts.axes import duration_x, decades
-from latlab.charts.pokes_data import counts, normal_share, single_pokes, size_name
+from latlab.charts.axes import decades, duration_x
+from latlab.charts.drawing import inline, layered
 from latlab.charts.points import why_absent
+from latlab.charts.pokes_data import counts, normal_share, single_pokes, size_name
 from latlab.charts.table import Column, Table
 from latlab.run.model import Record
 from latlab.run.run import Run
@@ -48,7 +49,7 @@ def below_zero(record: Record) -> float:
 def body_bins(record: Record) -> list[tuple[float, float, int, float]]:
     """`(from, to, pokes, pokes that the normal predicts)` below the limit.
 
-    Bins are whole clock steps wide and centred on them: any other width would show a comb that is the clock's.
+    Bins are whole clock steps wide and centred on them: any other width would show the clock's comb.
     """
     limit = limit_ns(record)
     step = record.resolution_ns or 0.0
@@ -125,7 +126,12 @@ def _panel(rows: list[dict[str, Any]], *, log: bool, title: str) -> alt.LayerCha
         ticks = alt.Axis(values=decades(_HALF, max(highest, 10) * 1.5), labelExpr=_COUNT_LABEL)
     else:
         axis = alt.Axis(tickCount=6, grid=False)
-        x = alt.X("from:Q", title="one poke, ns", scale=alt.Scale(domain=[min(left, 0.0), right], nice=False), axis=axis)
+        x = alt.X(
+            "from:Q",
+            title="one poke, ns",
+            scale=alt.Scale(domain=[min(left, 0.0), right], nice=False),
+            axis=axis,
+        )
         scale = alt.Scale(domain=[0, highest * 1.05], nice=False)
         ticks = alt.Axis(labelExpr=_COUNT_LABEL, tickCount=5)
     y, middle, expected = (
@@ -135,13 +141,13 @@ def _panel(rows: list[dict[str, Any]], *, log: bool, title: str) -> alt.LayerCha
     )
     middle["shorthand"] = "middle:Q"
     filled = [{**row, "floor": _HALF if log else 0} for row in rows if row["pokes"]]
-    bars = alt.Chart(alt.Data(values=filled)).mark_rect(style="level")
+    bars = alt.Chart(inline(filled)).mark_rect(style="level")
     predicted = [row for row in rows if not log or row["expected"] >= _HALF]
-    normal = alt.Chart(alt.Data(values=predicted)).mark_line(style="predicted")
+    normal = alt.Chart(inline(predicted)).mark_line(style="predicted")
     drawn = [bars.encode(x=x, x2="to:Q", y=y, y2="floor:Q", tooltip=alt.Tooltip("text:N"))]
     if predicted:
         drawn.append(normal.encode(x=middle, y=expected))
-    return alt.layer(*drawn).properties(width=320, height=260, title=title)
+    return layered(drawn, width=320, height=260, title=title)
 
 
 def alt_text(run: Run) -> str:
@@ -151,16 +157,27 @@ def alt_text(run: Run) -> str:
         return "No histogram."
     slow = sum(inside for _, _, inside, _ in tail_bins(record))
     return (
-        f"Two histograms of {format_count(record.samples)} read pokes in an array of {size_name(record)}, mean"
-        f" {format_ns(record.summary.mean)}, standard deviation {format_ns(record.summary.std)}, each with a normal curve"
-        f" of the same mean and deviation. {format_count(slow)} pokes lie in the second panel. The normal would give"
+        f"Two histograms of {format_count(record.samples)} read pokes in an array of"
+        f" {size_name(record)}, mean"
+        f" {format_ns(record.summary.mean)}, standard deviation {format_ns(record.summary.std)},"
+        " each with a normal curve"
+        f" of the same mean and deviation. {format_count(slow)} pokes lie in the second panel. The"
+        " normal would give"
         f" {format_percent(below_zero(record))} of pokes a negative time."
     )
 
 
 def table(run: Run) -> Table:
     """Every bin that holds something."""
-    columns = (Column("from", "ns"), Column("to", "ns"), Column("pokes", "count"), Column("a normal predicts", "number"))
+    columns = (
+        Column("from", "ns"),
+        Column("to", "ns"),
+        Column("pokes", "count"),
+        Column("a normal predicts", "number"),
+    )
     record = record_of(run)
     bins = [*body_bins(record), *tail_bins(record)] if record is not None else []
-    return Table(columns, tuple((max(a, 0.0), b, inside, round(expected, 1)) for a, b, inside, expected in bins if inside))
+    return Table(
+        columns,
+        tuple((max(a, 0.0), b, inside, round(expected, 1)) for a, b, inside, expected in bins if inside),
+    )

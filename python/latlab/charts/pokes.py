@@ -1,4 +1,4 @@
-"""How often a single poke takes how long: 1-CDF of every array size against a normal of the same mean and deviation."""
+"""How often a single poke takes how long: 1-CDF of every array size, each against a normal distribution."""
 
 from __future__ import annotations
 
@@ -7,8 +7,9 @@ from typing import Any
 import altair as alt
 
 from latlab.charts.axes import duration_x, share_y
-from latlab.charts.pokes_data import normal_share, slower_than, single_pokes, size_name, survival, thinned
+from latlab.charts.drawing import inline, layered
 from latlab.charts.points import why_absent
+from latlab.charts.pokes_data import normal_share, single_pokes, size_name, slower_than, survival, thinned
 from latlab.charts.table import Column, Table
 from latlab.charts.theme import SHAPES
 from latlab.run.model import Record
@@ -35,7 +36,7 @@ def blind_zone_ns(run: Run) -> float:
 
 
 def chart(run: Run, operation: str = OPERATION) -> alt.LayerChart | None:
-    """One staircase an array size, its normal dashed; grey where the clock cannot tell a poke from nothing."""
+    """One staircase an array size, its normal dashed; grey where the clock cannot tell it from nothing."""
     records = single_pokes(run, operation)
     if not records:
         return None
@@ -45,34 +46,42 @@ def chart(run: Run, operation: str = OPERATION) -> alt.LayerChart | None:
     left = min(steps[0][0] for steps in stairs.values()) / 2
     right = max(steps[-1][0] for steps in stairs.values()) * 1.5
     values = [
-        {"series": name, "kind": MEASURED, "x": at, "share": share} for name, steps in stairs.items() for at, share in steps
+        {"series": name, "kind": MEASURED, "x": at, "share": share}
+        for name, steps in stairs.items()
+        for at, share in steps
     ]
     values += [row for record in records for row in _normal_rows(record, left, right, lowest)]
     marks = [row for name, steps in stairs.items() for row in _mark_rows(name, steps)]
     x = duration_x("x", "a poke takes at least this long", left, right)
     y = share_y("share", "share of pokes", lowest / 1.5)
     color = alt.Color("series:N", title=None, scale=alt.Scale(domain=names))
-    shape = alt.Shape("series:N", title=None, scale=alt.Scale(domain=names, range=[SHAPES[i % len(SHAPES)] for i in range(len(names))]))
-    dash = alt.StrokeDash("kind:N", title=None, scale=alt.Scale(domain=[MEASURED, NORMAL], range=[[1, 0], [5, 4]]))
-    data = alt.Chart(alt.Data(values=values))
-    stairs_layer = data.transform_filter({"field": "kind", "equal": MEASURED})
-    normal_layer = data.transform_filter({"field": "kind", "equal": NORMAL})
+    shape = alt.Shape(
+        "series:N",
+        title=None,
+        scale=alt.Scale(domain=names, range=[SHAPES[i % len(SHAPES)] for i in range(len(names))]),
+    )
+    dash = alt.StrokeDash(
+        "kind:N", title=None, scale=alt.Scale(domain=[MEASURED, NORMAL], range=[[1, 0], [5, 4]])
+    )
+    data = alt.Chart(inline(values))
+    stairs_layer = data.transform_filter(f"datum.kind == '{MEASURED}'")
+    normal_layer = data.transform_filter(f"datum.kind == '{NORMAL}'")
     layers = [
         *_zone(run, left, right, lowest / 1.5, x),
         normal_layer.mark_line(strokeWidth=1.5, clip=True).encode(x=x, y=y, color=color, strokeDash=dash),
         stairs_layer.mark_line(interpolate="step-before").encode(x=x, y=y, color=color, strokeDash=dash),
-        alt.Chart(alt.Data(values=marks))
+        alt.Chart(inline(marks))
         .mark_point(size=50, filled=True, opacity=1)
         .encode(x=x, y=y, color=color, shape=shape, tooltip=alt.Tooltip("text:N")),
     ]
-    return alt.layer(*layers).properties(width=720, height=400)
+    return layered(layers, width=720, height=400)
 
 
 def _zone(run: Run, left: float, right: float, bottom: float, x: alt.X) -> list[alt.Chart]:
     blind = min(blind_zone_ns(run), right)
     if blind <= left:
         return []
-    data = alt.Chart(alt.Data(values=[{"x": left, "x2": blind, "y": bottom, "text": "an empty poke reads this much"}]))
+    data = alt.Chart(inline([{"x": left, "x2": blind, "y": bottom, "text": "an empty poke reads this much"}]))
     note = data.mark_text(style="note", align="left", baseline="bottom", dx=5, dy=-5)
     return [
         data.mark_rect(style="span").encode(x=x, x2="x2:Q"),
@@ -101,7 +110,9 @@ def _mark_rows(name: str, steps: list[tuple[float, float]]) -> list[dict[str, An
         text = f"{name}: 1 in {10**power:,} takes {format_ns(at)} or longer"
         rows.append({"series": name, "x": at, "share": reached, "text": text})
     at, share = steps[-1]
-    rows.append({"series": name, "x": at, "share": share, "text": f"{name}: the slowest took {format_ns(at)}"})
+    rows.append(
+        {"series": name, "x": at, "share": share, "text": f"{name}: the slowest took {format_ns(at)}"}
+    )
     return rows
 
 
@@ -113,7 +124,8 @@ def alt_text(run: Run, operation: str = OPERATION) -> str:
         typical = record.summary.p50 if record.summary else None
         parts.append(f"{size_name(record)}: median {format_ns(typical)}, slowest {format_ns(steps[-1][0])}")
     text = (
-        f"Staircase chart, both axes logarithmic: share of {operation} pokes that take at least a given time, by array"
+        f"Staircase chart, both axes logarithmic: share of {operation} pokes that take at least a"
+        " given time, by array"
         " size, each with a dashed normal curve that falls to nothing long before the measured one. "
     )
     blind = format_ns(blind_zone_ns(run))

@@ -32,7 +32,9 @@ def single_pokes(run: Run, operation: str | None = None) -> list[Record]:
         for record in with_figures(run, PROBE, "per_op")
         if record.histogram is not None and (operation is None or record.point.operation == operation)
     ]
-    return sorted(records, key=lambda record: (record.point.working_set_bytes or 0, record.point.operation or ""))
+    return sorted(
+        records, key=lambda record: (record.point.working_set_bytes or 0, record.point.operation or "")
+    )
 
 
 def size_name(record: Record) -> str:
@@ -47,7 +49,10 @@ def counts(record: Record) -> list[tuple[float, int]]:
     """`(ns, number of pokes)`, ascending; a bucket is at most 0.8 % wide, so its middle stands for it."""
     if record.histogram is None:
         return []
-    return [((low + high) / 2, count) for low, high, count in _buckets(record.histogram.encoding, record.histogram.data)]
+    return [
+        ((low + high) / 2, count)
+        for low, high, count in _buckets(record.histogram.encoding, record.histogram.data)
+    ]
 
 
 def survival(record: Record) -> list[tuple[float, float]]:

@@ -6,10 +6,11 @@ import altair as alt
 
 from latlab.charts import curves
 from latlab.charts.axes import duration_y, size_axis, widened
+from latlab.charts.drawing import layered
 from latlab.charts.points import Spot, spots, why_absent, with_figures
 from latlab.charts.table import Column, Table
 from latlab.run.run import Run
-from latlab.units import format_ns, format_bytes
+from latlab.units import format_bytes, format_ns
 
 ID = "stride"
 TITLE = "How much does the order of accesses matter?"
@@ -28,7 +29,9 @@ def lines(run: Run) -> dict[str, list[Spot]]:
     for order, stride in kinds:
         chosen = [r for r in records if r.point.order == order and (r.point.stride_bytes or 0) == stride]
         strides = {kind[1] for kind in kinds if kind[0] == order}
-        name = f"{order}, every {format_bytes(stride)}" if order == "strided" or len(strides) > 1 else str(order)
+        name = (
+            f"{order}, every {format_bytes(stride)}" if order == "strided" or len(strides) > 1 else str(order)
+        )
         found[name] = spots(chosen, lambda record: record.point.working_set_bytes)
     return {name: curve for name, curve in found.items() if curve}
 
@@ -49,7 +52,7 @@ def chart(run: Run) -> alt.LayerChart | None:
     y = duration_y("value", "one access, median", bottom, top)
     drawn = curves.layers(found, x, y)
     data = curves.rows(found, lambda spot: f"{format_bytes(spot.x)}: {format_ns(spot.value)}")
-    return alt.layer(*drawn, data=data).properties(width=curves.WIDTH, height=curves.HEIGHT)
+    return layered(drawn, data=data, width=curves.WIDTH, height=curves.HEIGHT)
 
 
 def alt_text(run: Run) -> str:
@@ -59,7 +62,9 @@ def alt_text(run: Run) -> str:
         f" {format_bytes(curve[-1].x)}"
         for name, curve in lines(run).items()
     ]
-    return "Line chart, both axes logarithmic: time of one access against array size. " + "; ".join(parts) + "."
+    return (
+        "Line chart, both axes logarithmic: time of one access against array size. " + "; ".join(parts) + "."
+    )
 
 
 def table(run: Run) -> Table:

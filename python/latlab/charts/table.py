@@ -1,4 +1,4 @@
-"""The figures of a chart as rows, for readers who cannot or will not look at the picture, and for spreadsheets."""
+"""The figures of a chart as rows, for readers who do not see the picture, and for spreadsheets."""
 
 from __future__ import annotations
 

@@ -1,8 +1,9 @@
 """Colours and type of every chart, as one Vega-Lite configuration.
 
-A chart names roles (`style="reported"`, the category range), never colours, so one definition is drawn light, dark,
-on paper and with the page's CSS variables. Colours differ in lightness as well as in hue and stand out from
-their background by at least 3:1; dashes and shapes say the same again, so colour never carries meaning alone.
+A chart names roles (`style="reported"`, the category range), never colours, so one definition is drawn light,
+dark, on paper and with the page's CSS variables. Colours differ in lightness as well as in hue and stand out
+from their background by at least 3:1; dashes and shapes say the same again, so colour never carries meaning
+alone.
 """
 
 from __future__ import annotations
@@ -15,7 +16,9 @@ DASHES: tuple[tuple[int, ...], ...] = ((1, 0), (7, 3), (2, 2), (9, 3, 2, 3), (12
 #: Point shapes of a series, in the order of the palette.
 SHAPES: tuple[str, ...] = ("circle", "square", "triangle-up", "diamond", "triangle-down", "triangle-right")
 
-FONT = "system-ui, -apple-system, 'Segoe UI', Roboto, 'Noto Sans', 'DejaVu Sans', 'Liberation Sans', sans-serif"
+FONT = (
+    "system-ui, -apple-system, 'Segoe UI', Roboto, 'Noto Sans', 'DejaVu Sans', 'Liberation Sans', sans-serif"
+)
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,10 +6,11 @@ import altair as alt
 
 from latlab.charts import curves
 from latlab.charts.axes import count_axis, duration_y, widened
+from latlab.charts.drawing import inline, layered
 from latlab.charts.points import Spot, spots, why_absent, with_figures
 from latlab.charts.table import Column, Table
-from latlab.run.run import Run
 from latlab.run.ladder import curve_findings
+from latlab.run.run import Run
 from latlab.units import format_count, format_ns
 
 ID = "translation"
@@ -72,22 +73,30 @@ def chart(run: Run) -> alt.LayerChart | None:
     ]
     marks: list[alt.Chart] = []
     if rules:
-        places = alt.Chart(alt.Data(values=rules))
+        places = alt.Chart(inline(rules))
         text = places.mark_text(style="note", align="left", dx=4, dy=9)
-        marks = [places.mark_rule(style="reported").encode(x=x), text.encode(x=x, y=alt.Y("y:Q"), text="name:N")]
-    return alt.layer(*marks, *drawn, data=data).properties(width=curves.WIDTH, height=curves.HEIGHT)
+        marks = [
+            places.mark_rule(style="reported").encode(x=x),
+            text.encode(x=x, y=alt.Y("y:Q"), text="name:N"),
+        ]
+    return layered([*marks, *drawn], data=data, width=curves.WIDTH, height=curves.HEIGHT)
 
 
 def alt_text(run: Run) -> str:
     """What the picture shows, for a screen reader."""
     parts = [
-        f"{name}: {format_ns(curve[0].value)} over {format_count(curve[0].x)} lines, {format_ns(curve[-1].value)} over"
+        f"{name}: {format_ns(curve[0].value)} over {format_count(curve[0].x)} lines,"
+        f" {format_ns(curve[-1].value)} over"
         f" {format_count(curve[-1].x)}"
         for name, curve in lines(run).items()
     ]
     text = "Line chart, both axes logarithmic: time of one load against the number of lines visited. "
     ends = [format_count(pages) for pages in reaches(run)]
-    found = f" Translation buffers end at {' and '.join(ends)} pages." if ends else " No end of a translation buffer was found."
+    found = (
+        f" Translation buffers end at {' and '.join(ends)} pages."
+        if ends
+        else " No end of a translation buffer was found."
+    )
     return text + "; ".join(parts) + "." + found
 
 

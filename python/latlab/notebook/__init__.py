@@ -1,4 +1,4 @@
-"""What a notebook shows: runs, records, progress. Functions only; the objects call them when a notebook asks."""
+"""What a notebook shows: runs, records, progress. Functions only, called when a notebook asks."""
 
 from __future__ import annotations
 

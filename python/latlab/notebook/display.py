@@ -1,4 +1,4 @@
-"""Runs and records as a notebook shows them: one small table each, without scripts, so that saved notebooks keep it."""
+"""Runs and records in a notebook: one small table each, without scripts, so that saved notebooks keep it."""
 
 from __future__ import annotations
 
@@ -43,7 +43,9 @@ def run_html(run: Run) -> str:
     floor, top = min(values) / 3, max(values)
     rows = [_rung_row(rung, floor, top) for rung in rungs]
     columns = ("level", "one access", "", "slow end", "one thread reads", "= L1 hits")
-    points = Markup("").join(Markup("<li>{}</li>").format(clean(surprise.text)) for surprise in surprises(run))
+    points = Markup("").join(
+        Markup("<li>{}</li>").format(clean(surprise.text)) for surprise in surprises(run)
+    )
     listed = Markup("<ol>{}</ol>").format(points) if points else Markup("")
     return str(head + _table(columns, rows) + listed)
 
@@ -55,7 +57,11 @@ def _rung_row(rung: Rung, floor: float, top: float) -> tuple[str | Markup, ...]:
     text = format_ns(rung.latency_p50_ns)
     if rung.interval is not None:
         text += f" ({format_ns(rung.interval[0])} – {format_ns(rung.interval[1])})"
-    slow = f"{format_ns(rung.tail.value_ns)}, {rung.tail.quantile} of {rung.tail.kind}" if rung.tail else rung.refused
+    slow = (
+        f"{format_ns(rung.tail.value_ns)}, {rung.tail.quantile} of {rung.tail.kind}"
+        if rung.tail
+        else rung.refused
+    )
     hits = f"{rung.l1_hits:,.0f}" if rung.l1_hits is not None else ""
     rate = format_rate(rung.bandwidth) if rung.bandwidth is not None else ""
     return (f"{rung.level}{size}", text, _BAR.format(max(pixels, 2), text), slow, rate, hits)
@@ -72,7 +78,11 @@ def record_html(record: Record) -> str:
             if value is not None:
                 interval = summary.intervals.get(name)
                 low, high = interval or (None, None)
-                ends = f"{format_value(low, record.unit)} – {format_value(high, record.unit)}" if interval else ""
+                ends = (
+                    f"{format_value(low, record.unit)} – {format_value(high, record.unit)}"
+                    if interval
+                    else ""
+                )
                 rows.append((name, format_value(value, record.unit), ends))
         rows += [(name, "not given", reason) for name, reason in summary.refused.items()]
     rows += [(check.name, "held" if check.ok else "failed", check.detail) for check in record.checks]
@@ -87,7 +97,11 @@ def records_html(records: Records) -> str:
     rows = [_record_row(record) for record in records[:_MOST_RECORDS]]
     more = len(records) - len(rows)
     note = _line(f"and {format_count(more)} more: .to_pandas() has all") if more > 0 else Markup("")
-    return str(_line(f"{format_count(len(records))} records") + _table(("probe", "point", "median", "samples", ""), rows) + note)
+    return str(
+        _line(f"{format_count(len(records))} records")
+        + _table(("probe", "point", "median", "samples", ""), rows)
+        + note
+    )
 
 
 def _record_row(record: Record) -> tuple[str | Markup, ...]:
@@ -103,7 +117,9 @@ def _line(text: str) -> Markup:
 def _table(columns: Iterable[str], rows: Iterable[Iterable[str | Markup]]) -> Markup:
     head = Markup("").join(Markup("<th>{}</th>").format(column) for column in columns)
     body = Markup("").join(
-        Markup("<tr>{}</tr>").format(Markup("").join(Markup("<td>{}</td>").format(_cell(cell)) for cell in row))
+        Markup("<tr>{}</tr>").format(
+            Markup("").join(Markup("<td>{}</td>").format(_cell(cell)) for cell in row)
+        )
         for row in rows
     )
     return Markup("<table><thead><tr>{}</tr></thead><tbody>{}</tbody></table>").format(head, body)

@@ -75,7 +75,9 @@ class _Line:
         bar = Markup("")
         if self.fraction is not None:
             share = f"{min(max(self.fraction, 0.0), 1.0):.3f}"
-            bar = Markup('<progress value="{}" max="1" aria-label="progress of the run"></progress> ').format(share)
+            bar = Markup('<progress value="{}" max="1" aria-label="progress of the run"></progress> ').format(
+                share
+            )
         return str(bar + Markup("<span>{}</span>").format(self.text))
 
 
@@ -88,5 +90,5 @@ def in_this_cell() -> CellProgress | None:
         return None
     from IPython.display import display  # noqa: PLC0415 - it is there: it is running
 
-    handle: Handle | None = display(_Line("starting", 0.0), display_id=True)
+    handle: Handle | None = display(_Line("starting", 0.0), display_id=True)  # type: ignore[no-untyped-call]
     return None if handle is None else CellProgress(handle)

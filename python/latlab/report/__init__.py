@@ -55,7 +55,7 @@ def chart(run: Run, name: str, path: str | os.PathLike[str]) -> Path:
     """Writes one chart as SVG, PNG or PDF, without a browser.
 
     Raises:
-        UserError: no such chart or form, no data for it, no extra `latlab[export]`, or the file cannot be written.
+        UserError: no such chart or form, no data, no extra `latlab[export]`, or the file cannot be written.
     """
     from latlab.charts import picture  # noqa: PLC0415 - as above
 

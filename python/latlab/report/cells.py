@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+from collections.abc import Callable
 
 from latlab.charts.table import Cell, Quantity, Table
 from latlab.units import format_bytes, format_count, format_ns, format_percent, format_rate
@@ -20,19 +21,15 @@ def shown(cell: Cell, quantity: Quantity) -> str:
         return _NONE
     if isinstance(cell, str):
         return cell
-    if quantity == "bytes":
-        return format_bytes(cell)
-    if quantity == "ns":
-        return format_ns(cell)
-    if quantity == "seconds":
-        return format_ns(cell * 1e9)
-    if quantity == "bytes_per_s":
-        return format_rate(cell)
-    if quantity == "count":
-        return format_count(cell)
-    if quantity == "share":
-        return _share(cell)
-    return format_count(cell) if abs(cell) >= 100 else f"{cell:.3g}"  # noqa: PLR2004 - three digits
+    return _WRITTEN[quantity](cell)
+
+
+def _number(value: float) -> str:
+    return format_count(value) if abs(value) >= 100 else f"{value:.3g}"  # noqa: PLR2004 - three digits
+
+
+def _seconds(value: float) -> str:
+    return format_ns(value * 1e9)
 
 
 def span(low_ns: float, high_ns: float) -> str:
@@ -60,7 +57,9 @@ def as_csv(table: Table) -> str:
     writer = csv.writer(out, lineterminator="\r\n")
     writer.writerow([_safe(_heading(column.title, column.quantity)) for column in table.columns])
     for row in table.rows:
-        writer.writerow([_safe(cell) if isinstance(cell, str) else "" if cell is None else repr(cell) for cell in row])
+        writer.writerow(
+            [_safe(cell) if isinstance(cell, str) else "" if cell is None else repr(cell) for cell in row]
+        )
     return out.getvalue()
 
 
@@ -71,3 +70,15 @@ def _heading(title: str, quantity: Quantity) -> str:
 
 def _safe(text: str) -> str:
     return f"'{text}" if text.lstrip(" ").startswith(_FORMULA) else text
+
+
+_WRITTEN: dict[Quantity, Callable[[float], str]] = {
+    "text": str,
+    "bytes": format_bytes,
+    "ns": format_ns,
+    "seconds": _seconds,
+    "bytes_per_s": format_rate,
+    "count": format_count,
+    "number": _number,
+    "share": _share,
+}

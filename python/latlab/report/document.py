@@ -1,8 +1,8 @@
 """What a report says, before it is HTML, Markdown or PDF.
 
-Sections are built from a run by `latlab.report.sections`; renderers walk this model and add nothing. Every string here
-is clean: one line, without control characters, so no renderer has to think of terminals. Escaping for its own
-language is each renderer's duty.
+Sections are built from a run by `latlab.report.sections`; renderers walk this model and add nothing. Every
+string here is clean: one line, without control characters. Escaping for its own language is each renderer's
+duty.
 """
 
 from __future__ import annotations
@@ -117,7 +117,7 @@ T = TypeVar("T")
 
 
 def cleaned(part: T) -> T:
-    """The same part of a document with every string made safe to show, chart data and table cells included."""
+    """The same part of a document with every string made safe to show, down to chart data and table cells."""
     return _cleaned(part)  # type: ignore[no-any-return]
 
 

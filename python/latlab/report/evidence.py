@@ -12,13 +12,17 @@ from latlab.units import format_count, format_ns
 
 def evidence(run: Run, probe: str) -> tuple[str, ...]:
     """Points, samples, proofs, resolution and disturbance of a probe's records; nothing when it has none."""
-    records = [record for record in run.records if record.probe == probe and record.kind in {"batch_mean", "per_op"}]
+    records = [
+        record for record in run.records if record.probe == probe and record.kind in {"batch_mean", "per_op"}
+    ]
     if not records:
         return ()
     lines = [_samples(records, "batch_mean"), _samples(records, "per_op"), _checks(records)]
     disturbed = sum(is_disturbed(record) for record in records)
     if disturbed:
-        lines.append(f"{format_count(disturbed)} of {format_count(len(records))} points were disturbed and are marked.")
+        lines.append(
+            f"{format_count(disturbed)} of {format_count(len(records))} points were disturbed and are marked."
+        )
     degraded = sorted({flag for record in records for flag in record.flags if flag.startswith("degraded")})
     lines += [f"{flag[:1].upper()}{flag[1:]}." for flag in degraded[:3]]
     return tuple(line for line in lines if line)
@@ -49,5 +53,8 @@ def _checks(records: list[Record]) -> str:
         return ""
     listed = ", ".join(f"{name} ({format_count(count)})" for name, count in names.items())
     if failed:
-        return f"Proof of work: {listed}; {format_count(len(failed))} failed ({failed[0].detail}) and give no figure."
+        return (
+            f"Proof of work: {listed}; {format_count(len(failed))} failed ({failed[0].detail}) and"
+            " give no figure."
+        )
     return f"Proof of work, all held: {listed}."

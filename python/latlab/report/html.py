@@ -1,4 +1,4 @@
-"""The report as one HTML file that opens from disk, loads nothing and runs only the scripts that it was made with."""
+"""The report as one HTML file that opens from disk, loads nothing and runs only its own scripts."""
 
 from __future__ import annotations
 
@@ -18,9 +18,11 @@ from latlab.report.document import Document
 
 _SCRIPTS = ("vega.min.js", "vega-lite.min.js", "vega-interpreter.js", "report.js")
 _QUANTITY = re.compile(r"(\d) ([pnµm]?s|[KMG]iB|[kMGT]?B|[kMGT]?B/s|%)(?![\w/])")
-# Without scripts the tables are all there is: they are shown open, and the empty places of the charts are not.
-_NOSCRIPT_STYLE = ".chart,.tools{display:none}details::details-content{content-visibility:visible;block-size:auto}"
-# What would end a script element or begin a comment in it, and the two line ends that JSON allows and JavaScript did not.
+# Without scripts the tables are all there is: they are open, and the empty places of charts are not shown.
+_NOSCRIPT_STYLE = (
+    ".chart,.tools{display:none}details::details-content{content-visibility:visible;block-size:auto}"
+)
+# What would end a script element or begin a comment in it, and two line ends that JSON allows.
 _ESCAPES = {character: f"\\u{ord(character):04x}" for character in "<>&\u2028\u2029"}
 
 
@@ -36,7 +38,7 @@ def render(document: Document) -> str:
         document=document,
         policy=_policy(scripts, (style, _NOSCRIPT_STYLE)),
         style=Markup(style),  # noqa: S704 - our own file
-        noscript_style=Markup(_NOSCRIPT_STYLE),
+        noscript_style=Markup(_NOSCRIPT_STYLE),  # noqa: S704 - a constant
         scripts=[Markup(script) for script in scripts],  # noqa: S704 - our own files
         island=Markup(island(document)),  # noqa: S704 - holds no character that HTML knows
         first_use=first_use,
@@ -99,7 +101,8 @@ def _policy(scripts: tuple[str, ...], styles: tuple[str, ...]) -> str:
     allowed = " ".join(map(_hash, scripts))
     styled = " ".join(map(_hash, styles))
     return (
-        f"default-src 'none'; script-src {allowed}; style-src {styled}; img-src data:; base-uri 'none'; form-action 'none'"
+        f"default-src 'none'; script-src {allowed}; style-src {styled}; img-src data:; base-uri"
+        " 'none'; form-action 'none'"
     )
 
 

@@ -86,8 +86,9 @@ def _notices(notices: tuple[Notice, ...]) -> Iterator[str]:
     if notices:
         yield ""
     for notice in notices:
+        text = f"{notice.title}: {notice.text}" if notice.text else notice.title
         remedy = f" To lift it: {notice.remedy}" if notice.remedy else ""
-        yield f"- **{notice.severity}**: {_text(notice.title)}{': ' if notice.text else ''}{_text(notice.text + remedy)}"
+        yield f"- **{notice.severity}**: {_text(text + remedy)}"
 
 
 def _table(table: Table) -> Iterator[str]:

@@ -44,7 +44,9 @@ def _data(document: Document) -> dict[str, Any]:
         "colophon": document.colophon,
         "notices": [_fields(notice, "severity", "title", "text", "remedy") for notice in document.notices],
         "sections": [_section(section) for section in document.sections],
-        "methods": [_fields(method, "probe", "title", "version", "paragraphs") for method in methods.values()],
+        "methods": [
+            _fields(method, "probe", "title", "version", "paragraphs") for method in methods.values()
+        ],
     }
 
 
@@ -60,7 +62,8 @@ def _section(section: Section) -> dict[str, Any]:
 def _listing(listing: Listing) -> dict[str, Any]:
     columns = listing.table.columns
     rows = [
-        [shown(cell, column.quantity) for cell, column in zip(row, columns, strict=True)] for row in listing.table.rows
+        [shown(cell, column.quantity) for cell, column in zip(row, columns, strict=True)]
+        for row in listing.table.rows
     ]
     lengths = [max((len(row[number]) for row in rows), default=0) for number in range(len(columns))]
     widest = lengths.index(max(lengths)) if max(lengths) > _ONE_LINE else None
@@ -70,7 +73,9 @@ def _listing(listing: Listing) -> dict[str, Any]:
             {"title": column.title, "number": is_number(column.quantity), "wide": number == widest}
             for number, column in enumerate(columns)
         ],
-        "rows": [[cell.replace(" ", "\u00a0") if len(cell) <= _ONE_LINE else cell for cell in row] for row in rows],
+        "rows": [
+            [cell.replace(" ", "\u00a0") if len(cell) <= _ONE_LINE else cell for cell in row] for row in rows
+        ],
     }
 
 

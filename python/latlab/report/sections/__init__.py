@@ -1,4 +1,4 @@
-"""The report's sections: one file each, in the order of the page. A new section is a file and its line here."""
+"""The report's sections, in the order of the page. A new section is a file and its line here."""
 
 from __future__ import annotations
 
@@ -25,8 +25,7 @@ from latlab.run.run import Run
 class SectionModule(Protocol):
     """What a section's file offers."""
 
-    @staticmethod
-    def section(run: Run, probes: Probes) -> Section:
+    def section(self, run: Run, probes: Probes) -> Section:
         """The section for this run; it says why when it has nothing to show."""
 
 

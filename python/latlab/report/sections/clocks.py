@@ -10,14 +10,18 @@ from latlab.report.probes import Probes
 from latlab.run.run import Run
 from latlab.units import format_ns
 
-_CAPTION = "A clock that steps by more than it costs cannot time what is shorter than its step, however often it is read."
+_CAPTION = (
+    "A clock that steps by more than it costs cannot time what is shorter than its step, however"
+    " often it is read."
+)
 
 
 def section(run: Run, probes: Probes) -> Section:
     """What the clock can tell."""
     clock = run.clock
     step, cost = format_ns(clock.quantum_ns, digits=2), format_ns(clock.overhead_ns.mean)
-    rate = f"{clock.kind}, {clock.ticks_per_ns:.6g} ticks/ns, known to {clock.rate_error_ppm:.2g} parts per million of the system's raw clock"
+    error = f"{clock.rate_error_ppm:.2g} parts per million of the system's raw clock"
+    rate = f"{clock.kind}, {clock.ticks_per_ns:.6g} ticks/ns, known to {error}"
     facts = [f"Clock: {rate}.", f"Fences: {clock.fences}."]
     if clock.why_not_hardware:
         facts.append(f"The CPU's own counter is not used: {clock.why_not_hardware}.")
@@ -27,7 +31,8 @@ def section(run: Run, probes: Probes) -> Section:
         id="clocks",
         title=chart.TITLE,
         sentences=(
-            f"The clock that timed this run advances in steps of {step}; an empty timed region reads {cost} on average.",
+            f"The clock that timed this run advances in steps of {step}; an empty timed region"
+            f" reads {cost} on average.",
         ),
         figures=figure(run, chart.ID, _CAPTION),
         evidence=(*facts, *evidence(run, chart.PROBE)),

@@ -14,8 +14,10 @@ from latlab.run.run import Run
 from latlab.units import format_bytes, format_ns
 
 _CAPTION = (
-    "Shaded: between which working sets the curve says that a level ends. Dotted: where the CPU says so. A cross marks a"
-    " point to doubt, since something else ran beside it. Bands are 95 % intervals, over all draws of pages where there are several."
+    "Shaded: between which working sets the curve says that a level ends. Dotted: where the CPU"
+    " says so. A cross marks a"
+    " point to doubt, since something else ran beside it. Bands are 95 % intervals, over all"
+    " draws of pages where there are several."
 )
 _COLUMNS = (
     Column("level"),
@@ -47,7 +49,8 @@ def section(run: Run, probes: Probes) -> Section:
 def _sentences(levels: list[Level]) -> tuple[str, ...]:
     costs = [f"{_cost(level)} in {level.name}" for level in levels if level.latency_ns is not None]
     ends = [
-        f"{level.name} between {format_bytes(level.bracket_bytes[0])} and {format_bytes(level.bracket_bytes[1])}"
+        f"{level.name} between {format_bytes(level.bracket_bytes[0])} and"
+        f" {format_bytes(level.bracket_bytes[1])}"
         + (f" (CPU: {format_bytes(level.reported_bytes)})" if level.reported_bytes else "")
         for level in levels
         if level.bracket_bytes

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from latlab.charts import ladder as chart
 from latlab.charts.table import Column, Table
+from latlab.report.cells import span
 from latlab.report.document import Listing, Section
 from latlab.report.figures import figure
-from latlab.report.cells import span
 from latlab.report.probes import Probes
 from latlab.run.ladder import Rung, ladder
 from latlab.run.run import Run
@@ -26,8 +26,10 @@ _COLUMNS = (
     Column("textbook", "ns"),
 )
 _CAPTION = (
-    "Each grid line is ten times the one before it. A whisker reaches to the slow end: p99.9, or the highest percentile"
-    " with samples enough. The slow end of window means is not the tail of single accesses: within a window, slow ones"
+    "Each grid line is ten times the one before it. A whisker reaches to the slow end: p99.9, or"
+    " the highest percentile"
+    " with samples enough. The slow end of window means is not the tail of single accesses:"
+    " within a window, slow ones"
     " are averaged away."
 )
 
@@ -54,13 +56,18 @@ def _sentences(measured: list[Rung]) -> tuple[str, ...]:
     if len(measured) < 2:  # noqa: PLR2004 - nothing to compare
         return ()
     first, last = measured[0], measured[-1]
-    text = f"The nearest level, {first.level}, answers in {format_ns(first.latency_p50_ns)}; the farthest measured in {format_ns(last.latency_p50_ns)}"
+    text = (
+        f"The nearest level, {first.level}, answers in {format_ns(first.latency_p50_ns)}; the farthest"
+        f" measured in {format_ns(last.latency_p50_ns)}"
+    )
     return (text + (f", as long as {format_count(last.l1_hits)} L1 hits." if last.l1_hits else "."),)
 
 
 def _row(rung: Rung) -> tuple[str | float | None, ...]:
     name = f"{rung.level}, {rung.size_text}" if rung.size_text else rung.level
-    slow = (rung.tail.value_ns, f"{rung.tail.quantile}, {rung.tail.kind}") if rung.tail else (None, rung.refused)
+    slow = (
+        (rung.tail.value_ns, f"{rung.tail.quantile}, {rung.tail.kind}") if rung.tail else (None, rung.refused)
+    )
     median = "a range" if rung.is_range else rung.latency_p50_ns
     if not rung.measured:
         return (name, None, rung.note, *slow, rung.bandwidth, None, None, None, rung.textbook_ns)

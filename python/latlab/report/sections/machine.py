@@ -93,7 +93,11 @@ def _tlbs(machine: Machine) -> list[str]:
 
 
 def _numbers(values: list[int]) -> str | None:
-    return ", ".join(map(str, values[:_MOST_CPUS])) + (f" and {len(values) - _MOST_CPUS} more" if len(values) > _MOST_CPUS else "") or None
+    return (
+        ", ".join(map(str, values[:_MOST_CPUS]))
+        + (f" and {len(values) - _MOST_CPUS} more" if len(values) > _MOST_CPUS else "")
+        or None
+    )
 
 
 def _bytes(machine: Machine, path: str) -> str | None:

@@ -17,12 +17,15 @@ from latlab.units import format_count, format_ns, format_percent
 
 _SLOW_NS = 10_000.0
 _CAPTION = (
-    "Right is slower, down is rarer. Dashed: what a normal distribution with the same mean and standard deviation would"
-    " do. Grey: an empty poke reads this much, so a reading there says nothing about memory. Shapes mark 1 in 10, 1 in 100"
+    "Right is slower, down is rarer. Dashed: what a normal distribution with the same mean and"
+    " standard deviation would"
+    " do. Grey: an empty poke reads this much, so a reading there says nothing about memory."
+    " Shapes mark 1 in 10, 1 in 100"
     " and so on, and the slowest."
 )
 _HISTOGRAM_CAPTION = (
-    "Dashed: what a normal distribution with the same mean and standard deviation predicts. Bins are whole steps of the clock."
+    "Dashed: what a normal distribution with the same mean and standard deviation predicts. Bins are"
+    " whole steps of the clock."
 )
 
 
@@ -38,7 +41,9 @@ def section(run: Run, probes: Probes) -> Section:
         id="pokes",
         title=chart.TITLE,
         sentences=_sentences(run),
-        listings=(Listing("Random pokes, timed one by one; the instrument's own time is included", table),) if table.rows else (),
+        listings=(Listing("Random pokes, timed one by one; the instrument's own time is included", table),)
+        if table.rows
+        else (),
         figures=figures,
         evidence=(*evidence(run, chart.PROBE), *_causes(run)),
         methods=probes.methods_of(chart.PROBE),
@@ -57,7 +62,8 @@ def _sentences(run: Run) -> tuple[str, ...]:
         share = slower_than(empty, _SLOW_NS)
         if share > 0:
             sentences.append(
-                f"1 in {format_count(1 / share)} empty pokes took over {format_ns(_SLOW_NS, digits=2)} too, without touching"
+                f"1 in {format_count(1 / share)} empty pokes took over"
+                f" {format_ns(_SLOW_NS, digits=2)} too, without touching"
                 " memory: such delays are the machine's, not the array's."
             )
         else:
@@ -67,7 +73,10 @@ def _sentences(run: Run) -> tuple[str, ...]:
 
 def _slowest(record: Record, slowest: float) -> str:
     summary = record.summary
-    text = f"The slowest of {format_count(record.samples)} read pokes in {size_name(record)} took {format_ns(slowest)}"
+    text = (
+        f"The slowest of {format_count(record.samples)} read pokes in {size_name(record)} took"
+        f" {format_ns(slowest)}"
+    )
     if summary is None or summary.mean is None or not summary.std:
         return text + "."
     text += f", {format_count((slowest - summary.mean) / summary.std)} standard deviations above the mean"

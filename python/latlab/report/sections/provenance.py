@@ -16,10 +16,16 @@ def section(run: Run, probes: Probes) -> Section:  # noqa: ARG001 - every sectio
         ("run", run.id),
         ("started", header.started),
         ("ended", f"{run.footer.ended}, {run.stopped_by}" if run.footer else run.stopped_by),
-        ("latlab", f"{header.tool.version}{f', commit {header.tool.commit[:12]}' if header.tool.commit else ''}"),
+        (
+            "latlab",
+            f"{header.tool.version}{f', commit {header.tool.commit[:12]}' if header.tool.commit else ''}",
+        ),
         ("built by", header.tool.build),
         ("schema", header.schema),
-        ("profile", settings.profile + (f", {format_seconds(settings.budget_s)}" if settings.budget_s else "")),
+        (
+            "profile",
+            settings.profile + (f", {format_seconds(settings.budget_s)}" if settings.budget_s else ""),
+        ),
         ("only", ", ".join(settings.only) or "everything"),
         ("left out", ", ".join(settings.skip) or "nothing"),
         ("seed", str(settings.seed)),

@@ -10,7 +10,10 @@ from latlab.report.probes import Probes
 from latlab.run.run import Run
 from latlab.units import format_bytes, format_ns
 
-_CAPTION = "The same array, the same number of accesses; only their order differs. The gap is what prefetching hides."
+_CAPTION = (
+    "The same array, the same number of accesses; only their order differs. The gap is what"
+    " prefetching hides."
+)
 
 
 def section(run: Run, probes: Probes) -> Section:
@@ -33,5 +36,8 @@ def _sentences(run: Run) -> tuple[str, ...]:
     if not sequential or not random or sequential[-1].x != random[-1].x:
         return ()
     fast, slow = sequential[-1].value, random[-1].value
-    text = f"Over {format_bytes(random[-1].x)}, one access costs {format_ns(fast)} in sequential order and {format_ns(slow)} in random order"
-    return (text + (f": {slow / fast:.0f} times as much." if slow > 2 * fast else "."),)  # noqa: PLR2004 - "times" from two on
+    text = (
+        f"Over {format_bytes(random[-1].x)}, one access costs {format_ns(fast)} in sequential order"
+        f" and {format_ns(slow)} in random order"
+    )
+    return (text + (f": {slow / fast:.0f} times as much." if slow > 2 * fast else "."),)

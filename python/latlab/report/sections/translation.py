@@ -12,7 +12,8 @@ from latlab.run.run import Run
 from latlab.units import format_bytes, format_count, format_ns
 
 _CAPTION = (
-    "Both chains visit the same number of cache lines; only the number of pages differs, so the gap between them is"
+    "Both chains visit the same number of cache lines; only the number of pages differs, so the"
+    " gap between them is"
     " the price of translation. Dotted: where a translation buffer was found to end."
 )
 
@@ -38,10 +39,13 @@ def _sentences(run: Run) -> tuple[str, ...]:
         cost = spread[-1].value - packed[-1].value
         if cost > 0:
             sentences.append(
-                f"Visiting {format_count(spread[-1].x)} lines costs {format_ns(cost)} more a line when each is in a page"
+                f"Visiting {format_count(spread[-1].x)} lines costs {format_ns(cost)} more a line"
+                " when each is in a page"
                 f" of its own: {format_ns(spread[-1].value)} against {format_ns(packed[-1].value)}."
             )
     page = curve_findings(run).get("effective_page_bytes")
     if isinstance(page, int | float) and page > 0:
-        sentences.append(f"Where huge pages were asked for, the hardware translates pages of {format_bytes(page)}.")
+        sentences.append(
+            f"Where huge pages were asked for, the hardware translates pages of {format_bytes(page)}."
+        )
     return tuple(sentences)

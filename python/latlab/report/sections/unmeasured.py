@@ -13,7 +13,7 @@ _MOST_POINTS_NAMED = 3
 
 
 def section(run: Run, probes: Probes) -> Section:
-    """Every absent record, joined by reason; probes that were left out; quantiles refused; disks not looked at."""
+    """Absent records joined by reason, probes left out, quantiles refused, disks not looked at."""
     rows = [*_absent(run), *_left_out(run, probes)]
     disks = _disks(run)
     sentences = []
@@ -57,7 +57,11 @@ def _left_out(run: Run, probes: Probes) -> list[tuple[str | int, ...]]:
     """Probes of this version that the run did not plan."""
     known = set(run.probes) | {planned.id for planned in run.header.plan}
     chosen = bool(run.settings.only or run.settings.skip)
-    why = "left out by --only, --skip or --gentle" if chosen or run.settings.gentle else "not part of this run's plan"
+    why = (
+        "left out by --only, --skip or --gentle"
+        if chosen or run.settings.gentle
+        else "not part of this run's plan"
+    )
     return [(probe, "", why, 0) for probe in probes.methods if probe not in known]
 
 

@@ -25,6 +25,13 @@ pub fn describe_tree(root: &Root, calls: &Calls, dir: &Path) -> Machine {
     );
     let virtualisation = virt::read(root, calls, &os, &mounts, &mut notes);
     let cpu = cpu::read(root, registers, virtualisation.guest, &mut notes);
+    // A user-mode emulator passes the host's files through.
+    if os.arch.as_deref() == Some("aarch64") && cpu.parts.is_empty() && cpu.family.is_some() {
+        notes.say(
+            "cpu",
+            "/proc/cpuinfo describes an x86 CPU, but this is an aarch64 program: it is emulated",
+        );
+    }
     let (caches, cache_agreement) = cache::read(root, registers, &mut notes);
     let memory = memory::read(root, calls, &mut notes);
     let mounts = mounts::parse(

@@ -328,6 +328,15 @@ fn an_arm_server_is_described_without_cpuid() {
 }
 
 #[test]
+fn an_emulated_program_is_told_that_the_cpu_is_not_its_own() {
+    let folder = unpack("intel-micro-vm", "emulated");
+    fs::write(folder.join("proc/sys/kernel/arch"), "aarch64\n").expect("writable");
+    let machine = describe_tree(&Root::at(folder), &Calls::none(), Path::new("/"));
+    assert!(why(&machine, "cpu").contains("emulated"));
+    assert!(why(&machine_at("intel-micro-vm", "native", "/"), "cpu").is_empty());
+}
+
+#[test]
 fn a_container_has_the_strictest_limit_of_all_its_ancestors() {
     let machine = machine_at("cgroup-v2-container", "limits", "/srv");
     let cgroup = machine.limits.cgroup.as_ref().expect("cgroup limits");

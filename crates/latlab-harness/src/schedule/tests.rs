@@ -63,7 +63,7 @@ struct Working<'p> {
 
 impl Batch for Working<'_> {
     fn run(&mut self, ops: u64) -> u64 {
-        let noise = if self.probe.noisy { 1.0 + 0.3 * self.rng.uniform() } else { 1.0 };
+        let noise = if self.probe.noisy { 1.0 + self.rng.uniform() } else { 1.0 };
         self.probe.clock.advance_ns(ops as f64 * (10.0 + self.at as f64) * noise);
         ops
     }

@@ -1,0 +1,196 @@
+"""Compares latlab's figures with the established tools', interleaved, and prints the tables of METHODOLOGY.md.
+
+    .venv/bin/python benches/compare.py latency --pairs 9 --cpu 1
+    .venv/bin/python benches/compare.py bandwidth --pairs 9 --cpu 1
+
+A pair is: the peer, latlab, the peer again. The peer against itself (A/A) is the noise of the comparison. A line holds when the
+median of the ratios is within the tolerance, or within the A/A range where that is wider. The peers must be on the PATH;
+what is missing is said and left out. Nothing here is a pass mark for the tests: those must not depend on timing.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import shutil
+import statistics
+import subprocess
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+LATLAB = Path(sys.executable).with_name("latlab")
+
+
+@dataclass(frozen=True)
+class Line:
+    """One figure that both tools give."""
+
+    name: str
+    """What the table calls it."""
+    peer: list[str]
+    """The peer's command."""
+    read: Callable[[str], float]
+    """The peer's output -> its figure."""
+    point: dict[str, Any]
+    """The point of latlab's record."""
+    own: Callable[[dict[str, Any]], float]
+    """Latlab's record -> the same statistic in the same unit."""
+    tolerance: float
+    """Share by which the median ratio may be off."""
+
+
+def output(command: list[str]) -> str:
+    """Runs a command and returns what it prints; its failure ends the comparison with its own words."""
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    if done.returncode:
+        sys.exit(f"{' '.join(command)}: {done.stderr.strip() or done.returncode}")
+    return done.stdout
+
+
+def last_number(text: str) -> float:
+    """Multichase prints one number, ns a load."""
+    return float(text.split()[-1])
+
+
+def likwid_rate(text: str) -> float:
+    """likwid-bench's line `MByte/s:`, decimal megabytes."""
+    for line in text.splitlines():
+        if line.startswith("MByte/s:"):
+            return float(line.split()[1]) * 1e6
+    sys.exit("likwid-bench printed no MByte/s")
+
+
+def mean(record: dict[str, Any]) -> float:
+    """Mean of the window means: the mean of all loads, as every window has as many."""
+    return float(record["summary"]["mean"])
+
+
+def overall_rate(record: dict[str, Any]) -> float:
+    """All bytes over all time, which is the harmonic mean of windows of equal size."""
+    return statistics.harmonic_mean(record["values"])
+
+
+def latency_lines(cpu: int) -> list[Line]:
+    """Dependent loads against multichase: same page mode, same order, mean with mean (`-a`)."""
+    chase = ["taskset", "-c", str(cpu), "multichase", "-a", "-s", "64", "-n", "3", "-p", "4096"]
+    sizes = [("16 KiB", "16k", "16k", 16 << 10, "page-local", 0.03), ("256 KiB", "256k", "256k", 256 << 10, "page-local", 0.03)]
+    sizes += [("256 MiB, page-local", "256m", "256k", 256 << 20, "page-local", 0.10)]
+    sizes += [("256 MiB, random", "256m", "256m", 256 << 20, "random", 0.10)]
+    return [
+        Line(
+            name,
+            [*chase, "-m", size, "-T", locality],
+            last_number,
+            {"working_set_bytes": size_bytes, "pages": "4k", "order": order},
+            mean,
+            tolerance,
+        )
+        for name, size, locality, size_bytes, order, tolerance in sizes
+    ]
+
+
+def bandwidth_lines(cpu: int) -> list[Line]:
+    """One thread against likwid-bench with the widest kernels of this CPU."""
+    wide = "avx512" if "avx512f" in Path("/proc/cpuinfo").read_text(encoding="ascii", errors="replace") else "avx"
+    bench = ["taskset", "-c", str(cpu), "likwid-bench"]
+    rows = [
+        ("read 24 KiB", f"load_{wide}", "24kB", 8_000_000, 24 << 10, "read"),
+        ("read 512 KiB", f"load_{wide}", "512kB", 170_000, 512 << 10, "read"),
+        ("read 1 GiB", f"load_{wide}", "1GB", 10, 1 << 30, "read"),
+        ("copy 1 GiB", f"copy_{wide}", "1GB", 10, 1 << 30, "copy"),
+        ("triad 1 GiB", f"stream_{wide}", "1GB", 10, 1 << 30, "triad"),
+    ]
+    return [
+        Line(
+            name,
+            [*bench, "-t", kernel, "-i", str(rounds), "-w", f"S0:{size}:1"],
+            likwid_rate,
+            {"working_set_bytes": size_bytes, "operation": operation, "threads": 1},
+            overall_rate,
+            0.05,
+        )
+        for name, kernel, size, rounds, size_bytes, operation in rows
+    ]
+
+
+KINDS: dict[str, tuple[str, str, Callable[[int], list[Line]], str]] = {
+    "latency": ("multichase", "memory.load.dependent", latency_lines, "ns"),
+    "bandwidth": ("likwid-bench", "memory.bandwidth", bandwidth_lines, "GB/s"),
+}
+
+
+def own_records(probe: str, cpu: int, profile: str) -> list[dict[str, Any]]:
+    """One run of latlab on the same CPU."""
+    command = [str(LATLAB), "measure", "--only", probe, "--cpu", str(cpu), "--profile", profile]
+    command += ["--json", "--no-report", "--quiet"]
+    records: list[dict[str, Any]] = json.loads(output(command))["records"]
+    return records
+
+
+def find(records: list[dict[str, Any]], point: dict[str, Any]) -> dict[str, Any] | None:
+    """The measured record whose point has these fields, no draw and no pairing."""
+    for record in records:
+        own = record["point"]
+        plain = "nodes" not in own and not own.get("draw")
+        if plain and all(own.get(field) == value for field, value in point.items()) and record.get("summary"):
+            return record
+    return None
+
+
+def main() -> None:
+    """Runs the pairs and prints the table."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("kind", choices=KINDS)
+    parser.add_argument("--pairs", type=int, default=9)
+    parser.add_argument("--cpu", type=int, default=1)
+    parser.add_argument("--profile", default="standard")
+    arguments = parser.parse_args()
+    peer, probe, lines_of, unit = KINDS[arguments.kind]
+    if not shutil.which(peer):
+        sys.exit(f"{peer} is not on the PATH: nothing to compare with")
+    lines = lines_of(arguments.cpu)
+    scale = 1e9 if unit == "GB/s" else 1.0
+    first: dict[str, list[float]] = {line.name: [] for line in lines}
+    own: dict[str, list[float]] = {line.name: [] for line in lines}
+    second: dict[str, list[float]] = {line.name: [] for line in lines}
+    for pair in range(arguments.pairs):
+        before = [line.read(output(line.peer)) for line in lines]
+        records = own_records(probe, arguments.cpu, arguments.profile)
+        after = [line.read(output(line.peer)) for line in lines]
+        for line, a, b in zip(lines, before, after, strict=True):
+            record = find(records, line.point)
+            if record is None:
+                print(f"pair {pair + 1}: latlab has no {line.name}", file=sys.stderr)
+                continue
+            first[line.name].append(a / scale)
+            own[line.name].append(line.own(record) / scale)
+            second[line.name].append(b / scale)
+        print(f"pair {pair + 1} of {arguments.pairs}", file=sys.stderr)
+
+    print(f"| figure | {peer}, {unit} | latlab, {unit} | latlab / {peer}: median (range) | A/A: median (range) | tolerance | holds |")
+    print("| --- | --- | --- | --- | --- | --- | --- |")
+    for line in lines:
+        if not own[line.name]:
+            continue
+        base = [(a + b) / 2 for a, b in zip(first[line.name], second[line.name], strict=True)]
+        ratios = sorted(mine / theirs for mine, theirs in zip(own[line.name], base, strict=True))
+        same = sorted(b / a for a, b in zip(first[line.name], second[line.name], strict=True))
+        middle = statistics.median(ratios)
+        wide = max(line.tolerance, same[-1] - 1, 1 - same[0])
+        # More bandwidth than the peer is no fault; latency must agree both ways.
+        holds = middle >= 1 - wide if unit == "GB/s" else abs(middle - 1) <= wide
+        print(
+            f"| {line.name} | {statistics.median(base):.4g} | {statistics.median(own[line.name]):.4g} "
+            f"| {middle:.3f} ({ratios[0]:.3f}-{ratios[-1]:.3f}) | {statistics.median(same):.3f} ({same[0]:.3f}-{same[-1]:.3f}) "
+            f"| {line.tolerance:.0%} | {'yes' if holds else 'NO'} |"
+        )
+    print("\nCommands:")
+    for line in lines:
+        print(f"- {line.name}: `{' '.join(line.peer)}`")
+
+
+if __name__ == "__main__":
+    main()

@@ -5,6 +5,7 @@ mod levels;
 mod memory;
 mod registry;
 pub mod session;
+mod vector;
 mod walk;
 
 pub use registry::{Entry, REGISTRY};

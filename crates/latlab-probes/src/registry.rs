@@ -5,8 +5,10 @@
 use latlab_harness::{Probe, Share};
 
 use crate::clock::read::Read;
+use crate::memory::bandwidth::Bandwidth;
 use crate::memory::load_dependent::LoadDependent;
 use crate::memory::poke::Poke;
+use crate::memory::stride::Stride;
 
 /// A probe and its share of a run.
 pub struct Entry {
@@ -21,6 +23,8 @@ pub static REGISTRY: &[Entry] = &[
     Entry { probe: &Read, share: Share([0.5, 1.0, 3.0]) },
     Entry { probe: &LoadDependent, share: Share([4.0, 11.0, 60.0]) },
     Entry { probe: &Poke, share: Share([1.0, 3.0, 25.0]) },
+    Entry { probe: &Bandwidth, share: Share([1.3, 4.0, 20.0]) },
+    Entry { probe: &Stride, share: Share([0.7, 2.0, 15.0]) },
 ];
 
 #[cfg(test)]

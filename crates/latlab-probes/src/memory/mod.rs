@@ -1,4 +1,6 @@
 //! Caches and RAM.
 
+pub(crate) mod bandwidth;
 pub(crate) mod load_dependent;
 pub(crate) mod poke;
+pub(crate) mod stride;

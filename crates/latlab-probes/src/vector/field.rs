@@ -38,6 +38,11 @@ impl Field {
         Ok(Self { source, contents, dest, source_lines, pages_checks })
     }
 
+    /// Bytes of source.
+    pub(crate) fn bytes(&self) -> u64 {
+        (self.source_lines * LINE_BYTES) as u64
+    }
+
     /// Whether the streams of this shape lie inside.
     pub(crate) fn holds(&self, shape: &Shape) -> bool {
         shape.source + shape.operation.sources() * shape.stream_lines <= self.source_lines

@@ -121,6 +121,16 @@ impl Shape {
         (self.slice_lines * self.operation.streams() * LINE_BYTES) as u64
     }
 
+    /// Words of the destination in one slice.
+    pub(crate) fn slice_words(&self) -> u64 {
+        (self.slice_lines * LINE_BYTES / 8) as u64
+    }
+
+    /// Words of the whole destination.
+    pub(crate) fn stream_words(&self) -> u64 {
+        (self.stream_lines * LINE_BYTES / 8) as u64
+    }
+
     fn is_whole(&self) -> bool {
         self.slice_lines == self.stream_lines
     }
@@ -184,14 +194,6 @@ impl Pass {
 
     pub(crate) fn shape(&self) -> &Shape {
         &self.shape
-    }
-
-    pub(crate) fn field(&self) -> &Field {
-        &self.field
-    }
-
-    pub(crate) fn tally(&self) -> &Tally {
-        &self.tally
     }
 
     /// Passes over what an endless run would have passed over last, `bytes` at most, ending where the next slice begins.

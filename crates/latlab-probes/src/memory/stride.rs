@@ -1,0 +1,643 @@
+//! `memory.stride`: what the order of independent accesses to one array costs: sequential, strided, random.
+
+use latlab_harness::{
+    Batch, Block, Env, MemorySource, Planned, PointResult, Probe, ProbeError, Proof, Session, Spec, Support, Tier,
+};
+use latlab_record::{Check, Order, Pages, Point, Profile, Record, Unit, Work, binary_size};
+use serde_json::json;
+
+use crate::levels;
+use crate::walk::{Arena, Cycle, LINE_BYTES};
+
+/// The probe.
+pub(crate) struct Stride;
+
+static SPEC: Spec = Spec {
+    id: "memory.stride",
+    tier: Tier::Memory,
+    title: "sequential, strided and random order",
+    question: "What does it cost to access an array in another order than from front to back?",
+    method: "One 8-byte word an access is read and added up, over the same array in each order. No access waits for another one, so the CPU overlaps as many as it can: \
+this is the cost of a loop over independent elements, several times below the latency that memory.load.dependent shows where the order is random.
+
+Sequential order reads every word (8 bytes on). Strided order reads one word, goes on by the stride to the end of the array, and comes back for another line within the stride until every line was read once: \
+a matrix read by columns. The lines within a stride are taken in random order, because after their neighbours they would be found in a cache, fetched along with them. \
+Up to some stride the prefetchers follow; they stop at the page's end, and from 4 KiB on every access needs another translation too.
+
+Random order takes one word of each line, every line once, in a full cycle of eight interleaved congruential generators whose bits are mixed: the addresses are computed, not loaded, so nothing but the accesses themselves uses memory, \
+and no prefetcher can follow. Computing an address takes about a nanosecond, which the accesses hide when they leave the caches; in the small array it is part of the figure, and is measured alone (address_ns).
+
+Loads are volatile: the compiler can neither merge, widen nor drop one. The sum of every full sweep over the array is compared with the one known from the contents. \
+A value is the mean of a window of about 20 us. Before each block the small array is read once; of the large one, which no cache holds, nothing is prepared, and each order goes on where it ended.",
+    method_version: 1,
+    unit: Unit::Ns,
+    convention: "one 8-byte word an access; a line of 64 bytes is moved for each line that is met",
+    needs: &["1 MiB of memory"],
+    touches: &["memory: an array of 1 GiB (256 MiB in the quick profile), at most a quarter of what may be used"],
+    saturates: false,
+};
+
+const LARGEST: u64 = 1 << 30;
+const LARGEST_QUICK: u64 = 256 << 20;
+const SMALLEST: u64 = 64 << 10;
+/// Second-level cache unless the machine says otherwise.
+const SECOND_UNKNOWN: u64 = 1 << 20;
+/// Bytes of the word that an access reads.
+const WORD: u64 = 8;
+/// In the order in which they are given up last.
+const STRIDES: [u64; 8] = [64, 4096, 256, 1024, 128, 512, 2048, 8192];
+
+impl Probe for Stride {
+    fn spec(&self) -> &'static Spec {
+        &SPEC
+    }
+
+    fn supports(&self, env: &Env) -> Support {
+        if let MemorySource::Simulated(_) = env.memory {
+            return Support::No("simulated memory has no words to read".to_owned());
+        }
+        let (small, large) = arrays(env);
+        if large < small || large < SMALLEST {
+            return Support::No(format!("needs 1 MiB of memory; {} may be used here", binary_size(env.memory_bytes)));
+        }
+        if large < LARGEST_QUICK {
+            return Support::Degraded(format!(
+                "the array ends at {}: a quarter of the memory that may be used",
+                binary_size(large)
+            ));
+        }
+        Support::Yes
+    }
+
+    fn points(&self, env: &Env) -> Vec<Planned> {
+        let (small, large) = arrays(env);
+        let mut points = Vec::new();
+        for (size, first) in [(large, 0), (small, 1)] {
+            let point = |order, stride| Point {
+                working_set_bytes: Some(size),
+                order: Some(order),
+                stride_bytes: Some(stride),
+                ..Point::default()
+            };
+            let mut add = |point, priority| points.push(Planned { priority, ..Planned::new(point) });
+            add(point(Order::Sequential, WORD), first);
+            add(point(Order::Random, LINE_BYTES), first);
+            for stride in STRIDES {
+                add(point(Order::Strided, stride), first + if stride <= 4096 { 0 } else { 2 });
+            }
+            if small == large {
+                break;
+            }
+        }
+        points
+    }
+
+    fn memory_bytes(&self, env: &Env) -> u64 {
+        arrays(env).1
+    }
+
+    fn open<'env>(&'env self, env: &'env Env, _group: &[Planned]) -> Result<Box<dyn Session + 'env>, ProbeError> {
+        let (small, large) = arrays(env);
+        let helpers: Vec<u32> = if env.machine.numa.len() > 1 {
+            // Pages land near the CPU that touches them first.
+            Vec::new()
+        } else {
+            env.cpus.iter().copied().filter(|cpu| *cpu != env.home_cpu).take(3).collect()
+        };
+        let arena = Arena::new(large, Pages::Base, &helpers)?;
+        let address_ns = address_ns(env, large);
+        Ok(Box::new(Reading { field: Array::fill(arena, large), small, walks: Vec::new(), selected: None, address_ns }))
+    }
+
+    fn conclude(&self, _env: &Env, results: &[PointResult]) -> Vec<Record> {
+        let mut sizes: Vec<u64> = results.iter().filter_map(|result| result.point.working_set_bytes).collect();
+        sizes.sort_unstable();
+        sizes.dedup();
+        let arrays: Vec<serde_json::Value> = sizes
+            .into_iter()
+            .filter_map(|size| {
+                let p50 = |order, stride| {
+                    results
+                        .iter()
+                        .find(|result| {
+                            let point = &result.point;
+                            point.working_set_bytes == Some(size)
+                                && point.order == Some(order)
+                                && point.stride_bytes == Some(stride)
+                        })
+                        .map(|result| result.p50)
+                };
+                let random = p50(Order::Random, LINE_BYTES)?;
+                let words = p50(Order::Sequential, WORD)?;
+                let lines = p50(Order::Strided, LINE_BYTES);
+                Some(json!({
+                    "working_set_bytes": size,
+                    "random_over_sequential_words": random / words,
+                    "random_over_sequential_lines": lines.map(|lines| random / lines),
+                }))
+            })
+            .collect();
+        if arrays.is_empty() {
+            return Vec::new();
+        }
+        vec![Record::derived(SPEC.id, SPEC.method_version, SPEC.unit, json!({ "arrays": arrays }))]
+    }
+}
+
+/// The small array (half of the second-level cache, so that it surely fits) and the large one; powers of two, as the
+/// random order needs.
+fn arrays(env: &Env) -> (u64, u64) {
+    let power = |bytes: u64| if bytes == 0 { 0 } else { 1 << (63 - bytes.leading_zeros()) };
+    let most = if env.settings.profile == Profile::Quick { LARGEST_QUICK } else { LARGEST };
+    let large = power(env.memory_bytes).min(most);
+    let second = levels::reported(&env.machine, 2).unwrap_or(SECOND_UNKNOWN);
+    (power(second / 2).max(SMALLEST).min(large), large)
+}
+
+/// The words: each holds a number of its own, so that the sum tells which were read.
+struct Array {
+    arena: Arena,
+    words: u64,
+}
+
+impl Array {
+    fn fill(arena: Arena, bytes: u64) -> Self {
+        let words = bytes / WORD;
+        let base = arena.base().cast::<u64>();
+        for place in 0..words {
+            // SAFETY: the arena has `bytes`.
+            unsafe { base.wrapping_add(to_usize(place)).write(value(place)) };
+        }
+        Self { arena, words }
+    }
+
+    /// # Safety
+    /// `offset` must be a multiple of 8 below the array's size.
+    #[inline(always)]
+    unsafe fn read(base: *const u8, offset: u64) -> u64 {
+        // SAFETY: the caller promises that the word lies in the array.
+        unsafe { base.wrapping_add(to_usize(offset)).cast::<u64>().read_volatile() }
+    }
+}
+
+/// An odd multiple of the place: different everywhere, and sums over arithmetic progressions differ too.
+#[inline]
+fn value(place: u64) -> u64 {
+    let mixed = place.wrapping_mul(0x9E37_79B9_7F4A_7C15);
+    mixed ^ (mixed >> 29)
+}
+
+#[inline(always)]
+fn to_usize(value: u64) -> usize {
+    #[expect(clippy::cast_possible_truncation, reason = "bounded by the size of a mapping that exists")]
+    {
+        value as usize
+    }
+}
+
+/// An order under way, and what it has read.
+struct Walk {
+    point: Point,
+    base: *const u8,
+    bytes: u64,
+    course: Course,
+    sums: Sums,
+}
+
+#[derive(Clone, Debug)]
+enum Course {
+    /// Word after word.
+    Words { next: u64 },
+    /// One word a stride, then the next line within the stride.
+    Lines { stride: u64, next: u64, lines: Cycle, sweep: u64 },
+    /// Every line once, in the order of eight generators.
+    Random { generators: [u64; LANES], step: u64 },
+}
+
+/// Sweeps over the whole array, each proved by its sum.
+#[derive(Debug, Default)]
+struct Sums {
+    current: u64,
+    /// Accesses in the current sweep.
+    read: u64,
+    /// Sum of a whole sweep, when it is known.
+    expected: u64,
+    whole: u64,
+    wrong: u64,
+}
+
+/// Generators side by side: one alone would make an access wait for a multiplication (1.3 ns).
+const LANES: usize = 8;
+/// Knuth's MMIX generator; modulo a power of two its cycle is full (Hull and Dobell 1962: odd increment, multiplier 1
+/// modulo 4).
+const MULTIPLIER: u64 = 6_364_136_223_846_793_005;
+const INCREMENT: u64 = 1_442_695_040_888_963_407;
+
+/// One step of all lanes is eight steps of the generator.
+const fn leap() -> (u64, u64) {
+    let (mut multiplier, mut increment, mut step) = (1u64, 0u64, 0);
+    while step < LANES {
+        increment = increment.wrapping_mul(MULTIPLIER).wrapping_add(INCREMENT);
+        multiplier = multiplier.wrapping_mul(MULTIPLIER);
+        step += 1;
+    }
+    (multiplier, increment)
+}
+const LEAP: (u64, u64) = leap();
+
+/// The line that a generator's state stands for: its high half is mixed into the low one, whose own cycle is short.
+#[inline(always)]
+fn line_of(state: u64, mask: u64, half: u32) -> u64 {
+    let line = state & mask;
+    line ^ (line >> half)
+}
+
+impl Walk {
+    fn new(array: &Array, point: &Point, seed: u64) -> Option<Self> {
+        let bytes = point.working_set_bytes?.min(array.words * WORD);
+        let lines = bytes / LINE_BYTES;
+        let stride = point.stride_bytes?;
+        let course = match point.order? {
+            Order::Sequential => Course::Words { next: 0 },
+            Order::Strided => {
+                Course::Lines { stride, next: 0, lines: Cycle::random(stride / LINE_BYTES, seed), sweep: 0 }
+            }
+            Order::Random => {
+                let mut generators = [seed; LANES];
+                for lane in 1..LANES {
+                    generators[lane] = generators[lane - 1].wrapping_mul(MULTIPLIER).wrapping_add(INCREMENT);
+                }
+                Course::Random { generators, step: 0 }
+            }
+            _ => return None,
+        };
+        let fits = stride >= WORD && bytes % stride == 0 && lines.is_power_of_two() && lines >= LANES as u64;
+        if !fits {
+            return None;
+        }
+        let each = if matches!(course, Course::Words { .. }) { WORD } else { LINE_BYTES };
+        let expected =
+            (0..bytes / each).fold(0u64, |sum, nth| sum.wrapping_add(value(nth * (each / WORD))));
+        let sums = Sums { expected, ..Sums::default() };
+        let walk = Self { point: point.clone(), base: array.arena.base(), bytes, course, sums };
+        Some(walk)
+    }
+
+    /// Accesses of a whole sweep.
+    fn sweep_accesses(&self) -> u64 {
+        match self.course {
+            Course::Words { .. } => self.bytes / WORD,
+            Course::Lines { .. } | Course::Random { .. } => self.bytes / LINE_BYTES,
+        }
+    }
+
+    /// At most `ops` accesses, to the end of a row at most; returns how many.
+    #[inline]
+    fn row(&mut self, ops: u64) -> u64 {
+        let (base, bytes) = (self.base, self.bytes);
+        match &mut self.course {
+            Course::Words { next } => {
+                let count = ops.min((bytes - *next) / WORD);
+                // SAFETY: `count` words from `next` on end at the array's end at most.
+                self.sums.current = self.sums.current.wrapping_add(unsafe { ascending(base, *next, WORD, count) });
+                *next = (*next + count * WORD) % bytes;
+                count
+            }
+            Course::Lines { stride, next, lines, sweep } => {
+                let first = lines.place(*sweep) * LINE_BYTES;
+                let count = ops.min((bytes - *next) / *stride);
+                // SAFETY: `next` is a multiple of the stride and `first` below it; the last access lies in the last
+                // stride of the array.
+                let sum = unsafe { ascending(base, *next + first, *stride, count) };
+                self.sums.current = self.sums.current.wrapping_add(sum);
+                *next += count * *stride;
+                if *next == bytes {
+                    *next = 0;
+                    *sweep = (*sweep + 1) % lines.len();
+                }
+                count
+            }
+            Course::Random { generators, step } => {
+                let lines = bytes / LINE_BYTES;
+                let count = ops.min(lines - *step);
+                // SAFETY: lines are masked to the array's number of lines, a power of two.
+                let sum = unsafe { scattered(base, lines, generators, *step, count) };
+                self.sums.current = self.sums.current.wrapping_add(sum);
+                *step = (*step + count) % lines;
+                count
+            }
+        }
+    }
+}
+
+/// Sum of `count` words, `stride` bytes apart.
+///
+/// # Safety
+/// All of them must lie in the array.
+#[inline]
+unsafe fn ascending(base: *const u8, first: u64, stride: u64, count: u64) -> u64 {
+    let mut sums = [0u64; 4];
+    let mut offset = first;
+    for _ in 0..count / 8 {
+        for turn in 0..8 {
+            // SAFETY: the caller promises `count` words.
+            let word = unsafe { Array::read(base, offset + turn * stride) };
+            sums[to_usize(turn % 4)] = sums[to_usize(turn % 4)].wrapping_add(word);
+        }
+        offset += 8 * stride;
+    }
+    for turn in 0..count % 8 {
+        // SAFETY: as above.
+        sums[0] = sums[0].wrapping_add(unsafe { Array::read(base, offset + turn * stride) });
+    }
+    sums.iter().fold(0, |all, sum| all.wrapping_add(*sum))
+}
+
+/// Sum of the first words of `count` lines from step `step` of the cycle on.
+///
+/// # Safety
+/// `lines` must be a power of two and the number of lines of the array.
+#[inline]
+unsafe fn scattered(base: *const u8, lines: u64, generators: &mut [u64; LANES], step: u64, count: u64) -> u64 {
+    // SAFETY: `line_of` stays below the power of two that masks it.
+    in_random_order(lines, generators, step, count, |line| unsafe { Array::read(base, line * LINE_BYTES) })
+}
+
+/// Calls `visit` with each line and sums the answers. Lane `n` of the generators is at the first step not yet made that is
+/// `n` modulo the number of lanes.
+#[inline(always)]
+fn in_random_order(
+    lines: u64,
+    generators: &mut [u64; LANES],
+    step: u64,
+    count: u64,
+    visit: impl Fn(u64) -> u64,
+) -> u64 {
+    let (mask, half) = (lines - 1, lines.trailing_zeros().div_ceil(2));
+    let mut sum = 0u64;
+    let mut one = |state: &mut u64| {
+        sum = sum.wrapping_add(visit(line_of(*state, mask, half)));
+        *state = state.wrapping_mul(LEAP.0).wrapping_add(LEAP.1);
+    };
+    let lanes = LANES as u64;
+    let before = ((lanes - step % lanes) % lanes).min(count);
+    for nth in 0..before {
+        one(&mut generators[to_usize((step + nth) % lanes)]);
+    }
+    for _ in 0..(count - before) / lanes {
+        for state in generators.iter_mut() {
+            one(state);
+        }
+    }
+    for state in &mut generators[..to_usize((count - before) % lanes)] {
+        one(state);
+    }
+    sum
+}
+
+impl Batch for Walk {
+    fn run(&mut self, ops: u64) -> u64 {
+        let whole = self.sweep_accesses();
+        let mut left = ops;
+        while left > 0 {
+            let done = self.row(left.min(whole - self.sums.read));
+            left -= done;
+            self.sums.read += done;
+            if self.sums.read == whole {
+                self.sums.whole += 1;
+                self.sums.wrong += u64::from(self.sums.current != self.sums.expected);
+                self.sums.current = 0;
+                self.sums.read = 0;
+            }
+        }
+        self.sums.current
+    }
+}
+
+/// The cost of computing an address of the random order, without the access, ns.
+fn address_ns(env: &Env, bytes: u64) -> f64 {
+    const STEPS: u64 = 1 << 14;
+    let mut costs: Vec<f64> = (0..9)
+        .map(|_| {
+            let mut generators = [1; LANES];
+            let begin = env.clock.now_ns();
+            let sum = in_random_order(bytes / LINE_BYTES, &mut generators, 0, STEPS, std::hint::black_box);
+            std::hint::black_box(sum);
+            (env.clock.now_ns() - begin) / STEPS as f64
+        })
+        .collect();
+    costs.sort_by(f64::total_cmp);
+    latlab_stats::quantile(&costs, 0.5)
+}
+
+struct Reading {
+    walks: Vec<Walk>,
+    selected: Option<usize>,
+    small: u64,
+    address_ns: f64,
+    /// Declared after the walks: they point into it.
+    field: Array,
+}
+
+impl Session for Reading {
+    fn select(&mut self, point: &Point) -> Result<(), ProbeError> {
+        let found = self.walks.iter().position(|walk| walk.point == *point);
+        let place = if let Some(place) = found {
+            place
+        } else {
+            let walk = Walk::new(&self.field, point, 0x5DEE_CE66)
+                .ok_or_else(|| ProbeError::Other(format!("{} is no point of this probe", point.label())))?;
+            self.walks.push(walk);
+            self.walks.len() - 1
+        };
+        self.selected = Some(place);
+        if point.working_set_bytes <= Some(self.small) {
+            let words = self.small / WORD;
+            // SAFETY: the small array is the beginning of the large one.
+            std::hint::black_box(unsafe { ascending(self.field.arena.base(), 0, WORD, words) });
+        }
+        Ok(())
+    }
+
+    fn block(&mut self, block: &mut Block) -> Result<(), ProbeError> {
+        let Some(walk) = self.selected.and_then(|place| self.walks.get_mut(place)) else {
+            return Err(ProbeError::Other("no point is selected".to_owned()));
+        };
+        block.batches(walk);
+        Ok(())
+    }
+
+    fn proof(&mut self, point: &Point) -> Proof {
+        let mut proof = Proof {
+            work: Work { convention: Some(SPEC.convention.to_owned()), ..Work::default() },
+            engine: Some("independent 8-byte loads".to_owned()),
+            ..Proof::default()
+        };
+        let mut findings = json!({ "bytes_used_per_access": WORD });
+        if point.order == Some(Order::Random) {
+            findings["address_ns"] = json!((self.address_ns * 1e3).round() / 1e3);
+        }
+        proof.findings = Some(findings);
+        if let Some(walk) = self.walks.iter_mut().find(|walk| walk.point == *point) {
+            // The sweep under way is finished, so that every access counts in a compared sum.
+            let rest = walk.sweep_accesses() - walk.sums.read;
+            walk.run(rest);
+            let Sums { whole, wrong, .. } = walk.sums;
+            proof.checks.push(Check {
+                name: "checksum".to_owned(),
+                ok: whole > 0 && wrong == 0,
+                detail: format!("{} of {whole} sweeps over every place summed to what the array holds", whole - wrong),
+            });
+        }
+        let pages = self.field.arena.pages_check();
+        if pages.ok {
+            proof.checks.push(pages);
+        } else {
+            proof.flags.push(format!("degraded: {} not, {}", pages.name, pages.detail));
+        }
+        proof
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use latlab_clock::Clock;
+    use latlab_harness::{NoReference, Progress, Sink, run_probe};
+    use latlab_record::{Kind, Settings};
+
+    use super::*;
+
+    struct Kept(Vec<Record>);
+
+    impl Sink for Kept {
+        fn begin(&mut self, _: &'static str, _: &Point) {}
+        fn progress(&mut self, _: &Progress) {}
+        fn record(&mut self, record: Record) {
+            self.0.push(record);
+        }
+        fn cancelled(&self) -> bool {
+            false
+        }
+        fn excluded(&self, _: &str, _: &Point) -> bool {
+            false
+        }
+    }
+
+    fn env(memory_bytes: u64) -> Env {
+        let machine = latlab_machine::describe(Path::new("."));
+        let cpus = if machine.limits.allowed_cpus.is_empty() { vec![0] } else { machine.limits.allowed_cpus.clone() };
+        Env {
+            home_cpu: cpus[0],
+            cpus,
+            machine,
+            clock: Clock::open(),
+            settings: Settings { profile: Profile::Quick, seed: 3, ..Settings::default() },
+            memory_bytes,
+            memory: MemorySource::Real,
+            interpreter: None,
+        }
+    }
+
+    fn array(bytes: u64) -> Array {
+        Array::fill(Arena::new(bytes, Pages::Base, &[]).expect("a small arena"), bytes)
+    }
+
+    fn all_orders(bytes: u64) -> Vec<Point> {
+        let point = |order, stride| Point {
+            working_set_bytes: Some(bytes),
+            order: Some(order),
+            stride_bytes: Some(stride),
+            ..Point::default()
+        };
+        let mut points = vec![point(Order::Sequential, WORD), point(Order::Random, LINE_BYTES)];
+        points.extend(STRIDES.map(|stride| point(Order::Strided, stride)));
+        points
+    }
+
+    #[test]
+    fn every_order_reads_every_place_once_however_it_is_cut_into_windows() {
+        let array = array(64 << 10);
+        for point in all_orders(64 << 10) {
+            for window in [1, 3, 8, 13, 1_000, 100_000] {
+                let mut walk = Walk::new(&array, &point, 77).expect("a known order");
+                let whole = walk.sweep_accesses();
+                let mut read = 0;
+                while read < 3 * whole {
+                    walk.run(window);
+                    read += window;
+                }
+                assert!(walk.sums.whole >= 3, "{}", point.label());
+                assert_eq!(walk.sums.wrong, 0, "{} in windows of {window}", point.label());
+            }
+        }
+    }
+
+    #[test]
+    fn random_order_meets_every_line_and_repeats_no_distance() {
+        for bits in [3, 4, 10, 15] {
+            let lines = 1u64 << bits;
+            let mut generators = [5u64; LANES];
+            for lane in 1..LANES {
+                generators[lane] = generators[lane - 1].wrapping_mul(MULTIPLIER).wrapping_add(INCREMENT);
+            }
+            let seen = std::cell::RefCell::new(Vec::new());
+            in_random_order(lines, &mut generators, 0, lines, |line| {
+                seen.borrow_mut().push(line);
+                0
+            });
+            let order = seen.into_inner();
+            let mut sorted = order.clone();
+            sorted.sort_unstable();
+            assert_eq!(sorted, (0..lines).collect::<Vec<_>>());
+            if bits == 15 {
+                let steps: Vec<i64> = order.windows(2).map(|pair| pair[1].cast_signed() - pair[0].cast_signed()).collect();
+                let repeated = steps.windows(2).filter(|pair| pair[0] == pair[1]).count();
+                let near = steps.iter().filter(|step| step.abs() <= 2).count();
+                assert!(repeated < 50 && near < 50, "{repeated} repeated, {near} near");
+            }
+        }
+    }
+
+    #[test]
+    fn a_changed_word_fails_the_proof() {
+        let array = array(64 << 10);
+        // SAFETY: the first word of line 100.
+        unsafe { array.arena.base().wrapping_add(6_400).cast::<u64>().write(1) };
+        let points = all_orders(64 << 10);
+        let mut reading =
+            Reading { field: array, small: 1, walks: Vec::new(), selected: None, address_ns: 1.0 };
+        for point in points {
+            reading.select(&point).expect("a known order");
+            assert!(!reading.proof(&point).checks[0].ok, "{}", point.label());
+        }
+    }
+
+    #[test]
+    fn a_small_array_gives_a_proved_figure_in_every_order() {
+        let env = env(2 << 20);
+        let mut kept = Kept(Vec::new());
+        run_probe(&Stride, &env, env.clock.now_ns() + 20e9, &mut NoReference, &mut kept);
+        let measured: Vec<&Record> = kept.0.iter().filter(|record| record.kind == Kind::BatchMean).collect();
+        assert!(measured.len() >= 10, "{}", measured.len());
+        for record in &measured {
+            assert!(record.error.is_none(), "{:?}", record.error);
+            assert!(record.summary.as_ref().is_some_and(|summary| summary.p50 > Some(0.0)));
+        }
+        let derived = kept.0.iter().find(|record| record.kind == Kind::Derived).expect("the factor");
+        let findings = derived.findings.as_ref().expect("findings");
+        assert!(findings["arrays"][0]["random_over_sequential_words"].as_f64() > Some(0.0), "{findings}");
+    }
+
+    #[test]
+    fn memory_stays_within_what_may_be_used() {
+        for memory_bytes in [128 << 10, 3 << 20, 300 << 20, 8 << 30] {
+            let env = env(memory_bytes);
+            assert!(Stride.memory_bytes(&env) <= memory_bytes);
+            let largest = Stride.memory_bytes(&env);
+            assert!(Stride.points(&env).iter().all(|planned| planned.point.working_set_bytes <= Some(largest)));
+        }
+        assert!(matches!(Stride.supports(&env(1 << 10)), Support::No(_)));
+    }
+}

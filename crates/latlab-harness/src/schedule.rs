@@ -281,6 +281,7 @@ impl Run<'_> {
         self.mark_disturbed(&mut states);
         let fallback = if cancelled { StoppedBy::Interrupted } else { StoppedBy::Deadline };
         let mut outcome = Outcome { cancelled, ..Outcome::default() };
+        self.say_what_was_not_reached(&mut states, cancelled);
         for state in &mut states {
             outcome.disturbed_blocks += state.blocks.iter().filter(|block| block.disturbed).count() as u64;
             results.extend(state.result(self.env.seed(1)));
@@ -408,6 +409,37 @@ impl Run<'_> {
         }
     }
 
+    /// One record for all points that were never visited: a quick run of a long list would be little else.
+    fn say_what_was_not_reached(&mut self, states: &mut [PointState], cancelled: bool) {
+        let planned = states.iter().filter(|state| !state.refined).count();
+        let mut missed = Vec::new();
+        for state in states.iter_mut() {
+            if state.blocks.is_empty() && !state.recorded && !matches!(state.state, State::Failed(_)) {
+                state.recorded = true;
+                // A second look for which there was no time is not a gap in the plan.
+                if !state.refined {
+                    missed.push(&state.planned.point);
+                }
+            }
+        }
+        let Some(first) = missed.first() else { return };
+        let spec = self.probe.spec();
+        let (why, stopped_by) = if cancelled {
+            ("the run was stopped", StoppedBy::Interrupted)
+        } else {
+            ("the time ran out; a longer profile or --budget reaches them", StoppedBy::NotReached)
+        };
+        let more = if missed.len() > 1 { ", ..." } else { "" };
+        let absence = Absence {
+            kind: "not_reached".to_owned(),
+            text: format!("{} of {planned} points ({}{more}): {why}", missed.len(), first.label()),
+        };
+        let findings = serde_json::json!({ "points": missed });
+        let record =
+            Record::absent(spec.id, spec.method_version, Point::default(), spec.unit, stopped_by, absence);
+        self.sink.record(Record { findings: Some(findings), ..record });
+    }
+
     /// Hands the point's record over, once.
     fn finish(&mut self, session: &mut dyn Session, state: &mut PointState, fallback: StoppedBy) {
         if std::mem::replace(&mut state.recorded, true) {
@@ -420,17 +452,9 @@ impl Run<'_> {
             Record::absent(spec.id, spec.method_version, point.clone(), spec.unit, stopped_by, absence)
         };
         let result = state.result(self.env.seed(1));
-        if state.refined && result.is_none() && matches!(state.state, State::Done(_) | State::Open) {
-            // A second look for which there was no time is not a gap in the plan.
-            return;
-        }
         let record = match (&state.state, result) {
             (State::Failed(text), _) => absent(StoppedBy::Failed, "failed", text.clone()),
-            (_, None) => absent(
-                StoppedBy::NotReached,
-                "not_reached",
-                "the time ran out before this point; a longer profile or --budget reaches it".to_owned(),
-            ),
+            (_, None) => absent(StoppedBy::Failed, "failed", "its blocks hold no samples".to_owned()),
             (State::Open | State::Done(_), Some(result)) => {
                 let stopped_by = match state.state {
                     State::Done(reason) => reason,

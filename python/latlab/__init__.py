@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
     from latlab.errors import LatlabError, RunFileError, UserError, WorkerError
-    from latlab.run.conduct import describe, list_probes, measure, plan
+    from latlab.run.conduct import measure
+    from latlab.run.core import describe, list_probes, plan
     from latlab.run.model import Record
     from latlab.run.run import Records, Run, load
 
@@ -43,10 +44,10 @@ _PLACES: Final = {
     "Records": "latlab.run.run",
     "Run": "latlab.run.run",
     "load": "latlab.run.run",
-    "describe": "latlab.run.conduct",
-    "list_probes": "latlab.run.conduct",
+    "describe": "latlab.run.core",
+    "list_probes": "latlab.run.core",
     "measure": "latlab.run.conduct",
-    "plan": "latlab.run.conduct",
+    "plan": "latlab.run.core",
 }
 
 

@@ -14,7 +14,7 @@ from typing import TextIO
 # Cc: C0 and C1 controls with ESC, newline, tab; Cf: bidi overrides and isolates, zero-width, soft hyphen,
 # tags; Cs: lone surrogates, which no encoding can write; Zl, Zp: line separators; Co, Cn: no meaning.
 _HIDDEN_CATEGORIES = frozenset({"Cc", "Cf", "Cs", "Zl", "Zp", "Co", "Cn"})
-_PLAIN = re.compile(r"[\x20-\x7e\u00a0-\u00ac\u00ae-\u02ff]*")
+_PLAIN = re.compile(r"[\x20-\x7e\u00a1-\u00ac\u00ae-\u02ff]*")
 _WHITESPACE = frozenset("\t\n\v\f\r\x85\u2028\u2029")
 
 # Marks stack on one character without end ("zalgo"): more than any language uses are dropped.
@@ -53,7 +53,7 @@ def _shown(raw: str) -> list[str]:
                 out.append(character)
             continue
         marks = 0
-        if character in _WHITESPACE:
+        if category == "Zs" or character in _WHITESPACE:
             out.append(" ")
         elif category in _HIDDEN_CATEGORIES:
             out.append(_escaped(ord(character)))

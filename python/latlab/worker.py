@@ -1,8 +1,9 @@
 """The measuring process: `python -I -S worker.py PARENT`.
 
-A bare interpreter that imports only the core: no site-packages, no settings of the user, nothing that a notebook or a
-shell has loaded. It reads one line from standard input (the request) and writes events, one JSON object a line, to
-what was standard output when it started; anything else that prints goes to standard error.
+A bare interpreter that imports only the core: no site-packages, no settings of the user, nothing that a
+notebook or a shell has loaded. It reads one line from standard input (the request) and writes events, one
+JSON object a line, to what was standard output when it started; anything else that prints goes to standard
+error.
 """
 
 from __future__ import annotations

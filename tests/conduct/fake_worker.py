@@ -1,6 +1,7 @@
 """Speaks the worker's protocol without measuring: `fake_worker.py SCENARIO_JSON PARENT`.
 
-The scenario says what goes wrong, where: the points of the probes `fake.one` and `fake.two` are 1, 2, 3, ... KiB.
+The scenario says what goes wrong, where: the points of the probes `fake.one` and `fake.two` are 1, 2, 3,
+... KiB.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ import signal
 import sys
 import time
 from pathlib import Path
+from typing import Any
 
 DATA = Path(__file__).resolve().parent.parent / "data" / "run-small.latlab.jsonl"
 
@@ -42,7 +44,10 @@ def main() -> None:
         say({"event": "fatal", "text": text})
         sys.exit(1)
     points, probes = scenario.get("points", 3), ["fake.one", "fake.two"]
-    plan = [{"id": p, "points": points, "seconds": 5.0, "memory_bytes": 0, "written_bytes": 0, "cpus": 1} for p in probes]
+    plan = [
+        {"id": p, "points": points, "seconds": 5.0, "memory_bytes": 0, "written_bytes": 0, "cpus": 1}
+        for p in probes
+    ]
     hello = {"event": "hello", "machine": header["machine"], "clock": header["clock"], "tool": header["tool"],
              "plan": plan, "home_cpu": 0, "cpus": [0]}  # fmt: skip
     if scenario.get("hang") == "hello":
@@ -69,7 +74,7 @@ def main() -> None:
     say({"event": "end", "stopped_by": "interrupted" if stopping else "completed", "totals": totals})
 
 
-def misbehave(scenario: dict[str, object], place: str, deaths: dict[str, str]) -> None:
+def misbehave(scenario: dict[str, Any], place: str, deaths: dict[str, str]) -> None:
     if place == scenario.get("garbage"):
         os.write(1, b'\xff\x00 not json\n{"event":"unheard"}\n[1,2]\n')
     if place == scenario.get("flood"):
@@ -87,7 +92,7 @@ def misbehave(scenario: dict[str, object], place: str, deaths: dict[str, str]) -
         time.sleep(10)
 
 
-def record(probe: str, point: dict[str, int], scenario: dict[str, object]) -> dict[str, object]:
+def record(probe: str, point: dict[str, int], scenario: dict[str, Any]) -> dict[str, object]:
     return {
         "event": "record",
         "record": {

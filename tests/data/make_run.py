@@ -1,8 +1,8 @@
-"""Writes `run-small.latlab.jsonl`: a synthetic run with every probe and with figures as a real machine has them.
+"""Writes `run-small.latlab.jsonl`: a synthetic run with every probe and figures as a real machine has them.
 
-The machine that it pretends to be: 4 CPUs of a virtual machine, L1d 48 KiB, L2 1 MiB, a shared L3 of 32 MiB of which
-10 to 14 MiB are effective, huge pages that are 4 KiB in hardware, a clock that steps by 10 ns. Nothing is random but
-what the seed makes so: running it twice gives the same bytes.
+The machine that it pretends to be (`machine.json`): 4 CPUs of a virtual machine, L1d 48 KiB, L2 1 MiB, a
+shared L3 of 32 MiB of which 10 to 14 MiB are effective, huge pages that are 4 KiB in hardware, a clock that
+steps by 10 ns. Nothing is random but what the seed makes so: running it twice gives the same bytes.
 
     python tests/data/make_run.py [FILE]
 """
@@ -26,7 +26,7 @@ BLOCKS, WINDOWS = 6, 5
 QUANTUM_NS = 10.01
 JSON = dict[str, Any]
 
-rng = random.Random(20261121)  # noqa: S311 - a fixture, not a secret
+rng = random.Random(20261121)
 clock_ns = 2.0e9
 
 
@@ -96,7 +96,7 @@ def quantile(ordered: list[float], q: float) -> float:
     return ordered[low] + (ordered[high] - ordered[low]) * (place - low)
 
 
-def batch_mean(  # noqa: PLR0913 - a record has many fields
+def batch_mean(
     probe: str,
     point: JSON,
     centre: float,
@@ -321,7 +321,7 @@ def chase_records() -> list[JSON]:
             "memory.load.dependent",
             {"working_set_bytes": 2 * GIB, "pages": "4k", "order": "random", "draw": 0},
             "not_reached",
-            "the time set aside for this probe was used up: `latlab measure --profile thorough` gives it more",
+            "the time for this probe was used up: `latlab measure --profile thorough` gives it more",
         )
     )
     return out
@@ -330,7 +330,7 @@ def chase_records() -> list[JSON]:
 def levels_record() -> JSON:
     core_ghz = 3.89
 
-    def level(  # noqa: PLR0913 - one row of a table
+    def level(
         name: str,
         ns: float,
         lo: float,
@@ -358,12 +358,24 @@ def levels_record() -> JSON:
         "levels": [
             level("L1", 1.063, 1.058, 1.071, [45056, 53248], 49152, 49152, ""),
             level(
-                "L2", 3.74, 3.70, 3.83, [524288, 1048576], 1048576, 1048576,
+                "L2",
+                3.74,
+                3.70,
+                3.83,
+                [524288, 1048576],
+                1048576,
+                1048576,
                 "begins to miss at 512 KiB: physical pages do not spread evenly over its sets",
             ),
             level(
-                "L3", 12.7, 11.2, 14.9, [10 * MIB, 14 * MIB], 14 * MIB, 32 * MIB,
-                "shared with CPUs that this guest does not see: 10 to 14 of 32 MiB were effective during the run",
+                "L3",
+                12.7,
+                11.2,
+                14.9,
+                [10 * MIB, 14 * MIB],
+                14 * MIB,
+                32 * MIB,
+                "shared with CPUs that this guest does not see: 10 to 14 of 32 MiB were effective",
             ),
             level("RAM", 113.4, 110.9, 117.2, None, None, None, ""),
         ],
@@ -372,7 +384,7 @@ def levels_record() -> JSON:
         "core_ghz": core_ghz,
         "curve_pages": "4k",
         "ram": {"page_local_ns": 113.4, "random_ns": 182.3, "huge_random_ns": 179.6},
-    }  # fmt: skip
+    }
     record = absent("memory.load.dependent", {}, "", "", stopped_by="planned")
     del record["error"]
     return {**record, "kind": "derived", "findings": findings}
@@ -415,7 +427,7 @@ def poke_records() -> list[JSON]:
             "memory.poke",
             {"working_set_bytes": 10_000_000_000, "operation": operation},
             "unsupported",
-            "needs 10 GB, a quarter of the memory that this process may use is 5.75 GiB: give it 40 GB to lift this",
+            "needs 10 GB, a quarter of what this process may use is 5.5 GiB: give it 40 GB to lift this",
             stopped_by="unsupported",
         )
         for operation in ("read", "read-write")
@@ -507,8 +519,13 @@ def bandwidth_records() -> list[JSON]:
         "copy": "each byte counts twice: read and written",
         "triad": "each byte counts once for each of three arrays",
     }
-    levels = {"read": (468e9, 194e9, 100e9, 39e9), "write": (233e9, 122e9, 62e9, 19.4e9), "write-nt": (29e9, 29e9, 29e9, 30e9),
-              "copy": (402e9, 171e9, 88e9, 37e9), "triad": (440e9, 166e9, 84e9, 38e9)}  # fmt: skip
+    levels = {
+        "read": (468e9, 194e9, 100e9, 39e9),
+        "write": (233e9, 122e9, 62e9, 19.4e9),
+        "write-nt": (29e9, 29e9, 29e9, 30e9),
+        "copy": (402e9, 171e9, 88e9, 37e9),
+        "triad": (440e9, 166e9, 84e9, 38e9),
+    }
     out = []
     for operation, (l1, l2, l3, ram) in levels.items():
         for threads in (1, 2, 4):
@@ -574,22 +591,32 @@ def stride_records() -> list[JSON]:
 
 
 def machine() -> JSON:
-    return json.loads((HERE / "machine.json").read_text(encoding="utf-8"))
+    described: JSON = json.loads((HERE / "machine.json").read_text(encoding="utf-8"))
+    return described
 
 
 def header() -> JSON:
-    plan = [("clock.read", 10, 1.0, 0, 1), ("memory.load.dependent", 210, 11.0, GIB, 1), ("memory.poke", 10, 4.0, 1_000_000_000, 1),
-            ("memory.bandwidth", 105, 3.5, 3 * GIB, 4), ("memory.stride", 20, 1.5, 256 * MIB, 1)]  # fmt: skip
+    plan = [
+        ("clock.read", 10, 1.0, 0, 1),
+        ("memory.load.dependent", 210, 11.0, GIB, 1),
+        ("memory.poke", 10, 4.0, 1_000_000_000, 1),
+        ("memory.bandwidth", 105, 3.5, 3 * GIB, 4),
+        ("memory.stride", 20, 1.5, 256 * MIB, 1),
+    ]
     return {
         "line": "header",
         "schema": "latlab.run/1.0",
         "id": "20261121T003012Z-k3f9qa",
         "started": "2026-11-21T00:30:12.418+00:00",
-        "tool": {"version": "0.1.0", "commit": "0123456789abcdef0123456789abcdef01234567", "build": "rustc 1.95.0, x86_64-unknown-linux-gnu, release"},
+        "tool": {
+            "version": "0.1.0",
+            "commit": "0123456789abcdef0123456789abcdef01234567",
+            "build": "rustc 1.95.0, x86_64-unknown-linux-gnu, release",
+        },
         "machine": machine(),
         "clock": {
             "kind": "tsc",
-            "fences": "lfence; rdtsc; lfence before, rdtscp; lfence after: nothing of the region leaks out, nothing else leaks in",
+            "fences": "lfence; rdtsc; lfence before, rdtscp; lfence after",
             "ticks_per_ns": 2.596238,
             "rate_error_ppm": 0.8,
             "quantum_ns": QUANTUM_NS,
@@ -598,18 +625,45 @@ def header() -> JSON:
             "why_not_hardware": None,
             "backwards": 0,
         },
-        "settings": {"profile": "standard", "only": [], "skip": [], "dir": None, "budget_s": None, "max_bytes": None, "cpus": None, "seed": 42, "gentle": False},
+        "settings": {
+            "profile": "standard",
+            "only": [],
+            "skip": [],
+            "dir": None,
+            "budget_s": None,
+            "max_bytes": None,
+            "cpus": None,
+            "seed": 42,
+            "gentle": False,
+        },
         "plan": [
-            {"id": probe, "points": points, "seconds": seconds, "memory_bytes": memory, "written_bytes": 0, "cpus": cpus}
+            {
+                "id": probe,
+                "points": points,
+                "seconds": seconds,
+                "memory_bytes": memory,
+                "written_bytes": 0,
+                "cpus": cpus,
+            }
             for probe, points, seconds, memory, cpus in plan
         ],
         "doctor": [
-            {"id": "clock-quantum", "severity": "caution", "title": "the clock steps by 10 ns here",
-             "effect": "single cache accesses cannot be timed: they are timed in batches", "remedy": None},
-            {"id": "virtual-machine", "severity": "note", "title": "this is a virtual machine (kvm)",
-             "effect": "hidden neighbours share L3 and RAM: their figures are a range", "remedy": None},
+            {
+                "id": "clock-quantum",
+                "severity": "caution",
+                "title": "the clock steps by 10 ns here",
+                "effect": "single cache accesses cannot be timed: they are timed in batches",
+                "remedy": None,
+            },
+            {
+                "id": "virtual-machine",
+                "severity": "note",
+                "title": "this is a virtual machine (kvm)",
+                "effect": "hidden neighbours share L3 and RAM: their figures are a range",
+                "remedy": None,
+            },
         ],
-    }  # fmt: skip
+    }
 
 
 def lines() -> list[JSON]:

@@ -4,7 +4,8 @@
                    ▲                    │
                    └── started again ◄──┘ when it died, without the point that it died on
 
-Nothing is changed in this process or on the machine, so nothing has to be restored: not after Ctrl-C, not after kill -9.
+Nothing is changed in this process or on the machine, so nothing has to be restored: not after Ctrl-C, not
+after kill -9.
 """
 
 from __future__ import annotations
@@ -22,19 +23,36 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
 from types import FrameType
-from typing import Any, Final, TypeAlias
+from typing import Any, Final
 
 import msgspec
 
 from latlab.errors import LatlabError, UserError, WorkerError
-from latlab.run import model
+from latlab.run import events, model
+from latlab.run.core import list_probes, plan
+from latlab.run.death import cause_of_death, last_words, oom_kills
+from latlab.run.events import Begin, Died, End, Event, Fatal, Hello, Listener, Progress, Recorded
 from latlab.run.run import Run
+from latlab.run.settings import make_settings
 from latlab.run.store import Store, new_id
 from latlab.run.writer import RunWriter
 from latlab.text import clean
-from latlab.units import parse_cpus, parse_seconds, parse_size
 
-PROFILES: Final = ("quick", "standard", "thorough")
+__all__ = [
+    "Begin",
+    "Conductor",
+    "Died",
+    "End",
+    "Event",
+    "Fatal",
+    "Hello",
+    "Listener",
+    "Progress",
+    "Recorded",
+    "conduct",
+    "measure",
+]
+
 SECONDS: Final = {"quick": 30.0, "standard": 90.0, "thorough": 600.0}
 """Wall time of a whole run by profile: the budgets of the design, used here only to know a hang."""
 
@@ -48,154 +66,11 @@ _MOST_STRAY_LINES: Final = 100
 _KEPT_STDERR: Final = 8 << 10
 
 
-# ------------------------------------------------------------------------------------------------------------- events
+# ----------------------------------------------------------------------------------------------------------
+# public API
 
 
-class Hello(msgspec.Struct, frozen=True, tag_field="event", tag="hello"):
-    """The worker describes the machine and its plan."""
-
-    machine: model.Machine
-    clock: model.ClockFacts
-    tool: model.Tool
-    plan: tuple[model.PlannedProbe, ...]
-    home_cpu: int = 0
-    cpus: tuple[int, ...] = ()
-
-
-class Begin(msgspec.Struct, frozen=True, tag_field="event", tag="begin"):
-    """A point is about to be visited."""
-
-    probe: str
-    point: model.Point
-
-
-class Progress(msgspec.Struct, frozen=True, tag_field="event", tag="progress"):
-    """How far it is; `point` is a label for people, `p50` in `unit`, times in seconds, `fraction` from 0 to 1."""
-
-    probe: str
-    point: str
-    unit: str
-    elapsed_s: float
-    left_s: float
-    fraction: float
-    p50: float | None = None
-
-
-class Recorded(msgspec.Struct, frozen=True, tag_field="event", tag="record"):
-    """A point is done. `raw` is the record as the core wrote it."""
-
-    raw: msgspec.Raw = msgspec.field(name="record")
-
-    @property
-    def record(self) -> model.Record:
-        """The record, decoded."""
-        return _RECORD.decode(self.raw)
-
-
-class End(msgspec.Struct, frozen=True, tag_field="event", tag="end"):
-    """The worker is done."""
-
-    stopped_by: str
-    totals: model.Totals = model.Totals()
-
-
-class Fatal(msgspec.Struct, frozen=True, tag_field="event", tag="fatal"):
-    """The worker cannot measure at all."""
-
-    text: str
-
-
-@dataclass(frozen=True, slots=True)
-class Died:
-    """The worker died; `text` says how. Comes from the conductor, not from the worker."""
-
-    probe: str
-    point: str
-    text: str
-    restarts: bool
-
-
-Event: TypeAlias = Hello | Begin | Progress | Recorded | End | Fatal
-Listener: TypeAlias = Callable[[Event | Died], object]
-
-_RECORD = msgspec.json.Decoder(model.Record)
-_EVENT = msgspec.json.Decoder(Event, dec_hook=model.to_machine)
-_DAMAGE = (msgspec.MsgspecError, ValueError, RecursionError)
-
-
-# ----------------------------------------------------------------------------------------------------------- the core
-
-
-class ProbeInfo(msgspec.Struct, frozen=True):
-    """What a probe is, as `latlab list` shows it."""
-
-    id: str
-    tier: str
-    title: str
-    question: str
-    method: str
-    method_version: int
-    unit: model.Unit
-    convention: str = ""
-    needs: tuple[str, ...] = ()
-    touches: tuple[str, ...] = ()
-    saturates: bool = False
-
-
-class Plan(msgspec.Struct, frozen=True):
-    """What a run would do: `seconds` of wall time, bytes held at once, bytes written, CPUs busy at once."""
-
-    probes: tuple[model.PlannedProbe, ...]
-    seconds: float
-    memory_bytes: int
-    written_bytes: int
-    cpus: int
-    unmatched: tuple[str, ...] = ()
-
-
-class Description(msgspec.Struct, frozen=True):
-    """This machine, its clock, and what describes them."""
-
-    machine: model.Machine
-    clock: model.ClockFacts
-    tool: model.Tool
-
-
-def core() -> Any:  # noqa: ANN401 - an extension module
-    """The measuring core.
-
-    Raises:
-        WorkerError: it is not there; a run can still be read.
-    """
-    try:
-        from latlab import _core  # noqa: PLC0415 - 10 ms that reading a run does not need
-    except ImportError as error:
-        raise WorkerError(
-            f"the measuring core cannot be loaded ({clean(error, most=200)}): install latlab again, or run `make build`"
-        ) from None
-    return _core
-
-
-def list_probes() -> list[ProbeInfo]:
-    """Every probe, in the order in which they run."""
-    return msgspec.json.decode(core().list_probes(), type=list[ProbeInfo])
-
-
-def plan(settings: model.Settings) -> Plan:
-    """What a run with these settings would do here; touches nothing."""
-    return msgspec.json.decode(core().plan(msgspec.json.encode(settings).decode()), type=Plan)
-
-
-def describe(directory: str | os.PathLike[str] | None = None) -> Description:
-    """This machine, and the file system of a directory; about 0.1 s."""
-    text = core().describe(None if directory is None else os.fspath(directory))
-    return msgspec.json.decode(text, type=Description, dec_hook=model.to_machine)
-
-
-# ---------------------------------------------------------------------------------------------------------- public API
-
-
-def measure(
+def measure(  # noqa: PLR0917 - in a notebook `measure("memory.*")` is natural
     only: str | Iterable[str] | None = None,
     skip: str | Iterable[str] | None = None,
     profile: str = "standard",
@@ -279,102 +154,18 @@ def conduct(
     return run
 
 
-def make_settings(
-    *,
-    only: str | Iterable[str] | None = None,
-    skip: str | Iterable[str] | None = None,
-    profile: str = "standard",
-    dir: str | os.PathLike[str] | None = None,  # noqa: A002
-    budget: float | str | None = None,
-    max_bytes: int | str | None = None,
-    cpus: str | Iterable[int] | None = None,
-    seed: int | None = None,
-    gentle: bool = False,
-) -> model.Settings:
-    """Settings from what people write.
-
-    Raises:
-        UserError: one of them is not possible; one line says which and what would be.
-    """
-    if profile not in PROFILES:
-        raise UserError(f"there is no profile {clean(profile, most=60)!r}; there are {', '.join(PROFILES)}")
-    if seed is not None and not 0 <= seed <= model.LARGEST_INTEGER:
-        raise UserError("the seed must be from 0 to 2^64 - 1")
-    return model.Settings(
-        profile=profile,
-        only=_globs(only, "only"),
-        skip=_globs(skip, "skip"),
-        dir=_directory(dir),
-        budget_s=None if budget is None else parse_seconds(budget),
-        max_bytes=None if max_bytes is None else parse_size(max_bytes),
-        cpus=_cpus(cpus),
-        seed=int.from_bytes(os.urandom(6)) if seed is None else seed,
-        gentle=gentle,
-    )
-
-
-def _globs(value: str | Iterable[str] | None, name: str) -> tuple[str, ...]:
-    if value is None:
-        return ()
-    globs = [
-        glob.strip() for text in ([value] if isinstance(value, str) else value) for glob in text.split(",")
-    ]
-    if not all(globs):
-        raise UserError(f"{name}: an empty glob matches no probe; write one such as memory.*")
-    return tuple(globs)
-
-
-def _directory(value: str | os.PathLike[str] | None) -> str | None:
-    if value is None:
-        return None
-    shown = clean(os.fspath(value), most=300)
-    try:
-        path = Path(value)
-        if path.is_dir():
-            return os.fspath(path.resolve())
-        reason = "is not a folder" if path.exists() else "does not exist"
-    except (OSError, ValueError) as error:
-        reason = f"cannot be used: {clean(getattr(error, 'strerror', None) or error)}"
-    raise UserError(f"{shown!r} {reason}: name a folder on the disk that is meant")
-
-
-def _cpus(value: str | Iterable[int] | None) -> tuple[int, ...] | None:
-    if value is None:
-        return None
-    cpus = parse_cpus(value) if isinstance(value, str) else tuple(sorted(set(value)))
-    if not cpus:
-        raise UserError("cpus: name at least one CPU, such as 0,2-3")
-    allowed = os.sched_getaffinity(0) if hasattr(os, "sched_getaffinity") else set(cpus)
-    missing = [cpu for cpu in cpus if cpu not in allowed]
-    if missing:
-        raise UserError(f"CPU {missing[0]} may not be used by this process: {_ranges(allowed)} may")
-    return cpus
-
-
-def _ranges(numbers: Iterable[int]) -> str:
-    out: list[list[int]] = []
-    for number in sorted(numbers):
-        if out and number == out[-1][-1] + 1:
-            out[-1] = [out[-1][0], number]
-        else:
-            out.append([number])
-    return ",".join("-".join(map(str, part)) for part in out)
-
-
 def _cell_listener() -> tuple[Listener | None, Callable[[], object] | None]:
     """Progress for a notebook's cell, where there is one."""
     if "IPython" not in sys.modules:
         return None, None
-    try:
-        from latlab import notebook  # noqa: PLC0415 - only in a notebook
-    except ImportError:
-        return None, None
-    make: Any = getattr(notebook, "progress_listener", None)
-    listener: Any = make() if make is not None else None
-    return listener, getattr(listener, "close", None)
+    from latlab import notebook  # noqa: PLC0415 - only in a notebook
+
+    listener = notebook.progress_listener()
+    return listener, None if listener is None else listener.close
 
 
-# ------------------------------------------------------------------------------------------------------ the conductor
+# ------------------------------------------------------------------------------------------------------ the
+# conductor
 
 
 @dataclass(slots=True)
@@ -489,7 +280,8 @@ class Conductor:
             if not self._after_death(worker):
                 return self._why_it_ends()
 
-    # -------------------------------------------------------------------------------------------------- one worker
+    # -------------------------------------------------------------------------------------------------- one
+    # worker
 
     def _start(self) -> _Worker:
         command = self._command or _worker_command()
@@ -512,8 +304,9 @@ class Conductor:
                     env=_clean_environment(),
                 )
         except OSError as error:
+            reason = clean(error.strerror or error)
             raise WorkerError(
-                f"the measuring process cannot be started: {clean(command[0])}: {clean(error.strerror or error)}"
+                f"the measuring process cannot be started: {clean(command[0])}: {reason}"
             ) from None
         worker = _Worker(process, kills)
         stdin = process.stdin
@@ -589,10 +382,10 @@ class Conductor:
         any_event = False
         for line in lines:
             try:
-                event = _EVENT.decode(line)
+                event = events.EVENT.decode(line)
                 if isinstance(event, Recorded):
                     self._keep(event)
-            except _DAMAGE as error:
+            except events.DAMAGE as error:
                 self._note_stray(worker, bytes(line), error)
                 continue
             any_event = True
@@ -634,7 +427,8 @@ class Conductor:
                 f"progress could not be shown: {type(error).__name__}: {clean(error, most=200)}"
             )
 
-    # ----------------------------------------------------------------------------------------------- what is kept
+    # ----------------------------------------------------------------------------------------------- what is
+    # kept
 
     def _open(self, hello: Hello) -> None:
         started = datetime.now().astimezone()
@@ -692,17 +486,24 @@ class Conductor:
                 self._notes.append(f"{clean(path)} does not hold the whole run: {error}")
         return Run(self._header, self._records, footer, path=path, notes=self._notes, write_error=error)
 
-    # -------------------------------------------------------------------------------------------- death and restart
+    # -------------------------------------------------------------------------------------------- death and
+    # restart
 
     def _after_death(self, worker: _Worker) -> bool:
         """Records what the worker died of; returns whether another one is to go on."""
-        text = _cause_of_death(worker)
+        text = (
+            f"the measuring process was stopped: {worker.broken}"
+            if worker.broken
+            else cause_of_death(
+                worker.process.returncode, fatal=worker.fatal, oom_kills_before=worker.oom_kills
+            )
+        )
         current = worker.current
         if current is None:
             if self._header is None or self._deaths.get("", 0) >= 1:
-                said = f": {_last_words(worker)}" if _last_words(worker) else ""
+                said = last_words(worker.err)
                 if self._header is None:
-                    raise WorkerError(f"{text} before it measured anything{said}")
+                    raise WorkerError(f"{text}, before it measured anything{f': {said}' if said else ''}")
                 return False
             self._deaths[""] = self._deaths.get("", 0) + 1
             self._restarts += 1
@@ -711,7 +512,7 @@ class Conductor:
         probe = current.probe
         self._deaths[probe] = self._deaths.get(probe, 0) + 1
         self._dead.append((probe, current.point))
-        said = _last_words(worker)
+        said = last_words(worker.err)
         sentence = f"{text}; it said: {said}" if said else text
         self._append(self._absent(probe, current.point, sentence))
         # Probes run in the order of the plan: those before the one that died are done.
@@ -720,7 +521,8 @@ class Conductor:
         self._finished = list(dict.fromkeys([*self._finished, *before]))
         if self._deaths[probe] >= MOST_DEATHS_IN_ONE_PROBE:
             self._finished.append(probe)
-            skipped = f"the measuring process died {self._deaths[probe]} times in this probe: the rest of it is left out"
+            times = self._deaths[probe]
+            skipped = f"the measuring process died {times} times in this probe: the rest of it is left out"
             self._append(self._absent(probe, model.Point(), skipped))
         spent = time.monotonic() - worker.greeted
         self._left_s = max(worker.seconds - spent, 1.0) if worker.greeted else None
@@ -760,7 +562,8 @@ class Conductor:
                 return record.method, record.unit
         return 1, "ns"
 
-    # --------------------------------------------------------------------------------------------------- interrupts
+    # ---------------------------------------------------------------------------------------------------
+    # interrupts
 
     @contextlib.contextmanager
     def _signals(self) -> Iterator[None]:
@@ -773,7 +576,8 @@ class Conductor:
         def note(_number: int, _frame: FrameType | None) -> None:
             self.interrupt()
 
-        # SIGTERM and SIGHUP too, where nobody else has a use for them. A signal that is ignored (nohup) stays so.
+        # SIGTERM and SIGHUP too, where nobody else has a use for them. A signal that is ignored (nohup) stays
+        # so.
         for number, replaceable in (
             (signal.SIGINT, (signal.default_int_handler, signal.SIG_DFL)),
             (signal.SIGTERM, (signal.SIG_DFL,)),
@@ -795,7 +599,7 @@ def _findings(hello: Hello, settings: model.Settings) -> tuple[model.Finding, ..
     try:
         from latlab import doctor  # noqa: PLC0415 - 20 ms that reading a run does not need
 
-        return doctor.examine(hello.machine, hello.clock, settings)
+        return doctor.examine(hello.machine, hello.clock, settings, load_now=doctor.load_average())
     except Exception as error:
         title = f"the doctor failed: {type(error).__name__}: {clean(error, most=200)}"
         return (
@@ -837,7 +641,14 @@ def _sigint_blocked() -> Iterator[None]:
 def _read_into(
     descriptor: int, into: bytearray, *, keep: int | None = None, only_ready: bool = False
 ) -> bool:
-    """Reads once; keeps the last bytes only, if asked to. False at the end, or when nothing is ready and that counts."""
+    """Reads once; False at the end.
+
+    Args:
+        descriptor: a pipe that does not block.
+        into: where the bytes are added.
+        keep: at most so many bytes are kept, the last ones.
+        only_ready: whether nothing to read right now counts as the end.
+    """
     try:
         data = os.read(descriptor, 1 << 18)
     except BlockingIOError:
@@ -863,66 +674,3 @@ def _end(process: subprocess.Popen[bytes]) -> None:
     for stream in (process.stdout, process.stderr):
         if stream is not None:
             stream.close()
-
-
-def _cause_of_death(worker: _Worker) -> str:
-    code = worker.process.returncode
-    if worker.broken:
-        return f"the measuring process was stopped: {worker.broken}"
-    if code is None:
-        return "the measuring process does not answer"
-    if code >= 0:
-        what = worker.fatal or "without saying why"
-        return f"the measuring process ended with code {code}, {clean(what, most=300)}"
-    try:
-        name = signal.Signals(-code).name
-    except ValueError:
-        name = f"signal {-code}"
-    if name != "SIGKILL":
-        meaning = {
-            "SIGBUS": ": a page could not be had",
-            "SIGILL": ": an instruction that this CPU lacks",
-        }.get(name, "")
-        return f"the measuring process died of {name}{meaning}"
-    now = oom_kills()
-    if now is not None and worker.oom_kills is not None and now > worker.oom_kills:
-        return (
-            "the measuring process was killed (SIGKILL) at the memory limit, as the kernel's count of such kills says:"
-            " give it more memory to lift this"
-        )
-    return "the measuring process was killed (SIGKILL): most likely for want of memory, or by somebody"
-
-
-def _last_words(worker: _Worker) -> str:
-    """The end of what the worker wrote to standard error, as one line."""
-    lines = [line for line in worker.err.decode(errors="replace").splitlines() if line.strip()]
-    return clean(" / ".join(lines[-3:]), most=500)
-
-
-def oom_kills(root: Path = Path("/")) -> int | None:
-    """How many processes of this control group the kernel has killed for want of memory; of the machine without one."""
-    with contextlib.suppress(OSError, ValueError):
-        for line in (root / "proc/self/cgroup").read_text().splitlines():
-            _, controllers, group = line.split(":", 2)
-            path = group.strip("/")
-            if not controllers:
-                candidates = [root / "sys/fs/cgroup" / path / "memory.events"]
-            elif "memory" in controllers.split(","):
-                base = root / "sys/fs/cgroup/memory"
-                candidates = [base / path / "memory.oom_control", base / "memory.oom_control"]
-            else:
-                continue
-            for candidate in candidates:
-                count = _counter(candidate, "oom_kill")
-                if count is not None:
-                    return count
-    return _counter(root / "proc/vmstat", "oom_kill")
-
-
-def _counter(path: Path, name: str) -> int | None:
-    with contextlib.suppress(OSError, ValueError):
-        for line in path.read_text().splitlines():
-            key, _, value = line.partition(" ")
-            if key == name:
-                return int(value)
-    return None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import importlib
 import io
 import os
 import re
@@ -112,11 +113,9 @@ def to_pandas(records: Iterable[Record]) -> pandas.DataFrame:
         import pandas as pd  # noqa: PLC0415 - optional
     except ImportError:
         raise UserError("pandas is not installed: `pip install pandas`") from None
-    kinds = {str: "string", int: "Int64", float: "float64", bool: "bool"}
-    table = rows(records)
-    return pd.DataFrame(
-        {name: pd.array([row[name] for row in table], dtype=kinds[kind]) for name, kind in COLUMNS.items()}
-    )
+    names = {str: "string", int: "Int64", float: "float64", bool: "bool"}
+    frame = pd.DataFrame(rows(records), columns=list(COLUMNS))
+    return frame.astype({name: names[kind] for name, kind in COLUMNS.items()})
 
 
 def arrow_stream(records: Iterable[Record], requested_schema: object = None) -> object:
@@ -133,7 +132,8 @@ def arrow_stream(records: Iterable[Record], requested_schema: object = None) -> 
 
 def _nanoarrow_stream(table: list[dict[str, model.Json]], requested_schema: object) -> object:
     try:
-        import nanoarrow as na  # noqa: PLC0415 - optional
+        # By name: it has no types, and is not always there for the type checker to say so.
+        na = importlib.import_module("nanoarrow")
     except ImportError:
         raise UserError("Arrow needs pyarrow or nanoarrow: `pip install 'latlab[arrow]'`") from None
     kinds = {str: na.string(), int: na.int64(), float: na.float64(), bool: na.bool_()}
@@ -144,7 +144,7 @@ def _nanoarrow_stream(table: list[dict[str, model.Json]], requested_schema: obje
 
 
 def to_npz(records: Iterable[Record], path: str | os.PathLike[str]) -> None:
-    """Arrays `<number>/values` (in the record's unit) or `<number>/low_ns`, `high_ns`, `counts`; `index` says of what."""
+    """Arrays `<number>/values` in the record's unit, or `low_ns`, `high_ns`, `counts`; `index` names them."""
     import numpy as np  # noqa: PLC0415 - a tenth of a second
 
     arrays: dict[str, Any] = {}
@@ -205,13 +205,12 @@ def _write(path: str | os.PathLike[str], data: bytes) -> None:
         raise RunFileError(f"{clean(os.fspath(path), most=300)} cannot be written: {clean(reason)}") from None
 
 
-# ------------------------------------------------------------------------------------------------------- for sharing
+# ------------------------------------------------------------------------------------------------------- for
+# sharing
 
-_PRIVATE_KEYS: Final = frozenset({"host_name", "user", "user_name", "serial", "uuid"})
-"""Names of fields that are private wherever they stand."""
-
-_REMOVED = "(left out)"
+_REMOVED: Final = "(left out)"
 _SHORTEST_SECRET: Final = 4
+_NO_SECRETS: Final = ("/proc", "/sys")
 
 
 def anonymous(run: Run) -> Run:
@@ -220,12 +219,8 @@ def anonymous(run: Run) -> Run:
 
     plain = msgspec.to_builtins(run.header, enc_hook=model.from_machine)
     secrets: set[str] = set()
-    machine = plain["machine"]
-    for path in model.PRIVATE["machine"]:
-        _take_out(machine, path.split("."), secrets)
-    for path in model.PRIVATE["settings"]:
-        _take_out(plain["settings"], path.split("."), secrets)
-    _take_out_keys(machine, secrets)
+    for path in model.PRIVATE:
+        _take_out(plain, path.split("."), secrets)
     hidden = _hider(secrets)
     header = msgspec.convert(hidden(plain), model.Header, dec_hook=model.to_machine)
     records = [msgspec.convert(hidden(msgspec.to_builtins(record)), model.Record) for record in run.records]
@@ -233,44 +228,23 @@ def anonymous(run: Run) -> Run:
 
 
 def _take_out(fields: model.Json, path: list[str], secrets: set[str]) -> None:
-    """Removes the value at a path, through lists; what it said is remembered, to be found in sentences."""
+    """Removes the text at a path, through lists; what it said is remembered, to be found in sentences."""
     name, *rest = path
     if isinstance(fields, list):
         for item in fields:
             _take_out(item, path, secrets)
     elif isinstance(fields, dict) and name in fields:
+        value = fields[name]
         if rest:
-            _take_out(fields[name], rest, secrets)
-        else:
-            _remember(fields[name], secrets, named=name in _PRIVATE_KEYS)
-            fields[name] = (
-                [] if isinstance(fields[name], list) else {} if isinstance(fields[name], dict) else None
-            )
-
-
-def _take_out_keys(value: model.Json, secrets: set[str]) -> None:
-    if isinstance(value, dict):
-        for name, item in value.items():
-            if name in _PRIVATE_KEYS:
-                _remember(item, secrets, named=True)
-                value[name] = None
-            else:
-                _take_out_keys(item, secrets)
-    elif isinstance(value, list):
-        for item in value:
-            _take_out_keys(item, secrets)
-
-
-def _remember(value: model.Json, secrets: set[str], *, named: bool = False) -> None:
-    """Keeps names of the host and its user, and paths; not words such as `ext4` that stand beside them."""
-    if isinstance(value, str) and len(value) >= _SHORTEST_SECRET and (named or value.startswith("/")):
-        secrets.add(value)
-    elif isinstance(value, Mapping):
-        for item in value.values():
-            _remember(item, secrets)
-    elif isinstance(value, list):
-        for item in value:
-            _remember(item, secrets)
+            _take_out(value, rest, secrets)
+        elif value is not None:
+            fields[name] = _REMOVED
+            if (
+                isinstance(value, str)
+                and len(value) >= _SHORTEST_SECRET
+                and not value.startswith(_NO_SECRETS)
+            ):
+                secrets.add(value)
 
 
 def _hider(secrets: set[str]) -> Any:  # noqa: ANN401 - JSON to JSON of the same form

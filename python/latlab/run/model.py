@@ -394,6 +394,12 @@ class Record(Model, frozen=True, kw_only=True, omit_defaults=True, tag_field="li
         if self.findings is not None:
             check_json(self.findings)
 
+    def _repr_html_(self) -> str:
+        """What a notebook shows."""
+        from latlab import notebook  # noqa: PLC0415 - only in a notebook
+
+        return notebook.record_html(self)
+
     @property
     def label(self) -> str:
         """Probe and point in words."""
@@ -439,8 +445,8 @@ class Record(Model, frozen=True, kw_only=True, omit_defaults=True, tag_field="li
         """The complementary distribution: values in the record's unit, ascending, and the share above each.
 
         Of single operations by the upper edge of each bucket, of window means by each value. The last point,
-        which has nothing above it, is left out: a logarithmic axis has no place for 0. Empty where nothing was
-        measured.
+        which has nothing above it, is left out: a logarithmic axis has no place for 0. Empty where nothing
+        was measured.
 
         Raises:
             RunFileError: the histogram is damaged.
@@ -504,11 +510,17 @@ class WholeRun(Header, frozen=True, kw_only=True, tag=False):
     footer: Footer | None = None
 
 
-PRIVATE: Final = {
-    "machine": ("os.host_name", "dir", "file_systems", "disks", "limits.cgroup.path", "boot.options"),
-    "settings": ("dir",),
-}
-"""What names the host, its user or their files, by part of the header: left out by `--anonymous`."""
+PRIVATE: Final = (
+    "machine.os.host_name",
+    "machine.dir.path",
+    "machine.dir.file_system.mount_point",
+    "machine.dir.file_system.source",
+    "machine.disks.mapper_name",
+    "machine.file_systems.mount_point",
+    "machine.file_systems.source",
+    "settings.dir",
+)
+"""Fields of the header that name the host, its user or their files, as the schema marks them."""
 
 
 def to_machine(kind: type, value: Json) -> Machine:

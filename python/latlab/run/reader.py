@@ -254,7 +254,7 @@ def _is_torn(data: bytes, start: int, stop: int, error: BaseException) -> bool:
     if isinstance(error, msgspec.ValidationError):
         return False
     # After a power cut, a file system may have given room that was never filled.
-    return stop == len(data) or not data[start:].strip(b"\0\n")
+    return stop == len(data) or not data[start:].strip(b"\0")
 
 
 def _take(out: _Lines, line: model.Line, shown: str, number: int) -> None:
@@ -285,7 +285,7 @@ def _bound_items(
 
 def _too_many(shown: str, limits: Limits) -> RunFileError:
     return RunFileError(
-        f"{shown} holds more than {limits.records:,} records or {limits.items:,} values: no run of latlab does"
+        f"{shown} holds more than {limits.records:,} records or {limits.items:,} values: no run does"
     )
 
 

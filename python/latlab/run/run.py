@@ -11,7 +11,7 @@ import os
 from collections.abc import Iterable, Iterator, Sequence
 from fnmatch import fnmatchcase
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, overload
+from typing import TYPE_CHECKING, Final, overload
 
 import msgspec
 
@@ -55,7 +55,14 @@ class Records(Sequence[Record]):
         return hash((len(self._items), self.probes))
 
     def __repr__(self) -> str:
-        return f"<{len(self)} records of {', '.join(clean(probe, most=60) for probe in self.probes) or 'nothing'}>"
+        probes = ", ".join(clean(probe, most=60) for probe in self.probes)
+        return f"<{len(self)} records of {probes or 'nothing'}>"
+
+    def _repr_html_(self) -> str:
+        """What a notebook shows."""
+        from latlab import notebook  # noqa: PLC0415 - only in a notebook
+
+        return notebook.records_html(self)
 
     @property
     def probes(self) -> tuple[str, ...]:
@@ -74,7 +81,7 @@ class Records(Sequence[Record]):
         """The records whose probe matches a glob and whose point has these fields.
 
         Args:
-            probe: id or glob: `memory.*`.
+            probe: id, glob or the beginning of an id: `memory.*`, `memory`.
             kind: `batch_mean`, `per_op`, `derived` or `absent`.
             unit: `ns` or `bytes_per_s`.
             **point: a value for a field of the point, a list or set of values, or None for "does not apply":
@@ -90,7 +97,7 @@ class Records(Sequence[Record]):
         return Records(
             record
             for record in self._items
-            if fnmatchcase(record.probe, probe)
+            if _named(record.probe, probe)
             and kind in {None, record.kind}
             and unit in {None, record.unit}
             and all(_matches(getattr(record.point, name), wanted) for name, wanted in point.items())
@@ -241,7 +248,8 @@ class Run:
 
     def __repr__(self) -> str:
         cpu = clean(self.machine.text("cpu.model_name") or "unknown CPU", most=60)
-        return f"<latlab run {clean(self.id, most=80)}: {len(self.records)} records on {cpu}, {clean(self.stopped_by)}>"
+        end = clean(self.stopped_by, most=200)
+        return f"<latlab run {clean(self.id, most=80)}: {len(self.records)} records on {cpu}, {end}>"
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Run):
@@ -312,14 +320,11 @@ class Run:
         """Arrow's interface for exchange; see `Records`."""
         return self.records.__arrow_c_stream__(requested_schema)
 
-    def _repr_html_(self) -> str | None:
+    def _repr_html_(self) -> str:
         """What a notebook shows."""
-        try:
-            from latlab import notebook  # noqa: PLC0415 - only in a notebook
-        except ImportError:
-            return None
-        shown: Any = getattr(notebook, "run_html", None)
-        return None if shown is None else str(shown(self))
+        from latlab import notebook  # noqa: PLC0415 - only in a notebook
+
+        return notebook.run_html(self)
 
 
 def load(run: str | os.PathLike[str] = "last") -> Run:
@@ -332,6 +337,11 @@ def load(run: str | os.PathLike[str] = "last") -> Run:
     from latlab.run import reader, store  # noqa: PLC0415 - the store needs sqlite
 
     return reader.read(store.Store().resolve(run))
+
+
+def _named(probe: str, glob: str) -> bool:
+    """As the core reads a glob: the beginning of an id up to a dot matches too."""
+    return fnmatchcase(probe, glob) or probe.startswith(f"{glob}.")
 
 
 def _matches(value: object, wanted: object) -> bool:

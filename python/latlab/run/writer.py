@@ -64,7 +64,7 @@ class RunWriter:
             self._give_name()
 
     def record(self, record: model.Record | bytes) -> None:
-        """Appends a record; as the JSON object that the core wrote, it keeps fields that are not known here."""
+        """Appends a record; as the core's own JSON it keeps fields that are not known here."""
         if isinstance(record, bytes):
             self._append(b'{"line":"record",' + record.lstrip()[1:])
         else:
@@ -158,7 +158,7 @@ class RunWriter:
 
 
 def _open_unnamed(folder: Path) -> int:
-    """A file without a name in that folder, or -1 where there is no such thing; raises where none can be made."""
+    """A file without a name in that folder, or -1 where there is no such thing."""
     if not os.access(folder, os.W_OK | os.X_OK):
         raise PermissionError(errno.EACCES, _why_not(folder))
     flag = getattr(os, "O_TMPFILE", 0)
@@ -176,8 +176,8 @@ def _link(descriptor: int, path: Path) -> None:
     """Gives an unnamed file its name; fails if the name is taken."""
     folder = os.open("/proc/self/fd", os.O_RDONLY | os.O_DIRECTORY)
     try:
-        # With a folder to start from, os.link asks the kernel to follow the link that stands for the open file;
-        # without one, it links that link itself.
+        # With a folder to start from, os.link asks the kernel to follow the link that stands for the open
+        # file; without one, it links that link itself.
         os.link(str(descriptor), path, src_dir_fd=folder, follow_symlinks=True)
     finally:
         os.close(folder)

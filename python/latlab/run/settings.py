@@ -1,0 +1,97 @@
+"""What is to be measured, from what people write: checked before anything is started."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Final
+
+from latlab.errors import UserError
+from latlab.run import model
+from latlab.text import clean
+from latlab.units import parse_cpus, parse_seconds, parse_size
+
+PROFILES: Final = ("quick", "standard", "thorough")
+
+
+def make_settings(
+    *,
+    only: str | Iterable[str] | None = None,
+    skip: str | Iterable[str] | None = None,
+    profile: str = "standard",
+    dir: str | os.PathLike[str] | None = None,  # noqa: A002
+    budget: float | str | None = None,
+    max_bytes: int | str | None = None,
+    cpus: str | Iterable[int] | None = None,
+    seed: int | None = None,
+    gentle: bool = False,
+) -> model.Settings:
+    """Settings from what people write.
+
+    Raises:
+        UserError: one of them is not possible; one line says which and what would be.
+    """
+    if profile not in PROFILES:
+        raise UserError(f"there is no profile {clean(profile, most=60)!r}; there are {', '.join(PROFILES)}")
+    if seed is not None and not 0 <= seed <= model.LARGEST_INTEGER:
+        raise UserError("the seed must be from 0 to 2^64 - 1")
+    return model.Settings(
+        profile=profile,
+        only=_globs(only, "only"),
+        skip=_globs(skip, "skip"),
+        dir=_directory(dir),
+        budget_s=None if budget is None else parse_seconds(budget),
+        max_bytes=None if max_bytes is None else parse_size(max_bytes),
+        cpus=_cpus(cpus),
+        seed=int.from_bytes(os.urandom(6)) if seed is None else seed,
+        gentle=gentle,
+    )
+
+
+def _globs(value: str | Iterable[str] | None, name: str) -> tuple[str, ...]:
+    if value is None:
+        return ()
+    globs = [
+        glob.strip() for text in ([value] if isinstance(value, str) else value) for glob in text.split(",")
+    ]
+    if not all(globs):
+        raise UserError(f"{name}: an empty glob matches no probe; write one such as memory.*")
+    return tuple(globs)
+
+
+def _directory(value: str | os.PathLike[str] | None) -> str | None:
+    if value is None:
+        return None
+    shown = clean(os.fspath(value), most=300)
+    try:
+        path = Path(value)
+        if path.is_dir():
+            return os.fspath(path.resolve())
+        reason = "is not a folder" if path.exists() else "does not exist"
+    except (OSError, ValueError) as error:
+        reason = f"cannot be used: {clean(getattr(error, 'strerror', None) or error)}"
+    raise UserError(f"{shown!r} {reason}: name a folder on the disk that is meant")
+
+
+def _cpus(value: str | Iterable[int] | None) -> tuple[int, ...] | None:
+    if value is None:
+        return None
+    cpus = parse_cpus(value) if isinstance(value, str) else tuple(sorted(set(value)))
+    if not cpus:
+        raise UserError("cpus: name at least one CPU, such as 0,2-3")
+    allowed = os.sched_getaffinity(0) if hasattr(os, "sched_getaffinity") else set(cpus)
+    missing = [cpu for cpu in cpus if cpu not in allowed]
+    if missing:
+        raise UserError(f"CPU {missing[0]} may not be used by this process: {_ranges(allowed)} may")
+    return cpus
+
+
+def _ranges(numbers: Iterable[int]) -> str:
+    out: list[list[int]] = []
+    for number in sorted(numbers):
+        if out and number == out[-1][-1] + 1:
+            out[-1] = [out[-1][0], number]
+        else:
+            out.append([number])
+    return ",".join("-".join(map(str, part)) for part in out)

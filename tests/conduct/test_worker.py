@@ -1,0 +1,143 @@
+from __future__ import annotations
+
+import json
+import os
+import select
+import shutil
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import latlab
+
+WORKER = Path(latlab.__file__).with_name("worker.py")
+
+CORE = """
+import json, os, sys, time
+
+def die_with_parent():
+    return False
+
+def run_worker(request, fd):
+    wish = json.loads(request)
+    print("this must not reach the pipe", flush=True)
+    os.write(1, b"nor this")
+    if "refuse" in wish:
+        raise ValueError(wish["refuse"])
+    loaded = [name for name in sys.modules if name.split(".")[0] in {"site", "latlab", "msgspec", "numpy"}]
+    os.write(fd, json.dumps({"event": "hello", "request": wish, "loaded": loaded}).encode() + b"\\n")
+"""
+
+
+def talk(folder: Path, request: bytes, *arguments: str) -> tuple[list[dict[str, Any]], str, int]:
+    done = subprocess.run(
+        [sys.executable, "-I", "-S", str(folder / "worker.py"), *arguments],
+        input=request,
+        capture_output=True,
+        check=False,
+        timeout=60,
+    )
+    return [json.loads(line) for line in done.stdout.splitlines()], done.stderr.decode(), done.returncode
+
+
+@pytest.fixture
+def stand_in(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The worker beside a core written in Python, which is loaded in the place of the extension."""
+    text = (
+        WORKER.read_text()
+        .replace("EXTENSION_SUFFIXES", "SOURCE_SUFFIXES")
+        .replace("ExtensionFile", "SourceFile")
+    )
+    (tmp_path / "worker.py").write_text(text)
+    (tmp_path / "_core.py").write_text(CORE)
+    return tmp_path
+
+
+def test_only_events_reach_the_pipe_and_nothing_of_the_users_environment_is_loaded(stand_in: Path) -> None:
+    events, err, code = talk(stand_in, b'{"x": "\xc2\xb5"}\n', str(os.getpid()))
+    assert events == [{"event": "hello", "request": {"x": "µ"}, "loaded": []}]
+    assert "this must not reach the pipe" in err
+    assert "nor this" in err
+    assert code == 0
+
+
+def test_what_the_core_refuses_is_a_fatal_event(stand_in: Path) -> None:
+    events, _, code = talk(stand_in, b'{"refuse": "no such setting"}\n')
+    assert events == [{"event": "fatal", "text": "no such setting"}]
+    assert code == 1
+
+
+def test_a_missing_core_is_a_fatal_event_that_says_what_to_do(tmp_path: Path) -> None:
+    shutil.copy(WORKER, tmp_path / "worker.py")
+    events, _, code = talk(tmp_path, b"{}\n")
+    assert "make build" in events[0]["text"]
+    assert code == 1
+
+
+def test_without_a_whole_request_or_with_another_parent_it_ends_at_once(stand_in: Path) -> None:
+    assert talk(stand_in, b"")[0] == []
+    assert talk(stand_in, b'{"half')[0] == []
+    assert talk(stand_in, b"{}\n", "1")[0] == []
+
+
+def real_worker(tmp_path: Path) -> list[str]:
+    pytest.importorskip("latlab._core")
+    program = (
+        "import subprocess, sys, os, time\n"
+        "command = [sys.executable, '-I', '-S', sys.argv[1], str(os.getpid())]\n"
+        "worker = subprocess.Popen(command, stdin=subprocess.PIPE)\n"
+        "worker.stdin.write(b'{\"settings\": {}}\\n'); worker.stdin.flush()\n"
+        "time.sleep(600)\n"
+    )
+    return [sys.executable, "-c", program, str(WORKER)]
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux tells a process that its parent ended")
+def test_when_the_parent_is_killed_the_worker_ends(tmp_path: Path) -> None:
+    parent = subprocess.Popen(real_worker(tmp_path), stdout=subprocess.PIPE)
+    assert parent.stdout is not None
+    try:
+        first = parent.stdout.readline()
+        assert b'"hello"' in first[:40]
+    finally:
+        parent.kill()
+        parent.wait()
+    # The worker holds the pipe: it ends when the worker does.
+    until = time.monotonic() + 20
+    while time.monotonic() < until:
+        if select.select([parent.stdout], [], [], 1.0)[0] and not os.read(parent.stdout.fileno(), 1 << 16):
+            parent.stdout.close()
+            return
+    parent.stdout.close()
+    pytest.fail("the worker outlived its parent")
+
+
+def test_a_whole_run_with_the_real_core(tmp_path: Path) -> None:
+    pytest.importorskip("latlab._core")
+    affinity = os.sched_getaffinity(0) if hasattr(os, "sched_getaffinity") else set()
+    run = latlab.measure("clock.*", profile="quick", budget="2s", seed=1, out=tmp_path / "run.latlab.jsonl")
+    assert run.stopped_by in {"completed", "deadline"}
+    assert run["clock.read"].measured()
+    assert latlab.load(tmp_path / "run.latlab.jsonl") == run
+    assert json.loads(run.to_json())["settings"]["seed"] == 1
+    if affinity:
+        assert os.sched_getaffinity(0) == affinity
+
+
+def test_a_glob_that_matches_nothing_is_said_before_anything_is_started(tmp_path: Path) -> None:
+    pytest.importorskip("latlab._core")
+    with pytest.raises(latlab.UserError, match="no probe matches 'memry"):
+        latlab.measure("memry.*", out=tmp_path / "run.latlab.jsonl")
+    assert not list(tmp_path.iterdir())
+
+
+def test_the_core_is_described_in_types() -> None:
+    pytest.importorskip("latlab._core")
+    assert any(probe.id == "memory.load.dependent" for probe in latlab.list_probes())
+    described = latlab.describe()
+    assert described.clock.ticks_per_ns > 0
+    assert described.machine.text("os.name")

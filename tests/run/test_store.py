@@ -1,0 +1,195 @@
+from __future__ import annotations
+
+import os
+import sqlite3
+import tempfile
+from datetime import UTC, datetime
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from latlab.errors import UserError
+from latlab.run import reader, store
+from latlab.run.run import Run
+from latlab.run.store import INDEX, Store, new_id
+
+SMALL = reader.read(Path(__file__).resolve().parent.parent / "data" / "run-small.latlab.jsonl")
+
+
+def add(folder: Path, run_id: str, started: str = "2026-11-21T00:00:00+00:00") -> Path:
+    folder.mkdir(parents=True, exist_ok=True)
+    header = msgspec.structs.replace(SMALL.header, id=run_id, started=started)
+    return Run(header, SMALL.records[:1], SMALL.footer).save(folder / f"{run_id}.latlab.jsonl")
+
+
+@pytest.fixture
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.delenv("XDG_DATA_HOME", raising=False)
+    (tmp_path / "work").mkdir()
+    monkeypatch.chdir(tmp_path / "work")
+    return tmp_path
+
+
+def test_runs_are_kept_under_the_users_data_folder(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert Store().folder == home / ".local/share/latlab/runs"
+    monkeypatch.setenv("XDG_DATA_HOME", "relative")
+    assert Store().folder == home / ".local/share/latlab/runs"
+    monkeypatch.setenv("XDG_DATA_HOME", str(home / "data"))
+    assert Store().folder == home / "data/latlab/runs"
+    assert Store().notice == ""
+
+
+def test_without_a_usable_home_the_run_goes_to_the_current_folder_and_that_is_said_once(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (home / "file").write_text("")
+    monkeypatch.setenv("HOME", str(home / "file"))
+    shelf = Store()
+    with shelf.create("a") as file:
+        file.header(SMALL.header)
+    assert file.path == home / "work" / "a.latlab.jsonl"
+    assert "cannot be written: this run is kept in" in shelf.notice
+    assert Store().resolve("last") == file.path
+
+
+def test_without_a_usable_current_folder_the_run_goes_to_a_temporary_one(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (home / "file").write_text("")
+    monkeypatch.setenv("HOME", str(home / "file"))
+    monkeypatch.setattr(Path, "cwd", classmethod(lambda cls: cls("/proc/self")))
+    monkeypatch.setattr(tempfile, "gettempdir", lambda: str(home / "tmp"))
+    (home / "tmp").mkdir()
+    with Store().create("a") as file:
+        file.header(SMALL.header)
+    assert file.path.parent.parent == home / "tmp"
+    assert file.path.parent.stat().st_mode & 0o077 == 0
+    assert Store().resolve("last") == file.path
+
+
+def test_a_temporary_folder_that_somebody_else_prepared_is_not_used(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tempfile, "gettempdir", lambda: str(home))
+    (home / f"latlab-{os.getuid()}").symlink_to(home / "work")
+    assert store._own_temporary_folder().name != f"latlab-{os.getuid()}"
+
+
+def test_last_is_the_newest_by_its_time_not_by_its_name(home: Path) -> None:
+    folder = Store().folder
+    newest = add(folder, "a", "2026-11-21T03:00:00+02:00")
+    add(folder, "b", "2026-11-21T00:30:00+00:00")
+    assert Store().resolve("last") == newest
+    assert [entry.id for entry in Store().entries()] == ["b", "a"]
+
+
+def test_a_run_is_named_by_id_by_its_beginning_or_by_path(home: Path) -> None:
+    folder = Store().folder
+    one, two = add(folder, "2026-11-21T000000-abc"), add(folder, "2026-11-22T000000-abd")
+    shelf = Store()
+    assert shelf.resolve("2026-11-21T000000-abc") == one
+    assert shelf.resolve("2026-11-22") == two
+    assert shelf.resolve(two) == two
+    assert shelf.resolve(f"./{one.name}") == Path(one.name)
+    Path("here").write_text("")
+    assert shelf.resolve("here") == Path("here")
+
+
+def test_an_id_that_is_the_beginning_of_another_means_itself(home: Path) -> None:
+    folder = Store().folder
+    one = add(folder, "abc")
+    add(folder, "abcd")
+    assert Store().resolve("abc") == one
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("2026", "2 runs begin with '2026'"),
+        ("nothing", "no run 'nothing'"),
+        ("\x1b[31m", "no run"),
+        ("", "no run"),
+        ("a b", "no run"),
+    ],
+)
+def test_a_name_that_means_no_run_or_several_is_said_in_one_line(home: Path, name: str, said: str) -> None:
+    add(Store().folder, "2026-a")
+    add(Store().folder, "2026-b")
+    with pytest.raises(UserError, match=said) as error:
+        Store().resolve(name)
+    assert str(error.value).isprintable()
+
+
+def test_last_without_any_run_says_how_to_make_one(home: Path) -> None:
+    with pytest.raises(UserError, match="latlab measure"):
+        Store().resolve("last")
+
+
+def test_files_that_are_no_runs_are_not_listed(home: Path) -> None:
+    folder = Store().folder
+    add(folder, "good")
+    (folder / "bad.latlab.jsonl").write_bytes(b"\xff\x00")
+    (folder / "empty.latlab.jsonl").write_bytes(b"")
+    (folder / "folder.latlab.jsonl").mkdir()
+    (folder / "dangling.latlab.jsonl").symlink_to("nowhere")
+    os.mkfifo(folder / "fifo.latlab.jsonl")
+    assert [entry.id for entry in Store().entries()] == ["good"]
+
+
+def test_a_run_that_was_cut_short_is_listed_as_such(home: Path) -> None:
+    path = add(Store().folder, "a")
+    path.write_bytes(path.read_bytes()[:-40])
+    (entry,) = Store().entries()
+    assert entry.stopped_by == "cut short"
+    assert entry.cpu == "AMD EPYC"
+
+
+@pytest.mark.parametrize("damage", ["deleted", "garbage", "other tables", "emptied"])
+def test_the_index_is_made_anew_when_it_is_of_no_use(home: Path, damage: str) -> None:
+    folder = Store().folder
+    add(folder, "a")
+    Store().entries()
+    index = folder / INDEX
+    assert index.is_file()
+    index.unlink()
+    if damage == "garbage":
+        index.write_bytes(b"no database" * 100)
+    elif damage == "other tables":
+        with sqlite3.connect(index) as base:
+            base.execute("CREATE TABLE runs (x)")
+        base.close()
+    elif damage == "emptied":
+        index.write_bytes(b"")
+    add(folder, "b")
+    assert [entry.id for entry in Store().entries()] == ["a", "b"]
+    base = sqlite3.connect(index)
+    assert {row[0] for row in base.execute("SELECT id FROM runs")} == {"a", "b"}
+    base.close()
+
+
+def test_the_index_follows_files_that_changed_or_went(home: Path) -> None:
+    folder = Store().folder
+    one, two = add(folder, "a"), add(folder, "b")
+    Store().entries()
+    two.unlink()
+    one.write_bytes(one.read_bytes().replace(b'"profile":"standard"', b'"profile":"quick"'))
+    (entry,) = Store().entries()
+    assert entry.profile == "quick"
+
+
+def test_a_folder_that_cannot_be_written_is_read_without_an_index(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = Store().folder
+    add(folder, "a")
+    monkeypatch.setattr(os, "access", lambda *_: False)
+    assert [entry.id for entry in Store(folder).entries()] == ["a"]
+    assert not (folder / INDEX).exists()
+
+
+def test_ids_sort_by_time_and_do_not_repeat() -> None:
+    moment = datetime(2026, 11, 21, 0, 30, 12, tzinfo=UTC)
+    assert new_id(moment).startswith("2026-11-21T003012-")
+    assert len({new_id(moment) for _ in range(50)}) == 50

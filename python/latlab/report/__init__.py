@@ -39,7 +39,7 @@ def render(run: Run, form: str, probes: Probes | None = None) -> bytes:
     return (html.render(document) if form == "html" else markdown.render(document)).encode("utf-8")
 
 
-def write(run: Run, path: str | os.PathLike[str]) -> Path:
+def write(run: Run, path: str | os.PathLike[str], probes: Probes | None = None) -> Path:
     """Writes the report to `path`, in the form that its ending names; an older file of that name is replaced.
 
     Raises:
@@ -48,7 +48,7 @@ def write(run: Run, path: str | os.PathLike[str]) -> Path:
     from latlab.charts.saving import save  # noqa: PLC0415 - as above
 
     target = Path(path)
-    return save(target, render(run, _form(target)))
+    return save(target, render(run, _form(target), probes))
 
 
 def chart(run: Run, name: str, path: str | os.PathLike[str]) -> Path:

@@ -9,6 +9,7 @@ from latlab.report.document import Listing, Section
 from latlab.report.evidence import evidence
 from latlab.report.figures import figure
 from latlab.report.probes import Probes
+from latlab.run.ladder import curve_findings
 from latlab.run.model import Level
 from latlab.run.run import Run
 from latlab.units import format_bytes, format_ns
@@ -40,7 +41,7 @@ def section(run: Run, probes: Probes) -> Section:
         sentences=_sentences(levels),
         figures=figure(run, chart.ID, _CAPTION),
         listings=(Listing("Levels found", Table(_COLUMNS, tuple(map(_row, levels)))),) if levels else (),
-        evidence=evidence(run, chart.PROBE),
+        evidence=(*_clock_rate(run), *evidence(run, chart.PROBE)),
         methods=probes.methods_of(chart.PROBE),
         absence=chart.absence(run) or "",
     )
@@ -61,6 +62,12 @@ def _sentences(levels: list[Level]) -> tuple[str, ...]:
     if ends:
         sentences.append(f"The curve ends {_joined(ends)}.")
     return tuple(sentences)
+
+
+def _clock_rate(run: Run) -> tuple[str, ...]:
+    rate = curve_findings(run).get("core_ghz")
+    known = isinstance(rate, int | float) and rate > 0
+    return (f"Cycles are the core's own, measured at {rate:.3g} GHz beside the loads.",) if known else ()
 
 
 def _cost(level: Level) -> str:

@@ -42,6 +42,7 @@ def _rows(machine: Machine) -> list[tuple[str, str | None]]:
         ("kernel", _joined(machine.text("os.name"), machine.text("os.kernel_release"))),
         ("C library", _joined(machine.text("os.libc.name"), machine.text("os.libc.version"))),
         ("clock source of the kernel", machine.text("clock_source.current")),
+        ("nominal and highest clock", _clocks(cpu)),
         ("frequency governor", cpu.text("governor")),
         ("power", cpu.text("power_source")),
     ]
@@ -68,6 +69,15 @@ def _cpus(cpu: Machine) -> str | None:
     if cores is not None:
         text += f" on {cores} core{'' if cores == 1 else 's'}"
     return text + (f", {threads} threads a core" if threads and threads > 1 else "")
+
+
+def _clocks(cpu: Machine) -> str | None:
+    rates = [cpu.number(f"{name}.mhz") for name in ("base", "max")]
+    return (
+        ", ".join(_UNKNOWN if rate is None else f"{rate / 1000:.3g} GHz" for rate in rates)
+        if any(rates)
+        else None
+    )
 
 
 def _caches(machine: Machine) -> list[tuple[str, str | None]]:

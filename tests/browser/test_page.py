@@ -1,0 +1,175 @@
+"""What a reader's browser does with the report."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+import pytest
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser, Page
+
+pytestmark = pytest.mark.browser
+
+DRAWN = "document.documentElement.dataset.drawMs"
+
+
+def opened(browser: Browser, path: Path, complaints: list[Any], width: int = 1280) -> Page:
+    page: Page = browser.new_page(viewport={"width": width, "height": 900})
+    page.on("console", lambda message: complaints.append(message.text))
+    page.on("pageerror", lambda error: complaints.append(str(error)))
+    page.on("dialog", lambda dialog: complaints.append(dialog.message))
+    page.on(
+        "request", lambda request: None if request.url.startswith("file:") else complaints.append(request.url)
+    )
+    page.goto(path.as_uri())
+    wait_until(page, DRAWN)
+    return page
+
+
+def wait_until(page: Page, script: str) -> None:
+    """Playwright's own waiting compiles a string in the page, which the page's policy forbids."""
+    for _ in range(600):
+        if page.evaluate(script):
+            return
+        page.wait_for_timeout(50)
+    pytest.fail(f"never true: {script}")
+
+
+@pytest.fixture
+def page(browser: Browser, page_file: Path, complaints: list[Any]) -> Iterator[Page]:
+    shown = opened(browser, page_file, complaints, width=1100)
+    yield shown
+    shown.close()
+
+
+def test_every_chart_is_drawn_and_nothing_complains(
+    page: Page, complaints: list[Any], record_property: Callable[[str, object], None]
+) -> None:
+    counts = page.evaluate(
+        """[...document.querySelectorAll('[data-chart]')].map((place) => [
+            place.dataset.chart, place.querySelectorAll('svg g[class*=mark-] path, svg text').length])"""
+    )
+    assert len(counts) == 10
+    assert all(marks > 10 for _, marks in counts), counts
+    assert complaints == []
+    # Recorded, not judged: how long it takes is the machine's affair as much as ours.
+    record_property("draw_ms", page.evaluate(DRAWN))
+
+
+def test_no_mark_lies_at_a_place_that_is_no_number(page: Page) -> None:
+    assert not page.evaluate(
+        "[...document.querySelectorAll('svg *')].filter((e) => /NaN/.test(e.outerHTML)).length"
+    )
+
+
+def test_hostile_strings_of_a_run_file_do_nothing(
+    browser: Browser, hostile_file: Path, complaints: list[Any]
+) -> None:
+    page = opened(browser, hostile_file, complaints)
+    assert page.evaluate("typeof window.pwned") == "undefined"
+    assert page.evaluate("document.querySelectorAll('img, svg image, svg a, svg script').length") == 0
+    assert "<img src=x onerror=" in page.inner_text("body")
+    assert "<img src=x onerror=" in page.locator("[data-chart=clocks] svg").inner_html().replace("&lt;", "<")
+    assert page.evaluate("document.querySelectorAll('[data-chart] svg').length") == 10
+    assert complaints == []
+    page.close()
+
+
+def test_a_script_that_is_not_the_pages_own_is_not_run(
+    browser: Browser, page_file: Path, tmp_path: Path, complaints: list[Any]
+) -> None:
+    changed = tmp_path / "changed.html"
+    source = page_file.read_text(encoding="utf-8")
+    changed.write_text(
+        source.replace("</main>", "<script>window.pwned = 1</script></main>"), encoding="utf-8"
+    )
+    page = opened(browser, changed, complaints)
+    assert page.evaluate("typeof window.pwned") == "undefined"
+    assert any("Content Security Policy" in str(complaint) for complaint in complaints)
+    page.close()
+
+
+def test_the_button_saves_the_figures_of_its_chart(page: Page, tmp_path: Path) -> None:
+    with page.expect_download() as download:
+        page.click("button[data-csv=bandwidth]")
+    assert download.value.suggested_filename == "latlab-bandwidth.csv"
+    target = tmp_path / "figures.csv"
+    download.value.save_as(target)
+    lines = target.read_text(encoding="utf-8-sig").splitlines()
+    assert lines[0].startswith("series,working set (bytes),median (bytes/s)")
+    assert len(lines) == 36
+
+
+def test_charts_folds_and_buttons_are_reached_with_the_keyboard_alone(page: Page) -> None:
+    reached = set()
+    for _ in range(120):
+        page.keyboard.press("Tab")
+        reached.add(
+            page.evaluate(
+                "(e => e.dataset.chart ?? e.dataset.csv ?? e.tagName.toLowerCase())(document.activeElement)"
+            )
+        )
+        if {"hierarchy", "stride", "summary", "a"} <= reached:
+            break
+    assert {"hierarchy", "stride", "summary", "a"} <= reached
+
+
+def test_a_fold_opens_with_the_keyboard_and_shows_the_table(page: Page) -> None:
+    fold = page.locator("#hierarchy details.data")
+    fold.locator("summary").focus()
+    page.keyboard.press("Enter")
+    assert fold.locator("tbody tr").first.is_visible()
+
+
+@pytest.mark.parametrize(("scheme", "light"), [("light", True), ("dark", False)])
+def test_the_charts_follow_the_colour_scheme_of_the_reader(
+    page: Page, scheme: Literal["light", "dark"], light: bool
+) -> None:
+    page.emulate_media(color_scheme=scheme)
+    script = """[getComputedStyle(document.querySelector('section')).backgroundColor,
+                getComputedStyle(document.querySelector('#hierarchy svg .role-axis-label text')).fill]"""
+    background, label = page.evaluate(script)
+    assert (brightness(background) > 200) is light
+    assert (brightness(label) < brightness(background)) is light
+
+
+def test_paper_is_light_even_for_a_reader_in_the_dark(page: Page) -> None:
+    page.emulate_media(color_scheme="dark", media="print")
+    script = "getComputedStyle(document.querySelector('body')).backgroundColor"
+    assert brightness(page.evaluate(script)) == 255
+    assert brightness(page.evaluate("getComputedStyle(document.querySelector('h1')).color")) < 60
+
+
+def brightness(colour: str) -> float:
+    numbers = [float(part) for part in colour.strip("rgba()").split(",")[:3]]
+    return sum(numbers) / 3
+
+
+def test_paper_shows_how_it_was_measured_and_leaves_out_what_only_a_screen_can_use(page: Page) -> None:
+    page.emulate_media(media="print")
+    assert not page.locator("details.data").first.is_visible()
+    assert not page.locator("button").first.is_visible()
+    assert page.locator("#ladder details.method p").first.is_visible()
+
+
+def test_a_narrow_screen_needs_no_scrolling_sideways(page: Page) -> None:
+    page.set_viewport_size({"width": 360, "height": 700})
+    wait_until(page, "Number(document.querySelector('[data-chart=hierarchy]').dataset.drawn) < 360")
+    assert page.evaluate("document.documentElement.scrollWidth") <= 360
+
+
+def test_without_scripts_the_tables_are_there(browser: Browser, page_file: Path, tmp_path: Path) -> None:
+    # What a browser with scripts switched off makes of the page; one that is driven by scripts cannot be one.
+    source = page_file.read_text(encoding="utf-8").replace("<noscript>", "").replace("</noscript>", "")
+    plain = tmp_path / "plain.html"
+    plain.write_text(re.sub(r"<script.*?</script>", "", source, flags=re.DOTALL), encoding="utf-8")
+    page = browser.new_page()
+    page.goto(plain.as_uri())
+    assert page.get_by_text("The charts are drawn by this page's script").is_visible()
+    assert page.locator("#hierarchy details.data tbody tr").first.is_visible()
+    assert not page.locator("[data-chart]").first.is_visible()
+    page.close()

@@ -1,0 +1,33 @@
+from __future__ import annotations
+
+from latlab.charts import ladder
+from latlab.run.run import Run
+
+
+def test_the_bars_are_the_levels_and_not_the_pokes(run: Run) -> None:
+    assert [rung.key for rung in ladder.rungs(run)] == ["L1", "L2", "L3", "RAM", "RAM+TLB"]
+
+
+def test_pokes_are_bars_when_nothing_else_was_measured(run: Run) -> None:
+    only_pokes = Run(run.header, run.select("memory.poke"))
+    assert all(rung.key.startswith("poke:") for rung in ladder.rungs(only_pokes))
+    assert ladder.rungs(only_pokes)
+
+
+def test_a_level_without_one_latency_is_labelled_as_a_range(run: Run) -> None:
+    texts = [ladder.label(rung) for rung in ladder.rungs(run)]
+    assert "11.2 ns to 14.9 ns" in texts
+
+
+def test_the_slow_end_of_window_means_never_looks_like_that_of_single_accesses(run: Run) -> None:
+    drawn = ladder.chart(run)
+    assert drawn is not None
+    text = drawn.to_json()
+    assert "slow end of window means" in text
+    assert "slow end of single accesses" in text
+
+
+def test_the_words_for_a_screen_reader_hold_the_figures(run: Run) -> None:
+    text = ladder.alt_text(run)
+    assert "L1 cache 1.06 ns" in text
+    assert "RAM 113 ns" in text

@@ -1,0 +1,35 @@
+"""Makes every free string of a run file hostile: markup, expressions, terminal escapes, bidi overrides."""
+
+from __future__ import annotations
+
+import json
+
+#: Markup for every renderer and escapes for the terminal, in one string.
+HOSTILE = (
+    '</script><img src=x onerror="window.pwned=1">{{7*7}}<!--'
+    '\x1b]0;pwned\x07\u2028\u202e |*_[a](javascript:alert(1)) #read("/etc/passwd") \'"&'
+)
+#: What decides how a record is read, and so has to stay as it is for the string to reach a report at all.
+_STRUCTURE = {
+    *("line", "schema", "id", "probe", "unit", "kind", "stopped_by", "pages", "order"),
+    *("data", "encoding", "severity", "profile"),
+}
+
+
+def poisoned_line(line: str) -> str:
+    part = json.loads(line)
+    bad = poisoned(part, "")
+    if part.get("kind") != "absent" and "operation" in part.get("point", {}) and isinstance(bad, dict):
+        # Without its operation a record is on no chart: the charts are to be drawn with hostile words around.
+        bad["point"] = {**bad["point"], "operation": part["point"]["operation"]}
+    return json.dumps(bad)
+
+
+def poisoned(value: object, key: str) -> object:
+    if isinstance(value, dict):
+        return {name: poisoned(inner, name) for name, inner in value.items()}
+    if isinstance(value, list):
+        return [poisoned(inner, key) for inner in value]
+    if isinstance(value, str) and key not in _STRUCTURE:
+        return value + HOSTILE
+    return value

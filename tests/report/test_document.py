@@ -1,0 +1,139 @@
+"""What a report says of a run."""
+
+from __future__ import annotations
+
+from dataclasses import fields, is_dataclass
+from pathlib import Path
+
+import msgspec
+
+from latlab.report.build import build
+from latlab.report.document import Document, Section
+from latlab.report.probes import Probes
+from latlab.run.run import Run
+from latlab.text import clean
+
+
+def section(document: Document, name: str) -> Section:
+    return next(section for section in document.sections if section.id == name)
+
+
+def strings(part: object) -> list[str]:
+    if isinstance(part, str):
+        return [part]
+    if isinstance(part, dict):
+        return [text for value in part.values() for text in strings(value)]
+    if isinstance(part, list | tuple):
+        return [text for value in part for text in strings(value)]
+    if is_dataclass(part) and not isinstance(part, type):
+        return [text for field in fields(part) for text in strings(getattr(part, field.name))]
+    return []
+
+
+def test_every_file_that_is_a_section_is_part_of_the_report(root: Path, document: Document) -> None:
+    files = {path.stem for path in (root / "python/latlab/report/sections").glob("*.py")} - {"__init__"}
+    assert files == {section.id for section in document.sections}
+
+
+def test_every_section_asks_a_question_and_answers_in_two_sentences_at_most(document: Document) -> None:
+    assert all(section.title.endswith("?") for section in document.sections)
+    assert all(len(section.sentences) <= 2 for section in document.sections)
+
+
+def test_the_first_section_is_the_ladder_with_its_table_picture_and_three_surprises(
+    document: Document,
+) -> None:
+    first = document.sections[0]
+    assert first.id == "ladder"
+    assert [row[0] for row in first.listings[0].table.rows][:2] == ["L1 cache, 48 KiB", "L2 cache, 1 MiB"]
+    assert first.figures[0].name == "ladder"
+    assert len(first.points) == 3
+
+
+def test_the_answer_holds_the_figures_of_the_run(document: Document) -> None:
+    assert "1.06 ns in L1" in section(document, "hierarchy").sentences[0]
+    assert "L3 between 10 MiB and 14 MiB (CPU: 32 MiB)" in section(document, "hierarchy").sentences[1]
+    assert "464 GB/s from 24 KiB" in section(document, "bandwidth").sentences[0]
+
+
+def test_what_a_byte_means_stands_beside_every_rate(document: Document) -> None:
+    text = " ".join(section(document, "bandwidth").evidence)
+    for operation in ("read", "write", "copy", "triad"):
+        assert f"A byte of {operation}: " in text
+
+
+def test_what_was_not_measured_has_its_reason_and_its_place(document: Document) -> None:
+    rows = section(document, "unmeasured").listings[0].table.rows
+    poke = next(row for row in rows if row[0] == "memory.poke")
+    assert "10 GB" in str(poke[1])
+    assert "give it 40 GB to lift this" in str(poke[2])
+    assert poke[3] == 2
+    assert ("memory.loaded", "", "not part of this run's plan", 0) in rows
+
+
+def test_the_doctors_findings_stand_with_what_they_do(document: Document) -> None:
+    notices = section(document, "doctor").notices
+    assert [notice.severity for notice in notices] == ["caution", "note"]
+    assert "timed in batches" in notices[0].text
+
+
+def test_what_could_not_be_learnt_of_the_machine_is_unknown_and_says_why(document: Document) -> None:
+    machine = section(document, "machine")
+    assert ("frequency governor", "unknown") in machine.listings[0].table.rows
+    unknown = {row[0]: row[1] for row in machine.listings[1].table.rows}
+    assert "is not there" in str(unknown["cpu.governor"])
+
+
+def test_the_name_of_the_host_stays_out_of_the_report(document: Document, run: Run) -> None:
+    host = run.machine.text("os.host_name")
+    assert host
+    assert not any(host in text for text in strings(document))
+
+
+def test_mounted_disks_are_named_as_not_measured(run: Run, described: Probes) -> None:
+    system = {
+        "mount_point": "/data",
+        "kind": "ext4",
+        "source": "/dev/vdb",
+        "total_bytes": 1 << 40,
+        "in_memory": False,
+    }
+    memory = {**system, "mount_point": "/dev/shm", "kind": "tmpfs", "source": "tmpfs", "in_memory": True}
+    machine = type(run.machine)({**run.machine, "file_systems": [system, memory]})
+    with_disk = Run(msgspec.structs.replace(run.header, machine=machine), run.records, run.footer)
+    listing = section(build(with_disk, described), "unmeasured").listings[-1]
+    assert [row[0] for row in listing.table.rows] == ["/data"]
+
+
+def test_how_it_was_measured_is_in_the_probes_own_words(document: Document) -> None:
+    methods = section(document, "hierarchy").methods
+    assert methods[0].paragraphs == (
+        "Each address is the value of the load before it.",
+        "Every line is visited once in a cycle.",
+    )
+
+
+def test_a_run_that_was_cut_short_says_so_first(run: Run, described: Probes) -> None:
+    partial = Run(run.header, run.records[:40], None)
+    assert "cut short" in build(partial, described).notices[0].title
+
+
+def test_a_run_without_records_says_why_in_every_section_with_a_chart(empty: Run, described: Probes) -> None:
+    document = build(empty, described)
+    for name in ("ladder", "hierarchy", "translation", "pokes", "bandwidth", "stride", "clocks"):
+        assert section(document, name).absence
+        assert not section(document, name).figures
+
+
+def test_a_failed_proof_is_named_among_what_was_not_measured(run: Run, described: Probes) -> None:
+    first = run.select("memory.load.dependent", kind="batch_mean")[0]
+    check = msgspec.structs.replace(first.checks[0], ok=False, detail="two cycles of 512 lines")
+    failed = Run(run.header, (msgspec.structs.replace(first, checks=(check,)),))
+    rows = section(build(failed, described), "unmeasured").listings[0].table.rows
+    assert any("two cycles of 512 lines" in str(row[2]) for row in rows)
+
+
+def test_no_string_of_a_report_holds_what_a_terminal_would_obey(hostile: Run, described: Probes) -> None:
+    texts = strings(build(hostile, described))
+    assert any("pwned" in text for text in texts)
+    assert all(text == clean(text) for text in texts)

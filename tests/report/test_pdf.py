@@ -1,0 +1,49 @@
+from __future__ import annotations
+
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from latlab import report
+from latlab.errors import UserError
+from latlab.report.probes import Probes
+from latlab.run.run import Run
+
+pytest.importorskip("typst", reason="a PDF needs the extra latlab[export]")
+pytest.importorskip("vl_convert", reason="a PDF needs the extra latlab[export]")
+
+
+def text_of(pdf: bytes, folder: Path) -> str:
+    tool = shutil.which("pdftotext")
+    if tool is None:
+        pytest.skip("pdftotext (poppler-utils) is not installed: the text of a PDF cannot be read")
+    path = folder / "report.pdf"
+    path.write_bytes(pdf)
+    return subprocess.run([tool, "-layout", path, "-"], capture_output=True, check=True, text=True).stdout
+
+
+def test_the_pdf_holds_the_answers_and_the_charts_words(run: Run, described: Probes, tmp_path: Path) -> None:
+    pdf = report.render(run, "pdf", described)
+    assert pdf.startswith(b"%PDF")
+    text = text_of(pdf, tmp_path)
+    assert "What does one access cost at each level of this machine?" in text
+    assert "4 KiB pages, page-local" in text
+    assert "How was this measured?" in text
+
+
+def test_hostile_strings_of_a_run_file_are_text_for_the_typesetter_too(
+    hostile: Run, described: Probes, tmp_path: Path
+) -> None:
+    text = text_of(report.render(hostile, "pdf", described), tmp_path)
+    assert '#read("/etc/passwd")' in text.replace("\n", "")
+    assert "root:" not in text
+
+
+def test_a_missing_extra_is_one_line_with_the_command_that_adds_it(
+    run: Run, described: Probes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(__import__("sys").modules, "typst", None)
+    with pytest.raises(UserError, match=r"pip install 'latlab\[export\]'"):
+        report.render(run, "pdf", described)

@@ -356,7 +356,8 @@ impl Run<'_> {
                 .flatten()
                 .sum::<u64>() as f64;
             // Steal is counted in ticks of 10 ms: below a tick's worth it says nothing of this block.
-            let lost_cpu = lost > LOST_SHARE * block.duration_ns.max(10e6);
+            // This thread waits while a crew works: its own waiting says nothing of theirs.
+            let lost_cpu = block.members.is_empty() && lost > LOST_SHARE * block.duration_ns.max(10e6);
             block.disturbed = lost_cpu || self.drift.disturbs(block.at_ns, block.at_ns + block.duration_ns);
         }
     }
@@ -382,8 +383,10 @@ impl Run<'_> {
         for state in states.iter_mut().filter(|state| state.is_open() && state.has_minimum()) {
             let per_op = state.blocks.iter().any(|block| block.histogram.is_some());
             let narrow = if per_op {
+                // No number of samples makes single operations finer than the clock's step.
+                let step = self.env.clock.facts.quantum_ns;
                 summary::median(&state.blocks, 1).is_some_and(|(p50, interval, _)| {
-                    interval.is_some_and(|[lo, hi]| (hi - lo) / 2.0 <= narrow_enough * p50)
+                    interval.is_some_and(|[lo, hi]| (hi - lo) / 2.0 <= (narrow_enough * p50).max(step))
                 })
             } else {
                 let (blocks, _) = summary::counted(&state.blocks);

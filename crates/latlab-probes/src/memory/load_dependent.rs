@@ -66,8 +66,10 @@ const SLOTS: usize = (LINE_BYTES / 8) as usize;
 const KEPT_FROM: u64 = 64 << 20;
 /// Draws of physical pages near the second level's knee, the first included: page colouring moves it.
 const DRAWS: u32 = 4;
-/// More of the last cache than this is never warmed: the caches of one socket that one core fills in an instant.
-const WARM_AT_MOST: u64 = 512 << 20;
+/// A random walk that costs more than this a load is answered by memory, not by a cache, ns.
+const BEYOND_CACHES_NS: f64 = 50.0;
+/// Loads of the walks that look for the end of the caches.
+const TRIAL_LOADS: u64 = 4_000;
 /// Cost of building one node of a chain, seconds, before the first visit tells.
 const BUILD_S: f64 = 10e-9;
 /// Cost of a load beyond the private caches, seconds, before the first visit tells.
@@ -224,7 +226,7 @@ fn layout(order: Option<Order>) -> Layout {
 
 fn planned(point: Point, priority: u8, env: &Env) -> Planned {
     let nodes = nodes(&point);
-    let warm = nodes.min(warm_lines(env)) as f64 * BUILD_S / 2.0;
+    let warm = nodes.min(reported_lines(env)) as f64 * BUILD_S / 2.0;
     let build = if keeps_slot(&point) { 0.0 } else { nodes as f64 * BUILD_S };
     let private_bytes = levels::reported(&env.machine, 2).unwrap_or(256 << 10);
     let block_s = whole_periods(&point, private_bytes, env.settings.profile)
@@ -240,10 +242,58 @@ fn keeps_slot(point: &Point) -> bool {
     nodes(point) * LINE_BYTES >= KEPT_FROM
 }
 
-/// Lines that a walk must have touched for the caches to be in the state of an endless walk.
-fn warm_lines(env: &Env) -> u64 {
+/// Lines that a walk must have touched for the caches to be in the state of an endless walk, if they are as large as the
+/// CPU says.
+fn reported_lines(env: &Env) -> u64 {
     let last = env.machine.caches.iter().map(|cache| cache.size_bytes).max().unwrap_or(LAST_CACHE_UNKNOWN);
-    (last + last / 4).min(WARM_AT_MOST) / LINE_BYTES
+    (last + last / 4) / LINE_BYTES
+}
+
+/// The same, looked for: the smallest working set (from 16 MiB, doubling) whose random walk is answered by memory, twice. A guest
+/// is told of hundreds of MiB that it shares, and touching them all before each block would cost more than the block.
+fn effective_lines(env: &Env, arena: &Arena) -> u64 {
+    let reported = reported_lines(env);
+    for size in octaves(16 << 20, arena.bytes() / 2) {
+        let lines = size / LINE_BYTES;
+        if 2 * lines >= reported {
+            break;
+        }
+        let cycle = Cycle::random(lines, env.seed(5));
+        // SAFETY: the lines lie in the arena; the chain is dropped before anything else is built there.
+        let mut chain = unsafe { Chain::build(arena.base(), Layout::Lines, cycle) };
+        chain.warm(lines);
+        let begin = env.clock.now_ns();
+        std::hint::black_box(chain.run(TRIAL_LOADS));
+        if (env.clock.now_ns() - begin) / TRIAL_LOADS as f64 > BEYOND_CACHES_NS {
+            return 2 * lines;
+        }
+    }
+    reported
+}
+
+/// A place for a chain that is kept: a word of the lines (slot) from an offset on, bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Place {
+    slot: usize,
+    offset: u64,
+}
+
+/// Gives the largest chains places of their own in an arena: side by side in the words of the same lines, and behind one another.
+/// The last slot stays free for all the others.
+fn places<'p>(points: impl Iterator<Item = &'p Point>, arena_bytes: u64) -> HashMap<Point, Place> {
+    let mut kept: Vec<&Point> = points.filter(|point| keeps_slot(point)).collect();
+    kept.sort_by_key(|point| std::cmp::Reverse(nodes(point)));
+    let mut used = [0u64; SLOTS - 1];
+    let mut places = HashMap::new();
+    for point in kept {
+        let span = layout(point.order).span(nodes(point));
+        let fits = used.iter().position(|used| used + span <= arena_bytes);
+        if let Some(slot) = fits {
+            places.insert(point.clone(), Place { slot, offset: used[slot] });
+            used[slot] += span.next_multiple_of(PAGE_BYTES);
+        }
+    }
+    places
 }
 
 /// Loads a window and windows a block for page-local walks that leave the private caches. In each page-local window the first loads miss
@@ -260,6 +310,8 @@ struct Walking<'env> {
     env: &'env Env,
     /// Size of the largest private cache: beyond it page-local walks have a period.
     private_bytes: u64,
+    /// Lines touched before each block, at most.
+    warm_lines: u64,
     arenas: HashMap<Pages, Field>,
     selected: Option<(Pages, Point)>,
     evidence: HashMap<Point, Evidence>,
@@ -268,7 +320,7 @@ struct Walking<'env> {
 /// One arena and the chains in it.
 struct Field {
     chains: HashMap<Point, Chain>,
-    slots: HashMap<Point, usize>,
+    places: HashMap<Point, Place>,
     arena: Arena,
     pages_check: Check,
 }
@@ -292,14 +344,15 @@ impl<'env> Walking<'env> {
             let points = || group.iter().map(|planned| &planned.point).filter(|point| point.pages == Some(pages));
             let Some(bytes) = points().map(|point| layout(point.order).span(nodes(point))).max() else { continue };
             let arena = Arena::new(bytes, pages, &helpers)?;
-            let mut kept: Vec<&Point> = points().filter(|point| keeps_slot(point)).collect();
-            kept.sort_by_key(|point| std::cmp::Reverse(nodes(point)));
-            let slots = kept.into_iter().take(SLOTS - 1).enumerate().map(|(slot, point)| (point.clone(), slot)).collect();
+            let places = places(points(), arena.bytes());
             let pages_check = arena.pages_check();
-            arenas.insert(pages, Field { chains: HashMap::new(), slots, arena, pages_check });
+            arenas.insert(pages, Field { chains: HashMap::new(), places, arena, pages_check });
         }
+        let warm_lines = arenas
+            .get(&Pages::Base)
+            .map_or_else(|| reported_lines(env), |field: &Field| effective_lines(env, &field.arena));
         let private_bytes = levels::reported(&env.machine, 2).unwrap_or(256 << 10);
-        Ok(Self { env, private_bytes, arenas, selected: None, evidence: HashMap::new() })
+        Ok(Self { env, private_bytes, warm_lines, arenas, selected: None, evidence: HashMap::new() })
     }
 
     fn chain(&mut self) -> Option<&mut Chain> {
@@ -317,22 +370,23 @@ impl Field {
         if span > self.arena.bytes() {
             return Err(ProbeError::Other(format!("{span} bytes do not fit the arena")));
         }
-        let slot = self.slots.get(point).copied().unwrap_or(SLOTS - 1);
-        if slot == SLOTS - 1 {
-            let slots = &self.slots;
-            self.chains.retain(|other, _| slots.contains_key(other));
+        let place = self.places.get(point).copied().unwrap_or_else(|| {
+            // Another draw of physical pages is another place in the arena.
+            let room = (self.arena.bytes() - span) / PAGE_BYTES;
+            let draw = u64::from(point.draw.unwrap_or(0));
+            Place { slot: SLOTS - 1, offset: draw * (room / u64::from(DRAWS)) * PAGE_BYTES }
+        });
+        if place.slot == SLOTS - 1 {
+            let places = &self.places;
+            self.chains.retain(|other, _| places.contains_key(other));
         }
-        // Another draw of physical pages is another place in the arena.
-        let room = (self.arena.bytes() - span) / PAGE_BYTES;
-        let draw = u64::from(point.draw.unwrap_or(0));
-        let start = if draw == 0 { 0 } else { (draw * (room / u64::from(DRAWS))) * PAGE_BYTES };
-        let base = self.arena.base().wrapping_add(usize::try_from(start).unwrap_or(0) + slot * 8);
+        let base = self.arena.base().wrapping_add(usize::try_from(place.offset).unwrap_or(0) + place.slot * 8);
         let cycle = match point.order {
             Some(Order::PageLocal) => Cycle::windowed(nodes, LOCAL_LINES, seed),
             _ => Cycle::random(nodes, seed),
         };
-        // SAFETY: `start + span` is at most the arena's size; the slot's words of each line belong to this chain alone; the chain is
-        // dropped with the field, before the arena.
+        // SAFETY: `offset + span` is at most the arena's size; the slot's words of these lines belong to this chain alone;
+        // the chain is dropped with the field, before the arena.
         let chain = unsafe { Chain::build(base, layout, cycle) };
         Ok(self.chains.entry(point.clone()).insert_entry(chain).into_mut())
     }
@@ -342,12 +396,12 @@ impl Session for Walking<'_> {
     fn select(&mut self, point: &Point) -> Result<(), ProbeError> {
         let pages = point.pages.unwrap_or(Pages::Base);
         let seed = self.env.seed(nodes(point) ^ (u64::from(point.draw.unwrap_or(0)) << 40));
-        let warm = warm_lines(self.env);
+        let warm = self.warm_lines;
         let field = self
             .arenas
             .get_mut(&pages)
             .ok_or_else(|| ProbeError::Other("no memory was taken for this page size".to_owned()))?;
-        let known = field.slots.contains_key(point) && field.chains.contains_key(point);
+        let known = field.places.contains_key(point) && field.chains.contains_key(point);
         if !known {
             let chain = field.build(point, seed)?;
             let evidence = self.evidence.entry(point.clone()).or_default();

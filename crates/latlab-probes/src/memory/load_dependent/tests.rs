@@ -158,3 +158,22 @@ fn the_smallest_point_runs_on_this_machine_and_proves_its_work() {
     let proof = session.proof(&points[2].point);
     assert!(proof.checks.iter().any(|check| check.name == "permutation" && check.ok), "{proof:?}");
 }
+
+#[test]
+fn chains_that_are_kept_never_share_a_word() {
+    let arena_bytes = 1 << 30;
+    let points: Vec<Point> = LoadDependent.points(&planted_env(true)).into_iter().map(|planned| planned.point).collect();
+    let of_base = points.iter().filter(|point| point.pages == Some(Pages::Base));
+    let places: Vec<(u64, Place)> = places(of_base, arena_bytes)
+        .into_iter()
+        .map(|(point, place)| (layout(point.order).span(nodes(&point)), place))
+        .collect();
+    assert!(places.len() >= 10, "five sizes from 64 MiB on in two orders: {}", places.len());
+    for (index, (span, place)) in places.iter().enumerate() {
+        assert!(place.slot < SLOTS - 1 && place.offset + span <= arena_bytes);
+        for (other_span, other) in &places[index + 1..] {
+            let apart = place.offset + span <= other.offset || other.offset + other_span <= place.offset;
+            assert!(place.slot != other.slot || apart, "{place:?} and {other:?}");
+        }
+    }
+}

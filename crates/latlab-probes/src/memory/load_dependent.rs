@@ -116,7 +116,7 @@ impl Probe for LoadDependent {
         for pages in [Pages::Base, Pages::Huge] {
             points.extend(random.iter().map(|size| planned(walk(*size, pages, Order::Random), 1, env)));
         }
-        for nodes in paired_nodes(largest, quick) {
+        for nodes in paired_nodes(largest, env.settings.profile) {
             for pages in [Pages::Base, Pages::Huge] {
                 for order in [Order::Packed, Order::Spread] {
                     points.push(planned(pair(nodes, pages, order), 2, env));
@@ -203,11 +203,18 @@ fn sizes(largest: u64, quick: bool) -> Vec<u64> {
 }
 
 /// Node counts of the paired chains: two an octave, so that 64, 96, 1,536 and 2,048 (common TLB sizes) are met; quick: one.
-fn paired_nodes(largest: u64, quick: bool) -> Vec<u64> {
+/// No TLB reaches beyond 16,384 pages; what lies behind is the page tables falling out of the caches.
+fn paired_nodes(largest: u64, profile: Profile) -> Vec<u64> {
+    let quick = profile == Profile::Quick;
+    let wanted = match profile {
+        Profile::Quick => 32..=16_384,
+        Profile::Standard => 16..=65_536,
+        Profile::Thorough => 16..=u64::MAX,
+    };
     octaves(16, largest / PAGE_BYTES)
         .into_iter()
         .flat_map(|nodes| if quick { vec![nodes] } else { vec![nodes, nodes / 2 * 3] })
-        .filter(|nodes| nodes * PAGE_BYTES <= largest && (!quick || (32..=16_384).contains(nodes)))
+        .filter(|nodes| nodes * PAGE_BYTES <= largest && wanted.contains(nodes))
         .collect()
 }
 

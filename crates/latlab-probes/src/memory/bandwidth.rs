@@ -4,8 +4,8 @@ use std::collections::HashMap;
 use std::sync::{Arc, OnceLock};
 
 use latlab_harness::{
-    Block, Crew, CrewError, Env, MemorySource, Planned, PointResult, Probe, ProbeError, Proof, Session, Spec, Support,
-    Tier,
+    Block, Crew, CrewError, Env, MemorySource, Planned, PointResult, Probe, ProbeError, Proof, Session, Spec,
+    Support, Tier,
 };
 use latlab_record::{Absence, Check, Pages, Point, Profile, Record, StoppedBy, Unit, Work, binary_size};
 
@@ -36,8 +36,8 @@ With several threads, each is pinned to a CPU and has a part of the memory to it
 On machines with several NUMA nodes each thread fills memory of its own, near its CPU, and only the full number of threads is measured. Base pages (4 KiB) are used, as most programs have them; the thorough profile adds huge pages.
 
 Proof: the source holds words that differ from place to place. Each read window's last pass, and beyond 2 MiB every pass, is folded into a checksum that is compared with the one computed from the definition of the contents. \
-(Folding every load costs up to a third of a first-level cache's rate where loads are 64 bytes wide, so the other passes over small sets only load.) Before each block a part of the destination is overwritten with something else, \
-and afterwards every word there must be what the operation makes of the source; with one thread, at the end a whole pass is compared word by word.",
+(Folding every load costs up to a third of a first-level cache's rate where loads are 64 bytes wide, so the other passes over small sets only load.) Before each block words all over the slice that comes next are spoilt in the destination, \
+and afterwards every word of it must be what the operation makes of the source; with one thread, at the end one more pass is compared word by word, all of it or 64 MiB.",
     method_version: 1,
     unit: Unit::BytesPerS,
     convention: "bytes that the program reads and writes; each record says how they count",
@@ -81,7 +81,10 @@ impl Probe for Bandwidth {
         }
         let layout = Layout::of(env);
         if layout.largest < SMALL[2] {
-            return Support::No(format!("needs 1 MiB of memory; {} may be used here", binary_size(env.memory_bytes)));
+            return Support::No(format!(
+                "needs 1 MiB of memory; {} may be used here",
+                binary_size(env.memory_bytes)
+            ));
         }
         if !env.settings.gentle && layout.largest < LARGEST_QUICK {
             return Support::Degraded(format!(
@@ -97,14 +100,28 @@ impl Probe for Bandwidth {
         let widest = vector::available()[0];
         let sizes = layout.sizes(env);
         let largest = layout.largest;
-        let nearest = |wanted: u64| sizes.iter().copied().filter(|size| *size <= wanted).max().unwrap_or(sizes[0]);
-        let landmarks = [largest, nearest(SMALL[2]), nearest(layout.second / 2), nearest(THIRD_LIKELY)];
+        let nearest = |wanted: u64| {
+            sizes
+                .iter()
+                .copied()
+                .filter(|size| *size <= wanted)
+                .max()
+                .unwrap_or(sizes[0])
+        };
+        let landmarks = [
+            largest,
+            nearest(SMALL[2]),
+            nearest(layout.second / 2),
+            nearest(THIRD_LIKELY),
+        ];
         let single = |operation, size| point(operation, size, 1, widest, None);
         let mut points: Vec<Planned> = Vec::new();
         let mut add = |point: Point, priority| {
             let named = point.operation.as_deref().and_then(Operation::named);
             let known = points.iter().any(|planned| planned.point == point);
-            if !known && named.is_some_and(|operation| layout.fits(operation, &point) && has(widest, operation)) {
+            if !known
+                && named.is_some_and(|operation| layout.fits(operation, &point) && has(widest, operation))
+            {
                 points.push(planned(point, priority, env));
             }
         };
@@ -131,15 +148,22 @@ impl Probe for Bandwidth {
                 add(single(operation, size), 2);
             }
         }
+        let quick = env.settings.profile == Profile::Quick;
         for operation in Operation::ALL {
             let priority = if operation == Operation::Read { 2 } else { 3 };
-            for size in &sizes {
+            // A quick run has time for one curve only, an octave a step.
+            let wanted = |size: &&u64| !quick || (operation == Operation::Read && size.is_power_of_two());
+            for size in sizes.iter().filter(wanted) {
                 add(single(operation, *size), priority);
             }
         }
         if layout.huge {
             for operation in Operation::ALL {
-                let size = if operation.sources() == 0 { largest / 2 } else { largest };
+                let size = if operation.sources() == 0 {
+                    largest / 2
+                } else {
+                    largest
+                };
                 add(point(operation, size, 1, widest, Some(Pages::Huge)), 4);
             }
         }
@@ -155,19 +179,35 @@ impl Probe for Bandwidth {
         Layout::of(env).threads.last().copied().unwrap_or(1)
     }
 
-    fn open<'env>(&'env self, env: &'env Env, _group: &[Planned]) -> Result<Box<dyn Session + 'env>, ProbeError> {
+    fn open<'env>(
+        &'env self,
+        env: &'env Env,
+        _group: &[Planned],
+    ) -> Result<Box<dyn Session + 'env>, ProbeError> {
         Ok(Box::new(Moving::open(env, vector::available())?))
     }
 
     fn conclude(&self, env: &Env, _results: &[PointResult]) -> Vec<Record> {
-        let Some(text) = Layout::of(env).one_thread_because else { return Vec::new() };
+        let Some(text) = Layout::of(env).one_thread_because else {
+            return Vec::new();
+        };
         let point = Point {
             operation: Some(Operation::Read.name().to_owned()),
             threads: Some(2),
             ..Point::default()
         };
-        let absence = Absence { kind: "unsupported".to_owned(), text };
-        vec![Record::absent(SPEC.id, SPEC.method_version, point, SPEC.unit, StoppedBy::Unsupported, absence)]
+        let absence = Absence {
+            kind: "unsupported".to_owned(),
+            text,
+        };
+        vec![Record::absent(
+            SPEC.id,
+            SPEC.method_version,
+            point,
+            SPEC.unit,
+            StoppedBy::Unsupported,
+            absence,
+        )]
     }
 }
 
@@ -194,11 +234,22 @@ impl Layout {
         let second = levels::reported(&env.machine, 2).unwrap_or(SECOND_UNKNOWN);
         let allowed = u32::try_from(env.cpus.len()).unwrap_or(u32::MAX);
         // A quota of 1.5 CPUs stops two threads for a quarter of the time.
-        #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "saturates")]
-        let quota = env.machine.limits.usable_cpus.map_or(u32::MAX, |cpus| cpus.max(1.0) as u32);
+        #[expect(
+            clippy::cast_possible_truncation,
+            clippy::cast_sign_loss,
+            reason = "saturates"
+        )]
+        let quota = env
+            .machine
+            .limits
+            .usable_cpus
+            .map_or(u32::MAX, |cpus| cpus.max(1.0) as u32);
         let (most, one_thread_because) = match (settings.gentle, allowed, quota) {
             (true, ..) => (1, Some("--gentle: one thread only, within its caches".to_owned())),
-            (_, 1, _) => (1, Some("one CPU is allowed: several threads would only take turns".to_owned())),
+            (_, 1, _) => (
+                1,
+                Some("one CPU is allowed: several threads would only take turns".to_owned()),
+            ),
             (_, _, 1) => (
                 1,
                 Some("the CPU quota is less than two CPUs: several threads would only take turns".to_owned()),
@@ -211,8 +262,9 @@ impl Layout {
         } else if own {
             vec![most]
         } else {
-            let mut counts: Vec<u32> =
-                std::iter::successors(Some(2), |count| Some(count * 2)).take_while(|count| *count < most).collect();
+            let mut counts: Vec<u32> = std::iter::successors(Some(2), |count| Some(count * 2))
+                .take_while(|count| *count < most)
+                .collect();
             counts.push(most);
             counts
         };
@@ -223,13 +275,24 @@ impl Layout {
         };
         let fields = |count: u64| -> u64 {
             let each = env.memory_bytes / count / 3 * 2;
-            if each == 0 { 0 } else { 1 << (63 - each.leading_zeros()) }
+            if each == 0 {
+                0
+            } else {
+                1 << (63 - each.leading_zeros())
+            }
         };
         let largest = wanted.min(fields(1 + u64::from(own)));
         let huge = settings.profile == Profile::Thorough
             && !settings.gentle
             && fields(2 + u64::from(own)) >= largest;
-        Self { largest, second, threads, one_thread_because, own, huge }
+        Self {
+            largest,
+            second,
+            threads,
+            one_thread_because,
+            own,
+            huge,
+        }
     }
 
     /// Ascending.
@@ -243,7 +306,11 @@ impl Layout {
                 .flat_map(|size| [size, size / 2 * 3])
                 .filter(|size| size.is_power_of_two() || *size <= fine_up_to),
         );
-        let most = if env.settings.gentle { fine_up_to } else { self.largest };
+        let most = if env.settings.gentle {
+            fine_up_to
+        } else {
+            self.largest
+        };
         sizes.retain(|size| *size <= most.min(self.largest));
         if sizes.is_empty() {
             sizes.push(self.largest);
@@ -253,7 +320,11 @@ impl Layout {
 
     /// Destinations are half as large as sources.
     fn fits(&self, operation: Operation, point: &Point) -> bool {
-        let most = if operation.sources() == 0 { self.largest / 2 } else { self.largest };
+        let most = if operation.sources() == 0 {
+            self.largest / 2
+        } else {
+            self.largest
+        };
         point.working_set_bytes.is_some_and(|bytes| bytes <= most)
     }
 }
@@ -287,14 +358,23 @@ fn planned(point: Point, priority: u8, env: &Env) -> Planned {
         (false, true) => 64.0 * (2 << 20) as f64 / RAM_RATE,
         (false, false) => 2e-3,
     };
-    Planned { priority, setup_s, block_s, ..Planned::new(point) }
+    Planned {
+        priority,
+        setup_s,
+        block_s,
+        ..Planned::new(point)
+    }
 }
 
 /// For the estimate only.
 const LARGEST_CACHED: u64 = 16 << 20;
 
 fn warm_bytes(env: &Env) -> u64 {
-    if env.settings.profile == Profile::Quick { WARM_QUICK } else { WARM }
+    if env.settings.profile == Profile::Quick {
+        WARM_QUICK
+    } else {
+        WARM
+    }
 }
 
 /// Memory of a member of a crew on a machine with several nodes, made by its thread when it first needs it.
@@ -312,6 +392,8 @@ struct Moving<'env> {
     selected: Option<Selected>,
     /// Where the passes of each point go on at the next visit, one a thread.
     tallies: HashMap<Point, Vec<Arc<Tally>>>,
+    /// Blocks so far: each spoils other words.
+    blocks: u64,
     evidence: HashMap<Point, Evidence>,
 }
 
@@ -350,7 +432,9 @@ impl<'env> Moving<'env> {
         let layout = Layout::of(env);
         let mut cpus = vec![env.home_cpu];
         cpus.extend(env.cpus.iter().copied().filter(|cpu| *cpu != env.home_cpu));
-        let own = (0..layout.threads.last().copied().unwrap_or(0)).map(|_| Own::new()).collect();
+        let own = (0..layout.threads.last().copied().unwrap_or(0))
+            .map(|_| Own::new())
+            .collect();
         let mut session = Self {
             env,
             layout,
@@ -360,6 +444,7 @@ impl<'env> Moving<'env> {
             cpus,
             selected: None,
             tallies: HashMap::new(),
+            blocks: 0,
             evidence: HashMap::new(),
         };
         session.field(Pages::Base)?;
@@ -372,8 +457,17 @@ impl<'env> Moving<'env> {
             return Ok(Arc::clone(field));
         }
         // Pages land near the CPU that touches them first.
-        let helpers = if self.env.machine.numa.len() > 1 { &[] } else { &self.cpus[1..self.cpus.len().min(4)] };
-        let field = Arc::new(Field::new(self.layout.largest, pages, helpers, self.env.seed(20))?);
+        let helpers = if self.env.machine.numa.len() > 1 {
+            &[]
+        } else {
+            &self.cpus[1..self.cpus.len().min(4)]
+        };
+        let field = Arc::new(Field::new(
+            self.layout.largest,
+            pages,
+            helpers,
+            self.env.seed(20),
+        )?);
         self.fields.insert(pages, Arc::clone(&field));
         Ok(field)
     }
@@ -392,20 +486,33 @@ impl<'env> Moving<'env> {
             let share = field.bytes() / parts / 4096 * 4096;
             let place = |bytes: u64| usize::try_from(bytes / vector::LINE_BYTES as u64).unwrap_or(usize::MAX);
             let nth = nth as u64 % parts;
-            let most = if operation.sources() == 0 { share / 2 } else { share };
+            let most = if operation.sources() == 0 {
+                share / 2
+            } else {
+                share
+            };
             let shape = Shape::new(
                 operation,
                 (bytes / threads as u64).min(most),
                 place(nth * share),
                 place(nth * share / 2),
             );
-            Part { field, shape, tally: Arc::clone(tally) }
+            Part {
+                field,
+                shape,
+                tally: Arc::clone(tally),
+            }
         };
-        let common = if self.layout.own { None } else { Some(self.field(Pages::Base)?) };
+        let common = if self.layout.own {
+            None
+        } else {
+            Some(self.field(Pages::Base)?)
+        };
         let (owned, seed) = (Arc::clone(&self.own), self.env.seed(21));
         let own_bytes = (self.layout.largest / threads as u64).next_multiple_of(4096);
         let parts: Arc<Vec<OnceLock<Part>>> = Arc::new((0..threads).map(|_| OnceLock::new()).collect());
         let made = Arc::clone(&parts);
+        let warm = warm_bytes(self.env) / threads as u64;
         let crew = Crew::start(&self.env.clock, &self.cpus[..threads], move |nth| {
             let (field, of) = match &common {
                 Some(field) => (Arc::clone(field), threads as u64),
@@ -419,8 +526,15 @@ impl<'env> Moving<'env> {
                 }
             };
             let part = made[nth].get_or_init(|| part_of(nth, field, of, &tallies[nth]));
-            Pass::new(Arc::clone(&part.field), kernels, part.shape.clone(), Arc::clone(&part.tally))
-                .map_err(|error| error.to_string())
+            let mut pass = Pass::new(
+                Arc::clone(&part.field),
+                kernels,
+                part.shape.clone(),
+                Arc::clone(&part.tally),
+            )
+            .map_err(|error| error.to_string())?;
+            pass.warm(warm);
+            Ok(pass)
         });
         let crew = crew.map_err(crew_error)?;
         let parts = parts
@@ -443,11 +557,18 @@ fn crew_error(error: CrewError) -> ProbeError {
 impl Session for Moving<'_> {
     fn select(&mut self, point: &Point) -> Result<(), ProbeError> {
         // A crew's threads end before others begin.
-        let known = self.selected.as_ref().is_some_and(|selected| selected.point == *point);
+        let known = self
+            .selected
+            .as_ref()
+            .is_some_and(|selected| selected.point == *point);
         if !known {
             self.selected = None;
             let incomplete = || ProbeError::Other(format!("{} is no point of this probe", point.label()));
-            let operation = point.operation.as_deref().and_then(Operation::named).ok_or_else(incomplete)?;
+            let operation = point
+                .operation
+                .as_deref()
+                .and_then(Operation::named)
+                .ok_or_else(incomplete)?;
             let bytes = point.working_set_bytes.ok_or_else(incomplete)?;
             let kernels = self
                 .sets
@@ -475,11 +596,22 @@ impl Session for Moving<'_> {
             };
             let evidence = self.evidence.entry(point.clone()).or_default();
             kernels.isa.clone_into(&mut evidence.engine);
-            evidence.pages = parts.iter().flat_map(|part| part.field.pages_checks.clone()).collect();
-            self.selected = Some(Selected { point: point.clone(), parts, worker });
+            evidence.pages = parts
+                .iter()
+                .flat_map(|part| part.field.pages_checks.clone())
+                .collect();
+            self.selected = Some(Selected {
+                point: point.clone(),
+                parts,
+                worker,
+            });
         }
         let warm = warm_bytes(self.env);
-        if let Some(Selected { worker: Worker::One(pass), .. }) = &mut self.selected {
+        if let Some(Selected {
+            worker: Worker::One(pass),
+            ..
+        }) = &mut self.selected
+        {
             pass.warm(warm);
         }
         Ok(())
@@ -489,10 +621,12 @@ impl Session for Moving<'_> {
         let Some(Selected { point, parts, worker }) = &mut self.selected else {
             return Err(ProbeError::Other("no point is selected".to_owned()));
         };
+        self.blocks += 1;
         let places: Vec<usize> = parts.iter().map(|part| part.tally.at()).collect();
         for (part, at) in parts.iter().zip(&places) {
             if part.shape.operation.writes() {
-                part.field.spoil(&part.shape, *at, part.shape.slice_lines);
+                part.field
+                    .spoil(&part.shape, *at, part.shape.slice_lines, self.blocks);
             }
         }
         let before: Vec<(u64, u64)> = parts.iter().map(|part| part.tally.checksums()).collect();
@@ -503,7 +637,9 @@ impl Session for Moving<'_> {
             }
             Worker::Several(crew) => {
                 block.set_windows(CREW_WINDOWS);
-                block.crew(crew, parts[0].shape.bytes_per_op()).map_err(crew_error)?;
+                block
+                    .crew(crew, parts[0].shape.bytes_per_op())
+                    .map_err(crew_error)?;
             }
         }
         let evidence = self.evidence.entry(point.clone()).or_default();
@@ -526,9 +662,12 @@ impl Session for Moving<'_> {
         // Others have written to the same destination since this point's last block.
         let one = point.threads.unwrap_or(1) == 1;
         if operation.writes() && one && self.select(point).is_ok() {
-            if let Some(Selected { worker: Worker::One(pass), .. }) = &mut self.selected {
-                let wrong = pass.prove_destination();
-                let words = pass.shape().stream_words();
+            if let Some(Selected {
+                worker: Worker::One(pass),
+                ..
+            }) = &mut self.selected
+            {
+                let (words, wrong) = pass.prove_destination(self.blocks);
                 let evidence = self.evidence.entry(point.clone()).or_default();
                 evidence.words += words;
                 evidence.wrong_words += wrong;
@@ -558,13 +697,18 @@ impl Session for Moving<'_> {
         };
         let mut proof = Proof {
             checks: vec![check],
-            work: Work { convention: Some(operation.convention().to_owned()), ..Work::default() },
+            work: Work {
+                convention: Some(operation.convention().to_owned()),
+                ..Work::default()
+            },
             engine: Some(evidence.engine.clone()),
             ..Proof::default()
         };
         // The rate is true of what was moved; only the label of the pages would be wrong.
         match evidence.pages.iter().find(|check| !check.ok) {
-            Some(bad) => proof.flags.push(format!("degraded: {} not, {}", bad.name, bad.detail)),
+            Some(bad) => proof
+                .flags
+                .push(format!("degraded: {} not, {}", bad.name, bad.detail)),
             None => proof.checks.extend(evidence.pages.into_iter().next()),
         }
         proof

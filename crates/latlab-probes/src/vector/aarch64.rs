@@ -8,7 +8,14 @@ use super::{Kernels, LINE_BYTES};
 const TURN: usize = 256;
 const TURN_LINES: usize = TURN / LINE_BYTES;
 
-static KERNELS: Kernels = Kernels { isa: "neon", read, write, write_nt: Some(write_nt), copy, triad };
+static KERNELS: Kernels = Kernels {
+    isa: "neon",
+    read,
+    write,
+    write_nt: Some(write_nt),
+    copy,
+    triad,
+};
 
 pub(super) fn available() -> Vec<&'static Kernels> {
     vec![&KERNELS]
@@ -216,13 +223,19 @@ unsafe fn copy(to: *mut u8, from: *const u8, lines: usize, passes: u64) {
 macro_rules! triad_pair {
     ($offset:literal) => {
         concat!(
-            "ldp q0, q1, [{c}, #", $offset, "]\n",
-            "ldp q2, q3, [{b}, #", $offset, "]\n",
+            "ldp q0, q1, [{c}, #",
+            $offset,
+            "]\n",
+            "ldp q2, q3, [{b}, #",
+            $offset,
+            "]\n",
             "fmul v0.2d, v0.2d, v31.d[0]\n",
             "fmul v1.2d, v1.2d, v31.d[0]\n",
             "fadd v0.2d, v0.2d, v2.2d\n",
             "fadd v1.2d, v1.2d, v3.2d\n",
-            "stp q0, q1, [{a}, #", $offset, "]\n",
+            "stp q0, q1, [{a}, #",
+            $offset,
+            "]\n",
         )
     };
 }

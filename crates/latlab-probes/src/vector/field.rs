@@ -8,6 +8,8 @@ use super::{Contents, LINE_BYTES};
 use crate::walk::Arena;
 
 const LINE_WORDS: usize = LINE_BYTES / 8;
+/// Words that are spoilt before a part of the destination is written.
+const SPOILT_PARTS: usize = 64;
 
 /// Source and destination, shared by the threads that work on disjoint parts of them.
 pub(crate) struct Field {
@@ -35,7 +37,13 @@ impl Field {
         // SAFETY: the arena has at least `bytes` and nobody else knows it yet.
         let contents = unsafe { Contents::fill(source.base(), source_lines, seed) };
         let pages_checks = [source.pages_check(), dest.pages_check()];
-        Ok(Self { source, contents, dest, source_lines, pages_checks })
+        Ok(Self {
+            source,
+            contents,
+            dest,
+            source_lines,
+            pages_checks,
+        })
     }
 
     /// Bytes of source.
@@ -51,7 +59,9 @@ impl Field {
 
     /// First byte of line `at` of the shape's `nth` source stream.
     pub(crate) fn source(&self, shape: &Shape, nth: usize, at: usize) -> *const u8 {
-        self.source.base().wrapping_add((shape.source + nth * shape.stream_lines + at) * LINE_BYTES)
+        self.source
+            .base()
+            .wrapping_add((shape.source + nth * shape.stream_lines + at) * LINE_BYTES)
     }
 
     /// First byte of line `at` of the shape's destination.
@@ -64,12 +74,22 @@ impl Field {
         self.contents.checksum(shape.source + at, lines)
     }
 
-    /// Overwrites a part of the destination with what no operation writes.
-    pub(crate) fn spoil(&self, shape: &Shape, at: usize, lines: usize) {
-        let words = self.dest(shape, at).cast::<u64>();
-        for word in 0..lines * LINE_WORDS {
-            // SAFETY: the shape was checked against the arenas when its pass was made.
-            unsafe { words.add(word).write(JUNK) };
+    /// Overwrites words of a part of the destination with what no operation writes: one in each of 64 parts of it, somewhere
+    /// else for each `salt`, the first and the last one. Lines stay in the cache of the thread that works on them.
+    pub(crate) fn spoil(&self, shape: &Shape, at: usize, lines: usize, salt: u64) {
+        let words = lines * LINE_WORDS;
+        let part = words.div_ceil(SPOILT_PARTS);
+        #[expect(clippy::cast_possible_truncation, reason = "taken modulo the words of a part")]
+        let inside = (salt.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 33) as usize % part;
+        let base = self.dest(shape, at).cast::<u64>();
+        for word in (0..SPOILT_PARTS)
+            .map(|nth| nth * part + inside)
+            .chain([0, words - 1])
+        {
+            if word < words {
+                // SAFETY: the shape was checked against the arenas when its pass was made.
+                unsafe { base.add(word).write(JUNK) };
+            }
         }
     }
 
@@ -89,7 +109,10 @@ impl Field {
             Operation::Write | Operation::WriteNt => wrong(&|_| WORD),
             Operation::Copy => wrong(&|word| self.contents.word(first + word)),
             Operation::Triad => wrong(&|word| {
-                let (b, c) = (self.contents.word(first + word), self.contents.word(second + word));
+                let (b, c) = (
+                    self.contents.word(first + word),
+                    self.contents.word(second + word),
+                );
                 // Exact for these contents, so neither order nor fusing of the two roundings can matter.
                 (f64::from_bits(b) + FACTOR * f64::from_bits(c)).to_bits()
             }),

@@ -87,6 +87,11 @@ const SLICE_BYTES: usize = 2 << 20;
 /// Slices are whole steps of the stored checksums, so that checking one costs two look-ups.
 const SLICE_STEP_LINES: usize = 64;
 
+/// Destination that is compared at the end: all of it, or as much as takes 20 ms.
+const PROVED_BYTES: usize = 64 << 20;
+/// Passes that bring a small set into the caches: after one, the second-level cache still misses.
+const WARM_PASSES: u64 = 4;
+
 /// Where an operation works, in lines.
 #[derive(Clone, Debug)]
 pub(crate) struct Shape {
@@ -113,7 +118,13 @@ impl Shape {
             let slice = (lines / slices / SLICE_STEP_LINES).max(1) * SLICE_STEP_LINES;
             (lines / slice * slice, slice)
         };
-        Self { operation, stream_lines, slice_lines, source, dest }
+        Self {
+            operation,
+            stream_lines,
+            slice_lines,
+            source,
+            dest,
+        }
     }
 
     /// Bytes that one operation (one call for a slice, one pass of a small set) counts.
@@ -124,11 +135,6 @@ impl Shape {
     /// Words of the destination in one slice.
     pub(crate) fn slice_words(&self) -> u64 {
         (self.slice_lines * LINE_BYTES / 8) as u64
-    }
-
-    /// Words of the whole destination.
-    pub(crate) fn stream_words(&self) -> u64 {
-        (self.stream_lines * LINE_BYTES / 8) as u64
     }
 
     fn is_whole(&self) -> bool {
@@ -153,7 +159,10 @@ impl Tally {
 
     /// Checksums compared, and those that were wrong.
     pub(crate) fn checksums(&self) -> (u64, u64) {
-        (self.compared.load(Ordering::Acquire), self.wrong.load(Ordering::Acquire))
+        (
+            self.compared.load(Ordering::Acquire),
+            self.wrong.load(Ordering::Acquire),
+        )
     }
 }
 
@@ -177,10 +186,15 @@ impl Pass {
         tally: Arc<Tally>,
     ) -> Result<Self, ProbeError> {
         if shape.slice_lines == 0 || !field.holds(&shape) {
-            return Err(ProbeError::Other(format!("{shape:?} does not fit the memory taken")));
+            return Err(ProbeError::Other(format!(
+                "{shape:?} does not fit the memory taken"
+            )));
         }
         if shape.operation == Operation::WriteNt && kernels.write_nt.is_none() {
-            return Err(ProbeError::Other(format!("{} has no non-temporal stores", kernels.isa)));
+            return Err(ProbeError::Other(format!(
+                "{} has no non-temporal stores",
+                kernels.isa
+            )));
         }
         let expected = if shape.operation == Operation::Read {
             (0..shape.stream_lines / shape.slice_lines)
@@ -189,7 +203,13 @@ impl Pass {
         } else {
             Vec::new()
         };
-        Ok(Self { field, kernels, shape, expected, tally })
+        Ok(Self {
+            field,
+            kernels,
+            shape,
+            expected,
+            tally,
+        })
     }
 
     pub(crate) fn shape(&self) -> &Shape {
@@ -198,17 +218,44 @@ impl Pass {
 
     /// Passes over what an endless run would have passed over last, `bytes` at most, ending where the next slice begins.
     pub(crate) fn warm(&mut self, bytes: u64) {
+        if self.shape.is_whole() {
+            self.run(WARM_PASSES);
+            return;
+        }
         let slices = self.shape.stream_lines / self.shape.slice_lines;
-        let wanted = usize::try_from(bytes.div_ceil(self.shape.bytes_per_op())).unwrap_or(slices).clamp(1, slices);
+        let wanted = usize::try_from(bytes.div_ceil(self.shape.bytes_per_op()))
+            .unwrap_or(slices)
+            .clamp(1, slices);
         let place = self.tally.at() / self.shape.slice_lines;
-        self.tally.at.store((place + slices - wanted) % slices * self.shape.slice_lines, Ordering::Release);
+        self.tally.at.store(
+            (place + slices - wanted) % slices * self.shape.slice_lines,
+            Ordering::Release,
+        );
         self.run(wanted as u64);
     }
 
-    /// Makes one pass over everything and looks at every word that it left. For reads the checksums are the proof.
-    pub(crate) fn prove_destination(&mut self) -> u64 {
-        self.run((self.shape.stream_lines / self.shape.slice_lines) as u64);
-        self.field.wrong_words(&self.shape, 0, self.shape.stream_lines)
+    /// Goes on over the slices that come next, all of them or [`PROVED_BYTES`], after spoiling them, and looks at every word
+    /// that it left there: words compared and words that were wrong. For reads the checksums are the proof.
+    pub(crate) fn prove_destination(&mut self, salt: u64) -> (u64, u64) {
+        let (shape, field, lines) = (
+            self.shape.clone(),
+            Arc::clone(&self.field),
+            self.shape.slice_lines,
+        );
+        let slices = (PROVED_BYTES / (lines * LINE_BYTES)).clamp(1, shape.stream_lines / lines);
+        let begin = self.tally.at();
+        let places: Vec<usize> = (0..slices)
+            .map(|nth| (begin + nth * lines) % shape.stream_lines)
+            .collect();
+        for at in &places {
+            field.spoil(&shape, *at, lines, salt);
+        }
+        self.run(slices as u64);
+        let wrong = places
+            .iter()
+            .map(|at| field.wrong_words(&shape, *at, lines))
+            .sum();
+        (shape.slice_words() * slices as u64, wrong)
     }
 
     /// One call of the kernel.

@@ -31,7 +31,10 @@ impl Buffer {
     fn words(&mut self) -> Vec<u64> {
         let lines = self.lines;
         let all = self.all_words();
-        assert!(all[lines * 8..].iter().all(|word| *word == GUARD), "written beyond the end");
+        assert!(
+            all[lines * 8..].iter().all(|word| *word == GUARD),
+            "written beyond the end"
+        );
         all[..lines * 8].to_vec()
     }
 
@@ -80,7 +83,12 @@ fn a_read_folds_every_word_of_its_last_pass_whatever_their_number() {
         for passes in [0, 1, 2, 7] {
             // SAFETY: the buffer has the lines and the CPU the instructions.
             let sum = unsafe { (kernels.read)(buffer.base, lines, passes) };
-            assert_eq!(sum, by_hand * u64::from(passes > 0), "{} {lines} lines, {passes} passes", kernels.isa);
+            assert_eq!(
+                sum,
+                by_hand * u64::from(passes > 0),
+                "{} {lines} lines, {passes} passes",
+                kernels.isa
+            );
         }
     });
 }
@@ -92,7 +100,12 @@ fn a_change_of_any_single_word_changes_the_checksum() {
         for place in 0..21 * 8 {
             buffer.all_words()[place] ^= 1 << (place % 64);
             // SAFETY: as above.
-            assert_ne!(unsafe { (kernels.read)(buffer.base, 21, 1) }, contents.checksum(0, 21), "{} {place}", kernels.isa);
+            assert_ne!(
+                unsafe { (kernels.read)(buffer.base, 21, 1) },
+                contents.checksum(0, 21),
+                "{} {place}",
+                kernels.isa
+            );
             buffer.all_words()[place] ^= 1 << (place % 64);
         }
     }
@@ -105,7 +118,12 @@ fn both_writes_reach_every_word_and_nothing_beyond() {
             let mut buffer = Buffer::new(lines);
             // SAFETY: as above.
             unsafe { write(buffer.base, lines, 3, 0x0123_4567_89AB_CDEF) };
-            assert_eq!(buffer.words(), vec![0x0123_4567_89AB_CDEF; lines * 8], "{} {lines}", kernels.isa);
+            assert_eq!(
+                buffer.words(),
+                vec![0x0123_4567_89AB_CDEF; lines * 8],
+                "{} {lines}",
+                kernels.isa
+            );
         }
     });
 }
@@ -148,9 +166,18 @@ fn a_triad_is_exact_in_every_element() {
             // SAFETY: as above.
             unsafe { (kernels.triad)(to.base, left.base, right.base, lines, 1, factor) };
             let expected: Vec<u64> = (0..lines * 8)
-                .map(|i| f64::from_bits(c.word(i)).mul_add(factor, f64::from_bits(b.word(i))).to_bits())
+                .map(|i| {
+                    f64::from_bits(c.word(i))
+                        .mul_add(factor, f64::from_bits(b.word(i)))
+                        .to_bits()
+                })
                 .collect();
-            assert_eq!(to.words(), expected, "{} {lines}: also when product and sum are rounded once", kernels.isa);
+            assert_eq!(
+                to.words(),
+                expected,
+                "{} {lines}: also when product and sum are rounded once",
+                kernels.isa
+            );
         }
     });
 }
@@ -159,8 +186,19 @@ fn a_triad_is_exact_in_every_element() {
 fn checksums_are_known_for_any_part() {
     let (mut buffer, contents) = Buffer::filled(300, 4);
     let words = buffer.words();
-    for (from, lines) in [(0, 0), (0, 300), (1, 63), (63, 2), (64, 64), (100, 199), (299, 1), (300, 0)] {
-        let by_hand = words[from * 8..(from + lines) * 8].iter().fold(0, |all, word| all ^ word);
+    for (from, lines) in [
+        (0, 0),
+        (0, 300),
+        (1, 63),
+        (63, 2),
+        (64, 64),
+        (100, 199),
+        (299, 1),
+        (300, 0),
+    ] {
+        let by_hand = words[from * 8..(from + lines) * 8]
+            .iter()
+            .fold(0, |all, word| all ^ word);
         assert_eq!(contents.checksum(from, lines), by_hand, "{from}+{lines}");
     }
 }
@@ -172,5 +210,9 @@ fn words_differ_from_place_to_place() {
     words.sort_unstable();
     words.dedup();
     assert!(words.len() > 7_950, "{} distinct of 8,000", words.len());
-    assert!(words.iter().all(|word| (1.0..2.0).contains(&f64::from_bits(*word))));
+    assert!(
+        words
+            .iter()
+            .all(|word| (1.0..2.0).contains(&f64::from_bits(*word)))
+    );
 }

@@ -32,7 +32,11 @@ impl Sink for Kept {
 
 fn env(settings: Settings, memory_bytes: u64) -> Env {
     let machine = latlab_machine::describe(Path::new("."));
-    let cpus = if machine.limits.allowed_cpus.is_empty() { vec![0] } else { machine.limits.allowed_cpus.clone() };
+    let cpus = if machine.limits.allowed_cpus.is_empty() {
+        vec![0]
+    } else {
+        machine.limits.allowed_cpus.clone()
+    };
     Env {
         home_cpu: cpus[0],
         cpus,
@@ -47,18 +51,36 @@ fn env(settings: Settings, memory_bytes: u64) -> Env {
 
 /// Two members; where only one CPU is allowed, the second cannot be pinned and they take turns.
 fn two_cpus(env: &mut Env) {
-    let other = env.cpus.iter().copied().find(|cpu| *cpu != env.home_cpu).unwrap_or(env.home_cpu + 1);
+    let other = env
+        .cpus
+        .iter()
+        .copied()
+        .find(|cpu| *cpu != env.home_cpu)
+        .unwrap_or(env.home_cpu + 1);
     env.cpus = vec![env.home_cpu, other];
     env.machine.limits.usable_cpus = None;
 }
 
 fn quick() -> Settings {
-    Settings { profile: Profile::Quick, seed: 7, ..Settings::default() }
+    Settings {
+        profile: Profile::Quick,
+        seed: 7,
+        ..Settings::default()
+    }
 }
 
 fn measure(env: &Env, wanted: fn(&Point) -> bool) -> Vec<Record> {
-    let mut kept = Kept { wanted: Some(wanted), ..Kept::default() };
-    run_probe(&Bandwidth, env, env.clock.now_ns() + 20e9, &mut NoReference, &mut kept);
+    let mut kept = Kept {
+        wanted: Some(wanted),
+        ..Kept::default()
+    };
+    run_probe(
+        &Bandwidth,
+        env,
+        env.clock.now_ns() + 20e9,
+        &mut NoReference,
+        &mut kept,
+    );
     kept.records.retain(|record| record.kind != Kind::Absent);
     kept.records
 }
@@ -70,15 +92,30 @@ fn labels(points: &[Planned]) -> Vec<String> {
 #[test]
 fn every_operation_gives_a_rate_with_its_proof_and_its_convention() {
     let env = env(quick(), 24 << 20);
-    let records = measure(&env, |point| point.threads == Some(1) && point.working_set_bytes == Some(8 << 20));
+    let records = measure(&env, |point| {
+        point.threads == Some(1) && point.working_set_bytes == Some(8 << 20)
+    });
     assert!(records.len() >= 4, "{}", records.len());
     for record in &records {
-        assert!(record.error.is_none() && record.checks.iter().any(|check| check.ok), "{:?}", record.checks);
+        assert!(
+            record.error.is_none() && record.checks.iter().any(|check| check.ok),
+            "{:?}",
+            record.checks
+        );
         assert_eq!(record.unit, Unit::BytesPerS);
         let summary = record.summary.as_ref().expect("a figure");
         // A microsecond a byte and a petabyte a second are no memory.
-        assert!((1e6..1e15).contains(&summary.p50.expect("a median")), "{:?}", summary.p50);
-        let operation = record.point.operation.as_deref().and_then(Operation::named).expect("known");
+        assert!(
+            (1e6..1e15).contains(&summary.p50.expect("a median")),
+            "{:?}",
+            summary.p50
+        );
+        let operation = record
+            .point
+            .operation
+            .as_deref()
+            .and_then(Operation::named)
+            .expect("known");
         assert_eq!(record.work.convention.as_deref(), Some(operation.convention()));
         assert!(record.work.bytes > 0);
         assert_eq!(record.engine, record.point.isa);
@@ -87,9 +124,17 @@ fn every_operation_gives_a_rate_with_its_proof_and_its_convention() {
 
 #[test]
 fn the_smallest_sets_are_measured_whole() {
-    let env = env(quick(), 24 << 20);
-    let records = measure(&env, |point| point.threads == Some(1) && point.working_set_bytes == Some(8 << 10));
-    assert!(!records.is_empty());
+    let env = env(
+        Settings {
+            profile: Profile::Standard,
+            ..quick()
+        },
+        24 << 20,
+    );
+    let records = measure(&env, |point| {
+        point.threads == Some(1) && point.working_set_bytes == Some(8 << 10)
+    });
+    assert!(records.len() >= 4, "{}", records.len());
     for record in records {
         assert!(record.error.is_none(), "{:?}", record.error);
         assert!(record.work.bytes >= record.work.ops * 8_000, "{:?}", record.work);
@@ -100,7 +145,9 @@ fn the_smallest_sets_are_measured_whole() {
 fn a_crew_proves_each_members_part() {
     let mut env = env(quick(), 24 << 20);
     two_cpus(&mut env);
-    let records = measure(&env, |point| point.threads == Some(2) && point.working_set_bytes >= Some(8 << 20));
+    let records = measure(&env, |point| {
+        point.threads == Some(2) && point.working_set_bytes >= Some(8 << 20)
+    });
     assert!(!records.is_empty());
     for record in records {
         assert!(record.error.is_none(), "{:?}", record.error);
@@ -114,7 +161,12 @@ fn on_several_nodes_each_thread_has_memory_of_its_own() {
     let mut env = env(quick(), 24 << 20);
     two_cpus(&mut env);
     env.machine.numa = [0, 1]
-        .map(|id| NumaNode { id, cpus: vec![id], memory_bytes: None, distances: Vec::new() })
+        .map(|id| NumaNode {
+            id,
+            cpus: vec![id],
+            memory_bytes: None,
+            distances: Vec::new(),
+        })
         .into();
     assert_eq!(Layout::of(&env).threads, [2]);
     assert_eq!(Bandwidth.memory_bytes(&env), 24 << 20, "both fit");
@@ -127,10 +179,22 @@ fn on_several_nodes_each_thread_has_memory_of_its_own() {
 fn one_cpu_gives_one_thread_and_says_so() {
     let mut env = env(quick(), 24 << 20);
     env.cpus = vec![env.home_cpu];
-    assert!(Bandwidth.points(&env).iter().all(|planned| planned.point.threads == Some(1)));
+    assert!(
+        Bandwidth
+            .points(&env)
+            .iter()
+            .all(|planned| planned.point.threads == Some(1))
+    );
     assert_eq!(Bandwidth.cpus(&env), 1);
     let absent = Bandwidth.conclude(&env, &[]);
-    assert!(absent[0].error.as_ref().expect("a reason").text.contains("one CPU"));
+    assert!(
+        absent[0]
+            .error
+            .as_ref()
+            .expect("a reason")
+            .text
+            .contains("one CPU")
+    );
 }
 
 #[test]
@@ -145,11 +209,21 @@ fn a_quota_below_two_cpus_gives_one_thread_too() {
 
 #[test]
 fn gentle_stays_in_the_caches_with_one_thread() {
-    let env = env(Settings { gentle: true, ..quick() }, 4 << 30);
+    let env = env(
+        Settings {
+            gentle: true,
+            ..quick()
+        },
+        4 << 30,
+    );
     let second = levels::reported(&env.machine, 2).unwrap_or(SECOND_UNKNOWN);
     for planned in Bandwidth.points(&env) {
         assert_eq!(planned.point.threads, Some(1));
-        assert!(planned.point.working_set_bytes <= Some(4 * second), "{}", planned.point.label());
+        assert!(
+            planned.point.working_set_bytes <= Some(4 * second),
+            "{}",
+            planned.point.label()
+        );
     }
 }
 
@@ -158,9 +232,18 @@ fn what_a_reader_wants_first_is_first() {
     let env = env(quick(), 4 << 30);
     let points = Bandwidth.points(&env);
     let first = labels(&points[..6]);
-    assert!(first[0].starts_with("read, 256 MiB") && first[1].starts_with("read, 24 KiB"), "{first:?}");
-    assert!(first[4].starts_with("copy, 256 MiB") && first[5].starts_with("triad, 256 MiB"), "{first:?}");
-    let mut distinct = points.iter().map(|planned| planned.point.clone()).collect::<Vec<_>>();
+    assert!(
+        first[0].starts_with("read, 256 MiB") && first[1].starts_with("read, 24 KiB"),
+        "{first:?}"
+    );
+    assert!(
+        first[4].starts_with("copy, 256 MiB") && first[5].starts_with("triad, 256 MiB"),
+        "{first:?}"
+    );
+    let mut distinct = points
+        .iter()
+        .map(|planned| planned.point.clone())
+        .collect::<Vec<_>>();
     distinct.sort();
     distinct.dedup();
     assert_eq!(distinct.len(), points.len(), "no point twice");
@@ -173,11 +256,22 @@ fn memory_stays_within_what_may_be_used() {
             let env = env(Settings { profile, ..quick() }, memory_bytes);
             assert!(Bandwidth.memory_bytes(&env) <= memory_bytes);
             let largest = Layout::of(&env).largest;
-            assert!(Bandwidth.points(&env).iter().all(|planned| planned.point.working_set_bytes <= Some(largest)));
+            assert!(
+                Bandwidth
+                    .points(&env)
+                    .iter()
+                    .all(|planned| planned.point.working_set_bytes <= Some(largest))
+            );
         }
     }
-    assert!(matches!(Bandwidth.supports(&env(quick(), 1 << 10)), Support::No(_)));
-    assert!(matches!(Bandwidth.supports(&env(quick(), 64 << 20)), Support::Degraded(_)));
+    assert!(matches!(
+        Bandwidth.supports(&env(quick(), 1 << 10)),
+        Support::No(_)
+    ));
+    assert!(matches!(
+        Bandwidth.supports(&env(quick(), 64 << 20)),
+        Support::Degraded(_)
+    ));
 }
 
 /// Kernels that leave out the last line of each call.
@@ -206,8 +300,14 @@ mod lazy {
         unsafe { (honest().triad)(to, b, c, lines - 1, passes, factor) }
     }
 
-    pub(super) static KERNELS: Kernels =
-        Kernels { isa: "lazy", read, write, write_nt: Some(write), copy, triad };
+    pub(super) static KERNELS: Kernels = Kernels {
+        isa: "lazy",
+        read,
+        write,
+        write_nt: Some(write),
+        copy,
+        triad,
+    };
 }
 
 /// A probe with other kernels.
@@ -222,7 +322,9 @@ impl Probe for With {
     }
     fn points(&self, _: &Env) -> Vec<Planned> {
         let sizes = [24 << 10, 8 << 20];
-        let singles = sizes.into_iter().flat_map(|size| Operation::ALL.map(|operation| (operation, size, 1)));
+        let singles = sizes
+            .into_iter()
+            .flat_map(|size| Operation::ALL.map(|operation| (operation, size, 1)));
         let crews = Operation::ALL.map(|operation| (operation, 64 << 10, 2));
         singles
             .chain(crews)
@@ -242,11 +344,23 @@ fn kernels_that_leave_out_a_line_get_no_figure() {
     let mut env = env(quick(), 24 << 20);
     two_cpus(&mut env);
     let mut kept = Kept::default();
-    run_probe(&With(&lazy::KERNELS), &env, env.clock.now_ns() + 30e9, &mut NoReference, &mut kept);
+    run_probe(
+        &With(&lazy::KERNELS),
+        &env,
+        env.clock.now_ns() + 30e9,
+        &mut NoReference,
+        &mut kept,
+    );
     assert_eq!(kept.records.len(), 15);
     for record in kept.records {
         let error = record.error.unwrap_or_else(|| panic!("{}", record.point.label()));
-        assert_eq!(error.kind, "proof_failed", "{}: {}", record.point.label(), error.text);
+        assert_eq!(
+            error.kind,
+            "proof_failed",
+            "{}: {}",
+            record.point.label(),
+            error.text
+        );
         assert!(record.summary.is_none());
     }
 }
@@ -262,14 +376,22 @@ fn a_byte_changed_in_source_or_destination_is_found() {
         let pass = Pass::new(Arc::clone(&field), widest, shape.clone(), Arc::clone(&tally)).expect("it fits");
         (pass, shape, tally)
     };
-    for operation in Operation::ALL.into_iter().filter(|operation| has(widest, *operation)) {
+    for operation in Operation::ALL
+        .into_iter()
+        .filter(|operation| has(widest, *operation))
+    {
         let (mut pass, shape, tally) = pass(operation);
-        assert_eq!(pass.prove_destination(), 0, "{operation:?}");
+        let (words, wrong) = pass.prove_destination(1);
+        assert_eq!((words, wrong), (shape.slice_words(), 0), "{operation:?}");
         if operation.writes() {
             let byte = field.dest(&shape, 5).wrapping_add(17);
             // SAFETY: inside the destination.
             unsafe { byte.write(byte.read() ^ 4) };
-            assert_eq!(field.wrong_words(&shape, 0, shape.stream_lines), 1, "{operation:?}");
+            assert_eq!(
+                field.wrong_words(&shape, 0, shape.stream_lines),
+                1,
+                "{operation:?}"
+            );
         }
         assert_eq!(tally.checksums().1, 0);
     }
@@ -289,7 +411,10 @@ fn slices_cover_a_set_and_go_on_where_they_ended() {
             let shape = Shape::new(operation, bytes, 0, 0);
             assert_eq!(shape.stream_lines % shape.slice_lines, 0);
             let moved = (shape.stream_lines * 64 * operation.streams()) as u64;
-            assert!(moved <= bytes && moved * 100 >= bytes * 97, "{operation:?} {bytes}: {moved}");
+            assert!(
+                moved <= bytes && moved * 100 >= bytes * 97,
+                "{operation:?} {bytes}: {moved}"
+            );
             assert!(shape.bytes_per_op() <= 2 << 20);
         }
     }

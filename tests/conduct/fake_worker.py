@@ -24,7 +24,7 @@ def say(event: dict[str, object]) -> None:
 def main() -> None:
     scenario = json.loads(sys.argv[1])
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    stopping = []
+    stopping: list[bool] = []
     if scenario.get("deaf"):
         signal.signal(signal.SIGTERM, signal.SIG_IGN)
     else:
@@ -53,28 +53,37 @@ def main() -> None:
     if scenario.get("hang") == "hello":
         time.sleep(600)
     say(hello)
-    done = {(probe, json.dumps(point)) for probe, point in request["done"]}
-    deaths = dict(map(tuple, scenario.get("deaths", [])))
-    for probe in probes:
-        if probe in request["done_probes"]:
-            continue
-        for number in range(1, points + 1):
-            point = {"working_set_bytes": number * 1024}
-            if (probe, json.dumps(point)) in done:
-                continue
-            if stopping:
-                break
-            say({"event": "begin", "probe": probe, "point": point})
-            misbehave(scenario, f"{probe}/{number}", deaths)
-            time.sleep(scenario.get("pause", 0.0))
-            say(record(probe, point, scenario))
-            say({"event": "progress", "probe": probe, "point": f"{number} KiB", "p50": 1.5, "unit": "ns",
-                 "elapsed_s": 0.1, "left_s": 1.0, "fraction": 0.5})  # fmt: skip
+    once = Path(scenario["once"]) if "once" in scenario else None
+    if once is None or not once.exists():
+        if once is not None:
+            once.touch()
+        misbehave(scenario, "set-up")
+    visit(scenario, request, probes, stopping)
     totals = {"records": {}, "seconds": 0.1, "written_bytes": 7, "disturbed_blocks": 0, "worker_restarts": 0}
     say({"event": "end", "stopped_by": "interrupted" if stopping else "completed", "totals": totals})
 
 
-def misbehave(scenario: dict[str, Any], place: str, deaths: dict[str, str]) -> None:
+def visit(scenario: dict[str, Any], request: dict[str, Any], probes: list[str], stopping: list[bool]) -> None:
+    done = {(probe, json.dumps(point)) for probe, point in request["done"]}
+    for probe in probes:
+        if probe in request["done_probes"]:
+            continue
+        for number in range(1, scenario.get("points", 3) + 1):
+            point = {"working_set_bytes": number * 1024}
+            if (probe, json.dumps(point)) in done:
+                continue
+            if stopping:
+                return
+            say({"event": "begin", "probe": probe, "point": point})
+            misbehave(scenario, f"{probe}/{number}")
+            time.sleep(scenario.get("pause", 0.0))
+            say(record(probe, point, scenario))
+            progress = {"probe": probe, "point": f"{number} KiB", "p50": 1.5, "unit": "ns"}
+            say({"event": "progress", **progress, "elapsed_s": 0.1, "left_s": 1.0, "fraction": 0.5})
+
+
+def misbehave(scenario: dict[str, Any], place: str) -> None:
+    deaths = dict(map(tuple, scenario.get("deaths", [])))
     if place == scenario.get("garbage"):
         os.write(1, b'\xff\x00 not json\n{"event":"unheard"}\n[1,2]\n')
     if place == scenario.get("flood"):

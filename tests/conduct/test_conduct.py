@@ -14,9 +14,9 @@ from typing import Any
 import pytest
 
 from latlab.errors import RunFileError, UserError, WorkerError
-from latlab.run import conduct, events, model, reader
+from latlab.run import conduct, death, events, model, reader
 from latlab.run.conduct import Begin, Conductor, Died, End, Hello, Progress, Recorded
-from latlab.run.death import oom_kills
+from latlab.run.death import OomKills, oom_kills
 from latlab.run.run import Run
 from latlab.run.settings import make_settings
 from latlab.run.writer import RunWriter
@@ -121,6 +121,53 @@ def test_a_probe_in_which_the_worker_died_twice_is_left_out_and_the_next_one_run
     last = run["fake.one"][-1]
     assert last.error is not None
     assert "2 times" in last.error.text
+
+
+def test_a_worker_that_dies_while_it_sets_up_a_probe_leaves_a_record_and_is_started_again(
+    tmp_path: Path,
+) -> None:
+    run = conducted(tmp_path, deaths=[["set-up", "SIGKILL"]], once=str(tmp_path.parent / "once"))
+    (dead,) = run.absent
+    assert (dead.probe, dead.point) == ("fake.one", model.Point())
+    assert dead.error is not None
+    assert "while this probe was set up" in dead.error.text
+    assert len(run.records.measured()) == 6
+
+
+def test_a_worker_that_always_dies_while_it_sets_up_ends_the_run_with_a_record_a_probe(
+    tmp_path: Path,
+) -> None:
+    run = conducted(tmp_path, deaths=[["set-up", "SIGKILL"]])
+    assert run.stopped_by == "completed"
+    assert {record.probe for record in run.absent} == {"fake.one", "fake.two"}
+    assert not run.records.measured()
+
+
+def test_a_run_in_which_the_worker_dies_everywhere_ends_in_bounded_time(tmp_path: Path) -> None:
+    deaths = [[f"fake.{probe}/{number}", "SIGKILL"] for probe in ("one", "two") for number in range(1, 9)]
+    run = conducted(tmp_path, points=8, deaths=deaths)
+    assert run.footer is not None
+    assert run.footer.totals.worker_restarts <= conduct.MOST_DEATHS
+    assert not run.records.measured()
+
+
+@pytest.mark.parametrize(
+    ("before", "now", "said"),
+    [
+        ((1, 7), (2, 8), "at the memory limit"),
+        ((1, 7), (1, 8), "for want of memory: give"),
+        ((None, 7), (None, 7), "or by somebody"),
+        ((None, None), (None, None), "or by somebody"),
+    ],
+)
+def test_a_kill_for_want_of_memory_is_told_from_others_by_the_kernels_counts(
+    monkeypatch: pytest.MonkeyPatch,
+    before: tuple[int | None, int | None],
+    now: tuple[int | None, int | None],
+    said: str,
+) -> None:
+    monkeypatch.setattr(death, "oom_kills", lambda: OomKills(*now))
+    assert said in death.cause_of_death(-signal.SIGKILL, fatal="", before=OomKills(*before))
 
 
 def test_a_point_that_two_workers_measured_is_in_the_file_once(tmp_path: Path) -> None:
@@ -362,10 +409,10 @@ def test_what_people_write_becomes_settings(tmp_path: Path) -> None:
 def test_kills_for_want_of_memory_are_counted_where_the_kernel_says(tmp_path: Path) -> None:
     (tmp_path / "proc/self").mkdir(parents=True)
     (tmp_path / "proc/vmstat").write_text("nr_free_pages 1\noom_kill 4\n")
-    assert oom_kills(tmp_path) == 4
+    assert oom_kills(tmp_path) == (None, 4)
     (tmp_path / "proc/self/cgroup").write_text("0::/user.slice/x\n")
     group = tmp_path / "sys/fs/cgroup/user.slice/x"
     group.mkdir(parents=True)
     (group / "memory.events").write_text("low 0\noom 3\noom_kill 2\n")
-    assert oom_kills(tmp_path) == 2
-    assert oom_kills(tmp_path / "empty") is None
+    assert oom_kills(tmp_path) == (2, 4)
+    assert oom_kills(tmp_path / "empty") == (None, None)

@@ -30,7 +30,7 @@ import msgspec
 from latlab.errors import LatlabError, UserError, WorkerError
 from latlab.run import events, model
 from latlab.run.core import list_probes, plan
-from latlab.run.death import cause_of_death, last_words, oom_kills
+from latlab.run.death import OomKills, cause_of_death, last_words, oom_kills
 from latlab.run.events import Begin, Died, End, Event, Fatal, Hello, Listener, Progress, Recorded
 from latlab.run.run import Run
 from latlab.run.settings import make_settings
@@ -173,13 +173,14 @@ class _Worker:
     """One measuring process and what is read from it."""
 
     process: subprocess.Popen[bytes]
-    oom_kills: int | None
+    oom_kills: OomKills
     out: bytearray = field(default_factory=bytearray)
     err: bytearray = field(default_factory=bytearray)
     current: Begin | None = None
     ended: End | None = None
     fatal: str = ""
     broken: str = ""
+    stray: int = 0
     greeted: float = 0.0
     seconds: float = 0.0
 
@@ -227,7 +228,6 @@ class Conductor:
         self._restarts = 0
         self._left_s: float | None = None
         self._notes: list[str] = []
-        self._stray = 0
         self._interrupts = 0
         self._interrupted_at = 0.0
         self._wake_read, self._wake_write = -1, -1
@@ -381,6 +381,8 @@ class Conductor:
             worker.out.clear()
         any_event = False
         for line in lines:
+            if worker.broken:
+                break
             try:
                 event = events.EVENT.decode(line)
                 if isinstance(event, Recorded):
@@ -393,13 +395,13 @@ class Conductor:
         return any_event
 
     def _note_stray(self, worker: _Worker, line: bytes, error: BaseException) -> None:
-        self._stray += 1
-        if self._stray == 1:
+        worker.stray += 1
+        if worker.stray == 1:
             said = clean(line[:100].decode(errors="replace"), most=80)
             self._notes.append(
                 f"the measuring process wrote what is no event ({clean(error, most=100)}): {said}"
             )
-        if self._stray > _MOST_STRAY_LINES:
+        if worker.stray > _MOST_STRAY_LINES:
             worker.broken = "it wrote lines that are no events"
 
     def _take(self, worker: _Worker, event: Event) -> None:
@@ -494,29 +496,24 @@ class Conductor:
         text = (
             f"the measuring process was stopped: {worker.broken}"
             if worker.broken
-            else cause_of_death(
-                worker.process.returncode, fatal=worker.fatal, oom_kills_before=worker.oom_kills
-            )
+            else cause_of_death(worker.process.returncode, fatal=worker.fatal, before=worker.oom_kills)
         )
+        said = last_words(worker.err)
+        if self._header is None:
+            raise WorkerError(f"{text}, before it measured anything{f': {said}' if said else ''}")
         current = worker.current
         if current is None:
-            if self._header is None or self._deaths.get("", 0) >= 1:
-                said = last_words(worker.err)
-                if self._header is None:
-                    raise WorkerError(f"{text}, before it measured anything{f': {said}' if said else ''}")
-                return False
-            self._deaths[""] = self._deaths.get("", 0) + 1
-            self._restarts += 1
-            self._tell(Died("", "", text, restarts=True))
-            return True
+            # Before its first point: it was setting up the first probe that it had to run.
+            first = next((each.id for each in self._header.plan if each.id not in self._finished), "")
+            current = Begin(first, model.Point())
+            text = f"while this probe was set up, {text}"
         probe = current.probe
         self._deaths[probe] = self._deaths.get(probe, 0) + 1
         self._dead.append((probe, current.point))
-        said = last_words(worker.err)
         sentence = f"{text}; it said: {said}" if said else text
         self._append(self._absent(probe, current.point, sentence))
         # Probes run in the order of the plan: those before the one that died are done.
-        plan_ids = [planned.id for planned in self._header.plan] if self._header else []
+        plan_ids = [planned.id for planned in self._header.plan]
         before = plan_ids[: plan_ids.index(probe)] if probe in plan_ids else []
         self._finished = list(dict.fromkeys([*self._finished, *before]))
         if self._deaths[probe] >= MOST_DEATHS_IN_ONE_PROBE:
@@ -534,9 +531,7 @@ class Conductor:
 
     def _why_it_ends(self) -> str:
         deaths = sum(self._deaths.values())
-        if deaths >= MOST_DEATHS or self._deaths.get(""):
-            return f"failed: the measuring process died {deaths + (1 if self._deaths.get('') else 0)} times"
-        return "completed"
+        return f"failed: the measuring process died {deaths} times" if deaths >= MOST_DEATHS else "completed"
 
     def _absent(self, probe: str, point: model.Point, text: str) -> model.Record:
         method, unit = self._kind_of(probe)

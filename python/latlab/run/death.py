@@ -5,17 +5,18 @@ from __future__ import annotations
 import contextlib
 import signal
 from pathlib import Path
+from typing import NamedTuple
 
 from latlab.text import clean
 
 
-def cause_of_death(code: int | None, *, fatal: str, oom_kills_before: int | None) -> str:
+def cause_of_death(code: int | None, *, fatal: str, before: OomKills) -> str:
     """How a process that should have gone on has ended, as a sentence for the user.
 
     Args:
         code: its exit status as `subprocess` has it: negative for a signal, None while it runs.
         fatal: what it said of its own end.
-        oom_kills_before: the kernel's count when it was started.
+        before: the kernel's counts when it was started.
     """
     if code is None:
         return "the measuring process does not answer"
@@ -33,12 +34,21 @@ def cause_of_death(code: int | None, *, fatal: str, oom_kills_before: int | None
         }.get(name, "")
         return f"the measuring process died of {name}{meaning}"
     now = oom_kills()
-    if now is not None and oom_kills_before is not None and now > oom_kills_before:
+    if _rose(before.group, now.group):
         return (
             "the measuring process was killed (SIGKILL) at the memory limit, as the kernel's count"
             " of such kills says: give it more memory to lift this"
         )
-    return "the measuring process was killed (SIGKILL): most likely for want of memory, or by somebody"
+    if _rose(before.machine, now.machine):
+        return (
+            "the measuring process was killed (SIGKILL) while the kernel was ending processes"
+            " for want of memory: give it more memory to lift this"
+        )
+    return "the measuring process was killed (SIGKILL): for want of memory, or by somebody"
+
+
+def _rose(before: int | None, now: int | None) -> bool:
+    return before is not None and now is not None and now > before
 
 
 def last_words(err: bytes | bytearray) -> str:
@@ -47,8 +57,19 @@ def last_words(err: bytes | bytearray) -> str:
     return clean(" / ".join(lines[-3:]), most=500)
 
 
-def oom_kills(root: Path = Path("/")) -> int | None:
-    """How many processes of this control group, or else of the machine, were killed for want of memory."""
+class OomKills(NamedTuple):
+    """How many processes the kernel has killed for want of memory since the start; None = it does not say."""
+
+    group: int | None
+    machine: int | None
+
+
+def oom_kills(root: Path = Path("/")) -> OomKills:
+    """The kernel's counts, of this process's control group and of the machine."""
+    return OomKills(_group_kills(root), _counter(root / "proc/vmstat", "oom_kill"))
+
+
+def _group_kills(root: Path) -> int | None:
     with contextlib.suppress(OSError, ValueError):
         for line in (root / "proc/self/cgroup").read_text().splitlines():
             _, controllers, group = line.split(":", 2)
@@ -57,6 +78,7 @@ def oom_kills(root: Path = Path("/")) -> int | None:
                 candidates = [root / "sys/fs/cgroup" / path / "memory.events"]
             elif "memory" in controllers.split(","):
                 base = root / "sys/fs/cgroup/memory"
+                # In a container, the group's path is the host's, and its files are at the top.
                 candidates = [base / path / "memory.oom_control", base / "memory.oom_control"]
             else:
                 continue
@@ -64,7 +86,7 @@ def oom_kills(root: Path = Path("/")) -> int | None:
                 count = _counter(candidate, "oom_kill")
                 if count is not None:
                     return count
-    return _counter(root / "proc/vmstat", "oom_kill")
+    return None
 
 
 def _counter(path: Path, name: str) -> int | None:

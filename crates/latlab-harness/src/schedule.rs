@@ -192,6 +192,8 @@ pub fn run_probe(
         let members: Vec<Planned> = planned.iter().filter(|planned| planned.group == *group).cloned().collect();
         let now = env.clock.now_ns();
         let group_deadline = now + (deadline_ns - now).max(0.0) / (groups.len() - index) as f64;
+        // Taking memory is what a process dies of: that too must have a name.
+        run.sink.begin(spec.id, &Point::default());
         match probe.open(env, &members) {
             Ok(mut session) => {
                 let ended = run.group(session.as_mut(), members, group_deadline, &mut results);

@@ -51,7 +51,8 @@ pub struct Settings {
     pub only: Vec<String>,
     /// Globs of probe ids to leave out.
     pub skip: Vec<String>,
-    /// Directory whose file system is measured (private).
+    /// Directory whose file system is measured.
+    #[schemars(extend("private" = true))]
     pub dir: Option<String>,
     /// Seconds of wall time for the whole run, instead of the profile's.
     pub budget_s: Option<f64>,

@@ -84,7 +84,14 @@ impl<'a> Block<'a> {
         if *tail_threshold_ns <= 0.0 {
             *tail_threshold_ns = TAIL_NS;
         }
-        Self { clock, ops_per_window, tail_threshold_ns, data: BlockData::default(), windows: WINDOWS, each: EACH }
+        Self {
+            clock,
+            ops_per_window,
+            tail_threshold_ns,
+            data: BlockData::default(),
+            windows: WINDOWS,
+            each: EACH,
+        }
     }
 
     pub(crate) fn into_data(self) -> BlockData {
@@ -110,14 +117,20 @@ impl<'a> Block<'a> {
     /// Times windows of operations; each window's mean, ns an operation, is one sample. The empty region is not
     /// subtracted: it is a thousandth of a window.
     pub fn batches<K: Batch + ?Sized>(&mut self, kernel: &mut K) {
-        let ops = *self.ops_per_window.get_or_insert_with(|| window_ops(self.clock, WINDOW_NS, |ops| {
-            black_box(kernel.run(ops));
-        }));
+        let ops = *self.ops_per_window.get_or_insert_with(|| {
+            window_ops(self.clock, WINDOW_NS, |ops| {
+                black_box(kernel.run(ops));
+            })
+        });
         self.data.values.reserve(self.windows as usize);
         match &self.clock.source {
-            Source::Hardware(time) => batches_with(time, self.clock, kernel, ops, self.windows, &mut self.data),
+            Source::Hardware(time) => {
+                batches_with(time, self.clock, kernel, ops, self.windows, &mut self.data)
+            }
             Source::Os(time) => batches_with(time, self.clock, kernel, ops, self.windows, &mut self.data),
-            Source::Simulated(time) => batches_with(time, self.clock, kernel, ops, self.windows, &mut self.data),
+            Source::Simulated(time) => {
+                batches_with(time, self.clock, kernel, ops, self.windows, &mut self.data)
+            }
         }
     }
 
@@ -137,7 +150,11 @@ impl<'a> Block<'a> {
         let mut histogram = self.data.histogram.take().unwrap_or_default();
         self.data.tail.reserve_exact(TAIL_ROOM);
         let threshold = self.clock.ticks(*self.tail_threshold_ns);
-        let mut tail = Tail { threshold, samples: Vec::with_capacity(TAIL_ROOM), dropped: 0 };
+        let mut tail = Tail {
+            threshold,
+            samples: Vec::with_capacity(TAIL_ROOM),
+            dropped: 0,
+        };
         let count = self.each;
         match &self.clock.source {
             Source::Hardware(time) => each_with(time, self.clock, kernel, count, &mut histogram, &mut tail),
@@ -150,11 +167,13 @@ impl<'a> Block<'a> {
             Source::Os(time) => time.end(),
             Source::Simulated(time) => time.end(),
         };
-        self.data.tail.extend(tail.samples.iter().map(|(at, ticks)| TailSample {
-            at_ns: now_ns - self.clock.ns(now.saturating_sub(*at)),
-            value: self.clock.ns(*ticks),
-            cause: None,
-        }));
+        self.data
+            .tail
+            .extend(tail.samples.iter().map(|(at, ticks)| TailSample {
+                at_ns: now_ns - self.clock.ns(now.saturating_sub(*at)),
+                value: self.clock.ns(*ticks),
+                cause: None,
+            }));
         self.data.tail_dropped += tail.dropped;
         self.data.ops += count;
         self.data.histogram = Some(histogram);
@@ -194,7 +213,9 @@ impl<'a> Block<'a> {
             let first = spans.iter().map(|span| span.begin).min().unwrap_or(0);
             let last = spans.iter().map(|span| span.end).max().unwrap_or(0);
             let bytes = ops * bytes_per_op * spans.len() as u64;
-            self.data.values.push(bytes as f64 * 1e9 / self.clock.ns(last - first).max(1e-3));
+            self.data
+                .values
+                .push(bytes as f64 * 1e9 / self.clock.ns(last - first).max(1e-3));
             self.data.ops += ops * spans.len() as u64;
             self.data.bytes += bytes;
             members.resize(spans.len(), Vec::new());
@@ -224,7 +245,11 @@ fn window_ops(clock: &Clock, window_ns: f64, mut run: impl FnMut(u64)) -> u64 {
         let took = clock.now_ns() - before;
         if took >= window_ns / 4.0 || ops >= 1 << 40 {
             let scaled = ops as f64 * window_ns / took.max(1.0);
-            #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "at least 1, at most 2^42")]
+            #[expect(
+                clippy::cast_possible_truncation,
+                clippy::cast_sign_loss,
+                reason = "at least 1, at most 2^42"
+            )]
             return scaled.round().max(1.0) as u64;
         }
         ops *= 2;
@@ -273,7 +298,11 @@ fn each_with<T: TimeSource, K: Kernel>(
         // A clock that stepped back would give a huge unsigned difference; it counts as zero and the clock's own
         // check reports it.
         let ticks = if end >= begin { end - begin } else { 0 };
-        #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "saturates, never negative")]
+        #[expect(
+            clippy::cast_possible_truncation,
+            clippy::cast_sign_loss,
+            reason = "saturates, never negative"
+        )]
         histogram.record((ticks as f64 * ps_per_tick) as u64);
         if ticks >= tail.threshold {
             if tail.samples.len() < tail.samples.capacity() {

@@ -90,7 +90,14 @@ impl Planned {
     /// A point of priority 0 in group 0 that is cheap to select and has blocks of a few milliseconds.
     #[must_use]
     pub fn new(point: Point) -> Self {
-        Self { point, priority: 0, setup_s: 1e-3, block_s: 3e-3, written_bytes: 0, group: 0 }
+        Self {
+            point,
+            priority: 0,
+            setup_s: 1e-3,
+            block_s: 3e-3,
+            written_bytes: 0,
+            group: 0,
+        }
     }
 }
 
@@ -134,7 +141,10 @@ impl ProbeError {
     /// The system's answer to the last call, with what was asked for.
     #[must_use]
     pub fn last_os_error(what: impl Into<String>) -> Self {
-        Self::System { what: what.into(), source: std::io::Error::last_os_error() }
+        Self::System {
+            what: what.into(),
+            source: std::io::Error::last_os_error(),
+        }
     }
 }
 
@@ -176,7 +186,11 @@ pub trait Probe {
     ///
     /// # Errors
     /// When the system refuses a resource; the points of the group are then recorded as failed.
-    fn open<'env>(&'env self, env: &'env Env, group: &[Planned]) -> Result<Box<dyn Session + 'env>, ProbeError>;
+    fn open<'env>(
+        &'env self,
+        env: &'env Env,
+        group: &[Planned],
+    ) -> Result<Box<dyn Session + 'env>, ProbeError>;
 
     /// Further points, given the first pass: where knees were found, more sizes around them.
     fn refine(&self, _env: &Env, _results: &[PointResult]) -> Vec<Planned> {

@@ -1,8 +1,8 @@
 //! Threads that work in the same window, each pinned to a CPU of its own.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
-use std::sync::Arc;
 use std::thread::JoinHandle;
 
 use latlab_clock::{Clock, HardwareClock, OsClock, Source, TimeSource};
@@ -116,38 +116,46 @@ impl Crew {
             Source::Os(time) => Stamp::Os(time.clone()),
             Source::Simulated(_) => return Err(CrewError::Simulated),
         };
-        let mut crew = Self { members: Vec::with_capacity(cpus.len()) };
+        let mut crew = Self {
+            members: Vec::with_capacity(cpus.len()),
+        };
         for (index, cpu) in cpus.iter().copied().enumerate() {
             let (orders, inbox) = channel::<u64>();
             let (report, spans) = channel();
             let make = Arc::clone(&make);
             let line = Arc::clone(&line);
             let stamp = stamp.clone();
-            let thread = std::thread::Builder::new().name(format!("crew-{index}")).spawn(move || {
-                pin_this_thread(cpu);
-                let mut batch = match make(index) {
-                    Ok(batch) => batch,
-                    Err(reason) => {
-                        let _ = report.send(Err(reason));
+            let thread = std::thread::Builder::new()
+                .name(format!("crew-{index}"))
+                .spawn(move || {
+                    pin_this_thread(cpu);
+                    let mut batch = match make(index) {
+                        Ok(batch) => batch,
+                        Err(reason) => {
+                            let _ = report.send(Err(reason));
+                            return 0;
+                        }
+                    };
+                    if report.send(Ok(Span { begin: 0, end: 0 })).is_err() {
                         return 0;
                     }
-                };
-                if report.send(Ok(Span { begin: 0, end: 0 })).is_err() {
-                    return 0;
-                }
-                let mut sum = 0u64;
-                while let Ok(ops) = inbox.recv() {
-                    line.wait();
-                    let begin = stamp.begin();
-                    sum = sum.wrapping_add(batch.run(ops));
-                    let end = stamp.end();
-                    if report.send(Ok(Span { begin, end })).is_err() {
-                        break;
+                    let mut sum = 0u64;
+                    while let Ok(ops) = inbox.recv() {
+                        line.wait();
+                        let begin = stamp.begin();
+                        sum = sum.wrapping_add(batch.run(ops));
+                        let end = stamp.end();
+                        if report.send(Ok(Span { begin, end })).is_err() {
+                            break;
+                        }
                     }
-                }
-                sum
-            })?;
-            crew.members.push(Member { orders, spans, thread: Some(thread) });
+                    sum
+                })?;
+            crew.members.push(Member {
+                orders,
+                spans,
+                thread: Some(thread),
+            });
         }
         crew.collect()?;
         Ok(crew)
@@ -176,7 +184,13 @@ impl Crew {
     fn collect(&mut self) -> Result<Vec<Span>, CrewError> {
         self.members
             .iter()
-            .map(|member| member.spans.recv().map_err(|_| CrewError::Gone)?.map_err(CrewError::Member))
+            .map(|member| {
+                member
+                    .spans
+                    .recv()
+                    .map_err(|_| CrewError::Gone)?
+                    .map_err(CrewError::Member)
+            })
             .collect()
     }
 }
@@ -227,7 +241,11 @@ mod tests {
     fn a_member_that_cannot_start_gives_its_reason() {
         let clock = Clock::open();
         let failed = Crew::start::<Counter, _>(&clock, &[0, 0], |index| {
-            if index == 1 { Err("no memory for thread 1".to_owned()) } else { Ok(Counter(0)) }
+            if index == 1 {
+                Err("no memory for thread 1".to_owned())
+            } else {
+                Ok(Counter(0))
+            }
         });
         let error = failed.err().expect("a member failed");
         assert_eq!(error.to_string(), "no memory for thread 1");

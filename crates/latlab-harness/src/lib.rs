@@ -23,7 +23,7 @@ mod summary;
 
 pub use block::{Batch, Block, BlockData, Kernel};
 pub use contract::{
-    Needs, Planned, Probe, ProbeError, Proof, Session, Spec, Support, Tier, Touches, PointResult,
+    Needs, Planned, PointResult, Probe, ProbeError, Proof, Session, Spec, Support, Tier, Touches,
 };
 pub use crew::{Crew, CrewError};
 pub use env::{Env, Interpreter, MemorySource};
@@ -31,4 +31,4 @@ pub use pin::{pin_this_thread, quietest_cpu};
 pub use quota::{Share, plan_shares, profile_seconds};
 pub use reference::{NoReference, Reference, ReferenceReading};
 pub use schedule::{Outcome, Progress, Sink, run_probe};
-pub use simulated::{SimulatedMemory, SimulatedLevel};
+pub use simulated::{SimulatedLevel, SimulatedMemory};

@@ -40,7 +40,9 @@ pub fn plan_shares(shares: &[Share], settings: &Settings) -> Vec<f64> {
             // With a budget of a second, half of it is still for measuring.
             let measuring = (budget - around_s(settings.profile)).max(budget / 2.0);
             let sum: f64 = own.iter().sum();
-            own.iter().map(|seconds| seconds / sum.max(f64::MIN_POSITIVE) * measuring).collect()
+            own.iter()
+                .map(|seconds| seconds / sum.max(f64::MIN_POSITIVE) * measuring)
+                .collect()
         }
     }
 }
@@ -57,14 +59,20 @@ mod tests {
 
     #[test]
     fn a_profile_gives_each_probe_its_own_seconds() {
-        let settings = Settings { profile: Profile::Quick, ..Settings::default() };
+        let settings = Settings {
+            profile: Profile::Quick,
+            ..Settings::default()
+        };
         assert_eq!(plan_shares(&SHARES, &settings), [1.0, 3.0]);
         assert!((profile_seconds(&SHARES, &settings) - 6.0).abs() < 1e-9);
     }
 
     #[test]
     fn a_budget_is_split_in_the_profiles_proportions_and_kept() {
-        let settings = Settings { budget_s: Some(22.5), ..Settings::default() };
+        let settings = Settings {
+            budget_s: Some(22.5),
+            ..Settings::default()
+        };
         let seconds = plan_shares(&SHARES, &settings);
         assert!((seconds.iter().sum::<f64>() - 20.0).abs() < 1e-9);
         assert!((seconds[1] / seconds[0] - 4.5).abs() < 1e-9);
@@ -72,7 +80,10 @@ mod tests {
 
     #[test]
     fn even_a_tiny_budget_leaves_time_to_measure() {
-        let settings = Settings { budget_s: Some(1.0), ..Settings::default() };
+        let settings = Settings {
+            budget_s: Some(1.0),
+            ..Settings::default()
+        };
         assert!(plan_shares(&SHARES, &settings).iter().sum::<f64>() >= 0.5);
     }
 }

@@ -61,7 +61,9 @@ impl Drift {
 
     /// Whether the last reading had drifted from the quiet ones.
     pub(crate) fn is_drifted(&self) -> bool {
-        self.readings.last().is_some_and(|(_, reading)| self.moved(reading))
+        self.readings
+            .last()
+            .is_some_and(|(_, reading)| self.moved(reading))
     }
 
     /// Whether the reading before or after this span of time had drifted.
@@ -69,12 +71,17 @@ impl Drift {
         let after = self.readings.partition_point(|(at_ns, _)| *at_ns < to_ns);
         let before = self.readings.partition_point(|(at_ns, _)| *at_ns <= from_ns);
         let beside = [before.checked_sub(1), Some(after)];
-        beside.into_iter().flatten().filter_map(|index| self.readings.get(index)).any(|(_, reading)| self.moved(reading))
+        beside
+            .into_iter()
+            .flatten()
+            .filter_map(|index| self.readings.get(index))
+            .any(|(_, reading)| self.moved(reading))
     }
 
     fn moved(&self, reading: &ReferenceReading) -> bool {
         self.quiet.is_some_and(|quiet| {
-            reading.private_ns > PRIVATE_DRIFT * quiet.private_ns || reading.shared_ns > SHARED_DRIFT * quiet.shared_ns
+            reading.private_ns > PRIVATE_DRIFT * quiet.private_ns
+                || reading.shared_ns > SHARED_DRIFT * quiet.shared_ns
         })
     }
 }
@@ -83,15 +90,30 @@ impl Drift {
 mod tests {
     use super::*;
 
-    const QUIET: ReferenceReading = ReferenceReading { private_ns: 3.7, shared_ns: 11.0 };
+    const QUIET: ReferenceReading = ReferenceReading {
+        private_ns: 3.7,
+        shared_ns: 11.0,
+    };
 
     #[test]
     fn a_neighbour_that_takes_the_shared_cache_marks_the_time_beside_it() {
         let mut drift = Drift::default();
         drift.push(0.0, QUIET);
-        drift.push(10.0, ReferenceReading { shared_ns: 134.0, ..QUIET });
+        drift.push(
+            10.0,
+            ReferenceReading {
+                shared_ns: 134.0,
+                ..QUIET
+            },
+        );
         drift.push(20.0, QUIET);
-        drift.push(30.0, ReferenceReading { shared_ns: 12.5, ..QUIET });
+        drift.push(
+            30.0,
+            ReferenceReading {
+                shared_ns: 12.5,
+                ..QUIET
+            },
+        );
         assert!(drift.disturbs(5.0, 6.0) && drift.disturbs(15.0, 16.0));
         assert!(!drift.disturbs(25.0, 26.0));
         assert!(!drift.is_drifted());
@@ -100,7 +122,13 @@ mod tests {
     #[test]
     fn busy_first_readings_are_found_once_quiet_ones_follow() {
         let mut drift = Drift::default();
-        drift.push(0.0, ReferenceReading { private_ns: 9.5, shared_ns: 30.0 });
+        drift.push(
+            0.0,
+            ReferenceReading {
+                private_ns: 9.5,
+                shared_ns: 30.0,
+            },
+        );
         assert!(!drift.disturbs(1.0, 2.0));
         drift.push(10.0, QUIET);
         drift.push(20.0, QUIET);
@@ -111,7 +139,13 @@ mod tests {
     #[test]
     fn one_reading_in_a_boosted_moment_does_not_condemn_the_rest() {
         let mut drift = Drift::default();
-        drift.push(0.0, ReferenceReading { private_ns: 2.8, shared_ns: 8.0 });
+        drift.push(
+            0.0,
+            ReferenceReading {
+                private_ns: 2.8,
+                shared_ns: 8.0,
+            },
+        );
         drift.push(10.0, QUIET);
         drift.push(20.0, QUIET);
         assert!(!drift.disturbs(11.0, 12.0));

@@ -136,7 +136,11 @@ impl PointState {
     }
 
     fn visit_blocks(&self) -> usize {
-        if self.setup_s > 4.0 * self.block_s { MAX_VISIT_BLOCKS } else { 1 }
+        if self.setup_s > 4.0 * self.block_s {
+            MAX_VISIT_BLOCKS
+        } else {
+            1
+        }
     }
 
     fn visit_s(&self) -> f64 {
@@ -150,7 +154,14 @@ impl PointState {
     fn result(&self, seed: u64) -> Option<PointResult> {
         let (p50, interval, disturbed) = summary::median(&self.blocks, seed)?;
         let cycles = summary::cycles(&self.blocks);
-        Some(PointResult { point: self.planned.point.clone(), p50, interval, cycles, refined: self.refined, disturbed })
+        Some(PointResult {
+            point: self.planned.point.clone(),
+            p50,
+            interval,
+            cycles,
+            refined: self.refined,
+            disturbed,
+        })
     }
 }
 
@@ -164,12 +175,27 @@ pub fn run_probe(
 ) -> Outcome {
     let spec = probe.spec();
     let absent = |point: Point, stopped_by, kind: &str, text: String| {
-        let absence = Absence { kind: kind.to_owned(), text };
-        Record::absent(spec.id, spec.method_version, point, spec.unit, stopped_by, absence)
+        let absence = Absence {
+            kind: kind.to_owned(),
+            text,
+        };
+        Record::absent(
+            spec.id,
+            spec.method_version,
+            point,
+            spec.unit,
+            stopped_by,
+            absence,
+        )
     };
     let degraded = match probe.supports(env) {
         Support::No(reason) => {
-            sink.record(absent(Point::default(), StoppedBy::Unsupported, "unsupported", reason));
+            sink.record(absent(
+                Point::default(),
+                StoppedBy::Unsupported,
+                "unsupported",
+                reason,
+            ));
             return Outcome::default();
         }
         Support::Degraded(reason) => Some(format!("degraded: {reason}")),
@@ -181,7 +207,15 @@ pub fn run_probe(
     groups.sort_unstable();
     groups.dedup();
 
-    let mut run = Run { probe, env, reference, sink, drift: Drift::default(), observer: None, degraded };
+    let mut run = Run {
+        probe,
+        env,
+        reference,
+        sink,
+        drift: Drift::default(),
+        observer: None,
+        degraded,
+    };
     // A simulated clock knows nothing of the real time that this thread loses.
     if !matches!(env.clock.source, Source::Simulated(_)) {
         run.observer = Some(Observer::of_this_thread(Some(env.home_cpu)));
@@ -189,7 +223,11 @@ pub fn run_probe(
     let mut outcome = Outcome::default();
     let mut results = Vec::new();
     for (index, group) in groups.iter().enumerate() {
-        let members: Vec<Planned> = planned.iter().filter(|planned| planned.group == *group).cloned().collect();
+        let members: Vec<Planned> = planned
+            .iter()
+            .filter(|planned| planned.group == *group)
+            .cloned()
+            .collect();
         let now = env.clock.now_ns();
         let group_deadline = now + (deadline_ns - now).max(0.0) / (groups.len() - index) as f64;
         // Taking memory is what a process dies of: that too must have a name.
@@ -202,7 +240,12 @@ pub fn run_probe(
             }
             Err(error) => {
                 for member in members {
-                    run.sink.record(absent(member.point, StoppedBy::Failed, "failed", error.to_string()));
+                    run.sink.record(absent(
+                        member.point,
+                        StoppedBy::Failed,
+                        "failed",
+                        error.to_string(),
+                    ));
                 }
             }
         }
@@ -234,8 +277,14 @@ impl Run<'_> {
         deadline_ns: f64,
         results: &mut Vec<PointResult>,
     ) -> Outcome {
-        let mut states: Vec<PointState> = members.into_iter().map(|planned| PointState::new(planned, false)).collect();
-        let mut rng = Rng::new(self.env.seed(u64::from(states.first().map_or(0, |state| state.planned.group))));
+        let mut states: Vec<PointState> = members
+            .into_iter()
+            .map(|planned| PointState::new(planned, false))
+            .collect();
+        let mut rng = Rng::new(
+            self.env
+                .seed(u64::from(states.first().map_or(0, |state| state.planned.group))),
+        );
         let mut refined = false;
         let mut cancelled = false;
         'rounds: loop {
@@ -270,7 +319,11 @@ impl Run<'_> {
                 // The visit that would overrun is not begun.
                 if left_s < states[index].visit_s() {
                     let enough = states[index].has_minimum();
-                    states[index].state = State::Done(if enough { StoppedBy::Deadline } else { StoppedBy::NotReached });
+                    states[index].state = State::Done(if enough {
+                        StoppedBy::Deadline
+                    } else {
+                        StoppedBy::NotReached
+                    });
                     continue;
                 }
                 self.visit(session, &mut states[index]);
@@ -281,8 +334,15 @@ impl Run<'_> {
         }
         self.read_reference(true);
         self.mark_disturbed(&mut states);
-        let fallback = if cancelled { StoppedBy::Interrupted } else { StoppedBy::Deadline };
-        let mut outcome = Outcome { cancelled, ..Outcome::default() };
+        let fallback = if cancelled {
+            StoppedBy::Interrupted
+        } else {
+            StoppedBy::Deadline
+        };
+        let mut outcome = Outcome {
+            cancelled,
+            ..Outcome::default()
+        };
         self.say_what_was_not_reached(&mut states, cancelled);
         for state in &mut states {
             outcome.disturbed_blocks += state.blocks.iter().filter(|block| block.disturbed).count() as u64;
@@ -304,8 +364,16 @@ impl Run<'_> {
         let selected = self.env.clock.now_ns();
         let setup_s = (selected - begun) / 1e9;
         // The first visit builds what later ones may find; the plan knows what those cost.
-        state.setup_s = if state.blocks.is_empty() { setup_s.min(2.0 * state.setup_s) } else { setup_s };
-        let blocks = if state.blocks.is_empty() { 1 } else { state.visit_blocks() };
+        state.setup_s = if state.blocks.is_empty() {
+            setup_s.min(2.0 * state.setup_s)
+        } else {
+            setup_s
+        };
+        let blocks = if state.blocks.is_empty() {
+            1
+        } else {
+            state.visit_blocks()
+        };
         for _ in 0..blocks {
             match self.block(session, state) {
                 Ok(data) => {
@@ -321,7 +389,12 @@ impl Run<'_> {
         state.cost_s = state.visit_s() / state.visit_blocks() as f64;
         let p50 = state.blocks.last().map(summary::block_p50);
         let now_ns = self.env.clock.now_ns();
-        self.sink.progress(&Progress { probe: spec.id, point: state.planned.point.clone(), p50, now_ns });
+        self.sink.progress(&Progress {
+            probe: spec.id,
+            point: state.planned.point.clone(),
+            p50,
+            now_ns,
+        });
     }
 
     fn block(&mut self, session: &mut dyn Session, state: &mut PointState) -> Result<BlockData, ProbeError> {
@@ -342,8 +415,17 @@ impl Run<'_> {
 
     fn read_reference(&mut self, now: bool) {
         let at_ns = self.env.clock.now_ns();
-        let every_s = if self.drift.is_drifted() { REFERENCE_EVERY_DRIFTED_S } else { REFERENCE_EVERY_S };
-        if now || self.drift.last_ns().is_none_or(|last| at_ns - last >= every_s * 1e9) {
+        let every_s = if self.drift.is_drifted() {
+            REFERENCE_EVERY_DRIFTED_S
+        } else {
+            REFERENCE_EVERY_S
+        };
+        if now
+            || self
+                .drift
+                .last_ns()
+                .is_none_or(|last| at_ns - last >= every_s * 1e9)
+        {
             if let Some(reading) = self.reference.read() {
                 self.drift.push(at_ns, reading);
             }
@@ -353,10 +435,14 @@ impl Run<'_> {
     /// Marks the blocks beside a drifted reading, and those whose thread was kept from its CPU.
     fn mark_disturbed(&self, states: &mut [PointState]) {
         for block in states.iter_mut().flat_map(|state| &mut state.blocks) {
-            let lost = [block.observed.run_queue_delay_ns, block.observed.steal_ns, block.observed.throttled_ns]
-                .into_iter()
-                .flatten()
-                .sum::<u64>() as f64;
+            let lost = [
+                block.observed.run_queue_delay_ns,
+                block.observed.steal_ns,
+                block.observed.throttled_ns,
+            ]
+            .into_iter()
+            .flatten()
+            .sum::<u64>() as f64;
             // Steal is counted in ticks of 10 ms: below a tick's worth it says nothing of this block.
             // This thread waits while a crew works: its own waiting says nothing of theirs.
             let lost_cpu = block.members.is_empty() && lost > LOST_SHARE * block.duration_ns.max(10e6);
@@ -382,7 +468,10 @@ impl Run<'_> {
     fn close_what_is_enough(&mut self, session: &mut dyn Session, states: &mut [PointState]) {
         let narrow_enough = narrow_enough(self.env.settings.profile);
         let rule = StopRule::new(0.5, narrow_enough);
-        for state in states.iter_mut().filter(|state| state.is_open() && state.has_minimum()) {
+        for state in states
+            .iter_mut()
+            .filter(|state| state.is_open() && state.has_minimum())
+        {
             let per_op = state.blocks.iter().any(|block| block.histogram.is_some());
             let narrow = if per_op {
                 // No number of samples makes single operations finer than the clock's step.
@@ -393,10 +482,17 @@ impl Run<'_> {
             } else {
                 let (blocks, _) = summary::counted(&state.blocks);
                 let values: Vec<&[f64]> = blocks.iter().map(|block| block.values.as_slice()).collect();
-                matches!(latlab_stats::should_stop(&rule, &values), StopState::Narrow { .. })
+                matches!(
+                    latlab_stats::should_stop(&rule, &values),
+                    StopState::Narrow { .. }
+                )
             };
             if narrow || state.blocks.len() >= MAX_BLOCKS {
-                state.state = State::Done(if narrow { StoppedBy::NarrowInterval } else { StoppedBy::Planned });
+                state.state = State::Done(if narrow {
+                    StoppedBy::NarrowInterval
+                } else {
+                    StoppedBy::Planned
+                });
                 self.finish(session, state, StoppedBy::Planned);
             }
         }
@@ -432,17 +528,33 @@ impl Run<'_> {
         let (why, stopped_by) = if cancelled {
             ("the run was stopped", StoppedBy::Interrupted)
         } else {
-            ("the time ran out; a longer profile or --budget reaches them", StoppedBy::NotReached)
+            (
+                "the time ran out; a longer profile or --budget reaches them",
+                StoppedBy::NotReached,
+            )
         };
         let more = if missed.len() > 1 { ", ..." } else { "" };
         let absence = Absence {
             kind: "not_reached".to_owned(),
-            text: format!("{} of {planned} points ({}{more}): {why}", missed.len(), first.label()),
+            text: format!(
+                "{} of {planned} points ({}{more}): {why}",
+                missed.len(),
+                first.label()
+            ),
         };
         let findings = serde_json::json!({ "points": missed });
-        let record =
-            Record::absent(spec.id, spec.method_version, Point::default(), spec.unit, stopped_by, absence);
-        self.sink.record(Record { findings: Some(findings), ..record });
+        let record = Record::absent(
+            spec.id,
+            spec.method_version,
+            Point::default(),
+            spec.unit,
+            stopped_by,
+            absence,
+        );
+        self.sink.record(Record {
+            findings: Some(findings),
+            ..record
+        });
     }
 
     /// Hands the point's record over, once.
@@ -453,13 +565,27 @@ impl Run<'_> {
         let spec = self.probe.spec();
         let point = state.planned.point.clone();
         let absent = |stopped_by, kind: &str, text: String| {
-            let absence = Absence { kind: kind.to_owned(), text };
-            Record::absent(spec.id, spec.method_version, point.clone(), spec.unit, stopped_by, absence)
+            let absence = Absence {
+                kind: kind.to_owned(),
+                text,
+            };
+            Record::absent(
+                spec.id,
+                spec.method_version,
+                point.clone(),
+                spec.unit,
+                stopped_by,
+                absence,
+            )
         };
         let result = state.result(self.env.seed(1));
         let record = match (&state.state, result) {
             (State::Failed(text), _) => absent(StoppedBy::Failed, "failed", text.clone()),
-            (_, None) => absent(StoppedBy::Failed, "failed", "its blocks hold no samples".to_owned()),
+            (_, None) => absent(
+                StoppedBy::Failed,
+                "failed",
+                "its blocks hold no samples".to_owned(),
+            ),
             (State::Open | State::Done(_), Some(result)) => {
                 let stopped_by = match state.state {
                     State::Done(reason) => reason,
@@ -494,7 +620,9 @@ fn open_priority(states: &[PointState]) -> Option<u8> {
 }
 
 fn due(states: &[PointState], priority: u8) -> Vec<usize> {
-    indices(states, |state| state.is_open() && !state.has_minimum() && state.planned.priority == priority)
+    indices(states, |state| {
+        state.is_open() && !state.has_minimum() && state.planned.priority == priority
+    })
 }
 
 /// Fisher and Yates.
@@ -505,7 +633,12 @@ fn shuffle(items: &mut [usize], rng: &mut Rng) {
 }
 
 fn indices(states: &[PointState], wanted: impl Fn(&PointState) -> bool) -> Vec<usize> {
-    states.iter().enumerate().filter(|(_, state)| wanted(state)).map(|(index, _)| index).collect()
+    states
+        .iter()
+        .enumerate()
+        .filter(|(_, state)| wanted(state))
+        .map(|(index, _)| index)
+        .collect()
 }
 
 #[cfg(test)]

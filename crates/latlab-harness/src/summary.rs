@@ -12,7 +12,13 @@ use crate::{BlockData, PointResult, Proof, Spec};
 pub(crate) const MIN_BLOCKS: usize = 6;
 const LEVEL: f64 = 0.95;
 /// Name in the summary, quantile.
-const QUANTILES: [(&str, f64); 5] = [("p50", 0.5), ("p90", 0.9), ("p99", 0.99), ("p999", 0.999), ("p9999", 0.9999)];
+const QUANTILES: [(&str, f64); 5] = [
+    ("p50", 0.5),
+    ("p90", 0.9),
+    ("p99", 0.99),
+    ("p999", 0.999),
+    ("p9999", 0.9999),
+];
 /// Values are kept with this many significant digits: a window mean is not known better than 1 in 10,000.
 const DIGITS: i32 = 5;
 /// Tail samples kept in one record; beyond that the slowest are kept and the rest is counted.
@@ -34,7 +40,11 @@ pub(crate) struct Measured<'a> {
 /// The blocks that count: the undisturbed ones when there are enough of them, else all.
 pub(crate) fn counted(blocks: &[BlockData]) -> (Vec<&BlockData>, bool) {
     let quiet: Vec<&BlockData> = blocks.iter().filter(|block| !block.disturbed).collect();
-    if quiet.len() >= MIN_BLOCKS.min(blocks.len()) { (quiet, false) } else { (blocks.iter().collect(), true) }
+    if quiet.len() >= MIN_BLOCKS.min(blocks.len()) {
+        (quiet, false)
+    } else {
+        (blocks.iter().collect(), true)
+    }
 }
 
 /// Median of a block: of its values or of its single operations.
@@ -67,22 +77,39 @@ pub(crate) fn median(blocks: &[BlockData], seed: u64) -> Option<(f64, Option<[f6
 /// changes its mind in between does not matter.
 pub(crate) fn cycles(blocks: &[BlockData]) -> Option<f64> {
     let (counted, _) = counted(blocks);
-    let mut cycles: Vec<f64> =
-        counted.iter().filter_map(|block| Some(block_p50(block) * block.core_ghz?)).collect();
+    let mut cycles: Vec<f64> = counted
+        .iter()
+        .filter_map(|block| Some(block_p50(block) * block.core_ghz?))
+        .collect();
     cycles.sort_by(f64::total_cmp);
     (!cycles.is_empty()).then(|| stats::quantile(&cycles, 0.5))
 }
 
 /// The record of a measured point.
 pub(crate) fn record(measured: Measured) -> Record {
-    let Measured { spec, result, blocks, proof, ops_per_window, facts, .. } = measured;
+    let Measured {
+        spec,
+        result,
+        blocks,
+        proof,
+        ops_per_window,
+        facts,
+        ..
+    } = measured;
     let (used, disturbed) = counted(blocks);
     let per_op = blocks.iter().any(|block| block.histogram.is_some());
-    let mut summary = if per_op { per_operation(&used, &QUANTILES) } else { of_values(&used, &QUANTILES, measured.seed) };
+    let mut summary = if per_op {
+        per_operation(&used, &QUANTILES)
+    } else {
+        of_values(&used, &QUANTILES, measured.seed)
+    };
     let medians: Vec<f64> = used.iter().map(|block| block_p50(block)).collect();
     summary.between_blocks = (medians.len() > 1).then(|| {
-        [medians.iter().copied().fold(f64::INFINITY, f64::min), medians.iter().copied().fold(0.0, f64::max)]
-            .map(round)
+        [
+            medians.iter().copied().fold(f64::INFINITY, f64::min),
+            medians.iter().copied().fold(0.0, f64::max),
+        ]
+        .map(round)
     });
 
     let mut flags = proof.flags;
@@ -92,13 +119,23 @@ pub(crate) fn record(measured: Measured) -> Record {
     if used.len() < MIN_BLOCKS {
         flags.push(format!("few_blocks: {} of {MIN_BLOCKS}", used.len()));
     }
-    let failed: Vec<&str> = proof.checks.iter().filter(|check| !check.ok).map(|check| check.name.as_str()).collect();
+    let failed: Vec<&str> = proof
+        .checks
+        .iter()
+        .filter(|check| !check.ok)
+        .map(|check| check.name.as_str())
+        .collect();
     let error = (!failed.is_empty()).then(|| Absence {
         kind: "proof_failed".to_owned(),
         text: format!(
             "no figure, because a proof failed: {}",
-            proof.checks.iter().filter(|check| !check.ok).map(|check| format!("{} ({})", check.name, check.detail))
-                .collect::<Vec<_>>().join("; ")
+            proof
+                .checks
+                .iter()
+                .filter(|check| !check.ok)
+                .map(|check| format!("{} ({})", check.name, check.detail))
+                .collect::<Vec<_>>()
+                .join("; ")
         ),
     });
 
@@ -133,7 +170,12 @@ pub(crate) fn record(measured: Measured) -> Record {
         overhead: overhead(&summary, spec.unit, ops_per_sample, facts),
         summary: failed.is_empty().then_some(summary),
         histogram: per_op.then(|| histogram.encode()),
-        values: (!per_op).then(|| used.iter().flat_map(|block| &block.values).map(|value| round(*value)).collect()),
+        values: (!per_op).then(|| {
+            used.iter()
+                .flat_map(|block| &block.values)
+                .map(|value| round(*value))
+                .collect()
+        }),
         tail,
         tail_threshold: per_op.then_some(measured.tail_threshold_ns),
         tail_dropped,
@@ -142,7 +184,10 @@ pub(crate) fn record(measured: Measured) -> Record {
             .map(|block| BlockSummary {
                 at_ns: block.at_ns.round(),
                 duration_ns: block.duration_ns.round(),
-                samples: block.histogram.as_ref().map_or(block.values.len() as u64, Histogram::total),
+                samples: block
+                    .histogram
+                    .as_ref()
+                    .map_or(block.values.len() as u64, Histogram::total),
                 p50: round(block_p50(block)),
                 core_ghz: block.core_ghz.map(round),
                 disturbed: block.disturbed,
@@ -170,7 +215,10 @@ fn with_members(findings: Option<serde_json::Value>, blocks: &[&BlockData]) -> O
     }
     let rates: Vec<f64> = (0..members)
         .map(|member| {
-            let mut own: Vec<f64> = blocks.iter().filter_map(|block| block.members.get(member).copied()).collect();
+            let mut own: Vec<f64> = blocks
+                .iter()
+                .filter_map(|block| block.members.get(member).copied())
+                .collect();
             own.sort_by(f64::total_cmp);
             round(stats::quantile(&own, 0.5))
         })
@@ -192,11 +240,17 @@ fn overhead(summary: &Summary, unit: Unit, ops: u64, facts: &ClockFacts) -> Opti
 
 /// Statistics of window means or rates.
 fn of_values(blocks: &[&BlockData], quantiles: &[(&str, f64)], seed: u64) -> Summary {
-    let slices: Vec<&[f64]> = blocks.iter().map(|block| block.values.as_slice()).filter(|v| !v.is_empty()).collect();
+    let slices: Vec<&[f64]> = blocks
+        .iter()
+        .map(|block| block.values.as_slice())
+        .filter(|v| !v.is_empty())
+        .collect();
     let mut sorted: Vec<f64> = slices.concat();
     sorted.sort_by(f64::total_cmp);
     let mut summary = Summary::default();
-    let Some(moments) = stats::moments(&sorted) else { return summary };
+    let Some(moments) = stats::moments(&sorted) else {
+        return summary;
+    };
     summary.min = Some(round(moments.min));
     summary.max = Some(round(moments.max));
     summary.mean = Some(round(moments.mean));
@@ -224,8 +278,11 @@ fn of_values(blocks: &[&BlockData], quantiles: &[(&str, f64)], seed: u64) -> Sum
 /// Statistics of single operations: quantiles from all of them, intervals from how far blocks lie apart, because
 /// operations in a row are not independent.
 fn per_operation(blocks: &[&BlockData], quantiles: &[(&str, f64)]) -> Summary {
-    let own: Vec<Vec<(f64, u64)>> =
-        blocks.iter().filter_map(|block| block.histogram.as_ref()).map(Histogram::occupied).collect();
+    let own: Vec<Vec<(f64, u64)>> = blocks
+        .iter()
+        .filter_map(|block| block.histogram.as_ref())
+        .map(Histogram::occupied)
+        .collect();
     let mut all = Histogram::new();
     for histogram in blocks.iter().filter_map(|block| block.histogram.as_ref()) {
         all.merge(histogram);
@@ -244,7 +301,11 @@ fn per_operation(blocks: &[&BlockData], quantiles: &[(&str, f64)]) -> Summary {
             refuse(&mut summary, name, all.total(), need);
             continue;
         }
-        place(&mut summary, name, stats::weighted::quantile_counts(&occupied, *q));
+        place(
+            &mut summary,
+            name,
+            stats::weighted::quantile_counts(&occupied, *q),
+        );
         let mut each: Vec<f64> = own
             .iter()
             .filter(|counts| counts.iter().map(|(_, count)| count).sum::<u64>() >= need)
@@ -253,12 +314,22 @@ fn per_operation(blocks: &[&BlockData], quantiles: &[(&str, f64)]) -> Summary {
         each.sort_by(f64::total_cmp);
         match stats::order_statistic_interval(&each, 0.5, LEVEL) {
             Ok(interval) => {
-                keep(&mut summary, name, &Interval { method: IntervalMethod::BetweenBlocks, ..interval });
+                keep(
+                    &mut summary,
+                    name,
+                    &Interval {
+                        method: IntervalMethod::BetweenBlocks,
+                        ..interval
+                    },
+                );
             }
             Err(_) => {
                 summary.refused.insert(
                     format!("{name} interval"),
-                    format!("{} blocks with {need} samples each, needs {MIN_BLOCKS}", each.len()),
+                    format!(
+                        "{} blocks with {need} samples each, needs {MIN_BLOCKS}",
+                        each.len()
+                    ),
                 );
             }
         }
@@ -267,7 +338,9 @@ fn per_operation(blocks: &[&BlockData], quantiles: &[(&str, f64)]) -> Summary {
 }
 
 fn refuse(summary: &mut Summary, name: &str, have: u64, need: u64) {
-    summary.refused.insert(name.to_owned(), format!("{have} samples, needs {need}"));
+    summary
+        .refused
+        .insert(name.to_owned(), format!("{have} samples, needs {need}"));
 }
 
 fn place(summary: &mut Summary, name: &str, value: f64) {
@@ -282,18 +355,25 @@ fn place(summary: &mut Summary, name: &str, value: f64) {
 }
 
 fn keep(summary: &mut Summary, name: &str, interval: &Interval) {
-    summary.intervals.insert(name.to_owned(), [round(interval.lo), round(interval.hi)]);
+    summary
+        .intervals
+        .insert(name.to_owned(), [round(interval.lo), round(interval.hi)]);
     let method = match interval.method {
         IntervalMethod::OrderStatistics => "order_statistics",
         IntervalMethod::BlockBootstrap => "block_bootstrap",
         IntervalMethod::BetweenBlocks => "between_blocks",
     };
-    summary.interval_methods.insert(name.to_owned(), method.to_owned());
+    summary
+        .interval_methods
+        .insert(name.to_owned(), method.to_owned());
 }
 
 /// The tail in order of time; when there is too much of it, its slowest part.
 fn slowest(blocks: &[BlockData]) -> (Vec<TailSample>, u64) {
-    let mut tail: Vec<TailSample> = blocks.iter().flat_map(|block| block.tail.iter().cloned()).collect();
+    let mut tail: Vec<TailSample> = blocks
+        .iter()
+        .flat_map(|block| block.tail.iter().cloned())
+        .collect();
     let mut dropped = blocks.iter().map(|block| block.tail_dropped).sum();
     if tail.len() > TAIL_KEPT {
         tail.sort_by(|a, b| b.value.total_cmp(&a.value));
@@ -313,7 +393,10 @@ pub(crate) fn round(value: f64) -> f64 {
     if value == 0.0 || !value.is_finite() {
         return 0.0;
     }
-    #[expect(clippy::cast_possible_truncation, reason = "the exponent of a finite f64 is within ±308")]
+    #[expect(
+        clippy::cast_possible_truncation,
+        reason = "the exponent of a finite f64 is within ±308"
+    )]
     let exponent = DIGITS - 1 - value.abs().log10().floor() as i32;
     if exponent >= 0 {
         let scale = 10f64.powi(exponent);
@@ -335,7 +418,10 @@ mod tests {
     use super::*;
 
     fn block(values: &[f64]) -> BlockData {
-        BlockData { values: values.to_vec(), ..BlockData::default() }
+        BlockData {
+            values: values.to_vec(),
+            ..BlockData::default()
+        }
     }
 
     #[test]
@@ -385,7 +471,10 @@ mod tests {
                 for _ in 0..1_000 {
                     histogram.record(20_000 + index * 1_000);
                 }
-                BlockData { histogram: Some(histogram), ..BlockData::default() }
+                BlockData {
+                    histogram: Some(histogram),
+                    ..BlockData::default()
+                }
             })
             .collect();
         let used: Vec<&BlockData> = blocks.iter().collect();
@@ -393,6 +482,9 @@ mod tests {
         let [lo, hi] = summary.intervals["p50"];
         assert!((lo - 20.0).abs() < 0.2 && (hi - 25.0).abs() < 0.2, "{lo}..{hi}");
         assert_eq!(summary.interval_methods["p50"], "between_blocks");
-        assert!(summary.refused.contains_key("p999 interval"), "a block of 1,000 has no p99.9");
+        assert!(
+            summary.refused.contains_key("p999 interval"),
+            "a block of 1,000 has no p99.9"
+        );
     }
 }

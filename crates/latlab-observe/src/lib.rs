@@ -29,7 +29,9 @@ impl Observer {
     /// Observes the calling thread, which must stay on CPU `cpu` for the steal figure to mean anything.
     #[must_use]
     pub fn of_this_thread(cpu: Option<u32>) -> Self {
-        Self { sources: system::Sources::open(cpu) }
+        Self {
+            sources: system::Sources::open(cpu),
+        }
     }
 
     /// The counters now.
@@ -72,7 +74,10 @@ mod tests {
 
     #[test]
     fn a_counter_that_could_not_be_read_stays_unknown() {
-        let known = Observed { minor_faults: Some(3), ..Observed::default() };
+        let known = Observed {
+            minor_faults: Some(3),
+            ..Observed::default()
+        };
         let total = sum(&known, &known);
         assert_eq!(total.minor_faults, Some(6));
         assert_eq!(total.steal_ns, None);

@@ -5,7 +5,9 @@
 use latlab_harness::{Env, PointResult};
 use latlab_machine::{CacheKind, Machine};
 use latlab_record::{Order, Pages, binary_size};
-use latlab_stats::levels::{Boundary, CurvePoint, Level, LevelOptions, PairedPoint, TlbStep, find_levels, tlb_reach};
+use latlab_stats::levels::{
+    Boundary, CurvePoint, Level, LevelOptions, PairedPoint, TlbStep, find_levels, tlb_reach,
+};
 use serde_json::{Value, json};
 
 /// A level counts as confirmed by the second pass when its points lie on the right side of this ratio.
@@ -46,7 +48,9 @@ pub(crate) fn curve(results: &[PointResult], with_refined: bool) -> Vec<CurvePoi
             let mut medians: Vec<f64> = draws.iter().map(|(_, result)| result.p50).collect();
             medians.sort_by(f64::total_cmp);
             let p50 = latlab_stats::quantile(&medians, 0.5);
-            let bounds = draws.iter().map(|(_, result)| result.interval.unwrap_or([result.p50; 2]));
+            let bounds = draws
+                .iter()
+                .map(|(_, result)| result.interval.unwrap_or([result.p50; 2]));
             CurvePoint {
                 size_bytes: draws[0].0 as f64,
                 p50_ns: p50,
@@ -73,7 +77,10 @@ pub(crate) fn findings(env: &Env, results: &[PointResult]) -> Value {
         tlb: boundaries
             .iter()
             .filter(|boundary| boundary.detected)
-            .map(|boundary| TlbStep { reach_bytes: boundary.pages_lo * 4096.0, step_ns: boundary.step_ns })
+            .map(|boundary| TlbStep {
+                reach_bytes: boundary.pages_lo * 4096.0,
+                step_ns: boundary.step_ns,
+            })
             .collect(),
         ..LevelOptions::default()
     };
@@ -109,7 +116,10 @@ pub(crate) fn findings(env: &Env, results: &[PointResult]) -> Value {
 
 /// Median core frequency over the points, GHz.
 fn core_ghz(results: &[PointResult]) -> Option<f64> {
-    let mut ghz: Vec<f64> = results.iter().filter_map(|result| Some(result.cycles? / result.p50)).collect();
+    let mut ghz: Vec<f64> = results
+        .iter()
+        .filter_map(|result| Some(result.cycles? / result.p50))
+        .collect();
     ghz.sort_by(f64::total_cmp);
     (!ghz.is_empty()).then(|| latlab_stats::quantile(&ghz, 0.5))
 }
@@ -118,12 +128,16 @@ fn core_ghz(results: &[PointResult]) -> Option<f64> {
 /// The last plateau is RAM if it is slow enough and goes on to the end of the curve. A plateau between the last cache and
 /// RAM is a step of that cache's soft end (a share of it, a slice further away), not a cache of its own.
 fn named(levels: Vec<Level>, machine: &Machine) -> Vec<(Level, String)> {
-    let last_cache = (1..=4u8).rev().find(|number| reported(machine, *number).is_some()).unwrap_or(4);
+    let last_cache = (1..=4u8)
+        .rev()
+        .find(|number| reported(machine, *number).is_some())
+        .unwrap_or(4);
     let count = levels.len();
     let mut next_cache = 1u8;
     let mut named: Vec<(Level, String)> = Vec::new();
     for (index, level) in levels.into_iter().enumerate() {
-        let ram = index + 1 == count && index > 0 && level.bracket.is_none() && level.latency_ns >= RAM_AT_LEAST_NS;
+        let ram =
+            index + 1 == count && index > 0 && level.bracket.is_none() && level.latency_ns >= RAM_AT_LEAST_NS;
         let name = match level.bracket {
             _ if ram => "RAM".to_owned(),
             None => "beyond the last level found".to_owned(),
@@ -194,8 +208,16 @@ fn validated(level: &Level, results: &[PointResult]) -> Option<bool> {
         .filter(|result| result.refined && on_curve(result))
         .filter_map(|result| Some((result.point.working_set_bytes? as f64, result.p50)))
         .collect();
-    let below: Vec<f64> = second.iter().filter(|(size, _)| *size <= lo && *size >= lo / 2.0).map(|(_, ns)| *ns).collect();
-    let above: Vec<f64> = second.iter().filter(|(size, _)| *size >= hi && *size <= hi * 2.0).map(|(_, ns)| *ns).collect();
+    let below: Vec<f64> = second
+        .iter()
+        .filter(|(size, _)| *size <= lo && *size >= lo / 2.0)
+        .map(|(_, ns)| *ns)
+        .collect();
+    let above: Vec<f64> = second
+        .iter()
+        .filter(|(size, _)| *size >= hi && *size <= hi * 2.0)
+        .map(|(_, ns)| *ns)
+        .collect();
     if below.is_empty() || above.is_empty() {
         return None;
     }
@@ -208,7 +230,11 @@ fn note(level: &Level, reported: Option<u64>, number: Option<u8>, machine: &Mach
     let (reported, (lo, hi)) = (reported?, level.bracket?);
     let whole = reported as f64;
     let size = |bytes: f64| {
-        #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "sizes of a curve, rounded")]
+        #[expect(
+            clippy::cast_possible_truncation,
+            clippy::cast_sign_loss,
+            reason = "sizes of a curve, rounded"
+        )]
         binary_size(bytes.round() as u64)
     };
     if hi >= FAR_BELOW * whole {
@@ -222,20 +248,34 @@ fn note(level: &Level, reported: Option<u64>, number: Option<u8>, machine: &Mach
         } else {
             "it is shared with other cores, or split between clusters of them"
         };
-        format!("effective {}-{} of {} reported: {why}; the figure moves with the neighbours", size(lo), size(hi), binary_size(reported))
+        format!(
+            "effective {}-{} of {} reported: {why}; the figure moves with the neighbours",
+            size(lo),
+            size(hi),
+            binary_size(reported)
+        )
     } else if let Some(end) = upper {
         format!(
             "begins to miss at {} of {} (pages that collide in its sets, translations and code share it) and is exceeded by {}",
-            size(lo), binary_size(reported), size(end)
+            size(lo),
+            binary_size(reported),
+            size(end)
         )
     } else {
-        format!("effective {}-{} of {} reported", size(lo), size(hi), binary_size(reported))
+        format!(
+            "effective {}-{} of {} reported",
+            size(lo),
+            size(hi),
+            binary_size(reported)
+        )
     })
 }
 
 fn paired(results: &[PointResult], pages: Pages) -> Vec<PairedPoint> {
     let chain = |order| {
-        results.iter().filter(move |result| result.point.pages == Some(pages) && result.point.order == Some(order))
+        results
+            .iter()
+            .filter(move |result| result.point.pages == Some(pages) && result.point.order == Some(order))
     };
     let mut pairs: Vec<PairedPoint> = chain(Order::Spread)
         .filter_map(|spread| {
@@ -264,7 +304,9 @@ fn effective_page(base: &[PairedPoint], huge: &[PairedPoint]) -> Option<u64> {
     let mut shares: Vec<f64> = base
         .iter()
         .filter_map(|small| {
-            let large = huge.iter().find(|large| (large.pages - small.pages).abs() < 0.5)?;
+            let large = huge
+                .iter()
+                .find(|large| (large.pages - small.pages).abs() < 0.5)?;
             let cost = small.spread_ns - small.packed_ns;
             (cost >= COMPARABLE_NS).then(|| (large.spread_ns - large.packed_ns) / cost)
         })
@@ -306,13 +348,23 @@ mod tests {
     }
 
     fn pair_of(pages: f64, delta: f64) -> PairedPoint {
-        PairedPoint { pages, packed_ns: 4.0, spread_ns: 4.0 + delta, lo: delta - 0.1, hi: delta + 0.1 }
+        PairedPoint {
+            pages,
+            packed_ns: 4.0,
+            spread_ns: 4.0 + delta,
+            lo: delta - 0.1,
+            hi: delta + 0.1,
+        }
     }
 
     #[test]
     fn huge_pages_that_still_pay_for_translation_are_small_in_hardware() {
-        let small: Vec<PairedPoint> = (0..6).map(|n| pair_of(f64::from(128 << n), f64::from(2 + n))).collect();
-        let same: Vec<PairedPoint> = (0..6).map(|n| pair_of(f64::from(128 << n), f64::from(2 + n) * 0.9)).collect();
+        let small: Vec<PairedPoint> = (0..6)
+            .map(|n| pair_of(f64::from(128 << n), f64::from(2 + n)))
+            .collect();
+        let same: Vec<PairedPoint> = (0..6)
+            .map(|n| pair_of(f64::from(128 << n), f64::from(2 + n) * 0.9))
+            .collect();
         let free: Vec<PairedPoint> = (0..6).map(|n| pair_of(f64::from(128 << n), 0.05)).collect();
         assert_eq!(effective_page(&small, &same), Some(4096));
         assert_eq!(effective_page(&small, &free), Some(2 << 20));
@@ -321,7 +373,11 @@ mod tests {
 
     #[test]
     fn draws_of_one_size_become_one_point_that_spans_them() {
-        let mut results = vec![result(1 << 20, 5.0, false), result(1 << 20, 7.0, true), result(1 << 20, 6.0, true)];
+        let mut results = vec![
+            result(1 << 20, 5.0, false),
+            result(1 << 20, 7.0, true),
+            result(1 << 20, 6.0, true),
+        ];
         results[1].point.draw = Some(1);
         results[2].point.draw = Some(2);
         let points = curve(&results, true);
@@ -354,7 +410,10 @@ mod tests {
             instances: Some(1),
             source: latlab_machine::CacheSource::Cpuid,
         };
-        let machine = Machine { caches: vec![unified(1, 48 << 10), unified(2, 2 << 20)], ..Machine::default() };
+        let machine = Machine {
+            caches: vec![unified(1, 48 << 10), unified(2, 2 << 20)],
+            ..Machine::default()
+        };
         let found = vec![
             level(1.0, Some((48e3, 64e3))),
             level(4.0, Some((1e6, 2e6))),

@@ -20,11 +20,26 @@ pub struct Entry {
 
 /// All probes, in the order in which they run.
 pub static REGISTRY: &[Entry] = &[
-    Entry { probe: &Read, share: Share([0.5, 1.0, 3.0]) },
-    Entry { probe: &LoadDependent, share: Share([4.0, 11.0, 60.0]) },
-    Entry { probe: &Poke, share: Share([1.0, 3.0, 25.0]) },
-    Entry { probe: &Bandwidth, share: Share([1.3, 4.0, 20.0]) },
-    Entry { probe: &Stride, share: Share([0.7, 2.0, 15.0]) },
+    Entry {
+        probe: &Read,
+        share: Share([0.5, 1.0, 3.0]),
+    },
+    Entry {
+        probe: &LoadDependent,
+        share: Share([4.0, 11.0, 60.0]),
+    },
+    Entry {
+        probe: &Poke,
+        share: Share([1.0, 3.0, 25.0]),
+    },
+    Entry {
+        probe: &Bandwidth,
+        share: Share([1.3, 4.0, 20.0]),
+    },
+    Entry {
+        probe: &Stride,
+        share: Share([0.7, 2.0, 15.0]),
+    },
 ];
 
 #[cfg(test)]
@@ -39,7 +54,10 @@ mod tests {
 
     #[test]
     fn the_registry_and_the_folders_name_the_same_probes() {
-        let mut listed: Vec<String> = REGISTRY.iter().map(|entry| file_of(entry.probe.spec().id)).collect();
+        let mut listed: Vec<String> = REGISTRY
+            .iter()
+            .map(|entry| file_of(entry.probe.spec().id))
+            .collect();
         let source = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
         let mut present = Vec::new();
         for tier in ["clock", "memory"] {
@@ -59,10 +77,18 @@ mod tests {
     fn every_probe_explains_itself() {
         for entry in REGISTRY {
             let spec = entry.probe.spec();
-            assert!(spec.id.starts_with(&format!("{}.", spec.tier.name())), "{}", spec.id);
+            assert!(
+                spec.id.starts_with(&format!("{}.", spec.tier.name())),
+                "{}",
+                spec.id
+            );
             assert!(spec.question.ends_with('?'), "{}", spec.id);
             assert!(spec.method.len() > 200, "{}: a method is paragraphs", spec.id);
-            assert!(!spec.title.is_empty() && spec.method_version > 0 && !spec.touches.is_empty(), "{}", spec.id);
+            assert!(
+                !spec.title.is_empty() && spec.method_version > 0 && !spec.touches.is_empty(),
+                "{}",
+                spec.id
+            );
         }
     }
 }

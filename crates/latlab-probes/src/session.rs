@@ -9,8 +9,8 @@ use std::path::Path;
 
 use latlab_clock::{Clock, ClockFacts};
 use latlab_harness::{
-    Env, Interpreter, MemorySource, NoReference, Progress, Reference, Share, Sink, Spec, Support, pin_this_thread, plan_shares,
-    profile_seconds, quietest_cpu, run_probe,
+    Env, Interpreter, MemorySource, NoReference, Progress, Reference, Share, Sink, Spec, Support,
+    pin_this_thread, plan_shares, profile_seconds, quietest_cpu, run_probe,
 };
 use latlab_machine::Machine;
 use latlab_record::{Kind, PlannedProbe, Point, Record, Settings, Tool, Totals};
@@ -107,7 +107,11 @@ pub fn tool() -> Tool {
             "{}-{} {}",
             std::env::consts::ARCH,
             std::env::consts::OS,
-            if cfg!(debug_assertions) { "debug" } else { "release" }
+            if cfg!(debug_assertions) {
+                "debug"
+            } else {
+                "release"
+            }
         ),
     }
 }
@@ -198,7 +202,11 @@ pub fn run(
     teller.totals.seconds = (env.clock.now_ns() - begun_ns) / 1e9;
     let totals = std::mem::take(&mut teller.totals);
     let stopped_by = if interrupted { "interrupted" } else { "completed" };
-    teller.tell(&Event::End { stopped_by, totals: &totals, clock: &env.clock.facts });
+    teller.tell(&Event::End {
+        stopped_by,
+        totals: &totals,
+        clock: &env.clock.facts,
+    });
     teller.failed.map_or(Ok(()), Err)
 }
 
@@ -212,8 +220,16 @@ fn surroundings(
     settings: Settings,
     interpreter: Option<Box<dyn Interpreter>>,
 ) -> Env {
-    let allowed = if machine.limits.allowed_cpus.is_empty() { vec![0] } else { machine.limits.allowed_cpus.clone() };
-    let mut cpus = settings.cpus.clone().filter(|cpus| !cpus.is_empty()).unwrap_or(allowed);
+    let allowed = if machine.limits.allowed_cpus.is_empty() {
+        vec![0]
+    } else {
+        machine.limits.allowed_cpus.clone()
+    };
+    let mut cpus = settings
+        .cpus
+        .clone()
+        .filter(|cpus| !cpus.is_empty())
+        .unwrap_or(allowed);
     cpus.sort_unstable();
     cpus.dedup();
     if settings.gentle {
@@ -363,7 +379,9 @@ impl Sink for Teller<'_> {
     }
 
     fn excluded(&self, probe: &str, point: &Point) -> bool {
-        self.excluded.iter().any(|(id, done)| id == probe && done == point)
+        self.excluded
+            .iter()
+            .any(|(id, done)| id == probe && done == point)
     }
 }
 
@@ -373,10 +391,25 @@ mod tests {
 
     #[test]
     fn globs_match_ids_as_people_expect() {
-        for glob in ["memory.*", "memory", "memory.load", "*dependent", "memory.load.dependent", "m?mory*", "*"] {
+        for glob in [
+            "memory.*",
+            "memory",
+            "memory.load",
+            "*dependent",
+            "memory.load.dependent",
+            "m?mory*",
+            "*",
+        ] {
             assert!(matches(glob, "memory.load.dependent"), "{glob}");
         }
-        for glob in ["", "mem", "memory.loa", "storage.*", "memory.load.dependent.more", "?"] {
+        for glob in [
+            "",
+            "mem",
+            "memory.loa",
+            "storage.*",
+            "memory.load.dependent.more",
+            "?",
+        ] {
             assert!(!matches(glob, "memory.load.dependent"), "{glob}");
         }
     }
@@ -389,19 +422,33 @@ mod tests {
 
     #[test]
     fn a_glob_that_matches_nothing_is_named_in_the_plan() {
-        let settings = Settings { only: vec!["memory.*".to_owned(), "nosuch".to_owned()], ..Settings::default() };
+        let settings = Settings {
+            only: vec!["memory.*".to_owned(), "nosuch".to_owned()],
+            ..Settings::default()
+        };
         let plan = plan(&settings);
         assert_eq!(plan.unmatched, ["nosuch"]);
         assert!(!plan.probes.is_empty());
-        assert!(plan.probes.iter().all(|probe| probe.points > 0 && probe.seconds > 0.0));
+        assert!(
+            plan.probes
+                .iter()
+                .all(|probe| probe.points > 0 && probe.seconds > 0.0)
+        );
     }
 
     #[test]
     fn gentle_uses_one_cpu_and_nothing_that_saturates() {
-        let settings = Settings { gentle: true, ..Settings::default() };
+        let settings = Settings {
+            gentle: true,
+            ..Settings::default()
+        };
         let plan = plan(&settings);
         assert_eq!(plan.cpus, 1);
-        let loud: Vec<&str> = list().iter().filter(|spec| spec.saturates).map(|spec| spec.id).collect();
+        let loud: Vec<&str> = list()
+            .iter()
+            .filter(|spec| spec.saturates)
+            .map(|spec| spec.id)
+            .collect();
         assert!(plan.probes.iter().all(|probe| !loud.contains(&probe.id.as_str())));
     }
 

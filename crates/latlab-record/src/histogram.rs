@@ -181,20 +181,28 @@ impl EncodedHistogram {
             return Err(HistogramError::Encoding(self.encoding.chars().take(40).collect()));
         }
         if self.data.len() > LARGEST_ENCODED {
-            return Err(HistogramError::Damaged(format!("{} bytes is too large", self.data.len())));
+            return Err(HistogramError::Damaged(format!(
+                "{} bytes is too large",
+                self.data.len()
+            )));
         }
         let bytes = base64::engine::general_purpose::STANDARD
             .decode(&self.data)
             .map_err(|error| HistogramError::Damaged(error.to_string()))?;
-        let exchange: hdrhistogram::Histogram<u64> = Deserializer::new()
-            .deserialize(&mut bytes.as_slice())
-            .map_err(|error| HistogramError::Damaged(format!("{error:?}")))?;
+        let exchange: hdrhistogram::Histogram<u64> =
+            Deserializer::new()
+                .deserialize(&mut bytes.as_slice())
+                .map_err(|error| HistogramError::Damaged(format!("{error:?}")))?;
         Ok(exchange
             .iter_recorded()
             .map(|step| {
                 let low = exchange.lowest_equivalent(step.value_iterated_to());
                 let high = exchange.highest_equivalent(step.value_iterated_to());
-                (low as f64 / 1e3, (high + 1) as f64 / 1e3, step.count_since_last_iteration())
+                (
+                    low as f64 / 1e3,
+                    (high + 1) as f64 / 1e3,
+                    step.count_since_last_iteration(),
+                )
             })
             .collect())
     }
@@ -205,14 +213,21 @@ fn bucket_of(ps: u64) -> usize {
     let value = ps.min((1 << HIGHEST_BIT) - 1);
     let shift = (64 - (value | (LINEAR - 1)).leading_zeros()) - 8;
     // At most 42 * 128 + 255: fits usize on every target.
-    #[expect(clippy::cast_possible_truncation, reason = "value >> shift is below 256 by construction")]
+    #[expect(
+        clippy::cast_possible_truncation,
+        reason = "value >> shift is below 256 by construction"
+    )]
     let place = (value >> shift) as usize;
     shift as usize * HALF + place
 }
 
 /// Lowest value of a bucket and its width, ps.
 fn bounds_of(bucket: usize) -> (u64, u64) {
-    let shift = if bucket < LINEAR as usize { 0 } else { (bucket - HALF) / HALF };
+    let shift = if bucket < LINEAR as usize {
+        0
+    } else {
+        (bucket - HALF) / HALF
+    };
     let place = (bucket - shift * HALF) as u64;
     (place << shift, 1 << shift)
 }
@@ -274,7 +289,11 @@ mod tests {
             data: String::new(),
         };
         assert!(foreign.decode().unwrap_err().to_string().contains("hdr-v9"));
-        let damaged = EncodedHistogram { encoding: ENCODING.to_owned(), data: "AAAA".to_owned(), ..foreign };
+        let damaged = EncodedHistogram {
+            encoding: ENCODING.to_owned(),
+            data: "AAAA".to_owned(),
+            ..foreign
+        };
         assert!(damaged.decode().unwrap_err().to_string().contains("damaged"));
     }
 

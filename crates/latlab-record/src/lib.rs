@@ -14,10 +14,11 @@ mod record;
 
 pub use histogram::{EncodedHistogram, Histogram, HistogramError};
 pub use line::{
-    Footer, Header, Line, PlannedProbe, Profile, RunFile, SCHEMA_NAME, SCHEMA_VERSION, Settings, Severity, Tool, Totals,
-    Finding, schema_json,
+    Finding, Footer, Header, Line, PlannedProbe, Profile, RunFile, SCHEMA_NAME, SCHEMA_VERSION, Settings,
+    Severity, Tool, Totals, schema_json,
 };
 pub use point::{Order, Pages, Point, Timing, binary_size};
 pub use record::{
-    Absence, BlockSummary, Check, Kind, Observed, Overhead, Record, StoppedBy, Summary, TailSample, Unit, Work,
+    Absence, BlockSummary, Check, Kind, Observed, Overhead, Record, StoppedBy, Summary, TailSample, Unit,
+    Work,
 };

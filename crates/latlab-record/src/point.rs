@@ -170,7 +170,11 @@ mod tests {
 
     #[test]
     fn fields_that_do_not_apply_are_not_written() {
-        let point = Point { working_set_bytes: Some(1024), pages: Some(Pages::Base), ..Point::default() };
+        let point = Point {
+            working_set_bytes: Some(1024),
+            pages: Some(Pages::Base),
+            ..Point::default()
+        };
         let text = serde_json::to_string(&point).expect("a point serialises");
         assert_eq!(text, r#"{"working_set_bytes":1024,"pages":"4k"}"#);
     }

@@ -253,7 +253,10 @@ pub struct Record {
     pub error: Option<Absence>,
 }
 
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde calls it with a reference")]
+#[expect(
+    clippy::trivially_copy_pass_by_ref,
+    reason = "serde calls it with a reference"
+)]
 fn is_zero(count: &u64) -> bool {
     *count == 0
 }
@@ -261,7 +264,14 @@ fn is_zero(count: &u64) -> bool {
 impl Record {
     /// A record that says why nothing was measured.
     #[must_use]
-    pub fn absent(probe: &str, method: u32, point: Point, unit: Unit, stopped_by: StoppedBy, error: Absence) -> Self {
+    pub fn absent(
+        probe: &str,
+        method: u32,
+        point: Point,
+        unit: Unit,
+        stopped_by: StoppedBy,
+        error: Absence,
+    ) -> Self {
         Self {
             probe: probe.to_owned(),
             method,
@@ -293,7 +303,10 @@ impl Record {
     /// A record computed from others.
     #[must_use]
     pub fn derived(probe: &str, method: u32, unit: Unit, findings: serde_json::Value) -> Self {
-        let absence = Absence { kind: String::new(), text: String::new() };
+        let absence = Absence {
+            kind: String::new(),
+            text: String::new(),
+        };
         Self {
             kind: Kind::Derived,
             findings: Some(findings),
@@ -309,9 +322,18 @@ mod tests {
 
     #[test]
     fn an_absent_record_survives_the_file_and_says_why() {
-        let absence = Absence { kind: "unsupported".to_owned(), text: "needs two CPUs, one is allowed".to_owned() };
-        let record =
-            Record::absent("memory.loaded", 1, Point::default(), Unit::Ns, StoppedBy::Unsupported, absence.clone());
+        let absence = Absence {
+            kind: "unsupported".to_owned(),
+            text: "needs two CPUs, one is allowed".to_owned(),
+        };
+        let record = Record::absent(
+            "memory.loaded",
+            1,
+            Point::default(),
+            Unit::Ns,
+            StoppedBy::Unsupported,
+            absence.clone(),
+        );
         let text = serde_json::to_string(&record).expect("a record serialises");
         let back: Record = serde_json::from_str(&text).expect("our own text");
         assert_eq!(back, record);
@@ -320,7 +342,8 @@ mod tests {
 
     #[test]
     fn fields_of_a_newer_minor_version_are_ignored() {
-        let text = r#"{"probe":"x.y","method":1,"unit":"ns","kind":"per_op","stopped_by":"planned","novel":[1,2]}"#;
+        let text =
+            r#"{"probe":"x.y","method":1,"unit":"ns","kind":"per_op","stopped_by":"planned","novel":[1,2]}"#;
         let record: Record = serde_json::from_str(text).expect("unknown fields are no error");
         assert_eq!(record.samples, 0);
     }

@@ -63,8 +63,14 @@ struct Working<'p> {
 
 impl Batch for Working<'_> {
     fn run(&mut self, ops: u64) -> u64 {
-        let noise = if self.probe.noisy { 1.0 + self.rng.uniform() } else { 1.0 };
-        self.probe.clock.advance_ns(ops as f64 * (10.0 + self.at as f64) * noise);
+        let noise = if self.probe.noisy {
+            1.0 + self.rng.uniform()
+        } else {
+            1.0
+        };
+        self.probe
+            .clock
+            .advance_ns(ops as f64 * (10.0 + self.at as f64) * noise);
         ops
     }
 }
@@ -102,8 +108,15 @@ impl Session for Working<'_> {
     }
 
     fn proof(&mut self, _point: &Point) -> Proof {
-        let check = Check { name: "planted".to_owned(), ok: self.probe.proof_holds, detail: "as told".to_owned() };
-        Proof { checks: vec![check], ..Proof::default() }
+        let check = Check {
+            name: "planted".to_owned(),
+            ok: self.probe.proof_holds,
+            detail: "as told".to_owned(),
+        };
+        Proof {
+            checks: vec![check],
+            ..Proof::default()
+        }
     }
 }
 
@@ -119,15 +132,27 @@ impl Probe for Planted {
             .map(|n| Planned {
                 priority: (self.priority)(n),
                 setup_s: self.setup_ns / 1e9,
-                ..Planned::new(Point { working_set_bytes: Some(n), ..Point::default() })
+                ..Planned::new(Point {
+                    working_set_bytes: Some(n),
+                    ..Point::default()
+                })
             })
             .collect()
     }
     fn memory_bytes(&self, _env: &Env) -> u64 {
         0
     }
-    fn open<'env>(&'env self, _env: &'env Env, _group: &[Planned]) -> Result<Box<dyn Session + 'env>, ProbeError> {
-        Ok(Box::new(Working { probe: self, at: 0, ops: 0, rng: Rng::new(7) }))
+    fn open<'env>(
+        &'env self,
+        _env: &'env Env,
+        _group: &[Planned],
+    ) -> Result<Box<dyn Session + 'env>, ProbeError> {
+        Ok(Box::new(Working {
+            probe: self,
+            at: 0,
+            ops: 0,
+            rng: Rng::new(7),
+        }))
     }
 }
 
@@ -152,7 +177,8 @@ impl Sink for Kept {
         self.cancel_after.is_some_and(|after| self.visits >= after)
     }
     fn excluded(&self, _probe: &str, point: &Point) -> bool {
-        self.excluded.contains(&point.working_set_bytes.unwrap_or(u64::MAX))
+        self.excluded
+            .contains(&point.working_set_bytes.unwrap_or(u64::MAX))
     }
 }
 
@@ -160,7 +186,10 @@ fn env(clock: &SimulatedClock) -> Env {
     Env {
         machine: Machine::default(),
         clock: Clock::simulated(clock.clone()),
-        settings: Settings { seed: 42, ..Settings::default() },
+        settings: Settings {
+            seed: 42,
+            ..Settings::default()
+        },
         cpus: vec![0],
         home_cpu: 0,
         memory_bytes: 1 << 30,
@@ -190,7 +219,10 @@ fn every_point_comes_out_as_planted_with_six_blocks() {
     for record in &sink.records {
         let planted = 10.0 + record.point.working_set_bytes.expect("planted") as f64;
         let summary = record.summary.as_ref().expect("measured");
-        assert!((summary.p50.expect("enough samples") - planted).abs() < 1e-2, "{record:?}");
+        assert!(
+            (summary.p50.expect("enough samples") - planted).abs() < 1e-2,
+            "{record:?}"
+        );
         assert_eq!(record.blocks.len(), 6);
         assert_eq!(record.stopped_by, StoppedBy::NarrowInterval);
         assert_eq!(record.values.as_ref().map(Vec::len), Some(6 * 64));
@@ -209,8 +241,14 @@ fn points_are_interleaved_in_a_random_order_that_the_seed_repeats() {
         })
         .collect();
     assert_eq!(orders[0], orders[1]);
-    let rounds: Vec<HashSet<u64>> = orders[0].chunks(4).map(|round| round.iter().copied().collect()).collect();
-    assert!(rounds.iter().all(|round| round.len() == 4), "each round visits each point once: {orders:?}");
+    let rounds: Vec<HashSet<u64>> = orders[0]
+        .chunks(4)
+        .map(|round| round.iter().copied().collect())
+        .collect();
+    assert!(
+        rounds.iter().all(|round| round.len() == 4),
+        "each round visits each point once: {orders:?}"
+    );
     assert!(orders[0].chunks(4).any(|round| round != [0, 1, 2, 3]));
 }
 
@@ -226,12 +264,27 @@ fn a_deadline_is_kept_and_what_was_not_reached_is_said() {
     let took = (env.clock.now_ns() - begun) / 1e9;
     assert!(took <= 2.0, "{took}");
     assert!(took > 1.5, "the time is used: {took}");
-    let absent: Vec<&Record> = sink.records.iter().filter(|record| record.kind == Kind::Absent).collect();
+    let absent: Vec<&Record> = sink
+        .records
+        .iter()
+        .filter(|record| record.kind == Kind::Absent)
+        .collect();
     assert_eq!(absent.len(), 1, "one record for all that was not reached");
-    let points = absent[0].findings.as_ref().and_then(|findings| findings["points"].as_array()).expect("a list");
-    assert_eq!(points.len() + sink.records.len() - 1, 50, "each planned point is measured or said to be missing");
+    let points = absent[0]
+        .findings
+        .as_ref()
+        .and_then(|findings| findings["points"].as_array())
+        .expect("a list");
+    assert_eq!(
+        points.len() + sink.records.len() - 1,
+        50,
+        "each planned point is measured or said to be missing"
+    );
     let names = |n: u64| points.iter().any(|point| point["working_set_bytes"] == n);
-    assert!(names(49) && !names(0), "the last of the list are given up first: {points:?}");
+    assert!(
+        names(49) && !names(0),
+        "the last of the list are given up first: {points:?}"
+    );
     let partial = sink.records.iter().filter(|record| record.kind != Kind::Absent);
     assert!(partial.clone().count() > 0);
     for record in partial {
@@ -247,9 +300,18 @@ fn the_first_priority_is_complete_before_the_second_begins() {
     probe.priority = |n| u8::from(n >= 3);
     run(&probe, &env, 10.0, &mut Kept::default());
     let order = probe.order.borrow();
-    let first_of_second = order.iter().position(|n| *n >= 3).expect("the second priority was reached");
+    let first_of_second = order
+        .iter()
+        .position(|n| *n >= 3)
+        .expect("the second priority was reached");
     for n in 0..3 {
-        assert!(order[..first_of_second].iter().filter(|visited| **visited == n).count() >= 6);
+        assert!(
+            order[..first_of_second]
+                .iter()
+                .filter(|visited| **visited == n)
+                .count()
+                >= 6
+        );
     }
 }
 
@@ -263,7 +325,14 @@ fn noise_is_measured_longer_until_its_interval_is_narrow() {
     run(&probe, &env, 60.0, &mut sink);
     for record in &sink.records {
         assert!(record.blocks.len() > 6, "{} blocks", record.blocks.len());
-        assert!(record.summary.as_ref().expect("measured").intervals.contains_key("p50"));
+        assert!(
+            record
+                .summary
+                .as_ref()
+                .expect("measured")
+                .intervals
+                .contains_key("p50")
+        );
     }
 }
 
@@ -279,11 +348,22 @@ fn a_planted_stall_lands_in_the_tail_with_its_time_stamp() {
     let record = &sink.records[0];
     assert_eq!(record.kind, Kind::PerOp);
     assert_eq!(record.tail.len(), 1, "{:?}", record.tail);
-    assert!((record.tail[0].value - 50_010.0).abs() < 10.0, "{:?}", record.tail);
+    assert!(
+        (record.tail[0].value - 50_010.0).abs() < 10.0,
+        "{:?}",
+        record.tail
+    );
     let second = &record.blocks[1];
     let into_block = record.tail[0].at_ns - second.at_ns;
-    assert!((into_block - 10_000.0 * 10.0).abs() < 2_000.0, "operation 10,001 of the second block: {into_block}");
-    let max = record.summary.as_ref().and_then(|summary| summary.max).expect("measured");
+    assert!(
+        (into_block - 10_000.0 * 10.0).abs() < 2_000.0,
+        "operation 10,001 of the second block: {into_block}"
+    );
+    let max = record
+        .summary
+        .as_ref()
+        .and_then(|summary| summary.max)
+        .expect("measured");
     assert!((max - 50_010.0).abs() < 10.0);
 }
 
@@ -292,11 +372,18 @@ fn stopping_keeps_what_was_measured() {
     let clock = SimulatedClock::ideal();
     let env = env(&clock);
     let probe = Planted::new(&clock, 3);
-    let mut sink = Kept { cancel_after: Some(4), ..Kept::default() };
+    let mut sink = Kept {
+        cancel_after: Some(4),
+        ..Kept::default()
+    };
     let outcome = run(&probe, &env, 10.0, &mut sink);
     assert!(outcome.cancelled);
     assert_eq!(sink.records.len(), 3);
-    assert!(sink.records.iter().any(|record| record.stopped_by == StoppedBy::Interrupted));
+    assert!(
+        sink.records
+            .iter()
+            .any(|record| record.stopped_by == StoppedBy::Interrupted)
+    );
 }
 
 #[test]
@@ -309,7 +396,12 @@ fn a_failed_proof_leaves_no_headline_figure() {
     run(&probe, &env, 10.0, &mut sink);
     let record = &sink.records[0];
     assert_eq!(record.summary, None);
-    assert!(record.error.as_ref().is_some_and(|error| error.kind == "proof_failed" && error.text.contains("planted")));
+    assert!(
+        record
+            .error
+            .as_ref()
+            .is_some_and(|error| error.kind == "proof_failed" && error.text.contains("planted"))
+    );
 }
 
 #[test]
@@ -317,7 +409,10 @@ fn points_that_exist_already_are_not_measured_again() {
     let clock = SimulatedClock::ideal();
     let env = env(&clock);
     let probe = Planted::new(&clock, 3);
-    let mut sink = Kept { excluded: HashSet::from([1]), ..Kept::default() };
+    let mut sink = Kept {
+        excluded: HashSet::from([1]),
+        ..Kept::default()
+    };
     run(&probe, &env, 10.0, &mut sink);
     assert_eq!(sink.records.len(), 2);
     assert!(!probe.order.borrow().contains(&1));
@@ -329,8 +424,15 @@ struct DriftsBetween(SimulatedClock, f64, f64);
 impl Reference for DriftsBetween {
     fn read(&mut self) -> Option<ReferenceReading> {
         let now = self.0.true_ns();
-        let shared_ns = if now >= self.1 && now < self.2 { 134.0 } else { 11.0 };
-        Some(ReferenceReading { private_ns: 3.7, shared_ns })
+        let shared_ns = if now >= self.1 && now < self.2 {
+            134.0
+        } else {
+            11.0
+        };
+        Some(ReferenceReading {
+            private_ns: 3.7,
+            shared_ns,
+        })
     }
 }
 
@@ -346,7 +448,13 @@ fn blocks_beside_a_drifted_reference_are_marked_and_repeated() {
     let outcome = run_probe(&probe, &env, deadline, &mut reference, &mut sink);
     assert!(outcome.disturbed_blocks > 0);
     for record in &sink.records {
-        assert!(record.blocks.iter().filter(|block| !block.disturbed).count() >= 6, "repeated until six are quiet");
-        assert!(!record.flags.contains(&"disturbed".to_owned()), "the marked blocks do not count");
+        assert!(
+            record.blocks.iter().filter(|block| !block.disturbed).count() >= 6,
+            "repeated until six are quiet"
+        );
+        assert!(
+            !record.flags.contains(&"disturbed".to_owned()),
+            "the marked blocks do not count"
+        );
     }
 }

@@ -11,8 +11,8 @@ use std::collections::HashMap;
 
 use latlab_clock::SimulatedClock;
 use latlab_harness::{
-    Batch, Block, Env, MemorySource, Planned, PointResult, Probe, ProbeError, Proof, Session, SimulatedMemory, Spec,
-    Support, Tier,
+    Batch, Block, Env, MemorySource, Planned, PointResult, Probe, ProbeError, Proof, Session,
+    SimulatedMemory, Spec, Support, Tier,
 };
 use latlab_record::{Check, Order, Pages, Point, Profile, Record, Unit, Work};
 
@@ -106,15 +106,31 @@ impl Probe for LoadDependent {
         // Page-local: the curve. What a reader wants first is first: RAM, L1, L2, L3, then the rest.
         let mut curve = sizes(largest, quick);
         let landmarks = [largest, 16 << 10, 256 << 10, 4 << 20, 8 << 20];
-        curve.sort_by_key(|size| (landmarks.iter().position(|mark| mark == size).unwrap_or(landmarks.len()), *size));
-        points.extend(curve.iter().map(|size| planned(walk(*size, Pages::Base, Order::PageLocal), 0, env)));
+        curve.sort_by_key(|size| {
+            (
+                landmarks
+                    .iter()
+                    .position(|mark| mark == size)
+                    .unwrap_or(landmarks.len()),
+                *size,
+            )
+        });
+        points.extend(
+            curve
+                .iter()
+                .map(|size| planned(walk(*size, Pages::Base, Order::PageLocal), 0, env)),
+        );
         let mut random = octaves(256 << 10, largest);
         if quick {
             random.retain(|size| *size == largest || [1 << 20, 16 << 20].contains(size));
         }
         random.reverse();
         for pages in [Pages::Base, Pages::Huge] {
-            points.extend(random.iter().map(|size| planned(walk(*size, pages, Order::Random), 1, env)));
+            points.extend(
+                random
+                    .iter()
+                    .map(|size| planned(walk(*size, pages, Order::Random), 1, env)),
+            );
         }
         for nodes in paired_nodes(largest, env.settings.profile) {
             for pages in [Pages::Base, Pages::Huge] {
@@ -130,9 +146,18 @@ impl Probe for LoadDependent {
         2 * largest(env)
     }
 
-    fn open<'env>(&'env self, env: &'env Env, group: &[Planned]) -> Result<Box<dyn Session + 'env>, ProbeError> {
+    fn open<'env>(
+        &'env self,
+        env: &'env Env,
+        group: &[Planned],
+    ) -> Result<Box<dyn Session + 'env>, ProbeError> {
         match &env.memory {
-            MemorySource::Simulated(memory) => Ok(Box::new(Planted { memory, lines: 1, pages: 1, huge: false })),
+            MemorySource::Simulated(memory) => Ok(Box::new(Planted {
+                memory,
+                lines: 1,
+                pages: 1,
+                huge: false,
+            })),
             MemorySource::Real => Ok(Box::new(Walking::open(env, group)?)),
         }
     }
@@ -142,7 +167,11 @@ impl Probe for LoadDependent {
         let curve = levels::curve(results, false);
         let fresh = |bytes: f64| {
             // Whole lines; a size that is already in the grid is dropped by the scheduler.
-            #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "bounded by `largest`")]
+            #[expect(
+                clippy::cast_possible_truncation,
+                clippy::cast_sign_loss,
+                reason = "bounded by `largest`"
+            )]
             let size = (bytes.round() as u64).next_multiple_of(LINE_BYTES);
             (SMALLEST..=largest).contains(&size).then_some(size)
         };
@@ -154,7 +183,10 @@ impl Probe for LoadDependent {
         // The same sizes again around each knee, for a second opinion that owes nothing to the first.
         for knee in latlab_stats::levels::knee_between(&curve) {
             for size in [knee.lo_bytes, knee.hi_bytes].into_iter().filter_map(fresh) {
-                let again = Point { draw: Some(1), ..walk(size, Pages::Base, Order::PageLocal) };
+                let again = Point {
+                    draw: Some(1),
+                    ..walk(size, Pages::Base, Order::PageLocal)
+                };
                 points.push(planned(again, 3, env));
             }
         }
@@ -163,7 +195,10 @@ impl Probe for LoadDependent {
                 for draw in 1..DRAWS {
                     let size = second / 4 * quarter;
                     if size * 4 <= largest {
-                        let point = Point { draw: Some(draw), ..walk(size, Pages::Base, Order::PageLocal) };
+                        let point = Point {
+                            draw: Some(draw),
+                            ..walk(size, Pages::Base, Order::PageLocal)
+                        };
                         points.push(planned(point, 4, env));
                     }
                 }
@@ -180,24 +215,40 @@ impl Probe for LoadDependent {
 
 /// Largest working set: two arenas of it are held at once.
 fn largest(env: &Env) -> u64 {
-    let most = if env.settings.profile == Profile::Quick { LARGEST_QUICK } else { LARGEST };
+    let most = if env.settings.profile == Profile::Quick {
+        LARGEST_QUICK
+    } else {
+        LARGEST
+    };
     let half = env.memory_bytes / 2;
-    let fits = if half == 0 { 0 } else { 1 << (63 - half.leading_zeros()) };
+    let fits = if half == 0 {
+        0
+    } else {
+        1 << (63 - half.leading_zeros())
+    };
     most.min(fits)
 }
 
 fn octaves(from: u64, to: u64) -> Vec<u64> {
-    std::iter::successors(Some(from), |size| Some(size * 2)).take_while(|size| *size <= to).collect()
+    std::iter::successors(Some(from), |size| Some(size * 2))
+        .take_while(|size| *size <= to)
+        .collect()
 }
 
 /// Two sizes an octave, one beyond [`FINE_UP_TO`]; the quick profile leaves out what lies inside the smallest first-level
 /// cache and takes one an octave from 16 MiB on.
 fn sizes(largest: u64, quick: bool) -> Vec<u64> {
-    let (fine_from, fine_up_to) = if quick { (16 << 10, 16 << 20) } else { (0, FINE_UP_TO) };
+    let (fine_from, fine_up_to) = if quick {
+        (16 << 10, 16 << 20)
+    } else {
+        (0, FINE_UP_TO)
+    };
     octaves(SMALLEST, largest)
         .into_iter()
         .flat_map(|size| [size, size / 2 * 3])
-        .filter(|size| *size <= largest && (size.is_power_of_two() || (fine_from..=fine_up_to).contains(size)))
+        .filter(|size| {
+            *size <= largest && (size.is_power_of_two() || (fine_from..=fine_up_to).contains(size))
+        })
         .filter(|size| !quick || *size >= fine_from || [SMALLEST, 4 << 10].contains(size))
         .collect()
 }
@@ -213,36 +264,66 @@ fn paired_nodes(largest: u64, profile: Profile) -> Vec<u64> {
     };
     octaves(16, largest / PAGE_BYTES)
         .into_iter()
-        .flat_map(|nodes| if quick { vec![nodes] } else { vec![nodes, nodes / 2 * 3] })
+        .flat_map(|nodes| {
+            if quick {
+                vec![nodes]
+            } else {
+                vec![nodes, nodes / 2 * 3]
+            }
+        })
         .filter(|nodes| nodes * PAGE_BYTES <= largest && wanted.contains(nodes))
         .collect()
 }
 
 fn walk(size: u64, pages: Pages, order: Order) -> Point {
-    Point { working_set_bytes: Some(size), pages: Some(pages), order: Some(order), ..Point::default() }
+    Point {
+        working_set_bytes: Some(size),
+        pages: Some(pages),
+        order: Some(order),
+        ..Point::default()
+    }
 }
 
 fn pair(nodes: u64, pages: Pages, order: Order) -> Point {
     // Both of a pair touch the same number of lines; only the pages differ.
-    Point { nodes: Some(nodes), ..walk(nodes * LINE_BYTES, pages, order) }
+    Point {
+        nodes: Some(nodes),
+        ..walk(nodes * LINE_BYTES, pages, order)
+    }
 }
 
 fn layout(order: Option<Order>) -> Layout {
-    if order == Some(Order::Spread) { Layout::Pages } else { Layout::Lines }
+    if order == Some(Order::Spread) {
+        Layout::Pages
+    } else {
+        Layout::Lines
+    }
 }
 
 fn planned(point: Point, priority: u8, env: &Env) -> Planned {
     let nodes = nodes(&point);
     let warm = nodes.min(reported_lines(env)) as f64 * BUILD_S / 2.0;
-    let build = if keeps_slot(&point) { 0.0 } else { nodes as f64 * BUILD_S };
+    let build = if keeps_slot(&point) {
+        0.0
+    } else {
+        nodes as f64 * BUILD_S
+    };
     let private_bytes = levels::reported(&env.machine, 2).unwrap_or(256 << 10);
     let block_s = whole_periods(&point, private_bytes, env.settings.profile)
         .map_or(2e-3, |(ops, windows)| ops as f64 * f64::from(windows) * LOAD_S);
-    Planned { priority, setup_s: build + warm, block_s, ..Planned::new(point) }
+    Planned {
+        priority,
+        setup_s: build + warm,
+        block_s,
+        ..Planned::new(point)
+    }
 }
 
 fn nodes(point: &Point) -> u64 {
-    point.nodes.unwrap_or(point.working_set_bytes.unwrap_or(LINE_BYTES) / LINE_BYTES).max(1)
+    point
+        .nodes
+        .unwrap_or(point.working_set_bytes.unwrap_or(LINE_BYTES) / LINE_BYTES)
+        .max(1)
 }
 
 fn keeps_slot(point: &Point) -> bool {
@@ -252,7 +333,13 @@ fn keeps_slot(point: &Point) -> bool {
 /// Lines that a walk must have touched for the caches to be in the state of an endless walk, if they are as large as the
 /// CPU says.
 fn reported_lines(env: &Env) -> u64 {
-    let last = env.machine.caches.iter().map(|cache| cache.size_bytes).max().unwrap_or(LAST_CACHE_UNKNOWN);
+    let last = env
+        .machine
+        .caches
+        .iter()
+        .map(|cache| cache.size_bytes)
+        .max()
+        .unwrap_or(LAST_CACHE_UNKNOWN);
     (last + last / 4) / LINE_BYTES
 }
 
@@ -296,7 +383,13 @@ fn places<'p>(points: impl Iterator<Item = &'p Point>, arena_bytes: u64) -> Hash
         let span = layout(point.order).span(nodes(point));
         let fits = used.iter().position(|used| used + span <= arena_bytes);
         if let Some(slot) = fits {
-            places.insert(point.clone(), Place { slot, offset: used[slot] });
+            places.insert(
+                point.clone(),
+                Place {
+                    slot,
+                    offset: used[slot],
+                },
+            );
             used[slot] += span.next_multiple_of(PAGE_BYTES);
         }
     }
@@ -344,22 +437,50 @@ impl<'env> Walking<'env> {
             // Pages land near the CPU that touches them first.
             Vec::new()
         } else {
-            env.cpus.iter().copied().filter(|cpu| *cpu != env.home_cpu).take(3).collect()
+            env.cpus
+                .iter()
+                .copied()
+                .filter(|cpu| *cpu != env.home_cpu)
+                .take(3)
+                .collect()
         };
         let mut arenas = HashMap::new();
         for pages in [Pages::Base, Pages::Huge] {
-            let points = || group.iter().map(|planned| &planned.point).filter(|point| point.pages == Some(pages));
-            let Some(bytes) = points().map(|point| layout(point.order).span(nodes(point))).max() else { continue };
+            let points = || {
+                group
+                    .iter()
+                    .map(|planned| &planned.point)
+                    .filter(|point| point.pages == Some(pages))
+            };
+            let Some(bytes) = points().map(|point| layout(point.order).span(nodes(point))).max() else {
+                continue;
+            };
             let arena = Arena::new(bytes, pages, &helpers)?;
             let places = places(points(), arena.bytes());
             let pages_check = arena.pages_check();
-            arenas.insert(pages, Field { chains: HashMap::new(), places, arena, pages_check });
+            arenas.insert(
+                pages,
+                Field {
+                    chains: HashMap::new(),
+                    places,
+                    arena,
+                    pages_check,
+                },
+            );
         }
-        let warm_lines = arenas
-            .get(&Pages::Base)
-            .map_or_else(|| reported_lines(env), |field: &Field| effective_lines(env, &field.arena));
+        let warm_lines = arenas.get(&Pages::Base).map_or_else(
+            || reported_lines(env),
+            |field: &Field| effective_lines(env, &field.arena),
+        );
         let private_bytes = levels::reported(&env.machine, 2).unwrap_or(256 << 10);
-        Ok(Self { env, private_bytes, warm_lines, arenas, selected: None, evidence: HashMap::new() })
+        Ok(Self {
+            env,
+            private_bytes,
+            warm_lines,
+            arenas,
+            selected: None,
+            evidence: HashMap::new(),
+        })
     }
 
     fn chain(&mut self) -> Option<&mut Chain> {
@@ -381,13 +502,19 @@ impl Field {
             // Another draw of physical pages is another place in the arena.
             let room = (self.arena.bytes() - span) / PAGE_BYTES;
             let draw = u64::from(point.draw.unwrap_or(0));
-            Place { slot: SLOTS - 1, offset: draw * (room / u64::from(DRAWS)) * PAGE_BYTES }
+            Place {
+                slot: SLOTS - 1,
+                offset: draw * (room / u64::from(DRAWS)) * PAGE_BYTES,
+            }
         });
         if place.slot == SLOTS - 1 {
             let places = &self.places;
             self.chains.retain(|other, _| places.contains_key(other));
         }
-        let base = self.arena.base().wrapping_add(usize::try_from(place.offset).unwrap_or(0) + place.slot * 8);
+        let base = self
+            .arena
+            .base()
+            .wrapping_add(usize::try_from(place.offset).unwrap_or(0) + place.slot * 8);
         let cycle = match point.order {
             Some(Order::PageLocal) => Cycle::windowed(nodes, LOCAL_LINES, seed),
             _ => Cycle::random(nodes, seed),
@@ -402,7 +529,9 @@ impl Field {
 impl Session for Walking<'_> {
     fn select(&mut self, point: &Point) -> Result<(), ProbeError> {
         let pages = point.pages.unwrap_or(Pages::Base);
-        let seed = self.env.seed(nodes(point) ^ (u64::from(point.draw.unwrap_or(0)) << 40));
+        let seed = self
+            .env
+            .seed(nodes(point) ^ (u64::from(point.draw.unwrap_or(0)) << 40));
         let warm = self.warm_lines;
         let field = self
             .arenas
@@ -424,7 +553,10 @@ impl Session for Walking<'_> {
     }
 
     fn block(&mut self, block: &mut Block) -> Result<(), ProbeError> {
-        let whole_periods = self.selected.as_ref().and_then(|(_, point)| whole_periods(point, self.private_bytes, self.env.settings.profile));
+        let whole_periods = self
+            .selected
+            .as_ref()
+            .and_then(|(_, point)| whole_periods(point, self.private_bytes, self.env.settings.profile));
         let Some(chain) = self.chain() else {
             return Err(ProbeError::Other("no point is selected".to_owned()));
         };
@@ -446,18 +578,27 @@ impl Session for Walking<'_> {
     }
 
     fn proof(&mut self, point: &Point) -> Proof {
-        let mut proof = Proof { engine: Some(format!("{} loads in assembly", std::env::consts::ARCH)), ..Proof::default() };
+        let mut proof = Proof {
+            engine: Some(format!("{} loads in assembly", std::env::consts::ARCH)),
+            ..Proof::default()
+        };
         if let Some(evidence) = self.evidence.get(point) {
             proof.checks.extend(evidence.permutation.clone());
             proof.checks.extend(evidence.walks.clone());
         }
-        proof.work = Work { convention: Some(SPEC.convention.to_owned()), ..Work::default() };
+        proof.work = Work {
+            convention: Some(SPEC.convention.to_owned()),
+            ..Work::default()
+        };
         if let Some(field) = point.pages.and_then(|pages| self.arenas.get(&pages)) {
             if field.pages_check.ok {
                 proof.checks.push(field.pages_check.clone());
             } else {
                 // The latency is still true of what was walked; only the label would be wrong.
-                proof.flags.push(format!("degraded: {} not, {}", field.pages_check.name, field.pages_check.detail));
+                proof.flags.push(format!(
+                    "degraded: {} not, {}",
+                    field.pages_check.name, field.pages_check.detail
+                ));
             }
         }
         proof
@@ -485,7 +626,11 @@ impl Session for Planted<'_> {
         self.lines = nodes(point);
         self.huge = point.pages == Some(Pages::Huge);
         let spanned = layout(point.order).span(self.lines).div_ceil(PAGE_BYTES);
-        self.pages = if point.order == Some(Order::PageLocal) { spanned.min(64) } else { spanned };
+        self.pages = if point.order == Some(Order::PageLocal) {
+            spanned.min(64)
+        } else {
+            spanned
+        };
         Ok(())
     }
 
@@ -495,7 +640,10 @@ impl Session for Planted<'_> {
     }
 
     fn proof(&mut self, _point: &Point) -> Proof {
-        Proof { engine: Some("simulated".to_owned()), ..Proof::default() }
+        Proof {
+            engine: Some("simulated".to_owned()),
+            ..Proof::default()
+        }
     }
 }
 

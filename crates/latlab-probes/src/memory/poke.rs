@@ -53,7 +53,10 @@ impl Probe for Poke {
             return Support::No("simulated memory has no bytes to poke".to_owned());
         }
         if env.memory_bytes < SIZES[2] {
-            return Support::No(format!("needs 1 MB of memory; {} may be used here", binary_size(env.memory_bytes)));
+            return Support::No(format!(
+                "needs 1 MB of memory; {} may be used here",
+                binary_size(env.memory_bytes)
+            ));
         }
         let wanted = sizes(env.settings.profile).into_iter().max().unwrap_or(0);
         if fitting(env) < wanted {
@@ -77,7 +80,10 @@ impl Probe for Poke {
                         timing: Some(timing),
                         ..Point::default()
                     };
-                    points.push(Planned { priority, ..Planned::new(point) });
+                    points.push(Planned {
+                        priority,
+                        ..Planned::new(point)
+                    });
                 }
             }
         }
@@ -88,15 +94,33 @@ impl Probe for Poke {
         fitting(env)
     }
 
-    fn open<'env>(&'env self, env: &'env Env, group: &[Planned]) -> Result<Box<dyn Session + 'env>, ProbeError> {
-        let bytes = group.iter().filter_map(|planned| planned.point.working_set_bytes).max().unwrap_or(0);
+    fn open<'env>(
+        &'env self,
+        env: &'env Env,
+        group: &[Planned],
+    ) -> Result<Box<dyn Session + 'env>, ProbeError> {
+        let bytes = group
+            .iter()
+            .filter_map(|planned| planned.point.working_set_bytes)
+            .max()
+            .unwrap_or(0);
         let helpers: Vec<u32> = if env.machine.numa.len() > 1 {
             Vec::new()
         } else {
-            env.cpus.iter().copied().filter(|cpu| *cpu != env.home_cpu).take(3).collect()
+            env.cpus
+                .iter()
+                .copied()
+                .filter(|cpu| *cpu != env.home_cpu)
+                .take(3)
+                .collect()
         };
         let arena = Arena::new(bytes, Pages::Base, &helpers)?;
-        Ok(Box::new(Poking { places: Places::new(&arena, 0, env.seed(4)), arena, write: false, batch: false }))
+        Ok(Box::new(Poking {
+            places: Places::new(&arena, 0, env.seed(4)),
+            arena,
+            write: false,
+            batch: false,
+        }))
     }
 }
 
@@ -110,7 +134,10 @@ fn sizes(profile: Profile) -> Vec<u64> {
 
 /// Those of the profile's sizes that fit.
 fn fitting_sizes(env: &Env) -> Vec<u64> {
-    sizes(env.settings.profile).into_iter().filter(|size| *size <= env.memory_bytes).collect()
+    sizes(env.settings.profile)
+        .into_iter()
+        .filter(|size| *size <= env.memory_bytes)
+        .collect()
 }
 
 fn fitting(env: &Env) -> u64 {
@@ -136,16 +163,27 @@ struct Places {
 
 impl Places {
     fn new(arena: &Arena, bytes: u64, seed: u64) -> Self {
-        Self { base: arena.base(), bytes: bytes.min(arena.bytes()), state: Rng::new(seed).next_u64(), poked: 0, sum: 0 }
+        Self {
+            base: arena.base(),
+            bytes: bytes.min(arena.bytes()),
+            state: Rng::new(seed).next_u64(),
+            poked: 0,
+            sum: 0,
+        }
     }
 
     /// A multiplicative congruential step (Knuth's MMIX constants) whose high bits choose the place. What was read before
     /// goes in, so that in a batch the next place waits for it; all bytes are zero, so the sequence does not change.
     #[inline(always)]
     fn draw(&mut self, read: u64) -> *mut u8 {
-        self.state = (self.state ^ read).wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        self.state = (self.state ^ read)
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1_442_695_040_888_963_407);
         let place = (u128::from(self.state) * u128::from(self.bytes)) >> 64;
-        #[expect(clippy::cast_possible_truncation, reason = "below `bytes`, which is the size of a mapping")]
+        #[expect(
+            clippy::cast_possible_truncation,
+            reason = "below `bytes`, which is the size of a mapping"
+        )]
         self.base.wrapping_add(place as usize)
     }
 }
@@ -231,11 +269,17 @@ impl Session for Poking {
         let clean = Check {
             name: "bytes read are the bytes written".to_owned(),
             ok: self.places.sum == 0,
-            detail: format!("every byte of the array is 0; the bytes read sum to {}", self.places.sum),
+            detail: format!(
+                "every byte of the array is 0; the bytes read sum to {}",
+                self.places.sum
+            ),
         };
         Proof {
             checks: vec![clean, self.arena.pages_check()],
-            work: Work { convention: Some(SPEC.convention.to_owned()), ..Work::default() },
+            work: Work {
+                convention: Some(SPEC.convention.to_owned()),
+                ..Work::default()
+            },
             ..Proof::default()
         }
     }
@@ -279,7 +323,12 @@ mod tests {
             // SAFETY: inside the arena.
             unsafe { arena.base().add(offset).write(1) };
         }
-        let mut poking = Poking { places, arena, write: false, batch: true };
+        let mut poking = Poking {
+            places,
+            arena,
+            write: false,
+            batch: true,
+        };
         Reads(&mut poking.places).run(100);
         assert!(!poking.proof(&Point::default()).checks[0].ok);
     }

@@ -20,7 +20,8 @@ impl Arena {
     /// Maps and populates at least `bytes` (rounded up to whole pages), with `helpers` more threads where
     /// that is known to keep the memory near this CPU.
     pub(crate) fn new(bytes: u64, pages: Pages, helpers: &[u32]) -> Result<Self, ProbeError> {
-        let bytes = usize::try_from(bytes).map_err(|_| ProbeError::Other(format!("{bytes} bytes do not fit")))?;
+        let bytes =
+            usize::try_from(bytes).map_err(|_| ProbeError::Other(format!("{bytes} bytes do not fit")))?;
         let unit = if pages == Pages::Huge { HUGE_BYTES } else { 4096 };
         let mapping = system::Mapping::new(bytes.max(1).next_multiple_of(unit), pages, helpers)?;
         Ok(Self { mapping, pages })
@@ -42,17 +43,28 @@ impl Arena {
             Pages::Huge => "huge pages obtained",
         };
         let (ok, detail) = match self.mapping.huge_bytes() {
-            None => (true, "this system does not say which page sizes were used".to_owned()),
+            None => (
+                true,
+                "this system does not say which page sizes were used".to_owned(),
+            ),
             Some(huge) => {
                 let share = huge as f64 / self.bytes() as f64;
-                let text = format!("{:.1} % of {} MiB are huge pages (smaps)", share * 100.0, self.bytes() >> 20);
+                let text = format!(
+                    "{:.1} % of {} MiB are huge pages (smaps)",
+                    share * 100.0,
+                    self.bytes() >> 20
+                );
                 match self.pages {
                     Pages::Base => (huge == 0, text),
                     Pages::Huge => (share >= 0.95, text),
                 }
             }
         };
-        Check { name: name.to_owned(), ok, detail }
+        Check {
+            name: name.to_owned(),
+            ok,
+            detail,
+        }
     }
 }
 
@@ -68,7 +80,12 @@ mod tests {
             let unit = if pages == Pages::Huge { HUGE_BYTES } else { 4096 };
             assert_eq!(arena.base().addr() % unit, 0);
             // SAFETY: the last byte lies inside the mapping, which is ours.
-            unsafe { arena.base().add(usize::try_from(arena.bytes()).expect("fits") - 1).write_volatile(7) };
+            unsafe {
+                arena
+                    .base()
+                    .add(usize::try_from(arena.bytes()).expect("fits") - 1)
+                    .write_volatile(7)
+            };
         }
     }
 
@@ -81,7 +98,9 @@ mod tests {
 
     #[test]
     fn memory_that_is_not_there_is_refused_with_its_size() {
-        let error = Arena::new(1 << 60, Pages::Base, &[]).err().expect("nobody has an exbibyte");
+        let error = Arena::new(1 << 60, Pages::Base, &[])
+            .err()
+            .expect("nobody has an exbibyte");
         assert!(error.to_string().contains("MiB"), "{error}");
     }
 }

@@ -16,13 +16,21 @@ pub(crate) struct Cycle {
 impl Cycle {
     /// Random over everything.
     pub(crate) fn random(len: u64, seed: u64) -> Self {
-        Self { len, window: len.max(1), seed }
+        Self {
+            len,
+            window: len.max(1),
+            seed,
+        }
     }
 
     /// Random inside windows of `window` neighbours, window after window in random order. The last window may be
     /// shorter and comes last.
     pub(crate) fn windowed(len: u64, window: u64, seed: u64) -> Self {
-        Self { len, window: window.clamp(1, len.max(1)), seed }
+        Self {
+            len,
+            window: window.clamp(1, len.max(1)),
+            seed,
+        }
     }
 
     pub(crate) fn len(&self) -> u64 {

@@ -39,7 +39,12 @@ impl<'a> ReferenceChase<'a> {
         };
         let private = chain(0, PRIVATE_BYTES, 11);
         let shared = chain(PRIVATE_BYTES, SHARED_BYTES, 12);
-        Ok(Self { clock, private, shared, _arena: arena })
+        Ok(Self {
+            clock,
+            private,
+            shared,
+            _arena: arena,
+        })
     }
 }
 

@@ -1,7 +1,7 @@
 //! On a planted hierarchy: what was planted must come out.
 
 use latlab_clock::{Clock, SimulatedClock};
-use latlab_harness::{NoReference, Progress, Sink, SimulatedLevel, run_probe};
+use latlab_harness::{NoReference, Progress, SimulatedLevel, Sink, run_probe};
 use latlab_machine::{Cache, CacheKind, CacheSource, Machine};
 use latlab_record::{Kind, Settings};
 
@@ -23,7 +23,12 @@ impl Sink for Kept {
     }
 }
 
-const PLANTED: [(u64, f64); 4] = [(48 << 10, 1.05), (1 << 20, 3.7), (12 << 20, 13.0), (u64::MAX, 110.0)];
+const PLANTED: [(u64, f64); 4] = [
+    (48 << 10, 1.05),
+    (1 << 20, 3.7),
+    (12 << 20, 13.0),
+    (u64::MAX, 110.0),
+];
 
 fn planted_env(huge_pages_effective: bool) -> Env {
     let clock = SimulatedClock::ideal();
@@ -55,9 +60,15 @@ fn planted_env(huge_pages_effective: bool) -> Env {
         })
         .collect();
     Env {
-        machine: Machine { caches, ..Machine::default() },
+        machine: Machine {
+            caches,
+            ..Machine::default()
+        },
         clock: Clock::simulated(clock),
-        settings: Settings { seed: 1, ..Settings::default() },
+        settings: Settings {
+            seed: 1,
+            ..Settings::default()
+        },
         cpus: vec![0],
         home_cpu: 0,
         memory_bytes: 4 << 30,
@@ -68,12 +79,21 @@ fn planted_env(huge_pages_effective: bool) -> Env {
 
 fn measure(env: &Env) -> Vec<Record> {
     let mut kept = Kept(Vec::new());
-    run_probe(&LoadDependent, env, env.clock.now_ns() + 60e9, &mut NoReference, &mut kept);
+    run_probe(
+        &LoadDependent,
+        env,
+        env.clock.now_ns() + 60e9,
+        &mut NoReference,
+        &mut kept,
+    );
     kept.0
 }
 
 fn findings(records: &[Record]) -> serde_json::Value {
-    let derived = records.iter().find(|record| record.kind == Kind::Derived).expect("levels are concluded");
+    let derived = records
+        .iter()
+        .find(|record| record.kind == Kind::Derived)
+        .expect("levels are concluded");
     derived.findings.clone().expect("a derived record has findings")
 }
 
@@ -83,15 +103,24 @@ fn a_planted_hierarchy_comes_out_as_planted() {
     let records = measure(&env);
     let findings = findings(&records);
     let levels = findings["levels"].as_array().expect("a list");
-    let names: Vec<&str> = levels.iter().map(|level| level["name"].as_str().expect("named")).collect();
+    let names: Vec<&str> = levels
+        .iter()
+        .map(|level| level["name"].as_str().expect("named"))
+        .collect();
     assert_eq!(names, ["L1", "L2", "L3", "RAM"], "{findings:#}");
     for (level, (capacity, latency)) in levels.iter().zip(PLANTED) {
         let found = level["latency_ns"].as_f64().expect("a figure");
-        assert!((found / latency - 1.0).abs() < 0.02, "{latency} came out as {found}");
+        assert!(
+            (found / latency - 1.0).abs() < 0.02,
+            "{latency} came out as {found}"
+        );
         if capacity != u64::MAX {
             let lo = level["bracket_bytes"][0].as_f64().expect("a bracket");
             let hi = level["bracket_bytes"][1].as_f64().expect("a bracket");
-            assert!(lo <= capacity as f64 && capacity as f64 <= hi, "{capacity} is not in {lo}..{hi}");
+            assert!(
+                lo <= capacity as f64 && capacity as f64 <= hi,
+                "{capacity} is not in {lo}..{hi}"
+            );
             assert!(hi / lo < 1.2, "eight sizes an octave near the knee: {lo}..{hi}");
             assert_eq!(level["validated"], true, "{level:#}");
         }
@@ -101,7 +130,9 @@ fn a_planted_hierarchy_comes_out_as_planted() {
 #[test]
 fn a_shared_cache_of_which_only_a_part_is_ours_is_given_as_a_range_with_the_reason() {
     let findings = findings(&measure(&planted_env(true)));
-    let note = findings["levels"][2]["note"].as_str().expect("12 of 32 MiB is remarked on");
+    let note = findings["levels"][2]["note"]
+        .as_str()
+        .expect("12 of 32 MiB is remarked on");
     assert!(note.contains("of 32 MiB") && note.contains("shared"), "{note}");
 }
 
@@ -111,7 +142,10 @@ fn planted_translation_reach_comes_out_and_is_not_taken_for_a_cache() {
     let steps = findings["tlb"].as_array().expect("a list");
     assert_eq!(steps.len(), 2, "{findings:#}");
     for (step, (reach, _)) in steps.iter().zip([(96.0, 1.7), (4096.0, 20.0)]) {
-        let (lo, hi) = (step["pages_lo"].as_f64().expect("pages"), step["pages_hi"].as_f64().expect("pages"));
+        let (lo, hi) = (
+            step["pages_lo"].as_f64().expect("pages"),
+            step["pages_hi"].as_f64().expect("pages"),
+        );
         assert!(lo <= reach && reach <= hi, "{reach} is not in {lo}..{hi}");
     }
     assert_eq!(findings["effective_page_bytes"], 2 << 20);
@@ -119,7 +153,10 @@ fn planted_translation_reach_comes_out_and_is_not_taken_for_a_cache() {
 
 #[test]
 fn huge_pages_that_are_small_in_hardware_are_noticed() {
-    assert_eq!(findings(&measure(&planted_env(false)))["effective_page_bytes"], 4096);
+    assert_eq!(
+        findings(&measure(&planted_env(false)))["effective_page_bytes"],
+        4096
+    );
 }
 
 #[test]
@@ -127,10 +164,21 @@ fn with_little_memory_working_sets_end_earlier_and_the_record_says_so() {
     let mut env = planted_env(true);
     env.memory_bytes = 64 << 20;
     let records = measure(&env);
-    let largest = records.iter().filter_map(|record| record.point.working_set_bytes).max();
+    let largest = records
+        .iter()
+        .filter_map(|record| record.point.working_set_bytes)
+        .max();
     assert_eq!(largest, Some(32 << 20));
-    let measured = records.iter().find(|record| record.kind == Kind::BatchMean).expect("some were measured");
-    assert!(measured.flags.iter().any(|flag| flag.contains("degraded") && flag.contains("32 MiB")));
+    let measured = records
+        .iter()
+        .find(|record| record.kind == Kind::BatchMean)
+        .expect("some were measured");
+    assert!(
+        measured
+            .flags
+            .iter()
+            .any(|flag| flag.contains("degraded") && flag.contains("32 MiB"))
+    );
 }
 
 #[test]
@@ -145,7 +193,12 @@ fn with_no_memory_it_says_what_it_needs() {
 /// One real block of the smallest working set, with its proof.
 #[test]
 fn the_smallest_point_runs_on_this_machine_and_proves_its_work() {
-    let env = Env { memory: MemorySource::Real, clock: Clock::open(), memory_bytes: 64 << 20, ..planted_env(true) };
+    let env = Env {
+        memory: MemorySource::Real,
+        clock: Clock::open(),
+        memory_bytes: 64 << 20,
+        ..planted_env(true)
+    };
     let mut points = Vec::new();
     for (pages, order) in [(Pages::Base, Order::PageLocal), (Pages::Huge, Order::Random)] {
         points.push(Planned::new(walk(1 << 20, pages, order)));
@@ -156,19 +209,33 @@ fn the_smallest_point_runs_on_this_machine_and_proves_its_work() {
         session.select(&planned.point).expect("it fits");
     }
     let proof = session.proof(&points[2].point);
-    assert!(proof.checks.iter().any(|check| check.name == "permutation" && check.ok), "{proof:?}");
+    assert!(
+        proof
+            .checks
+            .iter()
+            .any(|check| check.name == "permutation" && check.ok),
+        "{proof:?}"
+    );
 }
 
 #[test]
 fn chains_that_are_kept_never_share_a_word() {
     let arena_bytes = 1 << 30;
-    let points: Vec<Point> = LoadDependent.points(&planted_env(true)).into_iter().map(|planned| planned.point).collect();
+    let points: Vec<Point> = LoadDependent
+        .points(&planted_env(true))
+        .into_iter()
+        .map(|planned| planned.point)
+        .collect();
     let of_base = points.iter().filter(|point| point.pages == Some(Pages::Base));
     let places: Vec<(u64, Place)> = places(of_base, arena_bytes)
         .into_iter()
         .map(|(point, place)| (layout(point.order).span(nodes(&point)), place))
         .collect();
-    assert!(places.len() >= 10, "five sizes from 64 MiB on in two orders: {}", places.len());
+    assert!(
+        places.len() >= 10,
+        "five sizes from 64 MiB on in two orders: {}",
+        places.len()
+    );
     for (index, (span, place)) in places.iter().enumerate() {
         assert!(place.slot < SLOTS - 1 && place.offset + span <= arena_bytes);
         for (other_span, other) in &places[index + 1..] {

@@ -1,9 +1,11 @@
 from __future__ import annotations
 
+import msgspec
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from latlab.charts import poke_histogram, pokes
+from latlab.charts import poke_histogram, pokes, pokes_data
 from latlab.charts.pokes_data import normal_share, single_pokes, size_name, slower_than, survival, thinned
 from latlab.run.run import Run
 
@@ -87,3 +89,14 @@ def test_the_histograms_bins_are_whole_steps_of_the_clock(run: Run) -> None:
 def test_a_histogram_of_pokes_of_no_length_at_all_is_still_drawn(run: Run) -> None:
     empty_pokes = [record for record in run.records if record.point.working_set_bytes == 0]
     assert poke_histogram.chart(Run(run.header, empty_pokes)) is not None
+
+
+def test_pokes_that_took_no_step_of_a_coarse_clock_stand_at_half_a_step(
+    run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(pokes_data, "counts", lambda record: [(0.0005, 900), (1000.0, 100)])
+    first = single_pokes(run, "read")[0]
+    summary = msgspec.structs.replace(first.summary, p50=0.0, max=1000.0) if first.summary else None
+    coarse = msgspec.structs.replace(first, resolution_ns=1000.0, summary=summary)
+    assert survival(coarse) == [(500.0, 1.0), (1000.0, 0.1)]
+    assert pokes.chart(Run(run.header, [coarse])) is not None

@@ -8,7 +8,7 @@ import altair as alt
 
 from latlab.charts.axes import duration_x, widened
 from latlab.charts.drawing import inline, layered
-from latlab.charts.points import why_absent, with_figures
+from latlab.charts.points import drawable, why_absent, with_figures
 from latlab.charts.table import Column, Table
 from latlab.run.model import Record
 from latlab.run.run import Run
@@ -29,7 +29,7 @@ def records(run: Run) -> list[Record]:
 def step_ns(record: Record) -> float | None:
     """The smallest difference between two readings, as measured; zero and less is no step."""
     step = record.findings.get("resolution_ns") if isinstance(record.findings, dict) else None
-    return float(step) if isinstance(step, int | float) and step > 0 else None
+    return float(step) if isinstance(step, int | float) and drawable(step) else None
 
 
 def absence(run: Run) -> str | None:

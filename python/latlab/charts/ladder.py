@@ -9,7 +9,7 @@ import altair as alt
 
 from latlab.charts.axes import duration_x
 from latlab.charts.drawing import inline, layered
-from latlab.charts.points import why_absent
+from latlab.charts.points import drawable, why_absent
 from latlab.charts.table import Column, Table
 from latlab.run.ladder import Rung, ladder
 from latlab.run.run import Run
@@ -28,7 +28,7 @@ _MARKS = (
 
 def rungs(run: Run) -> list[Rung]:
     """The measured levels; the pokes when nothing else was measured."""
-    measured = [rung for rung in ladder(run) if rung.latency_p50_ns is not None and rung.latency_p50_ns > 0]
+    measured = [rung for rung in ladder(run) if drawable(rung.latency_p50_ns)]
     return [rung for rung in measured if not rung.key.startswith("poke:")] or measured
 
 
@@ -87,7 +87,7 @@ def chart(run: Run) -> alt.LayerChart | None:
 
 def _row(rung: Rung) -> dict[str, Any]:
     low = high = rung.latency_p50_ns or 0.0
-    if rung.is_range and rung.interval is not None:
+    if rung.is_range and rung.interval is not None and all(map(drawable, rung.interval)):
         low, high = rung.interval
     name = f"{rung.level} · {rung.size_text}" if rung.size_text else rung.level
     return {"name": name, "from": low, "to": high, "figure": label(rung), "text": f"{name}: {label(rung)}"}
@@ -111,7 +111,7 @@ def _marks(rung: Rung) -> list[dict[str, Any]]:
         marks.append(
             {"name": row["name"], "mark": "textbook", "since": None, "x": rung.textbook_ns, "text": text}
         )
-    return marks
+    return [mark for mark in marks if drawable(mark["x"])]
 
 
 def alt_text(run: Run) -> str:

@@ -6,12 +6,20 @@ import statistics
 from collections import defaultdict
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from typing import TypeGuard
 
 from latlab.run.model import Record
 from latlab.run.run import Run
 
 #: Points of one line that are embedded: more than a screen can show, few enough to keep the page small.
 MOST_POINTS = 400
+
+_SMALLEST, _LARGEST = 1e-9, 1e18
+
+
+def drawable(value: float | None) -> TypeGuard[float]:
+    """Whether a log axis can show it: no machine has ns or bytes a second outside of 1e-9 to 1e18."""
+    return value is not None and _SMALLEST <= value <= _LARGEST
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +48,7 @@ def with_figures(run: Run, probe: str, kind: str) -> list[Record]:
     return [
         record
         for record in run.records
-        if record.probe == probe and record.kind == kind and record.value is not None and record.value > 0
+        if record.probe == probe and record.kind == kind and drawable(record.value)
     ]
 
 
@@ -71,7 +79,7 @@ def _joined(where: float, draws: list[Record]) -> Spot:
         if summary is None or summary.p50 is None:
             continue
         medians.append(summary.p50)
-        ends += [summary.p50, *summary.intervals.get("p50", ())]
+        ends += [summary.p50, *filter(drawable, summary.intervals.get("p50", ()))]
     return Spot(
         x=where,
         value=statistics.median(medians),

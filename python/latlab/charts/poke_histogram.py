@@ -9,7 +9,7 @@ import altair as alt
 
 from latlab.charts.axes import decades, duration_x
 from latlab.charts.drawing import inline, layered
-from latlab.charts.points import why_absent
+from latlab.charts.points import drawable, why_absent
 from latlab.charts.pokes_data import counts, normal_share, single_pokes, size_name
 from latlab.charts.table import Column, Table
 from latlab.run.model import Record
@@ -36,7 +36,7 @@ def record_of(run: Run) -> Record | None:
 def limit_ns(record: Record) -> float:
     """Where the panels part: the power of ten that all but the slowest hundredth of pokes stay below."""
     p99 = record.summary.p99 if record.summary else None
-    slow = p99 if p99 is not None and p99 > 0 else counts(record)[-1][0]
+    slow = p99 if drawable(p99) else counts(record)[-1][0]
     return 10.0 ** math.ceil(math.log10(slow * 1.001))
 
 

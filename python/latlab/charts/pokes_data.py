@@ -8,13 +8,15 @@ from functools import lru_cache
 import numpy as np
 
 from latlab import _core
-from latlab.charts.points import MOST_POINTS, with_figures
+from latlab.charts.points import MOST_POINTS, drawable
 from latlab.errors import RunFileError
 from latlab.run.model import Record
 from latlab.run.run import Run
 from latlab.units import format_bytes
 
 PROBE = "memory.poke"
+# A tenth of a clock cycle: nothing that is timed is shorter.
+_SHORTEST_NS = 0.02
 
 
 @lru_cache(maxsize=64)
@@ -29,8 +31,13 @@ def single_pokes(run: Run, operation: str | None = None) -> list[Record]:
     """Records of pokes timed one by one, smallest array first."""
     records = [
         record
-        for record in with_figures(run, PROBE, "per_op")
-        if record.histogram is not None and (operation is None or record.point.operation == operation)
+        for record in run.records
+        if record.probe == PROBE
+        and record.kind == "per_op"
+        # A median of zero is a figure: on a coarse clock most pokes take no time.
+        and record.value is not None
+        and record.histogram is not None
+        and (operation is None or record.point.operation == operation)
     ]
     return sorted(
         records, key=lambda record: (record.point.working_set_bytes or 0, record.point.operation or "")
@@ -56,8 +63,12 @@ def counts(record: Record) -> list[tuple[float, int]]:
 
 
 def survival(record: Record) -> list[tuple[float, float]]:
-    """`(ns, share of pokes that take at least that long)`, ascending in ns, at most 400 points."""
-    pairs = counts(record)
+    """`(ns, share of pokes that take at least that long)`, ascending in ns, at most 400 points.
+
+    A log axis has no zero: what took no step of the clock stands at half a step.
+    """
+    step = record.resolution_ns if drawable(record.resolution_ns) else 0.0
+    pairs = [(max(at, step / 2, _SHORTEST_NS), count) for at, count in counts(record)]
     total = sum(count for _, count in pairs)
     steps: list[tuple[float, float]] = []
     left = total
@@ -65,7 +76,8 @@ def survival(record: Record) -> list[tuple[float, float]]:
         steps.append((at, left / total))
         left -= count
     slowest = record.summary.max if record.summary else None
-    if slowest is not None and steps:
+    # The last bucket's middle may lie a little above the slowest poke itself.
+    if drawable(slowest) and steps and slowest > 0.99 * steps[-1][0]:
         steps[-1] = (slowest, steps[-1][1])
     return thinned(steps)
 
@@ -90,6 +102,6 @@ def slower_than(record: Record, limit_ns: float) -> float:
 def normal_share(record: Record, at_ns: float) -> float | None:
     """Share above `at_ns` of a normal distribution with the record's mean and standard deviation."""
     summary = record.summary
-    if summary is None or summary.mean is None or not summary.std:
+    if summary is None or not drawable(summary.mean) or not drawable(summary.std):
         return None
     return 0.5 * math.erfc((at_ns - summary.mean) / (summary.std * math.sqrt(2)))

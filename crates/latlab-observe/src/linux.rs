@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use latlab_record::Observed;
 
-/// USER_HZ, the unit of `/proc/stat`; 100 on every Linux that latlab supports.
+/// `USER_HZ`, the unit of `/proc/stat`; 100 on every Linux that latlab supports.
 const NS_PER_USER_TICK: u64 = 10_000_000;
 
 #[derive(Debug)]

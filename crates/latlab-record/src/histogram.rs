@@ -5,20 +5,27 @@
 //! picoseconds: integer nanoseconds would turn an L1 access of 1.06 ns into 1.
 //! Stored as `HdrHistogram` V2, deflated, base64: about 1.2 KB, readable by every language.
 
+use std::io::Read as _;
+
 use base64::Engine as _;
+use flate2::read::ZlibDecoder;
 use hdrhistogram::serialization::{Deserializer, Serializer as _, V2DeflateSerializer};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// Linear buckets below the first power of two that is split.
-const LINEAR: u64 = 256;
+const LINEAR: usize = 256;
 /// Buckets for each further power of two.
 const HALF: usize = 128;
 /// Highest power of two kept apart: 2^50 ps is 19 minutes, longer than any profile.
 const HIGHEST_BIT: u32 = 50;
-const BUCKETS: usize = (HIGHEST_BIT as usize - 8) * HALF + LINEAR as usize;
+const BUCKETS: usize = (HIGHEST_BIT as usize - 8) * HALF + LINEAR;
 /// A stored histogram larger than this is not one that latlab wrote (ours are about 1 KB).
 const LARGEST_ENCODED: usize = 1 << 20;
+/// Ours inflate to at most 9 bytes for each of 5,632 buckets.
+const LARGEST_INFLATED: u64 = 1 << 20;
+/// Ours have two.
+const MOST_DIGITS: usize = 3;
 
 /// Why a stored histogram could not be read.
 #[derive(Debug, thiserror::Error)]
@@ -186,12 +193,13 @@ impl EncodedHistogram {
                 self.data.len()
             )));
         }
-        let bytes = base64::engine::general_purpose::STANDARD
+        let packed = base64::engine::general_purpose::STANDARD
             .decode(&self.data)
             .map_err(|error| HistogramError::Damaged(error.to_string()))?;
+        let plain = inflated(&packed)?;
         let exchange: hdrhistogram::Histogram<u64> =
             Deserializer::new()
-                .deserialize(&mut bytes.as_slice())
+                .deserialize(&mut plain.as_slice())
                 .map_err(|error| HistogramError::Damaged(format!("{error:?}")))?;
         Ok(exchange
             .iter_recorded()
@@ -200,7 +208,7 @@ impl EncodedHistogram {
                 let high = exchange.highest_equivalent(step.value_iterated_to());
                 (
                     low as f64 / 1e3,
-                    (high + 1) as f64 / 1e3,
+                    high.saturating_add(1) as f64 / 1e3,
                     step.count_since_last_iteration(),
                 )
             })
@@ -208,22 +216,45 @@ impl EncodedHistogram {
     }
 }
 
+/// The V2 histogram inside a deflated one, with its lengths checked: the library takes as much memory as the header
+/// says (up to 4 GiB for the counts, 50 MB for five digits) before it looks whether there is any.
+fn inflated(packed: &[u8]) -> Result<Vec<u8>, HistogramError> {
+    // Cookie, length of the payload, normalising offset, digits, lowest and highest value, ratio.
+    const HEADER: usize = 40;
+    let damaged = |text: &str| HistogramError::Damaged(text.to_owned());
+    let deflated = packed.get(8..).ok_or_else(|| damaged("it ends in its header"))?;
+    let mut plain = Vec::new();
+    ZlibDecoder::new(deflated)
+        .take(LARGEST_INFLATED)
+        .read_to_end(&mut plain)
+        .map_err(|error| HistogramError::Damaged(error.to_string()))?;
+    let number = |at: usize| {
+        let bytes = plain.get(at..at + 4)?;
+        usize::try_from(u32::from_be_bytes(bytes.try_into().ok()?)).ok()
+    };
+    let (Some(payload), Some(digits)) = (number(4), number(12)) else {
+        return Err(damaged("it ends in its header"));
+    };
+    if payload > plain.len().saturating_sub(HEADER) {
+        return Err(damaged("it is shorter than it says, or too large"));
+    }
+    if digits > MOST_DIGITS {
+        return Err(damaged("it has more digits than any that latlab wrote"));
+    }
+    Ok(plain)
+}
+
 #[inline]
 fn bucket_of(ps: u64) -> usize {
     let value = ps.min((1 << HIGHEST_BIT) - 1);
-    let shift = (64 - (value | (LINEAR - 1)).leading_zeros()) - 8;
-    // At most 42 * 128 + 255: fits usize on every target.
-    #[expect(
-        clippy::cast_possible_truncation,
-        reason = "value >> shift is below 256 by construction"
-    )]
+    let shift = (64 - (value | (LINEAR as u64 - 1)).leading_zeros()) - 8;
     let place = (value >> shift) as usize;
     shift as usize * HALF + place
 }
 
 /// Lowest value of a bucket and its width, ps.
 fn bounds_of(bucket: usize) -> (u64, u64) {
-    let shift = if bucket < LINEAR as usize {
+    let shift = if bucket < LINEAR {
         0
     } else {
         (bucket - HALF) / HALF
@@ -239,7 +270,7 @@ mod tests {
 
     #[test]
     fn a_bucket_is_at_most_one_128th_of_its_value_wide() {
-        for bucket in LINEAR as usize..BUCKETS {
+        for bucket in LINEAR..BUCKETS {
             let (low, width) = bounds_of(bucket);
             assert!(width * 128 <= low, "bucket {bucket}: {low} + {width}");
         }
@@ -297,6 +328,59 @@ mod tests {
         assert!(damaged.decode().unwrap_err().to_string().contains("damaged"));
     }
 
+    /// A deflated histogram with a header of one's own choice.
+    fn forged(payload: u32, digits: u32, bytes: &[u8]) -> EncodedHistogram {
+        let mut plain = 0x1c84_9313u32.to_be_bytes().to_vec();
+        for number in [payload, 0, digits] {
+            plain.extend(number.to_be_bytes());
+        }
+        plain.extend(1u64.to_be_bytes());
+        plain.extend((1u64 << HIGHEST_BIT).to_be_bytes());
+        plain.extend(1f64.to_be_bytes());
+        plain.extend(bytes);
+        let mut deflated = flate2::read::ZlibEncoder::new(plain.as_slice(), flate2::Compression::fast());
+        let mut packed = 0x1c84_9314u32.to_be_bytes().to_vec();
+        let mut body = Vec::new();
+        deflated.read_to_end(&mut body).expect("reading from memory");
+        packed.extend(u32::try_from(body.len()).expect("small").to_be_bytes());
+        packed.extend(body);
+        EncodedHistogram {
+            encoding: ENCODING.to_owned(),
+            unit: "ps".to_owned(),
+            data: base64::engine::general_purpose::STANDARD.encode(packed),
+        }
+    }
+
+    #[test]
+    fn a_header_that_promises_gigabytes_is_refused_before_they_are_taken() {
+        assert_eq!(
+            forged(1, 2, &[2]).decode().expect("a sound one"),
+            vec![(0.0, 0.001, 1)]
+        );
+        let huge = forged(u32::MAX, 2, &[2]).decode().unwrap_err();
+        assert!(huge.to_string().contains("shorter than it says"), "{huge}");
+        let bomb = forged(64 << 20, 2, &vec![0; 64 << 20]);
+        assert!(bomb.data.len() < LARGEST_ENCODED, "deflated it looks harmless");
+        let bomb = bomb.decode().unwrap_err();
+        assert!(bomb.to_string().contains("too large"), "{bomb}");
+        let fine = forged(1, 5, &[2]).decode().unwrap_err();
+        assert!(fine.to_string().contains("digits"), "{fine}");
+    }
+
+    #[test]
+    fn every_beginning_of_a_histogram_is_damaged_or_sound_but_never_a_panic() {
+        let mut histogram = Histogram::new();
+        (0..2_000).for_each(|step| histogram.record(step * step));
+        let whole = histogram.encode();
+        for length in 0..whole.data.len() {
+            let cut = EncodedHistogram {
+                data: whole.data[..length].to_owned(),
+                ..whole.clone()
+            };
+            let _damaged = cut.decode();
+        }
+    }
+
     proptest! {
         #[test]
         fn every_value_lies_in_its_bucket(ps in 0u64..1 << HIGHEST_BIT) {
@@ -305,7 +389,7 @@ mod tests {
         }
 
         #[test]
-        fn encoding_keeps_every_count_in_its_bucket(values in prop::collection::vec(1u64..1 << 49, 1..200)) {
+        fn encoding_keeps_every_count_in_its_bucket(values in prop::collection::vec(0u64..1 << 49, 1..200)) {
             let mut histogram = Histogram::new();
             for value in &values {
                 histogram.record(*value);

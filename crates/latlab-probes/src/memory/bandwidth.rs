@@ -148,13 +148,25 @@ impl Probe for Bandwidth {
                 add(single(operation, size), 2);
             }
         }
+        // Curves: reading first, then an octave a step for the others; a quick run has no time for more than one.
+        let (octaves, between): (Vec<u64>, Vec<u64>) = sizes.iter().partition(|size| size.is_power_of_two());
         let quick = env.settings.profile == Profile::Quick;
-        for operation in Operation::ALL {
-            let priority = if operation == Operation::Read { 2 } else { 3 };
-            // A quick run has time for one curve only, an octave a step.
-            let wanted = |size: &&u64| !quick || (operation == Operation::Read && size.is_power_of_two());
-            for size in sizes.iter().filter(wanted) {
-                add(single(operation, *size), priority);
+        let others = || {
+            Operation::ALL
+                .into_iter()
+                .filter(|operation| !quick && *operation != Operation::Read)
+        };
+        for size in &octaves {
+            add(single(Operation::Read, *size), 2);
+        }
+        for size in between.iter().filter(|_| !quick) {
+            add(single(Operation::Read, *size), 2);
+        }
+        for (sizes, priority) in [(octaves, 3), (between, 4)] {
+            for size in sizes {
+                for operation in others() {
+                    add(single(operation, size), priority);
+                }
             }
         }
         if layout.huge {
@@ -164,7 +176,7 @@ impl Probe for Bandwidth {
                 } else {
                     largest
                 };
-                add(point(operation, size, 1, widest, Some(Pages::Huge)), 4);
+                add(point(operation, size, 1, widest, Some(Pages::Huge)), 5);
             }
         }
         points
@@ -275,11 +287,7 @@ impl Layout {
         };
         let fields = |count: u64| -> u64 {
             let each = env.memory_bytes / count / 3 * 2;
-            if each == 0 {
-                0
-            } else {
-                1 << (63 - each.leading_zeros())
-            }
+            if each == 0 { 0 } else { 1 << each.ilog2() }
         };
         let largest = wanted.min(fields(1 + u64::from(own)));
         let huge = settings.profile == Profile::Thorough
@@ -355,7 +363,7 @@ fn planned(point: Point, priority: u8, env: &Env) -> Planned {
     let setup_s = bytes.min(warm_bytes(env)) as f64 / RAM_RATE + if several { 1e-3 } else { 0.0 };
     let block_s = match (several, bytes > LARGEST_CACHED) {
         (true, _) => 10e-3,
-        (false, true) => 64.0 * (2 << 20) as f64 / RAM_RATE,
+        (false, true) => 64.0 * f64::from(2 << 20) / RAM_RATE,
         (false, false) => 2e-3,
     };
     Planned {
@@ -482,20 +490,16 @@ impl<'env> Moving<'env> {
     ) -> Result<(Vec<Part>, Worker), ProbeError> {
         let threads = tallies.len();
         let part_of = move |nth: usize, field: Arc<Field>, parts: u64, tally: &Arc<Tally>| {
-            // Whole pages, so that no two threads share one.
-            let share = field.bytes() / parts / 4096 * 4096;
+            // Whole pages, of the destination too, so that no two threads have one in common.
+            let own = field.bytes() / parts / 8192 * 8192;
             let place = |bytes: u64| usize::try_from(bytes / vector::LINE_BYTES as u64).unwrap_or(usize::MAX);
             let nth = nth as u64 % parts;
-            let most = if operation.sources() == 0 {
-                share / 2
-            } else {
-                share
-            };
+            let most = if operation.sources() == 0 { own / 2 } else { own };
             let shape = Shape::new(
                 operation,
                 (bytes / threads as u64).min(most),
-                place(nth * share),
-                place(nth * share / 2),
+                place(nth * own),
+                place(nth * own / 2),
             );
             Part {
                 field,
@@ -514,16 +518,15 @@ impl<'env> Moving<'env> {
         let made = Arc::clone(&parts);
         let warm = warm_bytes(self.env) / threads as u64;
         let crew = Crew::start(&self.env.clock, &self.cpus[..threads], move |nth| {
-            let (field, of) = match &common {
-                Some(field) => (Arc::clone(field), threads as u64),
-                None => {
-                    let field = owned[nth].get_or_init(|| {
-                        Field::new(own_bytes, Pages::Base, &[], seed ^ nth as u64)
-                            .map(Arc::new)
-                            .map_err(|error| error.to_string())
-                    });
-                    (field.clone()?, 1)
-                }
+            let (field, of) = if let Some(field) = &common {
+                (Arc::clone(field), threads as u64)
+            } else {
+                let field = owned[nth].get_or_init(|| {
+                    Field::new(own_bytes, Pages::Base, &[], seed ^ nth as u64)
+                        .map(Arc::new)
+                        .map_err(|error| error.to_string())
+                });
+                (field.clone()?, 1)
             };
             let part = made[nth].get_or_init(|| part_of(nth, field, of, &tallies[nth]));
             let mut pass = Pass::new(
@@ -536,7 +539,7 @@ impl<'env> Moving<'env> {
             pass.warm(warm);
             Ok(pass)
         });
-        let crew = crew.map_err(crew_error)?;
+        let crew = crew.map_err(|error| crew_error(&error))?;
         let parts = parts
             .iter()
             .filter_map(OnceLock::get)
@@ -550,7 +553,7 @@ impl<'env> Moving<'env> {
     }
 }
 
-fn crew_error(error: CrewError) -> ProbeError {
+fn crew_error(error: &CrewError) -> ProbeError {
     ProbeError::Other(error.to_string())
 }
 
@@ -639,7 +642,7 @@ impl Session for Moving<'_> {
                 block.set_windows(CREW_WINDOWS);
                 block
                     .crew(crew, parts[0].shape.bytes_per_op())
-                    .map_err(crew_error)?;
+                    .map_err(|error| crew_error(&error))?;
             }
         }
         let evidence = self.evidence.entry(point.clone()).or_default();
@@ -661,17 +664,18 @@ impl Session for Moving<'_> {
         };
         // Others have written to the same destination since this point's last block.
         let one = point.threads.unwrap_or(1) == 1;
-        if operation.writes() && one && self.select(point).is_ok() {
-            if let Some(Selected {
+        if operation.writes()
+            && one
+            && self.select(point).is_ok()
+            && let Some(Selected {
                 worker: Worker::One(pass),
                 ..
             }) = &mut self.selected
-            {
-                let (words, wrong) = pass.prove_destination(self.blocks);
-                let evidence = self.evidence.entry(point.clone()).or_default();
-                evidence.words += words;
-                evidence.wrong_words += wrong;
-            }
+        {
+            let (words, wrong) = pass.prove_destination(self.blocks);
+            let evidence = self.evidence.entry(point.clone()).or_default();
+            evidence.words += words;
+            evidence.wrong_words += wrong;
         }
         let evidence = self.evidence.get(point).cloned().unwrap_or_default();
         let check = if operation.writes() {

@@ -1,5 +1,10 @@
 //! What the buffers hold: words that differ from place to place and whose checksums are known without reading them.
 
+#![expect(
+    clippy::cast_ptr_alignment,
+    reason = "buffers begin on a line of 64 bytes, and offsets are whole words"
+)]
+
 use super::LINE_BYTES;
 
 const LINE_WORDS: usize = LINE_BYTES / 8;

@@ -1,5 +1,10 @@
 //! The memory that passes go over: known contents to read from, and a destination half as large.
 
+#![expect(
+    clippy::cast_ptr_alignment,
+    reason = "buffers begin on a line of 64 bytes, and offsets are whole words"
+)]
+
 use latlab_harness::ProbeError;
 use latlab_record::{Check, Pages};
 
@@ -79,7 +84,6 @@ impl Field {
     pub(crate) fn spoil(&self, shape: &Shape, at: usize, lines: usize, salt: u64) {
         let words = lines * LINE_WORDS;
         let part = words.div_ceil(SPOILT_PARTS);
-        #[expect(clippy::cast_possible_truncation, reason = "taken modulo the words of a part")]
         let inside = (salt.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 33) as usize % part;
         let base = self.dest(shape, at).cast::<u64>();
         for word in (0..SPOILT_PARTS)

@@ -1,5 +1,10 @@
 //! Every architecture: words of 8 bytes, volatile so that no access is dropped or merged.
 
+#![expect(
+    clippy::cast_ptr_alignment,
+    reason = "buffers begin on a line of 64 bytes, and offsets are whole words"
+)]
+
 use super::{Kernels, LINE_BYTES};
 
 const LINE_WORDS: usize = LINE_BYTES / 8;

@@ -123,14 +123,11 @@ impl<'a> Block<'a> {
             })
         });
         self.data.values.reserve(self.windows as usize);
-        match &self.clock.source {
-            Source::Hardware(time) => {
-                batches_with(time, self.clock, kernel, ops, self.windows, &mut self.data)
-            }
-            Source::Os(time) => batches_with(time, self.clock, kernel, ops, self.windows, &mut self.data),
-            Source::Simulated(time) => {
-                batches_with(time, self.clock, kernel, ops, self.windows, &mut self.data)
-            }
+        let (clock, windows, data) = (self.clock, self.windows, &mut self.data);
+        match &clock.source {
+            Source::Hardware(time) => batches_with(time, clock, kernel, ops, windows, data),
+            Source::Os(time) => batches_with(time, clock, kernel, ops, windows, data),
+            Source::Simulated(time) => batches_with(time, clock, kernel, ops, windows, data),
         }
     }
 
@@ -139,8 +136,10 @@ impl<'a> Block<'a> {
         let first = self.data.values.len();
         let before = self.data.ops;
         self.batches(kernel);
+        let step_ns = self.clock.facts.quantum_ns / self.ops_per_window.unwrap_or(1) as f64;
         for value in &mut self.data.values[first..] {
-            *value = bytes_per_op as f64 * 1e9 / *value;
+            // A window in which the clock did not move took up to one of its steps; the rate is no larger than known.
+            *value = bytes_per_op as f64 * 1e9 / value.max(step_ns);
         }
         self.data.bytes += (self.data.ops - before) * bytes_per_op;
     }
@@ -148,7 +147,6 @@ impl<'a> Block<'a> {
     /// Times single operations one by one; in picoseconds, with the empty region inside.
     pub fn each<K: Kernel>(&mut self, kernel: &mut K) {
         let mut histogram = self.data.histogram.take().unwrap_or_default();
-        self.data.tail.reserve_exact(TAIL_ROOM);
         let threshold = self.clock.ticks(*self.tail_threshold_ns);
         let mut tail = Tail {
             threshold,
@@ -161,16 +159,11 @@ impl<'a> Block<'a> {
             Source::Os(time) => each_with(time, self.clock, kernel, count, &mut histogram, &mut tail),
             Source::Simulated(time) => each_with(time, self.clock, kernel, count, &mut histogram, &mut tail),
         }
-        let now_ns = self.clock.now_ns();
-        let now = match &self.clock.source {
-            Source::Hardware(time) => time.end(),
-            Source::Os(time) => time.end(),
-            Source::Simulated(time) => time.end(),
-        };
+        // Copied: the room that was not needed is given back.
         self.data
             .tail
             .extend(tail.samples.iter().map(|(at, ticks)| TailSample {
-                at_ns: now_ns - self.clock.ns(now.saturating_sub(*at)),
+                at_ns: self.clock.at_ns(*at),
                 value: self.clock.ns(*ticks),
                 cause: None,
             }));
@@ -190,38 +183,38 @@ impl<'a> Block<'a> {
     /// # Errors
     /// When a member died.
     pub fn crew(&mut self, crew: &mut Crew, bytes_per_op: u64) -> Result<(), CrewError> {
-        let ops = match *self.ops_per_window {
-            Some(ops) => ops,
-            None => {
-                let mut failed = None;
-                // Ten times the usual window: starting together is uncertain by about a microsecond.
-                let ops = window_ops(self.clock, 10.0 * WINDOW_NS, |ops| {
-                    if let Err(error) = crew.window(ops) {
-                        failed = Some(error);
-                    }
-                });
-                if let Some(error) = failed {
-                    return Err(error);
+        let ops = if let Some(ops) = *self.ops_per_window {
+            ops
+        } else {
+            let mut failed = None;
+            // Ten times the usual window: starting together is uncertain by about a microsecond.
+            let ops = window_ops(self.clock, 10.0 * WINDOW_NS, |ops| {
+                if failed.is_none() {
+                    failed = crew.window(ops).err();
                 }
-                *self.ops_per_window = Some(ops);
-                ops
+            });
+            if let Some(error) = failed {
+                return Err(error);
             }
+            *self.ops_per_window.insert(ops)
         };
+        let step_ns = self.clock.facts.quantum_ns;
         let mut members: Vec<Vec<f64>> = Vec::new();
         for _ in 0..self.windows {
             let spans = crew.window(ops)?;
             let first = spans.iter().map(|span| span.begin).min().unwrap_or(0);
             let last = spans.iter().map(|span| span.end).max().unwrap_or(0);
             let bytes = ops * bytes_per_op * spans.len() as u64;
+            let together_ns = self.clock.ns(last.saturating_sub(first));
             self.data
                 .values
-                .push(bytes as f64 * 1e9 / self.clock.ns(last - first).max(1e-3));
+                .push(bytes as f64 * 1e9 / together_ns.max(step_ns));
             self.data.ops += ops * spans.len() as u64;
             self.data.bytes += bytes;
             members.resize(spans.len(), Vec::new());
             for (rates, span) in members.iter_mut().zip(&spans) {
-                let own = self.clock.ns(span.end - span.begin).max(1e-3);
-                rates.push((ops * bytes_per_op) as f64 * 1e9 / own);
+                let own_ns = self.clock.ns(span.end.saturating_sub(span.begin));
+                rates.push((ops * bytes_per_op) as f64 * 1e9 / own_ns.max(step_ns));
             }
         }
         self.data.members = members
@@ -237,18 +230,27 @@ impl<'a> Block<'a> {
 
 /// Operations that fill a window: doubled until a trial is long enough to be trusted, then scaled. Called once a
 /// record, on warm data, before the first sample.
+///
+/// Each trial that was long enough is made again and the shorter one counts: an interrupt (17 us seen) in one short trial would
+/// otherwise make every window of the record as short as that trial, with the clock's own cost on each operation.
 fn window_ops(clock: &Clock, window_ns: f64, mut run: impl FnMut(u64)) -> u64 {
-    let mut ops = 1u64;
-    loop {
+    let mut trial = |ops| {
         let before = clock.now_ns();
         run(ops);
-        let took = clock.now_ns() - before;
+        clock.now_ns() - before
+    };
+    let mut ops = 1u64;
+    loop {
+        let mut took = trial(ops);
+        if took >= window_ns / 4.0 {
+            took = took.min(trial(ops));
+        }
         if took >= window_ns / 4.0 || ops >= 1 << 40 {
             let scaled = ops as f64 * window_ns / took.max(1.0);
             #[expect(
                 clippy::cast_possible_truncation,
                 clippy::cast_sign_loss,
-                reason = "at least 1, at most 2^42"
+                reason = "at least 1, and `as` saturates"
             )]
             return scaled.round().max(1.0) as u64;
         }
@@ -269,7 +271,7 @@ fn batches_with<T: TimeSource, K: Batch + ?Sized>(
         let result = kernel.run(ops);
         let end = time.end();
         black_box(result);
-        data.values.push(clock.ns(end.wrapping_sub(begin)) / ops as f64);
+        data.values.push(clock.ns(end.saturating_sub(begin)) / ops as f64);
     }
     data.ops += ops * u64::from(windows);
 }
@@ -297,7 +299,7 @@ fn each_with<T: TimeSource, K: Kernel>(
         black_box(result);
         // A clock that stepped back would give a huge unsigned difference; it counts as zero and the clock's own
         // check reports it.
-        let ticks = if end >= begin { end - begin } else { 0 };
+        let ticks = end.saturating_sub(begin);
         #[expect(
             clippy::cast_possible_truncation,
             clippy::cast_sign_loss,
@@ -311,5 +313,92 @@ fn each_with<T: TimeSource, K: Kernel>(
                 tail.dropped += 1;
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use latlab_clock::SimulatedClock;
+
+    use super::*;
+
+    /// Work that is interrupted once.
+    struct Interrupted {
+        time: SimulatedClock,
+        op_ns: f64,
+        calls: u32,
+        at_call: u32,
+        for_ns: f64,
+    }
+
+    impl Batch for Interrupted {
+        fn run(&mut self, ops: u64) -> u64 {
+            self.calls += 1;
+            self.time.advance_ns(ops as f64 * self.op_ns);
+            if self.calls == self.at_call {
+                self.time.advance_ns(self.for_ns);
+            }
+            ops
+        }
+    }
+
+    fn interrupted(op_ns: f64, at_call: u32, for_ns: f64) -> (Clock, Interrupted) {
+        let time = SimulatedClock::ideal();
+        let clock = Clock::simulated(time.clone());
+        let work = Interrupted {
+            time,
+            op_ns,
+            calls: 0,
+            at_call,
+            for_ns,
+        };
+        (clock, work)
+    }
+
+    #[test]
+    fn an_interrupt_while_the_window_is_chosen_does_not_shorten_all_windows() {
+        for at_call in 1..14 {
+            let (clock, mut work) = interrupted(1.0, at_call, 4e6);
+            let (mut ops, mut threshold) = (None, 0.0);
+            Block::new(&clock, &mut ops, &mut threshold).batches(&mut work);
+            let ops = ops.expect("chosen");
+            assert!(
+                (10_000..=40_000).contains(&ops),
+                "interrupted at call {at_call}: {ops} operations"
+            );
+        }
+    }
+
+    #[test]
+    fn a_window_in_which_the_clock_did_not_move_has_no_endless_rate() {
+        let (clock, mut work) = interrupted(0.0, 0, 0.0);
+        let (mut ops, mut threshold) = (Some(16), 0.0);
+        let mut block = Block::new(&clock, &mut ops, &mut threshold);
+        block.rates(&mut work, 64);
+        let data = block.into_data();
+        assert!(
+            data.values.iter().all(|rate| rate.is_finite()),
+            "{:?}",
+            data.values
+        );
+    }
+
+    #[test]
+    fn room_for_slow_operations_is_given_back() {
+        struct Quick(SimulatedClock);
+        impl Kernel for Quick {
+            type Arg = ();
+            fn arg(&mut self) {}
+            fn op(&mut self, (): ()) -> u64 {
+                self.0.advance_ns(10.0);
+                0
+            }
+        }
+        let time = SimulatedClock::ideal();
+        let clock = Clock::simulated(time.clone());
+        let (mut ops, mut threshold) = (None, 0.0);
+        let mut block = Block::new(&clock, &mut ops, &mut threshold);
+        block.each(&mut Quick(time));
+        assert_eq!(block.into_data().tail.capacity(), 0);
     }
 }

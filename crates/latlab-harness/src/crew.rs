@@ -1,7 +1,7 @@
 //! Threads that work in the same window, each pinned to a CPU of its own.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread::JoinHandle;
 
@@ -34,7 +34,7 @@ pub enum CrewError {
 }
 
 /// The time sources that threads can share.
-#[derive(Clone)]
+#[derive(Clone, Copy)]
 enum Stamp {
     Hardware(HardwareClock),
     Os(OsClock),
@@ -65,6 +65,7 @@ struct Member {
 /// Pinned threads, waiting for windows.
 pub struct Crew {
     members: Vec<Member>,
+    line: Arc<StartLine>,
 }
 
 /// A start line without the kernel: all members are running when the last one arrives.
@@ -72,25 +73,32 @@ struct StartLine {
     size: usize,
     arrived: AtomicUsize,
     round: AtomicU64,
+    /// A member is gone, or the crew is dismissed: there will be no start.
+    closed: AtomicBool,
 }
 
 impl StartLine {
-    fn wait(&self) {
+    /// Whether there was a start.
+    fn wait(&self) -> bool {
         let round = self.round.load(Ordering::Acquire);
         if self.arrived.fetch_add(1, Ordering::AcqRel) + 1 == self.size {
             self.arrived.store(0, Ordering::Release);
             self.round.fetch_add(1, Ordering::AcqRel);
-            return;
+            return true;
         }
         let mut spins = 0u32;
         while self.round.load(Ordering::Acquire) == round {
-            spins += 1;
+            if self.closed.load(Ordering::Relaxed) {
+                return false;
+            }
+            spins = spins.wrapping_add(1);
             if spins.is_multiple_of(1 << 14) {
                 // More members than CPUs that are really ours: let the late one run.
                 std::thread::yield_now();
             }
             std::hint::spin_loop();
         }
+        true
     }
 }
 
@@ -110,21 +118,22 @@ impl Crew {
             size: cpus.len(),
             arrived: AtomicUsize::new(0),
             round: AtomicU64::new(0),
+            closed: AtomicBool::new(false),
         });
         let stamp = match &clock.source {
-            Source::Hardware(time) => Stamp::Hardware(time.clone()),
-            Source::Os(time) => Stamp::Os(time.clone()),
+            Source::Hardware(time) => Stamp::Hardware(*time),
+            Source::Os(time) => Stamp::Os(*time),
             Source::Simulated(_) => return Err(CrewError::Simulated),
         };
         let mut crew = Self {
             members: Vec::with_capacity(cpus.len()),
+            line: Arc::clone(&line),
         };
         for (index, cpu) in cpus.iter().copied().enumerate() {
             let (orders, inbox) = channel::<u64>();
             let (report, spans) = channel();
             let make = Arc::clone(&make);
             let line = Arc::clone(&line);
-            let stamp = stamp.clone();
             let thread = std::thread::Builder::new()
                 .name(format!("crew-{index}"))
                 .spawn(move || {
@@ -141,7 +150,9 @@ impl Crew {
                     }
                     let mut sum = 0u64;
                     while let Ok(ops) = inbox.recv() {
-                        line.wait();
+                        if !line.wait() {
+                            break;
+                        }
                         let begin = stamp.begin();
                         sum = sum.wrapping_add(batch.run(ops));
                         let end = stamp.end();
@@ -175,13 +186,22 @@ impl Crew {
 
     /// One window: every member does `ops` operations, starting together.
     pub(crate) fn window(&mut self, ops: u64) -> Result<Vec<Span>, CrewError> {
-        for member in &self.members {
-            member.orders.send(ops).map_err(|_| CrewError::Gone)?;
+        if self.line.closed.load(Ordering::Relaxed) {
+            return Err(CrewError::Gone);
         }
-        self.collect()
+        let spans = self
+            .members
+            .iter()
+            .try_for_each(|member| member.orders.send(ops).map_err(|_| CrewError::Gone))
+            .and_then(|()| self.collect());
+        if spans.is_err() {
+            // Who still waits for the one that is gone would wait for ever.
+            self.line.closed.store(true, Ordering::Relaxed);
+        }
+        spans
     }
 
-    fn collect(&mut self) -> Result<Vec<Span>, CrewError> {
+    fn collect(&self) -> Result<Vec<Span>, CrewError> {
         self.members
             .iter()
             .map(|member| {
@@ -197,6 +217,7 @@ impl Crew {
 
 impl Drop for Crew {
     fn drop(&mut self) {
+        self.line.closed.store(true, Ordering::Relaxed);
         for member in &mut self.members {
             // Closing the channel ends the member's loop.
             let (closed, _) = channel();
@@ -235,6 +256,29 @@ mod tests {
             assert_eq!(spans.len(), 2);
             assert!(spans.iter().all(|span| span.end > span.begin));
         }
+    }
+
+    /// Works once, then is lost.
+    struct Mortal(bool, u32);
+
+    impl Batch for Mortal {
+        fn run(&mut self, ops: u64) -> u64 {
+            self.1 += 1;
+            assert!(!(self.0 && self.1 > 1), "planted");
+            ops
+        }
+    }
+
+    #[test]
+    fn a_member_that_dies_ends_the_crew_and_nobody_waits_for_it() {
+        let clock = Clock::open();
+        let mut crew =
+            Crew::start(&clock, &[0, 0, 0], |index| Ok(Mortal(index == 2, 0))).expect("threads start");
+        assert!(crew.window(1).is_ok());
+        for _ in 0..3 {
+            assert!(matches!(crew.window(1), Err(CrewError::Gone)));
+        }
+        drop(crew);
     }
 
     #[test]

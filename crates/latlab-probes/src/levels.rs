@@ -10,8 +10,9 @@ use latlab_stats::levels::{
 };
 use serde_json::{Value, json};
 
-/// A level counts as confirmed by the second pass when its points lie on the right side of this ratio.
-const CONFIRMED: f64 = 1.2;
+/// The second pass confirms a boundary when its points below the bracket are answered by the level and those above are not: on either side of
+/// this share of the way to the next level's latency, the middle of what a bracket means (a quarter misses, half).
+const CONFIRMED_SHARE: f64 = 0.375;
 /// An effective capacity below this share of the reported one is remarked on.
 const FAR_BELOW: f64 = 0.75;
 /// RAM answers no faster than this anywhere (row access, fabric and controller), ns.
@@ -89,7 +90,11 @@ pub(crate) fn findings(env: &Env, results: &[PointResult]) -> Value {
     let named = named(levels, &env.machine);
     let described: Vec<Value> = named
         .iter()
-        .map(|(level, name)| describe(level, name, env, results))
+        .enumerate()
+        .map(|(index, (level, name))| {
+            let next_ns = named.get(index + 1).map(|(next, _)| next.latency_ns);
+            describe(level, name, validated(level, next_ns, results), env, results)
+        })
         .collect();
     let largest = |order, pages| {
         results
@@ -178,7 +183,7 @@ fn cycles(level: &Level, results: &[PointResult]) -> Option<f64> {
     (!cycles.is_empty()).then(|| latlab_stats::quantile(&cycles, 0.5))
 }
 
-fn describe(level: &Level, name: &str, env: &Env, results: &[PointResult]) -> Value {
+fn describe(level: &Level, name: &str, validated: Option<bool>, env: &Env, results: &[PointResult]) -> Value {
     let number = name.strip_prefix('L').and_then(|digits| digits.parse().ok());
     let reported_bytes = number.and_then(|number| reported(&env.machine, number));
     json!({
@@ -192,17 +197,18 @@ fn describe(level: &Level, name: &str, env: &Env, results: &[PointResult]) -> Va
         "bracket_bytes": level.bracket.map(|(lo, hi)| [lo, hi]),
         "upper_end_bytes": level.upper_end_bytes,
         "reported_bytes": reported_bytes,
-        "validated": validated(level, results),
+        "validated": validated,
         "confidence": level.confidence,
         "tlb_suspect": level.tlb_suspect,
         "note": note(level, reported_bytes, number, &env.machine),
     })
 }
 
-/// Whether the points of the second pass alone put the boundary where it was found: those below the bracket are as fast as the level, those above it
-/// are not. `None` when the second pass was not reached, or the level has no boundary.
-fn validated(level: &Level, results: &[PointResult]) -> Option<bool> {
-    let (lo, hi) = level.bracket?;
+/// Whether the points of the second pass alone put the boundary where it was found. `None` when they were not reached, or the
+/// level has no boundary. A fifth of them may lie on the wrong side: neighbours move single points.
+fn validated(level: &Level, next_ns: Option<f64>, results: &[PointResult]) -> Option<bool> {
+    let ((lo, hi), next_ns) = (level.bracket?, next_ns?);
+    let threshold = level.latency_ns + CONFIRMED_SHARE * (next_ns - level.latency_ns);
     let second: Vec<(f64, f64)> = results
         .iter()
         .filter(|result| result.refined && on_curve(result))
@@ -221,8 +227,8 @@ fn validated(level: &Level, results: &[PointResult]) -> Option<bool> {
     if below.is_empty() || above.is_empty() {
         return None;
     }
-    let slow = |ns: &&f64| **ns > CONFIRMED * level.latency_ns;
-    let wrong = below.iter().filter(slow).count() + above.iter().filter(|ns| !slow(ns)).count();
+    let wrong = below.iter().filter(|ns| **ns > threshold).count()
+        + above.iter().filter(|ns| **ns <= threshold).count();
     Some(wrong * 5 <= below.len() + above.len())
 }
 
@@ -392,9 +398,9 @@ mod tests {
         let level = level(4.0, Some((48e3, 64e3)));
         let confirming = [result(45_000, 4.0, true), result(70_000, 15.0, true)];
         let denying = [result(45_000, 15.0, true), result(70_000, 15.0, true)];
-        assert_eq!(validated(&level, &confirming), Some(true));
-        assert_eq!(validated(&level, &denying), Some(false));
-        assert_eq!(validated(&level, &[]), None);
+        assert_eq!(validated(&level, Some(15.0), &confirming), Some(true));
+        assert_eq!(validated(&level, Some(15.0), &denying), Some(false));
+        assert_eq!(validated(&level, Some(15.0), &[]), None);
     }
 
     #[test]

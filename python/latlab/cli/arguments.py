@@ -77,11 +77,14 @@ def checked_output(path: str | None, endings: Sequence[str], *, may_exist: bool)
         folder = target.parent
         if not folder.is_dir():
             raise UserError(f"{shown!r}: there is no directory {clean(folder, most=200)!r}")
-        # The only proof that a file can be made is to make one: permissions say nothing on a read-only file system.
+        # The only proof that a file can be made is to make one: permissions say nothing on a read-only file
+        # system.
         with tempfile.TemporaryFile(dir=folder):
             pass
     except (OSError, ValueError) as error:
-        raise UserError(f"{shown!r} cannot be written: {clean(getattr(error, 'strerror', None) or error)}") from None
+        raise UserError(
+            f"{shown!r} cannot be written: {clean(getattr(error, 'strerror', None) or error)}"
+        ) from None
     return target
 
 

@@ -31,6 +31,7 @@ def _core() -> Any:  # noqa: ANN401 - an extension module
         from latlab import _core as core  # noqa: PLC0415 - 10 ms that --help does not need
     except ImportError as error:
         raise LatlabError(
-            f"the measuring core of latlab cannot be loaded ({error}): install latlab again, or run `make build`"
+            f"the measuring core of latlab cannot be loaded ({error}): install latlab again, or run `make "
+            "build`"
         ) from error
     return core

@@ -18,7 +18,9 @@ def keep_details(error: BaseException) -> str | None:
         Its path, or None when it could not be written.
     """
     system = f"{platform.system()} {platform.release()}"
-    head = f"latlab {version()}, Python {sys.version.split()[0]}, {system}\nargument count: {len(sys.argv)}\n\n"
+    head = (
+        f"latlab {version()}, Python {sys.version.split()[0]}, {system}\nargument count: {len(sys.argv)}\n\n"
+    )
     text = head + "".join(traceback.format_exception(error))
     try:
         handle, path = tempfile.mkstemp(prefix="latlab-fault-", suffix=".txt")

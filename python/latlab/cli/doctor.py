@@ -4,17 +4,26 @@ from __future__ import annotations
 
 import json
 import sys
+from typing import TYPE_CHECKING
 
 import click
 
 from latlab.errors import LatlabError
 
+if TYPE_CHECKING:
+    from latlab.run.run import Run
+
 
 @click.command("doctor")
-@click.option("--dir", "directory", metavar="DIR", help="The directory whose file system is meant (default: the current one).")
+@click.option(
+    "--dir",
+    "directory",
+    metavar="DIR",
+    help="The directory whose file system is meant (default: the current one).",
+)
 @click.option("--json", "as_json", is_flag=True, help="Print the findings as JSON.")
 def command(directory: str | None, *, as_json: bool) -> None:
-    """Say what on this machine distorts figures, by how much, and what would lift it.
+    r"""Say what on this machine distorts figures, by how much, and what would lift it.
 
     Measures nothing and changes nothing.
 
@@ -31,7 +40,9 @@ def command(directory: str | None, *, as_json: bool) -> None:
 
     directory = checked_directory(directory)
     here = describe(directory)
-    findings = examine(here["machine"], here["clock"], last=_last_run(here["machine"]), load_now=load_average())
+    findings = examine(
+        here["machine"], here["clock"], last=_last_run(here["machine"]), load_now=load_average()
+    )
     if as_json:
         sys.stdout.write(json.dumps(msgspec.to_builtins(findings), ensure_ascii=False, indent=1) + "\n")
         return
@@ -45,7 +56,7 @@ def command(directory: str | None, *, as_json: bool) -> None:
     say([*header_lines(version, Machine(here["machine"]), screen), Line(), *doctor_lines(findings, screen)])
 
 
-def _last_run(machine: dict[str, object]):  # noqa: ANN202 - Run | None, whose import is late
+def _last_run(machine: dict[str, object]) -> Run | None:
     """The newest run, if it was on this machine: it knows the effective page size. Never an error."""
     from latlab.run.reader import read  # noqa: PLC0415 - not needed for --help
     from latlab.run.store import Store  # noqa: PLC0415 - not needed for --help

@@ -1,7 +1,7 @@
 """`latlab`: which commands there are, and how every one of them ends.
 
-Exit codes: 0; 2 for a mistake of the user's, with one line on standard error; 130 when interrupted; 1 when latlab
-itself failed, with one line that says where the details are. stdout is data, stderr is talk.
+Exit codes: 0; 2 for a mistake of the user's, with one line on standard error; 130 when interrupted; 1 when
+latlab itself failed, with one line that says where the details are. stdout is data, stderr is talk.
 """
 
 from __future__ import annotations
@@ -18,10 +18,13 @@ from latlab.errors import LatlabError, UserError
 
 #: Name, module and one line for `latlab --help`, which must not import the modules.
 COMMANDS: dict[str, tuple[str, str]] = {
-    "measure": ("latlab.cli.measure", "Measure this machine, print the ladder, save the run (the default)."),
-    "list": ("latlab.cli.list", "List every probe: its question, what it touches, what it needs."),
-    "doctor": ("latlab.cli.doctor", "Say what on this machine distorts figures, by how much, and what lifts it."),
-    "show": ("latlab.cli.show", "Show a run again; with -v, everything behind its figures."),
+    "measure": ("latlab.cli.measure", "Measure this machine and save the run (the default)."),
+    "list": ("latlab.cli.list", "List every probe, and what it touches and needs."),
+    "doctor": (
+        "latlab.cli.doctor",
+        "Say what on this machine distorts figures.",
+    ),
+    "show": ("latlab.cli.show", "Show a run again; -v: with all that is behind it."),
     "report": ("latlab.cli.report", "Write a run as one HTML, PDF or Markdown file."),
     "chart": ("latlab.cli.chart", "Write one chart of a run as SVG, PNG or PDF."),
     "export": ("latlab.cli.export", "Write a run as CSV, NPZ, JSON or Parquet."),
@@ -86,7 +89,7 @@ class Commands(click.Group):
         return super().resolve_command(ctx, args)
 
 
-def _print_version(ctx: click.Context, _parameter: click.Parameter, asked: bool) -> None:  # noqa: FBT001 - click's form
+def _print_version(ctx: click.Context, _parameter: click.Parameter, asked: bool) -> None:
     if asked:
         from latlab.cli.version import version  # noqa: PLC0415 - reads the package's metadata
 
@@ -100,7 +103,13 @@ def _print_version(ctx: click.Context, _parameter: click.Parameter, asked: bool)
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
 )
 @click.option(
-    "-V", "--version", is_flag=True, expose_value=False, is_eager=True, callback=_print_version, help="Print the version."
+    "-V",
+    "--version",
+    is_flag=True,
+    expose_value=False,
+    is_eager=True,
+    callback=_print_version,
+    help="Print the version.",
 )
 def group() -> None:
     """Measure what it costs to move data on this machine, and say why.
@@ -127,21 +136,26 @@ def run(arguments: Sequence[str] | None = None) -> int:
         result = group.main(
             args=None if arguments is None else list(arguments), prog_name="latlab", standalone_mode=False
         )
-    except click.exceptions.Exit as end:
-        return end.exit_code
-    except (click.Abort, KeyboardInterrupt):
-        return _say("interrupted", 130)
-    except click.UsageError as error:
-        return _say(_usage(error), 2)
-    except click.ClickException as error:
-        return _say(error.format_message(), 2)
-    except LatlabError as error:
-        return _say(str(error), error.exit_code)
-    except BrokenPipeError:
-        return _quietly()
-    except Exception as error:  # noqa: BLE001 - the last line of defence: no traceback reaches the user
-        return _internal(error)
+    except (Exception, KeyboardInterrupt) as error:
+        return _ended_by(error)
     return result if isinstance(result, int) else 0
+
+
+def _ended_by(error: Exception | KeyboardInterrupt) -> int:
+    """Says what went wrong, in one line, and returns the exit code."""
+    match error:
+        case click.exceptions.Exit():
+            return error.exit_code
+        case click.Abort() | KeyboardInterrupt():
+            return _say("interrupted", 130)
+        case click.ClickException():
+            return _say(_usage(error), 2)
+        case LatlabError():
+            return _say(str(error), error.exit_code)
+        case BrokenPipeError():
+            return _quietly()
+        case _:
+            return _internal(error)
 
 
 def _say(message: str, code: int) -> int:
@@ -151,10 +165,11 @@ def _say(message: str, code: int) -> int:
     return code
 
 
-def _usage(error: click.UsageError) -> str:
+def _usage(error: click.ClickException) -> str:
     """One line, with where to read on."""
     message = " ".join(error.format_message().split()).rstrip(".")
-    where = error.ctx.command_path if error.ctx else "latlab"
+    context = error.ctx if isinstance(error, click.UsageError) else None
+    where = context.command_path if context else "latlab"
     return f"{message} ({where} --help)"
 
 
@@ -165,7 +180,7 @@ def _quietly() -> int:
 
 
 def _internal(error: Exception) -> int:
-    """latlab's own fault: one line, and the details where they can be read and sent."""
+    """Latlab's own fault: one line, and the details where they can be read and sent."""
     if os.environ.get("LATLAB_DEBUG"):
         raise error
     from latlab.cli.details import keep_details  # noqa: PLC0415 - only after a fault

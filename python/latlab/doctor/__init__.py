@@ -1,7 +1,7 @@
 """What on this machine distorts figures, by how much, and what would lift it.
 
-Each rule is one file in `rules/`. A rule says nothing when what it looks at is unknown. To add one: a new file there
-and its line here.
+Each rule is one file in `rules/`. A rule says nothing when what it looks at is unknown. To add one: a new
+file there and its line here.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The ladder: every level that data passes through, one rung each, as pure data.
 
-A terminal table, the report's first screen and `run.ladder()` are renderings of what :func:`ladder` returns. Nothing
-here invents a figure: a level that was not measured has a rung without one, and the rung says why.
+A terminal table, the report's first screen and `run.ladder()` are renderings of what :func:`ladder` returns.
+Nothing here invents a figure: a level that was not measured has a rung without one, and the rung says why.
 """
 
 from __future__ import annotations
@@ -27,8 +27,9 @@ class Tail:
     Attributes:
         value_ns: The quantile, ns.
         quantile: `p99.9`, or the highest one that had samples enough.
-        kind: Whether one value is a mean over a window of accesses or one access alone. A quantile of window means
-            says little about the tail of single accesses: within a window the slow ones are averaged away.
+        kind: Whether one value is a mean over a window of accesses or one access alone. A quantile of window
+            means says little about the tail of single accesses: within a window the slow ones are averaged
+            away.
         ops_per_sample: Accesses behind one value.
         samples: Number of values.
         source: The record it is from: `memory.poke, 1 GB, read`.
@@ -54,7 +55,8 @@ class Rung:
         size_text: What it holds, effective beside nominal where they differ: `10-14 of 32 MiB`.
         latency_p50_ns: Median of one access, ns; absent when not measured (see `note`).
         interval: 95 % interval of the median, ns, or the range of what was seen when `is_range`.
-        is_range: `interval` is a range of levels seen rather than the interval of one median; print it instead of the median.
+        is_range: `interval` is a range of levels seen rather than the interval of one median; print it
+            instead of the median.
         tail: The slow end; absent when it had too few samples (see `refused`).
         refused: Why there is no tail: `p99.9: 1,200 samples, needs 3,688`.
         bandwidth: Reading with one thread at this level's own size, bytes a second.
@@ -70,6 +72,7 @@ class Rung:
         ops_per_sample: Accesses behind one value.
         path: What was measured: `24 KiB, 4k pages, page-local`.
         checks: Proofs of the records behind it: (name, held, detail).
+        resolution_ns: Smallest difference that one value can show, ns.
     """
 
     key: str
@@ -93,6 +96,7 @@ class Rung:
     ops_per_sample: int = 0
     path: str = ""
     checks: tuple[tuple[str, bool, str], ...] = ()
+    resolution_ns: float = 0.0
 
     @property
     def tail_ns(self) -> float | None:
@@ -110,15 +114,19 @@ class Rung:
         return self.latency_p50_ns is not None
 
 
-#: Profiles and readers look at the caches through this order: translation is cheap in it, prefetching impossible.
+#: Profiles and readers look at the caches through this order: translation is cheap in it, prefetching
+#: impossible.
 _CACHE_ORDER = "page-local"
 _KIB = 1024
 _MIB = 1024**2
 _GIB = 1024**3
-#: An interval wider than this share of its median says that there was no single level: it is shown as a range.
+#: An interval wider than this share of its median says that there was no single level: it is shown as a
+#: range.
 _RANGE_SHARE = 0.25
 #: A tail of single accesses is the level's own only when it is this far above that of an empty timed region.
 _ABOVE_INSTRUMENT = 2.0
+#: Of a size in its unit: 9.5, but 14.
+_DECIMALS_BELOW = 9.95
 _QUANTILES = (("p999", "p99.9"), ("p99", "p99"), ("p90", "p90"))
 _LEVEL_NAMES = {"L1": "L1 cache", "L2": "L2 cache", "L3": "L3 cache", "L4": "L4 cache"}
 
@@ -146,8 +154,8 @@ def ladder(run: Run, textbook: Textbook = USUAL) -> list[Rung]:
         textbook: The published table that stands beside it.
 
     Returns:
-        L1, L2, L3, RAM, RAM with a TLB miss, then the pokes that were measured. A level that the machine has and
-        the run did not measure is there without a figure.
+        L1, L2, L3, RAM, RAM with a TLB miss, then the pokes that were measured. A level that the machine has
+        and the run did not measure is there without a figure.
     """
     findings = curve_findings(run)
     levels = _levels(run, findings)
@@ -160,7 +168,11 @@ def ladder(run: Run, textbook: Textbook = USUAL) -> list[Rung]:
 def curve_findings(run: Run) -> dict[str, Any]:
     """What was concluded from the latency curve: levels, TLB steps, RAM; empty when nothing was concluded."""
     for record in run.records:
-        if record.probe == "memory.load.dependent" and record.kind == "derived" and isinstance(record.findings, dict):
+        if (
+            record.probe == "memory.load.dependent"
+            and record.kind == "derived"
+            and isinstance(record.findings, dict)
+        ):
             return record.findings
     return {}
 
@@ -173,7 +185,8 @@ def instrument(run: Run) -> Record | None:
     return None
 
 
-# ---------------------------------------------------------------------------------------------------------- levels
+# ----------------------------------------------------------------------------------------------------------
+# levels
 
 
 def _levels(run: Run, findings: dict[str, Any]) -> list[_Level]:
@@ -189,10 +202,14 @@ def _found_levels(found: list[dict[str, Any]]) -> list[_Level]:
     for entry in found:
         bracket = _pair(entry.get("bracket_bytes"))
         inside = int(bracket[0]) if bracket else None
-        ends = [number for number in (_number(entry.get("upper_end_bytes")), bracket[1] if bracket else None) if number]
+        ends = [
+            number
+            for number in (_number(entry.get("upper_end_bytes")), bracket[1] if bracket else None)
+            if number
+        ]
         end = int(max(ends)) if ends else None
         lo, hi = _number(entry.get("latency_lo_ns")), _number(entry.get("latency_hi_ns"))
-        flags = () if entry.get("validated") else ("unvalidated: the second pass did not find this level's end again",)
+        flags = () if entry.get("validated") else ("unvalidated: a second pass did not find its end again",)
         reported = _number(entry.get("reported_bytes"))
         levels.append(
             _Level(
@@ -225,7 +242,7 @@ def _nominal_levels(run: Run, known: set[str], *, concluded: bool) -> list[_Leve
 
 
 def reported_caches(run: Run) -> dict[str, int]:
-    """Sizes of the data and unified caches as the CPU reports them, bytes, by name (`L1`), smallest level first."""
+    """Sizes of the data and unified caches as the CPU reports them, bytes, by name (`L1`), L1 first."""
     sizes: dict[str, int] = {}
     for cache in run.header.machine.get("caches") or []:
         if cache.get("kind") != "instruction" and cache.get("size_bytes"):
@@ -243,49 +260,58 @@ def absence(run: Run, probe: str) -> str:
     return ""
 
 
-# ----------------------------------------------------------------------------------------------------------- rungs
+# -----------------------------------------------------------------------------------------------------------
+# rungs
 
 
 def _cache_rung(run: Run, level: _Level, textbook: Textbook) -> Rung:
-    name = _LEVEL_NAMES.get(level.name, level.name)
-    figure = textbook.get(level.name)
-    published = {"textbook_ns": figure, "textbook_source": textbook.source if figure is not None else ""}
+    rung = _with_textbook(Rung(level.name, _LEVEL_NAMES.get(level.name, level.name)), textbook, level.name)
     if level.latency_ns is None:
-        size = units.format_size(level.reported) if level.reported else ""
-        return Rung(level.name, name, size, note=f"not measured: {level.note}", **published)
+        size = units.format_bytes(level.reported) if level.reported else ""
+        return replace(rung, size_text=size, note=f"not measured: {level.note}")
     record = _inside(_curve(run, _CACHE_ORDER), level)
-    rung = Rung(level.name, name, _size_text(level), level.latency_ns, level.interval, flags=level.flags, **published)
-    rung = replace(rung, is_range=_is_wide(rung), note=_cache_note(run, level, wide=_is_wide(rung)))
+    rung = replace(
+        rung, size_text=_size_text(level), latency_p50_ns=level.latency_ns, interval=level.interval
+    )
+    wide = _is_wide(rung)
+    rung = replace(rung, is_range=wide, note=_cache_note(run, level, wide=wide), flags=level.flags)
     rung = _with_record(rung, record)
     rung = _with_tail(rung, run, record, _poke_inside(run, level))
     return _with_bandwidth(rung, _inside(_reads(run), level), capacity=level.inside)
 
 
 def _ram_rungs(run: Run, findings: dict[str, Any], levels: list[_Level], textbook: Textbook) -> list[Rung]:
-    ram = findings.get("ram") if isinstance(findings.get("ram"), dict) else {}
+    concluded = findings.get("ram")
+    ram: dict[str, Any] = concluded if isinstance(concluded, dict) else {}
     beyond = max([level.end or level.reported or 0 for level in levels], default=0)
     local = _farthest(_curve(run, _CACHE_ORDER), beyond)
     random = _farthest(_curve(run, "random"), beyond)
-    figure = textbook.get("RAM")
-    source = textbook.source if figure is not None else ""
     first = _ram_rung("RAM", "RAM", run, local, _number(ram.get("page_local_ns")))
-    first = replace(first, textbook_ns=figure, textbook_source=source)
-    first = _with_bandwidth(first, _farthest(_reads(run), beyond), capacity=None)
+    first = _with_bandwidth(
+        _with_textbook(first, textbook, "RAM"), _farthest(_reads(run), beyond), capacity=None
+    )
     second = _ram_rung("RAM+TLB", "… + TLB miss", run, random, _number(ram.get("random_ns")))
     poke = next((r for r in _pokes(run, "per_op", "read") if _bytes(r) > 2 * beyond and beyond), None)
     second = _with_tail(second, run, random, poke) if second.measured else second
     return [first, second]
 
 
+def _with_textbook(rung: Rung, textbook: Textbook, key: str) -> Rung:
+    figure = textbook.get(key)
+    return rung if figure is None else replace(rung, textbook_ns=figure, textbook_source=textbook.source)
+
+
 def _ram_rung(key: str, level: str, run: Run, record: Record | None, concluded_ns: float | None) -> Rung:
-    p50 = record.summary.p50 if record and record.summary else None
+    p50 = record.value if record else None
     latency = concluded_ns if concluded_ns is not None else p50
     if latency is None:
-        reason = absence(run, "memory.load.dependent") or "no working set was large enough to leave the last cache"
+        reason = (
+            absence(run, "memory.load.dependent") or "no working set was large enough to leave the last cache"
+        )
         return Rung(key, level, note=f"not measured: {reason}")
     rung = Rung(key, level, "", latency)
-    if record and record.summary:
-        rung = replace(rung, interval=record.summary.intervals.get("p50"))
+    if record is not None:
+        rung = replace(rung, interval=record.interval)
     rung = replace(rung, is_range=_is_wide(rung))
     rung = _with_record(rung, record)
     return _with_tail(rung, run, record, None)
@@ -295,14 +321,17 @@ def _poke_rungs(run: Run) -> list[Rung]:
     rungs = []
     for record in sorted(_pokes(run, "per_op") + _pokes(run, "absent"), key=_bytes):
         size, operation = record.point.working_set_bytes or 0, record.point.operation or "read"
-        name = f"poke {units.format_size_as_asked(size)}, {operation}" if size else f"empty poke, {operation}"
+        name = (
+            f"poke {units.format_bytes_as_asked(size)}, {operation}" if size else f"empty poke, {operation}"
+        )
         key = f"poke:{size}:{operation}"
-        if record.summary is None or record.summary.p50 is None:
-            rungs.append(Rung(key, name, note=f"not measured: {record.error.text if record.error else 'no figure'}"))
+        if record.value is None:
+            rungs.append(
+                Rung(key, name, note=f"not measured: {record.error.text if record.error else 'no figure'}")
+            )
             continue
         body = _batch_twin(run, record)
-        rung = Rung(key, name, "", body.summary.p50 if body.summary else None)
-        rung = replace(rung, interval=body.summary.intervals.get("p50") if body.summary else None)
+        rung = Rung(key, name, "", body.value, body.interval)
         rung = _with_record(rung, body)
         if not size:
             rung = replace(rung, note="the instrument itself: an empty timed region")
@@ -311,18 +340,18 @@ def _poke_rungs(run: Run) -> list[Rung]:
 
 
 def _batch_twin(run: Run, record: Record) -> Record:
-    """The batch means of the same poke when the clock is too coarse for single ones, else the record itself."""
-    p50 = record.summary.p50 if record.summary else None
-    resolution = record.resolution_ns or 0.0
-    if p50 is None or resolution < 0.05 * p50:
-        return record
+    """The batch means of the same poke: free of the instrument's own time and of the clock's steps.
+
+    The record itself where there are none.
+    """
     for other in _pokes(run, "batch_mean", record.point.operation):
-        if other.point.working_set_bytes == record.point.working_set_bytes and other.summary and other.summary.p50:
+        if other.point.working_set_bytes == record.point.working_set_bytes and other.value:
             return other
     return record
 
 
-# ------------------------------------------------------------------------------------------------- parts of a rung
+# ------------------------------------------------------------------------------------------------- parts of a
+# rung
 
 
 def _with_record(rung: Rung, record: Record | None) -> Rung:
@@ -336,11 +365,14 @@ def _with_record(rung: Rung, record: Record | None) -> Rung:
         path=record.point.label(),
         flags=rung.flags + tuple(record.flags),
         checks=checks,
+        resolution_ns=record.resolution_ns or 0.0,
     )
 
 
-def _with_tail(rung: Rung, run: Run, windows: Record | None, pokes: Record | None, *, own: bool = False) -> Rung:
-    """Single accesses where the clock can tell them from the instrument, else window means, labelled as such."""
+def _with_tail(
+    rung: Rung, run: Run, windows: Record | None, pokes: Record | None, *, own: bool = False
+) -> Rung:
+    """Single accesses where they stand out from the instrument, else window means, labelled as such."""
     empty = instrument(run)
     if pokes is not None:
         tail = _tail_of(pokes, "single accesses")
@@ -351,11 +383,15 @@ def _with_tail(rung: Rung, run: Run, windows: Record | None, pokes: Record | Non
     kind: TailKind = "single accesses" if windows.kind == "per_op" else "window means"
     tail = _tail_of(windows, kind)
     refused = windows.summary.refused.get("p999", "")
-    return replace(rung, tail=tail, refused=f"p99.9: {refused}" if refused and (tail is None or tail.quantile != "p99.9") else "")
+    return replace(
+        rung,
+        tail=tail,
+        refused=f"p99.9: {refused}" if refused and (tail is None or tail.quantile != "p99.9") else "",
+    )
 
 
 def _tail_of(record: Record, kind: TailKind) -> Tail | None:
-    if record.summary is None:
+    if record.summary is None or not record.proved:
         return None
     for field, name in _QUANTILES:
         value = getattr(record.summary, field)
@@ -369,7 +405,11 @@ def _is_above(tail: Tail, empty: Record | None) -> bool:
     if empty is None:
         return False
     floor = _tail_of(empty, "single accesses")
-    return floor is not None and floor.quantile == tail.quantile and tail.value_ns > _ABOVE_INSTRUMENT * floor.value_ns
+    return (
+        floor is not None
+        and floor.quantile == tail.quantile
+        and tail.value_ns > _ABOVE_INSTRUMENT * floor.value_ns
+    )
 
 
 def _instrument_note(empty: Record | None) -> str:
@@ -379,7 +419,7 @@ def _instrument_note(empty: Record | None) -> str:
 
 
 def _with_bandwidth(rung: Rung, record: Record | None, capacity: int | None) -> Rung:
-    rate = record.summary.p50 if record and record.summary else None
+    rate = record.value if record else None
     if record is None or not rate:
         return rung
     convention = record.work.convention or "each byte read counts once"
@@ -396,7 +436,9 @@ def _with_l1_hits(rungs: list[Rung], l1_ns: float | None = None) -> list[Rung]:
     l1_ns = l1_ns or _l1_ns(rungs)
     if not l1_ns:
         return rungs
-    return [replace(r, l1_hits=r.latency_p50_ns / l1_ns) if r.latency_p50_ns is not None else r for r in rungs]
+    return [
+        replace(r, l1_hits=r.latency_p50_ns / l1_ns) if r.latency_p50_ns is not None else r for r in rungs
+    ]
 
 
 def _l1_ns(rungs: list[Rung]) -> float | None:
@@ -412,16 +454,16 @@ def _is_wide(rung: Rung) -> bool:
 def _size_text(level: _Level) -> str:
     """`48 KiB` where the curve agrees with the CPU, `10–14 of 32 MiB` where it does not."""
     if level.reported and level.inside and level.end and level.inside <= level.reported <= level.end:
-        return units.format_size(level.reported)
+        return units.format_bytes(level.reported)
     if level.inside is None or level.end is None:
-        return units.format_size(level.reported) if level.reported else ""
+        return units.format_bytes(level.reported) if level.reported else ""
     unit, name = next((u for u in ((_GIB, "GiB"), (_MIB, "MiB")) if level.end >= u[0]), (_KIB, "KiB"))
     found = f"{_short(level.inside / unit)}–{_short(level.end / unit)}"
     if level.reported is None:
         return f"{found} {name}"
     if level.reported % unit == 0:
         return f"{found} of {_short(level.reported / unit)} {name}"
-    return f"{found} {name} of {units.format_size(level.reported)}"
+    return f"{found} {name} of {units.format_bytes(level.reported)}"
 
 
 def _cache_note(run: Run, level: _Level, *, wide: bool) -> str:
@@ -436,11 +478,12 @@ def _cache_note(run: Run, level: _Level, *, wide: bool) -> str:
         notes.append("a range, because the repeats of this run lie this far apart")
     early = level.inside and level.reported and level.inside < 0.8 * level.reported
     if early and level.end and level.reported and level.reported <= level.end and not level.note:
-        notes.append(f"begins to miss at {units.format_size(level.inside or 0)}")
+        notes.append(f"begins to miss at {units.format_bytes(level.inside or 0)}")
     return "; ".join(notes)
 
 
-# ------------------------------------------------------------------------------------------------ choosing records
+# ------------------------------------------------------------------------------------------------ choosing
+# records
 
 
 def _curve(run: Run, order: str) -> list[Record]:
@@ -511,24 +554,30 @@ def _bytes(record: Record) -> int:
 
 
 def _has_median(record: Record) -> bool:
-    return record.summary is not None and record.summary.p50 is not None
+    return record.value is not None
 
 
 def _median(record: Record) -> float:
-    return record.summary.p50 or 0.0 if record.summary else 0.0
+    return record.value or 0.0
 
 
 def _number(value: object) -> float | None:
-    return float(value) if isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value) else None
+    return (
+        float(value)
+        if isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+        else None
+    )
 
 
 def _pair(value: object) -> tuple[float, float] | None:
-    if isinstance(value, list | tuple) and len(value) == 2:
-        low, high = _number(value[0]), _number(value[1])
-        if low is not None and high is not None:
-            return low, high
-    return None
+    match value:
+        case [first, second]:
+            low, high = _number(first), _number(second)
+            return (low, high) if low is not None and high is not None else None
+        case _:
+            return None
 
 
 def _short(number: float) -> str:
-    return f"{number:.0f}" if number >= 9.95 or abs(number - round(number)) < 0.05 else f"{number:.1f}"
+    """`14`, `1.5`: one decimal where it is not zero and still says something."""
+    return f"{number:.1f}".removesuffix(".0") if number < _DECIMALS_BELOW else f"{number:.0f}"

@@ -1,8 +1,9 @@
-"""What is most surprising about a machine: an ordered list of rules over a run, of which the strongest are shown.
+"""What is most surprising about a machine: rules over a run, of which the strongest are shown.
 
-Every sentence is made of figures of the run; a rule without its data says nothing. A score is the binary logarithm of
-the factor by which the machine departs from what a programmer would assume, times a weight that says how much the
-assumption costs when it is wrong. Scores only order the sentences: they are no figure of merit and are not printed.
+Every sentence is made of figures of the run; a rule without its data says nothing. A score is the binary
+logarithm of the factor by which the machine departs from what a programmer would assume, times a weight that
+says how much the assumption costs when it is wrong. Scores only order the sentences: they are no figure of
+merit and are not printed.
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ class Surprise:
 
 
 def surprises(run: Run, most: int = 3) -> list[Surprise]:
-    """The strongest surprises of a run, strongest first; fewer than `most` when the run has no more to say."""
+    """The strongest surprises of a run, strongest first; fewer than `most` when there are no more."""
     facts = _Facts(run)
     found = [surprise for rule in RULES if (surprise := rule(facts)) is not None]
     return sorted(found, key=lambda surprise: -surprise.score)[:most]
@@ -58,15 +59,22 @@ class _Facts:
 
     def records(self, probe: str, kind: str = "batch_mean") -> Iterator[Record]:
         for record in self.run.records:
-            if record.probe == probe and record.kind == kind and record.summary is not None and record.summary.p50:
+            if (
+                record.probe == probe
+                and record.kind == kind
+                and record.summary is not None
+                and record.summary.p50
+            ):
                 yield record
 
     def rates(self, operation: str, threads: int) -> dict[int, float]:
         """Bytes a second by working set."""
         return {
-            record.point.working_set_bytes or 0: record.summary.p50 or 0.0
+            record.point.working_set_bytes or 0: record.value or 0.0
             for record in self.records("memory.bandwidth")
-            if record.summary and record.point.operation == operation and (record.point.threads or 1) == threads
+            if record.summary
+            and record.point.operation == operation
+            and (record.point.threads or 1) == threads
         }
 
     def beyond_caches(self) -> int:
@@ -85,7 +93,8 @@ def _huge_pages_are_small(facts: _Facts) -> Surprise | None:
     if not obtained or not isinstance(effective, int | float) or not 0 < effective < 2**21:
         return None
     text = (
-        f"Huge pages are {units.format_size(effective)} in hardware: the kernel gave huge pages, the TLB holds small ones. "
+        f"Huge pages are {units.format_bytes(effective)} in hardware: the kernel gave huge pages, the TLB "
+        "holds small ones. "
         "The host maps this guest's memory in small pages, so huge pages buy little here."
     )
     return Surprise("huge-pages-are-small", 5.0, text)
@@ -95,14 +104,15 @@ def _last_cache_far_below_nominal(facts: _Facts) -> Surprise | None:
     levels = [level for level in facts.findings.get("levels") or [] if isinstance(level, dict)]
     levels = [level for level in levels if level.get("name") in {"L3", "L4"} and level.get("reported_bytes")]
     bracket = levels[-1].get("bracket_bytes") if levels else None
-    if not isinstance(bracket, list | tuple) or len(bracket) != 2 or not all(bracket):  # noqa: PLR2004 - low and high
+    if not isinstance(bracket, list | tuple) or len(bracket) != 2 or not all(bracket):  # noqa: PLR2004 - two ends
         return None
     reported, middle = float(levels[-1]["reported_bytes"]), math.sqrt(bracket[0] * bracket[1])
     if reported < 1.5 * bracket[1]:
         return None
-    low, high = (units.format_size(end) for end in bracket)
+    low, high = (units.format_bytes(end) for end in bracket)
     text = (
-        f"Of the {units.format_size(reported)} of {levels[-1]['name']} that the CPU reports, {low} to {high} answered: "
+        f"Of the {units.format_bytes(reported)} of {levels[-1]['name']} that the CPU reports, {low} to "
+        f"{high} answered: "
         "size a working set by what answered."
     )
     return Surprise("last-cache-below-nominal", 2 * math.log2(reported / middle), text)
@@ -114,7 +124,8 @@ def _translation_costs(facts: _Facts) -> Surprise | None:
         return None
     share = units.format_percent((random - local) / random)
     text = (
-        f"{share} of a random RAM access is finding the page, not the data: {units.format_ns(random)} over the whole array, "
+        f"{share} of a random RAM access is finding the page, not the data: {units.format_ns(random)} over "
+        "the whole array, "
         f"{units.format_ns(local)} when neighbouring pages are visited together."
     )
     return Surprise("translation-costs", 4 * math.log2(random / local), text)
@@ -125,7 +136,8 @@ def _clock_is_coarser_than_caches(facts: _Facts) -> Surprise | None:
     if not l1 or quantum < 3 * l1:
         return None
     text = (
-        f"This clock steps by {units.format_ns(quantum, digits=2)}, {quantum / l1:.0f} times an L1 hit: no program here can "
+        f"This clock steps by {units.format_ns(quantum, digits=2)}, {quantum / l1:.0f} times an L1 hit: no "
+        "program here can "
         "time a single cache access."
     )
     return Surprise("clock-coarser-than-caches", 0.7 * math.log2(quantum / l1), text)
@@ -146,8 +158,10 @@ def _order_matters(facts: _Facts) -> Surprise | None:
     if slow < 2 * fast:
         return None
     text = (
-        f"In {units.format_size(_size(random))}, random order costs {slow / fast:,.0f} times sequential order an access "
-        f"({units.format_ns(slow)} against {units.format_ns(fast)}): what prefetching and whole cache lines hide."
+        f"In {units.format_bytes(_size(random))}, random order costs {slow / fast:,.0f} times sequential "
+        "order an access "
+        f"({units.format_ns(slow)} against {units.format_ns(fast)}): what prefetching and whole cache "
+        "lines hide."
     )
     return Surprise("order-matters", 0.45 * math.log2(slow / fast), text)
 
@@ -157,17 +171,22 @@ def _pokes_have_a_tail(facts: _Facts) -> Surprise | None:
     pokes = [r for r in facts.records("memory.poke", "per_op") if _size(r) and r.tail_threshold is not None]
     pokes = [record for record in pokes if (record.tail_threshold or 0) <= limit_ns]
     samples = sum(record.samples for record in pokes)
-    slow = sum(sum(sample.value > limit_ns for sample in record.tail) + record.tail_dropped for record in pokes)
+    slow = sum(
+        sum(sample.value > limit_ns for sample in record.tail) + record.tail_dropped for record in pokes
+    )
     seconds = sum(block.duration_ns for record in pokes for block in record.blocks) / 1e9
     if slow < 10 or not samples:  # noqa: PLR2004 - a rate of fewer than ten events is a guess
         return None
     worst = max(sample.value for record in pokes for sample in record.tail)
     a_second = f", about {slow / seconds:,.0f} a second" if seconds > 0 else ""
     text = (
-        f"One poke in {samples / slow:,.0f} takes over 10 µs{a_second}; the slowest of {units.format_count(samples)} took "
+        f"One poke in {samples / slow:,.0f} takes over 10 µs{a_second}; the slowest of "
+        f"{units.format_count(samples)} took "
         f"{units.format_ns(worst)}. These are interruptions, not memory."
     )
-    return Surprise("pokes-have-a-tail", 0.35 * math.log2(worst / max(facts.ns("RAM+TLB") or 100.0, 1.0)), text)
+    return Surprise(
+        "pokes-have-a-tail", 0.35 * math.log2(worst / max(facts.ns("RAM+TLB") or 100.0, 1.0)), text
+    )
 
 
 def _streaming_stores(facts: _Facts) -> Surprise | None:
@@ -179,15 +198,21 @@ def _streaming_stores(facts: _Facts) -> Surprise | None:
     if factor < 1.15:  # noqa: PLR2004 - less is within what a busy host moves
         return None
     text = (
-        f"Writing {units.format_size(size)} past the caches (non-temporal stores) is {factor:.1f} times as fast as ordinary "
-        f"writing ({units.format_rate(streaming[size])} against {units.format_rate(plain[size])} on one thread): an ordinary "
+        f"Writing {units.format_bytes(size)} past the caches (non-temporal stores) is {factor:.1f} times as "
+        "fast as ordinary "
+        f"writing ({units.format_rate(streaming[size])} against {units.format_rate(plain[size])} on one "
+        "thread): an ordinary "
         "store first reads the line that it overwrites."
     )
     return Surprise("streaming-stores", 3 * math.log2(factor), text)
 
 
 def _threads_share_memory(facts: _Facts) -> Surprise | None:
-    counts = {record.point.threads or 1 for record in facts.records("memory.bandwidth") if record.point.operation == "read"}
+    counts = {
+        record.point.threads or 1
+        for record in facts.records("memory.bandwidth")
+        if record.point.operation == "read"
+    }
     most = max(counts, default=1)
     one, many = facts.rates("read", 1), facts.rates("read", most)
     size = max(set(one) & set(many), default=0)
@@ -197,7 +222,8 @@ def _threads_share_memory(facts: _Facts) -> Surprise | None:
     if factor > 0.75 * most:
         return None
     text = (
-        f"{most} threads read RAM only {factor:.1f} times as fast as one ({units.format_rate(many[size])} against "
+        f"{most} threads read RAM only {factor:.1f} times as fast as one ({units.format_rate(many[size])} "
+        "against "
         f"{units.format_rate(one[size])}): memory-bound code gains little from more threads here."
     )
     return Surprise("threads-share-memory", 2 * math.log2(most / factor), text)
@@ -213,7 +239,8 @@ def _copying_costs(facts: _Facts) -> Surprise | None:
     if factor < 2.5:  # noqa: PLR2004 - two is what anybody would assume
         return None
     text = (
-        f"Copying a byte of RAM costs {factor:.1f} times reading it ({units.format_rate(copy[size] / 2)} copied against "
+        f"Copying a byte of RAM costs {factor:.1f} times reading it ({units.format_rate(copy[size] / 2)} "
+        "copied against "
         f"{units.format_rate(read[size])} read on one thread)."
     )
     return Surprise("copying-costs", 2 * math.log2(factor / 2), text)
@@ -241,7 +268,8 @@ def _neighbours_were_heard(facts: _Facts) -> Surprise | None:
     if not disturbed or disturbed < 0.05 * len(blocks):
         return None
     text = (
-        f"{disturbed:,} of {len(blocks):,} blocks were disturbed: the same memory became slower and faster again during the "
+        f"{disturbed:,} of {len(blocks):,} blocks were disturbed: the same memory became slower and faster "
+        "again during the "
         "run. Something else uses this machine's caches."
     )
     return Surprise("neighbours-were-heard", 2 + 10 * disturbed / len(blocks), text)
@@ -251,7 +279,10 @@ def _a_miss_is_many_instructions(facts: _Facts) -> Surprise | None:
     ghz, ram = facts.findings.get("core_ghz"), facts.ns("RAM+TLB") or facts.ns("RAM")
     if not isinstance(ghz, int | float) or ram is None or ghz <= 0:
         return None
-    text = f"While one random load waits for RAM ({units.format_ns(ram)}), this core could do {ghz * ram:,.0f} additions in a row."
+    text = (
+        f"While one random load waits for RAM ({units.format_ns(ram)}), this core could do {ghz * ram:,.0f} "
+        "additions in a row."
+    )
     return Surprise("a-miss-is-many-additions", 0.5, text)
 
 
@@ -278,4 +309,4 @@ def _size(record: Record) -> int:
 
 
 def _p50(record: Record) -> float:
-    return record.summary.p50 or 0.0 if record.summary else 0.0
+    return record.value or 0.0

@@ -1,7 +1,7 @@
 """The published "latency numbers every programmer should know", by year, with their sources.
 
-Figures only: what a table does not list is absent, never filled in from another year. None of these tables lists an
-L3 cache. A figure is nanoseconds for the operation named by its key.
+Figures only: what a table does not list is absent, never filled in from another year. None of these tables
+lists an L3 cache. A figure is nanoseconds for the operation named by its key.
 """
 
 from __future__ import annotations
@@ -125,19 +125,22 @@ SCOTT_SOURCE = (
 )
 
 
+#: Outside of these the trends mean nothing.
+_SCOTT_YEARS = range(1990, 2101)
+
+
 def scott(year: int) -> Textbook:
     """Colin Scott's trend figures for the caches and memory in `year`.
 
-    His model: a clock that stopped at 3 GHz in 2005 and doubled every two years before; L1 3 cycles, L2 13, a branch
-    mispredict 10, a mutex 50; memory latency 100 ns since 2000, 7 % worse for each year before; memory bandwidth
-    4 GB/s in 2001, doubling every three years (as coded there, with 0.33 for a third on one side).
+    His model: a clock that stopped at 3 GHz in 2005 and doubled every two years before; L1 3 cycles, L2 13, a
+    branch mispredict 10, a mutex 50; memory latency 100 ns since 2000, 7 % worse for each year before; memory
+    bandwidth 4 GB/s in 2001, doubling every three years (as coded there, with 0.33 for a third on one side).
 
     Raises:
-        ValueError: The year is outside of 1990 to 2100, where the trends mean nothing.
+        ValueError: The year is outside of 1990 to 2100.
     """
-    if not 1990 <= year <= 2100:
-        message = f"the trends cover 1990 to 2100, not {year}"
-        raise ValueError(message)
+    if year not in _SCOTT_YEARS:
+        raise ValueError(f"the trends cover {_SCOTT_YEARS[0]} to {_SCOTT_YEARS[-1]}, not {year}")
     cycle_ns = 1 / 3 * 2 ** (max(0, 2005 - year) / 2)
     first = 1982  # the page counts years from here, which matters only because of the 0.33
     bytes_per_ns = 4.0 * 2 ** ((year - first) / 3 - (2001 - first) * 0.33)

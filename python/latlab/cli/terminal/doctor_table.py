@@ -25,11 +25,17 @@ def doctor_lines(findings: Sequence[Finding], screen: Screen, *, verbose: bool =
     for finding in findings:
         sign, style = _SIGNS.get(finding.severity, _SIGNS["note"])
         title = screen.wrapped(finding.title, first=f" {sign} ", rest="    ")
-        lines += [line.mark(0, len(line.text), f"bold {style}" if index == 0 else "bold") for index, line in enumerate(title)]
+        lines += [
+            line.mark(0, len(line.text), f"bold {style}" if index == 0 else "bold")
+            for index, line in enumerate(title)
+        ]
         if verbose:
             lines += screen.wrapped(finding.effect, first="    ", rest="    ")
             if finding.remedy:
-                lines += [styled(line.text, "green") for line in screen.wrapped(f"→ {finding.remedy}", first="    ", rest="      ")]
+                lines += [
+                    styled(line.text, "green")
+                    for line in screen.wrapped(f"→ {finding.remedy}", first="    ", rest="      ")
+                ]
             lines.append(Line())
     counts = {kind: sum(finding.severity == kind for finding in findings) for kind in _SIGNS}
     legend = {

@@ -28,7 +28,7 @@ def header_lines(version: str, machine: Machine, screen: Screen) -> list[Line]:
 
 
 def trust_lines(findings: Sequence[Finding], screen: Screen) -> list[Line]:
-    """`before you trust this: 3 things  (latlab doctor)` and the gravest of them; empty when there are none."""
+    """`before you trust this: 3 things  (latlab doctor)` and the gravest; empty when there are none."""
     grave = important(tuple(findings))
     if not grave:
         return []
@@ -42,7 +42,7 @@ def trust_lines(findings: Sequence[Finding], screen: Screen) -> list[Line]:
 
 
 def machine_parts(machine: Machine) -> list[str]:
-    """The machine in a few words each: CPU, CPUs, memory, system, file system. Unknown is said, never guessed."""
+    """CPU, CPUs, memory, system and file system in a few words each. Unknown is said, never guessed."""
     parts = [_cpu(machine), _cpus(machine), _memory(machine), _system(machine), _storage(machine)]
     return [part for part in parts if part]
 
@@ -56,7 +56,9 @@ def _cpu(machine: Machine) -> str:
     for mark in ("(R)", "(r)", "(TM)", "(tm)", "®", "™"):
         name = name.replace(mark, " ")
     dull = {"CPU", "Processor", "processor"}
-    words = [word for word in name.partition("@")[0].split() if word not in dull and not word.endswith("-Core")]
+    words = [
+        word for word in name.partition("@")[0].split() if word not in dull and not word.endswith("-Core")
+    ]
     family, model = machine.integer("cpu.family"), machine.integer("cpu.model")
     numbers = f"family {family} model {model}" if family is not None and model is not None else None
     detail = machine.text("cpu.microarchitecture") or numbers

@@ -18,7 +18,7 @@ _LEVELS_SHORT = {"L1 cache": "L1", "L2 cache": "L2", "L3 cache": "L3", "L4 cache
 
 @dataclass(frozen=True, slots=True)
 class _Column:
-    """One column: two lines of heading, a cell of each rung, and how early it is given up when room is short."""
+    """One column: two lines of heading, a cell of each rung, and how early it gives way to others."""
 
     head: tuple[str, str]
     cell: Callable[[Rung], str]
@@ -43,12 +43,12 @@ def ladder_lines(
     columns, gap = _fitting_columns(shown, screen, textbook_year)
     table = _table(shown, columns, gap, screen)
     notes = _notes(shown, screen)
-    lines = table + ([Line()] + notes if notes else [])
-    return lines + (_behind(shown, screen) if verbose else [])
+    lines = [*table, *([Line(), *notes] if notes else [])]
+    return [*lines, *(_behind(shown, screen) if verbose else [])]
 
 
 def _main_poke(rungs: Sequence[Rung]) -> Rung | None:
-    """The read poke of the largest array that was measured: the one that a program's random access resembles."""
+    """The read poke of the largest array: what a random access of a program resembles."""
     reads = [
         rung
         for rung in rungs
@@ -58,7 +58,8 @@ def _main_poke(rungs: Sequence[Rung]) -> Rung | None:
     return max(reads, key=lambda rung: int(rung.key.split(":")[1]), default=None)
 
 
-# --------------------------------------------------------------------------------------------------------- columns
+# ---------------------------------------------------------------------------------------------------------
+# columns
 
 
 def _fitting_columns(rungs: Sequence[Rung], screen: Screen, year: int) -> tuple[list[_Column], int]:
@@ -118,7 +119,7 @@ def _access(rung: Rung) -> str:
     half = max(rung.interval[1] - rung.latency_p50_ns, rung.latency_p50_ns - rung.interval[0]) / scale
     places = len(number.partition(".")[2])
     least = 10.0**-places
-    return f"{number} {unit} ±{max(half, least):.{places}f}"
+    return f"{number} {unit} ±{max(half, least, rung.resolution_ns / scale):.{places}f}"
 
 
 def _tail_cell(rung: Rung) -> str:
@@ -139,7 +140,8 @@ def _seconds(seconds: float | None) -> str:
 def _hits(rung: Rung) -> str:
     if rung.l1_hits is None:
         return _NONE
-    return f"{rung.l1_hits:.1f}" if 1.05 <= rung.l1_hits < 9.95 else units.format_count(rung.l1_hits)  # noqa: PLR2004 - two digits
+    two_digits = 1.05 <= rung.l1_hits < 9.95  # noqa: PLR2004 - where a decimal still says something
+    return f"{rung.l1_hits:.1f}" if two_digits else units.format_count(rung.l1_hits)
 
 
 def _plain_ns(ns: float | None) -> str:
@@ -147,7 +149,8 @@ def _plain_ns(ns: float | None) -> str:
     return _NONE if ns is None else f"{ns:.1f} ns" if ns < 1 else f"{ns:.3g} ns"
 
 
-# ----------------------------------------------------------------------------------------------------------- table
+# -----------------------------------------------------------------------------------------------------------
+# table
 
 
 def _cells(rung: Rung, columns: Sequence[_Column], screen: Screen) -> list[str]:
@@ -159,7 +162,7 @@ def _widths(rungs: Sequence[Rung], columns: Sequence[_Column], screen: Screen) -
     for rung in rungs:
         cells = _cells(rung, columns, screen)
         for index, cell in enumerate(cells):
-            if rung.measured or columns[index].left and index == 0 or columns[index].head[1] == "size":
+            if rung.measured or (columns[index].left and index == 0) or columns[index].head[1] == "size":
                 widths[index] = max(widths[index], len(cell))
     return widths
 
@@ -197,7 +200,8 @@ def _table(rungs: Sequence[Rung], columns: Sequence[_Column], gap: int, screen: 
     return lines
 
 
-# ----------------------------------------------------------------------------------------------------------- notes
+# -----------------------------------------------------------------------------------------------------------
+# notes
 
 
 def _notes(rungs: Sequence[Rung], screen: Screen) -> list[Line]:

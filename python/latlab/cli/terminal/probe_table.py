@@ -22,7 +22,9 @@ def probe_lines(probes: Sequence[Mapping[str, Any]], screen: Screen) -> list[Lin
         for label, key in (("touches", "touches"), ("needs", "needs")):
             if probe.get(key):
                 words = f"{label}: {', '.join(probe[key])}"
-                lines += [styled(line.text, "dim") for line in screen.wrapped(words, first="    ", rest="      ")]
+                lines += [
+                    styled(line.text, "dim") for line in screen.wrapped(words, first="    ", rest="      ")
+                ]
         if probe.get("saturates"):
             note = "saturates what other programs share: left out by --gentle"
             lines += [styled(line.text, "dim") for line in screen.wrapped(note, first="    ", rest="      ")]
@@ -45,21 +47,23 @@ def plan_line(plan: Mapping[str, Any], screen: Screen) -> list[Line]:
 def plan_lines(plan: Mapping[str, Any], screen: Screen) -> list[Line]:
     """What each probe of a plan would do."""
     rows = [("probe", "points", "time", "CPUs", "memory", "writes")]
-    for probe in plan.get("probes") or []:
-        rows.append(
-            (
-                screen.fit(probe["id"]),
-                units.format_count(probe["points"]),
-                units.format_seconds(probe["seconds"]),
-                str(probe["cpus"]),
-                units.format_bytes(probe["memory_bytes"]),
-                units.format_bytes(probe["written_bytes"]),
-            )
+    rows += [
+        (
+            screen.fit(probe["id"]),
+            units.format_count(probe["points"]),
+            units.format_seconds(probe["seconds"]),
+            str(probe["cpus"]),
+            units.format_bytes(probe["memory_bytes"]),
+            units.format_bytes(probe["written_bytes"]),
         )
+        for probe in plan.get("probes") or []
+    ]
     widths = [max(len(row[index]) for row in rows) for index in range(len(rows[0]))]
     lines = []
     for number, row in enumerate(rows):
-        cells = [row[0].ljust(widths[0])] + [cell.rjust(width) for cell, width in zip(row[1:], widths[1:], strict=True)]
+        cells = [row[0].ljust(widths[0])] + [
+            cell.rjust(width) for cell, width in zip(row[1:], widths[1:], strict=True)
+        ]
         text = screen.fit(" " + "  ".join(cells))
         lines.append(styled(text, "dim") if number == 0 else Line(text))
     return lines

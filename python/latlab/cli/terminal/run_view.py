@@ -25,7 +25,8 @@ def run_lines(run: Run, screen: Screen, *, verbose: bool = False, header: bool =
         run: Any run.
         screen: Where it is shown.
         verbose: With everything that stands behind the figures.
-        header: With the machine and the doctor's findings, which a run that was just measured has shown already.
+        header: With the machine and the doctor's findings, which a run that was just measured has shown
+            already.
     """
     lines: list[Line] = []
     if header:

@@ -1,7 +1,7 @@
 """The two streams: data on standard output, talk on standard error; what each of them can show.
 
-Lines are made of :class:`Line` objects, plain text with optional marks, so that a test compares text and a terminal gets
-colour. Colour never carries meaning alone.
+Lines are made of :class:`Line` objects, plain text with optional marks, so that a test compares text and a
+terminal gets colour. Colour never carries meaning alone.
 """
 
 from __future__ import annotations
@@ -20,7 +20,8 @@ if TYPE_CHECKING:
 
 #: What a stream without a size is laid out for.
 USUAL_WIDTH = 80
-#: Narrower terminals get lines of this width and wrap or scroll them: a table cannot be narrower and still be read.
+#: Narrower terminals get lines of this width and wrap or scroll them: a table cannot be narrower and still be
+#: read.
 NARROWEST = 40
 
 
@@ -96,8 +97,9 @@ def screen_of(stream: TextIO) -> Screen:
 def _wants_ascii() -> bool:
     """Whether the locale was set to C on purpose.
 
-    Python itself talks UTF-8 in the C locale (PEP 538, PEP 540), so the stream's encoding does not tell. A locale that
-    is not set at all, as in most containers, says nothing about the terminal and is taken as UTF-8.
+    Python itself talks UTF-8 in the C locale (PEP 538, PEP 540), so the stream's encoding does not tell. A
+    locale that is not set at all, as in most containers, says nothing about the terminal and is taken as
+    UTF-8.
     """
     if os.environ.get("PYTHONIOENCODING"):
         return False

@@ -30,7 +30,7 @@ def finding(host: Host) -> Finding | None:
     reached = cache is None or usable // 4 >= 4 * cache
     effect = f"working sets end at a quarter of it, {quarter}, not at 1 GiB"
     if not reached:
-        effect += f"; that is less than four times the last cache ({units.format_bytes(cache)}): RAM itself may not be reached"
+        effect += f"; RAM may not be reached: the last cache has {units.format_bytes(cache)}"
     return Finding(
         id="memory-limit",
         severity="caution" if reached else "warning",

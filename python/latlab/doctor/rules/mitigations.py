@@ -5,7 +5,8 @@ from __future__ import annotations
 from latlab.doctor.host import Host
 from latlab.run.model import Finding
 
-#: States that add work to every entry into the kernel: page table isolation, buffer clearing, branch barriers.
+#: States that add work to every entry into the kernel: page table isolation, buffer clearing, branch
+#: barriers.
 SLOW = ("PTI", "Clear CPU buffers", "IBRS", "Retpoline", "Clear Registers")
 
 

@@ -7,7 +7,7 @@ from latlab.run.model import Finding
 
 
 def finding(host: Host) -> Finding | None:
-    """Finding, or None when this is surely or possibly no virtual machine, or WSL (which has its own rule)."""
+    """Finding, or None when nothing shows a virtual machine, or it is WSL, which has its own rule."""
     if not host.is_guest or host.machine.integer("virtualisation.wsl"):
         return None
     name = host.machine.text("virtualisation.hypervisor")

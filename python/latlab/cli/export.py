@@ -1,0 +1,68 @@
+"""`latlab export RUN -o FILE`."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from latlab.errors import LatlabError
+
+if TYPE_CHECKING:
+    from latlab.run.run import Run
+
+_ENDINGS = (".csv", ".npz", ".json", ".parquet")
+
+
+@click.command("export")
+@click.argument("run", metavar="RUN", default="last")
+@click.option(
+    "-o",
+    "--out",
+    metavar="FILE",
+    required=True,
+    help="FILE.csv, .npz, .json or .parquet; an existing one is replaced.",
+)
+@click.option("--anonymous", is_flag=True, help="Leave out host name, user, directories and disks.")
+def command(run: str, out: str, *, anonymous: bool) -> None:
+    r"""Write the data of a run for other programs.
+
+    RUN is a file, an id, the beginning of one, or `last` (the default). CSV and Parquet have one row a
+    record; NPZ has all raw values and histograms; JSON has everything, as one object.
+
+    \b
+    Examples:
+      latlab export last -o run.csv
+      latlab export last --anonymous -o run.json
+    """
+    from latlab.cli.arguments import checked_output  # noqa: PLC0415 - not needed for --help
+    from latlab.cli.runs import loaded  # noqa: PLC0415 - see above
+
+    target = checked_output(out, _ENDINGS, may_exist=True)
+    assert target is not None  # noqa: S101 - the option is required
+    found = loaded(run)
+    _write(found.anonymous() if anonymous else found, target)
+    sys.stderr.write(f"wrote {target}\n")
+
+
+def _write(run: Run, target: Path) -> None:
+    ending = target.suffix.lower()
+    if ending == ".csv":
+        run.to_csv(target)
+    elif ending == ".npz":
+        run.to_npz(target)
+    elif ending == ".json":
+        target.write_text(run.to_json() + "\n", encoding="utf-8")
+    else:
+        _write_parquet(run, target)
+
+
+def _write_parquet(run: Run, target: Path) -> None:
+    try:
+        import pyarrow  # noqa: PLC0415 - optional
+        from pyarrow import parquet  # noqa: PLC0415 - optional
+    except ImportError:
+        raise LatlabError("Parquet needs pyarrow: pip install 'latlab[arrow]'; or export to .csv") from None
+    parquet.write_table(pyarrow.table(run), target)

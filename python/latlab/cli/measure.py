@@ -1,0 +1,255 @@
+"""`latlab measure`: check what was asked, say what it will take, measure, show, save."""
+
+from __future__ import annotations
+
+import json
+import os
+import secrets
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from latlab.errors import LatlabError, UserError
+
+if TYPE_CHECKING:
+    from latlab.cli.terminal.screen import Screen
+    from latlab.run.model import Finding, Settings
+    from latlab.run.run import Run
+
+_EPILOG = """\b
+Examples:
+  latlab measure                                    everything, about a minute and a half
+  latlab measure --profile quick                    coarser, at most 20 seconds
+  latlab measure --only 'memory.load.*' --budget 30s
+  latlab measure --skip memory.poke,memory.stride
+  latlab measure --cpu 2 --gentle                   on a machine that is serving
+  latlab measure --dry-run                          what would be run, read and written
+  latlab measure --json | jq '.records | length'
+
+Sizes are typed as 64KiB, 1.5GB or 4096; times as 30s, 2min or 90.
+Ctrl-C keeps what is done (exit code 130)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Wishes:
+    """What concerns the output, not the measurement."""
+
+    out: Path | None
+    as_json: bool
+    report: bool
+    quiet: bool
+
+
+@click.command("measure", epilog=_EPILOG)
+@click.option(
+    "--profile",
+    type=click.Choice(["quick", "standard", "thorough"]),
+    default="standard",
+    show_default=True,
+    help="How long it may take: about 20 s, 90 s, 10 min.",
+)
+@click.option(
+    "--only",
+    metavar="GLOBS",
+    multiple=True,
+    help="Only these probes: 'memory.*', ids, or several with commas.",
+)
+@click.option("--skip", metavar="GLOBS", multiple=True, help="Leave these probes out.")
+@click.option(
+    "--dir",
+    "directory",
+    metavar="DIR",
+    help="Measure the file system of this directory. [default: the current one]",
+)
+@click.option("--budget", metavar="SECONDS", help="Wall time for the whole run, instead of the profile's.")
+@click.option("--max-bytes", metavar="SIZE", help="Write at most this much to files.")
+@click.option(
+    "--cpu", "cpus", metavar="LIST", help="Use these CPUs only, as in 0,2-3. [default: all that are allowed]"
+)
+@click.option(
+    "--seed", metavar="N", help="Seed of every random choice. [default: a new one; stored in the run]"
+)
+@click.option(
+    "--out", metavar="FILE", help="Save the run to this file. [default: a new file in the run folder]"
+)
+@click.option(
+    "--json",
+    "as_json",
+    is_flag=True,
+    help="Print the run as one JSON object to stdout; no report is written.",
+)
+@click.option("--no-report", is_flag=True, help="Do not write the HTML report.")
+@click.option("--quiet", "-q", is_flag=True, help="Say nothing on stderr but errors.")
+@click.option(
+    "--gentle",
+    is_flag=True,
+    help="One CPU, no saturating probes, idle I/O class: for machines that are serving.",
+)
+@click.option(
+    "--dry-run",
+    is_flag=True,
+    help="Print what would be run, read and written, and for how long; run nothing.",
+)
+def command(**asked: Any) -> int:  # noqa: ANN401 - click hands over one dict; `settings_from` gives it types
+    """Measure this machine: print the ladder, save one run file, write one HTML report."""
+    settings = settings_from(asked)
+    plan = checked_plan(settings)
+    if asked["dry_run"]:
+        _show_plan(plan, as_json=asked["as_json"])
+        return 0
+    wishes = Wishes(
+        out=_checked_out(asked["out"]),
+        as_json=asked["as_json"],
+        report=not asked["no_report"] and not asked["as_json"],
+        quiet=asked["quiet"],
+    )
+    run = _measured(settings, plan, wishes)
+    _show(run, wishes)
+    return _exit_code(run)
+
+
+def settings_from(asked: dict[str, Any]) -> Settings:
+    """The settings of a run from what was typed.
+
+    Raises:
+        UserError: Something of it is no size, time, CPU, probe or directory.
+    """
+    from latlab import units  # noqa: PLC0415 - not needed for --help
+    from latlab.cli.arguments import checked_cpus, checked_directory, checked_globs  # noqa: PLC0415 - see above
+    from latlab.cli.core import probes  # noqa: PLC0415 - loads the extension
+    from latlab.run.model import Settings  # noqa: PLC0415 - see above
+
+    cpus = _typed("--cpu", units.parse_cpus, asked["cpus"])
+    budget = _typed("--budget", units.parse_seconds, asked["budget"])
+    max_bytes = _typed("--max-bytes", units.parse_size, asked["max_bytes"])
+    seed = _typed("--seed", units.parse_count, asked["seed"])
+    directory = checked_directory(asked["directory"])
+    ids = [str(probe["id"]) for probe in probes()] if asked["only"] or asked["skip"] else []
+    return Settings(
+        profile=asked["profile"],
+        only=checked_globs("--only", asked["only"], ids),
+        skip=checked_globs("--skip", asked["skip"], ids),
+        dir=directory,
+        budget_s=budget,
+        max_bytes=max_bytes,
+        cpus=checked_cpus(cpus, _allowed_cpus()),
+        seed=secrets.randbits(32) if seed is None else seed,
+        gentle=asked["gentle"],
+    )
+
+
+def checked_plan(settings: Settings) -> dict[str, Any]:
+    """What would be run.
+
+    Raises:
+        UserError: Nothing.
+    """
+    import msgspec  # noqa: PLC0415 - not needed for --help
+
+    from latlab.cli.core import plan  # noqa: PLC0415 - loads the extension
+
+    try:
+        planned = plan(msgspec.json.encode(settings).decode())
+    except ValueError as error:
+        raise UserError(f"these settings cannot be measured: {error}") from None
+    if planned.get("unmatched"):
+        raise UserError(
+            f"no probe matches {', '.join(map(str, planned['unmatched']))}; latlab list shows the ids"
+        )
+    if not planned.get("probes"):
+        raise UserError(
+            "nothing is left to run: --only, --skip and --gentle leave no probe; latlab list shows all"
+        )
+    return planned
+
+
+def _typed(option: str, parse: Any, text: str | None) -> Any:  # noqa: ANN401 - whatever `parse` returns
+    if text is None:
+        return None
+    try:
+        return parse(text)
+    except UserError as error:
+        raise UserError(f"{option}: {error}") from None
+
+
+def _allowed_cpus() -> list[int]:
+    if hasattr(os, "sched_getaffinity"):
+        return sorted(os.sched_getaffinity(0))
+    return list(range(os.cpu_count() or 1))
+
+
+def _checked_out(out: str | None) -> Path | None:
+    from latlab.cli.arguments import checked_output  # noqa: PLC0415 - not needed for --help
+
+    return checked_output(out, (), may_exist=False)
+
+
+def _show_plan(plan: dict[str, Any], *, as_json: bool) -> None:
+    if as_json:
+        sys.stdout.write(json.dumps(plan, ensure_ascii=False, indent=1) + "\n")
+        return
+    from latlab.cli.terminal.probe_table import plan_line, plan_lines  # noqa: PLC0415 - for people only
+    from latlab.cli.terminal.screen import say, screen_of  # noqa: PLC0415 - for people only
+
+    screen = screen_of(sys.stdout)
+    say([*plan_lines(plan, screen), *plan_line(plan, screen)])
+
+
+def _measured(settings: Settings, plan: dict[str, Any], wishes: Wishes) -> Run:
+    """Measures, with progress on standard error; an interrupt ends it early and is no error."""
+    from latlab.cli.terminal.progress import progress_on  # noqa: PLC0415 - not needed for --help
+    from latlab.run import conduct, events  # noqa: PLC0415 - not needed for --help
+
+    with progress_on(sys.stderr, plan=plan, quiet=wishes.quiet) as progress:
+        return conduct.conduct(
+            settings, out=wishes.out, listener=lambda event: progress.on_event(events.plain(event))
+        )
+
+
+def _show(run: Run, wishes: Wishes) -> None:
+    if wishes.as_json:
+        sys.stdout.write(run.to_json() + "\n")
+        sys.stdout.flush()
+    else:
+        _show_ladder(run, wishes)
+    report = _written_report(run, wishes) if wishes.report else None
+    if not wishes.quiet:
+        from latlab.cli.terminal.ending import ending_lines  # noqa: PLC0415 - for people only
+        from latlab.cli.terminal.screen import say, screen_of  # noqa: PLC0415 - for people only
+
+        say(ending_lines(run, report, screen_of(sys.stderr), short=wishes.as_json), sys.stderr)
+
+
+def _show_ladder(run: Run, wishes: Wishes) -> None:
+    from latlab.cli.terminal.run_view import run_lines  # noqa: PLC0415 - for people only
+    from latlab.cli.terminal.screen import say, screen_of  # noqa: PLC0415 - for people only
+
+    # Whoever watches has seen the header on standard error; a file or a pipe gets it with the ladder.
+    seen = sys.stdout.isatty() and sys.stderr.isatty() and not wishes.quiet
+    screen: Screen = screen_of(sys.stdout)
+    say(run_lines(run, screen, header=not seen))
+
+
+def _written_report(run: Run, wishes: Wishes) -> Path | None:
+    """The report beside the run file; a report that cannot be written is no reason to lose the run."""
+    if run.path is None or not run.records:
+        return None
+    from latlab.cli.report import write_report  # noqa: PLC0415 - draws charts
+    from latlab.cli.terminal.screen import talk  # noqa: PLC0415 - for people only
+
+    target = run.path.with_name(run.path.name.removesuffix(".jsonl").removesuffix(".latlab") + ".html")
+    try:
+        return write_report(run, target)
+    except LatlabError as error:
+        if not wishes.quiet:
+            talk(f"latlab: no report was written: {error}")
+        return None
+
+
+def _exit_code(run: Run) -> int:
+    if run.stopped_by == "interrupted":
+        return 130
+    return 1 if run.stopped_by.startswith("failed") else 0

@@ -1,0 +1,177 @@
+"""What is seen while it measures: one live line on a terminal, a plain line now and then elsewhere.
+
+Drawing costs CPU time on the machine that is being measured: the live line is drawn at most four times a
+second, and only when something was reported.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, Protocol, TextIO
+
+from latlab import units
+from latlab.cli.terminal.header import header_lines, trust_lines
+from latlab.cli.terminal.probe_table import plan_line
+from latlab.cli.terminal.screen import Line, Screen, say, screen_of
+
+if TYPE_CHECKING:
+    from rich.live import Live
+    from rich.text import Text
+
+#: Seconds between two drawings of the live line.
+_LIVE_EVERY_S = 0.25
+#: Seconds between two plain lines: a log of a standard run has a dozen.
+_PLAIN_EVERY_S = 8.0
+_BAR_CELLS = 16
+#: Narrower screens get a shorter bar and no word before it.
+_ROOMY = 70
+
+
+class Progress(Protocol):
+    """Whoever looks at events."""
+
+    def on_event(self, event: Mapping[str, Any]) -> None:
+        """Takes one event of the measuring process."""
+
+
+@contextmanager
+def progress_on(stream: TextIO, *, plan: Mapping[str, Any], quiet: bool = False) -> Iterator[Progress]:
+    """The display that suits a stream.
+
+    Args:
+        stream: Standard error.
+        plan: What will be run, for the line that stands before it.
+        quiet: Whether to show nothing.
+    """
+    if quiet:
+        yield Silent()
+        return
+    screen = screen_of(stream)
+    if not screen.is_terminal:
+        yield Plain(stream, screen, plan)
+        return
+    from rich.live import Live  # noqa: PLC0415 - terminals only: 40 ms
+
+    from latlab.cli.terminal.screen import console_of  # noqa: PLC0415 - terminals only
+
+    with Live(console=console_of(stream), auto_refresh=False, transient=True, redirect_stdout=False) as live:
+        yield Lively(live, stream, screen, plan)
+
+
+class Silent:
+    """Shows nothing."""
+
+    def on_event(self, event: Mapping[str, Any]) -> None:
+        """Ignores it."""
+
+
+class Plain:
+    """A line now and then, for logs."""
+
+    def __init__(self, stream: TextIO, screen: Screen, plan: Mapping[str, Any]) -> None:
+        self._stream = stream
+        self._screen = screen
+        self._plan = plan
+        self._due = 0.0
+        self._probe = ""
+
+    def on_event(self, event: Mapping[str, Any]) -> None:
+        """Prints the header once, then a line at most every few seconds."""
+        if event.get("event") == "hello":
+            say(opening_lines(event, self._plan, self._screen), self._stream)
+        elif event.get("event") == "progress":
+            now = time.monotonic()
+            if now >= self._due:
+                self._due = now + _PLAIN_EVERY_S
+                say([Line(self._screen.fit(status_text(event)))], self._stream)
+
+
+class Lively:
+    """One line that changes in its place."""
+
+    def __init__(self, live: Live, stream: TextIO, screen: Screen, plan: Mapping[str, Any]) -> None:
+        self._live = live
+        self._stream = stream
+        self._screen = screen
+        self._plan = plan
+        self._due = 0.0
+
+    def on_event(self, event: Mapping[str, Any]) -> None:
+        """Prints the header above the live line, then redraws the line."""
+        if event.get("event") == "hello":
+            say(opening_lines(event, self._plan, self._screen), self._stream)
+        elif event.get("event") == "progress":
+            now = time.monotonic()
+            if now >= self._due:
+                self._due = now + _LIVE_EVERY_S
+                self._live.update(self._drawn(event), refresh=True)
+
+    def _drawn(self, event: Mapping[str, Any]) -> Text:
+        from rich.text import Text  # noqa: PLC0415 - terminals only
+
+        # A resized window must not wrap the line: it could not be erased then.
+        screen = screen_of(self._stream)
+        line = live_line(event, screen)
+        return Text(line, no_wrap=True, overflow="crop")
+
+
+def opening_lines(hello: Mapping[str, Any], plan: Mapping[str, Any], screen: Screen) -> list[Line]:
+    """Who am I, what to distrust, what it will take."""
+    import msgspec  # noqa: PLC0415 - once a run
+
+    from latlab.doctor import examine, load_average  # noqa: PLC0415 - once a run
+    from latlab.run.model import Finding, Machine  # noqa: PLC0415 - once a run
+
+    machine = Machine(hello.get("machine") or {})
+    version = str((hello.get("tool") or {}).get("version", "?"))
+    if "doctor" in hello:
+        findings = msgspec.convert(hello["doctor"], tuple[Finding, ...], from_attributes=True)
+    else:
+        findings = examine(machine, hello.get("clock"), load_now=load_average())
+    lines = [*header_lines(version, machine, screen), *trust_lines(findings, screen)]
+    cpu = hello.get("home_cpu")
+    if isinstance(cpu, int):
+        lines += screen.wrapped(f"CPU {cpu} is the quietest: pinned there", first="  · ", rest="    ")
+    return [*lines, Line(), *plan_line(plan, screen), Line()]
+
+
+def live_line(event: Mapping[str, Any], screen: Screen) -> str:
+    """` measuring ▓▓▓░░ memory.poke · 1 GB, read · p50 188 ns so far · 31 s left`, cut to the screen."""
+    share = min(max(float(event.get("fraction") or 0.0), 0.0), 1.0)
+    full, empty = ("▓", "░") if screen.unicode else ("#", "-")
+    done = round(share * _BAR_CELLS)
+    bar = full * done + empty * (_BAR_CELLS - done)
+    left = screen.fit(f" · {_left(event)}")
+    room = screen.width - 1
+    head = f" measuring  {bar}  " if room >= _ROOMY else f" {bar[:: _BAR_CELLS // 8]} "
+    middle = screen.fit(_doing(event))
+    space = room - len(head) - len(left)
+    if len(middle) > space:
+        mark = screen.fit("…")
+        middle = middle[: max(space - len(mark), 0)] + mark
+    return f"{head}{middle}{left}"[:room]
+
+
+def status_text(event: Mapping[str, Any]) -> str:
+    """One line of a log: `41 % · memory.poke · 1 GB, read · p50 188 ns so far · 31 s left`."""
+    share = min(max(float(event.get("fraction") or 0.0), 0.0), 1.0)
+    return f"{share:4.0%} · {_doing(event)} · {_left(event)}"
+
+
+def _doing(event: Mapping[str, Any]) -> str:
+    parts = [str(event.get("probe") or ""), str(event.get("point") or "")]
+    p50 = event.get("p50")
+    if isinstance(p50, int | float):
+        parts.append(f"p50 {units.format_value(float(p50), str(event.get('unit') or 'ns'))} so far")
+    return " · ".join(part for part in parts if part)
+
+
+def _left(event: Mapping[str, Any]) -> str:
+    left = event.get("left_s")
+    return (
+        f"{units.format_seconds(max(float(left), 0.0))} left"
+        if isinstance(left, int | float)
+        else "measuring"
+    )

@@ -5,6 +5,7 @@ use std::hint::black_box;
 use latlab_clock::{Clock, Source, TimeSource};
 use latlab_record::{Histogram, Observed, TailSample};
 
+use crate::crew::Span;
 use crate::{Crew, CrewError};
 
 /// Windows of a batch are about this long: a thousand times the coarsest clock quantum seen (10 ns) and of the
@@ -119,7 +120,9 @@ impl<'a> Block<'a> {
     pub fn batches<K: Batch + ?Sized>(&mut self, kernel: &mut K) {
         let ops = *self.ops_per_window.get_or_insert_with(|| {
             window_ops(self.clock, WINDOW_NS, |ops| {
+                let begin = self.clock.source.now();
                 black_box(kernel.run(ops));
+                self.clock.ns(self.clock.source.now().saturating_sub(begin))
             })
         });
         self.data.values.reserve(self.windows as usize);
@@ -188,9 +191,12 @@ impl<'a> Block<'a> {
         } else {
             let mut failed = None;
             // Ten times the usual window: starting together is uncertain by about a microsecond.
-            let ops = window_ops(self.clock, 10.0 * WINDOW_NS, |ops| {
-                if failed.is_none() {
-                    failed = crew.window(ops).err();
+            let ops = window_ops(self.clock, 10.0 * WINDOW_NS, |ops| match crew.window(ops) {
+                // From the spans: waking the members is no part of their work.
+                Ok(spans) => self.clock.ns(length(&spans)),
+                Err(error) => {
+                    failed.get_or_insert(error);
+                    f64::INFINITY
                 }
             });
             if let Some(error) = failed {
@@ -202,10 +208,8 @@ impl<'a> Block<'a> {
         let mut members: Vec<Vec<f64>> = Vec::new();
         for _ in 0..self.windows {
             let spans = crew.window(ops)?;
-            let first = spans.iter().map(|span| span.begin).min().unwrap_or(0);
-            let last = spans.iter().map(|span| span.end).max().unwrap_or(0);
             let bytes = ops * bytes_per_op * spans.len() as u64;
-            let together_ns = self.clock.ns(last.saturating_sub(first));
+            let together_ns = self.clock.ns(length(&spans));
             self.data
                 .values
                 .push(bytes as f64 * 1e9 / together_ns.max(step_ns));
@@ -228,22 +232,30 @@ impl<'a> Block<'a> {
     }
 }
 
+/// Ticks from the first start to the last end.
+fn length(spans: &[Span]) -> u64 {
+    let first = spans.iter().map(|span| span.begin).min().unwrap_or(0);
+    let last = spans.iter().map(|span| span.end).max().unwrap_or(0);
+    last.saturating_sub(first)
+}
+
+/// Shortest window in steps of the clock: its length is then known to 1 %.
+const QUANTA: f64 = 100.0;
+
 /// Operations that fill a window: doubled until a trial is long enough to be trusted, then scaled. Called once a
-/// record, on warm data, before the first sample.
+/// record, before the first sample; `run` says how long its operations took, ns.
 ///
-/// Each trial that was long enough is made again and the shorter one counts: an interrupt (17 us seen) in one short trial would
-/// otherwise make every window of the record as short as that trial, with the clock's own cost on each operation.
-fn window_ops(clock: &Clock, window_ns: f64, mut run: impl FnMut(u64)) -> u64 {
-    let mut trial = |ops| {
-        let before = clock.now_ns();
-        run(ops);
-        clock.now_ns() - before
-    };
+/// Each trial that was long enough is made again and the shorter one counts: an interrupt (17 us seen) in one short trial, or
+/// a cold first one, would otherwise make every window of the record as short, with the clock's own cost on each operation.
+fn window_ops(clock: &Clock, window_ns: f64, mut run: impl FnMut(u64) -> f64) -> u64 {
+    let window_ns = window_ns.max(QUANTA * clock.facts.quantum_ns);
     let mut ops = 1u64;
     loop {
-        let mut took = trial(ops);
+        let mut took = run(ops);
         if took >= window_ns / 4.0 {
-            took = took.min(trial(ops));
+            // Never by one trial: an interrupt (17 us seen) in a short one would make every window of the record as short
+            // as that trial, with the clock's own cost on each operation.
+            took = took.min(run(ops));
         }
         if took >= window_ns / 4.0 || ops >= 1 << 40 {
             let scaled = ops as f64 * window_ns / took.max(1.0);

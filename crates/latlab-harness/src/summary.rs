@@ -152,6 +152,7 @@ pub(crate) fn record(measured: Measured) -> Record {
             histogram.merge(own);
         }
     }
+    let findings = with_samples(proof.findings, &used, summary.p50);
     let (tail, tail_dropped) = slowest(blocks);
     Record {
         probe: spec.id.to_owned(),
@@ -202,13 +203,24 @@ pub(crate) fn record(measured: Measured) -> Record {
             .unwrap_or_else(Observed::default),
         flags,
         stopped_by: measured.stopped_by,
-        findings: with_members(proof.findings, &used),
+        findings,
         error,
     }
 }
 
-/// Each crew member's own median rate, added to what the probe found.
-fn with_members(findings: Option<serde_json::Value>, blocks: &[&BlockData]) -> Option<serde_json::Value> {
+/// What the samples say beyond the statistics, added to what the probe found: each crew member's own median rate, and
+/// the cost of a byte where the probe says how many bytes an access uses.
+fn with_samples(
+    findings: Option<serde_json::Value>,
+    blocks: &[&BlockData],
+    p50: Option<f64>,
+) -> Option<serde_json::Value> {
+    let mut findings = findings;
+    if let Some(own) = &mut findings
+        && let (Some(bytes), Some(p50)) = (own["bytes_used_per_access"].as_f64(), p50)
+    {
+        own["per_byte_ns"] = serde_json::json!(round(p50 / bytes));
+    }
     let members = blocks.iter().map(|block| block.members.len()).max().unwrap_or(0);
     if members == 0 {
         return findings;

@@ -83,4 +83,4 @@ def quantile_counts(buckets: Sequence[tuple[float, int]], q: float) -> float:
     """A quantile of `(value, count)` pairs, ascending; NaN when there are none."""
 
 def find_levels(points_json: str) -> str:
-    """Plateaus of a latency curve, each with the bracket of working sets in which it ends."""
+    """Plateaus of a latency curve: `[Level]` from `[{size_bytes, p50_ns, lo_ns, hi_ns, disturbed}]`."""

@@ -4,6 +4,7 @@ use std::path::Path;
 
 use latlab_clock::{Clock, ClockFacts};
 use latlab_machine::Machine;
+use latlab_probes::session;
 use latlab_record::{EncodedHistogram, Tool};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
@@ -16,15 +17,6 @@ struct Description {
     tool: Tool,
 }
 
-/// What this extension was built from and with.
-pub(crate) fn tool() -> Tool {
-    Tool {
-        version: env!("CARGO_PKG_VERSION").to_owned(),
-        commit: option_env!("LATLAB_COMMIT").map(str::to_owned),
-        build: env!("LATLAB_BUILD").to_owned(),
-    }
-}
-
 /// Machine, clock and tool as one JSON object. `dir` is the directory whose file system is asked about.
 #[pyfunction]
 #[pyo3(signature = (dir=None))]
@@ -35,7 +27,7 @@ pub(crate) fn describe(py: Python<'_>, dir: Option<&str>) -> PyResult<String> {
         crate::json(&Description {
             machine,
             clock,
-            tool: tool(),
+            tool: session::tool(),
         })
     })
 }

@@ -5,10 +5,16 @@
 //! microseconds releases the interpreter.
 
 mod describe;
-mod process;
+mod interpreter;
+mod run;
 mod samples;
 mod statistics;
+#[cfg_attr(target_os = "linux", path = "system/linux.rs")]
+#[cfg_attr(all(unix, not(target_os = "linux")), path = "system/other_unix.rs")]
+#[cfg_attr(windows, path = "system/windows.rs")]
+mod system;
 
+use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 
 /// The measuring core of latlab.
@@ -17,10 +23,10 @@ mod _core {
     #[pymodule_export]
     use crate::describe::{decode_histogram, describe, schema_json};
     #[pymodule_export]
-    use crate::process::die_with_parent;
+    use crate::run::{die_with_parent, list_probes, plan, run_worker};
     #[pymodule_export]
     use crate::statistics::{
-        between_block_range, dependence, mean_interval, min_samples, moments, moments_counts,
+        between_block_range, dependence, find_levels, mean_interval, min_samples, moments, moments_counts,
         order_statistic_interval, order_statistic_interval_counts, quantile, quantile_counts,
         quantile_interval,
     };
@@ -35,5 +41,10 @@ mod _core {
 
 /// A value as the JSON text of its type.
 fn json(value: &impl serde::Serialize) -> PyResult<String> {
-    serde_json::to_string(value).map_err(|error| pyo3::exceptions::PyValueError::new_err(error.to_string()))
+    serde_json::to_string(value).map_err(|error| PyValueError::new_err(error.to_string()))
+}
+
+/// A value from its JSON text; `what` names it in the error.
+fn parsed<T: serde::de::DeserializeOwned>(what: &str, text: &str) -> PyResult<T> {
+    serde_json::from_str(text).map_err(|error| PyValueError::new_err(format!("{what}: {error}")))
 }

@@ -4,6 +4,7 @@
 
 #![expect(clippy::needless_pass_by_value, reason = "PyO3 hands over what it converted")]
 
+use latlab_stats::levels::{self, CurvePoint, LevelOptions};
 use latlab_stats::{Estimate, Interval, IntervalMethod, Moments, Refusal};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
@@ -139,4 +140,11 @@ pub(crate) fn order_statistic_interval_counts(
     py.detach(|| latlab_stats::weighted::order_statistic_interval_counts(&buckets, q, level))
         .map(|interval| (interval.lo, interval.hi))
         .map_err(refused)
+}
+
+/// The plateaus of a latency curve, as JSON, from a JSON list of its points.
+#[pyfunction]
+pub(crate) fn find_levels(py: Python<'_>, points_json: &str) -> PyResult<String> {
+    let points: Vec<CurvePoint> = crate::parsed("points", points_json)?;
+    crate::json(&py.detach(|| levels::find_levels(&points, &LevelOptions::default())))
 }

@@ -1,0 +1,48 @@
+//! The interpreter that latlab runs in, as something whose programs can be timed.
+
+use std::ffi::CString;
+
+use latlab_harness::{Batch, Interpreter};
+use pyo3::prelude::*;
+
+/// The interpreter of this process. Its programs run with the interpreter attached, window by window.
+pub(crate) struct ThisInterpreter;
+
+struct Program {
+    run: Py<PyAny>,
+}
+
+impl Interpreter for ThisInterpreter {
+    fn name(&self) -> String {
+        Python::attach(|py| {
+            let version = py
+                .version()
+                .split_whitespace()
+                .next()
+                .unwrap_or("of unknown version");
+            format!("CPython {version}")
+        })
+    }
+
+    fn compile(&self, program: &str) -> Result<Box<dyn Batch>, String> {
+        let code = CString::new(program).map_err(|error| error.to_string())?;
+        Python::attach(|py| {
+            let module = PyModule::from_code(py, &code, c"probe.py", c"latlab_probe")?;
+            let run = module.getattr("run")?.unbind();
+            Ok(Box::new(Program { run }) as Box<dyn Batch>)
+        })
+        .map_err(|error: PyErr| error.to_string())
+    }
+}
+
+impl Batch for Program {
+    fn run(&mut self, ops: u64) -> u64 {
+        // A program that fails has done no work: 0 fails the proof of whoever asked for it.
+        Python::attach(|py| {
+            self.run
+                .call1(py, (ops,))
+                .and_then(|result| result.extract(py))
+                .unwrap_or(0)
+        })
+    }
+}

@@ -1,0 +1,80 @@
+//! What a run would do, and the run itself, in the measuring process.
+
+use latlab_harness::Spec;
+use latlab_probes::session::{self, Request};
+use latlab_record::{Settings, Unit};
+use pyo3::prelude::*;
+use serde::Serialize;
+
+use crate::interpreter::ThisInterpreter;
+use crate::system;
+
+/// A probe's description as other programs read it.
+#[derive(Serialize)]
+struct Listed {
+    id: &'static str,
+    tier: &'static str,
+    title: &'static str,
+    question: &'static str,
+    method: &'static str,
+    method_version: u32,
+    unit: Unit,
+    convention: &'static str,
+    needs: &'static [&'static str],
+    touches: &'static [&'static str],
+    saturates: bool,
+}
+
+impl From<&'static Spec> for Listed {
+    fn from(spec: &'static Spec) -> Self {
+        Self {
+            id: spec.id,
+            tier: spec.tier.name(),
+            title: spec.title,
+            question: spec.question,
+            method: spec.method,
+            method_version: spec.method_version,
+            unit: spec.unit,
+            convention: spec.convention,
+            needs: spec.needs,
+            touches: spec.touches,
+            saturates: spec.saturates,
+        }
+    }
+}
+
+/// All probes in the order in which they run, as a JSON list.
+#[pyfunction]
+pub(crate) fn list_probes() -> PyResult<String> {
+    let listed: Vec<Listed> = session::list().into_iter().map(Listed::from).collect();
+    crate::json(&listed)
+}
+
+/// What a run with these settings would do here, as JSON.
+#[pyfunction]
+pub(crate) fn plan(py: Python<'_>, settings_json: &str) -> PyResult<String> {
+    let settings: Settings = crate::parsed("settings", settings_json)?;
+    crate::json(&py.detach(|| session::plan(&settings)))
+}
+
+/// Measures, writing one event a line to `fd`. Returns when all is done, when SIGTERM asked to stop (what there is of
+/// the points under way is written first), and fails with an `OSError` when nobody reads any more.
+#[pyfunction]
+pub(crate) fn run_worker(py: Python<'_>, request_json: &str, fd: i32) -> PyResult<()> {
+    let request: Request = crate::parsed("request", request_json)?;
+    py.detach(|| {
+        let mut pipe = system::open(fd)?;
+        let termination = system::Termination::watch()?;
+        session::run(&request, Some(Box::new(ThisInterpreter)), &mut *pipe, &|| {
+            termination.noted()
+        })
+    })?;
+    Ok(())
+}
+
+/// Asks the kernel to kill this process when the one that started it ends, however it ends. Returns whether that was
+/// arranged: elsewhere than on Linux it cannot be.
+#[pyfunction]
+pub(crate) fn die_with_parent() -> bool {
+    system::die_with_parent()
+}

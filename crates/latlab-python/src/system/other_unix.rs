@@ -1,0 +1,10 @@
+//! macOS and the other Unix systems: no death signal; the broken pipe ends the worker.
+
+#[path = "posix.rs"]
+mod posix;
+
+pub(crate) use posix::{Termination, open};
+
+pub(crate) fn die_with_parent() -> bool {
+    false
+}

@@ -11,6 +11,7 @@ import click
 from latlab.errors import LatlabError
 
 if TYPE_CHECKING:
+    from latlab.run.model import Machine
     from latlab.run.run import Run
 
 
@@ -35,28 +36,25 @@ def command(directory: str | None, *, as_json: bool) -> None:
     import msgspec  # noqa: PLC0415 - not needed for --help
 
     from latlab.cli.arguments import checked_directory  # noqa: PLC0415 - see above
-    from latlab.cli.core import describe  # noqa: PLC0415 - loads the extension
     from latlab.doctor import examine, load_average  # noqa: PLC0415 - see above
+    from latlab.run.core import describe  # noqa: PLC0415 - loads the extension
 
     directory = checked_directory(directory)
     here = describe(directory)
-    findings = examine(
-        here["machine"], here["clock"], last=_last_run(here["machine"]), load_now=load_average()
-    )
+    findings = examine(here.machine, here.clock, last=_last_run(here.machine), load_now=load_average())
     if as_json:
         sys.stdout.write(json.dumps(msgspec.to_builtins(findings), ensure_ascii=False, indent=1) + "\n")
         return
     from latlab.cli.terminal.doctor_table import doctor_lines  # noqa: PLC0415 - for people only
     from latlab.cli.terminal.header import header_lines  # noqa: PLC0415 - for people only
     from latlab.cli.terminal.screen import Line, say, screen_of  # noqa: PLC0415 - for people only
-    from latlab.run.model import Machine  # noqa: PLC0415 - for people only
 
     screen = screen_of(sys.stdout)
-    version = str(here.get("tool", {}).get("version", "unknown"))
-    say([*header_lines(version, Machine(here["machine"]), screen), Line(), *doctor_lines(findings, screen)])
+    header = header_lines(here.tool.version, here.machine, screen)
+    say([*header, Line(), *doctor_lines(findings, screen)])
 
 
-def _last_run(machine: dict[str, object]) -> Run | None:
+def _last_run(machine: Machine) -> Run | None:
     """The newest run, if it was on this machine: it knows the effective page size. Never an error."""
     from latlab.run.reader import read  # noqa: PLC0415 - not needed for --help
     from latlab.run.store import Store  # noqa: PLC0415 - not needed for --help

@@ -18,11 +18,13 @@ def command(*, as_json: bool) -> None:
       latlab list
       latlab list --json | jq -r '.[].id'
     """
-    from latlab.cli.core import probes  # noqa: PLC0415 - loads the extension
+    import msgspec  # noqa: PLC0415 - not needed for --help
 
-    found = probes()
+    from latlab.run.core import list_probes  # noqa: PLC0415 - loads the extension
+
+    found = list_probes()
     if as_json:
-        sys.stdout.write(json.dumps(found, ensure_ascii=False, indent=1) + "\n")
+        sys.stdout.write(json.dumps(msgspec.to_builtins(found), ensure_ascii=False, indent=1) + "\n")
         return
     from latlab.cli.terminal.probe_table import probe_lines  # noqa: PLC0415 - for people only
     from latlab.cli.terminal.screen import say, screen_of  # noqa: PLC0415 - for people only

@@ -16,7 +16,8 @@ from latlab.errors import LatlabError, UserError
 
 if TYPE_CHECKING:
     from latlab.cli.terminal.screen import Screen
-    from latlab.run.model import Finding, Settings
+    from latlab.run.core import Plan
+    from latlab.run.model import Settings
     from latlab.run.run import Run
 
 _EPILOG = """\b
@@ -119,7 +120,7 @@ def settings_from(asked: dict[str, Any]) -> Settings:
     """
     from latlab import units  # noqa: PLC0415 - not needed for --help
     from latlab.cli.arguments import checked_cpus, checked_directory, checked_globs  # noqa: PLC0415 - see above
-    from latlab.cli.core import probes  # noqa: PLC0415 - loads the extension
+    from latlab.run.core import list_probes  # noqa: PLC0415 - loads the extension
     from latlab.run.model import Settings  # noqa: PLC0415 - see above
 
     cpus = _typed("--cpu", units.parse_cpus, asked["cpus"])
@@ -127,7 +128,7 @@ def settings_from(asked: dict[str, Any]) -> Settings:
     max_bytes = _typed("--max-bytes", units.parse_size, asked["max_bytes"])
     seed = _typed("--seed", units.parse_count, asked["seed"])
     directory = checked_directory(asked["directory"])
-    ids = [str(probe["id"]) for probe in probes()] if asked["only"] or asked["skip"] else []
+    ids = [probe.id for probe in list_probes()] if asked["only"] or asked["skip"] else []
     return Settings(
         profile=asked["profile"],
         only=checked_globs("--only", asked["only"], ids),
@@ -141,25 +142,21 @@ def settings_from(asked: dict[str, Any]) -> Settings:
     )
 
 
-def checked_plan(settings: Settings) -> dict[str, Any]:
+def checked_plan(settings: Settings) -> Plan:
     """What would be run.
 
     Raises:
         UserError: Nothing.
     """
-    import msgspec  # noqa: PLC0415 - not needed for --help
-
-    from latlab.cli.core import plan  # noqa: PLC0415 - loads the extension
+    from latlab.run.core import plan  # noqa: PLC0415 - loads the extension
 
     try:
-        planned = plan(msgspec.json.encode(settings).decode())
+        planned = plan(settings)
     except ValueError as error:
         raise UserError(f"these settings cannot be measured: {error}") from None
-    if planned.get("unmatched"):
-        raise UserError(
-            f"no probe matches {', '.join(map(str, planned['unmatched']))}; latlab list shows the ids"
-        )
-    if not planned.get("probes"):
+    if planned.unmatched:
+        raise UserError(f"no probe matches {', '.join(planned.unmatched)}; latlab list shows the ids")
+    if not planned.probes:
         raise UserError(
             "nothing is left to run: --only, --skip and --gentle leave no probe; latlab list shows all"
         )
@@ -187,9 +184,11 @@ def _checked_out(out: str | None) -> Path | None:
     return checked_output(out, (), may_exist=False)
 
 
-def _show_plan(plan: dict[str, Any], *, as_json: bool) -> None:
+def _show_plan(plan: Plan, *, as_json: bool) -> None:
     if as_json:
-        sys.stdout.write(json.dumps(plan, ensure_ascii=False, indent=1) + "\n")
+        import msgspec  # noqa: PLC0415 - not needed for --help
+
+        sys.stdout.write(json.dumps(msgspec.to_builtins(plan), ensure_ascii=False, indent=1) + "\n")
         return
     from latlab.cli.terminal.probe_table import plan_line, plan_lines  # noqa: PLC0415 - for people only
     from latlab.cli.terminal.screen import say, screen_of  # noqa: PLC0415 - for people only
@@ -198,7 +197,7 @@ def _show_plan(plan: dict[str, Any], *, as_json: bool) -> None:
     say([*plan_lines(plan, screen), *plan_line(plan, screen)])
 
 
-def _measured(settings: Settings, plan: dict[str, Any], wishes: Wishes) -> Run:
+def _measured(settings: Settings, plan: Plan, wishes: Wishes) -> Run:
     """Measures, with progress on standard error; an interrupt ends it early and is no error."""
     from latlab.cli.terminal.progress import progress_on  # noqa: PLC0415 - not needed for --help
     from latlab.run import conduct, events  # noqa: PLC0415 - not needed for --help

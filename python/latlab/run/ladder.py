@@ -140,7 +140,8 @@ class _Level:
     interval: tuple[float, float] | None
     above: int  # largest size that is still in the level before, bytes
     inside: int | None  # largest size that is surely in this level, bytes; absent for the last one
-    end: int | None  # size from which this level surely misses, bytes
+    outside: int | None  # size that surely misses it already, bytes: the other end of the bracket
+    end: int | None  # size from which the next level answers alone, bytes
     reported: int | None
     note: str
     flags: tuple[str, ...]
@@ -218,6 +219,7 @@ def _found_levels(found: list[dict[str, Any]]) -> list[_Level]:
                 interval=(lo, hi) if lo is not None and hi is not None else None,
                 above=above,
                 inside=inside,
+                outside=int(bracket[1]) if bracket else None,
                 end=end,
                 reported=int(reported) if reported else None,
                 note=str(entry.get("note") or ""),
@@ -237,7 +239,7 @@ def _nominal_levels(run: Run, known: set[str], *, concluded: bool) -> list[_Leve
     levels = []
     for name, size in reported_caches(run).items():
         if name not in known:
-            levels.append(_Level(name, None, None, 0, None, None, size, reason, ()))
+            levels.append(_Level(name, None, None, 0, None, None, None, size, reason, ()))
     return levels
 
 
@@ -453,17 +455,17 @@ def _is_wide(rung: Rung) -> bool:
 
 def _size_text(level: _Level) -> str:
     """`48 KiB` where the curve agrees with the CPU, `10–14 of 32 MiB` where it does not."""
-    if level.reported and level.inside and level.end and level.inside <= level.reported <= level.end:
-        return units.format_bytes(level.reported)
-    if level.inside is None or level.end is None:
-        return units.format_bytes(level.reported) if level.reported else ""
-    unit, name = next((u for u in ((_GIB, "GiB"), (_MIB, "MiB")) if level.end >= u[0]), (_KIB, "KiB"))
-    found = f"{_short(level.inside / unit)}–{_short(level.end / unit)}"
-    if level.reported is None:
+    low, high, reported = level.inside, level.outside, level.reported
+    agrees = reported and low and level.end and low <= reported <= level.end
+    if agrees or low is None or high is None:
+        return units.format_bytes(reported) if reported else ""
+    unit, name = next((u for u in ((_GIB, "GiB"), (_MIB, "MiB")) if high >= u[0]), (_KIB, "KiB"))
+    found = f"{_short(low / unit)}–{_short(high / unit)}"
+    if reported is None:
         return f"{found} {name}"
-    if level.reported % unit == 0:
-        return f"{found} of {_short(level.reported / unit)} {name}"
-    return f"{found} {name} of {units.format_bytes(level.reported)}"
+    if reported % unit == 0:
+        return f"{found} of {_short(reported / unit)} {name}"
+    return f"{found} {name} of {units.format_bytes(reported)}"
 
 
 def _cache_note(run: Run, level: _Level, *, wide: bool) -> str:

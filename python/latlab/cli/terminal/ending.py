@@ -47,9 +47,9 @@ def ending_lines(run: Run, report: Path | None, screen: Screen, *, short: bool =
     name = own_name()
     file = "last" if _in_store(run.path) else shlex.quote(str(run.path))
     commands = [
-        (f"{name} show {file} -v", "what is behind each figure"),
-        (f"{name} doctor", "what distorts figures here, and what lifts it"),
-        (f"{name} report {file} -o report.pdf", "the report to print or to send"),
+        (f"{name} show {file} -v", "behind each figure"),
+        (f"{name} doctor", "what distorts figures here"),
+        (f"{name} report {file} -o report.pdf", "to print or send"),
     ]
     width = max(len(command) for command, _ in commands)
     for number, (command, what) in enumerate(commands):

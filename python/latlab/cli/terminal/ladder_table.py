@@ -211,11 +211,11 @@ def _notes(rungs: Sequence[Rung], screen: Screen) -> list[Line]:
     if windows:
         sizes = sorted({tail.ops_per_sample for tail in windows})
         each = f"{sizes[0]:,}" if len(sizes) == 1 else f"{sizes[0]:,} to {sizes[-1]:,}"
-        ranks = " and ".join(sorted({f"w{tail.quantile.removeprefix('p')}" for tail in windows}))
-        share = max(windows, key=lambda tail: tail.quantile).quantile.removeprefix("p")
+        ranks = [tail.quantile.removeprefix("p") for tail in windows]
+        rank = max(set(ranks), key=ranks.count)
         notes.append(
-            f"{ranks}: {share} % of the windows, each the mean of {each} accesses, were faster. Not the "
-            "tail of single accesses."
+            f"w{rank}: {rank} % of the windows, each the mean of {each} accesses, were faster. "
+            "It is not the tail of single accesses."
         )
     singles = [
         rung.tail for rung in rungs if rung.tail and rung.tail.kind == "single accesses" and rung.tail.note

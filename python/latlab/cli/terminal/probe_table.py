@@ -2,61 +2,62 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 from latlab import units
 from latlab.cli.terminal.screen import Line, Screen, styled
+from latlab.run.core import Plan, ProbeInfo
 
 
-def probe_lines(probes: Sequence[Mapping[str, Any]], screen: Screen) -> list[Line]:
+def probe_lines(probes: Sequence[ProbeInfo], screen: Screen) -> list[Line]:
     """Every probe: its id, the question that it answers, what it touches and needs."""
     lines: list[Line] = []
     for probe in probes:
-        name = screen.fit(probe["id"])
+        name = screen.fit(probe.id)
         first = f"{name}  "
-        title = screen.wrapped(probe["title"], first=first, rest=" " * 4)
+        title = screen.wrapped(probe.title, first=first, rest=" " * 4)
         title[0].mark(0, len(name), "bold")
         lines += title
-        lines += screen.wrapped(probe["question"], first="    ", rest="    ")
-        for label, key in (("touches", "touches"), ("needs", "needs")):
-            if probe.get(key):
-                words = f"{label}: {', '.join(probe[key])}"
+        lines += screen.wrapped(probe.question, first="    ", rest="    ")
+        for label, words_of in (("touches", probe.touches), ("needs", probe.needs)):
+            if words_of:
+                words = f"{label}: {', '.join(words_of)}"
                 lines += [
                     styled(line.text, "dim") for line in screen.wrapped(words, first="    ", rest="      ")
                 ]
-        if probe.get("saturates"):
+        if probe.saturates:
             note = "saturates what other programs share: left out by --gentle"
             lines += [styled(line.text, "dim") for line in screen.wrapped(note, first="    ", rest="      ")]
     return lines
 
 
-def plan_line(plan: Mapping[str, Any], screen: Screen) -> list[Line]:
-    """`about 20 s · up to 4 CPUs · up to 3.0 GiB of memory · writes 0 B, reads no file`."""
-    cpus = int(plan.get("cpus") or 1)
+def plan_line(plan: Plan, screen: Screen) -> list[Line]:
+    """`will take: about 20 s · up to 4 CPUs · up to 3 GiB of memory · reads and writes no files`."""
+    cpus = plan.cpus
     parts = [
-        f"about {units.format_seconds(float(plan.get('seconds') or 0.0))}",
-        "1 CPU" if cpus == 1 else f"up to {cpus} CPUs",
-        f"up to {units.format_bytes(int(plan.get('memory_bytes') or 0))} of memory",
-        f"files: reads {units.format_bytes(int(plan.get('read_bytes') or 0))}, "
-        f"writes {units.format_bytes(int(plan.get('written_bytes') or 0))}",
+        f"about {units.format_seconds(plan.seconds)}",
+        "1 CPU" if cpus <= 1 else f"up to {cpus} CPUs",
+        f"up to {units.format_bytes(plan.memory_bytes)} of memory",
+        f"writes {units.format_bytes(plan.written_bytes)}"
+        if plan.written_bytes
+        else "reads and writes no files",
     ]
     return screen.wrapped(" · ".join(parts), first="will take: ", rest="  ")
 
 
-def plan_lines(plan: Mapping[str, Any], screen: Screen) -> list[Line]:
+def plan_lines(plan: Plan, screen: Screen) -> list[Line]:
     """What each probe of a plan would do."""
     rows = [("probe", "points", "time", "CPUs", "memory", "writes")]
     rows += [
         (
-            screen.fit(probe["id"]),
-            units.format_count(probe["points"]),
-            units.format_seconds(probe["seconds"]),
-            str(probe["cpus"]),
-            units.format_bytes(probe["memory_bytes"]),
-            units.format_bytes(probe["written_bytes"]),
+            screen.fit(probe.id),
+            units.format_count(probe.points),
+            units.format_seconds(probe.seconds),
+            str(probe.cpus),
+            units.format_bytes(probe.memory_bytes),
+            units.format_bytes(probe.written_bytes),
         )
-        for probe in plan.get("probes") or []
+        for probe in plan.probes
     ]
     widths = [max(len(row[index]) for row in rows) for index in range(len(rows[0]))]
     lines = []

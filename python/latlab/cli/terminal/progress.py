@@ -20,10 +20,12 @@ if TYPE_CHECKING:
     from rich.live import Live
     from rich.text import Text
 
+    from latlab.run.core import Plan
+
 #: Seconds between two drawings of the live line.
 _LIVE_EVERY_S = 0.25
-#: Seconds between two plain lines: a log of a standard run has a dozen.
-_PLAIN_EVERY_S = 8.0
+#: Seconds between two plain lines: a log of a standard run has twenty.
+_PLAIN_EVERY_S = 5.0
 _BAR_CELLS = 16
 #: Narrower screens get a shorter bar and no word before it.
 _ROOMY = 70
@@ -37,7 +39,7 @@ class Progress(Protocol):
 
 
 @contextmanager
-def progress_on(stream: TextIO, *, plan: Mapping[str, Any], quiet: bool = False) -> Iterator[Progress]:
+def progress_on(stream: TextIO, *, plan: Plan, quiet: bool = False) -> Iterator[Progress]:
     """The display that suits a stream.
 
     Args:
@@ -70,7 +72,7 @@ class Silent:
 class Plain:
     """A line now and then, for logs."""
 
-    def __init__(self, stream: TextIO, screen: Screen, plan: Mapping[str, Any]) -> None:
+    def __init__(self, stream: TextIO, screen: Screen, plan: Plan) -> None:
         self._stream = stream
         self._screen = screen
         self._plan = plan
@@ -91,7 +93,7 @@ class Plain:
 class Lively:
     """One line that changes in its place."""
 
-    def __init__(self, live: Live, stream: TextIO, screen: Screen, plan: Mapping[str, Any]) -> None:
+    def __init__(self, live: Live, stream: TextIO, screen: Screen, plan: Plan) -> None:
         self._live = live
         self._stream = stream
         self._screen = screen
@@ -117,7 +119,7 @@ class Lively:
         return Text(line, no_wrap=True, overflow="crop")
 
 
-def opening_lines(hello: Mapping[str, Any], plan: Mapping[str, Any], screen: Screen) -> list[Line]:
+def opening_lines(hello: Mapping[str, Any], plan: Plan, screen: Screen) -> list[Line]:
     """Who am I, what to distrust, what it will take."""
     import msgspec  # noqa: PLC0415 - once a run
 

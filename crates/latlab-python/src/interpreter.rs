@@ -14,14 +14,8 @@ struct Program {
 
 impl Interpreter for ThisInterpreter {
     fn name(&self) -> String {
-        Python::attach(|py| {
-            let version = py
-                .version()
-                .split_whitespace()
-                .next()
-                .unwrap_or("of unknown version");
-            format!("CPython {version}")
-        })
+        let version = Python::version_str().split_whitespace().next();
+        format!("CPython {}", version.unwrap_or("of unknown version"))
     }
 
     fn compile(&self, program: &str) -> Result<Box<dyn Batch>, String> {

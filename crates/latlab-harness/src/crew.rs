@@ -41,14 +41,14 @@ enum Stamp {
 }
 
 impl Stamp {
-    fn begin(&self) -> u64 {
+    fn begin(self) -> u64 {
         match self {
             Self::Hardware(time) => time.begin(),
             Self::Os(time) => time.begin(),
         }
     }
 
-    fn end(&self) -> u64 {
+    fn end(self) -> u64 {
         match self {
             Self::Hardware(time) => time.end(),
             Self::Os(time) => time.end(),

@@ -24,6 +24,25 @@ pub(crate) fn pin_to(cpu: u32) -> bool {
     }
 }
 
+/// Whether the calling thread can run on this CPU only.
+pub(crate) fn is_pinned_to(cpu: u32) -> bool {
+    #[cfg(target_os = "linux")]
+    {
+        // SAFETY: all-zero is a valid (empty) cpu_set_t.
+        let mut set: libc::cpu_set_t = unsafe { std::mem::zeroed() };
+        // SAFETY: the set is ours and its size is passed along; 0 is the calling thread.
+        let read = unsafe { libc::sched_getaffinity(0, size_of::<libc::cpu_set_t>(), &raw mut set) } == 0;
+        // SAFETY: the index is checked against the size of the set first.
+        read && (cpu as usize) < 8 * size_of::<libc::cpu_set_t>()
+            && unsafe { libc::CPU_ISSET(cpu as usize, &set) && libc::CPU_COUNT(&set) == 1 }
+    }
+    #[cfg(not(target_os = "linux"))]
+    {
+        let _ = cpu;
+        false
+    }
+}
+
 /// Keeps the calling thread on one CPU where the system allows it. Where it does not, figures are noisier and the
 /// machine's description says that affinity is unknown.
 pub fn pin_this_thread(cpu: u32) {
@@ -57,15 +76,38 @@ fn lost_ns<T: TimeSource>(time: &T, clock: &Clock, listen_ns: f64) -> f64 {
     let gap = clock.ticks(1_000.0);
     let begin = time.begin();
     let end = begin + clock.ticks(listen_ns);
-    let mut lost = 0;
+    let mut gaps = 0;
     let mut last = begin;
     while last < end {
         let now = time.end();
         let step = now.saturating_sub(last);
         if step > gap {
-            lost += step;
+            gaps += step;
         }
         last = now.max(last + 1);
     }
-    clock.ns(lost)
+    clock.ns(gaps)
+}
+
+#[cfg(all(test, target_os = "linux"))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_a_thread_that_was_pinned_is_known_to_stay() {
+        std::thread::spawn(|| {
+            assert!(!is_pinned_to(u32::MAX));
+            // SAFETY: asks for a number.
+            let here =
+                u32::try_from(unsafe { libc::sched_getcpu() }).expect("Linux says where a thread runs");
+            assert!(pin_to(here) && is_pinned_to(here));
+            assert!(!is_pinned_to(here + 1));
+            assert!(
+                !pin_to(u32::MAX) && is_pinned_to(here),
+                "a refusal changes nothing"
+            );
+        })
+        .join()
+        .expect("the checks hold");
+    }
 }

@@ -16,6 +16,12 @@ pub struct ReferenceReading {
 pub trait Reference {
     /// One reading; a few milliseconds. `None` when there is no reference here.
     fn read(&mut self) -> Option<ReferenceReading>;
+
+    /// The two quietest of all readings of this run so far, cost by cost: what a later probe is judged by. Empty where
+    /// it does not remember.
+    fn earlier(&self) -> Vec<ReferenceReading> {
+        Vec::new()
+    }
 }
 
 /// No reference: nothing is ever marked.
@@ -33,26 +39,70 @@ const PRIVATE_DRIFT: f64 = 1.25;
 /// The shared cache moves more without harm (page colouring, prefetch state).
 const SHARED_DRIFT: f64 = 1.6;
 
-/// All readings of a probe's time, judged against the quiet ones among them.
+/// The two quietest readings so far, cost by cost.
+#[derive(Clone, Debug, Default)]
+pub struct Quietest(Vec<ReferenceReading>);
+
+impl Quietest {
+    /// Takes one more reading into account.
+    pub fn push(&mut self, reading: ReferenceReading) {
+        self.0.push(reading);
+        let sorted = |of: fn(&ReferenceReading) -> f64| {
+            let mut costs: Vec<f64> = self.0.iter().map(of).collect();
+            costs.sort_by(f64::total_cmp);
+            costs
+        };
+        let private = sorted(|reading| reading.private_ns);
+        let shared = sorted(|reading| reading.shared_ns);
+        self.0 = private
+            .into_iter()
+            .zip(shared)
+            .map(|(private_ns, shared_ns)| ReferenceReading {
+                private_ns,
+                shared_ns,
+            })
+            .take(2)
+            .collect();
+    }
+
+    /// The quietest first.
+    #[must_use]
+    pub fn readings(&self) -> &[ReferenceReading] {
+        &self.0
+    }
+}
+
+/// All readings of a probe's time, judged against the quiet ones among them and among those before.
 #[derive(Debug, Default)]
 pub(crate) struct Drift {
     readings: Vec<(f64, ReferenceReading)>,
-    quiet: Option<ReferenceReading>,
+    seen: usize,
+    quietest: Quietest,
 }
 
 impl Drift {
+    /// Goes on from what earlier probes met: a neighbour who is there for the whole of a short probe is noticed too.
+    pub(crate) fn after(earlier: Vec<ReferenceReading>) -> Self {
+        let mut drift = Self::default();
+        for reading in earlier {
+            drift.judge_by(reading);
+        }
+        drift
+    }
+
+    fn judge_by(&mut self, reading: ReferenceReading) {
+        self.seen += 1;
+        self.quietest.push(reading);
+    }
+
     pub(crate) fn push(&mut self, at_ns: f64, reading: ReferenceReading) {
         self.readings.push((at_ns, reading));
-        let quiet = |of: fn(&ReferenceReading) -> f64| {
-            let mut costs: Vec<f64> = self.readings.iter().map(|(_, reading)| of(reading)).collect();
-            costs.sort_by(f64::total_cmp);
-            // The second quietest: one reading in a moment of boosted frequency must not condemn the rest.
-            costs[usize::from(costs.len() > 2)]
-        };
-        self.quiet = Some(ReferenceReading {
-            private_ns: quiet(|reading| reading.private_ns),
-            shared_ns: quiet(|reading| reading.shared_ns),
-        });
+        self.judge_by(reading);
+    }
+
+    /// The second quietest: one reading in a moment of boosted frequency must not condemn the rest.
+    fn quiet(&self) -> Option<&ReferenceReading> {
+        self.quietest.readings().get(usize::from(self.seen > 2))
     }
 
     pub(crate) fn last_ns(&self) -> Option<f64> {
@@ -79,7 +129,7 @@ impl Drift {
     }
 
     fn moved(&self, reading: &ReferenceReading) -> bool {
-        self.quiet.is_some_and(|quiet| {
+        self.quiet().is_some_and(|quiet| {
             reading.private_ns > PRIVATE_DRIFT * quiet.private_ns
                 || reading.shared_ns > SHARED_DRIFT * quiet.shared_ns
         })
@@ -134,6 +184,22 @@ mod tests {
         drift.push(20.0, QUIET);
         assert!(drift.disturbs(1.0, 2.0));
         assert!(!drift.disturbs(11.0, 12.0));
+    }
+
+    #[test]
+    fn a_neighbour_who_is_there_for_a_whole_probe_is_told_by_the_quiet_before_it() {
+        let busy = ReferenceReading {
+            shared_ns: 134.0,
+            ..QUIET
+        };
+        let mut alone = Drift::default();
+        let mut informed = Drift::after(vec![QUIET, QUIET]);
+        for at in [0.0, 10.0, 20.0] {
+            alone.push(at, busy);
+            informed.push(at, busy);
+        }
+        assert!(!alone.disturbs(11.0, 12.0));
+        assert!(informed.disturbs(11.0, 12.0));
     }
 
     #[test]

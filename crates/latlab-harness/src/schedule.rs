@@ -16,9 +16,12 @@ use latlab_record::{Absence, Point, Profile, Record, StoppedBy};
 use latlab_stats::rng::Rng;
 use latlab_stats::{StopRule, StopState};
 
+use crate::pin::is_pinned_to;
 use crate::reference::Drift;
 use crate::summary::{self, MIN_BLOCKS, Measured};
-use crate::{Block, BlockData, Env, Planned, PointResult, Probe, ProbeError, Reference, Session, Support};
+use crate::{
+    Block, BlockData, Env, Planned, PointResult, Probe, ProbeError, Reference, Session, Spec, Support,
+};
 
 /// A record's median is known well enough when its interval is within this share of it on either side. A core's
 /// frequency alone moves by 3 % between two steps of its governor.
@@ -41,6 +44,8 @@ const REFERENCE_EVERY_DRIFTED_S: f64 = 0.1;
 const MAX_VISIT_BLOCKS: usize = 3;
 /// A block in which the thread was kept from its CPU for more than this share is disturbed.
 const LOST_SHARE: f64 = 0.2;
+/// Step of the kernel's count of stolen time, ns.
+const STEAL_TICK_NS: f64 = 10e6;
 
 /// Where a run stands.
 #[derive(Clone, Debug, PartialEq)]
@@ -97,6 +102,8 @@ struct PointState {
     state: State,
     /// Whether its record was handed over.
     recorded: bool,
+    /// Whether its record was refused a figure: nothing may be concluded from it either.
+    refused: bool,
 }
 
 impl PointState {
@@ -113,6 +120,7 @@ impl PointState {
             block_s,
             state: State::Open,
             recorded: false,
+            refused: false,
         };
         state.cost_s = state.visit_s() / state.visit_blocks() as f64;
         state
@@ -151,6 +159,14 @@ impl PointState {
         self.missing() as f64 * self.cost_s
     }
 
+    /// What was found, unless its proof failed or it could not be measured to the end.
+    fn sound_result(&self, seed: u64) -> Option<PointResult> {
+        if self.refused {
+            return None;
+        }
+        self.result(seed)
+    }
+
     fn result(&self, seed: u64) -> Option<PointResult> {
         let (p50, interval, disturbed) = summary::median(&self.blocks, seed)?;
         let cycles = summary::cycles(&self.blocks);
@@ -174,28 +190,9 @@ pub fn run_probe(
     sink: &mut dyn Sink,
 ) -> Outcome {
     let spec = probe.spec();
-    let absent = |point: Point, stopped_by, kind: &str, text: String| {
-        let absence = Absence {
-            kind: kind.to_owned(),
-            text,
-        };
-        Record::absent(
-            spec.id,
-            spec.method_version,
-            point,
-            spec.unit,
-            stopped_by,
-            absence,
-        )
-    };
     let degraded = match probe.supports(env) {
         Support::No(reason) => {
-            sink.record(absent(
-                Point::default(),
-                StoppedBy::Unsupported,
-                "unsupported",
-                reason,
-            ));
+            sink.record(absent(spec, Point::default(), StoppedBy::Unsupported, reason));
             return Outcome::default();
         }
         Support::Degraded(reason) => Some(format!("degraded: {reason}")),
@@ -207,18 +204,21 @@ pub fn run_probe(
     groups.sort_unstable();
     groups.dedup();
 
+    let drift = Drift::after(reference.earlier());
     let mut run = Run {
         probe,
         env,
         reference,
         sink,
-        drift: Drift::default(),
+        drift,
         observer: None,
         degraded,
     };
     // A simulated clock knows nothing of the real time that this thread loses.
     if !matches!(env.clock.source, Source::Simulated(_)) {
-        run.observer = Some(Observer::of_this_thread(Some(env.home_cpu)));
+        run.observer = Some(Observer::of_this_thread(
+            is_pinned_to(env.home_cpu).then_some(env.home_cpu),
+        ));
     }
     let mut outcome = Outcome::default();
     let mut results = Vec::new();
@@ -229,7 +229,16 @@ pub fn run_probe(
             .cloned()
             .collect();
         let now = env.clock.now_ns();
-        let group_deadline = now + (deadline_ns - now).max(0.0) / (groups.len() - index) as f64;
+        outcome.cancelled |= run.sink.cancelled();
+        if outcome.cancelled || now >= deadline_ns {
+            // Nothing is taken for what will not be measured.
+            let missed: Vec<&Point> = members.iter().map(|member| &member.point).collect();
+            if let Some(record) = not_reached(spec, &missed, members.len(), outcome.cancelled) {
+                run.sink.record(record);
+            }
+            continue;
+        }
+        let group_deadline = now + (deadline_ns - now) / (groups.len() - index) as f64;
         // Taking memory is what a process dies of: that too must have a name.
         run.sink.begin(spec.id, &Point::default());
         match probe.open(env, &members) {
@@ -240,23 +249,60 @@ pub fn run_probe(
             }
             Err(error) => {
                 for member in members {
-                    run.sink.record(absent(
-                        member.point,
-                        StoppedBy::Failed,
-                        "failed",
-                        error.to_string(),
-                    ));
+                    run.sink
+                        .record(absent(spec, member.point, StoppedBy::Failed, error.to_string()));
                 }
             }
-        }
-        if outcome.cancelled {
-            break;
         }
     }
     for record in probe.conclude(env, &results) {
         run.sink.record(record);
     }
     outcome
+}
+
+/// The record of a point without a figure; its kind follows from why.
+fn absent(spec: &Spec, point: Point, stopped_by: StoppedBy, text: String) -> Record {
+    let kind = match stopped_by {
+        StoppedBy::Unsupported => "unsupported",
+        StoppedBy::Failed => "failed",
+        _ => "not_reached",
+    };
+    let absence = Absence {
+        kind: kind.to_owned(),
+        text,
+    };
+    Record::absent(
+        spec.id,
+        spec.method_version,
+        point,
+        spec.unit,
+        stopped_by,
+        absence,
+    )
+}
+
+/// One record for all points of a group that were never visited: a quick run of a long list would be little else.
+fn not_reached(spec: &Spec, missed: &[&Point], planned: usize, cancelled: bool) -> Option<Record> {
+    let (why, stopped_by) = if cancelled {
+        ("the run was stopped", StoppedBy::Interrupted)
+    } else {
+        (
+            "the time ran out; a longer profile or --budget reaches them",
+            StoppedBy::NotReached,
+        )
+    };
+    let more = if missed.len() > 1 { ", ..." } else { "" };
+    let text = format!(
+        "{} of {planned} points ({}{more}): {why}",
+        missed.len(),
+        missed.first()?.label()
+    );
+    let findings = serde_json::json!({ "points": missed });
+    Some(Record {
+        findings: Some(findings),
+        ..absent(spec, Point::default(), stopped_by, text)
+    })
 }
 
 struct Run<'a> {
@@ -346,8 +392,8 @@ impl Run<'_> {
         self.say_what_was_not_reached(&mut states, cancelled);
         for state in &mut states {
             outcome.disturbed_blocks += state.blocks.iter().filter(|block| block.disturbed).count() as u64;
-            results.extend(state.result(self.env.seed(1)));
             self.finish(session, state, fallback);
+            results.extend(state.sound_result(self.env.seed(1)));
         }
         outcome
     }
@@ -404,6 +450,9 @@ impl Run<'_> {
         let mut block = Block::new(clock, &mut state.ops_per_window, &mut state.tail_threshold_ns);
         session.block(&mut block)?;
         let mut data = block.into_data();
+        if data.values.is_empty() && data.histogram.is_none() {
+            return Err(ProbeError::Proof("a block came back without a sample".to_owned()));
+        }
         data.at_ns = begun;
         data.duration_ns = clock.now_ns() - begun;
         if let (Some(observer), Some(before)) = (&self.observer, before) {
@@ -420,33 +469,22 @@ impl Run<'_> {
         } else {
             REFERENCE_EVERY_S
         };
-        if now
-            || self
-                .drift
-                .last_ns()
-                .is_none_or(|last| at_ns - last >= every_s * 1e9)
+        let due = self
+            .drift
+            .last_ns()
+            .is_none_or(|last| at_ns - last >= every_s * 1e9);
+        if (now || due)
+            && let Some(reading) = self.reference.read()
         {
-            if let Some(reading) = self.reference.read() {
-                self.drift.push(at_ns, reading);
-            }
+            self.drift.push(at_ns, reading);
         }
     }
 
     /// Marks the blocks beside a drifted reading, and those whose thread was kept from its CPU.
     fn mark_disturbed(&self, states: &mut [PointState]) {
         for block in states.iter_mut().flat_map(|state| &mut state.blocks) {
-            let lost = [
-                block.observed.run_queue_delay_ns,
-                block.observed.steal_ns,
-                block.observed.throttled_ns,
-            ]
-            .into_iter()
-            .flatten()
-            .sum::<u64>() as f64;
-            // Steal is counted in ticks of 10 ms: below a tick's worth it says nothing of this block.
-            // This thread waits while a crew works: its own waiting says nothing of theirs.
-            let lost_cpu = block.members.is_empty() && lost > LOST_SHARE * block.duration_ns.max(10e6);
-            block.disturbed = lost_cpu || self.drift.disturbs(block.at_ns, block.at_ns + block.duration_ns);
+            block.disturbed =
+                lost_its_cpu(block) || self.drift.disturbs(block.at_ns, block.at_ns + block.duration_ns);
         }
     }
 
@@ -466,14 +504,30 @@ impl Run<'_> {
 
     /// Hands over what is known well enough, at once: what was measured survives a crash.
     fn close_what_is_enough(&mut self, session: &mut dyn Session, states: &mut [PointState]) {
+        let mut enough: Vec<(usize, StoppedBy)> = self.enough(states);
+        let last_block_ns = enough
+            .iter()
+            .filter_map(|(index, _)| states[*index].blocks.last())
+            .map(|block| block.at_ns + block.duration_ns)
+            .fold(0.0, f64::max);
+        if self.drift.last_ns().is_some_and(|last| last < last_block_ns) {
+            // A record cannot be called back: who came after the last reading must be noticed before it is handed over.
+            self.read_reference(true);
+            self.mark_disturbed(states);
+            enough = self.enough(states);
+        }
+        for (index, stopped_by) in enough {
+            states[index].state = State::Done(stopped_by);
+            self.finish(session, &mut states[index], stopped_by);
+        }
+    }
+
+    /// The open points that need no more blocks, with the reason.
+    fn enough(&self, states: &[PointState]) -> Vec<(usize, StoppedBy)> {
         let narrow_enough = narrow_enough(self.env.settings.profile);
         let rule = StopRule::new(0.5, narrow_enough);
-        for state in states
-            .iter_mut()
-            .filter(|state| state.is_open() && state.has_minimum())
-        {
-            let per_op = state.blocks.iter().any(|block| block.histogram.is_some());
-            let narrow = if per_op {
+        let narrow = |state: &PointState| {
+            if state.blocks.iter().any(|block| block.histogram.is_some()) {
                 // No number of samples makes single operations finer than the clock's step.
                 let step = self.env.clock.facts.quantum_ns;
                 summary::median(&state.blocks, 1).is_some_and(|(p50, interval, _)| {
@@ -486,21 +540,26 @@ impl Run<'_> {
                     latlab_stats::should_stop(&rule, &values),
                     StopState::Narrow { .. }
                 )
-            };
-            if narrow || state.blocks.len() >= MAX_BLOCKS {
-                state.state = State::Done(if narrow {
-                    StoppedBy::NarrowInterval
-                } else {
-                    StoppedBy::Planned
-                });
-                self.finish(session, state, StoppedBy::Planned);
             }
-        }
+        };
+        indices(states, |state| state.is_open() && state.has_minimum())
+            .into_iter()
+            .filter_map(|index| {
+                if narrow(&states[index]) {
+                    Some((index, StoppedBy::NarrowInterval))
+                } else {
+                    (states[index].blocks.len() >= MAX_BLOCKS).then_some((index, StoppedBy::Planned))
+                }
+            })
+            .collect()
     }
 
     fn refine(&mut self, states: &mut Vec<PointState>) {
         let seed = self.env.seed(1);
-        let results: Vec<PointResult> = states.iter().filter_map(|state| state.result(seed)).collect();
+        let results: Vec<PointResult> = states
+            .iter()
+            .filter_map(|state| state.sound_result(seed))
+            .collect();
         let spec = self.probe.spec();
         for planned in self.probe.refine(self.env, &results) {
             let known = states.iter().any(|state| state.planned.point == planned.point);
@@ -510,7 +569,6 @@ impl Run<'_> {
         }
     }
 
-    /// One record for all points that were never visited: a quick run of a long list would be little else.
     fn say_what_was_not_reached(&mut self, states: &mut [PointState], cancelled: bool) {
         let planned = states.iter().filter(|state| !state.refined).count();
         let mut missed = Vec::new();
@@ -523,38 +581,9 @@ impl Run<'_> {
                 }
             }
         }
-        let Some(first) = missed.first() else { return };
-        let spec = self.probe.spec();
-        let (why, stopped_by) = if cancelled {
-            ("the run was stopped", StoppedBy::Interrupted)
-        } else {
-            (
-                "the time ran out; a longer profile or --budget reaches them",
-                StoppedBy::NotReached,
-            )
-        };
-        let more = if missed.len() > 1 { ", ..." } else { "" };
-        let absence = Absence {
-            kind: "not_reached".to_owned(),
-            text: format!(
-                "{} of {planned} points ({}{more}): {why}",
-                missed.len(),
-                first.label()
-            ),
-        };
-        let findings = serde_json::json!({ "points": missed });
-        let record = Record::absent(
-            spec.id,
-            spec.method_version,
-            Point::default(),
-            spec.unit,
-            stopped_by,
-            absence,
-        );
-        self.sink.record(Record {
-            findings: Some(findings),
-            ..record
-        });
+        if let Some(record) = not_reached(self.probe.spec(), &missed, planned, cancelled) {
+            self.sink.record(record);
+        }
     }
 
     /// Hands the point's record over, once.
@@ -564,26 +593,13 @@ impl Run<'_> {
         }
         let spec = self.probe.spec();
         let point = state.planned.point.clone();
-        let absent = |stopped_by, kind: &str, text: String| {
-            let absence = Absence {
-                kind: kind.to_owned(),
-                text,
-            };
-            Record::absent(
-                spec.id,
-                spec.method_version,
-                point.clone(),
-                spec.unit,
-                stopped_by,
-                absence,
-            )
-        };
         let result = state.result(self.env.seed(1));
         let record = match (&state.state, result) {
-            (State::Failed(text), _) => absent(StoppedBy::Failed, "failed", text.clone()),
+            (State::Failed(text), _) => absent(spec, point, StoppedBy::Failed, text.clone()),
             (_, None) => absent(
+                spec,
+                point,
                 StoppedBy::Failed,
-                "failed",
                 "its blocks hold no samples".to_owned(),
             ),
             (State::Open | State::Done(_), Some(result)) => {
@@ -606,8 +622,25 @@ impl Run<'_> {
                 })
             }
         };
+        state.refused = record.error.is_some();
         self.sink.record(record);
     }
+}
+
+/// Whether the thread was kept from its CPU for so long that the block's windows are about that.
+///
+/// Single operations are never judged by it: there a preempted operation is the tail, which is asked for. Nor is a crew's
+/// block: this thread waits while the crew works.
+fn lost_its_cpu(block: &BlockData) -> bool {
+    if block.histogram.is_some() || !block.members.is_empty() {
+        return false;
+    }
+    let observed = &block.observed;
+    let waited = observed.run_queue_delay_ns.unwrap_or(0) + observed.throttled_ns.unwrap_or(0);
+    let stolen = observed.steal_ns.unwrap_or(0);
+    // Steal is counted in ticks of 10 ms: below a tick's worth it says nothing of a block.
+    waited as f64 > LOST_SHARE * block.duration_ns
+        || stolen as f64 > LOST_SHARE * block.duration_ns.max(STEAL_TICK_NS)
 }
 
 /// The lowest priority with a point that still lacks blocks.

@@ -1,12 +1,12 @@
 //! The scheduler on a simulated clock: every duration is planted.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::collections::HashSet;
 use std::rc::Rc;
 
 use latlab_clock::{Clock, SimulatedClock};
 use latlab_machine::Machine;
-use latlab_record::{Check, Kind, Settings, Unit};
+use latlab_record::{Check, Kind, Observed, Settings, Unit};
 
 use super::*;
 use crate::{Batch, Kernel, MemorySource, NoReference, Proof, ReferenceReading, SimulatedMemory, Spec, Tier};
@@ -25,6 +25,10 @@ static SPEC: Spec = Spec {
     saturates: false,
 };
 
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "each is one planted property of its own"
+)]
 /// A probe of `points` points; an operation at point `n` takes `10 + n` ns of simulated time.
 struct Planted {
     clock: SimulatedClock,
@@ -36,6 +40,10 @@ struct Planted {
     per_op: bool,
     noisy: bool,
     proof_holds: bool,
+    takes_samples: bool,
+    opened: Cell<u32>,
+    /// Points that the conclusion was drawn from.
+    concluded: RefCell<Option<usize>>,
 }
 
 impl Planted {
@@ -50,6 +58,9 @@ impl Planted {
             per_op: false,
             noisy: false,
             proof_holds: true,
+            takes_samples: true,
+            opened: Cell::new(0),
+            concluded: RefCell::default(),
         }
     }
 }
@@ -99,6 +110,9 @@ impl Session for Working<'_> {
     }
 
     fn block(&mut self, block: &mut Block) -> Result<(), ProbeError> {
+        if !self.probe.takes_samples {
+            return Ok(());
+        }
         if self.probe.per_op {
             block.each(self);
         } else {
@@ -139,6 +153,10 @@ impl Probe for Planted {
             })
             .collect()
     }
+    fn conclude(&self, _env: &Env, results: &[PointResult]) -> Vec<Record> {
+        self.concluded.replace(Some(results.len()));
+        Vec::new()
+    }
     fn memory_bytes(&self, _env: &Env) -> u64 {
         0
     }
@@ -147,6 +165,7 @@ impl Probe for Planted {
         _env: &'env Env,
         _group: &[Planned],
     ) -> Result<Box<dyn Session + 'env>, ProbeError> {
+        self.opened.set(self.opened.get() + 1);
         Ok(Box::new(Working {
             probe: self,
             at: 0,
@@ -457,4 +476,115 @@ fn blocks_beside_a_drifted_reference_are_marked_and_repeated() {
             "the marked blocks do not count"
         );
     }
+}
+
+/// The same, in a run that has seen two quiet moments before.
+struct Informed(DriftsBetween);
+
+impl Reference for Informed {
+    fn read(&mut self) -> Option<ReferenceReading> {
+        self.0.read()
+    }
+    fn earlier(&self) -> Vec<ReferenceReading> {
+        let quiet = ReferenceReading {
+            private_ns: 3.7,
+            shared_ns: 11.0,
+        };
+        vec![quiet; 2]
+    }
+}
+
+#[test]
+fn a_neighbour_who_came_after_the_last_reading_is_noticed_before_a_record_is_handed_over() {
+    let clock = SimulatedClock::ideal();
+    let env = env(&clock);
+    let probe = Planted::new(&clock, 1);
+    let mut sink = Kept::default();
+    // The six blocks take 8 ms: all of them before the next regular reading, a second after the first.
+    let arrival = clock.true_ns() + 1e5;
+    let mut reference = Informed(DriftsBetween(clock.clone(), arrival, f64::INFINITY));
+    let deadline = env.clock.now_ns() + 5e9;
+    run_probe(&probe, &env, deadline, &mut reference, &mut sink);
+    let record = &sink.records[0];
+    assert!(
+        record.flags.contains(&"disturbed".to_owned()),
+        "{:?}",
+        record.flags
+    );
+}
+
+#[test]
+fn nothing_is_opened_after_the_deadline_or_the_users_stop() {
+    for (seconds, cancel_after) in [(-1.0, None), (0.0, None), (10.0, Some(0))] {
+        let clock = SimulatedClock::ideal();
+        let env = env(&clock);
+        let probe = Planted::new(&clock, 3);
+        let mut sink = Kept {
+            cancel_after,
+            ..Kept::default()
+        };
+        let outcome = run(&probe, &env, seconds, &mut sink);
+        assert_eq!(probe.opened.get(), 0);
+        assert_eq!(outcome.cancelled, cancel_after.is_some());
+        let error = sink.records[0].error.as_ref().expect("absent");
+        assert!(error.text.starts_with("3 of 3 points"), "{}", error.text);
+    }
+}
+
+#[test]
+fn nothing_is_concluded_from_points_whose_proof_failed() {
+    for (proof_holds, concluded) in [(true, 2), (false, 0)] {
+        let clock = SimulatedClock::ideal();
+        let env = env(&clock);
+        let mut probe = Planted::new(&clock, 2);
+        probe.proof_holds = proof_holds;
+        run(&probe, &env, 10.0, &mut Kept::default());
+        assert_eq!(*probe.concluded.borrow(), Some(concluded));
+    }
+}
+
+#[test]
+fn a_block_without_a_sample_is_a_failure_and_no_zero() {
+    let clock = SimulatedClock::ideal();
+    let env = env(&clock);
+    let mut probe = Planted::new(&clock, 1);
+    probe.takes_samples = false;
+    let mut sink = Kept::default();
+    run(&probe, &env, 10.0, &mut sink);
+    assert_eq!(sink.records[0].kind, Kind::Absent);
+    assert_eq!(sink.records[0].stopped_by, StoppedBy::Failed);
+}
+
+fn windows_block(waited_ns: u64, stolen_ns: u64) -> BlockData {
+    BlockData {
+        duration_ns: 2e6,
+        observed: Observed {
+            run_queue_delay_ns: Some(waited_ns),
+            steal_ns: Some(stolen_ns),
+            ..Observed::default()
+        },
+        values: vec![1.0],
+        ..BlockData::default()
+    }
+}
+
+#[test]
+fn a_block_of_windows_that_waited_a_fifth_of_its_time_is_disturbed() {
+    assert!(lost_its_cpu(&windows_block(1_000_000, 0)));
+    assert!(!lost_its_cpu(&windows_block(100_000, 0)));
+}
+
+#[test]
+fn stolen_time_counts_from_one_tick_of_the_kernel_on() {
+    assert!(!lost_its_cpu(&windows_block(0, 1_000_000)));
+    assert!(lost_its_cpu(&windows_block(0, 10_000_000)));
+}
+
+#[test]
+fn a_preempted_single_operation_is_the_tail_and_no_disturbance() {
+    let block = BlockData {
+        histogram: Some(latlab_record::Histogram::new()),
+        ..windows_block(1_900_000, 0)
+    };
+    assert!(!lost_its_cpu(&block));
 }

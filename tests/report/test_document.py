@@ -52,7 +52,7 @@ def test_the_first_section_is_the_ladder_with_its_table_picture_and_three_surpri
 
 def test_the_answer_holds_the_figures_of_the_run(document: Document) -> None:
     assert "1.06 ns in L1" in section(document, "hierarchy").sentences[0]
-    assert "L3 between 10 MiB and 14 MiB (CPU: 32 MiB)" in section(document, "hierarchy").sentences[1]
+    assert "L3 ends between 10 MiB and 14 MiB (CPU: 32 MiB)" in section(document, "hierarchy").sentences[1]
     assert "464 GB/s from 24 KiB" in section(document, "bandwidth").sentences[0]
 
 

@@ -72,17 +72,8 @@ def chart(run: Run) -> alt.LayerChart | None:
 
 def alt_text(run: Run) -> str:
     """What the picture shows, for a screen reader."""
-    parts = [
-        f"{name}: {format_rate(curve[0].value)} at {format_bytes(curve[0].x)},"
-        f" {format_rate(curve[-1].value)} at"
-        f" {format_bytes(curve[-1].x)}"
-        for name, curve in lines(run).items()
-    ]
-    return (
-        "Line chart, both axes logarithmic: bandwidth of one thread against working set. "
-        + "; ".join(parts)
-        + "."
-    )
+    words = curves.in_words(lines(run), lambda spot: f"{format_rate(spot.value)} at {format_bytes(spot.x)}")
+    return "Line chart, both axes logarithmic: bandwidth of one thread against working set. " + words + "."
 
 
 def table(run: Run) -> Table:

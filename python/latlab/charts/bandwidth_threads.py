@@ -60,13 +60,9 @@ def chart(run: Run) -> alt.LayerChart | None:
 
 def alt_text(run: Run) -> str:
     """What the picture shows, for a screen reader."""
-    parts = [
-        f"{name}: {format_rate(curve[0].value)} with {curve[0].x:.0f}, {format_rate(curve[-1].value)} with"
-        f" {curve[-1].x:.0f}"
-        for name, curve in lines(run).items()
-    ]
+    words = curves.in_words(lines(run), lambda spot: f"{format_rate(spot.value)} with {spot.x:.0f}")
     text = "Line chart, both axes logarithmic: read bandwidth of all threads together against their number. "
-    return text + "; ".join(parts) + "."
+    return text + words + "."
 
 
 def table(run: Run) -> Table:

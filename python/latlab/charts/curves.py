@@ -34,6 +34,7 @@ def rows(curves: Curves, describe: Callable[[Spot], str]) -> alt.Data:
     values = [
         {
             "series": name,
+            "number": number,
             "x": spot.x,
             "value": spot.value,
             "low": spot.low,
@@ -41,7 +42,7 @@ def rows(curves: Curves, describe: Callable[[Spot], str]) -> alt.Data:
             "doubt": int(spot.disturbed),
             "text": f"{name}, {describe(spot)}",
         }
-        for name, curve in curves.items()
+        for number, (name, curve) in enumerate(curves.items())
         for spot in curve
     ]
     return inline(values)
@@ -49,35 +50,52 @@ def rows(curves: Curves, describe: Callable[[Spot], str]) -> alt.Data:
 
 def layers(curves: Curves, x: alt.X, y: alt.Y) -> list[alt.Chart]:
     """The layers over the data of :func:`rows`; `x` and `y` encode its fields `x` and `value`."""
-    color, dash, shape = series_encodings(list(curves))
+    color, shape = series_encodings(list(curves))
     base = alt.Chart()
     lower = y.copy()
     lower["shorthand"] = "low:Q"
+    tip = alt.Tooltip("text:N")
     return [
         base.mark_area(opacity=0.18).encode(x=x, y=lower, y2="high:Q", color=color),
-        base.mark_line().encode(x=x, y=y, color=color, strokeDash=dash),
+        *(line.encode(x=x, y=y, color=color) for line in dashed_lines(len(curves))),
         base.mark_point(size=34, filled=True, opacity=1).encode(
-            x=x, y=y, color=color, shape=shape, tooltip=alt.Tooltip("text:N")
+            x=x, y=y, color=color, shape=shape, tooltip=tip
         ),
         base.transform_filter("datum.doubt == 1")
         .mark_point(shape="cross", size=140, angle=45, style="crossed")
-        .encode(x=x, y=y, tooltip=alt.Tooltip("text:N")),
+        .encode(x=x, y=y, tooltip=tip),
     ]
 
 
-def series_encodings(names: Sequence[str]) -> tuple[alt.Color, alt.StrokeDash, alt.Shape]:
-    """Colour, dash and shape of the field `series`; the legend leaves out dashes, which cut shapes."""
+def dashed_lines(count: int) -> list[alt.Chart]:
+    """One line layer a series, by its `number`: an encoded dash would fray the shapes of the legend."""
+    return [
+        alt.Chart()
+        .transform_filter(f"datum.number == {number}")
+        .mark_line(strokeDash=list(DASHES[number % len(DASHES)]))
+        for number in range(count)
+    ]
+
+
+def series_encodings(names: Sequence[str]) -> tuple[alt.Color, alt.Shape]:
+    """Colour and shape of the field `series`, in one legend."""
     domain = list(names)
-    dashes = [list(DASHES[number % len(DASHES)]) for number in range(len(domain))]
     shapes = [SHAPES[number % len(SHAPES)] for number in range(len(domain))]
-    legend = (
-        alt.Legend(title=None, columns=2) if sum(map(len, domain)) > _LEGEND_LINE else alt.Legend(title=None)
-    )
+    columns = 2 if sum(map(len, domain)) > _LEGEND_LINE else 0
+    legend = alt.Legend(title=None, columns=columns)
     return (
         alt.Color("series:N", legend=legend, scale=alt.Scale(domain=domain)),
-        alt.StrokeDash("series:N", legend=None, scale=alt.Scale(domain=domain, range=dashes)),
         alt.Shape("series:N", legend=legend, scale=alt.Scale(domain=domain, range=shapes)),
     )
+
+
+def in_words(curves: Curves, describe: Callable[[Spot], str]) -> str:
+    """Every curve by its ends: `read: 464 GB/s at 24 KiB to 38.7 GB/s at 1 GiB`."""
+    parts = []
+    for name, curve in curves.items():
+        ends = [describe(curve[0])] + ([describe(curve[-1])] if len(curve) > 1 else [])
+        parts.append(f"{name}: {' to '.join(ends)}")
+    return "; ".join(parts)
 
 
 def as_table(curves: Curves, x: Column, quantity: Quantity) -> Table:

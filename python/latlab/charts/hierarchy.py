@@ -91,20 +91,12 @@ def _ends(run: Run, x: alt.X, low: float, high: float, top: float) -> list[alt.C
 
 def alt_text(run: Run) -> str:
     """What the picture shows, for a screen reader."""
-    parts = [
-        f"{name}: from {format_ns(curve[0].value)} at {format_bytes(curve[0].x)} to"
-        f" {format_ns(curve[-1].value)} at"
-        f" {format_bytes(curve[-1].x)}"
-        for name, curve in lines(run).items()
-    ]
+    words = curves.in_words(lines(run), lambda spot: f"{format_ns(spot.value)} at {format_bytes(spot.x)}")
     ends = [
         f"{name} ends between {format_bytes(a)} and {format_bytes(b)}"
         for name, (a, b) in brackets(run).items()
     ]
-    text = (
-        "Line chart, both axes logarithmic: latency of one dependent load against working set. "
-        + "; ".join(parts)
-    )
+    text = "Line chart, both axes logarithmic: latency of one dependent load against working set. " + words
     return text + ". " + ("; ".join(ends) + "." if ends else "No end of a level was found.")
 
 

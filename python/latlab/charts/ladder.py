@@ -75,12 +75,15 @@ def chart(run: Run) -> alt.LayerChart | None:
     if marks:
         present = [entry for entry in _MARKS if any(mark["mark"] == entry[0] for mark in marks)]
         shapes = alt.Scale(domain=[name for name, _ in present], range=[drawn for _, drawn in present])
+        outlined = alt.Legend(title=None, symbolStrokeWidth=1.8)
         data = alt.Chart(inline(marks))
         whiskers = data.transform_filter("isNumber(datum.since) && datum.since < datum.x")
         points = data.mark_point(size=70, filled=True, opacity=1, style="outlined")
         layers += [
             whiskers.mark_rule(style="whisker").encode(x=whisker_from, x2="x:Q", y=y),
-            points.encode(x=mark_at, y=y, shape=alt.Shape("mark:N", title=None, scale=shapes), tooltip=tip),
+            points.encode(
+                x=mark_at, y=y, shape=alt.Shape("mark:N", legend=outlined, scale=shapes), tooltip=tip
+            ),
         ]
     return layered(layers, width=620, height=44 * len(values))
 

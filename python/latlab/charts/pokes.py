@@ -8,10 +8,11 @@ import altair as alt
 
 from latlab.charts.axes import duration_x, share_y
 from latlab.charts.drawing import inline, layered
-from latlab.charts.points import why_absent
+from latlab.charts.points import drawable, why_absent
 from latlab.charts.pokes_data import normal_share, single_pokes, size_name, slower_than, survival, thinned
 from latlab.charts.table import Column, Table
 from latlab.charts.theme import SHAPES
+from latlab.run.ladder import instrument
 from latlab.run.model import Record
 from latlab.run.run import Run
 from latlab.units import format_ns
@@ -31,8 +32,10 @@ def absence(run: Run, operation: str = OPERATION) -> str | None:
 
 
 def blind_zone_ns(run: Run) -> float:
-    """Up to where a reading says nothing: 99 in 100 empty timed regions read this much or less."""
-    return max(run.header.clock.overhead_ns.p99, run.header.clock.quantum_ns)
+    """Up to where a reading says nothing of memory: 99 in 100 empty pokes read this much or less."""
+    empty = instrument(run)
+    read = empty.summary.p99 if empty is not None and empty.summary is not None else None
+    return max(read if drawable(read) else 0.0, run.clock.overhead_ns.p99, run.clock.quantum_ns)
 
 
 def chart(run: Run, operation: str = OPERATION) -> alt.LayerChart | None:
@@ -150,29 +153,29 @@ def summary(run: Run) -> Table:
         Column("operation"),
         Column("pokes", "count"),
         Column("mean", "ns"),
-        Column("standard deviation", "ns"),
+        Column("std. deviation", "ns"),
         Column("fraction of zeros", "share"),
+        Column("no slower than an empty poke", "share"),
         Column("median", "ns"),
         Column("p99", "ns"),
         Column("p99.9", "ns"),
         Column("p99.99", "ns"),
         Column("slowest", "ns"),
         Column("over 10 µs", "share"),
-        Column("over 10 µs if normal", "share"),
     )
-    return Table(columns, tuple(_row(record) for record in single_pokes(run)))
+    blind = blind_zone_ns(run)
+    return Table(columns, tuple(_row(record, blind) for record in single_pokes(run)))
 
 
-def _row(record: Record) -> tuple[str | float | int | None, ...]:
+def _row(record: Record, blind_ns: float) -> tuple[str | float | int | None, ...]:
     summary = record.summary
-    zeros = record.findings.get("fraction_of_zeros") if isinstance(record.findings, dict) else None
     return (
         size_name(record),
         record.point.operation or "",
         record.samples,
         *((summary.mean, summary.std) if summary else (None, None)),
-        float(zeros) if isinstance(zeros, int | float) else None,
+        1.0 - slower_than(record, 0.0),
+        1.0 - slower_than(record, blind_ns),
         *((summary.p50, summary.p99, summary.p999, summary.p9999, summary.max) if summary else (None,) * 5),
         slower_than(record, 10_000.0),
-        normal_share(record, 10_000.0),
     )

@@ -57,7 +57,7 @@ def counts(record: Record) -> list[tuple[float, int]]:
     if record.histogram is None:
         return []
     return [
-        ((low + high) / 2, count)
+        ((low + high) / 2 if low > 0 else 0.0, count)
         for low, high, count in _buckets(record.histogram.encoding, record.histogram.data)
     ]
 

@@ -126,7 +126,7 @@ def config(palette: Palette, *, background: bool = False) -> dict[str, Any]:
             "orient": "top",
             "symbolOpacity": 1,
             "symbolSize": 90,
-            "symbolStrokeWidth": 2,
+            "symbolStrokeWidth": 0,
             "titleColor": palette.muted,
             "titleFontSize": 12,
             "titleFontWeight": "normal",

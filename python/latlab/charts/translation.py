@@ -7,7 +7,7 @@ import altair as alt
 from latlab.charts import curves
 from latlab.charts.axes import count_axis, duration_y, widened
 from latlab.charts.drawing import inline, layered
-from latlab.charts.points import Spot, spots, why_absent, with_figures
+from latlab.charts.points import Spot, drawable, spots, why_absent, with_figures
 from latlab.charts.table import Column, Table
 from latlab.run.ladder import curve_findings
 from latlab.run.run import Run
@@ -36,11 +36,20 @@ def lines(run: Run) -> dict[str, list[Spot]]:
     return found
 
 
-def reaches(run: Run) -> list[float]:
-    """Numbers of pages at which the curves say that a translation buffer ends."""
+def reaches(run: Run) -> list[tuple[float, float]]:
+    """Between which numbers of pages the curves say that a translation buffer ends."""
     steps = curve_findings(run).get("tlb")
-    pages = [step.get("pages") for step in steps if isinstance(step, dict)] if isinstance(steps, list) else []
-    return [float(count) for count in pages if isinstance(count, int | float)]
+    found = []
+    for step in steps if isinstance(steps, list) else []:
+        ends = (
+            [step.get(name, step.get("pages")) for name in ("pages_lo", "pages_hi")]
+            if isinstance(step, dict)
+            else []
+        )
+        numbers = [float(end) for end in ends if isinstance(end, int | float)]
+        if len(numbers) == 2 and all(map(drawable, numbers)):  # noqa: PLR2004 - low and high
+            found.append((numbers[0], numbers[1]))
+    return found
 
 
 def absence(run: Run) -> str | None:
@@ -53,7 +62,7 @@ def absence(run: Run) -> str | None:
 
 
 def chart(run: Run) -> alt.LayerChart | None:
-    """Packed against spread chains of equal length; dotted where a translation buffer ends."""
+    """Packed against spread chains of equal length; shaded where a translation buffer ends."""
     found = lines(run)
     if not found:
         return None
@@ -66,38 +75,45 @@ def chart(run: Run) -> alt.LayerChart | None:
     y = duration_y("value", "one dependent load, median", bottom, top)
     drawn = curves.layers(found, x, y)
     data = curves.rows(found, lambda spot: f"{format_count(spot.x)} lines: {format_ns(spot.value)}")
-    rules = [
-        {"x": pages, "y": top, "name": f"{format_count(pages)} pages"}
-        for pages in reaches(run)
-        if counts[0] <= pages <= counts[-1]
+    spans = [
+        {
+            "x": max(low, counts[0]),
+            "x2": min(high, counts[-1]),
+            "y": top,
+            "name": f"{_pages(low, high)} pages",
+        }
+        for low, high in reaches(run)
+        if low <= counts[-1] and high >= counts[0]
     ]
     marks: list[alt.Chart] = []
-    if rules:
-        places = alt.Chart(inline(rules))
-        text = places.mark_text(style="note", align="left", dx=4, dy=9)
+    if spans:
+        places = alt.Chart(inline(spans))
+        text = places.mark_text(style="name", align="left", dx=4, dy=9)
         marks = [
-            places.mark_rule(style="reported").encode(x=x),
+            places.mark_rect(style="span").encode(x=x, x2="x2:Q"),
+            places.transform_filter("datum.x == datum.x2").mark_rule(style="reported").encode(x=x),
             text.encode(x=x, y=alt.Y("y:Q"), text="name:N"),
         ]
     return layered([*marks, *drawn], data=data, width=curves.WIDTH, height=curves.HEIGHT)
 
 
+def _pages(low: float, high: float) -> str:
+    return format_count(low) if low == high else f"{format_count(low)} to {format_count(high)}"
+
+
 def alt_text(run: Run) -> str:
     """What the picture shows, for a screen reader."""
-    parts = [
-        f"{name}: {format_ns(curve[0].value)} over {format_count(curve[0].x)} lines,"
-        f" {format_ns(curve[-1].value)} over"
-        f" {format_count(curve[-1].x)}"
-        for name, curve in lines(run).items()
-    ]
+    words = curves.in_words(
+        lines(run), lambda spot: f"{format_ns(spot.value)} over {format_count(spot.x)} lines"
+    )
     text = "Line chart, both axes logarithmic: time of one load against the number of lines visited. "
-    ends = [format_count(pages) for pages in reaches(run)]
+    ends = [_pages(*reach) for reach in reaches(run)]
     found = (
         f" Translation buffers end at {' and '.join(ends)} pages."
         if ends
         else " No end of a translation buffer was found."
     )
-    return text + "; ".join(parts) + "." + found
+    return text + words + "." + found
 
 
 def table(run: Run) -> Table:

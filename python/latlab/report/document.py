@@ -113,6 +113,11 @@ class Document:
     colophon: str
 
 
+def sentence(text: str) -> str:
+    """The text with the point that ends it, once."""
+    return text if text.rstrip().endswith((".", "!", "?", ":")) else f"{text.rstrip()}."
+
+
 T = TypeVar("T")
 
 

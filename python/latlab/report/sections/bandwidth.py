@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from latlab.charts import bandwidth as chart
 from latlab.charts import bandwidth_threads
-from latlab.report.document import Section
+from latlab.report.document import Section, sentence
 from latlab.report.evidence import evidence
 from latlab.report.figures import figure
 from latlab.report.probes import Probes
@@ -18,7 +18,9 @@ _THREADS_CAPTION = "Threads have arrays of their own; a working set is what all 
 def section(run: Run, probes: Probes) -> Section:
     """Single thread, then all threads."""
     figures = (*figure(run, chart.ID, _CAPTION), *figure(run, bandwidth_threads.ID, _THREADS_CAPTION))
-    meanings = tuple(f"A byte of {name}: {meaning}." for name, meaning in chart.conventions(run).items())
+    meanings = tuple(
+        sentence(f"A byte of {name}: {meaning}") for name, meaning in chart.conventions(run).items()
+    )
     return Section(
         id="bandwidth",
         title=chart.TITLE,

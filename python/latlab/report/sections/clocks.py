@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from latlab.charts import clocks as chart
-from latlab.report.document import Section
+from latlab.report.document import Section, sentence
 from latlab.report.evidence import evidence
 from latlab.report.figures import figure
 from latlab.report.probes import Probes
@@ -22,9 +22,9 @@ def section(run: Run, probes: Probes) -> Section:
     step, cost = format_ns(clock.quantum_ns, digits=2), format_ns(clock.overhead_ns.mean)
     error = f"{clock.rate_error_ppm:.2g} parts per million of the system's raw clock"
     rate = f"{clock.kind}, {clock.ticks_per_ns:.6g} ticks/ns, known to {error}"
-    facts = [f"Clock: {rate}.", f"Fences: {clock.fences}."]
+    facts = [f"Clock: {rate}.", sentence(f"Fences: {clock.fences}")]
     if clock.why_not_hardware:
-        facts.append(f"The CPU's own counter is not used: {clock.why_not_hardware}.")
+        facts.append(sentence(f"The CPU's own counter is not used: {clock.why_not_hardware}"))
     if clock.backwards:
         facts.append(f"{clock.backwards} readings were smaller than the one before.")
     return Section(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from latlab.report.document import Notice, Section
+from latlab.report.document import Notice, Section, sentence
 from latlab.report.probes import Probes
 from latlab.run.run import Run
 
@@ -12,7 +12,7 @@ _ORDER = ("warning", "caution", "note")
 def section(run: Run, probes: Probes) -> Section:  # noqa: ARG001 - every section is called alike
     """The doctor's findings at the time of the run, the gravest first."""
     findings = sorted(run.header.doctor, key=lambda finding: _ORDER.index(finding.severity))
-    notices = tuple(Notice(f.severity, f.title, f.effect, f.remedy or "") for f in findings)
+    notices = tuple(Notice(f.severity, f.title, sentence(f.effect), f.remedy or "") for f in findings)
     return Section(
         id="doctor",
         title="What on this machine distorts these figures?",

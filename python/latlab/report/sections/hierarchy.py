@@ -50,7 +50,7 @@ def section(run: Run, probes: Probes) -> Section:
 def _sentences(levels: list[Level]) -> tuple[str, ...]:
     costs = [f"{_cost(level)} in {level.name}" for level in levels if level.latency_ns is not None]
     ends = [
-        f"{level.name} between {format_bytes(level.bracket_bytes[0])} and"
+        f"{level.name} ends between {format_bytes(level.bracket_bytes[0])} and"
         f" {format_bytes(level.bracket_bytes[1])}"
         + (f" (CPU: {format_bytes(level.reported_bytes)})" if level.reported_bytes else "")
         for level in levels
@@ -60,7 +60,7 @@ def _sentences(levels: list[Level]) -> tuple[str, ...]:
     if costs:
         sentences.append(f"One load that must wait for the one before costs {_joined(costs)}.")
     if ends:
-        sentences.append(f"The curve ends {_joined(ends)}.")
+        sentences.append(f"In the curve, {_joined(ends)}.")
     return tuple(sentences)
 
 
@@ -86,7 +86,7 @@ def _row(level: Level) -> tuple[str | float | None, ...]:
     return (
         level.name,
         level.latency_ns,
-        span(low, high) if low is not None and high is not None else None,
+        span(low, high) if low is not None and high is not None and low < high else None,
         level.cycles,
         f"{format_bytes(bracket[0])} – {format_bytes(bracket[1])}" if bracket else None,
         level.reported_bytes,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from latlab.charts import ladder as chart
 from latlab.charts.table import Column, Table
 from latlab.report.cells import span
-from latlab.report.document import Listing, Section
+from latlab.report.document import Listing, Section, sentence
 from latlab.report.figures import figure
 from latlab.report.probes import Probes
 from latlab.run.ladder import Rung, ladder
@@ -37,7 +37,7 @@ _CAPTION = (
 def section(run: Run, probes: Probes) -> Section:
     """The ladder."""
     rungs = [rung for rung in ladder(run) if not rung.key.startswith("poke:")] or ladder(run)
-    notes = [f"{rung.level}: {rung.note}" for rung in rungs if rung.note]
+    notes = [sentence(f"{rung.level}: {rung.note}") for rung in rungs if rung.note]
     sources = sorted({rung.textbook_source for rung in rungs if rung.textbook_source})
     return Section(
         id="ladder",
@@ -46,7 +46,7 @@ def section(run: Run, probes: Probes) -> Section:
         listings=(Listing("The ladder", Table(_COLUMNS, tuple(_row(rung) for rung in rungs))),),
         figures=figure(run, chart.ID, _CAPTION),
         points=tuple(surprise.text for surprise in surprises(run)),
-        evidence=(*notes, *(f"Textbook: {source}." for source in sources)),
+        evidence=(*notes, *(sentence(f"Textbook: {source}") for source in sources)),
         methods=probes.methods_of("memory.load.dependent"),
         absence=chart.absence(run) or "",
     )

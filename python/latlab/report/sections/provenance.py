@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from latlab.charts.table import Column, Table
-from latlab.report.document import Listing, Section
+from latlab.report.document import Listing, Section, sentence
 from latlab.report.probes import Probes
 from latlab.run.run import Run
 from latlab.units import format_count, format_seconds
@@ -52,5 +52,5 @@ def section(run: Run, probes: Probes) -> Section:  # noqa: ARG001 - every sectio
         id="provenance",
         title="Where are these figures from?",
         listings=(Listing("The run", Table((Column("what"), Column("value")), tuple(rows))),),
-        evidence=(*((f"95 % intervals by: {found}.",) if found else ()), *run.notes),
+        evidence=(*((f"95 % intervals by: {found}.",) if found else ()), *map(sentence, run.notes)),
     )

@@ -8,7 +8,7 @@ from latlab.report.evidence import evidence
 from latlab.report.figures import figure
 from latlab.report.probes import Probes
 from latlab.run.run import Run
-from latlab.units import format_bytes, format_ns
+from latlab.units import format_ns
 
 _CAPTION = (
     "The same array, the same number of accesses; only their order differs. The gap is what"
@@ -30,14 +30,16 @@ def section(run: Run, probes: Probes) -> Section:
 
 
 def _sentences(run: Run) -> tuple[str, ...]:
-    lines = chart.lines(run)
-    sequential = lines.get("sequential")
-    random = lines.get("random")
-    if not sequential or not random or sequential[-1].x != random[-1].x:
+    found = list(chart.lines(run).items())
+    if not found:
         return ()
-    fast, slow = sequential[-1].value, random[-1].value
+    size, curve = found[-1]
+    sequential, random = curve.get(chart.SEQUENTIAL), curve.get(chart.RANDOM)
+    if sequential is None or random is None:
+        return ()
+    fast, slow = sequential.value, random.value
     text = (
-        f"Over {format_bytes(random[-1].x)}, one access costs {format_ns(fast)} in sequential order"
-        f" and {format_ns(slow)} in random order"
+        f"Over {size}, one access costs {format_ns(fast)} in sequential order and {format_ns(slow)} in"
+        " random order"
     )
     return (text + (f": {slow / fast:.0f} times as much." if slow > 2 * fast else "."),)

@@ -14,7 +14,7 @@ from latlab.units import format_bytes, format_count, format_ns
 _CAPTION = (
     "Both chains visit the same number of cache lines; only the number of pages differs, so the"
     " gap between them is"
-    " the price of translation. Dotted: where a translation buffer was found to end."
+    " the price of translation. Shaded: where a translation buffer was found to end."
 )
 
 

@@ -6,6 +6,7 @@ latlab itself failed, with one line that says where the details are. stdout is d
 
 from __future__ import annotations
 
+import errno
 import importlib
 import os
 import signal
@@ -154,6 +155,8 @@ def _ended_by(error: Exception | KeyboardInterrupt) -> int:
             return _say(str(error), error.exit_code)
         case BrokenPipeError():
             return _quietly()
+        case OSError(errno=errno.ENOSPC | errno.EDQUOT | errno.EIO, strerror=reason):
+            return _say(f"what was to be written could not be: {reason}", 1)
         case _:
             return _internal(error)
 

@@ -65,7 +65,8 @@ def _place(label: str, path: Path, screen: Screen) -> list[Line]:
         size = f"  ({units.format_bytes(path.stat().st_size)})"
     except OSError:
         size = ""
-    return [Line(screen.fit(f" {label}  {_tilde(path)}{size}"))]
+    place = screen.fit(f" {label}  {_tilde(path)}")
+    return [Line(place + size if len(place) + len(size) <= screen.width else place)]
 
 
 def _tilde(path: Path) -> str:

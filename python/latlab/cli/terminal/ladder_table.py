@@ -106,11 +106,11 @@ def _short_level(rung: Rung) -> str:
 
 
 def _access(rung: Rung) -> str:
-    """`1.05 ns ±0.01`, or the range where there is no single level."""
+    """`1.05 ns ±0.01`; the range where there is no single level; `±?` where too few blocks gave no interval."""
     if rung.latency_p50_ns is None:
         return _NONE
     if rung.interval is None:
-        return units.format_ns(rung.latency_p50_ns)
+        return f"{units.format_ns(rung.latency_p50_ns)} ±?"
     if rung.is_range:
         low, high = (units.format_ns(end, digits=2).split(" ") for end in rung.interval)
         return f"{low[0]}–{high[0]} {high[1]}" if low[1] == high[1] else f"{' '.join(low)}–{' '.join(high)}"
@@ -223,10 +223,16 @@ def _notes(rungs: Sequence[Rung], screen: Screen) -> list[Line]:
     if singles:
         notes.append(f"A worst case without a mark is of single accesses; {singles[0].note}.")
     notes += [f"{_short_level(rung)}: {rung.note}" for rung in rungs if rung.measured and rung.note]
+    conventions = sorted(
+        {rung.bandwidth_point.partition("; ")[2] for rung in rungs if rung.bandwidth is not None}
+    )
+    notes += [f"Reading: {convention}." for convention in conventions if convention]
+    sources = sorted({rung.textbook_source for rung in rungs if rung.textbook_source})
+    notes += [f"Textbook: {source}." for source in sources]
     flagged = sorted({flag for rung in rungs for flag in rung.flags})
     for flag in flagged:
         levels = ", ".join(_short_level(rung) for rung in rungs if flag in rung.flags)
-        notes.append(f"{levels}: {flag}")
+        notes.append(f"{levels}: {flag.replace('_', ' ')}")
     lines = []
     for note in notes:
         lines += [styled(line.text, "dim") for line in screen.wrapped(note, first=" · ", rest="   ")]

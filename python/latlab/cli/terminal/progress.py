@@ -133,8 +133,8 @@ def opening_lines(hello: Mapping[str, Any], plan: Plan, screen: Screen) -> list[
     else:
         findings = examine(machine, hello.get("clock"), load_now=load_average())
     lines = [*header_lines(version, machine, screen), *trust_lines(findings, screen)]
-    cpu = hello.get("home_cpu")
-    if isinstance(cpu, int):
+    cpu, cpus = hello.get("home_cpu"), hello.get("cpus")
+    if isinstance(cpu, int) and isinstance(cpus, list | tuple) and len(cpus) > 1:
         lines += screen.wrapped(f"CPU {cpu} is the quietest: pinned there", first="  · ", rest="    ")
     return [*lines, Line(), *plan_line(plan, screen), Line()]
 
@@ -148,26 +148,32 @@ def live_line(event: Mapping[str, Any], screen: Screen) -> str:
     left = screen.fit(f" · {_left(event)}")
     room = screen.width - 1
     head = f" measuring  {bar}  " if room >= _ROOMY else f" {bar[:: _BAR_CELLS // 8]} "
-    middle = screen.fit(_doing(event))
-    space = room - len(head) - len(left)
-    if len(middle) > space:
-        mark = screen.fit("…")
-        middle = middle[: max(space - len(mark), 0)] + mark
-    return f"{head}{middle}{left}"[:room]
+    probe, point, estimate = map(screen.fit, _doing(event))
+    # The point gives way first: where it is now says less than what it has found.
+    dot = screen.fit(" · ")
+    space = (
+        room - len(head) - len(left) - len(probe) - len(dot) - (len(dot) + len(estimate) if estimate else 0)
+    )
+    mark = screen.fit("…")
+    if len(point) > space:
+        point = point[: space - len(mark)].rstrip(" ,") + mark if space > len(mark) + 3 else ""
+    middle = dot.join(part for part in (probe, point, estimate) if part)
+    return f"{head}{middle[: max(room - len(head) - len(left), 0)]}{left}"[:room]
 
 
 def status_text(event: Mapping[str, Any]) -> str:
     """One line of a log: `41 % · memory.poke · 1 GB, read · p50 188 ns so far · 31 s left`."""
     share = min(max(float(event.get("fraction") or 0.0), 0.0), 1.0)
-    return f"{share:4.0%} · {_doing(event)} · {_left(event)}"
+    return " · ".join([f"{share:4.0%}", *filter(None, _doing(event)), _left(event)])
 
 
-def _doing(event: Mapping[str, Any]) -> str:
-    parts = [str(event.get("probe") or ""), str(event.get("point") or "")]
+def _doing(event: Mapping[str, Any]) -> tuple[str, str, str]:
+    """Probe, point and estimate; empty where there is none."""
     p50 = event.get("p50")
+    estimate = ""
     if isinstance(p50, int | float):
-        parts.append(f"p50 {units.format_value(float(p50), str(event.get('unit') or 'ns'))} so far")
-    return " · ".join(part for part in parts if part)
+        estimate = f"p50 {units.format_value(float(p50), str(event.get('unit') or 'ns'))} so far"
+    return str(event.get("probe") or ""), str(event.get("point") or ""), estimate
 
 
 def _left(event: Mapping[str, Any]) -> str:

@@ -2,7 +2,8 @@
 
 use latlab_clock::ClockFacts;
 use latlab_record::{
-    Absence, BlockSummary, Histogram, Kind, Observed, Overhead, Record, StoppedBy, Summary, TailSample, Unit,
+    Absence, BlockSummary, Check, Histogram, Kind, Observed, Overhead, Record, StoppedBy, Summary,
+    TailSample, Unit, Work,
 };
 use latlab_stats::{self as stats, Interval, IntervalMethod};
 
@@ -49,13 +50,21 @@ pub(crate) fn counted(blocks: &[BlockData]) -> (Vec<&BlockData>, bool) {
 
 /// Median of a block: of its values or of its single operations.
 pub(crate) fn block_p50(block: &BlockData) -> f64 {
-    match &block.histogram {
-        Some(histogram) => stats::weighted::quantile_counts(&histogram.occupied(), 0.5),
-        None => {
-            let mut values = block.values.clone();
-            values.sort_by(f64::total_cmp);
-            stats::quantile(&values, 0.5)
-        }
+    if let Some(histogram) = &block.histogram {
+        return quantile_of(histogram, &histogram.occupied(), 0.5);
+    }
+    let mut values = block.values.clone();
+    values.sort_by(f64::total_cmp);
+    stats::quantile(&values, 0.5)
+}
+
+/// A quantile of single operations. A bucket stands for its middle, which lies beyond the extremes when they share the
+/// bucket; a quantile never does.
+fn quantile_of(histogram: &Histogram, occupied: &[(f64, u64)], q: f64) -> f64 {
+    let value = stats::weighted::quantile_counts(occupied, q);
+    match (histogram.min_ns(), histogram.max_ns()) {
+        (Some(min), Some(max)) => value.clamp(min, max),
+        _ => value,
     }
 }
 
@@ -119,41 +128,21 @@ pub(crate) fn record(measured: Measured) -> Record {
     if used.len() < MIN_BLOCKS {
         flags.push(format!("few_blocks: {} of {MIN_BLOCKS}", used.len()));
     }
-    let failed: Vec<&str> = proof
-        .checks
-        .iter()
-        .filter(|check| !check.ok)
-        .map(|check| check.name.as_str())
-        .collect();
-    let error = (!failed.is_empty()).then(|| Absence {
-        kind: "proof_failed".to_owned(),
-        text: format!(
-            "no figure, because a proof failed: {}",
-            proof
-                .checks
-                .iter()
-                .filter(|check| !check.ok)
-                .map(|check| format!("{} ({})", check.name, check.detail))
-                .collect::<Vec<_>>()
-                .join("; ")
-        ),
-    });
-
+    let error = proof_failure(&proof.checks);
     let ops_per_sample = if per_op { 1 } else { ops_per_window.unwrap_or(1) };
-    let mut work = proof.work;
-    work.ops = blocks.iter().map(|block| block.ops).sum();
-    work.bytes += blocks.iter().map(|block| block.bytes).sum::<u64>();
-    if work.convention.is_none() && !spec.convention.is_empty() {
-        work.convention = Some(spec.convention.to_owned());
-    }
     let mut histogram = Histogram::new();
     for block in &used {
         if let Some(own) = &block.histogram {
             histogram.merge(own);
         }
     }
-    let findings = with_samples(proof.findings, &used, summary.p50);
-    let (tail, tail_dropped) = slowest(blocks);
+    let work = work_of(proof.work, blocks, spec);
+    let findings = if error.is_none() {
+        with_samples(proof.findings, &used, summary.p50)
+    } else {
+        proof.findings
+    };
+    let (tail, tail_dropped) = slowest(&used);
     Record {
         probe: spec.id.to_owned(),
         method: spec.method_version,
@@ -169,7 +158,7 @@ pub(crate) fn record(measured: Measured) -> Record {
         resolution_ns: (spec.unit == Unit::Ns).then(|| facts.quantum_ns / ops_per_sample as f64),
         engine: proof.engine,
         overhead: overhead(&summary, spec.unit, ops_per_sample, facts),
-        summary: failed.is_empty().then_some(summary),
+        summary: error.is_none().then_some(summary),
         histogram: per_op.then(|| histogram.encode()),
         values: (!per_op).then(|| {
             used.iter()
@@ -180,20 +169,7 @@ pub(crate) fn record(measured: Measured) -> Record {
         tail,
         tail_threshold: per_op.then_some(measured.tail_threshold_ns),
         tail_dropped,
-        blocks: blocks
-            .iter()
-            .map(|block| BlockSummary {
-                at_ns: block.at_ns.round(),
-                duration_ns: block.duration_ns.round(),
-                samples: block
-                    .histogram
-                    .as_ref()
-                    .map_or(block.values.len() as u64, Histogram::total),
-                p50: round(block_p50(block)),
-                core_ghz: block.core_ghz.map(round),
-                disturbed: block.disturbed,
-            })
-            .collect(),
+        blocks: blocks.iter().map(block_summary).collect(),
         work,
         checks: proof.checks,
         observed: blocks
@@ -205,6 +181,42 @@ pub(crate) fn record(measured: Measured) -> Record {
         stopped_by: measured.stopped_by,
         findings,
         error,
+    }
+}
+
+/// Why there is no figure, when a check did not hold.
+fn proof_failure(checks: &[Check]) -> Option<Absence> {
+    let failed: Vec<String> = checks
+        .iter()
+        .filter(|check| !check.ok)
+        .map(|check| format!("{} ({})", check.name, check.detail))
+        .collect();
+    (!failed.is_empty()).then(|| Absence {
+        kind: "proof_failed".to_owned(),
+        text: format!("no figure, because a proof failed: {}", failed.join("; ")),
+    })
+}
+
+/// All work that was done, in disturbed blocks too.
+fn work_of(own: Work, blocks: &[BlockData], spec: &Spec) -> Work {
+    let mut work = own;
+    work.ops = blocks.iter().map(|block| block.ops).sum();
+    work.bytes += blocks.iter().map(|block| block.bytes).sum::<u64>();
+    if work.convention.is_none() && !spec.convention.is_empty() {
+        work.convention = Some(spec.convention.to_owned());
+    }
+    work
+}
+
+fn block_summary(block: &BlockData) -> BlockSummary {
+    let single = block.histogram.as_ref().map(Histogram::total);
+    BlockSummary {
+        at_ns: block.at_ns.round(),
+        duration_ns: block.duration_ns.round(),
+        samples: single.unwrap_or(block.values.len() as u64),
+        p50: round(block_p50(block)),
+        core_ghz: block.core_ghz.map(round),
+        disturbed: block.disturbed,
     }
 }
 
@@ -269,18 +281,18 @@ fn of_values(blocks: &[&BlockData], quantiles: &[(&str, f64)], seed: u64) -> Sum
     summary.std = moments.std.map(round);
     for (name, q) in quantiles {
         let need = stats::min_samples(*q, LEVEL);
-        if (sorted.len() as u64) < need {
+        // The median of few samples is still the best single figure; it has no interval and the record is flagged.
+        if (sorted.len() as u64) < need && *name != QUANTILES[0].0 {
             refuse(&mut summary, name, sorted.len() as u64, need);
-            // The median of few samples is still the best single figure; it has no interval and the record is flagged.
-            if *q != 0.5 {
-                continue;
-            }
+            continue;
         }
         place(&mut summary, name, stats::quantile(&sorted, *q));
         match stats::quantile_interval(&slices, *q, LEVEL, seed) {
             Ok(estimate) => keep(&mut summary, name, &estimate.interval),
             Err(refusal) => {
-                summary.refused.insert((*name).to_owned(), refusal.to_string());
+                summary
+                    .refused
+                    .insert(format!("{name} interval"), refusal.to_string());
             }
         }
     }
@@ -290,13 +302,13 @@ fn of_values(blocks: &[&BlockData], quantiles: &[(&str, f64)], seed: u64) -> Sum
 /// Statistics of single operations: quantiles from all of them, intervals from how far blocks lie apart, because
 /// operations in a row are not independent.
 fn per_operation(blocks: &[&BlockData], quantiles: &[(&str, f64)]) -> Summary {
-    let own: Vec<Vec<(f64, u64)>> = blocks
+    let own: Vec<(&Histogram, Vec<(f64, u64)>)> = blocks
         .iter()
         .filter_map(|block| block.histogram.as_ref())
-        .map(Histogram::occupied)
+        .map(|histogram| (histogram, histogram.occupied()))
         .collect();
     let mut all = Histogram::new();
-    for histogram in blocks.iter().filter_map(|block| block.histogram.as_ref()) {
+    for (histogram, _) in &own {
         all.merge(histogram);
     }
     let occupied = all.occupied();
@@ -313,15 +325,11 @@ fn per_operation(blocks: &[&BlockData], quantiles: &[(&str, f64)]) -> Summary {
             refuse(&mut summary, name, all.total(), need);
             continue;
         }
-        place(
-            &mut summary,
-            name,
-            stats::weighted::quantile_counts(&occupied, *q),
-        );
+        place(&mut summary, name, quantile_of(&all, &occupied, *q));
         let mut each: Vec<f64> = own
             .iter()
-            .filter(|counts| counts.iter().map(|(_, count)| count).sum::<u64>() >= need)
-            .map(|counts| stats::weighted::quantile_counts(counts, *q))
+            .filter(|(histogram, _)| histogram.total() >= need)
+            .map(|(histogram, occupied)| quantile_of(histogram, occupied, *q))
             .collect();
         each.sort_by(f64::total_cmp);
         match stats::order_statistic_interval(&each, 0.5, LEVEL) {
@@ -381,7 +389,7 @@ fn keep(summary: &mut Summary, name: &str, interval: &Interval) {
 }
 
 /// The tail in order of time; when there is too much of it, its slowest part.
-fn slowest(blocks: &[BlockData]) -> (Vec<TailSample>, u64) {
+fn slowest(blocks: &[&BlockData]) -> (Vec<TailSample>, u64) {
     let mut tail: Vec<TailSample> = blocks
         .iter()
         .flat_map(|block| block.tail.iter().cloned())
@@ -438,10 +446,14 @@ mod tests {
 
     #[test]
     fn rounding_keeps_five_digits_at_every_size() {
-        assert_eq!(round(1.060_449), 1.0604);
-        assert_eq!(round(0.000_123_456_78), 0.000_123_46);
-        assert_eq!(round(467_812_345_678.0), 467_810_000_000.0);
-        assert_eq!(round(0.0), 0.0);
+        for (value, rounded) in [
+            (1.060_449, 1.0604),
+            (0.000_123_456_78, 0.000_123_46),
+            (467_812_345_678.0, 467_810_000_000.0),
+            (0.0, 0.0),
+        ] {
+            assert_eq!(round(value).to_bits(), f64::to_bits(rounded), "{value}");
+        }
     }
 
     #[test]
@@ -498,5 +510,113 @@ mod tests {
             summary.refused.contains_key("p999 interval"),
             "a block of 1,000 has no p99.9"
         );
+    }
+
+    fn single(values_ps: &[u64]) -> BlockData {
+        let mut histogram = Histogram::new();
+        for ps in values_ps {
+            histogram.record(*ps);
+        }
+        BlockData {
+            histogram: Some(histogram),
+            ..BlockData::default()
+        }
+    }
+
+    #[test]
+    fn quantiles_of_single_operations_lie_between_the_extremes() {
+        // Both ends of the bucket from 20,480 to 20,608 ps, whose middle is neither.
+        for ps in [20_480, 20_607] {
+            let blocks: Vec<BlockData> = (0..6).map(|_| single(&[ps; 100])).collect();
+            let used: Vec<&BlockData> = blocks.iter().collect();
+            let summary = per_operation(&used, &QUANTILES);
+            assert_eq!(summary.p50, summary.min);
+            assert_eq!(summary.p90, summary.max);
+            assert_eq!(Some(summary.intervals["p50"]), summary.min.map(|ns| [ns; 2]));
+        }
+    }
+
+    #[test]
+    fn a_median_that_is_given_is_not_called_refused() {
+        let blocks = [block(&[1.0, 1.1])];
+        let summary = of_values(&[&blocks[0]], &QUANTILES, 1);
+        assert!(summary.p50.is_some());
+        let named: Vec<&str> = summary.refused.keys().map(String::as_str).collect();
+        assert_eq!(named, ["p50 interval", "p90", "p99", "p999", "p9999"]);
+    }
+
+    static SPEC: Spec = Spec {
+        id: "test.summary",
+        tier: crate::Tier::Memory,
+        title: "",
+        question: "",
+        method: "",
+        method_version: 1,
+        unit: Unit::Ns,
+        convention: "",
+        needs: &[],
+        touches: &[],
+        saturates: false,
+    };
+
+    fn recorded(blocks: &[BlockData], proof: Proof) -> Record {
+        let clock = latlab_clock::Clock::simulated(latlab_clock::SimulatedClock::ideal());
+        let (p50, interval, disturbed) = median(blocks, 1).expect("there are samples");
+        record(Measured {
+            spec: &SPEC,
+            result: PointResult {
+                point: latlab_record::Point::default(),
+                p50,
+                interval,
+                cycles: None,
+                refined: false,
+                disturbed,
+            },
+            blocks,
+            proof,
+            ops_per_window: None,
+            tail_threshold_ns: 1_000.0,
+            stopped_by: StoppedBy::Planned,
+            facts: &clock.facts,
+            seed: 1,
+        })
+    }
+
+    #[test]
+    fn the_tail_holds_nothing_that_the_histogram_of_the_record_does_not() {
+        let mut blocks: Vec<BlockData> = (0..7).map(|_| single(&[20_000; 100])).collect();
+        blocks[3] = single(&[20_000, 5_000_000]);
+        blocks[3].disturbed = true;
+        blocks[3].tail.push(TailSample {
+            at_ns: 1.0,
+            value: 5_000.0,
+            cause: None,
+        });
+        let record = recorded(&blocks, Proof::default());
+        assert_eq!(record.samples, 600);
+        assert_eq!(record.tail, []);
+        assert_eq!(record.blocks.len(), 7, "the disturbed block is still shown");
+    }
+
+    #[test]
+    fn a_failed_proof_leaves_no_figure_among_the_findings_either() {
+        let blocks: Vec<BlockData> = (0..6).map(|_| block(&[2.0; 10])).collect();
+        for ok in [true, false] {
+            let check = Check {
+                name: "planted".to_owned(),
+                ok,
+                detail: String::new(),
+            };
+            let record = recorded(
+                &blocks,
+                Proof {
+                    checks: vec![check],
+                    findings: Some(serde_json::json!({ "bytes_used_per_access": 8 })),
+                    ..Proof::default()
+                },
+            );
+            let findings = record.findings.expect("what the probe found stays");
+            assert_eq!(findings.get("per_byte_ns").is_some(), ok);
+        }
     }
 }

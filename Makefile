@@ -23,6 +23,12 @@ export RUSTUP_HOME := $(BESIDE_CARGO)
 endif
 endif
 
+# What measured stands in every run file; Rust code cannot ask git itself.
+LATLAB_COMMIT := $(shell git describe --always --dirty --abbrev=12 --exclude='*' 2>/dev/null)
+ifneq ($(LATLAB_COMMIT),)
+export LATLAB_COMMIT
+endif
+
 # The binding crate is compiled against the interpreter of .venv, whoever calls cargo.
 export PYO3_PYTHON := $(CURDIR)/$(BIN)/python
 
@@ -51,7 +57,7 @@ $(VENV)/.dev: requirements/dev.txt $(VENV)/.run
 
 $(VENV)/.extension: $(RUST_SOURCES) $(VENV)/.run
 	@echo 'building the measuring core (release; some minutes the first time)'
-	VIRTUAL_ENV='$(CURDIR)/$(VENV)' $(ALONE) $(BIN)/maturin develop --release --locked --quiet
+	PIP_QUIET=1 VIRTUAL_ENV='$(CURDIR)/$(VENV)' $(ALONE) $(BIN)/maturin develop --release --locked --quiet
 	@touch $@
 
 build: $(VENV)/.extension ## bring .venv up to date with the sources

@@ -13,7 +13,7 @@ Samples: TypeAlias = NDArray[np.float64] | Sequence[float]
 
 IntervalMethod: TypeAlias = Literal["order_statistics", "block_bootstrap", "between_blocks"]
 
-# ------------------------------------------------------------------------------------ machine, clock, forms of data
+# ---- machine, clock, forms of data
 
 def describe(dir: str | None = None) -> str:  # noqa: A002 - named as the option is
     """`{"machine": Machine, "clock": ClockFacts, "tool": Tool}`; takes about 70 ms."""
@@ -24,21 +24,21 @@ def schema_json() -> str:
 def decode_histogram(encoding: str, data: str) -> list[tuple[float, float, int]]:
     """`(lowest ns, highest ns, count)` of every occupied bucket, ascending; ValueError when damaged."""
 
-# ----------------------------------------------------------------------------------------------- probes and measuring
+# ---- probes and measuring
 
 def list_probes() -> str:
-    """`[{id, tier, title, question, method, method_version, unit, convention, needs, touches, saturates}]`."""
+    """Each probe as `{id, tier, title, question, method, method_version, unit, convention, needs, ...}`."""
 
 def plan(settings_json: str) -> str:
-    """`{probes, seconds, memory_bytes, written_bytes, cpus, unmatched}`; ValueError for settings that are none."""
+    """`{probes, seconds, memory_bytes, written_bytes, cpus, unmatched}`; ValueError for bad settings."""
 
 def run_worker(request_json: str, fd: int) -> None:
-    """Measures, writing one event a line to `fd`; returns when done, stopped by SIGTERM, or when nobody reads."""
+    """Measures, one event a line to `fd`; returns when done or stopped by SIGTERM, OSError when unread."""
 
 def die_with_parent() -> bool:
     """Asks the kernel to kill this process when its parent ends; False where that cannot be arranged."""
 
-# --------------------------------------------------------------------------------------------------------- statistics
+# ---- statistics
 # A refusal (too few samples, dependent samples, too heavy a tail) is a ValueError whose text can be printed.
 
 def quantile(samples: Samples, q: float) -> float:

@@ -15,7 +15,9 @@ PAGES = sorted([*ROOT.glob("*.md"), *(p for p in ROOT.glob("docs/**/*.md") if "_
 
 def code_blocks(page: Path) -> list[str]:
     """Fenced blocks of shell commands."""
-    return re.findall(r"^```(?:sh|console)\n(.*?)^```", page.read_text(encoding="utf-8"), re.DOTALL | re.MULTILINE)
+    return re.findall(
+        r"^```(?:sh|console)\n(.*?)^```", page.read_text(encoding="utf-8"), re.DOTALL | re.MULTILINE
+    )
 
 
 def commands(program: str) -> list[tuple[str, str]]:
@@ -24,14 +26,18 @@ def commands(program: str) -> list[tuple[str, str]]:
     for page in PAGES:
         for block in code_blocks(page):
             for line in block.replace("\\\n", " ").splitlines():
-                text = re.sub(r"^\$ ", "", line.strip()).split(" #")[0].split(" | ")[0].split(" > ")[0].strip()
+                text = (
+                    re.sub(r"^\$ ", "", line.strip()).split(" #")[0].split(" | ")[0].split(" > ")[0].strip()
+                )
                 if re.match(rf"(\S*/)?{program}( |$)", text):
                     found.append((str(page.relative_to(ROOT)), text))
     return sorted(set(found))
 
 
 @pytest.mark.parametrize(("page", "line"), commands("latlab"), ids=lambda value: value)
-def test_a_latlab_command_in_the_docs_has_the_options_that_it_shows(page: str, line: str, latlab: str) -> None:
+def test_a_latlab_command_in_the_docs_has_the_options_that_it_shows(
+    page: str, line: str, latlab: str
+) -> None:
     words = shlex.split(line)[1:]
     command = next((word for word in words if not word.startswith("-")), None)
     if command is None:
@@ -43,7 +49,9 @@ def test_a_latlab_command_in_the_docs_has_the_options_that_it_shows(page: str, l
     )
     assert help_text.returncode == 0, f"{page}: {line}: {help_text.stderr}"
     for option in (word.split("=")[0] for word in words if word.startswith("-")):
-        assert re.search(rf"(?<![\w-]){re.escape(option)}(?![\w-])", help_text.stdout), f"{page}: {line}: {option}"
+        assert re.search(rf"(?<![\w-]){re.escape(option)}(?![\w-])", help_text.stdout), (
+            f"{page}: {line}: {option}"
+        )
 
 
 def test_a_make_target_in_the_docs_exists() -> None:
@@ -53,7 +61,12 @@ def test_a_make_target_in_the_docs_exists() -> None:
         word
         for page in PAGES
         for word in re.findall(r"`make ([a-z0-9-]+)[^`]*`", page.read_text(encoding="utf-8"))
-        + [line.split()[1] for block in code_blocks(page) for line in block.splitlines() if re.match(r"make \w", line)]
+        + [
+            line.split()[1]
+            for block in code_blocks(page)
+            for line in block.splitlines()
+            if re.match(r"make \w", line)
+        ]
     }
     assert named <= targets
 
@@ -63,7 +76,9 @@ def test_a_relative_link_leads_to_a_file(page: Path) -> None:
     text = re.sub(r"^```.*?^```", "", page.read_text(encoding="utf-8"), flags=re.DOTALL | re.MULTILINE)
     links = re.findall(r"\]\(([^)#\s]+)(?:#[^)]*)?\)", text)
     dead = [
-        link for link in links if not re.match(r"[a-z]+:", link) and not (page.parent / link).resolve().exists()
+        link
+        for link in links
+        if not re.match(r"[a-z]+:", link) and not (page.parent / link).resolve().exists()
     ]
     assert not dead
 

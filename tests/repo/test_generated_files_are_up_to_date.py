@@ -9,6 +9,10 @@ from pathlib import Path
 
 def test_the_generator_would_change_nothing(root: Path) -> None:
     check = subprocess.run(
-        [sys.executable, "tools/generate.py", "--check"], cwd=root, capture_output=True, text=True, check=False
+        [sys.executable, "tools/generate.py", "--check"],
+        cwd=root,
+        capture_output=True,
+        text=True,
+        check=False,
     )
     assert check.returncode == 0, check.stdout + check.stderr

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import ast
-import json
-import subprocess
+import tomllib
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 # Each may import those to its left, never those to its right.
 CRATES = [
@@ -24,8 +24,8 @@ MODULES = [
     "latlab.errors",
     "latlab.text",
     "latlab.units",
-    "latlab.stats",
     "latlab.run",
+    "latlab.stats",
     "latlab.doctor",
     "latlab.charts",
     "latlab.report",
@@ -34,22 +34,23 @@ MODULES = [
 ]
 
 
+# Against the flow, each for a reason, and only inside the function that needs it.
+SEAMS = {
+    ("latlab.run.conduct", "latlab.doctor"): "a run file's header holds what the doctor found before the run",
+    ("latlab.run.conduct", "latlab.notebook"): "progress goes into the cell when there is one",
+    ("latlab.run.model", "latlab.notebook"): "a record displays itself in a cell",
+    ("latlab.run.run", "latlab.notebook"): "a run displays itself in a cell",
+}
+
+
 def test_a_crate_depends_only_on_crates_before_it_in_the_flow(root: Path) -> None:
-    metadata = subprocess.run(
-        ["cargo", "metadata", "--no-deps", "--format-version", "1", "--offline"],
-        cwd=root,
-        capture_output=True,
-        check=True,
-    )
-    packages = json.loads(metadata.stdout)["packages"]
-    assert sorted(package["name"] for package in packages) == sorted(CRATES)
+    manifests = [tomllib.loads(path.read_text(encoding="utf-8")) for path in root.glob("crates/*/Cargo.toml")]
+    assert sorted(manifest["package"]["name"] for manifest in manifests) == sorted(CRATES)
     against = [
-        f"{package['name']} -> {dependency['name']}"
-        for package in packages
-        for dependency in package["dependencies"]
-        if dependency["name"] in CRATES
-        and dependency["kind"] != "dev"
-        and CRATES.index(dependency["name"]) >= CRATES.index(package["name"])
+        f"{name} -> {dependency}"
+        for name, dependencies in ((m["package"]["name"], dependencies_of(m)) for m in manifests)
+        for dependency in dependencies
+        if dependency in CRATES and CRATES.index(dependency) >= CRATES.index(name)
     ]
     assert not against
 
@@ -57,13 +58,16 @@ def test_a_crate_depends_only_on_crates_before_it_in_the_flow(root: Path) -> Non
 def test_a_python_module_imports_only_modules_before_it_in_the_flow(root: Path) -> None:
     against = []
     for path in sorted((root / "python/latlab").rglob("*.py")):
-        layer = layer_of(module_name(path, root))
+        module = module_name(path, root)
+        layer = layer_of(module)
         if layer is None:
             continue
-        for imported in imports_of(path, root):
+        for imported, at_once in imports_of(path, root):
             target = layer_of(imported)
-            if target is not None and MODULES.index(target) > MODULES.index(layer):
-                against.append(f"{path.relative_to(root)} imports {imported}")
+            if target is None or MODULES.index(target) <= MODULES.index(layer):
+                continue
+            if at_once or (module, target) not in SEAMS:
+                against.append(f"{module} imports {imported}")
     assert not against
 
 
@@ -76,8 +80,14 @@ def test_every_python_module_has_its_place_in_the_flow(root: Path) -> None:
 
 def test_the_worker_imports_nothing_of_latlab_but_the_core(root: Path) -> None:
     worker = root / "python/latlab/worker.py"
-    ours = {name for name in imports_of(worker, root) if name.split(".")[0] == "latlab"}
+    ours = {name for name, _ in imports_of(worker, root) if name.split(".")[0] == "latlab"}
     assert ours <= {"latlab._core"}
+
+
+def dependencies_of(manifest: dict[str, Any]) -> set[str]:
+    """What a crate is linked with on any system; what only its tests use does not count."""
+    systems = manifest.get("target", {}).values()
+    return {name for part in [manifest, *systems] for name in part.get("dependencies", {})}
 
 
 def module_name(path: Path, root: Path) -> str:
@@ -89,15 +99,18 @@ def layer_of(module: str) -> str | None:
     return next((layer for layer in MODULES if module == layer or module.startswith(layer + ".")), None)
 
 
-def imports_of(path: Path, root: Path) -> Iterator[str]:
-    """Everything that a file imports, also inside functions and for type checking only."""
+def imports_of(path: Path, root: Path) -> Iterator[tuple[str, bool]]:
+    """Everything that a file imports, and whether it does so as soon as it is imported itself."""
     package = module_name(path, root).split(".")
     if path.name != "__init__.py":
         package = package[:-1]
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    functions = [node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)]
+    later = {node for function in functions for node in ast.walk(function)}
+    for node in ast.walk(tree):
         if isinstance(node, ast.Import):
-            yield from (alias.name for alias in node.names)
+            yield from ((alias.name, node not in later) for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
             base = package[: len(package) - node.level + 1] if node.level else []
             module = ".".join([*base, *([node.module] if node.module else [])])
-            yield from (f"{module}.{alias.name}" for alias in node.names)
+            yield from ((f"{module}.{alias.name}", node not in later) for alias in node.names)

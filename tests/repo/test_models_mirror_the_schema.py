@@ -13,12 +13,16 @@ from latlab.run import model
 
 # Where Python calls a type by another name than Rust: both crates have an `Overhead`.
 RUST_NAMES = {"ClockOverhead": "Overhead", "Overhead": "Overhead2"}
+# `Level` is what a probe writes into its free-form findings; `WholeRun` is the header with its records.
+OTHERS = {"Model", "Level", "WholeRun"}
 
 
 def structs() -> list[type[msgspec.Struct]]:
     """Every struct of the model that mirrors a type of the schema."""
-    found = [item for item in vars(model).values() if isinstance(item, type) and issubclass(item, model.Model)]
-    return sorted((item for item in found if item is not model.Model), key=lambda item: item.__name__)
+    found = [
+        item for item in vars(model).values() if isinstance(item, type) and issubclass(item, model.Model)
+    ]
+    return sorted((item for item in found if item.__name__ not in OTHERS), key=lambda item: item.__name__)
 
 
 @pytest.fixture(scope="module")

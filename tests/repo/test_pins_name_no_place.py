@@ -16,7 +16,12 @@ def test_every_requirement_is_pinned_with_a_hash(root: Path, name: str) -> None:
 
 
 def test_no_packaging_file_names_an_index_or_a_host(root: Path) -> None:
-    files = [*(root / "requirements").iterdir(), root / "pyproject.toml", root / "Makefile", root / "Cargo.toml"]
+    files = [
+        *(root / "requirements").iterdir(),
+        root / "pyproject.toml",
+        root / "Makefile",
+        root / "Cargo.toml",
+    ]
     files += (root / "tools").glob("*.sh")
     named = [
         f"{path.relative_to(root)}: {line.strip()}"

@@ -1,0 +1,112 @@
+"""Writes the files that are made from the code; with `--check`, says which of them are out of date.
+
+The extension and the package must be built: `make generate`, `make lint`.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+from latlab import _core
+
+ROOT = Path(__file__).resolve().parent.parent
+NOTE = "<!-- Made by tools/generate.py; edit the code that says this. -->\n"
+
+
+def schema() -> str:
+    """The JSON Schema of run files, from the Rust types that write them."""
+    return _core.schema_json()
+
+
+def commands() -> str:
+    """Every command's help text, as the command prints it."""
+    from latlab.cli.main import COMMANDS  # noqa: PLC0415 - the schema can be written when the commands are broken
+
+    parts = [
+        NOTE,
+        "# Commands\n",
+        _fenced(_help()),
+        "Exit codes: 0; 1 when something failed; 2 for a mistake in what was",
+    ]
+    parts[-1] += " asked, with one line that says what; 130 when interrupted.\n"
+    for name in COMMANDS:
+        parts += [f"## latlab {name}\n", _fenced(_help(name))]
+    return "\n".join(parts)
+
+
+def probes() -> str:
+    """Every probe as it describes itself."""
+    parts = [
+        NOTE,
+        "# Probes\n",
+        "In the order in which they run. What each says here, it says of itself in its source file.\n",
+    ]
+    for probe in json.loads(_core.list_probes()):
+        facts = [
+            ("unit", {"ns": "nanoseconds", "bytes_per_s": "bytes a second"}[probe["unit"]]),
+            ("counted as", probe["convention"]),
+            ("needs", "; ".join(probe["needs"]) or "nothing special"),
+            ("touches", "; ".join(probe["touches"])),
+            (
+                "with `--gentle`",
+                "left out: it saturates what others use" if probe["saturates"] else "measured",
+            ),
+            ("version of the method", str(probe["method_version"])),
+        ]
+        table = "\n".join(f"| {name} | {text} |" for name, text in facts if text)
+        parts += [
+            f"## {probe['id']}\n",
+            f"**{probe['question']}** ({probe['title']})\n",
+            probe["method"].strip() + "\n",
+            f"| | |\n| --- | --- |\n{table}\n",
+        ]
+    return "\n".join(parts)
+
+
+# Each file and what makes it.
+FILES: list[tuple[str, Callable[[], str]]] = [
+    ("schema/run.v1.json", schema),
+    ("docs/reference/commands.md", commands),
+    ("docs/reference/probes.md", probes),
+]
+
+
+def _help(*arguments: str) -> str:
+    """A help text at a fixed width, whoever asks from wherever."""
+    program = Path(sys.executable).parent / "latlab"
+    environment = {**os.environ, "COLUMNS": "100", "NO_COLOR": "1", "LC_ALL": "C.UTF-8"}
+    return subprocess.run(
+        [program, *arguments, "--help"], env=environment, capture_output=True, text=True, check=True
+    ).stdout
+
+
+def _fenced(text: str) -> str:
+    return f"```text\n{text.rstrip()}\n```\n"
+
+
+def main(arguments: list[str]) -> int:
+    """Writes or checks; returns the exit code."""
+    stale = []
+    for name, make in FILES:
+        path = ROOT / name
+        text = make()
+        if path.exists() and path.read_text(encoding="utf-8") == text:
+            continue
+        stale.append(name)
+        if "--check" not in arguments:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(text, encoding="utf-8")
+            print(f"wrote {name}")
+    if stale and "--check" in arguments:
+        print(f"out of date: {', '.join(stale)}; make generate writes them again", file=sys.stderr)
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -82,6 +82,8 @@ pub struct Planned {
     pub block_s: f64,
     /// Bytes that it writes to files.
     pub written_bytes: u64,
+    /// Whether its work leaves the core's private caches: then a neighbour in the shared one disturbs it.
+    pub leaves_private: bool,
     /// Points of one group are measured interleaved in one session; groups follow each other.
     pub group: u16,
 }
@@ -96,6 +98,7 @@ impl Planned {
             setup_s: 1e-3,
             block_s: 3e-3,
             written_bytes: 0,
+            leaves_private: true,
             group: 0,
         }
     }

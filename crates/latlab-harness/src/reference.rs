@@ -17,8 +17,7 @@ pub trait Reference {
     /// One reading; a few milliseconds. `None` when there is no reference here.
     fn read(&mut self) -> Option<ReferenceReading>;
 
-    /// The two quietest of all readings of this run so far, cost by cost: what a later probe is judged by. Empty where
-    /// it does not remember.
+    /// All readings of this run so far: what a later probe is judged by. Empty where it does not remember.
     fn earlier(&self) -> Vec<ReferenceReading> {
         Vec::new()
     }
@@ -34,50 +33,17 @@ impl Reference for NoReference {
     }
 }
 
-/// A private cache holds what it held: more than this over the quietest reading is a busy core.
+/// A private cache holds what it held: more than this over the quiet readings is a busy core.
 const PRIVATE_DRIFT: f64 = 1.25;
 /// The shared cache moves more without harm (page colouring, prefetch state).
 const SHARED_DRIFT: f64 = 1.6;
-
-/// The two quietest readings so far, cost by cost.
-#[derive(Clone, Debug, Default)]
-pub struct Quietest(Vec<ReferenceReading>);
-
-impl Quietest {
-    /// Takes one more reading into account.
-    pub fn push(&mut self, reading: ReferenceReading) {
-        self.0.push(reading);
-        let sorted = |of: fn(&ReferenceReading) -> f64| {
-            let mut costs: Vec<f64> = self.0.iter().map(of).collect();
-            costs.sort_by(f64::total_cmp);
-            costs
-        };
-        let private = sorted(|reading| reading.private_ns);
-        let shared = sorted(|reading| reading.shared_ns);
-        self.0 = private
-            .into_iter()
-            .zip(shared)
-            .map(|(private_ns, shared_ns)| ReferenceReading {
-                private_ns,
-                shared_ns,
-            })
-            .take(2)
-            .collect();
-    }
-
-    /// The quietest first.
-    #[must_use]
-    pub fn readings(&self) -> &[ReferenceReading] {
-        &self.0
-    }
-}
 
 /// All readings of a probe's time, judged against the quiet ones among them and among those before.
 #[derive(Debug, Default)]
 pub(crate) struct Drift {
     readings: Vec<(f64, ReferenceReading)>,
-    seen: usize,
-    quietest: Quietest,
+    private_ns: Vec<f64>,
+    shared_ns: Vec<f64>,
 }
 
 impl Drift {
@@ -91,8 +57,13 @@ impl Drift {
     }
 
     fn judge_by(&mut self, reading: ReferenceReading) {
-        self.seen += 1;
-        self.quietest.push(reading);
+        for (sorted, cost) in [
+            (&mut self.private_ns, reading.private_ns),
+            (&mut self.shared_ns, reading.shared_ns),
+        ] {
+            let place = sorted.partition_point(|other| *other < cost);
+            sorted.insert(place, cost);
+        }
     }
 
     pub(crate) fn push(&mut self, at_ns: f64, reading: ReferenceReading) {
@@ -100,9 +71,11 @@ impl Drift {
         self.judge_by(reading);
     }
 
-    /// The second quietest: one reading in a moment of boosted frequency must not condemn the rest.
-    fn quiet(&self) -> Option<&ReferenceReading> {
-        self.quietest.readings().get(usize::from(self.seen > 2))
+    /// The lower quartile, the second quietest at least: what is usual in the quieter part of the run. The quietest of many readings is a
+    /// lucky moment that would condemn all others on a machine whose shared cache is never still.
+    fn quiet(sorted: &[f64]) -> Option<f64> {
+        let index = (sorted.len() / 4).max(usize::from(sorted.len() > 2));
+        sorted.get(index).copied()
     }
 
     pub(crate) fn last_ns(&self) -> Option<f64> {
@@ -113,11 +86,12 @@ impl Drift {
     pub(crate) fn is_drifted(&self) -> bool {
         self.readings
             .last()
-            .is_some_and(|(_, reading)| self.moved(reading))
+            .is_some_and(|(_, reading)| self.moved(reading, true))
     }
 
-    /// Whether the reading before or after this span of time had drifted.
-    pub(crate) fn disturbs(&self, from_ns: f64, to_ns: f64) -> bool {
+    /// Whether the reading before or after this span of time had drifted. Work that stays in the private caches
+    /// does not care for the shared one.
+    pub(crate) fn disturbs(&self, from_ns: f64, to_ns: f64, leaves_private: bool) -> bool {
         let after = self.readings.partition_point(|(at_ns, _)| *at_ns < to_ns);
         let before = self.readings.partition_point(|(at_ns, _)| *at_ns <= from_ns);
         let beside = [before.checked_sub(1), Some(after)];
@@ -125,14 +99,15 @@ impl Drift {
             .into_iter()
             .flatten()
             .filter_map(|index| self.readings.get(index))
-            .any(|(_, reading)| self.moved(reading))
+            .any(|(_, reading)| self.moved(reading, leaves_private))
     }
 
-    fn moved(&self, reading: &ReferenceReading) -> bool {
-        self.quiet().is_some_and(|quiet| {
-            reading.private_ns > PRIVATE_DRIFT * quiet.private_ns
-                || reading.shared_ns > SHARED_DRIFT * quiet.shared_ns
-        })
+    fn moved(&self, reading: &ReferenceReading, leaves_private: bool) -> bool {
+        let over = |cost: f64, sorted: &[f64], drift: f64| {
+            Self::quiet(sorted).is_some_and(|quiet| cost > drift * quiet)
+        };
+        over(reading.private_ns, &self.private_ns, PRIVATE_DRIFT)
+            || (leaves_private && over(reading.shared_ns, &self.shared_ns, SHARED_DRIFT))
     }
 }
 
@@ -164,8 +139,8 @@ mod tests {
                 ..QUIET
             },
         );
-        assert!(drift.disturbs(5.0, 6.0) && drift.disturbs(15.0, 16.0));
-        assert!(!drift.disturbs(25.0, 26.0));
+        assert!(drift.disturbs(5.0, 6.0, true) && drift.disturbs(15.0, 16.0, true));
+        assert!(!drift.disturbs(25.0, 26.0, true));
         assert!(!drift.is_drifted());
     }
 
@@ -179,11 +154,11 @@ mod tests {
                 shared_ns: 30.0,
             },
         );
-        assert!(!drift.disturbs(1.0, 2.0));
+        assert!(!drift.disturbs(1.0, 2.0, true));
         drift.push(10.0, QUIET);
         drift.push(20.0, QUIET);
-        assert!(drift.disturbs(1.0, 2.0));
-        assert!(!drift.disturbs(11.0, 12.0));
+        assert!(drift.disturbs(1.0, 2.0, true));
+        assert!(!drift.disturbs(11.0, 12.0, true));
     }
 
     #[test]
@@ -198,8 +173,8 @@ mod tests {
             alone.push(at, busy);
             informed.push(at, busy);
         }
-        assert!(!alone.disturbs(11.0, 12.0));
-        assert!(informed.disturbs(11.0, 12.0));
+        assert!(!alone.disturbs(11.0, 12.0, true));
+        assert!(informed.disturbs(11.0, 12.0, true));
     }
 
     #[test]
@@ -214,6 +189,30 @@ mod tests {
         );
         drift.push(10.0, QUIET);
         drift.push(20.0, QUIET);
-        assert!(!drift.disturbs(11.0, 12.0));
+        assert!(!drift.disturbs(11.0, 12.0, true));
+    }
+
+    #[test]
+    fn work_in_the_private_caches_does_not_care_for_the_shared_one() {
+        let busy = ReferenceReading {
+            shared_ns: 134.0,
+            ..QUIET
+        };
+        let mut drift = Drift::after(vec![QUIET, QUIET]);
+        drift.push(0.0, busy);
+        assert!(drift.disturbs(1.0, 2.0, true));
+        assert!(!drift.disturbs(1.0, 2.0, false));
+    }
+
+    #[test]
+    fn one_lucky_reading_among_many_does_not_condemn_a_cache_that_is_never_still() {
+        let mut drift = Drift::default();
+        for (at, shared_ns) in [18.0, 30.0, 34.0, 29.0, 36.0, 31.0, 40.0, 33.0]
+            .into_iter()
+            .enumerate()
+        {
+            drift.push(at as f64 * 10.0, ReferenceReading { shared_ns, ..QUIET });
+        }
+        assert!(!drift.disturbs(41.0, 42.0, true));
     }
 }

@@ -35,11 +35,11 @@ fn narrow_enough(profile: Profile) -> f64 {
 /// Blocks of one point at most: the raw window means are kept, and 24 blocks are 1,536 of them.
 const MAX_BLOCKS: usize = 24;
 /// Blocks at most that one point may lose to disturbances before it is taken as it is.
-const MAX_DISTURBED: usize = 2 * MIN_BLOCKS;
+const MAX_DISTURBED: usize = MIN_BLOCKS / 2;
 /// Seconds between two readings of the reference.
 const REFERENCE_EVERY_S: f64 = 1.0;
 /// While the reference is drifted it is read more often, to know when the disturbance ended.
-const REFERENCE_EVERY_DRIFTED_S: f64 = 0.1;
+const REFERENCE_EVERY_DRIFTED_S: f64 = 0.25;
 /// Blocks taken in one visit where selecting a point costs far more than a block.
 const MAX_VISIT_BLOCKS: usize = 3;
 /// A block in which the thread was kept from its CPU for more than this share is disturbed.
@@ -482,9 +482,12 @@ impl Run<'_> {
 
     /// Marks the blocks beside a drifted reading, and those whose thread was kept from its CPU.
     fn mark_disturbed(&self, states: &mut [PointState]) {
-        for block in states.iter_mut().flat_map(|state| &mut state.blocks) {
-            block.disturbed =
-                lost_its_cpu(block) || self.drift.disturbs(block.at_ns, block.at_ns + block.duration_ns);
+        for state in states {
+            let leaves_private = state.planned.leaves_private;
+            for block in &mut state.blocks {
+                let (from_ns, to_ns) = (block.at_ns, block.at_ns + block.duration_ns);
+                block.disturbed = lost_its_cpu(block) || self.drift.disturbs(from_ns, to_ns, leaves_private);
+            }
         }
     }
 
@@ -545,7 +548,8 @@ impl Run<'_> {
         indices(states, |state| state.is_open() && state.has_minimum())
             .into_iter()
             .filter_map(|index| {
-                if narrow(&states[index]) {
+                // A narrow interval of disturbed blocks says only that the disturbance was steady.
+                if states[index].quiet_blocks() >= MIN_BLOCKS && narrow(&states[index]) {
                     Some((index, StoppedBy::NarrowInterval))
                 } else {
                     (states[index].blocks.len() >= MAX_BLOCKS).then_some((index, StoppedBy::Planned))

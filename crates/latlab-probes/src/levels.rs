@@ -34,6 +34,12 @@ pub(crate) fn reported(machine: &Machine, level: u8) -> Option<u64> {
         .max()
 }
 
+/// Whether a working set is more than half of the second-level cache, the largest that belongs to one core: what is smaller does not
+/// notice who else uses the shared one. Where the size is unknown, 256 KiB is taken, which every CPU met has.
+pub(crate) fn leaves_private(bytes: u64, machine: &Machine) -> bool {
+    bytes > reported(machine, 2).unwrap_or(256 << 10) / 2
+}
+
 /// The curve over 4 KiB pages in page-local order; draws of the same size become one point whose interval spans them.
 pub(crate) fn curve(results: &[PointResult], with_refined: bool) -> Vec<CurvePoint> {
     let mut sorted: Vec<(u64, &PointResult)> = results

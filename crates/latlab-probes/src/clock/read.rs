@@ -54,8 +54,9 @@ impl Probe for Read {
         }
         names
             .into_iter()
-            .map(|name| {
-                Planned::new(Point {
+            .map(|name| Planned {
+                leaves_private: false,
+                ..Planned::new(Point {
                     clock: Some(name),
                     ..Point::default()
                 })

@@ -8,6 +8,7 @@ use latlab_harness::{
 use latlab_record::{Check, Pages, Point, Profile, Timing, Unit, Work, binary_size};
 use latlab_stats::rng::Rng;
 
+use crate::levels;
 use crate::walk::Arena;
 
 /// The probe.
@@ -82,6 +83,7 @@ impl Probe for Poke {
                     };
                     points.push(Planned {
                         priority,
+                        leaves_private: levels::leaves_private(size, &env.machine),
                         ..Planned::new(point)
                     });
                 }

@@ -95,6 +95,7 @@ impl Probe for Stride {
             let mut add = |point, priority| {
                 points.push(Planned {
                     priority,
+                    leaves_private: levels::leaves_private(size, &env.machine),
                     ..Planned::new(point)
                 });
             };

@@ -1,7 +1,7 @@
 //! The reference chases: 256 KiB and 4 MiB, the same memory all the time.
 
 use latlab_clock::Clock;
-use latlab_harness::{Batch, MemorySource, ProbeError, Quietest, Reference, ReferenceReading};
+use latlab_harness::{Batch, MemorySource, ProbeError, Reference, ReferenceReading};
 use latlab_record::Pages;
 
 use super::{Arena, Chain, Cycle, LINE_BYTES, Layout};
@@ -21,7 +21,7 @@ pub(crate) struct ReferenceChase<'a> {
     private: Chain,
     shared: Chain,
     /// Of this run, across its probes.
-    quietest: Quietest,
+    readings: Vec<ReferenceReading>,
     /// Keeps the chains' memory.
     _arena: Arena,
 }
@@ -45,7 +45,7 @@ impl<'a> ReferenceChase<'a> {
             clock,
             private,
             shared,
-            quietest: Quietest::default(),
+            readings: Vec::new(),
             _arena: arena,
         };
         // Two moments to judge the first probe by: one alone may have been a boosted one.
@@ -61,12 +61,12 @@ impl Reference for ReferenceChase<'_> {
             private_ns: median_ns(self.clock, &mut self.private, PRIVATE_BYTES),
             shared_ns: median_ns(self.clock, &mut self.shared, SHARED_BYTES),
         };
-        self.quietest.push(reading);
+        self.readings.push(reading);
         Some(reading)
     }
 
     fn earlier(&self) -> Vec<ReferenceReading> {
-        self.quietest.readings().to_vec()
+        self.readings.clone()
     }
 }
 

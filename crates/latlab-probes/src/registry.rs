@@ -63,7 +63,11 @@ mod tests {
         for tier in ["clock", "memory"] {
             for file in std::fs::read_dir(source.join(tier)).expect("the tier has a folder") {
                 let name = file.expect("readable").file_name().into_string().expect("UTF-8");
-                if name != "mod.rs" && name.ends_with(".rs") {
+                if name != "mod.rs"
+                    && std::path::Path::new(&name)
+                        .extension()
+                        .is_some_and(|own| own == "rs")
+                {
                     present.push(format!("{tier}/{name}"));
                 }
             }

@@ -160,11 +160,13 @@ pub fn run(
     let mut seconds = plan_shares(&shares, &request.settings);
     if let Some(deadline_s) = request.deadline_s {
         let sum: f64 = seconds.iter().sum();
-        let scale = (deadline_s / sum.max(f64::MIN_POSITIVE)).min(1.0);
-        seconds.iter_mut().for_each(|own| *own *= scale);
+        let scale = (deadline_s / sum.max(f64::MIN_POSITIVE)).clamp(0.0, 1.0);
+        for own_s in &mut seconds {
+            *own_s *= scale;
+        }
     }
     let total_s: f64 = seconds.iter().sum();
-    let plan = planned(&env, &chosen);
+    let set_aside = planned(&env, &chosen);
     let mut teller = Teller {
         out,
         cancelled,
@@ -178,7 +180,7 @@ pub fn run(
         machine: &env.machine,
         clock: &env.clock.facts,
         tool: tool(),
-        plan: &plan,
+        plan: &set_aside,
         home_cpu: env.home_cpu,
         cpus: &env.cpus,
     });
@@ -200,11 +202,11 @@ pub fn run(
     // Minutes later the rate is known a hundred times better than at the start.
     let _refined = env.clock.recalibrate();
     teller.totals.seconds = (env.clock.now_ns() - begun_ns) / 1e9;
-    let totals = std::mem::take(&mut teller.totals);
+    let sums = std::mem::take(&mut teller.totals);
     let stopped_by = if interrupted { "interrupted" } else { "completed" };
     teller.tell(&Event::End {
         stopped_by,
-        totals: &totals,
+        totals: &sums,
         clock: &env.clock.facts,
     });
     teller.failed.map_or(Ok(()), Err)
@@ -220,22 +222,7 @@ fn surroundings(
     settings: Settings,
     interpreter: Option<Box<dyn Interpreter>>,
 ) -> Env {
-    let allowed = if machine.limits.allowed_cpus.is_empty() {
-        vec![0]
-    } else {
-        machine.limits.allowed_cpus.clone()
-    };
-    let mut cpus = settings
-        .cpus
-        .clone()
-        .filter(|cpus| !cpus.is_empty())
-        .unwrap_or(allowed);
-    cpus.sort_unstable();
-    cpus.dedup();
-    if settings.gentle {
-        // The last one: interrupts usually go to the first.
-        cpus = cpus.split_off(cpus.len() - 1);
-    }
+    let cpus = usable_cpus(&machine.limits.allowed_cpus, &settings);
     let usable = machine.limits.usable_memory_bytes.unwrap_or(MEMORY_UNKNOWN);
     Env {
         home_cpu: cpus[0],
@@ -247,6 +234,30 @@ fn surroundings(
         memory: MemorySource::Real,
         interpreter,
     }
+}
+
+/// The CPUs to measure on, ascending, at least one. What the user names and may not be used is left out: a thread that is sent
+/// there stays where it is, beside another one, and both halve each other's figures.
+fn usable_cpus(allowed: &[u32], settings: &Settings) -> Vec<u32> {
+    let mut cpus = allowed.to_vec();
+    if cpus.is_empty() {
+        // Systems that do not say which: their number is all that is known.
+        let number = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
+        cpus.extend((0..number).filter_map(|cpu| u32::try_from(cpu).ok()));
+    }
+    cpus.sort_unstable();
+    cpus.dedup();
+    if let Some(wanted) = &settings.cpus {
+        let both: Vec<u32> = cpus.iter().copied().filter(|cpu| wanted.contains(cpu)).collect();
+        if !both.is_empty() {
+            cpus = both;
+        }
+    }
+    if settings.gentle {
+        // The last one: interrupts usually go to the first.
+        cpus.drain(..cpus.len() - 1);
+    }
+    cpus
 }
 
 /// The quietest CPU, so that a neighbour's work is not measured. A user's single CPU is taken as it is.
@@ -450,6 +461,25 @@ mod tests {
             .map(|spec| spec.id)
             .collect();
         assert!(plan.probes.iter().all(|probe| !loud.contains(&probe.id.as_str())));
+    }
+
+    #[test]
+    fn cpus_that_may_not_be_used_are_left_out_and_one_always_stays() {
+        let wanting = |cpus: Option<&[u32]>| Settings {
+            cpus: cpus.map(<[u32]>::to_vec),
+            ..Settings::default()
+        };
+        assert_eq!(usable_cpus(&[3, 1, 2], &wanting(None)), [1, 2, 3]);
+        assert_eq!(usable_cpus(&[1, 2, 3], &wanting(Some(&[3, 3, 999, 2]))), [2, 3]);
+        for nothing in [&[][..], &[999]] {
+            assert_eq!(usable_cpus(&[1, 2], &wanting(Some(nothing))), [1, 2]);
+        }
+        assert!(!usable_cpus(&[], &wanting(None)).is_empty());
+        let gentle = Settings {
+            gentle: true,
+            ..wanting(Some(&[0, 2]))
+        };
+        assert_eq!(usable_cpus(&[0, 1, 2], &gentle), [2]);
     }
 
     #[test]

@@ -84,8 +84,8 @@ mod tests {
                 arena
                     .base()
                     .add(usize::try_from(arena.bytes()).expect("fits") - 1)
-                    .write_volatile(7)
-            };
+                    .write_volatile(7);
+            }
         }
     }
 

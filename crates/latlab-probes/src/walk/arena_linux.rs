@@ -2,6 +2,7 @@
 
 use std::io::{BufRead, BufReader};
 use std::ptr::null_mut;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use latlab_harness::{ProbeError, pin_this_thread};
 use latlab_record::Pages;
@@ -68,38 +69,40 @@ impl Mapping {
         self.bytes
     }
 
-    /// Gives every page its memory now. Page faults cost 0.5-2 us each; several threads share them.
+    /// Gives every page its memory now. Page faults cost 0.5-2 us each; several threads share them, where threads may be
+    /// started: a control group may allow no more processes.
     fn populate(&self, helpers: &[u32]) -> std::io::Result<()> {
-        let parts: Vec<(usize, usize)> = (0..self.bytes.div_ceil(PART))
-            .map(|part| (part * PART, PART.min(self.bytes - part * PART)))
-            .collect();
-        let workers = helpers.len().min(parts.len().saturating_sub(1));
-        let share = |worker: usize| -> std::io::Result<()> {
-            parts
-                .iter()
-                .skip(worker)
-                .step_by(workers + 1)
-                .try_for_each(|(offset, bytes)| self.populate_part(*offset, *bytes))
+        let parts = self.bytes.div_ceil(PART);
+        let next = AtomicUsize::new(0);
+        let work = || -> std::io::Result<()> {
+            loop {
+                let offset = next.fetch_add(1, Ordering::Relaxed) * PART;
+                if offset >= self.bytes {
+                    return Ok(());
+                }
+                self.populate_part(offset, PART.min(self.bytes - offset))?;
+            }
         };
-        let this = std::panic::AssertUnwindSafe(&share);
-        let shared = SendShare(&this);
         std::thread::scope(|scope| {
-            let threads: Vec<_> = helpers[..workers]
+            let threads: Vec<_> = helpers
                 .iter()
-                .enumerate()
-                .map(|(worker, cpu)| {
-                    let shared = &shared;
-                    scope.spawn(move || {
+                .take(parts.saturating_sub(1))
+                .filter_map(|cpu| {
+                    let helper = || {
                         pin_this_thread(*cpu);
-                        (shared.0)(worker + 1)
-                    })
+                        work()
+                    };
+                    std::thread::Builder::new().spawn_scoped(scope, helper).ok()
                 })
                 .collect();
-            let own = share(0);
+            let own = work();
             threads
                 .into_iter()
-                .map(|thread| thread.join().unwrap_or(Ok(())))
-                .fold(own, |a, b| a.and(b))
+                .map(|thread| {
+                    let lost = |_| Err(std::io::Error::other("a thread that populated memory was lost"));
+                    thread.join().unwrap_or_else(lost)
+                })
+                .fold(own, std::io::Result::and)
         })
     }
 
@@ -157,14 +160,39 @@ impl Drop for Mapping {
     }
 }
 
-struct SendShare<'a, T>(&'a T);
-
-// SAFETY: the closure only reads the mapping's bounds and asks the kernel to populate disjoint parts of it.
-unsafe impl<T> Sync for SendShare<'_, T> {}
+// SAFETY: a shared mapping hands out its bounds and asks the kernel for its pages; whoever writes through them has an unsafe
+// block of his own to answer for it, and populating touches each part from one thread only.
+unsafe impl Sync for Mapping {}
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn every_part_is_populated_whoever_does_it() {
+        let bytes = 3 * PART + 8192;
+        for helpers in [&[][..], &[0], &[0, 0, 0, 0, 0, 0]] {
+            let mapping = Mapping::new(bytes, Pages::Base, helpers).expect("96 MiB are there");
+            let faults = || {
+                let mut usage = std::mem::MaybeUninit::<libc::rusage>::zeroed();
+                // SAFETY: the pointer is to a rusage of ours; all-zero is a valid one.
+                unsafe {
+                    libc::getrusage(libc::RUSAGE_THREAD, usage.as_mut_ptr());
+                    usage.assume_init().ru_minflt
+                }
+            };
+            let before = faults();
+            for page in (0..bytes).step_by(4096) {
+                // SAFETY: inside the mapping.
+                unsafe { mapping.base().add(page).write_volatile(1) };
+            }
+            assert!(
+                faults() - before < 100,
+                "{} faults on populated pages",
+                faults() - before
+            );
+        }
+    }
 
     #[test]
     fn huge_bytes_are_summed_over_the_mappings_that_overlap() {

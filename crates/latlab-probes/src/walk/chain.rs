@@ -60,11 +60,11 @@ impl Chain {
         for step in 1..cycle.len() {
             let next = address(step);
             // SAFETY: the caller promises the span; places are below the cycle's length.
-            unsafe { last.cast::<*const u8>().write(next) };
+            unsafe { link(last).cast_mut().write(next) };
             last = next;
         }
         // SAFETY: as above.
-        unsafe { last.cast::<*const u8>().write(first) };
+        unsafe { link(last).cast_mut().write(first) };
         Self {
             cycle,
             layout,
@@ -84,7 +84,7 @@ impl Chain {
         let mut step = (self.step + len - lines % len) % len;
         for _ in 0..lines {
             // SAFETY: places are below the cycle's length, so the address lies in the span that `build` was promised.
-            unsafe { self.address(step).cast::<u64>().read_volatile() };
+            unsafe { link(self.address(step)).read_volatile() };
             step += 1;
             if step == len {
                 step = 0;
@@ -106,12 +106,9 @@ impl Chain {
         let mut strays = 0u64;
         let stride = self.layout.offset(1);
         for place in 0..nodes {
-            let node = self
-                .base
-                .wrapping_add(to_usize(self.layout.offset(place)))
-                .cast::<*const u8>();
+            let node = self.base.wrapping_add(to_usize(self.layout.offset(place)));
             // SAFETY: the place lies in the span that `build` was promised.
-            let next = unsafe { node.read() };
+            let next = unsafe { link(node).read() };
             let offset = (next.addr() as u64).wrapping_sub(self.base.addr() as u64);
             let target = if self.layout == Layout::Pages {
                 offset / PAGE_BYTES
@@ -160,6 +157,12 @@ impl Batch for Chain {
         self.step = (self.step + ops) % self.cycle.len();
         self.at.addr() as u64
     }
+}
+
+/// The pointer at a node: aligned, because `build` is promised an aligned base and nodes lie multiples of a line apart.
+#[inline]
+fn link(node: *const u8) -> *const *const u8 {
+    node.cast()
 }
 
 /// Offsets inside an arena fit the address space that the arena lies in.
@@ -228,7 +231,7 @@ mod tests {
         with_chain(Layout::Lines, 100, |chain| {
             // SAFETY: nodes of the chain under test.
             unsafe {
-                let first = chain.address(0).cast_mut().cast::<*const u8>();
+                let first = link(chain.address(0)).cast_mut();
                 first.write(chain.address(2));
             }
             let check = chain.permutation_check();

@@ -7,16 +7,23 @@ use latlab_record::{Kind, Settings};
 
 use super::*;
 
-struct Kept(Vec<Record>);
+#[derive(Default)]
+struct Kept {
+    records: Vec<Record>,
+    begun: usize,
+    at_most: Option<usize>,
+}
 
 impl Sink for Kept {
-    fn begin(&mut self, _: &'static str, _: &Point) {}
+    fn begin(&mut self, _: &'static str, _: &Point) {
+        self.begun += 1;
+    }
     fn progress(&mut self, _: &Progress) {}
     fn record(&mut self, record: Record) {
-        self.0.push(record);
+        self.records.push(record);
     }
     fn cancelled(&self) -> bool {
-        false
+        self.at_most.is_some_and(|most| self.begun > most)
     }
     fn excluded(&self, _: &str, _: &Point) -> bool {
         false
@@ -78,7 +85,14 @@ fn planted_env(huge_pages_effective: bool) -> Env {
 }
 
 fn measure(env: &Env) -> Vec<Record> {
-    let mut kept = Kept(Vec::new());
+    measure_at_most(env, None)
+}
+
+fn measure_at_most(env: &Env, visits: Option<usize>) -> Vec<Record> {
+    let mut kept = Kept {
+        at_most: visits,
+        ..Kept::default()
+    };
     run_probe(
         &LoadDependent,
         env,
@@ -86,7 +100,7 @@ fn measure(env: &Env) -> Vec<Record> {
         &mut NoReference,
         &mut kept,
     );
-    kept.0
+    kept.records
 }
 
 fn findings(records: &[Record]) -> serde_json::Value {
@@ -190,32 +204,27 @@ fn with_no_memory_it_says_what_it_needs() {
     assert!(error.text.contains("8 MiB"), "{}", error.text);
 }
 
-/// One real block of the smallest working set, with its proof.
 #[test]
-fn the_smallest_point_runs_on_this_machine_and_proves_its_work() {
+fn real_walks_on_this_machine_prove_their_work() {
     let env = Env {
         memory: MemorySource::Real,
         clock: Clock::open(),
-        memory_bytes: 64 << 20,
+        memory_bytes: 32 << 20,
         ..planted_env(true)
     };
-    let mut points = Vec::new();
-    for (pages, order) in [(Pages::Base, Order::PageLocal), (Pages::Huge, Order::Random)] {
-        points.push(Planned::new(walk(1 << 20, pages, order)));
+    let records = measure_at_most(&env, Some(12));
+    let walked: Vec<&Record> = records
+        .iter()
+        .filter(|record| record.kind == Kind::BatchMean)
+        .collect();
+    assert_eq!(walked.len(), 12);
+    for record in walked {
+        assert_eq!(record.error, None);
+        for proof in ["permutation", "walks end where they should"] {
+            let check = record.checks.iter().find(|check| check.name == proof);
+            assert!(check.is_some_and(|check| check.ok), "{proof}: {record:?}");
+        }
     }
-    points.push(Planned::new(pair(64, Pages::Base, Order::Spread)));
-    let mut session = LoadDependent.open(&env, &points).expect("a few MiB are there");
-    for planned in &points {
-        session.select(&planned.point).expect("it fits");
-    }
-    let proof = session.proof(&points[2].point);
-    assert!(
-        proof
-            .checks
-            .iter()
-            .any(|check| check.name == "permutation" && check.ok),
-        "{proof:?}"
-    );
 }
 
 #[test]

@@ -146,19 +146,20 @@ def _ended_by(error: Exception | KeyboardInterrupt) -> int:
     """Says what went wrong, in one line, and returns the exit code."""
     match error:
         case click.exceptions.Exit():
-            return error.exit_code
+            code = error.exit_code
         case click.Abort() | KeyboardInterrupt():
-            return _say("interrupted", 130)
+            code = _say("interrupted", 130)
         case click.ClickException():
-            return _say(_usage(error), 2)
+            code = _say(_usage(error), 2)
         case LatlabError():
-            return _say(str(error), error.exit_code)
+            code = _say(str(error), error.exit_code)
         case BrokenPipeError():
-            return _quietly()
+            code = _quietly()
         case OSError(errno=errno.ENOSPC | errno.EDQUOT | errno.EIO, strerror=reason):
-            return _say(f"what was to be written could not be: {reason}", 1)
+            code = _say(f"the output could not be written: {reason}", 1)
         case _:
-            return _internal(error)
+            code = _internal(error)
+    return code
 
 
 def _say(message: str, code: int) -> int:

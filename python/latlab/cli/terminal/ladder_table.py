@@ -14,6 +14,8 @@ _NONE = "–"
 _GAPS = (1, 2, 3)
 #: A table that leaves this many columns free has the size in a column of its own.
 _LEVELS_SHORT = {"L1 cache": "L1", "L2 cache": "L2", "L3 cache": "L3", "L4 cache": "L4"}
+#: Flags that are one word, in a sentence.
+_FLAGS = {"disturbed": "disturbed: something else used the caches meanwhile"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,7 +108,7 @@ def _short_level(rung: Rung) -> str:
 
 
 def _access(rung: Rung) -> str:
-    """`1.05 ns ±0.01`; the range where there is no single level; `±?` where too few blocks gave no interval."""
+    """`1.05 ns ±0.01`; a range where there is no single level; `±?` where too few blocks gave no interval."""
     if rung.latency_p50_ns is None:
         return _NONE
     if rung.interval is None:
@@ -232,7 +234,7 @@ def _notes(rungs: Sequence[Rung], screen: Screen) -> list[Line]:
     flagged = sorted({flag for rung in rungs for flag in rung.flags})
     for flag in flagged:
         levels = ", ".join(_short_level(rung) for rung in rungs if flag in rung.flags)
-        notes.append(f"{levels}: {flag.replace('_', ' ')}")
+        notes.append(f"{levels}: {_FLAGS.get(flag, flag.replace('_', ' '))}")
     lines = []
     for note in notes:
         lines += [styled(line.text, "dim") for line in screen.wrapped(note, first=" · ", rest="   ")]

@@ -32,16 +32,14 @@ def probe_lines(probes: Sequence[ProbeInfo], screen: Screen) -> list[Line]:
 
 
 def plan_line(plan: Plan, screen: Screen) -> list[Line]:
-    """`will take: about 20 s · up to 4 CPUs · up to 3 GiB of memory · reads and writes no files`."""
+    """`will take: about 20 s · up to 4 CPUs · up to 3 GiB of memory · touches no file`."""
     parts = [
         f"about {units.format_seconds(plan.seconds)}",
         "1 CPU" if plan.cpus <= 1 else f"up to {plan.cpus} CPUs",
-        f"up to {units.format_bytes(plan.memory_bytes)} of memory"
-        if plan.memory_bytes
-        else "hardly any memory",
+        f"up to {units.format_bytes(plan.memory_bytes)} of memory" if plan.memory_bytes else "little memory",
         f"writes {units.format_bytes(plan.written_bytes)}"
         if plan.written_bytes
-        else "reads and writes no files",
+        else "reads and writes no file",
     ]
     return screen.wrapped(" · ".join(parts), first="will take: ", rest="  ")
 

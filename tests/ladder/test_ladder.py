@@ -1,0 +1,194 @@
+"""The rungs of a run: what was measured, what was not, and never anything else."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from latlab.run.ladder import Rung, ladder
+from latlab.run.model import Check, Record
+from latlab.run.run import Run
+from latlab.run.textbook import NORVIG_2001, USUAL, Textbook, scott
+
+Drop = Callable[[Callable[[Record], bool]], Run]
+Change = Callable[..., Run]
+
+
+def rungs(run: Run, textbook: Textbook = USUAL) -> dict[str, Rung]:
+    return {rung.key: rung for rung in ladder(run, textbook)}
+
+
+def is_curve(record: Record) -> bool:
+    return record.probe == "memory.load.dependent"
+
+
+def is_derived(record: Record) -> bool:
+    return is_curve(record) and record.kind == "derived"
+
+
+def test_the_rungs_stand_from_the_core_outwards(run: Run) -> None:
+    keys = [rung.key for rung in ladder(run)]
+    assert keys[:5] == ["L1", "L2", "L3", "RAM", "RAM+TLB"]
+    assert all(key.startswith("poke:") for key in keys[5:])
+
+
+def test_each_level_has_its_latency_with_an_interval_that_holds_it(run: Run) -> None:
+    for rung in ladder(run):
+        if rung.measured and rung.interval is not None:
+            assert rung.latency_p50_ns is not None
+            assert rung.interval[0] <= rung.latency_p50_ns <= rung.interval[1], rung.key
+
+
+def test_latencies_rise_from_rung_to_rung(run: Run) -> None:
+    latencies = [rung.latency_p50_ns or 0.0 for rung in ladder(run)[:5]]
+    assert latencies == sorted(latencies)
+
+
+def test_a_size_that_the_cpu_reports_and_the_curve_confirms_is_shown_alone(run: Run) -> None:
+    assert rungs(run)["L1"].size_text == "48 KiB"
+    assert rungs(run)["L2"].size_text == "1 MiB"
+
+
+def test_a_cache_that_answers_for_less_than_it_reports_is_shown_as_a_part_of_it(run: Run) -> None:
+    assert rungs(run)["L3"].size_text == "10–14 of 32 MiB"
+
+
+def test_a_shared_cache_is_a_range_with_its_reason(run: Run) -> None:
+    rung = rungs(run)["L3"]
+    assert rung.is_range
+    assert "shared" in rung.note
+
+
+def test_a_quantile_of_window_means_is_labelled_as_that(run: Run) -> None:
+    tail = rungs(run)["L1"].tail
+    assert tail is not None
+    assert tail.kind == "window means"
+    assert tail.ops_per_sample > 1
+
+
+def test_window_means_too_few_for_a_rank_give_the_highest_rank_that_they_allow_and_say_why(run: Run) -> None:
+    rung = rungs(run)["L1"]
+    assert rung.tail is not None
+    assert rung.tail.quantile == "p90"
+    assert rung.refused == "p99.9: 30 samples, needs 3,688"
+
+
+def test_a_tail_of_single_accesses_stands_only_where_it_is_above_the_instruments_own(run: Run) -> None:
+    found = rungs(run)
+    assert found["RAM+TLB"].tail_kind == "single accesses"
+    # A poke of 1 KB reads what an empty region reads: that is the clock, not L1.
+    assert found["L1"].tail_kind == "window means"
+
+
+def test_single_accesses_say_what_the_instrument_added(run: Run) -> None:
+    tail = rungs(run)["RAM+TLB"].tail
+    assert tail is not None
+    assert "instrument's own" in tail.note
+
+
+def test_bandwidth_is_read_at_the_levels_own_size_by_one_thread(run: Run) -> None:
+    found = rungs(run)
+    assert "24 KiB" in found["L1"].bandwidth_point
+    assert "1 thread" in found["L1"].bandwidth_point
+    assert "1 GiB" in found["RAM"].bandwidth_point
+    assert (found["L1"].bandwidth or 0) > (found["RAM"].bandwidth or 0)
+
+
+def test_an_amount_that_a_level_cannot_hold_has_no_time_there(run: Run) -> None:
+    found = rungs(run)
+    assert found["L1"].seconds_1MiB is None
+    assert found["L3"].seconds_1MiB is not None
+    assert found["L3"].seconds_1GiB is None
+    ram = found["RAM"]
+    assert ram.bandwidth is not None
+    assert ram.seconds_1GiB == pytest.approx(2**30 / ram.bandwidth)
+
+
+def test_the_cost_in_l1_hits_is_the_ratio_of_latencies(run: Run) -> None:
+    found = rungs(run)
+    assert found["L1"].l1_hits == 1
+    ratio = (found["RAM"].latency_p50_ns or 0) / (found["L1"].latency_p50_ns or 1)
+    assert found["RAM"].l1_hits == pytest.approx(ratio)
+
+
+def test_the_textbook_stands_beside_with_its_source(run: Run) -> None:
+    found = rungs(run)
+    assert (found["L1"].textbook_ns, found["L2"].textbook_ns, found["RAM"].textbook_ns) == (0.5, 7.0, 100.0)
+    assert "2012" in found["L1"].textbook_source
+    assert found["L3"].textbook_ns is None
+    assert found["L3"].textbook_source == ""
+
+
+def test_another_years_textbook_may_stand_there(run: Run) -> None:
+    assert "Norvig" in rungs(run, textbook=NORVIG_2001)["L1"].textbook_source
+    assert rungs(run, textbook=scott(2020))["L1"].textbook_ns == pytest.approx(1.0)
+
+
+def test_a_run_without_the_curve_has_the_machines_levels_without_figures(without: Drop) -> None:
+    found = rungs(without(is_curve))
+    for key in ("L1", "L2", "L3", "RAM", "RAM+TLB"):
+        assert not found[key].measured
+        assert found[key].note == "not measured: it was not part of this run"
+        assert found[key].bandwidth is None or key == "RAM"
+    assert found["L3"].size_text == "32 MiB"
+
+
+def test_a_run_that_was_cut_short_before_the_levels_were_concluded_says_so(without: Drop) -> None:
+    run = without(lambda record: is_derived(record) or (is_curve(record) and record.error is not None))
+    rung = rungs(run)["L2"]
+    assert not rung.measured
+    assert rung.note == "not measured: the latency curve was not finished"
+
+
+def test_a_record_whose_proof_failed_gives_no_figure(changed: Change, run: Run) -> None:
+    failed = (Check(name="checksum", ok=False, detail="the sum differs"),)
+    before = rungs(run)["RAM"].bandwidth
+    changed_run = changed(lambda record: record.probe == "memory.bandwidth", checks=failed)
+    assert before is not None
+    assert rungs(changed_run)["RAM"].bandwidth is None
+
+
+def test_ram_that_no_working_set_reached_is_not_measured(without: Drop) -> None:
+    run = without(
+        lambda record: (
+            is_derived(record)
+            or record.error is not None
+            or (is_curve(record) and (record.point.working_set_bytes or 0) > 32 << 20)
+        )
+    )
+    assert not rungs(run)["RAM"].measured
+
+
+def test_a_poke_that_did_not_fit_says_what_it_needs(run: Run) -> None:
+    rung = rungs(run)["poke:10000000000:read"]
+    assert not rung.measured
+    assert "needs 10 GB" in rung.note
+
+
+def test_the_body_of_a_poke_comes_from_batches_and_its_tail_from_single_ones(run: Run) -> None:
+    rung = rungs(run)["poke:1000000000:read"]
+    assert rung.ops_per_sample > 1
+    assert rung.tail_kind == "single accesses"
+
+
+def test_the_empty_poke_is_named_as_the_instrument(run: Run) -> None:
+    assert "instrument" in rungs(run)["poke:0:read"].note
+
+
+def test_flags_of_the_records_behind_a_rung_are_kept(changed: Change) -> None:
+    run = changed(lambda record: is_curve(record) and record.kind == "batch_mean", flags=("disturbed",))
+    assert "disturbed" in rungs(run)["L2"].flags
+
+
+@pytest.mark.parametrize(
+    "findings",
+    [
+        {"levels": "none", "ram": 3},
+        {"levels": [3, None, {"name": "L1", "bracket_bytes": ["a", None], "latency_ns": "fast"}], "ram": []},
+        {"levels": [{}], "ram": {"page_local_ns": float("1e400")}},
+    ],
+)
+def test_findings_of_another_shape_are_no_figures(changed: Change, findings: object) -> None:
+    for rung in ladder(changed(is_derived, findings=findings)):
+        assert rung.latency_p50_ns is None or rung.latency_p50_ns > 0

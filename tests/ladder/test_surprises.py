@@ -1,0 +1,91 @@
+"""The three things that a person would tell a colleague: from this run's figures, or not at all."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+
+import pytest
+
+from latlab.run.ladder import ladder
+from latlab.run.model import Record
+from latlab.run.run import Run
+from latlab.run.surprises import RULES, Surprise, surprises
+
+Drop = Callable[[Callable[[Record], bool]], Run]
+
+
+def named(run: Run, name: str) -> Surprise | None:
+    return next((surprise for surprise in surprises(run, len(RULES)) if surprise.id == name), None)
+
+
+def text_of(run: Run, name: str) -> str:
+    found = named(run, name)
+    assert found is not None
+    return found.text
+
+
+def test_three_are_shown_and_the_strongest_comes_first(run: Run) -> None:
+    found = surprises(run)
+    assert len(found) == 3
+    assert [surprise.score for surprise in found] == sorted((s.score for s in found), reverse=True)
+
+
+def test_every_sentence_has_a_number_with_a_unit_or_a_factor(run: Run) -> None:
+    for surprise in surprises(run, len(RULES)):
+        assert re.search(r"\d", surprise.text), surprise.id
+
+
+def test_an_empty_run_surprises_nobody(run: Run) -> None:
+    assert surprises(Run(run.header, (), None), len(RULES)) == []
+
+
+@pytest.mark.parametrize(
+    ("name", "probe"),
+    [
+        ("huge-pages-are-small", "memory.load.dependent"),
+        ("last-cache-below-nominal", "memory.load.dependent"),
+        ("translation-costs", "memory.load.dependent"),
+        ("order-matters", "memory.stride"),
+        ("pokes-have-a-tail", "memory.poke"),
+        ("streaming-stores", "memory.bandwidth"),
+        ("threads-share-memory", "memory.bandwidth"),
+        ("clocks-differ", "clock.read"),
+    ],
+)
+def test_a_rule_speaks_of_its_probe_and_is_silent_without_it(
+    run: Run, without: Drop, name: str, probe: str
+) -> None:
+    assert named(run, name) is not None
+    assert named(without(lambda record: record.probe == probe), name) is None
+
+
+def test_huge_pages_are_small_only_if_the_kernel_had_given_them(run: Run, without: Drop) -> None:
+    not_given = without(lambda record: record.point.pages == "huge")
+    assert named(not_given, "huge-pages-are-small") is None
+    assert "4 KiB in hardware" in text_of(run, "huge-pages-are-small")
+
+
+def test_the_share_of_translation_follows_from_the_two_ram_rungs(run: Run) -> None:
+    found = {rung.key: rung.latency_p50_ns or 0.0 for rung in ladder(run)}
+    share = 100 * (1 - found["RAM"] / found["RAM+TLB"])
+    assert text_of(run, "translation-costs").startswith(f"{share:.0f} %")
+
+
+def test_random_order_is_compared_with_sequential_order_of_the_same_array(run: Run) -> None:
+    assert text_of(run, "order-matters").startswith("In 256 MiB, random order costs 150 times")
+
+
+def test_the_tail_of_pokes_leaves_out_the_empty_ones(run: Run) -> None:
+    pokes = [r for r in run.records if r.probe == "memory.poke" and r.kind == "per_op"]
+    counted = sum(record.samples for record in pokes if record.point.working_set_bytes)
+    assert counted == 600_000
+    assert "of 600,000" in text_of(run, "pokes-have-a-tail")
+
+
+def test_threads_are_compared_beyond_all_caches(run: Run, without: Drop) -> None:
+    small_only = without(
+        lambda record: record.probe == "memory.bandwidth" and (record.point.working_set_bytes or 0) > 64 << 20
+    )
+    assert named(small_only, "threads-share-memory") is None
+    assert "4 threads" in text_of(run, "threads-share-memory")

@@ -197,6 +197,15 @@ def _levels(run: Run, findings: dict[str, Any]) -> list[_Level]:
     return levels + _nominal_levels(run, {level.name for level in levels}, concluded=bool(findings))
 
 
+def _validation(validated: object) -> tuple[str, ...]:
+    """What to say of a level's end, given whether the second pass found it again, did not, or was not reached."""
+    if validated is True:
+        return ()
+    if validated is False:
+        return ("unvalidated: a second pass did not find its end again",)
+    return ("unvalidated: there was no time for a second look at its end",)
+
+
 def _found_levels(found: list[dict[str, Any]]) -> list[_Level]:
     levels: list[_Level] = []
     above = 0
@@ -210,7 +219,7 @@ def _found_levels(found: list[dict[str, Any]]) -> list[_Level]:
         ]
         end = int(max(ends)) if ends else None
         lo, hi = _number(entry.get("latency_lo_ns")), _number(entry.get("latency_hi_ns"))
-        flags = () if entry.get("validated") else ("unvalidated: a second pass did not find its end again",)
+        flags = _validation(entry.get("validated"))
         reported = _number(entry.get("reported_bytes"))
         levels.append(
             _Level(

@@ -179,12 +179,8 @@ impl Probe for LoadDependent {
             let size = (bytes.round() as u64).next_multiple_of(LINE_BYTES);
             (SMALLEST..=largest).contains(&size).then_some(size)
         };
-        let mut points: Vec<Planned> = latlab_stats::levels::refine_sizes(&curve, PER_OCTAVE)
-            .into_iter()
-            .filter_map(fresh)
-            .map(|size| planned(walk(size, Pages::Base, Order::PageLocal), 3, env))
-            .collect();
-        // The same sizes again around each knee, for a second opinion that owes nothing to the first.
+        let mut points = Vec::new();
+        // The sizes at both ends of each knee again, on other pages: a second opinion that owes nothing to the first.
         for knee in latlab_stats::levels::knee_between(&curve) {
             for size in [knee.lo_bytes, knee.hi_bytes].into_iter().filter_map(fresh) {
                 let again = Point {
@@ -194,6 +190,12 @@ impl Probe for LoadDependent {
                 points.push(planned(again, 3, env));
             }
         }
+        points.extend(
+            latlab_stats::levels::refine_sizes(&curve, PER_OCTAVE)
+                .into_iter()
+                .filter_map(fresh)
+                .map(|size| planned(walk(size, Pages::Base, Order::PageLocal), 3, env)),
+        );
         if let Some(second) = levels::reported(&env.machine, 2) {
             for quarter in 2..=6 {
                 for draw in 1..DRAWS {

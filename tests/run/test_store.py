@@ -10,7 +10,7 @@ import msgspec
 import pytest
 
 from latlab.errors import UserError
-from latlab.run import reader, store
+from latlab.run import reader
 from latlab.run.run import Run
 from latlab.run.store import INDEX, Store, new_id
 
@@ -50,7 +50,7 @@ def test_without_a_usable_home_the_run_goes_to_the_current_folder_and_that_is_sa
     with shelf.create("a") as file:
         file.header(SMALL.header)
     assert file.path == home / "work" / "a.latlab.jsonl"
-    assert "cannot be written: this run is kept in" in shelf.notice
+    assert "cannot be written (Not a directory): this run is kept in" in shelf.notice
     assert Store().resolve("last") == file.path
 
 
@@ -73,8 +73,40 @@ def test_a_temporary_folder_that_somebody_else_prepared_is_not_used(
     home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(tempfile, "gettempdir", lambda: str(home))
+    monkeypatch.setattr(Path, "cwd", classmethod(lambda cls: cls("/proc/self")))
+    monkeypatch.setenv("HOME", str(home / "absent"))
+    add(home / "work", "planted")
     (home / f"latlab-{os.getuid()}").symlink_to(home / "work")
-    assert store._own_temporary_folder().name != f"latlab-{os.getuid()}"
+    with pytest.raises(UserError, match="no run"):
+        Store().resolve("last")
+    with Store().create("a") as file:
+        file.header(SMALL.header)
+    assert file.path.parent not in {home / f"latlab-{os.getuid()}", home / "work"}
+
+
+def test_looking_for_a_run_makes_no_folder(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tempfile, "gettempdir", lambda: str(home))
+    with pytest.raises(UserError, match="latlab measure"):
+        Store().resolve("last")
+    assert sorted(path.name for path in home.rglob("*")) == ["work"]
+
+
+def test_a_run_in_its_usual_place_makes_no_temporary_folder(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tempfile, "gettempdir", lambda: str(home))
+    with Store().create("a") as file:
+        file.header(SMALL.header)
+    assert not list(home.glob("latlab-*"))
+
+
+def test_a_home_that_does_not_exist_is_not_made(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOME", str(home / "absent"))
+    shelf = Store()
+    with shelf.create("a") as file:
+        file.header(SMALL.header)
+    assert not (home / "absent").exists()
+    assert shelf.notice == f"there is no home folder: this run is kept in {home / 'work'}"
 
 
 def test_last_is_the_newest_by_its_time_not_by_its_name(home: Path) -> None:

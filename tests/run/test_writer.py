@@ -16,13 +16,13 @@ SMALL = reader.read(Path(__file__).resolve().parent.parent / "data" / "run-small
 def system(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     """The three ways in which a system lets a file be made."""
     if request.param == "no unnamed files":
-        monkeypatch.setattr(writer, "_open_unnamed", lambda folder: -1)
+        monkeypatch.setattr(writer, "open_unnamed", lambda folder: -1)
     elif request.param == "unnamed files that cannot be named":
 
         def refuse(descriptor: int, path: Path) -> None:
             raise PermissionError
 
-        monkeypatch.setattr(writer, "_link", refuse)
+        monkeypatch.setattr(writer, "give_name", refuse)
 
 
 @pytest.mark.usefixtures("system")

@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Any
 
 from latlab.charts import standalone
-from latlab.charts.saving import save
 from latlab.errors import UserError
 from latlab.run.run import Run
+from latlab.run.saving import save
 
 FORMS = ("svg", "png", "pdf")
 #: Pixels a point: sharp on a dense screen and in a slide.

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import io
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
-from latlab.errors import LatlabError
+from latlab.errors import UserError
 
 if TYPE_CHECKING:
     from latlab.run.run import Run
@@ -48,21 +49,25 @@ def command(run: str, out: str, *, anonymous: bool) -> None:
 
 
 def _write(run: Run, target: Path) -> None:
+    from latlab.run.saving import save  # noqa: PLC0415 - not needed for --help
+
     ending = target.suffix.lower()
     if ending == ".csv":
         run.to_csv(target)
     elif ending == ".npz":
         run.to_npz(target)
     elif ending == ".json":
-        target.write_text(run.to_json() + "\n", encoding="utf-8")
+        save(target, f"{run.to_json()}\n".encode())
     else:
-        _write_parquet(run, target)
+        save(target, _parquet(run))
 
 
-def _write_parquet(run: Run, target: Path) -> None:
+def _parquet(run: Run) -> bytes:
     try:
         import pyarrow  # noqa: PLC0415 - optional
         from pyarrow import parquet  # noqa: PLC0415 - optional
     except ImportError:
-        raise LatlabError("Parquet needs pyarrow: pip install 'latlab[arrow]'; or export to .csv") from None
-    parquet.write_table(pyarrow.table(run), target)
+        raise UserError("Parquet needs pyarrow: pip install 'latlab[arrow]'; or export to .csv") from None
+    content = io.BytesIO()
+    parquet.write_table(pyarrow.table(run), content)
+    return content.getvalue()

@@ -45,7 +45,7 @@ def write(run: Run, path: str | os.PathLike[str], probes: Probes | None = None) 
     Raises:
         UserError: no such form, or the file cannot be written.
     """
-    from latlab.charts.saving import save  # noqa: PLC0415 - as above
+    from latlab.run.saving import save  # noqa: PLC0415 - as above
 
     target = Path(path)
     return save(target, render(run, _form(target), probes))

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 import msgspec
 
 from latlab.errors import RunFileError, UserError
-from latlab.run import model
+from latlab.run import model, saving
 from latlab.run.writer import RunWriter
 from latlab.text import clean
 
@@ -93,7 +93,7 @@ def to_csv(records: Iterable[Record], path: str | os.PathLike[str] | None = None
     for row in rows(records):
         table.writerow([_cell(value) for value in row.values()])
     if path is not None:
-        _write(path, text.getvalue().encode())
+        saving.save(Path(path), text.getvalue().encode())
     return text.getvalue()
 
 
@@ -167,7 +167,7 @@ def to_npz(records: Iterable[Record], path: str | os.PathLike[str]) -> None:
             )
     buffer = io.BytesIO()
     np.savez_compressed(buffer, index=np.array(labels, dtype=np.str_), allow_pickle=False, **arrays)
-    _write(path, buffer.getvalue())
+    saving.save(Path(path), buffer.getvalue())
 
 
 def to_json(run: Run) -> str:
@@ -195,14 +195,6 @@ def save(run: Run, path: str | os.PathLike[str]) -> Path:
         if writer.error is not None:
             raise RunFileError(f"{clean(writer.path)} is not complete: {writer.error}")
         return writer.path
-
-
-def _write(path: str | os.PathLike[str], data: bytes) -> None:
-    try:
-        Path(path).write_bytes(data)
-    except (OSError, ValueError) as error:
-        reason = getattr(error, "strerror", None) or error
-        raise RunFileError(f"{clean(os.fspath(path), most=300)} cannot be written: {clean(reason)}") from None
 
 
 # ------------------------------------------------------------------------------------------------------- for

@@ -11,6 +11,7 @@ import os
 import re
 import secrets
 import sqlite3
+import stat
 import tempfile
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -85,8 +86,10 @@ def default_folder() -> Path | None:
     if data and os.path.isabs(data):  # noqa: PTH117 - of a string that may be empty
         return Path(data) / "latlab" / "runs"
     try:
-        return Path.home() / ".local" / "share" / "latlab" / "runs"
-    except RuntimeError:
+        home = Path.home()
+        # A home that does not exist says that there is none (`nobody` has /nonexistent): it is not made.
+        return home / ".local" / "share" / "latlab" / "runs" if home.exists() else None
+    except (OSError, RuntimeError):
         return None
 
 
@@ -98,31 +101,21 @@ def new_id(now: datetime | None = None) -> str:
 
 
 class Store:
-    """The folders in which runs are looked for, the first of which can be written.
+    """The folders in which runs are looked for. Nothing is made before a run is to be kept.
 
     Attributes:
-        notice: one sentence for the user when runs do not go where they usually do, else empty. Say it once.
+        notice: one sentence for the user when a run does not go where runs usually go, else empty.
     """
 
     def __init__(self, folder: str | os.PathLike[str] | None = None) -> None:
         self.notice = ""
-        if folder is not None:
-            self._folders = [Path(folder)]
-            return
-        home = default_folder()
-        if home is not None and _can_become(home):
-            self._folders = [home]
-        else:
-            self._folders = [Path.cwd(), _own_temporary_folder()]
-            if home is not None and home.is_dir():
-                self._folders.append(home)
-            where = clean(home, most=200) if home is not None else "the home folder"
-            self.notice = f"{where} cannot be written: runs are kept in "
+        self._usual = default_folder() if folder is None else Path(folder)
+        self._only_there = folder is not None
 
     @property
     def folder(self) -> Path:
         """The folder that new runs go to, unless it turns out that it cannot be written."""
-        return self._folders[0]
+        return next(self._places())
 
     def create(self, run_id: str) -> RunWriter:
         """Opens the file of a new run, in the first folder that allows it.
@@ -130,23 +123,38 @@ class Store:
         Raises:
             RunFileError: none does.
         """
-        reasons = []
-        for folder in dict.fromkeys([*self._folders, Path.cwd(), _own_temporary_folder()]):
+        reasons = [] if self._usual is not None else ["there is no home folder"]
+        for place in self._places():
             try:
-                folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+                folder = _made(place)
                 writer = RunWriter(folder / f"{run_id}{SUFFIX}", may_rename=True)
             except (OSError, RunFileError) as error:
-                reasons.append(clean(error, most=200))
+                reasons.append(_refusal(place, error))
                 continue
-            if folder != self._folders[0] or self.notice:
-                refused = clean(default_folder() or "the home folder", most=200)
-                self.notice = f"{refused} cannot be written: this run is kept in {clean(folder, most=200)}"
+            if reasons:
+                self.notice = f"{reasons[0]}: this run is kept in {clean(folder, most=200)}"
             return writer
-        raise RunFileError(f"no folder to keep the run in ({reasons[0]}): name a file with --out")
+        raise RunFileError(f"no folder to keep the run in ({'; '.join(reasons)}): name a file with --out")
+
+    def _places(self) -> Iterator[Path]:
+        """Folders for a new run, the best first."""
+        if self._usual is not None:
+            yield self._usual
+        if not self._only_there:
+            # A folder that was removed under the shell's feet has no name.
+            with contextlib.suppress(OSError):
+                yield Path.cwd()
+            yield _temporary_folder()
+
+    def _searched(self) -> list[Path]:
+        """Folders that may hold runs: the usual one alone, where runs can be kept in it."""
+        if self._usual is not None and (self._only_there or _can_be_written(self._usual)):
+            return [self._usual]
+        return [place for place in self._places() if place != _temporary_folder() or _is_own(place)]
 
     def entries(self) -> list[Entry]:
         """All runs, the newest last. Files that are no runs are left out."""
-        entries = [entry for folder in self._folders for entry in _entries(folder)]
+        entries = [entry for folder in self._searched() for entry in _entries(folder)]
         return sorted(entries, key=lambda entry: (_instant(entry.started), entry.id))
 
     def resolve(self, name: str | os.PathLike[str]) -> Path:
@@ -197,25 +205,39 @@ def _looks_like_path(text: str) -> bool:
         return False
 
 
-def _can_become(folder: Path) -> bool:
-    """Whether a folder exists and can be written, or can be made."""
+def _can_be_written(folder: Path) -> bool:
+    """Whether runs can be kept in a folder, which is made when the first one is."""
     try:
-        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        existing = next(each for each in (folder, *folder.parents) if each.exists())
+        return existing.is_dir() and os.access(existing, os.W_OK | os.X_OK)
+    except (OSError, StopIteration):
+        return False
+
+
+def _temporary_folder() -> Path:
+    owner = os.getuid() if hasattr(os, "getuid") else os.getpid()
+    return Path(tempfile.gettempdir()) / f"latlab-{owner}"
+
+
+def _is_own(folder: Path) -> bool:
+    """Whether a folder in the shared temporary folder is really this user's, not one prepared for him."""
+    try:
+        status = folder.lstat()
     except OSError:
         return False
-    return os.access(folder, os.W_OK | os.X_OK)
+    return stat.S_ISDIR(status.st_mode) and (not hasattr(os, "getuid") or status.st_uid == os.getuid())
 
 
-def _own_temporary_folder() -> Path:
-    """A folder in the shared temporary folder that nobody else can have prepared."""
-    owner = os.getuid() if hasattr(os, "getuid") else os.getpid()
-    folder = Path(tempfile.gettempdir()) / f"latlab-{owner}"
-    with contextlib.suppress(OSError):
-        folder.mkdir(mode=0o700, exist_ok=True)
-        status = folder.lstat()
-        if folder.is_symlink() or (hasattr(os, "getuid") and status.st_uid != os.getuid()):
-            return Path(tempfile.gettempdir()) / f"latlab-{owner}-{secrets.token_hex(4)}"
+def _made(folder: Path) -> Path:
+    folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+    if folder == _temporary_folder() and not _is_own(folder):
+        return Path(tempfile.mkdtemp(prefix=f"{folder.name}-"))
     return folder
+
+
+def _refusal(folder: Path, error: OSError | RunFileError) -> str:
+    reason = f" ({clean(error.strerror or error)})" if isinstance(error, OSError) else ""
+    return f"{clean(folder, most=200)} cannot be written{reason}"
 
 
 def _entries(folder: Path) -> list[Entry]:

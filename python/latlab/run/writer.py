@@ -46,7 +46,7 @@ class RunWriter:
         if not may_rename and os.path.lexists(self.path):
             raise _taken(self.path)
         try:
-            self._descriptor = _open_unnamed(self.path.parent)
+            self._descriptor = open_unnamed(self.path.parent)
         except OSError as error:
             raise RunFileError(f"{clean(self.path)} cannot be written: {_reason(error)}") from None
 
@@ -126,7 +126,7 @@ class RunWriter:
     def _give_name(self) -> None:
         for path in self._names():
             try:
-                _link(self._descriptor, path)
+                give_name(self._descriptor, path)
             except FileExistsError:
                 continue
             except OSError:
@@ -157,7 +157,7 @@ class RunWriter:
         ]
 
 
-def _open_unnamed(folder: Path) -> int:
+def open_unnamed(folder: Path) -> int:
     """A file without a name in that folder, or -1 where there is no such thing."""
     if not os.access(folder, os.W_OK | os.X_OK):
         raise PermissionError(errno.EACCES, _why_not(folder))
@@ -172,7 +172,7 @@ def _open_unnamed(folder: Path) -> int:
         raise
 
 
-def _link(descriptor: int, path: Path) -> None:
+def give_name(descriptor: int, path: Path) -> None:
     """Gives an unnamed file its name; fails if the name is taken."""
     folder = os.open("/proc/self/fd", os.O_RDONLY | os.O_DIRECTORY)
     try:

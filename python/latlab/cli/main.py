@@ -73,6 +73,9 @@ class Commands(click.Group):
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """`latlab --profile quick` is `latlab measure --profile quick`."""
+        # A shell that completes `latlab <TAB>` asks for the commands.
+        if ctx.resilient_parsing:
+            return super().parse_args(ctx, args)
         if not args or (args[0].startswith("-") and args[0] not in _OWN_OPTIONS):
             args = [_DEFAULT, *args]
         return super().parse_args(ctx, args)

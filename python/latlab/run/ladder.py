@@ -198,7 +198,7 @@ def _levels(run: Run, findings: dict[str, Any]) -> list[_Level]:
 
 
 def _validation(validated: object) -> tuple[str, ...]:
-    """What to say of a level's end, given whether the second pass found it again, did not, or was not reached."""
+    """What to say of a level's end: whether the second pass found it again, did not, or was not reached."""
     if validated is True:
         return ()
     if validated is False:
@@ -341,7 +341,7 @@ def _poke_rungs(run: Run) -> list[Rung]:
                 Rung(key, name, note=f"not measured: {record.error.text if record.error else 'no figure'}")
             )
             continue
-        body = _batch_twin(run, record)
+        body = _batch_twin(run, record) if size else record
         rung = Rung(key, name, "", body.value, body.interval)
         rung = _with_record(rung, body)
         if not size:

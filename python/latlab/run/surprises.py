@@ -125,8 +125,8 @@ def _translation_costs(facts: _Facts) -> Surprise | None:
     share = units.format_percent((random - local) / random)
     text = (
         f"{share} of a random RAM access is spared to programs that stay among 64 pages at a time: "
-        f"{units.format_ns(random)} over the whole array, {units.format_ns(local)} so. Their addresses are translated "
-        "already, and the prefetcher brings some neighbouring lines."
+        f"{units.format_ns(random)} over the whole array, {units.format_ns(local)} so. Their addresses are "
+        "translated already, and the prefetcher brings some neighbouring lines."
     )
     return Surprise("translation-costs", 4 * math.log2(random / local), text)
 

@@ -28,7 +28,7 @@ _LIVE_EVERY_S = 0.25
 _PLAIN_EVERY_S = 5.0
 _BAR_CELLS = 16
 #: Narrower screens get a shorter bar and no word before it.
-_ROOMY = 70
+_ROOMY = 100
 
 
 class Progress(Protocol):

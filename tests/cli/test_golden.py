@@ -1,0 +1,51 @@
+"""What a person sees of a run, from a fixed run: read the snapshot as you would read the screen."""
+
+from __future__ import annotations
+
+import pytest
+from syrupy.assertion import SnapshotAssertion
+
+from latlab.cli.terminal.doctor_table import doctor_lines
+from latlab.cli.terminal.run_view import run_lines
+from latlab.cli.terminal.screen import Line, Screen
+from latlab.run.run import Run
+
+
+def text(lines: list[Line]) -> str:
+    return "\n" + "\n".join(line.text for line in lines) + "\n"
+
+
+@pytest.mark.parametrize("width", [80, 140])
+def test_a_run_at_the_width_of_a_terminal(run: Run, width: int, snapshot: SnapshotAssertion) -> None:
+    assert text(run_lines(run, Screen(width=width))) == snapshot
+
+
+def test_a_run_with_all_that_is_behind_its_figures(run: Run, snapshot: SnapshotAssertion) -> None:
+    assert text(run_lines(run, Screen(width=100), verbose=True)) == snapshot
+
+
+def test_a_run_on_a_terminal_that_knows_ascii_only(run: Run, snapshot: SnapshotAssertion) -> None:
+    shown = text(run_lines(run, Screen(width=80, unicode=False)))
+    assert shown.isascii()
+    assert shown == snapshot
+
+
+def test_what_the_doctor_had_to_say(run: Run, snapshot: SnapshotAssertion) -> None:
+    assert text(doctor_lines(run.header.doctor, Screen(width=80))) == snapshot
+
+
+def test_a_run_that_was_stopped_before_its_first_record(run: Run, snapshot: SnapshotAssertion) -> None:
+    assert text(run_lines(Run(run.header, (), None), Screen(width=80))) == snapshot
+
+
+@pytest.mark.parametrize("width", [40, 60, 80, 81, 100, 120, 200])
+@pytest.mark.parametrize("verbose", [False, True], ids=["plain", "verbose"])
+def test_no_line_is_longer_than_the_screen_where_a_table_fits(run: Run, width: int, *, verbose: bool) -> None:
+    widest = max(len(line.text) for line in run_lines(run, Screen(width=width), verbose=verbose))
+    # The fewest columns of the ladder need 63; a path is never broken.
+    assert widest <= max(width, 63) or (verbose and widest <= max(width, 72))
+
+
+def test_every_mark_lies_within_its_line(run: Run) -> None:
+    for line in run_lines(run, Screen(width=80), verbose=True):
+        assert all(0 <= start <= end <= len(line.text) for start, end, _ in line.marks)

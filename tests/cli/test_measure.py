@@ -1,0 +1,129 @@
+"""`latlab measure` for real, with the quickest probe: streams, files, exit codes."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import time
+from collections.abc import Callable
+from pathlib import Path
+from subprocess import CompletedProcess
+
+import pytest
+
+from latlab.run.run import load
+
+Command = Callable[..., CompletedProcess[str]]
+QUICK = ("measure", "--profile", "quick", "--only", "clock.read", "--budget", "2s", "--no-report")
+
+
+def test_a_run_is_shown_saved_and_readable(command: Command, own_home: Path) -> None:
+    told = command(*QUICK)
+    assert told.returncode == 0, told.stderr
+    assert "will take: about" in told.stderr
+    assert "saved" in told.stderr
+    files = list(own_home.rglob("*.latlab.jsonl"))
+    assert len(files) == 1
+    assert load(files[0]).stopped_by == "completed"
+    assert command("show", "last").stdout == told.stdout
+
+
+def test_json_is_one_object_and_nothing_else(command: Command) -> None:
+    told = command(*QUICK, "--json")
+    assert told.returncode == 0
+    whole = json.loads(told.stdout)
+    assert whole["schema"].startswith("latlab.run/1.")
+    assert {record["probe"] for record in whole["records"]} == {"clock.read"}
+    assert whole["footer"]["stopped_by"] == "completed"
+
+
+def test_a_quiet_run_says_nothing(command: Command) -> None:
+    told = command(*QUICK, "--quiet")
+    assert told.returncode == 0
+    assert told.stderr == ""
+    assert told.stdout
+
+
+def test_a_run_can_be_saved_under_a_name(command: Command, place: Path) -> None:
+    told = command(*QUICK, "--quiet", "--out", "mine.latlab.jsonl")
+    assert told.returncode == 0
+    assert load(place / "mine.latlab.jsonl").probes == ("clock.read",)
+
+
+def test_a_report_is_written_beside_the_run(command: Command, own_home: Path) -> None:
+    told = command(*(argument for argument in QUICK if argument != "--no-report"))
+    assert told.returncode == 0, told.stderr
+    reports = list(own_home.rglob("*.html"))
+    assert len(reports) == 1
+    assert f"report  ~/{reports[0].relative_to(own_home)}" in told.stderr
+
+
+def test_a_dry_run_says_what_it_would_do_and_does_nothing(command: Command, own_home: Path) -> None:
+    told = command("measure", "--profile", "quick", "--dry-run")
+    assert told.returncode == 0
+    assert "memory.load.dependent" in told.stdout
+    assert "will take: about" in told.stdout
+    assert told.stderr == ""
+    assert not list(own_home.rglob("*.jsonl"))
+
+
+def test_a_dry_run_is_json_for_a_program(command: Command) -> None:
+    told = command("measure", "--dry-run", "--json", "--skip", "memory.*")
+    assert [probe["id"] for probe in json.loads(told.stdout)["probes"]] == ["clock.read"]
+
+
+@pytest.mark.parametrize("after_s", [0.3, 0.8], ids=["early", "later"])
+def test_ctrl_c_gives_a_valid_part_and_code_130(latlab: str, own_home: Path, after_s: float) -> None:
+    # A shell that runs tests in the background has SIGINT ignored, and that is inherited.
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    process = subprocess.Popen(
+        [latlab, "measure", "--json"],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env=os.environ | {"HOME": str(own_home)},
+    )
+    signal.signal(signal.SIGINT, before)
+    assert process.stderr is not None
+    process.stderr.readline()  # the header: it measures now
+    time.sleep(after_s)
+    process.send_signal(signal.SIGINT)
+    out, err = process.communicate(timeout=60)
+    assert process.returncode == 130, err
+    assert json.loads(out)["footer"]["stopped_by"] == "interrupted"
+    assert "interrupted" in err
+    assert "saved" in err
+
+
+def test_a_reader_that_goes_away_is_no_fault(latlab: str, file: str) -> None:
+    with subprocess.Popen(
+        [latlab, "show", file, "-v"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as process:
+        assert process.stdout is not None
+        process.stdout.close()
+        assert process.stderr is not None
+        assert process.stderr.read() == ""
+
+
+def test_the_c_locale_gets_ascii(command: Command) -> None:
+    told = command(*QUICK, LC_ALL="C")
+    assert told.returncode == 0
+    assert told.stdout.isascii()
+    assert told.stderr.isascii()
+
+
+def test_one_allowed_cpu_is_enough_and_is_said(latlab: str, own_home: Path) -> None:
+    if shutil.which("taskset") is None:
+        pytest.skip("needs taskset")
+    cpu = min(os.sched_getaffinity(0))
+    told = subprocess.run(
+        ["taskset", "-c", str(cpu), latlab, *QUICK],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert told.returncode == 0, told.stderr
+    assert "one CPU may be used" in told.stderr

@@ -1,0 +1,121 @@
+"""Every mistake that a person can type: one clear line on stderr, exit code 2, nothing left behind."""
+
+from __future__ import annotations
+
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+from subprocess import CompletedProcess
+
+import pytest
+
+from latlab.cli import main
+from latlab.run import run
+
+Command = Callable[..., CompletedProcess[str]]
+
+MISTAKES = {
+    "an unknown command": (["mesure"], "did you mean measure?"),
+    "an unknown option": (["--nope"], "No such option"),
+    "an unknown profile": (["measure", "--profile", "fast"], "'quick', 'standard', 'thorough'"),
+    "a probe written wrong": (["measure", "--only", "memory.pok"], "did you mean memory.poke?"),
+    "a probe without its tier": (["measure", "--only", "stride"], "did you mean memory.stride?"),
+    "a glob that matches nothing": (["measure", "--only", "storage.*"], "matches no probe"),
+    "one wrong glob of two": (["measure", "--only", "clock.read,nope.*"], "'nope.*'"),
+    "a wrong glob to skip": (["measure", "--skip", "nothing"], "--skip: 'nothing'"),
+    "an empty glob": (["measure", "--only", ""], "empty glob"),
+    "nothing left to run": (["measure", "--only", "clock.read", "--skip", "clock.*"], "nothing is left"),
+    "a directory that is a file": (["measure", "--dir", "a-file"], "is a file, not a directory"),
+    "a directory that is missing": (["measure", "--dir", "missing"], "there is no directory"),
+    "a directory that no name can be": (["measure", "--dir", "x" * 300], "--dir"),
+    "a negative budget": (["measure", "--budget", "-3"], "--budget: '-3' is negative"),
+    "a budget of nothing": (["measure", "--budget", "0"], "--budget: '0' is no time"),
+    "a budget in parsecs": (["measure", "--budget", "3pc"], "no unit of time"),
+    "a CPU that is not there": (["measure", "--cpu", "9999"], "CPU 9999 cannot be used"),
+    "CPUs that are no numbers": (["measure", "--cpu", "all"], "no list of CPUs"),
+    "a size with a wrong unit": (["measure", "--max-bytes", "4zb"], "no unit of size"),
+    "a negative size": (["measure", "--max-bytes", "-1"], "is negative"),
+    "a seed that is no number": (["measure", "--seed", "lucky"], "--seed"),
+    "an output file that exists": (["measure", "--out", "a-file"], "exists already"),
+    "an output folder that is missing": (["measure", "--out", "missing/run"], "there is no directory"),
+    "an output file that is a folder": (["measure", "--out", "."], "is a directory"),
+    "a run that is not there": (["show", "nosuchrun"], "no run"),
+    "no run at all": (["show", "last"], "latlab"),
+    "a run file that is missing": (["show", "missing.latlab.jsonl"], "missing.latlab.jsonl"),
+    "a run file that is empty": (["show", "a-file"], "empty"),
+    "a run file that is a picture": (["show", "picture.jsonl"], "not a run"),
+    "a run file that is a folder": (["report", ".", "-o", "x.html"], "folder"),
+    "a report without a name": (["report", "{run}"], "--out"),
+    "a report of another kind": (["report", "{run}", "-o", "x.doc"], ".html or .pdf or .md"),
+    "a report in a missing folder": (["report", "{run}", "-o", "missing/x.html"], "there is no directory"),
+    "a chart that is not there": (["chart", "{run}", "laddr", "-o", "x.svg"], "did you mean ladder?"),
+    "a chart without a file": (["chart", "{run}", "ladder"], "-o ladder.svg"),
+    "a file without a chart": (["chart", "{run}", "-o", "x.svg"], "which chart"),
+    "a chart of another kind": (["chart", "{run}", "ladder", "-o", "x.gif"], ".svg or .png or .pdf"),
+    "an export of another kind": (["export", "{run}", "-o", "x.xls"], ".csv or .npz or .json or .parquet"),
+    "a shell that nobody knows": (["completion", "tcsh"], "'bash', 'zsh', 'fish'"),
+    "one word too many": (["measure", "everything"], "everything"),
+}
+
+
+@pytest.mark.parametrize(("arguments", "said"), MISTAKES.values(), ids=MISTAKES.keys())
+def test_a_mistake_costs_one_line(
+    command: Command, place: Path, file: str, arguments: list[str], said: str
+) -> None:
+    (place / "a-file").touch()
+    (place / "picture.jsonl").write_bytes(b"\x89PNG\r\n\x1a\n" + bytes(200))
+    before = sorted(place.rglob("*"))
+    told = command(*(argument.format(run=file) for argument in arguments))
+    assert told.returncode == 2, told.stderr
+    assert told.stdout == ""
+    assert told.stderr.count("\n") == 1, told.stderr
+    assert told.stderr.startswith("latlab: ")
+    assert said in told.stderr
+    assert sorted(place.rglob("*")) == before
+
+
+def test_a_terminal_does_not_obey_what_was_typed(command: Command) -> None:
+    told = command("show", "\x1b]0;owned\x07")
+    assert told.returncode == 2
+    assert "\x1b" not in told.stderr
+    assert "\x07" not in told.stderr
+
+
+def test_a_fault_of_latlabs_own_is_one_line_with_the_place_of_its_details(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+
+    def fail(_name: object) -> None:
+        raise ZeroDivisionError("a fault")
+
+    monkeypatch.setattr(run, "load", fail)
+    assert main.run(["show", "last"]) == 1
+    told = capsys.readouterr()
+    assert told.out == ""
+    assert told.err.count("\n") == 1
+    details = next(tmp_path.glob("latlab-fault-*.txt"))
+    assert str(details) in told.err
+    assert "ZeroDivisionError: a fault" in details.read_text()
+
+
+def test_a_fault_is_a_traceback_for_who_asked_for_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(_name: object) -> None:
+        raise ZeroDivisionError("a fault")
+
+    monkeypatch.setenv("LATLAB_DEBUG", "1")
+    monkeypatch.setattr(run, "load", fail)
+    with pytest.raises(ZeroDivisionError):
+        main.run(["show", "last"])
+
+
+def test_a_full_disk_behind_stdout_is_said_in_one_line(latlab: str, file: str) -> None:
+    if not Path("/dev/full").exists():
+        pytest.skip("needs /dev/full")
+    with Path("/dev/full").open("w") as full:
+        told = subprocess.run(
+            [latlab, "show", file], stdout=full, stderr=subprocess.PIPE, text=True, check=False
+        )
+    assert told.returncode == 1
+    assert told.stderr.count("\n") == 1
+    assert "No space left" in told.stderr

@@ -5,6 +5,7 @@ The extension and the package must be built: `make generate`, `make lint`.
 
 from __future__ import annotations
 
+import inspect
 import json
 import os
 import subprocess
@@ -12,6 +13,7 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
+import latlab
 from latlab import _core
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -68,11 +70,33 @@ def probes() -> str:
     return "\n".join(parts)
 
 
+def python_names() -> str:
+    """Every public name of the package with the first line of its docstring."""
+    rows = []
+    for name in latlab.__all__:
+        item = getattr(latlab, name)
+        shown = f"{name}(...)" if inspect.isfunction(item) else name
+        rows.append(f"| `latlab.{shown}` | {(inspect.getdoc(item) or '').partition(chr(10))[0]} |")
+    return "\n".join(
+        [
+            NOTE,
+            "# The Python package\n",
+            "These names are public. Each has a docstring: `help(latlab.measure)`."
+            " Importing the package loads nothing heavy.\n",
+            "| name | what it is |\n| --- | --- |",
+            *rows,
+            "\nStatistics of samples of your own, the same that decide when a measurement may stop,"
+            " are in `latlab.stats`.\n",
+        ]
+    )
+
+
 # Each file and what makes it.
 FILES: list[tuple[str, Callable[[], str]]] = [
     ("schema/run.v1.json", schema),
     ("docs/reference/commands.md", commands),
     ("docs/reference/probes.md", probes),
+    ("docs/reference/python.md", python_names),
 ]
 
 

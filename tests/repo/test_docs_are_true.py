@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import inspect
 import re
 import shlex
 import subprocess
 from pathlib import Path
 
 import pytest
+
+import latlab as package
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = sorted([*ROOT.glob("*.md"), *(p for p in ROOT.glob("docs/**/*.md") if "_build" not in p.parts)])
@@ -20,7 +23,12 @@ def code_blocks(page: Path) -> list[str]:
     )
 
 
-def commands(program: str) -> list[tuple[str, str]]:
+def python_blocks(page: Path) -> list[str]:
+    """Fenced blocks of Python."""
+    return re.findall(r"^```python\n(.*?)^```", page.read_text(encoding="utf-8"), re.DOTALL | re.MULTILINE)
+
+
+def commands(latlab: str) -> list[tuple[str, str]]:
     """Every line of every block that starts `program`, with the page that shows it."""
     found = []
     for page in PAGES:
@@ -52,6 +60,22 @@ def test_a_latlab_command_in_the_docs_has_the_options_that_it_shows(
         assert re.search(rf"(?<![\w-]){re.escape(option)}(?![\w-])", help_text.stdout), (
             f"{page}: {line}: {option}"
         )
+
+
+@pytest.mark.parametrize("page", [page for page in PAGES if python_blocks(page)], ids=lambda page: page.name)
+def test_the_python_of_a_page_runs_on_a_run(page: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    run = package.load(ROOT / "tests/data/run-small.latlab.jsonl")
+
+    def measured(**options: object) -> package.Run:
+        inspect.signature(real_measure).bind(**options)
+        return run
+
+    real_measure = package.measure
+    monkeypatch.setattr(package, "measure", measured)
+    monkeypatch.setattr(package, "load", lambda name: run)
+    names: dict[str, object] = {}
+    for block in python_blocks(page):
+        exec(compile(block, str(page), "exec"), names)
 
 
 def test_a_make_target_in_the_docs_exists() -> None:

@@ -28,7 +28,7 @@ def python_blocks(page: Path) -> list[str]:
     return re.findall(r"^```python\n(.*?)^```", page.read_text(encoding="utf-8"), re.DOTALL | re.MULTILINE)
 
 
-def commands(latlab: str) -> list[tuple[str, str]]:
+def commands(program: str) -> list[tuple[str, str]]:
     """Every line of every block that starts `program`, with the page that shows it."""
     found = []
     for page in PAGES:

@@ -30,5 +30,5 @@ pub use env::{Env, Interpreter, MemorySource};
 pub use pin::{pin_this_thread, quietest_cpu};
 pub use quota::{Share, plan_shares, profile_seconds};
 pub use reference::{NoReference, Reference, ReferenceReading};
-pub use schedule::{Outcome, Progress, Sink, run_probe};
+pub use schedule::{Outcome, Progress, Sink, measure_once, run_probe};
 pub use simulated::{SimulatedLevel, SimulatedMemory};

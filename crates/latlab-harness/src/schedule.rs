@@ -12,7 +12,7 @@
 
 use latlab_clock::Source;
 use latlab_observe::Observer;
-use latlab_record::{Absence, Point, Profile, Record, StoppedBy};
+use latlab_record::{Absence, Histogram, Point, Profile, Record, StoppedBy};
 use latlab_stats::rng::Rng;
 use latlab_stats::{StopRule, StopState};
 
@@ -20,7 +20,7 @@ use crate::pin::is_pinned_to;
 use crate::reference::Drift;
 use crate::summary::{self, MIN_BLOCKS, Measured};
 use crate::{
-    Block, BlockData, Env, Planned, PointResult, Probe, ProbeError, Reference, Session, Spec, Support,
+    Block, BlockData, Env, Planned, PointResult, Probe, ProbeError, Proof, Reference, Session, Spec, Support,
 };
 
 /// A record's median is known well enough when its interval is within this share of it on either side. A core's
@@ -303,6 +303,39 @@ fn not_reached(spec: &Spec, missed: &[&Point], planned: usize, cancelled: bool) 
         findings: Some(findings),
         ..absent(spec, Point::default(), stopped_by, text)
     })
+}
+
+/// One block of each point in turn, in one session, with its number of samples and its proof: for tests of a probe's work, which
+/// ask for no figure.
+///
+/// # Panics
+/// When the probe cannot do one of the points.
+#[must_use]
+pub fn measure_once(probe: &dyn Probe, env: &Env, points: &[Planned]) -> Vec<(u64, Proof)> {
+    let what = probe.spec().id;
+    let mut session = probe
+        .open(env, points)
+        .unwrap_or_else(|error| panic!("{what}: {error}"));
+    points
+        .iter()
+        .map(|planned| {
+            let point = &planned.point;
+            session
+                .select(point)
+                .unwrap_or_else(|error| panic!("{what}: {error}"));
+            let (mut ops, mut threshold) = (None, 0.0);
+            let mut block = Block::new(&env.clock, &mut ops, &mut threshold);
+            session
+                .block(&mut block)
+                .unwrap_or_else(|error| panic!("{what}: {error}"));
+            let data = block.into_data();
+            let samples = data
+                .histogram
+                .as_ref()
+                .map_or(data.values.len() as u64, Histogram::total);
+            (samples, session.proof(point))
+        })
+        .collect()
 }
 
 struct Run<'a> {

@@ -44,6 +44,10 @@ pub static REGISTRY: &[Entry] = &[
 
 #[cfg(test)]
 mod tests {
+    use latlab_clock::Clock;
+    use latlab_harness::{Env, MemorySource, Support, measure_once};
+    use latlab_record::{Profile, Settings};
+
     use super::*;
 
     /// `memory.load.dependent` lives in `src/memory/load_dependent.rs`.
@@ -93,6 +97,55 @@ mod tests {
                 "{}",
                 spec.id
             );
+        }
+    }
+
+    /// This machine with 64 MiB for the probes.
+    fn small_env() -> Env {
+        let machine = latlab_machine::describe(std::path::Path::new("."));
+        let cpu = machine.limits.allowed_cpus.first().copied().unwrap_or(0);
+        Env {
+            machine,
+            clock: Clock::open(),
+            settings: Settings {
+                profile: Profile::Quick,
+                ..Settings::default()
+            },
+            cpus: vec![cpu],
+            home_cpu: cpu,
+            memory_bytes: 64 << 20,
+            memory: MemorySource::Real,
+            interpreter: None,
+        }
+    }
+
+    #[test]
+    fn every_probe_proves_its_work_at_its_smallest_points() {
+        let env = small_env();
+        for entry in REGISTRY {
+            let id = entry.probe.spec().id;
+            assert!(!matches!(entry.probe.supports(&env), Support::No(_)), "{id}");
+            let mut points = entry.probe.points(&env);
+            points.sort_by_key(|planned| planned.point.working_set_bytes);
+            points.truncate(8);
+            let outcomes = measure_once(entry.probe, &env, &points);
+            for (planned, (samples, proof)) in points.iter().zip(outcomes) {
+                let label = planned.point.label();
+                assert!(samples > 0, "{id}: {label} has no samples");
+                assert!(!proof.checks.is_empty(), "{id}: {label} proves nothing");
+                for check in proof.checks {
+                    assert!(check.ok, "{id}: {label}: {} ({})", check.name, check.detail);
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn no_probe_plans_more_memory_than_it_may_use() {
+        let env = small_env();
+        for entry in REGISTRY {
+            let bytes = entry.probe.memory_bytes(&env);
+            assert!(bytes <= env.memory_bytes, "{}: {bytes}", entry.probe.spec().id);
         }
     }
 }

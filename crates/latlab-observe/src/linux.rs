@@ -63,12 +63,18 @@ fn thread_usage() -> Option<libc::rusage> {
     (status == 0).then(|| unsafe { usage.assume_init() })
 }
 
-/// The file's text from its beginning; `/proc/stat` of a machine with hundreds of CPUs is longer
-/// than the buffer, and the per-CPU lines wanted here come first.
+/// The file's whole lines from its beginning. `/proc/stat` of a machine with hundreds of CPUs is longer than the buffer; a
+/// CPU beyond it stays unknown.
 fn text_of(file: &File) -> Option<String> {
     let mut buffer = [0u8; 16_384];
     let length = file.read_at(&mut buffer, 0).ok()?;
-    Some(String::from_utf8_lossy(&buffer[..length]).into_owned())
+    Some(String::from_utf8_lossy(whole_lines(&buffer[..length])).into_owned())
+}
+
+/// Without what follows the last end of a line: a number that was cut short would be another number.
+fn whole_lines(bytes: &[u8]) -> &[u8] {
+    let end = bytes.iter().rposition(|byte| *byte == b'\n');
+    &bytes[..end.map_or(0, |end| end + 1)]
 }
 
 /// Second field of schedstat: ns spent runnable but waiting.
@@ -121,6 +127,14 @@ mod tests {
         let text = "cpu  9 9 9 9 9 9 9 9 0 0\ncpu0 1 2 3 4 5 6 7 8 0 0\ncpu10 1 1 1 1 1 1 1 77 0 0\n";
         assert_eq!(steal(text, "cpu0 "), Some(80_000_000));
         assert_eq!(steal(text, "cpu1 "), None);
+    }
+
+    #[test]
+    fn a_number_that_the_buffer_cuts_short_stays_unknown() {
+        let text = b"cpu0 1 2 3 4 5 6 7 8 0 0\ncpu1 1 2 3 4 5 6 7 12";
+        let whole = String::from_utf8_lossy(whole_lines(text));
+        assert_eq!(steal(&whole, "cpu0 "), Some(80_000_000));
+        assert_eq!(steal(&whole, "cpu1 "), None);
     }
 
     #[test]

@@ -82,7 +82,7 @@ test: build $(VENV)/.dev ## all tests of this machine; says what it has to skip
 	@tools/debian-packages.sh chromium poppler-utils
 	$(CARGO) test --workspace --exclude latlab-python --locked
 	$(BIN)/python -m pytest
-	@tools/test-aarch64.sh --if-possible
+	@$(ALONE) tools/test-aarch64.sh --if-possible
 
 lint: build $(VENV)/.dev ## formatting, lints, types, generated files
 	$(CARGO) fmt --all --check
@@ -102,7 +102,7 @@ bench: build ## what the instrument itself costs on this machine
 	$(CARGO) bench --workspace --exclude latlab-python --locked
 
 test-aarch64: ## the Rust crates' tests, cross-compiled and run under emulation
-	tools/test-aarch64.sh
+	$(ALONE) tools/test-aarch64.sh
 
 generate: build $(VENV)/.dev ## write again the schema and the reference pages
 	$(BIN)/python tools/generate.py

@@ -36,7 +36,7 @@ def main() -> None:
     if text := scenario.get("stderr"):
         sys.stderr.write(text)
         sys.stderr.flush()
-    if scenario.get("die_first"):
+    if scenario.get("die_first") or is_first(scenario.get("die_once")):
         sys.exit(3)
     with DATA.open(encoding="utf-8") as file:
         header = json.loads(file.readline())
@@ -53,14 +53,19 @@ def main() -> None:
     if scenario.get("hang") == "hello":
         time.sleep(600)
     say(hello)
-    once = Path(scenario["once"]) if "once" in scenario else None
-    if once is None or not once.exists():
-        if once is not None:
-            once.touch()
+    if "once" not in scenario or is_first(scenario["once"]):
         misbehave(scenario, "set-up")
     visit(scenario, request, probes, stopping)
     totals = {"records": {}, "seconds": 0.1, "written_bytes": 7, "disturbed_blocks": 0, "worker_restarts": 0}
     say({"event": "end", "stopped_by": "interrupted" if stopping else "completed", "totals": totals})
+
+
+def is_first(mark: str | None) -> bool:
+    """Whether no worker before this one has left that file."""
+    if mark is None or Path(mark).exists():
+        return False
+    Path(mark).touch()
+    return True
 
 
 def visit(scenario: dict[str, Any], request: dict[str, Any], probes: list[str], stopping: list[bool]) -> None:

@@ -182,6 +182,22 @@ def test_a_worker_that_dies_before_it_says_anything_is_an_error_with_its_words(t
     assert not list(tmp_path.iterdir())
 
 
+def test_a_worker_that_dies_once_before_it_says_anything_is_started_again_and_a_record_says_so(
+    tmp_path: Path,
+) -> None:
+    told: list[object] = []
+    run = conducted(tmp_path, told, die_once=str(tmp_path.parent / "started"))
+    (dead,) = run.absent
+    assert dead.error is not None
+    assert "code 3" in dead.error.text
+    assert "started again" in dead.error.text
+    assert len(run.records.measured()) == 6
+    assert run.footer is not None
+    assert run.footer.totals.worker_restarts == 1
+    assert run.stopped_by == "completed"
+    assert isinstance(told[0], Died)
+
+
 def test_a_worker_that_cannot_measure_says_why(tmp_path: Path) -> None:
     with pytest.raises(WorkerError, match="no clock"):
         conducted(tmp_path, fatal="no clock")

@@ -108,7 +108,10 @@ def command(**asked: Any) -> int:  # noqa: ANN401 - click hands over one dict; `
         quiet=asked["quiet"],
     )
     run = _measured(settings, plan, wishes)
-    _show(run, wishes)
+    try:
+        _show(run, wishes)
+    except KeyboardInterrupt:
+        return _interrupted_while_shown(run)
     return _exit_code(run)
 
 
@@ -220,6 +223,15 @@ def _show(run: Run, wishes: Wishes) -> None:
         from latlab.cli.terminal.screen import say, screen_of  # noqa: PLC0415 - for people only
 
         say(ending_lines(run, report, screen_of(sys.stderr), short=wishes.as_json), sys.stderr)
+
+
+def _interrupted_while_shown(run: Run) -> int:
+    """Ctrl-C while the table or the report is made: what was measured is in its file."""
+    from latlab.cli.terminal.screen import talk  # noqa: PLC0415 - for people only
+    from latlab.text import clean  # noqa: PLC0415 - see above
+
+    talk("latlab: interrupted" + (f"; the run is kept in {clean(run.path)}" if run.path else ""))
+    return 130
 
 
 def _show_ladder(run: Run, wishes: Wishes) -> None:

@@ -224,6 +224,7 @@ class Conductor:
         self._dead: list[tuple[str, model.Point]] = []
         self._deaths: dict[str, int] = {}
         self._finished: list[str] = []
+        self._false_start = ""
         self._written_bytes = 0
         self._restarts = 0
         self._left_s: float | None = None
@@ -447,6 +448,11 @@ class Conductor:
         )
         if self._writer is not None:
             self._writer.header(self._header)
+        if self._false_start and hello.plan:
+            text = (
+                f"nothing of it is missing: {self._false_start} before the first probe, and was started again"
+            )
+            self._append(self._absent(hello.plan[0].id, model.Point(), text))
 
     def _keep(self, event: Recorded) -> None:
         """Appends a record to the file, unless a worker before this one has measured that point."""
@@ -454,9 +460,10 @@ class Conductor:
 
     def _append(self, record: model.Record, raw: bytes | None = None) -> None:
         key = (record.probe, record.point, record.kind)
-        if key in self._keys and self._restarts:
-            return
-        self._keys.add(key)
+        if raw is not None:
+            if key in self._keys and self._restarts:
+                return
+            self._keys.add(key)
         self._records.append(record)
         if self._writer is not None and self._header is not None:
             self._writer.record(record if raw is None else raw)
@@ -500,7 +507,9 @@ class Conductor:
         )
         said = last_words(worker.err)
         if self._header is None:
-            raise WorkerError(f"{text}, before it measured anything{f': {said}' if said else ''}")
+            return self._after_false_start(
+                f"{text}; it said: {said}" if said else text, hung=bool(worker.broken)
+            )
         current = worker.current
         if current is None:
             # Before its first point: it was setting up the first probe that it had to run.
@@ -528,6 +537,19 @@ class Conductor:
             self._restarts += 1
         self._tell(Died(probe, current.point.label(), sentence, restarts=goes_on))
         return goes_on
+
+    def _after_false_start(self, sentence: str, *, hung: bool) -> bool:
+        """A worker that died before it had described the machine is started once more.
+
+        Raises:
+            WorkerError: it was already, or waiting again for one that hangs is too long.
+        """
+        if self._false_start or hung:
+            raise WorkerError(f"{sentence}, before it measured anything")
+        self._false_start = sentence
+        self._restarts += 1
+        self._tell(Died("", "", sentence, restarts=True))
+        return True
 
     def _why_it_ends(self) -> str:
         deaths = sum(self._deaths.values())

@@ -27,11 +27,8 @@ def ending_lines(run: Run, report: Path | None, screen: Screen, *, short: bool =
     """
     lines = [Line()] if not short else []
     if run.stopped_by == "interrupted":
-        lines.append(
-            styled(
-                screen.fit(f" interrupted: {len(run.records)} records were finished and are kept"), "yellow"
-            )
-        )
+        finished = "1 record was" if len(run.records) == 1 else f"{len(run.records)} records were"
+        lines.append(styled(screen.fit(f" interrupted: {finished} finished and kept"), "yellow"))
     elif run.stopped_by.startswith("failed"):
         lines.append(styled(screen.fit(f" {run.stopped_by}: what was finished is kept"), "red"))
     for note in run.notes:

@@ -77,12 +77,15 @@ class Plain:
         self._screen = screen
         self._plan = plan
         self._due = 0.0
-        self._probe = ""
+        self._greeted = False
 
     def on_event(self, event: Mapping[str, Any]) -> None:
         """Prints the header once, then a line at most every few seconds."""
-        if event.get("event") == "hello":
+        if event.get("event") == "hello" and not self._greeted:
+            self._greeted = True
             say(opening_lines(event, self._plan, self._screen), self._stream)
+        elif event.get("event") == "died":
+            say(death_lines(event, self._screen), self._stream)
         elif event.get("event") == "progress":
             now = time.monotonic()
             if now >= self._due:
@@ -99,11 +102,16 @@ class Lively:
         self._screen = screen
         self._plan = plan
         self._due = 0.0
+        self._greeted = False
 
     def on_event(self, event: Mapping[str, Any]) -> None:
         """Prints the header above the live line, then redraws the line."""
-        if event.get("event") == "hello":
+        if event.get("event") == "hello" and not self._greeted:
+            self._greeted = True
             say(opening_lines(event, self._plan, self._screen), self._stream)
+        elif event.get("event") == "died":
+            self._live.update("", refresh=True)
+            say(death_lines(event, self._screen), self._stream)
         elif event.get("event") == "progress":
             now = time.monotonic()
             if now >= self._due:
@@ -137,6 +145,14 @@ def opening_lines(hello: Mapping[str, Any], plan: Plan, screen: Screen) -> list[
     if isinstance(cpu, int) and isinstance(cpus, list | tuple) and len(cpus) > 1:
         lines += screen.wrapped(f"CPU {cpu} is the quietest: pinned there", first="  · ", rest="    ")
     return [*lines, Line(), *plan_line(plan, screen), Line()]
+
+
+def death_lines(event: Mapping[str, Any], screen: Screen) -> list[Line]:
+    """What became of the measuring process, where, and whether the run goes on."""
+    where = ", ".join(part for part in (str(event.get("probe") or ""), str(event.get("point") or "")) if part)
+    what = f"{where}: {event.get('text')}" if where else str(event.get("text"))
+    then = "the run goes on" if event.get("restarts") else "nothing is left to run"
+    return screen.wrapped(f"{what}; {then}", first=" ! ", rest="   ")
 
 
 def live_line(event: Mapping[str, Any], screen: Screen) -> str:

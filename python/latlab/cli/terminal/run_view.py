@@ -80,5 +80,8 @@ def absence_lines(run: Run, screen: Screen, *, verbose: bool = False) -> list[Li
         where = f" ({'; '.join(named[:3])}{'; …' if len(named) > 3 else ''})" if named else ""  # noqa: PLR2004 - a line
         lines += screen.wrapped(f"{reason}{where}", first="  · ", rest="    ")
     if len(shown) < len(reasons):
-        lines.append(Line(screen.fit(f"  · {len(reasons) - len(shown)} more reasons: latlab show -v")))
+        more = len(reasons) - len(shown)
+        lines.append(
+            Line(screen.fit(f"  · {more} more {'reason' if more == 1 else 'reasons'}: latlab show -v"))
+        )
     return lines

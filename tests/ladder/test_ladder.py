@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+import msgspec
 import pytest
 
 from latlab.run.ladder import Rung, ladder
@@ -129,7 +130,7 @@ def test_a_run_without_the_curve_has_the_machines_levels_without_figures(without
     found = rungs(without(is_curve))
     for key in ("L1", "L2", "L3", "RAM", "RAM+TLB"):
         assert not found[key].measured
-        assert found[key].note == "not measured: it was not part of this run"
+        assert found[key].note == "not measured: the run ended before it"
         assert found[key].bandwidth is None or key == "RAM"
     assert found["L3"].size_text == "32 MiB"
 
@@ -149,15 +150,56 @@ def test_a_record_whose_proof_failed_gives_no_figure(changed: Change, run: Run) 
     assert rungs(changed_run)["RAM"].bandwidth is None
 
 
-def test_ram_that_no_working_set_reached_is_not_measured(without: Drop) -> None:
-    run = without(
-        lambda record: (
-            is_derived(record)
-            or record.error is not None
-            or (is_curve(record) and (record.point.working_set_bytes or 0) > 32 << 20)
-        )
-    )
-    assert not rungs(run)["RAM"].measured
+@pytest.mark.parametrize("key", ["RAM", "RAM+TLB"])
+def test_the_slowest_figure_of_a_small_machine_is_not_called_ram(run: Run, key: str) -> None:
+    derived = next(record for record in run.records if is_derived(record))
+    caches = [level for level in derived.findings["levels"] if level["name"] in {"L1", "L2", "L3"}]
+    figures = {"levels": caches, "ram": {"page_local_ns": 113.0, "random_ns": 182.0}}
+    kept = [
+        record
+        for record in run.records
+        if not is_curve(record)
+        or (record.kind == "batch_mean" and (record.point.working_set_bytes or 0) <= 32 << 20)
+    ]
+    small = Run(run.header, [*kept, msgspec.structs.replace(derived, findings=figures)], run.footer)
+    rung = rungs(small)[key]
+    assert not rung.measured
+    assert "the largest working set was 32 MiB" in rung.note
+
+
+def test_a_plateau_that_was_found_to_be_ram_is_ram_at_any_size(run: Run, changed: Change) -> None:
+    findings = next(record.findings for record in run.records if is_derived(record))
+    levels = [level for level in findings["levels"] if level["name"] in {"L1", "L2", "L3"}]
+    endless = [*levels[:2], {**levels[2], "upper_end_bytes": 1 << 40}]
+    assert not rungs(changed(is_derived, findings={**findings, "levels": endless}))["RAM"].measured
+    named = [*endless, {"name": "RAM"}]
+    assert rungs(changed(is_derived, findings={**findings, "levels": named}))["RAM"].measured
+
+
+def test_a_cache_that_answers_for_more_than_it_reports_is_not_a_part_of_it(run: Run, changed: Change) -> None:
+    findings = next(record.findings for record in run.records if is_derived(record))
+    levels = [dict(level) for level in findings["levels"]]
+    levels[1] |= {
+        "bracket_bytes": [3 << 20, 12 << 20],
+        "upper_end_bytes": 16 << 20,
+        "reported_bytes": 2 << 20,
+    }
+    found = rungs(changed(is_derived, findings={**findings, "levels": levels}))
+    assert found["L2"].size_text == "3–12 MiB, not 2 MiB"
+
+
+def test_bounds_of_a_cache_are_its_sizes_and_of_ram_the_interval_of_one_median(run: Run) -> None:
+    found = rungs(run)
+    assert found["L2"].interval_kind == "spread over its sizes"
+    assert found["RAM"].interval_kind == "95 % interval"
+
+
+def test_a_poke_that_the_instrument_drowns_has_a_bound_and_no_tail_of_its_own(run: Run) -> None:
+    drowned, clear = (rungs(run)[f"poke:{size}:read"].tail for size in (1000, 10**9))
+    assert drowned is not None
+    assert drowned.is_bound
+    assert clear is not None
+    assert not clear.is_bound
 
 
 def test_a_poke_that_did_not_fit_says_what_it_needs(run: Run) -> None:

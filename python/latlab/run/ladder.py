@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from latlab.run.run import Run
 
 TailKind = Literal["window means", "single accesses"]
+IntervalKind = Literal["95 % interval", "spread over its sizes"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +35,7 @@ class Tail:
         samples: Number of values.
         source: The record it is from: `memory.poke, 1 GB, read`.
         note: What is inside the value besides the access, if anything.
+        is_bound: The instrument's own tail is as long: the accesses' is at most this.
     """
 
     value_ns: float
@@ -43,6 +45,7 @@ class Tail:
     samples: int
     source: str
     note: str = ""
+    is_bound: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +57,9 @@ class Rung:
         level: Name for people: `L2 cache`.
         size_text: What it holds, effective beside nominal where they differ: `10-14 of 32 MiB`.
         latency_p50_ns: Median of one access, ns; absent when not measured (see `note`).
-        interval: 95 % interval of the median, ns, or the range of what was seen when `is_range`.
+        interval: Bounds of the latency, ns.
+        interval_kind: What `interval` is: the 95 % interval of one median, or the smallest and largest
+            median of the sizes on the level's plateau.
         is_range: `interval` is a range of levels seen rather than the interval of one median; print it
             instead of the median.
         tail: The slow end; absent when it had too few samples (see `refused`).
@@ -80,6 +85,7 @@ class Rung:
     size_text: str = ""
     latency_p50_ns: float | None = None
     interval: tuple[float, float] | None = None
+    interval_kind: IntervalKind = "95 % interval"
     is_range: bool = False
     tail: Tail | None = None
     refused: str = ""
@@ -123,6 +129,10 @@ _GIB = 1024**3
 #: An interval wider than this share of its median says that there was no single level: it is shown as a
 #: range.
 _RANGE_SHARE = 0.25
+#: A random access to four times a cache's size misses it three times of four, to more of it more often.
+_TIMES_BEYOND = 4
+#: Half of the accesses to twice a cache's size miss it: the slowest of a thousand are those.
+_TAIL_BEYOND = 2
 #: A tail of single accesses is the level's own only when it is this far above that of an empty timed region.
 _ABOVE_INSTRUMENT = 2.0
 #: Of a size in its unit: 9.5, but 14.
@@ -191,10 +201,15 @@ def instrument(run: Run) -> Record | None:
 
 
 def _levels(run: Run, findings: dict[str, Any]) -> list[_Level]:
-    found = [entry for entry in findings.get("levels") or [] if isinstance(entry, dict)]
-    found = [entry for entry in found if str(entry.get("name", "")) not in {"RAM", "DRAM", "memory"}]
+    found = [entry for entry in _entries(findings) if entry.get("name") in _LEVEL_NAMES]
     levels = _found_levels(found)
     return levels + _nominal_levels(run, {level.name for level in levels}, concluded=bool(findings))
+
+
+def _entries(findings: dict[str, Any]) -> list[dict[str, Any]]:
+    """The levels as they were found, whatever the file holds there."""
+    found = findings.get("levels")
+    return [entry for entry in found if isinstance(entry, dict)] if isinstance(found, list) else []
 
 
 def _validation(validated: object) -> tuple[str, ...]:
@@ -267,7 +282,8 @@ def absence(run: Run, probe: str) -> str:
         if record.probe == probe and record.error is not None and record.error.text:
             return record.error.text
     if not any(record.probe == probe for record in run.records):
-        return "it was not part of this run"
+        planned = any(entry.id == probe for entry in run.header.plan)
+        return "the run ended before it" if planned else "it was not part of this run"
     return ""
 
 
@@ -282,7 +298,11 @@ def _cache_rung(run: Run, level: _Level, textbook: Textbook) -> Rung:
         return replace(rung, size_text=size, note=f"not measured: {level.note}")
     record = _inside(_curve(run, _CACHE_ORDER), level)
     rung = replace(
-        rung, size_text=_size_text(level), latency_p50_ns=level.latency_ns, interval=level.interval
+        rung,
+        size_text=_size_text(level),
+        latency_p50_ns=level.latency_ns,
+        interval=level.interval,
+        interval_kind="spread over its sizes",
     )
     wide = _is_wide(rung)
     rung = replace(rung, is_range=wide, note=_cache_note(run, level, wide=wide), flags=level.flags)
@@ -292,40 +312,52 @@ def _cache_rung(run: Run, level: _Level, textbook: Textbook) -> Rung:
 
 
 def _ram_rungs(run: Run, findings: dict[str, Any], levels: list[_Level], textbook: Textbook) -> list[Rung]:
-    concluded = findings.get("ram")
-    ram: dict[str, Any] = concluded if isinstance(concluded, dict) else {}
+    """RAM is what answers four times beyond the last cache, or what the curve's last plateau was found to be.
+
+    The slowest figure of a run is not RAM by that alone: with little memory, or a large cache, it is a cache.
+    """
     beyond = max([level.end or level.reported or 0 for level in levels], default=0)
-    local = _farthest(_curve(run, _CACHE_ORDER), beyond)
-    random = _farthest(_curve(run, "random"), beyond)
-    first = _ram_rung("RAM", "RAM", run, local, _number(ram.get("page_local_ns")))
-    first = _with_bandwidth(
-        _with_textbook(first, textbook, "RAM"), _farthest(_reads(run), beyond), capacity=None
+    plateau = any(entry.get("name") == "RAM" for entry in _entries(findings))
+    least = 0 if plateau else _TIMES_BEYOND * beyond
+    concluded = findings.get("ram") if isinstance(findings.get("ram"), dict) else {}
+    figures = {name: _number(value) for name, value in (concluded or {}).items()}
+    local = _ram_rung(run, ("RAM", "RAM"), _CACHE_ORDER, least, figures.get("page_local_ns"))
+    local = _with_bandwidth(
+        _with_textbook(local, textbook, "RAM"), _farthest(_reads(run), _TIMES_BEYOND * beyond), capacity=None
     )
-    second = _ram_rung("RAM+TLB", "… + TLB miss", run, random, _number(ram.get("random_ns")))
-    poke = next((r for r in _pokes(run, "per_op", "read") if _bytes(r) > 2 * beyond and beyond), None)
-    second = _with_tail(second, run, random, poke) if second.measured else second
-    return [first, second]
+    random = _ram_rung(run, ("RAM+TLB", "… + TLB miss"), "random", least, figures.get("random_ns"))
+    pokes = [r for r in _pokes(run, "per_op", "read") if beyond and _bytes(r) >= _TAIL_BEYOND * beyond]
+    if random.measured and pokes:
+        random = _with_tail(random, run, _farthest(_curve(run, "random"), least), pokes[-1])
+    return [local, random]
+
+
+def _ram_rung(run: Run, names: tuple[str, str], order: str, least: int, concluded_ns: float | None) -> Rung:
+    key, level = names
+    record = _farthest(_curve(run, order), least)
+    if record is None:
+        return Rung(key, level, note=f"not measured: {_why_no_ram(run, order, least)}")
+    low, high = record.interval or (0.0, math.inf)
+    value = concluded_ns if concluded_ns is not None and low <= concluded_ns <= high else record.value
+    rung = Rung(key, level, "", value, record.interval)
+    rung = _with_record(replace(rung, is_range=_is_wide(rung)), record)
+    return _with_tail(rung, run, record, None)
+
+
+def _why_no_ram(run: Run, order: str, least: int) -> str:
+    reason = absence(run, "memory.load.dependent")
+    largest = max((_bytes(record) for record in _curve(run, order)), default=0)
+    if reason or not largest:
+        return reason or "no point of this order was measured"
+    return (
+        f"the largest working set was {units.format_bytes(largest)}; less than {units.format_bytes(least)}, "
+        f"{_TIMES_BEYOND} times the last cache, may be answered by that cache"
+    )
 
 
 def _with_textbook(rung: Rung, textbook: Textbook, key: str) -> Rung:
     figure = textbook.get(key)
     return rung if figure is None else replace(rung, textbook_ns=figure, textbook_source=textbook.source)
-
-
-def _ram_rung(key: str, level: str, run: Run, record: Record | None, concluded_ns: float | None) -> Rung:
-    p50 = record.value if record else None
-    latency = concluded_ns if concluded_ns is not None else p50
-    if latency is None:
-        reason = (
-            absence(run, "memory.load.dependent") or "no working set was large enough to leave the last cache"
-        )
-        return Rung(key, level, note=f"not measured: {reason}")
-    rung = Rung(key, level, "", latency)
-    if record is not None:
-        rung = replace(rung, interval=record.interval)
-    rung = replace(rung, is_range=_is_wide(rung))
-    rung = _with_record(rung, record)
-    return _with_tail(rung, run, record, None)
 
 
 def _poke_rungs(run: Run) -> list[Rung]:
@@ -388,7 +420,9 @@ def _with_tail(
     if pokes is not None:
         tail = _tail_of(pokes, "single accesses")
         if tail is not None and (own or _is_above(tail, empty)):
-            return replace(rung, tail=replace(tail, note=_instrument_note(empty)), refused="")
+            bound = _bytes(pokes) > 0 and not _is_above(tail, empty)
+            tail = replace(tail, note=_instrument_note(run, pokes), is_bound=bound)
+            return replace(rung, tail=tail, refused="")
     if windows is None or windows.summary is None:
         return rung
     kind: TailKind = "single accesses" if windows.kind == "per_op" else "window means"
@@ -423,10 +457,9 @@ def _is_above(tail: Tail, empty: Record | None) -> bool:
     )
 
 
-def _instrument_note(empty: Record | None) -> str:
-    if empty is None or empty.summary is None or empty.summary.mean is None:
-        return "the instrument's own time is included"
-    return f"the instrument's own {empty.summary.mean:.0f} ns are included"
+def _instrument_note(run: Run, record: Record) -> str:
+    own_ns = record.overhead.region_ns if record.overhead else run.header.clock.overhead_ns.mean
+    return f"the instrument's own {own_ns:.0f} ns are included"
 
 
 def _with_bandwidth(rung: Rung, record: Record | None, capacity: int | None) -> Rung:
@@ -472,6 +505,8 @@ def _size_text(level: _Level) -> str:
     found = f"{_short(low / unit)}–{_short(high / unit)}"
     if reported is None:
         return f"{found} {name}"
+    if reported < low:
+        return f"{found} {name}, not {units.format_bytes(reported)}"
     if reported % unit == 0:
         return f"{found} of {_short(reported / unit)} {name}"
     return f"{found} {name} of {units.format_bytes(reported)}"
@@ -486,7 +521,7 @@ def _cache_note(run: Run, level: _Level, *, wide: bool) -> str:
         neighbours = "the host's other guests" if virtual.get("hypervisor") else "other CPUs"
         notes.append(f"a range, because this cache is shared with {neighbours}")
     elif wide:
-        notes.append("a range, because the repeats of this run lie this far apart")
+        notes.append("a range, because its sizes lie this far apart")
     early = level.inside and level.reported and level.inside < 0.8 * level.reported
     if early and level.end and level.reported and level.reported <= level.end and not level.note:
         notes.append(f"begins to miss at {units.format_bytes(level.inside or 0)}")
@@ -551,10 +586,10 @@ def _poke_inside(run: Run, level: _Level) -> Record | None:
     return fitting[-1] if fitting else None
 
 
-def _farthest(records: list[Record], beyond: int) -> Record | None:
-    """The largest working set, if it is at least four times what the last cache holds."""
+def _farthest(records: list[Record], least: int) -> Record | None:
+    """The largest working set, if it has at least so many bytes; of several page draws, the median one."""
     largest = max((_bytes(record) for record in records), default=0)
-    if largest < 4 * beyond or not largest:
+    if largest < least or not largest:
         return None
     draws = sorted((record for record in records if _bytes(record) == largest), key=_median)
     return draws[len(draws) // 2]

@@ -128,7 +128,7 @@ def _tail_cell(rung: Rung) -> str:
     """The quantile; one of window means or of another rank says so (`w90`, `p99`)."""
     if rung.tail is None:
         return _NONE
-    number = units.format_ns(rung.tail.value_ns)
+    number = f"{'≤' if rung.tail.is_bound else ''}{units.format_ns(rung.tail.value_ns)}"
     rank = rung.tail.quantile.removeprefix("p")
     if rung.tail.kind == "window means":
         return f"{number} w{rank}"
@@ -219,6 +219,11 @@ def _notes(rungs: Sequence[Rung], screen: Screen) -> list[Line]:
             f"w{rank}: {rank} % of the windows, each the mean of {each} accesses, were faster. "
             "It is not the tail of single accesses."
         )
+    kinds = {rung.interval_kind for rung in rungs if rung.interval is not None}
+    if len(kinds) > 1:
+        notes.append(
+            "± of a cache: the spread over its sizes; of the others: the 95 % interval of the median."
+        )
     singles = [
         rung.tail for rung in rungs if rung.tail and rung.tail.kind == "single accesses" and rung.tail.note
     ]
@@ -229,7 +234,7 @@ def _notes(rungs: Sequence[Rung], screen: Screen) -> list[Line]:
         {rung.bandwidth_point.partition("; ")[2] for rung in rungs if rung.bandwidth is not None}
     )
     notes += [f"Reading: {convention}." for convention in conventions if convention]
-    sources = sorted({rung.textbook_source for rung in rungs if rung.textbook_source})
+    sources = sorted({rung.textbook_source for rung in rungs if rung.measured and rung.textbook_source})
     notes += [f"Textbook: {source}." for source in sources]
     flagged = sorted({flag for rung in rungs for flag in rung.flags})
     for flag in flagged:
@@ -260,10 +265,7 @@ def _evidence(rung: Rung) -> list[str]:
         facts.append(f"{rung.samples:,} {'windows' if each else 'single accesses'}{each}: {rung.path}")
     if rung.interval is not None:
         low, high = (units.format_ns(end) for end in rung.interval)
-        facts.append(
-            f"median {units.format_ns(rung.latency_p50_ns)}, "
-            f"{'seen' if rung.is_range else '95 % interval'} {low} to {high}"
-        )
+        facts.append(f"median {units.format_ns(rung.latency_p50_ns)}, {rung.interval_kind} {low} to {high}")
     if rung.tail is not None:
         tail = rung.tail
         facts.append(

@@ -10,6 +10,7 @@ import os
 import shutil
 import sys
 import textwrap
+import unicodedata
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, TextIO
 
@@ -62,7 +63,7 @@ class Screen:
     def fit(self, text: object) -> str:
         """`text` cleaned of anything a terminal would obey, in the characters that this screen can show."""
         cleaned = texts.clean(text)
-        return cleaned if self.unicode else texts.ascii_only(cleaned)
+        return cleaned if self.unicode else texts.ascii_only(_without_accents(cleaned))
 
     def wrapped(self, text: object, *, first: str = "", rest: str = "") -> list[Line]:
         """`text` in as many lines as it needs, behind the indents given."""
@@ -75,6 +76,11 @@ class Screen:
             break_on_hyphens=False,
         )
         return [Line(line) for line in lines]
+
+
+def _without_accents(text: str) -> str:
+    """`Boner` of `Bonér`: better than a question mark."""
+    return "".join(mark for mark in unicodedata.normalize("NFD", text) if not unicodedata.combining(mark))
 
 
 def screen_of(stream: TextIO) -> Screen:

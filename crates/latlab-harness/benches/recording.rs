@@ -7,6 +7,7 @@ use std::hint::black_box;
 
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 use latlab_clock::{Clock, Source, TimeSource};
+use latlab_harness::Picoseconds;
 use latlab_record::Histogram;
 use latlab_stats::rng::Rng;
 
@@ -51,16 +52,12 @@ fn histogram(criterion: &mut Criterion) {
     group.bench_function("ticks to histogram and tail", |bencher| {
         let mut histogram = Histogram::new();
         let mut tail: Vec<(u64, u64)> = Vec::with_capacity(SAMPLES);
-        let (ps_per_tick, threshold) = black_box((1_000.0 / 2.6, 2_600));
+        let picoseconds = Picoseconds::of(&Clock::open());
+        let threshold = black_box(2_600);
         bencher.iter(|| {
             tail.clear();
             for (at, ticks) in black_box(&ticks).iter().enumerate() {
-                #[expect(
-                    clippy::cast_possible_truncation,
-                    clippy::cast_sign_loss,
-                    reason = "as the harness does"
-                )]
-                histogram.record((*ticks as f64 * ps_per_tick) as u64);
+                histogram.record(picoseconds.in_ticks(*ticks));
                 if *ticks >= threshold && tail.len() < tail.capacity() {
                     tail.push((at as u64, *ticks));
                 }
@@ -83,16 +80,11 @@ fn region<T: TimeSource>(criterion: &mut Criterion, time: &T, clock: &Clock) {
     });
     group.bench_function("recorded", |bencher| {
         let mut histogram = Histogram::new();
-        let ps_per_tick = 1_000.0 / clock.facts.ticks_per_ns;
+        let picoseconds = Picoseconds::of(clock);
         bencher.iter(|| {
             let begin = time.begin();
             let ticks = time.end().saturating_sub(begin);
-            #[expect(
-                clippy::cast_possible_truncation,
-                clippy::cast_sign_loss,
-                reason = "as the harness does"
-            )]
-            histogram.record((ticks as f64 * ps_per_tick) as u64);
+            histogram.record(picoseconds.in_ticks(ticks));
         });
         black_box(histogram.total());
     });

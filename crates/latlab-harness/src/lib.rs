@@ -21,7 +21,7 @@ mod schedule;
 mod simulated;
 mod summary;
 
-pub use block::{Batch, Block, BlockData, Kernel};
+pub use block::{Batch, Block, BlockData, Kernel, Picoseconds};
 pub use contract::{
     Needs, Planned, PointResult, Probe, ProbeError, Proof, Session, Spec, Support, Tier, Touches,
 };

@@ -19,6 +19,7 @@ const LINEAR: usize = 256;
 const HALF: usize = 128;
 /// Highest power of two kept apart: 2^50 ps is 19 minutes, longer than any profile.
 const HIGHEST_BIT: u32 = 50;
+const LONGEST: u64 = (1 << HIGHEST_BIT) - 1;
 const BUCKETS: usize = (HIGHEST_BIT as usize - 8) * HALF + LINEAR;
 /// A stored histogram larger than this is not one that latlab wrote (ours are about 1 KB).
 const LARGEST_ENCODED: usize = 1 << 20;
@@ -56,8 +57,9 @@ pub struct EncodedHistogram {
 pub struct Histogram {
     counts: Box<[u64]>,
     total: u64,
-    sum_ps: f64,
-    sum_of_squares: f64,
+    /// Integers: exact, and an addition is one step where that of floats would be four.
+    sum_ps: u128,
+    sum_of_squares: u128,
     min_ps: u64,
     max_ps: u64,
 }
@@ -75,8 +77,8 @@ impl Histogram {
         Self {
             counts: vec![0; BUCKETS].into_boxed_slice(),
             total: 0,
-            sum_ps: 0.0,
-            sum_of_squares: 0.0,
+            sum_ps: 0,
+            sum_of_squares: 0,
             min_ps: u64::MAX,
             max_ps: 0,
         }
@@ -85,11 +87,11 @@ impl Histogram {
     /// Counts one duration in picoseconds. Longer than 19 minutes counts as the last bucket.
     #[inline]
     pub fn record(&mut self, ps: u64) {
-        self.counts[bucket_of(ps)] += 1;
+        let within = ps.min(LONGEST);
+        self.counts[bucket_of(within)] += 1;
         self.total += 1;
-        let value = ps as f64;
-        self.sum_ps += value;
-        self.sum_of_squares += value * value;
+        self.sum_ps += u128::from(ps);
+        self.sum_of_squares += u128::from(within) * u128::from(within);
         self.min_ps = self.min_ps.min(ps);
         self.max_ps = self.max_ps.max(ps);
     }
@@ -127,7 +129,7 @@ impl Histogram {
     /// Mean in ns, exact (not from bucket middles); `None` when empty.
     #[must_use]
     pub fn mean_ns(&self) -> Option<f64> {
-        (self.total > 0).then(|| self.sum_ps / self.total as f64 / 1e3)
+        (self.total > 0).then(|| self.sum_ps as f64 / self.total as f64 / 1e3)
     }
 
     /// Sample standard deviation in ns; `None` with fewer than two samples.
@@ -137,7 +139,8 @@ impl Histogram {
             return None;
         }
         let n = self.total as f64;
-        let variance = (self.sum_of_squares - self.sum_ps * self.sum_ps / n) / (n - 1.0);
+        let sum = self.sum_ps as f64;
+        let variance = (self.sum_of_squares as f64 - sum * sum / n) / (n - 1.0);
         Some(variance.max(0.0).sqrt() / 1e3)
     }
 
@@ -244,11 +247,15 @@ fn inflated(packed: &[u8]) -> Result<Vec<u8>, HistogramError> {
     Ok(plain)
 }
 
+/// The bucket of a duration of at most [`LONGEST`].
 #[inline]
 fn bucket_of(ps: u64) -> usize {
-    let value = ps.min((1 << HIGHEST_BIT) - 1);
-    let shift = (64 - (value | (LINEAR as u64 - 1)).leading_zeros()) - 8;
-    let place = (value >> shift) as usize;
+    let shift = (64 - (ps | (LINEAR as u64 - 1)).leading_zeros()) - 8;
+    #[expect(
+        clippy::cast_possible_truncation,
+        reason = "ps >> shift is below 256 by construction"
+    )]
+    let place = (ps >> shift) as usize;
     shift as usize * HALF + place
 }
 

@@ -109,7 +109,9 @@ pub(crate) fn findings(env: &Env, results: &[PointResult]) -> Value {
             .filter(|result| result.point.order == Some(order) && result.point.pages == Some(pages))
             .max_by_key(|result| result.point.working_set_bytes)
     };
-    let figure = |order, pages| largest(order, pages).map(|result| result.p50);
+    // The largest working set is RAM only if the curve left the last cache.
+    let reached = named.iter().any(|(_, name)| name == "RAM");
+    let figure = |order, pages| largest(order, pages).filter(|_| reached).map(|result| result.p50);
     json!({
         "levels": described,
         "tlb": boundaries.iter().filter(|boundary| boundary.detected).map(translation).collect::<Vec<_>>(),

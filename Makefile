@@ -99,7 +99,7 @@ docs: build $(VENV)/.dev ## docs/_build/html
 	@echo 'docs/_build/html/index.html'
 
 bench: build ## what the instrument itself costs on this machine
-	$(CARGO) bench --workspace --exclude latlab-python --locked
+	$(CARGO) bench --workspace --exclude latlab-python --locked --bench '*'
 
 test-aarch64: ## the Rust crates' tests, cross-compiled and run under emulation
 	$(ALONE) tools/test-aarch64.sh

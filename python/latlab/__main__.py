@@ -5,11 +5,13 @@ It imports nothing before it is called: Ctrl-C ends with one line and code 130 f
 
 from __future__ import annotations
 
+import os
 import sys
 
 
 def main() -> None:
     """Runs the command line and exits with its code."""
+    _open_closed_streams()
     try:
         from latlab.cli.main import run  # noqa: PLC0415 - 60 ms in which Ctrl-C may come
 
@@ -18,6 +20,16 @@ def main() -> None:
         sys.stderr.write("latlab: interrupted\n")
         code = 130
     sys.exit(code)
+
+
+def _open_closed_streams() -> None:
+    """A closed standard stream (`>&-`) leads nowhere, instead of into the file that is opened next."""
+    for number, name, mode in ((0, "stdin", "r"), (1, "stdout", "w"), (2, "stderr", "w")):
+        if getattr(sys, name) is None:
+            descriptor = os.open(os.devnull, os.O_RDWR)
+            if descriptor == number:
+                os.set_inheritable(descriptor, True)
+            setattr(sys, name, open(descriptor, mode, encoding="utf-8"))  # noqa: SIM115, PTH123 - for good
 
 
 if __name__ == "__main__":

@@ -52,6 +52,7 @@ def test_without_a_usable_home_the_run_goes_to_the_current_folder_and_that_is_sa
     assert file.path == home / "work" / "a.latlab.jsonl"
     assert "cannot be written (Not a directory): this run is kept in" in shelf.notice
     assert Store().resolve("last") == file.path
+    assert [path.name for path in (home / "work").iterdir()] == [file.path.name]
 
 
 def test_without_a_usable_current_folder_the_run_goes_to_a_temporary_one(

@@ -212,17 +212,28 @@ def _measured(settings: Settings, plan: Plan, wishes: Wishes) -> Run:
 
 
 def _show(run: Run, wishes: Wishes) -> None:
-    if wishes.as_json:
-        sys.stdout.write(run.to_json() + "\n")
-        sys.stdout.flush()
-    else:
-        _show_ladder(run, wishes)
+    unread: OSError | None = None
+    try:
+        _print(run, wishes)
+    except OSError as error:
+        # The pipe's reader has gone, the disk behind `>` is full: where the run is kept is still to be said.
+        unread = error
     report = _written_report(run, wishes) if wishes.report else None
     if not wishes.quiet:
         from latlab.cli.terminal.ending import ending_lines  # noqa: PLC0415 - for people only
         from latlab.cli.terminal.screen import say, screen_of  # noqa: PLC0415 - for people only
 
         say(ending_lines(run, report, screen_of(sys.stderr), short=wishes.as_json), sys.stderr)
+    if unread is not None:
+        raise unread
+
+
+def _print(run: Run, wishes: Wishes) -> None:
+    if wishes.as_json:
+        sys.stdout.write(run.to_json() + "\n")
+        sys.stdout.flush()
+    else:
+        _show_ladder(run, wishes)
 
 
 def _interrupted_while_shown(run: Run) -> int:

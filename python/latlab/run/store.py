@@ -152,9 +152,15 @@ class Store:
             return [self._usual]
         return [place for place in self._places() if place != _temporary_folder() or _is_own(place)]
 
+    def _keeps_index(self, folder: Path) -> bool:
+        """Whether an index belongs there: not among other files, where the user happens to be."""
+        return folder in {self._usual, _temporary_folder()}
+
     def entries(self) -> list[Entry]:
         """All runs, the newest last. Files that are no runs are left out."""
-        entries = [entry for folder in self._searched() for entry in _entries(folder)]
+        entries = [
+            entry for folder in self._searched() for entry in _entries(folder, self._keeps_index(folder))
+        ]
         return sorted(entries, key=lambda entry: (_instant(entry.started), entry.id))
 
     def resolve(self, name: str | os.PathLike[str]) -> Path:
@@ -240,7 +246,7 @@ def _refusal(folder: Path, error: OSError | RunFileError) -> str:
     return f"{clean(folder, most=200)} cannot be written{reason}"
 
 
-def _entries(folder: Path) -> list[Entry]:
+def _entries(folder: Path, keeps_index: bool) -> list[Entry]:
     try:
         with os.scandir(folder) as scan:
             files = [
@@ -261,7 +267,8 @@ def _entries(folder: Path) -> list[Entry]:
                 continue
             fresh.append((name, status.st_mtime_ns, entry))
         out.append(entry)
-    index.update(fresh, keep={name for name, _ in files})
+    if keeps_index:
+        index.update(fresh, keep={name for name, _ in files})
     return out
 
 

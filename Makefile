@@ -66,10 +66,6 @@ build: $(VENV)/.extension ## bring .venv up to date with the sources
 
 run: build ## measure this machine: prints the ladder, saves one run file and one report
 	@$(BIN)/latlab measure
-	@printf '\nto go on, paste one of these:\n'
-	@printf '  %q %s\n' '$(CURDIR)/$(BIN)/latlab' 'show last -v' \
-	                   '$(CURDIR)/$(BIN)/latlab' 'doctor' \
-	                   '$(CURDIR)/$(BIN)/latlab' 'report last -o latlab-report.html'
 
 wheel: $(VENV)/.run ## dist/*.whl, for machines like this one without Rust
 	rm -rf dist

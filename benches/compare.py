@@ -3,9 +3,9 @@
     .venv/bin/python benches/compare.py latency --pairs 9 --cpu 1
     .venv/bin/python benches/compare.py bandwidth --pairs 9 --cpu 1
 
-A pair is: the peer, latlab, the peer again. The peer against itself (A/A) is the noise of the comparison. A line holds when the
-median of the ratios is within the tolerance, or within the A/A range where that is wider. The peers must be on the PATH;
-what is missing is said and left out. Nothing here is a pass mark for the tests: those must not depend on timing.
+A pair is: the peer, latlab, the peer again. The peer against itself (A/A) is the noise. A line holds when the
+median of the ratios is within the tolerance, or within the A/A range where that is wider. The peers must be on
+the PATH. Nothing here is a pass mark: tests must not depend on timing.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ def output(command: list[str]) -> str:
 
 def last_number(text: str) -> float:
     """Multichase prints one number, ns a load."""
-    return float(text.split()[-1])
+    return float(text.rsplit(maxsplit=1)[-1])
 
 
 def likwid_rate(text: str) -> float:
@@ -70,13 +70,16 @@ def mean(record: dict[str, Any]) -> float:
 
 def overall_rate(record: dict[str, Any]) -> float:
     """All bytes over all time, which is the harmonic mean of windows of equal size."""
-    return statistics.harmonic_mean(record["values"])
+    return float(statistics.harmonic_mean(record["values"]))
 
 
 def latency_lines(cpu: int) -> list[Line]:
     """Dependent loads against multichase: same page mode, same order, mean with mean (`-a`)."""
     chase = ["taskset", "-c", str(cpu), "multichase", "-a", "-s", "64", "-n", "3", "-p", "4096"]
-    sizes = [("16 KiB", "16k", "16k", 16 << 10, "page-local", 0.03), ("256 KiB", "256k", "256k", 256 << 10, "page-local", 0.03)]
+    sizes = [
+        ("16 KiB", "16k", "16k", 16 << 10, "page-local", 0.03),
+        ("256 KiB", "256k", "256k", 256 << 10, "page-local", 0.03),
+    ]
     sizes += [("256 MiB, page-local", "256m", "256k", 256 << 20, "page-local", 0.10)]
     sizes += [("256 MiB, random", "256m", "256m", 256 << 20, "random", 0.10)]
     return [
@@ -94,7 +97,11 @@ def latency_lines(cpu: int) -> list[Line]:
 
 def bandwidth_lines(cpu: int) -> list[Line]:
     """One thread against likwid-bench with the widest kernels of this CPU."""
-    wide = "avx512" if "avx512f" in Path("/proc/cpuinfo").read_text(encoding="ascii", errors="replace") else "avx"
+    wide = (
+        "avx512"
+        if "avx512f" in Path("/proc/cpuinfo").read_text(encoding="ascii", errors="replace")
+        else "avx"
+    )
     bench = ["taskset", "-c", str(cpu), "likwid-bench"]
     rows = [
         ("read 24 KiB", f"load_{wide}", "24kB", 8_000_000, 24 << 10, "read"),
@@ -142,7 +149,9 @@ def find(records: list[dict[str, Any]], point: dict[str, Any]) -> dict[str, Any]
 
 def main() -> None:
     """Runs the pairs and prints the table."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("kind", choices=KINDS)
     parser.add_argument("--pairs", type=int, default=9)
     parser.add_argument("--cpu", type=int, default=1)
@@ -170,7 +179,10 @@ def main() -> None:
             second[line.name].append(b / scale)
         print(f"pair {pair + 1} of {arguments.pairs}", file=sys.stderr)
 
-    print(f"| figure | {peer}, {unit} | latlab, {unit} | latlab / {peer}: median (range) | A/A: median (range) | tolerance | holds |")
+    print(
+        f"| figure | {peer}, {unit} | latlab, {unit} | latlab / {peer}: median (range) "
+        "| A/A: median (range) | tolerance | holds |"
+    )
     print("| --- | --- | --- | --- | --- | --- | --- |")
     for line in lines:
         if not own[line.name]:
@@ -184,7 +196,8 @@ def main() -> None:
         holds = middle >= 1 - wide if unit == "GB/s" else abs(middle - 1) <= wide
         print(
             f"| {line.name} | {statistics.median(base):.4g} | {statistics.median(own[line.name]):.4g} "
-            f"| {middle:.3f} ({ratios[0]:.3f}-{ratios[-1]:.3f}) | {statistics.median(same):.3f} ({same[0]:.3f}-{same[-1]:.3f}) "
+            f"| {middle:.3f} ({ratios[0]:.3f}-{ratios[-1]:.3f}) "
+            f"| {statistics.median(same):.3f} ({same[0]:.3f}-{same[-1]:.3f}) "
             f"| {line.tolerance:.0%} | {'yes' if holds else 'NO'} |"
         )
     print("\nCommands:")

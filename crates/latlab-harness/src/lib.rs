@@ -27,7 +27,7 @@ pub use contract::{
 };
 pub use crew::{Crew, CrewError};
 pub use env::{Env, Interpreter, MemorySource};
-pub use pin::{pin_this_thread, quietest_cpu};
+pub use pin::{give_way_to_others, pin_this_thread, quietest_cpu};
 pub use quota::{Share, plan_shares, profile_seconds};
 pub use reference::{NoReference, Reference, ReferenceReading};
 pub use schedule::{Outcome, Progress, Sink, measure_once, run_probe};

@@ -10,10 +10,10 @@ use std::path::Path;
 use latlab_clock::{Clock, ClockFacts};
 use latlab_harness::{
     Env, Interpreter, MemorySource, NoReference, Progress, Reference, Share, Sink, Spec, Support,
-    pin_this_thread, plan_shares, profile_seconds, quietest_cpu, run_probe,
+    give_way_to_others, pin_this_thread, plan_shares, profile_seconds, quietest_cpu, run_probe,
 };
 use latlab_machine::Machine;
-use latlab_record::{Kind, PlannedProbe, Point, Record, Settings, Tool, Totals};
+use latlab_record::{Kind, PlannedProbe, Point, Profile, Record, Settings, Tool, Totals};
 use serde::{Deserialize, Serialize};
 
 use crate::registry::{Entry, REGISTRY};
@@ -153,6 +153,9 @@ pub fn run(
     let machine = latlab_machine::describe(directory(&request.settings));
     let mut env = surroundings(machine, Clock::open(), request.settings.clone(), interpreter);
     let begun_ns = env.clock.now_ns();
+    if env.settings.gentle {
+        give_way_to_others();
+    }
     env.home_cpu = choose_cpu(&env);
 
     let chosen = chosen(&request.settings, &request.done_probes);
@@ -223,6 +226,10 @@ fn surroundings(
     interpreter: Option<Box<dyn Interpreter>>,
 ) -> Env {
     let cpus = usable_cpus(&machine.limits.allowed_cpus, &settings);
+    let settings = Settings {
+        profile: affordable(&settings),
+        ..settings
+    };
     let usable = machine.limits.usable_memory_bytes.unwrap_or(MEMORY_UNKNOWN);
     Env {
         home_cpu: cpus[0],
@@ -233,6 +240,24 @@ fn surroundings(
         cpus,
         memory: MemorySource::Real,
         interpreter,
+    }
+}
+
+/// The profile whose sizes a budget can pay for: populating and building the arenas of a longer one would leave no time
+/// to measure in them.
+fn affordable(settings: &Settings) -> Profile {
+    let shares: Vec<Share> = chosen(settings, &[]).iter().map(|entry| entry.share).collect();
+    let whole_s = profile_seconds(
+        &shares,
+        &Settings {
+            budget_s: None,
+            ..settings.clone()
+        },
+    );
+    if settings.budget_s.is_some_and(|budget_s| budget_s < whole_s / 2.0) {
+        Profile::Quick
+    } else {
+        settings.profile
     }
 }
 
@@ -480,6 +505,20 @@ mod tests {
             ..wanting(Some(&[0, 2]))
         };
         assert_eq!(usable_cpus(&[0, 1, 2], &gentle), [2]);
+    }
+
+    #[test]
+    fn a_budget_far_below_the_profile_takes_the_sizes_that_it_can_pay_for() {
+        let with = |budget_s| {
+            affordable(&Settings {
+                profile: Profile::Thorough,
+                budget_s,
+                ..Settings::default()
+            })
+        };
+        assert_eq!(with(None), Profile::Thorough);
+        assert_eq!(with(Some(2.0)), Profile::Quick);
+        assert_eq!(with(Some(1e6)), Profile::Thorough);
     }
 
     #[test]

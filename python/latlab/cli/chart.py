@@ -18,7 +18,7 @@ _ENDINGS = (".svg", ".png", ".pdf")
     "-o", "--out", metavar="FILE", help="FILE.svg, FILE.png or FILE.pdf; an existing one is replaced."
 )
 def command(run: str, name: str | None, out: str | None) -> None:
-    r"""Write one chart of a run as a picture; without NAME, list the charts.
+    """Write one chart of a run as a picture; without NAME, list the charts.
 
     RUN is a file, an id, the beginning of one, or `last`. Needs latlab[export].
 

@@ -14,7 +14,7 @@ _WHERE = {
 @click.command("completion")
 @click.argument("shell", type=click.Choice(list(_WHERE)))
 def command(shell: str) -> None:
-    r"""Print the completion script of a SHELL: bash, zsh or fish.
+    """Print the completion script of a SHELL: bash, zsh or fish.
 
     \b
     Use it with:

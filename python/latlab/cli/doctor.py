@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 )
 @click.option("--json", "as_json", is_flag=True, help="Print the findings as JSON.")
 def command(directory: str | None, *, as_json: bool) -> None:
-    r"""Say what on this machine distorts figures, by how much, and what would lift it.
+    """Say what on this machine distorts figures, by how much, and what would lift it.
 
     Measures nothing and changes nothing.
 

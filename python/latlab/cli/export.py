@@ -28,7 +28,7 @@ _ENDINGS = (".csv", ".npz", ".json", ".parquet")
 )
 @click.option("--anonymous", is_flag=True, help="Leave out host name, user, directories and disks.")
 def command(run: str, out: str, *, anonymous: bool) -> None:
-    r"""Write the data of a run for other programs.
+    """Write the data of a run for other programs.
 
     RUN is a file, an id, the beginning of one, or `last` (the default). CSV and Parquet have one row a
     record; NPZ has all raw values and histograms; JSON has everything, as one object.

@@ -11,7 +11,7 @@ import click
 @click.command("list")
 @click.option("--json", "as_json", is_flag=True, help="Print the full descriptions as JSON.")
 def command(*, as_json: bool) -> None:
-    r"""List every probe: its question, what it touches and what it needs.
+    """List every probe: its question, what it touches and what it needs.
 
     \b
     Examples:

@@ -24,7 +24,7 @@ _ENDINGS = (".html", ".pdf", ".md")
     help="FILE.html, FILE.pdf or FILE.md; an existing one is replaced.",
 )
 def command(run: str, out: str) -> None:
-    r"""Write a run as one self-contained file.
+    """Write a run as one self-contained file.
 
     RUN is a file, an id, the beginning of one, or `last` (the
     default).

@@ -244,6 +244,7 @@ class Point(Model, frozen=True, kw_only=True, omit_defaults=True):
     nodes: Count | None = None
     threads: Count | None = None
     operation: str | None = None
+    timing: str | None = None
     stride_bytes: Count | None = None
     isa: str | None = None
     clock: str | None = None
@@ -265,6 +266,8 @@ class Point(Model, frozen=True, kw_only=True, omit_defaults=True):
         if self.pages is not None:
             parts.append(f"{self.pages} pages")
         parts.append(self.order)
+        if self.timing is not None:
+            parts.append({"each": "one by one", "batch": "in batches"}.get(self.timing, self.timing))
         if self.threads is not None:
             parts.append(f"{self.threads} thread{'' if self.threads == 1 else 's'}")
         return ", ".join(part for part in parts if part)
@@ -321,6 +324,7 @@ class BlockSummary(Model, frozen=True, kw_only=True, omit_defaults=True):
     duration_ns: float
     samples: Count
     p50: float
+    core_ghz: float | None = None
     disturbed: bool = False
 
 

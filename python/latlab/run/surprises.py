@@ -169,15 +169,13 @@ def _order_matters(facts: _Facts) -> Surprise | None:
 def _pokes_have_a_tail(facts: _Facts) -> Surprise | None:
     limit_ns = 10_000.0
     pokes = [r for r in facts.records("memory.poke", "per_op") if _size(r) and r.tail_threshold is not None]
-    pokes = [record for record in pokes if (record.tail_threshold or 0) <= limit_ns]
     samples = sum(record.samples for record in pokes)
-    slow = sum(
-        sum(sample.value > limit_ns for sample in record.tail) + record.tail_dropped for record in pokes
-    )
+    # From the histograms: of the time-stamped samples only the slowest few thousand are kept.
+    slow = sum(count for record in pokes for low, _, count in record.buckets() if low >= limit_ns)
     seconds = sum(block.duration_ns for record in pokes for block in record.blocks) / 1e9
     if slow < 10 or not samples:  # noqa: PLR2004 - a rate of fewer than ten events is a guess
         return None
-    worst = max(sample.value for record in pokes for sample in record.tail)
+    worst = max(record.summary.max or 0.0 for record in pokes if record.summary)
     a_second = f", about {slow / seconds:,.0f} a second" if seconds > 0 else ""
     text = (
         f"One poke in {samples / slow:,.0f} takes over 10 µs{a_second}; the slowest of "

@@ -110,17 +110,16 @@ impl Mapping {
         let begin = self.base.wrapping_add(offset);
         // SAFETY: the range lies inside our mapping; populating changes no content.
         match unsafe { madvise(begin.cast(), bytes, Advice::LinuxPopulateWrite) } {
-            Ok(()) => Ok(()),
-            // Before Linux 5.14 the advice is unknown: touch each page.
-            Err(rustix::io::Errno::INVAL) => {
-                for page in (0..bytes).step_by(4096) {
-                    // SAFETY: inside our mapping.
-                    unsafe { begin.add(page).write_volatile(0) };
-                }
-                Ok(())
-            }
-            Err(error) => Err(error.into()),
+            Ok(()) if is_resident(begin.wrapping_add(bytes - 1)) => return Ok(()),
+            // Before Linux 5.14 the advice is unknown; emulators accept it and do nothing: touch each page.
+            Ok(()) | Err(rustix::io::Errno::INVAL) => {}
+            Err(error) => return Err(error.into()),
         }
+        for page in (0..bytes).step_by(4096) {
+            // SAFETY: inside our mapping.
+            unsafe { begin.add(page).write_volatile(0) };
+        }
+        Ok(())
     }
 
     /// Bytes of this mapping that the kernel backs with huge pages.
@@ -132,6 +131,15 @@ impl Mapping {
             self.base.addr() + self.bytes,
         )
     }
+}
+
+/// Whether the page of this byte has memory; true where the kernel does not say.
+fn is_resident(byte: *mut u8) -> bool {
+    let page = byte.wrapping_sub(byte.addr() % 4096);
+    let mut state = 0u8;
+    // SAFETY: one page inside a mapping of ours, and one byte for its answer.
+    let status = unsafe { libc::mincore(page.cast(), 1, &raw mut state) };
+    status != 0 || state & 1 == 1
 }
 
 /// `AnonHugePages` of every mapping that overlaps `begin..end`. The kernel may have merged neighbours, so a mapping

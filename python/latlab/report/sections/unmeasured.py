@@ -21,7 +21,12 @@ def section(run: Run, probes: Probes) -> Section:
         sentences.append("These figures are missing from this run, each with its reason.")
     else:
         sentences.append("Everything that was planned has a figure.")
-    refused = sum(len(record.summary.refused) for record in run.records if record.summary is not None)
+    refused = sum(
+        not name.endswith(" interval")
+        for record in run.records
+        if record.summary is not None
+        for name in record.summary.refused
+    )
     if refused:
         sentences.append(f"{format_count(refused)} quantiles are not given because they had too few samples.")
     listings = [Listing("Not measured", Table(_COLUMNS, tuple(rows)))] if rows else []

@@ -1,11 +1,11 @@
-"""Compares latlab's figures with the established tools', interleaved, and prints the tables of METHODOLOGY.md.
+"""Compares latlab's figures with the established tools', interleaved; prints the tables of METHODOLOGY.md.
 
     .venv/bin/python benches/compare.py latency --pairs 9 --cpu 1
     .venv/bin/python benches/compare.py bandwidth --pairs 9 --cpu 1
 
 A pair is: the peer, latlab, the peer again. The peer against itself (A/A) is the noise. A line holds when the
-median of the ratios is within the tolerance, or within the A/A range where that is wider. The peers must be on
-the PATH. Nothing here is a pass mark: tests must not depend on timing.
+median of the ratios is within the tolerance, or within the A/A range where that is wider. The peers must be
+on the PATH. Nothing here is a pass mark: tests must not depend on timing.
 """
 
 from __future__ import annotations

@@ -201,7 +201,7 @@ def instrument(run: Run) -> Record | None:
 
 
 def _levels(run: Run, findings: dict[str, Any]) -> list[_Level]:
-    found = [entry for entry in _entries(findings) if entry.get("name") in _LEVEL_NAMES]
+    found = [entry for entry in _entries(findings) if str(entry.get("name")) in _LEVEL_NAMES]
     levels = _found_levels(found)
     return levels + _nominal_levels(run, {level.name for level in levels}, concluded=bool(findings))
 
@@ -270,9 +270,10 @@ def _nominal_levels(run: Run, known: set[str], *, concluded: bool) -> list[_Leve
 def reported_caches(run: Run) -> dict[str, int]:
     """Sizes of the data and unified caches as the CPU reports them, bytes, by name (`L1`), L1 first."""
     sizes: dict[str, int] = {}
-    for cache in run.header.machine.get("caches") or []:
-        if cache.get("kind") != "instruction" and cache.get("size_bytes"):
-            sizes.setdefault(f"L{cache.get('level')}", int(cache["size_bytes"]))
+    for cache in run.machine.sections("caches"):
+        level, size = cache.integer("level"), cache.integer("size_bytes")
+        if cache.text("kind") != "instruction" and level and size:
+            sizes.setdefault(f"L{level}", size)
     return dict(sorted(sizes.items()))
 
 

@@ -68,8 +68,11 @@ def _place(label: str, path: Path, screen: Screen) -> list[Line]:
 
 def _tilde(path: Path) -> str:
     """`~/...` where a shell would read it so."""
-    home = str(Path.home())
     text = str(path)
+    try:
+        home = str(Path.home())
+    except RuntimeError:
+        return shlex.quote(text)
     plain = shlex.quote(text) == text
     return (
         f"~{text[len(home) :]}"
@@ -92,5 +95,9 @@ def own_name() -> str:
         return "latlab"
     if Path(called).name != "latlab" or not Path(called).exists():
         return "latlab" if found else f"{shlex.quote(sys.executable)} -m latlab"
-    relative = os.path.relpath(called)
+    try:
+        relative = os.path.relpath(called)
+    except OSError:
+        # The folder where the user is was removed.
+        return shlex.quote(called)
     return shlex.quote(called if relative.startswith("..") else relative)

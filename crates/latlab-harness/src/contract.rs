@@ -69,6 +69,17 @@ pub enum Support {
     No(String),
 }
 
+/// How far from the core a point's work reaches: what disturbs it, and what it does to the core.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Reach {
+    /// Registers and the first-level cache: the core never waits and runs as fast as it may.
+    First,
+    /// The caches that belong to this core: nobody else's work is noticed.
+    Private,
+    /// Caches and memory that others use too.
+    Shared,
+}
+
 /// A point that a probe would like to measure.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Planned {
@@ -82,8 +93,8 @@ pub struct Planned {
     pub block_s: f64,
     /// Bytes that it writes to files.
     pub written_bytes: u64,
-    /// Whether its work leaves the core's private caches: then a neighbour in the shared one disturbs it.
-    pub leaves_private: bool,
+    /// How far from the core its work reaches.
+    pub reach: Reach,
     /// Points of one group are measured interleaved in one session; groups follow each other.
     pub group: u16,
 }
@@ -98,7 +109,7 @@ impl Planned {
             setup_s: 1e-3,
             block_s: 3e-3,
             written_bytes: 0,
-            leaves_private: true,
+            reach: Reach::Shared,
             group: 0,
         }
     }

@@ -16,6 +16,7 @@ mod crew;
 mod env;
 mod pin;
 mod quota;
+mod ramp;
 mod reference;
 mod schedule;
 mod simulated;
@@ -23,7 +24,7 @@ mod summary;
 
 pub use block::{Batch, Block, BlockData, Kernel, Picoseconds};
 pub use contract::{
-    Needs, Planned, PointResult, Probe, ProbeError, Proof, Session, Spec, Support, Tier, Touches,
+    Needs, Planned, PointResult, Probe, ProbeError, Proof, Reach, Session, Spec, Support, Tier, Touches,
 };
 pub use crew::{Crew, CrewError};
 pub use env::{Env, Interpreter, MemorySource};

@@ -17,10 +17,12 @@ use latlab_stats::rng::Rng;
 use latlab_stats::{StopRule, StopState};
 
 use crate::pin::is_pinned_to;
+use crate::ramp::Ramp;
 use crate::reference::Drift;
 use crate::summary::{self, MIN_BLOCKS, Measured};
 use crate::{
-    Block, BlockData, Env, Planned, PointResult, Probe, ProbeError, Proof, Reference, Session, Spec, Support,
+    Block, BlockData, Env, Planned, PointResult, Probe, ProbeError, Proof, Reach, Reference, Session, Spec,
+    Support,
 };
 
 /// A record's median is known well enough when its interval is within this share of it on either side. A core's
@@ -212,6 +214,7 @@ pub fn run_probe(
         sink,
         drift,
         observer: None,
+        ramp: Ramp::default(),
         degraded,
     };
     // A simulated clock knows nothing of the real time that this thread loses.
@@ -345,6 +348,7 @@ struct Run<'a> {
     sink: &'a mut dyn Sink,
     drift: Drift,
     observer: Option<Observer>,
+    ramp: Ramp,
     degraded: Option<String>,
 }
 
@@ -440,6 +444,9 @@ impl Run<'_> {
             state.state = State::Failed(error.to_string());
             return;
         }
+        if state.planned.reach == Reach::First {
+            self.ramp.settle(&self.env.clock);
+        }
         let selected = self.env.clock.now_ns();
         let setup_s = (selected - begun) / 1e9;
         // The first visit builds what later ones may find; the plan knows what those cost.
@@ -516,7 +523,7 @@ impl Run<'_> {
     /// Marks the blocks beside a drifted reading, and those whose thread was kept from its CPU.
     fn mark_disturbed(&self, states: &mut [PointState]) {
         for state in states {
-            let leaves_private = state.planned.leaves_private;
+            let leaves_private = state.planned.reach == Reach::Shared;
             for block in &mut state.blocks {
                 let (from_ns, to_ns) = (block.at_ns, block.at_ns + block.duration_ns);
                 block.disturbed = lost_its_cpu(block) || self.drift.disturbs(from_ns, to_ns, leaves_private);

@@ -2,7 +2,7 @@
 //!
 //! Found from the latencies alone, validated on a second set of points, and only then put beside what the CPU says of itself.
 
-use latlab_harness::{Env, PointResult};
+use latlab_harness::{Env, PointResult, Reach};
 use latlab_machine::{CacheKind, Machine};
 use latlab_record::{Order, Pages, binary_size};
 use latlab_stats::levels::{
@@ -34,10 +34,16 @@ pub(crate) fn reported(machine: &Machine, level: u8) -> Option<u64> {
         .max()
 }
 
-/// Whether a working set is more than half of the second-level cache, the largest that belongs to one core: what is smaller does not
-/// notice who else uses the shared one. Where the size is unknown, 256 KiB is taken, which every CPU met has.
-pub(crate) fn leaves_private(bytes: u64, machine: &Machine) -> bool {
-    bytes > reported(machine, 2).unwrap_or(256 << 10) / 2
+/// How far a working set reaches. What is at most half of the second-level cache, the largest that belongs to one core, does not
+/// notice who else uses the shared one. Where sizes are unknown, those are taken that every CPU met has.
+pub(crate) fn reach(bytes: u64, machine: &Machine) -> Reach {
+    if bytes <= reported(machine, 1).unwrap_or(32 << 10) {
+        Reach::First
+    } else if bytes <= reported(machine, 2).unwrap_or(256 << 10) / 2 {
+        Reach::Private
+    } else {
+        Reach::Shared
+    }
 }
 
 /// The curve over 4 KiB pages in page-local order; draws of the same size become one point whose interval spans them.

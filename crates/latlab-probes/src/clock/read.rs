@@ -1,7 +1,9 @@
 //! `clock.read`: what reading each clock costs, and the smallest step that each one shows.
 
 use latlab_clock::{Clock, OsClockId, Source, os_clocks, read_os_clock};
-use latlab_harness::{Batch, Block, Env, Planned, Probe, ProbeError, Proof, Session, Spec, Support, Tier};
+use latlab_harness::{
+    Batch, Block, Env, Planned, Probe, ProbeError, Proof, Reach, Session, Spec, Support, Tier,
+};
 use latlab_record::{Check, Point, Unit};
 use serde_json::json;
 
@@ -55,7 +57,7 @@ impl Probe for Read {
         names
             .into_iter()
             .map(|name| Planned {
-                leaves_private: false,
+                reach: Reach::First,
                 ..Planned::new(Point {
                     clock: Some(name),
                     ..Point::default()

@@ -370,7 +370,7 @@ fn planned(point: Point, priority: u8, env: &Env) -> Planned {
         priority,
         setup_s,
         block_s,
-        leaves_private: levels::leaves_private(bytes, &env.machine),
+        reach: levels::reach(bytes, &env.machine),
         ..Planned::new(point)
     }
 }

@@ -86,7 +86,7 @@ impl Probe for Poke {
                     };
                     points.push(Planned {
                         priority,
-                        leaves_private: levels::leaves_private(size, &env.machine),
+                        reach: levels::reach(size, &env.machine),
                         ..Planned::new(point)
                     });
                 }

@@ -95,7 +95,7 @@ impl Probe for Stride {
             let mut add = |point, priority| {
                 points.push(Planned {
                     priority,
-                    leaves_private: levels::leaves_private(size, &env.machine),
+                    reach: levels::reach(size, &env.machine),
                     ..Planned::new(point)
                 });
             };

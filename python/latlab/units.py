@@ -170,11 +170,13 @@ _BINARY = tuple((1024.0**power, unit) for power, unit in enumerate(("B", "KiB", 
 _DECIMAL = ((1.0, "B"), (1e3, "kB"), (1e6, "MB"), (1e9, "GB"), (1e12, "TB"), (1e15, "PB"))
 _COUNTS = ((1e6, "million"), (1e9, "billion"), (1e12, "trillion"))
 _NONE = "–"
+# A damaged file's number is no figure; NaN is not below it, and an integer beyond a float's reach is not either.
+_BEYOND_SAYING = 1e300
 
 
 def format_ns(ns: float | None, *, digits: int = 3) -> str:
     """`1.06 ns`, `113 ns`, `2.34 µs`, `1.00 s`; `–` for none. Nothing is converted to minutes."""
-    if ns is None or not math.isfinite(ns):
+    if ns is None or not abs(ns) < _BEYOND_SAYING:
         return _NONE
     if ns == 0:
         return "0 ns"
@@ -185,7 +187,7 @@ def format_ns(ns: float | None, *, digits: int = 3) -> str:
 
 def format_seconds(seconds: float | None) -> str:
     """A duration to wait for: `0.4 s`, `31 s`, `1 min 30 s`, `2 h 5 min`."""
-    if seconds is None or not math.isfinite(seconds):
+    if seconds is None or not abs(seconds) < _BEYOND_SAYING:
         return _NONE
     if abs(seconds) < 9.95:  # noqa: PLR2004 - tenths are shown while they matter
         return f"{seconds:.1f} s"
@@ -201,7 +203,7 @@ def format_seconds(seconds: float | None) -> str:
 
 def format_bytes(size: float | None, *, decimal: bool = False) -> str:
     """A size: `48 KiB`, `1.5 MiB`, `0 B`, or `1 GB` if it is to be decimal; `–` for none."""
-    if size is None or not math.isfinite(size):
+    if size is None or not abs(size) < _BEYOND_SAYING:
         return _NONE
     return _trimmed(size, _DECIMAL, 1000.0) if decimal else _trimmed(size, _BINARY, 1024.0)
 
@@ -231,7 +233,7 @@ def _trimmed(value: float, steps: tuple[tuple[float, str], ...], base: float) ->
 
 def format_rate(bytes_per_s: float | None, *, digits: int = 3) -> str:
     """Bytes a second with a decimal prefix: `39.1 GB/s`; `–` for none."""
-    if bytes_per_s is None or not math.isfinite(bytes_per_s):
+    if bytes_per_s is None or not abs(bytes_per_s) < _BEYOND_SAYING:
         return _NONE
     if bytes_per_s == 0:
         return "0 B/s"
@@ -240,7 +242,7 @@ def format_rate(bytes_per_s: float | None, *, digits: int = 3) -> str:
 
 def format_count(count: float | None) -> str:
     """`12`, `1,600`, `52,000`, `80 million`: exact below a million."""
-    if count is None or not math.isfinite(count):
+    if count is None or not abs(count) < _BEYOND_SAYING:
         return _NONE
     if abs(round(count)) < 1_000_000:  # noqa: PLR2004 - commas are still easy to read
         return f"{round(count):,}"
@@ -255,7 +257,7 @@ def format_value(value: float | None, unit: str, *, digits: int = 3) -> str:
 
 def format_percent(share: float | None) -> str:
     """`0.012` as `1.2 %`."""
-    if share is None or not math.isfinite(share):
+    if share is None or not abs(share) < _BEYOND_SAYING:
         return _NONE
     percent = share * 100
     whole = abs(percent) >= 9.95 or percent == 0  # noqa: PLR2004 - two digits are enough of a share

@@ -1,7 +1,9 @@
 from __future__ import annotations
 
 import io
+import math
 import re
+from collections.abc import Callable
 
 import pytest
 from hypothesis import given
@@ -247,3 +249,19 @@ def test_what_fits_is_decided_by_the_streams_encoding() -> None:
     assert fitting("2 µs", plain) == "2 us"
     assert fitting("2 µs", latin) == "2 µs"
     assert not can_encode("▓", latin)
+
+
+@pytest.mark.parametrize(
+    "say",
+    [
+        units.format_ns,
+        units.format_seconds,
+        units.format_bytes,
+        units.format_count,
+        units.format_percent,
+        lambda value: units.format_value(value, "bytes_per_s"),
+    ],
+)
+@pytest.mark.parametrize("value", [math.nan, math.inf, -math.inf, 10**400, -(10**400)])
+def test_what_is_no_figure_is_a_dash(say: Callable[[float], str], value: float) -> None:
+    assert say(value) == "–"

@@ -518,8 +518,8 @@ def _cache_note(run: Run, level: _Level, *, wide: bool) -> str:
     if level.note:
         notes.append(level.note)
     elif wide and level.name not in {"L1", "L2"}:
-        virtual = run.header.machine.get("virtualisation") or {}
-        neighbours = "the host's other guests" if virtual.get("hypervisor") else "other CPUs"
+        virtual = run.machine.text("virtualisation.hypervisor")
+        neighbours = "the host's other guests" if virtual else "other CPUs"
         notes.append(f"a range, because this cache is shared with {neighbours}")
     elif wide:
         notes.append("a range, because its sizes lie this far apart")

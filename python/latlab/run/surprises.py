@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from latlab import units
 from latlab.run.ladder import curve_findings, ladder, reported_caches
+from latlab.run.model import Machine
 
 if TYPE_CHECKING:
     from latlab.run.ladder import Rung
@@ -101,21 +102,30 @@ def _huge_pages_are_small(facts: _Facts) -> Surprise | None:
 
 
 def _last_cache_far_below_nominal(facts: _Facts) -> Surprise | None:
-    levels = [level for level in facts.findings.get("levels") or [] if isinstance(level, dict)]
-    levels = [level for level in levels if level.get("name") in {"L3", "L4"} and level.get("reported_bytes")]
-    bracket = levels[-1].get("bracket_bytes") if levels else None
-    if not isinstance(bracket, list | tuple) or len(bracket) != 2 or not all(bracket):  # noqa: PLR2004 - two ends
+    levels = Machine(facts.findings).sections("levels")
+    last = next((level for level in reversed(levels) if level.text("name") in {"L3", "L4"}), None)
+    if last is None:
         return None
-    reported, middle = float(levels[-1]["reported_bytes"]), math.sqrt(bracket[0] * bracket[1])
-    if reported < 1.5 * bracket[1]:
+    reported, bracket = last.number("reported_bytes"), last.at("bracket_bytes")
+    if not reported or not _is_bracket(bracket) or reported < 1.5 * bracket[1]:
         return None
     low, high = (units.format_bytes(end) for end in bracket)
     text = (
-        f"Of the {units.format_bytes(reported)} of {levels[-1]['name']} that the CPU reports, {low} to "
+        f"Of the {units.format_bytes(reported)} of {last.text('name')} that the CPU reports, {low} to "
         f"{high} answered: "
         "size a working set by what answered."
     )
+    middle = math.sqrt(float(bracket[0]) * float(bracket[1]))
     return Surprise("last-cache-below-nominal", 2 * math.log2(reported / middle), text)
+
+
+def _is_bracket(value: object) -> bool:
+    """Two sizes in bytes, whatever the file holds there."""
+    return (
+        isinstance(value, list)
+        and len(value) == 2  # noqa: PLR2004 - two ends
+        and all(isinstance(end, int | float) and 1 <= end < 2**63 for end in value)
+    )
 
 
 def _translation_costs(facts: _Facts) -> Surprise | None:

@@ -156,11 +156,12 @@ def main() -> None:
     parser.add_argument("--pairs", type=int, default=9)
     parser.add_argument("--cpu", type=int, default=1)
     parser.add_argument("--profile", default="standard")
+    parser.add_argument("--line", default="", help="only the lines whose name contains this")
     arguments = parser.parse_args()
     peer, probe, lines_of, unit = KINDS[arguments.kind]
     if not shutil.which(peer):
         sys.exit(f"{peer} is not on the PATH: nothing to compare with")
-    lines = lines_of(arguments.cpu)
+    lines = [line for line in lines_of(arguments.cpu) if arguments.line in line.name]
     scale = 1e9 if unit == "GB/s" else 1.0
     first: dict[str, list[float]] = {line.name: [] for line in lines}
     own: dict[str, list[float]] = {line.name: [] for line in lines}

@@ -4,8 +4,8 @@ use std::collections::HashMap;
 use std::sync::{Arc, OnceLock};
 
 use latlab_harness::{
-    Block, Crew, CrewError, Env, MemorySource, Planned, PointResult, Probe, ProbeError, Proof, Session, Spec,
-    Support, Tier,
+    Batch, Block, Crew, CrewError, Env, MemorySource, Planned, PointResult, Probe, ProbeError, Proof, Reach,
+    Session, Spec, Support, Tier,
 };
 use latlab_record::{Absence, Check, Pages, Point, Profile, Record, StoppedBy, Unit, Work, binary_size};
 
@@ -357,6 +357,10 @@ fn point(operation: Operation, size: u64, threads: u32, kernels: &Kernels, pages
     }
 }
 
+/// Bytes moved before a block in a private cache, so that the core's frequency comes to what such work sustains (wide
+/// vectors have limits of their own): 1 to 4 ms.
+const SETTLING_BYTES: u64 = 600_000_000;
+
 fn planned(point: Point, priority: u8, env: &Env) -> Planned {
     let bytes = point.working_set_bytes.unwrap_or(0);
     let several = point.threads.unwrap_or(1) > 1;
@@ -617,6 +621,12 @@ impl Session for Moving<'_> {
         }) = &mut self.selected
         {
             pass.warm(warm);
+            let reach = levels::reach(point.working_set_bytes.unwrap_or(0), &self.env.machine);
+            // Non-temporal writes go to memory whatever their working set.
+            if reach != Reach::Shared && pass.shape().operation != Operation::WriteNt {
+                let ops = SETTLING_BYTES / pass.shape().bytes_per_op().max(1);
+                std::hint::black_box(pass.run(ops));
+            }
         }
         Ok(())
     }

@@ -170,7 +170,7 @@ _BINARY = tuple((1024.0**power, unit) for power, unit in enumerate(("B", "KiB", 
 _DECIMAL = ((1.0, "B"), (1e3, "kB"), (1e6, "MB"), (1e9, "GB"), (1e12, "TB"), (1e15, "PB"))
 _COUNTS = ((1e6, "million"), (1e9, "billion"), (1e12, "trillion"))
 _NONE = "–"
-# A damaged file's number is no figure; NaN is not below it, and an integer beyond a float's reach is not either.
+# A damaged file's number is no figure. NaN is not below it, nor is an integer that no float can hold.
 _BEYOND_SAYING = 1e300
 
 

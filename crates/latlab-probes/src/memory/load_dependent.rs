@@ -128,8 +128,13 @@ impl Probe for LoadDependent {
                 .map(|size| planned(walk(*size, Pages::Base, Order::PageLocal), 0, env)),
         );
         let mut random = octaves(256 << 10, largest);
-        if quick {
-            random.retain(|size| *size == largest || [1 << 20, 16 << 20].contains(size));
+        match env.settings.profile {
+            Profile::Quick => random.retain(|size| *size == largest || [1 << 20, 16 << 20].contains(size)),
+            // Every second octave, so that there is time for a second look at the knees.
+            Profile::Standard => {
+                random.retain(|size| *size == largest || size.trailing_zeros().is_multiple_of(2))
+            }
+            Profile::Thorough => {}
         }
         random.reverse();
         for pages in [Pages::Base, Pages::Huge] {

@@ -268,7 +268,7 @@ fn paired_nodes(largest: u64, profile: Profile) -> Vec<u64> {
     let quick = profile == Profile::Quick;
     let wanted = match profile {
         Profile::Quick => 32..=16_384,
-        Profile::Standard => 16..=65_536,
+        Profile::Standard => 32..=16_384,
         Profile::Thorough => 16..=u64::MAX,
     };
     octaves(16, largest / PAGE_BYTES)

@@ -230,8 +230,10 @@ fn real_walks_on_this_machine_prove_their_work() {
 #[test]
 fn chains_that_are_kept_never_share_a_word() {
     let arena_bytes = 1 << 30;
+    let mut env = planted_env(true);
+    env.settings.profile = Profile::Thorough;
     let points: Vec<Point> = LoadDependent
-        .points(&planted_env(true))
+        .points(&env)
         .into_iter()
         .map(|planned| planned.point)
         .collect();

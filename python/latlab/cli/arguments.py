@@ -22,6 +22,8 @@ def checked_directory(directory: str | None) -> str | None:
     """
     if directory is None:
         return None
+    if not directory:
+        raise UserError("--dir: an empty name is no directory; . is the current one")
     path = Path(directory)
     shown = clean(directory, most=200)
     try:

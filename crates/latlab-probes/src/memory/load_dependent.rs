@@ -417,7 +417,7 @@ fn places<'p>(points: impl Iterator<Item = &'p Point>, arena_bytes: u64) -> Hash
 /// and the last ones find what adjacent-line prefetching brought in, and the prefetcher switches itself off and on
 /// every few windows (both seen as a sawtooth of 150 to 15 ns): a sample must cover whole windows, and several of them.
 fn whole_periods(point: &Point, private_bytes: u64, profile: Profile) -> Option<(u64, u32)> {
-    let windows = if profile == Profile::Quick { 8 } else { 16 };
+    let windows = if profile == Profile::Thorough { 16 } else { 8 };
     let local = point.order == Some(Order::PageLocal) && nodes(point) > LOCAL_LINES;
     (local && nodes(point) * LINE_BYTES > private_bytes).then_some((4 * LOCAL_LINES, windows))
 }

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+import pytest
+
 from latlab.doctor import Host
 from latlab.doctor.rules.huge_pages import finding
 
@@ -22,6 +24,16 @@ def test_madvise_is_a_note_about_your_program(host: Maker) -> None:
     assert found is not None
     assert found.severity == "note"
     assert "GLIBC_TUNABLES" in f"{found.title} {found.effect} {found.remedy}"
+
+
+@pytest.mark.parametrize("mode", ["always", "madvise"])
+def test_a_process_to_which_they_are_forbidden_is_a_caution_whatever_the_machine_allows(
+    host: Maker, mode: str
+) -> None:
+    found = finding(host({"memory": {"thp": {"enabled": mode, "this_process": False}}}))
+    assert found is not None
+    assert found.severity == "caution"
+    assert "PR_SET_THP_DISABLE" in found.effect
 
 
 def test_always_is_no_finding(host: Maker) -> None:

@@ -61,6 +61,9 @@ pub struct TransparentHugePages {
     pub shmem: Option<String>,
     /// Their size, bytes.
     pub page_bytes: Option<u64>,
+    /// Whether this process may have them at all: a parent can forbid it (`PR_SET_THP_DISABLE`), whatever `enabled` says.
+    #[serde(default)]
+    pub this_process: Option<bool>,
 }
 
 pub(crate) fn read(root: &Root, calls: &Calls, notes: &mut Notes) -> Memory {
@@ -132,6 +135,10 @@ fn thp(root: &Root, notes: &mut Notes) -> TransparentHugePages {
         defrag: choice("defrag").ok(),
         shmem: choice("shmem_enabled").ok(),
         page_bytes: root.number(&format!("{FOLDER}/hpage_pmd_size")).ok(),
+        this_process: root
+            .text("/proc/self/status")
+            .ok()
+            .and_then(|status| Some(text::field(&status, "THP_enabled", ':')? == "1")),
     }
 }
 

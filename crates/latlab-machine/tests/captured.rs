@@ -424,6 +424,15 @@ fn wsl2_is_a_virtual_machine_whose_windows_drive_is_far_away() {
 }
 
 #[test]
+fn huge_pages_that_a_parent_has_forbidden_are_told_apart_from_the_machines_mode() {
+    let thp = machine_at("cgroup-v2-container", "huge", "/srv").memory.thp;
+    assert_eq!(thp.enabled.as_deref(), Some("madvise"));
+    assert_eq!(thp.this_process, Some(false));
+    let older = machine_at("no-sys", "huge", "/").memory.thp;
+    assert_eq!(older.this_process, None, "kernels before 5.0 do not say");
+}
+
+#[test]
 fn without_sys_the_rest_is_told_and_the_gaps_are_named() {
     let machine = machine_at("no-sys", "all", "/");
     assert_eq!(machine.cpu.logical_cpus, Some(2), "from /proc/cpuinfo");

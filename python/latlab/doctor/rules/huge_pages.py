@@ -1,4 +1,4 @@
-"""Huge pages are off, or given only to who asks."""
+"""Huge pages are off, forbidden to this process, or given only to who asks."""
 
 from __future__ import annotations
 
@@ -18,6 +18,15 @@ def finding(host: Host) -> Finding | None:
             "in every program "
             "here (183 instead of 117 ns in 1 GiB on one machine)",
             remedy="echo madvise | sudo tee /sys/kernel/mm/transparent_hugepage/enabled",
+        )
+    if host.machine.flag("memory.thp.this_process") is False:
+        return Finding(
+            id="huge-pages",
+            severity="caution",
+            title="this process may not have transparent huge pages",
+            effect="whatever started it has forbidden them (prctl PR_SET_THP_DISABLE): what was to be "
+            "measured in huge pages has small ones",
+            remedy="start latlab from a shell without that setting, or see the service's or container's",
         )
     if mode == "madvise":
         return Finding(

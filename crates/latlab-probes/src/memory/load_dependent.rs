@@ -612,15 +612,8 @@ impl Session for Walking<'_> {
             ..Work::default()
         };
         if let Some(field) = point.pages.and_then(|pages| self.arenas.get(&pages)) {
-            if field.pages_check.ok {
-                proof.checks.push(field.pages_check.clone());
-            } else {
-                // The latency is still true of what was walked; only the label would be wrong.
-                proof.flags.push(format!(
-                    "degraded: {} not, {}",
-                    field.pages_check.name, field.pages_check.detail
-                ));
-            }
+            // The page size is the point: the figure of other pages under its name would be a wrong one.
+            proof.checks.push(field.pages_check.clone());
         }
         proof
     }

@@ -132,7 +132,7 @@ impl Probe for LoadDependent {
             Profile::Quick => random.retain(|size| *size == largest || [1 << 20, 16 << 20].contains(size)),
             // Every second octave, so that there is time for a second look at the knees.
             Profile::Standard => {
-                random.retain(|size| *size == largest || size.trailing_zeros().is_multiple_of(2))
+                random.retain(|size| *size == largest || size.trailing_zeros().is_multiple_of(2));
             }
             Profile::Thorough => {}
         }
@@ -267,8 +267,7 @@ fn sizes(largest: u64, quick: bool) -> Vec<u64> {
 fn paired_nodes(largest: u64, profile: Profile) -> Vec<u64> {
     let quick = profile == Profile::Quick;
     let wanted = match profile {
-        Profile::Quick => 32..=16_384,
-        Profile::Standard => 32..=16_384,
+        Profile::Quick | Profile::Standard => 32..=16_384,
         Profile::Thorough => 16..=u64::MAX,
     };
     octaves(16, largest / PAGE_BYTES)

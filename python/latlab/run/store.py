@@ -212,11 +212,10 @@ def _looks_like_path(text: str) -> bool:
 
 
 def _can_be_written(folder: Path) -> bool:
-    """Whether runs can be kept in a folder, which is made when the first one is."""
+    """Whether runs are kept in a folder; one that is not there yet may be one that cannot be made."""
     try:
-        existing = next(each for each in (folder, *folder.parents) if each.exists())
-        return existing.is_dir() and os.access(existing, os.W_OK | os.X_OK)
-    except (OSError, StopIteration):
+        return folder.is_dir() and os.access(folder, os.W_OK | os.X_OK)
+    except OSError:
         return False
 
 

@@ -1,0 +1,173 @@
+"""The installed command in surroundings of its own: what it leaves there is what it leaves anywhere."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+PATIENCE_S = 60.0
+"""Only what hangs waits so long: no test passes or fails by how fast something is."""
+
+
+class Place:
+    """Empty folders for data, home, temporary files and the current folder, and the command run in them."""
+
+    def __init__(self, root: Path, command: str) -> None:
+        self.root = root
+        self.started: list[subprocess.Popen[str]] = []
+        self._command = command
+        for name in ("data", "home", "tmp", "here"):
+            (root / name).mkdir(parents=True)
+        self.environment = {
+            **{name: value for name, value in os.environ.items() if not name.startswith("LATLAB")},
+            "XDG_DATA_HOME": str(root / "data"),
+            "HOME": str(root / "home"),
+            "TMPDIR": str(root / "tmp"),
+            "LC_ALL": "C.UTF-8",
+        }
+
+    def start(self, *arguments: str, **more: Any) -> subprocess.Popen[str]:  # noqa: ANN401 - Popen's own
+        """Starts `latlab ARGUMENTS`, by default with its output in pipes, and with Ctrl-C as in a shell."""
+        settings: dict[str, Any] = {
+            "stdin": subprocess.DEVNULL,
+            "stdout": subprocess.PIPE,
+            "stderr": subprocess.PIPE,
+            "env": self.environment,
+            "cwd": self.root / "here",
+            "text": True,
+            "encoding": "utf-8",
+            **more,
+        }
+        # Who starts tests in the background ignores SIGINT, and that is inherited.
+        before = signal.signal(signal.SIGINT, signal.default_int_handler)
+        process = subprocess.Popen(self.started_as(*arguments), **settings)
+        signal.signal(signal.SIGINT, before)
+        self.started.append(process)
+        return process
+
+    def started_as(self, *arguments: str) -> list[str]:
+        """`latlab ARGUMENTS` as the system takes it."""
+        return [self._command, *arguments]
+
+    def run(self, *arguments: str, **more: Any) -> subprocess.CompletedProcess[str]:  # noqa: ANN401 - as above
+        """Runs `latlab ARGUMENTS` to its end."""
+        return self.ended(self.start(*arguments, **more))
+
+    def ended(self, process: subprocess.Popen[str]) -> subprocess.CompletedProcess[str]:
+        """Waits for the end of one that was started."""
+        out, err = process.communicate(timeout=PATIENCE_S)
+        return subprocess.CompletedProcess(process.args, process.returncode, out or "", err or "")
+
+    @property
+    def run_files(self) -> list[Path]:
+        """The run files in the store."""
+        return sorted((self.root / "data").rglob("*.latlab.jsonl"))
+
+    def left(self) -> list[str]:
+        """Every file and folder that is there and is neither a run, its report nor the store itself."""
+        expected = {"data", "home", "tmp", "here", "data/latlab", "data/latlab/runs"}
+        return sorted(
+            name
+            for path in self.root.rglob("*")
+            if (name := str(path.relative_to(self.root))) not in expected
+            and not (path.parent.name == "runs" and name.endswith((".latlab.jsonl", ".html")))
+        )
+
+    def has_lines(self, process: subprocess.Popen[str], count: int) -> bool:
+        """Waits until the run file has so many lines; False when the command ended before."""
+        end = time.monotonic() + PATIENCE_S
+        while time.monotonic() < end:
+            if any(path.read_bytes().count(b"\n") >= count for path in self.run_files):
+                return True
+            if process.poll() is not None:
+                return False
+            time.sleep(0.005)
+        raise TimeoutError(f"no {count} lines in {PATIENCE_S} s")
+
+    def shown(self) -> str:
+        """The one run as `show` and `show -v` print it."""
+        (file,) = self.run_files
+        parts = []
+        for arguments in (("show", str(file)), ("show", "-v", str(file))):
+            told = self.run(*arguments)
+            assert (told.returncode, told.stderr) in {
+                (0, ""),
+                (0, "latlab: the last line was cut short and is left out\n"),
+            }
+            parts.append(told.stdout)
+        return "".join(parts)
+
+    def lines(self) -> list[dict[str, Any]]:
+        """The whole lines of the one run file."""
+        (file,) = self.run_files
+        whole = [line for line in file.read_bytes().splitlines(keepends=True) if line.endswith(b"\n")]
+        return [json.loads(line) for line in whole]
+
+    def deaths(self) -> list[str]:
+        """What the records say of the measuring process's death."""
+        errors = [line.get("error") or {} for line in self.lines()]
+        return [error["text"] for error in errors if error.get("kind") == "worker_died"]
+
+    def workers(self, process: subprocess.Popen[str]) -> list[int]:
+        """The measuring processes of a command, also when it is gone: they are told its number."""
+        found = []
+        for entry in Path("/proc").iterdir():
+            if entry.name.isdigit():
+                try:
+                    words = (entry / "cmdline").read_bytes().split(b"\0")
+                    state = (entry / "stat").read_text().rpartition(")")[2].split()[0]
+                except OSError:
+                    continue
+                # `... worker.py PARENT`, and what follows the last NUL.
+                mine = words[-2:-1] == [str(process.pid).encode()]
+                if mine and words[-3].endswith(b"worker.py") and state != "Z":
+                    found.append(int(entry.name))
+        return found
+
+    def no_worker_is_left(self, process: subprocess.Popen[str]) -> bool:
+        """Whether they all end; the kernel takes a moment to end one that holds much memory."""
+        end = time.monotonic() + PATIENCE_S
+        while self.workers(process):
+            if time.monotonic() > end:
+                return False
+            time.sleep(0.01)
+        return True
+
+
+@pytest.fixture
+def places(tmp_path: Path, latlab: str) -> Iterator[Callable[[], Place]]:
+    """Makes places where the command runs; no process of it stays."""
+    made: list[Place] = []
+
+    def make() -> Place:
+        made.append(Place(tmp_path / f"place-{len(made)}", latlab))
+        return made[-1]
+
+    yield make
+    for process in (process for place in made for process in place.started):
+        if process.poll() is None:
+            process.kill()
+        process.wait()
+        for stream in (process.stdin, process.stdout, process.stderr):
+            if stream is not None:
+                stream.close()
+
+
+@pytest.fixture
+def place(places: Callable[[], Place]) -> Place:
+    """Where the command runs."""
+    return places()
+
+
+@pytest.fixture(scope="session")
+def small_run(root: Path) -> Path:
+    """A run file with a little of everything."""
+    return root / "tests/data/run-small.latlab.jsonl"

@@ -1,0 +1,154 @@
+"""Little memory, one CPU, no home, no huge pages, closed streams: it works, and says what is missing."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import resource
+import shlex
+import subprocess
+import sys
+from typing import TYPE_CHECKING
+
+import pytest
+
+if TYPE_CHECKING:
+    from tests.robust.conftest import Place
+
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="takes away what Linux gives")
+
+ONE = ("measure", "--only", "clock.read", "--budget", "3", "--no-report")
+MEMORY = ("measure", "--only", "memory.load.dependent,memory.bandwidth", "--budget", "4", "--no-report")
+_PR_SET_THP_DISABLE = 41
+
+
+def test_one_cpu_is_told_and_what_needs_more_is_left_out(place: Place) -> None:
+    one = {min(os.sched_getaffinity(0))}
+    told = place.run(*MEMORY, preexec_fn=lambda: os.sched_setaffinity(0, one))
+    assert told.returncode == 0, told.stderr
+    assert "one CPU" in told.stderr
+    assert "1 CPU" in told.stderr
+    assert any("one CPU is allowed" in (line.get("error") or {}).get("text", "") for line in place.lines())
+
+
+@pytest.mark.parametrize("kib", [600_000, 300_000])
+def test_a_limit_of_address_space_is_kept_and_named(place: Place, kib: int) -> None:
+    limit = (kib * 1024, kib * 1024)
+    told = place.run(*MEMORY, preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_AS, limit))
+    assert told.returncode == 0, told.stderr
+    assert "ulimit -v" in told.stderr
+    assert not place.deaths()
+    sizes = [
+        line["point"].get("working_set_bytes") or 0 for line in place.lines() if line["line"] == "record"
+    ]
+    assert 0 < max(sizes) <= kib * 1024 // 4
+    flags = [flag for line in place.lines() for flag in line.get("flags", [])]
+    assert any("a quarter of the memory that may be used" in flag for flag in flags)
+
+
+def test_without_huge_pages_no_figure_bears_their_name_and_the_reason_is_printed(place: Place) -> None:
+    def forbid() -> None:
+        ctypes.CDLL(None).prctl(_PR_SET_THP_DISABLE, 1, 0, 0, 0)
+
+    told = place.run(*MEMORY, preexec_fn=forbid)
+    assert told.returncode == 0, told.stderr
+    (finding,) = (each for each in place.lines()[0]["doctor"] if each["id"] == "huge-pages")
+    assert "huge pages" in finding["title"]
+    assert finding["title"] in " ".join(told.stderr.split())
+    huge = [line for line in place.lines() if line.get("point", {}).get("pages") == "huge"]
+    assert all(not check["ok"] for line in huge for check in line["checks"] if "huge pages" in check["name"])
+
+
+@pytest.mark.parametrize("home", ["/nonexistent", "file", None])
+def test_without_a_home_the_run_goes_to_the_current_folder_and_that_is_said(
+    place: Place, home: str | None
+) -> None:
+    del place.environment["XDG_DATA_HOME"]
+    if home == "file":
+        home = str(place.root / "home/file")
+        (place.root / "home/file").touch()
+    if home is None:
+        place.environment["XDG_DATA_HOME"] = "/proc/none"
+    else:
+        place.environment["HOME"] = home
+    told = place.run(*ONE)
+    assert told.returncode == 0, told.stderr
+    assert "this run is kept in" in " ".join(told.stderr.split())
+    (file,) = (place.root / "here").iterdir()
+    assert file.name in told.stderr
+    assert place.run("show", "last").returncode == 0
+    assert [path.name for path in (place.root / "here").iterdir()] == [file.name], "no index beside it"
+    assert not os.path.lexists("/nonexistent")
+
+
+def test_without_any_folder_of_its_own_the_run_goes_to_a_private_temporary_one(place: Place) -> None:
+    place.environment |= {"XDG_DATA_HOME": "/proc/none"}
+    told = place.run(*ONE, cwd="/proc/self")
+    assert told.returncode == 0, told.stderr
+    (folder,) = (place.root / "tmp").iterdir()
+    assert folder.stat().st_mode & 0o077 == 0
+    assert str(folder) in told.stderr
+
+
+def test_a_current_folder_that_was_removed_is_no_fault(place: Place) -> None:
+    # The shell's folder goes while the shell is in it.
+    script = f"rmdir ../here && {shlex.join(place.started_as(*ONE))}"
+    told = subprocess.run(
+        ["/bin/sh", "-c", script],
+        cwd=place.root / "here",
+        env=place.environment,
+        capture_output=True,
+        text=True,
+        encoding="utf-8",
+        check=False,
+    )
+    assert told.returncode == 0, told.stderr
+    assert "saved" in told.stderr
+
+
+def test_the_c_locale_gets_ascii(place: Place) -> None:
+    place.environment |= {"LC_ALL": "C", "LANG": "C"}
+    told = place.run(*ONE)
+    assert told.returncode == 0
+    assert (told.stdout + told.stderr + place.shown()).isascii()
+    assert "?" not in told.stdout + told.stderr
+
+
+def test_an_empty_environment_is_enough(place: Place) -> None:
+    out = place.root / "home" / "run.latlab.jsonl"
+    told = place.run(*ONE, "--out", str(out), env={})
+    assert told.returncode == 0, told.stderr
+    assert "\ufffd" not in told.stdout + told.stderr
+    assert place.run("show", str(out)).returncode == 0
+
+
+@pytest.mark.parametrize(
+    ("streams", "code", "said"),
+    [
+        ("<&-", 0, "saved"),
+        (">&-", 0, "saved"),
+        ("<&- >&-", 0, "saved"),
+        ("2>&-", 0, ""),
+        ("<&- >&- 2>&-", 0, ""),
+        (">/dev/full", 1, "No space left"),
+        ("--json >/dev/full", 1, "saved"),
+        ("2>/dev/full", 1, ""),
+    ],
+)
+def test_closed_and_full_streams_do_not_harm_the_run(
+    place: Place, streams: str, code: int, said: str
+) -> None:
+    told = subprocess.run(
+        ["/bin/sh", "-c", f"{shlex.join(place.started_as(*ONE))} {streams}"],
+        cwd=place.root / "here",
+        env=place.environment,
+        capture_output=True,
+        text=True,
+        encoding="utf-8",
+        check=False,
+    )
+    assert told.returncode == code, told.stderr
+    assert said in told.stderr
+    assert "fault" not in told.stderr
+    assert place.lines()[-1]["stopped_by"] == "completed"
+    assert place.left() == []

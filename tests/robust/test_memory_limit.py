@@ -1,0 +1,98 @@
+"""A measuring process that the kernel really ends at a memory limit: the run goes on and says so."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+if TYPE_CHECKING:
+    from tests.robust.conftest import Place
+
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="needs control groups")
+
+LIMIT_BYTES = 256 << 20
+GREEDY = """
+import sys, time
+held = []
+while True:
+    held.append(b"x" * (1 << 20))
+    time.sleep(0.001)
+    if len(held) == int(sys.argv[1]):
+        time.sleep(600)
+"""
+
+
+@pytest.fixture
+def group() -> Iterator[Path]:
+    """A control group with a memory limit, of either version."""
+    name = f"latlab-test-{os.getpid()}"
+    for parent, limit in (
+        (Path("/sys/fs/cgroup/memory"), "memory.limit_in_bytes"),
+        (Path("/sys/fs/cgroup"), "memory.max"),
+    ):
+        made = parent / name
+        try:
+            made.mkdir()
+        except OSError:
+            continue
+        try:
+            (made / limit).write_text(str(LIMIT_BYTES))
+        except OSError:
+            made.rmdir()
+            continue
+        yield made
+        for _ in range(1000):
+            try:
+                made.rmdir()
+            except OSError:
+                # Until its last process is gone.
+                time.sleep(0.01)
+            else:
+                return
+    pytest.skip("no control group with a memory limit can be made here")
+
+
+def test_a_measuring_process_ended_by_the_limit_is_a_record_and_the_run_goes_on(
+    place: Place, group: Path
+) -> None:
+    def enter() -> None:
+        (group / "cgroup.procs").write_text(str(os.getpid()))
+
+    only = "clock.read,memory.load.dependent,memory.stride"
+    process = place.start("measure", "--only", only, "--budget", "8", "--no-report", preexec_fn=enter)
+    assert place.has_lines(process, 2), process.stderr
+    # The measuring process has asked to go first. Whoever takes the rest of the memory makes it go.
+    words = [sys.executable, "-c", GREEDY, str(2 * LIMIT_BYTES >> 20)]
+    with subprocess.Popen(words, preexec_fn=enter) as greedy:  # noqa: PLW1509 - there are no threads here
+        told = place.ended(process)
+        greedy.kill()
+    assert told.returncode == 0, told.stderr
+    assert "may be used (the control group's limit)" in told.stderr
+    assert place.lines()[-1]["stopped_by"] == "completed"
+    if not place.deaths():
+        pytest.skip("the kernel chose another process")
+    assert "memory limit" in place.deaths()[0]
+    assert "memory limit" in " ".join(place.shown().split())
+    assert place.left() == []
+
+
+def test_within_the_limit_nothing_dies_and_the_limit_is_named(place: Place, group: Path) -> None:
+    def enter() -> None:
+        (group / "cgroup.procs").write_text(str(os.getpid()))
+
+    arguments = ("--only", "memory.load.dependent,memory.poke", "--budget", "6", "--no-report")
+    told = place.run("measure", *arguments, preexec_fn=enter)
+    assert told.returncode == 0, told.stderr
+    assert "of memory may be used (the control group's limit)" in told.stderr
+    assert not place.deaths()
+    peak = next(
+        path for path in (group / "memory.max_usage_in_bytes", group / "memory.peak") if path.exists()
+    )
+    assert int(peak.read_text()) < LIMIT_BYTES // 4 + (128 << 20)

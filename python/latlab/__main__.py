@@ -12,6 +12,7 @@ import sys
 def main() -> None:
     """Runs the command line and exits with its code."""
     _open_closed_streams()
+    _have_a_home()
     try:
         from latlab.cli.main import run  # noqa: PLC0415 - 60 ms in which Ctrl-C may come
 
@@ -30,6 +31,15 @@ def _open_closed_streams() -> None:
             if descriptor == number:
                 os.set_inheritable(descriptor, True)
             setattr(sys, name, open(descriptor, mode, encoding="utf-8"))  # noqa: SIM115, PTH123 - for good
+
+
+def _have_a_home() -> None:
+    """A user without one (`docker run --user 12345`) gets one that is not there, as `nobody` has.
+
+    Libraries ask for the home folder when they are imported, and take no answer for an error.
+    """
+    if "HOME" not in os.environ and os.path.expanduser("~") == "~":  # noqa: PTH111 - pathlib's raises
+        os.environ["HOME"] = "/nonexistent"
 
 
 if __name__ == "__main__":

@@ -8,9 +8,13 @@ import resource
 import shlex
 import subprocess
 import sys
+from types import SimpleNamespace
 from typing import TYPE_CHECKING
 
 import pytest
+
+from latlab import __main__
+from latlab.run.store import default_folder
 
 if TYPE_CHECKING:
     from tests.robust.conftest import Place
@@ -120,6 +124,19 @@ def test_an_empty_environment_is_enough(place: Place) -> None:
     assert told.returncode == 0, told.stderr
     assert "\ufffd" not in told.stdout + told.stderr
     assert place.run("show", str(out)).returncode == 0
+
+
+def test_a_user_whom_the_system_does_not_know_has_no_home_instead_of_an_error(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.delenv("HOME")
+    monkeypatch.delenv("XDG_DATA_HOME")
+    # As for a user id that is not in the list of users.
+    monkeypatch.setattr(os.path, "expanduser", lambda path: os.environ.get("HOME", path))
+    monkeypatch.setitem(sys.modules, "latlab.cli.main", SimpleNamespace(run=lambda: 0))
+    with pytest.raises(SystemExit):
+        __main__.main()
+    assert default_folder() is None
 
 
 @pytest.mark.parametrize(

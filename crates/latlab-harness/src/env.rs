@@ -48,6 +48,21 @@ pub struct Env {
 }
 
 impl Env {
+    /// CPUs whose threads may help this one to populate memory, three at most: they share the page faults. None on a machine of several
+    /// NUMA nodes, where pages land near the CPU that touches them first.
+    #[must_use]
+    pub fn populating_cpus(&self) -> Vec<u32> {
+        if self.machine.numa.len() > 1 {
+            return Vec::new();
+        }
+        self.cpus
+            .iter()
+            .copied()
+            .filter(|cpu| *cpu != self.home_cpu)
+            .take(3)
+            .collect()
+    }
+
     /// A seed for one use, different for each `salt` and the same again for the same run seed.
     #[must_use]
     pub fn seed(&self, salt: u64) -> u64 {

@@ -449,17 +449,7 @@ struct Evidence {
 
 impl<'env> Walking<'env> {
     fn open(env: &'env Env, group: &[Planned]) -> Result<Self, ProbeError> {
-        let helpers: Vec<u32> = if env.machine.numa.len() > 1 {
-            // Pages land near the CPU that touches them first.
-            Vec::new()
-        } else {
-            env.cpus
-                .iter()
-                .copied()
-                .filter(|cpu| *cpu != env.home_cpu)
-                .take(3)
-                .collect()
-        };
+        let helpers = env.populating_cpus();
         let mut arenas = HashMap::new();
         for pages in [Pages::Base, Pages::Huge] {
             let points = || {

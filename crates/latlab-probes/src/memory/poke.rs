@@ -109,16 +109,7 @@ impl Probe for Poke {
             .filter_map(|planned| planned.point.working_set_bytes)
             .max()
             .unwrap_or(0);
-        let helpers: Vec<u32> = if env.machine.numa.len() > 1 {
-            Vec::new()
-        } else {
-            env.cpus
-                .iter()
-                .copied()
-                .filter(|cpu| *cpu != env.home_cpu)
-                .take(3)
-                .collect()
-        };
+        let helpers = env.populating_cpus();
         let arena = Arena::new(bytes + LARGEST_BYTE, Pages::Base, &helpers)?;
         Ok(Box::new(Poking {
             places: Places::new(&arena, 0, env.seed(4)),

@@ -124,17 +124,7 @@ impl Probe for Stride {
         _group: &[Planned],
     ) -> Result<Box<dyn Session + 'env>, ProbeError> {
         let (small, large) = arrays(env);
-        let helpers: Vec<u32> = if env.machine.numa.len() > 1 {
-            // Pages land near the CPU that touches them first.
-            Vec::new()
-        } else {
-            env.cpus
-                .iter()
-                .copied()
-                .filter(|cpu| *cpu != env.home_cpu)
-                .take(3)
-                .collect()
-        };
+        let helpers = env.populating_cpus();
         let arena = Arena::new(large, Pages::Base, &helpers)?;
         let address_ns = address_ns(env, large);
         let pages = arena.pages_check();

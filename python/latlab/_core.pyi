@@ -32,7 +32,7 @@ def list_probes() -> str:
 def plan(settings_json: str) -> str:
     """`{probes, seconds, memory_bytes, written_bytes, cpus, unmatched}`; ValueError for bad settings."""
 
-def run_worker(request_json: str, fd: int) -> None:
+def run_worker(request_json: str, fd: int, child: list[str] | None = None) -> None:
     """Measures, one event a line to `fd`; returns when done or stopped by SIGTERM, OSError when unread."""
 
 def die_with_parent() -> bool:

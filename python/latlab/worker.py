@@ -1,4 +1,4 @@
-"""The measuring process: `python -I -S worker.py PARENT`.
+"""The measuring process: `python -I -S worker.py PARENT`; its children: `... worker.py --child PROGRAM`.
 
 A bare interpreter that imports only the core: no site-packages, no settings of the user, nothing that a
 notebook or a shell has loaded. It reads one line from standard input (the request) and writes events, one
@@ -23,6 +23,8 @@ def main() -> int:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     events = os.dup(1)
     os.dup2(2, 1)
+    if sys.argv[1:2] == ["--child"]:
+        return _child(events)
     request = sys.stdin.buffer.readline()
     if not request.endswith(b"\n"):
         return 1
@@ -33,7 +35,7 @@ def main() -> int:
             # The parent ended before the kernel was asked to watch it.
             return 1
         _be_first_to_go()
-        core.run_worker(request.decode(), events)
+        core.run_worker(request.decode(), events, _child_command())
     except BrokenPipeError:
         return 1
     except (ImportError, ValueError, OSError) as error:
@@ -41,6 +43,24 @@ def main() -> int:
         os.write(events, f"{line}\n".encode())
         return 1
     return 0
+
+
+def _child(answers: int) -> int:
+    """Serves one of the core's child programs until standard input ends."""
+    try:
+        core = _core()
+        core.die_with_parent()
+        _be_first_to_go()
+        return 0 if len(sys.argv) == 3 and core.run_child(sys.argv[2], answers) else 1  # noqa: PLR2004 - this file, --child, its program
+    except (BrokenPipeError, ImportError, OSError):
+        return 1
+
+
+def _child_command() -> list[str] | None:
+    """How the core starts a child of this process; it appends the program's name."""
+    if not sys.executable:
+        return None
+    return [sys.executable, "-I", "-S", os.path.abspath(__file__), "--child"]  # noqa: PTH100 - pathlib costs 5 ms
 
 
 def _core() -> ModuleType:

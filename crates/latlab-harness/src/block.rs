@@ -3,10 +3,12 @@
 use std::hint::black_box;
 
 use latlab_clock::{Clock, Source, TimeSource};
+use latlab_observe::Observer;
 use latlab_record::{Histogram, Observed, TailSample};
+use serde::{Deserialize, Serialize};
 
 use crate::crew::Span;
-use crate::{Crew, CrewError};
+use crate::{Crew, CrewError, ProbeError};
 
 /// Windows of a batch are about this long: a thousand times the coarsest clock quantum seen (10 ns) and of the
 /// empty region (22 ns), and short enough that most windows see no timer tick (4 ms apart at 250 Hz).
@@ -61,8 +63,56 @@ pub struct BlockData {
     pub observed: Observed,
     /// Marked by the scheduler.
     pub disturbed: bool,
+    /// Marked by the session: another thread that took part was kept from its CPU.
+    pub partner_disturbed: bool,
+    /// This thread waits as part of the work: that it was off its CPU says nothing.
+    pub waits: bool,
+    /// What happened on the other threads that took part, as far as the session observed them.
+    pub observed_elsewhere: Option<Observed>,
     /// Median of each crew member's own rates.
     pub members: Vec<f64>,
+}
+
+/// A block of window means that was taken in a child process, as it crosses the pipe.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub struct RemoteBlock {
+    /// Window means, ns an operation.
+    pub values: Vec<f64>,
+    /// Operations done inside timed regions.
+    pub ops: u64,
+    /// Operations a window, for the record's next blocks.
+    pub ops_per_window: Option<u64>,
+    /// What happened on the thread that measured.
+    pub observed: Observed,
+}
+
+impl RemoteBlock {
+    /// Takes a block here, for another process. `ops_per_window` is what earlier blocks of the record had.
+    ///
+    /// # Errors
+    /// When the work fails, or gives no window means.
+    pub fn take(
+        clock: &Clock,
+        ops_per_window: Option<u64>,
+        work: impl FnOnce(&mut Block) -> Result<(), ProbeError>,
+    ) -> Result<Self, ProbeError> {
+        let (mut ops, mut threshold) = (ops_per_window, 0.0);
+        let counters = Observer::of_this_thread(None);
+        let before = counters.read();
+        let mut block = Block::new(clock, &mut ops, &mut threshold);
+        work(&mut block)?;
+        let observed = counters.read().since(&before);
+        let data = block.into_data();
+        if data.values.is_empty() {
+            return Err(ProbeError::Proof("a block came back without a window".to_owned()));
+        }
+        Ok(Self {
+            values: data.values,
+            ops: data.ops,
+            ops_per_window: ops,
+            observed,
+        })
+    }
 }
 
 /// One block under way: the session's only access to time.
@@ -182,6 +232,87 @@ impl<'a> Block<'a> {
     /// Single operations slower than this keep their time stamps, ns. The same for a whole record.
     pub fn set_tail_threshold_ns(&mut self, threshold: f64) {
         *self.tail_threshold_ns = threshold;
+    }
+
+    /// The operation waits for another thread, a timer or a device, so this thread is off its CPU as part of the work and the block is
+    /// not judged by that.
+    pub fn set_waits(&mut self) {
+        self.data.waits = true;
+    }
+
+    /// Another thread that took part in this block was kept from its CPU: the block is marked, repeated, and not counted.
+    pub fn mark_disturbed(&mut self) {
+        self.data.partner_disturbed = true;
+    }
+
+    /// Adds what was observed on another thread that took part.
+    pub fn observe_elsewhere(&mut self, observed: &Observed) {
+        let sum = match &self.data.observed_elsewhere {
+            Some(earlier) => latlab_observe::sum(earlier, observed),
+            None => observed.clone(),
+        };
+        self.data.observed_elsewhere = Some(sum);
+    }
+
+    /// Operations of every window of this record, for a session that times windows on another thread: chosen at the first call so that a
+    /// window takes about `window_ns`; `run` does that many operations and says how long they took, ns.
+    pub fn window_ops(&mut self, window_ns: f64, run: impl FnMut(u64) -> f64) -> u64 {
+        *self
+            .ops_per_window
+            .get_or_insert_with(|| window_ops(self.clock, window_ns, run))
+    }
+
+    /// A window of `ops` operations that was timed on another thread, stamps in ticks of the run's clock ([`Stamps`](crate::Stamps)): its
+    /// mean, ns an operation, is one sample. All windows of a record have as many operations.
+    pub fn window(&mut self, begin: u64, end: u64, ops: u64) {
+        self.data
+            .values
+            .push(self.clock.ns(end.saturating_sub(begin)) / ops.max(1) as f64);
+        self.data.ops += ops;
+        self.ops_per_window.get_or_insert(ops.max(1));
+    }
+
+    /// One operation whose begin and end were stamped by the session, on this thread or another: for what has to be prepared
+    /// apart for each operation, or begins on one thread and ends on another.
+    pub fn span(&mut self, begin: u64, end: u64) {
+        let ticks = end.saturating_sub(begin);
+        let picoseconds = Picoseconds::of(self.clock);
+        self.data
+            .histogram
+            .get_or_insert_default()
+            .record(picoseconds.in_ticks(ticks));
+        self.data.ops += 1;
+        let ns = self.clock.ns(ticks);
+        if ns < *self.tail_threshold_ns {
+            return;
+        }
+        if self.data.tail.len() < TAIL_ROOM {
+            self.data.tail.push(TailSample {
+                at_ns: self.clock.at_ns(begin),
+                value: ns,
+                cause: None,
+            });
+        } else {
+            self.data.tail_dropped += 1;
+        }
+    }
+
+    /// Adds a block of window means that a child process took. Its counters come along; its time stamps stay behind, because they are
+    /// on another clock.
+    pub fn absorb(&mut self, remote: &RemoteBlock) {
+        self.data.values.extend(&remote.values);
+        self.data.ops += remote.ops;
+        self.data.waits = true;
+        if let Some(ops) = remote.ops_per_window {
+            self.ops_per_window.get_or_insert(ops);
+        }
+        self.observe_elsewhere(&remote.observed);
+    }
+
+    /// Operations a window that this record's earlier blocks had, for [`RemoteBlock::take`] in a child process.
+    #[must_use]
+    pub fn chosen_window_ops(&self) -> Option<u64> {
+        *self.ops_per_window
     }
 
     /// Lets a crew work in windows that all members start together; one window's bytes over the time from the
@@ -437,6 +568,49 @@ mod tests {
             data.values.iter().all(|rate| rate.is_finite()),
             "{:?}",
             data.values
+        );
+    }
+
+    #[test]
+    fn spans_and_windows_that_were_stamped_elsewhere_are_samples_like_others() {
+        let (clock, _) = interrupted(0.0, 0, 0.0);
+        let (mut ops, mut threshold) = (None, 0.0);
+        let mut block = Block::new(&clock, &mut ops, &mut threshold);
+        block.set_tail_threshold_ns(500.0);
+        block.span(clock.ticks(100.0), clock.ticks(200.0));
+        block.span(clock.ticks(1_000.0), clock.ticks(3_000.0));
+        let data = block.into_data();
+        let histogram = data.histogram.expect("spans are single operations");
+        assert_eq!((data.ops, histogram.total()), (2, 2));
+        let longest = histogram.max_ns().expect("two operations");
+        assert!((longest - 2_000.0).abs() < 30.0, "{longest}");
+        assert_eq!(data.tail.len(), 1);
+
+        let (mut ops, mut threshold) = (None, 0.0);
+        let mut block = Block::new(&clock, &mut ops, &mut threshold);
+        block.window(clock.ticks(0.0), clock.ticks(1_000.0), 10);
+        let data = block.into_data();
+        assert_eq!((data.ops, ops), (10, Some(10)));
+        assert!((data.values[0] - 100.0).abs() < 1.0, "{:?}", data.values);
+    }
+
+    #[test]
+    fn a_block_that_a_child_took_counts_as_if_taken_here() {
+        let (clock, mut work) = interrupted(2.0, 0, 0.0);
+        let remote = RemoteBlock::take(&clock, Some(1_000), |block| {
+            block.batches(&mut work);
+            Ok(())
+        })
+        .expect("work was done");
+        let (mut ops, mut threshold) = (None, 0.0);
+        let mut block = Block::new(&clock, &mut ops, &mut threshold);
+        block.absorb(&remote);
+        let data = block.into_data();
+        assert_eq!((data.ops, ops), (64_000, Some(1_000)));
+        assert!(data.values.iter().all(|ns| (ns - 2.0).abs() < 1e-9));
+        assert!(
+            RemoteBlock::take(&clock, None, |_| Ok(())).is_err(),
+            "nothing was done"
         );
     }
 

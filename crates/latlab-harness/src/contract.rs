@@ -11,6 +11,14 @@ pub enum Tier {
     Clock,
     /// Caches and RAM.
     Memory,
+    /// Virtual memory: faults and mappings.
+    Vm,
+    /// Allocators.
+    Alloc,
+    /// The interpreter that latlab runs in.
+    Python,
+    /// System calls, switches, sleeping and waking.
+    Kernel,
 }
 
 impl Tier {
@@ -20,6 +28,10 @@ impl Tier {
         match self {
             Self::Clock => "clock",
             Self::Memory => "memory",
+            Self::Vm => "vm",
+            Self::Alloc => "alloc",
+            Self::Python => "python",
+            Self::Kernel => "kernel",
         }
     }
 }

@@ -5,9 +5,9 @@ use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread::JoinHandle;
 
-use latlab_clock::{Clock, HardwareClock, OsClock, Source, TimeSource};
+use latlab_clock::Clock;
 
-use crate::{Batch, pin_this_thread};
+use crate::{Batch, Stamps, pin_this_thread};
 
 /// When one member began and ended its part of a window, in ticks of the run's clock.
 #[derive(Clone, Copy, Debug)]
@@ -31,29 +31,6 @@ pub enum CrewError {
     /// A member ended before its time.
     #[error("a measuring thread ended unexpectedly")]
     Gone,
-}
-
-/// The time sources that threads can share.
-#[derive(Clone, Copy)]
-enum Stamp {
-    Hardware(HardwareClock),
-    Os(OsClock),
-}
-
-impl Stamp {
-    fn begin(self) -> u64 {
-        match self {
-            Self::Hardware(time) => time.begin(),
-            Self::Os(time) => time.begin(),
-        }
-    }
-
-    fn end(self) -> u64 {
-        match self {
-            Self::Hardware(time) => time.end(),
-            Self::Os(time) => time.end(),
-        }
-    }
 }
 
 struct Member {
@@ -120,11 +97,7 @@ impl Crew {
             round: AtomicU64::new(0),
             closed: AtomicBool::new(false),
         });
-        let stamp = match &clock.source {
-            Source::Hardware(time) => Stamp::Hardware(*time),
-            Source::Os(time) => Stamp::Os(*time),
-            Source::Simulated(_) => return Err(CrewError::Simulated),
-        };
+        let stamp = Stamps::of(clock).ok_or(CrewError::Simulated)?;
         let mut crew = Self {
             members: Vec::with_capacity(cpus.len()),
             line: Arc::clone(&line),

@@ -1,5 +1,8 @@
 //! The surroundings of a measurement, fixed for a whole run.
 
+use std::ffi::OsString;
+use std::path::PathBuf;
+
 use latlab_clock::Clock;
 use latlab_machine::Machine;
 use latlab_record::Settings;
@@ -10,6 +13,9 @@ use crate::{Batch, SimulatedMemory};
 pub trait Interpreter {
     /// Such as `CPython 3.11.7`.
     fn name(&self) -> String;
+
+    /// Its program file, where it is known.
+    fn executable(&self) -> Option<PathBuf>;
 
     /// A program whose function `run(n)` does `n` operations and returns an integer, as work to be timed.
     ///
@@ -45,6 +51,11 @@ pub struct Env {
     pub memory: MemorySource,
     /// Absent when the core runs without one (tests of the core).
     pub interpreter: Option<Box<dyn Interpreter>>,
+    /// The command that starts a [`Child`](crate::Child), to which the child program's name is appended. Absent when the core
+    /// runs alone (tests give their own).
+    pub child: Option<Vec<OsString>>,
+    /// Folder in which the user's Python packages lie (the one that holds `NumPy`), for programs that import them.
+    pub packages: Option<PathBuf>,
 }
 
 impl Env {

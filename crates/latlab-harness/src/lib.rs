@@ -11,6 +11,7 @@
 //! from 40 to 160 ns when it was tried.
 
 mod block;
+mod child;
 mod contract;
 mod crew;
 mod env;
@@ -20,9 +21,11 @@ mod ramp;
 mod reference;
 mod schedule;
 mod simulated;
+mod stamps;
 mod summary;
 
-pub use block::{Batch, Block, BlockData, Kernel, Picoseconds};
+pub use block::{Batch, Block, BlockData, Kernel, Picoseconds, RemoteBlock};
+pub use child::{Child, serve_child};
 pub use contract::{
     Needs, Planned, PointResult, Probe, ProbeError, Proof, Reach, Session, Spec, Support, Tier, Touches,
 };
@@ -33,3 +36,4 @@ pub use quota::{Share, plan_shares, profile_seconds};
 pub use reference::{NoReference, Reference, ReferenceReading};
 pub use schedule::{Outcome, Progress, Sink, measure_once, run_probe};
 pub use simulated::{SimulatedLevel, SimulatedMemory};
+pub use stamps::Stamps;

@@ -497,6 +497,9 @@ impl Run<'_> {
         data.duration_ns = clock.now_ns() - begun;
         if let (Some(observer), Some(before)) = (&self.observer, before) {
             data.observed = observer.read().since(&before);
+            if let Some(elsewhere) = &data.observed_elsewhere {
+                data.observed = latlab_observe::sum(&data.observed, elsewhere);
+            }
             data.core_ghz = latlab_clock::core_frequency_now(clock);
         }
         Ok(data)
@@ -674,9 +677,13 @@ impl Run<'_> {
 /// Whether the thread was kept from its CPU for so long that the block's windows are about that.
 ///
 /// Single operations are never judged by it: there a preempted operation is the tail, which is asked for. Nor is a crew's
-/// block: this thread waits while the crew works.
+/// block, or one whose work is to wait: this thread is off its CPU while others work. A session that watches those
+/// others says itself when one of them was kept from its CPU.
 fn lost_its_cpu(block: &BlockData) -> bool {
-    if block.histogram.is_some() || !block.members.is_empty() {
+    if block.partner_disturbed {
+        return true;
+    }
+    if block.histogram.is_some() || !block.members.is_empty() || block.waits {
         return false;
     }
     let observed = &block.observed;

@@ -1,11 +1,15 @@
 //! The probes, one a file in the folder of its tier, and the registry that lists them.
 
+mod children;
 mod clock;
 mod levels;
 mod memory;
 mod registry;
 pub mod session;
+#[cfg(test)]
+mod testing;
 mod vector;
 mod walk;
 
+pub use children::run_child;
 pub use registry::{Entry, REGISTRY};

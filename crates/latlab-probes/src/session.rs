@@ -4,8 +4,9 @@
 //! Request ──► Env (machine, clock, CPUs, memory) ──► for each probe: run_probe ──► Event per line
 //! ```
 
+use std::ffi::OsString;
 use std::io::Write;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use latlab_clock::{Clock, ClockFacts};
 use latlab_harness::{
@@ -37,6 +38,17 @@ pub struct Request {
     pub done: Vec<(String, Point)>,
     /// Probes that are not wanted any more.
     pub done_probes: Vec<String>,
+    /// Folder of the user's Python packages (the one that holds `NumPy`).
+    pub packages: Option<PathBuf>,
+}
+
+/// What the process around the core lends it.
+#[derive(Default)]
+pub struct Host {
+    /// The interpreter that latlab runs in.
+    pub interpreter: Option<Box<dyn Interpreter>>,
+    /// The command that starts a process which calls [`run_child`](crate::run_child) with its last argument.
+    pub child: Option<Vec<OsString>>,
 }
 
 /// What is planned, before anything is touched.
@@ -118,9 +130,9 @@ pub fn tool() -> Tool {
 
 /// What a run with these settings would do here.
 #[must_use]
-pub fn plan(settings: &Settings) -> Plan {
+pub fn plan(settings: &Settings, host: Host) -> Plan {
     let machine = latlab_machine::describe(directory(settings));
-    let env = surroundings(machine, Clock::open_os(), settings.clone(), None);
+    let env = surroundings(machine, Clock::open_os(), settings.clone(), host);
     let chosen = chosen(settings, &[]);
     let probes = planned(&env, &chosen);
     let shares: Vec<Share> = chosen.iter().map(|entry| entry.share).collect();
@@ -146,12 +158,13 @@ pub fn plan(settings: &Settings) -> Plan {
 /// When `out` cannot be written: the watching process is gone, and there is nobody to measure for.
 pub fn run(
     request: &Request,
-    interpreter: Option<Box<dyn Interpreter>>,
+    host: Host,
     out: &mut dyn Write,
     cancelled: &dyn Fn() -> bool,
 ) -> std::io::Result<()> {
     let machine = latlab_machine::describe(directory(&request.settings));
-    let mut env = surroundings(machine, Clock::open(), request.settings.clone(), interpreter);
+    let mut env = surroundings(machine, Clock::open(), request.settings.clone(), host);
+    env.packages.clone_from(&request.packages);
     let begun_ns = env.clock.now_ns();
     if env.settings.gentle {
         give_way_to_others();
@@ -219,12 +232,7 @@ fn directory(settings: &Settings) -> &Path {
     Path::new(settings.dir.as_deref().unwrap_or("."))
 }
 
-fn surroundings(
-    machine: Machine,
-    clock: Clock,
-    settings: Settings,
-    interpreter: Option<Box<dyn Interpreter>>,
-) -> Env {
+fn surroundings(machine: Machine, clock: Clock, settings: Settings, host: Host) -> Env {
     let cpus = usable_cpus(&machine.limits.allowed_cpus, &settings);
     let settings = Settings {
         profile: affordable(&settings),
@@ -239,7 +247,9 @@ fn surroundings(
         settings,
         cpus,
         memory: MemorySource::Real,
-        interpreter,
+        interpreter: host.interpreter,
+        child: host.child,
+        packages: None,
     }
 }
 
@@ -462,7 +472,7 @@ mod tests {
             only: vec!["memory.*".to_owned(), "nosuch".to_owned()],
             ..Settings::default()
         };
-        let plan = plan(&settings);
+        let plan = plan(&settings, Host::default());
         assert_eq!(plan.unmatched, ["nosuch"]);
         assert!(!plan.probes.is_empty());
         assert!(
@@ -478,7 +488,7 @@ mod tests {
             gentle: true,
             ..Settings::default()
         };
-        let plan = plan(&settings);
+        let plan = plan(&settings, Host::default());
         assert_eq!(plan.cpus, 1);
         let loud: Vec<&str> = list()
             .iter()
@@ -532,7 +542,8 @@ mod tests {
                 Ok(())
             }
         }
-        let error = run(&Request::default(), None, &mut Gone, &|| false).expect_err("nobody listens");
+        let error =
+            run(&Request::default(), Host::default(), &mut Gone, &|| false).expect_err("nobody listens");
         assert_eq!(error.kind(), std::io::ErrorKind::BrokenPipe);
     }
 }

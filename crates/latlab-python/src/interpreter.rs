@@ -1,6 +1,7 @@
 //! The interpreter that latlab runs in, as something whose programs can be timed.
 
 use std::ffi::CString;
+use std::path::PathBuf;
 
 use latlab_harness::{Batch, Interpreter};
 use pyo3::prelude::*;
@@ -16,6 +17,12 @@ impl Interpreter for ThisInterpreter {
     fn name(&self) -> String {
         let version = Python::version_str().split_whitespace().next();
         format!("CPython {}", version.unwrap_or("of unknown version"))
+    }
+
+    fn executable(&self) -> Option<PathBuf> {
+        let path: Option<PathBuf> =
+            Python::attach(|py| py.import("sys")?.getattr("executable")?.extract()).unwrap_or_default();
+        path.filter(|path| !path.as_os_str().is_empty())
     }
 
     fn compile(&self, program: &str) -> Result<Box<dyn Batch>, String> {

@@ -23,7 +23,7 @@ mod _core {
     #[pymodule_export]
     use crate::describe::{decode_histogram, describe, schema_json};
     #[pymodule_export]
-    use crate::run::{die_with_parent, list_probes, plan, run_worker};
+    use crate::run::{die_with_parent, list_probes, plan, run_child, run_worker};
     #[pymodule_export]
     use crate::statistics::{
         between_block_range, dependence, find_levels, mean_interval, min_samples, moments, moments_counts,

@@ -1,7 +1,9 @@
 //! What a run would do, and the run itself, in the measuring process.
 
+use std::ffi::OsString;
+
 use latlab_harness::Spec;
-use latlab_probes::session::{self, Request};
+use latlab_probes::session::{self, Host, Request};
 use latlab_record::{Settings, Unit};
 use pyo3::prelude::*;
 use serde::Serialize;
@@ -54,22 +56,44 @@ pub(crate) fn list_probes() -> PyResult<String> {
 #[pyfunction]
 pub(crate) fn plan(py: Python<'_>, settings_json: &str) -> PyResult<String> {
     let settings: Settings = crate::parsed("settings", settings_json)?;
-    crate::json(&py.detach(|| session::plan(&settings)))
+    crate::json(&py.detach(|| session::plan(&settings, host(None))))
 }
 
 /// Measures, writing one event a line to `fd`. Returns when all is done, when SIGTERM asked to stop (what there is of
 /// the points under way is written first), and fails with an `OSError` when nobody reads any more.
+/// `child` is the command that starts a process which calls [`run_child`] with its last argument.
 #[pyfunction]
-pub(crate) fn run_worker(py: Python<'_>, request_json: &str, fd: i32) -> PyResult<()> {
+#[pyo3(signature = (request_json, fd, child=None))]
+pub(crate) fn run_worker(
+    py: Python<'_>,
+    request_json: &str,
+    fd: i32,
+    child: Option<Vec<OsString>>,
+) -> PyResult<()> {
     let request: Request = crate::parsed("request", request_json)?;
     py.detach(|| {
         let mut pipe = system::open(fd)?;
         let termination = system::Termination::watch()?;
-        session::run(&request, Some(Box::new(ThisInterpreter)), &mut *pipe, &|| {
-            termination.noted()
-        })
+        session::run(&request, host(child), &mut *pipe, &|| termination.noted())
     })?;
     Ok(())
+}
+
+fn host(child: Option<Vec<OsString>>) -> Host {
+    Host {
+        interpreter: Some(Box::new(ThisInterpreter)),
+        child,
+    }
+}
+
+/// Serves one child program on standard input and the descriptor `fd` until its input ends. Returns whether there is a
+/// program of that name.
+#[pyfunction]
+pub(crate) fn run_child(py: Python<'_>, program: &str, fd: i32) -> PyResult<bool> {
+    Ok(py.detach(|| {
+        let mut pipe = system::open(fd)?;
+        latlab_probes::run_child(program, &mut std::io::stdin().lock(), &mut *pipe)
+    })?)
 }
 
 /// Asks the kernel to kill this process when the one that started it ends, however it ends. Returns whether that was

@@ -80,6 +80,49 @@ pub struct Point {
     /// Name of a clock.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub clock: Option<String>,
+    /// Size of one object, allocation, mapping or fault, bytes.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub size_bytes: Option<u64>,
+    /// Elements of a list, an array or another container.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub elements: Option<u64>,
+    /// Independent chains of dependent loads that are walked at the same time.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub chains: Option<u32>,
+    /// How far ahead a software prefetch asks, in elements of the walk; 0 is none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub distance: Option<u32>,
+    /// Where an access begins within its line or page, or how far two variables lie apart, bytes.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub offset_bytes: Option<u64>,
+    /// Steps of waiting that a load thread puts between two turns of its own work; 0 is as fast as it can.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub delay_steps: Option<u32>,
+    /// Share of the traffic between caches and memory that is reading, percent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub read_percent: Option<u32>,
+    /// First CPU of a pair.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub from_cpu: Option<u32>,
+    /// Second CPU of a pair.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub to_cpu: Option<u32>,
+    /// Where the two sides of an exchange run: `same-cpu`, `across-blocking`, `across-polling`; of an allocation, `same-thread` or
+    /// `across-threads`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub placement: Option<String>,
+    /// What the two sides are: `threads` or `processes`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub between: Option<String>,
+    /// Requested sleep, or time asleep before being woken, ns.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub sleep_ns: Option<u64>,
+    /// Whose `malloc`: `system`, `mimalloc`, `jemalloc`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub allocator: Option<String>,
+    /// Whether memory is new to the process or was used before: `fresh`, `reused`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub state: Option<String>,
 }
 
 impl Point {
@@ -92,6 +135,22 @@ impl Point {
         }
         if let Some(operation) = &self.operation {
             parts.push(operation.clone());
+        }
+        parts.extend(self.allocator.clone());
+        if let Some(bytes) = self.size_bytes {
+            parts.push(binary_size(bytes));
+        }
+        if let Some(elements) = self.elements {
+            parts.push(format!("{elements} elements"));
+        }
+        if let Some(sleep_ns) = self.sleep_ns {
+            parts.push(format!("after {}", duration(sleep_ns)));
+        }
+        parts.extend(self.state.clone());
+        parts.extend(self.between.clone());
+        parts.extend(self.placement.clone());
+        if let (Some(from), Some(to)) = (self.from_cpu, self.to_cpu) {
+            parts.push(format!("CPU {from} and {to}"));
         }
         if let Some(bytes) = self.working_set_bytes {
             parts.push(binary_size(bytes));
@@ -118,6 +177,24 @@ impl Point {
                 Order::Strided => "strided",
             };
             parts.push(name.to_owned());
+        }
+        if let Some(chains) = self.chains {
+            parts.push(format!("{chains} chain{}", if chains == 1 { "" } else { "s" }));
+        }
+        if let Some(distance) = self.distance {
+            parts.push(match distance {
+                0 => "no prefetch".to_owned(),
+                ahead => format!("prefetch {ahead} ahead"),
+            });
+        }
+        if let Some(offset) = self.offset_bytes {
+            parts.push(format!("offset {}", binary_size(offset)));
+        }
+        if let Some(percent) = self.read_percent {
+            parts.push(format!("{percent} % reads"));
+        }
+        if let Some(steps) = self.delay_steps {
+            parts.push(format!("delay {steps}"));
         }
         if let Some(timing) = self.timing {
             let name = match timing {
@@ -153,9 +230,31 @@ pub fn binary_size(bytes: u64) -> String {
     format!("{text} {unit}")
 }
 
+/// `50 us`, `1 ms`: decimal, the unit in which it is a small whole number.
+fn duration(ns: u64) -> String {
+    for (unit, of) in [("s", 1_000_000_000), ("ms", 1_000_000), ("us", 1_000)] {
+        if ns > 0 && ns.is_multiple_of(of) {
+            return format!("{} {unit}", ns / of);
+        }
+    }
+    format!("{ns} ns")
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_label_names_allocator_size_and_state() {
+        let point = Point {
+            allocator: Some("system".to_owned()),
+            size_bytes: Some(64),
+            state: Some("fresh".to_owned()),
+            sleep_ns: Some(50_000),
+            ..Point::default()
+        };
+        assert_eq!(point.label(), "system, 64 B, after 50 us, fresh");
+    }
 
     #[test]
     fn a_label_names_size_pages_and_order_as_people_write_them() {

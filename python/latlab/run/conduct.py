@@ -11,6 +11,7 @@ after kill -9.
 from __future__ import annotations
 
 import contextlib
+import importlib.util
 import os
 import selectors
 import signal
@@ -291,6 +292,7 @@ class Conductor:
             "deadline_s": self._left_s,
             "done": [[probe, point] for probe, point in self._dead],
             "done_probes": self._finished,
+            "packages": _packages(),
         }
         kills = oom_kills()
         process: subprocess.Popen[bytes] | None = None
@@ -630,6 +632,12 @@ def _worker_command() -> list[str]:
             "this Python does not know its own program (sys.executable): run latlab from a normal one"
         )
     return [sys.executable, "-I", "-S", os.fspath(Path(__file__).resolve().parent.parent / "worker.py")]
+
+
+def _packages() -> str | None:
+    """The folder that NumPy would be imported from: the measuring process has no site-packages of its own."""
+    spec = importlib.util.find_spec("numpy")
+    return None if spec is None or spec.origin is None else os.fspath(Path(spec.origin).parent.parent)
 
 
 def _clean_environment() -> dict[str, str]:

@@ -7,7 +7,7 @@ reader of a system, and an old run must stay readable.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Annotated, Any, Final, Literal, TypeAlias, TypeVar
 
 import msgspec
@@ -248,6 +248,20 @@ class Point(Model, frozen=True, kw_only=True, omit_defaults=True):
     stride_bytes: Count | None = None
     isa: str | None = None
     clock: str | None = None
+    size_bytes: Count | None = None
+    elements: Count | None = None
+    chains: Count | None = None
+    distance: Count | None = None
+    offset_bytes: Count | None = None
+    delay_steps: Count | None = None
+    read_percent: Count | None = None
+    from_cpu: Count | None = None
+    to_cpu: Count | None = None
+    placement: str | None = None
+    between: str | None = None
+    sleep_ns: Count | None = None
+    allocator: str | None = None
+    state: str | None = None
 
     def fields(self) -> dict[str, int | str]:
         """The fields that apply, in the order of the schema."""
@@ -256,21 +270,41 @@ class Point(Model, frozen=True, kw_only=True, omit_defaults=True):
 
     def label(self) -> str:
         """A short name for tables and progress: `16 MiB, 4k pages, random`."""
-        parts = [self.clock, self.operation]
-        if self.working_set_bytes is not None:
-            parts.append(units.format_bytes_as_asked(self.working_set_bytes))
-        if self.nodes is not None:
-            parts.append(f"{self.nodes} nodes")
-        if self.stride_bytes is not None:
-            parts.append(f"stride {units.format_bytes(self.stride_bytes)}")
-        if self.pages is not None:
-            parts.append(f"{self.pages} pages")
-        parts.append(self.order)
-        if self.timing is not None:
-            parts.append({"each": "one by one", "batch": "in batches"}.get(self.timing, self.timing))
-        if self.threads is not None:
-            parts.append(f"{self.threads} thread{'' if self.threads == 1 else 's'}")
-        return ", ".join(part for part in parts if part)
+        own = self.fields()
+        if "from_cpu" in own and "to_cpu" in own:
+            own["to_cpu"] = f"CPU {own.pop('from_cpu')} and {own['to_cpu']}"
+        return ", ".join(text(own[name]) for name, text in _LABEL.items() if name in own)
+
+
+def _counted(word: str) -> Callable[[Any], str]:
+    return lambda number: f"{number} {word}{'' if number == 1 else 's'}"
+
+
+#: The parts of a label in their order: field, and its value as people write it.
+_LABEL: Final[dict[str, Callable[[Any], str]]] = {
+    "clock": str,
+    "operation": str,
+    "allocator": str,
+    "size_bytes": units.format_bytes_as_asked,
+    "elements": lambda number: f"{number} elements",
+    "sleep_ns": lambda ns: f"after {units.format_ns(ns)}",
+    "state": str,
+    "between": str,
+    "placement": str,
+    "to_cpu": str,
+    "working_set_bytes": units.format_bytes_as_asked,
+    "nodes": lambda number: f"{number} nodes",
+    "stride_bytes": lambda size: f"stride {units.format_bytes(size)}",
+    "pages": lambda size: f"{size} pages",
+    "order": str,
+    "chains": _counted("chain"),
+    "distance": lambda ahead: f"prefetch {ahead} ahead" if ahead else "no prefetch",
+    "offset_bytes": lambda size: f"offset {units.format_bytes(size)}",
+    "read_percent": lambda share: f"{share} % reads",
+    "delay_steps": lambda steps: f"delay {steps}",
+    "timing": lambda how: {"each": "one by one", "batch": "in batches"}.get(how, how),
+    "threads": _counted("thread"),
+}
 
 
 class Absence(Model, frozen=True, kw_only=True):

@@ -219,6 +219,8 @@ fn env(clock: &SimulatedClock) -> Env {
             clock: clock.clone(),
         }),
         interpreter: None,
+        child: None,
+        packages: None,
     }
 }
 

@@ -565,52 +565,10 @@ impl Session for Reading {
 
 #[cfg(test)]
 mod tests {
-    use std::path::Path;
-
-    use latlab_clock::Clock;
-    use latlab_harness::{NoReference, Progress, Sink, run_probe};
-    use latlab_record::{Kind, Settings};
+    use latlab_record::Kind;
 
     use super::*;
-
-    struct Kept(Vec<Record>);
-
-    impl Sink for Kept {
-        fn begin(&mut self, _: &'static str, _: &Point) {}
-        fn progress(&mut self, _: &Progress) {}
-        fn record(&mut self, record: Record) {
-            self.0.push(record);
-        }
-        fn cancelled(&self) -> bool {
-            false
-        }
-        fn excluded(&self, _: &str, _: &Point) -> bool {
-            false
-        }
-    }
-
-    fn env(memory_bytes: u64) -> Env {
-        let machine = latlab_machine::describe(Path::new("."));
-        let cpus = if machine.limits.allowed_cpus.is_empty() {
-            vec![0]
-        } else {
-            machine.limits.allowed_cpus.clone()
-        };
-        Env {
-            home_cpu: cpus[0],
-            cpus,
-            machine,
-            clock: Clock::open(),
-            settings: Settings {
-                profile: Profile::Quick,
-                seed: 3,
-                ..Settings::default()
-            },
-            memory_bytes,
-            memory: MemorySource::Real,
-            interpreter: None,
-        }
-    }
+    use crate::testing;
 
     fn array(bytes: u64) -> Array {
         Array::fill(Arena::new(bytes, Pages::Base, &[]).expect("a small arena"), bytes)
@@ -734,17 +692,8 @@ mod tests {
 
     #[test]
     fn a_small_array_gives_a_proved_figure_in_every_order() {
-        let env = env(2 << 20);
-        let mut kept = Kept(Vec::new());
-        run_probe(
-            &Stride,
-            &env,
-            env.clock.now_ns() + 20e9,
-            &mut NoReference,
-            &mut kept,
-        );
+        let kept = testing::records(&Stride, &testing::env(2 << 20), 20.0);
         let measured: Vec<&Record> = kept
-            .0
             .iter()
             .filter(|record| record.kind == Kind::BatchMean)
             .collect();
@@ -760,7 +709,6 @@ mod tests {
             );
         }
         let derived = kept
-            .0
             .iter()
             .find(|record| record.kind == Kind::Derived)
             .expect("the factor");
@@ -776,7 +724,7 @@ mod tests {
     #[test]
     fn memory_stays_within_what_may_be_used() {
         for memory_bytes in [128 << 10, 3 << 20, 300 << 20, 8 << 30] {
-            let env = env(memory_bytes);
+            let env = testing::env(memory_bytes);
             assert!(Stride.memory_bytes(&env) <= memory_bytes);
             let largest = Stride.memory_bytes(&env);
             assert!(
@@ -786,6 +734,6 @@ mod tests {
                     .all(|planned| planned.point.working_set_bytes <= Some(largest))
             );
         }
-        assert!(matches!(Stride.supports(&env(1 << 10)), Support::No(_)));
+        assert!(matches!(Stride.supports(&testing::env(1 << 10)), Support::No(_)));
     }
 }

@@ -1,51 +1,16 @@
 //! On this machine's memory, small: what was moved must be proved, and what was not moved must be found.
 
-use std::path::Path;
-
-use latlab_clock::Clock;
-use latlab_harness::{NoReference, Progress, Sink, run_probe};
+use latlab_harness::{NoReference, run_probe};
 use latlab_machine::NumaNode;
 use latlab_record::{Kind, Settings};
 
 use super::*;
-
-#[derive(Default)]
-struct Kept {
-    records: Vec<Record>,
-    /// Only these points are wanted.
-    wanted: Option<fn(&Point) -> bool>,
-}
-
-impl Sink for Kept {
-    fn begin(&mut self, _: &'static str, _: &Point) {}
-    fn progress(&mut self, _: &Progress) {}
-    fn record(&mut self, record: Record) {
-        self.records.push(record);
-    }
-    fn cancelled(&self) -> bool {
-        false
-    }
-    fn excluded(&self, _: &str, point: &Point) -> bool {
-        self.wanted.is_some_and(|wanted| !wanted(point))
-    }
-}
+use crate::testing::{self, Kept};
 
 fn env(settings: Settings, memory_bytes: u64) -> Env {
-    let machine = latlab_machine::describe(Path::new("."));
-    let cpus = if machine.limits.allowed_cpus.is_empty() {
-        vec![0]
-    } else {
-        machine.limits.allowed_cpus.clone()
-    };
     Env {
-        home_cpu: cpus[0],
-        cpus,
-        machine,
-        clock: Clock::open(),
         settings,
-        memory_bytes,
-        memory: MemorySource::Real,
-        interpreter: None,
+        ..testing::env(memory_bytes)
     }
 }
 

@@ -81,6 +81,8 @@ fn planted_env(huge_pages_effective: bool) -> Env {
         memory_bytes: 4 << 30,
         memory: MemorySource::Simulated(memory),
         interpreter: None,
+        child: None,
+        packages: None,
     }
 }
 

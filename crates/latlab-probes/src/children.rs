@@ -1,0 +1,72 @@
+//! The programs that run in child processes of the measuring process, by the id of the probe that asks them.
+
+use std::io::{BufRead, Write};
+
+/// Answers requests from `input` on `output` until there are none.
+type Program = fn(input: &mut dyn BufRead, output: &mut dyn Write) -> std::io::Result<()>;
+
+/// Every program, under its probe's id.
+static PROGRAMS: &[(&str, Program)] = &[];
+
+/// Runs the child program of this name. Returns false when there is none.
+///
+/// # Errors
+/// When a pipe fails: the parent is gone.
+pub fn run_child(program: &str, input: &mut dyn BufRead, output: &mut dyn Write) -> std::io::Result<bool> {
+    let Some((_, run)) = PROGRAMS.iter().find(|(name, _)| *name == program) else {
+        return Ok(false);
+    };
+    run(input, output)?;
+    Ok(true)
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use std::ffi::OsString;
+
+    use super::*;
+
+    /// Set for the test binary when it is started again as a child: the program's name.
+    const PROGRAM: &str = "LATLAB_TEST_CHILD";
+
+    /// For `Env::child` in tests: this test binary again, doing nothing but [`as_a_child`]. The shell moves the program's name
+    /// from the command line, where libtest would take it for a filter, to the environment.
+    pub(crate) fn command() -> Vec<OsString> {
+        let binary = std::env::current_exe().expect("the test binary has a path");
+        let script = format!(
+            "exec env {PROGRAM}=\"$1\" \"$0\" --exact children::tests::as_a_child --nocapture --test-threads=1"
+        );
+        vec!["/bin/sh".into(), "-c".into(), script.into(), binary.into()]
+    }
+
+    #[test]
+    fn as_a_child() {
+        // An ordinary test run: there is no parent that asks.
+        let Ok(program) = std::env::var(PROGRAM) else {
+            return;
+        };
+        let known = run_child(
+            &program,
+            &mut std::io::stdin().lock(),
+            &mut std::io::stdout().lock(),
+        )
+        .expect("the parent's pipes hold");
+        assert!(known, "{program}");
+    }
+
+    #[test]
+    fn a_program_that_does_not_exist_is_refused() {
+        let known = run_child("no.such", &mut &b""[..], &mut Vec::new()).expect("nothing was read");
+        assert!(!known);
+    }
+
+    #[test]
+    fn every_program_belongs_to_a_probe() {
+        for (name, _) in PROGRAMS {
+            assert!(
+                crate::REGISTRY.iter().any(|entry| entry.probe.spec().id == *name),
+                "{name}"
+            );
+        }
+    }
+}

@@ -47,6 +47,20 @@ pub fn plan_shares(shares: &[Share], settings: &Settings) -> Vec<f64> {
     }
 }
 
+/// Seconds that are still needed when the last probe has ended: reading the run back, the table, the report.
+const AFTER_S: [f64; 3] = [1.2, 1.5, 3.0];
+/// Seconds until the measuring process looks at its clock for the first time: the command's own start and that process's.
+const BEFORE_S: f64 = 0.4;
+
+/// Seconds of a budget that are left for measuring, when the measuring process has spent `spent_s` on getting ready: what the start did not
+/// need is measured with. `None` without a budget.
+#[must_use]
+pub fn left_of_budget(settings: &Settings, spent_s: f64) -> Option<f64> {
+    let budget = settings.budget_s?;
+    let after = Share(AFTER_S).of(settings.profile);
+    Some((budget - BEFORE_S - spent_s - after).max(budget / 2.0))
+}
+
 fn around_s(profile: Profile) -> f64 {
     Share(AROUND_S).of(profile)
 }
@@ -76,6 +90,23 @@ mod tests {
         let seconds = plan_shares(&SHARES, &settings);
         assert!((seconds.iter().sum::<f64>() - 20.0).abs() < 1e-9);
         assert!((seconds[1] / seconds[0] - 4.5).abs() < 1e-9);
+    }
+
+    #[test]
+    fn what_the_start_did_not_need_is_measured_with() {
+        let settings = Settings {
+            budget_s: Some(5.0),
+            profile: Profile::Quick,
+            ..Settings::default()
+        };
+        let left = left_of_budget(&settings, 0.4).expect("a budget");
+        assert!((left - 3.0).abs() < 1e-9, "{left}");
+        assert_eq!(
+            left_of_budget(&settings, 10.0),
+            Some(2.5),
+            "half is for measuring"
+        );
+        assert_eq!(left_of_budget(&Settings::default(), 0.4), None);
     }
 
     #[test]

@@ -7,11 +7,13 @@
 use std::ffi::OsString;
 use std::io::Write;
 use std::path::{Path, PathBuf};
+use std::time::Instant;
 
 use latlab_clock::{Clock, ClockFacts};
 use latlab_harness::{
     Env, Interpreter, MemorySource, NoReference, Progress, Reference, Share, Sink, Spec, Support,
-    give_way_to_others, pin_this_thread, plan_shares, profile_seconds, quietest_cpu, run_probe,
+    give_way_to_others, left_of_budget, pin_this_thread, plan_shares, profile_seconds, quietest_cpu,
+    run_probe,
 };
 use latlab_machine::Machine;
 use latlab_record::{Kind, PlannedProbe, Point, Profile, Record, Settings, Tool, Totals};
@@ -162,6 +164,7 @@ pub fn run(
     out: &mut dyn Write,
     cancelled: &dyn Fn() -> bool,
 ) -> std::io::Result<()> {
+    let started = Instant::now();
     let machine = latlab_machine::describe(directory(&request.settings));
     let mut env = surroundings(machine, Clock::open(), request.settings.clone(), host);
     env.packages.clone_from(&request.packages);
@@ -174,15 +177,17 @@ pub fn run(
     let chosen = chosen(&request.settings, &request.done_probes);
     let shares: Vec<Share> = chosen.iter().map(|entry| entry.share).collect();
     let mut seconds = plan_shares(&shares, &request.settings);
-    if let Some(deadline_s) = request.deadline_s {
-        let sum: f64 = seconds.iter().sum();
-        let scale = (deadline_s / sum.max(f64::MIN_POSITIVE)).clamp(0.0, 1.0);
-        for own_s in &mut seconds {
-            *own_s *= scale;
-        }
-    }
-    let total_s: f64 = seconds.iter().sum();
     let set_aside = planned(&env, &chosen);
+    let mut reference = reference(&env);
+    let planned_s: f64 = seconds.iter().sum();
+    let ready_s = started.elapsed().as_secs_f64();
+    let total_s = match request.deadline_s {
+        Some(deadline_s) => deadline_s.clamp(0.0, planned_s),
+        None => left_of_budget(&env.settings, ready_s).unwrap_or(planned_s),
+    };
+    for own_s in &mut seconds {
+        *own_s *= total_s / planned_s.max(f64::MIN_POSITIVE);
+    }
     let mut teller = Teller {
         out,
         cancelled,
@@ -201,7 +206,6 @@ pub fn run(
         cpus: &env.cpus,
     });
 
-    let mut reference = reference(&env);
     let mut deadline_ns = env.clock.now_ns();
     let mut interrupted = false;
     for (entry, own_s) in chosen.iter().zip(&seconds) {

@@ -77,6 +77,8 @@ wheel: $(VENV)/.run ## dist/*.whl, for machines like this one without Rust
 test: build $(VENV)/.dev ## all tests of this machine; says what it has to skip
 	@tools/debian-packages.sh chromium poppler-utils
 	$(CARGO) test --workspace --exclude latlab-python --locked
+	@echo 'again with the optimiser at its strongest: no work may be removed'
+	$(CARGO) test --release --package latlab-probes --lib --locked every_probe_proves
 	$(BIN)/python -m pytest
 	@$(ALONE) tools/test-aarch64.sh --if-possible
 

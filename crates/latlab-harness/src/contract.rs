@@ -142,6 +142,8 @@ pub struct PointResult {
     pub refined: bool,
     /// Whether too few undisturbed blocks were left.
     pub disturbed: bool,
+    /// What its record holds as findings; none before the record is complete, as in [`Probe::refine`].
+    pub findings: Option<serde_json::Value>,
 }
 
 /// Why a probe could not go on.

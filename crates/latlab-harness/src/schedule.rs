@@ -106,6 +106,8 @@ struct PointState {
     recorded: bool,
     /// Whether its record was refused a figure: nothing may be concluded from it either.
     refused: bool,
+    /// Of its record, for what follows from all points together.
+    findings: Option<serde_json::Value>,
 }
 
 impl PointState {
@@ -123,6 +125,7 @@ impl PointState {
             state: State::Open,
             recorded: false,
             refused: false,
+            findings: None,
         };
         state.cost_s = state.visit_s() / state.visit_blocks() as f64;
         state
@@ -179,6 +182,7 @@ impl PointState {
             cycles,
             refined: self.refined,
             disturbed,
+            findings: self.findings.clone(),
         })
     }
 }
@@ -670,6 +674,7 @@ impl Run<'_> {
             }
         };
         state.refused = record.error.is_some();
+        state.findings.clone_from(&record.findings);
         self.sink.record(record);
     }
 }

@@ -571,6 +571,7 @@ mod tests {
                 cycles: None,
                 refined: false,
                 disturbed,
+                findings: None,
             },
             blocks,
             proof,

@@ -364,6 +364,7 @@ mod tests {
             cycles: None,
             refined,
             disturbed: false,
+            findings: None,
         }
     }
 

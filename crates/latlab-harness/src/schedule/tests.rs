@@ -121,7 +121,7 @@ impl Session for Working<'_> {
         Ok(())
     }
 
-    fn proof(&mut self, _point: &Point) -> Proof {
+    fn proof(&mut self, point: &Point) -> Proof {
         let check = Check {
             name: "planted".to_owned(),
             ok: self.probe.proof_holds,
@@ -129,6 +129,7 @@ impl Session for Working<'_> {
         };
         Proof {
             checks: vec![check],
+            findings: Some(serde_json::json!({ "seen_at": point.working_set_bytes })),
             ..Proof::default()
         }
     }
@@ -155,6 +156,10 @@ impl Probe for Planted {
     }
     fn conclude(&self, _env: &Env, results: &[PointResult]) -> Vec<Record> {
         self.concluded.replace(Some(results.len()));
+        for result in results {
+            let findings = result.findings.as_ref().expect("those of its record");
+            assert_eq!(findings["seen_at"].as_u64(), result.point.working_set_bytes);
+        }
         Vec::new()
     }
     fn memory_bytes(&self, _env: &Env) -> u64 {

@@ -35,6 +35,9 @@ def plan(settings_json: str) -> str:
 def run_worker(request_json: str, fd: int, child: list[str] | None = None) -> None:
     """Measures, one event a line to `fd`; returns when done or stopped by SIGTERM, OSError when unread."""
 
+def run_child(program: str, fd: int) -> bool:
+    """Serves a child program: requests from standard input, answers to `fd`. False: no such program."""
+
 def die_with_parent() -> bool:
     """Asks the kernel to kill this process when its parent ends; False where that cannot be arranged."""
 

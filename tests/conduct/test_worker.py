@@ -22,14 +22,24 @@ import json, os, sys, time
 def die_with_parent():
     return False
 
-def run_worker(request, fd):
+def run_worker(request, fd, child=None):
     wish = json.loads(request)
     print("this must not reach the pipe", flush=True)
     os.write(1, b"nor this")
     if "refuse" in wish:
         raise ValueError(wish["refuse"])
     loaded = [name for name in sys.modules if name.split(".")[0] in {"site", "latlab", "msgspec", "numpy"}]
-    os.write(fd, json.dumps({"event": "hello", "request": wish, "loaded": loaded}).encode() + b"\\n")
+    hello = {"event": "hello", "request": wish, "loaded": loaded, "child": child}
+    os.write(fd, json.dumps(hello).encode() + b"\\n")
+
+def run_child(program, fd):
+    if program != "echo":
+        return False
+    print("this must not reach the answers", flush=True)
+    os.write(1, b"nor this")
+    for line in sys.stdin:
+        os.write(fd, json.dumps({"answer": line.strip()}).encode() + b"\\n")
+    return True
 """
 
 
@@ -59,7 +69,8 @@ def stand_in(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def test_only_events_reach_the_pipe_and_nothing_of_the_users_environment_is_loaded(stand_in: Path) -> None:
     events, err, code = talk(stand_in, b'{"x": "\xc2\xb5"}\n', str(os.getpid()))
-    assert events == [{"event": "hello", "request": {"x": "µ"}, "loaded": []}]
+    child = [sys.executable, "-I", "-S", str(stand_in / "worker.py"), "--child"]
+    assert events == [{"event": "hello", "request": {"x": "µ"}, "loaded": [], "child": child}]
     assert "this must not reach the pipe" in err
     assert "nor this" in err
     assert code == 0
@@ -82,6 +93,35 @@ def test_without_a_whole_request_or_with_another_parent_it_ends_at_once(stand_in
     assert talk(stand_in, b"")[0] == []
     assert talk(stand_in, b'{"half')[0] == []
     assert talk(stand_in, b"{}\n", "1")[0] == []
+
+
+def test_a_child_answers_on_its_pipe_and_what_it_prints_goes_to_standard_error(
+    stand_in: Path,
+) -> None:
+    answers, err, code = talk(stand_in, b"one\ntwo\n", "--child", "echo")
+    assert answers == [{"answer": "one"}, {"answer": "two"}]
+    assert "this must not reach the answers" in err
+    assert "nor this" in err
+    assert code == 0
+
+
+@pytest.mark.parametrize("arguments", [["no.such"], [], ["echo", "and more"]])
+def test_a_child_program_that_does_not_exist_fails_without_an_answer(
+    stand_in: Path, arguments: list[str]
+) -> None:
+    assert talk(stand_in, b"one\n", "--child", *arguments) == ([], "", 1)
+
+
+def test_a_child_without_a_core_fails_without_an_answer(tmp_path: Path) -> None:
+    shutil.copy(WORKER, tmp_path / "worker.py")
+    answers, _, code = talk(tmp_path, b"", "--child", "echo")
+    assert answers == []
+    assert code == 1
+
+
+def test_the_real_core_refuses_a_child_program_that_it_does_not_have() -> None:
+    pytest.importorskip("latlab._core")
+    assert talk(WORKER.parent, b"", "--child", "no.such") == ([], "", 1)
 
 
 def real_worker(tmp_path: Path) -> list[str]:

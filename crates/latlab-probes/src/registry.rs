@@ -5,6 +5,7 @@
 use latlab_harness::{Probe, Share};
 
 use crate::clock::read::Read;
+use crate::memory::alignment::Alignment;
 use crate::memory::bandwidth::Bandwidth;
 use crate::memory::load_dependent::LoadDependent;
 use crate::memory::poke::Poke;
@@ -39,6 +40,10 @@ pub static REGISTRY: &[Entry] = &[
     Entry {
         probe: &Stride,
         share: Share([0.7, 2.0, 15.0]),
+    },
+    Entry {
+        probe: &Alignment,
+        share: Share([0.15, 0.7, 4.0]),
     },
 ];
 

@@ -1,5 +1,6 @@
 //! Caches and RAM.
 
+pub(crate) mod alignment;
 pub(crate) mod bandwidth;
 pub(crate) mod load_dependent;
 pub(crate) mod poke;

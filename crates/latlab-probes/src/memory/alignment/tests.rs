@@ -123,6 +123,7 @@ fn the_conclusion_has_each_cost_that_was_measured_and_no_other() {
         p50,
         interval: None,
         cycles: None,
+        findings: None,
         refined: false,
         disturbed: false,
     };

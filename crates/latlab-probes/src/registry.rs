@@ -8,6 +8,7 @@ use crate::clock::read::Read;
 use crate::memory::alignment::Alignment;
 use crate::memory::bandwidth::Bandwidth;
 use crate::memory::load_dependent::LoadDependent;
+use crate::memory::parallelism::Parallelism;
 use crate::memory::poke::Poke;
 use crate::memory::stride::Stride;
 
@@ -40,6 +41,10 @@ pub static REGISTRY: &[Entry] = &[
     Entry {
         probe: &Stride,
         share: Share([0.7, 2.0, 15.0]),
+    },
+    Entry {
+        probe: &Parallelism,
+        share: Share([0.3, 1.0, 6.0]),
     },
     Entry {
         probe: &Alignment,

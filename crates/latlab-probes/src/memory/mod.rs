@@ -3,5 +3,6 @@
 pub(crate) mod alignment;
 pub(crate) mod bandwidth;
 pub(crate) mod load_dependent;
+pub(crate) mod parallelism;
 pub(crate) mod poke;
 pub(crate) mod stride;

@@ -15,6 +15,7 @@ CRATES = [
     "latlab-stats",
     "latlab-record",
     "latlab-observe",
+    "latlab-storage",
     "latlab-harness",
     "latlab-probes",
     "latlab-python",

@@ -1,0 +1,242 @@
+//! What of a file the page cache holds, and putting it out, without root.
+//!
+//! Asking to put pages out (`POSIX_FADV_DONTNEED`) is a wish: pages that are dirty stay (69 % of a file just written), pages that somebody has mapped stay (all of
+//! them). So the file is flushed first, and afterwards the kernel is asked what is left. A figure is called cold only when that is nothing.
+
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
+use std::ptr::null_mut;
+
+use rustix::fs::{Advice, fadvise, fstat, fsync};
+use rustix::io::Errno;
+use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
+
+use crate::StorageError;
+
+/// What the page cache holds of a file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Residency {
+    /// Bytes in the page cache, whole pages.
+    pub resident_bytes: u64,
+    /// The file's size, bytes.
+    pub total_bytes: u64,
+    /// Bytes that wait to be written or are being written; `None` where only presence is known.
+    pub unsettled_bytes: Option<u64>,
+    /// Who says so: `cachestat` or `mincore`.
+    pub source: &'static str,
+}
+
+impl Residency {
+    /// Share of the file that is *not* in the page cache, 0 to 1; of an empty file 1.
+    #[must_use]
+    pub fn evicted_share(&self) -> f64 {
+        if self.total_bytes == 0 {
+            return 1.0;
+        }
+        1.0 - (self.resident_bytes as f64 / self.total_bytes as f64).min(1.0)
+    }
+
+    /// Whether a read of the file must leave the page cache, with the evidence either way.
+    ///
+    /// # Errors
+    /// One sentence with what is left and the likely reason.
+    pub fn is_cold(&self) -> Result<String, String> {
+        let share = self.evicted_share() * 100.0;
+        if self.resident_bytes == 0 {
+            return Ok(format!("evicted {share:.1} % ({})", self.source));
+        }
+        Err(format!(
+            "only {share:.1} % could be evicted ({}): another program has the file mapped, or its pages are still being written",
+            self.source
+        ))
+    }
+}
+
+/// Flushes the file, asks the kernel to drop its pages, and looks at what is left.
+///
+/// # Errors
+/// When the file cannot be flushed or asked.
+pub fn evict(file: impl AsFd) -> Result<Residency, StorageError> {
+    let file = file.as_fd();
+    match fsync(file) {
+        // A file that was opened for reading on a read-only file system has nothing to flush.
+        Ok(()) | Err(Errno::ROFS | Errno::INVAL) => {}
+        Err(errno) => {
+            return Err(StorageError::asking(
+                "flushing a file before its pages are dropped",
+            )(errno));
+        }
+    }
+    fadvise(file, 0, None, Advice::DontNeed).map_err(StorageError::asking("dropping a file's pages"))?;
+    residency(file)
+}
+
+/// What of the file the page cache holds now. Reads nothing in.
+///
+/// # Errors
+/// When the kernel offers neither cachestat(2) nor a truthful mincore(2).
+pub fn residency(file: impl AsFd) -> Result<Residency, StorageError> {
+    let file = file.as_fd();
+    let size = fstat(file)
+        .map_err(StorageError::asking("looking at a file's size"))?
+        .st_size;
+    let size = u64::try_from(size).unwrap_or(0);
+    match by_cachestat(file, size) {
+        Ok(found) => Ok(found),
+        // Older kernels, and filters of system calls that do not know it.
+        Err(Errno::NOSYS | Errno::OPNOTSUPP | Errno::PERM | Errno::INVAL) => by_mincore(file, size),
+        Err(errno) => Err(StorageError::asking("asking what the page cache holds")(errno)),
+    }
+}
+
+/// Number of cachestat(2) on every architecture (Linux 6.5), which libc does not carry everywhere.
+const SYS_CACHESTAT: libc::c_long = 451;
+
+#[repr(C)]
+struct Range {
+    offset: u64,
+    length: u64,
+}
+
+#[repr(C)]
+#[derive(Default)]
+struct Counts {
+    cached: u64,
+    dirty: u64,
+    writeback: u64,
+    evicted: u64,
+    recently_evicted: u64,
+}
+
+fn by_cachestat(file: BorrowedFd<'_>, size: u64) -> Result<Residency, Errno> {
+    // A length of 0 means to the end of the file.
+    let range = Range { offset: 0, length: 0 };
+    let mut counts = Counts::default();
+    // SAFETY: both structures are laid out as the kernel's and live through the call.
+    let status = unsafe {
+        libc::syscall(
+            SYS_CACHESTAT,
+            file.as_raw_fd(),
+            &raw const range,
+            &raw mut counts,
+            0u32,
+        )
+    };
+    if status != 0 {
+        let errno = std::io::Error::last_os_error()
+            .raw_os_error()
+            .unwrap_or(libc::ENOSYS);
+        return Err(Errno::from_raw_os_error(errno));
+    }
+    let page = page_bytes();
+    Ok(Residency {
+        resident_bytes: counts.cached * page,
+        total_bytes: size,
+        unsettled_bytes: Some((counts.dirty + counts.writeback) * page),
+        source: "cachestat",
+    })
+}
+
+/// Since Linux 5.2 this tells the truth only to who owns the file or may write it; to others it says that all is there.
+fn by_mincore(file: BorrowedFd<'_>, size: u64) -> Result<Residency, StorageError> {
+    let mut found = Residency {
+        resident_bytes: 0,
+        total_bytes: size,
+        unsettled_bytes: None,
+        source: "mincore",
+    };
+    let what = "asking what the page cache holds";
+    let length = usize::try_from(size)
+        .map_err(|_| StorageError::Refused(format!("{what}: the file is larger than memory can be")))?;
+    if length == 0 {
+        return Ok(found);
+    }
+    let page = page_bytes();
+    // SAFETY: a fresh mapping at an address of the kernel's choice; it is never read through.
+    let base = unsafe { mmap(null_mut(), length, ProtFlags::READ, MapFlags::SHARED, file, 0) }
+        .map_err(StorageError::asking(what))?;
+    let mut present = vec![0u8; length.div_ceil(usize::try_from(page).unwrap_or(4096))];
+    // SAFETY: the range is the mapping's, and there is a byte for each of its pages.
+    let status = unsafe { libc::mincore(base, length, present.as_mut_ptr().cast()) };
+    let error = std::io::Error::last_os_error();
+    // SAFETY: mapped above, with this length; nothing refers to it.
+    let _unmapped = unsafe { munmap(base, length) };
+    if status != 0 {
+        return Err(StorageError::System {
+            what: what.to_owned(),
+            source: error,
+        });
+    }
+    found.resident_bytes = present.iter().filter(|page| **page & 1 == 1).count() as u64 * page;
+    Ok(found)
+}
+
+fn page_bytes() -> u64 {
+    rustix::param::page_size() as u64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::place::tests::Own;
+    use crate::{Place, Purpose};
+
+    const SIZE: usize = 1 << 20;
+
+    /// A MiB that was just written, on the disk of the build folder.
+    fn written(name: &str) -> (Own, std::os::fd::OwnedFd) {
+        let own = Own::new(name);
+        let file = Place::open(&own.0, Purpose::Any)
+            .and_then(|place| place.file(SIZE as u64))
+            .expect("a MiB is there");
+        rustix::io::pwrite(&file, &vec![7u8; SIZE], 0).expect("written");
+        (own, file)
+    }
+
+    #[test]
+    fn a_file_just_written_is_in_the_cache_and_both_witnesses_say_so() {
+        let (_own, file) = written("resident");
+        let found = residency(&file).expect("asked");
+        assert_eq!(
+            (found.resident_bytes, found.total_bytes),
+            (SIZE as u64, SIZE as u64),
+            "{found:?}"
+        );
+        assert!(found.is_cold().is_err());
+        let other = by_mincore(file.as_fd(), SIZE as u64).expect("asked");
+        assert_eq!(other.resident_bytes, SIZE as u64, "{other:?}");
+    }
+
+    #[test]
+    fn an_evicted_file_is_known_to_be_gone() {
+        let (_own, file) = written("evicted");
+        let found = evict(&file).expect("evicted");
+        if found.resident_bytes > 0 {
+            // A file system that lives in memory keeps what it has.
+            assert!(found.is_cold().is_err());
+            return;
+        }
+        assert_eq!(
+            found.is_cold().expect("cold"),
+            format!("evicted 100.0 % ({})", found.source)
+        );
+    }
+
+    #[test]
+    fn an_eviction_that_did_nothing_is_caught() {
+        let (_own, file) = written("mapped");
+        fsync(&file).expect("flushed");
+        // SAFETY: a fresh mapping at an address of the kernel's choice.
+        let base =
+            unsafe { mmap(null_mut(), SIZE, ProtFlags::READ, MapFlags::SHARED, &file, 0) }.expect("mapped");
+        for page in 0..SIZE / 4096 {
+            // SAFETY: inside the mapping; the file is as long.
+            unsafe { base.cast::<u8>().add(page * 4096).read_volatile() };
+        }
+        let found = evict(&file).expect("asked");
+        // SAFETY: mapped above; nothing refers to it.
+        unsafe { munmap(base, SIZE) }.expect("unmapped");
+        assert!(found.resident_bytes > 0, "{found:?}");
+        let why = found.is_cold().expect_err("a live mapping keeps its pages");
+        assert!(why.contains("mapped"), "{why}");
+    }
+}

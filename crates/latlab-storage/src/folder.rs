@@ -1,0 +1,249 @@
+//! A private folder with a name, for what needs names: many small files, creating, renaming, removing.
+//!
+//! Whoever makes one holds a lock in it for as long as it is used. The kernel lets go of the lock however the process ends, so a folder whose
+//! lock is free is nobody's, and the next one to come removes it: only its own user's, on the same device, never through a link.
+
+use std::ffi::{CStr, CString};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use rustix::fs::{
+    AtFlags, Dir, FileType, FlockOperation, Mode, OFlags, flock, fstat, mkdirat, openat, statat, unlinkat,
+};
+use rustix::io::Errno;
+use rustix::process::geteuid;
+
+use crate::{Place, StorageError};
+
+const PREFIX: &str = ".latlab-";
+const LOCK: &CStr = c"lock";
+/// Between making a folder and locking it, it is nobody's; so long it is left alone.
+const GRACE: Duration = Duration::from_mins(1);
+/// Folders within folders that are followed when removing; ours are two deep.
+const DEEPEST: u32 = 16;
+
+/// A locked folder, removed with everything in it when this is dropped.
+#[derive(Debug)]
+pub struct Folder {
+    parent: OwnedFd,
+    name: CString,
+    directory: OwnedFd,
+    /// Holding it is what keeps others from sweeping.
+    _lock: OwnedFd,
+    device: u64,
+}
+
+impl Folder {
+    /// Makes and locks a new one.
+    ///
+    /// # Errors
+    /// When the system refuses.
+    pub fn create(place: &Place) -> Result<Self, StorageError> {
+        let what = "making a scratch folder";
+        let parent = place
+            .directory()
+            .try_clone_to_owned()
+            .map_err(|source| StorageError::System {
+                what: what.to_owned(),
+                source,
+            })?;
+        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        let name = format!("{PREFIX}{}-{:x}", std::process::id(), now.as_nanos());
+        let name = CString::new(name).map_err(|_| StorageError::Refused(what.to_owned()))?;
+        mkdirat(&parent, &name, Mode::RWXU).map_err(StorageError::asking(what))?;
+        match Self::lock(&parent, &name) {
+            Ok((folder, lock)) => Ok(Self {
+                parent,
+                name,
+                directory: folder,
+                _lock: lock,
+                device: place.device(),
+            }),
+            Err(errno) => {
+                let _removed = unlinkat(&parent, &name, AtFlags::REMOVEDIR);
+                Err(StorageError::asking(what)(errno))
+            }
+        }
+    }
+
+    fn lock(parent: &OwnedFd, name: &CStr) -> Result<(OwnedFd, OwnedFd), Errno> {
+        let folder = open_folder(parent.as_fd(), name)?;
+        let flags = OFlags::RDWR | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let lock = openat(&folder, LOCK, flags, Mode::RUSR | Mode::WUSR)?;
+        flock(&lock, FlockOperation::NonBlockingLockExclusive)?;
+        Ok((folder, lock))
+    }
+
+    /// The folder, to make files in.
+    #[must_use]
+    pub fn directory(&self) -> BorrowedFd<'_> {
+        self.directory.as_fd()
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        // What cannot be removed now is swept at the next start.
+        let _ = remove(self.parent.as_fd(), &self.name, self.device, 0);
+    }
+}
+
+/// Removes folders of this user's that nobody holds any more; returns how many.
+///
+/// # Errors
+/// When the directory cannot be listed.
+pub fn sweep(place: &Place) -> Result<usize, StorageError> {
+    let mut swept = 0;
+    for name in
+        names(place.directory()).map_err(StorageError::asking("looking for left-over scratch folders"))?
+    {
+        if name.to_bytes().starts_with(PREFIX.as_bytes())
+            && is_abandoned(place, &name)
+            && remove(place.directory(), &name, place.device(), 0).is_ok()
+        {
+            swept += 1;
+        }
+    }
+    Ok(swept)
+}
+
+fn is_abandoned(place: &Place, name: &CStr) -> bool {
+    let Ok(stat) = statat(place.directory(), name, AtFlags::SYMLINK_NOFOLLOW) else {
+        return false;
+    };
+    let ours = stat.st_uid == geteuid().as_raw() && stat.st_dev == place.device();
+    if !ours || FileType::from_raw_mode(stat.st_mode) != FileType::Directory {
+        return false;
+    }
+    let Ok(folder) = open_folder(place.directory(), name) else {
+        return false;
+    };
+    let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    match openat(&folder, LOCK, flags, Mode::empty()) {
+        Ok(lock) => flock(&lock, FlockOperation::NonBlockingLockExclusive).is_ok(),
+        // It died between making and locking, or is about to lock.
+        Err(Errno::NOENT) => age(&folder).is_some_and(|age| age > GRACE),
+        Err(_) => false,
+    }
+}
+
+fn age(folder: &OwnedFd) -> Option<Duration> {
+    let seconds = u64::try_from(fstat(folder).ok()?.st_mtime).ok()?;
+    SystemTime::now()
+        .duration_since(UNIX_EPOCH + Duration::from_secs(seconds))
+        .ok()
+}
+
+fn open_folder(parent: BorrowedFd<'_>, name: &CStr) -> Result<OwnedFd, Errno> {
+    let flags = OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::RDONLY | OFlags::CLOEXEC;
+    openat(parent, name, flags, Mode::empty())
+}
+
+fn names(folder: BorrowedFd<'_>) -> Result<Vec<CString>, Errno> {
+    let mut names = Vec::new();
+    for entry in Dir::read_from(folder)? {
+        let name = entry?.file_name().to_owned();
+        if !matches!(name.to_bytes(), b"." | b"..") {
+            names.push(name);
+        }
+    }
+    Ok(names)
+}
+
+/// Removes a folder and what is in it: the lock last, so that a sweep that is cut short can be gone on with.
+fn remove(parent: BorrowedFd<'_>, name: &CStr, device: u64, depth: u32) -> Result<(), Errno> {
+    let folder = open_folder(parent, name)?;
+    // Something was mounted there, or it goes down without end: not ours.
+    if fstat(&folder)?.st_dev != device || depth > DEEPEST {
+        return Err(Errno::XDEV);
+    }
+    let mut locked = false;
+    for name in names(folder.as_fd())? {
+        if name.as_c_str() == LOCK {
+            locked = true;
+            continue;
+        }
+        let stat = statat(&folder, &name, AtFlags::SYMLINK_NOFOLLOW)?;
+        if FileType::from_raw_mode(stat.st_mode) == FileType::Directory {
+            remove(folder.as_fd(), &name, device, depth + 1)?;
+        } else {
+            unlinkat(&folder, &name, AtFlags::empty())?;
+        }
+    }
+    if locked {
+        unlinkat(&folder, LOCK, AtFlags::empty())?;
+    }
+    unlinkat(parent, name, AtFlags::REMOVEDIR)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::path::Path;
+
+    use super::*;
+    use crate::Purpose;
+    use crate::place::tests::Own;
+
+    fn place(name: &str) -> (Own, Place) {
+        let own = Own::new(name);
+        let place = Place::open(&own.0, Purpose::Any).expect("our own directory");
+        (own, place)
+    }
+
+    fn count(path: &Path) -> usize {
+        fs::read_dir(path).expect("readable").count()
+    }
+
+    #[test]
+    fn a_folder_is_gone_with_all_that_is_in_it() {
+        let (own, place) = place("folder");
+        let folder = Folder::create(&place).expect("made");
+        mkdirat(folder.directory(), c"sub", Mode::RWXU).expect("made");
+        let flags = OFlags::CREATE | OFlags::WRONLY;
+        openat(folder.directory(), c"sub/file", flags, Mode::RWXU).expect("made");
+        assert_eq!(count(&own.0), 1);
+        drop(folder);
+        assert_eq!(count(&own.0), 0);
+    }
+
+    #[test]
+    fn a_folder_that_is_in_use_is_not_swept_and_an_abandoned_one_is() {
+        let (own, place) = place("sweep");
+        let folder = Folder::create(&place).expect("made");
+        assert_eq!(sweep(&place).expect("listed"), 0);
+        assert_eq!(count(&own.0), 1);
+        // As a killed process leaves it: the lock is let go, the folder stays.
+        let left = own.0.join(format!("{PREFIX}1-dead"));
+        fs::create_dir(&left).expect("made");
+        fs::write(left.join("lock"), b"").expect("written");
+        fs::write(left.join("data"), b"x").expect("written");
+        assert_eq!(sweep(&place).expect("listed"), 1);
+        assert!(!left.exists());
+        drop(folder);
+        assert_eq!(count(&own.0), 0);
+    }
+
+    #[test]
+    fn a_sweep_follows_no_link_and_touches_nothing_else() {
+        let (own, place) = place("links");
+        let precious = own.0.join("precious");
+        fs::create_dir(&precious).expect("made");
+        fs::write(precious.join("file"), b"x").expect("written");
+        std::os::unix::fs::symlink(&precious, own.0.join(format!("{PREFIX}2-link"))).expect("linked");
+        let left = own.0.join(format!("{PREFIX}3-dead"));
+        fs::create_dir(&left).expect("made");
+        fs::write(left.join("lock"), b"").expect("written");
+        std::os::unix::fs::symlink(&precious, left.join("inside")).expect("linked");
+        assert_eq!(sweep(&place).expect("listed"), 1);
+        assert!(precious.join("file").exists());
+        assert_eq!(count(&own.0), 2, "the precious folder and the link");
+    }
+
+    #[test]
+    fn a_folder_that_was_only_just_made_is_left_alone() {
+        let (own, place) = place("young");
+        fs::create_dir(own.0.join(format!("{PREFIX}4-young"))).expect("made");
+        assert_eq!(sweep(&place).expect("listed"), 0);
+    }
+}

@@ -1,0 +1,42 @@
+//! Files of ours on the user's disk, and the evidence of what was done with them.
+//!
+//! ```text
+//! Place ──► Scratch file (no name) ──► Contents written whole ──► extents: all written, none only reserved
+//!   │  └──► Folder (one name, locked, swept)                 ├──► cache: evicted, looked at
+//!   └─ room: free space kept, limits, byte budget            └──► direct: alignment, and a transfer that the device counted
+//! ```
+//! Nothing here is timed, and nothing is believed without a look: a file system may accept a flag and ignore it.
+//! Regular files in the user's own directory only; no setting of the machine is ever changed.
+
+mod buffer;
+mod contents;
+mod counters;
+mod error;
+mod room;
+
+#[cfg(target_os = "linux")]
+mod cache;
+#[cfg(target_os = "linux")]
+mod direct;
+#[cfg(target_os = "linux")]
+mod extents;
+#[cfg(target_os = "linux")]
+mod folder;
+#[cfg(target_os = "linux")]
+mod place;
+
+pub use buffer::Buffer;
+#[cfg(target_os = "linux")]
+pub use cache::{Residency, evict, residency};
+pub use contents::{BLOCK_BYTES, Contents};
+pub use counters::{DeviceCounters, ProcessCounters};
+#[cfg(target_os = "linux")]
+pub use direct::{Alignment, DirectEvidence, alignment, open_direct, try_direct};
+pub use error::StorageError;
+#[cfg(target_os = "linux")]
+pub use extents::{Extents, extents};
+#[cfg(target_os = "linux")]
+pub use folder::{Folder, sweep};
+#[cfg(target_os = "linux")]
+pub use place::{Place, Purpose, open_existing};
+pub use room::{Budget, Room};

@@ -1,0 +1,242 @@
+//! The directory in which files of ours are made.
+
+use std::ffi::CString;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::path::Path;
+
+use rustix::fs::{AtFlags, FileType, FsWord, Mode, OFlags, fstat, fstatfs, fstatvfs, openat, unlinkat};
+use rustix::io::Errno;
+use rustix::process::{Resource, geteuid, getrlimit};
+
+use crate::{Room, StorageError};
+
+/// What the files are for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Purpose {
+    /// Figures of a disk: a file system that lives in memory is refused.
+    Disk,
+    /// Anything else.
+    Any,
+}
+
+/// From linux/magic.h.
+const TMPFS_MAGIC: FsWord = 0x0102_1994;
+const RAMFS_MAGIC: FsWord = 0x8584_58f6;
+/// Set on directories such as /tmp, where everybody may make files and only their owner may remove them.
+const STICKY: u32 = 0o1000;
+
+/// A directory that was looked at and may be used.
+#[derive(Debug)]
+pub struct Place {
+    directory: OwnedFd,
+    device: u64,
+}
+
+impl Place {
+    /// Opens a directory of the user's.
+    ///
+    /// # Errors
+    /// [`StorageError::Refused`] when it is no directory (a symbolic link at the end of its path is none), somebody else's, or for
+    /// [`Purpose::Disk`] in memory; [`StorageError::System`] when it cannot be opened.
+    pub fn open(path: &Path, purpose: Purpose) -> Result<Self, StorageError> {
+        let flags = OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::RDONLY | OFlags::CLOEXEC;
+        let directory = rustix::fs::open(path, flags, Mode::empty()).map_err(|errno| match errno {
+            Errno::NOTDIR | Errno::LOOP => {
+                StorageError::Refused("scratch files need a directory, and a symbolic link is none: name the directory itself with --dir".to_owned())
+            }
+            other => StorageError::asking("opening the directory for scratch files")(other),
+        })?;
+        let stat =
+            fstat(&directory).map_err(StorageError::asking("looking at the directory for scratch files"))?;
+        let ours = stat.st_uid == geteuid().as_raw();
+        if !ours && stat.st_mode & STICKY == 0 {
+            return Err(StorageError::Refused(format!(
+                "the directory for scratch files belongs to another user (uid {}): name one of yours with --dir",
+                stat.st_uid
+            )));
+        }
+        let kind = fstatfs(&directory)
+            .map_err(StorageError::asking("asking for the file system"))?
+            .f_type;
+        if purpose == Purpose::Disk && matches!(kind, TMPFS_MAGIC | RAMFS_MAGIC) {
+            return Err(StorageError::Refused(
+                "this directory is a file system in memory (tmpfs): no disk can be measured there; name a directory on a disk with --dir".to_owned(),
+            ));
+        }
+        Ok(Self {
+            directory,
+            device: stat.st_dev,
+        })
+    }
+
+    /// What may be written here now.
+    ///
+    /// # Errors
+    /// When the file system does not say.
+    pub fn room(&self) -> Result<Room, StorageError> {
+        let space = fstatvfs(&self.directory).map_err(StorageError::asking("asking for free space"))?;
+        Ok(Room {
+            available_bytes: space.f_bavail.saturating_mul(space.f_frsize),
+            total_bytes: space.f_blocks.saturating_mul(space.f_frsize),
+            largest_file_bytes: getrlimit(Resource::Fsize).current,
+        })
+    }
+
+    /// A file without a name, to be read and written, that is gone when its descriptor is: nothing is left however this process ends.
+    /// The room is looked at; nothing is written.
+    ///
+    /// # Errors
+    /// When there is no room for `bytes`, or the system refuses.
+    pub fn file(&self, bytes: u64) -> Result<OwnedFd, StorageError> {
+        self.room()?.admit(bytes)?;
+        let what = "making a scratch file";
+        let flags = OFlags::RDWR | OFlags::CLOEXEC;
+        let mode = Mode::RUSR | Mode::WUSR;
+        match openat(&self.directory, c".", flags | OFlags::TMPFILE, mode) {
+            Ok(file) => Ok(file),
+            // Some file systems cannot make a file without a name: then it has one for a moment.
+            Err(Errno::OPNOTSUPP | Errno::ISDIR | Errno::INVAL | Errno::NOENT) => {
+                let name = unlikely_name();
+                let flags = flags | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW;
+                let file = openat(&self.directory, &name, flags, mode).map_err(StorageError::asking(what))?;
+                unlinkat(&self.directory, &name, AtFlags::empty())
+                    .map_err(StorageError::asking("removing a scratch file's name"))?;
+                Ok(file)
+            }
+            Err(errno) => Err(StorageError::asking(what)(errno)),
+        }
+    }
+
+    /// The directory.
+    #[must_use]
+    pub fn directory(&self) -> BorrowedFd<'_> {
+        self.directory.as_fd()
+    }
+
+    /// Number of the device that it lies on.
+    #[must_use]
+    pub fn device(&self) -> u64 {
+        self.device
+    }
+}
+
+/// Opens a file that exists and belongs to nobody in particular, to be read only.
+///
+/// # Errors
+/// [`StorageError::Refused`] for anything but a regular file: a device, a pipe, a symbolic link.
+pub fn open_existing(path: &Path) -> Result<OwnedFd, StorageError> {
+    // Without O_NONBLOCK a pipe would wait for its writer.
+    let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC | OFlags::NONBLOCK | OFlags::NOCTTY;
+    let file = rustix::fs::open(path, flags, Mode::empty()).map_err(|errno| match errno {
+        Errno::LOOP => StorageError::Refused("that is a symbolic link: name the file itself".to_owned()),
+        other => StorageError::asking("opening the file to measure")(other),
+    })?;
+    let stat = fstat(&file).map_err(StorageError::asking("looking at the file to measure"))?;
+    match FileType::from_raw_mode(stat.st_mode) {
+        FileType::RegularFile => Ok(file),
+        other => Err(StorageError::Refused(format!(
+            "only regular files are measured, and that is {}",
+            match other {
+                FileType::Directory => "a directory",
+                FileType::BlockDevice | FileType::CharacterDevice => "a device",
+                FileType::Fifo | FileType::Socket => "a pipe or a socket",
+                _ => "something else",
+            }
+        ))),
+    }
+}
+
+/// Unlike any other of this process; only there for a moment.
+fn unlikely_name() -> CString {
+    use std::sync::atomic::{AtomicU32, Ordering};
+    static NEXT: AtomicU32 = AtomicU32::new(0);
+    let number = NEXT.fetch_add(1, Ordering::Relaxed);
+    let text = format!(".latlab-{}-{number}", std::process::id());
+    CString::new(text).expect("digits and letters")
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use std::fs;
+    use std::path::PathBuf;
+
+    use super::*;
+
+    /// An own empty directory under the build folder, which is on a disk; removed at the end.
+    pub(crate) struct Own(pub(crate) PathBuf);
+
+    impl Own {
+        pub(crate) fn new(name: &str) -> Self {
+            let binary = std::env::current_exe().expect("the test binary has a path");
+            let path = binary.with_file_name(format!("scratch-{name}-{}", std::process::id()));
+            fs::create_dir_all(&path).expect("the build folder can be written");
+            Self(path)
+        }
+    }
+
+    impl Drop for Own {
+        fn drop(&mut self) {
+            let _ = fs::remove_dir_all(&self.0);
+        }
+    }
+
+    #[test]
+    fn a_scratch_file_has_no_name_and_can_be_written_and_read() {
+        let own = Own::new("file");
+        let place = Place::open(&own.0, Purpose::Any).expect("our own directory");
+        let file = place.file(4096).expect("4 KiB are there");
+        rustix::io::pwrite(&file, b"latlab", 0).expect("written");
+        let mut back = [0u8; 6];
+        rustix::io::pread(&file, &mut back, 0).expect("read");
+        assert_eq!(&back, b"latlab");
+        assert_eq!(fs::read_dir(&own.0).expect("readable").count(), 0);
+    }
+
+    #[test]
+    fn links_files_and_what_is_not_there_are_refused_in_one_sentence() {
+        let own = Own::new("refuse");
+        let file = own.0.join("file");
+        fs::write(&file, b"x").expect("written");
+        let link = own.0.join("link");
+        std::os::unix::fs::symlink(&own.0, &link).expect("linked");
+        for path in [&file, &link] {
+            let error = Place::open(path, Purpose::Any).expect_err("no directory");
+            assert!(matches!(error, StorageError::Refused(_)), "{error}");
+            assert!(!error.to_string().contains("scratch-refuse"), "no path: {error}");
+        }
+        let error = Place::open(&own.0.join("nothing"), Purpose::Any).expect_err("nothing there");
+        assert!(matches!(error, StorageError::System { .. }), "{error}");
+    }
+
+    #[test]
+    fn memory_is_no_disk() {
+        let shared = Path::new("/dev/shm");
+        if !shared.is_dir() {
+            return;
+        }
+        let error = Place::open(shared, Purpose::Disk).expect_err("tmpfs");
+        assert!(error.to_string().contains("tmpfs"), "{error}");
+    }
+
+    #[test]
+    fn a_file_that_would_fill_the_disk_is_refused_before_a_byte_is_written() {
+        let own = Own::new("full");
+        let place = Place::open(&own.0, Purpose::Any).expect("our own directory");
+        let error = place.file(1 << 60).expect_err("nobody has an exbibyte");
+        assert!(error.is_out_of_space(), "{error}");
+    }
+
+    #[test]
+    fn only_regular_files_are_opened_for_reading() {
+        let own = Own::new("existing");
+        let file = own.0.join("file");
+        fs::write(&file, b"x").expect("written");
+        let link = own.0.join("link");
+        std::os::unix::fs::symlink(&file, &link).expect("linked");
+        assert!(open_existing(&file).is_ok());
+        for refused in [link.as_path(), own.0.as_path(), Path::new("/dev/null")] {
+            let error = open_existing(refused).expect_err("no regular file");
+            assert!(matches!(error, StorageError::Refused(_)), "{error}");
+        }
+    }
+}

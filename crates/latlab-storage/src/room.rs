@@ -1,0 +1,194 @@
+//! How much may be written: free space that stays, limits, and what was announced.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use crate::StorageError;
+
+/// Free space that is left to everybody else: at least this share of the file system, in percent ...
+const KEPT_PERCENT: u64 = 5;
+/// ... and at least so many bytes.
+const KEPT_BYTES: u64 = 1 << 30;
+
+/// What a file system and this process's limits leave.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Room {
+    /// Bytes that an ordinary user may still write (`f_bavail`, which is less than what is free).
+    pub available_bytes: u64,
+    /// Size of the file system, bytes.
+    pub total_bytes: u64,
+    /// `RLIMIT_FSIZE`, bytes; `None` when unlimited.
+    pub largest_file_bytes: Option<u64>,
+}
+
+impl Room {
+    /// Bytes that may be taken at all.
+    #[must_use]
+    pub fn spendable_bytes(&self) -> u64 {
+        let kept = (self.total_bytes / 100 * KEPT_PERCENT).max(KEPT_BYTES);
+        self.available_bytes.saturating_sub(kept)
+    }
+
+    /// The largest single file that may be made, bytes.
+    #[must_use]
+    pub fn largest_file(&self) -> u64 {
+        self.spendable_bytes()
+            .min(self.largest_file_bytes.unwrap_or(u64::MAX))
+    }
+
+    /// Whether a file of `bytes` may be made.
+    ///
+    /// # Errors
+    /// [`StorageError::NoRoom`] with what is there, what stays, and what would be needed.
+    pub fn admit(&self, bytes: u64) -> Result<(), StorageError> {
+        if let Some(limit) = self.largest_file_bytes
+            && bytes > limit
+        {
+            return Err(StorageError::NoRoom(format!(
+                "a file of {} is above this process's limit of {} (ulimit -f)",
+                size(bytes),
+                size(limit)
+            )));
+        }
+        if bytes > self.spendable_bytes() {
+            return Err(StorageError::NoRoom(format!(
+                "a file of {} would leave less than {KEPT_PERCENT} % or {} free: {} are available of {}",
+                size(bytes),
+                size(KEPT_BYTES),
+                size(self.available_bytes),
+                size(self.total_bytes)
+            )));
+        }
+        Ok(())
+    }
+}
+
+/// Bytes that may be written in all, announced before and counted as they are written: flash wears.
+#[derive(Debug)]
+pub struct Budget {
+    limit: u64,
+    spent: AtomicU64,
+}
+
+impl Budget {
+    /// Nothing spent yet.
+    #[must_use]
+    pub fn new(limit_bytes: u64) -> Self {
+        Self {
+            limit: limit_bytes,
+            spent: AtomicU64::new(0),
+        }
+    }
+
+    /// Takes `bytes` before they are written.
+    ///
+    /// # Errors
+    /// [`StorageError::NoRoom`] when that is more than is left; nothing is taken then.
+    pub fn spend(&self, bytes: u64) -> Result<(), StorageError> {
+        let taken = self
+            .spent
+            .fetch_update(Ordering::AcqRel, Ordering::Acquire, |spent| {
+                spent.checked_add(bytes).filter(|sum| *sum <= self.limit)
+            });
+        taken.map(|_| ()).map_err(|spent| {
+            StorageError::NoRoom(format!(
+                "{} more would be above the {} that this run may write ({} written); --max-bytes raises it",
+                size(bytes),
+                size(self.limit),
+                size(spent)
+            ))
+        })
+    }
+
+    /// Bytes that may still be written.
+    #[must_use]
+    pub fn left_bytes(&self) -> u64 {
+        self.limit.saturating_sub(self.spent_bytes())
+    }
+
+    /// Bytes written so far.
+    #[must_use]
+    pub fn spent_bytes(&self) -> u64 {
+        self.spent.load(Ordering::Acquire)
+    }
+}
+
+/// `1.5 GiB`, for sentences.
+pub(crate) fn size(bytes: u64) -> String {
+    let mut value = bytes as f64;
+    for unit in ["B", "KiB", "MiB", "GiB"] {
+        if value < 1024.0 {
+            let digits = usize::from(value < 100.0 && unit != "B" && value.fract() >= 0.05);
+            return format!("{value:.digits$} {unit}");
+        }
+        value /= 1024.0;
+    }
+    format!("{value:.1} TiB")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const GIB: u64 = 1 << 30;
+
+    fn room(available: u64, total: u64) -> Room {
+        Room {
+            available_bytes: available,
+            total_bytes: total,
+            largest_file_bytes: None,
+        }
+    }
+
+    #[test]
+    fn five_percent_or_a_gibibyte_stays_free() {
+        assert_eq!(room(30 * GIB, 200 * GIB).spendable_bytes(), 20 * GIB);
+        assert_eq!(room(3 * GIB, 4 * GIB).spendable_bytes(), 2 * GIB);
+        assert_eq!(room(GIB / 2, 4 * GIB).spendable_bytes(), 0);
+    }
+
+    #[test]
+    fn a_file_that_leaves_too_little_is_refused_with_the_figures() {
+        let small = room(3 * GIB, 4 * GIB);
+        assert!(small.admit(2 * GIB).is_ok());
+        let error = small.admit(2 * GIB + 1).expect_err("a byte too many");
+        assert!(error.is_out_of_space());
+        assert!(
+            error.to_string().contains("3 GiB are available of 4 GiB"),
+            "{error}"
+        );
+    }
+
+    #[test]
+    fn the_limit_on_file_sizes_is_kept_and_named() {
+        let limited = Room {
+            largest_file_bytes: Some(1 << 20),
+            ..room(30 * GIB, 200 * GIB)
+        };
+        assert_eq!(limited.largest_file(), 1 << 20);
+        let error = limited.admit(2 << 20).expect_err("above the limit");
+        assert!(error.to_string().contains("ulimit -f"), "{error}");
+    }
+
+    #[test]
+    fn never_more_is_written_than_was_announced() {
+        let budget = Budget::new(100);
+        budget.spend(60).expect("60 of 100");
+        let error = budget.spend(41).expect_err("101 of 100");
+        assert!(error.to_string().contains("--max-bytes"), "{error}");
+        assert_eq!((budget.spent_bytes(), budget.left_bytes()), (60, 40));
+        budget.spend(40).expect("exactly all");
+        assert!(budget.spend(1).is_err() && budget.spend(u64::MAX).is_err());
+    }
+
+    #[test]
+    fn sizes_are_written_as_people_write_them() {
+        for (bytes, text) in [
+            (5, "5 B"),
+            (1536, "1.5 KiB"),
+            (4 << 20, "4 MiB"),
+            (3 << 40, "3.0 TiB"),
+        ] {
+            assert_eq!(size(bytes), text);
+        }
+    }
+}

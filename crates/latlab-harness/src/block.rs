@@ -18,7 +18,7 @@ const WINDOWS: u32 = 64;
 /// Operations timed one by one in one block.
 const EACH: u64 = 20_000;
 /// Time-stamped tail samples kept for one block; more are counted, not kept.
-const TAIL_ROOM: usize = 4_096;
+pub(crate) const TAIL_ROOM: usize = 4_096;
 /// A single operation slower than this keeps its time stamp, unless the probe asks for another threshold, ns.
 const TAIL_NS: f64 = 1_000.0;
 
@@ -71,6 +71,8 @@ pub struct BlockData {
     pub observed_elsewhere: Option<Observed>,
     /// Median of each crew member's own rates.
     pub members: Vec<f64>,
+    /// Parts of each operation, in the order in which they were met first.
+    pub channels: Vec<(&'static str, Histogram)>,
 }
 
 /// A block of window means that was taken in a child process, as it crosses the pipe.
@@ -295,6 +297,46 @@ impl<'a> Block<'a> {
         } else {
             self.data.tail_dropped += 1;
         }
+    }
+
+    /// A part of an operation, or another view of it, with a distribution of its own: a phase, the time in service.
+    pub fn channel(&mut self, name: &'static str, begin: u64, end: u64) {
+        let picoseconds = Picoseconds::of(self.clock).in_ticks(end.saturating_sub(begin));
+        self.channel_mut(name).record(picoseconds);
+    }
+
+    pub(crate) fn channel_mut(&mut self, name: &'static str) -> &mut Histogram {
+        let channels = &mut self.data.channels;
+        let place = channels
+            .iter()
+            .position(|(own, _)| *own == name)
+            .unwrap_or_else(|| {
+                channels.push((name, Histogram::new()));
+                channels.len() - 1
+            });
+        &mut channels[place].1
+    }
+
+    pub(crate) fn clock(&self) -> &'a Clock {
+        self.clock
+    }
+
+    pub(crate) fn tail_threshold_ns(&self) -> f64 {
+        *self.tail_threshold_ns
+    }
+
+    /// Adds single operations that were recorded elsewhere in this crate.
+    pub(crate) fn add_operations(
+        &mut self,
+        operations: &Histogram,
+        tail: Vec<TailSample>,
+        dropped: u64,
+        ops: u64,
+    ) {
+        self.data.histogram.get_or_insert_default().merge(operations);
+        self.data.tail.extend(tail);
+        self.data.tail_dropped += dropped;
+        self.data.ops += ops;
     }
 
     /// Adds a block of window means that a child process took. Its counters come along; its time stamps stay behind, because they are
@@ -592,6 +634,28 @@ mod tests {
         let data = block.into_data();
         assert_eq!((data.ops, ops), (10, Some(10)));
         assert!((data.values[0] - 100.0).abs() < 1.0, "{:?}", data.values);
+    }
+
+    #[test]
+    fn phases_have_distributions_of_their_own() {
+        let (clock, _) = interrupted(0.0, 0, 0.0);
+        let (mut ops, mut threshold) = (None, 0.0);
+        let mut block = Block::new(&clock, &mut ops, &mut threshold);
+        for operation in 0..10 {
+            let at = clock.ticks(f64::from(operation) * 1_000.0);
+            block.channel("open", at, at + clock.ticks(200.0));
+            block.channel("close", at + clock.ticks(200.0), at + clock.ticks(300.0));
+            block.span(at, at + clock.ticks(300.0));
+        }
+        let data = block.into_data();
+        let found: Vec<(&str, u64)> = data
+            .channels
+            .iter()
+            .map(|(name, all)| (*name, all.total()))
+            .collect();
+        assert_eq!(found, [("open", 10), ("close", 10)]);
+        let longest = data.channels[0].1.max_ns().expect("ten");
+        assert!((longest - 200.0).abs() < 5.0, "{longest}");
     }
 
     #[test]

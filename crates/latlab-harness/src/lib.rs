@@ -15,6 +15,7 @@ mod child;
 mod contract;
 mod crew;
 mod env;
+mod in_flight;
 mod pin;
 mod quota;
 mod ramp;
@@ -31,6 +32,7 @@ pub use contract::{
 };
 pub use crew::{Crew, CrewError};
 pub use env::{Env, Interpreter, MemorySource};
+pub use in_flight::{Arrivals, Flight, Limits, Queue, Wait};
 pub use pin::{give_way_to_others, pin_this_thread, quietest_cpu};
 pub use quota::{Share, left_of_budget, plan_shares, profile_seconds};
 pub use reference::{NoReference, Reference, ReferenceReading};

@@ -2,7 +2,7 @@
 
 use latlab_clock::ClockFacts;
 use latlab_record::{
-    Absence, BlockSummary, Check, Histogram, Kind, Observed, Overhead, Record, StoppedBy, Summary,
+    Absence, BlockSummary, Channel, Check, Histogram, Kind, Observed, Overhead, Record, StoppedBy, Summary,
     TailSample, Unit, Work,
 };
 use latlab_stats::{self as stats, Interval, IntervalMethod};
@@ -169,6 +169,7 @@ pub(crate) fn record(measured: Measured) -> Record {
         tail,
         tail_threshold: per_op.then_some(measured.tail_threshold_ns),
         tail_dropped,
+        channels: channels(&used),
         blocks: blocks.iter().map(block_summary).collect(),
         work,
         checks: proof.checks,
@@ -299,13 +300,52 @@ fn of_values(blocks: &[&BlockData], quantiles: &[(&str, f64)], seed: u64) -> Sum
     summary
 }
 
+/// Each channel's own distribution, in the order in which the first block met them.
+fn channels(blocks: &[&BlockData]) -> Vec<Channel> {
+    let mut names: Vec<&str> = Vec::new();
+    for (name, _) in blocks.iter().flat_map(|block| &block.channels) {
+        if !names.contains(name) {
+            names.push(name);
+        }
+    }
+    names
+        .into_iter()
+        .map(|name| {
+            let own: Vec<&Histogram> = blocks
+                .iter()
+                .flat_map(|block| &block.channels)
+                .filter(|(other, _)| *other == name)
+                .map(|(_, histogram)| histogram)
+                .collect();
+            let mut all = Histogram::new();
+            for histogram in &own {
+                all.merge(histogram);
+            }
+            Channel {
+                name: name.to_owned(),
+                samples: all.total(),
+                summary: of_histograms(&own, &QUANTILES),
+                histogram: all.encode(),
+            }
+        })
+        .collect()
+}
+
 /// Statistics of single operations: quantiles from all of them, intervals from how far blocks lie apart, because
 /// operations in a row are not independent.
 fn per_operation(blocks: &[&BlockData], quantiles: &[(&str, f64)]) -> Summary {
-    let own: Vec<(&Histogram, Vec<(f64, u64)>)> = blocks
+    let own: Vec<&Histogram> = blocks
         .iter()
         .filter_map(|block| block.histogram.as_ref())
-        .map(|histogram| (histogram, histogram.occupied()))
+        .collect();
+    of_histograms(&own, quantiles)
+}
+
+/// The same of any histograms, one a block.
+fn of_histograms(blocks: &[&Histogram], quantiles: &[(&str, f64)]) -> Summary {
+    let own: Vec<(&Histogram, Vec<(f64, u64)>)> = blocks
+        .iter()
+        .map(|histogram| (*histogram, histogram.occupied()))
         .collect();
     let mut all = Histogram::new();
     for (histogram, _) in &own {

@@ -181,6 +181,20 @@ pub struct Overhead {
     pub subtracted: bool,
 }
 
+/// A part of each operation with a distribution of its own, or another view of it: a phase (`open`, `close`), the time in
+/// service without the wait for its turn.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Channel {
+    /// Its name.
+    pub name: String,
+    /// Number of values.
+    pub samples: u64,
+    /// Statistics of the undisturbed samples, ns.
+    pub summary: Summary,
+    /// All of them.
+    pub histogram: EncodedHistogram,
+}
+
 /// One measured point of one probe.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Record {
@@ -225,6 +239,9 @@ pub struct Record {
     /// Samples above the threshold for which there was no room.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub tail_dropped: u64,
+    /// Parts of each operation, in their order.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub channels: Vec<Channel>,
     /// The blocks.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub blocks: Vec<BlockSummary>,
@@ -288,6 +305,7 @@ impl Record {
             tail: Vec::new(),
             tail_threshold: None,
             tail_dropped: 0,
+            channels: Vec::new(),
             blocks: Vec::new(),
             work: Work::default(),
             checks: Vec::new(),

@@ -399,6 +399,15 @@ class Overhead(Model, frozen=True, kw_only=True):
     subtracted: bool
 
 
+class Channel(Model, frozen=True, kw_only=True):
+    """A part of each operation with a distribution of its own: a phase, or the time in service."""
+
+    name: str
+    samples: Count
+    summary: Summary
+    histogram: EncodedHistogram
+
+
 class Record(Model, frozen=True, kw_only=True, omit_defaults=True, tag_field="line", tag="record"):
     """One measured point of one probe, as it stands in the file."""
 
@@ -418,6 +427,7 @@ class Record(Model, frozen=True, kw_only=True, omit_defaults=True, tag_field="li
     tail: tuple[TailSample, ...] = ()
     tail_threshold: float | None = None
     tail_dropped: Count = 0
+    channels: tuple[Channel, ...] = ()
     blocks: tuple[BlockSummary, ...] = ()
     work: Work = Work()
     checks: tuple[Check, ...] = ()

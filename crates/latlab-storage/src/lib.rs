@@ -3,6 +3,7 @@
 //! ```text
 //! Place ──► Scratch file (no name) ──► Contents written whole ──► extents: all written, none only reserved
 //!   │  └──► Folder (one name, locked, swept)                 ├──► cache: evicted, looked at
+//!   │                                                       └──► engine: one system call at a time, io_uring, threads
 //!   └─ room: free space kept, limits, byte budget            └──► direct: alignment, and a transfer that the device counted
 //! ```
 //! Nothing here is timed, and nothing is believed without a look: a file system may accept a flag and ignore it.
@@ -19,6 +20,8 @@ mod cache;
 #[cfg(target_os = "linux")]
 mod direct;
 #[cfg(target_os = "linux")]
+mod engine;
+#[cfg(target_os = "linux")]
 mod extents;
 #[cfg(target_os = "linux")]
 mod folder;
@@ -32,6 +35,8 @@ pub use contents::{BLOCK_BYTES, Contents};
 pub use counters::{DeviceCounters, ProcessCounters};
 #[cfg(target_os = "linux")]
 pub use direct::{Alignment, DirectEvidence, alignment, open_direct, try_direct};
+#[cfg(target_os = "linux")]
+pub use engine::{Direction, Engine, EngineKind, Patience, Transfer, open_engine, uring_allowed};
 pub use error::StorageError;
 #[cfg(target_os = "linux")]
 pub use extents::{Extents, extents};

@@ -10,6 +10,7 @@ use crate::memory::bandwidth::Bandwidth;
 use crate::memory::load_dependent::LoadDependent;
 use crate::memory::parallelism::Parallelism;
 use crate::memory::poke::Poke;
+use crate::memory::prefetch::Prefetch;
 use crate::memory::stride::Stride;
 
 /// A probe and its share of a run.
@@ -45,6 +46,10 @@ pub static REGISTRY: &[Entry] = &[
     Entry {
         probe: &Parallelism,
         share: Share([0.3, 1.0, 6.0]),
+    },
+    Entry {
+        probe: &Prefetch,
+        share: Share([0.2, 1.0, 6.0]),
     },
     Entry {
         probe: &Alignment,

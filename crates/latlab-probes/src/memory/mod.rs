@@ -5,4 +5,5 @@ pub(crate) mod bandwidth;
 pub(crate) mod load_dependent;
 pub(crate) mod parallelism;
 pub(crate) mod poke;
+pub(crate) mod prefetch;
 pub(crate) mod stride;

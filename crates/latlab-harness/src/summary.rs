@@ -138,7 +138,7 @@ pub(crate) fn record(measured: Measured) -> Record {
     }
     let work = work_of(proof.work, blocks, spec);
     let findings = if error.is_none() {
-        with_samples(proof.findings, &used, summary.p50)
+        with_samples(proof.findings, &used, &summary)
     } else {
         proof.findings
     };
@@ -226,13 +226,19 @@ fn block_summary(block: &BlockData) -> BlockSummary {
 fn with_samples(
     findings: Option<serde_json::Value>,
     blocks: &[&BlockData],
-    p50: Option<f64>,
+    summary: &Summary,
 ) -> Option<serde_json::Value> {
     let mut findings = findings;
     if let Some(own) = &mut findings
-        && let (Some(bytes), Some(p50)) = (own["bytes_used_per_access"].as_f64(), p50)
+        && let (Some(bytes), Some(p50)) = (own["bytes_used_per_access"].as_f64(), summary.p50)
     {
         own["per_byte_ns"] = serde_json::json!(round(p50 / bytes));
+    }
+    // A probe that concludes something from the tail leaves room for it.
+    if let Some(own) = &mut findings
+        && own.get("p99_ns").is_some_and(serde_json::Value::is_null)
+    {
+        own["p99_ns"] = serde_json::json!(summary.p99);
     }
     let members = blocks.iter().map(|block| block.members.len()).max().unwrap_or(0);
     if members == 0 {
@@ -637,6 +643,21 @@ mod tests {
         assert_eq!(record.samples, 600);
         assert_eq!(record.tail, []);
         assert_eq!(record.blocks.len(), 7, "the disturbed block is still shown");
+    }
+
+    #[test]
+    fn a_tail_that_a_probe_leaves_room_for_is_filled_in_when_there_are_samples_enough() {
+        for (samples, known) in [(10, false), (100, true)] {
+            let blocks: Vec<BlockData> = (0..6).map(|_| block(&vec![2.0; samples])).collect();
+            let proof = Proof {
+                findings: Some(serde_json::json!({ "p99_ns": null })),
+                ..Proof::default()
+            };
+            let findings = recorded(&blocks, proof)
+                .findings
+                .expect("what the probe found stays");
+            assert_eq!(findings["p99_ns"].as_f64().is_some(), known, "{samples} a block");
+        }
     }
 
     #[test]

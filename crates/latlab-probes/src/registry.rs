@@ -8,6 +8,7 @@ use crate::clock::read::Read;
 use crate::memory::alignment::Alignment;
 use crate::memory::bandwidth::Bandwidth;
 use crate::memory::load_dependent::LoadDependent;
+use crate::memory::loaded::Loaded;
 use crate::memory::parallelism::Parallelism;
 use crate::memory::poke::Poke;
 use crate::memory::prefetch::Prefetch;
@@ -54,6 +55,10 @@ pub static REGISTRY: &[Entry] = &[
     Entry {
         probe: &Alignment,
         share: Share([0.15, 0.7, 4.0]),
+    },
+    Entry {
+        probe: &Loaded,
+        share: Share([0.7, 3.0, 20.0]),
     },
 ];
 
@@ -142,7 +147,7 @@ mod tests {
 
     /// What tests of the core alone do not have: an interpreter; and on one CPU, a second one.
     fn needs_more(id: &str, env: &Env) -> bool {
-        let two_cpus = [""; 0];
+        let two_cpus = ["memory.loaded"];
         id.starts_with("python.") || (env.cpus.len() < 2 && two_cpus.contains(&id))
     }
 

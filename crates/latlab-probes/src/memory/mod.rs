@@ -3,6 +3,7 @@
 pub(crate) mod alignment;
 pub(crate) mod bandwidth;
 pub(crate) mod load_dependent;
+pub(crate) mod loaded;
 pub(crate) mod parallelism;
 pub(crate) mod poke;
 pub(crate) mod prefetch;

@@ -138,13 +138,15 @@ impl Chain {
         }
     }
 
-    /// Compares the position with the number of steps walked; untimed, once a block.
-    pub(crate) fn verify_position(&mut self) {
+    /// Compares the position with the number of steps walked, and says whether they agree; untimed, once a block.
+    pub(crate) fn verify_position(&mut self) -> bool {
+        let right = self.at == self.address(self.step);
         self.walks += 1;
-        if self.at != self.address(self.step) {
+        if !right {
             self.wrong_ends += 1;
             self.at = self.address(self.step);
         }
+        right
     }
 }
 

@@ -1,0 +1,207 @@
+//! Latency over load, from the points.
+
+use latlab_harness::PointResult;
+use serde_json::{Value, json};
+
+/// The knee is where latency crosses so many times the idle latency.
+const KNEE: f64 = 1.5;
+/// A knee says something only between points enough to see a curve.
+const LEAST_POINTS: usize = 3;
+
+#[derive(Clone, Copy, Debug)]
+struct At {
+    delay_steps: u32,
+    load: f64,
+    latency_ns: f64,
+    p99_ns: Option<f64>,
+    /// Too few blocks in which everybody kept their CPU.
+    disturbed: bool,
+}
+
+/// One curve for each mix and number of load threads.
+pub(super) fn curves(results: &[PointResult]) -> Vec<Value> {
+    let idle = results.iter().find(|result| result.point.threads == Some(0));
+    let idle_ns = idle.map(|result| result.p50);
+    let busy = idle.is_some_and(|result| result.disturbed);
+    let mut keys: Vec<(u32, u32)> = results
+        .iter()
+        .filter_map(|result| Some((result.point.threads?, result.point.read_percent?)))
+        .collect();
+    // Most threads and most reading first.
+    keys.sort_unstable_by_key(|key| std::cmp::Reverse(*key));
+    keys.dedup();
+    keys.into_iter()
+        .map(|(threads, percent)| {
+            let mut points: Vec<At> = results
+                .iter()
+                .filter(|result| {
+                    (result.point.threads, result.point.read_percent) == (Some(threads), Some(percent))
+                })
+                .filter_map(|result| {
+                    let findings = result.findings.as_ref()?;
+                    Some(At {
+                        delay_steps: result.point.delay_steps?,
+                        load: findings["load_bytes_per_s"].as_f64()?,
+                        latency_ns: result.p50,
+                        p99_ns: findings["p99_ns"].as_f64(),
+                        disturbed: result.disturbed,
+                    })
+                })
+                .collect();
+            points.sort_by(|a, b| a.load.total_cmp(&b.load));
+            let saturated_ns = points
+                .iter()
+                .find(|at| at.delay_steps == 0)
+                .map(|at| at.latency_ns);
+            let busy = busy || points.iter().any(|at| at.disturbed);
+            let knee = idle_ns
+                .filter(|_| !busy)
+                .and_then(|idle_ns| knee(idle_ns, &points));
+            json!({
+                "read_percent": percent,
+                "threads": threads,
+                "points": points.iter().map(|at| json!({
+                    "delay_steps": at.delay_steps,
+                    "load_bytes_per_s": at.load,
+                    "latency_ns": at.latency_ns,
+                    "p99_ns": at.p99_ns,
+                    "disturbed": at.disturbed,
+                })).collect::<Vec<_>>(),
+                "idle_ns": idle_ns,
+                "saturated_ns": saturated_ns,
+                "peak_bytes_per_s": points.last().map(|at| at.load),
+                "knee": knee.map(|(load, latency_ns)| json!({
+                    "load_bytes_per_s": load,
+                    "latency_ns": latency_ns,
+                })),
+                "note": note(idle_ns, &points, knee.is_some(), busy, threads),
+            })
+        })
+        .collect()
+}
+
+/// Load and latency at which the latency crosses the threshold for good: between the last point below it and the next one. The idle point
+/// is the curve's beginning.
+fn knee(idle_ns: f64, points: &[At]) -> Option<(f64, f64)> {
+    if points.len() < LEAST_POINTS {
+        return None;
+    }
+    let threshold = KNEE * idle_ns;
+    let above = points
+        .iter()
+        .rev()
+        .take_while(|at| at.latency_ns >= threshold)
+        .count();
+    let next = points.get(points.len() - above)?;
+    let (load, latency_ns) = (points.len() - above)
+        .checked_sub(1)
+        .map_or((0.0, idle_ns), |last| {
+            (points[last].load, points[last].latency_ns)
+        });
+    let share = (threshold - latency_ns) / (next.latency_ns - latency_ns);
+    Some((load + share * (next.load - load), threshold))
+}
+
+fn note(idle_ns: Option<f64>, points: &[At], has_knee: bool, busy: bool, threads: u32) -> Option<String> {
+    let own = if threads == 1 {
+        "1 load thread".to_owned()
+    } else {
+        format!("{threads} load threads")
+    };
+    match idle_ns {
+        None => Some("the idle point is missing, so there is no knee".to_owned()),
+        Some(_) if has_knee => None,
+        Some(_) if busy => Some(
+            "no knee is looked for: others used the CPUs, and points that lost theirs are marked as disturbed".to_owned(),
+        ),
+        Some(_) if points.len() < LEAST_POINTS => Some("too few loads for a knee".to_owned()),
+        Some(idle_ns) => {
+            let most = points.iter().map(|at| at.latency_ns).fold(idle_ns, f64::max);
+            Some(format!(
+                "no knee: latency rose to {:.2} times idle at most and did not stay above {KNEE}; {own} of this machine do not saturate its memory",
+                most / idle_ns
+            ))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(load: f64, latency_ns: f64) -> At {
+        At {
+            delay_steps: 0,
+            load,
+            latency_ns,
+            p99_ns: None,
+            disturbed: false,
+        }
+    }
+
+    #[test]
+    fn a_knee_lies_where_latency_crosses_half_as_much_again() {
+        let points = [at(10.0, 100.0), at(20.0, 110.0), at(30.0, 190.0), at(32.0, 400.0)];
+        let (load, latency) = knee(100.0, &points).expect("it crosses 150");
+        assert!(
+            (load - 25.0).abs() < 1e-9 && (latency - 150.0).abs() < 1e-9,
+            "{load}"
+        );
+    }
+
+    #[test]
+    fn a_flat_curve_has_no_knee_and_says_why() {
+        let points = [at(10.0, 100.0), at(20.0, 104.0), at(30.0, 112.0)];
+        assert!(knee(100.0, &points).is_none());
+        let note = note(Some(100.0), &points, false, false, 3).expect("a reason");
+        assert!(note.contains("1.12") && note.contains("3 load threads"), "{note}");
+    }
+
+    #[test]
+    fn disturbed_points_are_shown_and_make_no_knee() {
+        let result = |threads, delay_steps, p50: f64, load: f64, disturbed| PointResult {
+            point: latlab_record::Point {
+                threads: Some(threads),
+                read_percent: (threads > 0).then_some(100),
+                delay_steps,
+                ..latlab_record::Point::default()
+            },
+            p50,
+            interval: None,
+            cycles: None,
+            refined: false,
+            disturbed,
+            findings: Some(json!({ "load_bytes_per_s": load })),
+        };
+        let found = |disturbed| {
+            curves(&[
+                result(0, None, 100.0, 0.0, false),
+                result(3, Some(800), 110.0, 10.0, false),
+                result(3, Some(200), 140.0, 20.0, disturbed),
+                result(3, Some(0), 300.0, 30.0, false),
+            ])
+        };
+        assert!(found(false)[0]["knee"].is_object());
+        let busy = &found(true)[0];
+        assert!(busy["knee"].is_null() && busy["points"][1]["disturbed"] == true);
+        assert!(
+            busy["note"]
+                .as_str()
+                .expect("a reason")
+                .contains("others used the CPUs")
+        );
+    }
+
+    #[test]
+    fn one_slow_point_in_the_middle_is_no_knee() {
+        let points = [at(10.0, 100.0), at(20.0, 160.0), at(30.0, 112.0)];
+        assert!(knee(100.0, &points).is_none());
+    }
+
+    #[test]
+    fn a_curve_that_is_above_from_its_first_point_crosses_between_idle_and_that() {
+        let points = [at(10.0, 200.0), at(20.0, 210.0), at(30.0, 300.0)];
+        let (load, _) = knee(100.0, &points).expect("it crosses");
+        assert!((load - 5.0).abs() < 1e-9, "{load}");
+    }
+}

@@ -2,6 +2,7 @@
 
 mod children;
 mod clock;
+mod kernel;
 mod levels;
 mod memory;
 mod registry;

@@ -5,6 +5,10 @@
 use latlab_harness::{Probe, Share};
 
 use crate::clock::read::Read;
+use crate::kernel::context_switch::ContextSwitch;
+use crate::kernel::syscall::Syscall;
+use crate::kernel::timer::Timer;
+use crate::kernel::wakeup::Wakeup;
 use crate::memory::alignment::Alignment;
 use crate::memory::bandwidth::Bandwidth;
 use crate::memory::load_dependent::LoadDependent;
@@ -59,6 +63,22 @@ pub static REGISTRY: &[Entry] = &[
     Entry {
         probe: &Loaded,
         share: Share([0.7, 3.0, 20.0]),
+    },
+    Entry {
+        probe: &Syscall,
+        share: Share([0.2, 0.6, 4.0]),
+    },
+    Entry {
+        probe: &ContextSwitch,
+        share: Share([0.4, 1.2, 7.0]),
+    },
+    Entry {
+        probe: &Wakeup,
+        share: Share([0.2, 0.7, 5.0]),
+    },
+    Entry {
+        probe: &Timer,
+        share: Share([0.2, 0.4, 3.0]),
     },
 ];
 
@@ -147,7 +167,7 @@ mod tests {
 
     /// What tests of the core alone do not have: an interpreter; and on one CPU, a second one.
     fn needs_more(id: &str, env: &Env) -> bool {
-        let two_cpus = ["memory.loaded"];
+        let two_cpus = ["memory.loaded", "kernel.wakeup"];
         id.starts_with("python.") || (env.cpus.len() < 2 && two_cpus.contains(&id))
     }
 

@@ -1,0 +1,19 @@
+//! What the probes of the kernel ask of Linux: CPUs of threads, futexes, counters of switches.
+
+mod affinity;
+mod futex;
+mod usage;
+
+pub(super) use affinity::{Pinned, runs_only_on};
+pub(super) use futex::{Scope, wait_while, wake_one};
+pub(super) use usage::{Task, switches, thread_id};
+
+use latlab_harness::ProbeError;
+
+/// A refusal by the system, with what was asked for.
+pub(super) fn refused(what: impl Into<String>, error: rustix::io::Errno) -> ProbeError {
+    ProbeError::System {
+        what: what.into(),
+        source: error.into(),
+    }
+}

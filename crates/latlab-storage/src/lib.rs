@@ -20,6 +20,8 @@ mod cache;
 #[cfg(target_os = "linux")]
 mod direct;
 #[cfg(target_os = "linux")]
+mod disk;
+#[cfg(target_os = "linux")]
 mod engine;
 #[cfg(target_os = "linux")]
 mod extents;
@@ -27,6 +29,8 @@ mod extents;
 mod folder;
 #[cfg(target_os = "linux")]
 mod place;
+#[cfg(target_os = "linux")]
+mod test_file;
 
 pub use buffer::Buffer;
 #[cfg(target_os = "linux")]
@@ -35,6 +39,8 @@ pub use contents::{BLOCK_BYTES, Contents};
 pub use counters::{DeviceCounters, ProcessCounters};
 #[cfg(target_os = "linux")]
 pub use direct::{Alignment, DirectEvidence, alignment, open_direct, try_direct};
+#[cfg(target_os = "linux")]
+pub use disk::Disk;
 #[cfg(target_os = "linux")]
 pub use engine::{Direction, Engine, EngineKind, Patience, Transfer, open_engine, uring_allowed};
 pub use error::StorageError;
@@ -45,3 +51,5 @@ pub use folder::{Folder, sweep};
 #[cfg(target_os = "linux")]
 pub use place::{Place, Purpose, open_existing};
 pub use room::{Budget, Room};
+#[cfg(target_os = "linux")]
+pub use test_file::{Direct, TestFile};

@@ -1,0 +1,209 @@
+//! The file that figures of a disk are taken from: written whole, with contents that verify themselves.
+
+use std::os::fd::OwnedFd;
+use std::path::Path;
+use std::sync::Arc;
+
+use rustix::fs::{FallocateFlags, fallocate, fstat, fsync};
+use rustix::io::Errno;
+
+use crate::{
+    Alignment, BLOCK_BYTES, Budget, Buffer, Contents, DirectEvidence, Extents, Place, Residency,
+    StorageError, alignment, evict, extents, open_direct, open_existing, try_direct,
+};
+
+/// Bytes written at a time: beyond the half-bandwidth block of every disk met so far.
+const CHUNK_BYTES: usize = 4 << 20;
+
+/// A way past the page cache.
+#[derive(Clone, Debug)]
+pub struct Direct {
+    /// The same file, opened with `O_DIRECT`.
+    pub file: Arc<OwnedFd>,
+    /// What transfers must be multiples of.
+    pub alignment: Alignment,
+    /// What a trial showed; `None` for a file whose contents are not ours.
+    pub evidence: Option<DirectEvidence>,
+}
+
+/// A regular file on the disk that is measured, and what is known of it.
+#[derive(Debug)]
+pub struct TestFile {
+    /// Through the page cache.
+    pub file: Arc<OwnedFd>,
+    /// Past it, or why not.
+    pub direct: Result<Direct, String>,
+    /// What is in it; `None` for a file of the user's.
+    pub contents: Option<Contents>,
+    /// Its size, bytes.
+    pub bytes: u64,
+    /// Where it lies.
+    pub extents: Extents,
+}
+
+impl TestFile {
+    /// Makes a file without a name and writes every byte of it once, then flushes it and looks whether all is there. The bytes are taken from
+    /// the budget first.
+    ///
+    /// # Errors
+    /// When there is no room, the disk fails, or the file system does not keep what was written.
+    pub fn lay_out(place: &Place, budget: &Budget, bytes: u64, seed: u64) -> Result<Self, StorageError> {
+        let bytes = bytes.next_multiple_of(BLOCK_BYTES as u64);
+        let file = place.file(bytes)?;
+        budget.spend(bytes)?;
+        match fallocate(&file, FallocateFlags::empty(), 0, bytes) {
+            // Reserved in one piece, or full now and not half-way; some file systems cannot reserve.
+            Ok(()) | Err(Errno::OPNOTSUPP | Errno::NOSYS | Errno::INVAL) => {}
+            Err(errno) => return Err(StorageError::asking("reserving room for the test file")(errno)),
+        }
+        let contents = Contents::new(seed);
+        let mut chunk = Buffer::new(CHUNK_BYTES, BLOCK_BYTES);
+        let mut at = 0;
+        while at < bytes {
+            let length = usize::try_from(bytes - at)
+                .unwrap_or(CHUNK_BYTES)
+                .min(CHUNK_BYTES);
+            let part = &mut chunk.bytes_mut()[..length];
+            contents.fill(at, part);
+            write_whole(&file, part, at)?;
+            at += length as u64;
+        }
+        fsync(&file).map_err(StorageError::asking("flushing the test file"))?;
+        let found = extents(&file)?;
+        found.all_written().map_err(StorageError::Refused)?;
+        let file = Arc::new(file);
+        let direct = open_direct(&file)
+            .and_then(|direct| {
+                let alignment = alignment(&direct)?;
+                let evidence = try_direct(&file, &direct, alignment, contents, bytes)?;
+                evidence.is_direct().map_err(StorageError::Refused)?;
+                Ok(Direct {
+                    file: Arc::new(direct),
+                    alignment,
+                    evidence: Some(evidence),
+                })
+            })
+            .map_err(|error| error.to_string());
+        Ok(Self {
+            file,
+            direct,
+            contents: Some(contents),
+            bytes,
+            extents: found,
+        })
+    }
+
+    /// A file of the user's, to be read only.
+    ///
+    /// # Errors
+    /// For anything but a regular file that can be read.
+    pub fn existing(path: &Path) -> Result<Self, StorageError> {
+        let file = Arc::new(open_existing(path)?);
+        let size = fstat(&file)
+            .map_err(StorageError::asking("looking at the file's size"))?
+            .st_size;
+        let direct = open_direct_reading(&file)
+            .and_then(|direct| {
+                let alignment = alignment(&direct)?;
+                Ok(Direct {
+                    file: Arc::new(direct),
+                    alignment,
+                    evidence: None,
+                })
+            })
+            .map_err(|error| error.to_string());
+        Ok(Self {
+            extents: extents(&file)?,
+            file,
+            direct,
+            contents: None,
+            bytes: u64::try_from(size).unwrap_or(0),
+        })
+    }
+
+    /// Puts it out of the page cache and looks what is left.
+    ///
+    /// # Errors
+    /// When it cannot be flushed or asked.
+    pub fn evict(&self) -> Result<Residency, StorageError> {
+        evict(&self.file)
+    }
+}
+
+fn open_direct_reading(file: &Arc<OwnedFd>) -> Result<OwnedFd, StorageError> {
+    use rustix::fs::{Mode, OFlags};
+    use std::os::fd::AsRawFd;
+    let path = format!("/proc/self/fd/{}", file.as_raw_fd());
+    rustix::fs::open(
+        path,
+        OFlags::RDONLY | OFlags::DIRECT | OFlags::CLOEXEC,
+        Mode::empty(),
+    )
+    .map_err(StorageError::asking("opening the file for direct I/O"))
+}
+
+fn write_whole(file: &OwnedFd, bytes: &[u8], offset: u64) -> Result<(), StorageError> {
+    let mut written = 0;
+    while written < bytes.len() {
+        match rustix::io::pwrite(file, &bytes[written..], offset + written as u64) {
+            Ok(0) => return Err(StorageError::Refused("the disk takes no more bytes".to_owned())),
+            Ok(more) => written += more,
+            Err(Errno::INTR) => {}
+            Err(errno) => return Err(StorageError::asking("writing the test file")(errno)),
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Purpose;
+    use crate::place::tests::Own;
+
+    const MIB: u64 = 1 << 20;
+
+    #[test]
+    fn a_test_file_is_written_whole_verifies_itself_and_is_counted() {
+        let own = Own::new("layout");
+        let place = Place::open(&own.0, Purpose::Any).expect("our own directory");
+        let budget = Budget::new(10 * MIB);
+        let test = TestFile::lay_out(&place, &budget, 5 * MIB + 1, 77).expect("room");
+        assert_eq!(test.bytes, 5 * MIB + 4096);
+        assert_eq!(budget.spent_bytes(), test.bytes);
+        assert_eq!(test.extents.written_bytes, test.bytes, "{:?}", test.extents);
+        let mut bytes = vec![0; usize::try_from(test.bytes).expect("small")];
+        rustix::io::pread(&*test.file, &mut bytes, 0).expect("read");
+        let contents = test.contents.expect("ours");
+        assert_eq!(contents.verify(0, &bytes), Ok(()));
+        assert_eq!(
+            std::fs::read_dir(&own.0).expect("readable").count(),
+            0,
+            "no name is left"
+        );
+    }
+
+    #[test]
+    fn beyond_the_budget_nothing_is_written() {
+        let own = Own::new("budget");
+        let place = Place::open(&own.0, Purpose::Any).expect("our own directory");
+        let budget = Budget::new(MIB);
+        let error = TestFile::lay_out(&place, &budget, 2 * MIB, 1).expect_err("too much");
+        assert!(error.is_out_of_space(), "{error}");
+        assert_eq!(budget.spent_bytes(), 0);
+    }
+
+    #[test]
+    fn a_file_of_the_users_is_only_read() {
+        let own = Own::new("users");
+        let path = own.0.join("data");
+        std::fs::write(&path, vec![5u8; 200_000]).expect("written");
+        let test = TestFile::existing(&path).expect("a regular file");
+        assert_eq!((test.bytes, test.contents), (200_000, None));
+        assert!(
+            rustix::io::pwrite(&*test.file, b"x", 0).is_err(),
+            "opened for reading"
+        );
+        assert!(TestFile::existing(&own.0).is_err());
+    }
+}

@@ -19,6 +19,8 @@ pub enum Tier {
     Python,
     /// System calls, switches, sleeping and waking.
     Kernel,
+    /// Disks and file systems.
+    Storage,
 }
 
 impl Tier {
@@ -32,6 +34,7 @@ impl Tier {
             Self::Alloc => "alloc",
             Self::Python => "python",
             Self::Kernel => "kernel",
+            Self::Storage => "storage",
         }
     }
 }
@@ -208,6 +211,12 @@ pub trait Probe {
     /// Most CPUs that it keeps busy at once.
     fn cpus(&self, _env: &Env) -> u32 {
         1
+    }
+
+    /// Size of the disk's common test file that it needs ([`Env::disk`]), bytes. The largest that any probe of a run asks for is laid out once, and
+    /// announced apart from what points write.
+    fn test_file_bytes(&self, _env: &Env) -> u64 {
+        0
     }
 
     /// Takes what a group of points needs. Dropping the session gives everything back.

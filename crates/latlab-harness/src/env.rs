@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use latlab_clock::Clock;
 use latlab_machine::Machine;
 use latlab_record::Settings;
+use latlab_storage::Disk;
 
 use crate::{Batch, SimulatedMemory};
 
@@ -54,6 +55,8 @@ pub struct Env {
     /// The command that starts a [`Child`](crate::Child), to which the child program's name is appended. Absent when the core
     /// runs alone (tests give their own).
     pub child: Option<Vec<OsString>>,
+    /// The disk that storage probes measure; opened by the first that asks.
+    pub disk: Disk,
     /// Folder in which the user's Python packages lie (the one that holds `NumPy`), for programs that import them.
     pub packages: Option<PathBuf>,
 }

@@ -6,7 +6,7 @@
 
 use std::ffi::OsString;
 use std::io::Write;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::Instant;
 
 use latlab_clock::{Clock, ClockFacts};
@@ -17,6 +17,7 @@ use latlab_harness::{
 };
 use latlab_machine::Machine;
 use latlab_record::{Kind, PlannedProbe, Point, Profile, Record, Settings, Tool, Totals};
+use latlab_storage::{Disk, default_directory};
 use serde::{Deserialize, Serialize};
 
 use crate::registry::{Entry, REGISTRY};
@@ -133,7 +134,7 @@ pub fn tool() -> Tool {
 /// What a run with these settings would do here.
 #[must_use]
 pub fn plan(settings: &Settings, host: Host) -> Plan {
-    let machine = latlab_machine::describe(directory(settings));
+    let machine = latlab_machine::describe(&directory(settings));
     let env = surroundings(machine, Clock::open_os(), settings.clone(), host);
     let chosen = chosen(settings, &[]);
     let probes = planned(&env, &chosen);
@@ -165,7 +166,7 @@ pub fn run(
     cancelled: &dyn Fn() -> bool,
 ) -> std::io::Result<()> {
     let started = Instant::now();
-    let machine = latlab_machine::describe(directory(&request.settings));
+    let machine = latlab_machine::describe(&directory(&request.settings));
     let mut env = surroundings(machine, Clock::open(), request.settings.clone(), host);
     env.packages.clone_from(&request.packages);
     let begun_ns = env.clock.now_ns();
@@ -222,6 +223,7 @@ pub fn run(
     // Minutes later the rate is known a hundred times better than at the start.
     let _refined = env.clock.recalibrate();
     teller.totals.seconds = (env.clock.now_ns() - begun_ns) / 1e9;
+    teller.totals.written_bytes = env.disk.budget().spent_bytes();
     let sums = std::mem::take(&mut teller.totals);
     let stopped_by = if interrupted { "interrupted" } else { "completed" };
     teller.tell(&Event::End {
@@ -232,8 +234,25 @@ pub fn run(
     teller.failed.map_or(Ok(()), Err)
 }
 
-fn directory(settings: &Settings) -> &Path {
-    Path::new(settings.dir.as_deref().unwrap_or("."))
+/// Whose file system is measured: the one that the user named, else that of the user's cache.
+fn directory(settings: &Settings) -> PathBuf {
+    settings
+        .dir
+        .as_ref()
+        .map_or_else(default_directory, PathBuf::from)
+}
+
+/// Bytes that a run may write in the quick, standard and thorough profile: flash wears, and other people need the disk too.
+const WRITTEN_BYTES: [u64; 3] = [512 << 20, 4 << 30, 16 << 30];
+
+/// Bytes that this run may write.
+fn written_at_most(settings: &Settings) -> u64 {
+    let own = match settings.profile {
+        Profile::Quick => WRITTEN_BYTES[0],
+        Profile::Standard => WRITTEN_BYTES[1],
+        Profile::Thorough => WRITTEN_BYTES[2],
+    };
+    settings.max_bytes.unwrap_or(own)
 }
 
 fn surroundings(machine: Machine, clock: Clock, settings: Settings, host: Host) -> Env {
@@ -243,6 +262,7 @@ fn surroundings(machine: Machine, clock: Clock, settings: Settings, host: Host) 
         ..settings
     };
     let usable = machine.limits.usable_memory_bytes.unwrap_or(MEMORY_UNKNOWN);
+    let disk = Disk::new(&directory(&settings), written_at_most(&settings), settings.seed);
     Env {
         home_cpu: cpus[0],
         memory_bytes: usable / 4,
@@ -254,6 +274,7 @@ fn surroundings(machine: Machine, clock: Clock, settings: Settings, host: Host) 
         interpreter: host.interpreter,
         child: host.child,
         packages: None,
+        disk,
     }
 }
 
@@ -331,18 +352,31 @@ fn chosen(settings: &Settings, done: &[String]) -> Vec<&'static Entry> {
 
 fn planned(env: &Env, chosen: &[&Entry]) -> Vec<PlannedProbe> {
     let shares: Vec<Share> = chosen.iter().map(|entry| entry.share).collect();
+    let test_file_bytes = chosen
+        .iter()
+        .map(|entry| entry.probe.test_file_bytes(env))
+        .max()
+        .unwrap_or(0);
+    // Laid out by the first that needs one, as large as the most demanding needs it.
+    let mut laying_out = test_file_bytes;
     chosen
         .iter()
         .zip(plan_shares(&shares, &env.settings))
         .map(|(entry, seconds)| {
             let runs = !matches!(entry.probe.supports(env), Support::No(_));
             let points = if runs { entry.probe.points(env) } else { Vec::new() };
+            let own: u64 = points.iter().map(|planned| planned.written_bytes).sum();
+            let laid_out = if runs && entry.probe.test_file_bytes(env) > 0 {
+                std::mem::take(&mut laying_out)
+            } else {
+                0
+            };
             PlannedProbe {
                 id: entry.probe.spec().id.to_owned(),
                 points: points.len() as u64,
                 seconds: if runs { seconds } else { 0.0 },
                 memory_bytes: if runs { entry.probe.memory_bytes(env) } else { 0 },
-                written_bytes: points.iter().map(|planned| planned.written_bytes).sum(),
+                written_bytes: own + laid_out,
                 cpus: entry.probe.cpus(env),
             }
         })

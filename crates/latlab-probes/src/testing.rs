@@ -7,6 +7,7 @@ use latlab_harness::{
     Env, MemorySource, NoReference, Planned, Probe, Progress, Proof, Sink, Support, measure_once, run_probe,
 };
 use latlab_record::{Point, Profile, Record, Settings};
+use latlab_storage::Disk;
 
 /// This machine in the quick profile, all allowed CPUs, with so much memory for the probes and this test binary as child process.
 pub(crate) fn env(memory_bytes: u64) -> Env {
@@ -30,7 +31,14 @@ pub(crate) fn env(memory_bytes: u64) -> Env {
         interpreter: None,
         child: cfg!(unix).then(crate::children::tests::command),
         packages: None,
+        disk: disk(),
     }
+}
+
+/// Beside the test binary: on a disk wherever the build folder is on one.
+fn disk() -> Disk {
+    let binary = std::env::current_exe().expect("the test binary has a path");
+    Disk::new(binary.parent().expect("in a folder"), 256 << 20, 3)
 }
 
 /// The same with one CPU only.

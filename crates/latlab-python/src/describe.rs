@@ -1,11 +1,12 @@
 //! What is where the figures come from: machine, clock, tool; and the forms that figures are kept in.
 
-use std::path::Path;
+use std::path::PathBuf;
 
 use latlab_clock::{Clock, ClockFacts};
 use latlab_machine::Machine;
 use latlab_probes::session;
 use latlab_record::{EncodedHistogram, Tool};
+use latlab_storage::default_directory;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use serde::Serialize;
@@ -17,12 +18,13 @@ struct Description {
     tool: Tool,
 }
 
-/// Machine, clock and tool as one JSON object. `dir` is the directory whose file system is asked about.
+/// Machine, clock and tool as one JSON object. `dir` is the directory whose file system is asked about; without it, that of the user's
+/// cache, as in a run.
 #[pyfunction]
 #[pyo3(signature = (dir=None))]
 pub(crate) fn describe(py: Python<'_>, dir: Option<&str>) -> PyResult<String> {
     py.detach(|| {
-        let machine = latlab_machine::describe(Path::new(dir.unwrap_or(".")));
+        let machine = latlab_machine::describe(&dir.map_or_else(default_directory, PathBuf::from));
         let clock = Clock::open().facts;
         crate::json(&Description {
             machine,

@@ -54,6 +54,14 @@ pub struct Settings {
     /// Directory whose file system is measured.
     #[schemars(extend("private" = true))]
     pub dir: Option<String>,
+    /// A file of the user's to read from instead of a test file of ours.
+    #[schemars(extend("private" = true))]
+    pub file: Option<String>,
+    /// A directory whose files are read for the first time since the machine was started.
+    #[schemars(extend("private" = true))]
+    pub first_touch: Option<String>,
+    /// Whether the page cache of the whole machine may be dropped (needs root).
+    pub drop_caches: bool,
     /// Seconds of wall time for the whole run, instead of the profile's.
     pub budget_s: Option<f64>,
     /// Most bytes that may be written.

@@ -12,6 +12,7 @@
 mod buffer;
 mod contents;
 mod counters;
+mod default_directory;
 mod error;
 mod room;
 
@@ -19,7 +20,7 @@ mod room;
 mod cache;
 #[cfg(target_os = "linux")]
 mod direct;
-#[cfg(target_os = "linux")]
+#[cfg_attr(not(target_os = "linux"), path = "disk_elsewhere.rs")]
 mod disk;
 #[cfg(target_os = "linux")]
 mod engine;
@@ -37,9 +38,9 @@ pub use buffer::Buffer;
 pub use cache::{Residency, evict, residency};
 pub use contents::{BLOCK_BYTES, Contents};
 pub use counters::{DeviceCounters, ProcessCounters};
+pub use default_directory::default_directory;
 #[cfg(target_os = "linux")]
 pub use direct::{Alignment, DirectEvidence, alignment, open_direct, try_direct};
-#[cfg(target_os = "linux")]
 pub use disk::Disk;
 #[cfg(target_os = "linux")]
 pub use engine::{Direction, Engine, EngineKind, Patience, Transfer, open_engine, uring_allowed};

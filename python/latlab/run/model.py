@@ -54,6 +54,9 @@ class Settings(Model, frozen=True, kw_only=True):
     only: tuple[str, ...] = ()
     skip: tuple[str, ...] = ()
     dir: str | None = None
+    file: str | None = None
+    first_touch: str | None = None
+    drop_caches: bool = False
     budget_s: float | None = None
     max_bytes: Count | None = None
     cpus: tuple[Count, ...] | None = None

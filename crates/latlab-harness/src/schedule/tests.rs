@@ -226,6 +226,7 @@ fn env(clock: &SimulatedClock) -> Env {
         interpreter: None,
         child: None,
         packages: None,
+        disk: latlab_storage::Disk::new(std::path::Path::new("."), 0, 0),
     }
 }
 

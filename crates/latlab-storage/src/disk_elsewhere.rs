@@ -1,0 +1,27 @@
+//! The disk of systems whose file systems cannot be asked yet: nothing is opened, nothing written.
+
+use std::path::Path;
+
+use crate::Budget;
+
+/// Holds the budget, which stays untouched.
+#[derive(Debug)]
+pub struct Disk {
+    budget: Budget,
+}
+
+impl Disk {
+    /// Nothing is opened or written.
+    #[must_use]
+    pub fn new(_directory: &Path, budget_bytes: u64, _seed: u64) -> Self {
+        Self {
+            budget: Budget::new(budget_bytes),
+        }
+    }
+
+    /// What may still be written.
+    #[must_use]
+    pub fn budget(&self) -> &Budget {
+        &self.budget
+    }
+}

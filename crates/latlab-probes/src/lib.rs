@@ -6,6 +6,7 @@ mod kernel;
 mod levels;
 mod memory;
 mod registry;
+mod rig;
 pub mod session;
 #[cfg(test)]
 mod testing;

@@ -6,11 +6,14 @@ use latlab_harness::{Probe, Share};
 
 use crate::clock::read::Read;
 use crate::kernel::context_switch::ContextSwitch;
+use crate::kernel::mutex::Mutex;
 use crate::kernel::syscall::Syscall;
 use crate::kernel::timer::Timer;
 use crate::kernel::wakeup::Wakeup;
 use crate::memory::alignment::Alignment;
 use crate::memory::bandwidth::Bandwidth;
+use crate::memory::core_to_core::CoreToCore;
+use crate::memory::false_sharing::FalseSharing;
 use crate::memory::load_dependent::LoadDependent;
 use crate::memory::loaded::Loaded;
 use crate::memory::parallelism::Parallelism;
@@ -65,6 +68,14 @@ pub static REGISTRY: &[Entry] = &[
         share: Share([0.7, 3.0, 20.0]),
     },
     Entry {
+        probe: &CoreToCore,
+        share: Share([0.5, 2.5, 15.0]),
+    },
+    Entry {
+        probe: &FalseSharing,
+        share: Share([0.15, 0.8, 4.0]),
+    },
+    Entry {
         probe: &Syscall,
         share: Share([0.2, 0.6, 4.0]),
     },
@@ -79,6 +90,10 @@ pub static REGISTRY: &[Entry] = &[
     Entry {
         probe: &Timer,
         share: Share([0.2, 0.4, 3.0]),
+    },
+    Entry {
+        probe: &Mutex,
+        share: Share([0.15, 0.3, 2.0]),
     },
 ];
 
@@ -167,7 +182,12 @@ mod tests {
 
     /// What tests of the core alone do not have: an interpreter; and on one CPU, a second one.
     fn needs_more(id: &str, env: &Env) -> bool {
-        let two_cpus = ["memory.loaded", "kernel.wakeup"];
+        let two_cpus = [
+            "memory.loaded",
+            "memory.core_to_core",
+            "memory.false_sharing",
+            "kernel.wakeup",
+        ];
         id.starts_with("python.") || (env.cpus.len() < 2 && two_cpus.contains(&id))
     }
 

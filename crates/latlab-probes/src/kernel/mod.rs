@@ -1,6 +1,7 @@
 //! Probes of the kernel: calls, switches, sleeping and waking.
 
 pub(crate) mod context_switch;
+pub(crate) mod mutex;
 pub(crate) mod syscall;
 pub(crate) mod timer;
 pub(crate) mod wakeup;

@@ -2,6 +2,8 @@
 
 pub(crate) mod alignment;
 pub(crate) mod bandwidth;
+pub(crate) mod core_to_core;
+pub(crate) mod false_sharing;
 pub(crate) mod load_dependent;
 pub(crate) mod loaded;
 pub(crate) mod parallelism;

@@ -570,6 +570,8 @@ PRIVATE: Final = (
     "machine.file_systems.mount_point",
     "machine.file_systems.source",
     "settings.dir",
+    "settings.file",
+    "settings.first_touch",
 )
 """Fields of the header that name the host, its user or their files, as the schema marks them."""
 

@@ -18,7 +18,7 @@ mod reference;
 mod chase;
 
 pub(crate) use arena::Arena;
-pub(crate) use chain::{Chain, Layout};
+pub(crate) use chain::{Chain, Layout, SPARSE_BYTES};
 pub(crate) use cycle::Cycle;
 pub(crate) use reference::ReferenceChase;
 

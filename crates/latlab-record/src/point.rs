@@ -123,6 +123,30 @@ pub struct Point {
     /// Whether memory is new to the process or was used before: `fresh`, `reused`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub state: Option<String>,
+    /// Bytes of one read or write of a file.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub block_bytes: Option<u64>,
+    /// Operations that are under way together.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub queue_depth: Option<u32>,
+    /// How a file is reached: `direct`, `buffered-cold`, `buffered-warm`, `buffered-fsync-each`, `buffered-fsync-end`, `buffered`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub path: Option<String>,
+    /// What carries transfers out: `psync`, `io_uring`, `threads`; or whose program: `python`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub engine: Option<String>,
+    /// Size of a file, bytes.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub file_bytes: Option<u64>,
+    /// Number of files.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub files: Option<u64>,
+    /// Requests a second of an open loop.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub rate_per_s: Option<u64>,
+    /// How a write is made durable: `fsync`, `fdatasync`, `o_dsync`, `direct-fdatasync`, `full-fsync`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub sync: Option<String>,
 }
 
 impl Point {
@@ -137,6 +161,24 @@ impl Point {
             parts.push(operation.clone());
         }
         parts.extend(self.allocator.clone());
+        if let Some(files) = self.files {
+            parts.push(format!("{files} file{}", if files == 1 { "" } else { "s" }));
+        }
+        if let Some(bytes) = self.file_bytes {
+            parts.push(format!("file {}", binary_size(bytes)));
+        }
+        if let Some(bytes) = self.block_bytes {
+            parts.push(format!("block {}", binary_size(bytes)));
+        }
+        if let Some(depth) = self.queue_depth {
+            parts.push(format!("depth {depth}"));
+        }
+        if let Some(rate) = self.rate_per_s {
+            parts.push(format!("{rate} a second"));
+        }
+        parts.extend(self.path.clone());
+        parts.extend(self.sync.clone());
+        parts.extend(self.engine.clone());
         if let Some(bytes) = self.size_bytes {
             parts.push(binary_size(bytes));
         }

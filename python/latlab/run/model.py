@@ -265,6 +265,14 @@ class Point(Model, frozen=True, kw_only=True, omit_defaults=True):
     sleep_ns: Count | None = None
     allocator: str | None = None
     state: str | None = None
+    block_bytes: Count | None = None
+    queue_depth: Count | None = None
+    path: str | None = None
+    engine: str | None = None
+    file_bytes: Count | None = None
+    files: Count | None = None
+    rate_per_s: Count | None = None
+    sync: str | None = None
 
     def fields(self) -> dict[str, int | str]:
         """The fields that apply, in the order of the schema."""
@@ -288,6 +296,14 @@ _LABEL: Final[dict[str, Callable[[Any], str]]] = {
     "clock": str,
     "operation": str,
     "allocator": str,
+    "files": _counted("file"),
+    "file_bytes": lambda size: f"file {units.format_bytes_as_asked(size)}",
+    "block_bytes": lambda size: f"block {units.format_bytes_as_asked(size)}",
+    "queue_depth": lambda depth: f"depth {depth}",
+    "rate_per_s": lambda rate: f"{rate} a second",
+    "path": str,
+    "sync": str,
+    "engine": str,
     "size_bytes": units.format_bytes_as_asked,
     "elements": lambda number: f"{number} elements",
     "sleep_ns": lambda ns: f"after {units.format_ns(ns)}",

@@ -29,10 +29,7 @@ _FIGURES: Final = ("min", "p50", "p90", "p99", "p999", "p9999", "max", "mean", "
 COLUMNS: Final[dict[str, type]] = {
     "probe": str,
     "method": int,
-    **{
-        name: str if name in {"pages", "order", "operation", "isa", "clock"} else int
-        for name in model.Point.__struct_fields__
-    },
+    **{name: str if kind.startswith("str") else int for name, kind in model.Point.__annotations__.items()},
     "unit": str,
     "kind": str,
     "samples": int,

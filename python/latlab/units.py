@@ -185,6 +185,12 @@ def format_ns(ns: float | None, *, digits: int = 3) -> str:
     return _scaled(ns, _TIMES, digits)
 
 
+def format_ns_as_asked(ns: float | None) -> str:
+    """A time that somebody chose, without the zeros that would say how exact it is: `1 ms`, `2.5 µs`."""
+    number, _, unit = format_ns(ns).partition(" ")
+    return f"{number.rstrip('0').rstrip('.') if '.' in number else number} {unit}".rstrip()
+
+
 def format_seconds(seconds: float | None) -> str:
     """A duration to wait for: `0.4 s`, `31 s`, `1 min 30 s`, `2 h 5 min`."""
     if seconds is None or not abs(seconds) < _BEYOND_SAYING:

@@ -4,8 +4,10 @@ from latlab.charts import ladder
 from latlab.run.run import Run
 
 
-def test_the_bars_are_the_levels_and_not_the_pokes(run: Run) -> None:
-    assert [rung.key for rung in ladder.rungs(run)] == ["L1", "L2", "L3", "RAM", "RAM+TLB"]
+def test_the_bars_are_the_levels_and_the_operations_and_not_the_pokes(run: Run) -> None:
+    keys = [rung.key for rung in ladder.rungs(run)]
+    assert keys[:6] == ["L1", "L2", "L3", "RAM", "RAM+TLB", "malloc"]
+    assert not any(key.startswith("poke:") for key in keys)
 
 
 def test_pokes_are_bars_when_nothing_else_was_measured(run: Run) -> None:

@@ -13,6 +13,7 @@ from latlab.run.run import Run
 from latlab.run.surprises import RULES, Surprise, surprises
 
 Drop = Callable[[Callable[[Record], bool]], Run]
+Change = Callable[..., Run]
 
 
 def named(run: Run, name: str) -> Surprise | None:
@@ -51,6 +52,11 @@ def test_an_empty_run_surprises_nobody(run: Run) -> None:
         ("streaming-stores", "memory.bandwidth"),
         ("threads-share-memory", "memory.bandwidth"),
         ("clocks-differ", "clock.read"),
+        ("touched-memory-beats-malloc", "alloc.nodes"),
+        ("faults-have-two-prices", "vm.fault"),
+        ("sleeps-are-late", "kernel.timer"),
+        ("false-sharing-costs", "memory.false_sharing"),
+        ("load-makes-memory-slow", "memory.loaded"),
     ],
 )
 def test_a_rule_speaks_of_its_probe_and_is_silent_without_it(
@@ -89,3 +95,63 @@ def test_threads_are_compared_beyond_all_caches(run: Run, without: Drop) -> None
     )
     assert named(small_only, "threads-share-memory") is None
     assert "4 threads" in text_of(run, "threads-share-memory")
+
+
+def concluded(probe: str) -> Callable[[Record], bool]:
+    return lambda record: record.probe == probe and record.kind == "derived"
+
+
+def test_a_node_from_touched_memory_is_compared_with_one_from_malloc(run: Run) -> None:
+    costs = {r.point.operation: r.value or 0.0 for r in run.select("alloc.nodes", kind="batch_mean")}
+    factor = costs["malloc"] / costs["arena-touched"]
+    assert f"{factor:.1f} times" in text_of(run, "touched-memory-beats-malloc")
+
+
+def test_malloc_that_is_not_three_times_as_slow_surprises_nobody(run: Run, changed: Change) -> None:
+    malloc = next(r for r in run.select("alloc.nodes", operation="malloc"))
+    near = changed(
+        lambda r: r.probe == "alloc.nodes" and r.point.operation == "arena-touched",
+        summary=malloc.summary,
+    )
+    assert named(near, "touched-memory-beats-malloc") is None
+
+
+@pytest.mark.parametrize(
+    ("slow_ns", "slow_share", "speaks"), [(5400.0, 0.14, True), (5400.0, 0.05, False), (2500.0, 0.4, False)]
+)
+def test_two_modes_need_a_tenth_each_and_a_factor_of_two(
+    changed: Change, slow_ns: float, slow_share: float, *, speaks: bool
+) -> None:
+    modes = [{"p50_ns": 1720.0, "share": 1 - slow_share}, {"p50_ns": slow_ns, "share": slow_share}]
+    kinds = [{"operation": "first-write", "pages": "4k", "p50_ns": 1730.0, "modes": modes}]
+    run = changed(concluded("vm.fault"), findings={"kinds": kinds})
+    assert (named(run, "faults-have-two-prices") is not None) is speaks
+
+
+def test_a_sleep_that_ends_soon_enough_surprises_nobody(run: Run, without: Drop) -> None:
+    assert text_of(run, "sleeps-are-late").startswith("A sleep of 1 µs takes 59")
+    exact = without(lambda r: r.probe == "kernel.timer" and r.point.operation == "nanosleep")
+    assert named(exact, "sleeps-are-late") is None
+
+
+def test_the_worst_kind_of_false_sharing_is_told(run: Run, changed: Change) -> None:
+    assert "write different variables" in text_of(run, "false-sharing-costs")
+    mild = {"operations": [{"operation": "store", "same_line_ns": 0.8, "own_line_ns": 0.3}]}
+    assert named(changed(concluded("memory.false_sharing"), findings=mild), "false-sharing-costs") is None
+
+
+def test_load_is_told_from_half_as_long_again(changed: Change) -> None:
+    curve = {"idle_ns": 114.0, "saturated_ns": 150.0, "peak_bytes_per_s": 70e9}
+    run = changed(concluded("memory.loaded"), findings={"curves": [curve]})
+    assert named(run, "load-makes-memory-slow") is None
+    run = changed(concluded("memory.loaded"), findings={"curves": [curve | {"saturated_ns": 342.0}]})
+    assert "3.0 times as long" in text_of(run, "load-makes-memory-slow")
+
+
+@pytest.mark.parametrize(
+    "findings", [{}, [], "x", {"curves": 3, "kinds": [3], "operations": [{"same_line_ns": "a"}]}]
+)
+def test_findings_of_another_shape_surprise_nobody(changed: Change, findings: object) -> None:
+    run = changed(lambda record: record.kind == "derived", findings=findings)
+    told = {surprise.id for surprise in surprises(run, len(RULES))}
+    assert not told & {"faults-have-two-prices", "false-sharing-costs", "load-makes-memory-slow"}

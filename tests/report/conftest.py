@@ -53,8 +53,8 @@ def described() -> Probes:
         {"id": "memory.load.dependent", "title": "Dependent loads", "method": method, "method_version": 1},
         {"id": "memory.poke", "title": "Random pokes", "method": "One by one.", "method_version": 2},
         {
-            "id": "memory.loaded",
-            "title": "Loads under load",
+            "id": "storage.read.random",
+            "title": "Random reads",
             "method": "Not part of the run.",
             "method_version": 1,
         },

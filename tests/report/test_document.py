@@ -68,7 +68,7 @@ def test_what_was_not_measured_has_its_reason_and_its_place(document: Document) 
     assert "10 GB" in str(poke[1])
     assert "give it 40 GB to lift this" in str(poke[2])
     assert poke[3] == 2
-    assert ("memory.loaded", "", "not part of this run's plan", 0) in rows
+    assert ("storage.read.random", "", "not part of this run's plan", 0) in rows
 
 
 def test_the_doctors_findings_stand_with_what_they_do(document: Document) -> None:

@@ -23,7 +23,7 @@ RUN = reader.read(SMALL_PATH)
 def test_records_are_selected_by_glob_and_point() -> None:
     found = RUN.select("memory.*", pages="4k", order="random")
     assert found
-    assert {record.probe for record in found} == {"memory.load.dependent"}
+    assert {record.probe for record in found} == {"memory.load.dependent", "memory.parallelism"}
     assert {record.point.pages for record in found} == {"4k"}
     assert len(RUN.select("memory.bandwidth", working_set_bytes=[24576, 1 << 30], threads=1)) == 10
     assert len(RUN.select("memory.bandwidth").select(operation="read", threads=1)) == 7
@@ -52,7 +52,7 @@ def test_levels_are_those_that_the_run_found() -> None:
 
 
 def test_levels_of_a_damaged_finding_are_none() -> None:
-    (derived,) = RUN.select(kind="derived")
+    (derived,) = RUN.select("memory.load.dependent", kind="derived")
     damaged: list[object] = [{"levels": 3}, {"levels": [3]}, {"levels": [{"name": 3}]}, [], "x"]
     for findings in damaged:
         assert Run(RUN.header, [msgspec.structs.replace(derived, findings=findings)]).levels == []
@@ -87,6 +87,7 @@ def test_a_data_frame_has_one_row_a_record_and_numbers_where_numbers_are() -> No
     assert list(frame.columns) == list(export.COLUMNS)
     assert frame["p50"].dtype == "float64"
     assert frame["working_set_bytes"].dtype == "Int64"
+    assert frame["placement"].dtype == "string"
     assert frame.query("probe == 'clock.read'")["p50"].notna().all()
     assert len(RUN.select("nothing").to_pandas()) == 0
 

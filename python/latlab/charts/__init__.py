@@ -11,14 +11,24 @@ from typing import Protocol
 import altair as alt
 
 from latlab.charts import (
+    allocation,
     bandwidth,
     bandwidth_threads,
     clocks,
+    core_to_core,
+    faults,
     hierarchy,
+    kernel,
     ladder,
+    loaded,
+    nodes,
+    parallelism,
     poke_histogram,
     pokes,
     pokes_read_write,
+    prefetch,
+    python,
+    reuse,
     stride,
     translation,
 )
@@ -60,6 +70,16 @@ CHARTS: tuple[Chart, ...] = (
     bandwidth,
     bandwidth_threads,
     stride,
+    prefetch,
+    parallelism,
+    loaded,
+    core_to_core,
+    faults,
+    allocation,
+    nodes,
+    reuse,
+    python,
+    kernel,
     clocks,
 )
 

@@ -104,3 +104,17 @@ def share_y(field: str, title: str, low: float) -> alt.Y:
     """A share along y from 1 down to `low`, as `1 in 1,000`."""
     axis = alt.Axis(values=decades(low, 1.0), labelExpr=_SHARE_LABEL, grid=True)
     return alt.Y(f"{field}:Q", title=title, scale=_scale(low, 1.0), axis=axis)
+
+
+def linear_duration_y(field: str, title: str, high: float) -> alt.Y:
+    """Nanoseconds along y from zero, in equal steps: for what is to be compared by length."""
+    axis = alt.Axis(labelExpr="datum.value == 0 ? '0' : " + _DURATION_LABEL, tickCount=6, grid=True)
+    scale = alt.Scale(domain=[0, high], nice=False, clamp=True)
+    return alt.Y(f"{field}:Q", title=title, scale=scale, axis=axis)
+
+
+def linear_rate_x(field: str, title: str, high: float) -> alt.X:
+    """Bytes a second along x from zero, in equal steps."""
+    axis = alt.Axis(labelExpr="datum.value == 0 ? '0' : " + _RATE_LABEL, tickCount=7, grid=True)
+    scale = alt.Scale(domain=[0, high], nice=False, clamp=True)
+    return alt.X(f"{field}:Q", title=title, scale=scale, axis=axis)

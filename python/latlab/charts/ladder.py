@@ -11,8 +11,9 @@ from latlab.charts.axes import duration_x
 from latlab.charts.drawing import inline, layered
 from latlab.charts.points import drawable, why_absent
 from latlab.charts.table import Column, Table
-from latlab.run.ladder import Rung, ladder
+from latlab.run.ladder import ladder
 from latlab.run.run import Run
+from latlab.run.rung import Rung
 from latlab.units import format_ns
 
 ID = "ladder"
@@ -25,11 +26,16 @@ _MARKS = (
     ("textbook", "diamond"),
 )
 
+#: Pixels a row: bars keep their distance where there are few, and fit on a page where there are many.
+_TALL, _LOW, _MANY = 44, 30, 9
+
 
 def rungs(run: Run) -> list[Rung]:
-    """The measured levels; the pokes when nothing else was measured."""
+    """The measured levels, or the pokes when no level was measured; then the operations."""
     measured = [rung for rung in ladder(run) if drawable(rung.latency_p50_ns)]
-    return [rung for rung in measured if not rung.key.startswith("poke:")] or measured
+    operations = [rung for rung in measured if rung.group == "operations"]
+    levels = [rung for rung in measured if rung.group == "levels"]
+    return ([rung for rung in levels if not rung.key.startswith("poke:")] or levels) + operations
 
 
 def absence(run: Run) -> str | None:
@@ -68,7 +74,12 @@ def chart(run: Run) -> alt.LayerChart | None:
     bars = alt.Chart(inline(values))
     ranges = bars.transform_filter("datum.to > datum.from")
     layers: list[alt.Chart] = [
-        bars.mark_bar(style="level", height=22).encode(x=bar_from, x2="from:Q", y=y, tooltip=tip),
+        *(
+            bars.transform_filter(f"datum.group == '{group}'")
+            .mark_bar(style=style, height=22)
+            .encode(x=bar_from, x2="from:Q", y=y, tooltip=tip)
+            for group, style in (("levels", "level"), ("operations", "operation"))
+        ),
         ranges.mark_bar(style="range", height=22).encode(x=figure_to, x2="to:Q", y=y, tooltip=tip),
         bars.mark_text(style="on-level", align="left", dx=6).encode(x=bar_from, y=y, text="figure:N"),
     ]
@@ -85,7 +96,7 @@ def chart(run: Run) -> alt.LayerChart | None:
                 x=mark_at, y=y, shape=alt.Shape("mark:N", legend=outlined, scale=shapes), tooltip=tip
             ),
         ]
-    return layered(layers, width=620, height=44 * len(values))
+    return layered(layers, width=620, height=(_TALL if len(values) < _MANY else _LOW) * len(values))
 
 
 def _row(rung: Rung) -> dict[str, Any]:
@@ -93,7 +104,14 @@ def _row(rung: Rung) -> dict[str, Any]:
     if rung.is_range and rung.interval is not None and all(map(drawable, rung.interval)):
         low, high = rung.interval
     name = f"{rung.level} · {rung.size_text}" if rung.size_text else rung.level
-    return {"name": name, "from": low, "to": high, "figure": label(rung), "text": f"{name}: {label(rung)}"}
+    return {
+        "name": name,
+        "group": rung.group,
+        "from": low,
+        "to": high,
+        "figure": label(rung),
+        "text": f"{name}: {label(rung)}",
+    }
 
 
 def _marks(rung: Rung) -> list[dict[str, Any]]:
@@ -143,6 +161,7 @@ def table(run: Run) -> Table:
         Column("textbook", "ns"),
         Column("samples", "count"),
         Column("note"),
+        Column("group"),
     )
     rows = tuple(
         (
@@ -160,6 +179,7 @@ def table(run: Run) -> Table:
             rung.textbook_ns,
             rung.samples or None,
             rung.note,
+            rung.group,
         )
         for rung in ladder(run)
     )

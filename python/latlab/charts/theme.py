@@ -143,6 +143,7 @@ def config(palette: Palette, *, background: bool = False) -> dict[str, Any]:
         "line": {"strokeWidth": 2},
         "style": {
             "level": {"color": palette.s1},
+            "operation": {"color": palette.s6},
             "range": {"color": palette.s1, "fillOpacity": 0.4},
             "on-level": {"color": palette.surface, "fontWeight": 600, "fontSize": 12},
             "whisker": {"color": palette.ink, "strokeWidth": 1.5},

@@ -7,9 +7,10 @@ from collections.abc import Iterable
 
 from markupsafe import Markup, escape
 
-from latlab.run.ladder import Rung, ladder
+from latlab.run.ladder import ladder
 from latlab.run.model import QUANTILES, Record
 from latlab.run.run import Records, Run
+from latlab.run.rung import Rung
 from latlab.run.surprises import surprises
 from latlab.text import clean
 from latlab.units import format_count, format_ns, format_rate, format_value

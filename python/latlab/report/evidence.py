@@ -42,7 +42,7 @@ def _samples(records: list[Record], kind: str) -> str:
     many = format_count(min(sizes)) if sizes else ""
     if sizes and max(sizes) != min(sizes):
         many += f" to {format_count(max(sizes))}"
-    each = f" of {many} operations each" if many else ""
+    each = f" of {many} operation{'' if many == '1' else 's'} each" if many else ""
     return f"{points}, {total} means over windows{each}{resolution}."
 
 

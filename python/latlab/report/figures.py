@@ -13,7 +13,8 @@ def figure(run: Run, name: str, caption: str = "") -> tuple[Figure, ...]:
     drawn = definition.chart(run)
     if drawn is None:
         return ()
-    spec = drawn.to_dict()
+    # Checking it against Vega-Lite's schema is half of a report's time; the tests do so for every chart.
+    spec = drawn.to_dict(validate=False)
     # The theme's is set where it is drawn; Altair's own would win over it.
     spec.pop("config", None)
     spec.pop("$schema", None)

@@ -8,117 +8,16 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 from latlab import units
+from latlab.run.operations import operation_rungs
+from latlab.run.rung import Rung, Tail, TailKind, absence, is_wide, tail_of, with_record, with_textbook
 from latlab.run.textbook import USUAL, Textbook
 
 if TYPE_CHECKING:
     from latlab.run.model import Record
     from latlab.run.run import Run
-
-TailKind = Literal["window means", "single accesses"]
-IntervalKind = Literal["95 % interval", "spread over its sizes"]
-
-
-@dataclass(frozen=True, slots=True)
-class Tail:
-    """The slow end of a rung.
-
-    Attributes:
-        value_ns: The quantile, ns.
-        quantile: `p99.9`, or the highest one that had samples enough.
-        kind: Whether one value is a mean over a window of accesses or one access alone. A quantile of window
-            means says little about the tail of single accesses: within a window the slow ones are averaged
-            away.
-        ops_per_sample: Accesses behind one value.
-        samples: Number of values.
-        source: The record it is from: `memory.poke, 1 GB, read`.
-        note: What is inside the value besides the access, if anything.
-        is_bound: The instrument's own tail is as long: the accesses' is at most this.
-    """
-
-    value_ns: float
-    quantile: str
-    kind: TailKind
-    ops_per_sample: int
-    samples: int
-    source: str
-    note: str = ""
-    is_bound: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class Rung:
-    """One level.
-
-    Attributes:
-        key: Stable name: `L1`, `L2`, `L3`, `RAM`, `RAM+TLB`, `poke:1000000000:read`.
-        level: Name for people: `L2 cache`.
-        size_text: What it holds, effective beside nominal where they differ: `10-14 of 32 MiB`.
-        latency_p50_ns: Median of one access, ns; absent when not measured (see `note`).
-        interval: Bounds of the latency, ns.
-        interval_kind: What `interval` is: the 95 % interval of one median, or the smallest and largest
-            median of the sizes on the level's plateau.
-        is_range: `interval` is a range of levels seen rather than the interval of one median; print it
-            instead of the median.
-        tail: The slow end; absent when it had too few samples (see `refused`).
-        refused: Why there is no tail: `p99.9: 1,200 samples, needs 3,688`.
-        bandwidth: Reading with one thread at this level's own size, bytes a second.
-        bandwidth_point: Where that was measured, and what a byte means.
-        seconds_1MiB: Seconds for 1 MiB at that bandwidth; absent for a level that cannot hold it.
-        seconds_1GiB: Seconds for 1 GiB likewise.
-        l1_hits: How many L1 hits one such access costs.
-        textbook_ns: The published figure, ns.
-        textbook_source: Its source; empty when there is no figure.
-        note: One sentence: why this is a range, why there is no figure, what it stands for.
-        flags: `disturbed`, `degraded: ...` of the records behind it, and `unvalidated`.
-        samples: Number of values behind the median.
-        ops_per_sample: Accesses behind one value.
-        path: What was measured: `24 KiB, 4k pages, page-local`.
-        checks: Proofs of the records behind it: (name, held, detail).
-        resolution_ns: Smallest difference that one value can show, ns.
-    """
-
-    key: str
-    level: str
-    size_text: str = ""
-    latency_p50_ns: float | None = None
-    interval: tuple[float, float] | None = None
-    interval_kind: IntervalKind = "95 % interval"
-    is_range: bool = False
-    tail: Tail | None = None
-    refused: str = ""
-    bandwidth: float | None = None
-    bandwidth_point: str = ""
-    seconds_1MiB: float | None = None  # noqa: N815 - the unit is part of the name
-    seconds_1GiB: float | None = None  # noqa: N815 - the unit is part of the name
-    l1_hits: float | None = None
-    textbook_ns: float | None = None
-    textbook_source: str = ""
-    note: str = ""
-    flags: tuple[str, ...] = ()
-    samples: int = 0
-    ops_per_sample: int = 0
-    path: str = ""
-    checks: tuple[tuple[str, bool, str], ...] = ()
-    resolution_ns: float = 0.0
-
-    @property
-    def tail_ns(self) -> float | None:
-        """Value of the tail, ns."""
-        return self.tail.value_ns if self.tail else None
-
-    @property
-    def tail_kind(self) -> TailKind | None:
-        """What one value behind the tail is."""
-        return self.tail.kind if self.tail else None
-
-    @property
-    def measured(self) -> bool:
-        """Whether there is a latency."""
-        return self.latency_p50_ns is not None
-
 
 #: Profiles and readers look at the caches through this order: translation is cheap in it, prefetching
 #: impossible.
@@ -126,9 +25,6 @@ _CACHE_ORDER = "page-local"
 _KIB = 1024
 _MIB = 1024**2
 _GIB = 1024**3
-#: An interval wider than this share of its median says that there was no single level: it is shown as a
-#: range.
-_RANGE_SHARE = 0.25
 #: A random access to four times a cache's size misses it three times of four, to more of it more often.
 _TIMES_BEYOND = 4
 #: Half of the accesses to twice a cache's size miss it: the slowest of a thousand are those.
@@ -137,7 +33,6 @@ _TAIL_BEYOND = 2
 _ABOVE_INSTRUMENT = 2.0
 #: Of a size in its unit: 9.5, but 14.
 _DECIMALS_BELOW = 9.95
-_QUANTILES = (("p999", "p99.9"), ("p99", "p99"), ("p90", "p90"))
 _LEVEL_NAMES = {"L1": "L1 cache", "L2": "L2 cache", "L3": "L3 cache", "L4": "L4 cache"}
 
 
@@ -165,15 +60,17 @@ def ladder(run: Run, textbook: Textbook = USUAL) -> list[Rung]:
         textbook: The published table that stands beside it.
 
     Returns:
-        L1, L2, L3, RAM, RAM with a TLB miss, then the pokes that were measured. A level that the machine has
-        and the run did not measure is there without a figure.
+        L1, L2, L3, RAM, RAM with a TLB miss, then the pokes that were measured, then operations (locks,
+        system calls, page faults, threads ...). A level that the machine has and the run did not measure is
+        there without a figure, and so is an operation that was planned.
     """
     findings = curve_findings(run)
     levels = _levels(run, findings)
     rungs = [_cache_rung(run, level, textbook) for level in levels]
     rungs += _ram_rungs(run, findings, levels, textbook)
     rungs = _with_l1_hits(rungs)
-    return rungs + _with_l1_hits(_poke_rungs(run), _l1_ns(rungs))
+    rest = _poke_rungs(run) + operation_rungs(run, textbook)
+    return rungs + _with_l1_hits(rest, _l1_ns(rungs))
 
 
 def curve_findings(run: Run) -> dict[str, Any]:
@@ -277,23 +174,12 @@ def reported_caches(run: Run) -> dict[str, int]:
     return dict(sorted(sizes.items()))
 
 
-def absence(run: Run, probe: str) -> str:
-    """Why a probe has no figures in this run; empty when nothing says so."""
-    for record in run.records:
-        if record.probe == probe and record.error is not None and record.error.text:
-            return record.error.text
-    if not any(record.probe == probe for record in run.records):
-        planned = any(entry.id == probe for entry in run.header.plan)
-        return "the run ended before it" if planned else "it was not part of this run"
-    return ""
-
-
 # -----------------------------------------------------------------------------------------------------------
 # rungs
 
 
 def _cache_rung(run: Run, level: _Level, textbook: Textbook) -> Rung:
-    rung = _with_textbook(Rung(level.name, _LEVEL_NAMES.get(level.name, level.name)), textbook, level.name)
+    rung = with_textbook(Rung(level.name, _LEVEL_NAMES.get(level.name, level.name)), textbook, level.name)
     if level.latency_ns is None:
         size = units.format_bytes(level.reported) if level.reported else ""
         return replace(rung, size_text=size, note=f"not measured: {level.note}")
@@ -305,9 +191,9 @@ def _cache_rung(run: Run, level: _Level, textbook: Textbook) -> Rung:
         interval=level.interval,
         interval_kind="spread over its sizes",
     )
-    wide = _is_wide(rung)
+    wide = is_wide(rung)
     rung = replace(rung, is_range=wide, note=_cache_note(run, level, wide=wide), flags=level.flags)
-    rung = _with_record(rung, record)
+    rung = with_record(rung, record)
     rung = _with_tail(rung, run, record, _poke_inside(run, level))
     return _with_bandwidth(rung, _inside(_reads(run), level), capacity=level.inside)
 
@@ -324,7 +210,7 @@ def _ram_rungs(run: Run, findings: dict[str, Any], levels: list[_Level], textboo
     figures = {name: _number(value) for name, value in (concluded or {}).items()}
     local = _ram_rung(run, ("RAM", "RAM"), _CACHE_ORDER, least, figures.get("page_local_ns"))
     local = _with_bandwidth(
-        _with_textbook(local, textbook, "RAM"), _farthest(_reads(run), _TIMES_BEYOND * beyond), capacity=None
+        with_textbook(local, textbook, "RAM"), _farthest(_reads(run), _TIMES_BEYOND * beyond), capacity=None
     )
     random = _ram_rung(run, ("RAM+TLB", "… + TLB miss"), "random", least, figures.get("random_ns"))
     pokes = [r for r in _pokes(run, "per_op", "read") if beyond and _bytes(r) >= _TAIL_BEYOND * beyond]
@@ -341,7 +227,7 @@ def _ram_rung(run: Run, names: tuple[str, str], order: str, least: int, conclude
     low, high = record.interval or (0.0, math.inf)
     value = concluded_ns if concluded_ns is not None and low <= concluded_ns <= high else record.value
     rung = Rung(key, level, "", value, record.interval)
-    rung = _with_record(replace(rung, is_range=_is_wide(rung)), record)
+    rung = with_record(replace(rung, is_range=is_wide(rung)), record)
     return _with_tail(rung, run, record, None)
 
 
@@ -354,11 +240,6 @@ def _why_no_ram(run: Run, order: str, least: int) -> str:
         f"the largest working set was {units.format_bytes(largest)}; less than {units.format_bytes(least)}, "
         f"{_TIMES_BEYOND} times the last cache, may be answered by that cache"
     )
-
-
-def _with_textbook(rung: Rung, textbook: Textbook, key: str) -> Rung:
-    figure = textbook.get(key)
-    return rung if figure is None else replace(rung, textbook_ns=figure, textbook_source=textbook.source)
 
 
 def _poke_rungs(run: Run) -> list[Rung]:
@@ -376,7 +257,7 @@ def _poke_rungs(run: Run) -> list[Rung]:
             continue
         body = _batch_twin(run, record) if size else record
         rung = Rung(key, name, "", body.value, body.interval)
-        rung = _with_record(rung, body)
+        rung = with_record(rung, body)
         if not size:
             rung = replace(rung, note="the instrument itself: an empty timed region")
         rungs.append(_with_tail(rung, run, body, record, own=True))
@@ -398,28 +279,13 @@ def _batch_twin(run: Run, record: Record) -> Record:
 # rung
 
 
-def _with_record(rung: Rung, record: Record | None) -> Rung:
-    if record is None:
-        return rung
-    checks = tuple((check.name, check.ok, check.detail) for check in record.checks)
-    return replace(
-        rung,
-        samples=record.samples,
-        ops_per_sample=record.ops_per_sample,
-        path=record.point.label(),
-        flags=rung.flags + tuple(record.flags),
-        checks=checks,
-        resolution_ns=record.resolution_ns or 0.0,
-    )
-
-
 def _with_tail(
     rung: Rung, run: Run, windows: Record | None, pokes: Record | None, *, own: bool = False
 ) -> Rung:
     """Single accesses where they stand out from the instrument, else window means, labelled as such."""
     empty = instrument(run)
     if pokes is not None:
-        tail = _tail_of(pokes, "single accesses")
+        tail = tail_of(pokes, "single accesses")
         if tail is not None and (own or _is_above(tail, empty)):
             bound = _bytes(pokes) > 0 and not _is_above(tail, empty)
             tail = replace(tail, note=_instrument_note(run, pokes), is_bound=bound)
@@ -427,7 +293,7 @@ def _with_tail(
     if windows is None or windows.summary is None:
         return rung
     kind: TailKind = "single accesses" if windows.kind == "per_op" else "window means"
-    tail = _tail_of(windows, kind)
+    tail = tail_of(windows, kind)
     refused = windows.summary.refused.get("p999", "")
     return replace(
         rung,
@@ -436,21 +302,10 @@ def _with_tail(
     )
 
 
-def _tail_of(record: Record, kind: TailKind) -> Tail | None:
-    if record.summary is None or not record.proved:
-        return None
-    for field, name in _QUANTILES:
-        value = getattr(record.summary, field)
-        if value is not None:
-            source = f"{record.probe}, {record.point.label()}"
-            return Tail(value, name, kind, record.ops_per_sample, record.samples, source)
-    return None
-
-
 def _is_above(tail: Tail, empty: Record | None) -> bool:
     if empty is None:
         return False
-    floor = _tail_of(empty, "single accesses")
+    floor = tail_of(empty, "single accesses")
     return (
         floor is not None
         and floor.quantile == tail.quantile
@@ -488,12 +343,6 @@ def _with_l1_hits(rungs: list[Rung], l1_ns: float | None = None) -> list[Rung]:
 
 def _l1_ns(rungs: list[Rung]) -> float | None:
     return next((rung.latency_p50_ns for rung in rungs if rung.key == "L1"), None)
-
-
-def _is_wide(rung: Rung) -> bool:
-    if rung.interval is None or not rung.latency_p50_ns:
-        return False
-    return rung.interval[1] - rung.interval[0] > _RANGE_SHARE * rung.latency_p50_ns
 
 
 def _size_text(level: _Level) -> str:

@@ -22,7 +22,7 @@ from latlab.text import clean
 if TYPE_CHECKING:
     import pandas
 
-    from latlab.run.ladder import Rung
+    from latlab.run.rung import Rung
 
 LATENCY_PROBE: Final = "memory.load.dependent"
 

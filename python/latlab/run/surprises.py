@@ -14,13 +14,14 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from latlab import units
+from latlab.run.findings import findings, positive
 from latlab.run.ladder import curve_findings, ladder, reported_caches
 from latlab.run.model import Machine
 
 if TYPE_CHECKING:
-    from latlab.run.ladder import Rung
     from latlab.run.model import Record
     from latlab.run.run import Run
+    from latlab.run.rung import Rung
 
 
 @dataclass(frozen=True, slots=True)
@@ -294,6 +295,120 @@ def _a_miss_is_many_instructions(facts: _Facts) -> Surprise | None:
     return Surprise("a-miss-is-many-additions", 0.5, text)
 
 
+#: From there on a program that allocates many small things is another program when it takes memory in one
+#: block: a third of the time.
+_ARENA_GAIN = 3.0
+
+
+def _touched_memory_beats_malloc(facts: _Facts) -> Surprise | None:
+    costs = {record.point.operation or "": _p50(record) for record in facts.records("alloc.nodes")}
+    malloc, touched = costs.get("malloc"), costs.get("arena-touched")
+    if not malloc or not touched or malloc < _ARENA_GAIN * touched:
+        return None
+    text = (
+        f"A list node from malloc costs {units.format_ns(malloc)}, {malloc / touched:.1f} times one from a "
+        f"block that was touched before ({units.format_ns(touched)}): what costs is the kernel's first touch "
+        "of each page and the allocator's own work, not writing the node."
+    )
+    return Surprise("touched-memory-beats-malloc", 2 * math.log2(malloc / touched), text)
+
+
+#: A mode below a tenth of all faults is a tail; two modes less than twice apart are one.
+_MODE_SHARE, _MODES_APART = 0.1, 2.0
+
+
+def _faults_have_two_prices(facts: _Facts) -> Surprise | None:
+    for kind in findings(facts.run, "vm.fault").sections("kinds"):
+        if kind.text("operation") != "first-write" or kind.text("pages") != "4k":
+            continue
+        modes = [
+            (at, share, mode.text("likely") or "")
+            for mode in kind.sections("modes")
+            if (at := positive(mode, "p50_ns")) and (share := positive(mode, "share")) and share <= 1
+        ]
+        large = sorted(mode for mode in modes if mode[1] >= _MODE_SHARE)
+        if len(large) < 2 or large[-1][0] < _MODES_APART * large[0][0]:  # noqa: PLR2004 - two modes
+            continue
+        (fast, fast_share, _), (slow, slow_share, likely) = large[0], large[-1]
+        reason = f" The slow ones are likely this: {likely}." if likely else ""
+        text = (
+            f"A first touch of a page has two prices here: {units.format_ns(fast)} "
+            f"({units.format_percent(fast_share)}) and {units.format_ns(slow)} "
+            f"({units.format_percent(slow_share)}).{reason}"
+        )
+        return Surprise("faults-have-two-prices", 2.5 * math.log2(slow / fast), text)
+    return None
+
+
+#: Linux lets ordinary sleeps end up to 50 us late (PR_SET_TIMERSLACK); below 40 us none of that was used.
+_LATE_NS = 40_000.0
+#: A sleep that takes half as long again as was asked for is not the sleep that was asked for.
+_LATE_SHARE = 0.5
+
+
+def _sleeps_are_late(facts: _Facts) -> Surprise | None:
+    late = [
+        (record.point.sleep_ns, _p50(record))
+        for record in facts.records("kernel.timer", "per_op")
+        if record.point.operation in {None, "nanosleep"} and record.point.sleep_ns
+    ]
+    late = [(asked, over) for asked, over in late if over >= _LATE_NS and over >= _LATE_SHARE * (asked or 1)]
+    if not late:
+        return None
+    asked, over = min(late)
+    asked = asked or 1
+    text = (
+        f"A sleep of {units.format_ns_as_asked(asked)} takes {units.format_ns(asked + over)}: Linux lets an "
+        "ordinary thread's sleep end 50 µs late to save power, and waking up costs the rest "
+        "(prctl PR_SET_TIMERSLACK lifts the first)."
+    )
+    return Surprise("sleeps-are-late", 0.6 * math.log2((asked + over) / asked), text)
+
+
+#: Two writers slow each other by the way of a line between cores; three times is beyond what noise does.
+_SHARING_FACTOR = 3.0
+
+
+def _false_sharing_costs(facts: _Facts) -> Surprise | None:
+    found = []
+    for entry in findings(facts.run, "memory.false_sharing").sections("operations"):
+        same, own = positive(entry, "same_line_ns"), positive(entry, "own_line_ns")
+        if same is not None and own is not None and same >= _SHARING_FACTOR * own:
+            found.append((same / own, same, own, entry.text("operation")))
+    if not found:
+        return None
+    factor, same, own, operation = max(found)
+    what = "add atomically to" if operation == "add" else "write"
+    text = (
+        f"Two threads that {what} different variables on one cache line need {units.format_ns(same)} a time, "
+        f"{factor:.1f} times as long as on lines of their own ({units.format_ns(own)})."
+    )
+    return Surprise("false-sharing-costs", 1.2 * math.log2(factor), text)
+
+
+#: Servers go from 85 to 130 ns idle to 200 to 600 ns saturated (Mess benchmark); below half as long again it
+#: may be one noisy point.
+_LOADED_FACTOR = 1.5
+
+
+def _load_makes_memory_slow(facts: _Facts) -> Surprise | None:
+    curves = []
+    for curve in findings(facts.run, "memory.loaded").sections("curves"):
+        idle, full = positive(curve, "idle_ns"), positive(curve, "saturated_ns")
+        peak = positive(curve, "peak_bytes_per_s")
+        if idle is not None and full is not None and peak is not None and full >= _LOADED_FACTOR * idle:
+            curves.append((full / idle, idle, full, peak))
+    if not curves:
+        return None
+    factor, idle, full, peak = max(curves)
+    text = (
+        f"While other threads move {units.format_rate(peak)}, a load from memory takes "
+        f"{units.format_ns(full)} instead of {units.format_ns(idle)}: {factor:.1f} times as long, "
+        "with nothing else changed."
+    )
+    return Surprise("load-makes-memory-slow", 1.5 * math.log2(factor), text)
+
+
 Rule = Callable[[_Facts], Surprise | None]
 
 RULES: tuple[Rule, ...] = (
@@ -306,6 +421,11 @@ RULES: tuple[Rule, ...] = (
     _streaming_stores,
     _threads_share_memory,
     _copying_costs,
+    _touched_memory_beats_malloc,
+    _faults_have_two_prices,
+    _sleeps_are_late,
+    _false_sharing_costs,
+    _load_makes_memory_slow,
     _clocks_differ,
     _neighbours_were_heard,
     _a_miss_is_many_instructions,

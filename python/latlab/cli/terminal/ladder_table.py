@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from latlab import units
 from latlab.cli.terminal.screen import Line, Screen, styled
-from latlab.run.ladder import Rung
+from latlab.run.rung import Rung, Tail
 
 _NONE = "–"
 #: Between two columns; the second is used where everything fits with it.
@@ -42,8 +42,12 @@ def ladder_lines(
     shown = [
         rung for rung in rungs if verbose or not rung.key.startswith("poke:") or rung is _main_poke(rungs)
     ]
-    columns, gap = _fitting_columns(shown, screen, textbook_year)
-    table = _table(shown, columns, gap, screen)
+    levels = [rung for rung in shown if rung.group == "levels"]
+    operations = [rung for rung in shown if rung.group == "operations"]
+    columns, gap = _fitting_columns(levels, screen, textbook_year)
+    table = _table(levels, columns, gap, screen)
+    if operations:
+        table += [Line(), *_operations(operations, screen, textbook_year)]
     notes = _notes(shown, screen)
     lines = [*table, *([Line(), *notes] if notes else [])]
     return [*lines, *(_behind(shown, screen) if verbose else [])]
@@ -103,6 +107,35 @@ def _columns(year: int, *, wide: bool) -> list[_Column]:
     ]
 
 
+def _operations(rungs: Sequence[Rung], screen: Screen, year: int) -> list[Line]:
+    """The second group: what was measured as a table, what was not with each reason once."""
+    columns = [
+        _Column(("", "operation"), lambda rung: rung.level, left=True),
+        _Column(("", "one"), _access, left=True),
+        _Column(("worst in", "1,000"), _tail_cell),
+        _Column(("= L1", "hits"), _hits, given_up=1),
+        _Column(("textbook", str(year)), lambda rung: _plain_ns(rung.textbook_ns), given_up=2),
+    ]
+    measured = [rung for rung in rungs if rung.measured]
+    lines: list[Line] = []
+    if measured:
+        gaps = (gap for gap in reversed(_GAPS) if _width(measured, columns, gap, screen) <= screen.width)
+        gap = next(gaps, 1)
+        while any(column.given_up for column in columns):
+            if _width(measured, columns, gap, screen) <= screen.width:
+                break
+            columns.remove(max(columns, key=lambda column: column.given_up))
+        lines += _table(measured, columns, gap, screen)
+    reasons: dict[str, list[str]] = {}
+    for rung in rungs:
+        if not rung.measured:
+            reasons.setdefault(rung.note.removeprefix("not measured: "), []).append(rung.level)
+    for reason, names in reasons.items():
+        text = f"not measured: {'; '.join(names)}: {reason}"
+        lines += [styled(line.text, "dim") for line in screen.wrapped(text, first=" ", rest="   ")]
+    return lines
+
+
 def _short_level(rung: Rung) -> str:
     return _LEVELS_SHORT.get(rung.level, rung.level)
 
@@ -143,7 +176,10 @@ def _hits(rung: Rung) -> str:
     if rung.l1_hits is None:
         return _NONE
     two_digits = 1.05 <= rung.l1_hits < 9.95  # noqa: PLR2004 - where a decimal still says something
-    return f"{rung.l1_hits:.1f}" if two_digits else units.format_count(rung.l1_hits)
+    if two_digits:
+        return f"{rung.l1_hits:.1f}"
+    # Three digits are more than either figure is worth.
+    return units.format_count(float(f"{rung.l1_hits:.3g}"))
 
 
 def _plain_ns(ns: float | None) -> str:
@@ -187,7 +223,7 @@ def _table(rungs: Sequence[Rung], columns: Sequence[_Column], gap: int, screen: 
 
     lines = [styled(row([screen.fit(column.head[part]) for column in columns]), "dim") for part in (0, 1)]
     lines = [line for line in lines if line.text]
-    before = sum(1 for column in columns if column.head[1] in {"level", "size"})
+    before = sum(1 for column in columns if column.head[1] in {"level", "size", "operation"})
     for rung in rungs:
         cells = _cells(rung, columns, screen)
         if rung.measured:
@@ -213,14 +249,15 @@ def _notes(rungs: Sequence[Rung], screen: Screen) -> list[Line]:
     if windows:
         sizes = sorted({tail.ops_per_sample for tail in windows})
         each = f"{sizes[0]:,}" if len(sizes) == 1 else f"{sizes[0]:,} to {sizes[-1]:,}"
+        noun = "accesses" if all(rung.group == "levels" for rung in rungs) else "operations"
         ranks = [tail.quantile.removeprefix("p") for tail in windows]
         rank = max(set(ranks), key=ranks.count)
         notes.append(
-            f"w{rank}: {rank} % of the windows, each the mean of {each} accesses, were faster. "
-            "It is not the tail of single accesses."
+            f"w{rank}: {rank} % of the windows, each the mean of {each} {noun}, were faster. "
+            "It is not the tail of single ones."
         )
     kinds = {rung.interval_kind for rung in rungs if rung.interval is not None}
-    if len(kinds) > 1:
+    if "spread over its sizes" in kinds and len(kinds) > 1:
         notes.append(
             "± of a cache: the spread over its sizes; of the others: the 95 % interval of the median."
         )
@@ -228,7 +265,8 @@ def _notes(rungs: Sequence[Rung], screen: Screen) -> list[Line]:
         rung.tail for rung in rungs if rung.tail and rung.tail.kind == "single accesses" and rung.tail.note
     ]
     if singles:
-        notes.append(f"A worst case without a mark is of single accesses; {singles[0].note}.")
+        single = "accesses" if all(rung.group == "levels" for rung in rungs) else "operations"
+        notes.append(f"A worst case without a mark is of single {single}; {singles[0].note}.")
     notes += [f"{_short_level(rung)}: {rung.note}" for rung in rungs if rung.measured and rung.note]
     conventions = sorted(
         {rung.bandwidth_point.partition("; ")[2] for rung in rungs if rung.bandwidth is not None}
@@ -258,18 +296,23 @@ def _behind(rungs: Sequence[Rung], screen: Screen) -> list[Line]:
     return lines
 
 
+def _of_what(rung: Rung, tail: Tail) -> str:
+    return tail.kind if rung.group == "levels" else tail.kind.replace("accesses", "operations")
+
+
 def _evidence(rung: Rung) -> list[str]:
     facts = []
     if rung.samples:
-        each = f" of {rung.ops_per_sample:,} accesses" if rung.ops_per_sample > 1 else ""
-        facts.append(f"{rung.samples:,} {'windows' if each else 'single accesses'}{each}: {rung.path}")
+        noun = "accesses" if rung.group == "levels" else "operations"
+        each = f" of {rung.ops_per_sample:,} {noun}" if rung.ops_per_sample > 1 else ""
+        facts.append(f"{rung.samples:,} {'windows' if each else f'single {noun}'}{each}: {rung.path}")
     if rung.interval is not None:
         low, high = (units.format_ns(end) for end in rung.interval)
         facts.append(f"median {units.format_ns(rung.latency_p50_ns)}, {rung.interval_kind} {low} to {high}")
     if rung.tail is not None:
         tail = rung.tail
         facts.append(
-            f"{tail.quantile} of {tail.samples:,} {tail.kind}: {units.format_ns(tail.value_ns)} "
+            f"{tail.quantile} of {tail.samples:,} {_of_what(rung, tail)}: {units.format_ns(tail.value_ns)} "
             f"({tail.source})" + (f"; {tail.note}" if tail.note else "")
         )
     if rung.refused:

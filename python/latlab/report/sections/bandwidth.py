@@ -4,15 +4,27 @@ from __future__ import annotations
 
 from latlab.charts import bandwidth as chart
 from latlab.charts import bandwidth_threads
-from latlab.report.document import Section, sentence
+from latlab.charts.table import Column, Table
+from latlab.report.document import Listing, Section, sentence
 from latlab.report.evidence import evidence
 from latlab.report.figures import figure
 from latlab.report.probes import Probes
+from latlab.run.findings import findings, positive
 from latlab.run.run import Run
 from latlab.units import format_bytes, format_rate
 
 _CAPTION = "Bands are 95 % intervals. What a byte counts differs by operation: see the lines below."
 _THREADS_CAPTION = "Threads have arrays of their own; a working set is what all of them touch together."
+
+_BEST = (
+    Column("level"),
+    Column("working set", "bytes"),
+    Column("bytes a second", "bytes_per_s"),
+    Column("bytes a cycle", "number"),
+    Column("at most", "number"),
+    Column("share", "share"),
+    Column("where that is from"),
+)
 
 
 def section(run: Run, probes: Probes) -> Section:
@@ -21,15 +33,32 @@ def section(run: Run, probes: Probes) -> Section:
     meanings = tuple(
         sentence(f"A byte of {name}: {meaning}") for name, meaning in chart.conventions(run).items()
     )
+    best = _best(run)
     return Section(
         id="bandwidth",
         title=chart.TITLE,
         sentences=(*_single(run), *_threads(run)),
+        listings=(Listing("One reading core against the most that it could move", best),)
+        if best.rows
+        else (),
         figures=figures,
         evidence=(*meanings, *evidence(run, chart.PROBE)),
         methods=probes.methods_of(chart.PROBE),
         absence=(chart.absence(run) or "") if not figures else "",
     )
+
+
+def _best(run: Run) -> Table:
+    """Bytes a core cycle at each level, beside the most that the processor's makers give for it."""
+    rows = []
+    for level in findings(run, chart.PROBE).sections("levels"):
+        cycle, most = positive(level, "bytes_per_cycle"), positive(level, "best_bytes_per_cycle")
+        if cycle is None:
+            continue
+        share = cycle / most if most is not None else None
+        size, rate = positive(level, "working_set_bytes"), positive(level, "bytes_per_s")
+        rows.append((level.text("name") or "?", size, rate, cycle, most, share, level.text("source") or ""))
+    return Table(_BEST, tuple(rows))
 
 
 def _single(run: Run) -> tuple[str, ...]:

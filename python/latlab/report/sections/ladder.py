@@ -8,8 +8,9 @@ from latlab.report.cells import span
 from latlab.report.document import Listing, Section, sentence
 from latlab.report.figures import figure
 from latlab.report.probes import Probes
-from latlab.run.ladder import Rung, ladder
+from latlab.run.ladder import ladder
 from latlab.run.run import Run
+from latlab.run.rung import Rung
 from latlab.run.surprises import surprises
 from latlab.units import format_count, format_ns
 
@@ -25,7 +26,17 @@ _COLUMNS = (
     Column("= L1 hits", "number"),
     Column("textbook", "ns"),
 )
+_OPERATIONS = (
+    Column("operation"),
+    Column("one", "ns"),
+    Column("95 % interval"),
+    Column("slow end", "ns"),
+    Column("which is"),
+    Column("= L1 hits", "number"),
+    Column("textbook", "ns"),
+)
 _CAPTION = (
+    "Levels of memory first, below them what a program asks of the kernel, the allocator and other CPUs. "
     "Each grid line is ten times the one before it. A whisker reaches to the slow end: p99.9, or"
     " the highest percentile"
     " with samples enough. The slow end of window means is not the tail of single accesses:"
@@ -36,14 +47,22 @@ _CAPTION = (
 
 def section(run: Run, probes: Probes) -> Section:
     """The ladder."""
-    rungs = [rung for rung in ladder(run) if not rung.key.startswith("poke:")] or ladder(run)
-    notes = [sentence(f"{rung.level}: {rung.note}") for rung in rungs if rung.note]
+    everything = ladder(run)
+    levels = [rung for rung in everything if rung.group == "levels"]
+    levels = [rung for rung in levels if not rung.key.startswith("poke:")] or levels
+    operations = [rung for rung in everything if rung.group == "operations"]
+    rungs = [*levels, *operations]
+    listings = [Listing("The ladder", Table(_COLUMNS, tuple(_row(rung) for rung in levels)))]
+    if operations:
+        table = Table(_OPERATIONS, tuple(_operation(rung) for rung in operations))
+        listings.append(Listing("What a program asks for, in the same measure", table))
+    notes = [sentence(f"{rung.level}: {rung.note}") for rung in rungs if rung.note and rung.measured]
     sources = sorted({rung.textbook_source for rung in rungs if rung.textbook_source})
     return Section(
         id="ladder",
         title=chart.TITLE,
         sentences=_sentences(chart.rungs(run)),
-        listings=(Listing("The ladder", Table(_COLUMNS, tuple(_row(rung) for rung in rungs))),),
+        listings=tuple(listings),
         figures=figure(run, chart.ID, _CAPTION),
         points=tuple(surprise.text for surprise in surprises(run)),
         evidence=(*notes, *(sentence(f"Textbook: {source}") for source in sources)),
@@ -53,14 +72,41 @@ def section(run: Run, probes: Probes) -> Section:
 
 
 def _sentences(measured: list[Rung]) -> tuple[str, ...]:
-    if len(measured) < 2:  # noqa: PLR2004 - nothing to compare
+    levels = [rung for rung in measured if rung.group == "levels"]
+    if len(levels) < 2:  # noqa: PLR2004 - nothing to compare
         return ()
-    first, last = measured[0], measured[-1]
+    first, last = levels[0], levels[-1]
     text = (
         f"The nearest level, {first.level}, answers in {format_ns(first.latency_p50_ns)}; the farthest"
         f" measured in {format_ns(last.latency_p50_ns)}"
     )
-    return (text + (f", as long as {format_count(last.l1_hits)} L1 hits." if last.l1_hits else "."),)
+    text += f", as long as {format_count(last.l1_hits)} L1 hits." if last.l1_hits else "."
+    hits = {rung.key: rung.l1_hits for rung in measured}
+    parts = [
+        f"{name} {format_count(rough(cost))}"
+        for key, name in (
+            ("syscall", "a system call"),
+            ("page-fault", "a page fault"),
+            ("thread", "a thread"),
+        )
+        if (cost := hits.get(key)) is not None
+    ]
+    return (text, f"In the same measure: {', '.join(parts)}.") if parts else (text,)
+
+
+def _operation(rung: Rung) -> tuple[str | float | None, ...]:
+    if not rung.measured:
+        return (rung.level, None, rung.note, None, None, None, rung.textbook_ns)
+    noun = "single operations" if rung.tail and rung.tail.kind == "single accesses" else "window means"
+    slow = (rung.tail.value_ns, f"{rung.tail.quantile}, {noun}") if rung.tail else (None, rung.refused)
+    median = "a range" if rung.is_range else rung.latency_p50_ns
+    interval = span(*rung.interval) if rung.interval else None
+    return (rung.level, median, interval, *slow, rough(rung.l1_hits), rung.textbook_ns)
+
+
+def rough(ratio: float | None) -> float | None:
+    """Three digits, which is more than a ratio of two medians is worth."""
+    return None if ratio is None else float(f"{ratio:.3g}")
 
 
 def _row(rung: Rung) -> tuple[str | float | None, ...]:

@@ -1,0 +1,200 @@
+"""A cache line there and back between two CPUs: every pair that was measured, as a map."""
+
+from __future__ import annotations
+
+import statistics
+from dataclasses import dataclass
+
+import altair as alt
+
+from latlab.charts.drawing import inline, layered
+from latlab.charts.points import is_disturbed, why_absent, with_figures
+from latlab.charts.table import Column, Table
+from latlab.run.run import Run
+from latlab.units import format_ns
+
+ID = "core_to_core"
+TITLE = "How long does a cache line take from one CPU to another and back?"
+PROBE = "memory.core_to_core"
+OPERATIONS = {"compare-and-swap": "compare and swap", "load-store": "load and store"}
+#: More rows than this are joined: a map of 496 pairs can still be read, and stays small in the file.
+_MOST_PLACES = 32
+#: Up to so many rows there is room for figures in the cells.
+_MOST_FIGURES = 12
+_SIDE = 300
+
+
+@dataclass(frozen=True, slots=True)
+class Pair:
+    """Two CPUs, or two groups of neighbours: first, second, ns a round trip, whether to doubt it."""
+
+    first: str
+    second: str
+    value: float
+    low: float
+    high: float
+    samples: int
+    disturbed: bool
+
+
+def pairs(run: Run) -> dict[str, list[Pair]]:
+    """The pairs that were measured, by operation."""
+    found: dict[str, list[Pair]] = {}
+    for operation, name in OPERATIONS.items():
+        own = []
+        for record in with_figures(run, PROBE, "batch_mean"):
+            first, second = record.point.from_cpu, record.point.to_cpu
+            if record.point.operation != operation or first is None or second is None or first == second:
+                continue
+            value = record.value or 0.0
+            low, high = record.interval or (value, value)
+            one, two = sorted((first, second))
+            own.append(Pair(str(one), str(two), value, low, high, record.samples, is_disturbed(record)))
+        if own:
+            found[name] = sorted(own, key=lambda pair: (int(pair.first), int(pair.second)))
+    return found
+
+
+def cpus(found: list[Pair]) -> list[int]:
+    """The CPUs of these pairs, ascending."""
+    return sorted({int(cpu) for pair in found for cpu in (pair.first, pair.second)})
+
+
+def joined(found: list[Pair]) -> tuple[list[Pair], list[str]]:
+    """The pairs as they are drawn, and the names of the rows: neighbours together where there are many CPUs.
+
+    A cell of several pairs is their median; it is doubted when most of them are.
+    """
+    numbers = cpus(found)
+    many = -(-len(numbers) // _MOST_PLACES)
+    if many == 1:
+        return found, [str(number) for number in numbers]
+    groups = [numbers[start : start + many] for start in range(0, len(numbers), many)]
+    names = {number: f"{group[0]}–{group[-1]}" for group in groups for number in group}
+    cells: dict[tuple[str, str], list[Pair]] = {}
+    for pair in found:
+        cells.setdefault((names[int(pair.first)], names[int(pair.second)]), []).append(pair)
+    drawn = [
+        Pair(
+            first,
+            second,
+            statistics.median(pair.value for pair in cell),
+            min(pair.low for pair in cell),
+            max(pair.high for pair in cell),
+            sum(pair.samples for pair in cell),
+            sum(pair.disturbed for pair in cell) * 2 > len(cell),
+        )
+        for (first, second), cell in cells.items()
+    ]
+    return drawn, list(dict.fromkeys(names.values()))
+
+
+def absence(run: Run) -> str | None:
+    """Why there is no chart, when there is none."""
+    return None if pairs(run) else why_absent(run, PROBE)
+
+
+def chart(run: Run) -> alt.HConcatChart | None:
+    """A map an operation: the stronger the colour, the longer the way; a cross on what to doubt."""
+    found = pairs(run)
+    if not found:
+        return None
+    values = [pair.value for own in found.values() for pair in own]
+    # Equal pairs look equal: the scale never stretches less than a factor of two.
+    low, high = min(values), max(*values, 2 * min(values))
+    panels = [_panel(name, own, low, high) for name, own in found.items()]
+    return alt.hconcat(*panels, spacing=36)
+
+
+def _panel(name: str, found: list[Pair], low: float, high: float) -> alt.LayerChart:
+    drawn, names = joined(found)
+    rows = [
+        {
+            "a": pair.first,
+            "b": pair.second,
+            "ns": pair.value,
+            "figure": f"{pair.value:,.0f}" if pair.value >= 100 else f"{pair.value:.3g}",  # noqa: PLR2004 - three digits
+            "doubt": int(pair.disturbed),
+        }
+        for pair in drawn
+    ]
+    tips = [
+        alt.Tooltip("a:N", title="CPU"),
+        alt.Tooltip("b:N", title="and CPU"),
+        alt.Tooltip("figure:N", title="ns"),
+    ]
+    scale = alt.Scale(domain=[low, high], range=[0.12, 0.75], clamp=True)
+    shade = alt.FillOpacity("ns:Q", scale=scale, legend=None)
+    cell = _SIDE / len(names)
+    axis = alt.Axis(labelAngle=0, labelOverlap=True, grid=False, ticks=False, domain=False)
+    layers: list[alt.Chart] = []
+    for across, down in (("a", "b"), ("b", "a")):
+        x = alt.X(
+            f"{across}:N", title="CPU", sort=None, scale=alt.Scale(domain=names, paddingInner=0.04), axis=axis
+        )
+        y = alt.Y(
+            f"{down}:N", title="CPU", sort=None, scale=alt.Scale(domain=names, paddingInner=0.04), axis=axis
+        )
+        base = alt.Chart()
+        layers.append(base.mark_rect(style="level").encode(x=x, y=y, fillOpacity=shade, tooltip=tips))
+        if len(names) <= _MOST_FIGURES:
+            layers.append(base.mark_text(style="name").encode(x=x, y=y, text="figure:N"))
+        doubted = base.transform_filter("datum.doubt == 1")
+        # In the corner where a figure stands in the middle.
+        aside = 0.32 * cell if len(names) <= _MOST_FIGURES else 0.0
+        crosses = doubted.mark_point(
+            shape="cross",
+            size=min(cell**2 * 0.4, 120),
+            angle=45,
+            style="crossed",
+            xOffset=aside,
+            yOffset=-aside,
+        )
+        layers.append(crosses.encode(x=x, y=y))
+    ends = [f(pair.value for pair in drawn) for f in (min, max)]
+    title = f"{name}: {format_ns(ends[0])} (faint) to {format_ns(ends[1])} (strong)"
+    return layered(layers, data=inline(rows), width=_SIDE, height=_SIDE, title=title)
+
+
+def alt_text(run: Run) -> str:
+    """What the picture shows, for a screen reader."""
+    parts = []
+    for name, own in pairs(run).items():
+        best, worst = (f(own, key=lambda pair: pair.value) for f in (min, max))
+        middle = statistics.median(pair.value for pair in own)
+        doubted = sum(pair.disturbed for pair in own)
+        parts.append(
+            f"{name}, {len(own)} pairs of {len(cpus(own))} CPUs: {format_ns(best.value)} (CPU {best.first}"
+            f" and {best.second}) to {format_ns(worst.value)} (CPU {worst.first} and {worst.second}), median"
+            f" {format_ns(middle)}" + (f"; {doubted} disturbed" if doubted else "")
+        )
+    return "Map of pairs of CPUs: time of a cache line there and back. " + ". ".join(parts) + "."
+
+
+def table(run: Run) -> Table:
+    """Every pair, or every group of pairs as drawn where there are many."""
+    columns = (
+        Column("exchange"),
+        Column("CPU"),
+        Column("and CPU"),
+        Column("there and back, median", "ns"),
+        Column("95 % from", "ns"),
+        Column("95 % to", "ns"),
+        Column("samples", "count"),
+        Column("disturbed"),
+    )
+    rows = tuple(
+        (
+            name,
+            pair.first,
+            pair.second,
+            pair.value,
+            pair.low,
+            pair.high,
+            pair.samples,
+            "yes" if pair.disturbed else "no",
+        )
+        for name, own in pairs(run).items()
+        for pair in joined(own)[0]
+    )
+    return Table(columns, rows)

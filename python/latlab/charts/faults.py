@@ -1,0 +1,243 @@
+"""How long page faults take: the distribution of each kind on a log axis, with the modes that were found."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import altair as alt
+
+from latlab.charts.axes import duration_x
+from latlab.charts.drawing import inline, layered
+from latlab.charts.points import why_absent, with_figures
+from latlab.charts.pokes_data import counts
+from latlab.charts.table import Column, Table
+from latlab.run.findings import findings, positive
+from latlab.run.model import Record
+from latlab.run.run import Run
+from latlab.units import format_bytes, format_ns, format_percent
+
+ID = "faults"
+TITLE = "What does it cost to touch a page for the first time?"
+PROBE = "vm.fault"
+OPERATIONS = {
+    "first-write": "first write",
+    "first-read": "first read",
+    "write-after-read": "write after a read",
+    "copy-on-write": "write to a shared page",
+    "recycled": "write after giving it back",
+    "file-minor": "file in memory, mapped",
+    "file-major": "file on disk, mapped",
+}
+#: Steps of the picture in a power of ten: modes 30 % apart are two hills.
+_STEPS = 16
+_ROW_PIXELS = 60
+#: The highest hill of a row leaves room for the row above it.
+_HILL = 0.68
+#: Modes nearer than this factor have no room for both names.
+_APART = 4.0
+_SIDES: tuple[tuple[int, Literal["left", "center", "right"]], ...] = (
+    (-1, "right"),
+    (0, "center"),
+    (1, "left"),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Mode:
+    """One hump of a distribution: its middle in ns, its share, what it likely is."""
+
+    at: float
+    share: float
+    likely: str
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """Faults of one kind: their name, their record, the humps found."""
+
+    name: str
+    record: Record
+    modes: tuple[Mode, ...]
+
+
+def kinds(run: Run) -> list[Kind]:
+    """The kinds that were timed one by one, in the order above; huge pages after small ones."""
+    order = list(OPERATIONS)
+    records = [r for r in with_figures(run, PROBE, "per_op") if r.point.operation in OPERATIONS and counts(r)]
+    records.sort(key=lambda r: (r.point.pages == "huge", order.index(r.point.operation or "")))
+    modes = {
+        (entry.text("operation"), entry.text("pages")): tuple(
+            Mode(at, share, mode.text("likely") or "")
+            for mode in entry.sections("modes")
+            if (at := positive(mode, "p50_ns")) is not None
+            and (share := positive(mode, "share")) is not None
+            and share <= 1
+        )
+        for entry in findings(run, PROBE).sections("kinds")
+    }
+    return [Kind(_name(r), r, modes.get((r.point.operation, r.point.pages), ())) for r in records]
+
+
+def _name(record: Record) -> str:
+    pages = {"4k": "4 KiB", "huge": "huge page"}.get(record.point.pages or "", "a page")
+    size = format_bytes(record.point.size_bytes) if record.point.size_bytes else pages
+    return f"{OPERATIONS.get(record.point.operation or '', '')}, {size}"
+
+
+def quantiles(record: Record) -> dict[str, float]:
+    """Those that had samples enough, by name."""
+    summary = record.summary
+    if summary is None:
+        return {}
+    found = {"p50": summary.p50, "p99": summary.p99, "p99.9": summary.p999}
+    return {name: value for name, value in found.items() if value is not None and 0 < value < math.inf}
+
+
+def absence(run: Run) -> str | None:
+    """Why there is no chart, when there is none."""
+    return None if kinds(run) else why_absent(run, PROBE)
+
+
+def _hills(record: Record) -> list[tuple[float, float]]:
+    """`(ns, height)`: counts in equal steps of the log axis, the highest being one."""
+    bins: dict[int, int] = {}
+    for at, count in counts(record):
+        place = math.floor(math.log10(max(at, 0.1)) * _STEPS)
+        bins[place] = bins.get(place, 0) + count
+    if not bins:
+        return []
+    top = max(bins.values())
+    first, last = min(bins), max(bins)
+    places = {place for taken in bins for place in (taken - 1, taken, taken + 1)}
+    return [
+        (10 ** ((place + 0.5) / _STEPS), bins.get(place, 0) / top)
+        for place in sorted(places)
+        if first - 1 <= place <= last + 1
+    ]
+
+
+def chart(run: Run) -> alt.LayerChart | None:
+    """A hill a kind, all over one log axis; a diamond on each mode, a tick at p99.9 or the highest known."""
+    found = kinds(run)
+    if not found:
+        return None
+    rows: list[dict[str, Any]] = []
+    marks: list[dict[str, Any]] = []
+    ticks: list[dict[str, Any]] = []
+    for number, kind in enumerate(found):
+        base = len(found) - 1 - number
+        rows += [
+            {"series": number, "x": at, "low": base, "high": base + _HILL * height}
+            for at, height in _hills(kind.record)
+        ]
+        humps = kind.modes or tuple(Mode(at, 1.0, "") for at in list(quantiles(kind.record).values())[:1])
+        # Where two modes lie side by side, their names stand away from each other.
+        close = len(humps) > 1 and max(h.at for h in humps) < _APART * min(h.at for h in humps)
+        middle = math.sqrt(max(h.at for h in humps) * min(h.at for h in humps)) if humps else 0.0
+        for hump in humps:
+            share = f" {format_percent(hump.share)}" if len(humps) > 1 else ""
+            likely = f": {hump.likely}" if hump.likely else ""
+            marks.append(
+                {
+                    "x": hump.at,
+                    "y": base,
+                    "name": f"{format_ns(hump.at)}{share}",
+                    "side": (1 if hump.at > middle else -1) if close else 0,
+                    "text": f"{kind.name}: {format_ns(hump.at)}{share}{likely}",
+                }
+            )
+        known = quantiles(kind.record)
+        if len(known) > 1:
+            highest = list(known)[-1]
+            ticks.append(
+                {
+                    "x": known[highest],
+                    "y": base,
+                    "y2": base + 0.35,
+                    "name": f"{highest} {format_ns(known[highest])}",
+                }
+            )
+    places = [row["x"] for row in [*rows, *marks, *ticks]]
+    x = duration_x("x", "one fault, logarithmic", min(places) / 1.5, max(places) * 2.5)
+    # Names are constants of this file and sizes, never text of a run file: they may stand in an expression.
+    names = [kind.name for kind in reversed(found)]
+    axis = alt.Axis(
+        values=list(range(len(found))),
+        labelExpr=f"{names!r}[datum.value]",
+        grid=True,
+        ticks=False,
+        domain=False,
+        labelPadding=8,
+        labelBaseline="bottom",
+    )
+    scale = alt.Scale(domain=[-0.28, len(found)], nice=False)
+    low, high, y = (alt.Y(f"{f}:Q", title=None, scale=scale, axis=axis) for f in ("low", "high", "y"))
+    hills, modes, ends = alt.Chart(), alt.Chart(inline(marks)), alt.Chart(inline(ticks))
+    detail = alt.Detail("series:O")
+    layers = [
+        hills.mark_area(style="level", opacity=0.35, interpolate="monotone").encode(
+            x=x, y=low, y2="high:Q", detail=detail
+        ),
+        hills.mark_line(style="level", strokeWidth=1.3, interpolate="monotone").encode(
+            x=x, y=high, detail=detail
+        ),
+        modes.mark_point(shape="diamond", size=70, filled=True, opacity=1, style="outlined").encode(
+            x=x, y=y, tooltip="text:N"
+        ),
+        *(
+            modes.transform_filter(f"datum.side == {side}")
+            .mark_text(style="name", dy=12, dx=-5 * side, align=align)
+            .encode(x=x, y=y, text="name:N")
+            for side, align in _SIDES
+        ),
+    ]
+    if ticks:
+        layers += [
+            ends.mark_rule(style="whisker").encode(x=x, y=y, y2="y2:Q"),
+            ends.mark_text(style="note", align="left", dx=4, dy=-12).encode(x=x, y=y, text="name:N"),
+        ]
+    return layered(layers, data=inline(rows), width=560, height=_ROW_PIXELS * len(found) + 14)
+
+
+def alt_text(run: Run) -> str:
+    """What the picture shows, for a screen reader."""
+    parts = []
+    for kind in kinds(run):
+        known = ", ".join(f"{name} {format_ns(value)}" for name, value in quantiles(kind.record).items())
+        humps = [f"{format_percent(mode.share)} around {format_ns(mode.at)}" for mode in kind.modes]
+        several = f"; {' and '.join(humps)}" if len(humps) > 1 else ""
+        parts.append(f"{kind.name}: {known}{several}")
+    return (
+        "Distributions of the time of single page faults, one a kind, on one logarithmic axis. "
+        + ". ".join(parts)
+        + "."
+    )
+
+
+def table(run: Run) -> Table:
+    """Every kind with its quantiles and modes."""
+    columns = (
+        Column("fault"),
+        Column("faults", "count"),
+        Column("p50", "ns"),
+        Column("p90", "ns"),
+        Column("p99", "ns"),
+        Column("p99.9", "ns"),
+        Column("slowest", "ns"),
+        Column("modes"),
+    )
+    rows = []
+    for kind in kinds(run):
+        summary = kind.record.summary
+        if summary is None:
+            continue
+        figures = (summary.p50, summary.p90, summary.p99, summary.p999, summary.max)
+        modes = "; ".join(
+            f"{format_percent(mode.share)} around {format_ns(mode.at)}"
+            + (f" ({mode.likely})" if mode.likely else "")
+            for mode in kind.modes
+        )
+        rows.append((kind.name, kind.record.samples, *figures, modes))
+    return Table(columns, tuple(rows))

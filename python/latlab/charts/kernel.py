@@ -1,0 +1,97 @@
+"""What the kernel's services cost a program: calls, switches, wake-ups, new threads, timers, locks."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+import altair as alt
+
+from latlab.charts import dots
+from latlab.charts.dots import Dot
+from latlab.charts.points import drawable, why_absent
+from latlab.charts.table import Table
+from latlab.run.model import Point, Record
+from latlab.run.run import Run
+from latlab.units import format_ns_as_asked
+
+ID = "kernel"
+TITLE = "What does it cost to ask the kernel for something?"
+PROBES = (
+    "kernel.mutex",
+    "kernel.syscall",
+    "kernel.context_switch",
+    "kernel.wakeup",
+    "kernel.timer",
+    "kernel.spawn",
+)
+_SYSCALLS = {
+    "getppid": "system call: getppid",
+    "read-0": "system call: read of nothing",
+    "clock_gettime-vdso": "clock_gettime, answered outside the kernel (vDSO)",
+    "clock_gettime-syscall": "system call: clock_gettime",
+    "futex-wake": "system call: futex wake, nobody waits",
+}
+_SPAWNS = {
+    "thread": "thread: started and joined",
+    "fork-exit": "process: forked, ended, waited for",
+    "posix_spawn": "program: posix_spawn, ended, waited for",
+    "python": "Python: started, ended, waited for",
+}
+_PLACEMENTS = {"same-cpu": "one CPU", "across-blocking": "two CPUs", "across-polling": "two CPUs, polling"}
+
+
+def name(record: Record) -> str:
+    """What a record's operation is called."""
+    named = _NAMES.get(record.probe)
+    return named(record.point) if named else record.point.label()
+
+
+def _switch(point: Point) -> str:
+    place = _PLACEMENTS.get(point.placement or "", point.placement or "")
+    return f"{point.operation} there and back, {point.between or 'threads'}, {place}"
+
+
+def _mutex(point: Point) -> str:
+    many = point.threads or 1
+    return f"mutex, lock and unlock, {many} thread{'' if many == 1 else 's'}"
+
+
+_NAMES: Mapping[str, Callable[[Point], str]] = {
+    "kernel.syscall": lambda point: _SYSCALLS.get(point.operation or "", f"system call: {point.operation}"),
+    "kernel.context_switch": _switch,
+    "kernel.wakeup": lambda point: f"wake-up of a thread that slept {format_ns_as_asked(point.sleep_ns)}",
+    "kernel.spawn": lambda point: _SPAWNS.get(point.operation or "", f"{point.operation}"),
+    "kernel.timer": lambda point: f"{point.operation} of {format_ns_as_asked(point.sleep_ns)}: how late",
+    "kernel.mutex": _mutex,
+}
+
+
+def lines(run: Run) -> list[Dot]:
+    """A row for each operation that has a figure, in the order of the probes."""
+    return [
+        dots.dot(name(record), record)
+        for probe in PROBES
+        for record in run.records
+        if record.probe == probe and record.kind in {"batch_mean", "per_op"} and drawable(record.value)
+    ]
+
+
+def absence(run: Run) -> str | None:
+    """Why there is no chart, when there is none."""
+    return None if lines(run) else why_absent(run, "kernel.syscall")
+
+
+def chart(run: Run) -> alt.LayerChart | None:
+    """One row an operation."""
+    return dots.chart(lines(run), "one operation, logarithmic")
+
+
+def alt_text(run: Run) -> str:
+    """What the picture shows, for a screen reader."""
+    words = "; ".join(dots.spoken(row) for row in lines(run)[: dots.MOST_ROWS])
+    return f"Dot chart on a logarithmic axis: time of operations of the kernel. {words}."
+
+
+def table(run: Run) -> Table:
+    """Every operation."""
+    return dots.table(lines(run), "operation")

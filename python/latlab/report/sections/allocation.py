@@ -1,0 +1,93 @@
+"""malloc and free."""
+
+from __future__ import annotations
+
+from latlab.charts import allocation as chart
+from latlab.charts.table import Cell, Column, Table
+from latlab.report.document import Listing, Section, sentence
+from latlab.report.evidence import evidence
+from latlab.report.figures import figure
+from latlab.report.probes import Probes
+from latlab.run.findings import findings, positive
+from latlab.run.run import Run
+from latlab.units import format_bytes, format_ns
+
+_SMALL = 32
+_CAPTION = (
+    "Lower lines: memory that this program has used before. Upper lines: memory that is new to it, with the"
+    " page faults of the first touch. Dotted: from there on each request is mapped alone."
+)
+_COLUMNS = (
+    Column("allocator"),
+    Column("size", "bytes"),
+    Column("freed by the same thread", "ns"),
+    Column("freed by another thread", "ns"),
+    Column("times", "number"),
+)
+
+
+def section(run: Run, probes: Probes) -> Section:
+    """By size and allocator; across threads; the threshold; what giving back costs."""
+    rows = _across(run)
+    title = "Memory that is allocated by one thread and freed by another"
+    return Section(
+        id="allocation",
+        title=chart.TITLE,
+        sentences=_sentences(run),
+        listings=(Listing(title, Table(_COLUMNS, tuple(rows))),) if rows else (),
+        figures=figure(run, chart.ID, _CAPTION),
+        evidence=(*_cliffs(run), *_missing(run), *evidence(run, chart.PROBE)),
+        methods=probes.methods_of(chart.PROBE),
+        absence=chart.absence(run) or "",
+    )
+
+
+def _sentences(run: Run) -> tuple[str, ...]:
+    for allocator in chart.allocators(run):
+        reused = {spot.x: spot.value for spot in chart.of(run, allocator, "reused")}
+        fresh = {spot.x: spot.value for spot in chart.of(run, allocator, "fresh")}
+        if not reused:
+            continue
+        size = min(reused, key=lambda size: abs(size - _SMALL))
+        text = f"{chart.library(run, allocator)} hands out and takes back {format_bytes(size)} in"
+        text += f" {format_ns(reused[size])}"
+        if size in fresh and fresh[size] > 1.2 * reused[size]:
+            text += f", and in {format_ns(fresh[size])} when the memory is new to the program"
+        largest = max(reused.keys() & fresh.keys(), default=0)
+        second = (
+            f"For {format_bytes(largest)} it is {format_ns(reused[largest])} and {format_ns(fresh[largest])}."
+        )
+        return (text + ".", second) if largest > size else (text + ".",)
+    return ()
+
+
+def _across(run: Run) -> list[tuple[Cell, ...]]:
+    rows: list[tuple[Cell, ...]] = []
+    for allocator in chart.allocators(run):
+        same = {spot.x: spot.value for spot in chart.of(run, allocator, "reused")}
+        for spot in chart.of(run, allocator, "reused", "across-threads"):
+            own = same.get(spot.x)
+            times = spot.value / own if own else None
+            rows.append((chart.library(run, allocator), spot.x, own, spot.value, times))
+    return rows
+
+
+def _cliffs(run: Run) -> tuple[str, ...]:
+    """Where an allocator gives memory back to the kernel at each free, and pays for it again."""
+    lines = []
+    for entry in findings(run, chart.PROBE).sections("allocators"):
+        size, before, after = (
+            positive(entry, f"trim_cliff.{name}") for name in ("size_bytes", "before_ns", "after_ns")
+        )
+        if size is not None and before is not None and after is not None:
+            name = entry.text("library") or entry.text("allocator") or "malloc"
+            lines.append(
+                f"{name} gives memory back at each free from {format_bytes(size)} on: {format_ns(after)}"
+                f" instead of {format_ns(before)}."
+            )
+    return tuple(lines)
+
+
+def _missing(run: Run) -> tuple[str, ...]:
+    names = findings(run, chart.PROBE).texts("not_installed")
+    return (sentence(f"Not installed here, so not measured: {', '.join(names)}"),) if names else ()

@@ -1,0 +1,104 @@
+"""Mappings, and memory set to zero."""
+
+from __future__ import annotations
+
+from latlab.charts.points import why_absent, with_figures
+from latlab.charts.table import Cell, Column, Table
+from latlab.report.document import Listing, Section
+from latlab.report.evidence import evidence
+from latlab.report.probes import Probes
+from latlab.run.findings import findings, positive
+from latlab.run.run import Run
+from latlab.units import format_bytes, format_ns, format_rate
+
+MAP, ZERO = "vm.map", "vm.zero"
+_PAGE = 4096
+_CALLS = {
+    "map": "map (mmap)",
+    "unmap": "unmap (munmap), pages in use",
+    "map-populate": "map with all pages (MAP_POPULATE)",
+    "protect": "protect (mprotect)",
+    "dontneed": "give back (MADV_DONTNEED)",
+}
+_MAPS = (
+    Column("call"),
+    Column("fixed part", "ns"),
+    Column("and a page of 4 KiB", "ns"),
+    Column("smallest measured"),
+    Column("largest measured"),
+)
+_RATES = (
+    Column("set to zero"),
+    Column("size", "bytes"),
+    Column("bytes a second", "bytes_per_s"),
+    Column("4 KiB take", "ns"),
+)
+_ZEROED = {
+    "memset": "memory in use, by memset",
+    "memset-fresh": "new memory, by memset: with its page faults",
+    "kernel": "new memory, by the kernel",
+}
+
+
+def section(run: Run, probes: Probes) -> Section:
+    """Calls, then zeroing."""
+    calls, rates = _maps(run), _rates(run)
+    listings = []
+    if calls:
+        listings.append(Listing("Calls that change a mapping", Table(_MAPS, tuple(calls))))
+    if rates:
+        listings.append(Listing("Setting memory to zero", Table(_RATES, tuple(rates))))
+    return Section(
+        id="mappings",
+        title="What does it cost to map memory, to clear it and to give it back?",
+        sentences=_sentences(run),
+        listings=tuple(listings),
+        evidence=(*evidence(run, MAP), *evidence(run, ZERO)),
+        methods=probes.methods_of(MAP, ZERO),
+        absence="" if listings else why_absent(run, MAP),
+    )
+
+
+def _sentences(run: Run) -> tuple[str, ...]:
+    sentences: list[str] = []
+    for entry in findings(run, MAP).sections("operations"):
+        page = positive(entry, "per_page_ns")
+        if entry.text("operation") == "unmap" and page is not None and not sentences:
+            sentences.append(f"Giving back memory that was used costs {format_ns(page)} a page of 4 KiB.")
+    rates: dict[str, float] = {}
+    for record in with_figures(run, ZERO, "batch_mean"):
+        if record.unit == "bytes_per_s" and record.point.pages != "huge":
+            rates[record.point.operation or ""] = record.value or 0.0
+    used, fresh = rates.get("memset"), rates.get("memset-fresh")
+    if used is not None and fresh is not None:
+        sentences.append(
+            f"memset clears {format_rate(used)} of memory in use and {format_rate(fresh)} of new memory."
+        )
+    return tuple(sentences)
+
+
+def _maps(run: Run) -> list[tuple[Cell, ...]]:
+    concluded = {entry.text("operation"): entry for entry in findings(run, MAP).sections("operations")}
+    records = [r for r in with_figures(run, MAP, "batch_mean") if r.point.size_bytes]
+    order = list(dict.fromkeys(r.point.operation or "" for r in records))
+    rows: list[tuple[Cell, ...]] = []
+    for operation in sorted(order, key=lambda name: list(_CALLS).index(name) if name in _CALLS else 99):
+        own = sorted(
+            (r for r in records if r.point.operation == operation), key=lambda r: r.point.size_bytes or 0
+        )
+        ends = [f"{format_bytes(r.point.size_bytes)}: {format_ns(r.value)}" for r in (own[0], own[-1])]
+        entry = concluded.get(operation)
+        parts = [positive(entry, name) if entry else None for name in ("fixed_ns", "per_page_ns")]
+        rows.append((_CALLS.get(operation, operation), *parts, *ends))
+    return rows
+
+
+def _rates(run: Run) -> list[tuple[Cell, ...]]:
+    rows: list[tuple[Cell, ...]] = []
+    for record in with_figures(run, ZERO, "batch_mean"):
+        operation, value = record.point.operation or "", record.value or 0.0
+        size = record.point.size_bytes or record.point.working_set_bytes
+        if record.unit == "bytes_per_s":
+            pages = ", huge pages asked for" if record.point.pages == "huge" else ""
+            rows.append((_ZEROED.get(operation, operation) + pages, size, value, _PAGE / value * 1e9))
+    return rows

@@ -1,0 +1,190 @@
+"""The ladder's second group: what a program asks of kernel, allocator, interpreter and other CPUs.
+
+An operation that was not part of the run has no rung; one that was planned and has no figure says why.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from latlab import units
+from latlab.run.rung import Rung, TailKind, absence, is_wide, tail_of, with_record, with_textbook
+from latlab.run.textbook import USUAL, Textbook
+
+if TYPE_CHECKING:
+    from latlab.run.model import Point, Record
+    from latlab.run.run import Run
+
+#: What most allocations of programs are like; the size in every table of allocators.
+_SMALL_BYTES = 32
+#: A thread that waits for the next event of a busy program: long enough for its CPU to rest.
+_SLEPT_NS = 1_000_000
+#: The instrument's own time is worth a word from this share of a figure on.
+_WORTH_SAYING = 0.01
+
+
+@dataclass(frozen=True, slots=True)
+class _Operation:
+    """One rung to be: which records it may be made of, and how it is made of them."""
+
+    key: str
+    level: str
+    probe: str
+    wanted: Callable[[Point], bool]
+    make: Callable[[Rung, list[Record]], Rung]
+    textbook: str = ""
+
+
+def operation_rungs(run: Run, textbook: Textbook = USUAL) -> list[Rung]:
+    """The operations, roughly from the cheapest to the dearest.
+
+    Args:
+        run: Any run, complete or not.
+        textbook: The published table that stands beside it.
+    """
+    rungs = []
+    for operation in _OPERATIONS:
+        rung = Rung(operation.key, operation.level, group="operations")
+        records = [
+            record
+            for record in run.records
+            if record.probe == operation.probe and operation.wanted(record.point)
+        ]
+        measured = [record for record in records if record.value is not None and record.unit == "ns"]
+        if measured:
+            made = operation.make(rung, measured)
+            rungs.append(with_textbook(made, textbook, operation.textbook) if operation.textbook else made)
+            continue
+        known = any(record.probe == operation.probe for record in run.records)
+        if known or any(entry.id == operation.probe for entry in run.header.plan):
+            rungs.append(replace(rung, note=f"not measured: {_why(run, operation.probe, records)}"))
+    return rungs
+
+
+def _why(run: Run, probe: str, records: list[Record]) -> str:
+    for record in records:
+        if record.error is not None and record.error.text:
+            return record.error.text
+        failed = next((check for check in record.checks if not check.ok), None)
+        if failed is not None:
+            return f"a proof of work failed: {failed.detail}"
+    return absence(run, probe) or "its point was not reached"
+
+
+# ---------------------------------------------------------------------------------------------- making a rung
+
+
+def _of(rung: Rung, record: Record, *, parts: int = 1) -> Rung:
+    """The rung of one record; its figures divided by `parts` where an operation is one of several."""
+    kind: TailKind = "single accesses" if record.kind == "per_op" else "window means"
+    tail = tail_of(record, kind)
+    refused = record.summary.refused.get("p999", "") if record.summary else ""
+    if tail is not None:
+        tail = replace(tail, value_ns=tail.value_ns / parts, note=_instrument_note(record))
+    interval = record.interval
+    value = (record.value or 0.0) / parts
+    made = replace(
+        with_record(rung, record),
+        latency_p50_ns=value,
+        interval=(interval[0] / parts, interval[1] / parts) if interval else None,
+        tail=tail,
+        refused=f"p99.9: {refused}" if refused and (tail is None or tail.quantile != "p99.9") else "",
+    )
+    return replace(made, is_range=is_wide(made))
+
+
+def _instrument_note(record: Record) -> str:
+    overhead, value = record.overhead, record.value
+    if record.kind != "per_op" or overhead is None or overhead.subtracted or not value:
+        return ""
+    own = overhead.region_ns
+    return f"the instrument's own {own:.0f} ns are included" if own > _WORTH_SAYING * value else ""
+
+
+def _first(rung: Rung, records: list[Record]) -> Rung:
+    return _of(rung, records[0])
+
+
+def _nearest(field: str, target: float) -> Callable[[Rung, list[Record]], Rung]:
+    """The record whose field of the point is nearest to `target` on a log scale."""
+
+    def far(record: Record) -> float:
+        value = getattr(record.point, field)
+        return abs(math.log(value / target)) if value else math.inf
+
+    return lambda rung, records: _of(rung, min(records, key=far))
+
+
+def _malloc(rung: Rung, records: list[Record]) -> Rung:
+    made = _nearest("size_bytes", _SMALL_BYTES)(rung, records)
+    chosen = next(record for record in records if record.point.label() == made.path)
+    size = chosen.point.size_bytes
+    level = rung.level if size == _SMALL_BYTES else f"malloc + free, {units.format_bytes(size)}"
+    return replace(made, level=level, note=chosen.engine or "")
+
+
+def _switch(rung: Rung, records: list[Record]) -> Rung:
+    """The fastest way there and back on one CPU is two switches and the least of anything else."""
+    best = min(records, key=lambda record: record.value or math.inf)
+    how = ", ".join(part for part in (best.point.operation, best.point.between) if part)
+    return replace(_of(rung, best, parts=2), note=f"half of there and back on one CPU ({how})")
+
+
+def _line(rung: Rung, records: list[Record]) -> Rung:
+    """Over all pairs: their middle, and how far they lie apart."""
+    swaps = [record for record in records if record.point.operation == "compare-and-swap"] or records
+    pairs = sorted(swaps, key=lambda record: record.value or 0.0)
+    middle = pairs[len(pairs) // 2]
+    made = _of(rung, middle)
+    if len(pairs) == 1:
+        return replace(made, note="one pair of CPUs")
+    ends = (pairs[0].value or 0.0, pairs[-1].value or 0.0)
+    made = replace(made, interval=ends, interval_kind="spread over pairs of CPUs")
+    return replace(made, is_range=is_wide(made), note=f"{len(pairs)} pairs of CPUs; ± is their spread")
+
+
+def _wakeup(rung: Rung, records: list[Record]) -> Rung:
+    made = _nearest("sleep_ns", _SLEPT_NS)(rung, records)
+    chosen = next(record for record in records if record.point.label() == made.path)
+    slept = units.format_ns_as_asked(chosen.point.sleep_ns)
+    return replace(made, note=f"after {slept} asleep, on another CPU")
+
+
+def _is(**fields: object) -> Callable[[Point], bool]:
+    """Whether a point has these values; a field that a point does not have is no objection."""
+    return lambda point: all(getattr(point, name) in {None, value} for name, value in fields.items())
+
+
+_OPERATIONS: tuple[_Operation, ...] = (
+    _Operation(
+        "malloc",
+        f"malloc + free, {_SMALL_BYTES} B",
+        "alloc.malloc",
+        _is(allocator="system", state="reused", placement="same-thread"),
+        _malloc,
+    ),
+    _Operation("mutex", "mutex, lock + unlock", "kernel.mutex", _is(threads=1), _first, textbook="mutex"),
+    _Operation("python-call", "Python function call", "python.object", _is(operation="call"), _first),
+    _Operation("core-to-core", "line to another core and back", "memory.core_to_core", lambda _: True, _line),
+    _Operation("syscall", "system call (getppid)", "kernel.syscall", _is(operation="getppid"), _first),
+    _Operation(
+        "context-switch",
+        "context switch, one way",
+        "kernel.context_switch",
+        _is(placement="same-cpu", between="threads"),
+        _switch,
+    ),
+    _Operation(
+        "page-fault",
+        "page fault, first write (4 KiB)",
+        "vm.fault",
+        _is(operation="first-write", pages="4k"),
+        _first,
+    ),
+    _Operation("wakeup", "wake-up of a sleeping thread", "kernel.wakeup", lambda _: True, _wakeup),
+    _Operation("thread", "thread, start to join", "kernel.spawn", _is(operation="thread"), _first),
+    _Operation("process", "process, fork to wait", "kernel.spawn", _is(operation="fork-exit"), _first),
+)

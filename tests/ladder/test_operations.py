@@ -1,0 +1,148 @@
+"""The ladder's second group: one rung an operation, with what it stands for."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import msgspec
+import pytest
+
+from latlab.run.ladder import ladder
+from latlab.run.model import Check, Record
+from latlab.run.operations import operation_rungs
+from latlab.run.run import Run
+from latlab.run.rung import Rung
+from latlab.run.textbook import NORVIG_2001, scott
+
+Change = Callable[..., Run]
+Drop = Callable[[Callable[[Record], bool]], Run]
+KEYS = [
+    "malloc",
+    "mutex",
+    "python-call",
+    "core-to-core",
+    "syscall",
+    "context-switch",
+    "page-fault",
+    "wakeup",
+    "thread",
+    "process",
+]
+
+
+def rungs(run: Run) -> dict[str, Rung]:
+    return {rung.key: rung for rung in operation_rungs(run)}
+
+
+def value(rung: Rung) -> float:
+    assert rung.latency_p50_ns is not None
+    return rung.latency_p50_ns
+
+
+def p50(run: Run, probe: str, **point: object) -> float:
+    (record,) = (r for r in run.select(probe, **point) if r.value is not None)  # type: ignore[arg-type]
+    assert record.value is not None
+    return record.value
+
+
+def test_every_operation_has_a_figure_with_an_interval_that_holds_it(run: Run) -> None:
+    assert list(rungs(run)) == KEYS
+    for rung in rungs(run).values():
+        assert rung.interval is not None
+        assert rung.interval[0] <= value(rung) <= rung.interval[1], rung.key
+
+
+def test_operations_stand_after_the_levels_and_are_compared_with_an_l1_hit(run: Run) -> None:
+    whole = ladder(run)
+    assert [rung.key for rung in whole if rung.group == "operations"] == KEYS
+    call = next(rung for rung in whole if rung.key == "syscall")
+    assert call.l1_hits == pytest.approx(value(call) / value(whole[0]))
+
+
+def test_a_page_fault_is_a_first_write_to_a_small_page_with_its_own_tail(run: Run) -> None:
+    rung = rungs(run)["page-fault"]
+    assert value(rung) == p50(run, "vm.fault", operation="first-write", pages="4k")
+    assert rung.tail is not None
+    assert (rung.tail.quantile, rung.tail.kind) == ("p99.9", "single accesses")
+
+
+def test_a_tail_with_too_few_operations_is_the_highest_that_has_enough_and_says_why(run: Run) -> None:
+    rung = rungs(run)["thread"]
+    assert rung.tail is not None
+    assert rung.tail.quantile == "p99"
+    assert rung.refused == "p99.9: 600 samples, needs 3,688"
+
+
+def test_a_switch_is_half_of_the_fastest_way_there_and_back_on_one_cpu(run: Run) -> None:
+    trip = p50(run, "kernel.context_switch", operation="futex", placement="same-cpu")
+    rung = rungs(run)["context-switch"]
+    assert value(rung) == trip / 2
+    assert rung.tail is not None
+    assert value(rung) <= rung.tail.value_ns < trip
+    assert "half of there and back on one CPU (futex, threads)" in rung.note
+
+
+def test_a_line_of_another_core_is_the_middle_of_all_pairs_and_shows_their_spread(run: Run) -> None:
+    pairs = run.select("memory.core_to_core", kind="batch_mean", operation="compare-and-swap")
+    costs = sorted(record.value or 0.0 for record in pairs)
+    rung = rungs(run)["core-to-core"]
+    assert value(rung) == costs[3]
+    assert rung.interval == (costs[0], costs[-1])
+    assert rung.interval_kind == "spread over pairs of CPUs"
+    assert "back" in rung.level
+
+
+def test_pairs_that_lie_far_apart_are_a_range(run: Run, changed: Change) -> None:
+    def first_pair(record: Record) -> bool:
+        return record.probe == "memory.core_to_core" and (record.point.from_cpu, record.point.to_cpu) == (
+            0,
+            1,
+        )
+
+    pair = next(record for record in run.records if first_pair(record))
+    assert pair.summary is not None
+    far = changed(first_pair, summary=msgspec.structs.replace(pair.summary, p50=240.0))
+    assert rungs(far)["core-to-core"].is_range
+
+
+def test_a_small_allocation_is_the_systems_on_memory_used_before(run: Run) -> None:
+    rung = rungs(run)["malloc"]
+    expected = p50(
+        run, "alloc.malloc", allocator="system", size_bytes=32, state="reused", placement="same-thread"
+    )
+    assert value(rung) == expected
+    assert rung.note == "glibc 2.36"
+
+
+def test_a_wake_up_says_how_long_the_thread_had_slept(run: Run) -> None:
+    rung = rungs(run)["wakeup"]
+    assert value(rung) == p50(run, "kernel.wakeup", sleep_ns=1_000_000)
+    assert "1 ms" in rung.note
+
+
+def test_only_what_a_published_table_lists_has_a_textbook_figure(run: Run) -> None:
+    found = rungs(run)
+    assert found["mutex"].textbook_ns == 25.0
+    assert {key for key, rung in found.items() if rung.textbook_ns is not None} == {"mutex"}
+    by_norvig = {rung.key: rung for rung in operation_rungs(run, NORVIG_2001)}
+    assert "Norvig" in by_norvig["mutex"].textbook_source
+    by_scott = {rung.key: rung for rung in operation_rungs(run, scott(2020))}
+    assert by_scott["mutex"].textbook_ns == pytest.approx(50 / 3)
+
+
+def test_an_operation_that_was_planned_and_not_reached_says_so(without: Drop) -> None:
+    rung = rungs(without(lambda record: record.probe == "kernel.syscall"))["syscall"]
+    assert not rung.measured
+    assert rung.note == "not measured: the run ended before it"
+
+
+def test_an_operation_that_nobody_asked_for_has_no_rung(run: Run) -> None:
+    header = msgspec.structs.replace(run.header, plan=())
+    assert operation_rungs(Run(header, run.select("memory.load.dependent"))) == []
+
+
+def test_a_figure_whose_proof_failed_is_none_and_the_rung_says_which(changed: Change) -> None:
+    failed = (Check(name="faults counted", ok=False, detail="5,999 of 6,000"),)
+    rung = rungs(changed(lambda record: record.probe == "vm.fault", checks=failed))["page-fault"]
+    assert not rung.measured
+    assert "5,999 of 6,000" in rung.note

@@ -1159,6 +1159,8 @@ def kernel_records() -> list[JSON]:
             work=convention,
         )
     )
+    alone: JSON = {"operation": "pipe-alone", "placement": "same-cpu", "threads": 1}
+    out.append(batch_mean("kernel.context_switch", alone, 640.0, ops=100, spread=0.03))
     out.append(derived("kernel.context_switch", {"switch_ns": 1700.0}))
     sleeps = []
     for slept, centre, count in (

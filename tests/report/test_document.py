@@ -6,6 +6,7 @@ from dataclasses import fields, is_dataclass
 from pathlib import Path
 
 import msgspec
+import pytest
 
 from latlab.report.build import build
 from latlab.report.document import Document, Section
@@ -137,3 +138,67 @@ def test_no_string_of_a_report_holds_what_a_terminal_would_obey(hostile: Run, de
     texts = strings(build(hostile, described))
     assert any("pwned" in text for text in texts)
     assert all(text == clean(text) for text in texts)
+
+
+NEW = (
+    "prefetch",
+    "parallelism",
+    "alignment",
+    "loaded",
+    "core_to_core",
+    "false_sharing",
+    "faults",
+    "mappings",
+    "allocation",
+    "nodes",
+    "reuse",
+    "python",
+    "kernel",
+)
+
+
+@pytest.mark.parametrize("name", NEW)
+def test_a_section_without_its_probe_says_why_and_nothing_else(
+    empty: Run, run: Run, described: Probes, name: str
+) -> None:
+    alone = section(build(empty, described), name)
+    assert alone.absence
+    assert not alone.figures
+    assert not alone.sentences
+    assert not alone.listings
+    full = section(build(run, described), name)
+    assert full.sentences
+    assert full.figures or full.listings
+    assert not full.absence
+
+
+def test_the_parts_of_a_node_are_added_up_and_compared_with_the_whole(document: Document) -> None:
+    text = " ".join(section(document, "nodes").evidence)
+    assert "allocator 10.6 ns + page faults 14.9 ns + stores 6.20 ns = 31.7 ns" in text
+    assert "the whole with malloc is 32.4 ns, so they explain 98 % of it" in text
+
+
+def test_bandwidth_stands_beside_the_most_that_a_core_could_move(document: Document) -> None:
+    rows = section(document, "bandwidth").listings[0].table.rows
+    assert [row[0] for row in rows] == ["L1", "L2", "L3", "RAM"]
+    assert rows[0][5] == pytest.approx(0.93, abs=0.01)
+    assert rows[-1][4] is None
+    assert "not known" in str(rows[-1][6])
+
+
+def test_an_access_across_lines_is_named_as_that(document: Document) -> None:
+    rows = section(document, "alignment").listings[0].table.rows
+    named = {(row[0], row[1]): row[2] for row in rows}
+    assert named["load of 8 B", 60] == "across two lines"
+    assert named["store of 8 B", 4092] == "across two pages"
+    assert named["load of 8 B", 0] == "aligned"
+
+
+def test_the_operations_stand_below_the_levels_of_the_ladder(document: Document) -> None:
+    levels, operations = section(document, "ladder").listings
+    assert levels.table.rows[-1][0] == "… + TLB miss"
+    assert operations.table.rows[0][0] == "malloc + free, 32 B"
+
+
+def test_an_allocator_that_is_not_installed_is_named(document: Document) -> None:
+    assert "Not installed here, so not measured: jemalloc." in section(document, "allocation").evidence

@@ -100,8 +100,8 @@ def absence(run: Run) -> str | None:
     return None if kinds(run) else why_absent(run, PROBE)
 
 
-def _hills(record: Record) -> list[tuple[float, float]]:
-    """`(ns, height)`: counts in equal steps of the log axis, the highest being one."""
+def hills(record: Record) -> list[tuple[float, float]]:
+    """The distribution as `(ns, height)`: counts in equal steps of the log axis, the highest being one."""
     bins: dict[int, int] = {}
     for at, count in counts(record):
         place = math.floor(math.log10(max(at, 0.1)) * _STEPS)
@@ -130,7 +130,7 @@ def chart(run: Run) -> alt.LayerChart | None:
         base = len(found) - 1 - number
         rows += [
             {"series": number, "x": at, "low": base, "high": base + _HILL * height}
-            for at, height in _hills(kind.record)
+            for at, height in hills(kind.record)
         ]
         humps = kind.modes or tuple(Mode(at, 1.0, "") for at in list(quantiles(kind.record).values())[:1])
         # Where two modes lie side by side, their names stand away from each other.
@@ -174,13 +174,13 @@ def chart(run: Run) -> alt.LayerChart | None:
     )
     scale = alt.Scale(domain=[-0.28, len(found)], nice=False)
     low, high, y = (alt.Y(f"{f}:Q", title=None, scale=scale, axis=axis) for f in ("low", "high", "y"))
-    hills, modes, ends = alt.Chart(), alt.Chart(inline(marks)), alt.Chart(inline(ticks))
+    shapes, modes, ends = alt.Chart(), alt.Chart(inline(marks)), alt.Chart(inline(ticks))
     detail = alt.Detail("series:O")
     layers = [
-        hills.mark_area(style="level", opacity=0.35, interpolate="monotone").encode(
+        shapes.mark_area(style="level", opacity=0.35, interpolate="monotone").encode(
             x=x, y=low, y2="high:Q", detail=detail
         ),
-        hills.mark_line(style="level", strokeWidth=1.3, interpolate="monotone").encode(
+        shapes.mark_line(style="level", strokeWidth=1.3, interpolate="monotone").encode(
             x=x, y=high, detail=detail
         ),
         modes.mark_point(shape="diamond", size=70, filled=True, opacity=1, style="outlined").encode(

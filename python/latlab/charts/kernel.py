@@ -37,6 +37,12 @@ _SPAWNS = {
     "posix_spawn": "program: posix_spawn, ended, waited for",
     "python": "Python: started, ended, waited for",
 }
+_TIMERS = {
+    "nanosleep-absolute": "nanosleep until a time,",
+    "nanosleep-slack-1": "nanosleep without slack",
+    "thread-sleep": "Rust's thread::sleep",
+    "poll": "poll with a time-out",
+}
 _PLACEMENTS = {"same-cpu": "one CPU", "across-blocking": "two CPUs", "across-polling": "two CPUs, polling"}
 
 
@@ -47,8 +53,15 @@ def name(record: Record) -> str:
 
 
 def _switch(point: Point) -> str:
+    if point.between is None:
+        return f"{(point.operation or '').removesuffix('-alone')}: the calls of both sides, no switch"
     place = _PLACEMENTS.get(point.placement or "", point.placement or "")
     return f"{point.operation} there and back, {point.between or 'threads'}, {place}"
+
+
+def _timer(point: Point) -> str:
+    called = _TIMERS.get(point.operation or "", point.operation)
+    return f"{called} of {format_ns_as_asked(point.sleep_ns)}: how late"
 
 
 def _mutex(point: Point) -> str:
@@ -61,7 +74,7 @@ _NAMES: Mapping[str, Callable[[Point], str]] = {
     "kernel.context_switch": _switch,
     "kernel.wakeup": lambda point: f"wake-up of a thread that slept {format_ns_as_asked(point.sleep_ns)}",
     "kernel.spawn": lambda point: _SPAWNS.get(point.operation or "", f"{point.operation}"),
-    "kernel.timer": lambda point: f"{point.operation} of {format_ns_as_asked(point.sleep_ns)}: how late",
+    "kernel.timer": _timer,
     "kernel.mutex": _mutex,
 }
 

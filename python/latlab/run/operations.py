@@ -174,7 +174,8 @@ _OPERATIONS: tuple[_Operation, ...] = (
         "context-switch",
         "context switch, one way",
         "kernel.context_switch",
-        _is(placement="same-cpu", between="threads"),
+        # Without two sides it is the calls alone, which the probe measures too.
+        lambda point: point.placement == "same-cpu" and point.between is not None,
         _switch,
     ),
     _Operation(

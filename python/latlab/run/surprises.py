@@ -357,10 +357,12 @@ def _sleeps_are_late(facts: _Facts) -> Surprise | None:
         return None
     asked, over = min(late)
     asked = asked or 1
+    slack = positive(findings(facts.run, "kernel.timer"), "slack_ns")
+    known = f"; {units.format_ns(slack)} of that is" if slack is not None and slack < over else ", with"
     text = (
-        f"A sleep of {units.format_ns_as_asked(asked)} takes {units.format_ns(asked + over)}: Linux lets an "
-        "ordinary thread's sleep end 50 µs late to save power, and waking up costs the rest "
-        "(prctl PR_SET_TIMERSLACK lifts the first)."
+        f"A sleep of {units.format_ns_as_asked(asked)} takes {units.format_ns(asked + over)}{known} the "
+        "slack by which Linux joins the wake-ups of ordinary threads (50 µs unless prctl PR_SET_TIMERSLACK "
+        "says otherwise)."
     )
     return Surprise("sleeps-are-late", 0.6 * math.log2((asked + over) / asked), text)
 

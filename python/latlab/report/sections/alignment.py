@@ -14,6 +14,7 @@ from latlab.units import format_bytes, format_ns
 
 PROBE = "memory.alignment"
 _LINE, _PAGE = 64, 4096
+_CROSSED = {"line": "across two lines", "page": "across two pages"}
 _COLUMNS = (
     Column("access"),
     Column("begins at byte", "count"),
@@ -46,6 +47,8 @@ def section(run: Run, probes: Probes) -> Section:
 
 def _crosses(record: Record) -> str:
     offset, size = record.point.offset_bytes or 0, record.point.size_bytes or 8
+    if record.finding("crosses") in _CROSSED:
+        return _CROSSED[str(record.finding("crosses"))]
     if offset % _PAGE + size > _PAGE:
         return "across two pages"
     if offset % _LINE + size > _LINE:

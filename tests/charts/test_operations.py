@@ -13,6 +13,7 @@ def test_every_operation_of_the_kernel_has_a_name_of_its_own(run: Run) -> None:
     names = [row.name for row in kernel.lines(run)]
     assert len(names) == len(set(names))
     assert "pipe: the calls of both sides, no switch" in names
+    assert names.index("nanosleep of 1 µs: how late") < names.index("nanosleep of 1 ms: how late")
     assert "nanosleep of 1 µs: how late" in names
     assert "mutex, lock and unlock, 1 thread" in names
 

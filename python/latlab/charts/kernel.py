@@ -38,10 +38,11 @@ _SPAWNS = {
     "python": "Python: started, ended, waited for",
 }
 _TIMERS = {
-    "nanosleep-absolute": "nanosleep until a time,",
-    "nanosleep-slack-1": "nanosleep without slack",
-    "thread-sleep": "Rust's thread::sleep",
-    "poll": "poll with a time-out",
+    "nanosleep": "nanosleep of {}",
+    "nanosleep-absolute": "nanosleep until {} from now",
+    "nanosleep-slack-1": "nanosleep of {} without slack",
+    "thread-sleep": "Rust's thread::sleep of {}",
+    "poll": "poll with a time-out of {}",
 }
 _PLACEMENTS = {"same-cpu": "one CPU", "across-blocking": "two CPUs", "across-polling": "two CPUs, polling"}
 
@@ -60,8 +61,8 @@ def _switch(point: Point) -> str:
 
 
 def _timer(point: Point) -> str:
-    called = _TIMERS.get(point.operation or "", point.operation)
-    return f"{called} of {format_ns_as_asked(point.sleep_ns)}: how late"
+    asked, called = format_ns_as_asked(point.sleep_ns), _TIMERS.get(point.operation or "")
+    return f"{called.format(asked) if called else f'{point.operation} of {asked}'}: how late"
 
 
 def _mutex(point: Point) -> str:
@@ -79,14 +80,29 @@ _NAMES: Mapping[str, Callable[[Point], str]] = {
 }
 
 
+def _place(record: Record) -> tuple[int, int, str, str, str, int, int]:
+    point = record.point
+    operation = point.operation or ""
+    known = [*_SYSCALLS, "pipe-alone", "pipe", "eventfd", "futex", *_TIMERS, *_SPAWNS]
+    return (
+        PROBES.index(record.probe),
+        known.index(operation) if operation in known else len(known),
+        operation,
+        point.placement != "same-cpu" and point.placement or "",
+        point.between or "",
+        point.sleep_ns or 0,
+        point.threads or 0,
+    )
+
+
 def lines(run: Run) -> list[Dot]:
-    """A row for each operation that has a figure, in the order of the probes."""
-    return [
-        dots.dot(name(record), record)
-        for probe in PROBES
+    """A row for each operation that has a figure, in the order of the probes, like beside like."""
+    records = [
+        record
         for record in run.records
-        if record.probe == probe and record.kind in {"batch_mean", "per_op"} and drawable(record.value)
+        if record.probe in PROBES and record.kind in {"batch_mean", "per_op"} and drawable(record.value)
     ]
+    return [dots.dot(name(record), record) for record in sorted(records, key=_place)]
 
 
 def absence(run: Run) -> str | None:

@@ -250,10 +250,10 @@ def _notes(rungs: Sequence[Rung], screen: Screen) -> list[Line]:
         sizes = sorted({tail.ops_per_sample for tail in windows})
         each = f"{sizes[0]:,}" if len(sizes) == 1 else f"{sizes[0]:,} to {sizes[-1]:,}"
         noun = "accesses" if all(rung.group == "levels" for rung in rungs) else "operations"
-        ranks = [tail.quantile.removeprefix("p") for tail in windows]
-        rank = max(set(ranks), key=ranks.count)
+        ranks = sorted({tail.quantile.removeprefix("p") for tail in windows}, key=float)
+        marks = " and ".join(f"w{rank}" for rank in ranks)
         notes.append(
-            f"w{rank}: {rank} % of the windows, each the mean of {each} {noun}, were faster. "
+            f"{marks}: {' and '.join(ranks)} % of the windows, each the mean of {each} {noun}, were faster. "
             "It is not the tail of single ones."
         )
     kinds = {rung.interval_kind for rung in rungs if rung.interval is not None}

@@ -39,6 +39,13 @@ def _sentences(run: Run) -> tuple[str, ...]:
         return ()
     name, curve = next(iter(found.items()))
     last = curve[-1]
+    if curve[0].disturbed or last.disturbed:
+        return (
+            f"A load from memory takes {format_ns(idle)} without load and {format_ns(last.value)} while other"
+            f" threads move {format_rate(last.load)} ({name}).",
+            "Other programs used the CPUs meanwhile, so these figures may be theirs: measure again when it is"
+            " quiet.",
+        )
     sentences = [
         f"A load from memory takes {format_ns(idle)} while the machine is idle and {format_ns(last.value)}"
         f" while other threads move {format_rate(last.load)} ({name}), {last.value / idle:.1f} times as long."

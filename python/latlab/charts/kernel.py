@@ -88,7 +88,7 @@ def _place(record: Record) -> tuple[int, int, str, str, str, int, int]:
         PROBES.index(record.probe),
         known.index(operation) if operation in known else len(known),
         operation,
-        point.placement != "same-cpu" and point.placement or "",
+        (point.placement != "same-cpu" and point.placement) or "",
         point.between or "",
         point.sleep_ns or 0,
         point.threads or 0,

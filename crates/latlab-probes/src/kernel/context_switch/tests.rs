@@ -1,5 +1,6 @@
 //! Partners that do it right, and partners that do not.
 
+use std::panic::AssertUnwindSafe;
 use std::time::Instant;
 
 use latlab_harness::{Planned, PointResult, Probe, Support, measure_once};
@@ -72,9 +73,8 @@ const ALL: [(&str, &str); 6] = [
 ];
 
 /// One block with this partner; whether the proof holds.
-fn proved(answer: fn(&Side), patience: Duration, (operation, between): (&str, &str)) -> bool {
-    let env = testing::env_of_one_cpu(64 * MIB);
-    let (_, proof) = &measure_once(&Planted(answer, patience), &env, &[planned(operation, between)])[0];
+fn proved(env: &Env, answer: fn(&Side), patience: Duration, (operation, between): (&str, &str)) -> bool {
+    let (_, proof) = &measure_once(&Planted(answer, patience), env, &[planned(operation, between)])[0];
     proof.checks.iter().all(|check| check.ok)
 }
 
@@ -124,31 +124,34 @@ fn mortal(side: &Side) {
 
 #[test]
 fn an_answer_that_is_not_the_right_one_fails_the_proof() {
+    let env = testing::env_of_one_cpu(64 * MIB);
     for point in ALL {
-        assert!(proved(answer, LONG, point), "{point:?}");
-        assert!(!proved(wrong, LONG, point), "{point:?}");
+        assert!(proved(&env, answer, LONG, point), "{point:?}");
+        assert!(!proved(&env, wrong, LONG, point), "{point:?}");
     }
 }
 
 #[test]
 fn an_answer_that_comes_twice_fails_the_proof() {
+    let env = testing::env_of_one_cpu(64 * MIB);
     // In a word that both see, the same answer again is no event.
     for point in ALL.into_iter().filter(|(operation, _)| *operation != FUTEX) {
-        assert!(!proved(twice, LONG, point), "{point:?}");
+        assert!(!proved(&env, twice, LONG, point), "{point:?}");
     }
 }
 
-fn error(answer: fn(&Side), patience: Duration, point: (&str, &str)) -> String {
-    let outcome = std::panic::catch_unwind(|| proved(answer, patience, point));
+fn error(env: &Env, answer: fn(&Side), patience: Duration, point: (&str, &str)) -> String {
+    let outcome = std::panic::catch_unwind(AssertUnwindSafe(|| proved(env, answer, patience, point)));
     let error = outcome.expect_err("there is no figure");
     error.downcast_ref::<String>().cloned().unwrap_or_default()
 }
 
 #[test]
 fn a_question_without_an_answer_ends_the_point_with_a_reason() {
+    let env = testing::env_of_one_cpu(64 * MIB);
     let begun = Instant::now();
     for point in ALL {
-        let error = error(silent, SHORT, point);
+        let error = error(&env, silent, SHORT, point);
         assert!(error.contains("did not answer in time"), "{point:?}: {error}");
     }
     assert!(begun.elapsed() < LONG, "nothing hangs");
@@ -156,13 +159,14 @@ fn a_question_without_an_answer_ends_the_point_with_a_reason() {
 
 #[test]
 fn a_partner_that_dies_is_noticed_and_named() {
+    let env = testing::env_of_one_cpu(64 * MIB);
     for point in ALL {
         let (patience, expected) = if point.1 == PROCESSES {
             (LONG, "the other process ended (exit status 0)")
         } else {
             (SHORT, "did not answer in time")
         };
-        let error = error(mortal, patience, point);
+        let error = error(&env, mortal, patience, point);
         assert!(error.contains(expected), "{point:?}: {error}");
     }
 }

@@ -2,6 +2,7 @@
 
     .venv/bin/python benches/compare.py latency --pairs 9 --cpu 1
     .venv/bin/python benches/compare.py bandwidth --pairs 9 --cpu 1
+    .venv/bin/python benches/compare.py switch --pairs 9 --cpu 1
 
 A pair is: the peer, latlab, the peer again. The peer against itself (A/A) is the noise. A line holds when the
 median of the ratios is within the tolerance, or within the A/A range where that is wider. The peers must be
@@ -61,6 +62,14 @@ def likwid_rate(text: str) -> float:
         if line.startswith("MByte/s:"):
             return float(line.split()[1]) * 1e6
     sys.exit("likwid-bench printed no MByte/s")
+
+
+def perf_ns(text: str) -> float:
+    """The line `2.051120 usecs/op` of perf bench: one round trip, ns."""
+    for line in text.splitlines():
+        if line.strip().endswith("usecs/op"):
+            return float(line.split()[0]) * 1e3
+    sys.exit("perf bench printed no usecs/op")
 
 
 def mean(record: dict[str, Any]) -> float:
@@ -123,9 +132,27 @@ def bandwidth_lines(cpu: int) -> list[Line]:
     ]
 
 
+def switch_lines(cpu: int) -> list[Line]:
+    """Round trips of a token by pipes on one CPU against perf bench sched pipe: mean with mean."""
+    pipe = ["taskset", "-c", str(cpu), "perf", "bench", "sched", "pipe", "-l", "100000"]
+    rows = [("pipe, processes", "processes", pipe), ("pipe, threads", "threads", [*pipe, "-T"])]
+    return [
+        Line(
+            name,
+            command,
+            perf_ns,
+            {"operation": "pipe", "placement": "same-cpu", "between": between},
+            mean,
+            0.15,
+        )
+        for name, between, command in rows
+    ]
+
+
 KINDS: dict[str, tuple[str, str, Callable[[int], list[Line]], str]] = {
     "latency": ("multichase", "memory.load.dependent", latency_lines, "ns"),
     "bandwidth": ("likwid-bench", "memory.bandwidth", bandwidth_lines, "GB/s"),
+    "switch": ("perf", "kernel.context_switch", switch_lines, "ns"),
 }
 
 

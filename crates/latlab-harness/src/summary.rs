@@ -94,6 +94,16 @@ pub(crate) fn cycles(blocks: &[BlockData]) -> Option<f64> {
     (!cycles.is_empty()).then(|| stats::quantile(&cycles, 0.5))
 }
 
+/// Bytes a core cycle at the median rate: each block's median over the frequency right after it.
+fn bytes_per_cycle(blocks: &[&BlockData]) -> Option<f64> {
+    let mut bytes: Vec<f64> = blocks
+        .iter()
+        .filter_map(|block| Some(block_p50(block) / (block.core_ghz? * 1e9)))
+        .collect();
+    bytes.sort_by(f64::total_cmp);
+    (!bytes.is_empty()).then(|| stats::quantile(&bytes, 0.5))
+}
+
 /// The record of a measured point.
 pub(crate) fn record(measured: Measured) -> Record {
     let Measured {
@@ -239,6 +249,12 @@ fn with_samples(
         && own.get("p99_ns").is_some_and(serde_json::Value::is_null)
     {
         own["p99_ns"] = serde_json::json!(summary.p99);
+    }
+    // So does one that shows a rate of this core's beside the core's own.
+    if let Some(own) = &mut findings
+        && own.get("bytes_per_cycle").is_some_and(serde_json::Value::is_null)
+    {
+        own["bytes_per_cycle"] = serde_json::json!(bytes_per_cycle(blocks).map(round));
     }
     let members = blocks.iter().map(|block| block.members.len()).max().unwrap_or(0);
     if members == 0 {
@@ -658,6 +674,25 @@ mod tests {
                 .expect("what the probe found stays");
             assert_eq!(findings["p99_ns"].as_f64().is_some(), known, "{samples} a block");
         }
+    }
+
+    #[test]
+    fn a_rate_is_told_in_bytes_a_core_cycle_where_a_probe_leaves_room_for_it() {
+        let at = |ghz: Option<f64>, rate: f64| BlockData {
+            core_ghz: ghz,
+            ..block(&[rate; 10])
+        };
+        // A governor that changes its mind: the faster blocks move no more a cycle.
+        let blocks = [at(Some(4.0), 200e9), at(Some(2.0), 100e9), at(Some(4.0), 200e9)];
+        let used: Vec<&BlockData> = blocks.iter().collect();
+        let found = |room: serde_json::Value, blocks: &[&BlockData]| {
+            with_samples(Some(room), blocks, &Summary::default()).expect("what the probe found stays")
+        };
+        let room = serde_json::json!({ "bytes_per_cycle": null });
+        assert_eq!(found(room.clone(), &used)["bytes_per_cycle"], 50.0);
+        assert_eq!(found(serde_json::json!({}), &used), serde_json::json!({}));
+        let unknown = at(None, 200e9);
+        assert!(found(room, &[&unknown])["bytes_per_cycle"].is_null());
     }
 
     #[test]

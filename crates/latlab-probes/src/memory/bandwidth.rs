@@ -8,9 +8,12 @@ use latlab_harness::{
     Session, Spec, Support, Tier,
 };
 use latlab_record::{Absence, Check, Pages, Point, Profile, Record, StoppedBy, Unit, Work, binary_size};
+use serde_json::json;
 
 use crate::levels;
 use crate::vector::{self, Field, Kernels, Operation, Pass, Shape, Tally};
+
+mod best;
 
 /// The probe.
 pub(crate) struct Bandwidth;
@@ -27,6 +30,8 @@ pass over the working set in ascending order, round and round. A compiler left t
 A working set of up to 2 MiB is passed over whole, as often as fits a window of about 20 us (200 us with several threads). A larger one is passed over in slices of about 2 MiB, a window each, \
 that go on where the last one ended, so the next slice is always the one that was left longest ago and RAM is measured, not the slice. Each window gives one rate; the record has their quantiles, never the best. \
 Before each block up to 64 MiB (quick profile) or 256 MiB before that place are passed over untimed, so that the caches hold what an endless run would have left.
+
+Rates of one thread are also told in bytes a core cycle (by the frequency right after each block), and where the CPU is known, beside the most that its load and store ports or the way from its second-level cache can move: best_bytes_per_cycle, from the vendors' documents, which the record names. Nothing is known so of the way from a server's third-level cache, whose clock is another one, nor of memory's.
 
 The working set is all streams together: half of it source and half destination for the copy, a third each for the triad (a = b + 3 c, doubles). Every figure says what a byte is: \
 read and written bytes count once each, as in STREAM; the reading of lines before they are overwritten (write-allocate) is real traffic but not counted, and non-temporal stores avoid it. \
@@ -199,27 +204,39 @@ impl Probe for Bandwidth {
         Ok(Box::new(Moving::open(env, vector::available())?))
     }
 
-    fn conclude(&self, env: &Env, _results: &[PointResult]) -> Vec<Record> {
-        let Some(text) = Layout::of(env).one_thread_because else {
-            return Vec::new();
-        };
-        let point = Point {
-            operation: Some(Operation::Read.name().to_owned()),
-            threads: Some(2),
-            ..Point::default()
-        };
-        let absence = Absence {
-            kind: "unsupported".to_owned(),
-            text,
-        };
-        vec![Record::absent(
-            SPEC.id,
-            SPEC.method_version,
-            point,
-            SPEC.unit,
-            StoppedBy::Unsupported,
-            absence,
-        )]
+    fn conclude(&self, env: &Env, results: &[PointResult]) -> Vec<Record> {
+        let layout = Layout::of(env);
+        let mut records = Vec::new();
+        if let Some(text) = layout.one_thread_because.clone() {
+            let point = Point {
+                operation: Some(Operation::Read.name().to_owned()),
+                threads: Some(2),
+                ..Point::default()
+            };
+            let absence = Absence {
+                kind: "unsupported".to_owned(),
+                text,
+            };
+            records.push(Record::absent(
+                SPEC.id,
+                SPEC.method_version,
+                point,
+                SPEC.unit,
+                StoppedBy::Unsupported,
+                absence,
+            ));
+        }
+        let levels = |operation| best::levels(env, &layout, results, operation);
+        let read = levels(Operation::Read);
+        if !read.is_empty() {
+            let findings = json!({
+                "levels": read,
+                "write": levels(Operation::Write),
+                "copy": levels(Operation::Copy),
+            });
+            records.push(Record::derived(SPEC.id, SPEC.method_version, SPEC.unit, findings));
+        }
+        records
     }
 }
 
@@ -717,6 +734,7 @@ impl Session for Moving<'_> {
                 ..Work::default()
             },
             engine: Some(evidence.engine.clone()),
+            findings: best::findings(&self.env.machine, point, operation),
             ..Proof::default()
         };
         // The rate is true of what was moved; only the label of the pages would be wrong.

@@ -145,6 +145,16 @@ def test_a_run_that_was_cut_short_before_the_levels_were_concluded_says_so(witho
     assert rung.note == "not measured: the latency curve was not finished"
 
 
+def test_levels_that_another_probe_concluded_are_no_rungs(run: Run) -> None:
+    findings = {"levels": [{"name": "L1", "working_set_bytes": 24576, "bytes_per_s": 1.0, "share": 0.5}]}
+    own = next(record for record in run.records if is_derived(record))
+    other = msgspec.structs.replace(own, probe="memory.bandwidth", findings=findings)
+    for records in ([*run.records, other], [other, *run.records]):
+        with_other = Run(run.header, records, run.footer)
+        assert ladder(with_other) == ladder(run)
+        assert with_other.levels == run.levels
+
+
 def test_a_record_whose_proof_failed_gives_no_figure(changed: Change, run: Run) -> None:
     failed = (Check(name="checksum", ok=False, detail="the sum differs"),)
     before = rungs(run)["RAM"].bandwidth

@@ -26,6 +26,14 @@ impl Line {
         self.page.word(self.offset + ANSWER_OFFSET)
     }
 
+    /// Its words, looked up once: a round trip has no room for it.
+    pub(super) fn words(&self) -> Words<'_> {
+        Words {
+            question: self.question(),
+            answer: self.answer(),
+        }
+    }
+
     /// Before a round, when no thread talks through it.
     pub(super) fn reset(&self) {
         self.question().store(0, Ordering::Relaxed);
@@ -39,6 +47,13 @@ impl Line {
     }
 }
 
+/// The words of a line.
+#[derive(Clone, Copy)]
+pub(super) struct Words<'a> {
+    question: &'a AtomicU64,
+    answer: &'a AtomicU64,
+}
+
 /// A way to talk. Each exchange carries its number, so that an answer that came without its question, or a question that was
 /// passed over, is seen.
 pub(super) trait Way: Send + 'static {
@@ -46,11 +61,11 @@ pub(super) trait Way: Send + 'static {
     /// microsecond between any two cores of one machine.
     const SPINS: u32;
     /// Asks for the `n`th time (from 1) and returns what came back. `None` when no answer came.
-    fn ask(line: &Line, n: u64, wait: &mut Wait) -> Option<u64>;
+    fn ask(words: Words, n: u64, wait: &mut Wait) -> Option<u64>;
     /// Waits for the `n`th question, answers it, and returns what was asked.
-    fn answer(line: &Line, n: u64, wait: &mut Wait) -> Option<u64>;
+    fn answer(words: Words, n: u64, wait: &mut Wait) -> Option<u64>;
     /// After `n` exchanges: waits for the answer that `ask` did not wait for. What is then in the line.
-    fn close(line: &Line, n: u64, wait: &mut Wait) -> Option<u64>;
+    fn close(words: Words, n: u64, wait: &mut Wait) -> Option<u64>;
     /// The sums of what `ask` and `answer` must have returned in `n` exchanges.
     fn sums(n: u64) -> (u64, u64);
     /// What `close` must have returned.
@@ -119,17 +134,17 @@ impl Way for CompareAndSwap {
     const SPINS: u32 = 1 << 11;
 
     #[inline]
-    fn ask(line: &Line, n: u64, wait: &mut Wait) -> Option<u64> {
-        Self::swap(line.question(), 2 * (n - 1), wait)
+    fn ask(words: Words, n: u64, wait: &mut Wait) -> Option<u64> {
+        Self::swap(words.question, 2 * (n - 1), wait)
     }
 
     #[inline]
-    fn answer(line: &Line, n: u64, wait: &mut Wait) -> Option<u64> {
-        Self::swap(line.question(), 2 * n - 1, wait)
+    fn answer(words: Words, n: u64, wait: &mut Wait) -> Option<u64> {
+        Self::swap(words.question, 2 * n - 1, wait)
     }
 
-    fn close(line: &Line, n: u64, wait: &mut Wait) -> Option<u64> {
-        changed(line.question(), 2 * n - 1, LoadStore::SPINS, wait)
+    fn close(words: Words, n: u64, wait: &mut Wait) -> Option<u64> {
+        changed(words.question, 2 * n - 1, LoadStore::SPINS, wait)
     }
 
     fn sums(n: u64) -> (u64, u64) {
@@ -169,20 +184,20 @@ impl Way for LoadStore {
     const SPINS: u32 = 1 << 17;
 
     #[inline]
-    fn ask(line: &Line, n: u64, wait: &mut Wait) -> Option<u64> {
-        line.question().store(n, Ordering::Release);
-        changed(line.answer(), n - 1, Self::SPINS, wait)
+    fn ask(words: Words, n: u64, wait: &mut Wait) -> Option<u64> {
+        words.question.store(n, Ordering::Release);
+        changed(words.answer, n - 1, Self::SPINS, wait)
     }
 
     #[inline]
-    fn answer(line: &Line, n: u64, wait: &mut Wait) -> Option<u64> {
-        let asked = changed(line.question(), n - 1, Self::SPINS, wait)?;
-        line.answer().store(n, Ordering::Release);
+    fn answer(words: Words, n: u64, wait: &mut Wait) -> Option<u64> {
+        let asked = changed(words.question, n - 1, Self::SPINS, wait)?;
+        words.answer.store(n, Ordering::Release);
         Some(asked)
     }
 
-    fn close(line: &Line, _n: u64, _wait: &mut Wait) -> Option<u64> {
-        Some(line.answer().load(Ordering::Acquire))
+    fn close(words: Words, _n: u64, _wait: &mut Wait) -> Option<u64> {
+        Some(words.answer.load(Ordering::Acquire))
     }
 
     fn sums(n: u64) -> (u64, u64) {
@@ -241,6 +256,20 @@ pub(super) struct Seen {
     pub(super) cut_short: bool,
 }
 
+/// `count` exchanges after the first `before`, as far as they succeed: how many did, and the sum of what came back. Both stay in
+/// registers: a compare-and-swap waits for all stores before it, and would be slower for them.
+#[inline]
+fn exchanges(before: u64, count: u64, mut one: impl FnMut(u64) -> Option<u64>) -> (u64, u64) {
+    let mut sum = 0u64;
+    for made in 0..count {
+        match one(before + made + 1) {
+            Some(told) => sum = sum.wrapping_add(told),
+            None => return (made, sum),
+        }
+    }
+    (count, sum)
+}
+
 /// The side that asks, and is timed.
 pub(super) fn ask<W: Way>(place: &mut Place, asked: &Asked) -> Seen {
     let mut seen = Seen::default();
@@ -254,15 +283,12 @@ pub(super) fn ask<W: Way>(place: &mut Place, asked: &Asked) -> Seen {
     let mut wait = Wait::new(place);
     for (index, line) in asked.lines.iter().enumerate() {
         let (mut n, mut sum) = (0u64, 0u64);
+        let words = line.words();
         let mut several = |count: u64| {
-            for _ in 0..count {
-                let Some(told) = W::ask(line, n + 1, &mut wait) else {
-                    return false;
-                };
-                sum = sum.wrapping_add(told);
-                n += 1;
-            }
-            true
+            let (made, told) = exchanges(n, count, |n| W::ask(words, n, &mut wait));
+            n += made;
+            sum = sum.wrapping_add(told);
+            made == count
         };
         let mut whole = several(asked.warm);
         for _ in 0..asked.windows {
@@ -275,7 +301,7 @@ pub(super) fn ask<W: Way>(place: &mut Place, asked: &Asked) -> Seen {
             seen.windows.push((index, begin, end));
         }
         seen.exchanges += n;
-        let closed = !whole || W::close(line, n, &mut wait) == Some(W::last(n));
+        let closed = !whole || W::close(words, n, &mut wait) == Some(W::last(n));
         seen.wrong_lines += u64::from(!closed || wait.passed_over || sum != W::sums(n).0);
         // Late lines are left out: a line begun is a line finished, so that both sides agree on what was done.
         if !whole || (place.is_enough() && index + 1 < asked.lines.len()) {
@@ -298,14 +324,8 @@ pub(super) fn answer<W: Way>(place: &mut Place, asked: &Asked) -> Seen {
     place.heat(asked.heat);
     let mut wait = Wait::new(place);
     for line in &asked.lines {
-        let (mut n, mut sum) = (0u64, 0u64);
-        while n < asked.of_a_line() {
-            let Some(told) = W::answer(line, n + 1, &mut wait) else {
-                break;
-            };
-            sum = sum.wrapping_add(told);
-            n += 1;
-        }
+        let words = line.words();
+        let (n, sum) = exchanges(0, asked.of_a_line(), |n| W::answer(words, n, &mut wait));
         seen.exchanges += n;
         seen.wrong_lines += u64::from(wait.passed_over || sum != W::sums(n).1);
         if n < asked.of_a_line() {

@@ -82,7 +82,7 @@ fn skips<W: Way>(place: &mut Place, asked: &Asked) -> Seen {
     let line = &asked.lines[0];
     let mut wait = Wait::new(place);
     for n in 1..=9 {
-        assert!(W::answer(line, n, &mut wait).is_some());
+        assert!(W::answer(line.words(), n, &mut wait).is_some());
         seen.exchanges += 1;
     }
     line.force_answer::<W>();

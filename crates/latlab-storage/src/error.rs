@@ -1,5 +1,7 @@
 //! Why a file could not be had or used.
 
+use std::io::ErrorKind;
+
 /// A refusal. Paths are left out: the text ends in run files that people share.
 #[derive(Debug, thiserror::Error)]
 pub enum StorageError {
@@ -21,11 +23,12 @@ pub enum StorageError {
 
 impl StorageError {
     /// Puts what was asked for before what the system answered.
-    pub(crate) fn asking(what: impl Into<String>) -> impl FnOnce(rustix::io::Errno) -> Self {
+    #[cfg_attr(not(target_os = "linux"), expect(dead_code, reason = "only Linux is asked so far"))]
+    pub(crate) fn asking<E: Into<std::io::Error>>(what: impl Into<String>) -> impl FnOnce(E) -> Self {
         let what = what.into();
-        move |errno| Self::System {
+        move |error| Self::System {
             what,
-            source: errno.into(),
+            source: error.into(),
         }
     }
 
@@ -35,8 +38,8 @@ impl StorageError {
         match self {
             Self::NoRoom(_) => true,
             Self::System { source, .. } => matches!(
-                source.raw_os_error(),
-                Some(libc::ENOSPC | libc::EDQUOT | libc::EFBIG)
+                source.kind(),
+                ErrorKind::StorageFull | ErrorKind::QuotaExceeded | ErrorKind::FileTooLarge
             ),
             Self::Refused(_) => false,
         }

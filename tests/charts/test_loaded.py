@@ -43,3 +43,13 @@ def test_a_knee_is_marked_only_on_a_line_that_is_drawn(run: Run) -> None:
     ]
     assert loaded.knees(Run(run.header, changed)) == []
     assert "No knee was found" in loaded.alt_text(Run(run.header, changed))
+
+
+def test_windows_that_lost_their_cpu_do_not_press_the_curves_flat(run: Run) -> None:
+    records = list(run["memory.loaded"])
+    last = records[-2]
+    assert last.summary is not None
+    slow = msgspec.structs.replace(last, summary=msgspec.structs.replace(last.summary, p99=4e6))
+    drawn = loaded.chart(Run(run.header, [*records[:-2], slow]))
+    assert drawn is not None
+    assert drawn.to_dict()["layer"][0]["encoding"]["y"]["scale"]["domain"][1] < 1000

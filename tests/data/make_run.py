@@ -828,7 +828,7 @@ def core_to_core_records() -> list[JSON]:
                 "operation": operation,
                 "cpus": [0, 1, 2, 3],
                 "matrix_ns": matrix,
-                "clusters": [{"name": "CPUs 0 to 3", "cpus": [0, 1, 2, 3], "within_ns": base}],
+                "clusters": [{"name": "cluster 1", "cpus": [0, 1, 2, 3], "within_ns": base}],
                 "between_ns": None,
                 "disturbed": [[1, 3]] if operation == "compare-and-swap" else [],
                 "sampled": False,

@@ -123,7 +123,7 @@ def _panel(name: str, found: list[Pair], low: float, high: float) -> alt.LayerCh
         alt.Tooltip("b:N", title="and CPU"),
         alt.Tooltip("figure:N", title="ns"),
     ]
-    scale = alt.Scale(domain=[low, high], range=[0.12, 0.75], clamp=True)
+    scale = alt.Scale(domain=[low, high], range=[0.1, 0.62], clamp=True)
     shade = alt.FillOpacity("ns:Q", scale=scale, legend=None)
     cell = _SIDE / len(names)
     axis = alt.Axis(labelAngle=0, labelOverlap=True, grid=False, ticks=False, domain=False)
@@ -152,7 +152,7 @@ def _panel(name: str, found: list[Pair], low: float, high: float) -> alt.LayerCh
         )
         layers.append(crosses.encode(x=x, y=y))
     ends = [f(pair.value for pair in drawn) for f in (min, max)]
-    title = f"{name}: {format_ns(ends[0])} (faint) to {format_ns(ends[1])} (strong)"
+    title = f"{name}: {format_ns(ends[0])} to {format_ns(ends[1])}"
     return layered(layers, data=inline(rows), width=_SIDE, height=_SIDE, title=title)
 
 

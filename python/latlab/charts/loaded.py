@@ -21,6 +21,8 @@ ID = "loaded"
 TITLE = "How much slower is memory while others use it?"
 PROBE = "memory.loaded"
 _MOST_CURVES = 6
+#: What is slower than so many times the slowest median has no place on a linear axis.
+_HIGHEST = 3.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,7 +128,10 @@ def chart(run: Run) -> alt.LayerChart | None:
     names = list(found)
     everything = [point for curve in found.values() for point in curve]
     right = 1.08 * max(point.load for point in everything)
-    top = 1.1 * max(max(point.high, point.p99 or 0.0) for point in everything)
+    # A 99th percentile of windows that lost their CPU would press all curves flat: it is left to the table.
+    most = _HIGHEST * max(point.value for point in everything)
+    slow = [point.p99 for point in everything if point.p99 is not None and point.p99 <= most]
+    top = 1.1 * max([point.value for point in everything] + [min(p.high, most) for p in everything] + slow)
     rows = [
         {
             "series": name,
@@ -135,7 +140,7 @@ def chart(run: Run) -> alt.LayerChart | None:
             "value": point.value,
             "low": point.low,
             "high": point.high,
-            "p99": point.p99,
+            "p99": point.p99 if point.p99 is not None and point.p99 <= top else None,
             "doubt": int(point.disturbed),
             "text": _spoken(name, point),
         }
@@ -143,14 +148,16 @@ def chart(run: Run) -> alt.LayerChart | None:
         for point in curve
     ]
     x = linear_rate_x("x", "what the other threads move meanwhile", right)
-    y, low, slow = (linear_duration_y(field, "one dependent load", top) for field in ("value", "low", "p99"))
+    y, low, at_p99 = (
+        linear_duration_y(field, "one dependent load", top) for field in ("value", "low", "p99")
+    )
     color, shape = series_encodings(names)
     base = alt.Chart()
     layers = [
         base.mark_area(opacity=0.18).encode(x=x, y=low, y2="high:Q", color=color),
         base.transform_filter("isNumber(datum.p99)")
         .mark_line(strokeWidth=0.8, opacity=0.8)
-        .encode(x=x, y=slow, color=color),
+        .encode(x=x, y=at_p99, color=color),
         *(line.encode(x=x, y=y, color=color) for line in dashed_lines(len(names))),
         base.mark_point(size=34, filled=True, opacity=1).encode(
             x=x, y=y, color=color, shape=shape, tooltip="text:N"

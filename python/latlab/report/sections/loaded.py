@@ -14,7 +14,7 @@ from latlab.units import format_ns, format_rate
 _CAPTION = (
     "One CPU follows a chain of dependent loads while the others move data, faster from point to point. Left"
     " end: nobody else. Ring: where waiting begins to climb. Thin line: 99 of 100 windows of loads were"
-    " faster."
+    " faster; where it is missing, it lies above the chart or there were too few windows."
 )
 
 

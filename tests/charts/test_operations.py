@@ -72,6 +72,12 @@ def test_a_share_that_cannot_be_one_is_unknown(run: Run, share: object) -> None:
     assert nodes.chart(changed) is not None
 
 
+def test_a_part_that_builds_no_list_is_no_way_to_build_one(run: Run) -> None:
+    record = run.select("alloc.nodes", operation="malloc")[0]
+    part = msgspec.structs.replace(record, point=msgspec.structs.replace(record.point, operation="stores"))
+    assert [way.operation for way in nodes.lines(Run(run.header, [part, record]))] == ["malloc"]
+
+
 def test_a_walk_begins_without_asking_ahead(run: Run) -> None:
     for walk in prefetch.distances(run).values():
         assert walk[0].x == 0

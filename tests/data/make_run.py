@@ -1004,7 +1004,11 @@ def malloc_records() -> list[JSON]:
                     "state": state,
                     "placement": "same-thread",
                 }
-                out.append(batch_mean("alloc.malloc", point, ns, engine=library, ops=512, spread=0.015))
+                out.append(
+                    batch_mean(
+                        "alloc.malloc", point, ns, engine=f"{library} (libc.so.6)", ops=512, spread=0.015
+                    )
+                )
             sizes.append({"size_bytes": size, "fresh_ns": rounded(fresh), "reused_ns": rounded(reused)})
         for size in (32, 1024):
             point = {
@@ -1013,7 +1017,16 @@ def malloc_records() -> list[JSON]:
                 "state": "reused",
                 "placement": "across-threads",
             }
-            out.append(batch_mean("alloc.malloc", point, 61.0 * factor, engine=library, ops=512, spread=0.03))
+            out.append(
+                batch_mean(
+                    "alloc.malloc",
+                    point,
+                    61.0 * factor,
+                    engine=f"{library} (libc.so.6)",
+                    ops=512,
+                    spread=0.03,
+                )
+            )
         cliff = (
             {"size_bytes": 132 * KIB, "before_ns": 24.0, "after_ns": 17_200.0}
             if allocator == "system"

@@ -180,10 +180,10 @@ def test_the_parts_of_a_node_are_added_up_and_compared_with_the_whole(document: 
 
 def test_bandwidth_stands_beside_the_most_that_a_core_could_move(document: Document) -> None:
     rows = section(document, "bandwidth").listings[0].table.rows
-    assert [row[0] for row in rows] == ["L1", "L2", "L3", "RAM"]
-    assert rows[0][5] == pytest.approx(0.93, abs=0.01)
-    assert rows[-1][4] is None
-    assert "not known" in str(rows[-1][6])
+    assert [row[1] for row in rows] == ["L1", "L2", "L3", "RAM"]
+    assert rows[0][6] == pytest.approx(0.93, abs=0.01)
+    assert rows[-1][5] is None
+    assert "not known" in str(rows[-1][7])
 
 
 def test_an_access_across_lines_is_named_as_that(document: Document) -> None:

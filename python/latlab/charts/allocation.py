@@ -34,7 +34,8 @@ def library(run: Run, allocator: str) -> str:
     """The library and version that answered: `glibc 2.36`; the allocator's name when that is unknown."""
     for record in with_figures(run, PROBE, "batch_mean"):
         if (record.point.allocator or "system") == allocator and record.engine:
-            return clean(record.engine, most=40)
+            # Without the file that it came from.
+            return clean(record.engine.partition(" (")[0], most=40)
     return clean(allocator, most=40)
 
 
@@ -70,8 +71,7 @@ def thresholds(run: Run) -> dict[str, float]:
     for entry in findings(run, PROBE).sections("allocators"):
         size = positive(entry, "mmap_threshold_bytes")
         if size is not None:
-            name = entry.text("library") or entry.text("allocator") or "malloc"
-            found[clean(name, most=40)] = size
+            found[library(run, entry.text("allocator") or "system")] = size
     return found
 
 

@@ -123,7 +123,7 @@ def _malloc(rung: Rung, records: list[Record]) -> Rung:
     chosen = next(record for record in records if record.point.label() == made.path)
     size = chosen.point.size_bytes
     level = rung.level if size == _SMALL_BYTES else f"malloc + free, {units.format_bytes(size)}"
-    return replace(made, level=level, note=chosen.engine or "")
+    return replace(made, level=level, note=(chosen.engine or "").partition(" (")[0])
 
 
 def _switch(rung: Rung, records: list[Record]) -> Rung:

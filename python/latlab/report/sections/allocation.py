@@ -80,7 +80,7 @@ def _cliffs(run: Run) -> tuple[str, ...]:
             positive(entry, f"trim_cliff.{name}") for name in ("size_bytes", "before_ns", "after_ns")
         )
         if size is not None and before is not None and after is not None:
-            name = entry.text("library") or entry.text("allocator") or "malloc"
+            name = chart.library(run, entry.text("allocator") or "system")
             lines.append(
                 f"{name} gives memory back at each free from {format_bytes(size)} on: {format_ns(after)}"
                 f" instead of {format_ns(before)}."

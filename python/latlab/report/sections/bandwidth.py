@@ -17,6 +17,7 @@ _CAPTION = "Bands are 95 % intervals. What a byte counts differs by operation: s
 _THREADS_CAPTION = "Threads have arrays of their own; a working set is what all of them touch together."
 
 _BEST = (
+    Column("operation"),
     Column("level"),
     Column("working set", "bytes"),
     Column("bytes a second", "bytes_per_s"),
@@ -38,9 +39,7 @@ def section(run: Run, probes: Probes) -> Section:
         id="bandwidth",
         title=chart.TITLE,
         sentences=(*_single(run), *_threads(run)),
-        listings=(Listing("One reading core against the most that it could move", best),)
-        if best.rows
-        else (),
+        listings=(Listing("One core against the most that it could move", best),) if best.rows else (),
         figures=figures,
         evidence=(*meanings, *evidence(run, chart.PROBE)),
         methods=probes.methods_of(chart.PROBE),
@@ -51,13 +50,21 @@ def section(run: Run, probes: Probes) -> Section:
 def _best(run: Run) -> Table:
     """Bytes a core cycle at each level, beside the most that the processor's makers give for it."""
     rows = []
-    for level in findings(run, chart.PROBE).sections("levels"):
+    found = findings(run, chart.PROBE)
+    levels = [
+        (what, level)
+        for name, what in (("levels", "read"), ("write", "write"), ("copy", "copy"))
+        for level in found.sections(name)
+    ]
+    for what, level in levels:
         cycle, most = positive(level, "bytes_per_cycle"), positive(level, "best_bytes_per_cycle")
         if cycle is None:
             continue
         share = cycle / most if most is not None else None
         size, rate = positive(level, "working_set_bytes"), positive(level, "bytes_per_s")
-        rows.append((level.text("name") or "?", size, rate, cycle, most, share, level.text("source") or ""))
+        rows.append(
+            (what, level.text("name") or "?", size, rate, cycle, most, share, level.text("source") or "")
+        )
     return Table(_BEST, tuple(rows))
 
 

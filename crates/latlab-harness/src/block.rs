@@ -117,6 +117,39 @@ impl RemoteBlock {
     }
 }
 
+impl RemoteBlock {
+    /// A block whose windows, all of `ops_per_window` operations, the work itself timed by the system's clock: calibrating another one (60 ms)
+    /// would take longer than many a child's work. `work` pushes each window's mean, ns an operation.
+    ///
+    /// # Errors
+    /// When the work fails, or gives no window means.
+    pub fn gather(
+        ops_per_window: u64,
+        work: impl FnOnce(&mut Vec<f64>) -> Result<(), ProbeError>,
+    ) -> Result<Self, ProbeError> {
+        let counters = Observer::of_this_thread(None);
+        let before = counters.read();
+        let mut values = Vec::with_capacity(WINDOWS as usize);
+        work(&mut values)?;
+        let observed = counters.read().since(&before);
+        if values.is_empty() {
+            return Err(ProbeError::Proof("a block came back without a window".to_owned()));
+        }
+        Ok(Self {
+            ops: ops_per_window * values.len() as u64,
+            values,
+            ops_per_window: Some(ops_per_window),
+            observed,
+        })
+    }
+
+    /// Time inside its timed regions, ns.
+    #[must_use]
+    pub fn timed_ns(&self) -> f64 {
+        self.values.iter().sum::<f64>() * self.ops_per_window.unwrap_or(1) as f64
+    }
+}
+
 /// One block under way: the session's only access to time.
 pub struct Block<'a> {
     clock: &'a Clock,
@@ -536,6 +569,18 @@ mod tests {
     use latlab_clock::SimulatedClock;
 
     use super::*;
+
+    #[test]
+    fn a_gathered_block_counts_the_operations_of_all_its_windows() {
+        let block = RemoteBlock::gather(100, |values| {
+            values.extend([2.0, 3.0]);
+            Ok(())
+        })
+        .expect("two windows");
+        assert_eq!((block.ops, block.ops_per_window), (200, Some(100)));
+        assert!((block.timed_ns() - 500.0).abs() < 1e-9);
+        assert!(RemoteBlock::gather(1, |_| Ok(())).is_err(), "no window");
+    }
 
     /// Work that is interrupted once.
     struct Interrupted {

@@ -1,7 +1,9 @@
 //! The probes, one a file in the folder of its tier, and the registry that lists them.
 
+mod alloc;
 mod children;
 mod clock;
+mod heap;
 mod kernel;
 mod levels;
 mod memory;

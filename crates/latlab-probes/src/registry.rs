@@ -4,6 +4,9 @@
 
 use latlab_harness::{Probe, Share};
 
+use crate::alloc::malloc::Malloc;
+use crate::alloc::nodes::Nodes;
+use crate::alloc::reuse::Reuse;
 use crate::clock::read::Read;
 use crate::kernel::context_switch::ContextSwitch;
 use crate::kernel::mutex::Mutex;
@@ -74,6 +77,18 @@ pub static REGISTRY: &[Entry] = &[
     Entry {
         probe: &FalseSharing,
         share: Share([0.15, 0.8, 4.0]),
+    },
+    Entry {
+        probe: &Malloc,
+        share: Share([0.5, 1.6, 10.0]),
+    },
+    Entry {
+        probe: &Nodes,
+        share: Share([0.6, 1.8, 10.0]),
+    },
+    Entry {
+        probe: &Reuse,
+        share: Share([0.2, 0.6, 4.0]),
     },
     Entry {
         probe: &Syscall,

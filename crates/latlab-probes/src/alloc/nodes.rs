@@ -371,7 +371,16 @@ fn conclude(results: &[PointResult]) -> Option<Record> {
         })
         .collect();
     let nodes = results.first()?.point.nodes;
+    let of_parts = [Way::Malloc, Way::Touch, Way::MallocKept, Way::Stores].map(of);
+    // An interval takes six blocks: fewer make a median, but no sum to rely on.
+    let enough = of_parts
+        .iter()
+        .all(|result| result.is_some_and(|result| result.interval.is_some()));
+    let disturbed = of_parts.iter().flatten().any(|result| result.disturbed);
     let parts = || {
+        if !enough {
+            return None;
+        }
         let whole = whole.filter(|whole| *whole > 0.0)?;
         let stores = ns(Way::Stores)?;
         let calls_and_stores = ns(Way::MallocKept)?;
@@ -385,6 +394,7 @@ fn conclude(results: &[PointResult]) -> Option<Record> {
             "sum_ns": sum,
             "whole_ns": whole,
             "closure": sum / whole,
+            "disturbed": disturbed,
         }))
     };
     let findings = json!({ "nodes": nodes, "steps": steps, "parts": parts() });
@@ -404,7 +414,7 @@ mod tests {
                 ..Point::default()
             },
             p50,
-            interval: None,
+            interval: Some([0.9 * p50, 1.1 * p50]),
             cycles: None,
             refined: false,
             disturbed: false,
@@ -414,7 +424,7 @@ mod tests {
 
     #[test]
     fn the_parts_are_added_up_and_compared_with_a_whole_that_is_none_of_them() {
-        let results = [
+        let mut results = [
             result(
                 Way::Malloc,
                 40.0,
@@ -434,6 +444,12 @@ mod tests {
         assert!((part("closure") - 39.4 / 40.0).abs() < 1e-9);
         assert_eq!(findings["steps"].as_array().map(Vec::len), Some(3));
         assert_eq!(findings["steps"][1]["gain_over_malloc"], json!(2.0));
+        results[4].interval = None;
+        let findings = conclude(&results).and_then(|record| record.findings);
+        assert!(
+            findings.expect("findings")["parts"].is_null(),
+            "a part of too few blocks"
+        );
     }
 
     #[test]

@@ -40,17 +40,21 @@ A value is a window of at least 50 us, or one iteration that takes longer, timed
 };
 
 /// Sizes of one array, in the order in which they are given up last.
-const SIZES: [u64; 6] = [1 << 20, 64 << 10, 4 << 10, 64 << 20, 4 << 20, 16 << 20];
+const SIZES: [u64; 6] = [1 << 20, 64 << 10, 4 << 10, LARGEST, 4 << 20, 16 << 20];
+/// Beyond glibc's largest threshold.
+const LARGEST: u64 = 64 << 20;
 /// Added in the thorough profile.
 const MORE: [u64; 4] = [16 << 10, 256 << 10, 32 << 20, 8 << 20];
-/// The largest of the first priority: larger ones take tens of milliseconds an iteration.
-const CHEAP: u64 = 4 << 20;
+/// The largest of the first priority: larger ones take up to tens of milliseconds an iteration.
+const CHEAP: u64 = 1 << 20;
 /// From here on a size's history matters: glibc's thresholds begin at 128 KiB.
 const OWN_PROCESS: u64 = 128 << 10;
 /// Windows of short iterations take about this long.
 const WINDOW_NS: f64 = 50_000.0;
 /// A block of windows takes about this long, unless one iteration takes longer.
 const BLOCK_NS: f64 = 3e6;
+/// Words of an array whose iterations are one window each, with nothing before it: no private cache holds one.
+const LONG: usize = (4 << 20) / 8;
 /// Windows in a block.
 const WINDOWS: f64 = 40.0;
 
@@ -70,7 +74,7 @@ impl Probe for Reuse {
                 binary_size(env.memory_bytes)
             ));
         };
-        if *largest < SIZES[3] {
+        if *largest < LARGEST {
             return Support::Degraded(format!(
                 "arrays end at {}: an eighth of the memory that may be used",
                 binary_size(*largest)
@@ -90,7 +94,10 @@ impl Probe for Reuse {
                     0.0
                 };
                 points.push(Planned {
-                    priority: u8::from(size > CHEAP),
+                    priority: match size {
+                        LARGEST => 1,
+                        size => 2 * u8::from(size > CHEAP),
+                    },
                     setup_s: if size >= OWN_PROCESS { 3e-3 } else { 1e-4 },
                     block_s: 4e-3_f64.max(size as f64 / 4e9 + faults),
                     ..Planned::new(Point {
@@ -272,8 +279,13 @@ impl Field {
             Some(ops) => ops,
             None => self.window_ops()?,
         };
-        let first = self.run(ops)?;
-        let windows = whole((BLOCK_NS / first.max(1.0)).clamp(1.0, WINDOWS));
+        let windows = if self.words > LONG {
+            1
+        } else {
+            // A window that does not count brings the caches back.
+            let first = self.run(ops)?;
+            whole((BLOCK_NS / first.max(1.0)).clamp(1.0, WINDOWS))
+        };
         let before = heap::minor_faults();
         let block = RemoteBlock::gather(ops, |values| {
             for _ in 0..windows {

@@ -34,11 +34,16 @@ pub(crate) mod tests {
     const PROGRAM: &str = "LATLAB_TEST_CHILD";
 
     /// For `Env::child` in tests: this test binary again, doing nothing but [`as_a_child`]. The shell moves the program's name
-    /// from the command line, where libtest would take it for a filter, to the environment.
+    /// from the command line, where libtest would take it for a filter, to the environment. Under emulation the kernel does not know how to
+    /// start the binary; what cargo was told to run it with does.
     pub(crate) fn command() -> Vec<OsString> {
         let binary = std::env::current_exe().expect("the test binary has a path");
+        let runner = cfg!(target_arch = "aarch64")
+            .then(|| std::env::var("CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_RUNNER").ok())
+            .flatten()
+            .unwrap_or_default();
         let script = format!(
-            "exec env {PROGRAM}=\"$1\" \"$0\" --exact children::tests::as_a_child --nocapture --test-threads=1"
+            "exec env {PROGRAM}=\"$1\" {runner} \"$0\" --exact children::tests::as_a_child --nocapture --test-threads=1"
         );
         vec!["/bin/sh".into(), "-c".into(), script.into(), binary.into()]
     }

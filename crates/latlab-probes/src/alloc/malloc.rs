@@ -449,7 +449,8 @@ impl Session for Blocks<'_> {
             let faults: u64 = ledger.taken.iter().map(|taken| taken.faults).sum();
             per_op = Some(faults as f64 / ops.max(1) as f64);
             if point.state.as_deref() == Some("fresh") {
-                judge_freshness(&mut proof, point, faults, ops, is_system);
+                let renews = heap::can_keep() && ledger.taken.iter().all(|taken| taken.renews);
+                judge_freshness(&mut proof, point, faults, ops, is_system && renews);
             }
         } else if point.state.as_deref() == Some("fresh") {
             proof.flags.push(
@@ -482,11 +483,11 @@ fn answered(wanted: &str, answering: &Answering) -> Check {
 }
 
 /// New pages are the point of "fresh": glibc gives back what it is told to; the others keep some of it on purpose.
-fn judge_freshness(proof: &mut Proof, point: &Point, faults: u64, ops: u64, is_system: bool) {
+fn judge_freshness(proof: &mut Proof, point: &Point, faults: u64, ops: u64, gives_back: bool) {
     let bytes = point.size_bytes.unwrap_or(0) as f64 * ops as f64;
     let expected = bytes / heap::page_bytes() as f64;
     let share = faults as f64 / expected.max(1.0);
-    if is_system && heap::can_keep() {
+    if gives_back {
         proof.checks.push(Check {
             name: "memory was new".to_owned(),
             ok: share >= NEW_SHARE,

@@ -512,7 +512,9 @@ mod tests {
             for profile in [Profile::Quick, Profile::Standard, Profile::Thorough] {
                 env.settings.profile = profile;
                 assert!(Nodes.memory_bytes(&env) <= memory_bytes);
-                assert!(Nodes.memory_bytes(&env) >= length(&env).unwrap_or(0) * build::chunk_bytes() as u64);
+                assert!(
+                    Nodes.memory_bytes(&env) >= length(&env).unwrap_or(0) * heap::chunk_bytes(NODE) as u64
+                );
             }
         }
         let mut env = testing::env(256 << 20);

@@ -31,6 +31,17 @@ pub(crate) const fn can_keep() -> bool {
     true
 }
 
+/// Bytes of the heap that a block takes: what may be used of it, and its size before it.
+pub(crate) fn chunk_bytes(block: usize) -> usize {
+    // SAFETY: any size may be asked for; null has no usable bytes; freed once.
+    unsafe {
+        let block = libc::malloc(block);
+        let usable = libc::malloc_usable_size(block);
+        libc::free(block);
+        usable + size_of::<usize>()
+    }
+}
+
 /// Hands every free page back to the system.
 pub(crate) fn give_back() {
     // SAFETY: malloc_trim takes an integer.

@@ -21,7 +21,7 @@ use serde::{Deserialize, Serialize};
 
 pub(crate) use helper::{Allocator, absorb, found, start, supported};
 pub(crate) use library::{
-    as_in_a_new_process, break_address, can_keep, give_back, keep_what_is_freed, library_version,
+    as_in_a_new_process, break_address, can_keep, chunk_bytes, give_back, keep_what_is_freed, library_version,
 };
 pub(crate) use system::{Region, counts_faults, file_of, minor_faults, page_bytes, symbol};
 
@@ -113,6 +113,37 @@ fn jemalloc_version() -> Option<String> {
     let text = unsafe { std::ffi::CStr::from_ptr(text) }.to_string_lossy();
     // 5.3.0-0-g54eaed1d8b56: the commit is of no use to a reader.
     text.split('-').next().map(str::to_owned)
+}
+
+/// Whether pages that the heap gives back come anew, counted: an emulator's heap may keep them whatever it is told.
+pub(crate) fn renews() -> bool {
+    const BLOCKS: usize = 32;
+    const BYTES: usize = 64 << 10;
+    if !counts_faults() {
+        return false;
+    }
+    let mut faults = 0;
+    for _ in 0..2 {
+        give_back();
+        let before = minor_faults();
+        let mut blocks = [std::ptr::null_mut::<c_void>(); BLOCKS];
+        for block in &mut blocks {
+            // SAFETY: any size may be asked for, and a block of malloc's is aligned to a word; null is not touched.
+            unsafe {
+                *block = libc::malloc(BYTES);
+                if !block.is_null() {
+                    touch(block.cast(), BYTES, page_bytes(), 1);
+                }
+            }
+        }
+        faults = minor_faults() - before;
+        for block in blocks {
+            // SAFETY: a block of malloc's, or null, freed once.
+            unsafe { libc::free(block) };
+        }
+    }
+    give_back();
+    faults as f64 >= 0.9 * (BLOCKS * BYTES / page_bytes()) as f64
 }
 
 /// Writes one word to each page of a block, the given one to its beginning: what a program that allocates memory does to it at least.

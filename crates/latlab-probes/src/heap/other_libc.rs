@@ -9,6 +9,11 @@ pub(crate) const fn can_keep() -> bool {
     false
 }
 
+/// Bytes of the heap that a small block takes: musl notes four bytes with it, in steps of 16.
+pub(crate) fn chunk_bytes(block: usize) -> usize {
+    (block + 4).next_multiple_of(16)
+}
+
 pub(crate) fn give_back() {}
 
 pub(crate) fn break_address() -> Option<usize> {

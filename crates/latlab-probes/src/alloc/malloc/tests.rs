@@ -107,9 +107,7 @@ fn memory_that_was_not_new_fails_the_proof_of_the_system_s_allocator() {
     };
     let pages = 4096 * 1_000 / heap::page_bytes() as u64;
     assert_eq!(judged(pages, true), (true, true));
-    if heap::can_keep() {
-        assert_eq!(judged(pages / 2, true), (false, true));
-    }
+    assert_eq!(judged(pages / 2, true), (false, true));
     assert_eq!(judged(pages / 2, false), (true, false));
 }
 

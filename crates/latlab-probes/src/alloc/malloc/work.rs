@@ -76,12 +76,16 @@ pub(super) struct Taken {
     /// Operations of which these faults are.
     pub(super) ops: u64,
     pub(super) counts_faults: bool,
+    /// Whether pages that were given back come anew, seen apart from the samples; of fresh blocks.
+    pub(super) renews: bool,
 }
 
 /// What a child keeps.
 pub(super) struct Bench {
     page: usize,
     counts_faults: bool,
+    /// Looked at once, after the first fresh block: before it, it would leave pages in the heap.
+    renews: Option<bool>,
     /// Addresses of a round's blocks, in memory of its own: a vector would disturb the heap that is measured.
     addresses: Region,
     /// Whether this size was used before: the first block of a size may move the allocator's thresholds.
@@ -99,6 +103,7 @@ impl Bench {
         Ok(Self {
             page,
             counts_faults: heap::counts_faults(),
+            renews: None,
             addresses,
             warmed: Vec::with_capacity(64),
         })
@@ -177,7 +182,7 @@ impl Bench {
             ops: block.ops,
             wrong,
             block,
-            counts_faults: false,
+            ..Taken::default()
         })
     }
 
@@ -221,7 +226,8 @@ impl Bench {
             ops: block.ops,
             wrong,
             block,
-            counts_faults: false,
+            renews: *self.renews.get_or_insert_with(heap::renews),
+            ..Taken::default()
         })
     }
 
@@ -246,7 +252,7 @@ impl Bench {
             ops: block.ops,
             wrong,
             block,
-            counts_faults: false,
+            ..Taken::default()
         })
     }
 }

@@ -97,6 +97,11 @@ impl Way {
         matches!(self, Self::Touch | Self::MallocKept | Self::Stores)
     }
 
+    /// Whether its pages are the heap's.
+    fn is_in_heap(self) -> bool {
+        matches!(self, Self::Malloc | Self::Touch | Self::MallocKept | Self::Vec)
+    }
+
     fn stride(self) -> usize {
         if self == Self::ArenaAligned { LINE } else { NODE }
     }
@@ -130,7 +135,7 @@ pub(super) struct Answer {
     pub(super) built: Vec<Built>,
     /// Bytes that `malloc` takes for a node, header included.
     pub(super) chunk_bytes: usize,
-    /// Whether the kernel counts page faults one by one.
+    /// Whether the kernel counts page faults one by one, those of this way's memory at least.
     pub(super) counts_faults: bool,
 }
 
@@ -139,6 +144,7 @@ pub(super) struct Workshop {
     pool: Option<Pool>,
     chunk: usize,
     counts_faults: bool,
+    renews_heap: bool,
 }
 
 impl Workshop {
@@ -151,8 +157,9 @@ impl Workshop {
         touch_pages(region.base(), bytes);
         Ok(Self {
             pool: None,
-            chunk: chunk_bytes(),
+            chunk: heap::chunk_bytes(NODE),
             counts_faults: heap::counts_faults(),
+            renews_heap: heap::renews() || !heap::can_keep(),
         })
     }
 
@@ -170,7 +177,7 @@ impl Workshop {
             block,
             built,
             chunk_bytes: self.chunk,
-            counts_faults: self.counts_faults,
+            counts_faults: self.counts_faults && (self.renews_heap || !request.way.is_in_heap()),
         })
     }
 
@@ -224,25 +231,6 @@ fn touch_pages(base: *mut u8, bytes: usize) {
         // SAFETY: the caller's memory has `bytes`.
         unsafe { base.add(offset).write_volatile(1) };
     }
-}
-
-/// Bytes from one node of `malloc` to the next: what it hands out and the size that it notes before it.
-pub(super) fn chunk_bytes() -> usize {
-    let blocks: Vec<usize> = (0..64)
-        // SAFETY: any size may be asked for.
-        .map(|_| unsafe { libc::malloc(NODE) }.addr())
-        .collect();
-    let mut steps: Vec<usize> = blocks
-        .windows(2)
-        .map(|pair| pair[1].abs_diff(pair[0]))
-        .filter(|step| (NODE..=4 * NODE).contains(step))
-        .collect();
-    for block in blocks {
-        // SAFETY: a block of malloc's, freed once.
-        unsafe { libc::free(std::ptr::with_exposed_provenance_mut(block)) };
-    }
-    steps.sort_unstable();
-    steps.get(steps.len() / 2).copied().unwrap_or(NODE)
 }
 
 /// A list under way.
@@ -684,7 +672,7 @@ mod tests {
 
     #[test]
     fn a_chunk_of_malloc_is_larger_than_its_node() {
-        let chunk = chunk_bytes();
+        let chunk = heap::chunk_bytes(NODE);
         assert!((NODE..=4 * NODE).contains(&chunk), "{chunk}");
         #[cfg(target_env = "gnu")]
         assert_eq!(chunk, 48, "32 bytes, 8 of header, in steps of 16");

@@ -49,3 +49,11 @@ def test_without_conclusions_the_median_is_marked(run: Run) -> None:
     drawn = faults.chart(Run(run.header, run.select("vm.fault", kind="per_op")))
     assert drawn is not None
     assert "1.74 µs" in json.dumps(drawn.to_dict(), ensure_ascii=False)
+
+
+def test_modes_are_those_of_faults_of_the_same_size(run: Run) -> None:
+    derived = run.select("vm.fault", kind="derived")[0]
+    one = {"operation": "first-write", "pages": "4k", "modes": [{"p50_ns": 9e3, "share": 1.0}]}
+    other = msgspec.structs.replace(derived, findings={"kinds": [{**one, "size_bytes": 65536}]})
+    changed = Run(run.header, [*run.select("vm.fault", kind="per_op"), other])
+    assert faults.kinds(changed)[0].modes == ()

@@ -49,7 +49,7 @@ def test_misses_under_way_are_one_chains_time_over_the_best(run: Run) -> None:
 
 
 def test_the_threshold_of_an_allocator_is_named_with_its_library(run: Run) -> None:
-    assert allocation.thresholds(run) == {"glibc 2.36": 128 * 1024}
+    assert allocation.thresholds(run) == {"glibc 2.36 maps each from 128 KiB": 128 * 1024}
     assert next(iter(allocation.lines(run))) == "glibc 2.36, memory used before"
 
 

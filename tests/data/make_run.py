@@ -939,7 +939,13 @@ def fault_records() -> list[JSON]:
                 }
             )
         kinds.append(
-            {"operation": operation, "pages": pages, "p50_ns": out[-1]["summary"]["p50"], "modes": modes}
+            {
+                "operation": operation,
+                "pages": pages,
+                "size_bytes": size,
+                "p50_ns": out[-1]["summary"]["p50"],
+                "modes": modes,
+            }
         )
     out.append(
         absent(

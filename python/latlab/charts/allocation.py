@@ -66,12 +66,22 @@ def lines(run: Run) -> dict[str, list[Spot]]:
 
 
 def thresholds(run: Run) -> dict[str, float]:
-    """From which size an allocator maps memory for each request alone, bytes, by library."""
+    """From which size an allocator maps memory for each request alone, bytes, by what is to be said of it.
+
+    glibc's threshold rises with what is freed, up to a largest one.
+    """
     found = {}
     for entry in findings(run, PROBE).sections("allocators"):
-        size = positive(entry, "mmap_threshold_bytes")
-        if size is not None:
-            found[library(run, entry.text("allocator") or "system")] = size
+        name = library(run, entry.text("allocator") or "system")
+        first, largest = (
+            positive(entry, "mmap_threshold_bytes"),
+            positive(entry, "mmap_threshold_largest_bytes"),
+        )
+        if first is not None:
+            at_first = " at first" if largest is not None and largest > first else ""
+            found[f"{name} maps each{at_first} from {format_bytes(first)}"] = first
+        if largest is not None and (first is None or largest > first):
+            found[f"{name} maps each always from {format_bytes(largest)}"] = largest
     return found
 
 
@@ -92,9 +102,7 @@ def chart(run: Run) -> alt.LayerChart | None:
     y = duration_y("value", "one malloc and free", bottom, top)
     data = curves.rows(found, lambda spot: f"{format_bytes(spot.x)}: {format_ns(spot.value)}")
     rules: list[dict[str, Any]] = [
-        {"x": size, "y": top, "name": f"{name} maps each from {format_bytes(size)}"}
-        for name, size in thresholds(run).items()
-        if low < size < high
+        {"x": size, "y": top, "name": name} for name, size in thresholds(run).items() if low < size < high
     ]
     layers = curves.layers(found, x, y)
     if rules:
@@ -115,7 +123,7 @@ def chart(run: Run) -> alt.LayerChart | None:
 def alt_text(run: Run) -> str:
     """What the picture shows, for a screen reader."""
     words = curves.in_words(lines(run), lambda spot: f"{format_ns(spot.value)} for {format_bytes(spot.x)}")
-    ends = [f"{name} maps each request from {format_bytes(size)}" for name, size in thresholds(run).items()]
+    ends = list(thresholds(run))
     text = "Line chart, both axes logarithmic: time of one malloc and free against the size asked for. "
     return text + words + "." + (f" {'; '.join(ends)}." if ends else "")
 

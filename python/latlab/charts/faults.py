@@ -66,9 +66,15 @@ def kinds(run: Run) -> list[Kind]:
     """The kinds that were timed one by one, in the order above; huge pages after small ones."""
     order = list(OPERATIONS)
     records = [r for r in with_figures(run, PROBE, "per_op") if r.point.operation in OPERATIONS and counts(r)]
-    records.sort(key=lambda r: (r.point.pages == "huge", order.index(r.point.operation or "")))
+    records.sort(
+        key=lambda r: (
+            r.point.pages == "huge",
+            order.index(r.point.operation or ""),
+            r.point.size_bytes or 0,
+        )
+    )
     modes = {
-        (entry.text("operation"), entry.text("pages")): tuple(
+        (entry.text("operation"), entry.text("pages"), entry.integer("size_bytes")): tuple(
             Mode(at, share, mode.text("likely") or "")
             for mode in entry.sections("modes")
             if (at := positive(mode, "p50_ns")) is not None
@@ -77,7 +83,11 @@ def kinds(run: Run) -> list[Kind]:
         )
         for entry in findings(run, PROBE).sections("kinds")
     }
-    return [Kind(_name(r), r, modes.get((r.point.operation, r.point.pages), ())) for r in records]
+    # One operation may be there with faults of several sizes, each with modes of its own.
+    return [
+        Kind(_name(r), r, modes.get((r.point.operation, r.point.pages, r.point.size_bytes), ()))
+        for r in records
+    ]
 
 
 def _name(record: Record) -> str:

@@ -133,7 +133,7 @@ def chart(run: Run) -> alt.LayerChart | None:
         alt.Chart(inline(values))
         .mark_bar(height=20)
         .encode(x=start, x2="to:Q", y=y, color=color, tooltip="text:N"),
-        totals.mark_text(style="name", align="left", dx=6).encode(x=end, y=y, text="figure:N"),
+        totals.mark_text(style="name", align="left", dx=11).encode(x=end, y=y, text="figure:N"),
         totals.transform_filter("datum.doubt == 1")
         .mark_point(shape="cross", size=140, angle=45, style="crossed")
         .encode(x=end, y=y),

@@ -9,6 +9,9 @@ from latlab.run.model import Record
 from latlab.run.run import Run
 from latlab.units import format_count, format_ns
 
+#: A finer resolution than a femtosecond says nothing.
+_FINEST_NS = 1e-6
+
 
 def evidence(run: Run, probe: str) -> tuple[str, ...]:
     """Points, samples, proofs, resolution and disturbance of a probe's records; nothing when it has none."""
@@ -35,7 +38,11 @@ def _samples(records: list[Record], kind: str) -> str:
     total = format_count(sum(record.samples for record in chosen))
     points = f"{format_count(len(chosen))} point{'' if len(chosen) == 1 else 's'}"
     steps = [record.resolution_ns for record in chosen if record.resolution_ns and record.unit == "ns"]
-    resolution = f"; the coarsest resolves {format_ns(max(steps), digits=2)}" if steps else ""
+    resolution = (
+        f"; the coarsest resolves {format_ns(max(steps), digits=2)}"
+        if steps and max(steps) >= _FINEST_NS
+        else ""
+    )
     if kind == "per_op":
         return f"{points}, {total} operations timed one by one{resolution}."
     sizes = [record.ops_per_sample for record in chosen if record.ops_per_sample]

@@ -81,9 +81,15 @@ def _cliffs(run: Run) -> tuple[str, ...]:
         )
         if size is not None and before is not None and after is not None:
             name = chart.library(run, entry.text("allocator") or "system")
+            earlier = positive(entry, "trim_cliff.before_bytes")
+            since = (
+                f"between {format_bytes(earlier)} and {format_bytes(size)}"
+                if earlier
+                else f"at {format_bytes(size)}"
+            )
             lines.append(
-                f"{name} gives memory back at each free from {format_bytes(size)} on: {format_ns(after)}"
-                f" instead of {format_ns(before)}."
+                f"{name} begins {since} to give memory back at each free: {format_ns(after)} instead of"
+                f" {format_ns(before)}."
             )
     return tuple(lines)
 

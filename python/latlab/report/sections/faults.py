@@ -11,6 +11,8 @@ from latlab.run.run import Run
 from latlab.units import format_bytes, format_ns, format_percent
 
 _PAGE = 4096
+#: A mode of fewer faults is a tail.
+_WORTH_SAYING = 0.1
 _CAPTION = (
     "One hill a kind of fault: high where many faults took that long. A diamond marks each mode with its"
     " share; a stroke, the slow end."
@@ -40,7 +42,7 @@ def _sentences(run: Run) -> tuple[str, ...]:
         f"The first write to a page of 4 KiB costs {format_ns(value)}: a program gets new memory at"
         f" {format_ns(value * 2**20 / _PAGE)} a MiB."
     )
-    humps = sorted(first.modes, key=lambda mode: mode.at)
+    humps = sorted((mode for mode in first.modes if mode.share >= _WORTH_SAYING), key=lambda mode: mode.at)
     if len(humps) > 1:
         several = f"{format_percent(humps[-1].share)} of these faults take {format_ns(humps[-1].at)}"
         return (text, several + (f": likely {humps[-1].likely}." if humps[-1].likely else "."))

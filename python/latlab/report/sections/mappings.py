@@ -8,6 +8,7 @@ from latlab.report.document import Listing, Section
 from latlab.report.evidence import evidence
 from latlab.report.probes import Probes
 from latlab.run.findings import findings, positive
+from latlab.run.model import Record
 from latlab.run.run import Run
 from latlab.units import format_bytes, format_ns, format_rate
 
@@ -66,8 +67,9 @@ def _sentences(run: Run) -> tuple[str, ...]:
         if entry.text("operation") == "unmap" and page is not None and not sentences:
             sentences.append(f"Giving back memory that was used costs {format_ns(page)} a page of 4 KiB.")
     rates: dict[str, float] = {}
-    for record in with_figures(run, ZERO, "batch_mean"):
-        if record.unit == "bytes_per_s" and record.point.pages != "huge":
+    for record in _zeroings(run):
+        # Ascending in size: the largest stays, which no cache holds.
+        if record.point.pages != "huge":
             rates[record.point.operation or ""] = record.value or 0.0
     used, fresh = rates.get("memset"), rates.get("memset-fresh")
     if used is not None and fresh is not None:
@@ -79,7 +81,9 @@ def _sentences(run: Run) -> tuple[str, ...]:
 
 def _maps(run: Run) -> list[tuple[Cell, ...]]:
     concluded = {entry.text("operation"): entry for entry in findings(run, MAP).sections("operations")}
-    records = [r for r in with_figures(run, MAP, "batch_mean") if r.point.size_bytes]
+    records = [
+        r for kind in ("batch_mean", "per_op") for r in with_figures(run, MAP, kind) if r.point.size_bytes
+    ]
     order = list(dict.fromkeys(r.point.operation or "" for r in records))
     rows: list[tuple[Cell, ...]] = []
     for operation in sorted(order, key=lambda name: list(_CALLS).index(name) if name in _CALLS else 99):
@@ -93,12 +97,30 @@ def _maps(run: Run) -> list[tuple[Cell, ...]]:
     return rows
 
 
+def _zeroings(run: Run) -> list[Record]:
+    """Like beside like, ascending in size."""
+    order = list(_ZEROED)
+    records = [
+        record
+        for kind in ("batch_mean", "per_op")
+        for record in with_figures(run, ZERO, kind)
+        if record.unit == "bytes_per_s"
+    ]
+    return sorted(
+        records,
+        key=lambda r: (
+            order.index(r.point.operation) if r.point.operation in _ZEROED else len(order),
+            r.point.pages == "huge",
+            r.point.size_bytes or r.point.working_set_bytes or 0,
+        ),
+    )
+
+
 def _rates(run: Run) -> list[tuple[Cell, ...]]:
     rows: list[tuple[Cell, ...]] = []
-    for record in with_figures(run, ZERO, "batch_mean"):
+    for record in _zeroings(run):
         operation, value = record.point.operation or "", record.value or 0.0
         size = record.point.size_bytes or record.point.working_set_bytes
-        if record.unit == "bytes_per_s":
-            pages = ", huge pages asked for" if record.point.pages == "huge" else ""
-            rows.append((_ZEROED.get(operation, operation) + pages, size, value, _PAGE / value * 1e9))
+        pages = ", huge pages asked for" if record.point.pages == "huge" else ""
+        rows.append((_ZEROED.get(operation, operation) + pages, size, value, _PAGE / value * 1e9))
     return rows

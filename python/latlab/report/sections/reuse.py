@@ -35,5 +35,5 @@ def _sentences(run: Run) -> tuple[str, ...]:
         return ("Keeping the array gains less than a tenth at every size measured.",)
     return (
         f"With {format_bytes(size)}, an iteration takes {format_ns(fresh)} with a new array and"
-        f" {format_ns(swapped)} with one that is kept: {fresh / swapped:.2g} times as long.",
+        f" {format_ns(swapped)} with one that is kept: {fresh / swapped:.1f} times as long.",
     )

@@ -377,7 +377,7 @@ fn planned(env: &Env, chosen: &[&Entry]) -> Vec<PlannedProbe> {
                 seconds: if runs { seconds } else { 0.0 },
                 memory_bytes: if runs { entry.probe.memory_bytes(env) } else { 0 },
                 written_bytes: own + laid_out,
-                cpus: entry.probe.cpus(env),
+                cpus: if runs { entry.probe.cpus(env) } else { 0 },
             }
         })
         .collect()

@@ -71,7 +71,8 @@ def _row(record: Record) -> dict[str, model.Json]:
         "p50_lo": interval[0],
         "p50_hi": interval[1],
         "resolution_ns": record.resolution_ns,
-        "engine": record.engine,
+        # Of what did the work and what was asked for, the first is the stronger statement.
+        "engine": record.engine or record.point.engine,
         "proved": record.proved,
         "disturbed": record.disturbed,
         "flags": "; ".join(record.flags) or None,

@@ -7,12 +7,16 @@ mod heap;
 mod kernel;
 mod levels;
 mod memory;
+mod modes;
+#[cfg(target_os = "linux")]
+mod region;
 mod registry;
 mod rig;
 pub mod session;
 #[cfg(test)]
 mod testing;
 mod vector;
+mod vm;
 mod walk;
 
 pub use children::run_child;

@@ -1,0 +1,204 @@
+//! One mapping: mmap(2), madvise(2), mincore(2).
+
+use std::os::fd::AsFd;
+use std::ptr::null_mut;
+
+use latlab_harness::ProbeError;
+use latlab_record::{Pages, binary_size};
+use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap, mmap_anonymous, munmap};
+
+/// Bytes of a huge page on x86-64 and on aarch64 with 4 KiB base pages.
+pub(crate) const HUGE_BYTES: usize = 2 << 20;
+
+/// Bytes of a base page.
+pub(crate) fn page_bytes() -> usize {
+    rustix::param::page_size()
+}
+
+/// A mapping of which no page is touched before its owner does so. Unmapped when dropped.
+pub(crate) struct Region {
+    whole: *mut u8,
+    whole_bytes: usize,
+    base: *mut u8,
+    bytes: usize,
+}
+
+fn refused(what: &str, bytes: usize, error: rustix::io::Errno) -> ProbeError {
+    ProbeError::System {
+        what: format!("{what} of {}", binary_size(bytes as u64)),
+        source: error.into(),
+    }
+}
+
+impl Region {
+    /// Private anonymous memory, in pages of this size as far as the kernel lets itself be told.
+    ///
+    /// # Errors
+    /// When the kernel refuses the mapping, or the advice (built without huge pages) and huge ones were asked for.
+    pub(crate) fn anonymous(bytes: usize, pages: Pages) -> Result<Self, ProbeError> {
+        let slack = if pages == Pages::Huge { HUGE_BYTES } else { 0 };
+        let whole_bytes = bytes + slack;
+        // SAFETY: a fresh private mapping at an address of the kernel's choice touches nothing of ours.
+        let whole = unsafe {
+            mmap_anonymous(
+                null_mut(),
+                whole_bytes,
+                ProtFlags::READ | ProtFlags::WRITE,
+                MapFlags::PRIVATE,
+            )
+        }
+        .map_err(|error| refused("a mapping", whole_bytes, error))?
+        .cast::<u8>();
+        let aligned = if slack > 0 {
+            whole.align_offset(HUGE_BYTES)
+        } else {
+            0
+        };
+        let region = Self {
+            whole,
+            whole_bytes,
+            base: whole.wrapping_add(aligned),
+            bytes,
+        };
+        match pages {
+            // A kernel without huge pages refuses the advice, and has nothing to be refused.
+            Pages::Base => region.advise(Advice::LinuxNoHugepage).ok(),
+            Pages::Huge => Some(
+                region
+                    .advise(Advice::LinuxHugepage)
+                    .map_err(|error| refused("huge pages for a mapping", bytes, error))?,
+            ),
+        };
+        Ok(region)
+    }
+
+    /// The first `bytes` of a file, private and writable: the first write to a page copies it.
+    ///
+    /// # Errors
+    /// When the kernel refuses the mapping.
+    pub(crate) fn private_file(file: impl AsFd, bytes: usize) -> Result<Self, ProbeError> {
+        Self::of_file(file, bytes, ProtFlags::READ | ProtFlags::WRITE, MapFlags::PRIVATE)
+    }
+
+    /// The first `bytes` of a file, to be read.
+    ///
+    /// # Errors
+    /// When the kernel refuses the mapping.
+    pub(crate) fn shared_file(file: impl AsFd, bytes: usize) -> Result<Self, ProbeError> {
+        Self::of_file(file, bytes, ProtFlags::READ, MapFlags::SHARED)
+    }
+
+    fn of_file(
+        file: impl AsFd,
+        bytes: usize,
+        protection: ProtFlags,
+        flags: MapFlags,
+    ) -> Result<Self, ProbeError> {
+        // SAFETY: as above.
+        let whole = unsafe { mmap(null_mut(), bytes, protection, flags, file, 0) }
+            .map_err(|error| refused("a mapping of a file", bytes, error))?
+            .cast::<u8>();
+        Ok(Self {
+            whole,
+            whole_bytes: bytes,
+            base: whole,
+            bytes,
+        })
+    }
+
+    /// The first `pages` pages of a file, to be read, each a mapping of its own with an inaccessible page after it: a fault can map no
+    /// neighbours, because there are none. Page `n` is at `2 * n * page_bytes()`.
+    ///
+    /// # Errors
+    /// When the kernel refuses a mapping (65,530 at most in one process).
+    pub(crate) fn one_by_one(file: impl AsFd, pages: usize) -> Result<Self, ProbeError> {
+        let bytes = 2 * pages * page_bytes();
+        // SAFETY: address space only.
+        let whole = unsafe {
+            mmap_anonymous(
+                null_mut(),
+                bytes,
+                ProtFlags::empty(),
+                MapFlags::PRIVATE | MapFlags::NORESERVE,
+            )
+        }
+        .map_err(|error| refused("address space", bytes, error))?
+        .cast::<u8>();
+        let region = Self {
+            whole,
+            whole_bytes: bytes,
+            base: whole,
+            bytes,
+        };
+        for page in 0..pages {
+            // SAFETY: replaces a page of the address space that was just reserved.
+            unsafe {
+                mmap(
+                    region.base.add(2 * page * page_bytes()).cast(),
+                    page_bytes(),
+                    ProtFlags::READ,
+                    MapFlags::SHARED | MapFlags::FIXED,
+                    &file,
+                    (page * page_bytes()) as u64,
+                )
+            }
+            .map_err(|error| refused("mappings of single pages", bytes / 2, error))?;
+        }
+        Ok(region)
+    }
+
+    /// First byte.
+    pub(crate) fn base(&self) -> *mut u8 {
+        self.base
+    }
+
+    /// The word at an offset within it, a multiple of eight.
+    #[inline]
+    pub(crate) fn word(&self, offset: usize) -> *mut u64 {
+        self.base.wrapping_add(offset).cast()
+    }
+
+    pub(crate) fn bytes(&self) -> usize {
+        self.bytes
+    }
+
+    /// Tells the kernel something about the whole of it.
+    ///
+    /// # Errors
+    /// The kernel's answer.
+    pub(crate) fn advise(&self, advice: Advice) -> rustix::io::Result<()> {
+        // SAFETY: the range is ours, holds bytes only, and its owner knows what the advice does to them.
+        unsafe { madvise(self.base.cast(), self.bytes, advice) }
+    }
+
+    /// Writes a word to each page.
+    pub(crate) fn touch(&self) {
+        for offset in (0..self.bytes).step_by(page_bytes()) {
+            // SAFETY: inside the mapping, which is writable wherever this is called.
+            unsafe { self.word(offset).write_volatile(1) };
+        }
+    }
+
+    /// Pages that have memory (of a file: that are in the page cache), as mincore(2) says. `None` where it says nothing.
+    pub(crate) fn resident(&self) -> Option<usize> {
+        resident(self.base, self.bytes)
+    }
+}
+
+/// Pages of this range that have memory; `None` where the kernel does not say, as for a range that is not mapped.
+pub(crate) fn resident(base: *mut u8, bytes: usize) -> Option<usize> {
+    // SAFETY: mincore takes any address; each of its answers has its byte.
+    let states = unsafe {
+        let mut states = vec![0u8; bytes.div_ceil(page_bytes())];
+        let answer = libc::mincore(base.cast(), bytes, states.as_mut_ptr().cast());
+        (answer == 0).then_some(states)
+    }?;
+    Some(states.iter().filter(|state| **state & 1 == 1).count())
+}
+
+impl Drop for Region {
+    fn drop(&mut self) {
+        // SAFETY: the mapping is ours and nothing refers into it any more.
+        let _unmapped = unsafe { munmap(self.whole.cast(), self.whole_bytes) };
+    }
+}

@@ -1,0 +1,312 @@
+//! A small file without a name, in the folder that is measured: it is gone with its last descriptor, whatever ends the process.
+
+use std::fs::File;
+use std::os::fd::AsFd;
+use std::path::{Path, PathBuf};
+
+use latlab_harness::{Env, ProbeError};
+use latlab_record::binary_size;
+use rustix::fs::{Advice, MemfdFlags, Mode, OFlags};
+
+use super::{Region, page_bytes};
+
+/// Of the disk this part stays free, and so many bytes.
+const FREE_SHARE: f64 = 0.05;
+const FREE_BYTES: f64 = (1u64 << 30) as f64;
+/// Files that live in memory have nothing to be read from: tmpfs, ramfs (linux/magic.h).
+const IN_MEMORY: [u64; 2] = [0x0102_1994, 0x8584_58f6];
+/// Times that the page cache is asked to give the file up: a page under write-back stays.
+const TRIES: usize = 5;
+
+/// A file with real data, on its device and in the page cache.
+#[derive(Debug)]
+pub(crate) struct Scratch {
+    file: File,
+    bytes: usize,
+    seed: u64,
+}
+
+impl Scratch {
+    /// Writes and syncs it.
+    ///
+    /// # Errors
+    /// With the reason, when the folder is no disk, is nearly full, or the system refuses something.
+    pub(crate) fn create(env: &Env, bytes: usize) -> Result<Self, ProbeError> {
+        let folder = folder(env)?;
+        room(env, &folder, bytes)?;
+        let file = without_name(env, &folder)?;
+        is_on_a_device(env, &folder, &file)?;
+        Self::filled(env, file, bytes)
+    }
+
+    /// The same in memory, for what needs a page cache and no device.
+    ///
+    /// # Errors
+    /// When the system refuses it.
+    pub(crate) fn in_memory(env: &Env, bytes: usize) -> Result<Self, ProbeError> {
+        let file =
+            rustix::fs::memfd_create("latlab", MemfdFlags::CLOEXEC).map_err(|error| ProbeError::System {
+                what: "a file in memory (memfd_create)".to_owned(),
+                source: error.into(),
+            })?;
+        Self::filled(env, File::from(file), bytes)
+    }
+
+    fn filled(env: &Env, file: File, bytes: usize) -> Result<Self, ProbeError> {
+        let seed = env.seed(0x5C4A);
+        let scratch = Self { file, bytes, seed };
+        scratch.fill().map_err(|source| ProbeError::System {
+            what: format!("writing {} to a file", binary_size(bytes as u64)),
+            source,
+        })?;
+        Ok(scratch)
+    }
+
+    /// Incompressible: a device that stores zeros or repetitions elsewhere would answer for another one.
+    fn fill(&self) -> std::io::Result<()> {
+        use std::os::unix::fs::FileExt;
+
+        // Page by page, so that the page cache holds single pages: of a file that it holds in large pieces one fault maps as much as a
+        // piece has, from 64 KiB to some hundred, and nothing says how much.
+        let mut piece = vec![0u8; page_bytes()];
+        for offset in (0..self.bytes).step_by(piece.len()) {
+            let length = piece.len().min(self.bytes - offset);
+            for (nth, word) in piece.chunks_exact_mut(8).enumerate() {
+                word.copy_from_slice(&self.word(offset + nth * 8).to_ne_bytes());
+            }
+            self.file.write_all_at(&piece[..length], offset as u64)?;
+        }
+        self.file.sync_all()
+    }
+
+    /// What the file holds at an offset, a multiple of eight: splitmix64's finaliser.
+    pub(crate) fn word(&self, offset: usize) -> u64 {
+        let mut z = self
+            .seed
+            .wrapping_add((offset as u64 + 1).wrapping_mul(0x9E37_79B9_7F4A_7C15));
+        z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+        z ^ (z >> 31)
+    }
+
+    pub(crate) fn file(&self) -> &File {
+        &self.file
+    }
+
+    pub(crate) fn bytes(&self) -> usize {
+        self.bytes
+    }
+
+    /// Reads the whole file, so that it is in the page cache: page by page and without reading ahead, for the reason above.
+    ///
+    /// # Errors
+    /// When reading fails.
+    pub(crate) fn warm(&self) -> Result<(), ProbeError> {
+        use std::os::unix::fs::FileExt;
+
+        let _ahead = rustix::fs::fadvise(&self.file, 0, None, Advice::Random);
+        let mut page = vec![0u8; page_bytes()];
+        for offset in (0..self.bytes).step_by(page.len()) {
+            self.file
+                .read_exact_at(&mut page, offset as u64)
+                .map_err(|source| ProbeError::System {
+                    what: "reading a file".to_owned(),
+                    source,
+                })?;
+        }
+        Ok(())
+    }
+
+    /// Takes the whole file out of the page cache. Nothing may have it mapped.
+    ///
+    /// # Errors
+    /// When pages stay: then nothing that is read is read from the device.
+    pub(crate) fn evict(&self) -> Result<(), ProbeError> {
+        let mut left = self.cached()?;
+        for _ in 0..TRIES {
+            if left == 0 {
+                return Ok(());
+            }
+            // What is dirty or under write-back is passed over by the advice.
+            let synced = rustix::fs::fdatasync(&self.file);
+            let advised = rustix::fs::fadvise(&self.file, 0, None, Advice::DontNeed);
+            synced.and(advised).map_err(|error| ProbeError::System {
+                what: "taking a file out of the page cache".to_owned(),
+                source: error.into(),
+            })?;
+            left = self.cached()?;
+        }
+        if left == 0 {
+            return Ok(());
+        }
+        Err(ProbeError::Other(format!(
+            "{left} of {} pages of a synced file stay in the page cache although the system was asked to drop them, so what is read \
+comes from memory",
+            self.bytes.div_ceil(page_bytes())
+        )))
+    }
+
+    /// Pages in the page cache, by mincore on a mapping that ends here: a mapped page would stay.
+    ///
+    /// # Errors
+    /// When the kernel does not say.
+    pub(crate) fn cached(&self) -> Result<usize, ProbeError> {
+        Region::shared_file(&self.file, self.bytes)?
+            .resident()
+            .ok_or_else(|| ProbeError::last_os_error("asking which pages of a file are in the page cache"))
+    }
+}
+
+/// The folder that is measured: the user's choice, or where caches belong.
+fn folder(env: &Env) -> Result<PathBuf, ProbeError> {
+    let of = |name: &str| {
+        std::env::var_os(name)
+            .filter(|value| !value.is_empty())
+            .map(PathBuf::from)
+    };
+    let candidates = match &env.settings.dir {
+        Some(dir) => vec![Some(PathBuf::from(dir))],
+        None => vec![
+            of("XDG_CACHE_HOME"),
+            of("HOME").map(|home| home.join(".cache")),
+            of("HOME"),
+        ],
+    };
+    candidates
+        .into_iter()
+        .flatten()
+        .find_map(|folder| folder.canonicalize().ok().filter(|folder| folder.is_dir()))
+        .ok_or_else(|| {
+            ProbeError::Other(
+                "there is no folder for a file: neither the one that is measured (--dir) nor the user's"
+                    .to_owned(),
+            )
+        })
+}
+
+fn room(env: &Env, folder: &Path, bytes: usize) -> Result<(), ProbeError> {
+    if let Some(most) = env.settings.max_bytes
+        && (bytes as u64) > most
+    {
+        return Err(ProbeError::Other(format!(
+            "a file of {} would be written; {} at most are allowed (--max-bytes)",
+            binary_size(bytes as u64),
+            binary_size(most)
+        )));
+    }
+    let system = rustix::fs::statvfs(folder).map_err(|error| ProbeError::System {
+        what: "asking how much room the folder has".to_owned(),
+        source: error.into(),
+    })?;
+    let unit = system.f_frsize as f64;
+    let (all, free) = (system.f_blocks as f64 * unit, system.f_bavail as f64 * unit);
+    if free - (bytes as f64) < (FREE_SHARE * all).max(FREE_BYTES) {
+        return Err(ProbeError::Other(format!(
+            "the disk is nearly full: 5 % or 1 GiB of it stay free, so a file of {} is not written",
+            binary_size(bytes as u64)
+        )));
+    }
+    Ok(())
+}
+
+fn without_name(env: &Env, folder: &Path) -> Result<File, ProbeError> {
+    let refused = |error: rustix::io::Errno| ProbeError::System {
+        what: "a file in the folder that is measured".to_owned(),
+        source: error.into(),
+    };
+    let mode = Mode::RUSR | Mode::WUSR;
+    let flags = OFlags::RDWR | OFlags::CLOEXEC;
+    if let Ok(file) = rustix::fs::open(folder, flags | OFlags::TMPFILE, mode) {
+        return Ok(File::from(file));
+    }
+    // Not every file system has files that never had a name.
+    let path = folder.join(format!(
+        ".latlab-{}-{:016x}",
+        std::process::id(),
+        env.seed(env.clock.source.now())
+    ));
+    let file = rustix::fs::open(&path, flags | OFlags::CREATE | OFlags::EXCL, mode).map_err(refused)?;
+    rustix::fs::unlink(&path).map_err(refused)?;
+    Ok(File::from(file))
+}
+
+fn is_on_a_device(env: &Env, folder: &Path, file: &File) -> Result<(), ProbeError> {
+    let system = rustix::fs::fstatfs(file.as_fd()).map_err(|error| ProbeError::System {
+        what: "asking what file system the folder is on".to_owned(),
+        source: error.into(),
+    })?;
+    let known = env.machine.file_system_of(folder);
+    #[expect(clippy::cast_sign_loss, reason = "a magic number; its sign means nothing")]
+    let magic = system.f_type as u64 & 0xFFFF_FFFF;
+    let reason = if IN_MEMORY.contains(&magic) || known.is_some_and(|system| system.in_memory) {
+        "lives in memory: nothing there is read from a device"
+    } else if known.is_some_and(|system| system.network) {
+        "is on another machine: the network would be measured"
+    } else if known.is_some_and(|system| system.user_space) {
+        "is served by a program: that program would be measured"
+    } else if !allows_direct_io(file) {
+        "does not let files be read past the page cache (O_DIRECT): there may be no device below it"
+    } else {
+        return Ok(());
+    };
+    Err(ProbeError::Other(format!(
+        "the file system of the folder {reason}; --dir names another one"
+    )))
+}
+
+/// The kernel checks the flag when it is set; no data is moved.
+fn allows_direct_io(file: &File) -> bool {
+    let Ok(flags) = rustix::fs::fcntl_getfl(file) else {
+        return false;
+    };
+    let allowed = rustix::fs::fcntl_setfl(file, flags | OFlags::DIRECT).is_ok();
+    rustix::fs::fcntl_setfl(file, flags).is_ok() && allowed
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing;
+
+    #[test]
+    fn a_file_in_memory_is_refused_and_leaves_nothing() {
+        let mut env = testing::env(64 << 20);
+        // Where there is no such folder, the folder itself is the reason.
+        env.settings.dir = Some("/dev/shm".to_owned());
+        let error = Scratch::create(&env, 1 << 16).expect_err("no device");
+        assert!(error.to_string().contains("folder"), "{error}");
+    }
+
+    #[test]
+    fn a_folder_that_is_not_there_and_a_bound_that_is_too_low_are_said() {
+        let mut env = testing::env(64 << 20);
+        env.settings.max_bytes = Some(1000);
+        let error = Scratch::create(&env, 1 << 16).expect_err("too large");
+        assert!(
+            error.to_string().contains("--max-bytes") || error.to_string().contains("folder"),
+            "{error}"
+        );
+        env.settings.dir = Some("/nonexistent/folder".to_owned());
+        let error = Scratch::create(&env, 1 << 16).expect_err("no folder");
+        assert!(error.to_string().contains("folder"), "{error}");
+    }
+
+    #[test]
+    fn a_file_holds_what_it_says_after_it_was_evicted_or_says_why_it_cannot_be() {
+        let mut env = testing::env(64 << 20);
+        env.settings.dir = Some(env!("CARGO_MANIFEST_DIR").to_owned());
+        let Ok(scratch) = Scratch::create(&env, 1 << 16) else {
+            return;
+        };
+        if scratch.evict().is_ok() {
+            assert_eq!(scratch.cached().ok(), Some(0));
+        }
+        scratch.warm().expect("readable");
+        let region = Region::shared_file(scratch.file(), scratch.bytes()).expect("mapped");
+        for offset in (0..scratch.bytes()).step_by(8) {
+            // SAFETY: inside the mapping.
+            let word = unsafe { region.word(offset).read_volatile() };
+            assert_eq!(word, scratch.word(offset));
+        }
+    }
+}

@@ -1,0 +1,621 @@
+//! Linux: mappings, getrusage(2), mincore(2).
+
+use latlab_harness::{Block, Env, ProbeError, Proof, Session, Stamps, Support};
+use latlab_record::{Check, Histogram, Pages, Point};
+use latlab_stats::rng::Rng;
+use rustix::mm::Advice;
+use serde_json::{Value, json};
+
+use super::{AROUND, HUGE, Operation, Sizes, likely};
+use crate::modes::modes;
+use crate::region::{self, Faults, Region, Scratch, Trust, faults_of_this_thread};
+
+/// Pages touched of a file from its device in one block.
+const MAJOR_TOUCHES: usize = 48;
+/// A block of touches that wait for a device ends after this, with at least so many touches: a disk that turns takes 10 ms for one.
+const LONGEST_NS: f64 = 60e6;
+const LEAST_TOUCHES: usize = 4;
+/// Mappings of single pages in one block; each takes two of the 65,530 that a process may have.
+const SINGLE_PAGES: usize = 512;
+/// Times that a file is mapped anew in one block of faults that map 64 KiB each: 128 of them fit into a file.
+const AROUND_ROUNDS: usize = 4;
+
+pub(super) fn page_bytes() -> u64 {
+    region::page_bytes() as u64
+}
+
+pub(super) fn supports() -> Support {
+    let trust = Trust::of_this_system();
+    match trust.loss() {
+        None => Support::Yes,
+        Some(loss) if trust.shows_faults() => Support::Degraded(loss),
+        Some(loss) => Support::No(loss),
+    }
+}
+
+pub(super) fn open<'env>(env: &'env Env, sizes: Sizes) -> Result<Box<dyn Session + 'env>, ProbeError> {
+    Ok(Box::new(Faulting::new(env, sizes)?))
+}
+
+/// How a page is touched.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Access {
+    Read,
+    Write,
+}
+
+/// What was seen at one point so far.
+struct Tally {
+    point: Point,
+    histogram: Histogram,
+    rounds: u64,
+    touches: u64,
+    /// Rounds of touches with exactly one fault each.
+    exact: u64,
+    /// Touches that were no fault.
+    without_fault: u64,
+    /// Faults beyond one a touch.
+    further_faults: u64,
+    /// Pages that had memory before they were touched, or had none afterwards.
+    there_before: u64,
+    missing_after: u64,
+    /// Pages that a fault should have mapped along and did not.
+    not_mapped_along: u64,
+    wrong_contents: u64,
+    /// Huge pages asked for and obtained.
+    huge: Option<(u64, u64)>,
+}
+
+impl Tally {
+    fn new(point: &Point) -> Self {
+        Self {
+            point: point.clone(),
+            histogram: Histogram::new(),
+            rounds: 0,
+            touches: 0,
+            exact: 0,
+            without_fault: 0,
+            further_faults: 0,
+            there_before: 0,
+            missing_after: 0,
+            not_mapped_along: 0,
+            wrong_contents: 0,
+            huge: None,
+        }
+    }
+
+    /// `faults` of the kind that the touches should have made.
+    fn count(&mut self, touches: usize, faults: u64) {
+        let touches = touches as u64;
+        self.rounds += 1;
+        self.touches += touches;
+        self.exact += u64::from(faults == touches);
+        self.without_fault += touches.saturating_sub(faults);
+        self.further_faults += faults.saturating_sub(touches);
+    }
+}
+
+pub(super) struct Faulting<'env> {
+    env: &'env Env,
+    sizes: Sizes,
+    stamps: Stamps,
+    trust: Trust,
+    selected: Point,
+    tallies: Vec<Tally>,
+    /// Touched before anything is measured.
+    spans: Vec<(u64, u64)>,
+    /// Where the touches of a round go, in bytes from the base.
+    offsets: Vec<usize>,
+    rng: Rng,
+    turn: u64,
+    original: Option<Scratch>,
+    minor_file: Option<Scratch>,
+    /// Why the file of minor faults lies in memory, where it does.
+    no_disk: Option<String>,
+    major_file: Option<Scratch>,
+    /// A page that a test touches before its time.
+    #[cfg(test)]
+    pub(super) planted: Option<usize>,
+}
+
+/// Touches each offset between two stamps. Returns the sum of what was read, how many touches were made before `limit` ticks were over,
+/// and the faults that this thread took meanwhile.
+#[inline(never)]
+fn touch(
+    stamps: Stamps,
+    region: &Region,
+    offsets: &[usize],
+    access: Access,
+    tag: u64,
+    limit: u64,
+    spans: &mut [(u64, u64)],
+) -> (u64, usize, Faults) {
+    let mut sum = 0u64;
+    let mut made = 0;
+    let before = faults_of_this_thread();
+    let first = stamps.begin();
+    for (offset, span) in offsets.iter().zip(spans) {
+        let begin = stamps.begin();
+        // SAFETY: the offsets lie inside the mapping, on pages that may be accessed this way, and are multiples of a page.
+        unsafe {
+            let word = region.word(*offset);
+            match access {
+                Access::Read => sum = sum.wrapping_add(word.read_volatile()),
+                Access::Write => word.write_volatile(written(tag, *offset)),
+            }
+        }
+        let end = stamps.end();
+        *span = (begin, end);
+        made += 1;
+        if end.saturating_sub(first) > limit && made >= LEAST_TOUCHES {
+            break;
+        }
+    }
+    (sum, made, faults_of_this_thread().since(before))
+}
+
+/// What a touch writes: another value at each place and in each round.
+fn written(tag: u64, offset: usize) -> u64 {
+    tag.wrapping_mul(0x9E37_79B9_7F4A_7C15) ^ (offset as u64 + 1)
+}
+
+fn to_usize(value: u64) -> usize {
+    usize::try_from(value).unwrap_or(usize::MAX)
+}
+
+impl<'env> Faulting<'env> {
+    pub(super) fn new(env: &'env Env, sizes: Sizes) -> Result<Self, ProbeError> {
+        let stamps = Stamps::of(&env.clock)
+            .ok_or_else(|| ProbeError::Other("touching pages takes real time".to_owned()))?;
+        let most = to_usize(sizes.span / sizes.page).max(to_usize(sizes.huge_pages));
+        let mut spans = Vec::with_capacity(most);
+        spans.resize(most, (1, 1));
+        Ok(Self {
+            env,
+            sizes,
+            stamps,
+            trust: Trust::of_this_system(),
+            selected: Point::default(),
+            tallies: Vec::new(),
+            spans,
+            offsets: Vec::with_capacity(most),
+            rng: Rng::new(env.seed(0xFA17)),
+            turn: 0,
+            original: None,
+            minor_file: None,
+            no_disk: None,
+            major_file: None,
+            #[cfg(test)]
+            planted: None,
+        })
+    }
+
+    fn span(&self) -> usize {
+        to_usize(self.sizes.span)
+    }
+
+    fn tally(&mut self) -> &mut Tally {
+        let place = self.tallies.iter().position(|tally| tally.point == self.selected);
+        let place = place.unwrap_or_else(|| {
+            self.tallies.push(Tally::new(&self.selected));
+            self.tallies.len() - 1
+        });
+        &mut self.tallies[place]
+    }
+
+    /// One round of touches of `self.offsets`, into the block and the tally. `before` is how many pages of the region should have memory,
+    /// where that is known.
+    fn round(
+        &mut self,
+        block: &mut Block,
+        region: &Region,
+        access: Access,
+        before: Option<usize>,
+        major: bool,
+    ) -> u64 {
+        #[cfg(test)]
+        self.plant(region, access);
+        self.turn += 1;
+        let there = before.filter(|_| self.trust.residency).and_then(|wanted| {
+            let found = region.resident()?;
+            Some(found.abs_diff(wanted) as u64)
+        });
+        let limit = self.env.clock.ticks(LONGEST_NS);
+        let (sum, made, faults) = touch(
+            self.stamps,
+            region,
+            &self.offsets,
+            access,
+            self.turn,
+            limit,
+            &mut self.spans,
+        );
+        self.offsets.truncate(made);
+        let picoseconds = latlab_harness::Picoseconds::of(&self.env.clock);
+        let spans = std::mem::take(&mut self.spans);
+        for (begin, end) in &spans[..made] {
+            block.span(*begin, *end);
+            self.tally()
+                .histogram
+                .record(picoseconds.in_ticks(end.saturating_sub(*begin)));
+        }
+        self.spans = spans;
+        let wrong = if access == Access::Write {
+            let differs = |offset: &&usize| {
+                // SAFETY: inside the mapping, as above.
+                let word = unsafe { region.word(**offset).read_volatile() };
+                word != written(self.turn, **offset)
+            };
+            self.offsets.iter().filter(differs).count() as u64
+        } else {
+            0
+        };
+        let tally = self.tally();
+        tally.count(made, if major { faults.major } else { faults.minor });
+        tally.there_before += there.unwrap_or(0);
+        tally.wrong_contents += wrong;
+        sum
+    }
+
+    /// Touches a page before its time.
+    #[cfg(test)]
+    fn plant(&mut self, region: &Region, access: Access) {
+        if let Some(nth) = self.planted
+            && let Some(offset) = self.offsets.get(nth % self.offsets.len().max(1))
+        {
+            // SAFETY: as in `touch`.
+            unsafe {
+                let word = region.word(*offset);
+                match access {
+                    Access::Read => std::hint::black_box(word.read_volatile()),
+                    Access::Write => {
+                        word.write_volatile(7);
+                        7
+                    }
+                };
+            }
+        }
+    }
+
+    /// After touches of memory: exactly the touched pages have some.
+    fn look_after(&mut self, region: &Region, pages_a_touch: usize) {
+        let wanted = self.offsets.len() * pages_a_touch;
+        if self.trust.residency
+            && let Some(found) = region.resident()
+        {
+            self.tally().missing_after += found.abs_diff(wanted) as u64;
+        }
+    }
+
+    fn every(&mut self, step: usize, bytes: usize) {
+        self.offsets.clear();
+        self.offsets.extend((0..bytes).step_by(step));
+    }
+
+    fn anonymous(&mut self, block: &mut Block, operation: Operation) -> Result<(), ProbeError> {
+        let (span, page) = (self.span(), to_usize(self.sizes.page));
+        let region = Region::anonymous(span, Pages::Base)?;
+        self.every(page, span);
+        let mut before = Some(0);
+        match operation {
+            Operation::Recycled => {
+                region.touch();
+                region
+                    .advise(Advice::LinuxDontNeed)
+                    .map_err(|error| ProbeError::System {
+                        what: "giving memory back (MADV_DONTNEED)".to_owned(),
+                        source: error.into(),
+                    })?;
+            }
+            Operation::WriteAfterRead => {
+                read_all(&region, page);
+                // The page of zeros counts as memory.
+                before = None;
+            }
+            _ => {}
+        }
+        let access = if operation == Operation::FirstRead {
+            Access::Read
+        } else {
+            Access::Write
+        };
+        let sum = self.round(block, &region, access, before, false);
+        if access == Access::Read {
+            self.tally().wrong_contents += u64::from(sum != 0);
+        }
+        self.look_after(&region, 1);
+        Ok(())
+    }
+
+    fn huge(&mut self, block: &mut Block) -> Result<(), ProbeError> {
+        let count = self.sizes.huge_pages;
+        let bytes = to_usize(count * HUGE);
+        let region = Region::anonymous(bytes, Pages::Huge)?;
+        self.every(to_usize(HUGE), bytes);
+        self.round(block, &region, Access::Write, Some(0), false);
+        let a_huge_page = to_usize(HUGE / self.sizes.page);
+        let obtained = region.resident().map_or(0, |pages| pages / a_huge_page) as u64;
+        let trusted = self.trust.residency;
+        let tally = self.tally();
+        let (asked, had) = tally.huge.unwrap_or_default();
+        // Where nothing says how large a page is, it counts as not obtained.
+        tally.huge = Some((asked + count, had + if trusted { obtained } else { 0 }));
+        Ok(())
+    }
+
+    /// A private mapping of a file in memory, read everywhere and then written.
+    fn copy(&mut self, block: &mut Block) -> Result<(), ProbeError> {
+        let (span, page) = (self.span(), to_usize(self.sizes.page));
+        let original = match self.original.take() {
+            Some(original) => original,
+            None => Scratch::in_memory(self.env, span)?,
+        };
+        let region = Region::private_file(original.file(), span)?;
+        self.original = Some(original);
+        let _refused = region.advise(Advice::LinuxNoHugepage);
+        read_all(&region, page);
+        self.every(page, span);
+        // Whether a page is the file's or its copy, mincore does not say; the count of faults does.
+        self.round(block, &region, Access::Write, None, false);
+        Ok(())
+    }
+
+    fn file_minor(&mut self, block: &mut Block, around: bool) -> Result<(), ProbeError> {
+        let (page, span) = (to_usize(self.sizes.page), self.span());
+        let scratch = match self.minor_file.take() {
+            Some(scratch) => scratch,
+            None => match Scratch::create(self.env, span) {
+                Ok(scratch) => scratch,
+                Err(reason) => {
+                    self.no_disk = Some(format!("degraded: the file lies in memory, because {reason}"));
+                    Scratch::in_memory(self.env, span)?
+                }
+            },
+        };
+        let in_cache = scratch.cached()?;
+        if in_cache < span / page {
+            scratch.warm()?;
+        }
+        let result = if around {
+            self.with_neighbours(block, &scratch)
+        } else {
+            self.one_by_one(block, &scratch)
+        };
+        self.minor_file = Some(scratch);
+        result
+    }
+
+    fn one_by_one(&mut self, block: &mut Block, scratch: &Scratch) -> Result<(), ProbeError> {
+        let page = to_usize(self.sizes.page);
+        let pages = SINGLE_PAGES.min(scratch.bytes() / page);
+        let region = Region::one_by_one(scratch.file(), pages)?;
+        self.every(2 * page, region.bytes());
+        let sum = self.round(block, &region, Access::Read, Some(pages), false);
+        let wanted = self
+            .offsets
+            .iter()
+            .fold(0u64, |sum, offset| sum.wrapping_add(scratch.word(offset / 2)));
+        self.tally().wrong_contents += u64::from(sum != wanted);
+        Ok(())
+    }
+
+    fn with_neighbours(&mut self, block: &mut Block, scratch: &Scratch) -> Result<(), ProbeError> {
+        let page = to_usize(self.sizes.page);
+        for _ in 0..AROUND_ROUNDS {
+            let region = Region::shared_file(scratch.file(), scratch.bytes())?;
+            let trusted = self.trust.faults;
+            // The kernel maps the aligned 64 KiB of address space around a fault, as far as the mapping reaches.
+            let to_border = region.base().align_offset(to_usize(AROUND)).min(scratch.bytes());
+            self.every(to_usize(AROUND), scratch.bytes() - to_border);
+            for offset in &mut self.offsets {
+                *offset += to_border;
+            }
+            let sum = self.round(block, &region, Access::Read, Some(scratch.bytes() / page), false);
+            let wanted = self
+                .offsets
+                .iter()
+                .fold(0u64, |sum, offset| sum.wrapping_add(scratch.word(*offset)));
+            self.tally().wrong_contents += u64::from(sum != wanted);
+            let before = faults_of_this_thread();
+            for offset in (to_border..scratch.bytes()).step_by(page) {
+                // SAFETY: inside the mapping.
+                std::hint::black_box(unsafe { region.base().add(offset).read_volatile() });
+            }
+            if trusted {
+                self.tally().not_mapped_along += faults_of_this_thread().since(before).minor;
+            }
+        }
+        Ok(())
+    }
+
+    fn file_major(&mut self, block: &mut Block) -> Result<(), ProbeError> {
+        let page = to_usize(self.sizes.page);
+        let scratch = match self.major_file.take() {
+            Some(scratch) => scratch,
+            None => Scratch::create(self.env, self.span())?,
+        };
+        let evicted = scratch.evict();
+        let result = evicted.and_then(|()| {
+            let region = Region::shared_file(scratch.file(), scratch.bytes())?;
+            region
+                .advise(Advice::Random)
+                .map_err(|error| ProbeError::System {
+                    what: "turning reading ahead off (MADV_RANDOM)".to_owned(),
+                    source: error.into(),
+                })?;
+            // Without repetition, and never the neighbour of a page that was just read: devices and hosts read ahead too.
+            let pages = scratch.bytes() / page;
+            let stride = (pages / MAJOR_TOUCHES).max(1);
+            self.offsets.clear();
+            for slot in 0..MAJOR_TOUCHES.min(pages / stride) {
+                self.offsets
+                    .push((slot * stride + self.rng.below(stride.div_ceil(2))) * page);
+            }
+            for last in (1..self.offsets.len()).rev() {
+                self.offsets.swap(last, self.rng.below(last + 1));
+            }
+            block.set_waits();
+            let sum = self.round(block, &region, Access::Read, Some(0), true);
+            let wanted = self
+                .offsets
+                .iter()
+                .fold(0u64, |sum, offset| sum.wrapping_add(scratch.word(*offset)));
+            self.tally().wrong_contents += u64::from(sum != wanted);
+            Ok(())
+        });
+        self.major_file = Some(scratch);
+        result
+    }
+
+    fn checks(&self, tally: &Tally, operation: Operation) -> Vec<Check> {
+        let mut checks = Vec::new();
+        let mut add = |name: &str, ok, detail| {
+            checks.push(Check {
+                name: name.to_owned(),
+                ok,
+                detail,
+            });
+        };
+        if self.trust.faults {
+            let kind = if operation == Operation::FileMajor {
+                "major"
+            } else {
+                "minor"
+            };
+            // Another fault of this thread could stand in for one that was missed, so most rounds must be exact.
+            let ok = tally.rounds > 0 && tally.without_fault == 0 && 2 * tally.exact > tally.rounds;
+            add(
+                "one fault a touch",
+                ok,
+                format!(
+                    "{} touches, {} without a {kind} fault, {} further faults; {} of {} rounds exact",
+                    tally.touches, tally.without_fault, tally.further_faults, tally.exact, tally.rounds
+                ),
+            );
+        }
+        if self.trust.residency && !matches!(operation, Operation::WriteAfterRead | Operation::CopyOnWrite) {
+            let (name, what) = match operation {
+                Operation::FileMinor => ("all of the file in the page cache", "pages were not"),
+                Operation::FileMajor => ("none of the file in the page cache", "pages were"),
+                _ => (
+                    "only what was touched has memory",
+                    "pages had memory before their touch",
+                ),
+            };
+            add(
+                name,
+                tally.there_before == 0 && tally.missing_after == 0,
+                format!(
+                    "{} {what}; {} differ afterwards",
+                    tally.there_before, tally.missing_after
+                ),
+            );
+        }
+        if tally.point.size_bytes == Some(AROUND) && self.trust.faults && self.sizes.page < AROUND {
+            add(
+                "a fault maps 64 KiB",
+                tally.not_mapped_along == 0,
+                format!(
+                    "{} of the pages around needed a fault of their own",
+                    tally.not_mapped_along
+                ),
+            );
+        }
+        if let Some((asked, had)) = tally.huge {
+            add(
+                "huge pages obtained",
+                asked == had,
+                format!("{had} of {asked} touches were given memory for a whole huge page (mincore)"),
+            );
+        }
+        add(
+            "contents",
+            tally.touches > 0 && tally.wrong_contents == 0,
+            format!(
+                "{} of {} touches read or wrote something else",
+                tally.wrong_contents, tally.touches
+            ),
+        );
+        checks
+    }
+
+    fn modes(&self, tally: &Tally, operation: Operation) -> Vec<Value> {
+        let pages = tally.point.pages.unwrap_or(Pages::Base);
+        let found = modes(&tally.histogram.occupied(), self.env.clock.facts.quantum_ns);
+        let first = found.first().map_or(1.0, |mode| mode.p50_ns);
+        let guest = self.env.machine.virtualisation.guest;
+        found
+            .iter()
+            .enumerate()
+            .map(|(nth, mode)| {
+                json!({
+                    "p50_ns": mode.p50_ns,
+                    "low_ns": mode.low_ns,
+                    "high_ns": mode.high_ns,
+                    "share": mode.share,
+                    "likely": likely(operation, pages, nth, mode.p50_ns / first, mode.share, guest),
+                })
+            })
+            .collect()
+    }
+}
+
+/// Reads a word of each page, so that each is mapped.
+fn read_all(region: &Region, page: usize) {
+    for offset in (0..region.bytes()).step_by(page) {
+        // SAFETY: inside the mapping.
+        std::hint::black_box(unsafe { region.base().add(offset).read_volatile() });
+    }
+}
+
+impl Session for Faulting<'_> {
+    fn select(&mut self, point: &Point) -> Result<(), ProbeError> {
+        let operation = Operation::of(point)
+            .ok_or_else(|| ProbeError::Other(format!("there is no fault {}", point.label())))?;
+        if operation == Operation::Recycled && self.trust.residency && !self.trust.discard {
+            return Err(ProbeError::Other(
+                "MADV_DONTNEED takes no memory away on this system".to_owned(),
+            ));
+        }
+        self.selected = point.clone();
+        Ok(())
+    }
+
+    fn block(&mut self, block: &mut Block) -> Result<(), ProbeError> {
+        match Operation::of(&self.selected) {
+            Some(Operation::FirstWrite) if self.selected.pages == Some(Pages::Huge) => self.huge(block),
+            Some(Operation::CopyOnWrite) => self.copy(block),
+            Some(Operation::FileMinor) => {
+                let around = self.selected.size_bytes != Some(self.sizes.page);
+                self.file_minor(block, around)
+            }
+            Some(Operation::FileMajor) => self.file_major(block),
+            Some(operation) => self.anonymous(block, operation),
+            None => Err(ProbeError::Other("no fault is selected".to_owned())),
+        }
+    }
+
+    fn proof(&mut self, point: &Point) -> Proof {
+        let (Some(operation), Some(tally)) = (
+            Operation::of(point),
+            self.tallies.iter().find(|tally| tally.point == *point),
+        ) else {
+            return Proof::default();
+        };
+        Proof {
+            checks: self.checks(tally, operation),
+            flags: self
+                .no_disk
+                .iter()
+                .filter(|_| operation == Operation::FileMinor)
+                .cloned()
+                .collect(),
+            findings: Some(json!({
+                "modes": self.modes(tally, operation),
+                "touches": tally.touches,
+                "faults_counted": self.trust.faults,
+            })),
+            ..Proof::default()
+        }
+    }
+}

@@ -1,0 +1,3 @@
+//! Virtual memory: faults and mappings.
+
+pub(crate) mod fault;

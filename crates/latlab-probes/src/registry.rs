@@ -24,6 +24,8 @@ use crate::memory::poke::Poke;
 use crate::memory::prefetch::Prefetch;
 use crate::memory::stride::Stride;
 use crate::vm::fault::Fault;
+use crate::vm::map::Map;
+use crate::vm::zero::Zero;
 
 /// A probe and its share of a run.
 pub struct Entry {
@@ -82,6 +84,14 @@ pub static REGISTRY: &[Entry] = &[
     Entry {
         probe: &Fault,
         share: Share([0.5, 1.6, 10.0]),
+    },
+    Entry {
+        probe: &Map,
+        share: Share([0.2, 0.6, 4.0]),
+    },
+    Entry {
+        probe: &Zero,
+        share: Share([0.15, 0.4, 3.0]),
     },
     Entry {
         probe: &Malloc,

@@ -72,6 +72,26 @@ impl Region {
         Ok(region)
     }
 
+    /// As a program maps memory, with no advice; populated at once or not at all.
+    ///
+    /// # Errors
+    /// The kernel's answer.
+    pub(crate) fn plain(bytes: usize, populate: bool) -> rustix::io::Result<Self> {
+        let flags = if populate {
+            MapFlags::PRIVATE | MapFlags::POPULATE
+        } else {
+            MapFlags::PRIVATE
+        };
+        // SAFETY: as above.
+        let whole = unsafe { mmap_anonymous(null_mut(), bytes, ProtFlags::READ | ProtFlags::WRITE, flags) }?;
+        Ok(Self {
+            whole: whole.cast(),
+            whole_bytes: bytes,
+            base: whole.cast(),
+            bytes,
+        })
+    }
+
     /// The first `bytes` of a file, private and writable: the first write to a page copies it.
     ///
     /// # Errors
@@ -169,6 +189,25 @@ impl Region {
     pub(crate) fn advise(&self, advice: Advice) -> rustix::io::Result<()> {
         // SAFETY: the range is ours, holds bytes only, and its owner knows what the advice does to them.
         unsafe { madvise(self.base.cast(), self.bytes, advice) }
+    }
+
+    /// Makes it read-only.
+    ///
+    /// # Errors
+    /// The kernel's answer.
+    pub(crate) fn protect(&self) -> rustix::io::Result<()> {
+        // SAFETY: the range is ours, and nobody writes to it any more.
+        unsafe { rustix::mm::mprotect(self.base.cast(), self.bytes, rustix::mm::MprotectFlags::READ) }
+    }
+
+    /// Gives it back, with the kernel's answer.
+    ///
+    /// # Errors
+    /// The kernel's answer.
+    pub(crate) fn unmap(self) -> rustix::io::Result<()> {
+        let own = std::mem::ManuallyDrop::new(self);
+        // SAFETY: the mapping is ours and nothing refers into it any more.
+        unsafe { munmap(own.whole.cast(), own.whole_bytes) }
     }
 
     /// Writes a word to each page.

@@ -5,6 +5,6 @@ mod mapping;
 mod scratch;
 mod trust;
 
-pub(crate) use mapping::{Region, page_bytes};
+pub(crate) use mapping::{Region, page_bytes, resident};
 pub(crate) use scratch::Scratch;
 pub(crate) use trust::{Faults, Trust, faults_of_this_thread};

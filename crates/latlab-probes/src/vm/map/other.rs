@@ -1,0 +1,18 @@
+//! Where the calls and the state of pages are others.
+
+use latlab_harness::{Env, ProbeError, Session, Support};
+
+const REASON: &str =
+    "memory is mapped and looked at as Linux does it; no other system's calls are written yet";
+
+pub(super) fn page_bytes() -> u64 {
+    4096
+}
+
+pub(super) fn supports() -> Support {
+    Support::No(REASON.to_owned())
+}
+
+pub(super) fn open(_: &Env) -> Result<Box<dyn Session + '_>, ProbeError> {
+    Err(ProbeError::Other(REASON.to_owned()))
+}

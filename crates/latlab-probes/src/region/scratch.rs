@@ -33,9 +33,13 @@ impl Scratch {
     /// With the reason, when the folder is no disk, is nearly full, or the system refuses something.
     pub(crate) fn create(env: &Env, bytes: usize) -> Result<Self, ProbeError> {
         let folder = folder(env)?;
-        room(env, &folder, bytes)?;
+        room(&folder, bytes)?;
         let file = without_name(env, &folder)?;
         is_on_a_device(env, &folder, &file)?;
+        env.disk
+            .budget()
+            .spend(bytes as u64)
+            .map_err(|error| ProbeError::Other(error.to_string()))?;
         Self::filled(env, file, bytes)
     }
 
@@ -184,16 +188,7 @@ fn folder(env: &Env) -> Result<PathBuf, ProbeError> {
         })
 }
 
-fn room(env: &Env, folder: &Path, bytes: usize) -> Result<(), ProbeError> {
-    if let Some(most) = env.settings.max_bytes
-        && (bytes as u64) > most
-    {
-        return Err(ProbeError::Other(format!(
-            "a file of {} would be written; {} at most are allowed (--max-bytes)",
-            binary_size(bytes as u64),
-            binary_size(most)
-        )));
-    }
+fn room(folder: &Path, bytes: usize) -> Result<(), ProbeError> {
     let system = rustix::fs::statvfs(folder).map_err(|error| ProbeError::System {
         what: "asking how much room the folder has".to_owned(),
         source: error.into(),
@@ -278,14 +273,8 @@ mod tests {
     }
 
     #[test]
-    fn a_folder_that_is_not_there_and_a_bound_that_is_too_low_are_said() {
+    fn a_folder_that_is_not_there_is_said() {
         let mut env = testing::env(64 << 20);
-        env.settings.max_bytes = Some(1000);
-        let error = Scratch::create(&env, 1 << 16).expect_err("too large");
-        assert!(
-            error.to_string().contains("--max-bytes") || error.to_string().contains("folder"),
-            "{error}"
-        );
         env.settings.dir = Some("/nonexistent/folder".to_owned());
         let error = Scratch::create(&env, 1 << 16).expect_err("no folder");
         assert!(error.to_string().contains("folder"), "{error}");

@@ -26,13 +26,11 @@ Proof: words all over the memory hold what the last call wrote; of new memory, n
     unit: Unit::BytesPerS,
     convention: "each byte cleared counts once, however often it is written on the way",
     needs: &["Linux", "4 MiB of memory"],
-    touches: &["memory up to 256 MiB (64 MiB in the standard profile), at most half of what may be used"],
+    touches: &["memory up to 256 MiB (32 MiB in the standard profile), at most half of what may be used"],
     saturates: false,
 };
 
 const SMALL: u64 = 256 << 10;
-/// New memory a call.
-const FRESH: u64 = 16 << 20;
 const LEAST: u64 = 4 << 20;
 /// Windows of new memory in a block; one more does not count.
 const WINDOWS: u32 = 2;
@@ -44,13 +42,18 @@ fn power(bytes: u64) -> u64 {
 
 fn fresh(env: &Env) -> u64 {
     // Three at a time exist in a block, and alignment takes a huge page each.
-    FRESH.min(power(env.memory_bytes / 4))
+    let most = match env.settings.profile {
+        Profile::Quick => 4 << 20,
+        Profile::Standard => 8 << 20,
+        Profile::Thorough => 16 << 20,
+    };
+    power(env.memory_bytes / 4).min(most)
 }
 
 fn large(env: &Env) -> u64 {
     let most = match env.settings.profile {
-        Profile::Quick => 16 << 20,
-        Profile::Standard => 64 << 20,
+        Profile::Quick => 8 << 20,
+        Profile::Standard => 32 << 20,
         Profile::Thorough => 256 << 20,
     };
     power(env.memory_bytes / 2).min(most)

@@ -2,6 +2,7 @@
 
 use latlab_record::{Check, Point, Record, Unit, Work};
 
+use crate::schedule::MAX_BLOCKS;
 use crate::{Block, Env};
 
 /// Group of probes that share a quota of time and a section of the report.
@@ -106,8 +107,10 @@ pub struct Planned {
     pub setup_s: f64,
     /// Estimated seconds for one block.
     pub block_s: f64,
-    /// Bytes that it writes to files.
+    /// Bytes that it writes to files, in all of its blocks.
     pub written_bytes: u64,
+    /// Blocks at most: six or more (fewer is no record). For work of which each block uses something up, as bytes that may be written.
+    pub most_blocks: usize,
     /// How far from the core its work reaches.
     pub reach: Reach,
     /// Points of one group are measured interleaved in one session; groups follow each other.
@@ -124,6 +127,7 @@ impl Planned {
             setup_s: 1e-3,
             block_s: 3e-3,
             written_bytes: 0,
+            most_blocks: MAX_BLOCKS,
             reach: Reach::Shared,
             group: 0,
         }

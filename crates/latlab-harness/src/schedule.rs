@@ -35,7 +35,7 @@ fn narrow_enough(profile: Profile) -> f64 {
     }
 }
 /// Blocks of one point at most: the raw window means are kept, and 24 blocks are 1,536 of them.
-const MAX_BLOCKS: usize = 24;
+pub(crate) const MAX_BLOCKS: usize = 24;
 /// Blocks at most that one point may lose to disturbances before it is taken as it is.
 const MAX_DISTURBED: usize = MIN_BLOCKS / 2;
 /// Seconds between two readings of the reference.
@@ -137,7 +137,13 @@ impl PointState {
 
     /// Whether it has the blocks that every record needs.
     fn has_minimum(&self) -> bool {
-        self.quiet_blocks() >= MIN_BLOCKS || self.blocks.len() >= MIN_BLOCKS + MAX_DISTURBED
+        self.quiet_blocks() >= MIN_BLOCKS
+            || self.blocks.len() >= (MIN_BLOCKS + MAX_DISTURBED).min(self.most_blocks())
+    }
+
+    /// A record has six blocks at least.
+    fn most_blocks(&self) -> usize {
+        self.planned.most_blocks.clamp(MIN_BLOCKS, MAX_BLOCKS)
     }
 
     fn missing(&self) -> usize {
@@ -462,7 +468,8 @@ impl Run<'_> {
         let blocks = if state.blocks.is_empty() {
             1
         } else {
-            state.visit_blocks()
+            let left = state.most_blocks().saturating_sub(state.blocks.len());
+            state.visit_blocks().min(left)
         };
         for _ in 0..blocks {
             match self.block(session, state) {
@@ -599,7 +606,8 @@ impl Run<'_> {
                 if states[index].quiet_blocks() >= MIN_BLOCKS && narrow(&states[index]) {
                     Some((index, StoppedBy::NarrowInterval))
                 } else {
-                    (states[index].blocks.len() >= MAX_BLOCKS).then_some((index, StoppedBy::Planned))
+                    (states[index].blocks.len() >= states[index].most_blocks())
+                        .then_some((index, StoppedBy::Planned))
                 }
             })
             .collect()

@@ -39,6 +39,7 @@ struct Planted {
     stall: Option<(u64, f64)>,
     per_op: bool,
     noisy: bool,
+    most_blocks: usize,
     proof_holds: bool,
     takes_samples: bool,
     opened: Cell<u32>,
@@ -57,6 +58,7 @@ impl Planted {
             stall: None,
             per_op: false,
             noisy: false,
+            most_blocks: MAX_BLOCKS,
             proof_holds: true,
             takes_samples: true,
             opened: Cell::new(0),
@@ -147,6 +149,7 @@ impl Probe for Planted {
             .map(|n| Planned {
                 priority: (self.priority)(n),
                 setup_s: self.setup_ns / 1e9,
+                most_blocks: self.most_blocks,
                 ..Planned::new(Point {
                     working_set_bytes: Some(n),
                     ..Point::default()
@@ -360,6 +363,27 @@ fn noise_is_measured_longer_until_its_interval_is_narrow() {
                 .intervals
                 .contains_key("p50")
         );
+    }
+}
+
+#[test]
+fn what_uses_something_up_gets_no_more_blocks_than_were_planned() {
+    for (most_blocks, expected) in [(1, 6), (7, 7), (1_000, MAX_BLOCKS)] {
+        let clock = SimulatedClock::ideal();
+        let env = env(&clock);
+        let mut probe = Planted::new(&clock, 2);
+        probe.noisy = true;
+        // Long enough to set up that a visit takes several blocks.
+        probe.setup_ns = 50e6;
+        probe.most_blocks = most_blocks;
+        let mut sink = Kept::default();
+        run(&probe, &env, 60.0, &mut sink);
+        assert_eq!(sink.records.len(), 2);
+        for record in &sink.records {
+            let blocks = record.blocks.len();
+            assert!(blocks <= expected, "{blocks} of {most_blocks}");
+            assert!(blocks >= 6 && record.error.is_none());
+        }
     }
 }
 

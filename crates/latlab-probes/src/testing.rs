@@ -38,7 +38,7 @@ pub(crate) fn env(memory_bytes: u64) -> Env {
 /// Beside the test binary: on a disk wherever the build folder is on one.
 fn disk() -> Disk {
     let binary = std::env::current_exe().expect("the test binary has a path");
-    Disk::new(binary.parent().expect("in a folder"), 256 << 20, 3)
+    Disk::new(binary.parent().expect("in a folder"), 64 << 20, 3)
 }
 
 /// The same with one CPU only.

@@ -65,6 +65,12 @@ impl Disk {
         Ok(file)
     }
 
+    /// Size of the test file that is there already, bytes.
+    #[must_use]
+    pub fn laid_out_bytes(&self) -> Option<u64> {
+        self.opened.borrow().file.as_ref().map(|file| file.bytes)
+    }
+
     /// What may still be written.
     #[must_use]
     pub fn budget(&self) -> &Budget {
@@ -88,6 +94,7 @@ mod tests {
             assert!(disk.place().is_err());
             return;
         };
+        assert_eq!(disk.laid_out_bytes(), Some(2 * MIB));
         let second = disk.test_file(MIB).expect("a smaller one");
         assert!(Arc::ptr_eq(&first, &second));
         assert_eq!(disk.budget().spent_bytes(), 2 * MIB);

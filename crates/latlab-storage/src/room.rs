@@ -99,6 +99,12 @@ impl Budget {
         })
     }
 
+    /// Bytes that may be written in all.
+    #[must_use]
+    pub fn limit_bytes(&self) -> u64 {
+        self.limit
+    }
+
     /// Bytes that may still be written.
     #[must_use]
     pub fn left_bytes(&self) -> u64 {

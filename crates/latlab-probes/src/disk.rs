@@ -1,0 +1,110 @@
+//! What the probes of the disk share: the test file and its size, whether there is a disk to measure, the way to its blocks, and the
+//! evidence that they were read from there.
+//!
+//! ```text
+//! support ──► Target (test file, or the user's) ──► Flow: Engine + Places ──► Block::in_flight
+//!                │ chill: evicted, looked at           │ each block's header
+//!                └────────────── Evidence ◄────────────┘ bytes that the kernel counted ──► checks
+//! ```
+
+#[cfg_attr(target_os = "linux", path = "disk/linux.rs")]
+#[cfg_attr(not(target_os = "linux"), path = "disk/elsewhere.rs")]
+mod system;
+
+use latlab_clock::Source;
+use latlab_harness::{Env, Support};
+use latlab_record::{Check, Profile, binary_size};
+
+pub(crate) use system::*;
+
+/// Past the page cache.
+pub(crate) const DIRECT: &str = "direct";
+/// Through the page cache, which holds nothing of the file.
+pub(crate) const COLD: &str = "buffered-cold";
+/// Through the page cache, which holds what is read.
+pub(crate) const WARM: &str = "buffered-warm";
+/// Into the page cache.
+pub(crate) const BUFFERED: &str = "buffered";
+
+/// The test file in the quick, standard and thorough profile.
+const FILE_BYTES: [u64; 3] = [192 << 20, 1 << 30, 4 << 30];
+/// A smaller file is no disk's figure: its 64 KiB blocks would be 128 different ones.
+const SMALLEST_FILE: u64 = 8 << 20;
+
+/// Size of the test file: the profile's, or what 3/8 of the bytes that may be written (the rest is for what is written into
+/// it) and half of the room leave. Once it is laid out it keeps its size. 0 where there is no disk, or only a file of the user's to be read.
+pub(crate) fn file_bytes(env: &Env) -> u64 {
+    if env.settings.file.is_some() {
+        return 0;
+    }
+    laid_out(env).unwrap_or_else(|| {
+        let bytes = wanted_bytes(env)
+            .min(env.disk.budget().limit_bytes() / 8 * 3)
+            .min(room(env).map_or(0, |bytes| bytes / 2));
+        bytes / (1 << 20) * (1 << 20)
+    })
+}
+
+fn wanted_bytes(env: &Env) -> u64 {
+    match env.settings.profile {
+        Profile::Quick => FILE_BYTES[0],
+        Profile::Standard => FILE_BYTES[1],
+        Profile::Thorough => FILE_BYTES[2],
+    }
+}
+
+/// Whether there is a disk to measure. Makes no file.
+pub(crate) fn support(env: &Env) -> Support {
+    if matches!(env.clock.source, Source::Simulated(_)) {
+        return Support::No("simulated time does not pass on a disk".to_owned());
+    }
+    if let Err(reason) = room(env) {
+        return Support::No(reason);
+    }
+    if env.settings.file.is_some() {
+        return Support::Yes;
+    }
+    let (bytes, wanted) = (file_bytes(env), wanted_bytes(env));
+    if bytes < SMALLEST_FILE {
+        return Support::No(format!(
+            "a test file of {} is the least, and only {} are left for one: free some space, name another directory (--dir) or raise --max-bytes",
+            binary_size(SMALLEST_FILE),
+            binary_size(bytes)
+        ));
+    }
+    if bytes < wanted {
+        return Support::Degraded(format!(
+            "the test file has {} and not {}: no more may be written, or there is no room",
+            binary_size(bytes),
+            binary_size(wanted)
+        ));
+    }
+    Support::Yes
+}
+
+/// [`support`] for a probe that writes: a file of the user's is only read.
+pub(crate) fn support_writing(env: &Env) -> Support {
+    if env.settings.file.is_some() {
+        return Support::No("a file of the user's (--file) is only read".to_owned());
+    }
+    support(env)
+}
+
+/// No device answers a direct transfer faster, ns: the fastest storage attached to a bus needs several us, unwritten extents 0.6.
+pub(crate) const FASTEST_DEVICE_NS: f64 = 2_000.0;
+
+/// The sanity rule for direct transfers: their median is not below what any device needs.
+pub(crate) fn answered_by_a_device(median_ns: f64) -> Check {
+    Check {
+        name: "answered by a device".to_owned(),
+        ok: median_ns >= FASTEST_DEVICE_NS,
+        detail: format!(
+            "median {:.1} us; below {:.0} us nothing but memory answers",
+            median_ns / 1e3,
+            FASTEST_DEVICE_NS / 1e3
+        ),
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,650 @@
+//! The test file of this run, the way to its blocks, and the evidence.
+
+use std::collections::VecDeque;
+use std::os::fd::OwnedFd;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use latlab_harness::{Env, ProbeError, Queue, Wait};
+use latlab_record::Check;
+use latlab_storage::{
+    BLOCK_BYTES, Budget, Contents, Direction, Engine, EngineKind, Extents, Patience, ProcessCounters,
+    Residency, StorageError, TestFile, Transfer, open_engine, open_existing,
+};
+
+use super::{DIRECT, file_bytes};
+use crate::walk::Cycle;
+
+/// A device that has not answered for so long will not.
+const SILENT: Duration = Duration::from_secs(30);
+
+/// Bytes that a test file may take; any number where a file of the user's is read.
+pub(crate) fn room(env: &Env) -> Result<u64, String> {
+    if let Some(path) = &env.settings.file {
+        return open_existing(Path::new(path))
+            .map(|_| u64::MAX)
+            .map_err(|error| error.to_string());
+    }
+    env.disk
+        .place()
+        .and_then(|place| place.room())
+        .map(|room| room.largest_file())
+        .map_err(|error| error.to_string())
+}
+
+pub(crate) fn laid_out(env: &Env) -> Option<u64> {
+    env.disk.laid_out_bytes()
+}
+
+/// A refusal of the storage layer, as the harness says it.
+pub(crate) fn refused(error: StorageError) -> ProbeError {
+    match error {
+        StorageError::System { what, source } => ProbeError::System { what, source },
+        other => ProbeError::Other(other.to_string()),
+    }
+}
+
+/// How long an engine waits where the harness waits.
+pub(crate) fn patience(wait: Wait) -> Patience {
+    match wait {
+        Wait::No => Patience::None,
+        Wait::ForOne => Patience::ForOne,
+        Wait::AtMostNs(ns) => Patience::AtMost(Duration::from_secs_f64(ns.max(0.0) / 1e9)),
+    }
+}
+
+/// The file whose blocks are measured.
+#[derive(Clone)]
+pub(crate) struct Target {
+    /// The test file, or the user's.
+    pub(crate) test: Arc<TestFile>,
+}
+
+impl Target {
+    /// The shared test file, laid out by who comes first, or the user's (`--file`).
+    ///
+    /// # Errors
+    /// When there is no room, no budget, or the disk fails.
+    pub(crate) fn open(env: &Env) -> Result<Self, ProbeError> {
+        let test = match &env.settings.file {
+            Some(path) => TestFile::existing(Path::new(path)).map(Arc::new),
+            None => env.disk.test_file(file_bytes(env)),
+        };
+        test.map(|test| Self { test }).map_err(refused)
+    }
+
+    /// The descriptor for a path, and what buffers and blocks must be multiples of.
+    ///
+    /// # Errors
+    /// When the file system has no direct I/O, with the reason.
+    pub(crate) fn file(&self, path: &str) -> Result<(Arc<OwnedFd>, u64), ProbeError> {
+        if path != DIRECT {
+            return Ok((Arc::clone(&self.test.file), 1));
+        }
+        let direct = self
+            .test
+            .direct
+            .as_ref()
+            .map_err(|reason| ProbeError::Other(format!("no direct I/O: {reason}")))?;
+        let alignment = direct.alignment;
+        Ok((
+            Arc::clone(&direct.file),
+            alignment.memory_bytes.max(alignment.offset_bytes),
+        ))
+    }
+
+    /// Puts the whole file out of the page cache and looks. Before each cold block, outside of what is timed.
+    ///
+    /// # Errors
+    /// When anything is left: there is no cold figure then.
+    pub(crate) fn chill(&self) -> Result<Residency, ProbeError> {
+        let residency = self.test.evict().map_err(refused)?;
+        residency.is_cold().map_err(ProbeError::Proof)?;
+        Ok(residency)
+    }
+
+    /// How many whole blocks it has.
+    pub(crate) fn blocks(&self, block_bytes: u64) -> u64 {
+        self.test.bytes / block_bytes.max(1)
+    }
+
+    /// What is in it.
+    pub(crate) fn contents(&self) -> Option<Contents> {
+        self.test.contents
+    }
+}
+
+/// Which block comes next.
+#[derive(Clone, Debug)]
+pub(crate) enum Places {
+    /// One after the other, round and round.
+    InOrder {
+        block_bytes: u64,
+        blocks: u64,
+        next: u64,
+    },
+    /// Each once in random order, then each once in another one: none comes twice in a row, and none from a cache that the last round filled
+    /// until all others came.
+    Random {
+        block_bytes: u64,
+        cycle: Cycle,
+        seed: u64,
+        next: u64,
+        last: u64,
+    },
+}
+
+impl Places {
+    /// From block `first` on.
+    pub(crate) fn in_order(block_bytes: u64, blocks: u64, first: u64) -> Self {
+        Self::InOrder {
+            block_bytes,
+            blocks,
+            next: first % blocks.max(1),
+        }
+    }
+
+    /// In an order that the seed decides.
+    pub(crate) fn random(block_bytes: u64, blocks: u64, seed: u64) -> Self {
+        Self::Random {
+            block_bytes,
+            cycle: Cycle::random(blocks, seed),
+            seed,
+            next: 0,
+            last: u64::MAX,
+        }
+    }
+
+    /// Where the next block begins, bytes.
+    pub(crate) fn next(&mut self) -> u64 {
+        match self {
+            Self::InOrder {
+                block_bytes,
+                blocks,
+                next,
+            } => {
+                let place = *next;
+                *next = (place + 1) % (*blocks).max(1);
+                place * *block_bytes
+            }
+            Self::Random {
+                block_bytes,
+                cycle,
+                seed,
+                next,
+                last,
+            } => {
+                if *next == cycle.len() {
+                    *seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+                    *cycle = Cycle::random(cycle.len(), *seed);
+                    *next = 0;
+                    if cycle.len() > 1 && cycle.place(0) == *last {
+                        *next = 1;
+                    }
+                }
+                let place = cycle.place(*next);
+                *next += 1;
+                *last = place;
+                place * *block_bytes
+            }
+        }
+    }
+}
+
+/// What speaks for the blocks of one point: gathered while they are taken, told as checks.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Evidence {
+    /// Blocks of the file whose header was looked at, and the first that was wrong.
+    verified: u64,
+    wrong: Option<String>,
+    /// Bytes moved, and those that the kernel counted meanwhile.
+    moved: u64,
+    counted: Option<u64>,
+    watched: u64,
+    before: Option<ProcessCounters>,
+    /// What was found after the evictions.
+    chilled: u64,
+    source: &'static str,
+    /// The block of contents that was computed last, for blocks that hold no header.
+    expected: Option<(u64, Vec<u8>)>,
+}
+
+impl Evidence {
+    /// Looks at the first and the last header of a block that was read; blocks below 4 KiB, of which most hold none, are compared whole. Cheap
+    /// (two lines of the cache), and no part of what is timed.
+    pub(crate) fn look(&mut self, contents: Option<Contents>, offset: u64, bytes: &[u8]) {
+        let Some(contents) = contents else { return };
+        let found = if bytes.len() < BLOCK_BYTES {
+            self.compare(contents, offset, bytes)
+        } else {
+            let last = bytes.len() / BLOCK_BYTES * BLOCK_BYTES - BLOCK_BYTES;
+            contents
+                .verify_headers(offset, &bytes[..BLOCK_BYTES])
+                .and_then(|()| contents.verify_headers(offset + last as u64, &bytes[last..]))
+        };
+        self.verified += 1;
+        if let Err(text) = found {
+            self.wrong.get_or_insert(text);
+        }
+    }
+
+    fn compare(&mut self, contents: Contents, offset: u64, bytes: &[u8]) -> Result<(), String> {
+        let begin = offset / BLOCK_BYTES as u64 * BLOCK_BYTES as u64;
+        if self.expected.as_ref().is_none_or(|(own, _)| *own != begin) {
+            let mut whole = vec![0; BLOCK_BYTES];
+            contents.fill(begin, &mut whole);
+            self.expected = Some((begin, whole));
+        }
+        let from = usize::try_from(offset - begin).unwrap_or(0);
+        let expected = self
+            .expected
+            .as_ref()
+            .and_then(|(_, whole)| whole.get(from..from + bytes.len()));
+        if expected == Some(bytes) {
+            return Ok(());
+        }
+        Err(if bytes.iter().all(|byte| *byte == 0) {
+            format!("the bytes at {offset} are all zeros: they were never written, or lost")
+        } else {
+            format!("the bytes at {offset} are not what was written there")
+        })
+    }
+
+    /// Looks at every header of a block: for one in a while, outside of what is timed.
+    pub(crate) fn look_at_all(&mut self, contents: Option<Contents>, offset: u64, bytes: &[u8]) {
+        let Some(contents) = contents else { return };
+        if bytes.len() < BLOCK_BYTES {
+            return self.look(Some(contents), offset, bytes);
+        }
+        self.verified += 1;
+        if let Err(text) = contents.verify_headers(offset, bytes) {
+            self.wrong.get_or_insert(text);
+        }
+    }
+
+    /// An eviction that left nothing.
+    pub(crate) fn chilled(&mut self, residency: Residency) {
+        self.chilled += 1;
+        self.source = residency.source;
+    }
+
+    /// Before a block of samples: what the kernel has counted until now.
+    pub(crate) fn begin(&mut self) {
+        self.before = ProcessCounters::now();
+    }
+
+    /// After a block of samples that moved so many bytes.
+    pub(crate) fn end(&mut self, direction: Direction, bytes: u64) {
+        self.moved += bytes;
+        if let (Some(before), Some(now)) = (self.before.take(), ProcessCounters::now()) {
+            let since = now.since(before);
+            self.count(match direction {
+                Direction::Read => since.read_bytes,
+                Direction::Write => since.write_bytes,
+            });
+            self.watched += bytes;
+        }
+    }
+
+    /// As if so many bytes had been moved, and so many counted.
+    #[cfg(test)]
+    pub(crate) fn of_counts(moved: u64, counted: Option<u64>) -> Self {
+        Self {
+            moved,
+            watched: moved,
+            counted,
+            ..Self::default()
+        }
+    }
+
+    fn count(&mut self, bytes: u64) {
+        *self.counted.get_or_insert(0) += bytes;
+    }
+
+    /// Bytes that the kernel counted.
+    pub(crate) fn device_bytes(&self) -> Option<u64> {
+        self.counted
+    }
+
+    /// As checks of a record. `path` decides which: a cold figure needs its evictions, a direct or cold one the kernel's count.
+    pub(crate) fn checks(&self, target: &Target, path: &str, direction: Direction) -> Vec<Check> {
+        let mut checks = vec![written_extents(&target.test.extents)];
+        if direction == Direction::Read {
+            checks.extend(self.contents_check(target.contents().is_some()));
+        }
+        if path == super::COLD {
+            checks.push(self.evicted_check());
+        }
+        if path == DIRECT {
+            checks.push(trial_check(target));
+        }
+        if path != super::WARM {
+            checks.push(self.counted_check(direction));
+        }
+        checks
+    }
+
+    /// `None` for a file of the user's, of which nobody knows what is in it.
+    fn contents_check(&self, known: bool) -> Option<Check> {
+        known.then(|| Check {
+            name: "contents verified".to_owned(),
+            ok: self.wrong.is_none() && self.verified > 0,
+            detail: match &self.wrong {
+                Some(text) => text.clone(),
+                None => format!("{} blocks read were what was written there", self.verified),
+            },
+        })
+    }
+
+    fn evicted_check(&self) -> Check {
+        Check {
+            name: "evicted".to_owned(),
+            ok: self.chilled > 0,
+            detail: format!("evicted 100.0 % ({}) before {} blocks", self.source, self.chilled),
+        }
+    }
+
+    fn counted_check(&self, direction: Direction) -> Check {
+        let (verb, counted) = match direction {
+            Direction::Read => ("read", "fetched from storage"),
+            Direction::Write => ("written", "sent towards storage"),
+        };
+        match self.counted {
+            Some(bytes) => Check {
+                name: "counted by the kernel".to_owned(),
+                ok: bytes >= self.watched && self.moved > 0,
+                detail: format!("{} bytes {verb}, {bytes} {counted} (/proc/self/io)", self.watched),
+            },
+            None => Check {
+                name: "counted by the kernel".to_owned(),
+                ok: self.moved > 0,
+                detail: format!("{} bytes {verb}; this kernel does not count", self.moved),
+            },
+        }
+    }
+}
+
+/// No byte of the file is a hole or only reserved.
+pub(crate) fn written_extents(extents: &Extents) -> Check {
+    let found = extents.all_written();
+    Check {
+        name: "extents written".to_owned(),
+        ok: found.is_ok(),
+        detail: match found {
+            Err(text) => text,
+            Ok(()) => format!(
+                "{} bytes in {} pieces, none only reserved{}",
+                extents.written_bytes,
+                extents.pieces,
+                if extents.exact {
+                    ""
+                } else {
+                    " as far as this file system tells"
+                }
+            ),
+        },
+    }
+}
+
+fn trial_check(target: &Target) -> Check {
+    let found = match &target.test.direct {
+        Err(reason) => Err(reason.clone()),
+        Ok(direct) => match &direct.evidence {
+            Some(evidence) => evidence.is_direct(),
+            None => Ok("accepted; the user's file is not tried, the kernel's count decides".to_owned()),
+        },
+    };
+    Check {
+        name: "direct".to_owned(),
+        ok: found.is_ok(),
+        detail: found.unwrap_or_else(|text| text),
+    }
+}
+
+/// An engine, how many buffers it has, and what was lost by choosing it.
+pub(crate) struct Chosen {
+    pub(crate) engine: Box<dyn Engine>,
+    pub(crate) slots: u32,
+    pub(crate) flag: Option<String>,
+}
+
+/// Opens the engine for a depth: one system call after the other at depth 1, else `io_uring`, else threads, with a flag that says so. `slots`
+/// buffers, at least the depth; threads have as many as the depth.
+///
+/// # Errors
+/// When none can be had.
+pub(crate) fn choose_engine(
+    file: &Arc<OwnedFd>,
+    depth: u32,
+    slots: u32,
+    block_bytes: u64,
+    alignment: u64,
+) -> Result<Chosen, ProbeError> {
+    let block = usize::try_from(block_bytes)
+        .map_err(|_| ProbeError::Other("a block larger than memory can be".to_owned()))?;
+    let aligned = usize::try_from(alignment)
+        .unwrap_or(BLOCK_BYTES)
+        .next_power_of_two();
+    let open = |kind, slots| open_engine(kind, file, slots, block, aligned);
+    if depth <= 1 {
+        let slots = slots.max(1);
+        return Ok(Chosen {
+            engine: open(EngineKind::Psync, slots).map_err(refused)?,
+            slots,
+            flag: None,
+        });
+    }
+    let slots = slots.max(depth);
+    match open(EngineKind::Uring, slots) {
+        Ok(engine) => Ok(Chosen {
+            engine,
+            slots,
+            flag: None,
+        }),
+        Err(StorageError::Refused(reason)) => Ok(Chosen {
+            engine: open(EngineKind::Threads, depth).map_err(refused)?,
+            slots: depth,
+            flag: Some(format!(
+                "degraded: a thread for each transfer under way, because {reason}"
+            )),
+        }),
+        Err(error) => Err(refused(error)),
+    }
+}
+
+/// Blocks of the target, in some order, as work for [`latlab_harness::Block::in_flight`].
+///
+/// Reads are looked at when they have ended. What is written is made ready before: [`Self::prepare`], then as many operations as it says.
+pub(crate) struct Flow {
+    engine: Box<dyn Engine>,
+    places: Places,
+    direction: Direction,
+    contents: Option<Contents>,
+    block_bytes: u64,
+    /// Buffers that may be taken, of writes only those with their contents.
+    ready: VecDeque<u32>,
+    /// Of writes: buffers that wait for [`Self::prepare`].
+    spent: Vec<u32>,
+    /// For each buffer, where in the file and for whom.
+    offsets: Vec<u64>,
+    owners: Vec<u32>,
+    under_way: usize,
+    ended: Vec<u32>,
+    /// What was seen.
+    pub(crate) evidence: Evidence,
+    /// A loss that every record of this flow must name.
+    pub(crate) flag: Option<String>,
+}
+
+impl Flow {
+    /// Reads in the order of `places`.
+    ///
+    /// # Errors
+    /// When there is no direct I/O, or no engine.
+    pub(crate) fn reading(
+        target: &Target,
+        path: &str,
+        depth: u32,
+        block_bytes: u64,
+        places: Places,
+    ) -> Result<Self, ProbeError> {
+        Self::open(target, path, Direction::Read, [depth, depth], block_bytes, places)
+    }
+
+    /// Writes the file's own contents in the order of `places`, `slots` blocks (at least the depth) between two calls of [`Self::prepare`].
+    ///
+    /// # Errors
+    /// As [`Self::reading`], and for a file of the user's.
+    pub(crate) fn writing(
+        target: &Target,
+        path: &str,
+        depth: u32,
+        slots: u32,
+        block_bytes: u64,
+        places: Places,
+    ) -> Result<Self, ProbeError> {
+        if target.contents().is_none() {
+            return Err(ProbeError::Other("a file of the user's is only read".to_owned()));
+        }
+        if !block_bytes.is_multiple_of(BLOCK_BYTES as u64) {
+            return Err(ProbeError::Other(
+                "blocks that are written are multiples of 4 KiB".to_owned(),
+            ));
+        }
+        Self::open(
+            target,
+            path,
+            Direction::Write,
+            [depth, slots],
+            block_bytes,
+            places,
+        )
+    }
+
+    fn open(
+        target: &Target,
+        path: &str,
+        direction: Direction,
+        [depth, slots]: [u32; 2],
+        block_bytes: u64,
+        places: Places,
+    ) -> Result<Self, ProbeError> {
+        let (file, alignment) = target.file(path)?;
+        let Chosen { engine, slots, flag } = choose_engine(&file, depth, slots, block_bytes, alignment)?;
+        let all = 0..slots;
+        let (ready, spent) = match direction {
+            Direction::Read => (all.collect(), Vec::new()),
+            Direction::Write => (VecDeque::new(), all.collect()),
+        };
+        Ok(Self {
+            engine,
+            places,
+            direction,
+            contents: target.contents(),
+            block_bytes,
+            ready,
+            spent,
+            offsets: vec![0; slots as usize],
+            owners: vec![0; slots as usize],
+            under_way: 0,
+            ended: Vec::with_capacity(slots as usize),
+            evidence: Evidence::default(),
+            flag,
+        })
+    }
+
+    /// `psync`, `io_uring`, `threads`.
+    pub(crate) fn engine(&self) -> &'static str {
+        self.engine.name()
+    }
+
+    /// Untimed, before a block of samples that writes: takes the bytes of up to `operations` from the budget, fills buffers for them, and says
+    /// for how many.
+    ///
+    /// # Errors
+    /// When the budget is spent, with that reason.
+    pub(crate) fn prepare(&mut self, budget: &Budget, operations: u64) -> Result<u64, ProbeError> {
+        let Some(contents) = self.contents else {
+            return Err(ProbeError::Other("a file of the user's is only read".to_owned()));
+        };
+        let wanted = usize::try_from(operations).unwrap_or(usize::MAX);
+        // What is ready already was paid for.
+        let missing = wanted
+            .min(self.offsets.len())
+            .saturating_sub(self.ready.len())
+            .min(self.spent.len());
+        budget.spend(missing as u64 * self.block_bytes).map_err(refused)?;
+        for slot in self.spent.drain(..missing) {
+            let offset = self.places.next();
+            contents.fill(offset, self.engine.buffer(slot).bytes_mut());
+            self.offsets[slot as usize] = offset;
+            self.ready.push_back(slot);
+        }
+        Ok(self.ready.len().min(wanted) as u64)
+    }
+
+    fn reap_once(&mut self, patience: Patience, done: &mut dyn FnMut(u32)) -> Result<usize, ProbeError> {
+        let (owners, ended) = (&self.owners, &mut self.ended);
+        let reaped = self.engine.reap(patience, &mut |slot| {
+            done(owners[slot as usize]);
+            ended.push(slot);
+        });
+        let count = self.ended.len();
+        self.under_way = self.under_way.saturating_sub(count);
+        for slot in self.ended.drain(..) {
+            match self.direction {
+                Direction::Read => {
+                    let offset = self.offsets[slot as usize];
+                    self.evidence
+                        .look(self.contents, offset, self.engine.buffer(slot).bytes());
+                    self.ready.push_back(slot);
+                }
+                Direction::Write => self.spent.push(slot),
+            }
+        }
+        reaped.map_err(refused)?;
+        Ok(count)
+    }
+}
+
+impl Queue for Flow {
+    fn submit(&mut self, token: u32) -> Result<(), ProbeError> {
+        let slot = self.ready.pop_front().ok_or_else(|| {
+            ProbeError::Other("more operations than blocks that were made ready".to_owned())
+        })?;
+        if self.direction == Direction::Read {
+            self.offsets[slot as usize] = self.places.next();
+        }
+        self.owners[slot as usize] = token;
+        self.engine
+            .submit(Transfer {
+                token: slot,
+                offset: self.offsets[slot as usize],
+                direction: self.direction,
+            })
+            .map_err(refused)?;
+        self.under_way += 1;
+        Ok(())
+    }
+
+    fn reap(&mut self, wait: Wait, done: &mut dyn FnMut(u32)) -> Result<(), ProbeError> {
+        if wait != Wait::ForOne {
+            return self.reap_once(patience(wait), done).map(|_| ());
+        }
+        // A signal may end a wait early; a device that is gone must not hang the run.
+        let begun = Instant::now();
+        while self.under_way > 0 {
+            if self.reap_once(Patience::AtMost(SILENT), done)? > 0 {
+                return Ok(());
+            }
+            if begun.elapsed() >= SILENT {
+                return Err(ProbeError::Other(format!(
+                    "the disk has not answered for {} s",
+                    SILENT.as_secs()
+                )));
+            }
+        }
+        Ok(())
+    }
+}

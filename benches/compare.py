@@ -3,6 +3,7 @@
     .venv/bin/python benches/compare.py latency --pairs 9 --cpu 1
     .venv/bin/python benches/compare.py bandwidth --pairs 9 --cpu 1
     .venv/bin/python benches/compare.py switch --pairs 9 --cpu 1
+    .venv/bin/python benches/compare.py python --pairs 9 --cpu 1
 
 A pair is: the peer, latlab, the peer again. The peer against itself (A/A) is the noise. A line holds when the
 median of the ratios is within the tolerance, or within the A/A range where that is wider. The peers must be
@@ -13,6 +14,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import shlex
 import shutil
 import statistics
 import subprocess
@@ -82,6 +84,24 @@ def overall_rate(record: dict[str, Any]) -> float:
     return float(statistics.harmonic_mean(record["values"]))
 
 
+def timeit_ns(operations: int) -> Callable[[str], float]:
+    """The median of timeit's repetitions, ns an operation, where a statement holds so many."""
+
+    def read(text: str) -> float:
+        raw = [line for line in text.splitlines() if line.startswith("raw times: ")]
+        # `raw times: 12.5 usec, 12.6 usec`: what all loops of a repetition took.
+        times = [float(part.split()[0]) for part in raw[0].removeprefix("raw times: ").split(",")]
+        loops = next(int(line.split()[0]) for line in text.splitlines() if "loops, best of" in line)
+        return statistics.median(times) / loops / operations
+
+    return read
+
+
+def median(record: dict[str, Any]) -> float:
+    """Median of the window means."""
+    return float(record["summary"]["p50"])
+
+
 def latency_lines(cpu: int) -> list[Line]:
     """Dependent loads against multichase: same page mode, same order, mean with mean (`-a`)."""
     chase = ["taskset", "-c", str(cpu), "multichase", "-a", "-s", "64", "-n", "3", "-p", "4096"]
@@ -149,10 +169,61 @@ def switch_lines(cpu: int) -> list[Line]:
     ]
 
 
+RING = """
+class Node:
+    def __init__(self, number): self.number = number; self.following = self
+ring = [Node(number) for number in range(61)]
+for each in ring: each.following = ring[(each.number + 1) % 61]
+node = ring[0]
+"""
+FUNCTION = "def given(value): return value\nt = 0"
+
+
+def python_lines(cpu: int) -> list[Line]:
+    """Operations of Python against timeit in the same interpreter: same statements, median with median."""
+    bare = [
+        "taskset",
+        "-c",
+        str(cpu),
+        sys.executable,
+        "-I",
+        "-S",
+        "-m",
+        "timeit",
+        "-v",
+        "-u",
+        "nsec",
+        "-r",
+        "25",
+    ]
+    letters = "abcdefghijkmopqr"
+    calls = [f"{into} = given({of})" for into, of in zip(letters, "t" + letters[:-1], strict=True)]
+    # timeit switches the collector off; programs do not.
+    rows = [
+        ("attribute", RING, "; ".join(["node = node.following"] * 16), 16, 1_250, None),
+        ("call", FUNCTION, "; ".join(calls), 16, 300, None),
+        ("list of 1,000 by comprehension", "turn = 0", "[turn for _ in range(1000)]", 1, 8, 1_000),
+        ("list of 1,000 by multiplication", "turn = 0", "[turn] * 1000", 1, 140, 1_000),
+    ]
+    operations = ["attribute", "call", "list-comprehension", "list-multiply"]
+    return [
+        Line(
+            name,
+            [*bare, "-n", str(loops), "-s", f"import gc; gc.enable()\n{setup}", statement],
+            timeit_ns(count),
+            {"operation": operation} | ({"elements": elements} if elements else {}),
+            median,
+            0.05,
+        )
+        for (name, setup, statement, count, loops, elements), operation in zip(rows, operations, strict=True)
+    ]
+
+
 KINDS: dict[str, tuple[str, str, Callable[[int], list[Line]], str]] = {
     "latency": ("multichase", "memory.load.dependent", latency_lines, "ns"),
     "bandwidth": ("likwid-bench", "memory.bandwidth", bandwidth_lines, "GB/s"),
     "switch": ("perf", "kernel.context_switch", switch_lines, "ns"),
+    "python": ("timeit", "python.object", python_lines, "ns"),
 }
 
 
@@ -186,7 +257,7 @@ def main() -> None:
     parser.add_argument("--line", default="", help="only the lines whose name contains this")
     arguments = parser.parse_args()
     peer, probe, lines_of, unit = KINDS[arguments.kind]
-    if not shutil.which(peer):
+    if peer != "timeit" and not shutil.which(peer):
         sys.exit(f"{peer} is not on the PATH: nothing to compare with")
     lines = [line for line in lines_of(arguments.cpu) if arguments.line in line.name]
     scale = 1e9 if unit == "GB/s" else 1.0
@@ -230,7 +301,7 @@ def main() -> None:
         )
     print("\nCommands:")
     for line in lines:
-        print(f"- {line.name}: `{' '.join(line.peer)}`")
+        print(f"- {line.name}: `{shlex.join(line.peer)}`")
 
 
 if __name__ == "__main__":

@@ -232,7 +232,7 @@ fn block_summary(block: &BlockData) -> BlockSummary {
 }
 
 /// What the samples say beyond the statistics, added to what the probe found: each crew member's own median rate, and
-/// the cost of a byte where the probe says how many bytes an access uses.
+/// the cost of a byte or an element where the probe says how many an operation uses.
 fn with_samples(
     findings: Option<serde_json::Value>,
     blocks: &[&BlockData],
@@ -255,6 +255,11 @@ fn with_samples(
         && own.get("bytes_per_cycle").is_some_and(serde_json::Value::is_null)
     {
         own["bytes_per_cycle"] = serde_json::json!(bytes_per_cycle(blocks).map(round));
+    }
+    if let Some(own) = &mut findings
+        && let (Some(elements), Some(p50)) = (own["elements_per_operation"].as_f64(), summary.p50)
+    {
+        own["per_element_ns"] = serde_json::json!(round(p50 / elements));
     }
     let members = blocks.iter().map(|block| block.members.len()).max().unwrap_or(0);
     if members == 0 {

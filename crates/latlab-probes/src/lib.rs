@@ -10,6 +10,7 @@ mod kernel;
 mod levels;
 mod memory;
 mod modes;
+mod python;
 #[cfg(target_os = "linux")]
 mod region;
 mod registry;

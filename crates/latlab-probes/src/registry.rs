@@ -23,6 +23,7 @@ use crate::memory::parallelism::Parallelism;
 use crate::memory::poke::Poke;
 use crate::memory::prefetch::Prefetch;
 use crate::memory::stride::Stride;
+use crate::python::object::Object;
 use crate::vm::fault::Fault;
 use crate::vm::map::Map;
 use crate::vm::zero::Zero;
@@ -104,6 +105,10 @@ pub static REGISTRY: &[Entry] = &[
     Entry {
         probe: &Reuse,
         share: Share([0.2, 0.6, 4.0]),
+    },
+    Entry {
+        probe: &Object,
+        share: Share([0.4, 1.3, 8.0]),
     },
     Entry {
         probe: &Syscall,

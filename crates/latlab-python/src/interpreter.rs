@@ -5,12 +5,15 @@ use std::path::PathBuf;
 
 use latlab_harness::{Batch, Interpreter};
 use pyo3::prelude::*;
+use pyo3::types::PyDict;
 
 /// The interpreter of this process. Its programs run with the interpreter attached, window by window.
 pub(crate) struct ThisInterpreter;
 
 struct Program {
     run: Py<PyAny>,
+    /// What the program defined. Not a module: those of one name share one namespace.
+    names: Py<PyDict>,
 }
 
 impl Interpreter for ThisInterpreter {
@@ -28,9 +31,14 @@ impl Interpreter for ThisInterpreter {
     fn compile(&self, program: &str) -> Result<Box<dyn Batch>, String> {
         let code = CString::new(program).map_err(|error| error.to_string())?;
         Python::attach(|py| {
-            let module = PyModule::from_code(py, &code, c"probe.py", c"latlab_probe")?;
-            let run = module.getattr("run")?.unbind();
-            Ok(Box::new(Program { run }) as Box<dyn Batch>)
+            let names = PyDict::new(py);
+            names.set_item("__name__", "latlab_probe")?;
+            py.run(&code, Some(&names), None)?;
+            let run = names.as_any().get_item("run")?.unbind();
+            Ok(Box::new(Program {
+                run,
+                names: names.unbind(),
+            }) as Box<dyn Batch>)
         })
         .map_err(|error: PyErr| error.to_string())
     }
@@ -45,5 +53,12 @@ impl Batch for Program {
                 .and_then(|result| result.extract(py))
                 .unwrap_or(0)
         })
+    }
+}
+
+impl Drop for Program {
+    fn drop(&mut self) {
+        // Its functions and its names hold each other: what the program keeps would stay until the collector comes by.
+        Python::attach(|py| self.names.bind(py).clear());
     }
 }

@@ -1,0 +1,3 @@
+//! Probes of the interpreter that latlab runs in.
+
+pub(crate) mod object;

@@ -10,6 +10,7 @@ use crate::alloc::reuse::Reuse;
 use crate::clock::read::Read;
 use crate::kernel::context_switch::ContextSwitch;
 use crate::kernel::mutex::Mutex;
+use crate::kernel::spawn::Spawn;
 use crate::kernel::syscall::Syscall;
 use crate::kernel::timer::Timer;
 use crate::kernel::wakeup::Wakeup;
@@ -121,6 +122,10 @@ pub static REGISTRY: &[Entry] = &[
     Entry {
         probe: &Wakeup,
         share: Share([0.2, 0.7, 5.0]),
+    },
+    Entry {
+        probe: &Spawn,
+        share: Share([0.3, 0.9, 5.0]),
     },
     Entry {
         probe: &Timer,

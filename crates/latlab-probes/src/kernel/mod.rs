@@ -2,6 +2,7 @@
 
 pub(crate) mod context_switch;
 pub(crate) mod mutex;
+pub(crate) mod spawn;
 pub(crate) mod syscall;
 pub(crate) mod timer;
 pub(crate) mod wakeup;

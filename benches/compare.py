@@ -4,6 +4,8 @@
     .venv/bin/python benches/compare.py bandwidth --pairs 9 --cpu 1
     .venv/bin/python benches/compare.py switch --pairs 9 --cpu 1
     .venv/bin/python benches/compare.py python --pairs 9 --cpu 1
+    .venv/bin/python benches/compare.py cores --pairs 9 --cpu 2
+    .venv/bin/python benches/compare.py loaded --pairs 9
 
 A pair is: the peer, latlab, the peer again. The peer against itself (A/A) is the noise. A line holds when the
 median of the ratios is within the tolerance, or within the A/A range where that is wider. The peers must be
@@ -14,6 +16,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import shlex
 import shutil
 import statistics
@@ -222,18 +225,77 @@ def python_lines(cpu: int) -> list[Line]:
     ]
 
 
-KINDS: dict[str, tuple[str, str, Callable[[int], list[Line]], str]] = {
-    "latency": ("multichase", "memory.load.dependent", latency_lines, "ns"),
-    "bandwidth": ("likwid-bench", "memory.bandwidth", bandwidth_lines, "GB/s"),
-    "switch": ("perf", "kernel.context_switch", switch_lines, "ns"),
-    "python": ("timeit", "python.object", python_lines, "ns"),
+def round_trip_ns(text: str) -> float:
+    """core-to-core-latency's CSV of one pair of CPUs: the one number is half a round trip, ns."""
+    (one_way,) = [cell for line in text.splitlines() for cell in line.split(",") if cell.strip()]
+    return 2 * float(one_way)
+
+
+def cores_lines(cpu: int) -> list[Line]:
+    """A line to another core and back by compare-and-swap: mean with mean."""
+    cores = f"{cpu},{cpu + 1}"
+    return [
+        Line(
+            "compare-and-swap, round trip",
+            ["core-to-core-latency", "1000", "300", "-b", "1", "-c", cores, "--csv"],
+            round_trip_ns,
+            {"operation": "compare-and-swap", "from_cpu": cpu, "to_cpu": cpu + 1},
+            mean,
+            0.10,
+        )
+    ]
+
+
+def chase_ns(text: str) -> float:
+    """The column ChaseNS of multiload's table."""
+    names, values = ([cell.strip() for cell in line.split(",")] for line in text.splitlines()[-2:])
+    return float(values[names.index("ChaseNS")])
+
+
+def loaded_lines(_cpu: int) -> list[Line]:
+    """The two ends of latency under load against multiload: every fourth line, 512 pages at a time."""
+    threads = len(os.sched_getaffinity(0))
+    load = ["multiload", "-a", "-n", "3", "-s", "256", "-T", "2m", "-m", "256M", "-c", "chaseload"]
+    load += ["-l", "stream-sum", "-t"]
+    saturated = {"threads": threads - 1, "read_percent": 100, "delay_steps": 0}
+    return [
+        Line("idle", [*load, "1"], chase_ns, {"threads": 0}, mean, 0.10),
+        Line("saturated by readers", [*load, str(threads)], chase_ns, saturated, mean, 0.10),
+    ]
+
+
+@dataclass(frozen=True)
+class Kind:
+    """One table."""
+
+    peer: str
+    """The peer's program."""
+    probe: str
+    """Latlab's probe."""
+    lines: Callable[[int], list[Line]]
+    """Its lines, for a CPU."""
+    unit: str = "ns"
+    cpus: Callable[[int], str | None] = str
+    """The CPUs that latlab may use, for that CPU; None for all."""
+
+
+KINDS: dict[str, Kind] = {
+    "latency": Kind("multichase", "memory.load.dependent", latency_lines),
+    "bandwidth": Kind("likwid-bench", "memory.bandwidth", bandwidth_lines, "GB/s"),
+    "switch": Kind("perf", "kernel.context_switch", switch_lines),
+    "python": Kind("timeit", "python.object", python_lines),
+    "cores": Kind(
+        "core-to-core-latency", "memory.core_to_core", cores_lines, cpus=lambda cpu: f"{cpu},{cpu + 1}"
+    ),
+    "loaded": Kind("multiload", "memory.loaded", loaded_lines, cpus=lambda _: None),
 }
 
 
-def own_records(probe: str, cpu: int, profile: str) -> list[dict[str, Any]]:
-    """One run of latlab on the same CPU."""
-    command = [str(LATLAB), "measure", "--only", probe, "--cpu", str(cpu), "--profile", profile]
+def own_records(probe: str, cpus: str | None, profile: str) -> list[dict[str, Any]]:
+    """One run of latlab on the same CPUs."""
+    command = [str(LATLAB), "measure", "--only", probe, "--profile", profile]
     command += ["--json", "--no-report", "--quiet"]
+    command += ["--cpu", cpus] if cpus else []
     records: list[dict[str, Any]] = json.loads(output(command))["records"]
     return records
 
@@ -259,17 +321,18 @@ def main() -> None:
     parser.add_argument("--profile", default="standard")
     parser.add_argument("--line", default="", help="only the lines whose name contains this")
     arguments = parser.parse_args()
-    peer, probe, lines_of, unit = KINDS[arguments.kind]
+    kind = KINDS[arguments.kind]
+    peer, unit = kind.peer, kind.unit
     if peer != "timeit" and not shutil.which(peer):
         sys.exit(f"{peer} is not on the PATH: nothing to compare with")
-    lines = [line for line in lines_of(arguments.cpu) if arguments.line in line.name]
+    lines = [line for line in kind.lines(arguments.cpu) if arguments.line in line.name]
     scale = 1e9 if unit == "GB/s" else 1.0
     first: dict[str, list[float]] = {line.name: [] for line in lines}
     own: dict[str, list[float]] = {line.name: [] for line in lines}
     second: dict[str, list[float]] = {line.name: [] for line in lines}
     for pair in range(arguments.pairs):
         before = [line.read(output(line.peer)) for line in lines]
-        records = own_records(probe, arguments.cpu, arguments.profile)
+        records = own_records(kind.probe, kind.cpus(arguments.cpu), arguments.profile)
         after = [line.read(output(line.peer)) for line in lines]
         for line, a, b in zip(lines, before, after, strict=True):
             record = find(records, line.point)

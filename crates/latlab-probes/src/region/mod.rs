@@ -7,4 +7,4 @@ mod trust;
 
 pub(crate) use mapping::{Region, page_bytes, resident};
 pub(crate) use scratch::Scratch;
-pub(crate) use trust::{Faults, Trust, faults_of_this_thread};
+pub(crate) use trust::{Faults, Trust, faults_of_this_thread, map_populate_works, populate_write_works};

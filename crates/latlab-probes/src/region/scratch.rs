@@ -150,6 +150,28 @@ comes from memory",
         )))
     }
 
+    /// Whether a touch of an evicted page reads that page and no more.
+    ///
+    /// # Errors
+    /// When it reads others ahead: then most touches of a file that was evicted meet pages that are there.
+    pub(crate) fn reads_single_pages(&self) -> Result<(), ProbeError> {
+        self.evict()?;
+        let region = Region::shared_file(&self.file, self.bytes)?;
+        let advised = region.advise(rustix::mm::Advice::Random);
+        // SAFETY: inside the mapping.
+        std::hint::black_box(unsafe {
+            region
+                .word(self.bytes / 2 / page_bytes() * page_bytes())
+                .read_volatile()
+        });
+        match (advised, self.cached()?) {
+            (Ok(()), 1) => Ok(()),
+            (_, pages) => Err(ProbeError::Other(format!(
+                "a touch of one page of an evicted file left {pages} of its pages in the page cache: reading ahead cannot be turned off here (MADV_RANDOM), so not every touch would be a fault"
+            ))),
+        }
+    }
+
     /// Pages in the page cache, by mincore on a mapping that ends here: a mapped page would stay.
     ///
     /// # Errors

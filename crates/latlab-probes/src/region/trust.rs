@@ -112,6 +112,18 @@ touch was a fault"
     }
 }
 
+/// Whether `MAP_POPULATE` gives a mapping its pages: emulators take the flag and do nothing.
+pub(crate) fn map_populate_works() -> bool {
+    Region::plain(PAGES * page_bytes(), true).is_ok_and(|region| region.resident() == Some(PAGES))
+}
+
+/// Whether `MADV_POPULATE_WRITE` does (Linux 5.14 and newer).
+pub(crate) fn populate_write_works() -> bool {
+    Region::anonymous(PAGES * page_bytes(), Pages::Base).is_ok_and(|region| {
+        region.advise(Advice::LinuxPopulateWrite).is_ok() && region.resident() == Some(PAGES)
+    })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -31,7 +31,7 @@ MADV_RANDOM does not change that. The file was written page by page; of one that
 file-major: the file was synced, taken out of the page cache (mincore shows that no page is left) and is read in random order with MADV_RANDOM, so that nothing is read ahead. What answers is the device, or a cache below the kernel, such as the host's in a virtual machine: this is not known here. \
 The files are small, hold incompressible data, have no name, and lie in the folder that is measured or else the user's cache.
 
-Proof: no page had memory before (mincore), and the thread's own count of page faults (getrusage) rose by exactly one for each touch. A page that was there already, or two pages mapped by one fault, fail the record. Where the system's counts fail a trial on known pages, this is said.
+Proof: no page had memory before (mincore), and the thread's own count of page faults (getrusage) rose by one for each touch, never by less, and by more only for a stray fault of the thread's own. A page that was there already, or two pages mapped by one fault, fail the record. Where the system's counts fail a trial on known pages, this is said.
 
 The distribution often has several modes. They are found on the logarithmic axis: groups of at least 0.5 % of the touches, their medians a factor of 1.4 or more apart, with a valley between them that is half as deep as the lower one is high; low and high are a group's 5 % and 95 % quantiles. \
 What a mode is likely to be is said only as far as its operation, its share and whether this is a virtual machine tell it.",

@@ -114,12 +114,16 @@ impl Probe for Map {
             Profile::Standard => 1,
             Profile::Thorough => 2,
         };
+        let populates = system::populates();
         let mut points = Vec::new();
         for (size, least) in SIZES {
             if least > profile || size > env.memory_bytes || size < system::page_bytes() {
                 continue;
             }
             for operation in Operation::ALL {
+                if operation == Operation::MapPopulate && !populates {
+                    continue;
+                }
                 let each_page = if operation == Operation::Map { 0.0 } else { 1.5e-6 };
                 points.push(Planned {
                     priority: least,
@@ -250,6 +254,9 @@ mod tests {
             return;
         }
         for operation in Operation::ALL {
+            if !system::populates() && matches!(operation, Operation::Map | Operation::MapPopulate) {
+                continue;
+            }
             let wrong = system::one_call(&env, operation, true).expect("memory is there");
             // To leave out an mmap leaves nothing to look at: there another kind of mapping is made.
             assert!(wrong, "{operation:?}");

@@ -13,13 +13,19 @@ pub(super) fn page_bytes() -> u64 {
 
 pub(super) fn supports() -> Support {
     let trust = Trust::of_this_system();
-    if trust.residency && trust.discard {
+    if trust.residency && trust.discard && populates() {
         Support::Yes
+    } else if trust.residency && trust.discard {
+        Support::Degraded("MAP_POPULATE gives no memory here, so map-populate is left out".to_owned())
     } else {
         Support::No(
             "mincore does not say here which pages have memory, so nothing shows what a call did".to_owned(),
         )
     }
+}
+
+pub(super) fn populates() -> bool {
+    region::map_populate_works()
 }
 
 pub(super) fn open(env: &Env) -> Result<Box<dyn Session + '_>, ProbeError> {

@@ -7,17 +7,26 @@ use latlab_record::{Check, Pages, Point, Work};
 use rustix::mm::Advice;
 
 use super::{HUGE, WINDOWS};
-use crate::region::{Region, Trust, page_bytes};
+use crate::region::{Region, Trust, page_bytes, populate_write_works};
 
 pub(super) fn supports() -> Support {
-    if Trust::of_this_system().residency {
+    if Trust::of_this_system().residency && populates() {
         Support::Yes
+    } else if Trust::of_this_system().residency {
+        Support::Degraded(
+            "MADV_POPULATE_WRITE (Linux 5.14) gives no memory here, so the kernel's rate in 4 KiB pages is left out"
+                .to_owned(),
+        )
     } else {
         Support::No(
             "mincore does not say here which pages have memory, so nothing shows that memory was new"
                 .to_owned(),
         )
     }
+}
+
+pub(super) fn populates() -> bool {
+    populate_write_works()
 }
 
 pub(super) fn open(_: &Env) -> Result<Box<dyn Session + '_>, ProbeError> {

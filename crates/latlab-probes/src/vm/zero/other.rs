@@ -9,6 +9,10 @@ pub(super) fn supports() -> Support {
     Support::No(REASON.to_owned())
 }
 
+pub(super) fn populates() -> bool {
+    false
+}
+
 pub(super) fn open(_: &Env) -> Result<Box<dyn Session + '_>, ProbeError> {
     Err(ProbeError::Other(REASON.to_owned()))
 }

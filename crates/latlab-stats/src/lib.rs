@@ -10,6 +10,7 @@
 //! Pure functions: no I/O, no clock, no global state; what is random takes a seed. Where no interval can be
 //! stood for there is none, but a [`Refusal`] with a printable reason.
 
+mod affine;
 mod blocks;
 mod bootstrap;
 mod dependence;
@@ -24,6 +25,7 @@ mod special;
 mod stop;
 pub mod weighted;
 
+pub use affine::{Affine, affine};
 pub use bootstrap::block_bootstrap_interval;
 pub use dependence::{Dependence, dependence};
 pub use estimate::{

@@ -332,6 +332,12 @@ impl<'a> Block<'a> {
         }
     }
 
+    /// Time between two stamps, ns: for totals that a session keeps besides.
+    #[must_use]
+    pub fn span_ns(&self, begin: u64, end: u64) -> f64 {
+        self.clock.ns(end.saturating_sub(begin))
+    }
+
     /// A part of an operation, or another view of it, with a distribution of its own: a phase, the time in service.
     pub fn channel(&mut self, name: &'static str, begin: u64, end: u64) {
         let picoseconds = Picoseconds::of(self.clock).in_ticks(end.saturating_sub(begin));

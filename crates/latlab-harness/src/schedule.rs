@@ -655,6 +655,12 @@ impl Run<'_> {
         let result = state.result(self.env.seed(1));
         let record = match (&state.state, result) {
             (State::Failed(text), _) => absent(spec, point, StoppedBy::Failed, text.clone()),
+            (State::Done(StoppedBy::NotReached), None) => absent(
+                spec,
+                point,
+                StoppedBy::NotReached,
+                "the time ran out before there were samples enough".to_owned(),
+            ),
             (_, None) => absent(
                 spec,
                 point,

@@ -11,6 +11,8 @@
 #[cfg_attr(not(target_os = "linux"), path = "disk/elsewhere.rs")]
 mod system;
 
+pub(crate) mod curve;
+
 use latlab_clock::Source;
 use latlab_harness::{Env, Support};
 use latlab_record::{Check, Profile, binary_size};
@@ -25,6 +27,11 @@ pub(crate) const COLD: &str = "buffered-cold";
 pub(crate) const WARM: &str = "buffered-warm";
 /// Into the page cache.
 pub(crate) const BUFFERED: &str = "buffered";
+
+/// Into the page cache, and flushed after each block.
+pub(crate) const FSYNC_EACH: &str = "buffered-fsync-each";
+/// Into the page cache, and flushed once after all blocks.
+pub(crate) const FSYNC_END: &str = "buffered-fsync-end";
 
 /// The test file in the quick, standard and thorough profile.
 const FILE_BYTES: [u64; 3] = [192 << 20, 1 << 30, 4 << 30];

@@ -16,6 +16,7 @@ mod region;
 mod registry;
 mod rig;
 pub mod session;
+mod storage;
 #[cfg(test)]
 mod testing;
 mod vector;

@@ -25,6 +25,8 @@ use crate::memory::poke::Poke;
 use crate::memory::prefetch::Prefetch;
 use crate::memory::stride::Stride;
 use crate::python::object::Object;
+use crate::storage::read_sequential::ReadSequential;
+use crate::storage::write_sequential::WriteSequential;
 use crate::vm::fault::Fault;
 use crate::vm::map::Map;
 use crate::vm::zero::Zero;
@@ -135,6 +137,14 @@ pub static REGISTRY: &[Entry] = &[
         probe: &Mutex,
         share: Share([0.15, 0.3, 2.0]),
     },
+    Entry {
+        probe: &ReadSequential,
+        share: Share([2.0, 6.0, 35.0]),
+    },
+    Entry {
+        probe: &WriteSequential,
+        share: Share([2.0, 6.0, 35.0]),
+    },
 ];
 
 #[cfg(test)]
@@ -158,7 +168,7 @@ mod tests {
             .collect();
         let source = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
         let mut present = Vec::new();
-        for tier in ["clock", "memory", "vm", "alloc", "python", "kernel"] {
+        for tier in ["clock", "memory", "vm", "alloc", "python", "kernel", "storage"] {
             // A tier's folder comes with its first probe.
             for file in std::fs::read_dir(source.join(tier)).into_iter().flatten() {
                 let name = file.expect("readable").file_name().into_string().expect("UTF-8");
@@ -222,8 +232,12 @@ mod tests {
         }
     }
 
-    /// What tests of the core alone do not have: an interpreter; and on one CPU, a second one.
+    /// What tests of the core alone do not have: an interpreter; on one CPU, a second one; and in a build folder in memory, a disk.
     fn needs_more(id: &str, env: &Env) -> bool {
+        let no_disk = || matches!(crate::disk::support(env), Support::No(_));
+        if id.starts_with("storage.") && no_disk() {
+            return true;
+        }
         let two_cpus = [
             "memory.loaded",
             "memory.core_to_core",

@@ -7,11 +7,12 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use latlab_harness::{Env, ProbeError, Queue, Wait};
-use latlab_record::Check;
+use latlab_record::{Check, Work};
 use latlab_storage::{
     BLOCK_BYTES, Budget, Contents, Direction, Engine, EngineKind, Extents, Patience, ProcessCounters,
     Residency, StorageError, TestFile, Transfer, open_engine, open_existing,
 };
+use rustix::fs::{Advice, fadvise};
 
 use super::{DIRECT, file_bytes};
 use crate::walk::Cycle;
@@ -31,6 +32,15 @@ pub(crate) fn room(env: &Env) -> Result<u64, String> {
         .and_then(|place| place.room())
         .map(|room| room.largest_file())
         .map_err(|error| error.to_string())
+}
+
+/// Size of the file that the user wants measured, bytes.
+pub(crate) fn users_bytes(env: &Env) -> u64 {
+    env.settings
+        .file
+        .as_ref()
+        .and_then(|path| std::fs::symlink_metadata(path).ok())
+        .map_or(0, |facts| facts.len())
 }
 
 pub(crate) fn laid_out(env: &Env) -> Option<u64> {
@@ -104,9 +114,30 @@ impl Target {
         Ok(residency)
     }
 
+    /// Whether reads through the page cache are to bring along what lies behind them. The descriptor is shared by all probes: who reads through the
+    /// page cache says it before.
+    ///
+    /// # Errors
+    /// When the file system does not take advice.
+    pub(crate) fn read_ahead(&self, wanted: bool) -> Result<(), ProbeError> {
+        let advice = if wanted { Advice::Normal } else { Advice::Random };
+        fadvise(&*self.test.file, 0, None, advice).map_err(|errno| ProbeError::System {
+            what: "advising how the file is read".to_owned(),
+            source: errno.into(),
+        })
+    }
+
     /// How many whole blocks it has.
     pub(crate) fn blocks(&self, block_bytes: u64) -> u64 {
         self.test.bytes / block_bytes.max(1)
+    }
+
+    /// What a record of this file must say.
+    pub(crate) fn flags(&self) -> Vec<String> {
+        if self.test.contents.is_some() {
+            return Vec::new();
+        }
+        vec!["a file of the user's: whether it can be compressed, and whether what was read is what is in it, is not known".to_owned()]
     }
 
     /// What is in it.
@@ -310,7 +341,8 @@ impl Evidence {
     /// As checks of a record. `path` decides which: a cold figure needs its evictions, a direct or cold one the kernel's count.
     pub(crate) fn checks(&self, target: &Target, path: &str, direction: Direction) -> Vec<Check> {
         let mut checks = vec![written_extents(&target.test.extents)];
-        if direction == Direction::Read {
+        // What was written is looked at where it was read back.
+        if direction == Direction::Read || self.verified > 0 {
             checks.extend(self.contents_check(target.contents().is_some()));
         }
         if path == super::COLD {
@@ -332,7 +364,7 @@ impl Evidence {
             ok: self.wrong.is_none() && self.verified > 0,
             detail: match &self.wrong {
                 Some(text) => text.clone(),
-                None => format!("{} blocks read were what was written there", self.verified),
+                None => format!("{} blocks read held what was written there", self.verified),
             },
         })
     }
@@ -646,5 +678,88 @@ impl Queue for Flow {
             }
         }
         Ok(())
+    }
+}
+
+/// Times and bytes of a point whose session times its operations one by one.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Timed {
+    /// ns, as many as a median needs.
+    times: Vec<f64>,
+    total_ns: f64,
+    extra_ns: f64,
+    bytes: u64,
+}
+
+/// Times that are kept for a median.
+const TIMES: usize = 4_096;
+
+impl Timed {
+    /// One operation.
+    pub(crate) fn add(&mut self, ns: f64, bytes: u64) {
+        if self.times.len() < TIMES {
+            self.times.push(ns);
+        }
+        self.total_ns += ns;
+        self.bytes += bytes;
+    }
+
+    /// Time that belongs to all operations, such as a flush at their end.
+    pub(crate) fn extra(&mut self, ns: f64) {
+        self.extra_ns += ns;
+        self.total_ns += ns;
+    }
+
+    /// All of [`Self::extra`], ns; `None` when there was none.
+    pub(crate) fn extra_ns(&self) -> Option<f64> {
+        (self.extra_ns > 0.0).then_some(self.extra_ns)
+    }
+
+    /// All bytes over all time.
+    pub(crate) fn bytes_per_s(&self) -> f64 {
+        self.bytes as f64 * 1e9 / self.total_ns.max(1.0)
+    }
+
+    /// Median time of an operation, ns.
+    pub(crate) fn median_ns(&self) -> Option<f64> {
+        let mut sorted = self.times.clone();
+        sorted.sort_by(f64::total_cmp);
+        (!sorted.is_empty()).then(|| latlab_stats::quantile(&sorted, 0.5))
+    }
+
+    /// For the proof.
+    pub(crate) fn work(&self, evidence: &Evidence) -> Work {
+        Work {
+            bytes: self.bytes,
+            device_bytes: evidence.device_bytes(),
+            ..Work::default()
+        }
+    }
+
+    /// What counts as slow for an operation of so many bytes, ns: about ten times what it needs, so that the tail is kept and the body is not.
+    pub(crate) fn tail_ns(memory: bool, bytes: u64) -> f64 {
+        if memory {
+            20_000.0 + bytes as f64
+        } else {
+            1e6 + bytes as f64 * 10.0
+        }
+    }
+}
+
+/// That a call moved the whole block.
+pub(crate) fn whole(
+    moved: Result<usize, rustix::io::Errno>,
+    length: usize,
+    what: &str,
+) -> Result<(), ProbeError> {
+    match moved {
+        Ok(moved) if moved == length => Ok(()),
+        Ok(moved) => Err(ProbeError::Proof(format!(
+            "{what}: {moved} of {length} bytes were moved"
+        ))),
+        Err(errno) => Err(ProbeError::System {
+            what: what.to_owned(),
+            source: errno.into(),
+        }),
     }
 }

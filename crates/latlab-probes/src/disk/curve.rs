@@ -1,0 +1,278 @@
+//! What follows from a curve of bandwidth by block size: the affine fit, the best block, and the rules that people hold of block sizes.
+
+use latlab_harness::PointResult;
+use serde_json::{Value, json};
+
+use super::{COLD, DIRECT, FASTEST_DEVICE_NS, WARM};
+
+/// What a job of everyday size has to read, bytes.
+const JOB_BYTES: f64 = 30e9;
+/// A block counts as the best when no larger one is faster by more.
+const AS_GOOD: f64 = 0.95;
+/// Figures that differ by less decide nothing.
+const UNDECIDED: f64 = 1.25;
+
+/// One point of the curve.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Measured {
+    pub(crate) path: String,
+    pub(crate) block_bytes: u64,
+    pub(crate) p50_ns: f64,
+    /// All bytes over all time.
+    pub(crate) bytes_per_s: f64,
+}
+
+/// The points that have a figure, ascending block sizes within a path.
+pub(crate) fn measured(results: &[PointResult]) -> Vec<Measured> {
+    let mut all: Vec<Measured> = results
+        .iter()
+        .filter_map(|result| {
+            Some(Measured {
+                path: result.point.path.clone()?,
+                block_bytes: result.point.block_bytes?,
+                p50_ns: result.p50,
+                bytes_per_s: result.findings.as_ref()?.get("bytes_per_s")?.as_f64()?,
+            })
+        })
+        .collect();
+    all.sort_by(|a, b| (&a.path, a.block_bytes).cmp(&(&b.path, b.block_bytes)));
+    all
+}
+
+/// One fit a path. Where one flush at the end belongs to all blocks (`totals`), the time of a block is its share of everything, else the median.
+pub(crate) fn fits(all: &[Measured], paths: &[&str], totals: &[&str]) -> Vec<Value> {
+    paths
+        .iter()
+        .filter_map(|path| {
+            let own: Vec<&Measured> = all.iter().filter(|point| point.path == *path).collect();
+            let from_totals = totals.contains(path);
+            let times: Vec<(f64, f64)> = own
+                .iter()
+                .map(|point| {
+                    let bytes = point.block_bytes as f64;
+                    let ns = if from_totals {
+                        bytes * 1e9 / point.bytes_per_s
+                    } else {
+                        point.p50_ns
+                    };
+                    (bytes, ns)
+                })
+                .collect();
+            let jobs: Vec<Value> = own
+                .iter()
+                .map(|point| json!({ "block_bytes": point.block_bytes, "seconds": rounded(JOB_BYTES / point.bytes_per_s) }))
+                .collect();
+            if own.is_empty() {
+                return None;
+            }
+            let mut fit = json!({
+                "path": path,
+                "from": if from_totals { "totals" } else { "medians" },
+                "thirty_gb": jobs,
+            });
+            // What the page cache reads ahead is no such line: its first blocks wait, the others do not.
+            if *path != COLD
+                && let Some(line) = latlab_stats::affine(&times)
+            {
+                let residuals: serde_json::Map<String, Value> = times
+                    .iter()
+                    .map(|(bytes, ns)| (format!("{bytes:.0}"), json!(rounded(ns / line.ns(*bytes)))))
+                    .collect();
+                fit["alpha_ns"] = json!(rounded(line.alpha_ns));
+                fit["beta_bytes_per_s"] = json!(rounded(line.beta_bytes_per_s()));
+                fit["residuals"] = Value::Object(residuals);
+                fit["half_bandwidth_block_bytes"] = json!(line.block_for_share(0.5).round());
+                fit["ninety_percent_block_bytes"] = json!(line.block_for_share(0.9).round());
+            }
+            Some(fit)
+        })
+        .collect()
+}
+
+/// The smallest block that no larger or smaller one beats by more than 5 %, on the first of these paths that was measured.
+pub(crate) fn best_block(all: &[Measured], paths: &[&str]) -> Option<Measured> {
+    let own = paths
+        .iter()
+        .map(|path| all.iter().filter(|point| point.path == *path).collect::<Vec<_>>())
+        .find(|own| !own.is_empty())?;
+    let fastest = own.iter().map(|point| point.bytes_per_s).fold(0.0, f64::max);
+    own.into_iter()
+        .find(|point| point.bytes_per_s >= AS_GOOD * fastest)
+        .cloned()
+}
+
+/// Large blocks beat small ones: 1 MiB and more against 4 KiB and less.
+pub(crate) fn large_beat_small(all: &[Measured], path: &str) -> Value {
+    let fastest = |wanted: &dyn Fn(u64) -> bool| {
+        all.iter()
+            .filter(|point| point.path == path && wanted(point.block_bytes))
+            .max_by(|a, b| a.bytes_per_s.total_cmp(&b.bytes_per_s))
+    };
+    let (small, large) = (
+        fastest(&|bytes| bytes <= 4096),
+        fastest(&|bytes| bytes >= 1 << 20),
+    );
+    let (verdict, detail) = match (small, large) {
+        (Some(small), Some(large)) => {
+            let ratio = large.bytes_per_s / small.bytes_per_s;
+            (
+                if ratio > UNDECIDED {
+                    "true"
+                } else if ratio < 1.0 / UNDECIDED {
+                    "false"
+                } else {
+                    "undecided"
+                },
+                format!(
+                    "{path}: {:.0} MB/s in blocks of {}, {:.0} MB/s in blocks of {}: {ratio:.1} times",
+                    large.bytes_per_s / 1e6,
+                    latlab_record::binary_size(large.block_bytes),
+                    small.bytes_per_s / 1e6,
+                    latlab_record::binary_size(small.block_bytes)
+                ),
+            )
+        }
+        _ => (
+            "undecided",
+            "small and large blocks were not both measured".to_owned(),
+        ),
+    };
+    json!({ "rule": "large blocks beat small ones", "verdict": verdict, "detail": detail })
+}
+
+/// Reading beats writing: what one side knows of it.
+pub(crate) fn reading_beats_writing(best: Option<&Measured>, verb: &str, other: &str) -> Value {
+    let detail = match best {
+        Some(best) => format!(
+            "{verb} reaches {:.0} MB/s ({}, blocks of {}); {other} has the other side",
+            best.bytes_per_s / 1e6,
+            best.path,
+            latlab_record::binary_size(best.block_bytes)
+        ),
+        None => format!("{verb} was not measured"),
+    };
+    json!({ "rule": "reading beats writing", "verdict": "undecided", "detail": detail })
+}
+
+/// What cannot be, with what was seen.
+pub(crate) fn sanity(all: &[Measured]) -> Vec<Value> {
+    let mut rules = Vec::new();
+    let direct: Vec<&Measured> = all.iter().filter(|point| point.path == DIRECT).collect();
+    if let Some(fastest) = direct.iter().map(|point| point.p50_ns).reduce(f64::min) {
+        rules.push(json!({
+            "rule": "no direct median is below what a device needs",
+            "holds": fastest >= FASTEST_DEVICE_NS,
+            "detail": format!("the fastest takes {:.1} us", fastest / 1e3),
+        }));
+    }
+    if let (Some(first), Some(last)) = (direct.first(), direct.last())
+        && first.block_bytes < last.block_bytes
+    {
+        rules.push(json!({
+            "rule": "a transfer of more bytes does not take less time",
+            "holds": first.p50_ns <= last.p50_ns,
+            "detail": format!("{:.1} us for {} bytes, {:.1} us for {}", first.p50_ns / 1e3, first.block_bytes, last.p50_ns / 1e3, last.block_bytes),
+        }));
+    }
+    let pairs: Vec<(&Measured, &Measured)> = all
+        .iter()
+        .filter(|point| point.path == WARM)
+        .filter_map(|warm| {
+            let cold = all
+                .iter()
+                .find(|point| point.path == COLD && point.block_bytes == warm.block_bytes)?;
+            Some((warm, cold))
+        })
+        .collect();
+    if let Some((warm, cold)) = pairs
+        .iter()
+        .min_by(|a, b| (a.0.bytes_per_s / a.1.bytes_per_s).total_cmp(&(b.0.bytes_per_s / b.1.bytes_per_s)))
+    {
+        rules.push(json!({
+            "rule": "an empty page cache is not faster than a full one",
+            "holds": warm.bytes_per_s >= cold.bytes_per_s,
+            "detail": format!("{:.0} MB/s warm, {:.0} MB/s cold in blocks of {} bytes", warm.bytes_per_s / 1e6, cold.bytes_per_s / 1e6, warm.block_bytes),
+        }));
+    }
+    rules
+}
+
+/// Six digits: more are noise.
+fn rounded(value: f64) -> f64 {
+    if value == 0.0 || !value.is_finite() {
+        return value;
+    }
+    let scale = 10f64.powf(5.0 - value.abs().log10().floor());
+    (value * scale).round() / scale
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn planted(path: &str, alpha_ns: f64, beta: f64) -> Vec<Measured> {
+        [4096u64, 65_536, 1 << 20, 16 << 20]
+            .map(|block_bytes| {
+                let ns = alpha_ns + block_bytes as f64 * 1e9 / beta;
+                Measured {
+                    path: path.to_owned(),
+                    block_bytes,
+                    p50_ns: ns,
+                    bytes_per_s: block_bytes as f64 * 1e9 / ns,
+                }
+            })
+            .to_vec()
+    }
+
+    #[test]
+    fn a_planted_disk_is_described_as_planted() {
+        let mut all = planted(DIRECT, 55_000.0, 1e9);
+        all.extend(planted(WARM, 500.0, 8e9));
+        all.extend(planted(COLD, 1_000.0, 0.9e9));
+        let fits = fits(&all, &[DIRECT, COLD, WARM], &[]);
+        assert_eq!(fits.len(), 3);
+        let close =
+            |value: &Value, expected: f64| (value.as_f64().expect("a number") / expected - 1.0).abs() < 1e-3;
+        assert!(
+            close(&fits[0]["half_bandwidth_block_bytes"], 55_000.0),
+            "{}",
+            fits[0]
+        );
+        assert!(close(&fits[0]["ninety_percent_block_bytes"], 9.0 * 55_000.0));
+        assert!(close(&fits[0]["residuals"]["4096"], 1.0));
+        assert!(fits[1].get("alpha_ns").is_none(), "read-ahead is no line");
+        // 30 GB in blocks of 4 KiB: 7.3 million times 59 us.
+        assert!(close(
+            &fits[0]["thirty_gb"][0]["seconds"],
+            30e9 / 4096.0 * 59.096e-6
+        ));
+        let best = best_block(&all, &[DIRECT]).expect("measured");
+        assert_eq!(best.block_bytes, 1 << 20, "95.3 % of what 16 MiB reach");
+        assert_eq!(large_beat_small(&all, DIRECT)["verdict"], "true");
+        assert!(sanity(&all).iter().all(|rule| rule["holds"] == true));
+    }
+
+    #[test]
+    fn what_cannot_be_is_named() {
+        let all = planted(DIRECT, 600.0, 100e9);
+        assert_eq!(sanity(&all)[0]["holds"], false);
+        let mut all = planted(WARM, 55_000.0, 1e9);
+        all.extend(planted(COLD, 1_000.0, 2e9));
+        assert_eq!(sanity(&all)[0]["holds"], false);
+        assert_eq!(large_beat_small(&all, DIRECT)["verdict"], "undecided");
+        let flat: Vec<Measured> = planted(DIRECT, 1.0, 1e9);
+        assert_eq!(large_beat_small(&flat, DIRECT)["verdict"], "undecided");
+        assert!(best_block(&[], &[DIRECT]).is_none());
+    }
+
+    #[test]
+    fn a_flush_at_the_end_belongs_to_all_blocks() {
+        let mut all = planted("buffered-fsync-end", 2_000.0, 5e9);
+        for point in &mut all {
+            point.bytes_per_s /= 4.0;
+        }
+        let fits = fits(&all, &["buffered-fsync-end"], &["buffered-fsync-end"]);
+        let beta = fits[0]["beta_bytes_per_s"].as_f64().expect("a line");
+        assert!((beta / 1.25e9 - 1.0).abs() < 1e-3, "{beta}");
+    }
+}

@@ -1,0 +1,152 @@
+use latlab_record::Kind;
+
+use super::*;
+use crate::testing;
+
+fn has_disk(env: &Env) -> bool {
+    !matches!(ReadSequential.supports(env), Support::No(_))
+}
+
+#[test]
+fn points_fit_a_small_machine() {
+    let env = testing::env_of_one_cpu(64 << 20);
+    if !has_disk(&env) {
+        return;
+    }
+    let points = ReadSequential.points(&env);
+    assert!(
+        points
+            .iter()
+            .any(|planned| planned.point.path.as_deref() == Some(DIRECT))
+    );
+    assert!(ReadSequential.memory_bytes(&env) <= 64 << 20);
+    assert!(points.iter().all(|planned| planned.written_bytes == 0));
+    let mut small = testing::env_of_one_cpu(1 << 20);
+    small.settings.profile = Profile::Thorough;
+    assert!(ReadSequential.memory_bytes(&small) <= 1 << 20);
+}
+
+#[test]
+fn stretches_are_whole_blocks_and_leave_room_for_another_one() {
+    for profile in [Profile::Quick, Profile::Standard, Profile::Thorough] {
+        for path in PATHS {
+            for block_bytes in BLOCKS {
+                let stretch = stretch(profile, 1 << 30, path, block_bytes);
+                assert!(stretch.is_multiple_of(block_bytes), "{path} {block_bytes}");
+                assert!((block_bytes..=128 << 20).contains(&stretch));
+            }
+        }
+    }
+}
+
+#[test]
+fn every_path_is_proved_in_one_block() {
+    let env = testing::env(64 << 20);
+    if !has_disk(&env) {
+        return;
+    }
+    let file = disk::file_bytes(&env);
+    let points: Vec<Planned> = [
+        (COLD, 64 * KIB),
+        (WARM, 4 * KIB),
+        (WARM, 512),
+        (DIRECT, 4 * KIB),
+        (DIRECT, MIB),
+        (COLD, 512),
+    ]
+    .map(|(path, block)| plan(Profile::Quick, file, path, block, 0))
+    .to_vec();
+    let proofs = testing::assert_proved(&ReadSequential, &env, &points);
+    for (planned, proof) in points.iter().zip(&proofs) {
+        let path = planned.point.path.as_deref().expect("planned");
+        let names: Vec<&str> = proof.checks.iter().map(|check| check.name.as_str()).collect();
+        assert!(
+            names.contains(&"extents written") && names.contains(&"contents verified"),
+            "{names:?}"
+        );
+        assert_eq!(names.contains(&"evicted"), path == COLD);
+        assert_eq!(names.contains(&"resident"), path == WARM);
+        assert_eq!(names.contains(&"direct"), path == DIRECT);
+        let findings = proof.findings.as_ref().expect("a bandwidth");
+        assert!(findings["bytes_per_s"].as_f64().expect("a number") > 0.0);
+        assert!(proof.work.bytes > 0);
+    }
+}
+
+#[test]
+fn a_users_file_is_read_and_nothing_is_written() {
+    let mut env = testing::env(64 << 20);
+    let binary = std::env::current_exe().expect("a path");
+    if !has_disk(&env) {
+        return;
+    }
+    // The build may be reached by way of a link; only regular files are taken.
+    let binary = binary.canonicalize().expect("it runs");
+    env.settings.file = Some(binary.to_string_lossy().into_owned());
+    let points = ReadSequential.points(&env);
+    let direct: Vec<Planned> = points
+        .into_iter()
+        .filter(|planned| planned.point.path.as_deref() == Some(DIRECT))
+        .filter(|planned| planned.point.block_bytes == Some(4 * KIB))
+        .collect();
+    assert_eq!(direct.len(), 1);
+    let outcomes = latlab_harness::measure_once(&ReadSequential, &env, &direct);
+    let (samples, proof) = &outcomes[0];
+    assert!(*samples > 0 && proof.flags.len() == 1, "{:?}", proof.flags);
+    assert_eq!(env.disk.budget().spent_bytes(), 0);
+    assert!(!matches!(
+        crate::disk::support_writing(&env),
+        Support::Yes | Support::Degraded(_)
+    ));
+}
+
+#[test]
+fn a_run_concludes_a_fit_from_its_points() {
+    let env = testing::env(64 << 20);
+    if !has_disk(&env) {
+        return;
+    }
+    let records = testing::records(&ReadSequential, &env, 1.5);
+    for record in &records {
+        // An emulated or overloaded disk may be slow, never unproved.
+        assert!(record.checks.iter().all(|check| check.ok), "{:?}", record.checks);
+    }
+    if let Some(derived) = records.iter().find(|record| record.kind == Kind::Derived) {
+        let findings = derived.findings.as_ref().expect("findings");
+        assert!(findings["rules"].as_array().is_some_and(|rules| rules.len() == 2));
+    }
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn a_live_mapping_leaves_no_cold_figure() {
+    use latlab_harness::ProbeError;
+    use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
+
+    let env = testing::env(64 << 20);
+    if !has_disk(&env) {
+        return;
+    }
+    let target = crate::disk::Target::open(&env).expect("room");
+    let length = 1 << 20;
+    // SAFETY: a fresh mapping at an address of the kernel's choice.
+    let base = unsafe {
+        mmap(
+            std::ptr::null_mut(),
+            length,
+            ProtFlags::READ,
+            MapFlags::SHARED,
+            &*target.test.file,
+            0,
+        )
+    }
+    .expect("mapped");
+    for page in 0..length / 4096 {
+        // SAFETY: inside the mapping; the file is longer.
+        unsafe { base.cast::<u8>().add(page * 4096).read_volatile() };
+    }
+    let chilled = target.chill();
+    // SAFETY: mapped above; nothing refers to it.
+    unsafe { munmap(base, length) }.expect("unmapped");
+    assert!(matches!(chilled, Err(ProbeError::Proof(_))), "{chilled:?}");
+}

@@ -67,7 +67,7 @@ pub static REGISTRY: &[Entry] = &[
     },
     Entry {
         probe: &Prefetch,
-        share: Share([0.2, 1.0, 6.0]),
+        share: Share([0.3, 1.2, 6.0]),
     },
     Entry {
         probe: &Alignment,
@@ -99,15 +99,15 @@ pub static REGISTRY: &[Entry] = &[
     },
     Entry {
         probe: &Malloc,
-        share: Share([0.5, 1.6, 10.0]),
+        share: Share([0.5, 1.8, 10.0]),
     },
     Entry {
         probe: &Nodes,
-        share: Share([0.6, 1.8, 10.0]),
+        share: Share([0.6, 2.1, 10.0]),
     },
     Entry {
         probe: &Reuse,
-        share: Share([0.2, 0.6, 4.0]),
+        share: Share([0.2, 0.8, 4.0]),
     },
     Entry {
         probe: &Object,
@@ -135,7 +135,7 @@ pub static REGISTRY: &[Entry] = &[
     },
     Entry {
         probe: &Mutex,
-        share: Share([0.15, 0.3, 2.0]),
+        share: Share([0.2, 0.5, 3.0]),
     },
     Entry {
         probe: &ReadSequential,

@@ -46,8 +46,8 @@ A preload of the user's own is taken away for these processes. Timed by the syst
     saturates: false,
 };
 
-/// Sizes of the quick profile, in the order in which they are given up last.
-const QUICK: [u64; 4] = [16, 1 << 20, 1 << 10, 64 << 10];
+/// Sizes of the quick profile, in the order in which they are given up last; 32 bytes are a node of a list.
+const QUICK: [u64; 4] = [32, 1 << 20, 1 << 10, 64 << 10];
 /// Largest block, bytes.
 const LARGEST: u64 = 64 << 20;
 /// Largest block of the allocators that are preloaded, except in the thorough profile: 64 MiB take 30 ms each time.
@@ -55,7 +55,7 @@ const LARGEST_OF_OTHERS: u64 = 16 << 20;
 const SAME: &str = "same-thread";
 const ACROSS_THREADS: &str = "across-threads";
 /// Sizes that one thread allocates and another frees.
-const ACROSS: [u64; 4] = [16, 1 << 10, 256, 64 << 10];
+const ACROSS: [u64; 4] = [32, 1 << 10, 256, 64 << 10];
 /// From here on a size's history matters: glibc's thresholds begin at 128 KiB.
 const OWN_PROCESS: u64 = 128 << 10;
 /// Nanoseconds of a page fault, to plan with.
@@ -163,7 +163,8 @@ impl Probe for Malloc {
 }
 
 /// Sizes of the standard profile, in the order in which they are given up last.
-const STANDARD: [u64; 12] = [
+const STANDARD: [u64; 13] = [
+    32,
     16,
     1 << 20,
     1 << 10,

@@ -18,6 +18,9 @@ IntervalMethod: TypeAlias = Literal["order_statistics", "block_bootstrap", "betw
 def describe(dir: str | None = None) -> str:  # noqa: A002 - named as the option is
     """`{"machine": Machine, "clock": ClockFacts, "tool": Tool}`; takes about 70 ms."""
 
+def sweep(dir: str | None = None) -> int:  # noqa: A002 - named as the option is
+    """Removes scratch folders of this user's that no process holds any more in a directory; how many."""
+
 def schema_json() -> str:
     """The JSON Schema of run files, as committed in `schema/run.v1.json`."""
 

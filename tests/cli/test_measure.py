@@ -14,7 +14,9 @@ from subprocess import CompletedProcess
 
 import pytest
 
+from latlab.errors import UserError
 from latlab.run.run import load
+from latlab.run.settings import make_settings, may_drop_caches
 
 Command = Callable[..., CompletedProcess[str]]
 QUICK = ("measure", "--profile", "quick", "--only", "clock.read", "--budget", "2s", "--no-report")
@@ -68,6 +70,30 @@ def test_a_dry_run_says_what_it_would_do_and_does_nothing(command: Command, own_
     assert "will take: about" in told.stdout
     assert told.stderr == ""
     assert not list(own_home.rglob("*.jsonl"))
+
+
+def test_dropping_caches_is_refused_to_all_but_root_and_said_to_root(
+    command: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if not Path("/proc/sys/vm/drop_caches").exists():
+        pytest.skip("needs Linux")
+    told = command("measure", "--only", "clock.read", "--drop-caches", "--dry-run")
+    if os.geteuid() == 0 and os.access("/proc/sys/vm/drop_caches", os.W_OK):
+        assert told.returncode == 0
+        assert told.stderr.count("\n") == 1
+    else:
+        assert told.returncode == 2
+    assert "every program of this machine reads from the disk again" in told.stderr
+    monkeypatch.setattr(os, "geteuid", lambda: 1000)
+    with pytest.raises(UserError, match="only root may empty"):
+        may_drop_caches("--drop-caches")
+
+
+def test_a_file_is_asked_for_by_its_absolute_path(command: Command, place: Path) -> None:
+    (place / "mine").write_bytes(bytes(4096))
+    told = command("measure", "--only", "clock.read", "--file", "mine", "--dry-run")
+    assert told.returncode == 0
+    assert make_settings(file=place / "mine").file == str(place / "mine")
 
 
 def test_a_dry_run_is_json_for_a_program(command: Command) -> None:

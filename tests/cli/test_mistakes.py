@@ -20,7 +20,7 @@ MISTAKES = {
     "an unknown profile": (["measure", "--profile", "fast"], "'quick', 'standard', 'thorough'"),
     "a probe written wrong": (["measure", "--only", "memory.pok"], "did you mean memory.poke?"),
     "a probe without its tier": (["measure", "--only", "stride"], "did you mean memory.stride?"),
-    "a glob that matches nothing": (["measure", "--only", "storage.*"], "matches no probe"),
+    "a glob that matches nothing": (["measure", "--only", "archive.*"], "matches no probe"),
     "one wrong glob of two": (["measure", "--only", "clock.read,nope.*"], "'nope.*'"),
     "a wrong glob to skip": (["measure", "--skip", "nothing"], "--skip: 'nothing'"),
     "an empty glob": (["measure", "--only", ""], "empty glob"),
@@ -28,6 +28,14 @@ MISTAKES = {
     "a directory that is a file": (["measure", "--dir", "a-file"], "is a file, not a directory"),
     "a directory that is missing": (["measure", "--dir", "missing"], "there is no directory"),
     "a directory that no name can be": (["measure", "--dir", "x" * 300], "--dir"),
+    "a file that is missing": (["measure", "--file", "missing"], "--file: there is no file"),
+    "a file that is a folder": (["measure", "--file", "."], "is a directory"),
+    "a file that is a device": (["measure", "--file", "/dev/null"], "is a device"),
+    "a file that is a link": (["measure", "--file", "a-link"], "is a symbolic link"),
+    "a file that holds nothing": (["measure", "--file", "a-file"], "is empty"),
+    "a file without a name": (["measure", "--file", ""], "an empty name"),
+    "first touches of a file": (["measure", "--first-touch", "a-file"], "is a file, not a directory"),
+    "first touches of nothing": (["measure", "--first-touch", "missing"], "there is no directory"),
     "a negative budget": (["measure", "--budget", "-3"], "--budget: '-3' is negative"),
     "a budget of nothing": (["measure", "--budget", "0"], "--budget: '0' is no time"),
     "a budget in parsecs": (["measure", "--budget", "3pc"], "no unit of time"),
@@ -63,6 +71,7 @@ def test_a_mistake_costs_one_line(
     command: Command, place: Path, file: str, arguments: list[str], said: str
 ) -> None:
     (place / "a-file").touch()
+    (place / "a-link").symlink_to("picture.jsonl")
     (place / "picture.jsonl").write_bytes(b"\x89PNG\r\n\x1a\n" + bytes(200))
     before = sorted(place.rglob("*"))
     told = command(*(argument.format(run=file) for argument in arguments))

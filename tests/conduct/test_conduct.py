@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from latlab.errors import RunFileError, UserError, WorkerError
-from latlab.run import conduct, death, events, model, reader
+from latlab.run import conduct, core, death, events, model, reader
 from latlab.run.conduct import Begin, Conductor, Died, End, Hello, Progress, Recorded
 from latlab.run.death import OomKills, oom_kills
 from latlab.run.run import Run
@@ -432,3 +432,56 @@ def test_kills_for_want_of_memory_are_counted_where_the_kernel_says(tmp_path: Pa
     (group / "memory.events").write_text("low 0\noom 3\noom_kill 2\n")
     assert oom_kills(tmp_path) == (2, 4)
     assert oom_kills(tmp_path / "empty") == (None, None)
+
+
+def abandoned(folder: Path) -> Path:
+    """A scratch folder as a killed worker leaves it: its lock is held by nobody."""
+    left = folder / ".latlab-1-2"
+    left.mkdir()
+    (left / "lock").touch()
+    (left / "data").write_bytes(b"x" * 4096)
+    return left
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="scratch folders are made on Linux only")
+@pytest.mark.parametrize("scenario", [{}, {"deaths": [["fake.two/3", "SIGKILL"]]}], ids=["start", "death"])
+def test_scratch_that_nobody_holds_is_gone_after_the_start_and_after_a_death(
+    tmp_path: Path, scenario: dict[str, Any]
+) -> None:
+    left = abandoned(tmp_path)
+    seen: list[bool] = []
+
+    def listener(event: object) -> None:
+        if isinstance(event, Hello):
+            seen.append(left.exists())
+        if isinstance(event, Begin) and event.point.working_set_bytes == 2048 and len(seen) == 1:
+            seen.append(False)
+            abandoned(tmp_path)
+
+    conductor = Conductor(model.Settings(dir=str(tmp_path)), command=fake(**scenario), listener=listener)
+    run = conductor.run()
+    assert run.stopped_by == "completed"
+    assert not run.notes
+    assert not any(seen)
+    # One that appears in the middle of a run is found after a death, else at the next start.
+    assert left.exists() == (not scenario)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="scratch folders are made on Linux only")
+def test_folders_that_somebody_holds_and_files_of_others_stay(tmp_path: Path) -> None:
+    import fcntl  # noqa: PLC0415 - not on every system
+
+    held, other = abandoned(tmp_path), tmp_path / "latlab-1-2"
+    other.mkdir()
+    with (held / "lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        assert core.sweep(tmp_path) == 0
+        assert (held / "data").exists()
+    assert core.sweep(tmp_path) == 1
+    assert other.exists()
+
+
+def test_a_directory_that_cannot_be_swept_ends_no_run(tmp_path: Path) -> None:
+    run = Conductor(model.Settings(dir=str(tmp_path / "gone")), command=fake()).run()
+    assert run.stopped_by == "completed"
+    assert core.sweep(tmp_path / "gone") == 0

@@ -21,7 +21,7 @@ use pyo3::prelude::*;
 #[pymodule]
 mod _core {
     #[pymodule_export]
-    use crate::describe::{decode_histogram, describe, schema_json};
+    use crate::describe::{decode_histogram, describe, schema_json, sweep};
     #[pymodule_export]
     use crate::run::{die_with_parent, list_probes, plan, run_child, run_worker};
     #[pymodule_export]

@@ -27,6 +27,7 @@ Examples:
   latlab measure --only 'memory.load.*' --budget 30s
   latlab measure --skip memory.poke,memory.stride
   latlab measure --cpu 2 --gentle                   on a machine that is serving
+  latlab measure --only 'storage.*' --dir /data     the disk behind /data
   latlab measure --dry-run                          what would be run, read and written
   latlab measure --json | jq '.records | length'
 
@@ -63,10 +64,25 @@ class Wishes:
     "--dir",
     "directory",
     metavar="DIR",
-    help="Measure the file system of this directory. [default: the current one]",
+    help="Measure the file system of this directory. [default: your cache folder]",
+)
+@click.option(
+    "--file", "file", metavar="PATH", help="Measure reading from this file; nothing is written to it."
+)
+@click.option(
+    "--first-touch",
+    metavar="DIR",
+    help="Also read files that are in DIR already: the first time, and again.",
+)
+@click.option(
+    "--drop-caches",
+    is_flag=True,
+    help="Root only: empty the caches of the whole machine before cold reads of many files.",
 )
 @click.option("--budget", metavar="SECONDS", help="Wall time for the whole run, instead of the profile's.")
-@click.option("--max-bytes", metavar="SIZE", help="Write at most this much to files.")
+@click.option(
+    "--max-bytes", metavar="SIZE", help="Write at most this much. [default by profile: 512MiB, 4GiB, 16GiB]"
+)
 @click.option(
     "--cpu", "cpus", metavar="LIST", help="Use these CPUs only, as in 0,2-3. [default: all that are allowed]"
 )
@@ -98,6 +114,8 @@ def command(**asked: Any) -> int:  # noqa: ANN401 - click hands over one dict; `
     """Measure this machine: print the ladder, save one run file, write one HTML report."""
     settings = settings_from(asked)
     plan = checked_plan(settings)
+    if settings.drop_caches and not asked["quiet"]:
+        _warn_of_dropped_caches()
     if asked["dry_run"]:
         _show_plan(plan, as_json=asked["as_json"])
         return 0
@@ -125,6 +143,7 @@ def settings_from(asked: dict[str, Any]) -> Settings:
     from latlab.cli.arguments import checked_cpus, checked_directory, checked_globs  # noqa: PLC0415 - see above
     from latlab.run.core import list_probes  # noqa: PLC0415 - loads the extension
     from latlab.run.model import Settings  # noqa: PLC0415 - see above
+    from latlab.run.settings import checked_file, checked_folder, may_drop_caches  # noqa: PLC0415 - see above
 
     cpus = _typed("--cpu", units.parse_cpus, asked["cpus"])
     budget = _typed("--budget", units.parse_seconds, asked["budget"])
@@ -142,7 +161,17 @@ def settings_from(asked: dict[str, Any]) -> Settings:
         cpus=checked_cpus(cpus, _allowed_cpus()),
         seed=secrets.randbits(32) if seed is None else seed,
         gentle=asked["gentle"],
+        file=checked_file(asked["file"], "--file"),
+        first_touch=checked_folder(asked["first_touch"], "--first-touch"),
+        drop_caches=asked["drop_caches"] and may_drop_caches("--drop-caches"),
     )
+
+
+def _warn_of_dropped_caches() -> None:
+    from latlab.cli.terminal.screen import talk  # noqa: PLC0415 - for people only
+    from latlab.run.settings import DROPPED  # noqa: PLC0415 - for people only
+
+    talk(f"--drop-caches: {DROPPED}")
 
 
 def checked_plan(settings: Settings) -> Plan:

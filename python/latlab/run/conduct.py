@@ -30,7 +30,7 @@ import msgspec
 
 from latlab.errors import LatlabError, UserError, WorkerError
 from latlab.run import events, model
-from latlab.run.core import list_probes, plan
+from latlab.run.core import list_probes, plan, sweep
 from latlab.run.death import OomKills, cause_of_death, last_words, oom_kills
 from latlab.run.events import Begin, Died, End, Event, Fatal, Hello, Listener, Progress, Recorded
 from latlab.run.run import Run
@@ -83,6 +83,10 @@ def measure(  # noqa: PLR0917 - in a notebook `measure("memory.*")` is natural
     gentle: bool = False,
     out: str | os.PathLike[str] | None = None,
     progress: Listener | None = None,
+    *,
+    file: str | os.PathLike[str] | None = None,
+    first_touch: str | os.PathLike[str] | None = None,
+    drop_caches: bool = False,
 ) -> Run:
     """Measures this machine and saves the run.
 
@@ -101,6 +105,9 @@ def measure(  # noqa: PLR0917 - in a notebook `measure("memory.*")` is natural
         gentle: one CPU and no probe that saturates what others use, for machines that are serving.
         out: run file to make, instead of one in the store.
         progress: called with each event (`Hello`, `Begin`, `Progress`, `Recorded`, `End`, `Died`).
+        file: a file of yours to measure reading from, instead of one that is made; nothing is written then.
+        first_touch: directory whose files are read for the first and the second time.
+        drop_caches: root only: empties the machine's caches before cold reads of many files.
 
     Returns:
         The run; `run.path` is its file.
@@ -120,6 +127,9 @@ def measure(  # noqa: PLR0917 - in a notebook `measure("memory.*")` is natural
         cpus=cpus,
         seed=seed,
         gentle=gentle,
+        file=file,
+        first_touch=first_touch,
+        drop_caches=drop_caches,
     )
     unmatched = plan(settings).unmatched
     if unmatched:
@@ -262,6 +272,7 @@ class Conductor:
             self._wake_read = self._wake_write = -1
 
     def _until_done(self) -> str:
+        self._sweep()
         while True:
             worker = self._start()
             try:
@@ -269,6 +280,8 @@ class Conductor:
             finally:
                 _end(worker.process)
             died = worker.ended is None
+            if died:
+                self._sweep()
             if worker.ended is not None:
                 self._written_bytes += worker.ended.totals.written_bytes
             if self._interrupts:
@@ -281,6 +294,14 @@ class Conductor:
                 return f"failed: {clean(worker.fatal, most=500)}"
             if not self._after_death(worker):
                 return self._why_it_ends()
+
+    def _sweep(self) -> None:
+        """Removes scratch folders that a worker left because it was killed: this one's, or an earlier run's.
+
+        They are looked for again at the next start: what cannot be removed now ends no run.
+        """
+        with contextlib.suppress(LatlabError, OSError, ValueError):
+            sweep(self._settings.dir)
 
     # -------------------------------------------------------------------------------------------------- one
     # worker

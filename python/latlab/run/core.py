@@ -77,3 +77,12 @@ def describe(directory: str | os.PathLike[str] | None = None) -> Description:
     """This machine, and the file system of a directory; about 0.1 s."""
     text = core().describe(None if directory is None else os.fspath(directory))
     return msgspec.json.decode(text, type=Description, dec_hook=model.to_machine)
+
+
+def sweep(directory: str | os.PathLike[str] | None = None) -> int:
+    """Removes abandoned scratch folders of this user's from a directory, by default the one that is measured.
+
+    Returns:
+        How many were removed; 0 too where the directory cannot be used.
+    """
+    return int(core().sweep(None if directory is None else os.fspath(directory)))

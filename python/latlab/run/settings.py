@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import stat
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Final
@@ -26,6 +27,9 @@ def make_settings(
     cpus: str | Iterable[int] | None = None,
     seed: int | None = None,
     gentle: bool = False,
+    file: str | os.PathLike[str] | None = None,
+    first_touch: str | os.PathLike[str] | None = None,
+    drop_caches: bool = False,
 ) -> model.Settings:
     """Settings from what people write.
 
@@ -46,7 +50,88 @@ def make_settings(
         cpus=_cpus(cpus),
         seed=int.from_bytes(os.urandom(6)) if seed is None else seed,
         gentle=gentle,
+        file=checked_file(file, "file"),
+        first_touch=checked_folder(first_touch, "first_touch"),
+        drop_caches=drop_caches and may_drop_caches("drop_caches"),
     )
+
+
+#: What dropping caches does to everybody else, in one sentence.
+DROPPED: Final = "every program of this machine reads from the disk again for a while"
+_DROP_CACHES: Final = Path("/proc/sys/vm/drop_caches")
+_KINDS: Final = (
+    (stat.S_ISLNK, "a symbolic link: name the file that it leads to"),
+    (stat.S_ISDIR, "a directory: name a file in it, or measure its disk with --dir"),
+    (stat.S_ISBLK, "a device: only regular files are read"),
+    (stat.S_ISCHR, "a device: only regular files are read"),
+    (stat.S_ISFIFO, "a pipe: only regular files are read"),
+    (stat.S_ISSOCK, "a socket: only regular files are read"),
+)
+
+
+def checked_file(value: str | os.PathLike[str] | None, name: str) -> str | None:
+    """A regular file that exists and can be read, as an absolute path; `name` is the option that names it.
+
+    Raises:
+        UserError: it is none: missing, a directory, a device, a symbolic link, or not to be read.
+    """
+    if value is None:
+        return None
+    shown = clean(os.fspath(value), most=300)
+    if not os.fspath(value):
+        raise UserError(f"{name}: an empty name is no file")
+    path = Path(value).absolute()
+    try:
+        found = path.lstat()
+    except FileNotFoundError:
+        raise UserError(f"{name}: there is no file {shown!r}") from None
+    except (OSError, ValueError) as error:
+        raise UserError(f"{name}: {shown!r}: {clean(getattr(error, 'strerror', None) or error)}") from None
+    for is_kind, what in _KINDS:
+        if is_kind(found.st_mode):
+            raise UserError(f"{name}: {shown!r} is {what}")
+    if not stat.S_ISREG(found.st_mode):
+        raise UserError(f"{name}: {shown!r} is no regular file")
+    if not found.st_size:
+        raise UserError(f"{name}: {shown!r} is empty: there is nothing to read")
+    if not os.access(path, os.R_OK):
+        raise UserError(f"{name}: {shown!r} may not be read by this user")
+    return os.fspath(path)
+
+
+def checked_folder(value: str | os.PathLike[str] | None, name: str) -> str | None:
+    """A folder that exists and can be listed, as an absolute path; `name` is the option that names it.
+
+    Raises:
+        UserError: it is none.
+    """
+    if value is None:
+        return None
+    shown = clean(os.fspath(value), most=300)
+    try:
+        path = Path(value)
+        if not os.fspath(value) or not path.exists():
+            raise UserError(f"{name}: there is no directory {shown!r}")
+        if not path.is_dir():
+            raise UserError(f"{name}: {shown!r} is a file, not a directory")
+        if not os.access(path, os.R_OK | os.X_OK):
+            raise UserError(f"{name}: {shown!r} may not be read by this user")
+        return os.fspath(path.resolve())
+    except (OSError, ValueError) as error:
+        raise UserError(f"{name}: {shown!r}: {clean(getattr(error, 'strerror', None) or error)}") from None
+
+
+def may_drop_caches(name: str) -> bool:
+    """True; `name` is the option that asked for it.
+
+    Raises:
+        UserError: this user may not, or this system cannot.
+    """
+    if not _DROP_CACHES.exists():
+        raise UserError(f"{name}: this system has no {_DROP_CACHES}: caches can be dropped on Linux only")
+    if os.geteuid() != 0 or not os.access(_DROP_CACHES, os.W_OK):
+        raise UserError(f"{name}: only root may empty the machine's caches ({DROPPED}): leave it out")
+    return True
 
 
 def _globs(value: str | Iterable[str] | None, name: str) -> tuple[str, ...]:

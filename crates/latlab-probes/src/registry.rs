@@ -25,7 +25,9 @@ use crate::memory::poke::Poke;
 use crate::memory::prefetch::Prefetch;
 use crate::memory::stride::Stride;
 use crate::python::object::Object;
+use crate::storage::poke::Poke as FilePoke;
 use crate::storage::read_sequential::ReadSequential;
+use crate::storage::sync::Durable;
 use crate::storage::write_sequential::WriteSequential;
 use crate::vm::fault::Fault;
 use crate::vm::map::Map;
@@ -145,6 +147,14 @@ pub static REGISTRY: &[Entry] = &[
         probe: &WriteSequential,
         share: Share([2.0, 6.0, 35.0]),
     },
+    Entry {
+        probe: &FilePoke,
+        share: Share([0.7, 3.0, 20.0]),
+    },
+    Entry {
+        probe: &Durable,
+        share: Share([0.6, 2.0, 10.0]),
+    },
 ];
 
 #[cfg(test)]
@@ -244,7 +254,10 @@ mod tests {
             "memory.false_sharing",
             "kernel.wakeup",
         ];
-        id.starts_with("python.") || (env.cpus.len() < 2 && two_cpus.contains(&id))
+        // The build folder may lie in memory.
+        id.starts_with("python.")
+            || id.starts_with("storage.")
+            || (env.cpus.len() < 2 && two_cpus.contains(&id))
     }
 
     #[test]

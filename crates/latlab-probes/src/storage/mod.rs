@@ -1,4 +1,6 @@
 //! Disks and file systems.
 
+pub(crate) mod poke;
 pub(crate) mod read_sequential;
+pub(crate) mod sync;
 pub(crate) mod write_sequential;

@@ -1,0 +1,539 @@
+//! Linux: pokes into the files of the directory that is measured.
+
+use std::collections::BTreeMap;
+use std::os::fd::{AsRawFd, OwnedFd};
+use std::sync::Arc;
+
+use latlab_harness::{Block, Env, Kernel, Planned, ProbeError, Proof, Session, Stamps};
+use latlab_record::{Check, Point, Work, binary_size};
+use latlab_stats::rng::Rng;
+use latlab_storage::{Buffer, Direction, TestFile, open_direct};
+use rustix::fs::{Advice, Mode, OFlags, SeekFrom, fadvise, fsync, seek};
+use rustix::io::{Errno, pread, pwrite, read};
+use serde_json::json;
+
+use super::{LARGE, PAGE_BYTES, QUICK_LARGEST, SMALL, SPEC, pages, pokes, wanted, written};
+use crate::disk::{COLD, DIRECT, Evidence, Places, Target, WARM, answered_by_a_device, refused};
+
+/// Pokes slower than this keep their time stamps, ns: several times the median.
+const WARM_TAIL_NS: f64 = 10e3;
+const DEVICE_TAIL_NS: f64 = 500e3;
+/// Of the bytes that warm pokes read, one in so many is compared: computing a block takes as long as a poke.
+const COMPARED: usize = 16;
+/// Poked blocks compared whole after each block of samples.
+const WHOLE: usize = 4;
+/// Of warm pokes one in so many may have met a page that the kernel took away meanwhile.
+const FETCHED: u64 = 100;
+/// Bytes read at a time while warming.
+const CHUNK_BYTES: usize = 1 << 20;
+const SEEDS: u64 = 0x70_0000;
+
+pub(super) fn open<'env>(env: &'env Env, group: &[Planned]) -> Result<Box<dyn Session + 'env>, ProbeError> {
+    Poking::new(env, group).map(|session| Box::new(session) as Box<dyn Session>)
+}
+
+/// A file to poke into.
+struct Spot {
+    target: Target,
+    /// A descriptor of our own: its position and its advice (no read-ahead) are nobody else's.
+    file: OwnedFd,
+    direct: Result<OwnedFd, String>,
+    /// What direct transfers are here: a page, or what the file system asks for.
+    block_bytes: u64,
+    /// How much of it is in the page cache.
+    warm_bytes: u64,
+}
+
+impl Spot {
+    fn new(target: Target) -> Result<Self, ProbeError> {
+        let path = format!("/proc/self/fd/{}", target.test.file.as_raw_fd());
+        let file = rustix::fs::open(path, OFlags::RDWR | OFlags::CLOEXEC, Mode::empty())
+            .map_err(system("opening a file to poke into"))?;
+        fadvise(&file, 0, None, Advice::Random).map_err(system("turning read-ahead off"))?;
+        let (direct, block_bytes) = match &target.test.direct {
+            Ok(own) => (
+                open_direct(&file).map_err(|error| error.to_string()),
+                own.alignment.offset_bytes.max(PAGE_BYTES),
+            ),
+            Err(reason) => (Err(reason.clone()), PAGE_BYTES),
+        };
+        Ok(Self {
+            target,
+            file,
+            direct,
+            block_bytes,
+            warm_bytes: 0,
+        })
+    }
+
+    fn warm(&mut self, bytes: u64) -> Result<(), ProbeError> {
+        if self.warm_bytes >= bytes {
+            return Ok(());
+        }
+        let mut chunk = vec![0; CHUNK_BYTES];
+        let mut at = 0;
+        while at < bytes {
+            // Through the common descriptor, which reads ahead.
+            match pread(&*self.target.test.file, &mut chunk[..], at) {
+                Ok(0) => break,
+                Ok(more) => at += more as u64,
+                Err(Errno::INTR) => {}
+                Err(errno) => return Err(system("reading a file to warm it")(errno)),
+            }
+        }
+        self.warm_bytes = bytes;
+        Ok(())
+    }
+}
+
+/// What was found at one point in all of its blocks.
+struct Found {
+    evidence: Evidence,
+    places: Places,
+    pokes: u64,
+    written: u64,
+    read_ns: Vec<f64>,
+    write_ns: Vec<f64>,
+    whole_ns: Vec<f64>,
+    /// By the kernel, for warm pokes.
+    fetched: Option<u64>,
+    /// Blocks compared whole, and the first that was changed.
+    compared: u64,
+    changed: Option<String>,
+}
+
+/// What tests plant.
+#[cfg(test)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Fault {
+    /// Another process has the file mapped, so evicting it does nothing.
+    Mapped,
+    /// Nobody evicts.
+    NotEvicted,
+    /// Other bytes are written back than were read.
+    OtherBytes,
+}
+
+pub(super) struct Poking<'env> {
+    env: &'env Env,
+    stamps: Stamps,
+    rng: Rng,
+    /// By the size that they serve; the test file by 0.
+    spots: BTreeMap<u64, Spot>,
+    buffer: Buffer,
+    /// Places and what was read there, in this block.
+    log: Vec<(u64, u8)>,
+    found: BTreeMap<Point, Found>,
+    selected: Point,
+    #[cfg(test)]
+    fault: Option<Fault>,
+}
+
+/// Which file serves a size.
+fn spot_of(file_bytes: u64) -> u64 {
+    if SMALL.contains(&file_bytes) {
+        file_bytes
+    } else {
+        0
+    }
+}
+
+fn asked(point: &Point) -> (u64, &str) {
+    (
+        point.file_bytes.unwrap_or(0),
+        point.path.as_deref().unwrap_or(WARM),
+    )
+}
+
+impl<'env> Poking<'env> {
+    pub(super) fn new(env: &'env Env, group: &[Planned]) -> Result<Self, ProbeError> {
+        let stamps = Stamps::of(&env.clock)
+            .ok_or_else(|| ProbeError::Other("simulated time does not pass on a disk".to_owned()))?;
+        let mut spots = BTreeMap::new();
+        let mut longest = PAGE_BYTES;
+        for planned in group {
+            let (size, _) = asked(&planned.point);
+            if size == 0 || spots.contains_key(&spot_of(size)) {
+                continue;
+            }
+            let target = if SMALL.contains(&size) {
+                let place = env.disk.place().map_err(refused)?;
+                let seed = env.seed(SEEDS + size);
+                let test = TestFile::lay_out(&place, env.disk.budget(), pages(size) * PAGE_BYTES, seed);
+                Target {
+                    test: Arc::new(test.map_err(refused)?),
+                }
+            } else {
+                Target::open(env)?
+            };
+            let spot = Spot::new(target)?;
+            longest = longest.max(spot.block_bytes);
+            spots.insert(spot_of(size), spot);
+        }
+        let longest = usize::try_from(longest.next_power_of_two()).unwrap_or(usize::MAX);
+        Ok(Self {
+            env,
+            stamps,
+            rng: Rng::new(env.seed(SEEDS)),
+            spots,
+            buffer: Buffer::new(longest, longest),
+            log: Vec::new(),
+            found: BTreeMap::new(),
+            selected: Point::default(),
+            #[cfg(test)]
+            fault: None,
+        })
+    }
+
+    #[cfg(test)]
+    pub(super) fn plant(&mut self, fault: Fault) {
+        use rustix::mm::{MapFlags, ProtFlags, mmap};
+        self.fault = Some(fault);
+        if fault != Fault::Mapped {
+            return;
+        }
+        for spot in self.spots.values() {
+            let bytes = usize::try_from(spot.target.test.bytes).expect("small");
+            let nowhere = std::ptr::null_mut();
+            let flags = MapFlags::SHARED | MapFlags::POPULATE;
+            // SAFETY: a new mapping at an address of the kernel's choice; a test's, it stays until the end of the process.
+            unsafe { mmap(nowhere, bytes, ProtFlags::READ, flags, &spot.file, 0) }.expect("mapped");
+        }
+    }
+
+    /// So many pokes, one after the other.
+    fn poke(&mut self, block: &mut Block, found: &mut Found, count: u64) -> Result<(), ProbeError> {
+        let (size, path) = asked(&self.selected);
+        let spot = self.spots.get(&spot_of(size)).ok_or_else(not_made)?;
+        let contents = spot.target.contents();
+        let direct = if path == DIRECT {
+            spot.direct.as_ref().ok()
+        } else {
+            None
+        };
+        let length = usize::try_from(spot.block_bytes).unwrap_or(usize::MAX);
+        let ns = |begin: u64, end: u64| self.env.clock.ns(end.saturating_sub(begin));
+        for _ in 0..count {
+            let page = match path {
+                // Any byte of the file, also one of the same page again.
+                WARM => 0,
+                _ => found.places.next(),
+            };
+            let reach = if path == WARM {
+                size
+            } else {
+                PAGE_BYTES.min(size - page)
+            };
+            let at = page + self.rng.below(usize::try_from(reach).unwrap_or(usize::MAX)) as u64;
+            let (begin, between, end);
+            if let Some(file) = direct {
+                let base = at / spot.block_bytes * spot.block_bytes;
+                let bytes = &mut self.buffer.bytes_mut()[..length];
+                begin = self.stamps.begin();
+                let sought = seek(file, SeekFrom::Start(base));
+                let got = read(file, &mut *bytes);
+                between = self.stamps.end();
+                #[cfg(test)]
+                if self.fault == Some(Fault::OtherBytes) {
+                    bytes[2_000] ^= 1;
+                }
+                let put = pwrite(file, &*bytes, base);
+                end = self.stamps.end();
+                sought.map_err(system("seeking"))?;
+                moved(got, length)?;
+                moved(put, length)?;
+                found.evidence.look(contents, base, bytes);
+                self.log.push((at, 0));
+            } else {
+                let mut byte = [0];
+                begin = self.stamps.begin();
+                let sought = seek(&spot.file, SeekFrom::Start(at));
+                let got = read(&spot.file, &mut byte);
+                between = self.stamps.end();
+                let was = byte[0];
+                #[cfg(test)]
+                if self.fault == Some(Fault::OtherBytes) {
+                    byte[0] ^= 1;
+                }
+                let put = pwrite(&spot.file, &byte, at);
+                end = self.stamps.end();
+                sought.map_err(system("seeking"))?;
+                moved(got, 1)?;
+                moved(put, 1)?;
+                self.log.push((at, was));
+            }
+            block.span(begin, end);
+            block.channel("read", begin, between);
+            block.channel("write", between, end);
+            found.read_ns.push(ns(begin, between));
+            found.write_ns.push(ns(between, end));
+            found.whole_ns.push(ns(begin, end));
+            found.pokes += 1;
+        }
+        Ok(())
+    }
+
+    fn take(&mut self, block: &mut Block, found: &mut Found) -> Result<(), ProbeError> {
+        let point = self.selected.clone();
+        let (size, path) = asked(&point);
+        let profile = self.env.settings.profile;
+        let bytes = written(profile, size, path);
+        let spot = self.spots.get_mut(&spot_of(size)).ok_or_else(not_made)?;
+        let bytes = bytes / PAGE_BYTES
+            * if path == DIRECT {
+                spot.block_bytes
+            } else {
+                PAGE_BYTES
+            };
+        self.env.disk.budget().spend(bytes).map_err(refused)?;
+        found.written += bytes;
+        self.log.clear();
+        let mut left = pokes(profile, size, path);
+        self.log.reserve(usize::try_from(left).unwrap_or(0));
+        let before = fetched_bytes();
+        while left > 0 {
+            let count = if path == COLD { left.min(pages(size)) } else { left };
+            if path == COLD {
+                #[cfg(test)]
+                let skipped = self.fault == Some(Fault::NotEvicted);
+                #[cfg(not(test))]
+                let skipped = false;
+                let spot = self.spots.get_mut(&spot_of(size)).ok_or_else(not_made)?;
+                if !skipped {
+                    // Also what an earlier round dirtied is flushed by it.
+                    spot.warm_bytes = 0;
+                    found.evidence.chilled(spot.target.chill()?);
+                }
+            }
+            found.evidence.begin();
+            self.poke(block, found, count)?;
+            found.evidence.end(Direction::Read, count * PAGE_BYTES);
+            left -= count;
+        }
+        if let (WARM, Some(before), Some(now)) = (path, before, fetched_bytes()) {
+            *found.fetched.get_or_insert(0) += now.saturating_sub(before);
+        }
+        Ok(())
+    }
+
+    /// Flushes, untimed, and looks at what was read and at what is there now.
+    fn look(&mut self, found: &mut Found) -> Result<(), ProbeError> {
+        let (size, path) = asked(&self.selected);
+        let spot = self.spots.get(&spot_of(size)).ok_or_else(not_made)?;
+        let Some(contents) = spot.target.contents() else {
+            return Ok(());
+        };
+        if path != DIRECT {
+            fsync(&spot.file).map_err(system("flushing the poked pages"))?;
+            let step = if path == WARM { COMPARED } else { 1 };
+            for (at, byte) in self.log.iter().step_by(step) {
+                found.evidence.look(Some(contents), *at, &[*byte]);
+            }
+        }
+        let length = usize::try_from(spot.block_bytes).unwrap_or(usize::MAX);
+        let step = (self.log.len() / WHOLE).max(1);
+        for (at, _) in self.log.iter().step_by(step) {
+            let base = at / spot.block_bytes * spot.block_bytes;
+            let bytes = &mut self.buffer.bytes_mut()[..length];
+            let file = spot.direct.as_ref().unwrap_or(&spot.file);
+            pread(file, &mut *bytes, base).map_err(system("reading back what was poked"))?;
+            found.compared += 1;
+            if let Err(text) = contents.verify(base, bytes) {
+                found.changed.get_or_insert(text);
+            }
+        }
+        Ok(())
+    }
+}
+
+/// From storage by this thread: what others of the process read is no poke.
+fn fetched_bytes() -> Option<u64> {
+    let text = std::fs::read_to_string("/proc/thread-self/io").ok()?;
+    text.lines()
+        .find_map(|line| line.strip_prefix("read_bytes: ")?.trim().parse().ok())
+}
+
+fn not_made() -> ProbeError {
+    ProbeError::Other("the file was not made".to_owned())
+}
+
+fn moved(found: rustix::io::Result<usize>, wanted: usize) -> Result<(), ProbeError> {
+    match found.map_err(system("poking"))? {
+        bytes if bytes == wanted => Ok(()),
+        bytes => Err(ProbeError::Proof(format!(
+            "a poke moved {bytes} bytes and not {wanted}"
+        ))),
+    }
+}
+
+fn system(what: &str) -> impl FnOnce(Errno) -> ProbeError {
+    let what = what.to_owned();
+    move |errno| ProbeError::System {
+        what,
+        source: errno.into(),
+    }
+}
+
+/// The poke that touches nothing.
+struct Nothing;
+
+impl Kernel for Nothing {
+    type Arg = u64;
+
+    #[inline]
+    fn arg(&mut self) -> u64 {
+        0
+    }
+
+    #[inline]
+    fn op(&mut self, at: u64) -> u64 {
+        at
+    }
+}
+
+impl Session for Poking<'_> {
+    fn select(&mut self, point: &Point) -> Result<(), ProbeError> {
+        self.selected = point.clone();
+        let (size, path) = asked(point);
+        if size == 0 {
+            return Ok(());
+        }
+        let spot = self.spots.get_mut(&spot_of(size)).ok_or_else(not_made)?;
+        match path {
+            WARM => spot.warm(size)?,
+            DIRECT => {
+                if let Err(reason) = &spot.direct {
+                    return Err(ProbeError::Other(format!("no direct I/O: {reason}")));
+                }
+                // A page in the cache would have to be flushed and dropped by the transfer.
+                spot.warm_bytes = 0;
+                spot.target.chill()?;
+            }
+            _ => {}
+        }
+        if !self.found.contains_key(point) {
+            let seed = self.rng.next_u64();
+            let found = Found {
+                evidence: Evidence::default(),
+                places: Places::random(PAGE_BYTES, pages(size), seed),
+                pokes: 0,
+                written: 0,
+                read_ns: Vec::new(),
+                write_ns: Vec::new(),
+                whole_ns: Vec::new(),
+                fetched: None,
+                compared: 0,
+                changed: None,
+            };
+            self.found.insert(point.clone(), found);
+        }
+        Ok(())
+    }
+
+    fn block(&mut self, block: &mut Block) -> Result<(), ProbeError> {
+        let (size, path) = asked(&self.selected);
+        if size == 0 {
+            block.each(&mut Nothing);
+            return Ok(());
+        }
+        if path == WARM {
+            block.set_tail_threshold_ns(WARM_TAIL_NS);
+        } else {
+            block.set_waits();
+            block.set_tail_threshold_ns(DEVICE_TAIL_NS);
+        }
+        let mut found = self.found.remove(&self.selected).ok_or_else(not_made)?;
+        let done = self.take(block, &mut found).and_then(|()| self.look(&mut found));
+        self.found.insert(self.selected.clone(), found);
+        done
+    }
+
+    fn proof(&mut self, point: &Point) -> Proof {
+        let (size, path) = asked(point);
+        let work = |bytes| Work {
+            bytes,
+            convention: Some(SPEC.convention.to_owned()),
+            ..Work::default()
+        };
+        if size == 0 {
+            return Proof {
+                checks: vec![Check {
+                    name: "nothing to read or write".to_owned(),
+                    ok: true,
+                    detail: "a file of 0 bytes: no system call is made".to_owned(),
+                }],
+                work: work(0),
+                flags: vec![
+                    "the experiment's zero: the instrument alone, without any input or output".to_owned(),
+                ],
+                ..Proof::default()
+            };
+        }
+        let (Some(found), Some(spot)) = (self.found.get(point), self.spots.get(&spot_of(size))) else {
+            return Proof::default();
+        };
+        let median = |values: &[f64]| {
+            let mut sorted = values.to_vec();
+            sorted.sort_by(f64::total_cmp);
+            (!sorted.is_empty()).then(|| latlab_stats::quantile(&sorted, 0.5))
+        };
+        let mut checks = found.evidence.checks(&spot.target, path, Direction::Read);
+        checks.push(found.unchanged());
+        if path == WARM {
+            checks.push(found.nothing_fetched());
+        } else {
+            checks.push(answered_by_a_device(median(&found.whole_ns).unwrap_or(0.0)));
+        }
+        let nominal = wanted(self.env).contains(&size) || [LARGE, QUICK_LARGEST].contains(&size);
+        let flags = if spot_of(size) > 0 || nominal {
+            Vec::new()
+        } else {
+            vec![format!(
+                "poked into {} of the test file: what there is of it, or what may be kept in memory",
+                binary_size(size)
+            )]
+        };
+        Proof {
+            checks,
+            work: work(found.pokes * 2),
+            engine: Some("psync".to_owned()),
+            flags,
+            findings: Some(json!({
+                "pokes": found.pokes,
+                "read_p50_ns": median(&found.read_ns),
+                "write_p50_ns": median(&found.write_ns),
+                "written_bytes": found.written,
+            })),
+        }
+    }
+}
+
+impl Found {
+    fn unchanged(&self) -> Check {
+        Check {
+            name: "contents unchanged".to_owned(),
+            ok: self.compared > 0 && self.changed.is_none(),
+            detail: self.changed.clone().unwrap_or_else(|| {
+                format!(
+                    "{} poked blocks were read back whole and are as they were laid out",
+                    self.compared
+                )
+            }),
+        }
+    }
+
+    fn nothing_fetched(&self) -> Check {
+        let detail = match self.fetched {
+            Some(bytes) => format!(
+                "{bytes} bytes fetched from storage during {} warm pokes (/proc/thread-self/io)",
+                self.pokes
+            ),
+            None => "this kernel does not count what is fetched".to_owned(),
+        };
+        Check {
+            name: "answered by the page cache".to_owned(),
+            ok: self.pokes > 0 && self.fetched.unwrap_or(0) <= self.pokes / FETCHED * PAGE_BYTES,
+            detail,
+        }
+    }
+}

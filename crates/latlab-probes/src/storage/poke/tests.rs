@@ -1,0 +1,182 @@
+use super::*;
+use crate::testing;
+
+#[test]
+fn its_points_fit_one_cpu_and_little_memory_and_say_their_real_size() {
+    let env = testing::env_of_one_cpu(64 << 20);
+    let points = Poke.points(&env);
+    for planned in &points {
+        let size = planned.point.file_bytes.expect("each has one");
+        let path = planned.point.path.as_deref().expect("each has one");
+        assert!(path != WARM || size <= env.memory_bytes);
+        assert!(size <= SMALL[1] || size <= disk::file_bytes(&env));
+        assert!(
+            planned.written_bytes >= planned.most_blocks as u64 * written(env.settings.profile, size, path)
+        );
+    }
+    assert_eq!(points[0].point.file_bytes, Some(0));
+    assert_eq!(points[0].written_bytes, 0);
+    let written: u64 = points.iter().map(|planned| planned.written_bytes).sum();
+    assert!(written < 64 << 20, "{written}");
+}
+
+#[test]
+fn cold_pokes_that_are_no_slower_than_warm_ones_break_a_rule() {
+    let result = |size, path, p50| PointResult {
+        point: point(size, path),
+        p50,
+        interval: None,
+        cycles: None,
+        refined: false,
+        disturbed: false,
+        findings: None,
+    };
+    let results = [
+        result(0, WARM, 20.0),
+        result(1_000, WARM, 1_500.0),
+        result(1_000, COLD, 1_400.0),
+        result(1_000, DIRECT, 120_000.0),
+    ];
+    let env = testing::env(64 << 20);
+    let records = Poke.conclude(&env, &results);
+    let findings = records[0].findings.as_ref().expect("findings");
+    assert_eq!(findings["sanity"][0]["holds"], false);
+    assert_eq!(findings["sanity"][1]["holds"], true);
+    assert_eq!(findings["sizes"][0]["direct_over_warm"], 80.0);
+    assert!(Poke.conclude(&env, &results[..1]).is_empty());
+}
+
+#[cfg(target_os = "linux")]
+mod linux {
+    use std::path::Path;
+
+    use latlab_harness::{Proof, measure_once};
+    use latlab_storage::Disk;
+
+    use super::*;
+    use crate::storage::poke::work::{Fault, Poking};
+
+    /// The probe with a fault.
+    struct Faulty(Fault);
+
+    impl Probe for Faulty {
+        fn spec(&self) -> &'static Spec {
+            &SPEC
+        }
+        fn supports(&self, env: &Env) -> Support {
+            Poke.supports(env)
+        }
+        fn points(&self, env: &Env) -> Vec<Planned> {
+            let mut points = Poke.points(env);
+            points.retain(|planned| planned.point == point(SMALL[1], COLD));
+            points
+        }
+        fn memory_bytes(&self, env: &Env) -> u64 {
+            Poke.memory_bytes(env)
+        }
+        fn open<'env>(
+            &'env self,
+            env: &'env Env,
+            group: &[Planned],
+        ) -> Result<Box<dyn Session + 'env>, ProbeError> {
+            let mut session = Poking::new(env, group)?;
+            session.plant(self.0);
+            Ok(Box::new(session))
+        }
+    }
+
+    /// The build folder may be in memory.
+    fn has_disk(env: &Env) -> bool {
+        !matches!(Poke.supports(env), Support::No(_))
+    }
+
+    fn failed(proof: &Proof) -> Vec<&str> {
+        proof
+            .checks
+            .iter()
+            .filter(|check| !check.ok)
+            .map(|check| check.name.as_str())
+            .collect()
+    }
+
+    fn of(env: &Env, paths: &[&str]) -> Vec<Planned> {
+        paths.iter().map(|path| planned(env, SMALL[1], path)).collect()
+    }
+
+    #[test]
+    fn every_point_proves_its_work() {
+        let env = testing::env_of_one_cpu(64 << 20);
+        if !has_disk(&env) {
+            return;
+        }
+        let direct = env
+            .disk
+            .test_file(disk::file_bytes(&env))
+            .is_ok_and(|file| file.direct.is_ok());
+        let mut points = Poke.points(&env);
+        points.retain(|planned| direct || planned.point.path.as_deref() != Some(DIRECT));
+        let proofs = testing::assert_proved(&Poke, &env, &points);
+        assert!(proofs[0].flags[0].contains("zero"));
+    }
+
+    #[test]
+    fn a_file_that_was_not_evicted_gives_no_cold_figure() {
+        let env = testing::env(64 << 20);
+        if !has_disk(&env) {
+            return;
+        }
+        let outcomes = measure_once(&Faulty(Fault::NotEvicted), &env, &of(&env, &[WARM, COLD]));
+        assert_eq!(failed(&outcomes[0].1), Vec::<&str>::new());
+        assert!(failed(&outcomes[1].1).contains(&"evicted"));
+    }
+
+    #[test]
+    fn an_eviction_that_did_nothing_gives_no_cold_figure() {
+        let env = testing::env(64 << 20);
+        if !has_disk(&env) {
+            return;
+        }
+        let records = testing::records(&Faulty(Fault::Mapped), &env, 2.0);
+        let texts: Vec<&str> = records
+            .iter()
+            .filter_map(|record| Some(record.error.as_ref()?.text.as_str()))
+            .collect();
+        assert!(
+            texts.iter().any(|text| text.contains("could be evicted")),
+            "{texts:?}"
+        );
+    }
+
+    #[test]
+    fn other_bytes_than_were_read_fail_the_proof_on_every_path() {
+        let env = testing::env(64 << 20);
+        if !has_disk(&env) {
+            return;
+        }
+        for path in [WARM, COLD] {
+            let outcomes = measure_once(&Faulty(Fault::OtherBytes), &env, &of(&env, &[path]));
+            assert!(failed(&outcomes[0].1).contains(&"contents unchanged"), "{path}");
+        }
+        let test = env.disk.test_file(disk::file_bytes(&env)).expect("room");
+        if test.direct.is_ok() {
+            let outcomes = measure_once(&Faulty(Fault::OtherBytes), &env, &of(&env, &[DIRECT]));
+            assert!(failed(&outcomes[0].1).contains(&"contents unchanged"));
+        }
+    }
+
+    #[test]
+    fn memory_is_no_disk_and_a_users_file_is_not_poked_into() {
+        let mut env = testing::env(64 << 20);
+        env.settings.file = Some("Cargo.toml".to_owned());
+        assert!(matches!(Poke.supports(&env), Support::No(_)));
+        let mut env = testing::env(64 << 20);
+        let shared = Path::new("/dev/shm");
+        if shared.is_dir() {
+            env.disk = Disk::new(shared, 64 << 20, 3);
+            let Support::No(reason) = Poke.supports(&env) else {
+                panic!("tmpfs passes for a disk");
+            };
+            assert!(reason.contains("tmpfs"), "{reason}");
+        }
+    }
+}

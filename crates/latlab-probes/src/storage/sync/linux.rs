@@ -1,0 +1,600 @@
+//! Linux: files on the directory that is measured.
+
+use std::collections::BTreeMap;
+use std::ffi::CString;
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use std::path::Path;
+use std::sync::Arc;
+
+use latlab_harness::{Block, Env, Planned, ProbeError, Proof, Session, Stamps};
+use latlab_machine::Disk;
+use latlab_record::{Check, Point, Work};
+use latlab_storage::{
+    Buffer, Contents, DeviceCounters, Folder, Place, ProcessCounters, TestFile, evict, open_direct, residency,
+};
+use rustix::fs::{Mode, OFlags, fdatasync, fsync, openat};
+use rustix::io::{pread, pwrite, retry_on_intr};
+use serde_json::json;
+
+use super::{BLOCK_BYTES, FILE_BYTES, Operation, SPEC, Way, asked, block_s, operations};
+use crate::disk::{answered_by_a_device, refused};
+
+/// A block ends early when it takes so many times what was planned, on a slow disk; but not before so many operations.
+const PATIENCE: f64 = 4.0;
+const FEWEST: u64 = 4;
+/// Operations slower than this keep their time stamps, ns: several times a flush that is absorbed, below one tick of any scheduler.
+const TAIL_NS: f64 = 1e6;
+/// Where the salts of this probe's seeds begin.
+const SEEDS: u64 = 0x5F_0000;
+
+/// The device that holds the directory.
+pub(super) fn disk_of(env: &Env) -> Option<&Disk> {
+    let number = env.disk.place().ok()?.device();
+    let name = format!("{}:{}", rustix::fs::major(number), rustix::fs::minor(number));
+    let is = |device: &Option<String>| device.as_deref() == Some(name.as_str());
+    env.machine
+        .disks
+        .iter()
+        .find(|disk| is(&disk.device) || disk.partitions.iter().any(|part| is(&part.device)))
+}
+
+/// Flushes are counted for whole devices, not for partitions.
+fn counters(disk: Option<(u32, u32)>) -> Option<DeviceCounters> {
+    disk.and_then(|(major, minor)| DeviceCounters::of(major, minor))
+}
+
+fn numbers_of(disk: &Disk) -> Option<(u32, u32)> {
+    let (major, minor) = disk.device.as_deref()?.split_once(':')?;
+    Some((major.parse().ok()?, minor.parse().ok()?))
+}
+
+/// Time since boot in which at least one program waited for a CPU, us (Linux 4.20, where it is switched on).
+fn cpu_pressure_us() -> Option<u64> {
+    let text = std::fs::read_to_string("/proc/pressure/cpu").ok()?;
+    let some = text.lines().find_map(|line| line.strip_prefix("some "))?;
+    some.rsplit_once("total=")?.1.trim().parse().ok()
+}
+
+/// Its kind, options and journal, in a sentence.
+pub(super) fn file_system(env: &Env) -> Option<String> {
+    let own = env.machine.dir.file_system.as_ref()?;
+    // The description's directory may be another one.
+    if own.disk != disk_of(env).map(|disk| disk.name.clone()) {
+        return None;
+    }
+    let journal = match (own.kind.as_str(), own.source.strip_prefix("/dev/")) {
+        ("ext4" | "ext3", Some(device)) => match journalled(device) {
+            Some(true) => "; with a journal",
+            Some(false) => {
+                "; without a journal, so a sync commits nothing and costs less than on the usual ext4"
+            }
+            None => "",
+        },
+        _ => "",
+    };
+    Some(format!(
+        "file system {} with the options {}{journal}",
+        own.kind,
+        own.options.join(", ")
+    ))
+}
+
+/// ext4's journal shows up as `/proc/fs/jbd2/sda1-8`.
+fn journalled(device: &str) -> Option<bool> {
+    let prefix = format!("{device}-");
+    let names = std::fs::read_dir(Path::new("/proc/fs/jbd2")).ok()?;
+    Some(
+        names
+            .flatten()
+            .any(|entry| entry.file_name().to_string_lossy().starts_with(&prefix)),
+    )
+}
+
+pub(super) fn open<'env>(env: &'env Env, group: &[Planned]) -> Result<Box<dyn Session + 'env>, ProbeError> {
+    Syncing::new(env, group).map(|session| Box::new(session) as Box<dyn Session>)
+}
+
+/// A file that is written block after block.
+struct Target {
+    /// As the way to make it durable wants it: through the page cache, `O_DSYNC`, past the page cache.
+    writing: OwnedFd,
+    /// The same file through the page cache.
+    plain: Arc<OwnedFd>,
+    /// Where the next block goes, bytes.
+    at: u64,
+    /// What is written in this pass over the file.
+    contents: Contents,
+}
+
+/// What was found at one point in all of its blocks.
+#[derive(Default)]
+struct Found {
+    whole_ns: Vec<f64>,
+    write_ns: Vec<f64>,
+    sync_ns: Vec<f64>,
+    bytes: u64,
+    /// By the kernel for this process; `None` where it does not count.
+    counted: Option<u64>,
+    flushes: Option<u64>,
+    device_writes: Option<u64>,
+    /// Time in which some program waited for a CPU, and all of it, us; `None` where the kernel does not tell.
+    waited_us: Option<u64>,
+    watched_us: f64,
+    /// Blocks whose last write was read back, and the first that was wrong.
+    verified: u64,
+    wrong: Option<String>,
+    /// Bytes that still waited to be written after the last sync of a block; `None` where the kernel does not tell.
+    unsettled: Option<u64>,
+}
+
+/// Stamps of one operation: its begin, the file made, written, synced, the directory synced.
+struct Times {
+    begin: u64,
+    created: Option<u64>,
+    written: u64,
+    synced: Option<u64>,
+    named: Option<u64>,
+}
+
+impl Times {
+    fn end(&self) -> u64 {
+        self.named.or(self.synced).unwrap_or(self.written)
+    }
+}
+
+pub(super) struct Syncing<'env> {
+    env: &'env Env,
+    stamps: Stamps,
+    place: Arc<Place>,
+    device: Option<(u32, u32)>,
+    /// Seeds given out.
+    seeds: u64,
+    buffer: Buffer,
+    back: Buffer,
+    overwritten: BTreeMap<Way, Target>,
+    appended: BTreeMap<Way, Target>,
+    /// The last file that was created.
+    created: Option<(OwnedFd, Contents)>,
+    files: u64,
+    found: BTreeMap<(Operation, Way), Found>,
+    selected: (Operation, Way),
+    /// Files that are full: closing them deletes them, which would slow down what follows.
+    full: Vec<Target>,
+    folder: Option<Folder>,
+    /// As if the file system did nothing when asked to sync.
+    #[cfg(test)]
+    pub(super) syncs_nothing: bool,
+    /// As if the disk kept other bytes than were written.
+    #[cfg(test)]
+    pub(super) keeps_other_bytes: bool,
+}
+
+impl<'env> Syncing<'env> {
+    pub(super) fn new(env: &'env Env, group: &[Planned]) -> Result<Self, ProbeError> {
+        let stamps = Stamps::of(&env.clock)
+            .ok_or_else(|| ProbeError::Other("simulated time does not pass on a disk".to_owned()))?;
+        let mut session = Self {
+            env,
+            stamps,
+            place: env.disk.place().map_err(refused)?,
+            device: disk_of(env).and_then(numbers_of),
+            seeds: 0,
+            buffer: Buffer::new(block_length(), block_length()),
+            back: Buffer::new(block_length(), block_length()),
+            overwritten: BTreeMap::new(),
+            appended: BTreeMap::new(),
+            created: None,
+            files: 0,
+            found: BTreeMap::new(),
+            selected: (Operation::Overwrite, Way::Fdatasync),
+            full: Vec::new(),
+            folder: None,
+            #[cfg(test)]
+            syncs_nothing: false,
+            #[cfg(test)]
+            keeps_other_bytes: false,
+        };
+        for (operation, way) in group.iter().filter_map(|planned| asked(&planned.point)) {
+            match operation {
+                // What is refused here is refused again, and then said, when the point is selected.
+                Operation::Overwrite => drop(session.lay_out(way)),
+                Operation::Create if session.folder.is_none() => {
+                    session.folder = Some(Folder::create(&session.place).map_err(refused)?);
+                }
+                Operation::Append | Operation::Create => {}
+            }
+        }
+        Ok(session)
+    }
+
+    /// Another one for each file and each pass over it.
+    fn seed(&mut self) -> u64 {
+        self.seeds += 1;
+        self.env.seed(SEEDS + self.seeds)
+    }
+
+    fn contents(&mut self) -> Contents {
+        Contents::new(self.seed())
+    }
+
+    /// A file to overwrite: written whole, flushed, every extent looked at.
+    fn lay_out(&mut self, way: Way) -> Result<(), ProbeError> {
+        if self.overwritten.contains_key(&way) {
+            return Ok(());
+        }
+        let seed = self.seed();
+        let test =
+            TestFile::lay_out(&self.place, self.env.disk.budget(), FILE_BYTES, seed).map_err(refused)?;
+        let target = Target {
+            writing: opened_for(way, &test.file)?,
+            plain: test.file,
+            at: 0,
+            contents: self.contents(),
+        };
+        self.overwritten.insert(way, target);
+        Ok(())
+    }
+
+    /// A file to append to that has room for so many bytes.
+    fn grow(&mut self, way: Way, bytes: u64) -> Result<(), ProbeError> {
+        if self
+            .appended
+            .get(&way)
+            .is_some_and(|target| target.at + bytes <= FILE_BYTES)
+        {
+            return Ok(());
+        }
+        let plain = Arc::new(self.place.file(FILE_BYTES).map_err(refused)?);
+        let target = Target {
+            writing: opened_for(way, &plain)?,
+            plain,
+            at: 0,
+            contents: self.contents(),
+        };
+        self.full.extend(self.appended.insert(way, target));
+        Ok(())
+    }
+
+    /// One write into a file that is there.
+    fn write(&mut self) -> Result<Times, ProbeError> {
+        let (operation, way) = self.selected;
+        let at_end = |target: &Target| target.at + BLOCK_BYTES > FILE_BYTES;
+        let again = operation == Operation::Overwrite && self.overwritten.get(&way).is_some_and(at_end);
+        let renewed = again.then(|| self.contents());
+        let targets = match operation {
+            Operation::Overwrite => &mut self.overwritten,
+            _ => &mut self.appended,
+        };
+        let target = targets
+            .get_mut(&way)
+            .ok_or_else(|| ProbeError::Other("the file was not made".to_owned()))?;
+        if let Some(contents) = renewed {
+            // Once more from the begin, with other bytes.
+            target.at = 0;
+            target.contents = contents;
+        }
+        target.contents.fill(target.at, self.buffer.bytes_mut());
+
+        let begin = self.stamps.begin();
+        let length = retry_on_intr(|| pwrite(&target.writing, self.buffer.bytes(), target.at));
+        let written = self.stamps.end();
+        whole(length)?;
+        #[cfg(test)]
+        let way = if self.syncs_nothing { Way::ODsync } else { way };
+        let synced = sync(way, &target.writing)?.then(|| self.stamps.end());
+        target.at += BLOCK_BYTES;
+        Ok(Times {
+            begin,
+            created: None,
+            written,
+            synced,
+            named: None,
+        })
+    }
+
+    /// A new file with one block, named durably.
+    fn create(&mut self) -> Result<Times, ProbeError> {
+        let (_, way) = self.selected;
+        let contents = self.contents();
+        contents.fill(0, self.buffer.bytes_mut());
+        // Closing is no part of it.
+        self.created = None;
+        self.files += 1;
+        let name =
+            CString::new(format!("{:06}", self.files)).map_err(|_| ProbeError::Other("digits".to_owned()))?;
+        let folder = self
+            .folder
+            .as_ref()
+            .ok_or_else(|| ProbeError::Other("the folder was not made".to_owned()))?
+            .directory();
+        let flags = OFlags::RDWR | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let flags = flags | flags_of(way);
+
+        let begin = self.stamps.begin();
+        let file = openat(folder, &name, flags, Mode::RUSR | Mode::WUSR);
+        let created = self.stamps.end();
+        let file = file.map_err(system("creating a file"))?;
+        let length = retry_on_intr(|| pwrite(&file, self.buffer.bytes(), 0));
+        let written = self.stamps.end();
+        whole(length)?;
+        #[cfg(test)]
+        let way = if self.syncs_nothing { Way::ODsync } else { way };
+        let synced = sync(way, &file)?.then(|| self.stamps.end());
+        retry_on_intr(|| fsync(folder)).map_err(system("syncing the directory"))?;
+        let named = Some(self.stamps.end());
+        self.created = Some((file, contents));
+        Ok(Times {
+            begin,
+            created: Some(created),
+            written,
+            synced,
+            named,
+        })
+    }
+
+    fn take(&mut self, block: &mut Block, found: &mut Found) -> Result<(), ProbeError> {
+        let profile = self.env.settings.profile;
+        let (operation, _) = self.selected;
+        let most = operations(profile, operation);
+        if operation == Operation::Append {
+            self.grow(self.selected.1, most * BLOCK_BYTES)?;
+        }
+        let patience = self.env.clock.ticks(PATIENCE * block_s(profile) * 1e9);
+        let first = self.stamps.begin();
+        for done in 0..most {
+            let budget = self.env.disk.budget();
+            budget
+                .spend(operation.written_blocks() * BLOCK_BYTES)
+                .map_err(refused)?;
+            let times = match operation {
+                Operation::Create => self.create()?,
+                _ => self.write()?,
+            };
+            self.keep(block, found, &times);
+            if done + 1 >= FEWEST && times.end().saturating_sub(first) > patience {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    fn keep(&self, block: &mut Block, found: &mut Found, times: &Times) {
+        let ns = |begin: u64, end: u64| self.env.clock.ns(end.saturating_sub(begin));
+        block.span(times.begin, times.end());
+        found.whole_ns.push(ns(times.begin, times.end()));
+        let mut last = times.begin;
+        if let Some(created) = times.created {
+            block.channel("create", last, created);
+            last = created;
+        }
+        block.channel("write", last, times.written);
+        found.write_ns.push(ns(last, times.written));
+        last = times.written;
+        if let Some(synced) = times.synced {
+            block.channel("sync", last, synced);
+            found.sync_ns.push(ns(last, synced));
+            last = synced;
+        }
+        if let Some(named) = times.named {
+            block.channel("directory", last, named);
+        }
+        found.bytes += BLOCK_BYTES;
+    }
+
+    /// What the last write left: nothing that waits, and the same bytes on the disk.
+    fn look(&mut self, found: &mut Found) -> Result<(), ProbeError> {
+        let (operation, way) = self.selected;
+        let (file, contents, offset) = if operation == Operation::Create {
+            let Some((file, contents)) = &self.created else {
+                return Ok(());
+            };
+            (file.as_fd(), *contents, 0)
+        } else {
+            let targets = if operation == Operation::Overwrite {
+                &self.overwritten
+            } else {
+                &self.appended
+            };
+            let Some(target) = targets.get(&way) else {
+                return Ok(());
+            };
+            (target.plain.as_fd(), target.contents, target.at - BLOCK_BYTES)
+        };
+        // First: looking at the bytes past the page cache would have them written.
+        if let Some(waiting) = residency(file).map_err(refused)?.unsettled_bytes {
+            *found.unsettled.get_or_insert(0) += waiting;
+        }
+        #[cfg(test)]
+        if self.keeps_other_bytes {
+            pwrite(file, b"other", offset + 100).expect("five bytes");
+        }
+        let read = if let Ok(direct) = open_direct(file) {
+            retry_on_intr(|| pread(&direct, &mut *self.back.bytes_mut(), offset))
+        } else {
+            // No way past the page cache: then with nothing in it.
+            evict(file).map_err(refused)?;
+            retry_on_intr(|| pread(file, &mut *self.back.bytes_mut(), offset))
+        };
+        read.map_err(system("reading back what was written"))?;
+        found.verified += 1;
+        if let Err(text) = contents.verify(offset, self.back.bytes()) {
+            found.wrong.get_or_insert(text);
+        }
+        Ok(())
+    }
+}
+
+fn block_length() -> usize {
+    usize::try_from(BLOCK_BYTES).unwrap_or(usize::MAX)
+}
+
+fn flags_of(way: Way) -> OFlags {
+    match way {
+        Way::Fsync | Way::Fdatasync => OFlags::empty(),
+        Way::ODsync => OFlags::DSYNC,
+        Way::DirectFdatasync => OFlags::DIRECT,
+    }
+}
+
+fn opened_for(way: Way, file: &OwnedFd) -> Result<OwnedFd, ProbeError> {
+    if way == Way::DirectFdatasync {
+        return open_direct(file).map_err(refused);
+    }
+    // A file without a name is opened again by its descriptor.
+    let path = format!("/proc/self/fd/{}", file.as_raw_fd());
+    rustix::fs::open(
+        path,
+        OFlags::RDWR | OFlags::CLOEXEC | flags_of(way),
+        Mode::empty(),
+    )
+    .map_err(system("opening a file to write durably"))
+}
+
+/// Whether there was anything to do after the write.
+fn sync(way: Way, file: &OwnedFd) -> Result<bool, ProbeError> {
+    match way {
+        Way::Fsync => retry_on_intr(|| fsync(file)),
+        Way::Fdatasync | Way::DirectFdatasync => retry_on_intr(|| fdatasync(file)),
+        Way::ODsync => return Ok(false),
+    }
+    .map_err(system("syncing a file"))?;
+    Ok(true)
+}
+
+fn whole(written: rustix::io::Result<usize>) -> Result<(), ProbeError> {
+    let written = written.map_err(system("writing 4 KiB"))?;
+    if written == block_length() {
+        return Ok(());
+    }
+    Err(ProbeError::Other(format!(
+        "the disk took {written} of {BLOCK_BYTES} bytes"
+    )))
+}
+
+fn system(what: &str) -> impl FnOnce(rustix::io::Errno) -> ProbeError {
+    let what = what.to_owned();
+    move |errno| ProbeError::System {
+        what,
+        source: errno.into(),
+    }
+}
+
+impl Session for Syncing<'_> {
+    fn select(&mut self, point: &Point) -> Result<(), ProbeError> {
+        self.selected =
+            asked(point).ok_or_else(|| ProbeError::Other(format!("no such point: {}", point.label())))?;
+        if self.selected.0 == Operation::Overwrite {
+            self.lay_out(self.selected.1)?;
+        }
+        Ok(())
+    }
+
+    fn block(&mut self, block: &mut Block) -> Result<(), ProbeError> {
+        block.set_waits();
+        block.set_tail_threshold_ns(TAIL_NS);
+        let mut found = self.found.remove(&self.selected).unwrap_or_default();
+        let (device, process) = (counters(self.device), ProcessCounters::now());
+        let (pressure, begun_ns) = (cpu_pressure_us(), self.env.clock.now_ns());
+        let bytes = found.bytes;
+        let taken = self.take(block, &mut found);
+        if let (Some(before), Some(now)) = (pressure, cpu_pressure_us()) {
+            *found.waited_us.get_or_insert(0) += now.saturating_sub(before);
+            found.watched_us += (self.env.clock.now_ns() - begun_ns) / 1e3;
+        }
+        if let (Some(before), Some(now)) = (process, ProcessCounters::now()) {
+            // Block by block: the file system's own bytes in one must not make up for what is missing in another.
+            *found.counted.get_or_insert(0) += now.since(before).write_bytes.min(found.bytes - bytes);
+        }
+        if let (Some(before), Some(now)) = (device, counters(self.device)) {
+            let since = now.since(before);
+            *found.device_writes.get_or_insert(0) += since.writes;
+            if let Some(flushes) = since.flushes {
+                *found.flushes.get_or_insert(0) += flushes;
+            }
+        }
+        let looked = taken.and_then(|()| self.look(&mut found));
+        self.found.insert(self.selected, found);
+        looked
+    }
+
+    fn proof(&mut self, point: &Point) -> Proof {
+        let empty = Found::default();
+        let found = asked(point)
+            .and_then(|key| self.found.get(&key))
+            .unwrap_or(&empty);
+        let quantile = |values: &[f64], q| {
+            let mut sorted = values.to_vec();
+            sorted.sort_by(f64::total_cmp);
+            (!sorted.is_empty()).then(|| latlab_stats::quantile(&sorted, q))
+        };
+        let median = |values: &[f64]| quantile(values, 0.5);
+        // With O_DSYNC the write is the sync.
+        let synced = if found.sync_ns.is_empty() {
+            &found.write_ns
+        } else {
+            &found.sync_ns
+        };
+        let each = |count: Option<u64>| count.map(|count| count as f64 / found.whole_ns.len().max(1) as f64);
+        Proof {
+            checks: found.checks(median(&found.whole_ns).unwrap_or(0.0)),
+            work: Work {
+                convention: Some(SPEC.convention.to_owned()),
+                bytes: found.bytes,
+                device_bytes: found.counted,
+                ..Work::default()
+            },
+            engine: Some("psync".to_owned()),
+            findings: Some(json!({
+                "bytes": found.bytes,
+                "write_p50_ns": median(&found.write_ns),
+                "sync_p50_ns": median(&found.sync_ns),
+                "sync_p10_ns": quantile(synced, 0.1),
+                "cpu_pressure": found.waited_us.map(|waited| waited as f64 / found.watched_us.max(1.0)),
+                "flushes_per_operation": each(found.flushes),
+                "device_writes_per_operation": each(found.device_writes),
+            })),
+            ..Proof::default()
+        }
+    }
+}
+
+impl Found {
+    fn checks(&self, median_ns: f64) -> Vec<Check> {
+        let counted = self.counted;
+        vec![
+            Check {
+                name: "contents verified".to_owned(),
+                ok: self.wrong.is_none() && self.verified > 0,
+                detail: self.wrong.clone().unwrap_or_else(|| {
+                    format!(
+                        "the last write of each of {} blocks was read back and is what was written",
+                        self.verified
+                    )
+                }),
+            },
+            Check {
+                name: "nothing waits after the sync".to_owned(),
+                ok: self.verified > 0 && self.unsettled.unwrap_or(0) == 0,
+                detail: match self.unsettled {
+                    Some(bytes) => format!(
+                        "{bytes} bytes still waited to be written after {} blocks (cachestat)",
+                        self.verified
+                    ),
+                    None => "this kernel does not tell what waits to be written".to_owned(),
+                },
+            },
+            Check {
+                name: "counted by the kernel".to_owned(),
+                ok: self.bytes > 0 && counted.is_none_or(|counted| counted >= self.bytes),
+                detail: match counted {
+                    Some(counted) => format!(
+                        "{} bytes written, at least {counted} sent towards storage (/proc/self/io)",
+                        self.bytes
+                    ),
+                    None => format!("{} bytes written; this kernel does not count", self.bytes),
+                },
+            },
+            answered_by_a_device(median_ns),
+        ]
+    }
+}

@@ -28,7 +28,7 @@ The test file has no name, is written whole with bytes that cannot be compressed
 Direct and cold reads must show in what the kernel counted for this process (/proc/self/io). What lies below the device (a host's cache, the drive's own) cannot be emptied and is part of the figure.
 
 Over the medians a line is fitted, T = alpha + bytes / beta, to relative errors: alpha is the price of a call, beta the bandwidth of endless blocks. At alpha x beta bytes half of the bandwidth is reached, at nine times that 90 %. Reads through an empty page cache are no such line, because of reading ahead. \
-To compare: fio --ioengine=psync --direct=1 --rw=read --bs=...; its lat, not its clat.",
+To compare, pinned to the same CPU (where the device interrupts one CPU only, others wait for it): fio --ioengine=psync --direct=1 --rw=read --bs=...; its lat, not its clat.",
     method_version: 1,
     unit: Unit::Ns,
     convention: "each byte read counts once",

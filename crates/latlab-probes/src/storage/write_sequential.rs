@@ -25,10 +25,10 @@ direct goes past the page cache (O_DIRECT); the device has the bytes, its own ca
 buffered-fsync-end flushes once after a stretch of blocks: values are the writes alone, the flush is the channel fsync and is in bytes_per_s, from which its fit is made. buffered does not flush within the figure: it is a copy into memory, and says nothing of the disk; it is flushed afterwards, untimed. \
 After each block of samples the file's pages are put out of the cache, so that none begins with what another one left.
 
-The file is the shared test file: written whole once, so that no write has to find room or fill a reserved range. It is overwritten with what it holds, bytes that cannot be compressed and that tell their own place, computed before the clock starts: zeros are 2.5 times as fast on some hosts, and random bytes made meanwhile \
+The file is the shared test file: written whole once, so that no write has to find room or fill a reserved range. It is overwritten with what it holds, bytes that cannot be compressed and that tell their own place, computed into the one buffer before each write, outside of what is timed: zeros are 2.5 times as fast on some hosts, and random bytes made meanwhile \
 would be part of the time. The first and the last 4 KiB of each stretch are read back and compared. The writes must show in what the kernel counted for this process (/proc/self/io). A stretch's bytes are taken from the run's budget before they are written, so a run never writes more than it announced; that bounds the number of blocks.
 
-What a flush can mean is another question (storage.sync). Bursts into a cache of the drive or a cloud's credits are faster than hours of writing (storage.steady). To compare: fio --ioengine=psync --direct=1 --rw=write --overwrite=1 --refill_buffers --bs=...",
+What a flush can mean is another question (storage.sync). Bursts into a cache of the drive or a cloud's credits are faster than hours of writing (storage.steady). Where the device interrupts one CPU only, a small write on another CPU waits for that one to wake it (46 us and 62 us were seen), so the CPU is part of the figure. To compare, pinned to the same CPU: fio --ioengine=psync --direct=1 --rw=write --overwrite=1 --refill_buffers --bs=...",
     method_version: 1,
     unit: Unit::Ns,
     convention: "each byte written counts once",
@@ -152,7 +152,9 @@ impl Probe for WriteSequential {
                     let priority = 2 * nth + u8::from(matches!(path, FSYNC_END | BUFFERED));
                     let planned = plan(profile, path, *block_bytes, priority);
                     let stretch = stretch(profile, path, *block_bytes);
-                    if stretch <= env.memory_bytes / 2 && 2 * stretch <= file && planned.written_bytes <= left
+                    if *block_bytes <= env.memory_bytes / 2
+                        && 2 * stretch <= file
+                        && planned.written_bytes <= left
                     {
                         left -= planned.written_bytes;
                         points.push(planned);
@@ -166,14 +168,7 @@ impl Probe for WriteSequential {
     fn memory_bytes(&self, env: &Env) -> u64 {
         self.points(env)
             .iter()
-            .filter_map(|planned| {
-                let point = &planned.point;
-                Some(stretch(
-                    env.settings.profile,
-                    point.path.as_deref()?,
-                    point.block_bytes?,
-                ))
-            })
+            .filter_map(|planned| planned.point.block_bytes)
             .max()
             .unwrap_or(0)
     }

@@ -80,19 +80,51 @@ pub struct Flight {
     pub service: Histogram,
     /// Operations that were due but had to wait because the depth was reached.
     pub held_back: u64,
+    /// Operations that were handed over more than 50 us after they were due although the depth was not reached: this thread was late, not the
+    /// device.
+    pub late: u64,
+    /// From the begin to the last due time of an open loop, ns.
+    pub due_ns: f64,
+    /// Operations of a closed loop that ended while the depth was kept, and for how long it was kept, ns: from when it was reached first to the
+    /// last submission. Filling and draining would lower the rate of a short block.
+    pub kept_operations: u64,
+    /// See [`Self::kept_operations`].
+    pub kept_ns: f64,
 }
 
 impl Flight {
-    /// Operations a second.
+    /// Operations a second; of a closed loop, while its depth was kept.
     #[must_use]
     pub fn rate_per_s(&self) -> f64 {
+        if self.kept_operations > 0 && self.kept_ns > 0.0 {
+            return self.kept_operations as f64 * 1e9 / self.kept_ns;
+        }
         self.operations as f64 * 1e9 / self.elapsed_ns.max(1.0)
     }
 
-    /// Mean number of operations that were under way.
+    /// Mean number of operations that were under way, by Little's law: the rate times the mean time under way.
     #[must_use]
     pub fn achieved_depth(&self) -> f64 {
-        self.under_way_ns / self.elapsed_ns.max(1.0)
+        self.rate_per_s() / 1e9 * self.under_way_ns / self.operations.max(1) as f64
+    }
+
+    /// Operations a second that an open loop asked for.
+    #[must_use]
+    pub fn offered_per_s(&self) -> f64 {
+        self.operations as f64 * 1e9 / self.due_ns.max(1.0)
+    }
+
+    /// Both, one after the other.
+    pub fn add(&mut self, other: &Self) {
+        self.operations += other.operations;
+        self.elapsed_ns += other.elapsed_ns;
+        self.under_way_ns += other.under_way_ns;
+        self.service.merge(&other.service);
+        self.held_back += other.held_back;
+        self.late += other.late;
+        self.due_ns += other.due_ns;
+        self.kept_operations += other.kept_operations;
+        self.kept_ns += other.kept_ns;
     }
 }
 
@@ -135,7 +167,23 @@ struct Schedule<'a> {
     begin: u64,
 }
 
-impl Schedule<'_> {
+impl<'a> Schedule<'a> {
+    /// None in a closed loop.
+    fn of(arrivals: Arrivals, clock: &'a Clock, begin: u64) -> Option<Self> {
+        let Arrivals::Poisson { per_s, seed } = arrivals else {
+            return None;
+        };
+        let mut schedule = Self {
+            clock,
+            rng: Rng::new(seed),
+            mean_ns: 1e9 / per_s.max(f64::MIN_POSITIVE),
+            next_ns: 0.0,
+            begin,
+        };
+        schedule.advance();
+        Some(schedule)
+    }
+
     /// Ticks at which the next operation is due.
     fn next(&self) -> u64 {
         self.begin.saturating_add(self.clock.ticks(self.next_ns))
@@ -144,6 +192,62 @@ impl Schedule<'_> {
     fn advance(&mut self) {
         // The gaps of a Poisson process are exponential; 1 - u is never 0.
         self.next_ns += -(1.0 - self.rng.uniform()).ln() * self.mean_ns;
+    }
+}
+
+/// Slow operations, as many as there is room for.
+#[derive(Default)]
+struct Tail {
+    samples: Vec<TailSample>,
+    dropped: u64,
+}
+
+impl Tail {
+    fn push(&mut self, sample: TailSample) {
+        if self.samples.len() < TAIL_ROOM {
+            self.samples.push(sample);
+        } else {
+            self.dropped += 1;
+        }
+    }
+}
+
+/// While the depth was kept: the submission that reached it first and the last one, each with its ticks and the operations that had ended.
+#[derive(Default)]
+struct Kept {
+    first: Option<(u64, u64)>,
+    last: (u64, u64),
+}
+
+impl Kept {
+    fn submitted(&mut self, at: u64, ended: u64, full: bool) {
+        self.last = (at, ended);
+        if full {
+            self.first.get_or_insert(self.last);
+        }
+    }
+
+    /// Operations that ended in between, and how long it was, ns.
+    fn span(&self, clock: &Clock) -> (u64, f64) {
+        let first = self.first.unwrap_or(self.last);
+        (self.last.1 - first.1, clock.ns(self.last.0 - first.0))
+    }
+}
+
+/// How to wait where the next operation is due in so long. A thread that sleeps to the end would come late: the last stretch is spun, as
+/// where nothing is under way.
+fn wait_at_most(clock: &Clock, left_ns: f64) -> Wait {
+    if matches!(clock.source, Source::Simulated(_)) {
+        return if left_ns > 0.0 {
+            Wait::AtMostNs(left_ns)
+        } else {
+            Wait::No
+        };
+    }
+    if left_ns > SPIN_NS {
+        Wait::AtMostNs(left_ns - SPIN_NS)
+    } else {
+        Wait::No
     }
 }
 
@@ -160,28 +264,18 @@ fn fly<T: TimeSource, Q: Queue>(
     let picoseconds = Picoseconds::of(clock);
     let threshold = clock.ticks(block.tail_threshold_ns());
     let mut histogram = Histogram::new();
-    let mut tail: Vec<TailSample> = Vec::new();
-    let mut tail_dropped = 0;
+    let mut tail = Tail::default();
     let mut flight = Flight::default();
     let mut times = vec![Times::default(); depth as usize];
     let mut free: Vec<u32> = (0..depth).rev().collect();
     let begin = time.begin();
     let last_begin = begin.saturating_add(clock.ticks(limits.begin_within_ns));
-    let mut schedule = match arrivals {
-        Arrivals::Closed => None,
-        Arrivals::Poisson { per_s, seed } => {
-            let mut schedule = Schedule {
-                clock,
-                rng: Rng::new(seed),
-                mean_ns: 1e9 / per_s.max(f64::MIN_POSITIVE),
-                next_ns: 0.0,
-                begin,
-            };
-            schedule.advance();
-            Some(schedule)
-        }
-    };
+    let mut schedule = Schedule::of(arrivals, clock, begin);
     let (mut handed_over, mut under_way_ticks, mut last_end) = (0u64, 0u64, begin);
+    let mut kept = Kept::default();
+    // Whoever was due before this had no place.
+    let (mut full_until, mut last_due) = (begin, begin);
+    let late_ticks = clock.ticks(LATE_NS);
     loop {
         // Hand over whatever may begin now.
         while handed_over < limits.operations {
@@ -194,10 +288,17 @@ fn fly<T: TimeSource, Q: Queue>(
             let Some(token) = free.pop() else { break };
             if let Some(schedule) = &mut schedule {
                 schedule.advance();
+                if due < full_until {
+                    flight.held_back += 1;
+                } else {
+                    flight.late += u64::from(now - due > late_ticks);
+                }
             }
+            last_due = due;
             times[token as usize] = Times { due, submitted: now };
             queue.submit(token)?;
             handed_over += 1;
+            kept.submitted(now, flight.operations, free.is_empty());
         }
         let idle = free.len() == depth as usize;
         let due_next = schedule
@@ -209,21 +310,18 @@ fn fly<T: TimeSource, Q: Queue>(
             idle_until(clock, time, due);
             continue;
         }
+        let full = free.is_empty();
         let wait = match due_next {
             // The next one can begin before one of these is done.
-            Some(due) if !free.is_empty() => {
-                let now = time.begin();
-                if due <= now {
-                    Wait::No
-                } else {
-                    Wait::AtMostNs(clock.ns(due - now))
-                }
-            }
+            Some(due) if !full => wait_at_most(clock, clock.ns(due.saturating_sub(time.begin()))),
             _ => Wait::ForOne,
         };
         queue.reap(wait, &mut |token| {
             let end = time.end();
             last_end = last_end.max(end);
+            if full && full_until < end {
+                full_until = end;
+            }
             let Some(own) = times.get(token as usize).copied() else {
                 return;
             };
@@ -233,32 +331,34 @@ fn fly<T: TimeSource, Q: Queue>(
             flight.service.record(picoseconds.in_ticks(service));
             under_way_ticks += service;
             flight.operations += 1;
-            // One that began within a microsecond of its due time was not held back.
-            flight.held_back +=
-                u64::from(clock.ns(own.submitted.saturating_sub(own.due)) > 1_000.0 && schedule.is_some());
             if response >= threshold {
-                if tail.len() < TAIL_ROOM {
-                    tail.push(TailSample {
-                        at_ns: clock.at_ns(own.due),
-                        value: clock.ns(response),
-                        cause: None,
-                    });
-                } else {
-                    tail_dropped += 1;
-                }
+                let sample = TailSample {
+                    at_ns: clock.at_ns(own.due),
+                    value: clock.ns(response),
+                    cause: None,
+                };
+                tail.push(sample);
             }
             free.push(token);
         })?;
     }
     flight.elapsed_ns = clock.ns(last_end.saturating_sub(begin));
     flight.under_way_ns = clock.ns(under_way_ticks);
-    block.add_operations(&histogram, tail, tail_dropped, flight.operations);
+    if schedule.is_some() {
+        flight.due_ns = clock.ns(last_due.saturating_sub(begin));
+    } else {
+        (flight.kept_operations, flight.kept_ns) = kept.span(clock);
+    }
+    block.add_operations(&histogram, tail.samples, tail.dropped, flight.operations);
     if schedule.is_some() {
         // In a closed loop the two are one.
         block.channel_mut("service").merge(&flight.service);
     }
     Ok(flight)
 }
+
+/// A request handed over later than this is named: several times what handing one over takes (10 us on a virtual disk), ns.
+const LATE_NS: f64 = 50_000.0;
 
 /// A sleeping thread is woken up to 60 us late (the kernel's timer slack and the way out of idle): the last stretch is spun.
 const SPIN_NS: f64 = 120_000.0;

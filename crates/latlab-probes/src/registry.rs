@@ -26,8 +26,11 @@ use crate::memory::prefetch::Prefetch;
 use crate::memory::stride::Stride;
 use crate::python::object::Object;
 use crate::storage::poke::Poke as FilePoke;
+use crate::storage::rate::Rate;
+use crate::storage::read_random::ReadRandom;
 use crate::storage::read_sequential::ReadSequential;
 use crate::storage::sync::Durable;
+use crate::storage::write_random::WriteRandom;
 use crate::storage::write_sequential::WriteSequential;
 use crate::vm::fault::Fault;
 use crate::vm::map::Map;
@@ -146,6 +149,18 @@ pub static REGISTRY: &[Entry] = &[
     Entry {
         probe: &WriteSequential,
         share: Share([2.0, 6.0, 35.0]),
+    },
+    Entry {
+        probe: &ReadRandom,
+        share: Share([0.8, 2.5, 25.0]),
+    },
+    Entry {
+        probe: &WriteRandom,
+        share: Share([0.6, 2.0, 25.0]),
+    },
+    Entry {
+        probe: &Rate,
+        share: Share([0.6, 2.5, 20.0]),
     },
     Entry {
         probe: &FilePoke,

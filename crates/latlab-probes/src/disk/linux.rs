@@ -333,6 +333,14 @@ impl Evidence {
         *self.counted.get_or_insert(0) += bytes;
     }
 
+    /// What was seen of other blocks on the same way.
+    pub(crate) fn join(&mut self, other: Self) {
+        self.verified += other.verified;
+        if let Some(text) = other.wrong {
+            self.wrong.get_or_insert(text);
+        }
+    }
+
     /// Bytes that the kernel counted.
     pub(crate) fn device_bytes(&self) -> Option<u64> {
         self.counted
@@ -584,6 +592,11 @@ impl Flow {
             evidence: Evidence::default(),
             flag,
         })
+    }
+
+    /// Gives engine and buffers back, and the order of blocks with what was seen to who goes on with them.
+    pub(crate) fn end(self) -> (Places, Evidence) {
+        (self.places, self.evidence)
     }
 
     /// `psync`, `io_uring`, `threads`.

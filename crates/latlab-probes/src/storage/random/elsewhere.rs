@@ -1,0 +1,15 @@
+//! Systems for which random blocks were not written.
+
+use latlab_harness::{Env, ProbeError, Session};
+
+use super::Way;
+
+/// Never used: the probe says that it is not supported.
+pub(crate) fn deep_engine() -> &'static str {
+    "threads"
+}
+
+/// Never called: the probe says that it is not supported.
+pub(crate) fn open<'env>(_env: &'env Env, _way: Way) -> Result<Box<dyn Session + 'env>, ProbeError> {
+    Err(ProbeError::Other("measured on Linux only".to_owned()))
+}

@@ -1,0 +1,254 @@
+//! Random blocks at a depth, on Linux.
+
+use std::fs::File;
+use std::os::fd::OwnedFd;
+use std::sync::Arc;
+
+use latlab_harness::{Arrivals, Block, Env, Flight, Limits, ProbeError, Proof, Queue, Session, Wait};
+use latlab_record::{Point, Work};
+use latlab_storage::{Direction, uring_allowed};
+use serde_json::json;
+
+use super::{KIB_4, Way, buffers, read_s, sizes, writes};
+use crate::disk::{DIRECT, Evidence, Flow, Places, Target, answered_by_a_device};
+
+/// Below this share of the depth that was asked for the figure says so.
+const REACHED: f64 = 0.9;
+/// Writes take at most so many times their planned time: a slow disk does fewer.
+const PATIENCE: f64 = 3.0;
+
+/// What carries out more than one transfer at a time here.
+pub(crate) fn deep_engine() -> &'static str {
+    let allowed = File::open("/dev/null").map(|file| uring_allowed(&Arc::new(OwnedFd::from(file))));
+    if matches!(allowed, Ok(Ok(()))) {
+        "io_uring"
+    } else {
+        "threads"
+    }
+}
+
+/// What was gathered at one point.
+#[derive(Default)]
+pub(crate) struct Gathered {
+    pub(crate) flight: Flight,
+    pub(crate) evidence: Evidence,
+    pub(crate) engine: &'static str,
+    pub(crate) flag: Option<String>,
+    /// Of each block, a second.
+    rates: Vec<f64>,
+}
+
+/// Of all points so far, each once.
+#[derive(Default)]
+pub(crate) struct Ledger(Vec<(Point, Gathered)>);
+
+impl Ledger {
+    pub(crate) fn of(&mut self, point: &Point) -> &mut Gathered {
+        let place = self
+            .0
+            .iter()
+            .position(|(own, _)| own == point)
+            .unwrap_or_else(|| {
+                self.0.push((point.clone(), Gathered::default()));
+                self.0.len() - 1
+            });
+        &mut self.0[place].1
+    }
+}
+
+/// The median time from submission to end, ns; 0 without any.
+pub(crate) fn median_service(flight: &Flight) -> f64 {
+    match flight.service.total() {
+        0 => 0.0,
+        _ => latlab_stats::weighted::quantile_counts(&flight.service.occupied(), 0.5),
+    }
+}
+
+/// Lets a few reads pass before the first that counts: the first through a new ring waits for its set-up.
+///
+/// # Errors
+/// What the disk says.
+pub(crate) fn warm_up(flow: &mut Flow, depth: u32) -> Result<(), ProbeError> {
+    for token in 0..depth {
+        flow.submit(token)?;
+    }
+    let mut ended = 0;
+    while ended < depth {
+        let before = ended;
+        flow.reap(Wait::ForOne, &mut |_| ended += 1)?;
+        if ended == before {
+            return Err(ProbeError::Other("the disk gave no answer".to_owned()));
+        }
+    }
+    Ok(())
+}
+
+pub(crate) fn open<'env>(env: &'env Env, way: Way) -> Result<Box<dyn Session + 'env>, ProbeError> {
+    Ok(Box::new(Random::on(env, way, Target::open(env)?)))
+}
+
+/// One point's flow, and what all points came to.
+pub(super) struct Random<'env> {
+    env: &'env Env,
+    way: Way,
+    target: Target,
+    /// The order goes on from point to point, one for each block size: no place comes twice before all came.
+    orders: Vec<(u64, Places)>,
+    selected: Option<(Point, Flow)>,
+    pub(super) ledger: Ledger,
+}
+
+impl<'env> Random<'env> {
+    pub(super) fn on(env: &'env Env, way: Way, target: Target) -> Self {
+        Self {
+            env,
+            way,
+            target,
+            orders: Vec::new(),
+            selected: None,
+            ledger: Ledger::default(),
+        }
+    }
+
+    fn direction(&self) -> Direction {
+        match self.way {
+            Way::Read => Direction::Read,
+            Way::Write => Direction::Write,
+        }
+    }
+
+    /// Takes the order of this block size, or begins one.
+    fn order(&mut self, block_bytes: u64) -> Places {
+        if let Some(place) = self.orders.iter().position(|(own, _)| *own == block_bytes) {
+            return self.orders.swap_remove(place).1;
+        }
+        let salt = block_bytes.rotate_left(8) ^ u64::from(self.way == Way::Write);
+        Places::random(block_bytes, self.target.blocks(block_bytes), self.env.seed(salt))
+    }
+
+    /// Closes the flow that is open, and keeps what it saw.
+    fn put_away(&mut self) {
+        if let Some((point, flow)) = self.selected.take() {
+            let (places, evidence) = flow.end();
+            self.orders.push((sizes(&point).0, places));
+            self.ledger.of(&point).evidence = evidence;
+        }
+    }
+}
+
+impl Session for Random<'_> {
+    fn select(&mut self, point: &Point) -> Result<(), ProbeError> {
+        if self.selected.as_ref().is_some_and(|(own, _)| own == point) {
+            return Ok(());
+        }
+        self.put_away();
+        let (block_bytes, depth) = sizes(point);
+        let places = self.order(block_bytes);
+        let mut flow = match self.way {
+            Way::Read => Flow::reading(&self.target, DIRECT, depth, block_bytes, places)?,
+            Way::Write => {
+                let wanted = writes(self.env.settings.profile, block_bytes, depth);
+                let slots = buffers(self.env, block_bytes, wanted);
+                let slots = u32::try_from(slots).unwrap_or(u32::MAX);
+                Flow::writing(&self.target, DIRECT, depth, slots, block_bytes, places)?
+            }
+        };
+        if self.way == Way::Read {
+            warm_up(&mut flow, depth)?;
+        }
+        let gathered = self.ledger.of(point);
+        gathered.engine = flow.engine();
+        gathered.flag.clone_from(&flow.flag);
+        // A look at the blocks of the warming up is kept too: they hold what they must.
+        let warming = std::mem::replace(&mut flow.evidence, std::mem::take(&mut gathered.evidence));
+        flow.evidence.join(warming);
+        self.selected = Some((point.clone(), flow));
+        Ok(())
+    }
+
+    fn block(&mut self, block: &mut Block) -> Result<(), ProbeError> {
+        let direction = self.direction();
+        let Some((point, flow)) = &mut self.selected else {
+            return Err(ProbeError::Other("no point was selected".to_owned()));
+        };
+        let profile = self.env.settings.profile;
+        let (block_bytes, depth) = sizes(point);
+        // Four times what a disk of 1 GB/s needs for all that is under way, and never what every second read takes.
+        block.set_tail_threshold_ns(1e6 + 4.0 * (block_bytes * u64::from(depth)) as f64);
+        let begin_within_ns = 1e9 * read_s(profile, block_bytes, depth);
+        let mut flown = Flight::default();
+        if self.way == Way::Read {
+            let limits = Limits {
+                operations: u64::MAX,
+                begin_within_ns,
+            };
+            flow.evidence.begin();
+            flown = block.in_flight(flow, depth, Arrivals::Closed, limits)?;
+            flow.evidence.end(direction, flown.operations * block_bytes);
+        } else {
+            let wanted = writes(profile, block_bytes, depth);
+            let mut left_ns = PATIENCE * begin_within_ns;
+            while flown.operations < wanted && left_ns > 0.0 {
+                let ready = flow.prepare(self.env.disk.budget(), wanted - flown.operations)?;
+                let limits = Limits {
+                    operations: ready,
+                    begin_within_ns: left_ns,
+                };
+                flow.evidence.begin();
+                let part = block.in_flight(flow, depth, Arrivals::Closed, limits)?;
+                flow.evidence.end(direction, part.operations * block_bytes);
+                left_ns -= part.elapsed_ns;
+                flown.add(&part);
+            }
+        }
+        let gathered = self.ledger.of(point);
+        gathered.rates.push(flown.rate_per_s());
+        gathered.flight.add(&flown);
+        Ok(())
+    }
+
+    fn proof(&mut self, point: &Point) -> Proof {
+        if self.selected.as_ref().is_some_and(|(own, _)| own == point) {
+            self.put_away();
+        }
+        let direction = self.direction();
+        let gathered = self.ledger.of(point);
+        let (block_bytes, depth) = sizes(point);
+        let mut checks = gathered.evidence.checks(&self.target, DIRECT, direction);
+        if block_bytes == KIB_4 {
+            checks.push(answered_by_a_device(median_service(&gathered.flight)));
+        }
+        let (rate, achieved) = (gathered.flight.rate_per_s(), gathered.flight.achieved_depth());
+        let mut flags = self.target.flags();
+        flags.extend(gathered.flag.clone());
+        if achieved < REACHED * f64::from(depth) {
+            flags.push(format!("depth {achieved:.1} of {depth} was reached"));
+        }
+        Proof {
+            checks,
+            work: Work {
+                bytes: gathered.flight.operations * block_bytes,
+                device_bytes: gathered.evidence.device_bytes(),
+                ..Work::default()
+            },
+            engine: Some(gathered.engine.to_owned()),
+            flags,
+            findings: Some(json!({
+                "rate_per_s": rate,
+                "bytes_per_s": rate * block_bytes as f64,
+                "achieved_depth": achieved,
+                "second_half_to_first": second_to_first(&gathered.rates),
+            })),
+        }
+    }
+}
+
+/// The mean rate of the later half of the blocks over that of the earlier half; none of fewer than four.
+fn second_to_first(rates: &[f64]) -> Option<f64> {
+    if rates.len() < 4 {
+        return None;
+    }
+    let (first, second) = rates.split_at(rates.len() / 2);
+    let mean = |rates: &[f64]| rates.iter().sum::<f64>() / rates.len() as f64;
+    Some(mean(second) / mean(first).max(f64::MIN_POSITIVE))
+}

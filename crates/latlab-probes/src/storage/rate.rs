@@ -1,0 +1,138 @@
+//! `storage.rate`: how long reads take when they come at a fixed rate, counted from when they were due.
+
+use latlab_harness::{Env, Planned, PointResult, Probe, ProbeError, Session, Spec, Support, Tier};
+use latlab_record::{Point, Profile, Record, Unit};
+use serde_json::{Value, json};
+
+use super::random::{self, KIB_4, finding};
+use crate::disk::DIRECT;
+
+#[cfg_attr(target_os = "linux", path = "rate/linux.rs")]
+#[cfg_attr(not(target_os = "linux"), path = "rate/elsewhere.rs")]
+mod work;
+
+/// The probe.
+pub(crate) struct Rate;
+
+static SPEC: Spec = Spec {
+    id: "storage.rate",
+    tier: Tier::Storage,
+    title: "random reads at a fixed rate",
+    question: "When requests come at their own rate, how long does each wait for its block, counted from when it was due?",
+    method: "Random 4 KiB blocks of the run's test file are read past the page cache at a rate: the times at which reads are due are drawn before (a Poisson process, as of many independent users), and nothing moves them. A value is one read from its due time until this program learnt that it had ended; \
+the channel service holds the same reads from their submission. Up to 64 are under way at once; a read that finds 64 of them waits, and its wait counts.
+
+A loop that waits for its answers asks less while the disk stalls, and its quantiles hide the stall (coordinated omission): at the same 14,000 reads a second the p99 was 123 us asked that way and 741 us asked in time. fio's lat begins when a request is built, not when it was due.
+
+Low rates are slower for each read than high ones, because devices, hosts and cores fall asleep in between: that is found here and not corrected. The last 120 us before a due time are spun, because a sleeping thread is woken up to 60 us late. \
+Reads that were handed over more than 50 us late although there was room are counted as late: that is this program's thread, not the disk. Where they are more than one in a hundred, the figure is flagged.
+
+Rates above what the disk reads one at a time (a short trial before) are not asked for. A block has a fixed number of reads, so none is empty at low rates. The proof is that of storage.read.random: contents, extents, the kernel's count of bytes.",
+    method_version: 1,
+    unit: Unit::Ns,
+    convention: "one 4 KiB block, from its due time to its end",
+    needs: &["a disk with direct I/O", "room for the test file"],
+    touches: &["the run's test file, read"],
+    saturates: false,
+};
+
+/// Most reads under way: a second's tenth of stall at 10,000 a second would be a thousand, and is told as held back.
+const DEPTH: u32 = 64;
+
+/// A rate, its priority, and the reads of one block in the quick, standard and thorough profile; none where it is left out.
+const GRID: [(u64, u8, [u64; 3]); 6] = [
+    (1_000, 0, [30, 80, 300]),
+    (100, 0, [5, 12, 40]),
+    (10_000, 1, [0, 500, 2_000]),
+    (5_000, 1, [0, 250, 1_000]),
+    (10, 2, [0, 0, 4]),
+    (1, 3, [0, 0, 1]),
+];
+
+fn profile_index(profile: Profile) -> usize {
+    match profile {
+        Profile::Quick => 0,
+        Profile::Standard => 1,
+        Profile::Thorough => 2,
+    }
+}
+
+/// Reads of one block at a rate.
+fn reads(profile: Profile, rate_per_s: u64) -> u64 {
+    GRID.iter()
+        .find(|(rate, ..)| *rate == rate_per_s)
+        .map_or(1, |(.., reads)| reads[profile_index(profile)].max(1))
+}
+
+impl Probe for Rate {
+    fn spec(&self) -> &'static Spec {
+        &SPEC
+    }
+
+    fn supports(&self, env: &Env) -> Support {
+        crate::disk::support(env)
+    }
+
+    fn points(&self, env: &Env) -> Vec<Planned> {
+        let profile = env.settings.profile;
+        let engine = random::work::deep_engine();
+        GRID.into_iter()
+            .filter(|(.., reads)| reads[profile_index(profile)] > 0)
+            .map(|(rate_per_s, priority, reads)| Planned {
+                priority,
+                setup_s: 1e-4,
+                block_s: reads[profile_index(profile)] as f64 / rate_per_s as f64 + 2e-4,
+                ..Planned::new(Point {
+                    rate_per_s: Some(rate_per_s),
+                    block_bytes: Some(KIB_4),
+                    path: Some(DIRECT.to_owned()),
+                    engine: Some(engine.to_owned()),
+                    ..Point::default()
+                })
+            })
+            .collect()
+    }
+
+    fn memory_bytes(&self, _env: &Env) -> u64 {
+        KIB_4 * u64::from(DEPTH + 1)
+    }
+
+    fn test_file_bytes(&self, env: &Env) -> u64 {
+        crate::disk::file_bytes(env)
+    }
+
+    fn open<'env>(
+        &'env self,
+        env: &'env Env,
+        _group: &[Planned],
+    ) -> Result<Box<dyn Session + 'env>, ProbeError> {
+        work::open(env)
+    }
+
+    fn conclude(&self, _env: &Env, results: &[PointResult]) -> Vec<Record> {
+        if results.is_empty() {
+            return Vec::new();
+        }
+        let mut ascending: Vec<&PointResult> = results.iter().collect();
+        ascending.sort_by_key(|result| result.point.rate_per_s);
+        let curve: Vec<Value> = ascending
+            .iter()
+            .map(|result| {
+                let own = |name: &str| finding(result, name);
+                json!({
+                    "rate_per_s": result.point.rate_per_s,
+                    "p50_ns": result.p50,
+                    "service_p50_ns": own("service_p50_ns"),
+                    "offered_per_s": own("offered_per_s"),
+                    "achieved_per_s": own("achieved_per_s"),
+                    "held_back": own("held_back"),
+                })
+            })
+            .collect();
+        let findings = json!({ "curve": curve, "sanity": [random::fast_enough(results)] });
+        vec![Record::derived(SPEC.id, SPEC.method_version, SPEC.unit, findings)]
+    }
+}
+
+#[cfg(test)]
+mod tests;

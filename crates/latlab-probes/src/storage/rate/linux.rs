@@ -1,0 +1,166 @@
+//! Random reads at a rate, on Linux.
+
+use std::time::{Duration, Instant};
+
+use latlab_harness::{Arrivals, Block, Env, Limits, ProbeError, Proof, Session};
+use latlab_record::{Point, Work};
+use latlab_storage::Direction;
+use serde_json::json;
+
+use super::{DEPTH, KIB_4, reads};
+use crate::disk::{DIRECT, Flow, Places, Target, answered_by_a_device};
+use crate::storage::random::work::{Ledger, median_service, warm_up};
+
+/// Salts of the order of blocks, of the trial's, and of the due times.
+const ORDER: u64 = 0x7261_7465;
+const TRIAL: u64 = 0x7472_6961;
+const DUE: u64 = 0x6475_6500;
+/// The trial: so many reads one at a time, or so long.
+const TRIAL_READS: u32 = 64;
+const TRIAL_TIME: Duration = Duration::from_millis(20);
+/// More late reads than this share are named.
+const LATE_SHARE: f64 = 0.01;
+/// A block that was to take a time takes so many times it at most.
+const PATIENCE: f64 = 12.0;
+
+pub(super) fn open<'env>(env: &'env Env) -> Result<Box<dyn Session + 'env>, ProbeError> {
+    Ok(Box::new(AtRate::on(env, Target::open(env)?)?))
+}
+
+/// Reads at a rate, all through one engine.
+pub(super) struct AtRate<'env> {
+    env: &'env Env,
+    target: Target,
+    flow: Flow,
+    /// Reads a second one at a time.
+    one_at_a_time_per_s: f64,
+    selected: Option<Point>,
+    ledger: Ledger,
+    /// Blocks so far: each has due times of its own.
+    blocks: u64,
+}
+
+impl<'env> AtRate<'env> {
+    pub(super) fn on(env: &'env Env, target: Target) -> Result<Self, ProbeError> {
+        let blocks = target.blocks(KIB_4);
+        let places = Places::random(KIB_4, blocks, env.seed(TRIAL));
+        let mut one = Flow::reading(&target, DIRECT, 1, KIB_4, places)?;
+        let one_at_a_time_per_s = trial(&mut one)?;
+        let places = Places::random(KIB_4, blocks, env.seed(ORDER));
+        let mut flow = Flow::reading(&target, DIRECT, DEPTH, KIB_4, places)?;
+        warm_up(&mut flow, DEPTH)?;
+        // What was looked at in warming up belongs to no point.
+        flow.evidence = crate::disk::Evidence::default();
+        Ok(Self {
+            env,
+            target,
+            flow,
+            one_at_a_time_per_s,
+            selected: None,
+            ledger: Ledger::default(),
+            blocks: 0,
+        })
+    }
+
+    /// Gives the point that was selected what was seen of its blocks.
+    fn put_away(&mut self) {
+        if let Some(point) = self.selected.take() {
+            self.ledger.of(&point).evidence = std::mem::take(&mut self.flow.evidence);
+        }
+    }
+}
+
+/// Reads a second when one waits for the other: from the median, so a stall or two say nothing.
+fn trial(one: &mut Flow) -> Result<f64, ProbeError> {
+    let begun = Instant::now();
+    let mut seconds = Vec::with_capacity(TRIAL_READS as usize);
+    while seconds.len() < TRIAL_READS as usize && (seconds.is_empty() || begun.elapsed() < TRIAL_TIME) {
+        let submitted = Instant::now();
+        warm_up(one, 1)?;
+        seconds.push(submitted.elapsed().as_secs_f64());
+    }
+    seconds.sort_by(f64::total_cmp);
+    Ok(1.0 / seconds[seconds.len() / 2].max(1e-9))
+}
+
+impl Session for AtRate<'_> {
+    fn select(&mut self, point: &Point) -> Result<(), ProbeError> {
+        if self.selected.as_ref() == Some(point) {
+            return Ok(());
+        }
+        let rate = point.rate_per_s.unwrap_or(1) as f64;
+        if rate > self.one_at_a_time_per_s {
+            return Err(ProbeError::Other(format!(
+                "not asked for: one at a time this disk reads {:.0} blocks a second",
+                self.one_at_a_time_per_s
+            )));
+        }
+        self.put_away();
+        let gathered = self.ledger.of(point);
+        gathered.engine = self.flow.engine();
+        gathered.flag.clone_from(&self.flow.flag);
+        self.flow.evidence = std::mem::take(&mut gathered.evidence);
+        self.selected = Some(point.clone());
+        Ok(())
+    }
+
+    fn block(&mut self, block: &mut Block) -> Result<(), ProbeError> {
+        let Some(point) = &self.selected else {
+            return Err(ProbeError::Other("no point was selected".to_owned()));
+        };
+        let rate_per_s = point.rate_per_s.unwrap_or(1);
+        let operations = reads(self.env.settings.profile, rate_per_s);
+        block.set_tail_threshold_ns(1e6);
+        self.blocks += 1;
+        let arrivals = Arrivals::Poisson {
+            per_s: rate_per_s as f64,
+            seed: self.env.seed(DUE.wrapping_add(self.blocks)),
+        };
+        let limits = Limits {
+            operations,
+            begin_within_ns: PATIENCE * 1e9 * operations as f64 / rate_per_s as f64,
+        };
+        self.flow.evidence.begin();
+        let flight = block.in_flight(&mut self.flow, DEPTH, arrivals, limits)?;
+        self.flow.evidence.end(Direction::Read, flight.operations * KIB_4);
+        self.ledger.of(point).flight.add(&flight);
+        Ok(())
+    }
+
+    fn proof(&mut self, point: &Point) -> Proof {
+        if self.selected.as_ref() == Some(point) {
+            self.put_away();
+        }
+        let gathered = self.ledger.of(point);
+        let flight = &gathered.flight;
+        let service_ns = median_service(flight);
+        let mut checks = gathered.evidence.checks(&self.target, DIRECT, Direction::Read);
+        checks.push(answered_by_a_device(service_ns));
+        let mut flags = self.target.flags();
+        flags.extend(gathered.flag.clone());
+        if flight.late as f64 > LATE_SHARE * flight.operations as f64 {
+            flags.push(format!(
+                "{} of {} reads were handed over more than 50 us late: this thread had no CPU",
+                flight.late, flight.operations
+            ));
+        }
+        Proof {
+            checks,
+            work: Work {
+                bytes: flight.operations * KIB_4,
+                device_bytes: gathered.evidence.device_bytes(),
+                ..Work::default()
+            },
+            engine: Some(gathered.engine.to_owned()),
+            flags,
+            findings: Some(json!({
+                "offered_per_s": flight.offered_per_s(),
+                "achieved_per_s": flight.rate_per_s(),
+                "held_back": flight.held_back,
+                "late": flight.late,
+                "service_p50_ns": service_ns,
+                "one_at_a_time_per_s": self.one_at_a_time_per_s,
+            })),
+        }
+    }
+}

@@ -1,0 +1,65 @@
+//! `storage.read.random`: how many random blocks a disk reads a second, and how long each takes, by queue depth.
+
+use latlab_harness::{Env, Planned, PointResult, Probe, ProbeError, Session, Spec, Support, Tier};
+use latlab_record::{Record, Unit};
+
+use super::random::{self, Way, work};
+
+/// The probe.
+pub(crate) struct ReadRandom;
+
+static SPEC: Spec = Spec {
+    id: "storage.read.random",
+    tier: Tier::Storage,
+    title: "random reads by queue depth",
+    question: "How long does a read at a random place of the disk take, and how many a second are there when several are under way?",
+    method: "Blocks of the run's test file are read past the page cache (O_DIRECT), at random places: each block once in random order before any comes again, in an order that is new in every run, because a cache in the drive or the host answers what was asked before. \
+A closed loop keeps as many reads under way as the queue depth says: when one ends, the next is submitted. A value is one read, from before its submission until this program learnt that it had ended; time between building a request and handing it over is inside, as in fio's lat and not as in its clat. \
+At depth 1 each is one preadv2 call; deeper queues are io_uring's, or a thread for each read where io_uring is refused, which is flagged. The engine is part of the point, because at depth 1 io_uring is about 11 % slower.
+
+The rate is counted while the depth was kept: filling and draining the queue would lower it in a short block. The achieved depth is the rate times the mean time (Little's law); where it is below nine tenths of what was asked, the figure is flagged: it is this program that was too slow, not the disk. \
+The points of all depths are interleaved in random order.
+
+Every block read is looked at: it must hold its own number and the run's seed. The file was written whole with bytes that cannot be compressed (on a disk whose host detected zeros, they came back 2.5 times as fast), none of its extents is only reserved (such are read at 0.7 us without the disk), \
+and the kernel's count of bytes fetched from storage must grow by all that was read. A median below 2 us is no device's, and gives no figure.",
+    method_version: 1,
+    unit: Unit::Ns,
+    convention: "one block, from before its submission to its end; bytes as read",
+    needs: &["a disk with direct I/O", "room for the test file"],
+    touches: &["the run's test file, read", "the disk, up to 64 reads at a time"],
+    saturates: true,
+};
+
+impl Probe for ReadRandom {
+    fn spec(&self) -> &'static Spec {
+        &SPEC
+    }
+
+    fn supports(&self, env: &Env) -> Support {
+        crate::disk::support(env)
+    }
+
+    fn points(&self, env: &Env) -> Vec<Planned> {
+        random::plan(env, Way::Read, work::deep_engine())
+    }
+
+    fn memory_bytes(&self, env: &Env) -> u64 {
+        random::memory_bytes(env, Way::Read)
+    }
+
+    fn test_file_bytes(&self, env: &Env) -> u64 {
+        crate::disk::file_bytes(env)
+    }
+
+    fn open<'env>(
+        &'env self,
+        env: &'env Env,
+        _group: &[Planned],
+    ) -> Result<Box<dyn Session + 'env>, ProbeError> {
+        work::open(env, Way::Read)
+    }
+
+    fn conclude(&self, _env: &Env, results: &[PointResult]) -> Vec<Record> {
+        random::conclude(&SPEC, results)
+    }
+}

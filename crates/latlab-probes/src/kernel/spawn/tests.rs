@@ -92,13 +92,15 @@ fn a_program_that_fails_or_is_killed_fails_the_proof() {
 
 #[cfg(unix)]
 #[test]
-fn a_program_that_is_not_there_is_a_reason() {
-    let reason = one_block(
+fn a_program_that_is_not_there_gives_no_figure() {
+    match one_block(
         |_, _| Start::program("/no/such/program".as_ref(), &[]),
         "posix_spawn",
-    )
-    .expect_err("nothing to start");
-    assert!(reason.contains("/no/such/program"), "{reason}");
+    ) {
+        Err(reason) => assert!(reason.contains("/no/such/program"), "{reason}"),
+        // Emulators make a copy of the process in place of a shared one, which cannot tell that it found nothing: it ends with 127.
+        Ok(proof) => assert!(!proof.checks[0].ok, "{:?}", proof.checks),
+    }
 }
 
 #[cfg(unix)]

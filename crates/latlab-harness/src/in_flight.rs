@@ -85,8 +85,7 @@ pub struct Flight {
     pub late: u64,
     /// From the begin to the last due time of an open loop, ns.
     pub due_ns: f64,
-    /// Operations of a closed loop that ended while the depth was kept, and for how long it was kept, ns: from when it was reached first to the
-    /// last submission. Filling and draining would lower the rate of a short block.
+    /// Operations of a closed loop that ended while the depth was kept, and for how long it was kept, ns. Filling and draining would lower the rate of a short block.
     pub kept_operations: u64,
     /// See [`Self::kept_operations`].
     pub kept_ns: f64,
@@ -212,25 +211,22 @@ impl Tail {
     }
 }
 
-/// While the depth was kept: the submission that reached it first and the last one, each with its ticks and the operations that had ended.
+/// While the depth was kept: the submission that reached it first, and the end of the last wait before which it was reached; each with its
+/// ticks and the operations that had ended. Whoever was under way when the time was over is counted with all of its time: leaving it out would leave out the
+/// slow ones, which are the likeliest to be under way just then.
 #[derive(Default)]
 struct Kept {
     first: Option<(u64, u64)>,
-    last: (u64, u64),
+    last: Option<(u64, u64)>,
 }
 
 impl Kept {
-    fn submitted(&mut self, at: u64, ended: u64, full: bool) {
-        self.last = (at, ended);
-        if full {
-            self.first.get_or_insert(self.last);
-        }
-    }
-
     /// Operations that ended in between, and how long it was, ns.
     fn span(&self, clock: &Clock) -> (u64, f64) {
-        let first = self.first.unwrap_or(self.last);
-        (self.last.1 - first.1, clock.ns(self.last.0 - first.0))
+        match (self.first, self.last) {
+            (Some(first), Some(last)) => (last.1 - first.1, clock.ns(last.0 - first.0)),
+            _ => (0, 0.0),
+        }
     }
 }
 
@@ -298,7 +294,9 @@ fn fly<T: TimeSource, Q: Queue>(
             times[token as usize] = Times { due, submitted: now };
             queue.submit(token)?;
             handed_over += 1;
-            kept.submitted(now, flight.operations, free.is_empty());
+            if free.is_empty() {
+                kept.first.get_or_insert((now, flight.operations));
+            }
         }
         let idle = free.len() == depth as usize;
         let due_next = schedule
@@ -319,9 +317,6 @@ fn fly<T: TimeSource, Q: Queue>(
         queue.reap(wait, &mut |token| {
             let end = time.end();
             last_end = last_end.max(end);
-            if full && full_until < end {
-                full_until = end;
-            }
             let Some(own) = times.get(token as usize).copied() else {
                 return;
             };
@@ -331,6 +326,10 @@ fn fly<T: TimeSource, Q: Queue>(
             flight.service.record(picoseconds.in_ticks(service));
             under_way_ticks += service;
             flight.operations += 1;
+            if full {
+                full_until = full_until.max(end);
+                kept.last = Some((end, flight.operations));
+            }
             if response >= threshold {
                 let sample = TailSample {
                     at_ns: clock.at_ns(own.due),

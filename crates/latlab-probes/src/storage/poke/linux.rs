@@ -90,6 +90,8 @@ impl Spot {
 struct Found {
     evidence: Evidence,
     places: Places,
+    /// Places that this order of the pages has given.
+    placed: u64,
     pokes: u64,
     written: u64,
     read_ns: Vec<f64>,
@@ -183,6 +185,14 @@ impl<'env> Poking<'env> {
             #[cfg(test)]
             fault: None,
         })
+    }
+
+    #[cfg(test)]
+    pub(super) fn places_of_a_round(&mut self, count: u64) -> Vec<u64> {
+        let size = self.selected.file_bytes.expect("selected");
+        let found = self.found.get_mut(&self.selected).expect("selected");
+        found.order(size, count, &mut self.rng);
+        (0..count).map(|_| found.places.next()).collect()
     }
 
     #[cfg(test)]
@@ -305,6 +315,9 @@ impl<'env> Poking<'env> {
                     found.evidence.chilled(spot.target.chill()?);
                 }
             }
+            if path != WARM {
+                found.order(size, count, &mut self.rng);
+            }
             found.evidence.begin();
             self.poke(block, found, count)?;
             found.evidence.end(Direction::Read, count * PAGE_BYTES);
@@ -416,6 +429,7 @@ impl Session for Poking<'_> {
             let found = Found {
                 evidence: Evidence::default(),
                 places: Places::random(PAGE_BYTES, pages(size), seed),
+                placed: 0,
                 pokes: 0,
                 written: 0,
                 read_ns: Vec::new(),
@@ -509,6 +523,15 @@ impl Session for Poking<'_> {
 }
 
 impl Found {
+    /// Before a round of so many pokes: no page twice in it, and the rest of one order and the begin of the next would share some.
+    fn order(&mut self, file_bytes: u64, count: u64, rng: &mut Rng) {
+        if self.placed + count > pages(file_bytes) {
+            self.places = Places::random(PAGE_BYTES, pages(file_bytes), rng.next_u64());
+            self.placed = 0;
+        }
+        self.placed += count;
+    }
+
     fn unchanged(&self) -> Check {
         Check {
             name: "contents unchanged".to_owned(),

@@ -131,6 +131,23 @@ mod linux {
     }
 
     #[test]
+    fn no_page_is_poked_twice_between_two_evictions() {
+        let env = testing::env(64 << 20);
+        if !has_disk(&env) {
+            return;
+        }
+        let planned = of(&env, &[COLD]);
+        let mut session = Poking::new(&env, &planned).expect("room");
+        session.select(&planned[0].point).expect("its file");
+        for _ in 0..5 {
+            let mut pages = session.places_of_a_round(150);
+            pages.sort_unstable();
+            pages.dedup();
+            assert_eq!(pages.len(), 150);
+        }
+    }
+
+    #[test]
     fn an_eviction_that_did_nothing_gives_no_cold_figure() {
         let env = testing::env(64 << 20);
         if !has_disk(&env) {

@@ -25,10 +25,12 @@ use crate::memory::poke::Poke;
 use crate::memory::prefetch::Prefetch;
 use crate::memory::stride::Stride;
 use crate::python::object::Object;
+use crate::storage::files::Files;
 use crate::storage::poke::Poke as FilePoke;
 use crate::storage::rate::Rate;
 use crate::storage::read_random::ReadRandom;
 use crate::storage::read_sequential::ReadSequential;
+use crate::storage::reread::Reread;
 use crate::storage::sync::Durable;
 use crate::storage::write_random::WriteRandom;
 use crate::storage::write_sequential::WriteSequential;
@@ -169,6 +171,14 @@ pub static REGISTRY: &[Entry] = &[
     Entry {
         probe: &Durable,
         share: Share([0.6, 2.0, 10.0]),
+    },
+    Entry {
+        probe: &Files,
+        share: Share([0.7, 4.0, 20.0]),
+    },
+    Entry {
+        probe: &Reread,
+        share: Share([0.1, 0.3, 2.0]),
     },
 ];
 

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-/// Bytes that this process made block devices move, from `/proc/self/io` (needs no right, counts all threads).
+/// Bytes that this process, or one thread of it, made block devices move, from `/proc/self/io` (needs no right).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ProcessCounters {
     /// Fetched from storage.
@@ -16,6 +16,12 @@ impl ProcessCounters {
     #[must_use]
     pub fn now() -> Option<Self> {
         Self::parse(&std::fs::read_to_string("/proc/self/io").ok()?)
+    }
+
+    /// Now, of the calling thread alone: other threads may use the disk meanwhile. `None` where the kernel does not tell.
+    #[must_use]
+    pub fn of_this_thread() -> Option<Self> {
+        Self::parse(&std::fs::read_to_string("/proc/thread-self/io").ok()?)
     }
 
     fn parse(text: &str) -> Option<Self> {

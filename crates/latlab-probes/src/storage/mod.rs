@@ -1,11 +1,33 @@
 //! Disks and file systems.
 
+pub(crate) mod files;
 pub(crate) mod poke;
 pub(crate) mod rate;
 pub(crate) mod read_random;
 pub(crate) mod read_sequential;
+pub(crate) mod reread;
 pub(crate) mod sync;
 pub(crate) mod write_random;
 pub(crate) mod write_sequential;
 
 mod random;
+
+/// What the probes that make files with names share on Linux.
+#[cfg(target_os = "linux")]
+mod linux;
+
+use latlab_clock::Source;
+use latlab_harness::Env;
+
+/// Why a probe that makes files with names cannot run here; `None` when it can. Makes nothing.
+fn refusal(env: &Env) -> Option<String> {
+    if matches!(env.clock.source, Source::Simulated(_)) {
+        return Some("simulated time does not pass on a disk".to_owned());
+    }
+    if env.settings.file.is_some() {
+        return Some(
+            "a file of the user's (--file) is only read, and this makes files of its own".to_owned(),
+        );
+    }
+    crate::disk::room(env).err()
+}

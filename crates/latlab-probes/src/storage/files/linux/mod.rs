@@ -1,0 +1,689 @@
+//! Linux: the session that makes, reads and looks at the files.
+
+mod native;
+mod python;
+
+use std::collections::HashMap;
+use std::ffi::CString;
+
+use latlab_harness::{Block, Env, ProbeError, Proof, Session, Stamps};
+use latlab_record::{Check, Point};
+use latlab_storage::{BLOCK_BYTES, Contents, ProcessCounters, evict, extents, residency};
+use rustix::fs::{Advice, fadvise};
+use serde_json::json;
+
+use self::native::Pass;
+use self::python::{Flush, Job, LAST_BYTES, Python};
+use super::{NATIVE, Operation, PYTHON};
+use crate::storage::linux::{Scratch, exists, open_to_read, read_all, refused, said};
+
+/// Steps that add up to less of the pass leave something out.
+const PHASES_AT_LEAST: f64 = 0.95;
+/// Later blocks that lie so far from the earlier ones, up or down, are said to drift.
+const DRIFT: f64 = 1.25;
+/// Single files slower than this keep their time stamp, ns: at the usual microsecond all would.
+const SLOW_NS: f64 = 1e6;
+/// Bytes that the kernel may count as fetched while everything was in memory: a directory's block, a page of a program.
+const STRAY_BYTES: u64 = 64 << 10;
+const DROP_CACHES: &str = "/proc/sys/vm/drop_caches";
+
+pub(super) fn open<'env>(env: &'env Env) -> Result<Box<dyn Session + 'env>, ProbeError> {
+    Ok(Box::new(Filing::new(env)?))
+}
+
+/// Files of one size in one directory.
+#[derive(Clone, Debug)]
+struct Set {
+    directory: u64,
+    files: u64,
+    file_bytes: u64,
+    contents: Contents,
+    /// Files that were removed, from the first on.
+    removed: u64,
+    /// Files that were flushed, from the first on.
+    flushed: u64,
+}
+
+/// What is known of a point after its blocks.
+#[derive(Debug, Default)]
+struct Notes {
+    /// Of each block: mean of a file, ns.
+    means_ns: Vec<f64>,
+    wall_ns: f64,
+    /// Of each pass: what its steps add up to, as a share of what another clock gave it.
+    shares: Vec<f64>,
+    /// Of all blocks, ns.
+    phases: Vec<(&'static str, f64)>,
+    files: u64,
+    bytes: u64,
+    files_a_block: u64,
+    /// Evidence by the name of its check: how often it held, and the first time that it did not.
+    evidence: Vec<Evidence>,
+    remarks: Vec<String>,
+}
+
+#[derive(Debug)]
+struct Evidence {
+    name: &'static str,
+    held: String,
+    failed: Option<String>,
+}
+
+impl Notes {
+    /// Adds to the evidence for a check; the last words of what held and the first of what did not are kept.
+    fn note(&mut self, name: &'static str, found: Result<String, String>) {
+        let place = self.evidence.iter().position(|own| own.name == name);
+        let place = place.unwrap_or_else(|| {
+            self.evidence.push(Evidence {
+                name,
+                held: String::new(),
+                failed: None,
+            });
+            self.evidence.len() - 1
+        });
+        let own = &mut self.evidence[place];
+        match found {
+            Ok(detail) => own.held = detail,
+            Err(detail) => {
+                own.failed.get_or_insert(detail);
+            }
+        }
+    }
+
+    fn remark(&mut self, text: &str) {
+        if !self.remarks.iter().any(|own| own == text) {
+            self.remarks.push(text.to_owned());
+        }
+    }
+
+    /// The middle pass: a thread that loses its CPU between two files is no missing step.
+    fn phases_share(&self) -> f64 {
+        median(&self.shares)
+    }
+
+    /// Middle of the later blocks over the middle of the earlier ones.
+    fn drift(&self) -> Option<f64> {
+        let half = self.means_ns.len() / 2;
+        if half == 0 {
+            return None;
+        }
+        let (earlier, later) = (
+            &self.means_ns[..half],
+            &self.means_ns[self.means_ns.len() - half..],
+        );
+        Some(median(later) / median(earlier))
+    }
+}
+
+fn median(values: &[f64]) -> f64 {
+    let mut sorted = values.to_vec();
+    sorted.sort_by(f64::total_cmp);
+    latlab_stats::quantile(&sorted, 0.5)
+}
+
+pub(super) struct Filing<'env> {
+    env: &'env Env,
+    stamps: Stamps,
+    scratch: Scratch,
+    python: Option<Python<'env>>,
+    point: Point,
+    /// What write blocks left.
+    written: Vec<Set>,
+    /// What reads share, one of each size.
+    kept: Vec<Set>,
+    /// What is written, or read into.
+    data: Vec<u8>,
+    /// What should have been read, or one file that was read back.
+    expected: Vec<u8>,
+    seeds: u64,
+    notes: HashMap<Point, Notes>,
+}
+
+impl<'env> Filing<'env> {
+    pub(super) fn new(env: &'env Env) -> Result<Self, ProbeError> {
+        let stamps = Stamps::of(&env.clock)
+            .ok_or_else(|| ProbeError::Other("simulated time does not pass on a disk".to_owned()))?;
+        Ok(Self {
+            env,
+            stamps,
+            scratch: Scratch::new(env)?,
+            python: env.interpreter.as_deref().map(Python::new).transpose()?,
+            point: Point::default(),
+            written: Vec::new(),
+            kept: Vec::new(),
+            data: Vec::new(),
+            expected: Vec::new(),
+            seeds: 0,
+            notes: HashMap::new(),
+        })
+    }
+
+    fn names(
+        &self,
+        set: &Set,
+        prefix: char,
+        files: std::ops::Range<u64>,
+    ) -> Result<Vec<CString>, ProbeError> {
+        files
+            .map(|number| self.scratch.file(set.directory, &format!("{prefix}{number}")))
+            .collect()
+    }
+
+    /// A directory for files that are not there yet, their bytes taken from the budget and put into `data`.
+    fn prepare(&mut self, files: u64, file_bytes: u64) -> Result<Set, ProbeError> {
+        let bytes = files * file_bytes;
+        self.scratch.admit(files, file_bytes)?;
+        self.env
+            .disk
+            .budget()
+            .spend(bytes)
+            .map_err(|error| said(&error))?;
+        self.seeds += 1;
+        let set = Set {
+            directory: self.scratch.directory()?,
+            files,
+            file_bytes,
+            contents: Contents::new(self.env.seed(0xF11E_0000 + self.seeds)),
+            removed: 0,
+            flushed: 0,
+        };
+        fill(&mut self.data, &set, files);
+        Ok(set)
+    }
+
+    /// Reads the first `files` files of a set, outside any time, and compares every byte with `data`.
+    fn verify(&mut self, set: &Set, files: u64) -> Result<Result<String, String>, ProbeError> {
+        let names = self.names(set, 'f', 0..files)?;
+        let size = usize::try_from(set.file_bytes).unwrap_or(usize::MAX);
+        // One byte more than there should be.
+        self.expected.resize(size + 1, 0);
+        for (index, name) in names.iter().enumerate() {
+            let what = "reading a file back";
+            let file = open_to_read(name).map_err(|errno| refused(what, errno))?;
+            let length = read_all(&file, &mut self.expected).map_err(|errno| refused(what, errno))?;
+            if self.expected[..length] != self.data[index * size..][..size] {
+                return Ok(Err(wrong(index, length, size)));
+            }
+        }
+        Ok(Ok(format!(
+            "every byte of {files} files was read back and compared"
+        )))
+    }
+
+    /// The files that reads of this size share, written when the first asks for them.
+    fn keep(&mut self, files: u64, file_bytes: u64) -> Result<usize, ProbeError> {
+        let found = self
+            .kept
+            .iter()
+            .position(|set| set.file_bytes == file_bytes && set.files >= files);
+        if let Some(place) = found {
+            return Ok(place);
+        }
+        let set = self.prepare(files, file_bytes)?;
+        let names = self.names(&set, 'f', 0..files)?;
+        native::write(self.stamps, &names, &self.data, false)?;
+        self.verify(&set, files)?.map_err(ProbeError::Proof)?;
+        self.kept.push(set);
+        Ok(self.kept.len() - 1)
+    }
+
+    /// One pass of the selected point's operation.
+    fn pass(
+        &mut self,
+        operation: Operation,
+        files: u64,
+        file_bytes: u64,
+        notes: &mut Notes,
+    ) -> Result<Pass, ProbeError> {
+        match operation {
+            Operation::Write { sync } => self.write(files, file_bytes, sync, notes),
+            Operation::ReadWarm | Operation::ReadCold | Operation::ReadMetadataCold => {
+                self.read(files, file_bytes, operation, notes)
+            }
+            Operation::Stat => self.stat(files, file_bytes, notes),
+            Operation::Rename => self.rename(files, file_bytes, notes),
+            Operation::Unlink => self.unlink(files, file_bytes, notes),
+        }
+    }
+
+    /// Flushes files of a shared set, once: what is dirty cannot be evicted.
+    fn flush(&mut self, place: usize, files: u64) -> Result<(), ProbeError> {
+        let set = self.kept[place].clone();
+        if set.flushed < files {
+            for name in self.names(&set, 'f', set.flushed..files)? {
+                open_to_read(&name)
+                    .and_then(rustix::fs::fsync)
+                    .map_err(|errno| refused("flushing a file before its pages are dropped", errno))?;
+            }
+            self.kept[place].flushed = files;
+        }
+        Ok(())
+    }
+
+    fn write(
+        &mut self,
+        files: u64,
+        file_bytes: u64,
+        sync: bool,
+        notes: &mut Notes,
+    ) -> Result<Pass, ProbeError> {
+        let set = self.prepare(files, file_bytes)?;
+        let done = if self.point.engine.as_deref() == Some(PYTHON) {
+            self.scratch.admit(1, files * file_bytes)?;
+            let flush = if sync { Flush::Each } else { Flush::Never };
+            let job = Job {
+                write: Some(flush),
+                files,
+                file_bytes,
+            };
+            let python = self.python.as_mut().ok_or_else(no_interpreter)?;
+            python.prepare(job, self.scratch.path())?;
+            python.give(&self.data)?;
+            python
+                .pass(job, set.directory, &self.env.clock, self.stamps.begin())?
+                .0
+        } else {
+            let names = self.names(&set, 'f', 0..files)?;
+            native::write(self.stamps, &names, &self.data, sync)?
+        };
+        notes.note("contents verified", self.verify(&set, files)?);
+        self.written.push(set);
+        Ok(done)
+    }
+
+    fn read(
+        &mut self,
+        files: u64,
+        file_bytes: u64,
+        operation: Operation,
+        notes: &mut Notes,
+    ) -> Result<Pass, ProbeError> {
+        let profile = self.env.settings.profile;
+        let all = Operation::ReadWarm.files_a_block(self.point.files.unwrap_or(files), profile);
+        let place = self.keep(all.max(files), file_bytes)?;
+        let set = self.kept[place].clone();
+        let names = self.names(&set, 'f', 0..files)?;
+        fill(&mut self.expected, &set, files);
+        self.data.clear();
+        self.data.resize(self.expected.len(), 0);
+        let cold = operation != Operation::ReadWarm;
+        let job = Job {
+            write: None,
+            files,
+            file_bytes,
+        };
+        let in_python = self.point.engine.as_deref() == Some(PYTHON);
+        if in_python {
+            let python = self.python.as_mut().ok_or_else(no_interpreter)?;
+            if python.prepare(job, self.scratch.path())? {
+                // What the interpreter loads at its first use of anything is no part of reading these files.
+                python.pass(job, set.directory, &self.env.clock, 0)?;
+            }
+        }
+        if cold {
+            make_cold(&names, notes)?;
+            if operation == Operation::ReadMetadataCold {
+                std::fs::write(DROP_CACHES, "3").map_err(|source| ProbeError::System {
+                    what: "emptying the caches of the machine (--drop-caches), which is for root".to_owned(),
+                    source,
+                })?;
+            }
+        } else {
+            // Read once for the caches; other points evicted some of them.
+            native::read(self.stamps, &names, &mut self.data)?;
+            self.data.fill(0);
+        }
+        let before = ProcessCounters::of_this_thread();
+        let begin = self.stamps.begin();
+        let done = if in_python {
+            let python = self.python.as_mut().ok_or_else(no_interpreter)?;
+            let (done, ends) = python.pass(job, set.directory, &self.env.clock, begin)?;
+            notes.note(
+                "contents verified",
+                compare_ends(&ends, &self.expected, file_bytes),
+            );
+            done
+        } else {
+            let done = native::read(self.stamps, &names, &mut self.data)?;
+            notes.note(
+                "contents verified",
+                compare(&self.data, &self.expected, file_bytes),
+            );
+            done
+        };
+        let fetched =
+            before.and_then(|before| Some(ProcessCounters::of_this_thread()?.since(before).read_bytes));
+        note_fetched(notes, fetched, files * file_bytes, cold);
+        Ok(done)
+    }
+
+    fn stat(&mut self, files: u64, file_bytes: u64, notes: &mut Notes) -> Result<Pass, ProbeError> {
+        let place = self.keep(files, file_bytes)?;
+        let set = self.kept[place].clone();
+        let names = self.names(&set, 'f', 0..files)?;
+        let (done, sum) = native::stat(self.stamps, &names)?;
+        notes.note("sizes as written", equal(sum, files * file_bytes, "bytes in all"));
+        Ok(done)
+    }
+
+    fn rename(&mut self, files: u64, file_bytes: u64, notes: &mut Notes) -> Result<Pass, ProbeError> {
+        let place = self.keep(files, file_bytes)?;
+        let set = self.kept[place].clone();
+        let (from, to) = (self.names(&set, 'f', 0..files)?, self.names(&set, 'g', 0..files)?);
+        let done = native::rename(self.stamps, &from, &to)?;
+        let moved = from
+            .iter()
+            .zip(&to)
+            .filter(|(from, to)| !exists(from) && exists(to))
+            .count();
+        notes.note(
+            "moved",
+            equal(moved as u64, files, "files have their new name only"),
+        );
+        native::rename(self.stamps, &to, &from)?;
+        Ok(done)
+    }
+
+    fn unlink(&mut self, files: u64, file_bytes: u64, notes: &mut Notes) -> Result<Pass, ProbeError> {
+        let left = |set: &Set| set.files - set.removed;
+        let place = self
+            .written
+            .iter()
+            .position(|set| set.file_bytes == file_bytes && left(set) >= files);
+        let place = if let Some(place) = place {
+            place
+        } else {
+            // Nothing was written before: the point was asked for alone.
+            let set = self.prepare(files, file_bytes)?;
+            let names = self.names(&set, 'f', 0..files)?;
+            native::write(self.stamps, &names, &self.data, false)?;
+            self.written.push(set);
+            self.written.len() - 1
+        };
+        let set = self.written[place].clone();
+        let names = self.names(&set, 'f', set.removed..set.removed + files)?;
+        for name in &names {
+            // Removing what has no place on the disk yet is another, cheaper thing.
+            open_to_read(name)
+                .and_then(rustix::fs::fsync)
+                .map_err(|errno| refused("flushing a file before it is removed", errno))?;
+        }
+        let done = native::unlink(self.stamps, &names)?;
+        self.written[place].removed += files;
+        let gone = names.iter().filter(|name| !exists(name)).count();
+        notes.note("removed", equal(gone as u64, files, "files are gone"));
+        Ok(done)
+    }
+}
+
+/// Puts the files' data out of memory and looks whether it is gone, and whether it is on the disk.
+fn make_cold(names: &[CString], notes: &mut Notes) -> Result<(), ProbeError> {
+    let files = names.len();
+    let mut source = "";
+    for (index, name) in names.iter().enumerate() {
+        let file = open_to_read(name).map_err(|errno| refused("opening a file to evict it", errno))?;
+        fadvise(&file, 0, None, Advice::DontNeed)
+            .map_err(|errno| refused("dropping a file's pages", errno))?;
+        let mut left = residency(&file).map_err(|error| said(&error))?;
+        if left.resident_bytes > 0 {
+            // Not flushed yet; afterwards it is, and the next time costs no flush.
+            left = evict(&file).map_err(|error| said(&error))?;
+        }
+        if let Err(why) = left.is_cold() {
+            notes.note("evicted", Err(format!("file {} of {files}: {why}", index + 1)));
+        }
+        source = left.source;
+        let map = extents(&file).map_err(|error| said(&error))?;
+        if let Err(why) = map.all_written() {
+            notes.note(
+                "extents written",
+                Err(format!("file {} of {files}: {why}", index + 1)),
+            );
+        }
+    }
+    notes.note(
+        "evicted",
+        Ok(format!(
+            "evicted 100.0 % ({source}) of each of {files} files before each block"
+        )),
+    );
+    notes.note(
+        "extents written",
+        Ok(format!("the map of each of {files} files shows every byte")),
+    );
+    Ok(())
+}
+
+/// What a point asks for: the operation, files in all, bytes of each.
+fn parts(point: &Point) -> Result<(Operation, u64, u64), ProbeError> {
+    let parts = (Operation::of(point), point.files, point.file_bytes);
+    let (Some(operation), Some(files), Some(file_bytes)) = parts else {
+        return Err(ProbeError::Other(format!("there is no point {}", point.label())));
+    };
+    Ok((operation, files, file_bytes))
+}
+
+fn no_interpreter() -> ProbeError {
+    ProbeError::Other("no interpreter".to_owned())
+}
+
+/// What the first `files` files hold, one after the other.
+fn fill(buffer: &mut Vec<u8>, set: &Set, files: u64) {
+    let bytes = usize::try_from(files * set.file_bytes).unwrap_or(usize::MAX);
+    buffer.clear();
+    buffer.resize(bytes, 0);
+    for (number, part) in buffer.chunks_mut(BLOCK_BYTES).enumerate() {
+        set.contents.fill((number * BLOCK_BYTES) as u64, part);
+    }
+}
+
+fn wrong(index: usize, length: usize, size: usize) -> String {
+    if length == size {
+        format!("file {} holds other bytes than were written", index + 1)
+    } else {
+        format!(
+            "file {} ends after {length} of {size} bytes or has more",
+            index + 1
+        )
+    }
+}
+
+/// Whether all files were read as they were written.
+fn compare(found: &[u8], expected: &[u8], file_bytes: u64) -> Result<String, String> {
+    let size = usize::try_from(file_bytes).unwrap_or(usize::MAX);
+    let pairs = || found.chunks(size).zip(expected.chunks(size));
+    match pairs().position(|(found, expected)| found != expected) {
+        None => Ok(format!("every byte of {} files as written", pairs().count())),
+        Some(index) => Err(wrong(index, size, size)),
+    }
+}
+
+/// Whether the last bytes of all files are those that were written; the files themselves were compared when they were laid out.
+fn compare_ends(ends: &[u8], expected: &[u8], file_bytes: u64) -> Result<String, String> {
+    let size = usize::try_from(file_bytes).unwrap_or(usize::MAX);
+    let last = LAST_BYTES.min(size);
+    let files = expected.chunks(size);
+    let count = files.len();
+    let right = files
+        .zip(ends.chunks(LAST_BYTES))
+        .filter(|(file, end)| file.ends_with(&end[end.len() - last.min(end.len())..]))
+        .count();
+    if ends.len() == count * LAST_BYTES && right == count {
+        return Ok(format!(
+            "length and last {last} bytes of {count} files as written"
+        ));
+    }
+    Err(format!(
+        "the last bytes of {} of {count} files are others",
+        count - right
+    ))
+}
+
+fn equal(found: u64, expected: u64, what: &str) -> Result<String, String> {
+    let text = format!("{found} of {expected} {what}");
+    if found == expected { Ok(text) } else { Err(text) }
+}
+
+/// What the kernel counted as fetched from storage while `bytes` were read.
+fn note_fetched(notes: &mut Notes, fetched: Option<u64>, bytes: u64, cold: bool) {
+    let Some(fetched) = fetched else {
+        notes.remark(
+            "not checked against the kernel's count of bytes fetched: /proc/thread-self/io cannot be read",
+        );
+        return;
+    };
+    let detail = format!("the kernel counted {fetched} bytes fetched from storage for {bytes} read");
+    if cold {
+        // A cache of the file system's own (ZFS), or one that counts nothing: either way the disk was not shown to be read.
+        let found = if fetched >= bytes { Ok(detail) } else { Err(detail) };
+        notes.note("read from storage", found);
+    } else {
+        let found = if fetched <= STRAY_BYTES {
+            Ok(detail)
+        } else {
+            Err(detail)
+        };
+        notes.note("read from memory", found);
+    }
+}
+
+impl Session for Filing<'_> {
+    fn select(&mut self, point: &Point) -> Result<(), ProbeError> {
+        self.point = point.clone();
+        let (operation, all, file_bytes) = parts(point)?;
+        let profile = self.env.settings.profile;
+        let cold = matches!(operation, Operation::ReadCold | Operation::ReadMetadataCold);
+        if cold
+            || matches!(
+                operation,
+                Operation::ReadWarm | Operation::Stat | Operation::Rename
+            )
+        {
+            // What all of these share is large enough for the one that takes most.
+            let place = self.keep(Operation::ReadWarm.files_a_block(all, profile), file_bytes)?;
+            if cold {
+                self.flush(place, operation.files_a_block(all, profile))?;
+            }
+        }
+        Ok(())
+    }
+
+    fn block(&mut self, block: &mut Block) -> Result<(), ProbeError> {
+        let point = self.point.clone();
+        let (operation, all, file_bytes) = parts(&point)?;
+        let files = operation.files_a_block(all, self.env.settings.profile);
+        let mut notes = self.notes.remove(&point).unwrap_or_default();
+        block.set_waits();
+        block.set_tail_threshold_ns(SLOW_NS);
+        let mut sum_ns = 0.0;
+        let passes = operation.passes_a_block(all);
+        for _ in 0..passes {
+            let done = self.pass(operation, files, file_bytes, &mut notes)?;
+            for step in &done.steps {
+                for (name, from, to) in done.phases {
+                    block.channel(name, step[*from], step[*to]);
+                }
+            }
+            for (begin, end) in done.spans() {
+                block.span(begin, end);
+                sum_ns += self.env.clock.ns(end.saturating_sub(begin));
+            }
+            notes.wall_ns += done.wall_ns;
+            let sums = done.sums();
+            let in_phases: u64 = sums.iter().map(|(_, ticks)| ticks).sum();
+            notes
+                .shares
+                .push(self.env.clock.ns(in_phases) / done.wall_ns.max(1.0));
+            for (place, (name, ticks)) in sums.into_iter().enumerate() {
+                if notes.phases.len() <= place {
+                    notes.phases.push((name, 0.0));
+                }
+                notes.phases[place].1 += self.env.clock.ns(ticks);
+            }
+        }
+        notes.means_ns.push(sum_ns / (files * passes) as f64);
+        notes.files += files * passes;
+        if !matches!(operation, Operation::Stat | Operation::Rename | Operation::Unlink) {
+            notes.bytes += files * passes * file_bytes;
+        }
+        notes.files_a_block = files;
+        self.notes.insert(point, notes);
+        Ok(())
+    }
+
+    fn proof(&mut self, point: &Point) -> Proof {
+        let mut proof = Proof::default();
+        let Some(notes) = self.notes.get(point) else {
+            return proof;
+        };
+        let all = point.files.unwrap_or(1);
+        let each_ns = median(&notes.means_ns);
+        let share = notes.phases_share();
+        proof.checks.push(Check {
+            name: "phases add up".to_owned(),
+            ok: share >= PHASES_AT_LEAST,
+            detail: format!(
+                "{:.1} % of what another clock gave a pass; {:.1} ms in all",
+                share * 100.0,
+                notes.wall_ns / 1e6
+            ),
+        });
+        proof.checks.extend(notes.evidence.iter().map(|own| Check {
+            name: own.name.to_owned(),
+            ok: own.failed.is_none(),
+            detail: own.failed.as_ref().unwrap_or(&own.held).clone(),
+        }));
+        let operation = Operation::of(point);
+        proof.flags.clone_from(&notes.remarks);
+        match operation {
+            Some(Operation::ReadCold) => proof.flags.push("data cold, metadata warm".to_owned()),
+            Some(Operation::ReadMetadataCold) => proof.flags.push(
+                "data and metadata cold: the caches of the whole machine were emptied before each block"
+                    .to_owned(),
+            ),
+            _ => {}
+        }
+        let a_block = notes.files_a_block;
+        if a_block < all {
+            proof
+                .flags
+                .push(format!("a block is {a_block} of the {all} files"));
+        }
+        let drift = notes.drift();
+        if let Some(drift) = drift.filter(|drift| !(1.0 / DRIFT..=DRIFT).contains(drift)) {
+            let traces = if operation.is_some_and(Operation::leaves_traces) {
+                ", as happens when a benchmark meets its own traces"
+            } else {
+                ""
+            };
+            proof.flags.push(format!(
+                "drift: a file took {drift:.2} times as long in the later blocks as in the earlier ones{traces}"
+            ));
+        }
+        let files = notes.files.max(1) as f64;
+        let phases: Vec<_> = notes
+            .phases
+            .iter()
+            .map(|(name, ns)| json!({ "name": name, "mean_ns": ns / files }))
+            .collect();
+        proof.findings = Some(json!({
+            "phases_share_of_wall": share,
+            "drift": drift,
+            "block_means_ns": notes.means_ns,
+            "total_s": each_ns * all as f64 / 1e9,
+            "mean_ns": notes.phases.iter().map(|(_, ns)| ns).sum::<f64>() / files,
+            "phases": phases,
+            "files_a_block": a_block,
+        }));
+        proof.work.bytes = notes.bytes;
+        proof.engine = match point.engine.as_deref() {
+            Some(PYTHON) => self.python.as_ref().map(Python::name),
+            _ => Some(NATIVE.to_owned()),
+        };
+        proof
+    }
+}
+
+#[cfg(test)]
+#[path = "../tests.rs"]
+mod tests;

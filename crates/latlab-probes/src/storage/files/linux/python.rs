@@ -1,0 +1,203 @@
+//! The Python arm: the lesson's loops, run by the interpreter that latlab runs in.
+//!
+//! A program takes one number and returns one. Its data and what it stamped go through two files in memory, outside its time.
+
+use std::os::fd::{AsRawFd, OwnedFd};
+use std::path::Path;
+
+use latlab_clock::Clock;
+use latlab_harness::{Batch, Interpreter, ProbeError};
+use rustix::fs::{MemfdFlags, fstat, ftruncate, memfd_create};
+use rustix::io::{Errno, pread, pwrite};
+
+use super::native::{Pass, Phase, READ, WRITE, WRITE_SYNC};
+use crate::storage::linux::refused;
+
+const WRITER: &str = include_str!("../programs/write.py");
+const READER: &str = include_str!("../programs/read.py");
+/// Of each file, kept by the program that reads (`LAST_BYTES` there).
+pub(super) const LAST_BYTES: usize = 16;
+
+/// Which program, on how many files of which size.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Job {
+    /// `None` reads.
+    pub(super) write: Option<Flush>,
+    pub(super) files: u64,
+    pub(super) file_bytes: u64,
+}
+
+/// Whether each file is flushed before it is closed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Flush {
+    Never,
+    Each,
+}
+
+impl Job {
+    fn phases(self) -> &'static [Phase] {
+        match self.write {
+            Some(Flush::Each) => WRITE_SYNC,
+            Some(Flush::Never) => WRITE,
+            None => READ,
+        }
+    }
+}
+
+/// The interpreter and its programs so far.
+pub(super) struct Python<'env> {
+    interpreter: &'env dyn Interpreter,
+    source: OwnedFd,
+    result: OwnedFd,
+    programs: Vec<(Job, Box<dyn Batch>)>,
+}
+
+impl<'env> Python<'env> {
+    pub(super) fn new(interpreter: &'env dyn Interpreter) -> Result<Self, ProbeError> {
+        let memory = |name: &str| {
+            memfd_create(name, MemfdFlags::CLOEXEC)
+                .map_err(|errno| refused("making a file in memory for the Python program", errno))
+        };
+        Ok(Self {
+            interpreter,
+            source: memory("latlab-source")?,
+            result: memory("latlab-result")?,
+            programs: Vec::new(),
+        })
+    }
+
+    pub(super) fn name(&self) -> String {
+        self.interpreter.name()
+    }
+
+    /// What the writing program will write.
+    pub(super) fn give(&self, data: &[u8]) -> Result<(), ProbeError> {
+        let what = "handing data to the Python program";
+        ftruncate(&self.source, 0).map_err(|errno| refused(what, errno))?;
+        let mut done = 0;
+        while done < data.len() {
+            match pwrite(&self.source, &data[done..], done as u64) {
+                Ok(0) => return Err(refused(what, Errno::NOSPC)),
+                Ok(written) => done += written,
+                Err(Errno::INTR) => {}
+                Err(errno) => return Err(refused(what, errno)),
+            }
+        }
+        Ok(())
+    }
+
+    /// Compiles the program for this job on directories in `folder`, unless that was done; whether it was done now.
+    pub(super) fn prepare(&mut self, job: Job, folder: &Path) -> Result<bool, ProbeError> {
+        if self.programs.iter().any(|(own, _)| *own == job) {
+            return Ok(false);
+        }
+        let text = self.text(job, folder)?;
+        let program = self.interpreter.compile(&text).map_err(ProbeError::Other)?;
+        self.programs.push((job, program));
+        Ok(true)
+    }
+
+    /// One pass over the files of directory `number`, prepared before; with the last bytes of each file that was read.
+    ///
+    /// `begin` is a reading of the clock, where the pass is put: Python's clock has another origin.
+    pub(super) fn pass(
+        &mut self,
+        job: Job,
+        number: u64,
+        clock: &Clock,
+        begin: u64,
+    ) -> Result<(Pass, Vec<u8>), ProbeError> {
+        let place = self.programs.iter().position(|(own, _)| *own == job);
+        let place =
+            place.ok_or_else(|| ProbeError::Other("the Python program was not prepared".to_owned()))?;
+        ftruncate(&self.result, 0).map_err(|errno| refused("clearing what a program left", errno))?;
+        let bytes = self.programs[place].1.run(number);
+        let result = self.result()?;
+        let expected = job.files * job.file_bytes;
+        if bytes != expected {
+            let why = String::from_utf8_lossy(&result);
+            return Err(ProbeError::Other(if bytes == 0 && !why.is_empty() {
+                format!("the Python program failed: {why}")
+            } else {
+                format!("the Python program moved {bytes} of {expected} bytes")
+            }));
+        }
+        parse(&result, job, clock, begin).ok_or_else(|| {
+            ProbeError::Proof("the Python program left other time stamps than it should".to_owned())
+        })
+    }
+
+    fn result(&self) -> Result<Vec<u8>, ProbeError> {
+        let what = "reading what a program left";
+        let size = fstat(&self.result).map_err(|errno| refused(what, errno))?.st_size;
+        let mut bytes = vec![0; usize::try_from(size).unwrap_or(0)];
+        let mut done = 0;
+        while done < bytes.len() {
+            match pread(&self.result, &mut bytes[done..], done as u64) {
+                Ok(0) => break,
+                Ok(read) => done += read,
+                Err(Errno::INTR) => {}
+                Err(errno) => return Err(refused(what, errno)),
+            }
+        }
+        bytes.truncate(done);
+        Ok(bytes)
+    }
+
+    fn text(&self, job: Job, folder: &Path) -> Result<String, ProbeError> {
+        let folder = folder.to_str().ok_or_else(|| {
+            ProbeError::Other(
+                "the scratch folder's path is no UTF-8, which the Python program needs".to_owned(),
+            )
+        })?;
+        // By the process's number, not as "self": a test's interpreter is another process.
+        let in_memory = |file: &OwnedFd| format!("/proc/{}/fd/{}", std::process::id(), file.as_raw_fd());
+        let text = if job.write.is_some() { WRITER } else { READER };
+        let mut text = text.to_owned();
+        for (name, value) in [
+            ("FOLDER", folder.to_owned()),
+            ("SOURCE", in_memory(&self.source)),
+            ("RESULT", in_memory(&self.result)),
+        ] {
+            // What JSON makes of a text is a text in Python too.
+            let value = serde_json::Value::String(value);
+            text = text.replace(&format!("\n{name} = \"\"\n"), &format!("\n{name} = {value}\n"));
+        }
+        for (name, value) in [("FILES", job.files), ("FILE_BYTES", job.file_bytes)] {
+            text = text.replace(&format!("\n{name} = 0\n"), &format!("\n{name} = {value}\n"));
+        }
+        if job.write == Some(Flush::Each) {
+            text = text.replace("\nSYNC = False\n", "\nSYNC = True\n");
+        }
+        Ok(text)
+    }
+}
+
+/// Wall time, then the stamps of each file, as 64-bit integers of this machine, ns; then the last bytes of each file that was read.
+fn parse(result: &[u8], job: Job, clock: &Clock, begin: u64) -> Option<(Pass, Vec<u8>)> {
+    let files = usize::try_from(job.files).ok()?;
+    let stamps = if job.write.is_some() { 5 } else { 4 };
+    let ends = if job.write.is_some() { 0 } else { LAST_BYTES };
+    let (numbers, last) = result.split_at_checked(8 * (1 + files * stamps))?;
+    if last.len() != files * ends {
+        return None;
+    }
+    let numbers: Vec<u64> = numbers
+        .chunks_exact(8)
+        .map(|bytes| bytes.try_into().ok().map(u64::from_ne_bytes))
+        .collect::<Option<_>>()?;
+    let (wall_ns, all) = numbers.split_first()?;
+    let first = *all.first()?;
+    let mut steps = vec![[0; 5]; files];
+    for (step, own) in steps.iter_mut().zip(all.chunks_exact(stamps)) {
+        for (place, ns) in step.iter_mut().zip(own) {
+            *place = begin + clock.ticks(ns.checked_sub(first)? as f64);
+        }
+    }
+    let pass = Pass {
+        phases: job.phases(),
+        steps,
+        wall_ns: *wall_ns as f64,
+    };
+    Some((pass, last.to_vec()))
+}

@@ -1,0 +1,144 @@
+//! Linux: a private folder for files with names, removed with everything in it when the session ends.
+
+use std::ffi::{CString, OsString};
+use std::os::fd::{AsFd, AsRawFd};
+use std::os::unix::ffi::OsStringExt;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use latlab_harness::{Env, ProbeError};
+use latlab_storage::{Folder, Place, StorageError, sweep};
+use rustix::fs::{AtFlags, Mode, OFlags};
+use rustix::io::Errno;
+
+/// As a sentence for the record.
+pub(super) fn said(error: &StorageError) -> ProbeError {
+    ProbeError::Other(error.to_string())
+}
+
+/// What the system answered to `what`, with what lifts it where the disk is full or a limit was met.
+pub(super) fn refused(what: &str, errno: Errno) -> ProbeError {
+    let lifted_by = match errno {
+        Errno::NOSPC => "; name a directory on a file system with more room with --dir",
+        Errno::DQUOT => "; the disk quota is used up: name another directory with --dir",
+        Errno::FBIG => "; this process's limit on the size of a file (ulimit -f) was met",
+        Errno::MFILE | Errno::NFILE => "; too many files are open",
+        _ => "",
+    };
+    let source = std::io::Error::from(errno);
+    if lifted_by.is_empty() {
+        return ProbeError::System {
+            what: what.to_owned(),
+            source,
+        };
+    }
+    ProbeError::Other(format!("{what}: {source}{lifted_by}"))
+}
+
+/// The folder. What dead processes left beside it is removed first.
+pub(super) struct Scratch {
+    place: Arc<Place>,
+    path: PathBuf,
+    folder: Folder,
+    directories: u64,
+}
+
+impl Scratch {
+    /// Makes one where the run measures.
+    pub(super) fn new(env: &Env) -> Result<Self, ProbeError> {
+        let place = env.disk.place().map_err(|error| said(&error))?;
+        // What cannot be listed cannot be swept; making the folder says why, if it matters.
+        let _swept = sweep(&place);
+        let folder = Folder::create(&place).map_err(|error| said(&error))?;
+        let link = format!("/proc/self/fd/{}", folder.directory().as_raw_fd());
+        let path = rustix::fs::readlink(link, Vec::new())
+            .map_err(|errno| refused("finding the scratch folder's path, which needs /proc", errno))?;
+        Ok(Self {
+            place,
+            path: PathBuf::from(OsString::from_vec(path.into_bytes())),
+            folder,
+            directories: 0,
+        })
+    }
+
+    /// Its path.
+    pub(super) fn path(&self) -> &std::path::Path {
+        &self.path
+    }
+
+    /// Whether `files` files of `file_bytes` may be made: room, limits; the budget is another matter.
+    pub(super) fn admit(&self, files: u64, file_bytes: u64) -> Result<(), ProbeError> {
+        let room = self.place.room().map_err(|error| said(&error))?;
+        room.admit(file_bytes).map_err(|error| said(&error))?;
+        let unlimited = latlab_storage::Room {
+            largest_file_bytes: None,
+            ..room
+        };
+        // A file takes whole blocks of the file system, 4 KiB nearly everywhere, and an inode.
+        unlimited
+            .admit(files * (file_bytes.next_multiple_of(4096) + 4096))
+            .map_err(|error| said(&error))
+    }
+
+    /// A new empty directory in it, by its number.
+    pub(super) fn directory(&mut self) -> Result<u64, ProbeError> {
+        let number = self.directories;
+        let name = CString::new(number.to_string())
+            .map_err(|_| ProbeError::Other("a number has no zero byte".to_owned()))?;
+        rustix::fs::mkdirat(self.folder.directory().as_fd(), &name, Mode::RWXU)
+            .map_err(|errno| refused("making a directory", errno))?;
+        self.directories += 1;
+        Ok(number)
+    }
+
+    /// Absolute path of a file in a directory of these.
+    pub(super) fn file(&self, directory: u64, name: &str) -> Result<CString, ProbeError> {
+        let path = self.path.join(directory.to_string()).join(name);
+        CString::new(path.into_os_string().into_vec())
+            .map_err(|_| ProbeError::Other("the scratch folder's path has a zero byte".to_owned()))
+    }
+}
+
+/// Opens for reading, never through a link.
+pub(super) fn open_to_read(path: &CString) -> Result<std::os::fd::OwnedFd, Errno> {
+    let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NOFOLLOW;
+    rustix::fs::open(path, flags, Mode::empty())
+}
+
+/// Opens a new file for writing.
+pub(super) fn open_to_write(path: &CString) -> Result<std::os::fd::OwnedFd, Errno> {
+    let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC | OFlags::NOFOLLOW;
+    rustix::fs::open(path, flags, Mode::RUSR | Mode::WUSR)
+}
+
+/// Writes all of it, as one write wherever the system takes it as one.
+pub(super) fn write_all(file: impl AsFd, mut bytes: &[u8]) -> Result<(), Errno> {
+    while !bytes.is_empty() {
+        match rustix::io::write(&file, bytes) {
+            Ok(0) => return Err(Errno::NOSPC),
+            Ok(written) => bytes = &bytes[written..],
+            Err(Errno::INTR) => {}
+            Err(errno) => return Err(errno),
+        }
+    }
+    Ok(())
+}
+
+/// Reads until `bytes` is full or the file ends; how much there was.
+pub(super) fn read_all(file: impl AsFd, bytes: &mut [u8]) -> Result<usize, Errno> {
+    let mut filled = 0;
+    while filled < bytes.len() {
+        match rustix::io::read(&file, &mut bytes[filled..]) {
+            Ok(0) => break,
+            Ok(read) => filled += read,
+            Err(Errno::INTR) => {}
+            Err(errno) => return Err(errno),
+        }
+    }
+    Ok(filled)
+}
+
+/// Whether there is something of this name.
+pub(super) fn exists(path: &CString) -> bool {
+    rustix::fs::statat(rustix::fs::CWD, path, AtFlags::SYMLINK_NOFOLLOW).is_ok()
+}

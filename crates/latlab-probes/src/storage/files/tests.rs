@@ -602,19 +602,21 @@ fn a_limit_on_file_sizes_is_the_reason_for_large_files_only() {
 
 #[test]
 fn ratios_and_pythons_share_come_from_whole_passes() {
-    let result = |files, engine: &str, total_s| latlab_harness::PointResult {
+    let result = |files, engine: &str, total_s: f64, means_ns: &[f64]| latlab_harness::PointResult {
         point: point(files, Operation::ReadWarm, engine),
         p50: 1.0,
         interval: None,
         cycles: None,
         refined: false,
         disturbed: false,
-        findings: Some(json!({ "total_s": total_s })),
+        findings: Some(json!({ "total_s": total_s, "block_means_ns": means_ns })),
     };
     let results = [
-        result(1, NATIVE, 0.002),
-        result(MANY, NATIVE, 0.006),
-        result(MANY, PYTHON, 0.010),
+        result(1, NATIVE, 0.002, &[2e6; 6]),
+        result(MANY, NATIVE, 0.006, &[6e3; 6]),
+        result(MANY, PYTHON, 0.010, &[1e4; 6]),
+        // Time for one block only.
+        result(1, PYTHON, 0.5, &[5e8]),
     ];
     let env = testing::env(64 << 20);
     let derived = Files.conclude(&env, &results);
@@ -627,4 +629,14 @@ fn ratios_and_pythons_share_come_from_whole_passes() {
         .expect("a number");
     assert!((share - 4_000.0).abs() < 1e-6, "{share}");
     assert!(Files.conclude(&env, &[]).is_empty());
+    let wide = [1e3, 2e3, 6e3, 6e3, 3e4, 4e4];
+    let noisy = [results[1].clone(), result(MANY, PYTHON, 0.006, &wide)];
+    let derived = Files.conclude(&env, &noisy);
+    let findings = derived[0].findings.as_ref().expect("derived");
+    assert_eq!(findings["python_shares"][0]["decided"], json!(false));
+    assert_eq!(
+        findings["python_share_per_file_ns"],
+        json!({}),
+        "what is not known is not given"
+    );
 }

@@ -20,6 +20,9 @@ import zlib
 from pathlib import Path
 from typing import Any
 
+# Beside this file, which is run as a program: its folder is on the path then.
+import storage_records  # type: ignore[import-not-found]
+
 HERE = Path(__file__).resolve().parent
 KIB, MIB, GIB = 1 << 10, 1 << 20, 1 << 30
 BLOCKS, WINDOWS = 6, 5
@@ -1268,7 +1271,22 @@ def header() -> JSON:
         ("kernel.spawn", 4, 0.9, 0, 1),
         ("kernel.timer", 4, 0.4, 0, 1),
         ("kernel.mutex", 3, 0.3, 0, 4),
+        ("storage.read.sequential", 20, 6.0, 64 * MIB, 1),
+        ("storage.write.sequential", 27, 6.0, 64 * MIB, 1),
+        ("storage.read.random", 10, 2.5, 4 * MIB, 1),
+        ("storage.write.random", 10, 2.0, 4 * MIB, 1),
+        ("storage.rate", 6, 2.5, MIB, 1),
+        ("storage.poke", 9, 3.0, MIB, 1),
+        ("storage.sync", 8, 2.0, MIB, 1),
+        ("storage.files", 14, 4.0, 48 * MIB, 1),
+        ("storage.reread", 4, 0.3, 11 * MIB, 1),
     ]
+    written = {
+        "storage.read.sequential": GIB,
+        "storage.write.sequential": 1600 * MIB,
+        "storage.write.random": 200 * MIB,
+        "storage.files": 140_000_000,
+    }
     return {
         "line": "header",
         "schema": "latlab.run/1.0",
@@ -1308,7 +1326,7 @@ def header() -> JSON:
                 "points": points,
                 "seconds": seconds,
                 "memory_bytes": memory,
-                "written_bytes": 0,
+                "written_bytes": written.get(probe, 0),
                 "cpus": cpus,
             }
             for probe, points, seconds, memory, cpus in plan
@@ -1355,6 +1373,7 @@ def lines() -> list[JSON]:
         kernel_records,
     )
     records = [record for part in parts for record in part()]
+    records += storage_records.storage_records(sys.modules[__name__])
     records.insert(
         next(i for i, r in enumerate(records) if r["probe"] == "memory.stride"), best_rates_record()
     )
@@ -1368,7 +1387,7 @@ def lines() -> list[JSON]:
         "totals": {
             "records": kinds,
             "seconds": 21.584,
-            "written_bytes": 0,
+            "written_bytes": 2_987_654_321,
             "disturbed_blocks": 1,
             "worker_restarts": 0,
         },

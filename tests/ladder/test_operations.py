@@ -27,6 +27,10 @@ KEYS = [
     "wakeup",
     "thread",
     "process",
+    "file-poke",
+    "file-create",
+    "disk-read",
+    "disk-sync",
 ]
 
 
@@ -123,7 +127,7 @@ def test_a_wake_up_says_how_long_the_thread_had_slept(run: Run) -> None:
 def test_only_what_a_published_table_lists_has_a_textbook_figure(run: Run) -> None:
     found = rungs(run)
     assert found["mutex"].textbook_ns == 25.0
-    assert {key for key, rung in found.items() if rung.textbook_ns is not None} == {"mutex"}
+    assert {key for key, rung in found.items() if rung.textbook_ns is not None} == {"mutex", "disk-read"}
     by_norvig = {rung.key: rung for rung in operation_rungs(run, NORVIG_2001)}
     assert "Norvig" in by_norvig["mutex"].textbook_source
     by_scott = {rung.key: rung for rung in operation_rungs(run, scott(2020))}
@@ -146,3 +150,28 @@ def test_a_figure_whose_proof_failed_is_none_and_the_rung_says_which(changed: Ch
     rung = rungs(changed(lambda record: record.probe == "vm.fault", checks=failed))["page-fault"]
     assert not rung.measured
     assert "5,999 of 6,000" in rung.note
+
+
+def test_a_file_is_created_in_the_phase_of_that_name(run: Run) -> None:
+    (record,) = run.select("storage.files", operation="write", engine="psync", files=1000)
+    rung = rungs(run)["file-create"]
+    create = next(channel for channel in record.channels if channel.name == "create")
+    assert value(rung) == create.summary.p50
+    assert value(rung) < (record.value or 0.0)
+
+
+def test_a_write_that_a_cache_absorbed_is_not_called_durable_without_saying_so(run: Run) -> None:
+    assert rungs(run)["disk-sync"].note == "fdatasync; the flush: absorbed by a protected cache or the host"
+
+
+def test_a_disk_whose_figures_break_a_rule_has_no_rung_with_a_figure(run: Run) -> None:
+    broken = {"sanity": [{"rule": "random is not faster", "holds": False, "detail": "4 KiB: 1 and 2 GB/s"}]}
+    records = [
+        msgspec.structs.replace(record, findings=broken)
+        if record.kind == "derived" and record.probe == "storage.read.random"
+        else record
+        for record in run.records
+    ]
+    rung = rungs(Run(run.header, records, run.footer))["disk-read"]
+    assert not rung.measured
+    assert rung.note == "not measured: random is not faster: 4 KiB: 1 and 2 GB/s"

@@ -69,7 +69,7 @@ def test_what_was_not_measured_has_its_reason_and_its_place(document: Document) 
     assert "10 GB" in str(poke[1])
     assert "give it 40 GB to lift this" in str(poke[2])
     assert poke[3] == 2
-    assert ("storage.read.random", "", "not part of this run's plan", 0) in rows
+    assert ("storage.steady", "", "not part of this run's plan", 0) in rows
 
 
 def test_the_doctors_findings_stand_with_what_they_do(document: Document) -> None:
@@ -154,6 +154,13 @@ NEW = (
     "reuse",
     "python",
     "kernel",
+    "storage_blocks",
+    "storage_random",
+    "storage_rate",
+    "storage_pokes",
+    "storage_sync",
+    "storage_files",
+    "storage_reread",
 )
 
 
@@ -202,3 +209,51 @@ def test_the_operations_stand_below_the_levels_of_the_ladder(document: Document)
 
 def test_an_allocator_that_is_not_installed_is_named(document: Document) -> None:
     assert "Not installed here, so not measured: jemalloc." in section(document, "allocation").evidence
+
+
+def test_the_rules_that_are_said_of_disks_are_decided_with_figures(document: Document) -> None:
+    rows = section(document, "storage_blocks").listings[1].table.rows
+    assert [row[1] for row in rows] == ["true", "false", "undecided"]
+    assert all(row[2] for row in rows)
+
+
+def test_a_disks_section_says_what_was_proved_and_how_to_check_it(document: Document) -> None:
+    text = " ".join(section(document, "storage_blocks").evidence)
+    for words in (
+        "Evicted 100.0 %",
+        "Extents written:",
+        "Engine: psync",
+        "fio --name=latlab --filename=FILE",
+    ):
+        assert words in text
+
+
+def test_the_flush_has_its_verdict_with_its_evidence(document: Document) -> None:
+    (notice,) = section(document, "storage_sync").notices
+    assert notice.title == "The flush: absorbed by a protected cache or the host"
+    assert "adds 50 us" in notice.text
+
+
+def test_pythons_own_share_of_a_file_is_named(document: Document) -> None:
+    listing = section(document, "storage_files").listings[-1]
+    assert listing.title == "Python's own share of a small file"
+    assert all(row[3] == pytest.approx(row[2] - row[1]) for row in listing.table.rows)  # type: ignore[operator]
+
+
+def test_figures_that_break_a_rule_are_no_headline(run: Run, described: Probes) -> None:
+    broken = {"sanity": [{"rule": "first run like the second", "holds": False, "detail": "2 and 1 GB/s"}]}
+    records = [
+        msgspec.structs.replace(record, findings=broken)
+        if record.kind == "derived" and record.probe == "storage.read.sequential"
+        else record
+        for record in run.records
+    ]
+    blocks = section(build(Run(run.header, records, run.footer), described), "storage_blocks")
+    assert not blocks.sentences
+    assert blocks.notices[0].severity == "warning"
+    assert "first run like the second: 2 and 1 GB/s." in blocks.notices[0].text
+
+
+def test_the_measured_disk_is_not_listed_as_unmeasured(document: Document) -> None:
+    mounted = section(document, "unmeasured").listings[-1].table.rows
+    assert [row[0] for row in mounted] == ["/data"]

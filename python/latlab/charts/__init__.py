@@ -29,6 +29,12 @@ from latlab.charts import (
     prefetch,
     python,
     reuse,
+    storage_blocks,
+    storage_depth,
+    storage_files,
+    storage_pokes,
+    storage_random,
+    storage_rate,
     stride,
     translation,
 )
@@ -80,6 +86,12 @@ CHARTS: tuple[Chart, ...] = (
     reuse,
     python,
     kernel,
+    storage_blocks,
+    storage_random,
+    storage_depth,
+    storage_rate,
+    storage_pokes,
+    storage_files,
     clocks,
 )
 

@@ -20,11 +20,14 @@ _DURATION_LABEL = (
     " : datum.value >= 1e3 ? format(datum.value / 1e3, '~r') + ' µs'"
     " : datum.value >= 1 ? format(datum.value, '~r') + ' ns' : format(datum.value * 1e3, '~r') + ' ps'"
 )
+#: The same where an axis begins at zero.
+DURATION_FROM_ZERO = "datum.value == 0 ? '0' : " + _DURATION_LABEL
 _RATE_LABEL = (
     "datum.value >= 1e12 ? format(datum.value / 1e12, '~r') + ' TB/s'"
     " : datum.value >= 1e9 ? format(datum.value / 1e9, '~r') + ' GB/s' : format(datum.value /"
     " 1e6, '~r') + ' MB/s'"
 )
+_PER_SECOND_LABEL = "format(datum.value, ',~r') + ' /s'"
 _SHARE_LABEL = "datum.value >= 1 ? 'all' : '1 in ' + format(1 / datum.value, ',.0f')"
 
 _MOST_DECADES_WITH_STEPS = 2.5
@@ -100,6 +103,21 @@ def rate_y(field: str, title: str, low: float, high: float) -> alt.Y:
     return alt.Y(f"{field}:Q", title=title, scale=_scale(low, high), axis=axis)
 
 
+def _per_second(low: float, high: float) -> dict[str, Any]:
+    axis = alt.Axis(values=_ticks(low, high), labelExpr=_PER_SECOND_LABEL, labelOverlap=True, grid=True)
+    return {"scale": _scale(low, high), "axis": axis}
+
+
+def per_second_x(field: str, title: str, low: float, high: float) -> alt.X:
+    """How often in a second, along x."""
+    return alt.X(f"{field}:Q", title=title, **_per_second(low, high))
+
+
+def per_second_y(field: str, title: str, low: float, high: float) -> alt.Y:
+    """How often in a second, along y."""
+    return alt.Y(f"{field}:Q", title=title, **_per_second(low, high))
+
+
 def share_y(field: str, title: str, low: float) -> alt.Y:
     """A share along y from 1 down to `low`, as `1 in 1,000`."""
     axis = alt.Axis(values=decades(low, 1.0), labelExpr=_SHARE_LABEL, grid=True)
@@ -108,7 +126,7 @@ def share_y(field: str, title: str, low: float) -> alt.Y:
 
 def linear_duration_y(field: str, title: str, high: float) -> alt.Y:
     """Nanoseconds along y from zero, in equal steps: for what is to be compared by length."""
-    axis = alt.Axis(labelExpr="datum.value == 0 ? '0' : " + _DURATION_LABEL, tickCount=6, grid=True)
+    axis = alt.Axis(labelExpr=DURATION_FROM_ZERO, tickCount=6, grid=True)
     scale = alt.Scale(domain=[0, high], nice=False, clamp=True)
     return alt.Y(f"{field}:Q", title=title, scale=scale, axis=axis)
 

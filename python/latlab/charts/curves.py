@@ -48,9 +48,16 @@ def rows(curves: Curves, describe: Callable[[Spot], str]) -> alt.Data:
     return inline(values)
 
 
-def layers(curves: Curves, x: alt.X, y: alt.Y) -> list[alt.Chart]:
-    """The layers over the data of :func:`rows`; `x` and `y` encode its fields `x` and `value`."""
-    color, shape = series_encodings(list(curves))
+def layers(curves: Curves, x: alt.X, y: alt.Y, *, columns: int | None = None) -> list[alt.Chart]:
+    """The layers over the data of :func:`rows`; `x` and `y` encode its fields `x` and `value`.
+
+    Args:
+        curves: What is drawn.
+        x: Where.
+        y: How much.
+        columns: Of the legend, instead of as many as are likely to fit.
+    """
+    color, shape = series_encodings(list(curves), columns)
     base = alt.Chart()
     lower = y.copy()
     lower["shorthand"] = "low:Q"
@@ -77,11 +84,12 @@ def dashed_lines(count: int) -> list[alt.Chart]:
     ]
 
 
-def series_encodings(names: Sequence[str]) -> tuple[alt.Color, alt.Shape]:
-    """Colour and shape of the field `series`, in one legend."""
+def series_encodings(names: Sequence[str], columns: int | None = None) -> tuple[alt.Color, alt.Shape]:
+    """Colour and shape of the field `series`, in one legend of so many columns."""
     domain = list(names)
     shapes = [SHAPES[number % len(SHAPES)] for number in range(len(domain))]
-    columns = 2 if sum(map(len, domain)) > _LEGEND_LINE else 0
+    if columns is None:
+        columns = 2 if sum(map(len, domain)) > _LEGEND_LINE else 0
     legend = alt.Legend(title=None, columns=columns)
     return (
         alt.Color("series:N", legend=legend, scale=alt.Scale(domain=domain)),

@@ -1,4 +1,4 @@
-"""The ladder's second group: what a program asks of kernel, allocator, interpreter and other CPUs.
+"""The ladder's second group: what a program asks of kernel, allocator, interpreter, other CPUs and disk.
 
 An operation that was not part of the run has no rung; one that was planned and has no figure says why.
 """
@@ -10,9 +10,13 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+import msgspec
+
 from latlab import units
+from latlab.run.findings import broken_rules, findings
 from latlab.run.rung import Rung, TailKind, absence, is_wide, tail_of, with_record, with_textbook
 from latlab.run.textbook import USUAL, Textbook
+from latlab.text import clean
 
 if TYPE_CHECKING:
     from latlab.run.model import Point, Record
@@ -22,6 +26,9 @@ if TYPE_CHECKING:
 _SMALL_BYTES = 32
 #: A thread that waits for the next event of a busy program: long enough for its CPU to rest.
 _SLEPT_NS = 1_000_000
+_BLOCK_BYTES = 4096
+#: A file that a program pokes at: larger than any buffer, small enough to stay in the page cache.
+_POKED_BYTES = 1_000_000
 #: The instrument's own time is worth a word from this share of a figure on.
 _WORTH_SAYING = 0.01
 
@@ -54,8 +61,14 @@ def operation_rungs(run: Run, textbook: Textbook = USUAL) -> list[Rung]:
             if record.probe == operation.probe and operation.wanted(record.point)
         ]
         measured = [record for record in records if record.value is not None and record.unit == "ns"]
+        broken = broken_rules(run, operation.probe)
+        if measured and broken:
+            rungs.append(replace(rung, note=f"not measured: {clean(broken[0], most=200)}"))
+            continue
         if measured:
             made = operation.make(rung, measured)
+            if operation.probe == "storage.sync":
+                made = _with_verdict(made, run)
             rungs.append(with_textbook(made, textbook, operation.textbook) if operation.textbook else made)
             continue
         known = any(record.probe == operation.probe for record in run.records)
@@ -153,6 +166,31 @@ def _wakeup(rung: Rung, records: list[Record]) -> Rung:
     return replace(made, note=f"after {slept} asleep, on another CPU")
 
 
+def _poke(rung: Rung, records: list[Record]) -> Rung:
+    made = _nearest("file_bytes", _POKED_BYTES)(rung, [r for r in records if r.point.file_bytes] or records)
+    chosen = next(record for record in records if record.point.label() == made.path)
+    size = units.format_bytes_as_asked(chosen.point.file_bytes)
+    return replace(made, note=f"read and written, in a file of {size} that the page cache holds")
+
+
+def _with_verdict(rung: Rung, run: Run) -> Rung:
+    """With what the probe thinks of the flush: absorbed by a cache, it is not what its name says."""
+    verdict = clean(findings(run, "storage.sync").text("verdict") or "", most=80)
+    return replace(rung, note=f"fdatasync; the flush: {verdict}" if verdict else "fdatasync")
+
+
+def _create(rung: Rung, records: list[Record]) -> Rung:
+    """The phase in which a file is made, of the point with the most files."""
+    most = max(records, key=lambda record: record.point.files or 0)
+    channel = next((each for each in most.channels if each.name == "create"), None)
+    if channel is None or channel.summary.p50 is None:
+        return replace(rung, note="not measured: its point has no phase of that name")
+    own = msgspec.structs.replace(
+        most, samples=channel.samples, summary=channel.summary, histogram=channel.histogram
+    )
+    return replace(_of(rung, own), note="open with O_CREAT, without writing, closing or flushing")
+
+
 def _is(**fields: object) -> Callable[[Point], bool]:
     """Whether a point has these values; a field that a point does not have is no objection."""
     return lambda point: all(getattr(point, name) in {None, value} for name, value in fields.items())
@@ -188,4 +226,38 @@ _OPERATIONS: tuple[_Operation, ...] = (
     _Operation("wakeup", "wake-up of a sleeping thread", "kernel.wakeup", lambda _: True, _wakeup),
     _Operation("thread", "thread, start to join", "kernel.spawn", _is(operation="thread"), _first),
     _Operation("process", "process, fork to wait", "kernel.spawn", _is(operation="fork-exit"), _first),
+    _Operation(
+        "file-poke",
+        "file, 1-byte poke warm",
+        "storage.poke",
+        lambda point: point.path == "buffered-warm",
+        _poke,
+    ),
+    _Operation(
+        "file-create",
+        "create a small file",
+        "storage.files",
+        lambda point: (
+            point.operation == "write"
+            and point.engine != "python"
+            and point.sync is None
+            and (point.files or 0) > 1
+        ),
+        _create,
+    ),
+    _Operation(
+        "disk-read",
+        "disk, random 4 KiB read",
+        "storage.read.random",
+        lambda point: point.block_bytes == _BLOCK_BYTES and point.queue_depth == 1 and point.path == "direct",
+        _first,
+        textbook="ssd_random_4k",
+    ),
+    _Operation(
+        "disk-sync",
+        "disk, durable 4 KiB write",
+        "storage.sync",
+        lambda point: point.operation == "overwrite" and point.sync == "fdatasync",
+        _first,
+    ),
 )

@@ -183,8 +183,8 @@ def _hits(rung: Rung) -> str:
 
 
 def _plain_ns(ns: float | None) -> str:
-    """A textbook's figure as it stands there: `0.5 ns`, `7 ns`."""
-    return _NONE if ns is None else f"{ns:.1f} ns" if ns < 1 else f"{ns:.3g} ns"
+    """A textbook's figure as it stands there: `0.5 ns`, `7 ns`, `150 µs`."""
+    return _NONE if ns is None else f"{ns:.1f} ns" if ns < 1 else units.format_ns_as_asked(ns)
 
 
 # -----------------------------------------------------------------------------------------------------------

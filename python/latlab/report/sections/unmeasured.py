@@ -71,9 +71,11 @@ def _left_out(run: Run, probes: Probes) -> list[tuple[str | int, ...]]:
 
 
 def _disks(run: Run) -> list[tuple[str | float | None, ...]]:
-    """File systems that can hold data: none of these probes reads or writes one."""
+    """File systems that can hold data and were not measured: all but the one of the run's directory."""
+    measured = any(record.probe.startswith("storage.") and record.value is not None for record in run.records)
+    own = run.machine.text("dir.file_system.mount_point") if measured else None
     return [
         (system.text("mount_point"), system.text("kind"), system.text("source"), system.number("total_bytes"))
         for system in run.machine.sections("file_systems")
-        if not system.flag("in_memory")
+        if not system.flag("in_memory") and (own is None or system.text("mount_point") != own)
     ]

@@ -1,0 +1,113 @@
+"""Complementary distributions as staircases, both axes logarithmic: how often something takes how long."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import altair as alt
+
+from latlab.charts.axes import duration_x, share_y
+from latlab.charts.curves import dashed_lines, series_encodings
+from latlab.charts.drawing import inline, layered
+from latlab.charts.pokes_data import survival, thinned
+from latlab.charts.table import Column, Table
+from latlab.run.model import Record
+from latlab.units import format_ns
+
+Steps = Sequence[tuple[float, float]]
+#: Points of one staircase that are embedded.
+_MOST_STEPS = 160
+_TABLE_STEPS = 40
+
+
+def steps(record: Record) -> list[tuple[float, float]]:
+    """`(ns, share that takes at least as long)` of a record's operations, ascending."""
+    return thinned(survival(record), _MOST_STEPS)
+
+
+def span(stairs: Mapping[str, Steps]) -> tuple[float, float, float]:
+    """Ends of the x axis, and the lowest share."""
+    left = min(own[0][0] for own in stairs.values()) / 1.6
+    right = max(own[-1][0] for own in stairs.values()) * 1.5
+    return left, right, min(share for own in stairs.values() for _, share in own) / 1.5
+
+
+def panel(
+    stairs: Mapping[str, Steps],
+    names: Sequence[str],
+    titles: tuple[str, str | None],
+    ends: tuple[float, float, float],
+    width: int,
+    height: int,
+    title: str | None = None,
+) -> alt.LayerChart:
+    """The staircases.
+
+    Args:
+        stairs: What is drawn, by name.
+        names: All names of the picture: panels that share a legend share them.
+        titles: Of the x axis and of the y axis.
+        ends: What :func:`span` says.
+        width: Pixels.
+        height: Pixels.
+        title: Above it.
+    """
+    left, right, lowest = ends
+    rows: list[dict[str, Any]] = [
+        {"series": name, "number": names.index(name), "x": at, "share": share}
+        for name, own in stairs.items()
+        for at, share in own
+    ]
+    marks = [row for name, own in stairs.items() for row in _marks(name, own)]
+    x = duration_x("x", titles[0], left, right)
+    y = share_y("share", titles[1] or "", lowest)
+    if titles[1] is None:
+        y["title"] = None
+    color, shape = series_encodings(names)
+    layers = [
+        *(
+            line.mark_line(interpolate="step-before", strokeDash=line.mark.strokeDash).encode(
+                x=x, y=y, color=color
+            )
+            for line in dashed_lines(len(names))
+        ),
+        alt.Chart(inline(marks))
+        .mark_point(size=46, filled=True, opacity=1)
+        .encode(x=x, y=y, color=color, shape=shape, tooltip="text:N"),
+    ]
+    return layered(layers, data=inline(rows), width=width, height=height, title=title)
+
+
+def _marks(name: str, own: Steps) -> list[dict[str, Any]]:
+    """A shape at 1 in 10, 1 in 100, ... and at the slowest: the shape says which line without colour."""
+    rows = []
+    for power in range(1, 9):
+        share = 10.0**-power
+        if share < own[-1][1]:
+            break
+        at, reached = next(step for step in reversed(own) if step[1] >= share)
+        text = f"{name}: 1 in {10**power:,} takes {format_ns(at)} or longer"
+        rows.append({"series": name, "x": at, "share": reached, "text": text})
+    at, share = own[-1]
+    return [*rows, {"series": name, "x": at, "share": share, "text": f"{name}: slowest {format_ns(at)}"}]
+
+
+def in_words(records: Mapping[str, Record]) -> str:
+    """`read, depth 1: median 55.0 µs, slowest 2.10 ms; ...`."""
+    parts = []
+    for name, record in records.items():
+        typical = record.summary.p50 if record.summary else None
+        parts.append(f"{name}: median {format_ns(typical)}, slowest {format_ns(steps(record)[-1][0])}")
+    return "; ".join(parts)
+
+
+def table(records: Mapping[str, Record], what: str) -> Table:
+    """Points of every staircase, fewer than are drawn."""
+    columns = (Column("series"), Column(f"{what} at least", "ns"), Column("share", "share"))
+    rows = tuple(
+        (name, at, share)
+        for name, record in records.items()
+        for at, share in thinned(survival(record), _TABLE_STEPS)
+    )
+    return Table(columns, rows)

@@ -1,0 +1,67 @@
+"""What the charts of a disk have in common."""
+
+from __future__ import annotations
+
+from latlab.charts.points import Spot, drawable, is_disturbed, with_figures
+from latlab.run.model import Machine, Record
+from latlab.run.run import Run
+from latlab.units import format_bytes
+
+#: How a block travels, by the point's `path`: the word on a chart.
+PATHS = {
+    "direct": "direct",
+    "buffered-cold": "cold cache",
+    "buffered-warm": "warm cache",
+    "buffered-fsync-each": "fsync each",
+    "buffered-fsync-end": "fsync at the end",
+    "buffered": "never flushed",
+}
+#: What a reader who does not know these words is told.
+PATHS_EXPLAINED = (
+    "direct: past the page cache; cold: through it, with nothing of the file in it; warm: answered by it;"
+    " fsync: made durable after each block, or once at the end"
+)
+
+
+def timed(run: Run, probe: str) -> list[Record]:
+    """The probe's records with a figure in ns, one by one or in windows."""
+    records = [*with_figures(run, probe, "per_op"), *with_figures(run, probe, "batch_mean")]
+    return [record for record in records if record.unit == "ns"]
+
+
+def path_name(path: str | None) -> str:
+    """A path as charts call it."""
+    return PATHS.get(path or "", path or "?")
+
+
+def found(record: Record) -> Machine:
+    """A record's own findings, for look-ups that never fail."""
+    return Machine(record.findings if isinstance(record.findings, dict) else {})
+
+
+def between_blocks(record: Record) -> tuple[float, float]:
+    """The band of a median over the repeats of its point, ns; its interval where there was one block."""
+    value = record.value or 0.0
+    summary = record.summary
+    ends = [value]
+    if summary is not None:
+        ends += filter(drawable, summary.between_blocks or summary.intervals.get("p50") or ())
+    return min(ends), max(ends)
+
+
+def latency(record: Record, x: float, quantile: str = "p50") -> Spot | None:
+    """One quantile of a record as a point of a curve, ns; nothing when it had too few samples."""
+    if record.summary is None:
+        return None
+    value = getattr(record.summary, quantile)
+    if not drawable(value):
+        return None
+    ends = [value, *filter(drawable, record.summary.intervals.get(quantile, ()))]
+    return Spot(x, value, min(ends), max(ends), record.samples, is_disturbed(record))
+
+
+def file_name(size: int | None) -> str:
+    """A file by its size, decimal where it was asked for so: `1 GB`."""
+    if not size:
+        return "empty file (no I/O)"
+    return format_bytes(size, decimal=size % 1000 == 0)

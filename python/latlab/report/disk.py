@@ -1,0 +1,65 @@
+"""What every section about a disk says besides its figures: proofs, engines, rules that were broken, fio."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from latlab.charts.storage import timed
+from latlab.report import fio
+from latlab.report.document import Notice, sentence
+from latlab.report.evidence import evidence
+from latlab.run.findings import broken_rules
+from latlab.run.model import Record
+from latlab.run.run import Run
+from latlab.units import format_count
+
+#: Proofs of which the words say more than that they held.
+_TOLD = ("extents written", "evicted", "direct", "counted by the kernel")
+
+
+def disk_evidence(run: Run, *probes: str) -> tuple[str, ...]:
+    """Samples and proofs of the probes, in the proofs' own words, and which engine moved the bytes."""
+    lines: list[str] = []
+    for probe in probes:
+        lines += [f"{probe}: {line}" if len(probes) > 1 else line for line in evidence(run, probe)]
+    records = [record for probe in probes for record in timed(run, probe)]
+    told: dict[str, str] = {}
+    for record in records:
+        for check in record.checks:
+            if check.ok and check.name in _TOLD:
+                told.setdefault(check.name, check.detail)
+    lines += [_told(name, told[name]) for name in _TOLD if name in told]
+    engines: dict[str, int] = {}
+    for record in records:
+        engine = record.engine or record.point.engine
+        if engine:
+            engines[engine] = engines.get(engine, 0) + 1
+    if engines:
+        listed = ", ".join(f"{name} ({format_count(count)} points)" for name, count in engines.items())
+        lines.append(f"Engine: {listed}.")
+    return tuple(lines)
+
+
+def _told(name: str, detail: str) -> str:
+    start = "" if detail.startswith(name) else f"{name}: "
+    text = start + detail
+    return sentence(text[:1].upper() + text[1:])
+
+
+def notices(run: Run, *probes: str) -> tuple[Notice, ...]:
+    """A rule of plain sense that the figures break: they are shown, and nothing is concluded from them."""
+    return tuple(
+        Notice("warning", "These figures cannot be the disk's alone", sentence(text))
+        for probe in probes
+        for text in broken_rules(run, probe)
+    )
+
+
+def commands(records: Iterable[Record]) -> tuple[str, ...]:
+    """`The same with fio (storage.rate · ...): fio --name=...` of the records that have a command."""
+    lines = []
+    for record in records:
+        command = fio.command(record.probe, record.point)
+        if command is not None:
+            lines.append(f"The same with fio ({record.label}): {command}")
+    return tuple(dict.fromkeys(lines))

@@ -1,0 +1,124 @@
+"""A disk from front to back, by block size."""
+
+from __future__ import annotations
+
+from latlab.charts import storage_blocks as chart
+from latlab.charts.storage import PATHS_EXPLAINED, path_name, timed
+from latlab.charts.table import Cell, Column, Table
+from latlab.report.disk import commands, disk_evidence, notices
+from latlab.report.document import Listing, Section
+from latlab.report.figures import figure
+from latlab.report.probes import Probes
+from latlab.run.findings import findings, positive
+from latlab.run.model import Record
+from latlab.run.run import Run
+from latlab.units import format_bytes, format_ns, format_rate, format_seconds
+
+_PROBES = (chart.READ, chart.WRITE)
+_CAPTION = (
+    f"Paths: {PATHS_EXPLAINED}. Bands: slowest to fastest repeat. Rings: the block that has half,"
+    f" and nine tenths,"
+    " of a path's bandwidth by its fit."
+)
+_FITS = (
+    Column("operation"),
+    Column("path"),
+    Column("each block", "ns"),
+    Column("and beyond that", "bytes_per_s"),
+    Column("half from", "bytes"),
+    Column("90 % from", "bytes"),
+    Column("farthest point", "share"),
+    Column("30 GB take"),
+)
+_RULES = (Column("rule"), Column("here"), Column("figures"))
+#: Blocks of which a doubter would ask.
+_TRIED = (4096, 1 << 20)
+
+
+def section(run: Run, probes: Probes) -> Section:
+    """Curves, the two numbers that make them, and three rules that are said of disks."""
+    fits, rules = _fits(run), _rules(run)
+    listings = []
+    if fits:
+        listings.append(Listing("Time of a block = a start + its bytes at a rate", Table(_FITS, tuple(fits))))
+    if rules:
+        listings.append(Listing("Three rules that are said of disks", Table(_RULES, tuple(rules))))
+    doubts = notices(run, *_PROBES)
+    return Section(
+        id="storage_blocks",
+        title=chart.TITLE,
+        sentences=() if doubts else _sentences(run),
+        listings=tuple(listings),
+        figures=figure(run, chart.ID, _CAPTION),
+        notices=doubts,
+        evidence=(*disk_evidence(run, *_PROBES), *commands(_tried(run))),
+        methods=probes.methods_of(*_PROBES),
+        absence=chart.absence(run) or "",
+    )
+
+
+def _sentences(run: Run) -> tuple[str, ...]:
+    for fit in chart.fits(run, chart.READ):
+        if fit.path != "direct":
+            continue
+        text = (
+            f"A block read past the page cache costs {format_ns(fit.alpha_ns)} and its bytes at"
+            f" {format_rate(fit.beta)}: half of that rate from blocks of {format_bytes(fit.half)},"
+            f" nine tenths from"
+            f" {format_bytes(fit.ninety)}."
+        )
+        times = sorted(fit.thirty_gb)
+        if len(times) > 1:
+            (small, slow), (large, fast) = times[0], times[-1]
+            return (
+                text,
+                f"Reading 30 GB takes {format_seconds(slow)} in blocks of {format_bytes(small)} and"
+                f" {format_seconds(fast)} in blocks of {format_bytes(large)}.",
+            )
+        return (text,)
+    best = [
+        (spot.value, name, spot.x)
+        for name, curve in chart.lines(run, chart.READ).items()
+        for spot in curve
+        if name != path_name("buffered-warm")
+    ]
+    if not best:
+        return ()
+    rate, name, block = max(best)
+    return (f"The fastest reading: {format_rate(rate)} in blocks of {format_bytes(block)} ({name}).",)
+
+
+def _fits(run: Run) -> list[tuple[Cell, ...]]:
+    rows: list[tuple[Cell, ...]] = []
+    for probe, verb in chart.PANELS.items():
+        for fit in chart.fits(run, probe):
+            thirty = "; ".join(
+                f"{format_bytes(block)}: {format_seconds(s)}" for block, s in sorted(fit.thirty_gb)
+            )
+            off = None if fit.worst is None else abs(fit.worst - 1)
+            rows.append(
+                (verb, path_name(fit.path), fit.alpha_ns, fit.beta, fit.half, fit.ninety, off, thirty)
+            )
+    return rows
+
+
+def _rules(run: Run) -> list[tuple[Cell, ...]]:
+    """A rule that both probes know stands once, decided where one of them could."""
+    found: dict[str, tuple[Cell, ...]] = {}
+    for probe in _PROBES:
+        for entry in findings(run, probe).sections("rules"):
+            rule, verdict = entry.text("rule") or "", entry.text("verdict") or "undecided"
+            if rule and (rule not in found or verdict != "undecided"):
+                found[rule] = (rule, verdict, entry.text("detail"))
+    return list(found.values())
+
+
+def _tried(run: Run) -> list[Record]:
+    best = positive(findings(run, chart.READ), "best_block_bytes")
+    blocks = {*_TRIED, int(best or 0)}
+    return [
+        record
+        for probe in _PROBES
+        for record in timed(run, probe)
+        if record.point.block_bytes in blocks and record.point.path in {"direct", "buffered-fsync-each"}
+    ]

@@ -1,0 +1,81 @@
+"""Pokes at a file."""
+
+from __future__ import annotations
+
+from latlab.charts import storage_pokes as chart
+from latlab.charts.storage import file_name, path_name
+from latlab.charts.table import Column, Table
+from latlab.report.disk import commands, disk_evidence, notices
+from latlab.report.document import Listing, Section
+from latlab.report.figures import figure
+from latlab.report.probes import Probes
+from latlab.run.model import Record
+from latlab.run.run import Run
+from latlab.units import format_ns
+
+_CAPTION = (
+    "A poke goes to a random place, reads one byte and writes one byte there. Warm: the page cache holds the"
+    " file; cold: it holds nothing of it; direct: past the page cache, the aligned block that holds the byte."
+    " The empty file does no I/O: it is the experiment's zero."
+)
+_COLUMNS = (
+    Column("file"),
+    Column("path"),
+    Column("pokes", "count"),
+    Column("mean", "ns"),
+    Column("std. deviation", "ns"),
+    Column("median", "ns"),
+    Column("p99", "ns"),
+    Column("p99.9", "ns"),
+    Column("slowest", "ns"),
+)
+
+
+def section(run: Run, probes: Probes) -> Section:
+    """Distributions by path and size."""
+    records = [record for own in chart.pokes(run).values() for record in own]
+    rows = []
+    for record in records:
+        s = record.summary
+        figures = (s.mean, s.std, s.p50, s.p99, s.p999, s.max) if s else (None,) * 6
+        rows.append(
+            (file_name(record.point.file_bytes), path_name(record.point.path), record.samples, *figures)
+        )
+    doubts = notices(run, chart.PROBE)
+    return Section(
+        id="storage_pokes",
+        title=chart.TITLE,
+        sentences=() if doubts else _sentences(records),
+        listings=(Listing("Pokes at files", Table(_COLUMNS, tuple(rows))),) if rows else (),
+        figures=figure(run, chart.ID, _CAPTION),
+        notices=doubts,
+        evidence=(
+            *disk_evidence(run, chart.PROBE),
+            *commands(_largest(records)),
+            *(
+                ("fio reads and writes at different places: the poke is the sum of its two medians.",)
+                if records
+                else ()
+            ),
+        ),
+        methods=probes.methods_of(chart.PROBE),
+        absence=chart.absence(run) or "",
+    )
+
+
+def _largest(records: list[Record]) -> list[Record]:
+    most = max((record.point.file_bytes or 0 for record in records), default=0)
+    return [record for record in records if record.point.file_bytes == most]
+
+
+def _sentences(records: list[Record]) -> tuple[str, ...]:
+    largest = {record.point.path: record for record in _largest(records)}
+    warm, cold = largest.get("buffered-warm"), largest.get("buffered-cold") or largest.get("direct")
+    if warm is None or cold is None or not warm.value or not cold.value:
+        return ()
+    name = file_name(warm.point.file_bytes)
+    times = cold.value / warm.value
+    return (
+        f"A poke at a file of {name} takes {format_ns(warm.value)} when the page cache holds it and"
+        f" {format_ns(cold.value)} when the disk has to be asked: {times:.3g} times as long.",
+    )

@@ -1,0 +1,60 @@
+"""A disk that is asked at a given rate."""
+
+from __future__ import annotations
+
+from latlab.charts import storage_rate as chart
+from latlab.report.disk import commands, disk_evidence, notices
+from latlab.report.document import Section
+from latlab.report.figures import figure
+from latlab.report.probes import Probes
+from latlab.run.run import Run
+from latlab.units import format_count, format_ns
+
+_CAPTION = (
+    "Requests come at random moments (Poisson), whether or not earlier ones are done. Response:"
+    " since a request"
+    " was due, with its waiting. Service: since it was handed over."
+)
+
+
+def section(run: Run, probes: Probes) -> Section:
+    """Response and service against rate."""
+    doubts = notices(run, chart.PROBE)
+    records = chart.records(run)
+    return Section(
+        id="storage_rate",
+        title=chart.TITLE,
+        sentences=() if doubts else _sentences(run),
+        figures=figure(run, chart.ID, _CAPTION),
+        notices=doubts,
+        evidence=(
+            *_behind(run),
+            *disk_evidence(run, chart.PROBE),
+            *commands(records[len(records) // 2 : len(records) // 2 + 1]),
+        ),
+        methods=probes.methods_of(chart.PROBE),
+        absence=chart.absence(run) or "",
+    )
+
+
+def _sentences(run: Run) -> tuple[str, ...]:
+    records = [record for record in chart.records(run) if chart.kept_up(record)]
+    if not records:
+        return ()
+    first, last = records[0], records[-1]
+    text = (
+        f"At {format_count(first.point.rate_per_s)} a second a request is answered in"
+        f" {format_ns(first.value)}"
+    )
+    if last is first:
+        return (f"{text}.",)
+    text += f", at {format_count(last.point.rate_per_s)} in {format_ns(last.value)}."
+    if (first.value or 0.0) > 1.1 * min(record.value or 0.0 for record in records):
+        return (text, "Seldom asked, a disk (and the machine around it) goes to sleep and has to wake up.")
+    return (text,)
+
+
+def _behind(run: Run) -> tuple[str, ...]:
+    late = [record for record in chart.records(run) if not chart.kept_up(record)]
+    rates = ", ".join(f"{format_count(record.point.rate_per_s)} a second" for record in late)
+    return (f"Did not keep up: {rates}; waiting there grows for as long as it lasts.",) if late else ()

@@ -1,0 +1,105 @@
+"""Charts of a disk: what is drawn, what is left out, what is marked."""
+
+from __future__ import annotations
+
+import msgspec
+import pytest
+
+from latlab.charts import (
+    storage_blocks,
+    storage_depth,
+    storage_files,
+    storage_pokes,
+    storage_random,
+    storage_rate,
+)
+from latlab.run.model import Record
+from latlab.run.run import Run
+
+
+def test_bandwidth_is_the_block_over_its_median_with_the_band_of_the_repeats(run: Run) -> None:
+    (record,) = run.select("storage.read.sequential", block_bytes=1 << 20, path="direct")
+    assert record.summary is not None
+    assert record.summary.between_blocks is not None
+    spot = next(s for s in storage_blocks.lines(run, storage_blocks.READ)["direct"] if s.x == 1 << 20)
+    assert spot.value == pytest.approx((1 << 20) / (record.value or 0.0) * 1e9)
+    assert spot.high == pytest.approx((1 << 20) / record.summary.between_blocks[0] * 1e9)
+    assert spot.low <= spot.value <= spot.high
+
+
+def test_every_path_is_a_line_and_a_fit_that_cannot_be_is_none(run: Run) -> None:
+    assert list(storage_blocks.lines(run, storage_blocks.READ)) == ["direct", "cold cache", "warm cache"]
+    assert len(storage_blocks.lines(run, storage_blocks.WRITE)) == 4
+    derived = run.select("storage.read.sequential", kind="derived")[0]
+    for bad in (None, "fast", [{"path": "direct", "alpha_ns": -1}], [{"path": "direct"}], [7]):
+        changed = Run(run.header, [msgspec.structs.replace(derived, findings={"fits": bad})])
+        assert storage_blocks.fits(changed, storage_blocks.READ) == []
+
+
+def test_random_blocks_are_drawn_alone_and_in_company(run: Run) -> None:
+    names = ["read, depth 1", "read, depth 32", "write, depth 1", "write, depth 32"]
+    assert list(storage_random.distributions(run)) == names
+
+
+def test_rate_rises_with_depth_and_latency_is_that_of_the_smallest_block(run: Run) -> None:
+    reads = storage_depth.lines(run)["read 4 KiB"]
+    rates = [storage_depth.rate(record) or 0.0 for record in reads]
+    assert rates == sorted(rates)
+    assert list(storage_depth.latencies(run)) == ["read 4 KiB", "write 4 KiB"]
+
+
+@pytest.mark.parametrize("rate", [None, "many", -1, float("inf")])
+def test_a_depth_without_a_rate_is_not_drawn(run: Run, rate: object) -> None:
+    records = [
+        msgspec.structs.replace(record, findings={"rate_per_s": rate})
+        for record in run["storage.read.random"]
+    ]
+    assert storage_depth.chart(Run(run.header, records)) is None
+
+
+def test_service_is_a_part_of_the_response(run: Run) -> None:
+    lines = storage_rate.lines(run)
+    for inner, outer in zip(lines["service, median"], lines["response, median"], strict=True):
+        assert inner.value <= outer.value
+
+
+def test_a_rate_that_was_not_reached_did_not_keep_up(run: Run) -> None:
+    record = storage_rate.records(run)[-1]
+    late = msgspec.structs.replace(record, findings={"achieved_per_s": 0.5 * (record.point.rate_per_s or 0)})
+    assert storage_rate.kept_up(record)
+    assert not storage_rate.kept_up(late)
+
+
+def test_pokes_stand_from_the_nearest_path_to_the_farthest(run: Run) -> None:
+    assert list(storage_pokes.pokes(run)) == ["buffered-warm", "buffered-cold", "direct"]
+    assert storage_pokes.names(run) == ["empty file (no I/O)", "1 kB", "1 MB", "1 GB"]
+
+
+def test_phases_add_up_to_the_file(run: Run) -> None:
+    for each in storage_files.passes(run):
+        assert sum(each.phases.values()) == pytest.approx(each.file_ns)
+
+
+def test_one_file_is_compared_only_where_there_are_many_too(run: Run) -> None:
+    assert list(storage_files.compared(run)) == ["write", "read-warm", "read-cold"]
+    alone = Run(run.header, run.select("storage.files", files=1))
+    assert storage_files.chart(alone) is None
+    assert storage_files.absence(alone) == "one file and many files were not both measured"
+
+
+def refused(record: Record) -> Record:
+    check = msgspec.structs.replace(record.checks[0], ok=False, detail="this directory is in memory")
+    return msgspec.structs.replace(record, checks=(check,))
+
+
+@pytest.mark.parametrize(
+    "chart",
+    [storage_blocks, storage_random, storage_depth, storage_rate, storage_pokes, storage_files],
+    ids=lambda chart: chart.ID,
+)
+def test_a_failed_proof_leaves_its_reason_and_no_line(chart: object, run: Run) -> None:
+    records = [refused(r) if r.checks else r for r in run.records if r.probe.startswith("storage.")]
+    records = [record for record in records if record.error is None]
+    bad = Run(run.header, records)
+    assert chart.chart(bad) is None  # type: ignore[attr-defined]
+    assert "this directory is in memory" in chart.absence(bad)  # type: ignore[attr-defined]

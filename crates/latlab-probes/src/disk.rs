@@ -34,7 +34,7 @@ pub(crate) const FSYNC_EACH: &str = "buffered-fsync-each";
 pub(crate) const FSYNC_END: &str = "buffered-fsync-end";
 
 /// The test file in the quick, standard and thorough profile.
-const FILE_BYTES: [u64; 3] = [192 << 20, 1 << 30, 4 << 30];
+const FILE_BYTES: [u64; 3] = [96 << 20, 1 << 30, 4 << 30];
 /// A smaller file is no disk's figure: its 64 KiB blocks would be 128 different ones.
 const SMALLEST_FILE: u64 = 8 << 20;
 

@@ -56,7 +56,9 @@ pub(crate) fn list_probes() -> PyResult<String> {
 #[pyfunction]
 pub(crate) fn plan(py: Python<'_>, settings_json: &str) -> PyResult<String> {
     let settings: Settings = crate::parsed("settings", settings_json)?;
-    crate::json(&py.detach(|| session::plan(&settings, host(None))))
+    crate::json(
+        &py.detach(|| session::plan(&settings, host(Some(vec![OsString::from("a plan starts none")])))),
+    )
 }
 
 /// Measures, writing one event a line to `fd`. Returns when all is done, when SIGTERM asked to stop (what there is of

@@ -33,7 +33,7 @@ To compare, pinned to the same CPU (where the device interrupts one CPU only, ot
     unit: Unit::Ns,
     convention: "each byte read counts once",
     needs: &["a disk: no file system in memory", "room for the test file"],
-    touches: &["disk: a test file without a name, written once (192 MiB quick, 1 GiB standard, 4 GiB thorough)"],
+    touches: &["disk: a test file without a name, written once (96 MiB quick, 1 GiB standard, 4 GiB thorough)"],
     saturates: true,
 };
 

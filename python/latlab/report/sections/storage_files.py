@@ -46,7 +46,7 @@ def section(run: Run, probes: Probes) -> Section:
     for engine in dict.fromkeys(each.engine for each in passes):
         rows = tuple(_row(run, each) for each in passes if each.engine == engine)
         listings.append(Listing(_TITLES.get(engine, engine), Table(_COLUMNS, rows)))
-    own = _pythons_own(passes)
+    own = _pythons_own(run, passes)
     if own:
         listings.append(Listing("Python's own share of a small file", Table(_OWN, tuple(own))))
     doubts = notices(run, chart.PROBE)
@@ -87,7 +87,16 @@ def _ratio(run: Run, each: chart.Pass) -> float | None:
     return None
 
 
-def _pythons_own(passes: list[chart.Pass]) -> list[tuple[Cell, ...]]:
+def _undecided(run: Run) -> set[str]:
+    """Operations whose two arms lie no farther apart than the file system's own ups and downs."""
+    return {
+        entry.text("operation") or ""
+        for entry in findings(run, chart.PROBE).sections("python_shares")
+        if entry.integer("files") == chart.MANY and entry.flag("decided") is False
+    }
+
+
+def _pythons_own(run: Run, passes: list[chart.Pass]) -> list[tuple[Cell, ...]]:
     rows: list[tuple[Cell, ...]] = []
     for python in passes:
         if python.engine != "python" or python.files != chart.MANY:
@@ -98,8 +107,9 @@ def _pythons_own(passes: list[chart.Pass]) -> list[tuple[Cell, ...]]:
                 with_python, without = python.total_ns / python.files, native.total_ns / native.files
                 more = with_python - without
                 name = chart.OPERATIONS.get(python.operation, python.operation)
-                share = more / with_python if more > 0 else None
-                rows.append((name, without, with_python, more if more > 0 else "none seen", share))
+                seen = more > 0 and python.operation not in _undecided(run)
+                share = more / with_python if seen else None
+                rows.append((name, without, with_python, more if seen else "within ups and downs", share))
     return rows
 
 

@@ -38,14 +38,19 @@ pub(crate) mod tests {
     /// start the binary; what cargo was told to run it with does.
     pub(crate) fn command() -> Vec<OsString> {
         let binary = std::env::current_exe().expect("the test binary has a path");
-        let runner = cfg!(target_arch = "aarch64")
-            .then(|| std::env::var("CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_RUNNER").ok())
-            .flatten()
-            .unwrap_or_default();
+        let runner = runner();
         let script = format!(
             "exec env {PROGRAM}=\"$1\" {runner} \"$0\" --exact children::tests::as_a_child --nocapture --test-threads=1"
         );
         vec!["/bin/sh".into(), "-c".into(), script.into(), binary.into()]
+    }
+
+    /// What cargo was told to run test binaries with; empty when they run by themselves.
+    pub(crate) fn runner() -> String {
+        cfg!(target_arch = "aarch64")
+            .then(|| std::env::var("CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_RUNNER").ok())
+            .flatten()
+            .unwrap_or_default()
     }
 
     #[test]

@@ -543,7 +543,17 @@ fn victim(order: &str, own: &Own) -> std::process::Child {
         "{}::as_a_victim",
         module_path!().split_once("::").expect("in a crate").1
     );
-    Command::new(binary)
+    let runner = crate::children::tests::runner();
+    let mut words = runner.split_ascii_whitespace();
+    let mut command = match words.next() {
+        Some(program) => {
+            let mut command = Command::new(program);
+            command.args(words).arg(binary);
+            command
+        }
+        None => Command::new(binary),
+    };
+    command
         .args(["--exact", &name, "--nocapture", "--test-threads=1"])
         .env(VICTIM, format!("{order}:{}", own.0.display()))
         .stdout(Stdio::piped())

@@ -89,11 +89,14 @@ pub(crate) fn assert_proved(probe: &dyn Probe, env: &Env, points: &[Planned]) ->
         let label = planned.point.label();
         assert!(*samples > 0, "{id}: {label} has no samples");
         assert!(!proof.checks.is_empty(), "{id}: {label} proves nothing");
-        // Whether huge pages are to be had is a matter of the machine, not of the work.
+        // Whether huge pages are to be had is a matter of the machine, not of the work; under emulation the thread's faults are also those of
+        // the emulator, which translates code as it comes.
+        let emulated = !crate::children::tests::runner().is_empty();
         for check in proof
             .checks
             .iter()
             .filter(|check| check.name != "huge pages obtained")
+            .filter(|check| !(emulated && check.name == "one fault a touch"))
         {
             assert!(check.ok, "{id}: {label}: {} ({})", check.name, check.detail);
         }

@@ -8,11 +8,7 @@ pub struct Share(pub [f64; 3]);
 
 impl Share {
     fn of(self, profile: Profile) -> f64 {
-        match profile {
-            Profile::Quick => self.0[0],
-            Profile::Standard => self.0[1],
-            Profile::Thorough => self.0[2],
-        }
+        profile.of(self.0)
     }
 }
 

@@ -15,7 +15,7 @@ pub(crate) mod curve;
 
 use latlab_clock::Source;
 use latlab_harness::{Env, Support};
-use latlab_record::{Check, Profile, binary_size};
+use latlab_record::{Check, binary_size};
 
 pub(crate) use system::*;
 
@@ -53,11 +53,7 @@ pub(crate) fn file_bytes(env: &Env) -> u64 {
 }
 
 fn wanted_bytes(env: &Env) -> u64 {
-    match env.settings.profile {
-        Profile::Quick => FILE_BYTES[0],
-        Profile::Standard => FILE_BYTES[1],
-        Profile::Thorough => FILE_BYTES[2],
-    }
+    env.settings.profile.of(FILE_BYTES)
 }
 
 /// Whether there is a disk to measure. Makes no file.

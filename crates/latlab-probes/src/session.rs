@@ -247,12 +247,7 @@ const WRITTEN_BYTES: [u64; 3] = [512 << 20, 4 << 30, 16 << 30];
 
 /// Bytes that this run may write.
 fn written_at_most(settings: &Settings) -> u64 {
-    let own = match settings.profile {
-        Profile::Quick => WRITTEN_BYTES[0],
-        Profile::Standard => WRITTEN_BYTES[1],
-        Profile::Thorough => WRITTEN_BYTES[2],
-    };
-    settings.max_bytes.unwrap_or(own)
+    settings.max_bytes.unwrap_or(settings.profile.of(WRITTEN_BYTES))
 }
 
 fn surroundings(machine: Machine, clock: Clock, settings: Settings, host: Host) -> Env {

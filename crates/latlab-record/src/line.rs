@@ -41,6 +41,24 @@ pub enum Profile {
     Thorough,
 }
 
+impl Profile {
+    /// 0, 1 or 2: the place of its entry in a table by profile.
+    #[must_use]
+    pub fn nth(self) -> u8 {
+        match self {
+            Self::Quick => 0,
+            Self::Standard => 1,
+            Self::Thorough => 2,
+        }
+    }
+
+    /// Its entry of three: quick, standard, thorough.
+    #[must_use]
+    pub fn of<T: Copy>(self, entries: [T; 3]) -> T {
+        entries[usize::from(self.nth())]
+    }
+}
+
 /// What the user asked for, after defaults.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]

@@ -96,7 +96,7 @@ impl Probe for Loaded {
                     .to_owned(),
             );
         }
-        let (sizes, wanted) = (Sizes::of(env), LOAD_BYTES[profile(env)]);
+        let (sizes, wanted) = (Sizes::of(env), env.settings.profile.of(LOAD_BYTES));
         if env.memory_bytes < LEAST_MEMORY || sizes.load < LEAST_LOAD_BYTES {
             return Support::No(format!(
                 "needs {} of memory and {} for each of {} load threads; {} may be used here",
@@ -191,14 +191,6 @@ impl Probe for Loaded {
     }
 }
 
-fn profile(env: &Env) -> usize {
-    match env.settings.profile {
-        Profile::Quick => 0,
-        Profile::Standard => 1,
-        Profile::Thorough => 2,
-    }
-}
-
 /// CPUs for load threads: of the home CPU's node, because memory lies near the thread that touches it first; no more than the quota
 /// lets run at once.
 fn load_cpus(env: &Env) -> Vec<u32> {
@@ -237,14 +229,15 @@ struct Sizes {
 
 impl Sizes {
     fn of(env: &Env) -> Self {
-        let (nth, threads) = (profile(env), load_cpus(env).len().max(1) as u64);
+        let profile = env.settings.profile;
+        let threads = load_cpus(env).len().max(1) as u64;
         let chase = (env.memory_bytes / 4)
             .checked_ilog2()
             .map_or(0, |bits| 1 << bits)
-            .min(CHASE_BYTES[nth]);
+            .min(profile.of(CHASE_BYTES));
         let each = (env.memory_bytes - chase) / threads * 2 / 3;
         // Whole turns of source and of destination.
-        let load = (each / (8 * PAGE_BYTES) * (8 * PAGE_BYTES)).min(LOAD_BYTES[nth]);
+        let load = (each / (8 * PAGE_BYTES) * (8 * PAGE_BYTES)).min(profile.of(LOAD_BYTES));
         Self { chase, load }
     }
 }

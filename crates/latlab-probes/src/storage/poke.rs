@@ -99,11 +99,7 @@ fn pages(file_bytes: u64) -> u64 {
 
 /// Pokes of one block.
 fn pokes(profile: Profile, file_bytes: u64, path: &str) -> u64 {
-    let row = match profile {
-        Profile::Quick => [1_000, 500, 60],
-        Profile::Standard => [2_000, 1_000, 150],
-        Profile::Thorough => [10_000, 4_000, 1_000],
-    };
+    let row = profile.of([[1_000, 500, 60], [2_000, 1_000, 150], [10_000, 4_000, 1_000]]);
     match path {
         WARM if file_bytes <= SMALL[1] => row[0],
         // Each dirties another page, which must be written.

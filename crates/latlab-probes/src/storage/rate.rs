@@ -49,19 +49,11 @@ const GRID: [(u64, u8, [u64; 3]); 6] = [
     (1, 3, [0, 0, 1]),
 ];
 
-fn profile_index(profile: Profile) -> usize {
-    match profile {
-        Profile::Quick => 0,
-        Profile::Standard => 1,
-        Profile::Thorough => 2,
-    }
-}
-
 /// Reads of one block at a rate.
 fn reads(profile: Profile, rate_per_s: u64) -> u64 {
     GRID.iter()
         .find(|(rate, ..)| *rate == rate_per_s)
-        .map_or(1, |(.., reads)| reads[profile_index(profile)].max(1))
+        .map_or(1, |(.., reads)| profile.of(*reads).max(1))
 }
 
 impl Probe for Rate {
@@ -77,11 +69,11 @@ impl Probe for Rate {
         let profile = env.settings.profile;
         let engine = random::work::deep_engine();
         GRID.into_iter()
-            .filter(|(.., reads)| reads[profile_index(profile)] > 0)
+            .filter(|(.., reads)| profile.of(*reads) > 0)
             .map(|(rate_per_s, priority, reads)| Planned {
                 priority,
                 setup_s: 1e-4,
-                block_s: reads[profile_index(profile)] as f64 / rate_per_s as f64 + 2e-4,
+                block_s: profile.of(reads) as f64 / rate_per_s as f64 + 2e-4,
                 ..Planned::new(Point {
                     rate_per_s: Some(rate_per_s),
                     block_bytes: Some(KIB_4),

@@ -60,21 +60,13 @@ const PATHS: [&str; 3] = [DIRECT, COLD, WARM];
 const REQUEST_S: f64 = 60e-6;
 const BYTES_PER_S: f64 = 1e9;
 
-fn of_profile<T: Copy>(profile: Profile, values: [T; 3]) -> T {
-    match profile {
-        Profile::Quick => values[0],
-        Profile::Standard => values[1],
-        Profile::Thorough => values[2],
-    }
-}
-
 /// Bytes of a file that one block of samples reads.
 fn stretch(profile: Profile, file_bytes: u64, path: &str, block_bytes: u64) -> u64 {
     let (operations, bytes) = match path {
-        DIRECT => (128, of_profile(profile, [8 * MIB, 16 * MIB, 32 * MIB])),
+        DIRECT => (128, profile.of([8 * MIB, 16 * MIB, 32 * MIB])),
         // Reading ahead begins small and grows: a short stretch would be its beginning.
-        COLD => (u64::MAX, of_profile(profile, [16 * MIB, 32 * MIB, 64 * MIB])),
-        _ => (2_048, of_profile(profile, [8 * MIB, 16 * MIB, 32 * MIB])),
+        COLD => (u64::MAX, profile.of([16 * MIB, 32 * MIB, 64 * MIB])),
+        _ => (2_048, profile.of([8 * MIB, 16 * MIB, 32 * MIB])),
     };
     block_bytes
         .saturating_mul(operations)
@@ -84,7 +76,7 @@ fn stretch(profile: Profile, file_bytes: u64, path: &str, block_bytes: u64) -> u
 
 /// Bytes of a file that are kept in the page cache for warm reads.
 fn warm_bytes(profile: Profile, file_bytes: u64, block_bytes: u64) -> u64 {
-    let bytes = of_profile(profile, [16 * MIB, 64 * MIB, 128 * MIB]);
+    let bytes = profile.of([16 * MIB, 64 * MIB, 128 * MIB]);
     bytes.min(file_bytes / 3).max(block_bytes)
 }
 
@@ -139,7 +131,7 @@ impl Probe for ReadSequential {
             for (nth, block_bytes) in BLOCKS.into_iter().enumerate() {
                 let needed = stretch(profile, file, path, block_bytes);
                 let fits = block_bytes <= env.memory_bytes / 2 && 2 * needed <= file;
-                if nth < of_profile(profile, TAKEN) && fits {
+                if nth < profile.of(TAKEN) && fits {
                     points.push(plan(profile, file, path, block_bytes, nth));
                 }
             }

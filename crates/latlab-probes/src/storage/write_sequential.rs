@@ -82,14 +82,6 @@ const POINT_BYTES: [u64; 3] = [20 * MIB, 96 * MIB, 192 * MIB];
 const LEAST_BLOCKS: u64 = 6;
 const MOST_BLOCKS: u64 = 24;
 
-fn of_profile<T: Copy>(profile: Profile, values: [T; 3]) -> T {
-    match profile {
-        Profile::Quick => values[0],
-        Profile::Standard => values[1],
-        Profile::Thorough => values[2],
-    }
-}
-
 /// Bytes that one block of samples writes.
 fn stretch(profile: Profile, path: &str, block_bytes: u64) -> u64 {
     let (operations, bytes) = match path {
@@ -99,13 +91,13 @@ fn stretch(profile: Profile, path: &str, block_bytes: u64) -> u64 {
     };
     block_bytes
         .saturating_mul(operations)
-        .min(of_profile(profile, bytes))
+        .min(profile.of(bytes))
         .max(block_bytes)
 }
 
 fn plan(profile: Profile, path: &str, block_bytes: u64, priority: u8) -> Planned {
     let stretch = stretch(profile, path, block_bytes);
-    let most = (of_profile(profile, POINT_BYTES) / stretch).clamp(LEAST_BLOCKS, MOST_BLOCKS);
+    let most = (profile.of(POINT_BYTES) / stretch).clamp(LEAST_BLOCKS, MOST_BLOCKS);
     let calls = (stretch / block_bytes) as f64;
     // What the plan reckons with; the contents of a stretch are computed at about a GB/s.
     let each_s = match path {
@@ -143,11 +135,7 @@ impl Probe for WriteSequential {
         // Two thirds of what may be written beside the file are for the other probes of the disk.
         let mut left = env.disk.budget().limit_bytes().saturating_sub(file) / 3;
         let mut points = Vec::new();
-        for longest in [Profile::Quick, Profile::Standard, Profile::Thorough] {
-            let nth = of_profile(longest, [0, 1, 2]);
-            if nth > of_profile(profile, [0, 1, 2]) {
-                break;
-            }
+        for nth in 0..=profile.nth() {
             for (path, blocks) in POINTS {
                 for block_bytes in blocks[usize::from(nth)] {
                     let priority = 2 * nth + u8::from(matches!(path, FSYNC_END | BUFFERED));

@@ -3,7 +3,7 @@
 use latlab_harness::{
     Env, MemorySource, Planned, PointResult, Probe, ProbeError, Session, Spec, Stamps, Support, Tier,
 };
-use latlab_record::{Point, Profile, Record, Unit, binary_size};
+use latlab_record::{Point, Record, Unit, binary_size};
 use serde_json::{Value, json};
 
 #[cfg_attr(target_os = "linux", path = "map/linux.rs")]
@@ -109,11 +109,7 @@ impl Probe for Map {
     }
 
     fn points(&self, env: &Env) -> Vec<Planned> {
-        let profile = match env.settings.profile {
-            Profile::Quick => 0,
-            Profile::Standard => 1,
-            Profile::Thorough => 2,
-        };
+        let profile = env.settings.profile.nth();
         let populates = system::populates();
         let mut points = Vec::new();
         for (size, least) in SIZES {

@@ -1,7 +1,7 @@
 //! `vm.zero`: how fast memory is cleared: by the program, by the program in memory that it has not touched yet, and by the kernel.
 
 use latlab_harness::{Env, MemorySource, Planned, Probe, ProbeError, Session, Spec, Support, Tier};
-use latlab_record::{Pages, Point, Profile, Unit, binary_size};
+use latlab_record::{Pages, Point, Unit, binary_size};
 
 #[cfg_attr(target_os = "linux", path = "zero/linux.rs")]
 #[cfg_attr(not(target_os = "linux"), path = "zero/other.rs")]
@@ -42,20 +42,12 @@ fn power(bytes: u64) -> u64 {
 
 fn fresh(env: &Env) -> u64 {
     // Three at a time exist in a block, and alignment takes a huge page each.
-    let most = match env.settings.profile {
-        Profile::Quick => 4 << 20,
-        Profile::Standard => 8 << 20,
-        Profile::Thorough => 16 << 20,
-    };
+    let most = env.settings.profile.of([4 << 20, 8 << 20, 16 << 20]);
     power(env.memory_bytes / 4).min(most)
 }
 
 fn large(env: &Env) -> u64 {
-    let most = match env.settings.profile {
-        Profile::Quick => 8 << 20,
-        Profile::Standard => 32 << 20,
-        Profile::Thorough => 256 << 20,
-    };
+    let most = env.settings.profile.of([8 << 20, 32 << 20, 256 << 20]);
     power(env.memory_bytes / 2).min(most)
 }
 

@@ -1,6 +1,6 @@
 //! What the kernel and the device counted: whether bytes really moved.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// Bytes that this process, or one thread of it, made block devices move, from `/proc/self/io` (needs no right).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -101,9 +101,101 @@ impl DeviceCounters {
     }
 }
 
+/// Where the counters of the device under a file are read. It stays open: a reading costs microseconds, and no part of them a path.
+#[derive(Debug)]
+pub struct DeviceSource {
+    name: String,
+    stat: std::fs::File,
+}
+
+impl DeviceSource {
+    /// Of the partition or whole device with this number, as in a file's `st_dev`.
+    ///
+    /// # Errors
+    /// Why there is none, as a clause: a file system without a device of its own (overlay, network, btrfs, memory), a device whose counting is
+    /// switched off, a system that does not show it.
+    pub fn of(major: u32, minor: u32) -> Result<Self, String> {
+        if major == 0 {
+            return Err(
+                "the file system has no block device of its own (overlay, network, btrfs, ZFS, memory)"
+                    .to_owned(),
+            );
+        }
+        let folder = PathBuf::from(format!("/sys/dev/block/{major}:{minor}"));
+        let name = std::fs::canonicalize(&folder)
+            .ok()
+            .and_then(|path| Some(path.file_name()?.to_string_lossy().into_owned()))
+            .ok_or_else(|| format!("/sys does not show the device {major}:{minor}"))?;
+        // A partition has none of its own, and lies in its device's folder.
+        for switch in ["queue/iostats", "../queue/iostats"] {
+            let found = std::fs::read_to_string(folder.join(switch));
+            if found.is_ok_and(|text| text.trim() == "0") {
+                return Err(format!("{name} does not count (queue/iostats is 0)"));
+            }
+        }
+        Self::at(&name, &folder.join("stat"))
+    }
+
+    /// A file in the format of `/sys/dev/block/M:m/stat`.
+    ///
+    /// # Errors
+    /// Why it cannot be read, as a clause.
+    pub fn at(name: &str, stat: &Path) -> Result<Self, String> {
+        let file = std::fs::File::open(stat).map_err(|error| format!("{name} shows no counters: {error}"))?;
+        let source = Self {
+            name: name.to_owned(),
+            stat: file,
+        };
+        match source.read() {
+            Some(_) => Ok(source),
+            None => Err(format!("{name} shows no counters that can be read")),
+        }
+    }
+
+    /// The device's kernel name: `vda`, `nvme0n1p2`.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Now; `None` when the device is gone.
+    #[must_use]
+    pub fn read(&self) -> Option<DeviceCounters> {
+        use std::io::{Read, Seek};
+        // Seventeen numbers of twenty digits at most.
+        let mut text = [0u8; 512];
+        let mut file = &self.stat;
+        file.rewind().ok()?;
+        let length = file.read(&mut text).ok()?;
+        DeviceCounters::parse(std::str::from_utf8(&text[..length]).ok()?)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_device_that_cannot_be_asked_says_why() {
+        let reason = DeviceSource::of(0, 42).expect_err("no block device has major 0");
+        assert!(reason.contains("no block device"), "{reason}");
+        assert!(DeviceSource::of(4_000, 1).is_err());
+        let missing = DeviceSource::at("sdz", Path::new("/nothing/here")).expect_err("not there");
+        assert!(missing.starts_with("sdz"), "{missing}");
+    }
+
+    #[test]
+    fn counters_are_read_anew_each_time() {
+        let binary = std::env::current_exe().expect("the test binary has a path");
+        let path = binary.with_file_name(format!("stat-{}", std::process::id()));
+        std::fs::write(&path, "1 0 8 0 0 0 0 0 0 0 0\n").expect("written");
+        let source = DeviceSource::at("planted", &path).expect("eleven numbers");
+        let before = source.read().expect("there");
+        std::fs::write(&path, "2 0 24 0 0 0 0 0 0 0 0\n").expect("written");
+        let moved = source.read().expect("there").since(before);
+        std::fs::remove_file(&path).expect("ours");
+        assert_eq!((moved.reads, moved.read_bytes), (1, 16 * 512));
+    }
 
     #[test]
     fn what_the_process_moved_is_read_by_name() {

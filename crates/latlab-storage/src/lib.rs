@@ -37,7 +37,7 @@ pub use buffer::Buffer;
 #[cfg(target_os = "linux")]
 pub use cache::{Residency, evict, residency};
 pub use contents::{BLOCK_BYTES, Contents};
-pub use counters::{DeviceCounters, ProcessCounters};
+pub use counters::{DeviceCounters, DeviceSource, ProcessCounters};
 pub use default_directory::default_directory;
 #[cfg(target_os = "linux")]
 pub use direct::{Alignment, DirectEvidence, alignment, open_direct, try_direct};

@@ -14,7 +14,7 @@ from latlab.run.run import Run
 from latlab.units import format_count
 
 #: Proofs of which the words say more than that they held.
-_TOLD = ("extents written", "evicted", "direct", "counted by the kernel")
+_TOLD = ("extents written", "evicted", "direct", "counted by the kernel", "device counted")
 
 
 def disk_evidence(run: Run, *probes: str) -> tuple[str, ...]:

@@ -14,8 +14,12 @@ use latlab_storage::{
 };
 use rustix::fs::{Advice, fadvise};
 
-use super::{DIRECT, file_bytes};
+use super::{BUFFERED, DIRECT, WARM, file_bytes};
 use crate::walk::Cycle;
+
+mod device;
+
+pub(crate) use device::{Device, DeviceCount};
 
 /// A device that has not answered for so long will not.
 const SILENT: Duration = Duration::from_secs(30);
@@ -69,9 +73,19 @@ pub(crate) fn patience(wait: Wait) -> Patience {
 pub(crate) struct Target {
     /// The test file, or the user's.
     pub(crate) test: Arc<TestFile>,
+    /// What it lies on.
+    pub(crate) device: Device,
 }
 
 impl Target {
+    /// A file, with the device under it.
+    pub(crate) fn of(test: Arc<TestFile>) -> Self {
+        Self {
+            device: Device::under(&*test.file),
+            test,
+        }
+    }
+
     /// The shared test file, laid out by who comes first, or the user's (`--file`).
     ///
     /// # Errors
@@ -81,7 +95,7 @@ impl Target {
             Some(path) => TestFile::existing(Path::new(path)).map(Arc::new),
             None => env.disk.test_file(file_bytes(env)),
         };
-        test.map(|test| Self { test }).map_err(refused)
+        test.map(Self::of).map_err(refused)
     }
 
     /// The descriptor for a path, and what buffers and blocks must be multiples of.
@@ -223,6 +237,11 @@ impl Places {
     }
 }
 
+/// Whether what is read or written this way has been at the device when its block of samples ends.
+fn reaches_the_device(path: &str) -> bool {
+    path != WARM && path != BUFFERED
+}
+
 /// What speaks for the blocks of one point: gathered while they are taken, told as checks.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Evidence {
@@ -234,6 +253,8 @@ pub(crate) struct Evidence {
     counted: Option<u64>,
     watched: u64,
     before: Option<ProcessCounters>,
+    /// And those that the device counted.
+    device: DeviceCount,
     /// What was found after the evictions.
     chilled: u64,
     source: &'static str,
@@ -300,13 +321,17 @@ impl Evidence {
         self.source = residency.source;
     }
 
-    /// Before a block of samples: what the kernel has counted until now.
-    pub(crate) fn begin(&mut self) {
+    /// Before a block of samples: what the kernel and the device have counted until now.
+    pub(crate) fn begin(&mut self, target: &Target, path: &str) {
+        if reaches_the_device(path) {
+            self.device.begin(&target.device);
+        }
         self.before = ProcessCounters::now();
     }
 
     /// After a block of samples that moved so many bytes.
-    pub(crate) fn end(&mut self, direction: Direction, bytes: u64) {
+    pub(crate) fn end(&mut self, target: &Target, direction: Direction, bytes: u64) {
+        self.device.end(&target.device, direction, bytes);
         self.moved += bytes;
         if let (Some(before), Some(now)) = (self.before.take(), ProcessCounters::now()) {
             let since = now.since(before);
@@ -359,8 +384,11 @@ impl Evidence {
         if path == DIRECT {
             checks.push(trial_check(target));
         }
-        if path != super::WARM {
+        if path != WARM {
             checks.push(self.counted_check(direction));
+        }
+        if reaches_the_device(path) {
+            checks.push(self.device.check(&target.device));
         }
         checks
     }

@@ -97,9 +97,9 @@ mod linux {
             let Ok(mut flow) = Flow::reading(&target, DIRECT, depth, block_bytes, places) else {
                 continue;
             };
-            flow.evidence.begin();
+            flow.evidence.begin(&target, DIRECT);
             assert_eq!(drive(&mut flow, depth, 50), 50);
-            flow.evidence.end(Direction::Read, 50 * block_bytes);
+            flow.evidence.end(&target, Direction::Read, 50 * block_bytes);
             for check in flow.evidence.checks(&target, DIRECT, Direction::Read) {
                 assert!(check.ok, "{} at {depth}: {}", check.name, check.detail);
             }

@@ -32,7 +32,7 @@ The file of 0 bytes is the experiment's zero: there is nothing to read or write,
 Files of 1 KB and 1 MB are the probe's own, filled up to whole blocks. Larger ones are the first so many bytes of the common test file: 100 MB in the quick profile, 1 GB in the others where the test file is so large, and all of it in the thorough one. \
 What is warm is at most a quarter of the memory that may be used. The point says the size that was really poked into.
 
-Proof: the bytes read are those that were laid out, whole blocks are compared after the flush, evictions are looked at, and the kernel counted at least a page fetched for each cold or direct poke.",
+Proof: the bytes read are those that were laid out, whole blocks are compared after the flush, evictions are looked at, and the kernel and the device under the file counted at least a page fetched for each cold or direct poke.",
     method_version: 1,
     unit: Unit::Ns,
     convention: "one poke: seek, read and write back one byte",

@@ -27,7 +27,7 @@ A loop that waits for its answers asks less while the disk stalls, and its quant
 Low rates are slower for each read than high ones, because devices, hosts and cores fall asleep in between: that is found here and not corrected. The last 120 us before a due time are spun, because a sleeping thread is woken up to 60 us late. \
 Reads that were handed over more than 50 us late although there was room are counted as late: that is this program's thread, not the disk. Where they are more than one in a hundred, the figure is flagged.
 
-Rates above what the disk reads one at a time (a short trial before) are not asked for. A block has a fixed number of reads, so none is empty at low rates. The proof is that of storage.read.random: contents, extents, the kernel's count of bytes.",
+Rates above what the disk reads one at a time (a short trial before) are not asked for. A block has a fixed number of reads, so none is empty at low rates. The proof is that of storage.read.random: contents, extents, the kernel's and the device's count of bytes.",
     method_version: 1,
     unit: Unit::Ns,
     convention: "one 4 KiB block, from its due time to its end",

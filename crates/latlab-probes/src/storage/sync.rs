@@ -26,7 +26,7 @@ How it is made durable: fsync, fdatasync (no times are stored), a file opened wi
 A value is the whole operation. Its parts have distributions of their own: create (opening the new file), write, sync (the file's), directory (syncing it). Each write carries new incompressible bytes that are filled in before the first stamp. \
 Files that were made stay until the end of the probe: deleting them in between slows down what follows. On a slow disk a block of samples ends early, but not before four operations.
 
-Proof: after each block nothing of the file waits to be written (cachestat), the block written last is read back past the page cache and compared whole, and the kernel counted at least the bytes that were written.
+Proof: after each block nothing of the file waits to be written (cachestat), the block written last is read back past the page cache and compared whole, and the kernel and the device under the file counted at least the bytes that were written.
 
 The verdict: flash that has no power-protected cache needs 0.3 to 1 ms for a durable flush, a spinning disk about one rotation (4 to 8 ms). The fastest tenth of the syncs is judged, because a busy machine slows a sync down and nothing makes a medium faster. Below 150 us it is no flush to such a medium: a cache with a battery or capacitors took the bytes, or the host of a virtual machine did, and durability is not shown. \
 Between 150 and 300 us, or where programs waited for CPUs in more than a tenth of the time and no sync was fast, nothing is said. The medians, the flushes that the device counted, its cache setting, the file system's options and the virtual machine are given as evidence; none of them proves that bytes survive a power failure. Only pulling the plug does.

@@ -1,7 +1,7 @@
 //! Linux: a private folder for files with names, removed with everything in it when the session ends.
 
 use std::ffi::{CString, OsString};
-use std::os::fd::{AsFd, AsRawFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 use std::os::unix::ffi::OsStringExt;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -64,6 +64,11 @@ impl Scratch {
     /// Its path.
     pub(super) fn path(&self) -> &std::path::Path {
         &self.path
+    }
+
+    /// The folder itself.
+    pub(super) fn directory_of_all(&self) -> BorrowedFd<'_> {
+        self.folder.directory()
     }
 
     /// Whether `files` files of `file_bytes` may be made: room, limits; the budget is another matter.

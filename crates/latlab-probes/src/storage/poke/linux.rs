@@ -162,9 +162,7 @@ impl<'env> Poking<'env> {
                 let place = env.disk.place().map_err(refused)?;
                 let seed = env.seed(SEEDS + size);
                 let test = TestFile::lay_out(&place, env.disk.budget(), pages(size) * PAGE_BYTES, seed);
-                Target {
-                    test: Arc::new(test.map_err(refused)?),
-                }
+                Target::of(Arc::new(test.map_err(refused)?))
             } else {
                 Target::open(env)?
             };
@@ -318,9 +316,15 @@ impl<'env> Poking<'env> {
             if path != WARM {
                 found.order(size, count, &mut self.rng);
             }
-            found.evidence.begin();
+            let target = self
+                .spots
+                .get(&spot_of(size))
+                .ok_or_else(not_made)?
+                .target
+                .clone();
+            found.evidence.begin(&target, path);
             self.poke(block, found, count)?;
-            found.evidence.end(Direction::Read, count * PAGE_BYTES);
+            found.evidence.end(&target, Direction::Read, count * PAGE_BYTES);
             left -= count;
         }
         if let (WARM, Some(before), Some(now)) = (path, before, fetched_bytes()) {

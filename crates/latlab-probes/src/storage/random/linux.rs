@@ -182,9 +182,10 @@ impl Session for Random<'_> {
                 operations: u64::MAX,
                 begin_within_ns,
             };
-            flow.evidence.begin();
+            flow.evidence.begin(&self.target, DIRECT);
             flown = block.in_flight(flow, depth, Arrivals::Closed, limits)?;
-            flow.evidence.end(direction, flown.operations * block_bytes);
+            flow.evidence
+                .end(&self.target, direction, flown.operations * block_bytes);
         } else {
             let wanted = writes(profile, block_bytes, depth);
             let mut left_ns = PATIENCE * begin_within_ns;
@@ -194,9 +195,10 @@ impl Session for Random<'_> {
                     operations: ready,
                     begin_within_ns: left_ns,
                 };
-                flow.evidence.begin();
+                flow.evidence.begin(&self.target, DIRECT);
                 let part = block.in_flight(flow, depth, Arrivals::Closed, limits)?;
-                flow.evidence.end(direction, part.operations * block_bytes);
+                flow.evidence
+                    .end(&self.target, direction, part.operations * block_bytes);
                 left_ns -= part.elapsed_ns;
                 flown.add(&part);
             }

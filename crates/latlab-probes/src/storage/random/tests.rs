@@ -109,11 +109,11 @@ mod linux {
     use std::sync::Arc;
 
     use latlab_harness::{Env, Proof, Session, Support};
-    use latlab_storage::{Direct, DirectEvidence, TestFile};
+    use latlab_storage::{DeviceSource, Direct, DirectEvidence, TestFile};
 
     use super::super::work::Random;
     use super::*;
-    use crate::disk::{Evidence, Target};
+    use crate::disk::{Device, Evidence, Target};
 
     /// `None` where the build folder is in memory, or has no direct I/O.
     fn target(env: &Env) -> Option<Target> {
@@ -219,19 +219,17 @@ mod linux {
     fn through(target: &Target, evidence: Option<DirectEvidence>) -> Target {
         let test = &target.test;
         let alignment = test.direct.as_ref().expect("asked before").alignment;
-        Target {
-            test: Arc::new(TestFile {
+        Target::of(Arc::new(TestFile {
+            file: Arc::clone(&test.file),
+            direct: Ok(Direct {
                 file: Arc::clone(&test.file),
-                direct: Ok(Direct {
-                    file: Arc::clone(&test.file),
-                    alignment,
-                    evidence,
-                }),
-                contents: test.contents,
-                bytes: test.bytes,
-                extents: test.extents,
+                alignment,
+                evidence,
             }),
-        }
+            contents: test.contents,
+            bytes: test.bytes,
+            extents: test.extents,
+        }))
     }
 
     #[test]
@@ -249,7 +247,7 @@ mod linux {
     }
 
     #[test]
-    fn a_device_counter_that_does_not_move_fails_the_proof() {
+    fn a_kernel_that_counts_nothing_fails_the_proof() {
         let env = testing::env(MEMORY);
         let Some(target) = target(&env) else { return };
         let point = &plan(&env, Way::Read, "io_uring")[0].point;
@@ -260,5 +258,31 @@ mod linux {
         };
         assert!(failed(&proof_of(0)).contains(&"counted by the kernel"));
         assert!(!failed(&proof_of(1 << 20)).contains(&"counted by the kernel"));
+    }
+
+    #[test]
+    fn a_device_counter_that_does_not_move_fails_the_proof() {
+        let env = testing::env(MEMORY);
+        let Some(mut target) = target(&env) else { return };
+        // In the format of a device's, and nobody counts in it.
+        let binary = std::env::current_exe().expect("the test binary has a path");
+        let stat = binary.with_file_name(format!("still-{}", std::process::id()));
+        std::fs::write(&stat, "5 0 40 0 5 0 40 0 0 0 0\n").expect("written");
+        let still = DeviceSource::at("still", &stat);
+        std::fs::remove_file(&stat).expect("ours");
+        target.device = Device::planted(still);
+        let proof = read_from(&env, target);
+        assert_eq!(failed(&proof), ["device counted"], "{:?}", proof.checks);
+    }
+
+    #[test]
+    fn where_no_device_can_be_asked_the_record_says_so_and_stands() {
+        let env = testing::env(MEMORY);
+        let Some(mut target) = target(&env) else { return };
+        target.device = Device::planted(DeviceSource::of(0, 42));
+        let proof = read_from(&env, target);
+        assert!(failed(&proof).is_empty(), "{:?}", proof.checks);
+        let told = proof.checks.iter().find(|check| check.name == "device counted");
+        assert!(told.expect("a check").detail.starts_with("no device counter"));
     }
 }

@@ -120,9 +120,11 @@ impl Session for AtRate<'_> {
             operations,
             begin_within_ns: PATIENCE * 1e9 * operations as f64 / rate_per_s as f64,
         };
-        self.flow.evidence.begin();
+        self.flow.evidence.begin(&self.target, DIRECT);
         let flight = block.in_flight(&mut self.flow, DEPTH, arrivals, limits)?;
-        self.flow.evidence.end(Direction::Read, flight.operations * KIB_4);
+        self.flow
+            .evidence
+            .end(&self.target, Direction::Read, flight.operations * KIB_4);
         self.ledger.of(point).flight.add(&flight);
         Ok(())
     }

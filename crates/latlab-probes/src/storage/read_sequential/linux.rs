@@ -162,7 +162,7 @@ impl Session for Reading {
         let begin = state.stretches.next();
         let bytes = self.buffer.bytes_mut();
         let mut offset = begin;
-        state.evidence.begin();
+        state.evidence.begin(&self.target, &state.path);
         while offset < begin + state.stretch_bytes {
             let from = self.stamps.begin();
             let read = rustix::io::pread(&state.file, &mut *bytes, offset);
@@ -173,7 +173,7 @@ impl Session for Reading {
             state.evidence.look(contents, offset, bytes);
             offset += state.block_bytes;
         }
-        state.evidence.end(Direction::Read, offset - begin);
+        state.evidence.end(&self.target, Direction::Read, offset - begin);
         state
             .evidence
             .look_at_all(contents, offset - state.block_bytes, bytes);

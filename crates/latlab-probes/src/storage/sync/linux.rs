@@ -10,14 +10,15 @@ use latlab_harness::{Block, Env, Planned, ProbeError, Proof, Session, Stamps};
 use latlab_machine::Disk;
 use latlab_record::{Check, Point, Work};
 use latlab_storage::{
-    Buffer, Contents, DeviceCounters, Folder, Place, ProcessCounters, TestFile, evict, open_direct, residency,
+    Buffer, Contents, DeviceCounters, Direction, Folder, Place, ProcessCounters, TestFile, evict,
+    open_direct, residency,
 };
 use rustix::fs::{Mode, OFlags, fdatasync, fsync, openat};
 use rustix::io::{pread, pwrite, retry_on_intr};
 use serde_json::json;
 
 use super::{BLOCK_BYTES, FILE_BYTES, Operation, SPEC, Way, asked, block_s, operations};
-use crate::disk::{answered_by_a_device, refused};
+use crate::disk::{Device, DeviceCount, answered_by_a_device, refused};
 
 /// A block ends early when it takes so many times what was planned, on a slow disk; but not before so many operations.
 const PATIENCE: f64 = 4.0;
@@ -117,6 +118,8 @@ struct Found {
     counted: Option<u64>,
     flushes: Option<u64>,
     device_writes: Option<u64>,
+    /// Bytes that the device under the files counted.
+    on_device: DeviceCount,
     /// Time in which some program waited for a CPU, and all of it, us; `None` where the kernel does not tell.
     waited_us: Option<u64>,
     watched_us: f64,
@@ -147,6 +150,8 @@ pub(super) struct Syncing<'env> {
     stamps: Stamps,
     place: Arc<Place>,
     device: Option<(u32, u32)>,
+    /// The partition or device that the files lie on.
+    under: Device,
     /// Seeds given out.
     seeds: u64,
     buffer: Buffer,
@@ -173,10 +178,12 @@ impl<'env> Syncing<'env> {
     pub(super) fn new(env: &'env Env, group: &[Planned]) -> Result<Self, ProbeError> {
         let stamps = Stamps::of(&env.clock)
             .ok_or_else(|| ProbeError::Other("simulated time does not pass on a disk".to_owned()))?;
+        let place = env.disk.place().map_err(refused)?;
         let mut session = Self {
             env,
             stamps,
-            place: env.disk.place().map_err(refused)?,
+            under: Device::under(place.directory()),
+            place,
             device: disk_of(env).and_then(numbers_of),
             seeds: 0,
             buffer: Buffer::new(block_length(), block_length()),
@@ -494,6 +501,7 @@ impl Session for Syncing<'_> {
         block.set_tail_threshold_ns(TAIL_NS);
         let mut found = self.found.remove(&self.selected).unwrap_or_default();
         let (device, process) = (counters(self.device), ProcessCounters::now());
+        found.on_device.begin(&self.under);
         let (pressure, begun_ns) = (cpu_pressure_us(), self.env.clock.now_ns());
         let bytes = found.bytes;
         let taken = self.take(block, &mut found);
@@ -501,6 +509,9 @@ impl Session for Syncing<'_> {
             *found.waited_us.get_or_insert(0) += now.saturating_sub(before);
             found.watched_us += (self.env.clock.now_ns() - begun_ns) / 1e3;
         }
+        found
+            .on_device
+            .end(&self.under, Direction::Write, found.bytes - bytes);
         if let (Some(before), Some(now)) = (process, ProcessCounters::now()) {
             // Block by block: the file system's own bytes in one must not make up for what is missing in another.
             *found.counted.get_or_insert(0) += now.since(before).write_bytes.min(found.bytes - bytes);
@@ -536,7 +547,7 @@ impl Session for Syncing<'_> {
         };
         let each = |count: Option<u64>| count.map(|count| count as f64 / found.whole_ns.len().max(1) as f64);
         Proof {
-            checks: found.checks(median(&found.whole_ns).unwrap_or(0.0)),
+            checks: found.checks(median(&found.whole_ns).unwrap_or(0.0), &self.under),
             work: Work {
                 convention: Some(SPEC.convention.to_owned()),
                 bytes: found.bytes,
@@ -559,7 +570,7 @@ impl Session for Syncing<'_> {
 }
 
 impl Found {
-    fn checks(&self, median_ns: f64) -> Vec<Check> {
+    fn checks(&self, median_ns: f64, device: &Device) -> Vec<Check> {
         let counted = self.counted;
         vec![
             Check {
@@ -594,6 +605,7 @@ impl Found {
                     None => format!("{} bytes written; this kernel does not count", self.bytes),
                 },
             },
+            self.on_device.check(device),
             answered_by_a_device(median_ns),
         ]
     }

@@ -126,7 +126,7 @@ impl Session for Writing<'_> {
         };
         let (each, end) = (state.path == FSYNC_EACH, state.path == FSYNC_END);
         let length = usize::try_from(state.block_bytes).unwrap_or(usize::MAX);
-        state.evidence.begin();
+        state.evidence.begin(&self.target, &state.path);
         let mut offset = begin;
         while offset < begin + state.stretch_bytes {
             // Contents begin at multiples of 4 KiB; smaller blocks are parts of such a one.
@@ -155,7 +155,7 @@ impl Session for Writing<'_> {
             block.channel("fsync", from, to);
             state.timed.extra(block.span_ns(from, to));
         }
-        state.evidence.end(Direction::Write, offset - begin);
+        state.evidence.end(&self.target, Direction::Write, offset - begin);
         // Untimed: nothing of this block is left for the next one to pay, and what is read back comes from the disk.
         if state.path != DIRECT {
             self.target.test.evict().map_err(refused)?;

@@ -8,13 +8,14 @@ use std::ffi::CString;
 
 use latlab_harness::{Block, Env, ProbeError, Proof, Session, Stamps};
 use latlab_record::{Check, Point};
-use latlab_storage::{BLOCK_BYTES, Contents, ProcessCounters, evict, extents, residency};
+use latlab_storage::{BLOCK_BYTES, Contents, Direction, ProcessCounters, evict, extents, residency};
 use rustix::fs::{Advice, fadvise};
 use serde_json::json;
 
 use self::native::Pass;
 use self::python::{Flush, Job, LAST_BYTES, Python};
 use super::{NATIVE, Operation, PYTHON};
+use crate::disk::{Device, DeviceCount};
 use crate::storage::linux::{Scratch, exists, open_to_read, read_all, refused, said};
 
 /// Steps that add up to less of the pass leave something out.
@@ -125,6 +126,7 @@ pub(super) struct Filing<'env> {
     env: &'env Env,
     stamps: Stamps,
     scratch: Scratch,
+    device: Device,
     python: Option<Python<'env>>,
     point: Point,
     /// What write blocks left.
@@ -143,10 +145,12 @@ impl<'env> Filing<'env> {
     pub(super) fn new(env: &'env Env) -> Result<Self, ProbeError> {
         let stamps = Stamps::of(&env.clock)
             .ok_or_else(|| ProbeError::Other("simulated time does not pass on a disk".to_owned()))?;
+        let scratch = Scratch::new(env)?;
         Ok(Self {
             env,
             stamps,
-            scratch: Scratch::new(env)?,
+            device: Device::under(scratch.directory_of_all()),
+            scratch,
             python: env.interpreter.as_deref().map(Python::new).transpose()?,
             point: Point::default(),
             written: Vec::new(),
@@ -333,6 +337,10 @@ impl<'env> Filing<'env> {
             native::read(self.stamps, &names, &mut self.data)?;
             self.data.fill(0);
         }
+        let mut device = DeviceCount::default();
+        if cold {
+            device.begin(&self.device);
+        }
         let before = ProcessCounters::of_this_thread();
         let begin = self.stamps.begin();
         let done = if in_python {
@@ -354,6 +362,11 @@ impl<'env> Filing<'env> {
         let fetched =
             before.and_then(|before| Some(ProcessCounters::of_this_thread()?.since(before).read_bytes));
         note_fetched(notes, fetched, files * file_bytes, cold);
+        if cold {
+            device.end(&self.device, Direction::Read, files * file_bytes);
+            let Check { name: _, ok, detail } = device.check(&self.device);
+            notes.note("device counted", if ok { Ok(detail) } else { Err(detail) });
+        }
         Ok(done)
     }
 

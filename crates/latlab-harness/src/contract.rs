@@ -217,8 +217,8 @@ pub trait Probe {
         1
     }
 
-    /// Size of the disk's common test file that it needs ([`Env::disk`]), bytes. The largest that any probe of a run asks for is laid out once, and
-    /// announced apart from what points write.
+    /// Size of the disk's common test file that it needs ([`Env::disk`]), bytes. The largest that any probe of a run asks for is laid out once, before
+    /// the first of them and in time of its own, and announced apart from what points write. On a slow disk it may be smaller: a session looks at its size.
     fn test_file_bytes(&self, _env: &Env) -> u64 {
         0
     }

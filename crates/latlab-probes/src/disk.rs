@@ -68,6 +68,19 @@ pub(crate) fn support(env: &Env) -> Support {
         return Support::Yes;
     }
     let (bytes, wanted) = (file_bytes(env), wanted_bytes(env));
+    if let Some(cut) = cut_short(env) {
+        let text = format!(
+            "the test file has {} and not {}: writing it was given {:.1} s, and the disk was slower",
+            binary_size(bytes),
+            binary_size(cut.wanted_bytes),
+            cut.within.as_secs_f64()
+        );
+        return if bytes < SMALLEST_FILE {
+            Support::No(format!("{text}; a longer profile or --budget gives it more"))
+        } else {
+            Support::Degraded(text)
+        };
+    }
     if bytes < SMALLEST_FILE {
         return Support::No(format!(
             "a test file of {} is the least, and only {} are left for one: free some space, name another directory (--dir) or raise --max-bytes",

@@ -7,7 +7,7 @@
 use std::ffi::OsString;
 use std::io::Write;
 use std::path::PathBuf;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use latlab_clock::{Clock, ClockFacts};
 use latlab_harness::{
@@ -20,7 +20,8 @@ use latlab_record::{Kind, PlannedProbe, Point, Profile, Record, Settings, Tool, 
 use latlab_storage::{Disk, default_directory};
 use serde::{Deserialize, Serialize};
 
-use crate::registry::{Entry, REGISTRY};
+use crate::disk;
+use crate::registry::{Entry, LAYOUT, REGISTRY};
 use crate::walk::ReferenceChase;
 
 /// Memory that is assumed where nobody says how much may be used.
@@ -59,6 +60,8 @@ pub struct Host {
 pub struct Plan {
     /// Line by line.
     pub probes: Vec<PlannedProbe>,
+    /// The disk's test file, where a probe needs it.
+    pub layout: Option<Layout>,
     /// Wall seconds at most.
     pub seconds: f64,
     /// Most memory held at once, bytes.
@@ -69,6 +72,15 @@ pub struct Plan {
     pub cpus: u32,
     /// Globs that match no probe.
     pub unmatched: Vec<String>,
+}
+
+/// Writing the disk's common test file, before the first probe that needs it and in time of its own.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct Layout {
+    /// As large as the most demanding probe needs it.
+    pub written_bytes: u64,
+    /// Seconds set aside for it; what is not written by then stays out of the file.
+    pub seconds: f64,
 }
 
 /// One line to the watching process.
@@ -137,12 +149,18 @@ pub fn plan(settings: &Settings, host: Host) -> Plan {
     let machine = latlab_machine::describe(&directory(settings));
     let env = surroundings(machine, Clock::open_os(), settings.clone(), host);
     let chosen = chosen(settings, &[]);
-    let probes = planned(&env, &chosen);
-    let shares: Vec<Share> = chosen.iter().map(|entry| entry.share).collect();
+    let bytes = test_file_bytes(&env, &chosen);
+    let shares = shares(&chosen, bytes);
+    let (layout_s, seconds) = apart(plan_shares(&shares, &env.settings));
+    let probes = planned(&env, &chosen, &seconds);
     Plan {
+        layout: (bytes > 0).then_some(Layout {
+            written_bytes: bytes,
+            seconds: layout_s,
+        }),
         seconds: profile_seconds(&shares, settings),
         memory_bytes: probes.iter().map(|probe| probe.memory_bytes).max().unwrap_or(0),
-        written_bytes: probes.iter().map(|probe| probe.written_bytes).sum(),
+        written_bytes: bytes + probes.iter().map(|probe| probe.written_bytes).sum::<u64>(),
         cpus: probes.iter().map(|probe| probe.cpus).max().unwrap_or(1),
         unmatched: settings
             .only
@@ -176,17 +194,21 @@ pub fn run(
     env.home_cpu = choose_cpu(&env);
 
     let chosen = chosen(&request.settings, &request.done_probes);
-    let shares: Vec<Share> = chosen.iter().map(|entry| entry.share).collect();
-    let mut seconds = plan_shares(&shares, &request.settings);
-    let set_aside = planned(&env, &chosen);
+    let mut layout_bytes = test_file_bytes(&env, &chosen);
+    let (mut layout_s, mut seconds) = apart(plan_shares(&shares(&chosen, layout_bytes), &request.settings));
+    let mut set_aside = planned(&env, &chosen, &seconds);
+    if let Some(first) = chosen.iter().position(|entry| needs_test_file(&env, entry)) {
+        set_aside[first].written_bytes += layout_bytes;
+        set_aside[first].seconds += layout_s;
+    }
     let mut reference = reference(&env);
-    let planned_s: f64 = seconds.iter().sum();
+    let planned_s: f64 = layout_s + seconds.iter().sum::<f64>();
     let ready_s = started.elapsed().as_secs_f64();
     let total_s = match request.deadline_s {
         Some(deadline_s) => deadline_s.clamp(0.0, planned_s),
         None => left_of_budget(&env.settings, ready_s).unwrap_or(planned_s),
     };
-    for own_s in &mut seconds {
+    for own_s in seconds.iter_mut().chain([&mut layout_s]) {
         *own_s *= total_s / planned_s.max(f64::MIN_POSITIVE);
     }
     let mut teller = Teller {
@@ -212,6 +234,13 @@ pub fn run(
     for (entry, own_s) in chosen.iter().zip(&seconds) {
         // A running sum: what one probe leaves over goes to those after it.
         deadline_ns += own_s * 1e9;
+        if layout_bytes > 0 && needs_test_file(&env, entry) {
+            // Dying of it must have a name.
+            teller.begin(entry.probe.spec().id, &Point::default());
+            let bytes = std::mem::take(&mut layout_bytes);
+            disk::lay_out(&env, bytes, Duration::from_secs_f64(layout_s));
+            deadline_ns += layout_s * 1e9;
+        }
         let outcome = run_probe(entry.probe, &env, deadline_ns, reference.as_mut(), &mut teller);
         teller.totals.disturbed_blocks += outcome.disturbed_blocks;
         interrupted = outcome.cancelled || teller.failed.is_some();
@@ -276,7 +305,8 @@ fn surroundings(machine: Machine, clock: Clock, settings: Settings, host: Host) 
 /// The profile whose sizes a budget can pay for: populating and building the arenas of a longer one would leave no time
 /// to measure in them.
 fn affordable(settings: &Settings) -> Profile {
-    let shares: Vec<Share> = chosen(settings, &[]).iter().map(|entry| entry.share).collect();
+    // Before the disk was looked at, nobody knows whether there will be a test file.
+    let shares = shares(&chosen(settings, &[]), 0);
     let whole_s = profile_seconds(
         &shares,
         &Settings {
@@ -345,33 +375,53 @@ fn chosen(settings: &Settings, done: &[String]) -> Vec<&'static Entry> {
         .collect()
 }
 
-fn planned(env: &Env, chosen: &[&Entry]) -> Vec<PlannedProbe> {
-    let shares: Vec<Share> = chosen.iter().map(|entry| entry.share).collect();
-    let test_file_bytes = chosen
-        .iter()
-        .map(|entry| entry.probe.test_file_bytes(env))
-        .max()
-        .unwrap_or(0);
-    // Laid out by the first that needs one, as large as the most demanding needs it.
-    let mut laying_out = test_file_bytes;
+fn needs_test_file(env: &Env, entry: &Entry) -> bool {
+    entry.probe.test_file_bytes(env) > 0 && !matches!(entry.probe.supports(env), Support::No(_))
+}
+
+/// The largest that a probe which can run needs; it is laid out once for all.
+fn test_file_bytes(env: &Env, chosen: &[&Entry]) -> u64 {
     chosen
         .iter()
-        .zip(plan_shares(&shares, &env.settings))
+        .filter(|entry| needs_test_file(env, entry))
+        .map(|entry| entry.probe.test_file_bytes(env))
+        .max()
+        .unwrap_or(0)
+}
+
+/// One for laying out the test file, which may be none, then one a probe.
+fn shares(chosen: &[&Entry], test_file_bytes: u64) -> Vec<Share> {
+    let layout = if test_file_bytes > 0 {
+        LAYOUT
+    } else {
+        Share([0.0; 3])
+    };
+    std::iter::once(layout)
+        .chain(chosen.iter().map(|entry| entry.share))
+        .collect()
+}
+
+/// The layout's seconds and those of the probes.
+fn apart(mut seconds: Vec<f64>) -> (f64, Vec<f64>) {
+    let layout_s = seconds.remove(0);
+    (layout_s, seconds)
+}
+
+/// Line by line, without the layout of the test file.
+fn planned(env: &Env, chosen: &[&Entry], seconds: &[f64]) -> Vec<PlannedProbe> {
+    chosen
+        .iter()
+        .zip(seconds)
         .map(|(entry, seconds)| {
             let runs = !matches!(entry.probe.supports(env), Support::No(_));
             let points = if runs { entry.probe.points(env) } else { Vec::new() };
             let own: u64 = points.iter().map(|planned| planned.written_bytes).sum();
-            let laid_out = if runs && entry.probe.test_file_bytes(env) > 0 {
-                std::mem::take(&mut laying_out)
-            } else {
-                0
-            };
             PlannedProbe {
                 id: entry.probe.spec().id.to_owned(),
                 points: points.len() as u64,
-                seconds: if runs { seconds } else { 0.0 },
+                seconds: if runs { *seconds } else { 0.0 },
                 memory_bytes: if runs { entry.probe.memory_bytes(env) } else { 0 },
-                written_bytes: own + laid_out,
+                written_bytes: own,
                 cpus: if runs { entry.probe.cpus(env) } else { 0 },
             }
         })
@@ -513,6 +563,78 @@ mod tests {
                 .iter()
                 .all(|probe| probe.points > 0 && probe.seconds > 0.0)
         );
+    }
+
+    /// The disk below the test binary.
+    fn on_this_disk(only: &str) -> Settings {
+        let binary = std::env::current_exe().expect("the test binary has a path");
+        let folder = binary.parent().expect("in a folder");
+        Settings {
+            only: vec![only.to_owned()],
+            dir: Some(folder.to_str().expect("UTF-8").to_owned()),
+            max_bytes: Some(64 << 20),
+            profile: Profile::Quick,
+            ..Settings::default()
+        }
+    }
+
+    #[test]
+    fn laying_the_test_file_out_is_planned_apart_and_takes_no_probes_seconds() {
+        let settings = on_this_disk("storage.read");
+        let plan = plan(&settings, Host::default());
+        let Some(layout) = plan.layout else {
+            // The build folder is in memory.
+            assert!(plan.probes.iter().all(|probe| probe.points == 0));
+            return;
+        };
+        assert!(layout.written_bytes > 0 && layout.seconds > 0.0);
+        let own: u64 = plan.probes.iter().map(|probe| probe.written_bytes).sum();
+        assert_eq!(
+            own + layout.written_bytes,
+            plan.written_bytes,
+            "announced with the rest"
+        );
+        for (planned, entry) in plan.probes.iter().zip(chosen(&settings, &[])) {
+            assert!(
+                (planned.seconds - entry.share.0[0]).abs() < 1e-9,
+                "{}",
+                planned.id
+            );
+        }
+        assert_eq!(super::plan(&on_this_disk("memory"), Host::default()).layout, None);
+    }
+
+    #[test]
+    fn a_run_lays_the_test_file_out_once_and_writes_no_more_than_it_announced() {
+        let request = Request {
+            settings: Settings {
+                budget_s: Some(0.5),
+                ..on_this_disk("storage.read")
+            },
+            ..Request::default()
+        };
+        let planned = plan(&request.settings, Host::default());
+        let Some(layout) = planned.layout else { return };
+        let mut told = Vec::new();
+        run(&request, Host::default(), &mut told, &|| false).expect("a vector takes all");
+        let events: Vec<serde_json::Value> = told
+            .split(|byte| *byte == b'\n')
+            .filter_map(|line| serde_json::from_slice(line).ok())
+            .collect();
+        let written = events.last().expect("events")["totals"]["written_bytes"]
+            .as_u64()
+            .expect("counted");
+        assert!(
+            written > 0 && written <= layout.written_bytes,
+            "reading writes the test file and nothing else: {written}"
+        );
+        let announced: u64 = events[0]["plan"]
+            .as_array()
+            .expect("the plan")
+            .iter()
+            .filter_map(|probe| probe["written_bytes"].as_u64())
+            .sum();
+        assert_eq!(announced, planned.written_bytes);
     }
 
     #[test]

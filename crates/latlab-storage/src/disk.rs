@@ -3,6 +3,7 @@
 use std::cell::RefCell;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use crate::{Budget, Place, Purpose, StorageError, TestFile};
 
@@ -19,6 +20,19 @@ pub struct Disk {
 struct Opened {
     place: Option<Arc<Place>>,
     file: Option<Arc<TestFile>>,
+    /// Why there is none: a disk that failed is not written over and over.
+    failed: Option<String>,
+    /// Set when time was up before all of it was written.
+    cut_short: Option<CutShort>,
+}
+
+/// A test file that could not be written in time.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct CutShort {
+    /// Its size was to be this, bytes.
+    pub wanted_bytes: u64,
+    /// In so much time.
+    pub within: Duration,
 }
 
 impl Disk {
@@ -47,22 +61,51 @@ impl Disk {
         Ok(place)
     }
 
-    /// A file of at least `bytes`, laid out when there is none yet or only a smaller one. Its blocks may be overwritten with what
-    /// they held ([`Contents`](crate::Contents)), never with anything else: others read it after.
+    /// The run's one test file. It is laid out once, by who comes first, of `bytes`: a run lays it out as large as the most demanding of its probes
+    /// needs it ([`Self::lay_out`]) before any of them asks; whoever asks later takes it as it is and looks at its size. Its blocks may be
+    /// overwritten with what they held ([`Contents`](crate::Contents)), never with anything else: others read it after.
+    ///
+    /// # Errors
+    /// As [`TestFile::lay_out`], also for who asks after that.
+    pub fn test_file(&self, bytes: u64) -> Result<Arc<TestFile>, StorageError> {
+        self.file(bytes, None)
+    }
+
+    /// [`Self::test_file`] in this time: on a slow disk it is smaller ([`Self::cut_short`]).
     ///
     /// # Errors
     /// As [`TestFile::lay_out`].
-    pub fn test_file(&self, bytes: u64) -> Result<Arc<TestFile>, StorageError> {
+    pub fn lay_out(&self, bytes: u64, within: Duration) -> Result<Arc<TestFile>, StorageError> {
+        self.file(bytes, Some(within))
+    }
+
+    fn file(&self, bytes: u64, within: Option<Duration>) -> Result<Arc<TestFile>, StorageError> {
+        let until = within.map(|within| Instant::now() + within);
         let place = self.place()?;
         let mut opened = self.opened.borrow_mut();
-        if let Some(file) = opened.file.as_ref().filter(|file| file.bytes >= bytes) {
+        if let Some(file) = &opened.file {
             return Ok(Arc::clone(file));
         }
-        // Its room is needed for the larger one.
-        opened.file = None;
-        let file = Arc::new(TestFile::lay_out(&place, &self.budget, bytes, self.seed)?);
+        if let Some(reason) = &opened.failed {
+            return Err(StorageError::Refused(reason.clone()));
+        }
+        let file = TestFile::lay_out_until(&place, &self.budget, bytes, self.seed, until)
+            .inspect_err(|error| opened.failed = Some(error.to_string()))?;
+        if let Some(within) = within.filter(|_| file.bytes < bytes) {
+            opened.cut_short = Some(CutShort {
+                wanted_bytes: bytes,
+                within,
+            });
+        }
+        let file = Arc::new(file);
         opened.file = Some(Arc::clone(&file));
         Ok(file)
+    }
+
+    /// What the test file was to be, where time was up before all of it was written.
+    #[must_use]
+    pub fn cut_short(&self) -> Option<CutShort> {
+        self.opened.borrow().cut_short
     }
 
     /// Size of the test file that is there already, bytes.
@@ -86,7 +129,7 @@ mod tests {
     const MIB: u64 = 1 << 20;
 
     #[test]
-    fn one_file_serves_all_who_need_no_larger_one() {
+    fn one_file_is_laid_out_once_for_all() {
         let own = Own::new("disk");
         let disk = Disk::new(&own.0, 10 * MIB, 5);
         let Ok(first) = disk.test_file(2 * MIB) else {
@@ -98,12 +141,43 @@ mod tests {
         let second = disk.test_file(MIB).expect("a smaller one");
         assert!(Arc::ptr_eq(&first, &second));
         assert_eq!(disk.budget().spent_bytes(), 2 * MIB);
-        let larger = disk.test_file(4 * MIB).expect("a larger one");
-        assert_eq!(larger.bytes, 4 * MIB);
-        assert!(
-            disk.test_file(5 * MIB)
-                .expect_err("6 of 10 are spent")
-                .is_out_of_space()
-        );
+        let third = disk.test_file(4 * MIB).expect("as it is");
+        assert!(Arc::ptr_eq(&first, &third), "never a second time");
+        assert_eq!(disk.budget().spent_bytes(), 2 * MIB);
+        assert_eq!(disk.cut_short(), None);
+    }
+
+    #[test]
+    fn a_layout_that_failed_is_not_tried_again() {
+        let own = Own::new("disk-full");
+        let disk = Disk::new(&own.0, 10 * MIB, 5);
+        let Ok(error) = disk
+            .place()
+            .map(|_| disk.test_file(11 * MIB).expect_err("10 at most"))
+        else {
+            // The build folder is in memory.
+            return;
+        };
+        assert!(error.is_out_of_space(), "{error}");
+        let again = disk.test_file(MIB).expect_err("its reason stays");
+        assert_eq!(again.to_string(), error.to_string());
+        assert_eq!(disk.budget().spent_bytes(), 0);
+    }
+
+    #[test]
+    fn a_disk_that_is_slower_than_planned_gets_a_smaller_file_and_says_so() {
+        let own = Own::new("disk-slow");
+        let disk = Disk::new(&own.0, 100 * MIB, 5);
+        let Ok(file) = disk.lay_out(80 * MIB, Duration::ZERO) else {
+            // The build folder is in memory.
+            assert!(disk.place().is_err());
+            return;
+        };
+        assert!(file.bytes < 80 * MIB);
+        let cut_short = disk.cut_short().expect("said");
+        assert_eq!(cut_short.wanted_bytes, 80 * MIB);
+        assert_eq!(disk.budget().spent_bytes(), file.bytes);
+        let later = disk.test_file(80 * MIB).expect("as it is");
+        assert!(Arc::ptr_eq(&file, &later));
     }
 }

@@ -1,8 +1,18 @@
 //! The disk of systems whose file systems cannot be asked yet: nothing is opened, nothing written.
 
 use std::path::Path;
+use std::time::Duration;
 
 use crate::Budget;
+
+/// A test file that could not be written in time.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct CutShort {
+    /// Its size was to be this, bytes.
+    pub wanted_bytes: u64,
+    /// In so much time.
+    pub within: Duration,
+}
 
 /// Holds the budget, which stays untouched.
 #[derive(Debug)]

@@ -41,7 +41,7 @@ pub use counters::{DeviceCounters, DeviceSource, ProcessCounters};
 pub use default_directory::default_directory;
 #[cfg(target_os = "linux")]
 pub use direct::{Alignment, DirectEvidence, alignment, open_direct, try_direct};
-pub use disk::Disk;
+pub use disk::{CutShort, Disk};
 #[cfg(target_os = "linux")]
 pub use engine::{Direction, Engine, EngineKind, Patience, Transfer, open_engine, uring_allowed};
 pub use error::StorageError;

@@ -99,6 +99,16 @@ impl Budget {
         })
     }
 
+    /// Returns what was taken and not written.
+    pub fn give_back(&self, bytes: u64) {
+        let returned = self
+            .spent
+            .fetch_update(Ordering::AcqRel, Ordering::Acquire, |spent| {
+                Some(spent.saturating_sub(bytes))
+            });
+        debug_assert!(returned.is_ok(), "every sum has a successor");
+    }
+
     /// Bytes that may be written in all.
     #[must_use]
     pub fn limit_bytes(&self) -> u64 {
@@ -184,6 +194,8 @@ mod tests {
         assert_eq!((budget.spent_bytes(), budget.left_bytes()), (60, 40));
         budget.spend(40).expect("exactly all");
         assert!(budget.spend(1).is_err() && budget.spend(u64::MAX).is_err());
+        budget.give_back(30);
+        assert_eq!((budget.spent_bytes(), budget.left_bytes()), (70, 30));
     }
 
     #[test]

@@ -3,8 +3,9 @@
 use std::os::fd::OwnedFd;
 use std::path::Path;
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
-use rustix::fs::{FallocateFlags, fallocate, fstat, fsync};
+use rustix::fs::{FallocateFlags, fallocate, fdatasync, fstat, fsync, ftruncate};
 use rustix::io::Errno;
 
 use crate::{
@@ -14,6 +15,11 @@ use crate::{
 
 /// Bytes written at a time: beyond the half-bandwidth block of every disk met so far.
 const CHUNK_BYTES: usize = 4 << 20;
+/// Bytes left to the page cache before they are flushed, where there is no way past it: what is under way when time is up must still get to the disk.
+/// A gibibyte that was flushed only at its end took five times as long here, because the kernel holds a writer back who is far ahead of the disk.
+const FLUSHED_BYTES: u64 = 16 << 20;
+/// Where that many take longer, each chunk is flushed.
+const FLUSHED_WITHIN: Duration = Duration::from_millis(100);
 
 /// A way past the page cache.
 #[derive(Clone, Debug)]
@@ -48,6 +54,21 @@ impl TestFile {
     /// # Errors
     /// When there is no room, the disk fails, or the file system does not keep what was written.
     pub fn lay_out(place: &Place, budget: &Budget, bytes: u64, seed: u64) -> Result<Self, StorageError> {
+        Self::lay_out_until(place, budget, bytes, seed, None)
+    }
+
+    /// As [`Self::lay_out`], but what is not written at `until` stays out of the file, which is smaller then: a slow disk does not take the time that
+    /// others are to measure in. What was not written goes back to the budget.
+    ///
+    /// # Errors
+    /// As [`Self::lay_out`].
+    pub fn lay_out_until(
+        place: &Place,
+        budget: &Budget,
+        bytes: u64,
+        seed: u64,
+        until: Option<Instant>,
+    ) -> Result<Self, StorageError> {
         let bytes = bytes.next_multiple_of(BLOCK_BYTES as u64);
         let file = place.file(bytes)?;
         budget.spend(bytes)?;
@@ -57,17 +78,13 @@ impl TestFile {
             Err(errno) => return Err(StorageError::asking("reserving room for the test file")(errno)),
         }
         let contents = Contents::new(seed);
-        let mut chunk = Buffer::new(CHUNK_BYTES, BLOCK_BYTES);
-        let mut at = 0;
-        while at < bytes {
-            let length = usize::try_from(bytes - at)
-                .unwrap_or(CHUNK_BYTES)
-                .min(CHUNK_BYTES);
-            let part = &mut chunk.bytes_mut()[..length];
-            contents.fill(at, part);
-            write_whole(&file, part, at)?;
-            at += length as u64;
+        let written = write_until(&file, contents, bytes, until)?;
+        if written < bytes {
+            ftruncate(&file, written)
+                .map_err(StorageError::asking("ending the test file where time was up"))?;
+            budget.give_back(bytes - written);
         }
+        let bytes = written;
         fsync(&file).map_err(StorageError::asking("flushing the test file"))?;
         let found = extents(&file)?;
         found.all_written().map_err(StorageError::Refused)?;
@@ -142,6 +159,56 @@ fn open_direct_reading(file: &Arc<OwnedFd>) -> Result<OwnedFd, StorageError> {
     .map_err(StorageError::asking("opening the file for direct I/O"))
 }
 
+/// Writes from the front until all is there or the next piece would end after `until`; how much was written. Past the page cache where that
+/// works: there is no page to be had first (which took longer than the disk on a virtual machine), and nothing is left in memory that others did not ask for.
+fn write_until(
+    file: &OwnedFd,
+    contents: Contents,
+    bytes: u64,
+    until: Option<Instant>,
+) -> Result<u64, StorageError> {
+    let mut chunk = Buffer::new(CHUNK_BYTES, BLOCK_BYTES);
+    let mut direct = open_direct(file).ok();
+    // The first piece tells how fast the disk is.
+    let mut piece = CHUNK_BYTES as u64;
+    let mut at = 0;
+    while at < bytes {
+        let begun = Instant::now();
+        let end = (at + piece).min(bytes);
+        while at < end {
+            let length = usize::try_from(end - at).unwrap_or(CHUNK_BYTES).min(CHUNK_BYTES);
+            let part = &mut chunk.bytes_mut()[..length];
+            contents.fill(at, part);
+            if direct
+                .as_ref()
+                .is_some_and(|direct| write_whole(direct, part, at).is_err())
+            {
+                // What the disk itself refuses is refused again; what only this way does not take is no loss.
+                direct = None;
+            }
+            if direct.is_none() {
+                write_whole(file, part, at)?;
+            }
+            at += length as u64;
+        }
+        if direct.is_none() {
+            fdatasync(file).map_err(StorageError::asking("flushing the test file"))?;
+        }
+        let took = begun.elapsed();
+        let next = if took <= FLUSHED_WITHIN {
+            FLUSHED_BYTES
+        } else {
+            CHUNK_BYTES as u64
+        };
+        let next_takes = took.mul_f64(next as f64 / piece as f64);
+        if until.is_some_and(|until| Instant::now() + next_takes > until) {
+            break;
+        }
+        piece = next;
+    }
+    Ok(at)
+}
+
 fn write_whole(file: &OwnedFd, bytes: &[u8], offset: u64) -> Result<(), StorageError> {
     let mut written = 0;
     while written < bytes.len() {
@@ -181,6 +248,25 @@ mod tests {
             0,
             "no name is left"
         );
+    }
+
+    #[test]
+    fn when_time_is_up_the_file_ends_there_and_the_rest_is_still_to_be_spent() {
+        let own = Own::new("until");
+        let place = Place::open(&own.0, Purpose::Any).expect("our own directory");
+        let budget = Budget::new(64 * MIB);
+        let now = Instant::now();
+        let test = TestFile::lay_out_until(&place, &budget, 32 * MIB, 77, Some(now)).expect("room");
+        assert_eq!(
+            test.bytes, CHUNK_BYTES as u64,
+            "one piece, to see how long it takes"
+        );
+        assert_eq!(budget.spent_bytes(), test.bytes);
+        assert_eq!(test.extents.written_bytes, test.bytes, "{:?}", test.extents);
+        assert_eq!(fstat(&*test.file).expect("asked").st_size, 4 << 20);
+        let mut bytes = vec![0; CHUNK_BYTES];
+        rustix::io::pread(&*test.file, &mut bytes, 0).expect("read");
+        assert_eq!(test.contents.expect("ours").verify(0, &bytes), Ok(()));
     }
 
     #[test]

@@ -28,6 +28,13 @@ class ProbeInfo(msgspec.Struct, frozen=True):
     saturates: bool = False
 
 
+class Layout(msgspec.Struct, frozen=True):
+    """Writing the test file that all probes of the disk share, in time of its own."""
+
+    written_bytes: int
+    seconds: float
+
+
 class Plan(msgspec.Struct, frozen=True):
     """What a run would do: `seconds` of wall time, bytes held at once, bytes written, CPUs busy at once."""
 
@@ -37,6 +44,7 @@ class Plan(msgspec.Struct, frozen=True):
     written_bytes: int
     cpus: int
     unmatched: tuple[str, ...] = ()
+    layout: Layout | None = None
 
 
 class Description(msgspec.Struct, frozen=True):

@@ -9,8 +9,8 @@ use std::time::{Duration, Instant};
 use latlab_harness::{Env, ProbeError, Queue, Wait};
 use latlab_record::{Check, Work};
 use latlab_storage::{
-    BLOCK_BYTES, Budget, Contents, Direction, Engine, EngineKind, Extents, Patience, ProcessCounters,
-    Residency, StorageError, TestFile, Transfer, open_engine, open_existing,
+    BLOCK_BYTES, Budget, Contents, CutShort, Direction, Engine, EngineKind, Extents, Patience,
+    ProcessCounters, Residency, StorageError, TestFile, Transfer, open_engine, open_existing,
 };
 use rustix::fs::{Advice, fadvise};
 
@@ -49,6 +49,15 @@ pub(crate) fn users_bytes(env: &Env) -> u64 {
 
 pub(crate) fn laid_out(env: &Env) -> Option<u64> {
     env.disk.laid_out_bytes()
+}
+
+/// Lays the test file out, in this time; smaller on a slow disk. A disk that fails says so to each point that asks for the file.
+pub(crate) fn lay_out(env: &Env, bytes: u64, within: Duration) {
+    let _said_later = env.disk.lay_out(bytes, within);
+}
+
+pub(crate) fn cut_short(env: &Env) -> Option<CutShort> {
+    env.disk.cut_short()
 }
 
 /// A refusal of the storage layer, as the harness says it.

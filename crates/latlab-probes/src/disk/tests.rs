@@ -29,6 +29,8 @@ fn what_answers_faster_than_any_device_is_none() {
 
 #[cfg(target_os = "linux")]
 mod linux {
+    use std::time::Duration;
+
     use latlab_harness::{Arrivals, Limits, Queue, Wait};
     use latlab_storage::{Contents, Direction, Extents};
 
@@ -59,6 +61,29 @@ mod linux {
             free.extend(done);
         }
         ended
+    }
+
+    #[test]
+    fn a_test_file_that_took_too_long_is_smaller_and_its_figures_say_so() {
+        let env = testing::env(64 << 20);
+        if matches!(support(&env), Support::No(_)) {
+            return;
+        }
+        let wanted = file_bytes(&env);
+        lay_out(&env, wanted, Duration::ZERO);
+        let bytes = file_bytes(&env);
+        assert!(0 < bytes && bytes < wanted, "{bytes}");
+        match support(&env) {
+            Support::Yes => panic!("nobody was told"),
+            Support::No(text) | Support::Degraded(text) => {
+                assert!(
+                    text.contains("the disk was slower") && text.contains("24 MiB"),
+                    "{text}"
+                );
+            }
+        }
+        let target = Target::open(&env).expect("what there is");
+        assert_eq!(target.test.bytes, bytes);
     }
 
     #[test]

@@ -58,6 +58,18 @@ def plan_lines(plan: Plan, screen: Screen) -> list[Line]:
         )
         for probe in plan.probes
     ]
+    if plan.layout is not None:
+        seconds, written = plan.layout.seconds, plan.layout.written_bytes
+        rows.append(
+            (
+                screen.fit("the disk's test file"),
+                "",
+                units.format_seconds(seconds),
+                "1",
+                "",
+                units.format_bytes(written),
+            )
+        )
     widths = [max(len(row[index]) for row in rows) for index in range(len(rows[0]))]
     lines = []
     for number, row in enumerate(rows):

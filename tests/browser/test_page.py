@@ -9,7 +9,9 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import pytest
 
-from latlab.charts import CHARTS
+from latlab.charts import CHARTS, named
+from latlab.report.packing import rounded
+from latlab.run.run import load
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page
@@ -66,6 +68,18 @@ def test_no_mark_lies_at_a_place_that_is_no_number(page: Page) -> None:
     assert not page.evaluate(
         "[...document.querySelectorAll('svg *')].filter((e) => /NaN/.test(e.outerHTML)).length"
     )
+
+
+def test_the_page_draws_the_figures_that_the_chart_holds(page: Page, root: Path) -> None:
+    chart = named("stride").chart(load(root / "tests/data/run-small.latlab.jsonl"))
+    assert chart is not None
+    rows = [
+        {key: rounded(value) for key, value in row.items()}
+        for row in chart.to_dict(validate=False)["data"]["values"]
+    ]
+    drawn = page.evaluate("document.querySelector('[data-chart=stride]').latlabView.data('source_0')")
+    assert len(rows) > 10
+    assert [{key: row[key] for key in rows[0]} for row in drawn] == rows
 
 
 def test_hostile_strings_of_a_run_file_do_nothing(

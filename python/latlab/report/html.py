@@ -15,6 +15,7 @@ from markupsafe import Markup
 from latlab.charts.theme import CSS_VARIABLES, DARK, LIGHT, config, css
 from latlab.report.cells import as_csv, is_number, shown
 from latlab.report.document import Document
+from latlab.report.packing import packed
 
 _SCRIPTS = ("vega.min.js", "vega-lite.min.js", "vega-interpreter.js", "report.js")
 _QUANTITY = re.compile(r"(\d) ([pnµm]?s|[KMG]iB|[kMGT]?B|[kMGT]?B/s|%)(?![\w/])")
@@ -47,12 +48,10 @@ def render(document: Document) -> str:
 
 def island(document: Document) -> str:
     """The charts and their figures as JSON that is also safe inside a script element."""
-    charts = {
-        figure.name: {"spec": figure.spec, "csv": as_csv(figure.table)}
-        for section in document.sections
-        for figure in section.figures
-    }
-    data = {"config": config(CSS_VARIABLES), "charts": charts}
+    figures = [figure for section in document.sections for figure in section.figures]
+    specs, parts = packed({figure.name: figure.spec for figure in figures})
+    charts = {figure.name: {"spec": specs[figure.name], "csv": as_csv(figure.table)} for figure in figures}
+    data = {"config": config(CSS_VARIABLES), "parts": parts, "charts": charts}
     text = json.dumps(data, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
     return text.translate({ord(character): escape for character, escape in _ESCAPES.items()})
 

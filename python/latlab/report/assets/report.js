@@ -14,8 +14,23 @@
     return silent;
   }
 
+  // What the page wrote once and column by column, as a specification again; a new one each time.
+  function unpacked(node) {
+    if (Array.isArray(node)) return node.map(unpacked);
+    if (node === null || typeof node !== "object") return node;
+    if ("$part" in node) return unpacked(island.parts[node.$part]);
+    const whole = Object.entries(node).map(([key, value]) => [key, unpacked(value)]);
+    if ("$runs" in node) return whole[0][1].flatMap(([value, times]) => Array(times).fill(value));
+    if ("$columns" in node) return rows(Object.entries(whole[0][1]));
+    return Object.fromEntries(whole);
+  }
+
+  function rows(columns) {
+    return columns[0][1].map((_, row) => Object.fromEntries(columns.map(([key, column]) => [key, column[row]])));
+  }
+
   function specFor(place) {
-    const spec = structuredClone(island.charts[place.dataset.chart].spec);
+    const spec = unpacked(island.charts[place.dataset.chart].spec);
     spec.config = structuredClone(island.config);
     if (place.clientWidth < 480) {
       spec.config.axisY.labelLimit = 96;

@@ -1,8 +1,7 @@
-# ruff: noqa: ANN401, E501 - `make` is the module that runs this one; tables of figures are read across
+# ruff: noqa: ANN401, E501 - a record's fields hold anything; tables of figures are read across
 """The disk of the synthetic run: a virtual one with a write cache, and figures as such a disk has them.
 
-`make_run.py` hands over its own tools (`per_op`, `absent`, `derived`, `held`, ...), which keep one clock. The
-random numbers are this file's own, so that what it adds changes nothing of the rest of the run.
+The random numbers are this file's own, so that what it adds changes nothing of the rest of the run.
 """
 
 from __future__ import annotations
@@ -11,8 +10,7 @@ import math
 import random
 from typing import Any
 
-KIB, MIB, GIB = 1 << 10, 1 << 20, 1 << 30
-JSON = dict[str, Any]
+from .tools import JSON, KIB, MIB, absent, derived, per_op, rounded
 
 rng = random.Random(20261122)
 
@@ -35,10 +33,10 @@ DIRECT = ("direct", "a transfer of 4096 bytes past the page cache, counted by th
 COUNTED = ("counted by the kernel", "268435456 bytes read, 268435456 fetched from storage (/proc/self/io)")
 
 
-def storage_records(make: Any) -> list[JSON]:
+def storage_records() -> list[JSON]:
     """All of them, in the order of a run."""
     parts = (blocks, in_random_order, at_rates, pokes, syncs, files, reread)
-    return [record for part in parts for record in part(make)]
+    return [record for part in parts for record in part()]
 
 
 def durations(centre: float, count: int, *, sigma: float = 0.12, slow: float = 0.01) -> list[float]:
@@ -59,18 +57,18 @@ def checks(*pairs: tuple[str, str]) -> list[JSON]:
     return [{"name": name, "ok": True, "detail": detail} for name, detail in pairs]
 
 
-def timed(make: Any, probe: str, point: JSON, times: list[float], proofs: list[JSON], **more: Any) -> JSON:
-    record: JSON = make.per_op(probe, point, times, name="")
+def timed(probe: str, point: JSON, times: list[float], proofs: list[JSON], **more: Any) -> JSON:
+    record: JSON = per_op(probe, point, times, name="")
     record |= {"checks": proofs, "tail": record["tail"][-3:], "tail_threshold": 1e6, **more}
     if not record["tail"]:
         del record["tail"], record["tail_threshold"]
     for block in record["blocks"]:
-        block["duration_ns"] = make.rounded(block["duration_ns"])
+        block["duration_ns"] = rounded(block["duration_ns"])
     return record
 
 
-def channel(make: Any, name: str, times: list[float]) -> JSON:
-    whole = make.per_op("", {}, times, name="")
+def channel(name: str, times: list[float]) -> JSON:
+    whole = per_op("", {}, times, name="")
     return {"name": name, "samples": len(times), "summary": whole["summary"], "histogram": whole["histogram"]}
 
 
@@ -78,7 +76,7 @@ def rate(times: list[float], size: int) -> float:
     return float(f"{size * len(times) / sum(times) * 1e9:.5g}")
 
 
-def blocks(make: Any) -> list[JSON]:
+def blocks() -> list[JSON]:
     out = []
     for verb in ("read", "write"):
         fits, probe = [], f"storage.{verb}.sequential"
@@ -94,9 +92,7 @@ def blocks(make: Any) -> list[JSON]:
                 proofs += [EVICTED, COUNTED] if path == "buffered-cold" else []
                 point = {"block_bytes": size, "path": path, "engine": "psync"}
                 findings = {"bytes_per_s": rate(times, size)}
-                out.append(
-                    timed(make, probe, point, times, checks(*proofs), engine="psync", findings=findings)
-                )
+                out.append(timed(probe, point, times, checks(*proofs), engine="psync", findings=findings))
             if path in {"direct", "buffered-fsync-each"}:
                 half = alpha / 1e9 * beta
                 thirty = [
@@ -122,9 +118,9 @@ def blocks(make: Any) -> list[JSON]:
         found: JSON = {"fits": fits, "best_block_bytes": MIB, "sanity": sanity(verb)}
         if verb == "write":
             found["rules"] = rules()
-        out.append(make.derived(probe, found))
+        out.append(derived(probe, found))
     out.append(
-        make.absent(
+        absent(
             "storage.read.sequential",
             {"block_bytes": 128 * MIB, "path": "direct", "engine": "psync"},
             "not_reached",
@@ -165,7 +161,7 @@ def depth_times(verb: str, size: int, depth: int, count: int) -> tuple[list[floa
     return durations(depth / per_s * 1e9, count, sigma=0.1 + 0.05 * math.log2(depth), slow=0.02), per_s
 
 
-def in_random_order(make: Any) -> list[JSON]:
+def in_random_order() -> list[JSON]:
     out = []
     for verb in ("read", "write"):
         probe, found = f"storage.{verb}.random", []
@@ -177,18 +173,18 @@ def in_random_order(make: Any) -> list[JSON]:
                 engine = "psync" if depth == 1 else "io_uring"
                 point = {"block_bytes": size, "queue_depth": depth, "path": "direct", "engine": engine}
                 findings = {
-                    "rate_per_s": make.rounded(per_s),
-                    "bytes_per_s": make.rounded(per_s * size),
-                    "achieved_depth": make.rounded(depth * 0.99),
+                    "rate_per_s": rounded(per_s),
+                    "bytes_per_s": rounded(per_s * size),
+                    "achieved_depth": rounded(depth * 0.99),
                 }
                 proofs = checks(EXTENTS, CONTENTS, DIRECT, COUNTED)
-                out.append(timed(make, probe, point, times, proofs, engine=engine, findings=findings))
-            found.append({"block_bytes": size, "depth": 32, "rate_per_s": make.rounded(per_s)})
-        out.append(make.derived(probe, {"saturation": found, "sanity": sanity(verb)}))
+                out.append(timed(probe, point, times, proofs, engine=engine, findings=findings))
+            found.append({"block_bytes": size, "depth": 32, "rate_per_s": rounded(per_s)})
+        out.append(derived(probe, {"saturation": found, "sanity": sanity(verb)}))
     return out  # fmt: skip
 
 
-def at_rates(make: Any) -> list[JSON]:
+def at_rates() -> list[JSON]:
     out = []
     for per_s, service, queued in (
         (10, 190e3, 1.02),
@@ -209,14 +205,14 @@ def at_rates(make: Any) -> list[JSON]:
         }
         out.append(
             timed(
-                make, "storage.rate", point, waits, checks(EXTENTS, CONTENTS, DIRECT, COUNTED),
-                engine="io_uring", channels=[channel(make, "service", times)], findings=findings,
+                "storage.rate", point, waits, checks(EXTENTS, CONTENTS, DIRECT, COUNTED),
+                engine="io_uring", channels=[channel("service", times)], findings=findings,
             )
         )  # fmt: skip
     return out
 
 
-def pokes(make: Any) -> list[JSON]:
+def pokes() -> list[JSON]:
     out = []
     for size in (0, 1000, 1_000_000, 1_000_000_000):
         for path, centre in (("buffered-warm", 1.36e3), ("buffered-cold", 128e3), ("direct", 128e3)):
@@ -230,9 +226,9 @@ def pokes(make: Any) -> list[JSON]:
                 times = [value if rng.random() < 0.25 else value / 90 for value in times]
             proofs = [("labelled", "no I/O: the experiment's zero")] if not size else [EXTENTS, CONTENTS]
             proofs += [EVICTED] if path == "buffered-cold" else [DIRECT] if path == "direct" else []
-            out.append(timed(make, "storage.poke", point, times, checks(*proofs), engine="psync"))
+            out.append(timed("storage.poke", point, times, checks(*proofs), engine="psync"))
     out.append(
-        make.absent(
+        absent(
             "storage.poke",
             {"file_bytes": 10_000_000_000, "operation": "read-write", "path": "direct"},
             "unsupported",
@@ -243,7 +239,7 @@ def pokes(make: Any) -> list[JSON]:
     return out
 
 
-def syncs(make: Any) -> list[JSON]:
+def syncs() -> list[JSON]:
     out = []
     for operation, sync, centre in (
         ("overwrite", "fsync", 106e3),
@@ -258,15 +254,13 @@ def syncs(make: Any) -> list[JSON]:
         times = durations(centre, 400, sigma=0.16, slow=0.03)
         point = {"operation": operation, "sync": sync}
         findings = {"bytes": 4 * KIB}
-        out.append(
-            timed(make, "storage.sync", point, times, checks(CONTENTS), engine="psync", findings=findings)
-        )
+        out.append(timed("storage.sync", point, times, checks(CONTENTS), engine="psync", findings=findings))
     evidence = [
         "a flush adds 50 us to a direct write of 4 KiB: less than flash without a protected cache needs",
         "the disk is virtual (virtio) and says that its cache is write back",
     ]
     verdict = "absorbed by a protected cache or the host"
-    return [*out, make.derived("storage.sync", {"verdict": verdict, "evidence": evidence})]
+    return [*out, derived("storage.sync", {"verdict": verdict, "evidence": evidence})]
 
 
 #: ns a file by phase, of the small files and of the one large one.
@@ -281,7 +275,7 @@ PHASES = {
 }  # fmt: skip
 
 
-def files(make: Any) -> list[JSON]:
+def files() -> list[JSON]:
     out, totals = [], {}
     for (operation, engine), arms in PHASES.items():
         for count, phases in zip((1000, 1), arms, strict=True):
@@ -305,7 +299,7 @@ def files(make: Any) -> list[JSON]:
             findings = {
                 "phases_share_of_wall": 0.976,
                 "drift": 1.04 if engine == "psync" else 1.31,
-                "total_s": make.rounded(total),
+                "total_s": rounded(total),
             }
             flags = ["data cold, metadata warm"] if operation == "read-cold" else []
             if findings["drift"] > 1.25:
@@ -313,13 +307,12 @@ def files(make: Any) -> list[JSON]:
                     "drift: a file took 1.31 times as long in the later blocks as in the earlier ones"
                 )
             record = timed(
-                make,
                 "storage.files",
                 point,
                 times,
                 checks(*proofs),
                 engine="psync" if engine == "psync" else "CPython 3.11.7",
-                channels=[channel(make, name, own) for name, own in parts.items()],
+                channels=[channel(name, own) for name, own in parts.items()],
                 findings=findings,
             )
             out.append(record | ({"flags": flags} if flags else {}))
@@ -329,27 +322,27 @@ def files(make: Any) -> list[JSON]:
             "one": {
                 "files": 1,
                 "file_bytes": 10_000_000,
-                "total_s": make.rounded(totals[1, operation, engine]),
+                "total_s": rounded(totals[1, operation, engine]),
             },
             "many": {
                 "files": 1000,
                 "file_bytes": 10_000,
-                "total_s": make.rounded(totals[1000, operation, engine]),
+                "total_s": rounded(totals[1000, operation, engine]),
             },
             "operation": operation,
             "engine": engine,
-            "ratio": make.rounded(totals[1000, operation, engine] / totals[1, operation, engine]),
+            "ratio": rounded(totals[1000, operation, engine] / totals[1, operation, engine]),
         }
         for operation, engine in pairs
     ]
     share = {
-        operation: make.rounded((totals[1000, operation, "python"] - totals[1000, operation, "psync"]) * 1e6)
+        operation: rounded((totals[1000, operation, "python"] - totals[1000, operation, "psync"]) * 1e6)
         for operation in ("write", "read-warm", "read-cold")
     }
-    return [*out, make.derived("storage.files", {"ratios": ratios, "python_share_per_file_ns": share})]  # fmt: skip
+    return [*out, derived("storage.files", {"ratios": ratios, "python_share_per_file_ns": share})]  # fmt: skip
 
 
-def reread(make: Any) -> list[JSON]:
+def reread() -> list[JSON]:
     out, sizes = [], (1_000_000, 10_000_000)
     costs = {"reread": 0.16, "kept": 0.03}
     for size in sizes:
@@ -358,7 +351,7 @@ def reread(make: Any) -> list[JSON]:
             point = {"file_bytes": size, "operation": operation}
             proofs = checks(CONTENTS)
             out.append(
-                timed(make, "storage.reread", point, times, proofs, engine="psync", findings={"bytes": size})
+                timed("storage.reread", point, times, proofs, engine="psync", findings={"bytes": size})
             )
     p50 = {(r["point"]["file_bytes"], r["point"]["operation"]): r["summary"]["p50"] for r in out}
     ratios = [
@@ -366,8 +359,8 @@ def reread(make: Any) -> list[JSON]:
             "file_bytes": size,
             "reread_ns": p50[size, "reread"],
             "kept_ns": p50[size, "kept"],
-            "ratio": make.rounded(p50[size, "reread"] / p50[size, "kept"]),
+            "ratio": rounded(p50[size, "reread"] / p50[size, "kept"]),
         }
         for size in sizes
     ]
-    return [*out, make.derived("storage.reread", {"ratios": ratios})]
+    return [*out, derived("storage.reread", {"ratios": ratios})]

@@ -74,6 +74,14 @@ pub struct Spec {
     pub saturates: bool,
 }
 
+impl Spec {
+    /// What the probe concludes from all of its records.
+    #[must_use]
+    pub fn derived(&self, findings: serde_json::Value) -> Record {
+        Record::derived(self.id, self.method_version, self.unit, findings)
+    }
+}
+
 /// Whether a probe can run here.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Support {

@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use latlab_clock::Clock;
 use latlab_machine::Machine;
 use latlab_record::Settings;
+use latlab_stats::rng::mixed;
 use latlab_storage::Disk;
 
 use crate::{Batch, SimulatedMemory};
@@ -80,13 +81,11 @@ impl Env {
     /// A seed for one use, different for each `salt` and the same again for the same run seed.
     #[must_use]
     pub fn seed(&self, salt: u64) -> u64 {
-        // splitmix64's finaliser (Steele, Lea, Flood 2014): neighbouring salts give unrelated seeds.
-        let mut z = self
-            .settings
-            .seed
-            .wrapping_add(salt.wrapping_mul(0x9E37_79B9_7F4A_7C15));
-        z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-        z ^ (z >> 31)
+        // Neighbouring salts give unrelated seeds.
+        mixed(
+            self.settings
+                .seed
+                .wrapping_add(salt.wrapping_mul(0x9E37_79B9_7F4A_7C15)),
+        )
     }
 }

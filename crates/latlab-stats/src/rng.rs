@@ -49,7 +49,17 @@ impl Rng {
 
 fn splitmix64(state: &mut u64) -> u64 {
     *state = state.wrapping_add(0x9E37_79B9_7F4A_7C15);
-    let mut z = *state;
+    mixed(*state)
+}
+
+/// Splitmix64's finaliser (Steele, Lea, Flood 2014): each bit of what it returns depends on each bit of `z`, so neighbours become strangers.
+#[must_use]
+#[expect(
+    clippy::inline_always,
+    reason = "it stands in timed loops too, where a call would be measured"
+)]
+#[inline(always)]
+pub fn mixed(mut z: u64) -> u64 {
     z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
     z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
     z ^ (z >> 31)

@@ -4,6 +4,8 @@
 //! user's: zeros came back at 2.4 GB/s where random bytes gave 1.0. So every block of 4 KiB is a stream of its own, seeded by the file's seed and
 //! the block's number; both stand in its first bytes. A block that is another one's, or an older one's, is found by that.
 
+use latlab_stats::rng::mixed;
+
 /// One block that verifies itself.
 pub const BLOCK_BYTES: usize = 4096;
 /// Seed and number at a block's begin.
@@ -13,13 +15,6 @@ const HEADER_BYTES: usize = 16;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Contents {
     seed: u64,
-}
-
-/// `splitmix64`'s finaliser (Steele, Lea, Flood 2014): each bit of its output depends on each of its input.
-fn mixed(mut z: u64) -> u64 {
-    z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-    z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-    z ^ (z >> 31)
 }
 
 impl Contents {

@@ -526,7 +526,7 @@ fn conclude(results: &[PointResult], missing: &[&str]) -> Option<Record> {
         return None;
     }
     let findings = json!({ "allocators": allocators, "not_installed": missing });
-    Some(Record::derived(SPEC.id, SPEC.method_version, SPEC.unit, findings))
+    Some(SPEC.derived(findings))
 }
 
 fn allocator(name: &str, own: &[&PointResult]) -> Value {

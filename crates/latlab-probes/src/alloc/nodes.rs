@@ -398,7 +398,7 @@ fn conclude(results: &[PointResult]) -> Option<Record> {
         }))
     };
     let findings = json!({ "nodes": nodes, "steps": steps, "parts": parts() });
-    Some(Record::derived(SPEC.id, SPEC.method_version, SPEC.unit, findings))
+    Some(SPEC.derived(findings))
 }
 
 #[cfg(test)]

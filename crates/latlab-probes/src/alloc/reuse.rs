@@ -507,12 +507,7 @@ fn conclude(results: &[PointResult]) -> Option<Record> {
     if rows.is_empty() {
         return None;
     }
-    Some(Record::derived(
-        SPEC.id,
-        SPEC.method_version,
-        SPEC.unit,
-        json!({ "sizes": rows }),
-    ))
+    Some(SPEC.derived(json!({ "sizes": rows })))
 }
 
 #[cfg(test)]

@@ -184,6 +184,6 @@ impl Probe for ContextSwitch {
             "switch_only_threads_ns": only(THREADS),
             "pipe_across_over_same_cpu": across(THREADS).zip(pipe(THREADS)).map(|(across, same)| across / same),
         });
-        vec![Record::derived(SPEC.id, SPEC.method_version, SPEC.unit, findings)]
+        vec![SPEC.derived(findings)]
     }
 }

@@ -87,6 +87,6 @@ impl Probe for Syscall {
             return Vec::new();
         };
         let findings = json!({ "getppid_ns": p50(GETPPID), "clock_syscall_over_vdso": call / vdso });
-        vec![Record::derived(SPEC.id, SPEC.method_version, SPEC.unit, findings)]
+        vec![SPEC.derived(findings)]
     }
 }

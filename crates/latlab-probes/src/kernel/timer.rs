@@ -128,7 +128,7 @@ impl Probe for Timer {
             .zip(p50(NO_SLACK))
             .map(|(with, without)| with - without);
         let findings = json!({ "sleeps": sleeps, "slack_ns": slack });
-        vec![Record::derived(SPEC.id, SPEC.method_version, SPEC.unit, findings)]
+        vec![SPEC.derived(findings)]
     }
 }
 

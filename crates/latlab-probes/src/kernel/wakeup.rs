@@ -119,7 +119,7 @@ impl Probe for Wakeup {
             "sleeps": rows,
             "longest_over_shortest": (sleeps.len() > 1).then(|| longest / shortest),
         });
-        vec![Record::derived(SPEC.id, SPEC.method_version, SPEC.unit, findings)]
+        vec![SPEC.derived(findings)]
     }
 }
 

@@ -176,7 +176,7 @@ impl Probe for Alignment {
             return Vec::new();
         }
         let findings = json!({ LOAD: of(LOAD), STORE: of(STORE) });
-        vec![Record::derived(SPEC.id, SPEC.method_version, SPEC.unit, findings)]
+        vec![SPEC.derived(findings)]
     }
 }
 

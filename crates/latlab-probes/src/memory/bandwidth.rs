@@ -234,7 +234,7 @@ impl Probe for Bandwidth {
                 "write": levels(Operation::Write),
                 "copy": levels(Operation::Copy),
             });
-            records.push(Record::derived(SPEC.id, SPEC.method_version, SPEC.unit, findings));
+            records.push(SPEC.derived(findings));
         }
         records
     }

@@ -223,7 +223,7 @@ impl Probe for LoadDependent {
 
     fn conclude(&self, env: &Env, results: &[PointResult]) -> Vec<Record> {
         let findings = levels::findings(env, results);
-        vec![Record::derived(SPEC.id, SPEC.method_version, SPEC.unit, findings)]
+        vec![SPEC.derived(findings)]
     }
 }
 

@@ -182,12 +182,7 @@ impl Probe for Loaded {
         if curves.is_empty() {
             return Vec::new();
         }
-        vec![Record::derived(
-            SPEC.id,
-            SPEC.method_version,
-            SPEC.unit,
-            json!({ "curves": curves }),
-        )]
+        vec![SPEC.derived(json!({ "curves": curves }))]
     }
 }
 

@@ -162,12 +162,7 @@ impl Probe for Parallelism {
         if sets.is_empty() {
             return Vec::new();
         }
-        vec![Record::derived(
-            SPEC.id,
-            SPEC.method_version,
-            SPEC.unit,
-            json!({ "sets": sets }),
-        )]
+        vec![SPEC.derived(json!({ "sets": sets }))]
     }
 }
 

@@ -190,7 +190,7 @@ impl Probe for Prefetch {
             "list_walk": list,
             "fill": fill,
         });
-        vec![Record::derived(SPEC.id, SPEC.method_version, SPEC.unit, findings)]
+        vec![SPEC.derived(findings)]
     }
 }
 

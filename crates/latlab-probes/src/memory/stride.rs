@@ -173,12 +173,7 @@ impl Probe for Stride {
         if arrays.is_empty() {
             return Vec::new();
         }
-        vec![Record::derived(
-            SPEC.id,
-            SPEC.method_version,
-            SPEC.unit,
-            json!({ "arrays": arrays }),
-        )]
+        vec![SPEC.derived(json!({ "arrays": arrays }))]
     }
 }
 

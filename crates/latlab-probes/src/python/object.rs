@@ -422,12 +422,7 @@ impl Probe for Object {
         if operations.is_empty() {
             return Vec::new();
         }
-        vec![Record::derived(
-            SPEC.id,
-            SPEC.method_version,
-            SPEC.unit,
-            json!({ "loop_ns": loop_ns, "operations": operations }),
-        )]
+        vec![SPEC.derived(json!({ "loop_ns": loop_ns, "operations": operations }))]
     }
 }
 

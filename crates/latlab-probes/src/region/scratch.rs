@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 
 use latlab_harness::{Env, ProbeError};
 use latlab_record::binary_size;
+use latlab_stats::rng::mixed;
 use rustix::fs::{Advice, MemfdFlags, Mode, OFlags};
 
 use super::{Region, page_bytes};
@@ -83,14 +84,12 @@ impl Scratch {
         self.file.sync_all()
     }
 
-    /// What the file holds at an offset, a multiple of eight: splitmix64's finaliser.
+    /// What the file holds at an offset, a multiple of eight.
     pub(crate) fn word(&self, offset: usize) -> u64 {
-        let mut z = self
-            .seed
-            .wrapping_add((offset as u64 + 1).wrapping_mul(0x9E37_79B9_7F4A_7C15));
-        z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-        z ^ (z >> 31)
+        mixed(
+            self.seed
+                .wrapping_add((offset as u64 + 1).wrapping_mul(0x9E37_79B9_7F4A_7C15)),
+        )
     }
 
     pub(crate) fn file(&self) -> &File {

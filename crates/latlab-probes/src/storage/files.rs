@@ -298,7 +298,7 @@ impl Probe for Files {
             "python_share_per_file_ns": of_many,
             "python_shares": shares,
         });
-        vec![Record::derived(SPEC.id, SPEC.method_version, SPEC.unit, findings)]
+        vec![SPEC.derived(findings)]
     }
 }
 

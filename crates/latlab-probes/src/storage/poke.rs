@@ -244,7 +244,7 @@ impl Probe for Poke {
             return Vec::new();
         }
         let findings = json!({ "sizes": rows, "sanity": sanity });
-        vec![Record::derived(SPEC.id, SPEC.method_version, SPEC.unit, findings)]
+        vec![SPEC.derived(findings)]
     }
 }
 

@@ -122,7 +122,7 @@ impl Probe for Rate {
             })
             .collect();
         let findings = json!({ "curve": curve, "sanity": [random::fast_enough(results)] });
-        vec![Record::derived(SPEC.id, SPEC.method_version, SPEC.unit, findings)]
+        vec![SPEC.derived(findings)]
     }
 }
 

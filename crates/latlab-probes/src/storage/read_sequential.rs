@@ -175,7 +175,7 @@ impl Probe for ReadSequential {
             ],
             "sanity": curve::sanity(&all),
         });
-        vec![Record::derived(SPEC.id, SPEC.method_version, SPEC.unit, findings)]
+        vec![SPEC.derived(findings)]
     }
 }
 

@@ -124,7 +124,7 @@ impl Probe for Reread {
             return Vec::new();
         }
         let findings = json!({ "ratios": ratios });
-        vec![Record::derived(SPEC.id, SPEC.method_version, SPEC.unit, findings)]
+        vec![SPEC.derived(findings)]
     }
 }
 

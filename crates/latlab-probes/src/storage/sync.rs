@@ -229,7 +229,7 @@ impl Probe for Durable {
         let Some(findings) = concluded(env, results) else {
             return Vec::new();
         };
-        vec![Record::derived(SPEC.id, SPEC.method_version, SPEC.unit, findings)]
+        vec![SPEC.derived(findings)]
     }
 }
 

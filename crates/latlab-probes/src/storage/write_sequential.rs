@@ -190,7 +190,7 @@ impl Probe for WriteSequential {
             ],
             "sanity": curve::sanity(&all),
         });
-        vec![Record::derived(SPEC.id, SPEC.method_version, SPEC.unit, findings)]
+        vec![SPEC.derived(findings)]
     }
 }
 

@@ -242,12 +242,7 @@ impl Probe for Fault {
         }
         kinds.sort_by_key(|(place, kind)| (*place, kind["size_bytes"].as_u64()));
         let kinds: Vec<serde_json::Value> = kinds.into_iter().map(|(_, kind)| kind).collect();
-        vec![Record::derived(
-            SPEC.id,
-            SPEC.method_version,
-            SPEC.unit,
-            json!({ "kinds": kinds }),
-        )]
+        vec![SPEC.derived(json!({ "kinds": kinds }))]
     }
 }
 

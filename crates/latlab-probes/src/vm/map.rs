@@ -175,12 +175,7 @@ impl Probe for Map {
         if operations.is_empty() {
             return Vec::new();
         }
-        vec![Record::derived(
-            SPEC.id,
-            SPEC.method_version,
-            SPEC.unit,
-            json!({ "operations": operations }),
-        )]
+        vec![SPEC.derived(json!({ "operations": operations }))]
     }
 }
 

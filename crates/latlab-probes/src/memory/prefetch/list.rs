@@ -8,6 +8,7 @@
 
 use latlab_harness::Batch;
 use latlab_record::Check;
+use latlab_stats::rng::mixed;
 
 use super::{instructions, to_usize};
 use crate::walk::{Cycle, LINE_BYTES};
@@ -101,10 +102,7 @@ fn payload(offset: u64) -> u64 {
 /// What is done with it: splitmix64's finaliser, a dozen instructions.
 #[inline(always)]
 fn work(payload: u64) -> u64 {
-    let mut z = payload;
-    z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-    z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-    z ^ (z >> 31)
+    mixed(payload)
 }
 
 /// What the walks of one distance have proved.

@@ -179,7 +179,7 @@ pub(super) fn conclude(spec: &Spec, results: &[PointResult]) -> Vec<Record> {
     sanity.extend(own_rates(&best));
     sanity.extend(halves(results));
     let findings = json!({ "saturation": saturation, "sanity": sanity });
-    vec![Record::derived(spec.id, spec.method_version, spec.unit, findings)]
+    vec![spec.derived(findings)]
 }
 
 pub(super) fn finding(result: &PointResult, name: &str) -> Option<f64> {

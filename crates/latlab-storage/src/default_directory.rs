@@ -3,7 +3,8 @@
 use std::ffi::OsString;
 use std::path::PathBuf;
 
-/// The user's cache directory, or the nearest directory above it that exists; the current one where there is neither.
+/// The user's cache directory, or the nearest directory above it that exists; the current one where there is neither. A symbolic link is
+/// followed: nobody named it, so nobody can name what it points to instead.
 #[must_use]
 pub fn default_directory() -> PathBuf {
     chosen(std::env::var_os("XDG_CACHE_HOME"), std::env::var_os("HOME"))
@@ -13,11 +14,17 @@ fn chosen(cache: Option<OsString>, home: Option<OsString>) -> PathBuf {
     let cache = cache.map(PathBuf::from).filter(|path| path.is_absolute());
     let home = home.map(PathBuf::from).filter(|path| path.is_absolute());
     let own = home.as_ref().map(|home| home.join(".cache"));
-    [cache, own, home]
+    let found = [cache, own, home]
         .into_iter()
         .flatten()
         .find(|path| path.is_dir())
-        .unwrap_or_else(|| PathBuf::from("."))
+        .unwrap_or_else(|| PathBuf::from("."));
+    // Only a link: on Windows the canonical form of any path is one that other programs do not understand.
+    if found.is_symlink() {
+        found.canonicalize().unwrap_or(found)
+    } else {
+        found
+    }
 }
 
 #[cfg(test)]
@@ -33,5 +40,17 @@ mod tests {
         assert_eq!(chosen(nowhere.clone(), there.clone()), here);
         assert_eq!(chosen(nowhere.clone(), nowhere), PathBuf::from("."));
         assert_eq!(chosen(Some("relative".into()), None), PathBuf::from("."));
+    }
+
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn a_cache_that_is_a_symbolic_link_is_followed() {
+        let own = crate::place::tests::Own::new("linked");
+        let (real, link) = (own.0.join("real"), own.0.join("link"));
+        std::fs::create_dir(&real).expect("made");
+        std::os::unix::fs::symlink(&real, &link).expect("linked");
+        let found = chosen(Some(link.into_os_string()), None);
+        assert!(!found.is_symlink());
+        assert_eq!(found, real.canonicalize().expect("there"));
     }
 }

@@ -1,23 +1,18 @@
 //! A small file without a name, in the folder that is measured: it is gone with its last descriptor, whatever ends the process.
 
+use std::ffi::OsString;
 use std::fs::File;
-use std::os::fd::AsFd;
-use std::path::{Path, PathBuf};
+use std::os::fd::AsRawFd;
+use std::os::unix::ffi::OsStringExt;
+use std::path::PathBuf;
 
 use latlab_harness::{Env, ProbeError};
 use latlab_record::binary_size;
 use latlab_stats::rng::mixed;
-use rustix::fs::{Advice, MemfdFlags, Mode, OFlags};
+use latlab_storage::{Place, StorageError, evict};
+use rustix::fs::{Advice, MemfdFlags, OFlags};
 
 use super::{Region, page_bytes};
-
-/// Of the disk this part stays free, and so many bytes.
-const FREE_SHARE: f64 = 0.05;
-const FREE_BYTES: f64 = (1u64 << 30) as f64;
-/// Files that live in memory have nothing to be read from: tmpfs, ramfs (linux/magic.h).
-const IN_MEMORY: [u64; 2] = [0x0102_1994, 0x8584_58f6];
-/// Times that the page cache is asked to give the file up: a page under write-back stays.
-const TRIES: usize = 5;
 
 /// A file with real data, on its device and in the page cache.
 #[derive(Debug)]
@@ -33,10 +28,9 @@ impl Scratch {
     /// # Errors
     /// With the reason, when the folder is no disk, is nearly full, or the system refuses something.
     pub(crate) fn create(env: &Env, bytes: usize) -> Result<Self, ProbeError> {
-        let folder = folder(env)?;
-        room(&folder, bytes)?;
-        let file = without_name(env, &folder)?;
-        is_on_a_device(env, &folder, &file)?;
+        let place = env.disk.place().map_err(in_the_folder)?;
+        let file = place.file(bytes as u64).map(File::from).map_err(in_the_folder)?;
+        is_on_a_device(env, &place, &file)?;
         env.disk
             .budget()
             .spend(bytes as u64)
@@ -125,28 +119,10 @@ impl Scratch {
     /// # Errors
     /// When pages stay: then nothing that is read is read from the device.
     pub(crate) fn evict(&self) -> Result<(), ProbeError> {
-        let mut left = self.cached()?;
-        for _ in 0..TRIES {
-            if left == 0 {
-                return Ok(());
-            }
-            // What is dirty or under write-back is passed over by the advice.
-            let synced = rustix::fs::fdatasync(&self.file);
-            let advised = rustix::fs::fadvise(&self.file, 0, None, Advice::DontNeed);
-            synced.and(advised).map_err(|error| ProbeError::System {
-                what: "taking a file out of the page cache".to_owned(),
-                source: error.into(),
-            })?;
-            left = self.cached()?;
-        }
-        if left == 0 {
-            return Ok(());
-        }
-        Err(ProbeError::Other(format!(
-            "{left} of {} pages of a synced file stay in the page cache although the system was asked to drop them, so what is read \
-comes from memory",
-            self.bytes.div_ceil(page_bytes())
-        )))
+        let left = evict(&self.file).map_err(in_the_folder)?;
+        left.is_cold().map(drop).map_err(|reason| {
+            ProbeError::Other(format!("{reason}, so what is read of the file comes from memory"))
+        })
     }
 
     /// Whether a touch of an evicted page reads that page and no more.
@@ -182,79 +158,22 @@ comes from memory",
     }
 }
 
-/// The folder that is measured: the user's choice, or where caches belong.
-fn folder(env: &Env) -> Result<PathBuf, ProbeError> {
-    let of = |name: &str| {
-        std::env::var_os(name)
-            .filter(|value| !value.is_empty())
-            .map(PathBuf::from)
-    };
-    let candidates = match &env.settings.dir {
-        Some(dir) => vec![Some(PathBuf::from(dir))],
-        None => vec![
-            of("XDG_CACHE_HOME"),
-            of("HOME").map(|home| home.join(".cache")),
-            of("HOME"),
-        ],
-    };
-    candidates
-        .into_iter()
-        .flatten()
-        .find_map(|folder| folder.canonicalize().ok().filter(|folder| folder.is_dir()))
-        .ok_or_else(|| {
-            ProbeError::Other(
-                "there is no folder for a file: neither the one that is measured (--dir) nor the user's"
-                    .to_owned(),
-            )
-        })
-}
-
-fn room(folder: &Path, bytes: usize) -> Result<(), ProbeError> {
-    let system = rustix::fs::statvfs(folder).map_err(|error| ProbeError::System {
-        what: "asking how much room the folder has".to_owned(),
-        source: error.into(),
-    })?;
-    let unit = system.f_frsize as f64;
-    let (all, free) = (system.f_blocks as f64 * unit, system.f_bavail as f64 * unit);
-    if free - (bytes as f64) < (FREE_SHARE * all).max(FREE_BYTES) {
-        return Err(ProbeError::Other(format!(
-            "the disk is nearly full: 5 % or 1 GiB of it stay free, so a file of {} is not written",
-            binary_size(bytes as u64)
-        )));
+/// A refusal of the storage layer, with what the file was for.
+fn in_the_folder(error: StorageError) -> ProbeError {
+    let what = "a file in the folder that is measured";
+    match error {
+        StorageError::System { what: asked, source } => ProbeError::System {
+            what: format!("{what}: {asked}"),
+            source,
+        },
+        other => ProbeError::Other(format!("{what}: {other}")),
     }
-    Ok(())
 }
 
-fn without_name(env: &Env, folder: &Path) -> Result<File, ProbeError> {
-    let refused = |error: rustix::io::Errno| ProbeError::System {
-        what: "a file in the folder that is measured".to_owned(),
-        source: error.into(),
-    };
-    let mode = Mode::RUSR | Mode::WUSR;
-    let flags = OFlags::RDWR | OFlags::CLOEXEC;
-    if let Ok(file) = rustix::fs::open(folder, flags | OFlags::TMPFILE, mode) {
-        return Ok(File::from(file));
-    }
-    // Not every file system has files that never had a name.
-    let path = folder.join(format!(
-        ".latlab-{}-{:016x}",
-        std::process::id(),
-        env.seed(env.clock.source.now())
-    ));
-    let file = rustix::fs::open(&path, flags | OFlags::CREATE | OFlags::EXCL, mode).map_err(refused)?;
-    rustix::fs::unlink(&path).map_err(refused)?;
-    Ok(File::from(file))
-}
-
-fn is_on_a_device(env: &Env, folder: &Path, file: &File) -> Result<(), ProbeError> {
-    let system = rustix::fs::fstatfs(file.as_fd()).map_err(|error| ProbeError::System {
-        what: "asking what file system the folder is on".to_owned(),
-        source: error.into(),
-    })?;
-    let known = env.machine.file_system_of(folder);
-    #[expect(clippy::cast_sign_loss, reason = "a magic number; its sign means nothing")]
-    let magic = system.f_type as u64 & 0xFFFF_FFFF;
-    let reason = if IN_MEMORY.contains(&magic) || known.is_some_and(|system| system.in_memory) {
+/// That what is read of the file comes from a device of this machine; the place itself refuses file systems that are known to live in memory.
+fn is_on_a_device(env: &Env, place: &Place, file: &File) -> Result<(), ProbeError> {
+    let known = path_of(place).and_then(|path| env.machine.file_system_of(&path));
+    let reason = if known.is_some_and(|system| system.in_memory) {
         "lives in memory: nothing there is read from a device"
     } else if known.is_some_and(|system| system.network) {
         "is on another machine: the network would be measured"
@@ -270,6 +189,13 @@ fn is_on_a_device(env: &Env, folder: &Path, file: &File) -> Result<(), ProbeErro
     )))
 }
 
+/// Where the place lies, without symbolic links; not known without /proc.
+fn path_of(place: &Place) -> Option<PathBuf> {
+    let link = format!("/proc/self/fd/{}", place.directory().as_raw_fd());
+    let path = rustix::fs::readlink(link, Vec::new()).ok()?;
+    Some(PathBuf::from(OsString::from_vec(path.into_bytes())))
+}
+
 /// The kernel checks the flag when it is set; no data is moved.
 fn allows_direct_io(file: &File) -> bool {
     let Ok(flags) = rustix::fs::fcntl_getfl(file) else {
@@ -281,33 +207,42 @@ fn allows_direct_io(file: &File) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use std::path::Path;
+
+    use latlab_storage::Disk;
+
     use super::*;
     use crate::testing;
 
+    fn env_of(folder: &str) -> Env {
+        let mut env = testing::env(64 << 20);
+        env.disk = Disk::new(Path::new(folder), 64 << 20, 3);
+        env
+    }
+
     #[test]
     fn a_file_in_memory_is_refused_and_leaves_nothing() {
-        let mut env = testing::env(64 << 20);
         // Where there is no such folder, the folder itself is the reason.
-        env.settings.dir = Some("/dev/shm".to_owned());
+        let env = env_of("/dev/shm");
         let error = Scratch::create(&env, 1 << 16).expect_err("no device");
         assert!(error.to_string().contains("folder"), "{error}");
+        assert_eq!(env.disk.budget().spent_bytes(), 0);
     }
 
     #[test]
     fn a_folder_that_is_not_there_is_said() {
-        let mut env = testing::env(64 << 20);
-        env.settings.dir = Some("/nonexistent/folder".to_owned());
+        let env = env_of("/nonexistent/folder");
         let error = Scratch::create(&env, 1 << 16).expect_err("no folder");
         assert!(error.to_string().contains("folder"), "{error}");
     }
 
     #[test]
     fn a_file_holds_what_it_says_after_it_was_evicted_or_says_why_it_cannot_be() {
-        let mut env = testing::env(64 << 20);
-        env.settings.dir = Some(env!("CARGO_MANIFEST_DIR").to_owned());
+        let env = env_of(env!("CARGO_MANIFEST_DIR"));
         let Ok(scratch) = Scratch::create(&env, 1 << 16) else {
             return;
         };
+        assert_eq!(env.disk.budget().spent_bytes(), 1 << 16);
         if scratch.evict().is_ok() {
             assert_eq!(scratch.cached().ok(), Some(0));
         }

@@ -88,8 +88,11 @@ fn the_conclusion_holds_every_kind_in_order_with_its_modes() {
 
 #[cfg(target_os = "linux")]
 mod on_linux {
+    use std::path::Path;
+
     use latlab_harness::{Session, measure_once};
     use latlab_record::Check;
+    use latlab_storage::Disk;
 
     use super::super::system::Faulting;
     use super::*;
@@ -119,7 +122,7 @@ mod on_linux {
     fn env() -> Env {
         let mut env = testing::env_of_one_cpu(8 << 20);
         env.settings.profile = Profile::Quick;
-        env.settings.dir = Some(env!("CARGO_MANIFEST_DIR").to_owned());
+        env.disk = Disk::new(Path::new(env!("CARGO_MANIFEST_DIR")), 64 << 20, 3);
         env
     }
 

@@ -45,11 +45,11 @@ def main() -> None:
         sys.exit(1)
     points, probes = scenario.get("points", 3), ["fake.one", "fake.two"]
     plan = [
-        {"id": p, "points": points, "seconds": 5.0, "memory_bytes": 0, "written_bytes": 0, "cpus": 1}
+        {"id": p, "points": points, "seconds": 5.0, "memory_bytes": 0, "written_bytes": 500, "cpus": 1}
         for p in probes
     ]
     hello = {"event": "hello", "machine": header["machine"], "clock": header["clock"], "tool": header["tool"],
-             "plan": plan, "home_cpu": 0, "cpus": [0]}  # fmt: skip
+             "plan": plan, "home_cpu": 0, "cpus": [0], "written_bytes": 1000}  # fmt: skip
     if scenario.get("hang") == "hello":
         time.sleep(600)
     say(hello)
@@ -79,7 +79,8 @@ def visit(scenario: dict[str, Any], request: dict[str, Any], probes: list[str], 
                 continue
             if stopping:
                 return
-            say({"event": "begin", "probe": probe, "point": point})
+            written = 100 * (number - 1) + 300 * probes.index(probe)
+            say({"event": "begin", "probe": probe, "point": point, "written_bytes": written})
             misbehave(scenario, f"{probe}/{number}")
             time.sleep(scenario.get("pause", 0.0))
             say(record(probe, point, scenario))

@@ -92,6 +92,9 @@ def test_a_worker_killed_in_a_point_leaves_a_record_and_the_run_goes_on_without_
     assert second["done"] == [["fake.two", {"working_set_bytes": 2048}]]
     assert second["done_probes"] == ["fake.one"]
     assert 0 < second["deadline_s"] <= 10
+    # 300 before the probe in which it died, which had announced 500: at most 200 of the 1000 are left.
+    assert first["settings"].get("max_bytes") is None
+    assert second["settings"]["max_bytes"] == 200
     assert any(isinstance(event, Died) and event.restarts for event in events)
 
 

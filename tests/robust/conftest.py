@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import signal
 import subprocess
+import sys
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -171,3 +173,72 @@ def place(places: Callable[[], Place]) -> Place:
 def small_run(root: Path) -> Path:
     """A run file with a little of everything."""
     return root / "tests/data/run-small.latlab.jsonl"
+
+
+class Disk:
+    """A file system that nobody else uses: what is in use there was left there by what a test has run."""
+
+    def __init__(self, image: Path, path: Path) -> None:
+        self.image = image
+        self.path = path
+        self.before = self.used()
+
+    def used(self) -> tuple[int, int]:
+        """Free blocks and free inodes: the same number again when nothing was left."""
+        space = os.statvfs(self.path)
+        return space.f_bfree, space.f_ffree
+
+    def entries(self) -> list[str]:
+        """What is in its topmost directory and was not made with it."""
+        return sorted({path.name for path in self.path.iterdir()} - {"lost+found"})
+
+    def nothing_is_left(self) -> bool:
+        """Whether it is as it was; a killed process's files are given back a moment later."""
+        end = time.monotonic() + PATIENCE_S
+        while self.entries() or self.used() != self.before:
+            if time.monotonic() > end:
+                return False
+            time.sleep(0.01)
+        return True
+
+    def device(self) -> Path:
+        """Of its device, the folder in /sys."""
+        number = self.path.stat().st_dev
+        return Path(f"/sys/dev/block/{os.major(number)}:{os.minor(number)}")
+
+    def written_bytes(self) -> int:
+        """What its device has been sent since it was made."""
+        # Documentation/block/stat.rst: sectors of 512 bytes, whatever the device's are.
+        return int((self.device() / "stat").read_text().split()[6]) * 512
+
+
+@pytest.fixture
+def disks(tmp_path: Path) -> Iterator[Callable[..., Disk]]:
+    """Makes ext4 file systems in files of their own, mounted as `mount -o` takes it, and takes them away."""
+    mounted: list[Path] = []
+
+    def make(size: int = 3 << 30, options: str = "loop", made_with: tuple[str, ...] = ()) -> Disk:
+        if sys.platform != "linux" or os.geteuid() != 0:
+            pytest.skip("a file system of the test's own needs Linux and root")
+        if shutil.which("mkfs.ext4") is None:
+            pytest.skip("a file system of the test's own needs mkfs.ext4")
+        number = len(list(tmp_path.glob("disk-*")))
+        image, path = tmp_path / f"disk-{number}", tmp_path / f"mnt-{number}"
+        path.mkdir()
+        with image.open("wb") as file:
+            file.truncate(size)
+        # Nothing is left for the kernel to write later: what the device is sent then is the test's.
+        eager = ("-E", "lazy_itable_init=0,lazy_journal_init=0", "-m", "0")
+        subprocess.run(["mkfs.ext4", "-q", "-F", *eager, *made_with, str(image)], check=True)
+        words = ["mount", "-o", options, str(image), str(path)]
+        told = subprocess.run(words, capture_output=True, text=True, check=False)
+        if told.returncode != 0:
+            pytest.skip(f"no loop device can be mounted here: {told.stderr.strip()}")
+        mounted.append(path)
+        return Disk(image, path)
+
+    yield make
+    for path in mounted:
+        # Whoever still has a file there is about to end; a lazy unmount takes it away in any case.
+        if subprocess.run(["umount", str(path)], capture_output=True, check=False).returncode != 0:
+            subprocess.run(["umount", "--lazy", str(path)], check=True)

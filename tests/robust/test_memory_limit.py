@@ -96,3 +96,20 @@ def test_within_the_limit_nothing_dies_and_the_limit_is_named(place: Place, grou
         path for path in (group / "memory.max_usage_in_bytes", group / "memory.peak") if path.exists()
     )
     assert int(peak.read_text()) < LIMIT_BYTES // 4 + (128 << 20)
+
+
+def test_the_disk_is_measured_within_the_limit_and_nothing_dies(
+    place: Place, group: Path, tmp_path: Path
+) -> None:
+    def enter() -> None:
+        (group / "cgroup.procs").write_text(str(os.getpid()))
+
+    # What the page cache holds counts against the limit: the kernel takes it back as it is needed.
+    words = ("--profile", "quick", "--only", "storage.*", "--dir", str(tmp_path), "--no-report")
+    told = place.run("measure", *words, preexec_fn=enter)
+    assert told.returncode == 0, told.stderr
+    assert place.lines()[-1]["stopped_by"] == "completed"
+    assert not place.deaths()
+    if "tmpfs" not in place.shown():
+        assert any(line.get("kind") == "per_op" for line in place.lines())
+    assert place.left() == []

@@ -46,10 +46,15 @@ pub(crate) fn file_bytes(env: &Env) -> u64 {
     }
     laid_out(env).unwrap_or_else(|| {
         let bytes = wanted_bytes(env)
-            .min(env.disk.budget().limit_bytes() / 8 * 3)
+            .min(of_budget(env))
             .min(room(env).map_or(0, |bytes| bytes / 2));
         bytes / (1 << 20) * (1 << 20)
     })
+}
+
+/// The rest is for what is written into it.
+fn of_budget(env: &Env) -> u64 {
+    env.disk.budget().limit_bytes() / 8 * 3
 }
 
 fn wanted_bytes(env: &Env) -> u64 {
@@ -82,11 +87,15 @@ pub(crate) fn support(env: &Env) -> Support {
         };
     }
     if bytes < SMALLEST_FILE {
-        return Support::No(format!(
-            "a test file of {} is the least, and only {} are left for one: free some space, name another directory (--dir) or raise --max-bytes",
-            binary_size(SMALLEST_FILE),
-            binary_size(bytes)
-        ));
+        let least = binary_size(SMALLEST_FILE);
+        let left = binary_size(bytes);
+        return Support::No(if of_budget(env) < SMALLEST_FILE {
+            format!("a test file of {least} is the least, and --max-bytes leaves {left} for one: raise it")
+        } else {
+            format!(
+                "a test file of {least} is the least, and {left} are left for one: 5 % of the file system, at least 1 GiB, stay free for others, and no file may be larger than ulimit -f says; free some space, or name another directory with --dir"
+            )
+        });
     }
     if bytes < wanted {
         return Support::Degraded(format!(

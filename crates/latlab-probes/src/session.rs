@@ -17,7 +17,7 @@ use latlab_harness::{
 };
 use latlab_machine::Machine;
 use latlab_record::{Kind, PlannedProbe, Point, Profile, Record, Settings, Tool, Totals};
-use latlab_storage::{Disk, default_directory};
+use latlab_storage::{Budget, Disk, default_directory};
 use serde::{Deserialize, Serialize};
 
 use crate::disk;
@@ -94,10 +94,14 @@ enum Event<'a> {
         plan: &'a [PlannedProbe],
         home_cpu: u32,
         cpus: &'a [u32],
+        /// At most, by all probes together.
+        written_bytes: u64,
     },
     Begin {
         probe: &'a str,
         point: &'a Point,
+        /// So far.
+        written_bytes: u64,
     },
     Progress {
         probe: &'a str,
@@ -160,7 +164,7 @@ pub fn plan(settings: &Settings, host: Host) -> Plan {
         }),
         seconds: profile_seconds(&shares, settings),
         memory_bytes: probes.iter().map(|probe| probe.memory_bytes).max().unwrap_or(0),
-        written_bytes: bytes + probes.iter().map(|probe| probe.written_bytes).sum::<u64>(),
+        written_bytes: announced(&env, bytes, &probes),
         cpus: probes.iter().map(|probe| probe.cpus).max().unwrap_or(1),
         unmatched: settings
             .only
@@ -201,6 +205,8 @@ pub fn run(
         set_aside[first].written_bytes += layout_bytes;
         set_aside[first].seconds += layout_s;
     }
+    let written_bytes = announced(&env, 0, &set_aside);
+    env.disk.budget().announce(written_bytes);
     let mut reference = reference(&env);
     let planned_s: f64 = layout_s + seconds.iter().sum::<f64>();
     let ready_s = started.elapsed().as_secs_f64();
@@ -215,6 +221,7 @@ pub fn run(
         out,
         cancelled,
         excluded: &request.done,
+        budget: env.disk.budget(),
         failed: None,
         begun_ns,
         total_s,
@@ -227,6 +234,7 @@ pub fn run(
         plan: &set_aside,
         home_cpu: env.home_cpu,
         cpus: &env.cpus,
+        written_bytes,
     });
 
     let mut deadline_ns = env.clock.now_ns();
@@ -428,6 +436,12 @@ fn planned(env: &Env, chosen: &[&Entry], seconds: &[f64]) -> Vec<PlannedProbe> {
         .collect()
 }
 
+/// The most that the test file and these write: what they ask for, or what may be written in all.
+fn announced(env: &Env, test_file_bytes: u64, probes: &[PlannedProbe]) -> u64 {
+    let asked: u64 = probes.iter().map(|probe| probe.written_bytes).sum();
+    (test_file_bytes + asked).min(env.disk.budget().limit_bytes())
+}
+
 /// `memory.*` matches `memory.load.dependent`; `*` any text, `?` one character; an id's beginning up to a dot
 /// matches too (`memory`).
 fn matches(glob: &str, id: &str) -> bool {
@@ -451,6 +465,7 @@ struct Teller<'a> {
     out: &'a mut dyn Write,
     cancelled: &'a dyn Fn() -> bool,
     excluded: &'a [(String, Point)],
+    budget: &'a Budget,
     failed: Option<std::io::Error>,
     begun_ns: f64,
     total_s: f64,
@@ -471,7 +486,11 @@ impl Teller<'_> {
 
 impl Sink for Teller<'_> {
     fn begin(&mut self, probe: &'static str, point: &Point) {
-        self.tell(&Event::Begin { probe, point });
+        self.tell(&Event::Begin {
+            probe,
+            point,
+            written_bytes: self.budget.spent_bytes(),
+        });
     }
 
     fn progress(&mut self, progress: &Progress) {

@@ -2,10 +2,11 @@
 //!
 //! Whoever makes one holds a lock in it for as long as it is used. The kernel lets go of the lock however the process ends, so a folder whose
 //! lock is free is nobody's, and the next one to come removes it: only its own user's, on the same device, never through a link.
+//! While something is made that has a name and no lock yet, the directory that it is made in is locked, shared with others who make something.
 
 use std::ffi::{CStr, CString};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use rustix::fs::{
     AtFlags, Dir, FileType, FlockOperation, Mode, OFlags, flock, fstat, mkdirat, openat, statat, unlinkat,
@@ -17,10 +18,29 @@ use crate::{Place, StorageError};
 
 const PREFIX: &str = ".latlab-";
 const LOCK: &CStr = c"lock";
-/// Between making a folder and locking it, it is nobody's; so long it is left alone.
+/// Between making a folder and locking it, it is nobody's; so long it is left alone where the directory around it cannot be locked.
 const GRACE: Duration = Duration::from_mins(1);
 /// Folders within folders that are followed when removing; ours are two deep.
 const DEEPEST: u32 = 16;
+
+/// How long who makes something waits for who sweeps.
+pub(crate) const PATIENCE: Duration = Duration::from_millis(500);
+
+/// Locks a directory; `None` when it cannot be had in that time, as on a network's file system. Let go of with the result, or with its process.
+pub(crate) fn claim(directory: BorrowedFd<'_>, how: FlockOperation, patience: Duration) -> Option<OwnedFd> {
+    let begun = Instant::now();
+    // A description of its own: the lock is not shared with who has the directory open.
+    let own = open_folder(directory, c".").ok()?;
+    loop {
+        match flock(&own, how) {
+            Ok(()) => return Some(own),
+            Err(Errno::WOULDBLOCK | Errno::INTR) if begun.elapsed() < patience => {
+                std::thread::sleep(Duration::from_millis(1));
+            }
+            Err(_) => return None,
+        }
+    }
+}
 
 /// A locked folder, removed with everything in it when this is dropped.
 #[derive(Debug)]
@@ -50,6 +70,7 @@ impl Folder {
         let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         let name = format!("{PREFIX}{}-{:x}", std::process::id(), now.as_nanos());
         let name = CString::new(name).map_err(|_| StorageError::Refused(what.to_owned()))?;
+        let _making = claim(parent.as_fd(), FlockOperation::NonBlockingLockShared, PATIENCE);
         mkdirat(&parent, &name, Mode::RWXU).map_err(StorageError::asking(what))?;
         match Self::lock(&parent, &name) {
             Ok((folder, lock)) => Ok(Self {
@@ -88,50 +109,64 @@ impl Drop for Folder {
     }
 }
 
-/// Removes folders of this user's that nobody holds any more; returns how many.
+/// Removes folders of this user's that nobody holds any more, and empty files that a process was killed before it took their names away;
+/// returns how many.
 ///
 /// # Errors
 /// When the directory cannot be listed.
 pub fn sweep(place: &Place) -> Result<usize, StorageError> {
     let mut swept = 0;
+    // Held until all is done: nobody is between making something and locking it.
+    let alone = claim(
+        place.directory(),
+        FlockOperation::NonBlockingLockExclusive,
+        Duration::ZERO,
+    );
     for name in
         names(place.directory()).map_err(StorageError::asking("looking for left-over scratch folders"))?
     {
-        if name.to_bytes().starts_with(PREFIX.as_bytes())
-            && is_abandoned(place, &name)
-            && remove(place.directory(), &name, place.device(), 0).is_ok()
-        {
-            swept += 1;
+        if !name.to_bytes().starts_with(PREFIX.as_bytes()) {
+            continue;
         }
+        let removed = match abandoned(place, &name, alone.is_some()) {
+            Some(FileType::Directory) => remove(place.directory(), &name, place.device(), 0),
+            Some(_) => unlinkat(place.directory(), &name, AtFlags::empty()),
+            None => continue,
+        };
+        swept += usize::from(removed.is_ok());
     }
     Ok(swept)
 }
 
-fn is_abandoned(place: &Place, name: &CStr) -> bool {
-    let Ok(stat) = statat(place.directory(), name, AtFlags::SYMLINK_NOFOLLOW) else {
-        return false;
-    };
-    let ours = stat.st_uid == geteuid().as_raw() && stat.st_dev == place.device();
-    if !ours || FileType::from_raw_mode(stat.st_mode) != FileType::Directory {
-        return false;
+/// What it is, when it is nobody's.
+fn abandoned(place: &Place, name: &CStr, alone: bool) -> Option<FileType> {
+    let stat = statat(place.directory(), name, AtFlags::SYMLINK_NOFOLLOW).ok()?;
+    if stat.st_uid != geteuid().as_raw() || stat.st_dev != place.device() {
+        return None;
     }
-    let Ok(folder) = open_folder(place.directory(), name) else {
-        return false;
+    let age = u64::try_from(stat.st_mtime).ok().and_then(|seconds| {
+        SystemTime::now()
+            .duration_since(UNIX_EPOCH + Duration::from_secs(seconds))
+            .ok()
+    });
+    let nobody_is_at_it = alone || age.is_some_and(|age| age > GRACE);
+    let kind = FileType::from_raw_mode(stat.st_mode);
+    let is_free = match kind {
+        // Where no file can be made without a name; nothing is written before the name is gone.
+        FileType::RegularFile => stat.st_size == 0 && nobody_is_at_it,
+        FileType::Directory => {
+            let folder = open_folder(place.directory(), name).ok()?;
+            let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+            match openat(&folder, LOCK, flags, Mode::empty()) {
+                Ok(lock) => flock(&lock, FlockOperation::NonBlockingLockExclusive).is_ok(),
+                // It died between making and locking, or is about to lock.
+                Err(Errno::NOENT) => nobody_is_at_it,
+                Err(_) => false,
+            }
+        }
+        _ => false,
     };
-    let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-    match openat(&folder, LOCK, flags, Mode::empty()) {
-        Ok(lock) => flock(&lock, FlockOperation::NonBlockingLockExclusive).is_ok(),
-        // It died between making and locking, or is about to lock.
-        Err(Errno::NOENT) => age(&folder).is_some_and(|age| age > GRACE),
-        Err(_) => false,
-    }
-}
-
-fn age(folder: &OwnedFd) -> Option<Duration> {
-    let seconds = u64::try_from(fstat(folder).ok()?.st_mtime).ok()?;
-    SystemTime::now()
-        .duration_since(UNIX_EPOCH + Duration::from_secs(seconds))
-        .ok()
+    is_free.then_some(kind)
 }
 
 fn open_folder(parent: BorrowedFd<'_>, name: &CStr) -> Result<OwnedFd, Errno> {
@@ -241,9 +276,20 @@ mod tests {
     }
 
     #[test]
-    fn a_folder_that_was_only_just_made_is_left_alone() {
+    fn what_is_just_being_made_is_left_alone_and_what_a_killed_process_had_begun_is_not() {
         let (own, place) = place("young");
         fs::create_dir(own.0.join(format!("{PREFIX}4-young"))).expect("made");
+        fs::write(own.0.join(format!("{PREFIX}5-0")), b"").expect("made");
+        fs::write(own.0.join(format!("{PREFIX}precious")), b"x").expect("made");
+        let making = claim(place.directory(), FlockOperation::NonBlockingLockShared, PATIENCE);
+        if making.is_none() {
+            // A file system without locks: the age decides.
+            return;
+        }
         assert_eq!(sweep(&place).expect("listed"), 0);
+        drop(making);
+        assert_eq!(sweep(&place).expect("listed"), 2);
+        assert_eq!(count(&own.0), 1, "what holds something was not ours");
+        drop(Folder::create(&place).expect("a sweep that is over is in nobody's way"));
     }
 }

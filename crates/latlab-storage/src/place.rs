@@ -4,10 +4,14 @@ use std::ffi::CString;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::Path;
 
-use rustix::fs::{AtFlags, FileType, FsWord, Mode, OFlags, fstat, fstatfs, fstatvfs, openat, unlinkat};
+use rustix::fs::{
+    Access, AtFlags, FileType, FlockOperation, FsWord, Mode, OFlags, accessat, fstat, fstatfs, fstatvfs,
+    openat, unlinkat,
+};
 use rustix::io::Errno;
 use rustix::process::{Resource, geteuid, getrlimit};
 
+use crate::folder::{PATIENCE, claim};
 use crate::{Room, StorageError};
 
 /// What the files are for.
@@ -72,8 +76,24 @@ impl Place {
     /// What may be written here now.
     ///
     /// # Errors
-    /// When the file system does not say.
+    /// [`StorageError::Refused`] when nothing may be written; [`StorageError::System`] when the file system does not say.
     pub fn room(&self) -> Result<Room, StorageError> {
+        let refused = match accessat(
+            &self.directory,
+            c".",
+            Access::WRITE_OK | Access::EXEC_OK,
+            AtFlags::empty(),
+        ) {
+            Err(Errno::ROFS) => Some("this file system is mounted read-only"),
+            Err(Errno::ACCESS | Errno::PERM) => Some("you may not make files in this directory"),
+            // Whatever else is the matter, making a file says so.
+            Ok(()) | Err(_) => None,
+        };
+        if let Some(reason) = refused {
+            return Err(StorageError::Refused(format!(
+                "{reason}: name one where you may write with --dir"
+            )));
+        }
         let space = fstatvfs(&self.directory).map_err(StorageError::asking("asking for free space"))?;
         Ok(Room {
             available_bytes: space.f_bavail.saturating_mul(space.f_frsize),
@@ -96,6 +116,11 @@ impl Place {
             Ok(file) => Ok(file),
             // Some file systems cannot make a file without a name: then it has one for a moment.
             Err(Errno::OPNOTSUPP | Errno::ISDIR | Errno::INVAL | Errno::NOENT) => {
+                let _making = claim(
+                    self.directory.as_fd(),
+                    FlockOperation::NonBlockingLockShared,
+                    PATIENCE,
+                );
                 let name = unlikely_name();
                 let flags = flags | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW;
                 let file = openat(&self.directory, &name, flags, mode).map_err(StorageError::asking(what))?;

@@ -66,6 +66,8 @@ impl Room {
 #[derive(Debug)]
 pub struct Budget {
     limit: u64,
+    /// What was announced, when that is less than the limit.
+    announced: AtomicU64,
     spent: AtomicU64,
 }
 
@@ -75,8 +77,18 @@ impl Budget {
     pub fn new(limit_bytes: u64) -> Self {
         Self {
             limit: limit_bytes,
+            announced: AtomicU64::new(u64::MAX),
             spent: AtomicU64::new(0),
         }
+    }
+
+    /// From now on, not more than was announced is taken, even where the limit would allow it.
+    pub fn announce(&self, bytes: u64) {
+        self.announced.store(bytes, Ordering::Release);
+    }
+
+    fn most(&self) -> u64 {
+        self.limit.min(self.announced.load(Ordering::Acquire))
     }
 
     /// Takes `bytes` before they are written.
@@ -84,16 +96,22 @@ impl Budget {
     /// # Errors
     /// [`StorageError::NoRoom`] when that is more than is left; nothing is taken then.
     pub fn spend(&self, bytes: u64) -> Result<(), StorageError> {
+        let most = self.most();
         let taken = self
             .spent
             .fetch_update(Ordering::AcqRel, Ordering::Acquire, |spent| {
-                spent.checked_add(bytes).filter(|sum| *sum <= self.limit)
+                spent.checked_add(bytes).filter(|sum| *sum <= most)
             });
         taken.map(|_| ()).map_err(|spent| {
+            let (what, remedy) = if most < self.limit {
+                ("has announced to write", "")
+            } else {
+                ("may write", "; --max-bytes raises it")
+            };
             StorageError::NoRoom(format!(
-                "{} more would be above the {} that this run may write ({} written); --max-bytes raises it",
+                "{} more would be above the {} that this run {what} ({} written){remedy}",
                 size(bytes),
-                size(self.limit),
+                size(most),
                 size(spent)
             ))
         })
@@ -118,7 +136,7 @@ impl Budget {
     /// Bytes that may still be written.
     #[must_use]
     pub fn left_bytes(&self) -> u64 {
-        self.limit.saturating_sub(self.spent_bytes())
+        self.most().saturating_sub(self.spent_bytes())
     }
 
     /// Bytes written so far.
@@ -196,6 +214,17 @@ mod tests {
         assert!(budget.spend(1).is_err() && budget.spend(u64::MAX).is_err());
         budget.give_back(30);
         assert_eq!((budget.spent_bytes(), budget.left_bytes()), (70, 30));
+
+        let budget = Budget::new(100);
+        budget.announce(50);
+        let error = budget.spend(51).expect_err("51 of 50").to_string();
+        assert!(
+            error.contains("announced") && !error.contains("--max-bytes"),
+            "{error}"
+        );
+        assert_eq!((budget.limit_bytes(), budget.left_bytes()), (100, 50));
+        budget.announce(200);
+        assert_eq!(budget.left_bytes(), 100, "the limit stays");
     }
 
     #[test]

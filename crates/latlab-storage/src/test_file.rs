@@ -71,12 +71,13 @@ impl TestFile {
     ) -> Result<Self, StorageError> {
         let bytes = bytes.next_multiple_of(BLOCK_BYTES as u64);
         let file = place.file(bytes)?;
-        budget.spend(bytes)?;
         match fallocate(&file, FallocateFlags::empty(), 0, bytes) {
             // Reserved in one piece, or full now and not half-way; some file systems cannot reserve.
             Ok(()) | Err(Errno::OPNOTSUPP | Errno::NOSYS | Errno::INVAL) => {}
             Err(errno) => return Err(StorageError::asking("reserving room for the test file")(errno)),
         }
+        // What cannot be reserved was not written either.
+        budget.spend(bytes)?;
         let contents = Contents::new(seed);
         let written = write_until(&file, contents, bytes, until)?;
         if written < bytes {

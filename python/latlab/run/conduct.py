@@ -192,6 +192,9 @@ class _Worker:
     fatal: str = ""
     broken: str = ""
     stray: int = 0
+    announced_bytes: int = 0
+    written_bytes: int = 0
+    written_before_probe: int = 0
     greeted: float = 0.0
     seconds: float = 0.0
 
@@ -239,6 +242,7 @@ class Conductor:
         self._written_bytes = 0
         self._restarts = 0
         self._left_s: float | None = None
+        self._left_bytes: int | None = None
         self._notes: list[str] = []
         self._interrupts = 0
         self._interrupted_at = 0.0
@@ -283,7 +287,9 @@ class Conductor:
             if died:
                 self._sweep()
             if worker.ended is not None:
-                self._written_bytes += worker.ended.totals.written_bytes
+                # What one that died wrote after its last word is not in the sum.
+                worker.written_bytes = worker.ended.totals.written_bytes
+            self._written_bytes += worker.written_bytes
             if self._interrupts:
                 return "interrupted"
             if not died:
@@ -308,8 +314,11 @@ class Conductor:
 
     def _start(self) -> _Worker:
         command = self._command or _worker_command()
+        settings = self._settings
+        if self._left_bytes is not None:
+            settings = msgspec.structs.replace(settings, max_bytes=self._left_bytes)
         request = {
-            "settings": self._settings,
+            "settings": settings,
             "deadline_s": self._left_s,
             "done": [[probe, point] for probe, point in self._dead],
             "done_probes": self._finished,
@@ -432,9 +441,13 @@ class Conductor:
         if isinstance(event, Hello):
             worker.greeted = time.monotonic()
             worker.seconds = sum(probe.seconds for probe in event.plan)
+            worker.announced_bytes = event.written_bytes
             if self._header is None:
                 self._open(event)
         elif isinstance(event, Begin):
+            if worker.current is None or worker.current.probe != event.probe:
+                worker.written_before_probe = event.written_bytes
+            worker.written_bytes = event.written_bytes
             worker.current = event
         elif isinstance(event, End):
             worker.ended = event
@@ -555,6 +568,11 @@ class Conductor:
             self._append(self._absent(probe, model.Point(), skipped))
         spent = time.monotonic() - worker.greeted
         self._left_s = max(worker.seconds - spent, 1.0) if worker.greeted else None
+        if worker.greeted:
+            # Nobody knows what it wrote since its last word: at most what this probe had announced.
+            own = sum(planned.written_bytes for planned in self._header.plan if planned.id == probe)
+            wrote = max(worker.written_bytes, worker.written_before_probe + own)
+            self._left_bytes = max(worker.announced_bytes - wrote, 0)
         goes_on = sum(self._deaths.values()) < MOST_DEATHS and set(plan_ids) - set(self._finished) != set()
         if goes_on:
             self._restarts += 1

@@ -12,7 +12,7 @@ from latlab.run import model
 
 
 class Hello(msgspec.Struct, frozen=True, tag_field="event", tag="hello"):
-    """The worker describes the machine and its plan."""
+    """The worker describes the machine and its plan, and how much it will write at most."""
 
     machine: model.Machine
     clock: model.ClockFacts
@@ -20,13 +20,15 @@ class Hello(msgspec.Struct, frozen=True, tag_field="event", tag="hello"):
     plan: tuple[model.PlannedProbe, ...]
     home_cpu: int = 0
     cpus: tuple[int, ...] = ()
+    written_bytes: int = 0
 
 
 class Begin(msgspec.Struct, frozen=True, tag_field="event", tag="begin"):
-    """A point is about to be visited."""
+    """A point is about to be visited; so much was written before."""
 
     probe: str
     point: model.Point
+    written_bytes: int = 0
 
 
 class Progress(msgspec.Struct, frozen=True, tag_field="event", tag="progress"):

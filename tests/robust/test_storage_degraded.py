@@ -1,0 +1,321 @@
+"""Disks that are full, fail, may not be written or lack something: a reason, and all else is kept."""
+
+from __future__ import annotations
+
+import ctypes
+import errno
+import os
+import platform
+import resource
+import struct
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+if TYPE_CHECKING:
+    from tests.robust.conftest import Disk, Place
+
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="takes away what Linux gives")
+
+QUICK = ("measure", "--profile", "quick", "--no-report")
+MIB, GIB = 1 << 20, 1 << 30
+JOURNAL_BYTES = 24 * MIB
+"""What a file system writes beside the data: its journal twice, bitmaps, inodes and folders."""
+
+O_DIRECT, O_TMPFILE = os.O_DIRECT, os.O_TMPFILE & ~os.O_DIRECTORY
+IO_URING_SETUP = 425
+FALLOCATE = {"x86_64": 285, "aarch64": 47}.get(platform.machine(), -1)
+OPENAT = {"x86_64": 257, "aarch64": 56}.get(platform.machine(), -1)
+OPEN = 2 if platform.machine() == "x86_64" else None
+_PR_SET_NO_NEW_PRIVS, _PR_SET_SECCOMP, _SECCOMP_MODE_FILTER = 38, 22, 2
+
+
+def refuse(call: int, answer: int, flag: tuple[int, int] | None = None) -> None:
+    """From now on this process and its children get `answer` for that system call, as in many containers.
+
+    With `flag`, only where that argument (its number, its bit) is given.
+    """
+
+    def step(code: int, k: int, yes: int = 0, no: int = 0) -> bytes:
+        return struct.pack("=HBBI", code, yes, no, k)
+
+    # Packet filter (linux/filter.h, linux/seccomp.h): load a word, jump if equal or if bits are set, return.
+    load, equal, bits, end = 0x20, 0x15, 0x45, 0x06
+    allow, refused = 0x7FFF0000, 0x00050000 | answer
+    if flag is None:
+        steps = [step(load, 0), step(equal, call, 0, 1), step(end, refused), step(end, allow)]
+    else:
+        argument, bit = flag
+        steps = [
+            *(step(load, 0), step(equal, call, 0, 3), step(load, 16 + 8 * argument)),
+            *(step(bits, bit, 0, 1), step(end, refused), step(end, allow)),
+        ]
+    program = ctypes.create_string_buffer(b"".join(steps))
+    head = struct.pack("@HP", len(steps), ctypes.addressof(program))
+    libc = ctypes.CDLL(None, use_errno=True)
+    if libc.prctl(_PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) or libc.prctl(
+        _PR_SET_SECCOMP, _SECCOMP_MODE_FILTER, head, 0, 0
+    ):
+        raise OSError(ctypes.get_errno(), "no filter of system calls can be set here")
+
+
+def refuse_to_open(flag: int, answer: int) -> None:
+    refuse(OPENAT, answer, (2, flag))
+    if OPEN is not None:
+        refuse(OPEN, answer, (1, flag))
+
+
+def obey_permissions() -> None:
+    """From the next program on, a file's permissions bind this process even when it is root's."""
+    if os.geteuid() == 0:
+        # linux/prctl.h: PR_CAPBSET_DROP; linux/capability.h: CAP_DAC_OVERRIDE.
+        ctypes.CDLL(None).prctl(24, 1, 0, 0, 0)
+
+
+def names_in(directory: Path) -> list[str]:
+    return sorted(path.name for path in directory.iterdir())
+
+
+def storage(place: Place, directory: Path, *words: str, only: str = "storage.*", **more: Any) -> str:  # noqa: ANN401 - Popen's own
+    """Measures there; what it said. A degraded run ends as any other, and leaves nothing."""
+    before = names_in(directory)
+    told = place.run(*QUICK, "--only", only, "--dir", str(directory), *words, **more)
+    assert told.returncode == 0, told.stderr
+    assert "fault" not in told.stderr
+    assert place.lines()[-1]["stopped_by"] == "completed"
+    assert not place.deaths()
+    assert names_in(directory) == before
+    return told.stderr
+
+
+def records(place: Place, probe: str = "storage.") -> list[dict[str, Any]]:
+    return [line for line in place.lines() if line["line"] == "record" and line["probe"].startswith(probe)]
+
+
+def reasons(place: Place, probe: str = "storage.") -> set[str]:
+    """Why figures are missing, without those for which there was no time."""
+    return {
+        record["error"]["text"]
+        for record in records(place, probe)
+        if record.get("error") and record["stopped_by"] != "not_reached"
+    }
+
+
+def measured(place: Place, probe: str = "storage.") -> list[dict[str, Any]]:
+    return [record for record in records(place, probe) if record["kind"] == "per_op"]
+
+
+def flags(place: Place, probe: str = "storage.") -> set[str]:
+    return {flag for record in records(place, probe) for flag in record.get("flags", [])}
+
+
+@pytest.fixture
+def directory(place: Place) -> Path:
+    """An ordinary directory, on a disk."""
+    told = place.run(*QUICK, "--only", "storage.poke", "--budget", "1", "--dir", str(place.root / "here"))
+    shown = place.shown()
+    for file in place.run_files:
+        file.unlink()
+    if told.returncode != 0 or "tmpfs" in shown or "stay free" in shown:
+        pytest.skip("no disk can be measured where temporary files are")
+    return place.root / "here"
+
+
+# -------------------------------------------------------------------------------------------------- no room
+
+
+def test_where_a_gibibyte_would_not_stay_free_nothing_is_written_and_the_figures_are_named(
+    place: Place, disks: Callable[..., Disk]
+) -> None:
+    disk = disks(700 * MIB)
+    before = disk.written_bytes()
+    storage(place, disk.path)
+    assert not measured(place)
+    assert all("1 GiB" in reason and "free" in reason for reason in reasons(place)), reasons(place)
+    assert disk.nothing_is_left()
+    # Looking at a directory may write when it was looked at.
+    assert disk.written_bytes() - before < MIB
+
+
+def test_a_disk_that_somebody_else_fills_meanwhile_ends_figures_and_no_run(
+    place: Place, disks: Callable[..., Disk]
+) -> None:
+    disk = disks(2 * GIB)
+    process = place.start(*QUICK, "--only", "storage.*", "--dir", str(disk.path))
+    assert place.has_lines(process, 8)
+    file = disk.path / "others"
+    with file.open("wb") as filling:
+        space = os.statvfs(disk.path)
+        os.posix_fallocate(filling.fileno(), 0, (space.f_bavail - 64) * space.f_frsize)
+    before = len(records(place))
+    told = place.ended(process)
+    assert told.returncode == 0, told.stderr
+    assert before >= 7
+    assert len(records(place)) > before
+    assert measured(place, "storage.read")
+    assert any("free" in reason or "No space" in reason for reason in reasons(place)), reasons(place)
+    assert disk.entries() == ["others"]
+    file.unlink()
+    assert disk.nothing_is_left()
+
+
+def test_a_limit_on_file_sizes_makes_the_test_file_smaller_and_kills_nobody(
+    place: Place, directory: Path
+) -> None:
+    limit = (20 * MIB, 20 * MIB)
+    storage(
+        place,
+        directory,
+        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, limit),
+    )
+    assert measured(place)
+    assert any("10 MiB and not 96 MiB" in flag for flag in flags(place)), flags(place)
+
+
+def test_a_limit_below_the_least_test_file_is_named(place: Place, directory: Path) -> None:
+    limit = (MIB, MIB)
+    storage(place, directory, preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, limit))
+    assert any("ulimit -f" in reason for reason in reasons(place, "storage.read")), reasons(place)
+    assert any(record["point"].get("files") == 1000 for record in measured(place, "storage.files"))
+
+
+def test_what_may_be_written_is_announced_and_kept_to(place: Place, disks: Callable[..., Disk]) -> None:
+    disk = disks()
+    before = disk.written_bytes()
+    said = storage(place, disk.path, "--max-bytes", "64MiB", "--budget", "4")
+    assert "writes 64 MiB" in said
+    assert measured(place)
+    assert 0 < place.lines()[-1]["totals"]["written_bytes"] <= 64 * MIB
+    assert disk.written_bytes() - before <= 64 * MIB + JOURNAL_BYTES
+
+
+def test_a_quick_run_sends_its_device_no_more_than_it_announced(
+    place: Place, disks: Callable[..., Disk]
+) -> None:
+    disk = disks()
+    before = disk.written_bytes()
+    storage(place, disk.path)
+    announced = sum(probe["written_bytes"] for probe in place.lines()[0]["plan"])
+    counted = place.lines()[-1]["totals"]["written_bytes"]
+    sent = disk.written_bytes() - before
+    assert 0 < counted <= announced
+    assert sent <= announced + JOURNAL_BYTES, (sent, counted, announced)
+    assert disk.nothing_is_left()
+
+
+def test_a_budget_of_seconds_is_kept(place: Place, directory: Path) -> None:
+    storage(place, directory, "--budget", "3")
+    assert measured(place)
+    # What it is for is the order of magnitude: a busy machine starts processes late.
+    assert place.lines()[-1]["totals"]["seconds"] < 3 * 3
+
+
+def test_a_quota_that_is_used_up_is_the_reason(place: Place, directory: Path) -> None:
+    only = "storage.read.random,storage.rate"
+    storage(place, directory, only=only, preexec_fn=lambda: refuse(FALLOCATE, errno.EDQUOT))
+    assert not measured(place)
+    assert all("quota exceeded" in reason for reason in reasons(place)), reasons(place)
+
+
+# -------------------------------------------------------------------------------------- may not be written
+
+
+def test_a_read_only_file_system_is_the_reason_and_every_probe_says_it(
+    place: Place, disks: Callable[..., Disk]
+) -> None:
+    disk = disks()
+    subprocess.run(["mount", "-o", "remount,ro", str(disk.path)], check=True)
+    storage(place, disk.path)
+    assert {record["kind"] for record in records(place)} == {"absent"}
+    assert all("read-only" in reason for reason in reasons(place)), reasons(place)
+
+
+def test_a_directory_that_may_not_be_written_is_the_reason(place: Place, directory: Path) -> None:
+    directory.chmod(0o555)
+    try:
+        storage(place, directory, preexec_fn=obey_permissions)
+    finally:
+        directory.chmod(0o755)
+    assert {record["kind"] for record in records(place)} == {"absent"}
+    assert all("may not make files" in reason for reason in reasons(place)), reasons(place)
+
+
+# ------------------------------------------------------------------------------------------- what is refused
+
+
+@pytest.mark.parametrize("answer", [errno.ENOSYS, errno.EPERM])
+def test_without_io_uring_threads_do_its_work_and_every_figure_says_so(
+    place: Place, directory: Path, answer: int
+) -> None:
+    only = "storage.read.random,storage.rate"
+    storage(place, directory, only=only, preexec_fn=lambda: refuse(IO_URING_SETUP, answer))
+    engines = {
+        record["point"]["engine"] for record in measured(place) if record["point"].get("queue_depth", 1) > 1
+    }
+    assert engines == {"threads"}
+    assert any("io_uring is not allowed here" in flag for flag in flags(place)), flags(place)
+
+
+def test_without_direct_io_that_is_the_reason_and_the_page_cache_is_measured(
+    place: Place, directory: Path
+) -> None:
+    only = "storage.read.*,storage.poke"
+    storage(place, directory, only=only, preexec_fn=lambda: refuse_to_open(O_DIRECT, errno.EINVAL))
+    # Pokes into a file of no bytes do no input and output at all.
+    paths = {each["point"].get("path") for each in measured(place) if each["point"].get("file_bytes") != 0}
+    assert "direct" not in paths
+    assert {"buffered-warm", "buffered-cold"} <= paths
+    assert any("no direct I/O" in reason for reason in reasons(place)), reasons(place)
+
+
+def test_a_file_system_without_nameless_files_is_measured_and_nothing_stays(
+    place: Place, directory: Path
+) -> None:
+    only = "storage.read.random,storage.poke"
+    storage(place, directory, only=only, preexec_fn=lambda: refuse_to_open(O_TMPFILE, errno.EOPNOTSUPP))
+    assert measured(place, "storage.read.random")
+
+
+def test_one_cpu_is_enough_for_every_probe_of_the_disk(place: Place, directory: Path) -> None:
+    one = {min(os.sched_getaffinity(0))}
+    storage(place, directory, preexec_fn=lambda: os.sched_setaffinity(0, one))
+    assert {record["probe"] for record in measured(place)} >= {
+        "storage.read.sequential",
+        "storage.write.sequential",
+        "storage.read.random",
+        "storage.rate",
+        "storage.files",
+    }
+
+
+# ------------------------------------------------------------------------------------------------ what fails
+
+
+def test_a_device_that_fails_is_a_reason_and_what_was_measured_before_stays(
+    place: Place, disks: Callable[..., Disk]
+) -> None:
+    """The file under a loop device is cut off: what lay behind is an input/output error."""
+    disk = disks(3 * GIB, "loop")
+    told = subprocess.run(
+        ["losetup", "--direct-io=on", f"/dev/{disk.device().resolve().name}"],
+        capture_output=True,
+        check=False,
+    )
+    if told.returncode != 0:
+        pytest.skip("this loop device has no direct I/O: it would read zeros behind the end")
+    process = place.start(*QUICK, "--only", "storage.*", "--dir", str(disk.path))
+    assert place.has_lines(process, 8)
+    before = len(records(place))
+    os.truncate(disk.image, MIB)
+    told_of = place.ended(process)
+    assert told_of.returncode == 0, told_of.stderr
+    assert place.lines()[-1]["stopped_by"] == "completed"
+    assert len(records(place)) > before
+    assert measured(place)
+    assert any("Input/output error" in reason or "zeros" in reason for reason in reasons(place)), reasons(
+        place
+    )

@@ -1,6 +1,6 @@
 //! What a probe is.
 
-use latlab_record::{Check, Point, Record, Unit, Work};
+use latlab_record::{Check, Point, Record, Settings, Unit, Work};
 
 use crate::schedule::MAX_BLOCKS;
 use crate::{Block, Env};
@@ -119,6 +119,8 @@ pub struct Planned {
     pub written_bytes: u64,
     /// Blocks at most: six or more (fewer is no record). For work of which each block uses something up, as bytes that may be written.
     pub most_blocks: usize,
+    /// Blocks before which a narrow interval does not end it: for work that is about how things go on, not about one median.
+    pub least_blocks: usize,
     /// How far from the core its work reaches.
     pub reach: Reach,
     /// Points of one group are measured interleaved in one session; groups follow each other.
@@ -136,6 +138,7 @@ impl Planned {
             block_s: 3e-3,
             written_bytes: 0,
             most_blocks: MAX_BLOCKS,
+            least_blocks: 0,
             reach: Reach::Shared,
             group: 0,
         }
@@ -210,6 +213,11 @@ pub struct Proof {
 pub trait Probe {
     /// Its description.
     fn spec(&self) -> &'static Spec;
+
+    /// Whether these settings ask for it at all. A probe that is not wanted is in no plan and leaves no record.
+    fn wanted(&self, _settings: &Settings) -> bool {
+        true
+    }
 
     /// Whether it can run here.
     fn supports(&self, env: &Env) -> Support;

@@ -603,7 +603,9 @@ impl Run<'_> {
             .into_iter()
             .filter_map(|index| {
                 // A narrow interval of disturbed blocks says only that the disturbance was steady.
-                if states[index].quiet_blocks() >= MIN_BLOCKS && narrow(&states[index]) {
+                let state = &states[index];
+                let may_end = state.blocks.len() >= state.planned.least_blocks;
+                if may_end && state.quiet_blocks() >= MIN_BLOCKS && narrow(state) {
                     Some((index, StoppedBy::NarrowInterval))
                 } else {
                     (states[index].blocks.len() >= states[index].most_blocks())

@@ -26,11 +26,13 @@ use crate::memory::prefetch::Prefetch;
 use crate::memory::stride::Stride;
 use crate::python::object::Object;
 use crate::storage::files::Files;
+use crate::storage::first_touch::FirstTouch;
 use crate::storage::poke::Poke as FilePoke;
 use crate::storage::rate::Rate;
 use crate::storage::read_random::ReadRandom;
 use crate::storage::read_sequential::ReadSequential;
 use crate::storage::reread::Reread;
+use crate::storage::steady::Steady;
 use crate::storage::sync::Durable;
 use crate::storage::write_random::WriteRandom;
 use crate::storage::write_sequential::WriteSequential;
@@ -183,6 +185,14 @@ pub static REGISTRY: &[Entry] = &[
         probe: &Reread,
         share: Share([0.1, 0.3, 2.0]),
     },
+    Entry {
+        probe: &FirstTouch,
+        share: Share([0.0, 0.0, 10.0]),
+    },
+    Entry {
+        probe: &Steady,
+        share: Share([0.0, 0.0, 45.0]),
+    },
 ];
 
 #[cfg(test)]
@@ -250,6 +260,9 @@ mod tests {
             for entry in REGISTRY {
                 let probe = entry.probe;
                 let id = probe.spec().id;
+                if !probe.wanted(&env.settings) {
+                    continue;
+                }
                 if let Support::No(reason) = probe.supports(&env) {
                     assert!(needs_more(id, &env), "{id}: {reason}");
                     assert!(reason.len() > 10, "{id}: {reason}");

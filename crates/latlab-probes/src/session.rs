@@ -378,7 +378,8 @@ fn chosen(settings: &Settings, done: &[String]) -> Vec<&'static Entry> {
             let only = settings.only.is_empty() || settings.only.iter().any(|glob| matches(glob, spec.id));
             let skipped = settings.skip.iter().any(|glob| matches(glob, spec.id));
             let too_loud = settings.gentle && spec.saturates;
-            only && !skipped && !too_loud && !done.iter().any(|id| id == spec.id)
+            let wanted = entry.probe.wanted(settings);
+            only && !skipped && !too_loud && wanted && !done.iter().any(|id| id == spec.id)
         })
         .collect()
 }

@@ -4,6 +4,7 @@
 //! samples in blocks ─► dependence ─► quantile_interval ─► should_stop
 //!                                    mean_interval
 //! histogram buckets ─► weighted
+//! bandwidth in time ─► changes (levels, trend)
 //! latency by size   ─► levels (plateaus, brackets, where to measure next, TLB reach)
 //! ```
 //!
@@ -13,6 +14,7 @@
 mod affine;
 mod blocks;
 mod bootstrap;
+mod changes;
 mod dependence;
 mod estimate;
 pub mod levels;
@@ -28,6 +30,7 @@ pub mod weighted;
 
 pub use affine::{Affine, affine};
 pub use bootstrap::block_bootstrap_interval;
+pub use changes::{Changes, Level, changes, rise};
 pub use dependence::{Dependence, dependence};
 pub use estimate::{
     DEFAULT_RESAMPLES, Estimate, MIN_BLOCKS, between_block_range, between_blocks_interval, mean_interval,

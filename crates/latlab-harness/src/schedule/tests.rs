@@ -40,6 +40,7 @@ struct Planted {
     per_op: bool,
     noisy: bool,
     most_blocks: usize,
+    least_blocks: usize,
     proof_holds: bool,
     takes_samples: bool,
     opened: Cell<u32>,
@@ -59,6 +60,7 @@ impl Planted {
             per_op: false,
             noisy: false,
             most_blocks: MAX_BLOCKS,
+            least_blocks: 0,
             proof_holds: true,
             takes_samples: true,
             opened: Cell::new(0),
@@ -150,6 +152,7 @@ impl Probe for Planted {
                 priority: (self.priority)(n),
                 setup_s: self.setup_ns / 1e9,
                 most_blocks: self.most_blocks,
+                least_blocks: self.least_blocks,
                 ..Planned::new(Point {
                     working_set_bytes: Some(n),
                     ..Point::default()
@@ -384,6 +387,19 @@ fn what_uses_something_up_gets_no_more_blocks_than_were_planned() {
             assert!(blocks <= expected, "{blocks} of {most_blocks}");
             assert!(blocks >= 6 && record.error.is_none());
         }
+    }
+}
+
+#[test]
+fn what_is_about_how_things_go_on_is_not_ended_by_a_narrow_interval() {
+    for (least_blocks, blocks) in [(0, 6), (15, 15), (1_000, MAX_BLOCKS)] {
+        let clock = SimulatedClock::ideal();
+        let env = env(&clock);
+        let mut probe = Planted::new(&clock, 1);
+        probe.least_blocks = least_blocks;
+        let mut sink = Kept::default();
+        run(&probe, &env, 60.0, &mut sink);
+        assert_eq!(sink.records[0].blocks.len(), blocks);
     }
 }
 

@@ -1,11 +1,13 @@
 //! Disks and file systems.
 
 pub(crate) mod files;
+pub(crate) mod first_touch;
 pub(crate) mod poke;
 pub(crate) mod rate;
 pub(crate) mod read_random;
 pub(crate) mod read_sequential;
 pub(crate) mod reread;
+pub(crate) mod steady;
 pub(crate) mod sync;
 pub(crate) mod write_random;
 pub(crate) mod write_sequential;
@@ -18,6 +20,7 @@ mod linux;
 
 use latlab_clock::Source;
 use latlab_harness::Env;
+use latlab_record::Settings;
 
 /// Why a probe that makes files with names cannot run here; `None` when it can. Makes nothing.
 fn refusal(env: &Env) -> Option<String> {
@@ -30,4 +33,9 @@ fn refusal(env: &Env) -> Option<String> {
         );
     }
     crate::disk::room(env).err()
+}
+
+/// Whether the user named this probe, and not only a glob that it matches.
+fn asked_for(settings: &Settings, id: &str) -> bool {
+    settings.only.iter().any(|glob| glob == id)
 }

@@ -1,0 +1,14 @@
+//! Systems for which it was not written.
+
+use latlab_harness::{Env, ProbeError, Session};
+
+use super::Survey;
+
+pub(super) fn survey(_env: &Env) -> Result<Survey, String> {
+    Err("measured on Linux only".to_owned())
+}
+
+/// Never called: the probe says that it is not supported.
+pub(super) fn open<'env>(_env: &'env Env) -> Result<Box<dyn Session + 'env>, ProbeError> {
+    Err(ProbeError::Other("measured on Linux only".to_owned()))
+}

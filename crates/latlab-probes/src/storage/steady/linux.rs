@@ -1,0 +1,343 @@
+//! The stream, one system call after the other.
+
+use std::os::fd::OwnedFd;
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::thread::JoinHandle;
+
+use latlab_harness::{Block, Env, ProbeError, Proof, Session, Stamps, pin_this_thread};
+use latlab_record::Point;
+use latlab_storage::{BLOCK_BYTES, Buffer, Contents, Direction};
+use serde_json::{Value, json};
+
+use super::series::{SLICE_S, Series};
+use super::verdict::judge;
+use super::{BLOCK, READ, WRITE, stretch_s, written};
+use crate::disk::{DIRECT, Evidence, Places, Target, Timed, answered_by_a_device, refused, whole};
+
+pub(super) fn open<'env>(env: &'env Env) -> Result<Box<dyn Session + 'env>, ProbeError> {
+    Ok(Box::new(Stream::open(env)?))
+}
+
+/// Buffers that are filled ahead: as many ms as another thread may need to get its CPU back.
+const AHEAD: usize = 8;
+
+/// Computes what is written next, on another CPU where there is one: between two writes it would leave the disk idle for a third of the time, and
+/// caches and credits recover in such pauses.
+pub(super) enum Filler {
+    Here {
+        contents: Contents,
+        places: Places,
+        buffer: Buffer,
+    },
+    Beside {
+        full: Option<Receiver<(u64, Buffer)>>,
+        empty: Option<SyncSender<Buffer>>,
+        thread: Option<JoinHandle<()>>,
+        current: Option<Buffer>,
+    },
+}
+
+impl Filler {
+    pub(super) fn new(env: &Env, contents: Contents, mut places: Places) -> Self {
+        let length = usize::try_from(BLOCK).unwrap_or(usize::MAX);
+        let beside = env.cpus.iter().copied().find(|cpu| *cpu != env.home_cpu);
+        let Some(cpu) = beside else {
+            return Self::Here {
+                contents,
+                places,
+                buffer: Buffer::new(length, BLOCK_BYTES),
+            };
+        };
+        let (full_to, full) = sync_channel(AHEAD);
+        let (empty, empty_from) = sync_channel(AHEAD);
+        for _ in 0..AHEAD {
+            // There is room for all of them.
+            let _ = empty.try_send(Buffer::new(length, BLOCK_BYTES));
+        }
+        let mut own_places = places.clone();
+        let spawned = std::thread::Builder::new()
+            .name("contents".to_owned())
+            .spawn(move || {
+                pin_this_thread(cpu);
+                while let Ok(mut buffer) = empty_from.recv() {
+                    let offset = own_places.next();
+                    contents.fill(offset, buffer.bytes_mut());
+                    if full_to.send((offset, buffer)).is_err() {
+                        return;
+                    }
+                }
+            });
+        match spawned {
+            Ok(thread) => Self::Beside {
+                full: Some(full),
+                empty: Some(empty),
+                thread: Some(thread),
+                current: None,
+            },
+            Err(_) => Self::Here {
+                contents,
+                places: std::mem::replace(&mut places, Places::in_order(BLOCK, 1, 0)),
+                buffer: Buffer::new(length, BLOCK_BYTES),
+            },
+        }
+    }
+
+    /// Where the next block belongs, and its bytes.
+    pub(super) fn next(&mut self) -> Result<(u64, &mut [u8]), ProbeError> {
+        match self {
+            Self::Here {
+                contents,
+                places,
+                buffer,
+            } => {
+                let offset = places.next();
+                contents.fill(offset, buffer.bytes_mut());
+                Ok((offset, buffer.bytes_mut()))
+            }
+            Self::Beside {
+                full, empty, current, ..
+            } => {
+                if let (Some(buffer), Some(empty)) = (current.take(), empty.as_ref()) {
+                    // A thread that is gone shows below.
+                    let _ = empty.try_send(buffer);
+                }
+                let gone =
+                    || ProbeError::Other("the thread that computes what is written is gone".to_owned());
+                let (offset, buffer) = full.as_ref().and_then(|full| full.recv().ok()).ok_or_else(gone)?;
+                Ok((offset, current.insert(buffer).bytes_mut()))
+            }
+        }
+    }
+}
+
+impl Drop for Filler {
+    fn drop(&mut self) {
+        if let Self::Beside {
+            full, empty, thread, ..
+        } = self
+        {
+            // Without its channels the thread's next step is its last.
+            drop((full.take(), empty.take()));
+            if let Some(thread) = thread.take() {
+                let _ = thread.join();
+            }
+        }
+    }
+}
+
+/// What is known of an operation.
+#[derive(Default)]
+struct State {
+    series: Series,
+    evidence: Evidence,
+    timed: Timed,
+    /// First and last stamp.
+    wall: Option<(u64, u64)>,
+    wall_ns: f64,
+}
+
+pub(super) struct Stream<'env> {
+    env: &'env Env,
+    target: Target,
+    file: Arc<OwnedFd>,
+    stamps: Stamps,
+    writing: bool,
+    states: [State; 2],
+    reading_places: Places,
+    buffer: Buffer,
+    back: Buffer,
+    pub(super) filler: Option<Filler>,
+    /// The longest block of samples.
+    stretch_ns: f64,
+    /// Bytes that may be written, and in one block of samples.
+    allowed: Option<(u64, u64)>,
+}
+
+impl<'env> Stream<'env> {
+    pub(super) fn open(env: &'env Env) -> Result<Self, ProbeError> {
+        let stamps = Stamps::of(&env.clock)
+            .ok_or_else(|| ProbeError::Other("simulated time does not pass on a disk".to_owned()))?;
+        // Before the file is there: its size may depend on what is left.
+        let allowed = written(env);
+        let target = Target::open(env)?;
+        let (file, alignment) = target.file(DIRECT)?;
+        let blocks = target.blocks(BLOCK);
+        if blocks == 0 || !BLOCK.is_multiple_of(alignment) {
+            return Err(ProbeError::Other(
+                "the file has no block of 1 MiB to transfer directly".to_owned(),
+            ));
+        }
+        // What others left in the page cache has no part in direct transfers, but would have to be put out by the first of them.
+        if target.contents().is_some() {
+            target.test.evict().map_err(refused)?;
+        }
+        Ok(Self {
+            env,
+            file,
+            stamps,
+            writing: false,
+            states: Default::default(),
+            reading_places: Places::in_order(BLOCK, blocks, 0),
+            buffer: Buffer::new(usize::try_from(BLOCK).unwrap_or(usize::MAX), 4096),
+            back: Buffer::new(BLOCK_BYTES, BLOCK_BYTES),
+            filler: None,
+            stretch_ns: stretch_s(&env.settings) * 1e9,
+            allowed,
+            target,
+        })
+    }
+
+    fn read(&mut self, block: &mut Block) -> Result<(), ProbeError> {
+        let contents = self.target.contents();
+        let state = &mut self.states[0];
+        let bytes = self.buffer.bytes_mut();
+        state.evidence.begin(&self.target, DIRECT);
+        let (mut moved, mut offset) = (0, 0);
+        let first = self.stamps.begin();
+        let mut last = first;
+        while block.span_ns(first, last) < self.stretch_ns {
+            offset = self.reading_places.next();
+            let from = self.stamps.begin();
+            let read = rustix::io::pread(&*self.file, &mut *bytes, offset);
+            last = self.stamps.end();
+            whole(read, bytes.len(), "reading a block")?;
+            state.transferred(block, from, last);
+            state.evidence.look(contents, offset, bytes);
+            moved += BLOCK;
+        }
+        state.evidence.end(&self.target, Direction::Read, moved);
+        state.evidence.look_at_all(contents, offset, bytes);
+        Ok(())
+    }
+
+    fn write(&mut self, block: &mut Block) -> Result<(), ProbeError> {
+        let (Some(contents), Some((_, stretch))) = (self.target.contents(), self.allowed) else {
+            return Err(ProbeError::Other(
+                "a file of the user's (--file) is only read".to_owned(),
+            ));
+        };
+        let places = Places::in_order(BLOCK, self.target.blocks(BLOCK), 0);
+        let filler = self
+            .filler
+            .get_or_insert_with(|| Filler::new(self.env, contents, places));
+        let state = &mut self.states[1];
+        state.evidence.begin(&self.target, DIRECT);
+        let mut written = Vec::with_capacity(2);
+        let mut moved = 0;
+        let first = self.stamps.begin();
+        let mut last = first;
+        while moved < stretch && block.span_ns(first, last) < self.stretch_ns {
+            self.env.disk.budget().spend(BLOCK).map_err(refused)?;
+            let (offset, bytes) = filler.next()?;
+            let from = self.stamps.begin();
+            let done = rustix::io::pwrite(&*self.file, bytes, offset);
+            last = self.stamps.end();
+            whole(done, bytes.len(), "writing a block")?;
+            state.transferred(block, from, last);
+            written.truncate(1);
+            written.push(offset);
+            moved += BLOCK;
+        }
+        state.evidence.end(&self.target, Direction::Write, moved);
+        // Untimed: the first and the last block are what they should be, as the disk has them.
+        for begin in written {
+            let at = begin + BLOCK - BLOCK_BYTES as u64;
+            let read = rustix::io::pread(&*self.file, self.back.bytes_mut(), at);
+            whole(read, BLOCK_BYTES, "reading a block back")?;
+            state.evidence.look(Some(contents), at, self.back.bytes());
+        }
+        Ok(())
+    }
+}
+
+impl State {
+    fn transferred(&mut self, block: &mut Block, from: u64, to: u64) {
+        let ns = block.span_ns(from, to);
+        block.span(from, to);
+        self.timed.add(ns, BLOCK);
+        self.series.add(ns, BLOCK);
+        let begun = self.wall.map_or(from, |(begun, _)| begun);
+        self.wall = Some((begun, to));
+        self.wall_ns = block.span_ns(begun, to);
+    }
+
+    fn findings(&self, operation: &str, file_bytes: u64, allowed: Option<u64>) -> Value {
+        let bytes_ended_it =
+            operation == WRITE && allowed.is_some_and(|allowed| self.series.total_bytes() + BLOCK > allowed);
+        let verdict = judge(self.series.slices(), operation, file_bytes, bytes_ended_it);
+        let regimes: Vec<Value> = verdict
+            .regimes
+            .iter()
+            .map(|regime| {
+                json!({
+                    "from_bytes": regime.from_bytes.round(),
+                    "from_s": regime.from_s,
+                    "seconds": regime.seconds,
+                    "bytes_per_s": rounded(regime.bytes_per_s),
+                })
+            })
+            .collect();
+        json!({
+            "bytes_per_s": rounded(self.series.bytes_per_s()),
+            "bytes": self.series.total_bytes(),
+            "busy_share": rounded(self.series.total_ns() / self.wall_ns.max(1.0)),
+            "slice_s": SLICE_S,
+            "slices": self.series.slices().iter().copied().map(rounded).collect::<Vec<_>>(),
+            "seconds": self.series.seconds().into_iter().map(rounded).collect::<Vec<_>>(),
+            "regimes": regimes,
+            "trend": verdict.trend,
+            "sustained": verdict.sustained,
+            "why": verdict.why,
+            "steps": verdict.steps,
+        })
+    }
+}
+
+/// Four digits: neighbouring slices differ by more.
+fn rounded(value: f64) -> f64 {
+    format!("{value:.3e}").parse().unwrap_or(value)
+}
+
+impl Session for Stream<'_> {
+    fn select(&mut self, point: &Point) -> Result<(), ProbeError> {
+        self.writing = point.operation.as_deref() == Some(WRITE);
+        if !self.writing {
+            // Its thread and its memory are of no more use.
+            self.filler = None;
+        }
+        Ok(())
+    }
+
+    fn block(&mut self, block: &mut Block) -> Result<(), ProbeError> {
+        block.set_waits();
+        block.set_tail_threshold_ns(Timed::tail_ns(false, BLOCK));
+        if self.writing {
+            self.write(block)
+        } else {
+            self.read(block)
+        }
+    }
+
+    fn proof(&mut self, point: &Point) -> Proof {
+        let operation = point.operation.as_deref().unwrap_or(READ);
+        let (state, direction) = if operation == WRITE {
+            (&self.states[1], Direction::Write)
+        } else {
+            (&self.states[0], Direction::Read)
+        };
+        let mut checks = state.evidence.checks(&self.target, DIRECT, direction);
+        checks.extend(state.timed.median_ns().map(answered_by_a_device));
+        Proof {
+            checks,
+            work: state.timed.work(&state.evidence),
+            engine: Some("psync".to_owned()),
+            flags: self.target.flags(),
+            findings: Some(state.findings(
+                operation,
+                self.target.test.bytes,
+                self.allowed.map(|(bytes, _)| bytes),
+            )),
+        }
+    }
+}

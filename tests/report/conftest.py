@@ -53,7 +53,7 @@ def described() -> Probes:
         {"id": "memory.load.dependent", "title": "Dependent loads", "method": method, "method_version": 1},
         {"id": "memory.poke", "title": "Random pokes", "method": "One by one.", "method_version": 2},
         {
-            "id": "storage.steady",
+            "id": "network.latency",
             "title": "Random reads",
             "method": "Not part of the run.",
             "method_version": 1,

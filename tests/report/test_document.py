@@ -69,7 +69,7 @@ def test_what_was_not_measured_has_its_reason_and_its_place(document: Document) 
     assert "10 GB" in str(poke[1])
     assert "give it 40 GB to lift this" in str(poke[2])
     assert poke[3] == 2
-    assert ("storage.steady", "", "not part of this run's plan", 0) in rows
+    assert ("network.latency", "", "not part of this run's plan", 0) in rows
 
 
 def test_the_doctors_findings_stand_with_what_they_do(document: Document) -> None:
@@ -161,6 +161,8 @@ NEW = (
     "storage_sync",
     "storage_files",
     "storage_reread",
+    "storage_first_touch",
+    "storage_steady",
 )
 
 
@@ -257,3 +259,25 @@ def test_figures_that_break_a_rule_are_no_headline(run: Run, described: Probes) 
 def test_the_measured_disk_is_not_listed_as_unmeasured(document: Document) -> None:
     mounted = section(document, "unmeasured").listings[-1].table.rows
     assert [row[0] for row in mounted] == ["/data"]
+
+
+def test_a_stream_is_called_sustained_only_where_it_is(document: Document) -> None:
+    written, read = section(document, "storage_steady").sentences
+    assert written.startswith(
+        "Written: first 11.9 GB at 1.99 GB/s, then 516 MB/s; not to be called sustained: the five parts"
+    )
+    assert "sustained as far as was measured: the last 23 s" in read
+    (step,) = section(document, "storage_steady").points
+    assert step.startswith("written: after 12.0 GB (6.0 s) from 2000 to 520 MB/s")
+
+
+def test_what_a_first_reading_cannot_know_is_said(document: Document) -> None:
+    own = section(document, "storage_first_touch")
+    assert own.sentences[0].startswith(
+        "Blocks of 4 KiB take 1.90 times (1.32 to 2.71) as long the first time"
+    )
+    assert (
+        "whether something else has read these blocks since the machine was started is not known"
+        in own.evidence[0]
+    )
+    assert "200 regions (3 GiB) that could be read first are left" in own.evidence[1]

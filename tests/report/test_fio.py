@@ -32,6 +32,12 @@ CASES = {
         "fio --name=latlab --filename=FILE --rw=write --bs=512 --direct=0 --fsync=1 --ioengine=psync"
         " --overwrite=1 --size=1g --refill_buffers --time_based --runtime=10",
     ),
+    "steady": (
+        "storage.steady",
+        Point(block_bytes=1 << 20, operation="read", path="direct", engine="psync"),
+        "fio --name=latlab --filename=FILE --readonly --rw=read --bs=1m --direct=1 --ioengine=psync"
+        " --time_based --runtime=20 --write_bw_log=steady --log_avg_msec=250",
+    ),
     "rate": (
         "storage.rate",
         Point(rate_per_s=100, block_bytes=4096, path="direct", engine="io_uring"),

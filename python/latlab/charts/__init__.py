@@ -32,9 +32,11 @@ from latlab.charts import (
     storage_blocks,
     storage_depth,
     storage_files,
+    storage_first_touch,
     storage_pokes,
     storage_random,
     storage_rate,
+    storage_steady,
     stride,
     translation,
 )
@@ -92,6 +94,8 @@ CHARTS: tuple[Chart, ...] = (
     storage_rate,
     storage_pokes,
     storage_files,
+    storage_first_touch,
+    storage_steady,
     clocks,
 )
 

@@ -136,3 +136,10 @@ def linear_rate_x(field: str, title: str, high: float) -> alt.X:
     axis = alt.Axis(labelExpr="datum.value == 0 ? '0' : " + _RATE_LABEL, tickCount=7, grid=True)
     scale = alt.Scale(domain=[0, high], nice=False, clamp=True)
     return alt.X(f"{field}:Q", title=title, scale=scale, axis=axis)
+
+
+def linear_rate_y(field: str, title: str, high: float) -> alt.Y:
+    """Bytes a second along y from zero, in equal steps."""
+    axis = alt.Axis(labelExpr="datum.value == 0 ? '0' : " + _RATE_LABEL, tickCount=6, grid=True)
+    scale = alt.Scale(domain=[0, high], nice=False, clamp=True)
+    return alt.Y(f"{field}:Q", title=title, scale=scale, axis=axis)

@@ -154,6 +154,16 @@ def _reread(point: Point) -> str | None:
     )
 
 
+def _steady(point: Point) -> str | None:
+    if point.operation not in {"read", "write"} or not point.block_bytes:
+        return None
+    kind = "--readonly --rw=read" if point.operation == "read" else f"--rw=write {_LAID_OUT}"
+    return (
+        f"--filename=FILE {kind} --bs={size(point.block_bytes)} --direct=1 --ioengine=psync --time_based"
+        " --runtime=20 --write_bw_log=steady --log_avg_msec=250"
+    )
+
+
 _COMMANDS: dict[str, Callable[[Point], str | None]] = {
     "storage.read.sequential": _reads,
     "storage.write.sequential": _writes,
@@ -164,4 +174,5 @@ _COMMANDS: dict[str, Callable[[Point], str | None]] = {
     "storage.sync": _sync,
     "storage.files": _files,
     "storage.reread": _reread,
+    "storage.steady": _steady,
 }

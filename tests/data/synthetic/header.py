@@ -50,12 +50,15 @@ def header() -> JSON:
         ("storage.sync", 8, 2.0, MIB, 1),
         ("storage.files", 14, 4.0, 48 * MIB, 1),
         ("storage.reread", 4, 0.3, 11 * MIB, 1),
+        ("storage.first_touch", 4, 10.0, 2 * MIB, 1),
+        ("storage.steady", 2, 45.0, 16 * MIB, 2),
     ]
     written = {
         "storage.read.sequential": GIB,
         "storage.write.sequential": 1600 * MIB,
         "storage.write.random": 200 * MIB,
         "storage.files": 140_000_000,
+        "storage.steady": 2 * GIB,
     }
     return {
         "line": "header",

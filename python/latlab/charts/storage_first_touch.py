@@ -1,0 +1,85 @@
+"""Blocks that were read for the first time, and again: how often a reading takes how long."""
+
+from __future__ import annotations
+
+import altair as alt
+
+from latlab.charts import stairs
+from latlab.charts.points import why_absent
+from latlab.charts.pokes_data import thinned
+from latlab.charts.storage import timed
+from latlab.charts.table import Table
+from latlab.run.model import Record
+from latlab.run.run import Run
+from latlab.units import format_bytes
+
+ID = "storage_first_touch"
+TITLE = "What does it cost to be the first who reads a block?"
+PROBE = "storage.first_touch"
+_READINGS = ("first", "second")
+#: Points of one staircase: the page has room for a few hundred.
+_MOST_STEPS = 70
+_WIDTH, _HEIGHT, _SPACING = 720, 300, 20
+
+
+def readings(run: Run) -> dict[int, dict[str, Record]]:
+    """Both readings by size of block, where both are there."""
+    own: dict[int, dict[str, Record]] = {}
+    for record in timed(run, PROBE):
+        if record.histogram is not None and record.point.operation in _READINGS and record.point.block_bytes:
+            own.setdefault(record.point.block_bytes, {})[record.point.operation or ""] = record
+    pairs = {size: {word: pair[word] for word in _READINGS if word in pair} for size, pair in own.items()}
+    return {size: pair for size, pair in sorted(pairs.items()) if len(pair) == len(_READINGS)}
+
+
+def absence(run: Run) -> str | None:
+    """Why there is no chart, when there is none."""
+    return None if readings(run) else why_absent(run, PROBE)
+
+
+def chart(run: Run) -> alt.HConcatChart | None:
+    """One panel a size on the same axes: what moves to the right is slower."""
+    panels = {
+        size: {word: thinned(stairs.steps(record), _MOST_STEPS) for word, record in pair.items()}
+        for size, pair in readings(run).items()
+    }
+    if not panels:
+        return None
+    ends = stairs.span({f"{size} {word}": s for size, own in panels.items() for word, s in own.items()})
+    width = (_WIDTH - 80 - _SPACING * (len(panels) - 1)) // len(panels)
+    drawn = [
+        stairs.panel(
+            own,
+            _READINGS,
+            ("a block takes at least", "share of blocks" if number == 0 else None),
+            ends,
+            width,
+            _HEIGHT,
+            f"blocks of {format_bytes(size)}",
+        )
+        for number, (size, own) in enumerate(panels.items())
+    ]
+    return alt.hconcat(*drawn, spacing=_SPACING)
+
+
+def by_name(run: Run) -> dict[str, Record]:
+    """Every record by what it is called in a table."""
+    return {
+        f"{word}, {format_bytes(size)}": record
+        for size, pair in readings(run).items()
+        for word, record in pair.items()
+    }
+
+
+def alt_text(run: Run) -> str:
+    """What the picture shows, for a screen reader."""
+    text = (
+        "Staircase charts, both axes logarithmic: share of blocks that take at least a time, first reading"
+        " and second. "
+    )
+    return text + stairs.in_words(by_name(run)) + "."
+
+
+def table(run: Run) -> Table:
+    """Points of every staircase."""
+    return stairs.table(by_name(run), "a block takes")

@@ -193,7 +193,7 @@ impl Probe for FirstTouch {
             return Vec::new();
         }
         let findings = json!({ "ratios": ratios, "since": SINCE });
-        vec![Record::derived(SPEC.id, SPEC.method_version, SPEC.unit, findings)]
+        vec![SPEC.derived(findings)]
     }
 }
 

@@ -185,7 +185,7 @@ impl Probe for Steady {
             return Vec::new();
         }
         let findings = json!({ "operations": operations });
-        vec![Record::derived(SPEC.id, SPEC.method_version, SPEC.unit, findings)]
+        vec![SPEC.derived(findings)]
     }
 }
 

@@ -113,6 +113,8 @@ pub struct Planned {
     pub priority: u8,
     /// Estimated seconds to select it, before the first real visit tells.
     pub setup_s: f64,
+    /// Estimated seconds that the first selection takes beyond that, for what later ones find: files that are written or brought into memory.
+    pub first_s: f64,
     /// Estimated seconds for one block.
     pub block_s: f64,
     /// Bytes that it writes to files, in all of its blocks.
@@ -135,6 +137,7 @@ impl Planned {
             point,
             priority: 0,
             setup_s: 1e-3,
+            first_s: 0.0,
             block_s: 3e-3,
             written_bytes: 0,
             most_blocks: MAX_BLOCKS,
@@ -276,4 +279,9 @@ pub trait Session {
 
     /// The proof that the work of the selected point was done, after its last block.
     fn proof(&mut self, point: &Point) -> Proof;
+
+    /// Estimated seconds that giving everything back takes by now, so that it ends before the deadline: files that will be removed.
+    fn closing_s(&self) -> f64 {
+        0.0
+    }
 }

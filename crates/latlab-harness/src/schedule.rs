@@ -166,8 +166,17 @@ impl PointState {
         self.setup_s + self.visit_blocks() as f64 * self.block_s
     }
 
+    /// What only the first visit pays for.
+    fn first_s(&self) -> f64 {
+        if self.blocks.is_empty() {
+            self.planned.first_s
+        } else {
+            0.0
+        }
+    }
+
     fn to_minimum_s(&self) -> f64 {
-        self.missing() as f64 * self.cost_s
+        self.first_s() + self.missing() as f64 * self.cost_s
     }
 
     /// What was found, unless its proof failed or it could not be measured to the end.
@@ -385,7 +394,8 @@ impl Run<'_> {
             self.close_what_is_enough(session, &mut states);
             let mut round = match open_priority(&states) {
                 Some(priority) => {
-                    self.give_up_what_does_not_fit(&mut states, priority, deadline_ns);
+                    let ends_ns = deadline_ns - session.closing_s() * 1e9;
+                    self.give_up_what_does_not_fit(&mut states, priority, ends_ns);
                     let round = due(&states, priority);
                     if round.is_empty() {
                         continue;
@@ -408,9 +418,9 @@ impl Run<'_> {
                     cancelled = true;
                     break 'rounds;
                 }
-                let left_s = (deadline_ns - self.env.clock.now_ns()) / 1e9;
+                let left_s = (deadline_ns - self.env.clock.now_ns()) / 1e9 - session.closing_s();
                 // The visit that would overrun is not begun.
-                if left_s < states[index].visit_s() {
+                if left_s < states[index].first_s() + states[index].visit_s() {
                     let enough = states[index].has_minimum();
                     states[index].state = State::Done(if enough {
                         StoppedBy::Deadline

@@ -34,6 +34,10 @@ struct Planted {
     clock: SimulatedClock,
     points: u64,
     setup_ns: f64,
+    /// Of the first visit to each point besides.
+    first_ns: f64,
+    /// What each visit adds to the closing of the session.
+    closing_ns: f64,
     priority: fn(u64) -> u8,
     order: Rc<RefCell<Vec<u64>>>,
     stall: Option<(u64, f64)>,
@@ -54,6 +58,8 @@ impl Planted {
             clock: clock.clone(),
             points,
             setup_ns: 1e5,
+            first_ns: 0.0,
+            closing_ns: 0.0,
             priority: |_| 0,
             order: Rc::default(),
             stall: None,
@@ -108,6 +114,9 @@ impl Kernel for Working<'_> {
 impl Session for Working<'_> {
     fn select(&mut self, point: &Point) -> Result<(), ProbeError> {
         self.at = point.working_set_bytes.unwrap_or(0);
+        if !self.probe.order.borrow().contains(&self.at) {
+            self.probe.clock.advance_ns(self.probe.first_ns);
+        }
         self.probe.order.borrow_mut().push(self.at);
         self.probe.clock.advance_ns(self.probe.setup_ns);
         Ok(())
@@ -137,6 +146,17 @@ impl Session for Working<'_> {
             ..Proof::default()
         }
     }
+
+    fn closing_s(&self) -> f64 {
+        self.probe.order.borrow().len() as f64 * self.probe.closing_ns / 1e9
+    }
+}
+
+impl Drop for Working<'_> {
+    fn drop(&mut self) {
+        let visits = self.probe.order.borrow().len() as f64;
+        self.probe.clock.advance_ns(visits * self.probe.closing_ns);
+    }
 }
 
 impl Probe for Planted {
@@ -151,6 +171,7 @@ impl Probe for Planted {
             .map(|n| Planned {
                 priority: (self.priority)(n),
                 setup_s: self.setup_ns / 1e9,
+                first_s: self.first_ns / 1e9,
                 most_blocks: self.most_blocks,
                 least_blocks: self.least_blocks,
                 ..Planned::new(Point {
@@ -283,6 +304,40 @@ fn points_are_interleaved_in_a_random_order_that_the_seed_repeats() {
         "each round visits each point once: {orders:?}"
     );
     assert!(orders[0].chunks(4).any(|round| round != [0, 1, 2, 3]));
+}
+
+#[test]
+fn giving_everything_back_ends_before_the_deadline_too() {
+    let clock = SimulatedClock::ideal();
+    let env = env(&clock);
+    let mut probe = Planted::new(&clock, 50);
+    probe.noisy = true;
+    probe.closing_ns = 30e6;
+    let mut sink = Kept::default();
+    run(&probe, &env, 2.0, &mut sink);
+    let seconds = env.clock.now_ns() / 1e9;
+    assert!(seconds <= 2.0 + 0.04, "{seconds}");
+    assert!(probe.order.borrow().len() > 40, "most of it was measured with");
+}
+
+#[test]
+fn what_only_the_first_visit_pays_is_reckoned_once() {
+    let clock = SimulatedClock::ideal();
+    let env = env(&clock);
+    let mut probe = Planted::new(&clock, 1);
+    probe.first_ns = 0.9e9;
+    let mut sink = Kept::default();
+    run(&probe, &env, 1.0, &mut sink);
+    assert_eq!(sink.records[0].blocks.len(), 6, "{:?}", sink.records[0].error);
+
+    let late = Planted {
+        first_ns: 1.1e9,
+        ..Planted::new(&clock, 1)
+    };
+    let begun_ns = env.clock.now_ns();
+    run(&late, &env, 1.0, &mut sink);
+    assert!(late.order.borrow().is_empty(), "not begun");
+    assert!(env.clock.now_ns() - begun_ns < 0.1e9);
 }
 
 #[test]

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::sync::Arc;
 
-use latlab_harness::{Block, Env, Kernel, Planned, ProbeError, Proof, Session, Stamps};
+use latlab_harness::{Block, Env, Kernel, Planned, ProbeError, Proof, Session, Stamps, pin_this_thread};
 use latlab_record::{Check, Point, Work, binary_size};
 use latlab_stats::rng::Rng;
 use latlab_storage::{Buffer, Direction, TestFile, open_direct};
@@ -66,24 +66,55 @@ impl Spot {
         })
     }
 
-    fn warm(&mut self, bytes: u64) -> Result<(), ProbeError> {
+    /// With the help of these CPUs: having the pages takes longer than reading them.
+    fn warm(&mut self, bytes: u64, helpers: &[u32]) -> Result<(), ProbeError> {
         if self.warm_bytes >= bytes {
             return Ok(());
         }
-        let mut chunk = vec![0; CHUNK_BYTES];
-        let mut at = 0;
-        while at < bytes {
-            // Through the common descriptor, which reads ahead.
-            match pread(&*self.target.test.file, &mut chunk[..], at) {
-                Ok(0) => break,
-                Ok(more) => at += more as u64,
-                Err(Errno::INTR) => {}
-                Err(errno) => return Err(system("reading a file to warm it")(errno)),
+        // What others left of it may lie there in large pieces. What somebody keeps mapped stays, and is warm too.
+        self.target.test.evict().map_err(refused)?;
+        let part = bytes
+            .div_ceil(helpers.len() as u64 + 1)
+            .next_multiple_of(PAGE_BYTES);
+        let file = &self.file;
+        std::thread::scope(|scope| {
+            let mut begin = part;
+            let mut reading = Vec::new();
+            for cpu in helpers {
+                let range = begin.min(bytes)..(begin + part).min(bytes);
+                begin += part;
+                reading.push(scope.spawn(move || {
+                    pin_this_thread(*cpu);
+                    read_pages(file, range)
+                }));
             }
-        }
+            let own = read_pages(file, 0..part.min(bytes));
+            let others = reading.into_iter().map(|thread| {
+                thread
+                    .join()
+                    .unwrap_or_else(|_| Err(ProbeError::Other("a thread that read a file failed".to_owned())))
+            });
+            others.fold(own, Result::and)
+        })?;
         self.warm_bytes = bytes;
         Ok(())
     }
+}
+
+/// Through a descriptor without read-ahead, which brings single pages: to write one byte of a piece of 2 MiB, ext4 looks at all of its blocks.
+fn read_pages(file: &OwnedFd, range: std::ops::Range<u64>) -> Result<(), ProbeError> {
+    let mut chunk = vec![0; CHUNK_BYTES];
+    let mut at = range.start;
+    while at < range.end {
+        let length = CHUNK_BYTES.min(usize::try_from(range.end - at).unwrap_or(CHUNK_BYTES));
+        match pread(file, &mut chunk[..length], at) {
+            Ok(0) => break,
+            Ok(more) => at += more as u64,
+            Err(Errno::INTR) => {}
+            Err(errno) => return Err(system("reading a file to warm it")(errno)),
+        }
+    }
+    Ok(())
 }
 
 /// What was found at one point in all of its blocks.
@@ -183,6 +214,15 @@ impl<'env> Poking<'env> {
             #[cfg(test)]
             fault: None,
         })
+    }
+
+    /// What the page cache holds of the selected point's file, bytes.
+    #[cfg(test)]
+    pub(super) fn resident_bytes(&self) -> u64 {
+        let (size, _) = asked(&self.selected);
+        latlab_storage::residency(&self.spots[&spot_of(size)].file)
+            .expect("asked")
+            .resident_bytes
     }
 
     #[cfg(test)]
@@ -417,7 +457,9 @@ impl Session for Poking<'_> {
         }
         let spot = self.spots.get_mut(&spot_of(size)).ok_or_else(not_made)?;
         match path {
-            WARM => spot.warm(size)?,
+            // Threads for a file of a few pages would take longer than its pages.
+            WARM if spot_of(size) > 0 => spot.warm(size, &[])?,
+            WARM => spot.warm(size, &self.env.populating_cpus())?,
             DIRECT => {
                 if let Err(reason) = &spot.direct {
                     return Err(ProbeError::Other(format!("no direct I/O: {reason}")));

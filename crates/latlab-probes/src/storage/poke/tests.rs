@@ -148,6 +148,23 @@ mod linux {
     }
 
     #[test]
+    fn what_is_warm_came_page_by_page_and_nothing_came_ahead_of_it() {
+        let env = testing::env(64 << 20);
+        if !has_disk(&env) {
+            return;
+        }
+        let test = env.disk.test_file(disk::file_bytes(&env)).expect("room");
+        // As another probe leaves it: read from front to back.
+        let mut whole = vec![0; usize::try_from(test.bytes).expect("small")];
+        rustix::io::pread(&*test.file, &mut whole, 0).expect("read");
+        let part = test.bytes / 2 / 4096 * 4096;
+        let planned = [planned(&env, part, WARM)];
+        let mut session = Poking::new(&env, &planned).expect("its file");
+        session.select(&planned[0].point).expect("warmed");
+        assert_eq!(session.resident_bytes(), part);
+    }
+
+    #[test]
     fn an_eviction_that_did_nothing_gives_no_cold_figure() {
         let env = testing::env(64 << 20);
         // Under emulation the planted mapping did not hold the pages: they were evicted, and the figures are right.

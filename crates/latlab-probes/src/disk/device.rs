@@ -35,6 +35,11 @@ impl Device {
         Self(source.map(Arc::new))
     }
 
+    /// Its kernel name; `None` where there is none to ask.
+    pub(crate) fn name(&self) -> Option<&str> {
+        self.0.as_ref().ok().map(|source| source.name())
+    }
+
     fn read(&self) -> Option<DeviceCounters> {
         self.0.as_ref().ok()?.read()
     }

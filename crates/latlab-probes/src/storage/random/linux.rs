@@ -9,8 +9,11 @@ use latlab_record::{Point, Work};
 use latlab_storage::{Direction, uring_allowed};
 use serde_json::json;
 
-use super::{KIB_4, Way, buffers, read_s, sizes, writes};
+use self::seek::Seeks;
+use super::{KIB_4, Way, buffers, read_s, seeks_at, sizes, writes};
 use crate::disk::{DIRECT, Evidence, Flow, Places, Target, answered_by_a_device};
+
+mod seek;
 
 /// Below this share of the depth that was asked for the figure says so.
 const REACHED: f64 = 0.9;
@@ -95,6 +98,8 @@ pub(super) struct Random<'env> {
     /// The order goes on from point to point, one for each block size: no place comes twice before all came.
     orders: Vec<(u64, Places)>,
     selected: Option<(Point, Flow)>,
+    /// At the point of single small reads.
+    seeks: Option<Seeks>,
     pub(super) ledger: Ledger,
 }
 
@@ -106,6 +111,7 @@ impl<'env> Random<'env> {
             target,
             orders: Vec::new(),
             selected: None,
+            seeks: if way == Way::Read { Seeks::new(env) } else { None },
             ledger: Ledger::default(),
         }
     }
@@ -138,6 +144,11 @@ impl<'env> Random<'env> {
 
 impl Session for Random<'_> {
     fn select(&mut self, point: &Point) -> Result<(), ProbeError> {
+        if seeks_at(self.way, point)
+            && let Some(seeks) = &mut self.seeks
+        {
+            seeks.take(self.env, &self.target, &mut self.ledger.of(point).evidence)?;
+        }
         if self.selected.as_ref().is_some_and(|(own, _)| own == point) {
             return Ok(());
         }
@@ -223,6 +234,9 @@ impl Session for Random<'_> {
         let (rate, achieved) = (gathered.flight.rate_per_s(), gathered.flight.achieved_depth());
         let mut flags = self.target.flags();
         flags.extend(gathered.flag.clone());
+        let seek = (self.seeks.as_ref())
+            .filter(|_| seeks_at(self.way, point))
+            .and_then(|seeks| seeks.findings(self.env, &self.target));
         if achieved < REACHED * f64::from(depth) {
             flags.push(format!("depth {achieved:.1} of {depth} was reached"));
         }
@@ -240,6 +254,7 @@ impl Session for Random<'_> {
                 "bytes_per_s": rate * block_bytes as f64,
                 "achieved_depth": achieved,
                 "second_half_to_first": second_to_first(&gathered.rates),
+                "seek": seek,
             })),
         }
     }

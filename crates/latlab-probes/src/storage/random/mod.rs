@@ -66,6 +66,23 @@ fn read_s(profile: Profile, block_bytes: u64, depth: u32) -> f64 {
     f64::max(least, 8.0 * (block_bytes * u64::from(depth)) as f64 / 1e9)
 }
 
+/// A read so far behind the last one is near: farther than the platter turns while a program asks again, and on the same track.
+const NEAR_BYTES: u64 = 128 << 10;
+/// On another track.
+const MIDDLE_BYTES: u64 = 4 << 20;
+/// From this share of the file on a read is far away.
+const FAR: f64 = 0.25;
+
+/// Whether near and far reads are compared when this point is visited.
+fn seeks_at(way: Way, point: &Point) -> bool {
+    way == Way::Read && sizes(point) == (KIB_4, 1)
+}
+
+/// Seconds of near and far reads in one visit.
+fn seek_s(profile: Profile) -> f64 {
+    profile.of([0.004, 0.008, 0.02])
+}
+
 /// Writes of one block of samples, as planned.
 fn writes(profile: Profile, block_bytes: u64, depth: u32) -> u64 {
     let quick = GRID
@@ -117,7 +134,13 @@ pub(super) fn plan(env: &Env, way: Way, deep: &str) -> Vec<Planned> {
             Planned {
                 priority,
                 // Buffers whose every page is touched, and a ring.
-                setup_s: 3e-4 + (block_bytes * u64::from(depth)) as f64 / 4e9,
+                setup_s: 3e-4
+                    + (block_bytes * u64::from(depth)) as f64 / 4e9
+                    + if seeks_at(way, &point) {
+                        seek_s(profile)
+                    } else {
+                        0.0
+                    },
                 block_s: 1.1 * read_s(profile, block_bytes, depth),
                 ..Planned::new(point)
             }
@@ -170,15 +193,24 @@ pub(super) fn conclude(spec: &Spec, results: &[PointResult]) -> Vec<Record> {
     if results.is_empty() {
         return Vec::new();
     }
-    let best = best_rates(results);
+    // A point that is not like itself says nothing of the others, and nothing is concluded from it.
+    let like: Vec<PointResult> = results
+        .iter()
+        .filter(|result| unlike(result).is_none())
+        .cloned()
+        .collect();
+    let best = best_rates(&like);
     let saturation: Vec<Value> = best
         .iter()
-        .filter_map(|(block_bytes, best)| saturation(results, *block_bytes, *best))
+        .filter_map(|(block_bytes, best)| saturation(&like, *block_bytes, *best))
         .collect();
     let mut sanity = vec![fast_enough(results)];
     sanity.extend(own_rates(&best));
     sanity.extend(halves(results));
-    let findings = json!({ "saturation": saturation, "sanity": sanity });
+    let mut findings = json!({ "saturation": saturation, "sanity": sanity });
+    if let Some(rule) = solid_state_beats_spinning(results) {
+        findings["rules"] = json!([rule]);
+    }
     vec![spec.derived(findings)]
 }
 
@@ -258,20 +290,95 @@ fn own_rates(best: &[(u64, f64)]) -> Option<Value> {
     ))
 }
 
-/// A first half unlike the second is a cache that filled, or a first touch.
-fn halves(results: &[PointResult]) -> Option<Value> {
-    let (worst, point) = results
+/// How many times the rate of the first half of its blocks the second half had, where that is beyond what a busy machine does.
+fn unlike(result: &PointResult) -> Option<f64> {
+    finding(result, "second_half_to_first").filter(|times| !(HALVES.recip()..=HALVES).contains(times))
+}
+
+const LIKE: &str = "the first run is like the second";
+
+/// A first half unlike the second is a cache that filled, or a first touch. Each point for itself: a noise at one depth is none of the others'.
+fn halves(results: &[PointResult]) -> Vec<Value> {
+    let broken: Vec<Value> = results
         .iter()
-        .filter_map(|result| Some((finding(result, "second_half_to_first")?, &result.point)))
-        .max_by(|(a, _), (b, _)| a.ln().abs().total_cmp(&b.ln().abs()))?;
-    Some(rule(
-        "the first run is like the second",
-        (HALVES.recip()..=HALVES).contains(&worst),
-        &format!(
-            "at most unlike: {}, whose second half of blocks had {worst:.2} times the rate of the first",
-            point.label()
+        .filter_map(|result| {
+            let times = unlike(result)?;
+            let detail = format!("the second half of its blocks had {times:.2} times the rate of the first");
+            let mut rule = rule(LIKE, false, &detail);
+            rule["point"] = json!(result.point);
+            Some(rule)
+        })
+        .collect();
+    let known = results
+        .iter()
+        .filter(|result| finding(result, "second_half_to_first").is_some())
+        .count();
+    if broken.is_empty() && known > 0 {
+        return vec![rule(
+            LIKE,
+            true,
+            &format!("the halves of {known} points differ by less than {HALVES} times"),
+        )];
+    }
+    broken
+}
+
+/// What random reads of 4 KiB, one at a time, take on either kind, ms: flash on its bus 0.01 to 0.2; a platter half a rotation (4.2 at 7,200 a
+/// minute) and more, to 14.6 with an arm's average way at 5,400.
+const SOLID_MS: [f64; 2] = [0.01, 0.2];
+const SPINNING_MS: [f64; 2] = [4.0, 15.0];
+
+/// The third rule that is said of disks. One disk cannot decide it; what it is, and what its kind and the other take elsewhere, is told.
+fn solid_state_beats_spinning(results: &[PointResult]) -> Option<Value> {
+    let alone = results.iter().find(|result| sizes(&result.point) == (KIB_4, 1))?;
+    let seek = alone.findings.as_ref()?.get("seek")?;
+    let number = |name: &str| seek.get(name).and_then(Value::as_f64);
+    let text = |name: &str| seek.get(name).and_then(Value::as_str);
+    let us = |ns: f64| format!("{:.0} us", ns / 1e3);
+    let kind = match text("medium")? {
+        "undecided" => "not known what it is",
+        known => known,
+    };
+    let interval = seek["interval_ns"].as_array().and_then(|ends| ends.first_chunk());
+    let told = match (
+        number("near_ns"),
+        number("far_ns"),
+        number("difference_ns"),
+        interval,
+    ) {
+        (Some(near), Some(far), Some(difference), Some([low, high])) => format!(
+            ": a read {} behind the last one takes {}, one far away {} ({} more, 95 % interval {} to {}); {}",
+            latlab_record::binary_size(NEAR_BYTES),
+            us(near),
+            us(far),
+            us(difference),
+            us(low.as_f64().unwrap_or(0.0)),
+            us(high.as_f64().unwrap_or(0.0)),
+            text("reason").unwrap_or_default(),
         ),
-    ))
+        _ => String::new(),
+    };
+    let flag = match seek.get("rotational_flag").and_then(Value::as_bool) {
+        Some(flag) => format!(
+            "; the kernel's flag \"rotational\" is {} and counts for nothing",
+            u8::from(flag)
+        ),
+        None => String::new(),
+    };
+    let detail = format!(
+        "undecided here, where there is one disk. By its seeks it is {kind}{told}. A random 4 KiB block takes {:.2} ms here, \
+{} to {} ms from solid state elsewhere and {} to {} ms from spinning disks{flag}",
+        alone.p50 / 1e6,
+        SOLID_MS[0],
+        SOLID_MS[1],
+        SPINNING_MS[0],
+        SPINNING_MS[1],
+    );
+    Some(json!({
+        "rule": "solid state beats spinning disks",
+        "verdict": "undecided",
+        "detail": detail,
+    }))
 }
 
 #[cfg(test)]

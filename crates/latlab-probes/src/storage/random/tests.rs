@@ -103,6 +103,54 @@ fn figures_of_memory_or_of_a_cache_that_filled_are_not_sane() {
     assert!(!holds(&findings, "the first run is like the second"));
 }
 
+#[test]
+fn a_point_that_is_not_like_itself_is_named_and_the_others_stand() {
+    let mut noisy = result(KIB_4, 4, 400e3);
+    noisy.findings = Some(json!({ "rate_per_s": 400e3, "second_half_to_first": 3.0 }));
+    let findings = concluded(&[
+        result(KIB_4, 1, 16e3),
+        noisy,
+        result(KIB_4, 32, 66e3),
+        result(KIB_4, 16, 61e3),
+    ]);
+    let broken: Vec<&Value> = findings["sanity"]
+        .as_array()
+        .expect("rules")
+        .iter()
+        .filter(|rule| rule["holds"] == false)
+        .collect();
+    assert_eq!(broken.len(), 1);
+    assert_eq!(broken[0]["point"]["queue_depth"], 4);
+    assert_eq!(
+        findings["saturation"][0]["depth"], 16,
+        "the noisy one is not the best"
+    );
+}
+
+#[test]
+fn the_third_rule_of_disks_is_undecided_and_says_what_this_disk_is() {
+    let mut alone = result(KIB_4, 1, 16e3);
+    assert!(concluded(&[alone.clone()]).get("rules").is_none(), "no seeks");
+    alone.findings = Some(json!({ "rate_per_s": 16e3, "seek": {
+        "medium": "solid state", "reason": "the distance adds nothing that an arm or a rotation would",
+        "near_ns": 52e3, "far_ns": 55e3, "difference_ns": 3e3, "interval_ns": [-1e3, 6e3], "rotational_flag": true,
+    }}));
+    let findings = concluded(&[alone]);
+    let rule = &findings["rules"][0];
+    assert_eq!(rule["verdict"], "undecided");
+    let detail = rule["detail"].as_str().expect("words");
+    for part in [
+        "undecided here",
+        "solid state",
+        "52 us",
+        "-1 us to 6 us",
+        "4 to 15 ms",
+        "counts for nothing",
+    ] {
+        assert!(detail.contains(part), "{part}: {detail}");
+    }
+}
+
 #[cfg(target_os = "linux")]
 mod linux {
     use std::os::fd::OwnedFd;
@@ -183,6 +231,11 @@ mod linux {
             let bytes = findings["bytes_per_s"].as_f64().expect("a bandwidth");
             assert!(rate > 0.0 && (bytes / rate / 4096.0 - 1.0).abs() < 1e-9);
             assert!(findings["achieved_depth"].as_f64().expect("a depth") > 0.0);
+            if let Some(seek) = findings["seek"].as_object() {
+                for distance in seek["by_distance"].as_array().expect("three") {
+                    assert!(distance["reads"].as_u64() >= Some(12), "{distance}");
+                }
+            }
         }
         let mut whole = vec![0; usize::try_from(target.test.bytes).expect("small")];
         rustix_read(&target.test.file, &mut whole);

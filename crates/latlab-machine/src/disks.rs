@@ -37,6 +37,11 @@ pub struct Disk {
     pub optimal_io_bytes: Option<u64>,
     /// Largest request that the kernel sends, bytes.
     pub max_request_bytes: Option<u64>,
+    /// The link that it hangs on, in the kernel's words: `SATA 6.0 Gbps`, `PCIe 16.0 GT/s PCIe x4`, `USB 5000 Mbit/s`. `None` where there is none to
+    /// be read: virtual disks have none.
+    pub link: Option<String>,
+    /// Most bytes a second that the link carries after its own coding; no figure of the disk can be higher.
+    pub link_bytes_per_s: Option<u64>,
     /// Read-ahead window, bytes.
     pub read_ahead_bytes: Option<u64>,
     /// Requests that may wait.
@@ -84,6 +89,7 @@ fn disk(root: &Root, name: &str) -> Disk {
     let number = |file: &str| root.number::<u64>(&format!("{folder}/{file}")).ok();
     let flag = |file: &str| number(file).map(|flag| flag != 0);
     let kib = |file: &str| number(file).and_then(|kib| kib.checked_mul(1024));
+    let hangs_on = link(root, name);
     Disk {
         name: text::clean(name),
         device: line("dev"),
@@ -99,6 +105,8 @@ fn disk(root: &Root, name: &str) -> Disk {
         physical_block_bytes: number("queue/physical_block_size"),
         optimal_io_bytes: number("queue/optimal_io_size"),
         max_request_bytes: kib("queue/max_sectors_kb"),
+        link_bytes_per_s: hangs_on.as_ref().map(|(_, bytes_per_s)| *bytes_per_s),
+        link: hangs_on.map(|(words, _)| words),
         read_ahead_bytes: kib("queue/read_ahead_kb"),
         queue_requests: root.number(&format!("{folder}/queue/nr_requests")).ok(),
         partitions: root
@@ -118,6 +126,80 @@ fn disk(root: &Root, name: &str) -> Disk {
             .collect(),
         mapper_name: line("dm/name"),
     }
+}
+
+/// What the device hangs on, and how many bytes a second that carries.
+fn link(root: &Root, name: &str) -> Option<(String, u64)> {
+    let folder = format!("{FOLDER}/{name}");
+    // NVMe: the namespace's controller, and the PCI function behind it.
+    for function in ["device/device", "device"] {
+        let line = |file: &str| root.line(&format!("{folder}/{function}/{file}")).ok();
+        if let (Some(speed), Some(width)) = (line("current_link_speed"), line("current_link_width"))
+            && let Some(bytes_per_s) = pcie_bytes_per_s(&speed, &width)
+        {
+            return Some((format!("PCIe {speed} x{width}"), bytes_per_s));
+        }
+    }
+    let path = root.target(&folder)?;
+    let parts: Vec<&str> = path.split('/').collect();
+    // .../ata3/host2/target2:0:0/2:0:0:0/block/sda: the link has its port's number.
+    if let Some(port) = parts
+        .iter()
+        .find_map(|part| part.strip_prefix("ata")?.parse::<u32>().ok())
+    {
+        let speed = root
+            .line(&format!("/sys/class/ata_link/link{port}/sata_spd"))
+            .ok()?;
+        return Some((format!("SATA {speed}"), sata_bytes_per_s(&speed)?));
+    }
+    // .../usb2/2-1/2-1:1.0/host4/...: the device is the last folder with a bus and a port.
+    let device = parts.iter().rfind(|part| {
+        part.split_once('-')
+            .is_some_and(|(bus, port)| bus.parse::<u32>().is_ok() && !port.is_empty() && !port.contains(':'))
+    })?;
+    let speed = root.line(&format!("/sys/bus/usb/devices/{device}/speed")).ok()?;
+    Some((format!("USB {speed} Mbit/s"), usb_bytes_per_s(&speed)?))
+}
+
+/// `16.0 GT/s PCIe` and `4`: 8/10 of the bits are data below 8 GT/s, 128/130 from there on.
+fn pcie_bytes_per_s(speed: &str, width: &str) -> Option<u64> {
+    let transfers: f64 = speed.split_ascii_whitespace().next()?.parse().ok()?;
+    let lanes: u32 = width
+        .trim()
+        .parse()
+        .ok()
+        .filter(|lanes| (1..=32).contains(lanes))?;
+    let coding = if transfers < 7.0 { 0.8 } else { 128.0 / 130.0 };
+    whole(transfers * 1e9 * coding / 8.0 * f64::from(lanes))
+}
+
+/// `6.0 Gbps`: 8 of 10 bits are data.
+fn sata_bytes_per_s(speed: &str) -> Option<u64> {
+    let (number, unit) = speed.split_once(' ')?;
+    let gigabits: f64 = number.parse().ok().filter(|_| unit == "Gbps")?;
+    whole(gigabits * 1e9 * 0.8 / 8.0)
+}
+
+/// `5000`, in Mbit/s: 8 of 10 bits are data at 5 Gbit/s, 128 of 132 beyond; below, all are counted.
+fn usb_bytes_per_s(speed: &str) -> Option<u64> {
+    let megabits: f64 = speed.parse().ok()?;
+    let coding = match megabits {
+        below if below < 5_000.0 => 1.0,
+        first if first < 10_000.0 => 0.8,
+        _ => 128.0 / 132.0,
+    };
+    whole(megabits * 1e6 * coding / 8.0)
+}
+
+fn whole(bytes_per_s: f64) -> Option<u64> {
+    #[expect(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "within the range just asked for"
+    )]
+    (1e3..1e15)
+        .contains(&bytes_per_s)
+        .then(|| bytes_per_s.round() as u64)
 }
 
 fn size(root: &Root, folder: &str) -> Option<u64> {
@@ -141,4 +223,60 @@ pub(crate) fn holding(disks: &[Disk], device: &str, source: &str) -> Option<Stri
                     .is_some_and(|mapper| name.strip_prefix("mapper/") == Some(mapper))
         })
         .map(|disk| disk.name.clone())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_links_bytes_are_what_its_coding_leaves() {
+        // As they are printed on boxes: 600 MB/s, 3.94 GB/s, 985 MB/s, 500 MB/s, 60 MB/s.
+        assert_eq!(sata_bytes_per_s("6.0 Gbps"), Some(600_000_000));
+        assert_eq!(pcie_bytes_per_s("8.0 GT/s PCIe", "4"), Some(3_938_461_538));
+        assert_eq!(pcie_bytes_per_s("5.0 GT/s PCIe", "2"), Some(1_000_000_000));
+        assert_eq!(usb_bytes_per_s("5000"), Some(500_000_000));
+        assert_eq!(usb_bytes_per_s("480"), Some(60_000_000));
+    }
+
+    #[test]
+    fn words_that_are_no_speed_are_none() {
+        assert_eq!(sata_bytes_per_s("<unknown>"), None);
+        assert_eq!(pcie_bytes_per_s("Unknown", "4"), None);
+        assert_eq!(pcie_bytes_per_s("16.0 GT/s PCIe", "0"), None);
+        assert_eq!(pcie_bytes_per_s("1e300 GT/s", "4"), None);
+        assert_eq!(usb_bytes_per_s("fast"), None);
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn a_sata_disks_link_is_that_of_its_port_and_a_virtual_disk_has_none() {
+        use std::fs;
+        use std::os::unix::fs::symlink;
+        let binary = std::env::current_exe().expect("the test binary has a path");
+        let tree = binary.with_file_name(format!("links-{}", std::process::id()));
+        let sda = "sys/devices/pci0000:00/0000:00:17.0/ata3/host2/target2:0:0/2:0:0:0/block/sda";
+        for (file, text) in [
+            (format!("{sda}/size"), "8\n"),
+            ("sys/class/ata_link/link3/sata_spd".to_owned(), "6.0 Gbps\n"),
+            ("sys/devices/pci0000:00/virtio1/block/vda/size".to_owned(), "8\n"),
+        ] {
+            let path = tree.join(file);
+            fs::create_dir_all(path.parent().expect("below the tree")).expect("writable");
+            fs::write(path, text).expect("writable");
+        }
+        fs::create_dir_all(tree.join("sys/block")).expect("writable");
+        symlink(tree.join(sda), tree.join("sys/block/sda")).expect("writable");
+        symlink(
+            tree.join("sys/devices/pci0000:00/virtio1/block/vda"),
+            tree.join("sys/block/vda"),
+        )
+        .expect("writable");
+        let disks = read(&Root::at(&tree), &mut Notes::default());
+        fs::remove_dir_all(&tree).expect("ours");
+        let of = |name: &str| disks.iter().find(|disk| disk.name == name).expect("listed");
+        assert_eq!(of("sda").link.as_deref(), Some("SATA 6.0 Gbps"));
+        assert_eq!(of("sda").link_bytes_per_s, Some(600_000_000));
+        assert_eq!((&of("vda").link, of("vda").link_bytes_per_s), (&None, None));
+    }
 }

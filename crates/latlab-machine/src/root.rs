@@ -102,6 +102,12 @@ impl Root {
         names
     }
 
+    /// Where a link leads in the end, for the names on the way; `None` for what is not there.
+    pub(crate) fn target(&self, path: &str) -> Option<String> {
+        let real = std::fs::canonicalize(self.real(path)).ok()?;
+        Some(real.to_string_lossy().into_owned())
+    }
+
     /// The numbers `N` of entries called `<stem>N`.
     pub(crate) fn numbered(&self, path: &str, stem: &str) -> Vec<u32> {
         self.names(path)

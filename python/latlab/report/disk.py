@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+import msgspec
+
 from latlab.charts.storage import timed
 from latlab.report import fio
 from latlab.report.document import Notice, sentence
 from latlab.report.evidence import evidence
-from latlab.run.findings import broken_rules
-from latlab.run.model import Record
+from latlab.run.model import Point, Record
 from latlab.run.run import Run
+from latlab.run.sanity import broken_rules, stopped
 from latlab.units import format_count
 
 #: Proofs of which the words say more than that they held.
@@ -49,10 +51,30 @@ def _told(name: str, detail: str) -> str:
 def notices(run: Run, *probes: str) -> tuple[Notice, ...]:
     """A rule of plain sense that the figures break: they are shown, and nothing is concluded from them."""
     return tuple(
-        Notice("warning", "These figures cannot be the disk's alone", sentence(text))
-        for probe in probes
-        for text in broken_rules(run, probe)
+        Notice(
+            "warning",
+            "One point cannot be the disk's alone"
+            if rule.point
+            else "These figures cannot be the disk's alone",
+            sentence(rule.text if not rule.point else f"{_point(rule.point)}: {rule.text}"),
+        )
+        for rule in broken_rules(run, *probes)
     )
+
+
+def _point(fields: tuple[tuple[str, int | str], ...]) -> str:
+    """A point that a rule names, as tables name it; its raw fields where this version does not know them."""
+    try:
+        return msgspec.convert(dict(fields), Point).label()
+    except msgspec.ValidationError:
+        return ", ".join(f"{name} {value}" for name, value in fields)
+
+
+def sound(run: Run, records: Iterable[Record]) -> list[Record]:
+    """Those of which no rule is broken: what a headline may be made of."""
+    kept = list(records)
+    rules = stopped(run, kept)
+    return [record for record in kept if not any(rule.concerns(record) for rule in rules)]
 
 
 def commands(records: Iterable[Record]) -> tuple[str, ...]:

@@ -26,12 +26,3 @@ def positive(found: Machine, path: str) -> float | None:
     """A figure that can be one: above zero and finite; else None."""
     value = found.number(path)
     return value if value is not None and math.isfinite(value) and _SMALLEST <= value <= _LARGEST else None
-
-
-def broken_rules(run: Run, probe: str) -> list[str]:
-    """Rules of plain sense that a probe's figures break, each with its figures: they are no headline then."""
-    return [
-        f"{entry.text('rule') or 'a rule'}: {entry.text('detail') or 'broken'}"
-        for entry in findings(run, probe).sections("sanity")
-        if entry.flag("holds") is False
-    ]

@@ -13,8 +13,9 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from latlab import units
-from latlab.run.findings import broken_rules, findings
+from latlab.run.findings import findings
 from latlab.run.rung import Rung, TailKind, absence, is_wide, tail_of, with_record, with_textbook
+from latlab.run.sanity import broken
 from latlab.run.textbook import USUAL, Textbook
 from latlab.text import clean
 
@@ -53,6 +54,7 @@ def operation_rungs(run: Run, textbook: Textbook = USUAL) -> list[Rung]:
         textbook: The published table that stands beside it.
     """
     rungs = []
+    rules = broken(run)
     for operation in _OPERATIONS:
         rung = Rung(operation.key, operation.level, group="operations")
         records = [
@@ -61,10 +63,12 @@ def operation_rungs(run: Run, textbook: Textbook = USUAL) -> list[Rung]:
             if record.probe == operation.probe and operation.wanted(record.point)
         ]
         measured = [record for record in records if record.value is not None and record.unit == "ns"]
-        broken = broken_rules(run, operation.probe)
-        if measured and broken:
-            rungs.append(replace(rung, note=f"not measured: {clean(broken[0], most=200)}"))
+        stop = next((rule for rule in rules if any(rule.concerns(record) for record in measured)), None)
+        sound = [record for record in measured if not any(rule.concerns(record) for rule in rules)]
+        if stop is not None and not sound:
+            rungs.append(replace(rung, note=f"not measured: {clean(stop.text, most=200)}"))
             continue
+        measured = sound
         if measured:
             made = operation.make(rung, measured)
             if operation.probe == "storage.sync":

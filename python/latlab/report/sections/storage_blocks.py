@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from latlab.charts import storage_blocks as chart
+from latlab.charts import storage_random
 from latlab.charts.storage import PATHS_EXPLAINED, path_name, timed
 from latlab.charts.table import Cell, Column, Table
-from latlab.report.disk import commands, disk_evidence, notices
+from latlab.report.disk import commands, disk_evidence, notices, sound
 from latlab.report.document import Listing, Section
 from latlab.report.figures import figure
 from latlab.report.probes import Probes
@@ -47,7 +48,7 @@ def section(run: Run, probes: Probes) -> Section:
     return Section(
         id="storage_blocks",
         title=chart.TITLE,
-        sentences=() if doubts else _sentences(run),
+        sentences=_sentences(run) if _all_sound(run) else (),
         listings=tuple(listings),
         figures=figure(run, chart.ID, _CAPTION),
         notices=doubts,
@@ -55,6 +56,14 @@ def section(run: Run, probes: Probes) -> Section:
         methods=probes.methods_of(*_PROBES),
         absence=chart.absence(run) or "",
     )
+
+
+def _all_sound(run: Run) -> bool:
+    """Whether no rule is broken by any direct reading: the line is fitted through all of them."""
+    direct = [record for record in timed(run, chart.READ) if record.point.path == "direct"] or timed(
+        run, chart.READ
+    )
+    return len(sound(run, direct)) == len(direct)
 
 
 def _sentences(run: Run) -> tuple[str, ...]:
@@ -105,7 +114,7 @@ def _fits(run: Run) -> list[tuple[Cell, ...]]:
 def _rules(run: Run) -> list[tuple[Cell, ...]]:
     """A rule that both probes know stands once, decided where one of them could."""
     found: dict[str, tuple[Cell, ...]] = {}
-    for probe in _PROBES:
+    for probe in (*_PROBES, storage_random.READ):
         for entry in findings(run, probe).sections("rules"):
             rule, verdict = entry.text("rule") or "", entry.text("verdict") or "undecided"
             if rule and (rule not in found or verdict != "undecided"):

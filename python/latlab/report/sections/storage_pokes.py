@@ -5,7 +5,7 @@ from __future__ import annotations
 from latlab.charts import storage_pokes as chart
 from latlab.charts.storage import file_name, path_name
 from latlab.charts.table import Column, Table
-from latlab.report.disk import commands, disk_evidence, notices
+from latlab.report.disk import commands, disk_evidence, notices, sound
 from latlab.report.document import Listing, Section
 from latlab.report.figures import figure
 from latlab.report.probes import Probes
@@ -45,7 +45,7 @@ def section(run: Run, probes: Probes) -> Section:
     return Section(
         id="storage_pokes",
         title=chart.TITLE,
-        sentences=() if doubts else _sentences(records),
+        sentences=_sentences(sound(run, records)),
         listings=(Listing("Pokes at files", Table(_COLUMNS, tuple(rows))),) if rows else (),
         figures=figure(run, chart.ID, _CAPTION),
         notices=doubts,

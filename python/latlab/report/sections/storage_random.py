@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from latlab.charts import storage_depth, storage_random
 from latlab.charts.table import Cell, Column, Table
-from latlab.report.disk import commands, disk_evidence, notices
+from latlab.report.disk import commands, disk_evidence, notices, sound
 from latlab.report.document import Listing, Section
 from latlab.report.figures import figure
 from latlab.report.probes import Probes
@@ -35,7 +35,7 @@ def section(run: Run, probes: Probes) -> Section:
     return Section(
         id="storage_random",
         title=storage_random.TITLE,
-        sentences=() if doubts else _sentences(run),
+        sentences=_sentences(run),
         listings=(Listing("Where the disk is saturated", Table(_SATURATION, tuple(rows))),) if rows else (),
         figures=(*figure(run, storage_random.ID, _SHARES), *figure(run, storage_depth.ID, _DEPTHS)),
         notices=doubts,
@@ -51,12 +51,12 @@ def section(run: Run, probes: Probes) -> Section:
 def _sentences(run: Run) -> tuple[str, ...]:
     found = storage_random.distributions(run)
     alone = found.get("read, depth 1")
-    if alone is None or alone.value is None:
+    if alone is None or alone.value is None or not sound(run, [alone]):
         return ()
     text = f"A random block of 4 KiB is read in {format_ns(alone.value)}"
     p99 = alone.summary.p99 if alone.summary else None
     text += f", one in a hundred takes {format_ns(p99)} or longer." if p99 else "."
-    depths = storage_depth.lines(run).get("read 4 KiB", [])
+    depths = sound(run, storage_depth.lines(run).get("read 4 KiB", []))
     if len(depths) < 2:  # noqa: PLR2004 - nothing to compare
         return (text,)
     best = max(storage_depth.rate(record) or 0.0 for record in depths)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from latlab.charts import storage_rate as chart
-from latlab.report.disk import commands, disk_evidence, notices
+from latlab.report.disk import commands, disk_evidence, notices, sound
 from latlab.report.document import Section
 from latlab.report.figures import figure
 from latlab.report.probes import Probes
@@ -24,7 +24,7 @@ def section(run: Run, probes: Probes) -> Section:
     return Section(
         id="storage_rate",
         title=chart.TITLE,
-        sentences=() if doubts else _sentences(run),
+        sentences=_sentences(run),
         figures=figure(run, chart.ID, _CAPTION),
         notices=doubts,
         evidence=(
@@ -38,7 +38,7 @@ def section(run: Run, probes: Probes) -> Section:
 
 
 def _sentences(run: Run) -> tuple[str, ...]:
-    records = [record for record in chart.records(run) if chart.kept_up(record)]
+    records = [record for record in sound(run, chart.records(run)) if chart.kept_up(record)]
     if not records:
         return ()
     first, last = records[0], records[-1]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from latlab.charts.points import why_absent
 from latlab.charts.storage import timed
 from latlab.charts.table import Cell, Column, Table
-from latlab.report.disk import commands, disk_evidence, notices
+from latlab.report.disk import commands, disk_evidence, notices, sound
 from latlab.report.document import Listing, Notice, Section, sentence
 from latlab.report.probes import Probes
 from latlab.run.findings import findings
@@ -48,7 +48,7 @@ def section(run: Run, probes: Probes) -> Section:
     return Section(
         id="storage_sync",
         title="What does it cost to be sure that a write is on the disk?",
-        sentences=() if doubts else _sentences(records),
+        sentences=_sentences(sound(run, records)),
         listings=(Listing("Durable writes", table),) if records else (),
         notices=(*doubts, *_verdict(run)),
         evidence=(

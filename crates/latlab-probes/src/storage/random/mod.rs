@@ -375,7 +375,7 @@ fn solid_state_beats_spinning(results: &[PointResult]) -> Option<Value> {
         SPINNING_MS[1],
     );
     Some(json!({
-        "rule": "solid state beats spinning disks",
+        "rule": "solid state beats spinning",
         "verdict": "undecided",
         "detail": detail,
     }))

@@ -13,6 +13,7 @@ from latlab.report.evidence import evidence
 from latlab.run.model import Point, Record
 from latlab.run.run import Run
 from latlab.run.sanity import broken_rules, stopped
+from latlab.run.tails import split
 from latlab.units import format_count
 
 #: Proofs of which the words say more than that they held.
@@ -75,6 +76,12 @@ def sound(run: Run, records: Iterable[Record]) -> list[Record]:
     kept = list(records)
     rules = stopped(run, kept)
     return [record for record in kept if not any(rule.concerns(record) for rule in rules)]
+
+
+def tail_words(record: Record | None) -> tuple[str, ...]:
+    """One sentence on who had a part in a record's slowest operations; none where that is not known."""
+    found = split(record) if record is not None else None
+    return (found.text,) if found is not None else ()
 
 
 def commands(records: Iterable[Record]) -> tuple[str, ...]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from latlab.charts import storage_pokes as chart
 from latlab.charts.storage import file_name, path_name
 from latlab.charts.table import Column, Table
-from latlab.report.disk import commands, disk_evidence, notices, sound
+from latlab.report.disk import commands, disk_evidence, notices, sound, tail_words
 from latlab.report.document import Listing, Section
 from latlab.report.figures import figure
 from latlab.report.probes import Probes
@@ -50,6 +50,7 @@ def section(run: Run, probes: Probes) -> Section:
         figures=figure(run, chart.ID, _CAPTION),
         notices=doubts,
         evidence=(
+            *(words for record in _largest(records) for words in _tail(record)),
             *disk_evidence(run, chart.PROBE),
             *commands(_largest(records)),
             *(
@@ -61,6 +62,12 @@ def section(run: Run, probes: Probes) -> Section:
         methods=probes.methods_of(chart.PROBE),
         absence=chart.absence(run) or "",
     )
+
+
+def _tail(record: Record) -> tuple[str, ...]:
+    """Who had a part in the slowest pokes that asked the disk."""
+    asked = record.point.path in {"buffered-cold", "direct"}
+    return tuple(f"{record.point.label()}: {words}" for words in tail_words(record)) if asked else ()
 
 
 def _largest(records: list[Record]) -> list[Record]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from latlab.charts import storage_depth, storage_random
 from latlab.charts.table import Cell, Column, Table
-from latlab.report.disk import commands, disk_evidence, notices, sound
+from latlab.report.disk import commands, disk_evidence, notices, sound, tail_words
 from latlab.report.document import Listing, Section
 from latlab.report.figures import figure
 from latlab.report.probes import Probes
@@ -40,6 +40,7 @@ def section(run: Run, probes: Probes) -> Section:
         figures=(*figure(run, storage_random.ID, _SHARES), *figure(run, storage_depth.ID, _DEPTHS)),
         notices=doubts,
         evidence=(
+            *tail_words(storage_random.distributions(run).get("read, depth 1")),
             *disk_evidence(run, *_PROBES),
             *commands(storage_random.distributions(run).values()),
         ),

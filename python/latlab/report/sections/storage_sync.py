@@ -5,7 +5,7 @@ from __future__ import annotations
 from latlab.charts.points import why_absent
 from latlab.charts.storage import timed
 from latlab.charts.table import Cell, Column, Table
-from latlab.report.disk import commands, disk_evidence, notices, sound
+from latlab.report.disk import commands, disk_evidence, notices, sound, tail_words
 from latlab.report.document import Listing, Notice, Section, sentence
 from latlab.report.probes import Probes
 from latlab.run.findings import findings
@@ -52,6 +52,7 @@ def section(run: Run, probes: Probes) -> Section:
         listings=(Listing("Durable writes", table),) if records else (),
         notices=(*doubts, *_verdict(run)),
         evidence=(
+            *tail_words(_usual(records)),
             *disk_evidence(run, PROBE),
             *commands(record for record in records if record.point.sync in {"fdatasync", None}),
         ),
@@ -85,6 +86,12 @@ def _row(record: Record) -> tuple[Cell, ...]:
         *figures,
         record.samples,
     )
+
+
+def _usual(records: list[Record]) -> Record | None:
+    """An overwrite made durable as databases do it."""
+    by = {(record.point.operation, record.point.sync): record for record in records}
+    return by.get(("overwrite", "fdatasync")) or by.get(("overwrite", "fsync"))
 
 
 def _sentences(records: list[Record]) -> tuple[str, ...]:

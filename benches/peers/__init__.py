@@ -1,0 +1,1 @@
+"""What each table of the comparison is made of."""

@@ -10,7 +10,8 @@
     .venv/bin/python benches/compare.py random --pairs 9 --cpu 3 --dir /data
     .venv/bin/python benches/compare.py sync --pairs 9 --cpu 3 --dir /data
 
-A pair is: the peer, latlab, the peer again. The peer against itself (A/A) is the noise. A line holds when the
+A pair is: the peer, latlab, the peer again, which is also the first of the next pair. The peer against itself
+(A/A) is the noise. A line holds when the
 median of the ratios is within the tolerance, or within the A/A range where that is wider. The peers must be
 on the PATH. Nothing here is a pass mark: tests must not depend on timing.
 
@@ -94,8 +95,8 @@ def measured(
     pairs: dict[str, list[Pair]] = {line.name: [] for line in lines}
     more = ["--profile", arguments.profile]
     more += ["--budget", arguments.budget] if arguments.budget else []
+    before = peers_figures(lines, file, directory)
     for number in range(1, arguments.pairs + 1):
-        before = peers_figures(lines, file, directory)
         records = own_records(kind, kind.cpus(arguments.cpu), more, file, directory)
         after = peers_figures(lines, file, directory)
         for line, first, second in zip(lines, before, after, strict=True):
@@ -103,10 +104,16 @@ def measured(
             if record is None:
                 print(f"pair {number}: latlab has no {line.name}", file=sys.stderr)
                 continue
-            pair = Pair(first, line.own(record), second)
+            try:
+                pair = Pair(first, line.own(record), second)
+            except ValueError as error:
+                print(f"pair {number}: {line.name}: {error}", file=sys.stderr)
+                continue
             pairs[line.name].append(pair)
             if arguments.verbose:
                 print(f"{line.name}: {pair}", file=sys.stderr)
+        # What stands after this pair stands before the next.
+        before = after
         print(f"pair {number} of {arguments.pairs}", file=sys.stderr)
     return pairs
 

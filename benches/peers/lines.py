@@ -90,7 +90,7 @@ class Verdict:
 
 
 def verdict(pairs: Sequence[Pair], tolerance: float, *, more_is_better: bool) -> Verdict:
-    """A line holds when the median ratio is within the tolerance, or within what the peer differs from itself."""
+    """Holds when the median ratio is within the tolerance, or within what the peer differs from itself."""
     base = [(pair.before + pair.after) / 2 for pair in pairs]
     ratios = sorted(pair.own / peer for pair, peer in zip(pairs, base, strict=True))
     same = sorted(pair.after / pair.before for pair in pairs)

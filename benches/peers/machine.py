@@ -1,4 +1,4 @@
-"""Peers for memory, switches and Python: multichase, likwid-bench, perf, timeit, core-to-core-latency, multiload."""
+"""Peers for memory, switches and Python: multichase, likwid-bench, perf, timeit and others."""
 
 from __future__ import annotations
 

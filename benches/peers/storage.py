@@ -17,7 +17,7 @@ PG_TEST_FSYNC = "pg_test_fsync"
 
 
 def fio(cpu: int, verb: str, *more: str, seconds: float = 0.6) -> list[str]:
-    """The words that all commands of fio have in common. Its time stamps are those of `lat`: from the submission to the end."""
+    """The words that all commands of fio have in common; its `lat` is the time from submission to end."""
     same = f"--name=latlab --filename={FILE} --size=1g --rw={verb} --cpus_allowed={cpu} --randrepeat=0"
     timed = f"--time_based --runtime={round(seconds * 1000)}ms"
     told = "--lat_percentiles=1 --clat_percentiles=0 --output-format=json --disk_util=0"
@@ -134,7 +134,7 @@ def random_lines(cpu: int) -> list[Line]:
 
 
 def sync_lines(cpu: int) -> list[Line]:
-    """Overwriting and syncing: fio's sync alone, median with median; pg_test_fsync's write and sync, mean with mean."""
+    """Overwrite and sync: fio's sync alone, medians; pg_test_fsync's write and sync, means."""
     over = ["--direct=0", "--ioengine=psync", "--bs=4k", "--size=4m"]
     # Its first tests are those that are compared; it takes one second for each at least.
     postgres = ["timeout", "-s", "INT", "3.6", "taskset", "-c", str(cpu), PG_TEST_FSYNC]

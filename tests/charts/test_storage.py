@@ -17,14 +17,24 @@ from latlab.run.model import Record
 from latlab.run.run import Run
 
 
-def test_bandwidth_is_the_block_over_its_median_with_the_band_of_the_repeats(run: Run) -> None:
-    (record,) = run.select("storage.read.sequential", block_bytes=1 << 20, path="direct")
+def test_bandwidth_is_all_bytes_over_all_time_though_most_calls_were_answered_by_what_was_read_ahead(
+    run: Run,
+) -> None:
+    (record,) = run.select("storage.read.sequential", block_bytes=1 << 20, path="buffered-cold")
+    # A median call that took a copy's time says nothing of the disk.
     assert record.summary is not None
-    assert record.summary.between_blocks is not None
-    spot = next(s for s in storage_blocks.lines(run, storage_blocks.READ)["direct"] if s.x == 1 << 20)
-    assert spot.value == pytest.approx((1 << 20) / (record.value or 0.0) * 1e9)
-    assert spot.high == pytest.approx((1 << 20) / record.summary.between_blocks[0] * 1e9)
-    assert spot.low <= spot.value <= spot.high
+    quick = msgspec.structs.replace(record.summary, p50=1e5)
+    found = {"bytes_per_s": 1e9, "bytes_per_s_between_blocks": [0.8e9, 1.1e9]}
+    changed = msgspec.structs.replace(record, summary=quick, findings=found)
+    (spot,) = storage_blocks.lines(Run(run.header, [changed]), storage_blocks.READ)["cold cache"]
+    assert (spot.low, spot.value, spot.high) == (0.8e9, 1e9, 1.1e9)
+
+
+@pytest.mark.parametrize("rate", [None, "fast", -1, float("nan")])
+def test_a_block_without_a_rate_is_not_drawn(run: Run, rate: object) -> None:
+    (record,) = run.select("storage.read.sequential", block_bytes=1 << 20, path="direct")
+    changed = msgspec.structs.replace(record, findings={"bytes_per_s": rate})
+    assert storage_blocks.lines(Run(run.header, [changed]), storage_blocks.READ) == {}
 
 
 def test_every_path_is_a_line_and_a_fit_that_cannot_be_is_none(run: Run) -> None:

@@ -39,16 +39,6 @@ def found(record: Record) -> Machine:
     return Machine(record.findings if isinstance(record.findings, dict) else {})
 
 
-def between_blocks(record: Record) -> tuple[float, float]:
-    """The band of a median over the repeats of its point, ns; its interval where there was one block."""
-    value = record.value or 0.0
-    summary = record.summary
-    ends = [value]
-    if summary is not None:
-        ends += filter(drawable, summary.between_blocks or summary.intervals.get("p50") or ())
-    return min(ends), max(ends)
-
-
 def latency(record: Record, x: float, quantile: str = "p50") -> Spot | None:
     """One quantile of a record as a point of a curve, ns; nothing when it had too few samples."""
     if record.summary is None:

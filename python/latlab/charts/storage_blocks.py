@@ -11,7 +11,7 @@ from latlab.charts import curves
 from latlab.charts.axes import rate_y, size_axis, widened
 from latlab.charts.drawing import inline, layered
 from latlab.charts.points import Spot, drawable, is_disturbed, why_absent
-from latlab.charts.storage import PATHS, between_blocks, found, path_name, timed
+from latlab.charts.storage import PATHS, found, path_name, timed
 from latlab.charts.table import Column, Table
 from latlab.run.findings import findings, positive
 from latlab.run.model import Record
@@ -49,8 +49,8 @@ class Fit:
 
 
 def lines(run: Run, probe: str) -> dict[str, list[Spot]]:
-    """One curve a path, ascending in block size; bandwidth of the median block, band over the repeats."""
-    records = [r for r in timed(run, probe) if r.point.block_bytes]
+    """One curve a path, ascending in block size: all bytes over all calls' time, band over repeats."""
+    records = [r for r in timed(run, probe) if r.point.block_bytes and _rate(r)]
     known = list(PATHS)
     paths = sorted(
         {r.point.path or "" for r in records}, key=lambda path: known.index(path) if path in known else 99
@@ -63,14 +63,22 @@ def lines(run: Run, probe: str) -> dict[str, list[Spot]]:
     }
 
 
+def _rate(record: Record) -> float | None:
+    return positive(found(record), "bytes_per_s")
+
+
 def _spot(record: Record) -> Spot:
-    block = record.point.block_bytes or 1
-    short, long = between_blocks(record)
+    # Not from the median call: most cold reads are answered by what was read ahead, writes by the cache.
+    rate = _rate(record) or 0.0
+    repeats = found(record).at("bytes_per_s_between_blocks")
+    ends = [rate]
+    if isinstance(repeats, list):
+        ends += [float(own) for own in repeats if isinstance(own, int | float) and drawable(own)]
     return Spot(
-        x=block,
-        value=block / (record.value or 1.0) * 1e9,
-        low=block / long * 1e9,
-        high=block / short * 1e9,
+        x=record.point.block_bytes or 1,
+        value=rate,
+        low=min(ends),
+        high=max(ends),
         samples=record.samples,
         disturbed=is_disturbed(record),
     )
@@ -174,19 +182,16 @@ def table(run: Run) -> Table:
         Column("operation"),
         Column("path"),
         Column("block", "bytes"),
-        Column("of the median block", "bytes_per_s"),
+        Column("all bytes over all time", "bytes_per_s"),
         Column("slowest repeat", "bytes_per_s"),
         Column("fastest repeat", "bytes_per_s"),
-        Column("all bytes over all time", "bytes_per_s"),
+        Column("median call", "ns"),
         Column("blocks", "count"),
         Column("disturbed"),
     )
     rows = []
     for probe, verb in PANELS.items():
-        whole = {
-            (path_name(r.point.path), r.point.block_bytes): positive(found(r), "bytes_per_s")
-            for r in timed(run, probe)
-        }
+        median = {(path_name(r.point.path), r.point.block_bytes): r.value for r in timed(run, probe)}
         for name, curve in lines(run, probe).items():
             rows += [
                 (
@@ -196,7 +201,7 @@ def table(run: Run) -> Table:
                     spot.value,
                     spot.low,
                     spot.high,
-                    whole.get((name, int(spot.x))),
+                    median.get((name, int(spot.x))),
                     spot.samples,
                     "yes" if spot.disturbed else "no",
                 )

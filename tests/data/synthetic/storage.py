@@ -91,7 +91,11 @@ def blocks() -> list[JSON]:
                 proofs += [DIRECT, COUNTED] if path == "direct" else []
                 proofs += [EVICTED, COUNTED] if path == "buffered-cold" else []
                 point = {"block_bytes": size, "path": path, "engine": "psync"}
-                findings = {"bytes_per_s": rate(times, size)}
+                whole = rate(times, size)
+                findings = {
+                    "bytes_per_s": whole,
+                    "bytes_per_s_between_blocks": [rounded(0.9 * whole), rounded(1.05 * whole)],
+                }
                 out.append(timed(probe, point, times, checks(*proofs), engine="psync", findings=findings))
             if path in {"direct", "buffered-fsync-each"}:
                 half = alpha / 1e9 * beta

@@ -739,6 +739,10 @@ pub(crate) struct Timed {
     total_ns: f64,
     extra_ns: f64,
     bytes: u64,
+    /// Bytes and time up to the end of the last block of samples.
+    ended: (u64, f64),
+    /// Slowest and fastest block, bytes a second.
+    between_blocks: Option<[f64; 2]>,
 }
 
 /// Times that are kept for a median.
@@ -763,6 +767,20 @@ impl Timed {
     /// All of [`Self::extra`], ns; `None` when there was none.
     pub(crate) fn extra_ns(&self) -> Option<f64> {
         (self.extra_ns > 0.0).then_some(self.extra_ns)
+    }
+
+    /// Ends a block of samples: its own rate is one repeat.
+    pub(crate) fn end_block(&mut self) {
+        let (bytes, ns) = (self.bytes - self.ended.0, self.total_ns - self.ended.1);
+        self.ended = (self.bytes, self.total_ns);
+        let rate = bytes as f64 * 1e9 / ns.max(1.0);
+        let [slowest, fastest] = self.between_blocks.unwrap_or([rate, rate]);
+        self.between_blocks = Some([slowest.min(rate), fastest.max(rate)]);
+    }
+
+    /// Rate of the slowest and of the fastest block, bytes a second.
+    pub(crate) fn between_blocks(&self) -> Option<[f64; 2]> {
+        self.between_blocks
     }
 
     /// All bytes over all time.

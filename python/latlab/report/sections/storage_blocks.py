@@ -17,9 +17,8 @@ from latlab.units import format_bytes, format_ns, format_rate, format_seconds
 
 _PROBES = (chart.READ, chart.WRITE)
 _CAPTION = (
-    f"Paths: {PATHS_EXPLAINED}. Bands: slowest to fastest repeat. Rings: the block that has half,"
-    f" and nine tenths,"
-    " of a path's bandwidth by its fit."
+    f"Paths: {PATHS_EXPLAINED}. A point is all bytes over the time of all calls; bands: slowest to fastest"
+    " repeat. Rings: the block that has half, and nine tenths, of a path's bandwidth by its fit."
 )
 _FITS = (
     Column("operation"),

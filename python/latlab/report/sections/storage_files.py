@@ -21,8 +21,8 @@ _CAPTION = (
 _COLUMNS = (
     Column("operation"),
     Column("files"),
-    Column("all files", "ns"),
-    Column("a file, mean", "ns"),
+    Column("all files, median repeat", "ns"),
+    Column("a file, mean of all", "ns"),
     Column("median", "ns"),
     Column("p99", "ns"),
     Column("times one file", "number"),

@@ -76,9 +76,18 @@ def _largest(records: list[Record]) -> list[Record]:
 
 
 def _sentences(records: list[Record]) -> tuple[str, ...]:
-    largest = {record.point.path: record for record in _largest(records)}
-    warm, cold = largest.get("buffered-warm"), largest.get("buffered-cold") or largest.get("direct")
-    if warm is None or cold is None or not warm.value or not cold.value:
+    """Of the largest file that was poked at both in the page cache and beyond it."""
+    both = {
+        size: (warm, beyond)
+        for size in {record.point.file_bytes or 0 for record in records}
+        for by_path in [{r.point.path: r for r in records if r.point.file_bytes == size}]
+        if (warm := by_path.get("buffered-warm"))
+        and (beyond := by_path.get("buffered-cold") or by_path.get("direct"))
+    }
+    if not both:
+        return ()
+    warm, cold = both[max(both)]
+    if not warm.value or not cold.value:
         return ()
     name = file_name(warm.point.file_bytes)
     times = cold.value / warm.value

@@ -173,6 +173,7 @@ impl Session for Reading {
             state.evidence.look(contents, offset, bytes);
             offset += state.block_bytes;
         }
+        state.timed.end_block();
         state.evidence.end(&self.target, Direction::Read, offset - begin);
         state
             .evidence
@@ -208,7 +209,10 @@ impl Session for Reading {
             work: state.timed.work(&state.evidence),
             engine: Some("psync".to_owned()),
             flags: self.target.flags(),
-            findings: Some(json!({ "bytes_per_s": state.timed.bytes_per_s() })),
+            findings: Some(json!({
+                "bytes_per_s": state.timed.bytes_per_s(),
+                "bytes_per_s_between_blocks": state.timed.between_blocks(),
+            })),
         }
     }
 }

@@ -155,6 +155,7 @@ impl Session for Writing<'_> {
             block.channel("fsync", from, to);
             state.timed.extra(block.span_ns(from, to));
         }
+        state.timed.end_block();
         state.evidence.end(&self.target, Direction::Write, offset - begin);
         // Untimed: nothing of this block is left for the next one to pay, and what is read back comes from the disk.
         if state.path != DIRECT {
@@ -184,6 +185,7 @@ impl Session for Writing<'_> {
             flags: self.target.flags(),
             findings: Some(json!({
                 "bytes_per_s": state.timed.bytes_per_s(),
+                "bytes_per_s_between_blocks": state.timed.between_blocks(),
                 "fsync_ns": state.timed.extra_ns(),
             })),
         }

@@ -1,7 +1,56 @@
 //! What else happened while something was measured.
 //!
-//! Counters that need no privilege, read before and after a block and never inside a timed
-//! region: a read costs microseconds. What cannot be read is `None`, never zero.
+//! Two kinds of answer. **Counters** ([`Observer`], [`CpuCounters`]) need no privilege and are read before and after a block, never inside a
+//! timed region: a read costs microseconds. What cannot be read is `None`, never zero.
+//!
+//! **Causes** are found for time-stamped samples: the gaps of a loop that only looks at the clock ([`noise`]), or the slow operations of any
+//! probe. On the thread that is timed:
+//!
+//! ```no_run
+//! use latlab_clock::Clock;
+//! use latlab_observe::{Context, Evidence, Flag as _, Level, Sample, Span, attribute};
+//!
+//! let clock = Clock::open();
+//! let mut evidence = Evidence::of_this_thread(&clock, Some(3), Level::Tracepoints);
+//! evidence.start(&clock);
+//! let (mut slow, mut happened, mut listened) = (Vec::new(), Vec::new(), Vec::new());
+//! for _block in 0..6 {
+//!     let from_ns = clock.now_ns();
+//!     evidence.flag().taken(); // raised anew
+//!     // ... timed operations; no system call of ours among them. After one that was slow:
+//!     let (at_ns, ns) = (clock.now_ns(), 20_000.0);
+//!     slow.push(Sample { at_ns, ns, preempted: evidence.flag().taken() });
+//!     listened.push(Span { from_ns, to_ns: clock.now_ns() });
+//!     let (events, _lost) = evidence.drain(&clock); // between blocks
+//!     happened.extend(events);
+//! }
+//! let context = Context {
+//!     listened: &listened,
+//!     switches_are_recorded: evidence.records_switches(),
+//!     ..Context::default()
+//! };
+//! let found = attribute(&slow, &happened, &context);
+//! for (sample, one) in slow.iter().zip(&found.each) {
+//!     println!("{} ns: {} ({} ns of it)", sample.ns, one.cause, one.explained_ns);
+//! }
+//! ```
+//!
+//! How much can be seen depends on permission: [`Level`] names the rungs, [`Evidence::rungs`] says why one is missing. What is pure
+//! ([`find_combs`], [`attribute`], [`summary`]) knows no operating system and is tested on synthetic recordings with known causes; what
+//! asks the system is in `live/`, one file an operating system and architecture. [`self_test()`] checks the whole on the machine at hand.
+
+mod attribute;
+mod cause;
+mod comb;
+mod counters;
+mod evidence;
+pub mod gaps;
+mod level;
+mod live;
+pub mod noise;
+mod records;
+pub mod self_test;
+pub mod summary;
 
 #[cfg(target_os = "linux")]
 mod linux;
@@ -14,6 +63,15 @@ use linux as system;
 use other as system;
 
 use latlab_record::Observed;
+
+pub use attribute::{Agreement, Attributed, Attribution, Context, NamedComb, Part, agreement, attribute};
+pub use cause::{Cause, Event, Proof, Sample};
+pub use comb::{Comb, Span, find_combs};
+pub use counters::{Count, Counted, CpuCounters, CpuReading};
+pub use evidence::{Evidence, ThreadFlag};
+pub use gaps::{Flag, NoFlag};
+pub use level::{Level, Rung};
+pub use self_test::self_test;
 
 /// Reads the counters of one thread; the files stay open between readings.
 #[derive(Debug)]

@@ -1,0 +1,639 @@
+//! Which event belongs to which gap, and what a gap is therefore made of. Pure: times in, causes out.
+//!
+//! Each event belongs to one sample, the one that it overlaps most; within a sample a nanosecond belongs to one cause, the one that is
+//! furthest inside (while another thread runs, its interrupts are its own). What no event covers stays unexplained, also in a gap that has a
+//! cause: the time around a handler is the price of entering and leaving it, in a virtual machine mostly the host's.
+
+use std::sync::Arc;
+
+use serde::Serialize;
+
+use crate::comb::{Comb, Span, find_combs};
+use crate::{Cause, Event, Proof, Sample};
+
+/// Events and samples are stamped by two clocks that were compared; and a handler's first record is written some hundred nanoseconds
+/// after it was entered.
+const MARGIN_NS: f64 = 1_000.0;
+/// A handler that covers less of a gap is in it, but is not its cause.
+const LEAST_SHARE: f64 = 0.1;
+/// Switches without a switch record: what the flag says is true of signals and migrations too (85 % of flagged gaps had a switch).
+const FLAG_CONFIDENCE: f64 = 0.85;
+/// Quota is enforced by taking a thread off its CPU until the next period, usually tens of milliseconds.
+const SHORTEST_THROTTLE_NS: f64 = 500_000.0;
+/// A comb found without events vouches for a gap up to so many times its usual length; the rest of a longer one is not its work.
+const COMB_STRETCH: f64 = 3.0;
+
+/// One cause's part in a sample.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Part {
+    /// The cause.
+    pub cause: Cause,
+    /// What shows it.
+    pub proof: Proof,
+    /// Begin of its first event, ns since the clock was opened.
+    pub at_ns: f64,
+    /// Nanoseconds of the sample that its events cover and nothing further inside does.
+    pub explained_ns: f64,
+    /// How many events.
+    pub events: u32,
+    /// Who or what, as far as it is known.
+    pub who: Option<Arc<str>>,
+}
+
+/// What a sample was made of.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Attribution {
+    /// The cause that covers most of it.
+    pub cause: Cause,
+    /// What shows that cause; `None` of the unexplained.
+    pub proof: Option<Proof>,
+    /// Nanoseconds that are covered by the events of any cause, or that its comb or flag accounts for.
+    pub explained_ns: f64,
+    /// How far the cause can be believed, 0 to 1.
+    pub confidence: f64,
+    /// The comb that it belongs to, an index into [`Attributed::combs`].
+    pub comb: Option<usize>,
+    /// All causes with events in it, the largest first; also those too small to be its cause.
+    pub parts: Vec<Part>,
+}
+
+impl Attribution {
+    fn unexplained(parts: Vec<Part>) -> Self {
+        Self {
+            cause: Cause::Unexplained,
+            proof: None,
+            // What a small handler covers is explained even if it is not the cause.
+            explained_ns: parts.iter().map(|part| part.explained_ns).sum(),
+            confidence: 0.0,
+            comb: None,
+            parts,
+        }
+    }
+}
+
+/// What is known beside the events.
+#[derive(Clone, Debug, Default)]
+pub struct Context<'a> {
+    /// Times during which a sample would have been noticed, in order: a comb's teeth are expected only there.
+    pub listened: &'a [Span],
+    /// Whether every switch of the thread has an event, so that the rseq flag says nothing more.
+    pub switches_are_recorded: bool,
+    /// Local timer interrupts of this CPU while it was listened to, where the kernel counts them.
+    pub timer_interrupts: Option<u64>,
+    /// Time that the control group's quota held the process back, ns.
+    pub throttled_ns: u64,
+}
+
+/// All samples with their causes.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Attributed {
+    /// One a sample, in their order.
+    pub each: Vec<Attribution>,
+    /// Periodic causes, with what they are taken for.
+    pub combs: Vec<NamedComb>,
+    /// Events that lie in no sample: faster than the threshold, or while nobody listened.
+    pub events_outside: usize,
+}
+
+/// A comb and where it comes from.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct NamedComb {
+    /// Its times.
+    #[serde(flatten)]
+    pub comb: Comb,
+    /// What it is taken for.
+    pub cause: Cause,
+    /// Why.
+    pub reason: String,
+}
+
+/// Finds the cause of each sample. Samples must be in order of time and not overlap; events in any order.
+#[must_use]
+pub fn attribute(samples: &[Sample], events: &[Event], context: &Context<'_>) -> Attributed {
+    let (mut owned, events_outside) = assign(samples, events);
+    let mut each: Vec<Attribution> = samples
+        .iter()
+        .zip(&mut owned)
+        .map(|(sample, events)| judge(sample, events, context.switches_are_recorded))
+        .collect();
+    name_throttling(samples, &mut each, context.throttled_ns);
+    let free: Vec<bool> = each.iter().map(|one| one.cause == Cause::Unexplained).collect();
+    let combs = name_combs(find_combs(samples, &free, context.listened), context);
+    for (index, named) in combs.iter().enumerate() {
+        let comb = &named.comb;
+        for &member in &comb.members {
+            let (sample, one) = (&samples[member], &mut each[member]);
+            let accounted = sample.ns.min(COMB_STRETCH * comb.typical_ns);
+            one.comb = Some(index);
+            if accounted >= LEAST_SHARE * sample.ns {
+                one.cause = named.cause;
+                one.proof = Some(Proof::Comb);
+                one.explained_ns = accounted.max(one.explained_ns);
+                one.confidence = comb.confidence();
+            }
+        }
+    }
+    Attributed {
+        each,
+        combs,
+        events_outside,
+    }
+}
+
+/// Each event to the sample that it overlaps most; how many have none.
+fn assign<'a>(samples: &[Sample], events: &'a [Event]) -> (Vec<Vec<&'a Event>>, usize) {
+    let mut owned = vec![Vec::new(); samples.len()];
+    let mut outside = 0;
+    for event in events {
+        let end_ns = event.end_ns.unwrap_or(event.at_ns);
+        let first = samples.partition_point(|sample| sample.end_ns() + MARGIN_NS < event.at_ns);
+        let nearest = samples[first..]
+            .iter()
+            .take_while(|sample| sample.at_ns - MARGIN_NS <= end_ns)
+            .map(|sample| end_ns.min(sample.end_ns()) - event.at_ns.max(sample.at_ns))
+            .enumerate()
+            .max_by(|a, b| a.1.total_cmp(&b.1));
+        match nearest {
+            Some((index, _)) => owned[first + index].push(event),
+            None => outside += 1,
+        }
+    }
+    (owned, outside)
+}
+
+fn judge(sample: &Sample, events: &mut [&Event], switches_are_recorded: bool) -> Attribution {
+    let parts = parts(sample, events);
+    let named = parts
+        .first()
+        .filter(|part| part.explained_ns >= LEAST_SHARE * sample.ns);
+    if let Some(part) = named {
+        let share = part.explained_ns / sample.ns;
+        return Attribution {
+            cause: part.cause,
+            proof: Some(part.proof),
+            explained_ns: parts.iter().map(|part| part.explained_ns).sum(),
+            confidence: if share >= 0.5 {
+                0.99
+            } else if share >= 0.25 {
+                0.9
+            } else {
+                0.7
+            },
+            comb: None,
+            parts,
+        };
+    }
+    if sample.preempted && !switches_are_recorded {
+        return Attribution {
+            cause: Cause::ContextSwitch,
+            proof: Some(Proof::RseqFlag),
+            explained_ns: sample.ns,
+            confidence: FLAG_CONFIDENCE,
+            comb: None,
+            parts,
+        };
+    }
+    Attribution::unexplained(parts)
+}
+
+/// What each cause covers of the sample, the largest part first.
+fn parts(sample: &Sample, events: &mut [&Event]) -> Vec<Part> {
+    events.sort_by(|a, b| {
+        (a.cause.rank(), a.at_ns)
+            .partial_cmp(&(b.cause.rank(), b.at_ns))
+            .unwrap_or(std::cmp::Ordering::Equal)
+    });
+    let mut covered = Covered::default();
+    let mut parts: Vec<Part> = Vec::new();
+    for event in events.iter() {
+        let from = event.at_ns.clamp(sample.at_ns, sample.end_ns());
+        // Of what has no end, the rest of the sample is its work.
+        let to = event
+            .end_ns
+            .map_or(sample.end_ns(), |end| end.clamp(from, sample.end_ns()));
+        let explained_ns = covered.add(from, to);
+        let known = parts
+            .iter_mut()
+            .find(|part| part.cause == event.cause && part.proof == event.proof);
+        if let Some(part) = known {
+            part.explained_ns += explained_ns;
+            part.events += 1;
+            part.at_ns = part.at_ns.min(event.at_ns);
+            part.who = part.who.take().or_else(|| event.who.clone());
+        } else {
+            parts.push(Part {
+                cause: event.cause,
+                proof: event.proof,
+                at_ns: event.at_ns,
+                explained_ns,
+                events: 1,
+                who: event.who.clone(),
+            });
+        }
+    }
+    parts.sort_by(|a, b| b.explained_ns.total_cmp(&a.explained_ns));
+    parts
+}
+
+/// Time that has an owner already; the few intervals of one gap.
+#[derive(Default)]
+struct Covered(Vec<(f64, f64)>);
+
+impl Covered {
+    /// Takes what is free between the two times and returns how much it was.
+    fn add(&mut self, from: f64, to: f64) -> f64 {
+        let taken: f64 = self
+            .0
+            .iter()
+            .map(|(begin, end)| (end.min(to) - begin.max(from)).max(0.0))
+            .sum();
+        // The intervals stay disjoint, or their overlaps would count twice.
+        let (mut low, mut high) = (from, to);
+        self.0.retain(|&(begin, end)| {
+            let apart = end < low || begin > high;
+            if !apart {
+                low = low.min(begin);
+                high = high.max(end);
+            }
+            apart
+        });
+        self.0.push((low, high));
+        (to - from - taken).max(0.0)
+    }
+}
+
+/// The longest absences from the CPU, up to the time that the quota's counter says was taken.
+fn name_throttling(samples: &[Sample], each: &mut [Attribution], throttled_ns: u64) {
+    if throttled_ns == 0 {
+        return;
+    }
+    let mut absences: Vec<usize> = (0..samples.len())
+        .filter(|&index| {
+            each[index].cause == Cause::ContextSwitch && samples[index].ns >= SHORTEST_THROTTLE_NS
+        })
+        .collect();
+    absences.sort_by(|a, b| samples[*b].ns.total_cmp(&samples[*a].ns));
+    let mut left = throttled_ns as f64;
+    for index in absences {
+        // The counter is of the whole group: what is longer than what it has left was something else.
+        if samples[index].ns > 1.1 * left {
+            continue;
+        }
+        left -= samples[index].ns;
+        each[index].cause = Cause::Throttled;
+        each[index].proof = Some(Proof::QuotaCounter);
+        each[index].confidence = 0.8;
+    }
+}
+
+/// Rates of kernels' ticks: a comb with one of them that no interrupt here accounts for is the host's.
+const TICKS_HZ: [f64; 5] = [100.0, 250.0, 300.0, 1000.0, 1024.0];
+/// A tick's rate is exact but for the difference of two clocks.
+const TICK_TOLERANCE: f64 = 5e-4;
+
+/// Takes the combs for what they are. This kernel's tick is counted by its local timer's interrupts; two combs cannot share a count.
+fn name_combs(combs: Vec<Comb>, context: &Context<'_>) -> Vec<NamedComb> {
+    let seconds: f64 = context
+        .listened
+        .iter()
+        .map(|span| span.to_ns - span.from_ns)
+        .sum::<f64>()
+        / 1e9;
+    let counted_per_s = context.timer_interrupts.map(|count| count as f64 / seconds);
+    let mut left_per_s = counted_per_s;
+    combs
+        .into_iter()
+        .map(|comb| {
+            let hz = comb.hz();
+            let is_tick = TICKS_HZ.iter().any(|tick| (hz / tick - 1.0).abs() < TICK_TOLERANCE);
+            let (cause, reason) = match (&mut left_per_s, counted_per_s) {
+                (Some(left), Some(counted)) if *left >= 0.9 * hz => {
+                    *left -= hz;
+                    (
+                        Cause::TimerTick,
+                        format!("this CPU's local timer interrupts: {counted:.0} a second in /proc/interrupts"),
+                    )
+                }
+                (Some(left), _) if is_tick => (
+                    Cause::HostTick,
+                    format!(
+                        "the rate of a kernel's tick, but this kernel counts only {:.0} more timer interrupts a second: it comes from outside",
+                        left.max(0.0)
+                    ),
+                ),
+                (Some(_), _) => (Cause::Periodic, "no interrupt of this kernel has this rate".to_owned()),
+                (None, _) if is_tick => (
+                    Cause::Periodic,
+                    "the rate of a kernel's tick; whether this kernel's or the host's is unknown, as interrupts cannot be counted here"
+                        .to_owned(),
+                ),
+                (None, _) => (Cause::Periodic, "interrupts cannot be counted here".to_owned()),
+            };
+            NamedComb { comb, cause, reason }
+        })
+        .collect()
+}
+
+/// How a blind comb's classification compares with the truth of events.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct Agreement {
+    /// Samples that events name a timer tick.
+    pub truly: usize,
+    /// Samples that the combs named a timer tick, from time stamps alone.
+    pub found: usize,
+    /// Of the true ones, the share that was found.
+    pub recall: f64,
+    /// Of the found ones, the share that is true: an event of the timer lies in it.
+    pub precision: f64,
+}
+
+/// Compares what combs alone say with what events say, over samples of at least `least_ns`. `None` where either has no timer tick.
+#[must_use]
+pub fn agreement(
+    samples: &[Sample],
+    truth: &[Attribution],
+    blind: &[Attribution],
+    least_ns: f64,
+) -> Option<Agreement> {
+    let (mut truly, mut found, mut both, mut right) = (0, 0, 0, 0);
+    for ((sample, truth), blind) in samples.iter().zip(truth).zip(blind) {
+        if sample.ns < least_ns {
+            continue;
+        }
+        let is = truth.cause == Cause::TimerTick;
+        let says = blind.cause == Cause::TimerTick;
+        truly += usize::from(is);
+        found += usize::from(says);
+        both += usize::from(is && says);
+        right += usize::from(says && truth.parts.iter().any(|part| part.cause == Cause::TimerTick));
+    }
+    (truly > 0 && found > 0).then(|| Agreement {
+        truly,
+        found,
+        recall: both as f64 / truly as f64,
+        precision: right as f64 / found as f64,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn gap(at_ns: f64, ns: f64) -> Sample {
+        Sample {
+            at_ns,
+            ns,
+            preempted: false,
+        }
+    }
+
+    fn event(cause: Cause, at_ns: f64, end_ns: Option<f64>) -> Event {
+        Event {
+            cause,
+            proof: Proof::Tracepoint,
+            at_ns,
+            end_ns,
+            who: None,
+        }
+    }
+
+    fn judged(samples: &[Sample], events: &[Event]) -> Attributed {
+        attribute(samples, events, &Context::default())
+    }
+
+    #[test]
+    fn a_gap_without_evidence_stays_unexplained() {
+        let found = judged(&[gap(1e6, 50_000.0)], &[]);
+        assert_eq!(found.each[0].cause, Cause::Unexplained);
+        assert_eq!((found.each[0].explained_ns, found.each[0].proof), (0.0, None));
+    }
+
+    #[test]
+    fn a_handler_explains_its_own_time_and_not_the_whole_gap() {
+        let found = judged(
+            &[gap(1e6, 40_000.0)],
+            &[event(Cause::TimerTick, 1_010_000.0, Some(1_028_000.0))],
+        );
+        let one = &found.each[0];
+        assert_eq!(one.cause, Cause::TimerTick);
+        assert!((one.explained_ns - 18_000.0).abs() < 1e-6);
+        assert!((one.confidence - 0.9).abs() < 1e-9);
+    }
+
+    #[test]
+    fn a_handler_that_covers_a_sliver_is_not_the_cause() {
+        let found = judged(
+            &[gap(1e6, 300_000.0)],
+            &[event(Cause::TimerTick, 1_010_000.0, Some(1_015_000.0))],
+        );
+        let one = &found.each[0];
+        assert_eq!(one.cause, Cause::Unexplained);
+        assert_eq!(one.parts[0].cause, Cause::TimerTick);
+        assert!((one.explained_ns - 5_000.0).abs() < 1e-6);
+    }
+
+    #[test]
+    fn while_another_thread_runs_its_interrupts_are_its_own() {
+        let found = judged(
+            &[gap(1e6, 100_000.0)],
+            &[
+                event(Cause::TimerTick, 1_020_000.0, Some(1_030_000.0)),
+                event(Cause::ContextSwitch, 1_005_000.0, Some(1_095_000.0)),
+                event(Cause::Softirq, 1_092_000.0, Some(1_098_000.0)),
+            ],
+        );
+        let one = &found.each[0];
+        assert_eq!(one.cause, Cause::ContextSwitch);
+        let explained: Vec<(Cause, f64)> = one
+            .parts
+            .iter()
+            .map(|part| (part.cause, part.explained_ns.round()))
+            .collect();
+        assert_eq!(
+            explained,
+            [
+                (Cause::ContextSwitch, 90_000.0),
+                (Cause::Softirq, 3_000.0),
+                (Cause::TimerTick, 0.0)
+            ]
+        );
+        assert!(one.explained_ns <= 100_000.0);
+    }
+
+    #[test]
+    fn a_fault_whose_end_is_not_recorded_explains_the_rest_of_its_gap() {
+        let found = judged(
+            &[gap(1e6, 2_000.0)],
+            &[event(Cause::PageFault, 1_000_300.0, None)],
+        );
+        assert_eq!(found.each[0].cause, Cause::PageFault);
+        assert!((found.each[0].explained_ns - 1_700.0).abs() < 1e-6);
+    }
+
+    #[test]
+    fn an_event_belongs_to_one_gap_the_one_that_it_overlaps_most() {
+        let samples = [gap(1e6, 2_000.0), gap(1_002_500.0, 2_000.0)];
+        let found = judged(&samples, &[event(Cause::Ipi, 1_001_900.0, Some(1_004_000.0))]);
+        assert_eq!(found.each[0].cause, Cause::Unexplained);
+        assert_eq!(found.each[1].cause, Cause::Ipi);
+    }
+
+    #[test]
+    fn an_event_far_from_every_gap_is_counted_as_outside() {
+        let found = judged(
+            &[gap(1e6, 2_000.0)],
+            &[event(Cause::Ipi, 1_010_000.0, Some(1_011_000.0))],
+        );
+        assert_eq!(
+            (found.each[0].cause, found.events_outside),
+            (Cause::Unexplained, 1)
+        );
+    }
+
+    #[test]
+    fn the_flag_speaks_only_where_switches_are_not_recorded() {
+        let flagged = [Sample {
+            preempted: true,
+            ..gap(1e6, 80_000.0)
+        }];
+        let found = judged(&flagged, &[]);
+        assert_eq!(
+            (found.each[0].cause, found.each[0].proof),
+            (Cause::ContextSwitch, Some(Proof::RseqFlag))
+        );
+        let context = Context {
+            switches_are_recorded: true,
+            ..Context::default()
+        };
+        assert_eq!(
+            attribute(&flagged, &[], &context).each[0].cause,
+            Cause::Unexplained
+        );
+    }
+
+    #[test]
+    fn throttling_takes_the_longest_absences_up_to_what_the_counter_says() {
+        let samples = [gap(1e6, 60e6), gap(1e8, 70e6), gap(2e8, 1e6), gap(3e8, 30_000.0)];
+        let events: Vec<Event> = samples
+            .iter()
+            .map(|gap| event(Cause::ContextSwitch, gap.at_ns, Some(gap.end_ns())))
+            .collect();
+        let context = Context {
+            throttled_ns: 130_000_000,
+            ..Context::default()
+        };
+        let causes: Vec<Cause> = attribute(&samples, &events, &context)
+            .each
+            .iter()
+            .map(|one| one.cause)
+            .collect();
+        assert_eq!(
+            causes,
+            [
+                Cause::Throttled,
+                Cause::Throttled,
+                Cause::ContextSwitch,
+                Cause::ContextSwitch
+            ]
+        );
+    }
+
+    fn ticks(period_ns: f64, seconds: f64) -> (Vec<Sample>, [Span; 1]) {
+        let times = std::iter::successors(Some(1e6), |at| Some(at + period_ns));
+        let samples = times
+            .take_while(|at| *at < 1e6 + seconds * 1e9)
+            .map(|at| gap(at, 20_000.0))
+            .collect();
+        let listened = Span {
+            from_ns: 0.0,
+            to_ns: seconds * 1e9 + 2e6,
+        };
+        (samples, [listened])
+    }
+
+    #[test]
+    fn a_comb_is_this_kernels_tick_only_if_its_timer_interrupts_are_counted() {
+        for (interrupts, cause) in [
+            (Some(1_010), Cause::TimerTick),
+            (Some(40), Cause::HostTick),
+            (None, Cause::Periodic),
+        ] {
+            let (samples, listened) = ticks(4e6, 4.0);
+            let context = Context {
+                listened: &listened,
+                timer_interrupts: interrupts,
+                ..Context::default()
+            };
+            let found = attribute(&samples, &[], &context);
+            assert_eq!(found.combs.len(), 1);
+            assert_eq!(found.combs[0].cause, cause);
+            let named = found.each.iter().filter(|one| one.cause == cause).count();
+            assert!(named + 2 >= samples.len(), "{named} of {}", samples.len());
+        }
+    }
+
+    #[test]
+    fn a_stall_at_a_tick_is_not_charged_to_the_tick() {
+        let (mut samples, listened) = ticks(4e6, 4.0);
+        samples[500].ns = 1_500_000.0;
+        let context = Context {
+            listened: &listened,
+            timer_interrupts: Some(1_000),
+            ..Context::default()
+        };
+        let found = attribute(&samples, &[], &context);
+        assert_eq!(found.each[500].cause, Cause::Unexplained);
+        assert_eq!(found.each[501].cause, Cause::TimerTick);
+    }
+
+    #[test]
+    fn gaps_with_an_event_of_their_own_belong_to_no_comb() {
+        let (samples, listened) = ticks(4e6, 4.0);
+        let events: Vec<Event> = samples
+            .iter()
+            .map(|gap| event(Cause::TimerTick, gap.at_ns + 5_000.0, Some(gap.at_ns + 15_000.0)))
+            .collect();
+        let context = Context {
+            listened: &listened,
+            timer_interrupts: Some(1_000),
+            ..Context::default()
+        };
+        let truth = attribute(&samples, &events, &context);
+        assert_eq!(truth.combs, []);
+        let blind = attribute(&samples, &[], &context);
+        let agreement = agreement(&samples, &truth.each, &blind.each, 10_000.0).expect("ticks on both sides");
+        assert!(
+            agreement.recall > 0.99 && agreement.precision > 0.99,
+            "{agreement:?}"
+        );
+    }
+
+    mod properties {
+        use proptest::prelude::*;
+
+        use super::*;
+
+        proptest! {
+            #[test]
+            fn no_more_is_explained_than_there_is(
+                spans in proptest::collection::vec((0_u32..3_000, 1_u32..400, 0_usize..7, proptest::bool::ANY), 0..30),
+            ) {
+                let causes = [
+                    Cause::ContextSwitch, Cause::PageFault, Cause::TimerTick, Cause::Ipi, Cause::DeviceInterrupt,
+                    Cause::Softirq, Cause::Nmi,
+                ];
+                let events: Vec<Event> = spans
+                    .iter()
+                    .map(|(at, ns, cause, ends)| event(causes[*cause], f64::from(*at), ends.then(|| f64::from(at + ns))))
+                    .collect();
+                let samples = [gap(500.0, 700.0), gap(1_300.0, 400.0), gap(2_000.0, 900.0)];
+                let found = judged(&samples, &events);
+                let owned: u32 = found.each.iter().flat_map(|one| &one.parts).map(|part| part.events).sum();
+                prop_assert_eq!(owned as usize + found.events_outside, events.len());
+                for (sample, one) in samples.iter().zip(&found.each) {
+                    prop_assert!(one.explained_ns <= sample.ns + 1e-6, "{:?}", one);
+                }
+            }
+        }
+    }
+}

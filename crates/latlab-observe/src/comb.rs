@@ -1,0 +1,590 @@
+//! Periodic causes, found in time stamps alone.
+//!
+//! A kernel's tick, a host's tick that no counter of a guest shows, a program that wakes sixty times a second: each leaves gaps at the
+//! teeth of a comb. The detector needs no privilege and no operating system, only times.
+//!
+//! 1. **Candidates**: rates that kernels and programs use, and whatever the distances between gaps favour.
+//! 2. **Fold**: for each period near a candidate, gaps are laid over one period; the phase under which the most *teeth* (not gaps: a burst
+//!    is one tooth) have a gap wins. A tooth that could not be seen does not count: nobody listened, the thread was away already, or the gap
+//!    belongs to a comb that was found before.
+//! 3. **Judgement**: a comb must have most of its teeth, and more than chance gives at the rate of the gaps, by so much that all the
+//!    periods and phases that were tried cannot make up for it (Chernoff's bound of the binomial tail). A burst in the gaps' rate only
+//!    lowers what chance gives, as `1 - exp(-x)` is concave.
+//! 4. **Track**: a second-order loop follows the teeth through the whole time, so a slow drift does not smear the comb; the period is the
+//!    slope of a least-squares line through the teeth that were hit.
+//!
+//! Each tooth claims one gap, the longest in its window.
+
+#![expect(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "times and counts are bounded by the length of a recording, far below 2^53"
+)]
+
+use serde::{Deserialize, Serialize};
+
+use crate::Sample;
+
+/// Rates that are looked for by name, Hz: ticks of kernels (24 to 1024 for guests of any host), displays and media, common intervals of
+/// programs.
+const USUAL_HZ: [f64; 34] = [
+    1024.0, 1000.0, 512.0, 500.0, 300.0, 256.0, 250.0, 240.0, 200.0, 144.0, 128.0, 125.0, 120.0, 100.0, 90.0,
+    75.0, 64.0, 60.0, 50.0, 48.0, 40.0, 30.0, 25.0, 24.0, 20.0, 16.0, 15.0, 10.0, 8.0, 5.0, 4.0, 3.0, 2.0,
+    1.0,
+];
+/// How far a usual rate may be off: the clocks of guest and host differ by tens of ppm, cheap quartz by 100.
+const USUAL_TOLERANCE: f64 = 3e-4;
+/// Width of the window in which a tooth is looked for: a tick's arrival jitters by some 10 us in a virtual machine.
+const WINDOW_NS: f64 = 50_000.0;
+/// Fewest teeth of a comb.
+const FEWEST_TEETH: f64 = 20.0;
+/// Part of the teeth that could be seen which must have a gap, beyond chance. Above one half, so that nothing has a comb of twice its rate.
+const LEAST_COVERAGE: f64 = 0.55;
+/// Logarithm of the chance below which a comb is believed: 1e-13 against some 1e7 periods and phases that are tried.
+const LEAST_SURPRISE: f64 = 30.0;
+/// Of candidates that explain nearly as much, the shortest period: 100 Hz, not its half.
+const NEARLY: f64 = 0.9;
+/// The first part of the recording in which periods are tried, at least.
+const FIRST_PART_NS: f64 = 4e9;
+/// As many gaps a second, the longest, are folded; more is only time.
+const FOLDED_PER_S: f64 = 600.0;
+/// Most combs of one recording.
+const MOST_COMBS: usize = 8;
+/// By how much a period may leave the one that was guessed.
+const MOST_BEND: f64 = 1e-3;
+/// Gaps of this length and more are searched first: ticks last longer than most of a hypervisor's exits.
+const LONG_NS: f64 = 5_000.0;
+/// Longest distance between two gaps that is looked at for periods that nobody foresaw.
+const LONGEST_LAG_NS: f64 = 120e6;
+/// Bin of those distances.
+const LAG_BIN_NS: f64 = 10_000.0;
+
+/// A time during which gaps would have been noticed, ns since the clock was opened.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Span {
+    /// Its begin.
+    pub from_ns: f64,
+    /// Its end.
+    pub to_ns: f64,
+}
+
+/// A periodic cause.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Comb {
+    /// Distance of its teeth, ns; good to about 1 ppm of the clock where the comb does not drift.
+    pub period_ns: f64,
+    /// Its first tooth, ns since the clock was opened.
+    pub phase_ns: f64,
+    /// How long before and after a tooth its gaps begin, ns.
+    pub window_ns: [f64; 2],
+    /// Teeth that could be seen.
+    pub teeth: u64,
+    /// Of those, how many had a gap.
+    pub hit: u64,
+    /// How many would have one by chance.
+    pub by_chance: f64,
+    /// Median length of its gaps, ns.
+    pub typical_ns: f64,
+    /// Its gaps, as indices of the samples.
+    #[serde(skip)]
+    pub members: Vec<usize>,
+}
+
+impl Comb {
+    /// Teeth a second.
+    #[must_use]
+    pub fn hz(&self) -> f64 {
+        1e9 / self.period_ns
+    }
+
+    /// The share of its gaps that are not there by chance: how far one of them can be believed to be its own.
+    #[must_use]
+    pub fn confidence(&self) -> f64 {
+        if self.hit == 0 {
+            return 0.0;
+        }
+        (1.0 - self.by_chance / self.hit as f64).clamp(0.0, 1.0)
+    }
+}
+
+/// The combs in `samples`, which are in order of time; those that explain most come first. Only samples that are `free` can belong to one;
+/// the others say where a tooth could not be seen. `listened` are the times during which a gap would have been noticed, in order.
+///
+/// # Panics
+/// When `free` is not as long as `samples`.
+#[must_use]
+pub fn find_combs(samples: &[Sample], free: &[bool], listened: &[Span]) -> Vec<Comb> {
+    assert_eq!(samples.len(), free.len(), "one flag a sample");
+    let (Some(first), Some(last)) = (listened.first(), listened.last()) else {
+        return Vec::new();
+    };
+    let mut search = Search {
+        samples,
+        free: free.to_vec(),
+        listened,
+        from_ns: first.from_ns,
+        to_ns: last.to_ns,
+        listened_ns: listened.iter().map(|span| span.to_ns - span.from_ns).sum(),
+    };
+    let mut combs = Vec::new();
+    let mut searched = usize::MAX;
+    for least_ns in [LONG_NS, 0.0] {
+        while combs.len() < MOST_COMBS {
+            let pool = search.pool(least_ns);
+            // Nothing new since the last search.
+            if pool.len() == searched {
+                break;
+            }
+            let Some(comb) = search.best(&pool) else {
+                searched = pool.len();
+                break;
+            };
+            for member in &comb.members {
+                search.free[*member] = false;
+            }
+            combs.push(comb);
+        }
+    }
+    combs
+}
+
+struct Search<'a> {
+    samples: &'a [Sample],
+    /// Samples that no comb has yet.
+    free: Vec<bool>,
+    listened: &'a [Span],
+    from_ns: f64,
+    to_ns: f64,
+    listened_ns: f64,
+}
+
+/// A period and a phase that stood out.
+#[derive(Clone, Copy, Debug)]
+struct Guess {
+    period_ns: f64,
+    /// Middle of the window of the first tooth.
+    phase_ns: f64,
+    /// Teeth hit beyond chance, a second, times the share of its teeth that they are: 250 and 100 Hz in step lie on the grid of
+    /// 500 Hz, and fill only three fifths of it.
+    worth: f64,
+}
+
+/// What a comb has of its teeth.
+#[derive(Clone, Copy, Debug, Default)]
+struct Tally {
+    seen: u64,
+    hit: u64,
+    by_chance: f64,
+}
+
+impl Tally {
+    fn coverage(&self) -> f64 {
+        if self.seen == 0 {
+            return 0.0;
+        }
+        let (got, chance) = (
+            self.hit as f64 / self.seen as f64,
+            self.by_chance / self.seen as f64,
+        );
+        if chance >= 1.0 {
+            0.0
+        } else {
+            (got - chance) / (1.0 - chance)
+        }
+    }
+
+    /// Bound of the negative logarithm of the chance of so many hits.
+    fn surprise(&self) -> f64 {
+        let seen = self.seen as f64;
+        if self.seen == 0 || self.hit as f64 <= self.by_chance {
+            return 0.0;
+        }
+        let (got, chance) = (self.hit as f64 / seen, (self.by_chance / seen).max(1e-9));
+        let miss = if got < 1.0 {
+            (1.0 - got) * ((1.0 - got) / (1.0 - chance)).ln()
+        } else {
+            0.0
+        };
+        seen * (got * (got / chance).ln() + miss)
+    }
+}
+
+impl Search<'_> {
+    /// Free samples of at least this length, the longest when there are too many, in order of time.
+    fn pool(&self, least_ns: f64) -> Vec<usize> {
+        let mut pool: Vec<usize> = (0..self.samples.len())
+            .filter(|&index| self.free[index] && self.samples[index].ns >= least_ns)
+            .collect();
+        let most = (FOLDED_PER_S * self.listened_ns / 1e9).max(200.0) as usize;
+        if pool.len() > most {
+            pool.select_nth_unstable_by(most, |a, b| self.samples[*b].ns.total_cmp(&self.samples[*a].ns));
+            pool.truncate(most);
+            pool.sort_unstable();
+        }
+        pool
+    }
+
+    fn best(&self, pool: &[usize]) -> Option<Comb> {
+        if (pool.len() as f64) < FEWEST_TEETH * LEAST_COVERAGE {
+            return None;
+        }
+        let times: Vec<f64> = pool.iter().map(|&index| self.samples[index].at_ns).collect();
+        let mut guesses: Vec<Guess> = self
+            .candidates(&times)
+            .into_iter()
+            .filter_map(|(period_ns, tolerance)| self.fold(&times, period_ns, tolerance))
+            .collect();
+        let most = guesses.iter().map(|guess| guess.worth).fold(0.0, f64::max);
+        guesses.retain(|guess| guess.worth >= NEARLY * most);
+        guesses.sort_by(|a, b| a.period_ns.total_cmp(&b.period_ns));
+        guesses.into_iter().find_map(|guess| self.track(&times, guess))
+    }
+
+    /// Periods to try, with how far each may be off.
+    fn candidates(&self, times: &[f64]) -> Vec<(f64, f64)> {
+        let longest = (self.to_ns - self.from_ns) / FEWEST_TEETH;
+        let mut all: Vec<(f64, f64)> = USUAL_HZ
+            .iter()
+            .map(|hz| (1e9 / hz, USUAL_TOLERANCE))
+            .filter(|(period_ns, _)| *period_ns <= longest)
+            .collect();
+        for period_ns in periods_by_distance(times) {
+            let known = |&(other, tolerance): &(f64, f64)| (period_ns / other - 1.0).abs() < tolerance / 2.0;
+            if period_ns <= longest && !all.iter().any(known) {
+                // The centre of a peak of distances is good to some microseconds in 60 ms.
+                all.push((period_ns, USUAL_TOLERANCE));
+            }
+        }
+        all
+    }
+
+    /// The period near `about_ns` and the phase under which the most teeth are hit in the first part of the recording.
+    fn fold(&self, times: &[f64], about_ns: f64, tolerance: f64) -> Option<Guess> {
+        let enough = times.get(400).map_or(f64::INFINITY, |at| at - self.from_ns);
+        let part_ns = FIRST_PART_NS
+            .max(24.0 * about_ns)
+            .max(enough)
+            .min(self.to_ns - self.from_ns);
+        let part = &times[..times.partition_point(|at| *at < self.from_ns + part_ns)];
+        let width_ns = WINDOW_NS.min(about_ns / 4.0);
+        // Between two steps, the last tooth of the part moves by a quarter of the window.
+        let step = width_ns / (4.0 * part_ns);
+        let steps = (tolerance / step).ceil() as i64;
+        let bins = (2.0 * about_ns / width_ns).ceil() as usize;
+        let mut counts = vec![(0_u32, u32::MAX); bins];
+        let (mut best, mut most) = (None, 0);
+        for offset in -steps..=steps {
+            let period_ns = about_ns * (1.0 + offset as f64 * step);
+            counts.fill((0, u32::MAX));
+            let per_ns = period_ns.recip();
+            for at in part {
+                let turns = (at - self.from_ns) * per_ns;
+                let tooth = turns as u32;
+                let bin = ((turns - f64::from(tooth)) * bins as f64) as usize;
+                let (count, last) = &mut counts[bin.min(bins - 1)];
+                if *last != tooth {
+                    *count += 1;
+                    *last = tooth;
+                }
+            }
+            for bin in 0..bins {
+                let hits = counts[bin].0 + counts[(bin + 1) % bins].0;
+                if hits > most {
+                    most = hits;
+                    best = Some((period_ns, (bin as f64 + 1.0) / bins as f64));
+                }
+            }
+        }
+        // Teeth that could not be seen are not known yet: a quarter of the usual coverage lets the exact look decide.
+        if f64::from(most) < LEAST_COVERAGE / 4.0 * part_ns / about_ns {
+            return None;
+        }
+        let (period_ns, turn) = best?;
+        let (period_ns, phase_ns) = straightened(part, period_ns, self.from_ns + turn * period_ns, width_ns);
+        let teeth: Vec<f64> = teeth_between(phase_ns, period_ns, self.from_ns, self.from_ns + part_ns);
+        let tally = self.tally(part, &teeth, [width_ns / 2.0; 2]);
+        let believed = tally.coverage() >= LEAST_COVERAGE && tally.surprise() >= LEAST_SURPRISE / 2.0;
+        believed.then_some(Guess {
+            period_ns,
+            phase_ns,
+            worth: tally.coverage() * (tally.hit as f64 - tally.by_chance) / (part_ns / 1e9),
+        })
+    }
+
+    /// Follows the teeth through the whole recording, and judges them.
+    fn track(&self, times: &[f64], guess: Guess) -> Option<Comb> {
+        // Gains of the loop: a phase error decays over 20 teeth, a period error over some hundreds.
+        const PHASE_GAIN: f64 = 0.05;
+        const PERIOD_GAIN: f64 = 0.001;
+        let reach = WINDOW_NS.min(guess.period_ns / 8.0);
+        let (shortest, longest) = (
+            guess.period_ns * (1.0 - MOST_BEND),
+            guess.period_ns * (1.0 + MOST_BEND),
+        );
+        let mut teeth = Vec::new();
+        let (mut at, mut period) = (guess.phase_ns, guess.period_ns);
+        let (mut indices, mut hits) = (Vec::new(), Vec::new());
+        while at < self.to_ns {
+            teeth.push(at);
+            let residual = nearest(times, at)
+                .map(|time| time - at)
+                .filter(|off| off.abs() <= reach);
+            if let Some(residual) = residual {
+                indices.push((teeth.len() - 1) as f64);
+                hits.push(at + residual);
+                at += PHASE_GAIN * residual;
+                period = (period + PERIOD_GAIN * residual).clamp(shortest, longest);
+            }
+            at += period;
+        }
+        let window_ns = self.window(&teeth, guess.period_ns);
+        let tally = self.tally(times, &teeth, window_ns);
+        if (tally.seen as f64) < FEWEST_TEETH
+            || tally.coverage() < LEAST_COVERAGE
+            || tally.surprise() < LEAST_SURPRISE
+        {
+            return None;
+        }
+        let (phase_ns, period_ns) = line(&indices, &hits)?;
+        let (members, typical_ns) = self.members(&teeth, window_ns);
+        Some(Comb {
+            period_ns,
+            phase_ns,
+            window_ns,
+            teeth: tally.seen,
+            hit: tally.hit,
+            by_chance: tally.by_chance,
+            typical_ns,
+            members,
+        })
+    }
+
+    /// How many of the teeth could be seen and were hit by one of `times`.
+    fn tally(&self, times: &[f64], teeth: &[f64], [before, after]: [f64; 2]) -> Tally {
+        let mut tally = Tally::default();
+        for tooth in teeth {
+            let (from, to) = (tooth - before, tooth + after);
+            let next = times.partition_point(|at| *at < from);
+            let hit = times.get(next).is_some_and(|at| *at <= to);
+            if hit || self.could_be_seen(from, to) {
+                tally.seen += 1;
+                tally.hit += u64::from(hit);
+            }
+        }
+        let chance = 1.0 - (-(times.len() as f64) * (before + after) / self.listened_ns).exp();
+        // The comb's own gaps are not chance; what remains when they are taken away is.
+        let others = (times.len() as f64 - tally.hit as f64).max(0.0);
+        let rest = 1.0 - (-others * (before + after) / self.listened_ns).exp();
+        // Before it is known whether there is a comb, all gaps count as chance; one that has nearly all its teeth cannot be told
+        // from that only when gaps are so dense that nothing could be.
+        let chance = if tally.hit as f64 > 0.5 * tally.seen as f64 {
+            rest
+        } else {
+            chance
+        };
+        tally.by_chance = chance * tally.seen as f64;
+        tally
+    }
+
+    /// Whether a gap that begins between these times would have been noticed and could belong to a comb that is not known yet.
+    fn could_be_seen(&self, from_ns: f64, to_ns: f64) -> bool {
+        let span = self.listened.partition_point(|span| span.to_ns < to_ns);
+        if self.listened.get(span).is_none_or(|span| span.from_ns > from_ns) {
+            return false;
+        }
+        let next = self.samples.partition_point(|sample| sample.at_ns < from_ns);
+        if next > 0 && self.samples[next - 1].end_ns() > from_ns {
+            return false;
+        }
+        self.samples[next..]
+            .iter()
+            .zip(&self.free[next..])
+            .take_while(|(sample, _)| sample.at_ns <= to_ns)
+            .all(|(_, free)| *free)
+    }
+
+    /// How long before and after its tooth a gap of this comb begins: where more of them begin than elsewhere.
+    fn window(&self, teeth: &[f64], period_ns: f64) -> [f64; 2] {
+        const BIN_NS: f64 = 5_000.0;
+        const WIDEST_NS: f64 = 400_000.0;
+        let reach = (period_ns / 4.0).min(WIDEST_NS);
+        let bins = (2.0 * reach / BIN_NS).floor().max(2.0) as usize;
+        let mut counts = vec![0_u32; bins];
+        for (sample, free) in self.samples.iter().zip(&self.free) {
+            let Some(tooth) = nearest(teeth, sample.at_ns).filter(|_| *free) else {
+                continue;
+            };
+            let bin = (sample.at_ns - tooth + reach) / BIN_NS;
+            if bin >= 0.0 && (bin as usize) < bins {
+                counts[bin as usize] += 1;
+            }
+        }
+        let mut sorted = counts.clone();
+        sorted.sort_unstable();
+        let usual = f64::from(sorted[bins / 2]);
+        // Above the fluctuation of the others, and more than two teeth in a thousand.
+        let least = usual + 3.0 * usual.sqrt() + (0.002 * teeth.len() as f64).max(1.0);
+        let middle = (reach / BIN_NS) as usize;
+        let stands_out = |bin: usize| f64::from(counts[bin]) > least;
+        let from = (0..middle)
+            .rev()
+            .take_while(|bin| stands_out(*bin))
+            .last()
+            .unwrap_or(middle);
+        let to = (middle..bins)
+            .take_while(|bin| stands_out(*bin))
+            .last()
+            .unwrap_or(middle);
+        let least_half = (WINDOW_NS / 4.0).min(period_ns / 16.0);
+        [
+            (reach - from as f64 * BIN_NS).max(least_half),
+            ((to + 1) as f64 * BIN_NS - reach).max(least_half),
+        ]
+    }
+
+    /// The longest free sample in each tooth's window, and their median length. What is far shorter than that is something else that
+    /// happened to be there.
+    fn members(&self, teeth: &[f64], [before, after]: [f64; 2]) -> (Vec<usize>, f64) {
+        const SHORTEST_OF_TYPICAL: f64 = 0.2;
+        let mut members: Vec<usize> = teeth
+            .iter()
+            .filter_map(|tooth| {
+                let next = self
+                    .samples
+                    .partition_point(|sample| sample.at_ns < tooth - before);
+                (next..self.samples.len())
+                    .take_while(|index| self.samples[*index].at_ns <= tooth + after)
+                    .filter(|index| self.free[*index])
+                    .max_by(|a, b| self.samples[*a].ns.total_cmp(&self.samples[*b].ns))
+            })
+            .collect();
+        members.dedup();
+        let mut lengths: Vec<f64> = members.iter().map(|&index| self.samples[index].ns).collect();
+        lengths.sort_unstable_by(f64::total_cmp);
+        let typical = lengths.get(lengths.len() / 2).copied().unwrap_or(0.0);
+        members.retain(|&index| self.samples[index].ns >= SHORTEST_OF_TYPICAL * typical);
+        (members, typical)
+    }
+}
+
+/// Distances that gaps favour: peaks among the distances of all pairs, followed to a multiple far away, which says them precisely.
+fn periods_by_distance(times: &[f64]) -> Vec<f64> {
+    const MOST: usize = 8;
+    let bins = (LONGEST_LAG_NS / LAG_BIN_NS) as usize;
+    let mut counts = vec![0_f64; bins];
+    for (index, at) in times.iter().enumerate() {
+        for later in &times[index + 1..] {
+            let bin = ((later - at) / LAG_BIN_NS) as usize;
+            if bin >= bins {
+                break;
+            }
+            counts[bin] += 1.0;
+        }
+    }
+    // Five bins are the width of two jitters.
+    let smooth: Vec<f64> = (0..bins)
+        .map(|bin| counts[bin.saturating_sub(2)..(bin + 3).min(bins)].iter().sum())
+        .collect();
+    let mut sorted = smooth.clone();
+    sorted.sort_unstable_by(f64::total_cmp);
+    let usual = sorted[bins / 2];
+    let least = usual + 6.0 * usual.max(1.0).sqrt();
+    let centre = |around: f64, reach: f64| -> Option<f64> {
+        let from = ((around - reach) / LAG_BIN_NS).max(0.0) as usize;
+        let to = (((around + reach) / LAG_BIN_NS) as usize + 1).min(bins);
+        let peak = (from..to).max_by(|a, b| smooth[*a].total_cmp(&smooth[*b]))?;
+        if smooth[peak] <= least {
+            return None;
+        }
+        let near = peak.saturating_sub(2)..(peak + 3).min(bins);
+        let (mut sum, mut weight) = (0.0, 0.0);
+        for bin in near {
+            sum += (bin as f64 + 0.5) * counts[bin];
+            weight += counts[bin];
+        }
+        Some(sum / weight * LAG_BIN_NS)
+    };
+    // A millisecond: nothing that interrupts a thread more often is a comb that can be told from a busy machine.
+    let shortest = (900_000.0 / LAG_BIN_NS) as usize;
+    let mut peaks: Vec<usize> = (shortest..bins - 1)
+        .filter(|&bin| smooth[bin] > least && smooth[bin] >= smooth[bin - 1] && smooth[bin] > smooth[bin + 1])
+        .collect();
+    peaks.sort_unstable_by(|a, b| smooth[*b].total_cmp(&smooth[*a]));
+    peaks.truncate(MOST);
+    peaks
+        .into_iter()
+        .filter_map(|bin| {
+            let mut multiple = 1.0;
+            let mut period = centre((bin as f64 + 0.5) * LAG_BIN_NS, 2.0 * LAG_BIN_NS)?;
+            while 2.0 * multiple * period < LONGEST_LAG_NS - 5.0 * LAG_BIN_NS {
+                multiple *= 2.0;
+                period = centre(multiple * period, 4.0 * LAG_BIN_NS)? / multiple;
+            }
+            Some(period)
+        })
+        .collect()
+}
+
+/// Period and phase by least squares through the gaps nearest to the teeth; the phase is that of the first tooth not before `phase_ns`.
+fn straightened(times: &[f64], period_ns: f64, phase_ns: f64, width_ns: f64) -> (f64, f64) {
+    let (mut period, mut phase) = (period_ns, phase_ns);
+    for _ in 0..2 {
+        let (mut indices, mut hits) = (Vec::new(), Vec::new());
+        for at in times {
+            let tooth = ((at - phase) / period).round();
+            if (at - phase - tooth * period).abs() <= width_ns / 2.0 {
+                indices.push(tooth);
+                hits.push(*at);
+            }
+        }
+        // A line through a few gaps of few teeth can have any slope.
+        let near = |slope: f64| (slope / period_ns - 1.0).abs() < MOST_BEND;
+        if let Some((intercept, slope)) = line(&indices, &hits).filter(|(_, slope)| near(*slope)) {
+            (phase, period) = (intercept, slope);
+        }
+    }
+    (period, phase)
+}
+
+/// Intercept and slope of the least-squares line.
+fn line(x: &[f64], y: &[f64]) -> Option<(f64, f64)> {
+    let n = x.len() as f64;
+    if x.len() < 2 {
+        return None;
+    }
+    let (mean_x, mean_y) = (x.iter().sum::<f64>() / n, y.iter().sum::<f64>() / n);
+    let (mut cross, mut square) = (0.0, 0.0);
+    for (x, y) in x.iter().zip(y) {
+        cross += (x - mean_x) * (y - mean_y);
+        square += (x - mean_x) * (x - mean_x);
+    }
+    (square > 0.0).then(|| {
+        let slope = cross / square;
+        (mean_y - slope * mean_x, slope)
+    })
+}
+
+fn teeth_between(phase_ns: f64, period_ns: f64, from_ns: f64, to_ns: f64) -> Vec<f64> {
+    let first = ((from_ns - phase_ns) / period_ns).ceil();
+    let count = ((to_ns - phase_ns) / period_ns).ceil() - first;
+    (0..count.max(0.0) as u64)
+        .map(|tooth| phase_ns + (first + tooth as f64) * period_ns)
+        .collect()
+}
+
+/// The value nearest to `at` of a sorted list.
+fn nearest(sorted: &[f64], at: f64) -> Option<f64> {
+    let next = sorted.partition_point(|value| *value < at);
+    let around = [
+        next.checked_sub(1).and_then(|index| sorted.get(index)),
+        sorted.get(next),
+    ];
+    around
+        .into_iter()
+        .flatten()
+        .copied()
+        .min_by(|a, b| (a - at).abs().total_cmp(&(b - at).abs()))
+}
+
+#[cfg(test)]
+mod tests;

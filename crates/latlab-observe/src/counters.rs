@@ -1,0 +1,256 @@
+//! What the kernel counts for a CPU, before and after: interrupts, deferred work, pressure. Never inside timed code: `/proc/interrupts`
+//! alone takes 70 us.
+
+use std::collections::BTreeMap;
+use std::fs;
+
+use latlab_clock::{Clock, OsClockId, os_clocks};
+use latlab_record::Observed;
+use serde::Serialize;
+
+use crate::{Observer, Reading};
+
+/// Counters of this thread and of its CPU.
+#[derive(Debug)]
+pub struct CpuCounters {
+    cpu: u32,
+    observer: Observer,
+    cpu_time: Option<OsClockId>,
+}
+
+/// Their values at one moment.
+#[derive(Clone, Debug, Default)]
+pub struct CpuReading {
+    at_ns: f64,
+    interrupts: BTreeMap<String, Line>,
+    softirqs: BTreeMap<String, Line>,
+    waiting_us: Option<u64>,
+    thread: Reading,
+    cpu_time_ns: Option<u64>,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+struct Line {
+    count: u64,
+    what: String,
+}
+
+/// How often something happened.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Count {
+    /// The kernel's name for it: `LOC`, `24`, `TIMER`.
+    pub name: String,
+    /// The kernel's description.
+    pub what: String,
+    /// How often.
+    pub count: u64,
+}
+
+/// What was counted between two readings. What could not be read is empty or absent, never zero.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct Counted {
+    /// Interrupts of this CPU, the most frequent first.
+    pub interrupts: Vec<Count>,
+    /// Deferred work of this CPU, the most frequent first.
+    pub softirqs: Vec<Count>,
+    /// Whether interrupts could be read at all.
+    pub interrupts_known: bool,
+    /// Time that some thread of the machine waited for a CPU, ns.
+    pub waiting_ns: Option<u64>,
+    /// Time that the thread did not run by its own CPU clock: switched out, or taken by the host as far as the kernel was told, ns.
+    pub off_cpu_ns: Option<u64>,
+    /// Switches, faults, steal and throttling of the thread.
+    pub thread: Observed,
+}
+
+impl CpuCounters {
+    /// Of the calling thread on `cpu`.
+    #[must_use]
+    pub fn of_this_thread(cpu: u32) -> Self {
+        Self {
+            cpu,
+            observer: Observer::of_this_thread(Some(cpu)),
+            cpu_time: os_clocks()
+                .into_iter()
+                .find(|(name, _)| *name == "CLOCK_THREAD_CPUTIME_ID")
+                .map(|(_, id)| id),
+        }
+    }
+
+    /// All of them now.
+    #[must_use]
+    pub fn read(&self, clock: &Clock) -> CpuReading {
+        let lines = |path| {
+            fs::read_to_string(path)
+                .map(|text| column(&text, self.cpu))
+                .unwrap_or_default()
+        };
+        CpuReading {
+            interrupts: lines("/proc/interrupts"),
+            softirqs: lines("/proc/softirqs"),
+            waiting_us: fs::read_to_string("/proc/pressure/cpu")
+                .ok()
+                .and_then(|text| waiting(&text)),
+            thread: self.observer.read(),
+            // Next to each other: their difference is what counts.
+            at_ns: clock.now_ns(),
+            cpu_time_ns: self.cpu_time.map(OsClockId::read),
+        }
+    }
+}
+
+impl CpuReading {
+    /// What was counted since `earlier`.
+    #[must_use]
+    #[expect(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "a wall time, at least 0 and far below 2^53"
+    )]
+    pub fn since(&self, earlier: &Self) -> Counted {
+        let off_cpu_ns = self.cpu_time_ns.zip(earlier.cpu_time_ns).map(|(now, then)| {
+            let wall = (self.at_ns - earlier.at_ns).max(0.0) as u64;
+            wall.saturating_sub(now.saturating_sub(then))
+        });
+        Counted {
+            interrupts: grown(&self.interrupts, &earlier.interrupts),
+            softirqs: grown(&self.softirqs, &earlier.softirqs),
+            interrupts_known: !self.interrupts.is_empty(),
+            waiting_ns: self
+                .waiting_us
+                .zip(earlier.waiting_us)
+                .map(|(now, then)| now.saturating_sub(then) * 1_000),
+            off_cpu_ns,
+            thread: self.thread.since(&earlier.thread),
+        }
+    }
+}
+
+impl Counted {
+    /// Interrupts of the local timer: `LOC` on x86, `arch_timer` on aarch64. `None` where interrupts cannot be read.
+    #[must_use]
+    pub fn timer_interrupts(&self) -> Option<u64> {
+        self.interrupts_known
+            .then(|| self.sum(|count| count.name == "LOC" || count.what.contains("arch_timer")))
+    }
+
+    /// Interrupts that other CPUs sent: reschedule, function call, TLB shootdown, deferred work.
+    #[must_use]
+    pub fn interprocessor_interrupts(&self) -> Option<u64> {
+        const X86: [&str; 4] = ["RES", "CAL", "TLB", "IWI"];
+        // TLB shootdowns are counted as function calls too on x86 since Linux 3.x: `CAL` leaves them out.
+        self.interrupts_known
+            .then(|| self.sum(|count| X86.contains(&count.name.as_str()) || count.name.starts_with("IPI")))
+    }
+
+    fn sum(&self, which: impl Fn(&Count) -> bool) -> u64 {
+        self.interrupts
+            .iter()
+            .filter(|count| which(count))
+            .map(|count| count.count)
+            .sum()
+    }
+}
+
+fn grown(now: &BTreeMap<String, Line>, then: &BTreeMap<String, Line>) -> Vec<Count> {
+    let mut counts: Vec<Count> = now
+        .iter()
+        .map(|(name, line)| Count {
+            name: name.clone(),
+            what: line.what.clone(),
+            count: line
+                .count
+                .saturating_sub(then.get(name).map_or(0, |line| line.count)),
+        })
+        .filter(|count| count.count > 0)
+        .collect();
+    counts.sort_by(|a, b| b.count.cmp(&a.count).then_with(|| a.name.cmp(&b.name)));
+    counts
+}
+
+/// One CPU's column of `/proc/interrupts` or `/proc/softirqs`: by the header, as CPUs that are offline have none.
+fn column(text: &str, cpu: u32) -> BTreeMap<String, Line> {
+    let mut lines = text.lines();
+    let Some(header) = lines.next() else {
+        return BTreeMap::new();
+    };
+    let cpus: Vec<&str> = header.split_ascii_whitespace().collect();
+    let wanted = format!("CPU{cpu}");
+    let Some(place) = cpus.iter().position(|name| *name == wanted) else {
+        return BTreeMap::new();
+    };
+    lines
+        .filter_map(|line| {
+            let (name, rest) = line.split_once(':')?;
+            let mut words = rest.split_ascii_whitespace();
+            let count = words.nth(place)?.parse().ok()?;
+            let what: Vec<&str> = words.skip(cpus.len() - place - 1).collect();
+            Some((
+                name.trim().to_owned(),
+                Line {
+                    count,
+                    what: what.join(" "),
+                },
+            ))
+        })
+        .collect()
+}
+
+/// `total=` of the line `some` of a pressure file, microseconds.
+fn waiting(text: &str) -> Option<u64> {
+    let line = text.lines().find(|line| line.starts_with("some"))?;
+    line.split_once("total=")?.1.trim().parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const INTERRUPTS: &str = "           CPU0       CPU2       \n  24:          1          7  IO-APIC   5-edge      ACPI:Ged\n LOC:        100        900  Local timer interrupts\n RES:          5          6  Rescheduling interrupts\n ERR:          0\n";
+
+    fn counted(now: &str, then: &str) -> Counted {
+        let reading = |text| CpuReading {
+            interrupts: column(text, 2),
+            ..CpuReading::default()
+        };
+        reading(now).since(&reading(then))
+    }
+
+    #[test]
+    fn the_column_of_a_cpu_is_found_by_its_name() {
+        let lines = column(INTERRUPTS, 2);
+        assert_eq!(lines["LOC"].count, 900);
+        assert_eq!(lines["24"].what, "IO-APIC 5-edge ACPI:Ged");
+        assert!(!lines.contains_key("ERR"), "a line without columns is nobody's");
+        assert!(
+            column(INTERRUPTS, 1).is_empty(),
+            "a CPU that is offline has no column"
+        );
+    }
+
+    #[test]
+    fn what_grew_is_listed_with_the_most_frequent_first() {
+        let then = INTERRUPTS.replace("900", "650").replace("  6  Res", "  2  Res");
+        let counted = counted(INTERRUPTS, &then);
+        let names: Vec<(&str, u64)> = counted
+            .interrupts
+            .iter()
+            .map(|one| (one.name.as_str(), one.count))
+            .collect();
+        assert_eq!(names, [("LOC", 250), ("RES", 4)]);
+        assert_eq!(counted.timer_interrupts(), Some(250));
+        assert_eq!(counted.interprocessor_interrupts(), Some(4));
+    }
+
+    #[test]
+    fn interrupts_that_cannot_be_read_are_unknown_and_not_zero() {
+        assert_eq!(counted("", "").timer_interrupts(), None);
+    }
+
+    #[test]
+    fn pressure_is_read_from_its_total() {
+        let text = "some avg10=72.00 avg60=20.44 avg300=4.90 total=5063\nfull avg10=0.00 avg60=0.00 avg300=0.00 total=1\n";
+        assert_eq!(waiting(text), Some(5063));
+        assert_eq!(waiting(""), None);
+    }
+}

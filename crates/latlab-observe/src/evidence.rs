@@ -1,0 +1,162 @@
+//! What one thread can know about itself while something is timed on it.
+//!
+//! For whoever times: open on the thread that will be timed, [`start`](Evidence::start), time (asking [`flag`](Evidence::flag) after a slow
+//! operation costs a load), and [`drain`](Evidence::drain) between blocks. The kernel writes its records into memory that is shared with it;
+//! nothing here calls it inside a timed region.
+
+use latlab_clock::Clock;
+
+use crate::gaps::Flag;
+use crate::live::{RseqFlag, Sources};
+use crate::{Event, Level, Rung};
+
+/// The records, the flag and the ladder of one thread. Neither sent nor shared: all of it is about the thread that opened it.
+#[derive(Debug)]
+pub struct Evidence {
+    sources: Sources,
+    flag: ThreadFlag,
+    rungs: Vec<Rung>,
+}
+
+/// The thread's rseq flag where there is one; else it is never taken.
+#[derive(Debug)]
+pub struct ThreadFlag(Option<RseqFlag>);
+
+impl Flag for ThreadFlag {
+    #[inline]
+    fn taken(&mut self) -> bool {
+        self.0.as_mut().is_some_and(Flag::taken)
+    }
+}
+
+impl Evidence {
+    /// Opens all evidence up to `highest` that this process may have. `cpu` is where the thread is pinned: without it there are no
+    /// tracepoints, which are a CPU's. Takes up to some tens of milliseconds for root, else one; never fails: what is missing has its reason in
+    /// [`rungs`](Self::rungs).
+    #[must_use]
+    pub fn of_this_thread(clock: &Clock, cpu: Option<u32>, highest: Level) -> Self {
+        let mut rungs = vec![Rung::there(Level::TimeStamps)];
+        let flag = if highest < Level::Rseq {
+            Err("not asked for".to_owned())
+        } else {
+            RseqFlag::open()
+        };
+        rungs.push(match &flag {
+            Ok(_) => Rung::there(Level::Rseq),
+            Err(reason) => Rung::missing(Level::Rseq, reason.clone()),
+        });
+        let sources = Sources::open(clock, cpu, highest);
+        rungs.extend_from_slice(sources.rungs());
+        Self {
+            sources,
+            flag: ThreadFlag(flag.ok()),
+            rungs,
+        }
+    }
+
+    /// All rungs, least first.
+    #[must_use]
+    pub fn rungs(&self) -> &[Rung] {
+        &self.rungs
+    }
+
+    /// The highest rung that is there.
+    #[must_use]
+    pub fn level(&self) -> Level {
+        crate::level::highest(&self.rungs)
+    }
+
+    /// Whether every switch of the thread is recorded with its times; see [`crate::Context::switches_are_recorded`].
+    #[must_use]
+    pub fn records_switches(&self) -> bool {
+        self.sources.sees_switches
+    }
+
+    /// Whether every page fault of the thread is recorded.
+    #[must_use]
+    pub fn records_faults(&self) -> bool {
+        self.sources.sees_faults
+    }
+
+    /// Whether a preemption without a record would be noticed.
+    #[must_use]
+    pub fn has_flag(&self) -> bool {
+        self.flag.0.is_some()
+    }
+
+    /// From now on the kernel writes records; what it wrote before is thrown away.
+    pub fn start(&mut self, clock: &Clock) {
+        self.sources.start(clock);
+    }
+
+    /// For the timed loop.
+    pub fn flag(&mut self) -> &mut ThreadFlag {
+        &mut self.flag
+    }
+
+    /// What happened since the last drain, by the time of `clock`, and how many records were lost because there was no room for them. Some
+    /// tens of microseconds; an ordinary user's records of 5,000 switches or faults fit between two drains.
+    pub fn drain(&mut self, clock: &Clock) -> (Vec<Event>, u64) {
+        self.sources.drain(clock)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Cause, Proof};
+
+    #[test]
+    fn every_rung_is_there_or_says_why_not() {
+        let clock = Clock::open();
+        let evidence = Evidence::of_this_thread(&clock, None, Level::Tracepoints);
+        let levels: Vec<Level> = evidence.rungs().iter().map(|rung| rung.level).collect();
+        assert_eq!(levels, Level::ALL);
+        for rung in evidence.rungs() {
+            assert!(rung.available || rung.reason.is_some(), "{rung:?}");
+        }
+        assert!(evidence.level() < Level::Tracepoints, "those are of a CPU");
+    }
+
+    #[test]
+    fn no_more_is_opened_than_was_asked_for() {
+        let clock = Clock::open();
+        for highest in Level::ALL {
+            assert!(Evidence::of_this_thread(&clock, Some(0), highest).level() <= highest);
+        }
+    }
+
+    #[test]
+    fn a_sleep_is_recorded_as_a_switch_and_touches_as_faults_where_there_are_records() {
+        let clock = Clock::open();
+        let mut evidence = Evidence::of_this_thread(&clock, None, Level::PerfRecords);
+        evidence.start(&clock);
+        let before = clock.now_ns();
+        std::thread::sleep(std::time::Duration::from_millis(3));
+        let after = clock.now_ns();
+        let mut fresh = vec![0_u8; 1 << 20];
+        for page in fresh.chunks_mut(4096) {
+            page[0] = 1;
+        }
+        std::hint::black_box(&fresh);
+        let (events, _) = evidence.drain(&clock);
+        if evidence.records_switches() {
+            let slept = events
+                .iter()
+                .find(|event| {
+                    event.proof == Proof::SwitchRecord
+                        && event.end_ns.is_some_and(|end| end - event.at_ns > 1e6)
+                })
+                .expect("the sleep is a switch");
+            assert!(slept.at_ns > before - 1_000.0 && slept.end_ns.is_some_and(|end| end < after + 1_000.0));
+        }
+        if evidence.records_faults() {
+            assert!(events.iter().any(|event| event.cause == Cause::PageFault));
+        }
+        let (again, _) = evidence.drain(&clock);
+        assert!(
+            again.iter().all(|event| event.at_ns > after),
+            "what was drained is gone"
+        );
+    }
+}

@@ -1,0 +1,228 @@
+//! The loop that does nothing but look at the clock, and writes down when it was kept from looking.
+//!
+//! No system call, no allocation and no lock inside: a probe that asks the kernel something after each gap is preempted in its own call and
+//! never sees it (half of the injected switches were missed that way).
+
+use latlab_clock::TimeSource;
+
+/// A time between two looks at the clock that was longer than the threshold, in ticks.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Gap {
+    /// The last look before it.
+    pub begin: u64,
+    /// The first look after it.
+    pub end: u64,
+    /// The rseq flag was gone afterwards.
+    pub preempted: bool,
+}
+
+/// Room for gaps, all of it touched before it is needed.
+#[derive(Debug)]
+pub struct Buffer {
+    gaps: Vec<Gap>,
+    used: usize,
+    /// Gaps for which there was no room.
+    pub dropped: u64,
+}
+
+impl Buffer {
+    /// Room for `most` gaps.
+    #[must_use]
+    pub fn new(most: usize) -> Self {
+        let touched = Gap {
+            begin: 1,
+            ..Gap::default()
+        };
+        Self {
+            // Not zeros: those would come as untouched pages.
+            gaps: vec![touched; most],
+            used: 0,
+            dropped: 0,
+        }
+    }
+
+    /// What was written since it was last emptied.
+    #[must_use]
+    pub fn gaps(&self) -> &[Gap] {
+        &self.gaps[..self.used]
+    }
+
+    /// Makes room again.
+    pub fn clear(&mut self) {
+        self.used = 0;
+    }
+
+    #[inline]
+    fn push(&mut self, gap: Gap) {
+        if let Some(place) = self.gaps.get_mut(self.used) {
+            *place = gap;
+            self.used += 1;
+        } else {
+            self.dropped += 1;
+        }
+    }
+}
+
+/// Whether this thread lost its CPU since it was asked last. Asked inside timed loops: no system call.
+pub trait Flag {
+    /// Answers, and raises the flag again.
+    fn taken(&mut self) -> bool;
+}
+
+/// Where there is no such flag.
+#[derive(Clone, Copy, Debug)]
+pub struct NoFlag;
+
+impl Flag for NoFlag {
+    #[inline]
+    fn taken(&mut self) -> bool {
+        false
+    }
+}
+
+/// What the self-test does between two looks at the clock.
+pub trait Disturber {
+    /// Called at every look; whatever it takes becomes a gap.
+    fn step(&mut self, now: u64);
+}
+
+/// Listening without disturbing.
+#[derive(Clone, Copy, Debug)]
+pub struct Quiet;
+
+impl Disturber for Quiet {
+    #[inline]
+    fn step(&mut self, _now: u64) {}
+}
+
+/// What one turn of the loop covered, in ticks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Heard {
+    /// First look.
+    pub begin: u64,
+    /// Last look.
+    pub end: u64,
+    /// Looks at the clock.
+    pub looks: u64,
+}
+
+/// Looks at the clock for `ticks` and writes down every gap of more than `threshold` ticks.
+pub fn listen<T: TimeSource, F: Flag, D: Disturber>(
+    time: &T,
+    ticks: u64,
+    threshold: u64,
+    flag: &mut F,
+    disturber: &mut D,
+    into: &mut Buffer,
+) -> Heard {
+    // Raised here, as what happened before is not a gap's.
+    flag.taken();
+    let begin = time.end();
+    let until = begin.saturating_add(ticks);
+    let mut looks = 1;
+    let mut last = begin;
+    while last < until {
+        let now = time.end();
+        looks += 1;
+        if now.saturating_sub(last) > threshold {
+            into.push(Gap {
+                begin: last,
+                end: now,
+                preempted: flag.taken(),
+            });
+        }
+        disturber.step(now);
+        // A counter that stands still, or runs back between CPUs, must not hold the loop for ever; simulated ones advance by looking.
+        last = now.max(last);
+    }
+    Heard {
+        begin,
+        end: last,
+        looks,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use latlab_clock::SimulatedClock;
+
+    use super::*;
+
+    /// Lets time pass at chosen looks.
+    struct Script<'a> {
+        clock: &'a SimulatedClock,
+        looks: u64,
+        stalls: &'a [(u64, f64)],
+    }
+
+    impl Disturber for Script<'_> {
+        fn step(&mut self, _now: u64) {
+            self.looks += 1;
+            for (at, ns) in self.stalls {
+                if *at == self.looks {
+                    self.clock.advance_ns(*ns);
+                }
+            }
+        }
+    }
+
+    struct EveryOther(bool);
+
+    impl Flag for EveryOther {
+        fn taken(&mut self) -> bool {
+            self.0 = !self.0;
+            self.0
+        }
+    }
+
+    fn heard(stalls: &[(u64, f64)], room: usize) -> (Heard, Buffer) {
+        let clock = SimulatedClock::new(20.0, 1.0);
+        let ticks = |ns| latlab_clock::Clock::simulated(SimulatedClock::ideal()).ticks(ns);
+        let mut buffer = Buffer::new(room);
+        let mut script = Script {
+            clock: &clock,
+            looks: 0,
+            stalls,
+        };
+        let heard = listen(
+            &clock,
+            ticks(100_000.0),
+            ticks(1_000.0),
+            &mut EveryOther(false),
+            &mut script,
+            &mut buffer,
+        );
+        (heard, buffer)
+    }
+
+    #[test]
+    fn every_stall_over_the_threshold_is_written_down_with_its_time() {
+        let (heard, buffer) = heard(&[(10, 5_000.0), (20, 500.0), (30, 1_200.0)], 8);
+        assert_eq!(buffer.gaps().len(), 2);
+        assert_eq!(buffer.dropped, 0);
+        for gap in buffer.gaps() {
+            assert!(gap.begin >= heard.begin && gap.end <= heard.end && gap.end > gap.begin);
+        }
+        let [first, second] = buffer.gaps() else {
+            panic!("two gaps")
+        };
+        assert!(first.end - first.begin > second.end - second.begin);
+        assert!(heard.looks > 1_000);
+    }
+
+    #[test]
+    fn the_flag_is_raised_at_the_start_and_asked_once_a_gap() {
+        // Asked at the start (true), then once a gap: false, true.
+        let (_, buffer) = heard(&[(10, 5_000.0), (30, 2_000.0)], 8);
+        let flags: Vec<bool> = buffer.gaps().iter().map(|gap| gap.preempted).collect();
+        assert_eq!(flags, [false, true]);
+    }
+
+    #[test]
+    fn gaps_without_room_are_counted() {
+        let (_, mut buffer) = heard(&[(10, 5_000.0), (20, 5_000.0), (30, 5_000.0)], 2);
+        assert_eq!((buffer.gaps().len(), buffer.dropped), (2, 1));
+        buffer.clear();
+        assert!(buffer.gaps().is_empty());
+    }
+}

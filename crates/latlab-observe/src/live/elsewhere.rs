@@ -1,0 +1,80 @@
+//! Systems without such evidence yet: time stamps and combs are all there is.
+
+use latlab_clock::Clock;
+
+use crate::gaps::Flag;
+use crate::{Event, Level, Rung};
+
+const REASON: &str = "latlab reads these records on Linux only";
+
+#[derive(Debug)]
+pub(crate) struct RseqFlag;
+
+impl RseqFlag {
+    pub(crate) fn open() -> Result<Self, String> {
+        Err("rseq(2) is Linux's".to_owned())
+    }
+}
+
+impl Flag for RseqFlag {
+    fn taken(&mut self) -> bool {
+        false
+    }
+}
+
+#[derive(Debug)]
+pub(crate) struct Sources {
+    rungs: [Rung; 2],
+    pub(crate) sees_switches: bool,
+    pub(crate) sees_faults: bool,
+}
+
+impl Sources {
+    pub(crate) fn open(_clock: &Clock, _cpu: Option<u32>, _highest: Level) -> Self {
+        Self {
+            rungs: [Level::PerfRecords, Level::Tracepoints].map(|level| Rung::missing(level, REASON)),
+            sees_switches: false,
+            sees_faults: false,
+        }
+    }
+
+    pub(crate) fn rungs(&self) -> &[Rung] {
+        &self.rungs
+    }
+
+    pub(crate) fn start(&mut self, _clock: &Clock) {}
+
+    pub(crate) fn drain(&mut self, _clock: &Clock) -> (Vec<Event>, u64) {
+        (Vec::new(), 0)
+    }
+}
+
+/// Disturbances need the system's help.
+pub(crate) mod disturb {
+    use std::io;
+
+    pub(crate) fn pin(_cpu: u32) -> bool {
+        false
+    }
+
+    pub(crate) fn prepare_interrupts() -> Result<(), String> {
+        Err("interrupting other CPUs needs Linux".to_owned())
+    }
+
+    pub(crate) fn interrupt_the_others() -> bool {
+        false
+    }
+
+    #[derive(Debug)]
+    pub(crate) struct FreshPages;
+
+    impl FreshPages {
+        pub(crate) fn new(_pages: usize) -> io::Result<Self> {
+            Err(io::Error::other("mapping fresh pages needs Linux"))
+        }
+
+        pub(crate) fn touch(&mut self) -> bool {
+            false
+        }
+    }
+}

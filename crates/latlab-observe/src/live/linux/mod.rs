@@ -1,0 +1,229 @@
+//! Linux: rseq, perf records, tracepoints.
+
+mod perf;
+mod rseq;
+#[cfg_attr(target_arch = "x86_64", path = "thread_pointer_x86.rs")]
+#[cfg_attr(target_arch = "aarch64", path = "thread_pointer_aarch64.rs")]
+#[cfg_attr(
+    not(any(target_arch = "x86_64", target_arch = "aarch64")),
+    path = "thread_pointer_elsewhere.rs"
+)]
+mod thread_pointer;
+mod tracepoints;
+
+pub(crate) mod disturb;
+
+use std::collections::HashMap;
+
+use latlab_clock::Clock;
+
+use crate::records::{self, Decoded, Role};
+use crate::{Event, Level, Rung};
+
+use perf::{Ring, Spec};
+pub(crate) use rseq::RseqFlag;
+
+/// Room for the records of one thread between two drains: 256 KiB are 5,000 of them, and half of what an ordinary user may lock.
+const THREAD_PAGES: usize = 64;
+/// Room for the tracepoints of one CPU; root may lock more.
+const CPU_PAGES: usize = 1024;
+
+/// The records of one thread and, with permission, of its CPU. Bound to the thread that opened it.
+#[derive(Debug)]
+pub(crate) struct Sources {
+    rings: Vec<Ring>,
+    roles: HashMap<u64, Role>,
+    tid: u32,
+    bridge: Option<Bridge>,
+    rungs: Vec<Rung>,
+    pub(crate) sees_switches: bool,
+    pub(crate) sees_faults: bool,
+}
+
+/// The same moment by the run's clock and by the kernel's.
+#[derive(Clone, Copy, Debug)]
+struct Anchor {
+    ticks: u64,
+    kernel_ns: u64,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Bridge {
+    first: Anchor,
+    last: Anchor,
+}
+
+impl Anchor {
+    fn take(clock: &Clock) -> Option<Self> {
+        // The tightest of some brackets: a preempted one would shift everything.
+        (0..64)
+            .filter_map(|_| {
+                let before = clock.source.now();
+                let kernel_ns = perf::kernel_ns()?;
+                let width = clock.source.now().checked_sub(before)?;
+                let ticks = before + width / 2;
+                Some((width, Self { ticks, kernel_ns }))
+            })
+            .min_by_key(|(width, _)| *width)
+            .map(|(_, anchor)| anchor)
+    }
+}
+
+impl Bridge {
+    /// A time of the kernel's by the run's clock.
+    fn at_ns(&self, clock: &Clock, kernel_ns: u64) -> f64 {
+        let (first, last) = (clock.at_ns(self.first.ticks), clock.at_ns(self.last.ticks));
+        let (from, to) = (self.first.kernel_ns, self.last.kernel_ns);
+        // Anchors of the same moment say nothing about the rate; both clocks then tick alike.
+        let rate = if to > from + 1_000_000 {
+            (last - first) / (to - from) as f64
+        } else {
+            1.0
+        };
+        if kernel_ns >= from {
+            first + (kernel_ns - from) as f64 * rate
+        } else {
+            first - (from - kernel_ns) as f64 * rate
+        }
+    }
+}
+
+impl Sources {
+    /// Opens what may be opened, up to `highest`, for the calling thread on `cpu`; says why what is missing is.
+    pub(crate) fn open(clock: &Clock, cpu: Option<u32>, highest: Level) -> Self {
+        // SAFETY: asks for a number.
+        let tid = u32::try_from(unsafe { libc::gettid() }).unwrap_or(0);
+        let mut sources = Self {
+            rings: Vec::new(),
+            roles: HashMap::new(),
+            tid,
+            bridge: Anchor::take(clock).map(|anchor| Bridge {
+                first: anchor,
+                last: anchor,
+            }),
+            rungs: Vec::new(),
+            sees_switches: false,
+            sees_faults: false,
+        };
+        let perf = if highest < Level::PerfRecords {
+            Rung::missing(Level::PerfRecords, "not asked for")
+        } else if sources.bridge.is_none() {
+            Rung::missing(Level::PerfRecords, "CLOCK_MONOTONIC_RAW cannot be read")
+        } else {
+            sources.open_thread()
+        };
+        let tracepoints = match cpu {
+            _ if highest < Level::Tracepoints => Rung::missing(Level::Tracepoints, "not asked for"),
+            None => Rung::missing(Level::Tracepoints, "the thread is not kept on one CPU"),
+            Some(_) if sources.bridge.is_none() => {
+                Rung::missing(Level::Tracepoints, "CLOCK_MONOTONIC_RAW cannot be read")
+            }
+            Some(cpu) => sources.open_cpu(cpu),
+        };
+        sources.rungs = vec![perf, tracepoints];
+        sources
+    }
+
+    pub(crate) fn rungs(&self) -> &[Rung] {
+        &self.rungs
+    }
+
+    fn open_thread(&mut self) -> Rung {
+        let mut refused = Vec::new();
+        let mut ring: Option<Ring> = None;
+        for (spec, role) in perf::of_thread() {
+            let is_switches = role == Role::Switches;
+            match add(&mut ring, &spec, THREAD_PAGES) {
+                Ok(id) => {
+                    self.roles.insert(id, role);
+                    self.sees_switches |= is_switches;
+                    self.sees_faults |= !is_switches;
+                }
+                Err(error) => refused.push(format!("{}: {}", spec.name, perf::reason(&error))),
+            }
+        }
+        self.rings.extend(ring);
+        Rung {
+            level: Level::PerfRecords,
+            available: self.sees_switches || self.sees_faults,
+            reason: (!refused.is_empty()).then(|| refused.join("; ")),
+        }
+    }
+
+    fn open_cpu(&mut self, cpu: u32) -> Rung {
+        let folder = match tracepoints::Folder::open() {
+            Ok(folder) => folder,
+            Err(reason) => return Rung::missing(Level::Tracepoints, reason),
+        };
+        let mut refused: Vec<String> = Vec::new();
+        let mut ring: Option<Ring> = None;
+        let mut any = false;
+        for point in tracepoints::wanted(&folder, self.sees_faults) {
+            let spec = Spec::tracepoint(point.name.clone(), point.id, cpu, point.role.needs_raw());
+            match add(&mut ring, &spec, CPU_PAGES) {
+                Ok(id) => {
+                    any = true;
+                    self.roles.insert(id, point.role);
+                }
+                Err(error) => {
+                    refused.push(format!("{}: {}", point.name, perf::reason(&error)));
+                    if !any {
+                        // What refuses the first refuses them all: one reason is enough.
+                        break;
+                    }
+                }
+            }
+        }
+        self.rings.extend(ring);
+        let reason = if any || !refused.is_empty() {
+            (!refused.is_empty()).then(|| refused.join("; "))
+        } else {
+            Some("this kernel has no tracepoints of interrupts".to_owned())
+        };
+        Rung {
+            level: Level::Tracepoints,
+            available: any,
+            reason,
+        }
+    }
+
+    /// From now on records are written.
+    pub(crate) fn start(&mut self, clock: &Clock) {
+        for ring in &self.rings {
+            ring.enable();
+        }
+        self.drain(clock);
+    }
+
+    /// What happened since the last drain, and how many records were lost. No system call but reading the clock.
+    pub(crate) fn drain(&mut self, clock: &Clock) -> (Vec<Event>, u64) {
+        let Some(bridge) = &mut self.bridge else {
+            return (Vec::new(), 0);
+        };
+        if self.rings.is_empty() {
+            return (Vec::new(), 0);
+        }
+        if let Some(now) = Anchor::take(clock) {
+            bridge.last = now;
+        }
+        let mut decoded = Decoded::default();
+        let roles = &self.roles;
+        let has_raw = |event: u64| roles.get(&event).is_some_and(Role::needs_raw);
+        for ring in &mut self.rings {
+            ring.drain(|bytes| records::decode(bytes, has_raw, &mut decoded));
+        }
+        let bridge = *bridge;
+        let events = records::assemble(decoded.stamps, roles, self.tid, |time| bridge.at_ns(clock, time));
+        (events, decoded.lost)
+    }
+}
+
+/// Opens an event into a ring, making the ring with the first.
+fn add(ring: &mut Option<Ring>, spec: &Spec, pages: usize) -> std::io::Result<u64> {
+    if let Some(ring) = ring {
+        return ring.join(spec);
+    }
+    let (made, id) = Ring::open(spec, pages)?;
+    *ring = Some(made);
+    Ok(id)
+}

@@ -1,0 +1,7 @@
+//! What is asked of this operating system and this CPU: one file each.
+
+#[cfg_attr(target_os = "linux", path = "linux/mod.rs")]
+#[cfg_attr(not(target_os = "linux"), path = "elsewhere.rs")]
+mod system;
+
+pub(crate) use system::{RseqFlag, Sources, disturb};

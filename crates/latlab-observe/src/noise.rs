@@ -1,0 +1,420 @@
+//! Listening: a thread that does nothing but look at the clock on one CPU, and what kept it from looking.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{RecvTimeoutError, channel};
+use std::time::Duration;
+
+use latlab_clock::{Clock, Source};
+use serde::Serialize;
+
+use crate::attribute::{Agreement, Attributed, Context, NamedComb, agreement, attribute};
+use crate::comb::Span;
+use crate::counters::{Counted, CpuCounters};
+use crate::gaps::{Buffer, Disturber, Heard, Quiet, listen};
+use crate::live::disturb;
+use crate::summary::{CauseRow, Explained, NamedGap, Second, by_cause, by_second, explained, longest};
+use crate::{Event, Evidence, Level, Proof, Rung, Sample};
+
+/// One turn of the loop. Between turns the records are taken from the kernel's memory (some tens of microseconds, not listened to) and an
+/// interrupt is noticed.
+const TURN_NS: f64 = 250e6;
+/// Gaps of one turn for which there is room: one every 4 us.
+const ROOM: usize = 1 << 16;
+/// How long the caller sleeps between two looks for an interrupt.
+const POLL: Duration = Duration::from_millis(200);
+/// Gaps that are listed one by one, the longest.
+const LISTED: usize = 500;
+/// Ticks are compared from this length on: shorter gaps are mostly the hypervisor's.
+const COMPARED_FROM_NS: f64 = 10_000.0;
+
+/// What to listen to.
+#[derive(Clone, Copy, Debug)]
+pub struct Request {
+    /// For how long, s.
+    pub seconds: f64,
+    /// On which CPU.
+    pub cpu: u32,
+    /// Shorter gaps are not written down, ns.
+    pub threshold_ns: f64,
+    /// Evidence above this level is not used, even where it could be had.
+    pub highest: Level,
+}
+
+/// Why nothing was heard.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum NoiseError {
+    /// Simulated time has no gaps.
+    Simulated,
+    /// No thread could be started, or it died.
+    Thread(String),
+    /// It was stopped before there was anything to say.
+    Stopped,
+}
+
+impl std::fmt::Display for NoiseError {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Simulated => f.write_str("listening needs a real clock"),
+            Self::Thread(reason) => write!(f, "the listening thread: {reason}"),
+            Self::Stopped => f.write_str("stopped before anything was heard"),
+        }
+    }
+}
+
+impl std::error::Error for NoiseError {}
+
+/// Everything that was heard and seen, before anybody judged it.
+#[derive(Clone, Debug, Default)]
+pub struct Recording {
+    /// Gaps, in order of time.
+    pub samples: Vec<Sample>,
+    /// What the kernel says happened.
+    pub events: Vec<Event>,
+    /// When a gap would have been noticed.
+    pub listened: Vec<Span>,
+    /// Looks at the clock.
+    pub looks: u64,
+    /// Records that the kernel had no room for.
+    pub lost_records: u64,
+    /// Gaps that we had no room for.
+    pub dropped_gaps: u64,
+    /// What the kernel counted meanwhile.
+    pub counted: Counted,
+    /// Whether every switch of the thread was recorded.
+    pub records_switches: bool,
+}
+
+impl Recording {
+    /// Time listened to, ns.
+    #[must_use]
+    pub fn listened_ns(&self) -> f64 {
+        self.listened.iter().map(|span| span.to_ns - span.from_ns).sum()
+    }
+
+    /// What the judgement needs to know beside the events.
+    #[must_use]
+    pub fn context(&self) -> Context<'_> {
+        Context {
+            listened: &self.listened,
+            switches_are_recorded: self.records_switches && self.lost_records == 0,
+            timer_interrupts: self.counted.timer_interrupts(),
+            throttled_ns: self.counted.thread.throttled_ns.unwrap_or(0),
+        }
+    }
+}
+
+/// Listens on the calling thread, which should be pinned to `cpu`, until `seconds` have passed or `go_on` says no.
+///
+/// # Errors
+/// When the clock is simulated.
+pub(crate) fn record<D: Disturber>(
+    clock: &Clock,
+    evidence: &mut Evidence,
+    request: &Request,
+    disturber: &mut D,
+    go_on: &dyn Fn() -> bool,
+) -> Result<Recording, NoiseError> {
+    let mut recording = Recording {
+        records_switches: evidence.records_switches(),
+        ..Recording::default()
+    };
+    let mut buffer = Buffer::new(ROOM);
+    let threshold = clock.ticks(request.threshold_ns);
+    let counters = CpuCounters::of_this_thread(request.cpu);
+    let mut left_ns = request.seconds * 1e9;
+    let before = counters.read(clock);
+    evidence.start(clock);
+    while left_ns > 0.0 && go_on() {
+        let ticks = clock.ticks(left_ns.min(TURN_NS));
+        let flag = evidence.flag();
+        let heard = match &clock.source {
+            Source::Hardware(time) => listen(time, ticks, threshold, flag, disturber, &mut buffer),
+            Source::Os(time) => listen(time, ticks, threshold, flag, disturber, &mut buffer),
+            Source::Simulated(_) => return Err(NoiseError::Simulated),
+        };
+        left_ns -= clock.ns(heard.end - heard.begin);
+        take(clock, evidence, heard, &mut buffer, &mut recording);
+    }
+    recording.counted = counters.read(clock).since(&before);
+    recording.dropped_gaps = buffer.dropped;
+    Ok(recording)
+}
+
+fn take(clock: &Clock, evidence: &mut Evidence, heard: Heard, buffer: &mut Buffer, into: &mut Recording) {
+    let (events, lost) = evidence.drain(clock);
+    into.events.extend(events);
+    into.lost_records += lost;
+    into.samples.extend(buffer.gaps().iter().map(|gap| Sample {
+        at_ns: clock.at_ns(gap.begin),
+        ns: clock.ns(gap.end - gap.begin),
+        preempted: gap.preempted,
+    }));
+    buffer.clear();
+    into.looks += heard.looks;
+    into.listened.push(Span {
+        from_ns: clock.at_ns(heard.begin),
+        to_ns: clock.at_ns(heard.end),
+    });
+}
+
+/// What a machine's noise is made of.
+#[derive(Clone, Debug, Serialize)]
+pub struct Noise {
+    /// The CPU that was listened on.
+    pub cpu: u32,
+    /// Whether the thread could be kept there.
+    pub pinned: bool,
+    /// `completed` or `interrupted`.
+    pub stopped_by: &'static str,
+    /// Time listened to, s.
+    pub seconds: f64,
+    /// Shorter gaps were not written down, ns.
+    pub threshold_ns: f64,
+    /// Mean time between two looks at the clock, ns.
+    pub step_ns: f64,
+    /// The highest level of evidence that was used.
+    pub level: Level,
+    /// All levels, and why one is missing.
+    pub levels: Vec<Rung>,
+    /// Gaps.
+    pub gaps: u64,
+    /// Their time, ns.
+    pub gaps_ns: f64,
+    /// Rows by cause, the one that took most time first; `unexplained` is one of them.
+    pub causes: Vec<CauseRow>,
+    /// Periodic causes. `phase_ns` counts from the first look.
+    pub combs: Vec<CombRow>,
+    /// How much has a cause, from each length on.
+    pub explained: Vec<Explained>,
+    /// What an ordinary user of this machine would have been told: the same without what root alone sees.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub unprivileged: Option<Unprivileged>,
+    /// Second by second.
+    pub by_second: Vec<Second>,
+    /// The longest gaps.
+    pub longest: Vec<NamedGap>,
+    /// Events in no gap: shorter than the threshold.
+    pub events_outside: u64,
+    /// Records that the kernel had no room for: their gaps may be unexplained.
+    pub lost_records: u64,
+    /// Gaps that there was no room for.
+    pub dropped_gaps: u64,
+    /// What the kernel counted meanwhile.
+    pub counted: Counted,
+}
+
+/// A comb and what it took.
+#[derive(Clone, Debug, Serialize)]
+pub struct CombRow {
+    /// What it is.
+    #[serde(flatten)]
+    pub comb: NamedComb,
+    /// Teeth a second.
+    pub hz: f64,
+    /// Gaps that have their cause from it.
+    pub gaps: u64,
+    /// Their time, ns.
+    pub ns: f64,
+    /// The share of the time of all gaps.
+    pub share_time: f64,
+}
+
+/// The same gaps judged without what root alone sees.
+#[derive(Clone, Debug, Serialize)]
+pub struct Unprivileged {
+    /// How much has a cause, from each length on.
+    pub explained: Vec<Explained>,
+    /// Whether its combs took the same gaps for timer ticks as the tracepoints did.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub timer_ticks: Option<Agreement>,
+    /// Periodic causes that it finds.
+    pub combs: Vec<CombRow>,
+}
+
+/// Listens on a thread of its own. `go_on` is asked on the calling thread a few times a second; when it says no, what was heard until then
+/// is what there is.
+///
+/// # Errors
+/// When no thread can be started, or it was stopped before anything was heard.
+pub fn hear(clock: &Clock, request: &Request, mut go_on: impl FnMut() -> bool) -> Result<Noise, NoiseError> {
+    let stopped = AtomicBool::new(false);
+    let (recording, rungs, pinned) = on_own_thread(&stopped, &mut go_on, || {
+        let pinned = disturb::pin(request.cpu);
+        let cpu = pinned.then_some(request.cpu);
+        let mut evidence = Evidence::of_this_thread(clock, cpu, request.highest);
+        let go_on = || !stopped.load(Ordering::Relaxed);
+        let recording = record(clock, &mut evidence, request, &mut Quiet, &go_on)?;
+        Ok((recording, evidence.rungs().to_vec(), pinned))
+    })?;
+    if recording.listened.is_empty() {
+        return Err(NoiseError::Stopped);
+    }
+    Ok(judge(
+        request,
+        &recording,
+        rungs,
+        pinned,
+        stopped.load(Ordering::Relaxed),
+    ))
+}
+
+/// Runs `work` on a new thread while `go_on` is asked here; `stopped` is set when it says no.
+pub(crate) fn on_own_thread<T: Send>(
+    stopped: &AtomicBool,
+    go_on: &mut dyn FnMut() -> bool,
+    work: impl FnOnce() -> Result<T, NoiseError> + Send,
+) -> Result<T, NoiseError> {
+    std::thread::scope(|scope| {
+        let (done, wait) = channel::<()>();
+        let thread = std::thread::Builder::new()
+            .name("listen".to_owned())
+            .spawn_scoped(scope, move || {
+                let result = work();
+                // The receiver waits until this is dropped.
+                drop(done);
+                result
+            })
+            .map_err(|error| NoiseError::Thread(error.to_string()))?;
+        while wait.recv_timeout(POLL) == Err(RecvTimeoutError::Timeout) {
+            if !go_on() {
+                stopped.store(true, Ordering::Relaxed);
+            }
+        }
+        thread
+            .join()
+            .map_err(|_| NoiseError::Thread("it ended unexpectedly".to_owned()))?
+    })
+}
+
+fn judge(request: &Request, recording: &Recording, levels: Vec<Rung>, pinned: bool, stopped: bool) -> Noise {
+    let samples = &recording.samples;
+    let context = recording.context();
+    let attributed = attribute(samples, &recording.events, &context);
+    let seconds = recording.listened_ns() / 1e9;
+    let (from_ns, to_ns) = match (recording.listened.first(), recording.listened.last()) {
+        (Some(first), Some(last)) => (first.from_ns, last.to_ns),
+        _ => (0.0, 0.0),
+    };
+    let level = crate::level::highest(&levels);
+    Noise {
+        cpu: request.cpu,
+        pinned,
+        stopped_by: if stopped { "interrupted" } else { "completed" },
+        seconds,
+        threshold_ns: request.threshold_ns,
+        step_ns: seconds * 1e9 / (recording.looks as f64).max(1.0),
+        level,
+        levels,
+        gaps: samples.len() as u64,
+        gaps_ns: samples.iter().map(|sample| sample.ns).sum(),
+        causes: by_cause(samples, &attributed, seconds),
+        combs: comb_rows(samples, &attributed, from_ns),
+        explained: explained(samples, &attributed, request.threshold_ns),
+        unprivileged: (level == Level::Tracepoints)
+            .then(|| unprivileged(request, recording, &attributed, from_ns)),
+        by_second: by_second(samples, &attributed, from_ns, to_ns),
+        longest: longest(samples, &attributed, from_ns, LISTED),
+        events_outside: attributed.events_outside as u64,
+        lost_records: recording.lost_records,
+        dropped_gaps: recording.dropped_gaps,
+        counted: recording.counted.clone(),
+    }
+}
+
+fn unprivileged(request: &Request, recording: &Recording, truth: &Attributed, from_ns: f64) -> Unprivileged {
+    let samples = &recording.samples;
+    let events: Vec<Event> = recording
+        .events
+        .iter()
+        .filter(|event| event.proof != Proof::Tracepoint)
+        .cloned()
+        .collect();
+    let blind = attribute(samples, &events, &recording.context());
+    Unprivileged {
+        explained: explained(samples, &blind, request.threshold_ns),
+        timer_ticks: agreement(samples, &truth.each, &blind.each, COMPARED_FROM_NS),
+        combs: comb_rows(samples, &blind, from_ns),
+    }
+}
+
+fn comb_rows(samples: &[Sample], attributed: &Attributed, from_ns: f64) -> Vec<CombRow> {
+    let all_ns: f64 = samples.iter().map(|sample| sample.ns).sum();
+    let mut rows: Vec<CombRow> = attributed
+        .combs
+        .iter()
+        .map(|named| {
+            let mut comb = named.clone();
+            comb.comb.phase_ns -= from_ns;
+            let hz = comb.comb.hz();
+            CombRow {
+                comb,
+                hz,
+                gaps: 0,
+                ns: 0.0,
+                share_time: 0.0,
+            }
+        })
+        .collect();
+    for (sample, one) in samples.iter().zip(&attributed.each) {
+        if let (Some(index), Some(Proof::Comb)) = (one.comb, one.proof) {
+            rows[index].gaps += 1;
+            rows[index].ns += sample.ns;
+            rows[index].share_time += sample.ns / all_ns;
+        }
+    }
+    rows
+}
+
+#[cfg(test)]
+mod tests {
+    use latlab_clock::SimulatedClock;
+
+    use super::*;
+
+    fn request(seconds: f64, highest: Level) -> Request {
+        Request {
+            seconds,
+            cpu: 0,
+            threshold_ns: 1_000.0,
+            highest,
+        }
+    }
+
+    #[test]
+    fn listening_ends_by_itself_and_rows_hold_every_gap() {
+        let clock = Clock::open();
+        for highest in Level::ALL {
+            let heard = hear(&clock, &request(0.1, highest), || true).expect("a thread starts");
+            assert_eq!(heard.stopped_by, "completed");
+            assert!(heard.level <= highest);
+            assert!(heard.seconds >= 0.0999);
+            assert_eq!(heard.causes.iter().map(|row| row.count).sum::<u64>(), heard.gaps);
+            assert_eq!(
+                heard.by_second.iter().map(|second| second.gaps).sum::<u64>(),
+                heard.gaps
+            );
+        }
+    }
+
+    #[test]
+    fn an_interrupt_ends_it_with_what_there_is() {
+        let clock = Clock::open();
+        let heard = hear(&clock, &request(60.0, Level::TimeStamps), || false).expect("one turn is heard");
+        assert_eq!(heard.stopped_by, "interrupted");
+        assert!(heard.seconds < 30.0);
+    }
+
+    #[test]
+    fn simulated_time_cannot_be_listened_to() {
+        let clock = Clock::simulated(SimulatedClock::ideal());
+        let refused = hear(&clock, &request(0.1, Level::TimeStamps), || true);
+        assert_eq!(refused.err(), Some(NoiseError::Simulated));
+    }
+
+    #[test]
+    fn a_thread_that_dies_is_an_error_and_nobody_waits() {
+        let stopped = AtomicBool::new(false);
+        let refused = on_own_thread::<()>(&stopped, &mut || true, || panic!("planted"));
+        assert!(matches!(refused, Err(NoiseError::Thread(_))));
+    }
+}

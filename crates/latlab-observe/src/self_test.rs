@@ -17,6 +17,7 @@ use serde::Serialize;
 
 use crate::attribute::{Attribution, attribute};
 use crate::comb::Span;
+use crate::counters::interprocessor_interrupts_now;
 use crate::gaps::{Disturber, Quiet};
 use crate::live::disturb::{self, FreshPages};
 use crate::noise::{NoiseError, Recording, Request, on_own_thread, record};
@@ -420,9 +421,12 @@ fn interrupts(
         let mut spans = Vec::new();
         while !done.load(Ordering::Relaxed) {
             std::thread::sleep(Duration::from_nanos(whole(apart(&mut rng, 3e6))));
+            // A CPU that happens to run somebody else is not interrupted: its own count tells.
+            let before = interprocessor_interrupts_now(test.cpu);
             let from_ns = clock.now_ns();
-            if disturb::interrupt_the_others() {
-                let to_ns = clock.now_ns();
+            let done = disturb::interrupt_the_others();
+            let to_ns = clock.now_ns();
+            if done && (before.is_none() || interprocessor_interrupts_now(test.cpu) > before) {
                 spans.push(Span { from_ns, to_ns });
             }
         }

@@ -6,6 +6,7 @@
 
 mod describe;
 mod interpreter;
+mod noise;
 mod run;
 mod samples;
 mod statistics;
@@ -22,6 +23,8 @@ use pyo3::prelude::*;
 mod _core {
     #[pymodule_export]
     use crate::describe::{decode_histogram, describe, schema_json, sweep};
+    #[pymodule_export]
+    use crate::noise::{noise, noise_self_test};
     #[pymodule_export]
     use crate::run::{die_with_parent, list_probes, plan, run_child, run_worker};
     #[pymodule_export]

@@ -186,11 +186,11 @@ fn a_slow_comb_needs_twenty_teeth() {
     let once_a_second = |seconds| {
         Recording::of(seconds, 7)
             .comb(1e9, 5e5, 0.0, 0.0)
-            .noise(5.0)
+            .noise(2.0)
             .combs()
     };
     assert_eq!(once_a_second(10.0), []);
-    let combs = once_a_second(30.0);
+    let combs = once_a_second(25.0);
     assert_eq!(combs.len(), 1, "{combs:?}");
     assert_period(&combs[0], 1e9);
 }

@@ -13,13 +13,13 @@ use crate::{Cause, Proof};
 /// Where tracefs is usually mounted.
 const USUAL: [&str; 2] = ["/sys/kernel/tracing", "/sys/kernel/debug/tracing"];
 
-/// Vectors of x86 that handlers have tracepoints for; which there are differs between kernels.
-const VECTORS: [(&str, Cause); 14] = [
+/// Vectors of x86 that handlers have tracepoints for; which there are differs between kernels. `irq_work` is left out: the kernel refuses
+/// its exit to perf, whose own records it would wake.
+const VECTORS: [(&str, Cause); 13] = [
     ("local_timer", Cause::TimerTick),
     ("reschedule", Cause::Ipi),
     ("call_function", Cause::Ipi),
     ("call_function_single", Cause::Ipi),
-    ("irq_work", Cause::Ipi),
     ("x86_platform_ipi", Cause::Ipi),
     ("hypervisor_callback", Cause::DeviceInterrupt),
     ("vector", Cause::DeviceInterrupt),

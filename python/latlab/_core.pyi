@@ -41,6 +41,23 @@ def run_worker(request_json: str, fd: int, child: list[str] | None = None) -> No
 def run_child(program: str, fd: int) -> bool:
     """Serves a child program: requests from standard input, answers to `fd`. False: no such program."""
 
+def noise(
+    seconds: float = 10.0,
+    cpu: int | None = None,
+    threshold_ns: float = 1000.0,
+    level: str | None = None,
+    in_worker: bool = False,
+) -> str:
+    """What keeps a thread on a CPU from looking at the clock, with causes; on the quietest CPU without one.
+
+    `level` is the most evidence that is used. Ctrl-C raises; `in_worker`, SIGTERM ends it with what there is.
+    """
+
+def noise_self_test(
+    seconds: float = 2.0, cpu: int | None = None, level: str | None = None, in_worker: bool = False
+) -> str:
+    """How well the causes of known disturbances are found here; `seconds` for each of four kinds."""
+
 def die_with_parent() -> bool:
     """Asks the kernel to kill this process when its parent ends; False where that cannot be arranged."""
 

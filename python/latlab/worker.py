@@ -1,5 +1,7 @@
 """The measuring process: `python -I -S worker.py PARENT`; its children: `... worker.py --child PROGRAM`.
 
+`... worker.py PARENT --noise` is the process that listens for `latlab noise`.
+
 A bare interpreter that imports only the core: no site-packages, no settings of the user, nothing that a
 notebook or a shell has loaded. It reads one line from standard input (the request) and writes events, one
 JSON object a line, to what was standard output when it started; anything else that prints goes to standard
@@ -35,14 +37,30 @@ def main() -> int:
             # The parent ended before the kernel was asked to watch it.
             return 1
         _be_first_to_go()
-        core.run_worker(request.decode(), events, _child_command())
-    except BrokenPipeError:
+        if sys.argv[2:] == ["--noise"]:
+            _write(events, _listen(core, json.loads(request)))
+        else:
+            core.run_worker(request.decode(), events, _child_command())
+    except (BrokenPipeError, KeyboardInterrupt):
         return 1
     except (ImportError, ValueError, OSError) as error:
         line = json.dumps({"event": "fatal", "text": str(error)})
         os.write(events, f"{line}\n".encode())
         return 1
     return 0
+
+
+def _listen(core: ModuleType, request: dict[str, object]) -> str:
+    """What `latlab noise` asks for, as one line of JSON; on SIGTERM, what was heard until then."""
+    listen = core.noise_self_test if request.pop("self_test") else core.noise
+    return str(listen(in_worker=True, **request))
+
+
+def _write(descriptor: int, line: str) -> None:
+    """All of a line: a pipe takes less at once than a long one has."""
+    data = f"{line}\n".encode()
+    while data:
+        data = data[os.write(descriptor, data) :]
 
 
 def _child(answers: int) -> int:

@@ -443,26 +443,37 @@ impl Search<'_> {
     }
 
     /// The longest free sample in each tooth's window, and their median length. What is far shorter than that is something else that
-    /// happened to be there.
+    /// happened to be there. Where none begins in the window, one that lasts across the tooth, and is not far longer, holds it: two ticks
+    /// close to each other make one gap, which begins with the first.
     fn members(&self, teeth: &[f64], [before, after]: [f64; 2]) -> (Vec<usize>, f64) {
         const SHORTEST_OF_TYPICAL: f64 = 0.2;
-        let mut members: Vec<usize> = teeth
-            .iter()
-            .filter_map(|tooth| {
-                let next = self
-                    .samples
-                    .partition_point(|sample| sample.at_ns < tooth - before);
-                (next..self.samples.len())
-                    .take_while(|index| self.samples[*index].at_ns <= tooth + after)
-                    .filter(|index| self.free[*index])
-                    .max_by(|a, b| self.samples[*a].ns.total_cmp(&self.samples[*b].ns))
-            })
-            .collect();
-        members.dedup();
+        const LONGEST_OF_TYPICAL: f64 = 3.0;
+        let begins = |tooth: &f64| {
+            let next = self
+                .samples
+                .partition_point(|sample| sample.at_ns < tooth - before);
+            (next..self.samples.len())
+                .take_while(|index| self.samples[*index].at_ns <= tooth + after)
+                .filter(|index| self.free[*index])
+                .max_by(|a, b| self.samples[*a].ns.total_cmp(&self.samples[*b].ns))
+        };
+        let mut members: Vec<usize> = teeth.iter().filter_map(begins).collect();
         let mut lengths: Vec<f64> = members.iter().map(|&index| self.samples[index].ns).collect();
         lengths.sort_unstable_by(f64::total_cmp);
         let typical = lengths.get(lengths.len() / 2).copied().unwrap_or(0.0);
         members.retain(|&index| self.samples[index].ns >= SHORTEST_OF_TYPICAL * typical);
+        let lasts = |tooth: &f64| {
+            let last = self
+                .samples
+                .partition_point(|sample| sample.at_ns < tooth - before)
+                .checked_sub(1)?;
+            let sample = &self.samples[last];
+            let holds = sample.end_ns() > *tooth && sample.ns <= LONGEST_OF_TYPICAL * typical;
+            (holds && self.free[last]).then_some(last)
+        };
+        members.extend(teeth.iter().filter_map(lasts));
+        members.sort_unstable();
+        members.dedup();
         (members, typical)
     }
 }

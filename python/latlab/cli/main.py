@@ -25,6 +25,10 @@ COMMANDS: dict[str, tuple[str, str]] = {
         "latlab.cli.doctor",
         "Say what on this machine distorts figures.",
     ),
+    "noise": (
+        "latlab.cli.noise",
+        "Listen to a CPU and say what keeps it from its work.",
+    ),
     "show": ("latlab.cli.show", "Show a run again; -v: with all that is behind it."),
     "report": ("latlab.cli.report", "Write a run as one HTML, PDF or Markdown file."),
     "chart": ("latlab.cli.chart", "Write one chart of a run as SVG, PNG or PDF."),
@@ -42,6 +46,7 @@ Examples:
   latlab measure --only 'memory.load.*'       one question only
   latlab measure --dry-run                    what would be run, read and written
   latlab doctor                               what to distrust on this machine
+  latlab noise                                what makes the tail here, ten seconds of it
   latlab show last -v                         the newest run, with what is behind its figures
   latlab report last -o report.html           one file, opens without a network
 

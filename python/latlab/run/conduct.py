@@ -313,7 +313,7 @@ class Conductor:
     # worker
 
     def _start(self) -> _Worker:
-        command = self._command or _worker_command()
+        command = self._command or worker_command()
         settings = self._settings
         if self._left_bytes is not None:
             settings = msgspec.structs.replace(settings, max_bytes=self._left_bytes)
@@ -327,14 +327,14 @@ class Conductor:
         kills = oom_kills()
         process: subprocess.Popen[bytes] | None = None
         try:
-            with _sigint_blocked():
+            with sigint_blocked():
                 process = subprocess.Popen(  # noqa: S603 - our own worker
                     [*command, str(os.getpid())],
                     stdin=subprocess.PIPE,
                     stdout=subprocess.PIPE,
                     stderr=subprocess.PIPE,
                     bufsize=0,
-                    env=_clean_environment(),
+                    env=clean_environment(),
                 )
         except OSError as error:
             reason = clean(error.strerror or error)
@@ -665,7 +665,8 @@ def _findings(hello: Hello, settings: model.Settings) -> tuple[model.Finding, ..
         )
 
 
-def _worker_command() -> list[str]:
+def worker_command() -> list[str]:
+    """How the measuring process is started; what follows is the id of this one."""
     if not sys.executable:
         raise WorkerError(
             "this Python does not know its own program (sys.executable): run latlab from a normal one"
@@ -679,7 +680,7 @@ def _packages() -> str | None:
     return None if spec is None or spec.origin is None else os.fspath(Path(spec.origin).parent.parent)
 
 
-def _clean_environment() -> dict[str, str]:
+def clean_environment() -> dict[str, str]:
     """The environment without what would load an allocator or a profiler into the measuring process."""
     return {
         name: value
@@ -690,7 +691,7 @@ def _clean_environment() -> dict[str, str]:
 
 
 @contextlib.contextmanager
-def _sigint_blocked() -> Iterator[None]:
+def sigint_blocked() -> Iterator[None]:
     """A process started within is born deaf to Ctrl-C; one for this process is delivered afterwards."""
     if not hasattr(signal, "pthread_sigmask"):
         yield

@@ -267,6 +267,22 @@ fn a_tooth_claims_the_longest_gap_at_its_time_and_no_other() {
 }
 
 #[test]
+fn a_gap_that_begins_with_another_tick_and_lasts_across_a_tooth_holds_it() {
+    let mut samples = Recording::of(4.0, 11).comb(4e6, 1e6, 0.0, 0.0).sorted();
+    // Every tenth tick comes while something else is under way since 25 us.
+    for tick in samples.iter_mut().step_by(10) {
+        tick.at_ns -= 25_000.0;
+        tick.ns += 20_000.0;
+    }
+    let listened = [Span {
+        from_ns: FROM_NS,
+        to_ns: FROM_NS + 4e9,
+    }];
+    let combs = find_combs(&samples, &vec![true; samples.len()], &listened);
+    assert_eq!(combs[0].members.len(), samples.len());
+}
+
+#[test]
 fn nothing_comes_of_nothing() {
     assert_eq!(find_combs(&[], &[], &[]), []);
     let listened = [Span {

@@ -1,0 +1,151 @@
+"""`latlab noise`."""
+
+from __future__ import annotations
+
+import json
+import sys
+from typing import TYPE_CHECKING
+
+import click
+
+from latlab.errors import UserError
+
+if TYPE_CHECKING:
+    from latlab.cli.terminal.screen import Line, Screen
+
+_LEVELS = ("time-stamps", "rseq", "perf-records", "tracepoints")
+#: What is heard must fit into memory.
+_LONGEST_S = 3600
+_THRESHOLDS_NS = (100, 1e9)
+
+
+@click.command("noise")
+@click.argument("seconds", required=False)
+@click.option("--cpu", metavar="N", help="The CPU to listen on (default: the quietest).")
+@click.option(
+    "--threshold",
+    metavar="TIME",
+    default="1us",
+    show_default=True,
+    help="Gaps shorter than this are not looked at.",
+)
+@click.option(
+    "--level",
+    type=click.Choice(_LEVELS),
+    help="Use at most this evidence (default: all that this user may have).",
+)
+@click.option(
+    "--self-test",
+    is_flag=True,
+    help="Make known disturbances, SECONDS for each of four kinds (default: 2), and say which are found.",
+)
+@click.option("--json", "as_json", is_flag=True, help="Print all that was heard as JSON.")
+@click.pass_context
+def command(
+    context: click.Context,
+    seconds: str | None,
+    cpu: str | None,
+    threshold: str,
+    level: str | None,
+    *,
+    self_test: bool,
+    as_json: bool,
+) -> None:
+    """Listen to one CPU for SECONDS (default: 10) and say what keeps it from its work.
+
+    A thread that does nothing but look at the clock notices every gap; each gets its cause from the evidence
+    that this user may have. What has no cause is shown as unexplained. Needs no root; root sees more.
+
+    \b
+    Examples:
+      latlab noise
+      latlab noise 30 --cpu 3 --threshold 5us
+      latlab noise --self-test
+      latlab noise --json | jq '.causes[] | {cause, per_s, share_time}'
+    """
+    duration = _seconds(seconds, default=2.0 if self_test else 10.0)
+    number, threshold_ns = _cpu(cpu), _threshold_ns(threshold)
+    allowed = None if level is None else level.replace("-", " ")
+    from latlab.cli.terminal.screen import say, screen_of, talk  # noqa: PLC0415 - not needed for --help
+    from latlab.run import noise  # noqa: PLC0415 - not needed for --help
+
+    if sys.stderr.isatty():
+        what = "making disturbances and looking for them" if self_test else "listening"
+        talk(f"{what} for {(4 if self_test else 1) * duration:g} s (Ctrl-C ends it)")
+    screen = screen_of(sys.stdout)
+    interrupted = False
+    lines: list[Line]
+    if self_test:
+        found, plain = noise.self_test(duration, cpu=number, level=allowed)
+        lines = _self_test_lines(found, screen)
+    else:
+        heard, plain = noise.listen(duration, cpu=number, threshold_ns=threshold_ns, level=allowed)
+        interrupted = heard.stopped_by == "interrupted"
+        lines = _noise_lines(heard, screen)
+    if as_json:
+        sys.stdout.write(json.dumps(plain, ensure_ascii=False, indent=1) + "\n")
+    else:
+        say(lines)
+    if interrupted:
+        talk("latlab: interrupted; this is what was heard until then")
+        context.exit(130)
+
+
+def _noise_lines(heard: object, screen: Screen) -> list[Line]:
+    from latlab.cli.terminal.noise_table import noise_lines  # noqa: PLC0415 - for people only
+    from latlab.run.noise import Noise  # noqa: PLC0415 - see above
+
+    assert isinstance(heard, Noise)  # noqa: S101 - a programming error
+    return noise_lines(heard, screen)
+
+
+def _self_test_lines(found: object, screen: Screen) -> list[Line]:
+    from latlab.cli.terminal.noise_table import self_test_lines  # noqa: PLC0415 - for people only
+    from latlab.run.noise import Confusion  # noqa: PLC0415 - see above
+
+    assert isinstance(found, Confusion)  # noqa: S101 - a programming error
+    return self_test_lines(found, screen)
+
+
+def _seconds(text: str | None, *, default: float) -> float:
+    from latlab.units import parse_seconds  # noqa: PLC0415 - not needed for --help
+
+    if text is None:
+        return default
+    try:
+        seconds = parse_seconds(text)
+    except UserError as error:
+        raise UserError(f"SECONDS: {error}") from None
+    if seconds > _LONGEST_S:
+        raise UserError(f"SECONDS: {text!r} is more than an hour, the longest that can be kept in memory")
+    return seconds
+
+
+def _threshold_ns(text: str) -> float:
+    from latlab.units import parse_seconds  # noqa: PLC0415 - not needed for --help
+
+    try:
+        threshold_ns = parse_seconds(text) * 1e9
+    except UserError as error:
+        raise UserError(f"--threshold: {error}") from None
+    least, most = _THRESHOLDS_NS
+    if not least <= threshold_ns <= most:
+        raise UserError(f"--threshold: {text!r} is not between 100 ns, near what looking takes, and 1 s")
+    return threshold_ns
+
+
+def _cpu(text: str | None) -> int | None:
+    if text is None:
+        return None
+    from latlab.cli.arguments import checked_cpus  # noqa: PLC0415 - not needed for --help
+    from latlab.run.core import describe  # noqa: PLC0415 - loads the extension
+    from latlab.units import parse_cpus  # noqa: PLC0415 - not needed for --help
+
+    try:
+        cpus = parse_cpus(text)
+    except UserError as error:
+        raise UserError(f"--cpu: {error}") from None
+    if len(cpus) != 1:
+        raise UserError(f"--cpu: {text!r} is more than one CPU; one thread listens on one")
+    checked_cpus(cpus, describe().machine.integers("limits.allowed_cpus"))
+    return cpus[0]

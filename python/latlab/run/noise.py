@@ -1,0 +1,280 @@
+"""What `latlab noise` hears: a process of its own listens, this one reads what it says."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import subprocess
+from collections.abc import Callable, Mapping
+from typing import Any, Final, TypeVar
+
+import msgspec
+
+from latlab.errors import UserError, WorkerError
+from latlab.run.conduct import clean_environment, sigint_blocked, worker_command
+from latlab.run.death import cause_of_death, last_words, oom_kills
+from latlab.text import clean
+
+LEVELS: Final = ("time stamps", "rseq", "perf records", "tracepoints")
+"""Of evidence, least first."""
+
+_GRACE_S: Final = 5.0
+"""How long it may take to judge what it has heard, after Ctrl-C."""
+_START_S: Final = 30.0
+"""How long it may take beyond the time asked for: clock, quietest CPU, judgement."""
+_LONGEST: Final = 64 << 20
+_Answer = TypeVar("_Answer")
+
+
+class Rung(msgspec.Struct, frozen=True):
+    """One level of evidence: whether it is there, and if not, why not."""
+
+    level: str
+    available: bool
+    reason: str | None = None
+
+
+class CauseRow(msgspec.Struct, frozen=True):
+    """What one cause took. `explained_ns` is what its evidence covers of `total_ns`."""
+
+    cause: str
+    count: int
+    per_s: float
+    total_ns: float
+    ns_per_s: float
+    median_ns: float
+    largest_ns: float
+    share_count: float
+    share_time: float
+    explained_ns: float
+    confidence: float
+    evidence: dict[str, int] = {}
+    who: tuple[tuple[str, int], ...] = ()
+
+
+class Comb(msgspec.Struct, frozen=True):
+    """A periodic cause. `phase_ns` is its first tooth after the first look at the clock."""
+
+    cause: str
+    reason: str
+    hz: float
+    period_ns: float
+    phase_ns: float
+    window_ns: tuple[float, float]
+    teeth: int
+    hit: int
+    by_chance: float
+    typical_ns: float
+    gaps: int
+    ns: float
+    share_time: float
+
+
+class Explained(msgspec.Struct, frozen=True):
+    """How many gaps of a length and more have a cause; `by_comb` of them only from their period."""
+
+    at_least_ns: float
+    gaps: int
+    attributed: int
+    by_comb: int
+    ns: float
+    attributed_ns: float
+    by_comb_ns: float
+
+
+class Agreement(msgspec.Struct, frozen=True):
+    """Timer ticks by tracepoints (`truly`) and by combs alone (`found`)."""
+
+    truly: int
+    found: int
+    recall: float
+    precision: float
+
+
+class Unprivileged(msgspec.Struct, frozen=True):
+    """The same gaps judged without what root alone sees."""
+
+    explained: tuple[Explained, ...]
+    combs: tuple[Comb, ...] = ()
+    timer_ticks: Agreement | None = None
+
+
+class Noise(msgspec.Struct, frozen=True):
+    """What kept a thread on one CPU from looking at the clock."""
+
+    cpu: int
+    pinned: bool
+    stopped_by: str
+    seconds: float
+    threshold_ns: float
+    step_ns: float
+    level: str
+    levels: tuple[Rung, ...]
+    gaps: int
+    gaps_ns: float
+    causes: tuple[CauseRow, ...]
+    combs: tuple[Comb, ...]
+    explained: tuple[Explained, ...]
+    lost_records: int
+    dropped_gaps: int
+    events_outside: int
+    unprivileged: Unprivileged | None = None
+
+
+class Score(msgspec.Struct, frozen=True):
+    """How well one cause is found. `confirmed` were not injected, but the kernel counted them too."""
+
+    injected: int
+    found: int
+    reported: int
+    confirmed: int
+    recall: float
+    precision: float
+
+
+class Stalls(msgspec.Struct, frozen=True):
+    """Stalls that nothing explains, and how many of them came out unexplained."""
+
+    injected: int
+    unexplained: int
+    recall: float
+
+
+class Confusion(msgspec.Struct, frozen=True):
+    """What was done to a CPU, and what was found."""
+
+    cpu: int
+    seconds: float
+    level: str
+    levels: tuple[Rung, ...]
+    causes: dict[str, Score]
+    unseen: tuple[str, ...]
+    unseen_because: dict[str, str]
+    stalls: Stalls
+    matrix: dict[str, dict[str, int]]
+    lost_records: int
+
+
+def listen(
+    seconds: float = 10.0,
+    *,
+    cpu: int | None = None,
+    threshold_ns: float = 1000.0,
+    level: str | None = None,
+    command: list[str] | None = None,
+) -> tuple[Noise, Any]:
+    """Listens to a CPU in a process of its own.
+
+    Args:
+        seconds: for how long.
+        cpu: on which CPU; by default the quietest one.
+        threshold_ns: shorter gaps are not looked at.
+        level: the most evidence that is used, one of `LEVELS`.
+        command: the listening process, instead of this Python with `latlab/worker.py`.
+
+    Returns:
+        What was heard, and the same as plain values, with all that is known. After Ctrl-C what was heard
+        until then; its `stopped_by` says so.
+
+    Raises:
+        UserError: it cannot be done as asked.
+        WorkerError: the listening process failed.
+        KeyboardInterrupt: before anything was heard.
+    """
+    request = {
+        "self_test": False,
+        "seconds": seconds,
+        "cpu": cpu,
+        "threshold_ns": threshold_ns,
+        "level": level,
+    }
+    line = _asked(request, patience_s=seconds + _START_S, command=command)
+    return _decoded(line, Noise)
+
+
+def self_test(
+    seconds: float = 2.0,
+    *,
+    cpu: int | None = None,
+    level: str | None = None,
+    command: list[str] | None = None,
+) -> tuple[Confusion, Any]:
+    """Makes known disturbances, `seconds` for each of four kinds, and compares; otherwise as `listen`."""
+    request = {"self_test": True, "seconds": seconds, "cpu": cpu, "level": level}
+    line = _asked(request, patience_s=4 * seconds + _START_S, command=command)
+    return _decoded(line, Confusion)
+
+
+def _decoded(line: bytes, kind: type[_Answer]) -> tuple[_Answer, Any]:
+    try:
+        return msgspec.json.decode(line, type=kind), msgspec.json.decode(line)
+    except msgspec.MsgspecError as error:
+        raise WorkerError(
+            f"the listening process said what cannot be read: {clean(error, most=200)}"
+        ) from None
+
+
+def _asked(request: Mapping[str, object], *, patience_s: float, command: list[str] | None) -> bytes:
+    """The answer of a listening process, one line."""
+    program = [*(command or worker_command()), str(os.getpid()), "--noise"]
+    kills = oom_kills()
+    try:
+        with sigint_blocked():
+            process = subprocess.Popen(  # noqa: S603 - our own worker
+                program,
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+                env=clean_environment(),
+            )
+    except OSError as error:
+        raise WorkerError(
+            f"the listening process cannot be started: {clean(program[0])}: {clean(error.strerror or error)}"
+        ) from None
+    line = msgspec.json.encode(request) + b"\n"
+    with process:
+        try:
+            out, err = _patiently(process, lambda: process.communicate(line, timeout=patience_s))
+        finally:
+            if process.poll() is None:
+                process.kill()
+    answer = out[:_LONGEST].strip()
+    if b'"event"' in answer[:20]:
+        raise _refusal(answer)
+    if not answer or process.returncode != 0:
+        text = cause_of_death(process.returncode, fatal="", before=kills)
+        said = last_words(bytearray(err))
+        raise WorkerError(f"the listening process failed: {text}{f'; it said: {said}' if said else ''}")
+    return answer
+
+
+def _patiently(
+    process: subprocess.Popen[bytes], wait: Callable[[], tuple[bytes, bytes]]
+) -> tuple[bytes, bytes]:
+    """Waits for the answer. After Ctrl-C, for what was heard until then; nothing is KeyboardInterrupt."""
+    try:
+        return wait()
+    except subprocess.TimeoutExpired:
+        raise WorkerError("the listening process did not end in its time: it was stopped") from None
+    except KeyboardInterrupt:
+        with contextlib.suppress(OSError):
+            process.send_signal(signal.SIGTERM)
+        try:
+            out, err = process.communicate(timeout=_GRACE_S)
+        except subprocess.TimeoutExpired:
+            raise KeyboardInterrupt from None
+        if not out.strip() or process.returncode != 0:
+            raise KeyboardInterrupt from None
+        return out, err
+
+
+def _refusal(answer: bytes) -> UserError | WorkerError:
+    try:
+        text = clean(msgspec.json.decode(answer)["text"], most=500)
+    except (msgspec.MsgspecError, KeyError, TypeError):
+        return WorkerError("the listening process failed without saying why")
+    mistakes = ("seconds:", "cpu:", "threshold_ns:", "no such level:")
+    return (
+        UserError(text) if text.startswith(mistakes) else WorkerError(f"the listening process failed: {text}")
+    )

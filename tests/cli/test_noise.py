@@ -1,0 +1,225 @@
+"""Listening to a CPU: the verdict first, every cause, what is unexplained, and what evidence there was."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from subprocess import CompletedProcess
+
+import pytest
+
+from latlab.cli.terminal.noise_table import noise_lines, self_test_lines
+from latlab.cli.terminal.screen import Screen
+from latlab.errors import WorkerError
+from latlab.run import noise
+
+Command = Callable[..., CompletedProcess[str]]
+
+LEVELS = (
+    noise.Rung("time stamps", available=True),
+    noise.Rung("rseq", available=True),
+    noise.Rung("perf records", available=True),
+    noise.Rung("tracepoints", available=False, reason="needs root"),
+)
+
+
+def row(cause: str, share: float, **changes: object) -> noise.CauseRow:
+    plain: dict[str, object] = {
+        "cause": cause,
+        "count": 100,
+        "per_s": 10.0,
+        "total_ns": 1e6,
+        "ns_per_s": 1e5,
+        "median_ns": 9e3,
+        "largest_ns": 8e4,
+        "share_count": share,
+        "share_time": share,
+        "explained_ns": 5e5,
+        "confidence": 0.9,
+    }
+    return noise.CauseRow(**(plain | changes))  # type: ignore[arg-type]
+
+
+def heard(**changes: object) -> noise.Noise:
+    plain: dict[str, object] = {
+        "cpu": 3,
+        "pinned": True,
+        "stopped_by": "completed",
+        "seconds": 10.0,
+        "threshold_ns": 1000.0,
+        "step_ns": 20.0,
+        "level": "perf records",
+        "levels": LEVELS,
+        "gaps": 4000,
+        "gaps_ns": 1e8,
+        "causes": (
+            row("timer-tick", 0.61, evidence={"comb": 2500}),
+            row("unexplained", 0.13),
+            row("context-switch", 0.01, evidence={"switch-record": 40}, who=(("rsync", 38),)),
+        ),
+        "combs": (
+            noise.Comb(
+                cause="timer-tick",
+                reason="counted",
+                hz=250.0,
+                period_ns=4e6,
+                phase_ns=1.5e6,
+                window_ns=(2e4, 3e4),
+                teeth=2500,
+                hit=2498,
+                by_chance=12.0,
+                typical_ns=2e4,
+                gaps=2490,
+                ns=5e7,
+                share_time=0.61,
+            ),
+        ),
+        "explained": (noise.Explained(1e4, 3000, 2910, 2500, 9e7, 8.9e7, 6e7),),
+        "lost_records": 0,
+        "dropped_gaps": 0,
+        "events_outside": 0,
+    }
+    return noise.Noise(**(plain | changes))  # type: ignore[arg-type]
+
+
+def shown(said: noise.Noise, width: int = 100) -> list[str]:
+    return [line.text for line in noise_lines(said, Screen(width=width))]
+
+
+def test_the_first_sentence_says_what_the_noise_is_made_of() -> None:
+    told = " ".join(shown(heard())[:2])
+    assert told.startswith(
+        "CPU 3 was kept from its work 400 times a second for 1 µs or more, 1 % of its time:"
+    )
+    assert "61 % timer tick, 13 % unexplained, 1 % context switch." in told
+
+
+def test_the_unexplained_has_a_row_also_when_there_is_none() -> None:
+    for said in (heard(), heard(causes=(row("timer-tick", 1.0),))):
+        rows = [line.split()[0] for line in shown(said) if line]
+        assert rows.count("unexplained") == 1
+
+
+def test_a_comb_is_shown_with_its_period_and_phase() -> None:
+    told = " ".join(" ".join(shown(heard())).split())
+    assert "timer tick, 250.000 Hz: every 4.00000 ms from 1.500 ms on, 2,498 of 2,500 teeth" in told
+    assert "of 3,000 gaps of 10 µs or more, 97 % have a cause, 83 % by their period alone" in told
+
+
+def test_what_is_missing_has_its_reason() -> None:
+    assert "without tracepoints: needs root" in shown(heard())
+    told = " ".join(shown(heard(pinned=False, lost_records=7, dropped_gaps=9)))
+    assert "could not be kept on one CPU" in told
+    assert "7 records of the kernel were lost" in told
+    assert "9 gaps found no room" in told
+
+
+@pytest.mark.parametrize("width", [40, 60, 80, 120])
+def test_the_table_fits_the_screen(width: int) -> None:
+    assert max(map(len, shown(heard(), width))) <= width
+
+
+def test_a_program_that_ran_is_shown_without_what_a_terminal_would_obey() -> None:
+    said = heard(causes=(row("context-switch", 1.0, who=(("\x1b[31mred", 3),)),))
+    assert "\x1b" not in "".join(shown(said))
+
+
+def test_a_quiet_cpu_is_said_to_be_quiet() -> None:
+    assert shown(heard(gaps=0, gaps_ns=0.0, causes=(), combs=(), explained=()))[0].startswith(
+        "CPU 3 had no gap of 1 µs or more in"
+    )
+
+
+def test_the_confusion_matrix_is_a_table_and_the_unseen_is_named() -> None:
+    found = noise.Confusion(
+        cpu=2,
+        seconds=2.0,
+        level="perf records",
+        levels=LEVELS,
+        causes={"page-fault": noise.Score(1000, 996, 1001, 4, 0.9999, 0.998)},
+        unseen=("ipi",),
+        unseen_because={"ipi": "needs root"},
+        stalls=noise.Stalls(300, 299, 299 / 300),
+        matrix={"page-fault": {"page-fault": 995, "timer-tick": 5}, "busy-stall": {"unexplained": 299}},
+        lost_records=0,
+    )
+    told = [line.text for line in self_test_lines(found, Screen(width=100))]
+    assert any(line.split() == ["page", "fault", "1,000", "996", "99.9", "%", "99.8", "%"] for line in told)
+    assert "  page fault: page fault 995, timer tick 5" in told
+    assert "not seen here: interrupt from another CPU: needs root" in told
+
+
+def test_the_command_listens_and_prints_all_it_heard_as_json(command: Command) -> None:
+    told = command("noise", "0.3", "--json")
+    assert told.returncode == 0, told.stderr
+    said = json.loads(told.stdout)
+    assert said["seconds"] >= 0.29
+    assert sum(each["count"] for each in said["causes"]) == said["gaps"]
+    assert [rung["level"] for rung in said["levels"]] == list(noise.LEVELS)
+    assert all(rung["available"] or rung["reason"] for rung in said["levels"])
+
+
+def test_no_more_evidence_is_used_than_was_allowed(command: Command) -> None:
+    told = command("noise", "200ms", "--level", "time-stamps", "--json")
+    assert json.loads(told.stdout)["level"] == "time stamps"
+
+
+def test_the_self_test_prints_the_confusion_matrix_as_json(command: Command) -> None:
+    told = command("noise", "0.1", "--self-test", "--json")
+    assert told.returncode == 0, told.stderr
+    said = json.loads(told.stdout)
+    assert {"causes", "level", "unseen", "stalls"} <= set(said)
+    assert set(said["causes"]) | set(said["unseen"]) == {"context-switch", "page-fault", "ipi"}
+    for score in said["causes"].values():
+        assert {"injected", "found", "recall", "precision"} <= set(score)
+
+
+@pytest.mark.skipif(os.name == "nt", reason="Ctrl-C is sent by a signal")
+def test_ctrl_c_shows_what_was_heard_until_then(latlab: str, tmp_path: Path) -> None:
+    with subprocess.Popen(
+        [latlab, "noise", "60"], cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as process:
+        time.sleep(2.5)
+        process.send_signal(signal.SIGINT)
+        out, err = process.communicate(timeout=30)
+    assert process.returncode == 130
+    # On a machine that took longer to start there is nothing to show.
+    assert "interrupted" in err
+    assert "Traceback" not in err
+    assert not out or out.startswith("CPU ")
+
+
+MISTAKES = {
+    "seconds that are no time": (["noise", "soon"], "SECONDS: 'soon'"),
+    "hours": (["noise", "2h"], "more than an hour"),
+    "a CPU that is not there": (["noise", "--cpu", "9999"], "CPU 9999 cannot be used"),
+    "two CPUs": (["noise", "--cpu", "0,1"], "more than one CPU"),
+    "a threshold below the clock": (["noise", "--threshold", "10ns"], "--threshold: '10ns'"),
+    "a level that is not there": (["noise", "--level", "magic"], "tracepoints"),
+}
+
+
+@pytest.mark.parametrize("name", MISTAKES)
+def test_a_mistake_costs_one_line(command: Command, name: str) -> None:
+    arguments, expected = MISTAKES[name]
+    told = command(*arguments)
+    assert told.returncode == 2
+    assert expected in told.stderr
+    assert len(told.stderr.splitlines()) == 1
+
+
+def test_a_listening_process_that_dies_is_said_to_have_died() -> None:
+    dying = [sys.executable, "-c", "import os, signal; os.kill(os.getpid(), signal.SIGKILL)"]
+    with pytest.raises(WorkerError, match="the listening process failed"):
+        noise.listen(1.0, command=dying)
+
+
+def test_a_listening_process_that_talks_nonsense_is_not_believed() -> None:
+    with pytest.raises(WorkerError, match="cannot be read"):
+        noise.listen(1.0, command=[sys.executable, "-c", "print('{}')"])

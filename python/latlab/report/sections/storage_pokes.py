@@ -9,6 +9,7 @@ from latlab.report.disk import commands, disk_evidence, notices, sound, tail_wor
 from latlab.report.document import Listing, Section
 from latlab.report.figures import figure
 from latlab.report.probes import Probes
+from latlab.run.findings import findings
 from latlab.run.model import Record
 from latlab.run.run import Run
 from latlab.units import format_ns
@@ -46,7 +47,10 @@ def section(run: Run, probes: Probes) -> Section:
         id="storage_pokes",
         title=chart.TITLE,
         sentences=_sentences(sound(run, records)),
-        listings=(Listing("Pokes at files", Table(_COLUMNS, tuple(rows))),) if rows else (),
+        listings=(
+            *((Listing("Pokes at files", Table(_COLUMNS, tuple(rows))),) if rows else ()),
+            *_times(run),
+        ),
         figures=figure(run, chart.ID, _CAPTION),
         notices=doubts,
         evidence=(
@@ -68,6 +72,17 @@ def _tail(record: Record) -> tuple[str, ...]:
     """Who had a part in the slowest pokes that asked the disk."""
     asked = record.point.path in {"buffered-cold", "direct"}
     return tuple(f"{record.point.label()}: {words}" for words in tail_words(record)) if asked else ()
+
+
+def _times(run: Run) -> tuple[Listing, ...]:
+    """What the disk costs against the page cache, by size."""
+    rows = tuple(
+        (file_name(int(size)), entry.number("cold_over_warm"), entry.number("direct_over_warm"))
+        for entry in findings(run, chart.PROBE).sections("sizes")
+        if (size := entry.number("file_bytes")) is not None
+    )
+    columns = (Column("file"), Column("cold", "number"), Column("direct", "number"))
+    return (Listing("Times as long as a warm poke (medians)", Table(columns, rows)),) if rows else ()
 
 
 def _largest(records: list[Record]) -> list[Record]:

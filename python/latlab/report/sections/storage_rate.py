@@ -7,6 +7,7 @@ from latlab.report.disk import commands, disk_evidence, notices, sound
 from latlab.report.document import Section
 from latlab.report.figures import figure
 from latlab.report.probes import Probes
+from latlab.run.model import Machine, Record
 from latlab.run.run import Run
 from latlab.units import format_count, format_ns
 
@@ -29,6 +30,7 @@ def section(run: Run, probes: Probes) -> Section:
         notices=doubts,
         evidence=(
             *_behind(run),
+            *_limit(records),
             *disk_evidence(run, chart.PROBE),
             *commands(records[len(records) // 2 : len(records) // 2 + 1]),
         ),
@@ -52,6 +54,24 @@ def _sentences(run: Run) -> tuple[str, ...]:
     if (first.value or 0.0) > 1.1 * min(record.value or 0.0 for record in records):
         return (text, "Seldom asked, a disk (and the machine around it) goes to sleep and has to wake up.")
     return (text,)
+
+
+def _limit(records: list[Record]) -> tuple[str, ...]:
+    """Why no faster rates were asked for."""
+    one = next(
+        (
+            rate
+            for record in records
+            if (rate := Machine(record.findings or {}).number("one_at_a_time_per_s"))
+        ),
+        None,
+    )
+    if one is None:
+        return ()
+    return (
+        f"One at a time, in a short trial, the disk read {format_count(round(one))} blocks a second;"
+        " rates beyond that are not asked for.",
+    )
 
 
 def _behind(run: Run) -> tuple[str, ...]:

@@ -9,7 +9,7 @@ from latlab.report.disk import commands, disk_evidence, notices, sound, tail_wor
 from latlab.report.document import Listing, Notice, Section, sentence
 from latlab.report.probes import Probes
 from latlab.run.findings import findings
-from latlab.run.model import Record
+from latlab.run.model import Machine, Record
 from latlab.run.run import Run
 from latlab.units import format_ns
 
@@ -30,6 +30,7 @@ _COLUMNS = (
     Column("what is written"),
     Column("how it is made durable"),
     Column("median", "ns"),
+    Column("of it the flush", "ns"),
     Column("95 % from", "ns"),
     Column("95 % to", "ns"),
     Column("mean", "ns"),
@@ -40,6 +41,10 @@ _COLUMNS = (
 )
 
 
+#: A growing file's writes take so many times as long before it is worth a word.
+_LONGER = 1.25
+
+
 def section(run: Run, probes: Probes) -> Section:
     """The table, and whether a flush can have been one."""
     records = _records(run)
@@ -48,7 +53,7 @@ def section(run: Run, probes: Probes) -> Section:
     return Section(
         id="storage_sync",
         title="What does it cost to be sure that a write is on the disk?",
-        sentences=_sentences(sound(run, records)),
+        sentences=_sentences(run, sound(run, records)),
         listings=(Listing("Durable writes", table),) if records else (),
         notices=(*doubts, *_verdict(run)),
         evidence=(
@@ -81,6 +86,7 @@ def _row(record: Record) -> tuple[Cell, ...]:
         _OPERATIONS.get(point.operation or "", point.operation),
         _SYNCS.get(point.sync or "", point.sync),
         record.value,
+        Machine(record.findings or {}).number("sync_p50_ns"),
         low,
         high,
         *figures,
@@ -94,7 +100,7 @@ def _usual(records: list[Record]) -> Record | None:
     return by.get(("overwrite", "fdatasync")) or by.get(("overwrite", "fsync"))
 
 
-def _sentences(records: list[Record]) -> tuple[str, ...]:
+def _sentences(run: Run, records: list[Record]) -> tuple[str, ...]:
     by = {(record.point.operation, record.point.sync): record.value for record in records}
     over = by.get(("overwrite", "fdatasync")) or by.get(("overwrite", "fsync"))
     if not over:
@@ -106,7 +112,14 @@ def _sentences(records: list[Record]) -> tuple[str, ...]:
         text += f", at the end of a file after {format_ns(end)}"
     if new:
         text += f", in a new file after {format_ns(new)}"
-    return (f"{text}.",)
+    times = findings(run, PROBE).number("append_over_overwrite")
+    if not end or not times or times < _LONGER:
+        return (f"{text}.",)
+    return (
+        f"{text}.",
+        f"A file that grows takes {times:.2g} times as long as one that has its size: a log that"
+        " is laid out before it is written saves that.",
+    )
 
 
 def _verdict(run: Run) -> tuple[Notice, ...]:

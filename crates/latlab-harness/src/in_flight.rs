@@ -80,8 +80,8 @@ pub struct Flight {
     pub service: Histogram,
     /// Operations that were due but had to wait because the depth was reached.
     pub held_back: u64,
-    /// Operations that were handed over more than 50 us after they were due although the depth was not reached: this thread was late, not the
-    /// device.
+    /// Operations that were handed over more than 50 us after they were due although there was room and nothing was just being handed over: this thread slept
+    /// too long or lost its CPU. They are no samples, unless there are no others in the block.
     pub late: u64,
     /// From the begin to the last due time of an open loop, ns.
     pub due_ns: f64,
@@ -155,6 +155,8 @@ impl Block<'_> {
 struct Times {
     due: u64,
     submitted: u64,
+    /// By this thread's fault.
+    late: bool,
 }
 
 /// Draws the times at which operations are due.
@@ -230,6 +232,48 @@ impl Kept {
     }
 }
 
+/// The times of a block's operations. Those that were late by this thread's fault lie apart.
+#[derive(Default)]
+struct Samples {
+    responses: Histogram,
+    services: Histogram,
+    late_responses: Histogram,
+    late_services: Histogram,
+    tail: Tail,
+}
+
+impl Samples {
+    /// One operation that ended; from its submission, ticks.
+    fn add(&mut self, clock: &Clock, picoseconds: Picoseconds, threshold: u64, own: Times, end: u64) -> u64 {
+        let response = end.saturating_sub(own.due);
+        let service = end.saturating_sub(own.submitted);
+        let (responses, services) = if own.late {
+            (&mut self.late_responses, &mut self.late_services)
+        } else {
+            (&mut self.responses, &mut self.services)
+        };
+        responses.record(picoseconds.in_ticks(response));
+        services.record(picoseconds.in_ticks(service));
+        if response >= threshold && !own.late {
+            self.tail.push(TailSample {
+                at_ns: clock.at_ns(own.due),
+                value: clock.ns(response),
+                cause: None,
+            });
+        }
+        service
+    }
+
+    /// Where all were late, they are what there is.
+    fn or_late(mut self) -> Self {
+        if self.responses.total() == 0 {
+            self.responses.merge(&self.late_responses);
+            self.services.merge(&self.late_services);
+        }
+        self
+    }
+}
+
 /// How to wait where the next operation is due in so long. A thread that sleeps to the end would come late: the last stretch is spun, as
 /// where nothing is under way.
 fn wait_at_most(clock: &Clock, left_ns: f64) -> Wait {
@@ -259,8 +303,7 @@ fn fly<T: TimeSource, Q: Queue>(
     let depth = depth.max(1);
     let picoseconds = Picoseconds::of(clock);
     let threshold = clock.ticks(block.tail_threshold_ns());
-    let mut histogram = Histogram::new();
-    let mut tail = Tail::default();
+    let mut samples = Samples::default();
     let mut flight = Flight::default();
     let mut times = vec![Times::default(); depth as usize];
     let mut free: Vec<u32> = (0..depth).rev().collect();
@@ -271,6 +314,8 @@ fn fly<T: TimeSource, Q: Queue>(
     let mut kept = Kept::default();
     // Whoever was due before this had no place.
     let (mut full_until, mut last_due) = (begin, begin);
+    // Who is due after this and waits while others are handed over waits for the queue: that is no fault of this thread's.
+    let mut woke = begin;
     let late_ticks = clock.ticks(LATE_NS);
     loop {
         // Hand over whatever may begin now.
@@ -282,16 +327,22 @@ fn fly<T: TimeSource, Q: Queue>(
                 _ => break,
             };
             let Some(token) = free.pop() else { break };
+            let mut late = false;
             if let Some(schedule) = &mut schedule {
                 schedule.advance();
                 if due < full_until {
                     flight.held_back += 1;
                 } else {
-                    flight.late += u64::from(now - due > late_ticks);
+                    late = woke.saturating_sub(due) > late_ticks;
+                    flight.late += u64::from(late);
                 }
             }
             last_due = due;
-            times[token as usize] = Times { due, submitted: now };
+            times[token as usize] = Times {
+                due,
+                submitted: now,
+                late,
+            };
             queue.submit(token)?;
             handed_over += 1;
             if free.is_empty() {
@@ -306,6 +357,7 @@ fn fly<T: TimeSource, Q: Queue>(
         if idle {
             let Some(due) = due_next else { break };
             idle_until(clock, time, due);
+            woke = time.end();
             continue;
         }
         let full = free.is_empty();
@@ -320,27 +372,18 @@ fn fly<T: TimeSource, Q: Queue>(
             let Some(own) = times.get(token as usize).copied() else {
                 return;
             };
-            let response = end.saturating_sub(own.due);
-            let service = end.saturating_sub(own.submitted);
-            histogram.record(picoseconds.in_ticks(response));
-            flight.service.record(picoseconds.in_ticks(service));
-            under_way_ticks += service;
+            under_way_ticks += samples.add(clock, picoseconds, threshold, own, end);
             flight.operations += 1;
             if full {
                 full_until = full_until.max(end);
                 kept.last = Some((end, flight.operations));
             }
-            if response >= threshold {
-                let sample = TailSample {
-                    at_ns: clock.at_ns(own.due),
-                    value: clock.ns(response),
-                    cause: None,
-                };
-                tail.push(sample);
-            }
             free.push(token);
         })?;
+        woke = time.end();
     }
+    let samples = samples.or_late();
+    flight.service = samples.services;
     flight.elapsed_ns = clock.ns(last_end.saturating_sub(begin));
     flight.under_way_ns = clock.ns(under_way_ticks);
     if schedule.is_some() {
@@ -348,7 +391,13 @@ fn fly<T: TimeSource, Q: Queue>(
     } else {
         (flight.kept_operations, flight.kept_ns) = kept.span(clock);
     }
-    block.add_operations(&histogram, tail.samples, tail.dropped, flight.operations);
+    let number = samples.responses.total();
+    block.add_operations(
+        &samples.responses,
+        samples.tail.samples,
+        samples.tail.dropped,
+        number,
+    );
     if schedule.is_some() {
         // In a closed loop the two are one.
         block.channel_mut("service").merge(&flight.service);
@@ -399,6 +448,10 @@ mod tests {
         /// At this operation everything stops for so long, ns.
         stall: Option<(u64, f64)>,
         most_under_way: usize,
+        /// A wait with a limit lasts so long instead, or until one is done.
+        oversleeps_ns: Option<f64>,
+        /// Handing an operation over takes so long.
+        submit_ns: f64,
     }
 
     impl Disk {
@@ -411,6 +464,8 @@ mod tests {
                 submitted: 0,
                 stall: None,
                 most_under_way: 0,
+                oversleeps_ns: None,
+                submit_ns: 0.0,
             }
         }
     }
@@ -421,6 +476,7 @@ mod tests {
                 self.under_way.iter().all(|(own, _)| *own != token),
                 "token {token} is under way"
             );
+            self.time.advance_ns(self.submit_ns);
             let now = self.time.true_ns();
             let mut ends: Vec<f64> = self.under_way.iter().map(|(_, end)| *end).collect();
             ends.sort_by(f64::total_cmp);
@@ -443,6 +499,10 @@ mod tests {
         }
 
         fn reap(&mut self, wait: Wait, done: &mut dyn FnMut(u32)) -> Result<(), ProbeError> {
+            let mut wait = wait;
+            if let (Some(ns), Wait::AtMostNs(_)) = (self.oversleeps_ns, wait) {
+                wait = Wait::AtMostNs(ns);
+            }
             let now = self.time.true_ns();
             let first = self
                 .under_way
@@ -550,6 +610,59 @@ mod tests {
             .map(|(_, count)| count)
             .sum();
         assert_eq!(slow_service, 1, "a loop that waits would have seen one");
+    }
+
+    /// Slowest operation, and how many were recorded.
+    fn slowest(data: &crate::BlockData) -> (f64, u64) {
+        let histogram = data.histogram.as_ref().expect("operations");
+        let occupied = histogram.occupied();
+        (
+            occupied.last().map_or(0.0, |(ns, _)| *ns),
+            occupied.iter().map(|(_, count)| count).sum(),
+        )
+    }
+
+    #[test]
+    fn who_was_late_by_this_threads_fault_is_counted_and_is_no_sample() {
+        let arrivals = Arrivals::Poisson {
+            per_s: 1_000.0,
+            seed: 11,
+        };
+        let limits = Limits {
+            operations: 2_000,
+            begin_within_ns: ENDLESS,
+        };
+        // While one is under way the thread sleeps until that one is done, whatever comes meanwhile.
+        let sleepy = |time: &SimulatedClock| Disk {
+            oversleeps_ns: Some(1e9),
+            ..Disk::new(time, 500_000.0, 64)
+        };
+        let (flight, data, _) = flown(sleepy, 64, arrivals, limits);
+        assert!((400..1_600).contains(&flight.late), "{}", flight.late);
+        let (slowest_ns, samples) = slowest(&data);
+        assert!(slowest_ns < 560_000.0, "{slowest_ns}");
+        assert_eq!(samples, flight.operations - flight.late);
+    }
+
+    #[test]
+    fn who_waited_while_others_were_handed_over_waited_for_the_queue() {
+        let arrivals = Arrivals::Poisson {
+            per_s: 5_000.0,
+            seed: 11,
+        };
+        let limits = Limits {
+            operations: 2_000,
+            begin_within_ns: ENDLESS,
+        };
+        let slow_to_take = |time: &SimulatedClock| Disk {
+            submit_ns: 150_000.0,
+            ..Disk::new(time, 50_000.0, 64)
+        };
+        let (flight, data, _) = flown(slow_to_take, 64, arrivals, limits);
+        assert_eq!(flight.late, 0, "none is left out");
+        let (slowest_ns, samples) = slowest(&data);
+        assert_eq!(samples, 2_000);
+        assert!(slowest_ns > 400_000.0, "and their waits count: {slowest_ns}");
     }
 
     #[test]

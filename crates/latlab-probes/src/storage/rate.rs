@@ -25,10 +25,11 @@ the channel service holds the same reads from their submission. Up to 64 are und
 A loop that waits for its answers asks less while the disk stalls, and its quantiles hide the stall (coordinated omission): at the same 14,000 reads a second the p99 was 123 us asked that way and 741 us asked in time. fio's lat begins when a request is built, not when it was due.
 
 Low rates are slower for each read than high ones, because devices, hosts and cores fall asleep in between: that is found here and not corrected. The last 120 us before a due time are spun, because a sleeping thread is woken up to 60 us late. \
-Reads that were handed over more than 50 us late although there was room are counted as late: that is this program's thread, not the disk. Where they are more than one in a hundred, the figure is flagged.
+A read that was handed over more than 50 us late although there was room, and although no other was just being handed over, is late by the fault of this program's thread, which slept too long or lost its CPU. Such reads are counted (late) and are no samples; where they are more than one in a hundred, the figure is flagged. \
+held_back counts reads that came while 64 were under way: their wait is the disk's and stays in their time.
 
 Rates above what the disk reads one at a time (a short trial before) are not asked for. A block has a fixed number of reads, so none is empty at low rates. The proof is that of storage.read.random: contents, extents, the kernel's and the device's count of bytes.",
-    method_version: 1,
+    method_version: 2,
     unit: Unit::Ns,
     convention: "one 4 KiB block, from its due time to its end",
     needs: &["a disk with direct I/O", "room for the test file"],

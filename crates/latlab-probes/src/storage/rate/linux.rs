@@ -142,7 +142,7 @@ impl Session for AtRate<'_> {
         flags.extend(gathered.flag.clone());
         if flight.late as f64 > LATE_SHARE * flight.operations as f64 {
             flags.push(format!(
-                "{} of {} reads were handed over more than 50 us late: by this thread, not by the disk",
+                "{} of {} reads were handed over more than 50 us late by this thread, not by the disk, and are left out",
                 flight.late, flight.operations
             ));
         }

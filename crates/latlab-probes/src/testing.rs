@@ -103,3 +103,18 @@ pub(crate) fn assert_proved(probe: &dyn Probe, env: &Env, points: &[Planned]) ->
     }
     outcomes.into_iter().map(|(_, proof)| proof).collect()
 }
+
+/// Whether this probe of the disk can run: the build folder may be in memory.
+pub(crate) fn has_disk(probe: &dyn Probe, env: &Env) -> bool {
+    !matches!(probe.supports(env), Support::No(_))
+}
+
+/// The names of the checks that did not hold.
+pub(crate) fn failed(proof: &Proof) -> Vec<&str> {
+    proof
+        .checks
+        .iter()
+        .filter(|check| !check.ok)
+        .map(|check| check.name.as_str())
+        .collect()
+}

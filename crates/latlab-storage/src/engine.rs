@@ -11,6 +11,7 @@ use std::time::Duration;
 
 use io_uring::{IoUring, opcode, types};
 use rustix::io::Errno;
+use rustix::thread::{CpuSet, sched_setaffinity};
 
 use crate::{Buffer, StorageError};
 
@@ -100,8 +101,28 @@ pub fn open_engine(
             ended: Vec::new(),
         }),
         EngineKind::Uring => Box::new(Uring::open(Arc::clone(file), buffers(depth))?),
-        EngineKind::Threads => Box::new(Threads::start(file, buffers(depth))?),
+        EngineKind::Threads => Box::new(Threads::start(file, depth.max(1), &[], buffers(depth))?),
     })
+}
+
+/// Opens the engine of threads with as many of them as `depth`, and at least as many buffers, on these CPUs: the thread that asks is usually pinned to one, and
+/// its threads would all be there too. Without any they stay where this thread may run.
+///
+/// # Errors
+/// When the system gives no more threads.
+pub fn open_threads(
+    file: &Arc<OwnedFd>,
+    depth: u32,
+    cpus: &[u32],
+    slots: u32,
+    block_bytes: usize,
+    alignment: usize,
+) -> Result<Box<dyn Engine>, StorageError> {
+    let depth = depth.max(1);
+    let buffers = (0..slots.max(depth))
+        .map(|_| Buffer::new(block_bytes, alignment))
+        .collect();
+    Ok(Box::new(Threads::start(file, depth, cpus, buffers)?))
 }
 
 /// The whole block, or why not.
@@ -324,6 +345,7 @@ impl Drop for Uring {
 /// What goes to a thread of the pool and comes back.
 struct Job {
     token: u32,
+    thread: usize,
     offset: u64,
     direction: Direction,
     buffer: Buffer,
@@ -333,25 +355,44 @@ struct Threads {
     /// At home while not under way.
     buffers: Vec<Option<Buffer>>,
     inboxes: Vec<Sender<Job>>,
+    /// Threads that wait for a transfer.
+    idle: Vec<usize>,
     ended: Receiver<(Job, Result<(), StorageError>)>,
     handles: Vec<JoinHandle<()>>,
 }
 
 impl Threads {
-    fn start(file: &Arc<OwnedFd>, buffers: Vec<Buffer>) -> Result<Self, StorageError> {
+    fn start(
+        file: &Arc<OwnedFd>,
+        threads: u32,
+        cpus: &[u32],
+        buffers: Vec<Buffer>,
+    ) -> Result<Self, StorageError> {
         let (report, ended) = channel();
+        let threads = threads as usize;
+        let mut allowed = CpuSet::new();
+        for cpu in cpus.iter().map(|cpu| *cpu as usize) {
+            if cpu < CpuSet::MAX_CPU {
+                allowed.set(cpu);
+            }
+        }
         let mut pool = Self {
-            inboxes: Vec::with_capacity(buffers.len()),
-            handles: Vec::with_capacity(buffers.len()),
+            inboxes: Vec::with_capacity(threads),
+            handles: Vec::with_capacity(threads),
+            idle: (0..threads).collect(),
             buffers: buffers.into_iter().map(Some).collect(),
             ended,
         };
-        for number in 0..pool.buffers.len() {
+        for number in 0..threads {
             let (orders, inbox) = channel::<Job>();
             let (report, file) = (report.clone(), Arc::clone(file));
             let thread = std::thread::Builder::new()
                 .name(format!("storage-{number}"))
                 .spawn(move || {
+                    if allowed.count() > 0 {
+                        // Where this is refused the threads stay where they are, and are slower.
+                        let _moved = sched_setaffinity(None, &allowed);
+                    }
                     while let Ok(mut job) = inbox.recv() {
                         let moved = transfer(&file, &mut job.buffer, job.offset, job.direction);
                         if report.send((job, moved)).is_err() {
@@ -383,14 +424,17 @@ impl Engine for Threads {
 
     fn submit(&mut self, asked: Transfer) -> Result<(), StorageError> {
         let gone = || StorageError::Refused("a thread for transfers ended unexpectedly".to_owned());
+        let busy = || StorageError::Refused("more transfers at once than threads".to_owned());
+        let thread = self.idle.pop().ok_or_else(busy)?;
         let buffer = self.buffers[asked.token as usize].take().ok_or_else(gone)?;
         let job = Job {
             token: asked.token,
+            thread,
             offset: asked.offset,
             direction: asked.direction,
             buffer,
         };
-        self.inboxes[asked.token as usize].send(job).map_err(|_| gone())
+        self.inboxes[thread].send(job).map_err(|_| gone())
     }
 
     fn reap(&mut self, patience: Patience, done: &mut dyn FnMut(u32)) -> Result<(), StorageError> {
@@ -402,6 +446,7 @@ impl Engine for Threads {
         let mut failed = None;
         while let Some((job, moved)) = next {
             let token = job.token;
+            self.idle.push(job.thread);
             self.buffers[token as usize] = Some(job.buffer);
             match moved {
                 Ok(()) => done(token),
@@ -498,6 +543,35 @@ mod tests {
                     ended += 1;
                 }
             }
+        }
+    }
+
+    #[test]
+    fn threads_serve_more_buffers_than_they_are_and_no_more_transfers_at_once() {
+        let (_own, file) = written("slots");
+        let mut engine = open_threads(&file, 2, &[], 6, BLOCK, BLOCK).expect("threads");
+        let asked = |token: u32| Transfer {
+            token,
+            offset: u64::from(token) * BLOCK as u64,
+            direction: Direction::Read,
+        };
+        let mut done = Vec::new();
+        for pair in [[0, 1], [2, 3], [4, 5]] {
+            for token in pair {
+                engine.submit(asked(token)).expect("a thread is idle");
+            }
+            assert!(engine.submit(asked((pair[0] + 2) % 6)).is_err(), "none is idle");
+            let before = done.len();
+            while done.len() < before + 2 {
+                engine
+                    .reap(Patience::ForOne, &mut |token| done.push(token))
+                    .expect("no error");
+            }
+        }
+        for token in 0..6u32 {
+            let offset = u64::from(token) * BLOCK as u64;
+            let found = Contents::new(3).verify(offset, engine.buffer(token).bytes());
+            assert_eq!(found, Ok(()), "{token}");
         }
     }
 

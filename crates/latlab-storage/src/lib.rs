@@ -43,7 +43,9 @@ pub use default_directory::default_directory;
 pub use direct::{Alignment, DirectEvidence, alignment, open_direct, try_direct};
 pub use disk::{CutShort, Disk};
 #[cfg(target_os = "linux")]
-pub use engine::{Direction, Engine, EngineKind, Patience, Transfer, open_engine, uring_allowed};
+pub use engine::{
+    Direction, Engine, EngineKind, Patience, Transfer, open_engine, open_threads, uring_allowed,
+};
 pub use error::StorageError;
 #[cfg(target_os = "linux")]
 pub use extents::{Extents, extents};

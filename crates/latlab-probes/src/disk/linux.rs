@@ -10,7 +10,7 @@ use latlab_harness::{Env, ProbeError, Queue, Wait};
 use latlab_record::{Check, Work};
 use latlab_storage::{
     BLOCK_BYTES, Budget, Contents, CutShort, Direction, Engine, EngineKind, Extents, Patience,
-    ProcessCounters, Residency, StorageError, TestFile, Transfer, open_engine, open_existing,
+    ProcessCounters, Residency, StorageError, TestFile, Transfer, open_engine, open_existing, open_threads,
 };
 use rustix::fs::{Advice, fadvise};
 
@@ -84,6 +84,11 @@ pub(crate) struct Target {
     pub(crate) test: Arc<TestFile>,
     /// What it lies on.
     pub(crate) device: Device,
+    /// Where threads may run that read and write it.
+    cpus: Vec<u32>,
+    /// As where `io_uring` is forbidden.
+    #[cfg(test)]
+    pub(crate) without_uring: bool,
 }
 
 impl Target {
@@ -92,6 +97,9 @@ impl Target {
         Self {
             device: Device::under(&*test.file),
             test,
+            cpus: Vec::new(),
+            #[cfg(test)]
+            without_uring: false,
         }
     }
 
@@ -104,7 +112,11 @@ impl Target {
             Some(path) => TestFile::existing(Path::new(path)).map(Arc::new),
             None => env.disk.test_file(file_bytes(env)),
         };
-        test.map(Self::of).map_err(refused)
+        let own = test.map(Self::of).map_err(refused)?;
+        Ok(Self {
+            cpus: env.cpus.clone(),
+            ..own
+        })
     }
 
     /// The descriptor for a path, and what buffers and blocks must be multiples of.
@@ -480,18 +492,19 @@ fn trial_check(target: &Target) -> Check {
 }
 
 /// An engine, how many buffers it has, and what was lost by choosing it.
-pub(crate) struct Chosen {
-    pub(crate) engine: Box<dyn Engine>,
-    pub(crate) slots: u32,
-    pub(crate) flag: Option<String>,
+struct Chosen {
+    engine: Box<dyn Engine>,
+    slots: u32,
+    flag: Option<String>,
 }
 
 /// Opens the engine for a depth: one system call after the other at depth 1, else `io_uring`, else threads, with a flag that says so. `slots`
-/// buffers, at least the depth; threads have as many as the depth.
+/// buffers, at least the depth.
 ///
 /// # Errors
 /// When none can be had.
-pub(crate) fn choose_engine(
+fn choose_engine(
+    target: &Target,
     file: &Arc<OwnedFd>,
     depth: u32,
     slots: u32,
@@ -513,15 +526,22 @@ pub(crate) fn choose_engine(
         });
     }
     let slots = slots.max(depth);
-    match open(EngineKind::Uring, slots) {
+    let uring = || {
+        #[cfg(test)]
+        if target.without_uring {
+            return Err(StorageError::Refused("a test forbids io_uring".to_owned()));
+        }
+        open(EngineKind::Uring, slots)
+    };
+    match uring() {
         Ok(engine) => Ok(Chosen {
             engine,
             slots,
             flag: None,
         }),
         Err(StorageError::Refused(reason)) => Ok(Chosen {
-            engine: open(EngineKind::Threads, depth).map_err(refused)?,
-            slots: depth,
+            engine: open_threads(file, depth, &target.cpus, slots, block, aligned).map_err(refused)?,
+            slots,
             flag: Some(format!(
                 "degraded: a thread for each transfer under way, because {reason}"
             )),
@@ -608,7 +628,8 @@ impl Flow {
         places: Places,
     ) -> Result<Self, ProbeError> {
         let (file, alignment) = target.file(path)?;
-        let Chosen { engine, slots, flag } = choose_engine(&file, depth, slots, block_bytes, alignment)?;
+        let Chosen { engine, slots, flag } =
+            choose_engine(target, &file, depth, slots, block_bytes, alignment)?;
         let all = 0..slots;
         let (ready, spent) = match direction {
             Direction::Read => (all.collect(), Vec::new()),

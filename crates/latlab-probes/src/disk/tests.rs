@@ -132,6 +132,40 @@ mod linux {
     }
 
     #[test]
+    fn where_io_uring_is_forbidden_threads_read_and_write_the_same_blocks_and_it_is_said() {
+        let env = testing::env(64 << 20);
+        let Some(mut target) = target(&env) else { return };
+        target.without_uring = true;
+        for (depth, block_bytes) in [(4, BLOCK), (3, 1 << 20)] {
+            let places = || Places::random(block_bytes, target.blocks(block_bytes), 3);
+            let Ok(mut reading) = Flow::reading(&target, DIRECT, depth, block_bytes, places()) else {
+                continue;
+            };
+            assert_eq!(reading.engine(), "threads");
+            assert!(
+                reading
+                    .flag
+                    .as_ref()
+                    .is_some_and(|flag| flag.starts_with("degraded: a thread"))
+            );
+            reading.evidence.begin(&target, DIRECT);
+            assert_eq!(drive(&mut reading, depth, 20), 20);
+            reading.evidence.end(&target, Direction::Read, 20 * block_bytes);
+            for check in reading.evidence.checks(&target, DIRECT, Direction::Read) {
+                assert!(check.ok, "{}: {}", check.name, check.detail);
+            }
+            let mut writing =
+                Flow::writing(&target, DIRECT, depth, 6, block_bytes, places()).expect("threads");
+            let ready = writing.prepare(env.disk.budget(), 6).expect("in the budget");
+            assert_eq!(
+                ready, 6,
+                "more are made ready than are under way, so that the depth is kept"
+            );
+            assert_eq!(drive(&mut writing, depth, ready), ready);
+        }
+    }
+
+    #[test]
     fn what_is_written_is_paid_for_made_ready_and_is_what_was_there() {
         let env = testing::env(64 << 20);
         let Some(target) = target(&env) else { return };

@@ -1,7 +1,7 @@
 //! `storage.sync`: what it costs to make a write durable, and whether it can have become so.
 
 use latlab_harness::{Env, Planned, PointResult, Probe, ProbeError, Reach, Session, Spec, Support, Tier};
-use latlab_record::{Point, Profile, Record, Unit};
+use latlab_record::{Point, Profile, Record, Unit, binary_size};
 use serde_json::json;
 
 use crate::disk;
@@ -47,6 +47,9 @@ Rust's and Python's fsync are the same call on Linux; on macOS they are not, and
 const BLOCK_BYTES: u64 = 4096;
 /// The file whose blocks are overwritten, and the size at which a growing file is given up for a new one, bytes.
 const FILE_BYTES: u64 = 4 << 20;
+
+/// What its files take at least: one for each way to overwrite and to append, and as much again for those that grew to their size.
+const ROOM_BYTES: u64 = 16 * FILE_BYTES;
 
 /// What is done to a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -167,10 +170,17 @@ impl Probe for Durable {
     }
 
     fn supports(&self, env: &Env) -> Support {
-        // The size of the common test file does not matter here.
-        match disk::support_writing(env) {
-            Support::Degraded(_) => Support::Yes,
-            other => other,
+        if let Some(reason) = super::refusal(env) {
+            return Support::No(reason);
+        }
+        match disk::room(env) {
+            Ok(bytes) if bytes < ROOM_BYTES => Support::No(format!(
+                "needs {} for files of its own, and only {} are left: free some space or name another directory (--dir)",
+                binary_size(ROOM_BYTES),
+                binary_size(bytes)
+            )),
+            Ok(_) => Support::Yes,
+            Err(reason) => Support::No(reason),
         }
     }
 

@@ -50,7 +50,7 @@ fn cold_pokes_that_are_no_slower_than_warm_ones_break_a_rule() {
 mod linux {
     use std::path::Path;
 
-    use latlab_harness::{Proof, measure_once};
+    use latlab_harness::measure_once;
     use latlab_storage::Disk;
 
     use super::*;
@@ -85,20 +85,6 @@ mod linux {
         }
     }
 
-    /// The build folder may be in memory.
-    fn has_disk(env: &Env) -> bool {
-        !matches!(Poke.supports(env), Support::No(_))
-    }
-
-    fn failed(proof: &Proof) -> Vec<&str> {
-        proof
-            .checks
-            .iter()
-            .filter(|check| !check.ok)
-            .map(|check| check.name.as_str())
-            .collect()
-    }
-
     fn of(env: &Env, paths: &[&str]) -> Vec<Planned> {
         paths.iter().map(|path| planned(env, SMALL[1], path)).collect()
     }
@@ -106,7 +92,7 @@ mod linux {
     #[test]
     fn every_point_proves_its_work() {
         let env = testing::env_of_one_cpu(64 << 20);
-        if !has_disk(&env) {
+        if !testing::has_disk(&Poke, &env) {
             return;
         }
         let direct = env
@@ -122,18 +108,18 @@ mod linux {
     #[test]
     fn a_file_that_was_not_evicted_gives_no_cold_figure() {
         let env = testing::env(64 << 20);
-        if !has_disk(&env) {
+        if !testing::has_disk(&Poke, &env) {
             return;
         }
         let outcomes = measure_once(&Faulty(Fault::NotEvicted), &env, &of(&env, &[WARM, COLD]));
-        assert_eq!(failed(&outcomes[0].1), Vec::<&str>::new());
-        assert!(failed(&outcomes[1].1).contains(&"evicted"));
+        assert_eq!(testing::failed(&outcomes[0].1), Vec::<&str>::new());
+        assert!(testing::failed(&outcomes[1].1).contains(&"evicted"));
     }
 
     #[test]
     fn no_page_is_poked_twice_between_two_evictions() {
         let env = testing::env(64 << 20);
-        if !has_disk(&env) {
+        if !testing::has_disk(&Poke, &env) {
             return;
         }
         let planned = of(&env, &[COLD]);
@@ -150,7 +136,7 @@ mod linux {
     #[test]
     fn what_is_warm_came_page_by_page_and_nothing_came_ahead_of_it() {
         let env = testing::env(64 << 20);
-        if !has_disk(&env) {
+        if !testing::has_disk(&Poke, &env) {
             return;
         }
         let test = env.disk.test_file(disk::file_bytes(&env)).expect("room");
@@ -168,7 +154,7 @@ mod linux {
     fn an_eviction_that_did_nothing_gives_no_cold_figure() {
         let env = testing::env(64 << 20);
         // Under emulation the planted mapping did not hold the pages: they were evicted, and the figures are right.
-        if !has_disk(&env) || !crate::children::tests::runner().is_empty() {
+        if !testing::has_disk(&Poke, &env) || !crate::children::tests::runner().is_empty() {
             return;
         }
         let records = testing::records(&Faulty(Fault::Mapped), &env, 2.0);
@@ -185,17 +171,20 @@ mod linux {
     #[test]
     fn other_bytes_than_were_read_fail_the_proof_on_every_path() {
         let env = testing::env(64 << 20);
-        if !has_disk(&env) {
+        if !testing::has_disk(&Poke, &env) {
             return;
         }
         for path in [WARM, COLD] {
             let outcomes = measure_once(&Faulty(Fault::OtherBytes), &env, &of(&env, &[path]));
-            assert!(failed(&outcomes[0].1).contains(&"contents unchanged"), "{path}");
+            assert!(
+                testing::failed(&outcomes[0].1).contains(&"contents unchanged"),
+                "{path}"
+            );
         }
         let test = env.disk.test_file(disk::file_bytes(&env)).expect("room");
         if test.direct.is_ok() {
             let outcomes = measure_once(&Faulty(Fault::OtherBytes), &env, &of(&env, &[DIRECT]));
-            assert!(failed(&outcomes[0].1).contains(&"contents unchanged"));
+            assert!(testing::failed(&outcomes[0].1).contains(&"contents unchanged"));
         }
     }
 

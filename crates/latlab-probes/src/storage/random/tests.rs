@@ -204,11 +204,6 @@ mod linux {
         }
     }
 
-    fn failed(proof: &Proof) -> Vec<&str> {
-        let failed = proof.checks.iter().filter(|check| !check.ok);
-        failed.map(|check| check.name.as_str()).collect()
-    }
-
     #[test]
     fn every_depth_reads_and_writes_proves_it_and_leaves_the_file_as_it_was() {
         let env = testing::env(MEMORY);
@@ -262,7 +257,7 @@ mod linux {
         }
         let proof = read_from(&env, target);
         assert!(
-            failed(&proof).contains(&"contents verified"),
+            testing::failed(&proof).contains(&"contents verified"),
             "{:?}",
             proof.checks
         );
@@ -296,7 +291,7 @@ mod linux {
             resident_bytes: 64 * 4096,
         };
         let proof = read_from(&env, through(&target, Some(evidence)));
-        assert!(failed(&proof).contains(&"direct"), "{:?}", proof.checks);
+        assert!(testing::failed(&proof).contains(&"direct"), "{:?}", proof.checks);
     }
 
     #[test]
@@ -309,8 +304,8 @@ mod linux {
             session.ledger.of(point).evidence = Evidence::of_counts(1 << 20, Some(counted));
             session.proof(point)
         };
-        assert!(failed(&proof_of(0)).contains(&"counted by the kernel"));
-        assert!(!failed(&proof_of(1 << 20)).contains(&"counted by the kernel"));
+        assert!(testing::failed(&proof_of(0)).contains(&"counted by the kernel"));
+        assert!(!testing::failed(&proof_of(1 << 20)).contains(&"counted by the kernel"));
     }
 
     #[test]
@@ -325,7 +320,7 @@ mod linux {
         std::fs::remove_file(&stat).expect("ours");
         target.device = Device::planted(still);
         let proof = read_from(&env, target);
-        assert_eq!(failed(&proof), ["device counted"], "{:?}", proof.checks);
+        assert_eq!(testing::failed(&proof), ["device counted"], "{:?}", proof.checks);
     }
 
     #[test]
@@ -334,7 +329,7 @@ mod linux {
         let Some(mut target) = target(&env) else { return };
         target.device = Device::planted(DeviceSource::of(0, 42));
         let proof = read_from(&env, target);
-        assert!(failed(&proof).is_empty(), "{:?}", proof.checks);
+        assert!(testing::failed(&proof).is_empty(), "{:?}", proof.checks);
         let told = proof.checks.iter().find(|check| check.name == "device counted");
         assert!(told.expect("a check").detail.starts_with("no device counter"));
     }

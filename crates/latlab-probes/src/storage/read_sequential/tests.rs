@@ -3,14 +3,10 @@ use latlab_record::Kind;
 use super::*;
 use crate::testing;
 
-fn has_disk(env: &Env) -> bool {
-    !matches!(ReadSequential.supports(env), Support::No(_))
-}
-
 #[test]
 fn points_fit_a_small_machine() {
     let env = testing::env_of_one_cpu(64 << 20);
-    if !has_disk(&env) {
+    if !testing::has_disk(&ReadSequential, &env) {
         return;
     }
     let points = ReadSequential.points(&env);
@@ -42,7 +38,7 @@ fn stretches_are_whole_blocks_and_leave_room_for_another_one() {
 #[test]
 fn every_path_is_proved_in_one_block() {
     let env = testing::env(64 << 20);
-    if !has_disk(&env) {
+    if !testing::has_disk(&ReadSequential, &env) {
         return;
     }
     let file = disk::file_bytes(&env);
@@ -77,7 +73,7 @@ fn every_path_is_proved_in_one_block() {
 fn a_users_file_is_read_and_nothing_is_written() {
     let mut env = testing::env(64 << 20);
     let binary = std::env::current_exe().expect("a path");
-    if !has_disk(&env) {
+    if !testing::has_disk(&ReadSequential, &env) {
         return;
     }
     // The build may be reached by way of a link; only regular files are taken.
@@ -103,7 +99,7 @@ fn a_users_file_is_read_and_nothing_is_written() {
 #[test]
 fn a_run_concludes_a_fit_from_its_points() {
     let env = testing::env(64 << 20);
-    if !has_disk(&env) {
+    if !testing::has_disk(&ReadSequential, &env) {
         return;
     }
     let records = testing::records(&ReadSequential, &env, 1.5);
@@ -124,7 +120,7 @@ fn a_live_mapping_leaves_no_cold_figure() {
     use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
 
     let env = testing::env(64 << 20);
-    if !has_disk(&env) {
+    if !testing::has_disk(&ReadSequential, &env) {
         return;
     }
     let target = crate::disk::Target::open(&env).expect("room");

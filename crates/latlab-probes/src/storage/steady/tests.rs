@@ -9,10 +9,6 @@ fn thorough() -> Env {
     env
 }
 
-fn has_disk(env: &Env) -> bool {
-    !matches!(Steady.supports(env), Support::No(_))
-}
-
 #[test]
 fn it_is_planned_in_the_thorough_profile_only_and_says_so_to_who_names_it() {
     let mut settings = Settings::default();
@@ -47,7 +43,7 @@ fn a_longer_budget_for_it_alone_is_used_up() {
 #[test]
 fn writing_takes_an_eighth_of_the_bytes_and_alone_what_the_file_leaves() {
     let mut env = thorough();
-    if !has_disk(&env) {
+    if !testing::has_disk(&Steady, &env) {
         return;
     }
     let limit = env.disk.budget().limit_bytes();
@@ -83,7 +79,7 @@ mod on_a_disk {
     #[test]
     fn both_ways_are_proved_on_one_cpu_and_64_mib_and_pay_for_what_they_write() {
         let env = thorough();
-        if !has_disk(&env) {
+        if !testing::has_disk(&Steady, &env) {
             return;
         }
         let points = Steady.points(&env);
@@ -118,7 +114,7 @@ mod on_a_disk {
     #[test]
     fn blocks_of_another_file_fail_the_proof_of_the_writes() {
         let env = thorough();
-        if !has_disk(&env) {
+        if !testing::has_disk(&Steady, &env) {
             return;
         }
         let point = &Steady.points(&env)[0].point;

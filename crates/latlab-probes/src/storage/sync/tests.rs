@@ -128,7 +128,7 @@ fn its_points_fit_one_cpu_and_little_memory_and_say_what_they_write() {
 mod linux {
     use std::path::Path;
 
-    use latlab_harness::{Proof, measure_once};
+    use latlab_harness::measure_once;
     use latlab_storage::Disk;
 
     use super::*;
@@ -171,24 +171,21 @@ mod linux {
         }
     }
 
-    /// The build folder may be in memory.
-    fn has_disk(env: &Env) -> bool {
-        !matches!(Durable.supports(env), Support::No(_))
-    }
-
-    fn failed(proof: &Proof) -> Vec<&str> {
-        proof
-            .checks
-            .iter()
-            .filter(|check| !check.ok)
-            .map(|check| check.name.as_str())
-            .collect()
+    #[test]
+    fn a_budget_too_small_for_the_common_test_file_is_enough_for_its_own() {
+        let mut env = testing::env(64 << 20);
+        let binary = std::env::current_exe().expect("the test binary has a path");
+        env.disk = Disk::new(binary.parent().expect("in a folder"), 8 << 20, 3);
+        if disk::room(&env).is_ok_and(|bytes| bytes >= ROOM_BYTES) {
+            assert!(matches!(disk::support_writing(&env), Support::No(_)));
+            assert_eq!(Durable.supports(&env), Support::Yes);
+        }
     }
 
     #[test]
     fn every_point_proves_its_work() {
         let env = testing::env_of_one_cpu(64 << 20);
-        if !has_disk(&env) {
+        if !testing::has_disk(&Durable, &env) {
             return;
         }
         // Direct I/O is not everywhere.
@@ -205,7 +202,7 @@ mod linux {
     #[test]
     fn a_sync_that_does_nothing_fails_the_proof_where_the_kernel_tells_what_waits() {
         let env = testing::env(64 << 20);
-        if !has_disk(&env) {
+        if !testing::has_disk(&Durable, &env) {
             return;
         }
         let mut points = Durable.points(&env);
@@ -216,7 +213,7 @@ mod linux {
                 .iter()
                 .any(|check| check.detail.contains("cachestat"));
             assert_eq!(
-                failed(&proof).contains(&"nothing waits after the sync"),
+                testing::failed(&proof).contains(&"nothing waits after the sync"),
                 told,
                 "{proof:?}"
             );
@@ -226,25 +223,28 @@ mod linux {
     #[test]
     fn other_bytes_than_were_written_fail_the_proof() {
         let env = testing::env(64 << 20);
-        if !has_disk(&env) {
+        if !testing::has_disk(&Durable, &env) {
             return;
         }
         let mut points = Durable.points(&env);
         points.retain(|planned| planned.point.sync.as_deref() == Some("fdatasync"));
         for (_, proof) in measure_once(&Faulty(Fault::KeepsOtherBytes), &env, &points) {
-            assert!(failed(&proof).contains(&"contents verified"), "{proof:?}");
+            assert!(
+                testing::failed(&proof).contains(&"contents verified"),
+                "{proof:?}"
+            );
         }
     }
 
     #[test]
     fn what_was_never_measured_is_no_proof() {
         let env = testing::env(64 << 20);
-        if !has_disk(&env) {
+        if !testing::has_disk(&Durable, &env) {
             return;
         }
         let mut session = Syncing::new(&env, &[]).expect("no file is needed");
         let proof = session.proof(&point(Operation::Append, Way::Fsync));
-        assert_eq!(failed(&proof).len(), 4, "{proof:?}");
+        assert_eq!(testing::failed(&proof).len(), 4, "{proof:?}");
     }
 
     #[test]
@@ -266,7 +266,7 @@ mod linux {
     #[test]
     fn a_spent_budget_is_the_reason_and_no_file_is_left() {
         let mut env = testing::env(64 << 20);
-        if !has_disk(&env) {
+        if !testing::has_disk(&Durable, &env) {
             return;
         }
         let own = std::env::current_exe()

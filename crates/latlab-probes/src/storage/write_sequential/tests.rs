@@ -1,16 +1,12 @@
 use super::*;
 use crate::testing;
 
-fn has_disk(env: &Env) -> bool {
-    !matches!(WriteSequential.supports(env), Support::No(_))
-}
-
 #[test]
 fn what_is_announced_fits_the_budget_and_each_record_has_its_blocks() {
     for profile in [Profile::Quick, Profile::Standard, Profile::Thorough] {
         let mut env = testing::env(64 << 20);
         env.settings.profile = profile;
-        if !has_disk(&env) {
+        if !testing::has_disk(&WriteSequential, &env) {
             return;
         }
         let points = WriteSequential.points(&env);
@@ -50,7 +46,7 @@ fn what_is_announced_fits_the_budget_and_each_record_has_its_blocks() {
 #[test]
 fn every_path_is_proved_in_one_block_and_pays_for_what_it_writes() {
     let env = testing::env(64 << 20);
-    if !has_disk(&env) {
+    if !testing::has_disk(&WriteSequential, &env) {
         return;
     }
     let points: Vec<Planned> = [
@@ -93,7 +89,7 @@ fn every_path_is_proved_in_one_block_and_pays_for_what_it_writes() {
 #[test]
 fn a_spent_budget_is_said_and_nothing_is_written() {
     let env = testing::env(64 << 20);
-    if !has_disk(&env) {
+    if !testing::has_disk(&WriteSequential, &env) {
         return;
     }
     let points = [plan(Profile::Quick, DIRECT, 4 * KIB, 0)];

@@ -21,7 +21,7 @@ one file after the other; a value is one whole file, and each step has its own d
 The steps of all files must add up to 95 % of the pass, which another clock times.
 
 A benchmark that deletes its files and begins again measures its own shadow: file systems avoid what was just freed, and creating a file became up to 60 times slower that way. So every block has a fresh directory, nothing is removed while anything else is measured, \
-and unlinking comes last, of files that earlier blocks left and that were flushed before. How far the later blocks lie from the earlier ones is given as drift, and said where it is more than a quarter.
+and unlinking comes last, of files that earlier blocks left and that were flushed before. How far the later blocks lie from the earlier ones is given as drift, and said where it is more than a quarter and all later blocks lie on one side of all earlier ones.
 
 The bytes are random, others for each block, and every file is read back and compared, outside the time. Files are given their contents as they come from a program, without preallocation. \
 Without fsync most of a write's cost is still to come when the file is closed: the disk is reached later.

@@ -394,6 +394,29 @@ fn steps_that_leave_time_out_and_blocks_that_drift_are_said() {
 }
 
 #[test]
+fn blocks_that_go_up_and_down_are_no_drift_and_single_files_far_apart_have_no_typical_time() {
+    let notes = |means_ns: [f64; 6]| Notes {
+        means_ns: means_ns.to_vec(),
+        ..Notes::default()
+    };
+    let wild = notes([4e6, 18e6, 4.1e6, 17e6, 4.2e6, 19e6]);
+    assert!(wild.drift().is_some_and(|drift| drift > 1.25));
+    assert_eq!(wild.drifted(true), None);
+    let said = wild.spread(ONE).expect("two kinds of writes");
+    assert!(said.contains("4.0 ms to 19.0 ms"), "{said}");
+    assert_eq!(wild.spread(MANY), None, "each block is the mean of many");
+
+    let growing = notes([10e3, 11e3, 12e3, 20e3, 21e3, 22e3]);
+    let said = growing.drifted(true).expect("all later ones are slower");
+    assert!(
+        said.contains("21.0 us in the later half") && said.contains("earlier blocks left"),
+        "{said}"
+    );
+    assert!(!growing.drifted(false).expect("also of reads").contains("left"));
+    assert_eq!(notes([10e3, 11e3, 12e3, 10e3, 11e3, 12e3]).drifted(true), None);
+}
+
+#[test]
 fn a_spent_budget_is_the_reason_and_not_a_byte_more_is_written() {
     let own = Own::new("budget");
     let Some(env) = own.env(4_000_000) else { return };

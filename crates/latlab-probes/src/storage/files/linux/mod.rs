@@ -14,7 +14,7 @@ use serde_json::json;
 
 use self::native::Pass;
 use self::python::{Flush, Job, LAST_BYTES, Python};
-use super::{NATIVE, Operation, PYTHON};
+use super::{NATIVE, ONE, Operation, PYTHON};
 use crate::disk::{Device, DeviceCount};
 use crate::storage::linux::{Scratch, exists, open_to_read, read_all, refused, said};
 
@@ -22,6 +22,8 @@ use crate::storage::linux::{Scratch, exists, open_to_read, read_all, refused, sa
 const PHASES_AT_LEAST: f64 = 0.95;
 /// Later blocks that lie so far from the earlier ones, up or down, are said to drift.
 const DRIFT: f64 = 1.25;
+/// Single files whose slowest block took so many times the fastest have no typical time.
+const SPREAD: f64 = 2.0;
 /// Single files slower than this keep their time stamp, ns: at the usual microsecond all would.
 const SLOW_NS: f64 = 1e6;
 /// Bytes that the kernel may count as fetched while everything was in memory: a directory's block, a page of a program.
@@ -116,6 +118,55 @@ impl Notes {
             &self.means_ns[self.means_ns.len() - half..],
         );
         Some(median(later) / median(earlier))
+    }
+
+    /// A drift that is worth a word: blocks that only go up and down are none, so all later ones must lie on one side of all earlier ones.
+    fn drifted(&self, leaves_traces: bool) -> Option<String> {
+        let drift = self
+            .drift()
+            .filter(|drift| !(1.0 / DRIFT..=DRIFT).contains(drift))?;
+        let half = self.means_ns.len() / 2;
+        let (earlier, later) = (
+            &self.means_ns[..half],
+            &self.means_ns[self.means_ns.len() - half..],
+        );
+        let apart = |low: &[f64], high: &[f64]| low.iter().all(|one| high.iter().all(|other| one < other));
+        if !apart(earlier, later) && !apart(later, earlier) {
+            return None;
+        }
+        let why = if leaves_traces && drift > 1.0 {
+            ": the files that earlier blocks left may be why"
+        } else {
+            ""
+        };
+        Some(format!(
+            "drift: a file took {} in the later half of the blocks and {} in the earlier half{why}",
+            time(median(later)),
+            time(median(earlier))
+        ))
+    }
+
+    /// A few passes that lie far apart have no typical one, and their middle may be nobody's time.
+    fn spread(&self, all: u64) -> Option<String> {
+        let least = self.means_ns.iter().copied().fold(f64::INFINITY, f64::min);
+        let most = self.means_ns.iter().copied().fold(0.0, f64::max);
+        (all == ONE && self.means_ns.len() > 1 && most > SPREAD * least).then(|| {
+            format!(
+                "{} blocks of a single file took {} to {}: see the interval, the middle is no typical time",
+                self.means_ns.len(),
+                time(least),
+                time(most)
+            )
+        })
+    }
+}
+
+/// `12.3 us`.
+fn time(ns: f64) -> String {
+    if ns < 1e6 {
+        format!("{:.1} us", ns / 1e3)
+    } else {
+        format!("{:.1} ms", ns / 1e6)
     }
 }
 
@@ -676,16 +727,10 @@ impl Session for Filing<'_> {
                 .push(format!("a block is {a_block} of the {all} files"));
         }
         let drift = notes.drift();
-        if let Some(drift) = drift.filter(|drift| !(1.0 / DRIFT..=DRIFT).contains(drift)) {
-            let traces = if operation.is_some_and(Operation::leaves_traces) {
-                ", as happens when a benchmark meets its own traces"
-            } else {
-                ""
-            };
-            proof.flags.push(format!(
-                "drift: a file took {drift:.2} times as long in the later blocks as in the earlier ones{traces}"
-            ));
-        }
+        proof
+            .flags
+            .extend(notes.drifted(operation.is_some_and(Operation::leaves_traces)));
+        proof.flags.extend(notes.spread(all));
         let files = notes.files.max(1) as f64;
         let phases: Vec<_> = notes
             .phases

@@ -26,6 +26,11 @@ def fio(cpu: int, verb: str, *more: str, seconds: float = 0.6) -> list[str]:
     return ["fio", *same.split(), *laid_out, *more, *timed.split(), *told.split()]
 
 
+def writes(command: list[str]) -> bool:
+    """Whether a command of fio's overwrites its file."""
+    return any(word.startswith("--rw=") and word.endswith("write") for word in command)
+
+
 def job(text: str) -> dict[str, Any]:
     """The one job of fio's JSON, which may follow a line of notes."""
     (only,) = json.loads(text[text.index("{") :])["jobs"]

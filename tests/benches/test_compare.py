@@ -147,6 +147,14 @@ def test_both_sides_do_the_same(peers: dict[str, ModuleType]) -> None:
             assert "--cpus_allowed=2" in line.peer, line.name
 
 
+def test_the_file_is_made_anew_for_commands_that_overwrite_it(peers: dict[str, ModuleType]) -> None:
+    storage = peers["storage"]
+    lines = [*storage.block_lines(1), *storage.random_lines(1)]
+    assert {line.name for line in lines if storage.writes(line.peer)} == {
+        line.name for line in lines if line.name.startswith("write")
+    }
+
+
 def test_a_command_is_told_without_the_place_where_it_ran(peers: dict[str, ModuleType]) -> None:
     lines = peers["lines"]
     line = peers["storage"].block_lines(1)[0]

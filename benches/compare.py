@@ -80,8 +80,8 @@ def lay_out(file: Path) -> None:
 def peers_figures(lines: list[Line], file: str, directory: str) -> list[float]:
     """Each line's figure; a command of several lines is run once.
 
-    What is overwritten is as new as latlab's file is in each of its runs: on the disk of a virtual machine what
-    was laid out through the page cache, or overwritten by the gigabyte, took up to twice as long.
+    What is overwritten is as new as latlab's file is in each of its runs: on the disk of a virtual machine
+    what was laid out through the page cache, or overwritten by the gigabyte, took up to twice as long.
     """
     if any(storage.writes(line.peer) for line in lines):
         lay_out(Path(file))

@@ -61,6 +61,24 @@ def noise_self_test(
 def die_with_parent() -> bool:
     """Asks the kernel to kill this process when its parent ends; False where that cannot be arranged."""
 
+# ---- what the network probes measure against
+
+class Server:
+    """A running HTTP server, ended by `close` or with the process."""
+
+    def __init__(self, bind: str | None = None, secret: bytes | None = None) -> None:
+        """Starts it: at `bind` (`address:port`) or on the loopback.
+
+        ValueError: it cannot listen there.
+        """
+
+    @property
+    def listening(self) -> str:
+        """`{"address": "127.0.0.1:4711", "certificate_sha256": "...", "guarded": false}`."""
+
+    def close(self) -> str | None:
+        """Ends it. `{"connections", "open", "requests", "refused", "sent_bytes", "received_bytes"}`."""
+
 # ---- statistics
 # A refusal (too few samples, dependent samples, too heavy a tail) is a ValueError whose text can be printed.
 

@@ -61,6 +61,15 @@ MISTAKES = {
     "a file without a chart": (["chart", "{run}", "-o", "x.svg"], "which chart"),
     "a chart of another kind": (["chart", "{run}", "ladder", "-o", "x.gif"], ".svg or .png or .pdf"),
     "an export of another kind": (["export", "{run}", "-o", "x.xls"], ".csv or .npz or .json or .parquet"),
+    "a server at a name": (["serve", "--bind", "localhost"], "'localhost' is no address"),
+    "a server at no port": (["serve", "--bind", "127.0.0.1:http"], "'http' is no port"),
+    "a server at a port too high": (["serve", "--bind", "[::1]:65536"], "'65536' is no port"),
+    "a server of another computer": (["serve", "--bind", "192.0.2.1"], "cannot listen on 192.0.2.1"),
+    "a server for everybody": (["serve", "--bind", "0.0.0.0"], "--secret-file"),
+    "a secret that is missing": (["serve", "--secret-file", "missing"], "--secret-file: 'missing'"),
+    "a secret that all can read": (["serve", "--secret-file", "picture.jsonl"], "chmod 600"),
+    "a secret that is a folder": (["serve", "--secret-file", "."], "--secret-file: '.'"),
+    "a secret of nothing": (["serve", "--secret-file", "a-secret"], "0 bytes long"),
     "a shell that nobody knows": (["completion", "tcsh"], "'bash', 'zsh', 'fish'"),
     "one word too many": (["measure", "everything"], "everything"),
 }
@@ -71,6 +80,7 @@ def test_a_mistake_costs_one_line(
     command: Command, place: Path, file: str, arguments: list[str], said: str
 ) -> None:
     (place / "a-file").touch()
+    (place / "a-secret").touch(mode=0o600)
     (place / "a-link").symlink_to("picture.jsonl")
     (place / "picture.jsonl").write_bytes(b"\x89PNG\r\n\x1a\n" + bytes(200))
     before = sorted(place.rglob("*"))

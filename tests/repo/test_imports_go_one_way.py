@@ -16,6 +16,7 @@ CRATES = [
     "latlab-record",
     "latlab-observe",
     "latlab-storage",
+    "latlab-net",
     "latlab-harness",
     "latlab-probes",
     "latlab-python",

@@ -9,6 +9,7 @@ mod interpreter;
 mod noise;
 mod run;
 mod samples;
+mod serve;
 mod statistics;
 #[cfg_attr(target_os = "linux", path = "system/linux.rs")]
 #[cfg_attr(all(unix, not(target_os = "linux")), path = "system/other_unix.rs")]
@@ -27,6 +28,8 @@ mod _core {
     use crate::noise::{noise, noise_self_test};
     #[pymodule_export]
     use crate::run::{die_with_parent, list_probes, plan, run_child, run_worker};
+    #[pymodule_export]
+    use crate::serve::Server;
     #[pymodule_export]
     use crate::statistics::{
         between_block_range, dependence, find_levels, mean_interval, min_samples, moments, moments_counts,

@@ -33,6 +33,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "report": ("latlab.cli.report", "Write a run as one HTML, PDF or Markdown file."),
     "chart": ("latlab.cli.chart", "Write one chart of a run as SVG, PNG or PDF."),
     "export": ("latlab.cli.export", "Write a run as CSV, NPZ, JSON or Parquet."),
+    "serve": ("latlab.cli.serve", "Serve what another latlab measures a network with."),
     "completion": ("latlab.cli.completion", "Print the shell's completion script."),
 }
 

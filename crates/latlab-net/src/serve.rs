@@ -1,0 +1,349 @@
+//! A server that costs as little as a server can: bodies are slices of one buffer, nothing is read from a disk and nothing kept.
+//!
+//! ```text
+//! accepted ─► first byte ─┬─ a TLS record ─► rustls ─┬─► hyper (HTTP/1.1 or HTTP/2) ─► guard ─► answer ─► body
+//!                         └─ anything else ──────────┘
+//! ```
+//! One port serves all of it, so that what differs between two measurements is the protocol and not the socket. A look at the first
+//! byte (one `recv` with `MSG_PEEK` a connection) tells TLS from plain text.
+
+mod answer;
+mod body;
+mod certificate;
+mod guard;
+#[cfg_attr(unix, path = "serve/limits_unix.rs")]
+#[cfg_attr(not(unix), path = "serve/limits_elsewhere.rs")]
+mod limits;
+
+use std::future::Future;
+use std::io;
+use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::mpsc;
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use hyper::service::service_fn;
+use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
+use hyper_util::server::conn::auto;
+use serde::Serialize;
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::{TcpListener, TcpSocket, TcpStream};
+use tokio::sync::{Semaphore, oneshot};
+use tokio::time::{sleep, timeout};
+use tokio_rustls::TlsAcceptor;
+
+use answer::State;
+pub use guard::{LEAST_SECRET_BYTES, Pass};
+
+/// Connections served at once; more wait in the kernel's queue. Twice what the probes open at most.
+const MOST_CONNECTIONS: usize = 4096;
+/// A connection that says nothing for so long is closed. Longer than any pause of a measurement between two uses of a kept one.
+const SILENCE: Duration = Duration::from_mins(2);
+/// A handshake takes a few round trips; nobody's path takes seconds for each.
+const HANDSHAKE: Duration = Duration::from_secs(20);
+/// When the process has no descriptor left, the next attempt waits so long.
+const OUT_OF_DESCRIPTORS: Duration = Duration::from_millis(10);
+/// What is under way when the server ends may take so long.
+const PARTING: Duration = Duration::from_millis(200);
+
+/// Why there is no server.
+#[derive(Debug, thiserror::Error)]
+pub enum ServeError {
+    /// The address cannot be listened on.
+    #[error("cannot listen on {address}: {source}")]
+    Bind {
+        /// What was asked for.
+        address: SocketAddr,
+        /// What the system answered.
+        source: io::Error,
+    },
+    /// Beyond the loopback nobody is served without a challenge.
+    #[error("{0} can be reached by others: listening there wants a shared secret")]
+    Open(SocketAddr),
+    /// A secret that can be guessed is none.
+    #[error("the shared secret is {0} bytes long; it takes {LEAST_SECRET_BYTES} or more")]
+    ShortSecret(usize),
+    /// The certificate could not be made.
+    #[error("the certificate could not be made: {0}")]
+    Certificate(String),
+    /// The system refused a thread or a timer.
+    #[error("the server could not be started: {0}")]
+    System(#[from] io::Error),
+}
+
+/// What is served, and where.
+#[derive(Debug, Clone)]
+pub struct Settings {
+    /// Where to listen; port 0 lets the system choose. `None`: the loopback, by IPv4 or else by IPv6.
+    pub bind: Option<SocketAddr>,
+    /// What every request must prove to know; needed anywhere but on the loopback.
+    pub secret: Option<Vec<u8>>,
+    /// Threads that serve, 1 or more.
+    pub threads: usize,
+}
+
+/// Where a server listens.
+#[derive(Debug, Clone, Serialize)]
+pub struct Listening {
+    /// The address with its port.
+    pub address: SocketAddr,
+    /// SHA-256 of the certificate (DER), in hexadecimal: self-signed and made anew at each start.
+    pub certificate_sha256: String,
+    /// Whether requests must answer a challenge.
+    pub guarded: bool,
+    /// The certificate (DER), which a client on the same machine may trust.
+    #[serde(skip)]
+    pub certificate: Vec<u8>,
+}
+
+/// What a server has done so far.
+#[derive(Debug, Default)]
+struct Totals {
+    connections: AtomicU64,
+    open: AtomicU64,
+    requests: AtomicU64,
+    refused: AtomicU64,
+    sent_bytes: AtomicU64,
+    received_bytes: AtomicU64,
+}
+
+/// What a server has done since it was started.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub struct Served {
+    /// Connections accepted.
+    pub connections: u64,
+    /// Of these, open now.
+    pub open: u64,
+    /// Requests answered, those refused included.
+    pub requests: u64,
+    /// Requests refused for want of a right answer to the challenge.
+    pub refused: u64,
+    /// Bytes of bodies that were asked for and promised; what a client that went away never read is among them.
+    pub sent_bytes: u64,
+    /// Bytes of bodies taken in.
+    pub received_bytes: u64,
+}
+
+/// A running server; ended, with all its connections, when this is dropped.
+#[derive(Debug)]
+pub struct Server {
+    listening: Listening,
+    totals: Arc<Totals>,
+    /// Dropping it ends the server.
+    stop: Option<oneshot::Sender<()>>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Server {
+    /// Starts serving on threads of its own. Raises the process's limit of open files as far as it may.
+    ///
+    /// # Errors
+    /// When the address cannot be had, or when it can be reached by others and there is no secret to ask for.
+    pub fn start(settings: &Settings) -> Result<Self, ServeError> {
+        if let Some(secret) = &settings.secret
+            && secret.len() < LEAST_SECRET_BYTES
+        {
+            return Err(ServeError::ShortSecret(secret.len()));
+        }
+        limits::raise_open_files();
+        let (certificate, tls) = certificate::make()?;
+        let totals = Arc::new(Totals::default());
+        let state = Arc::new(State::new(settings.secret.as_deref(), Arc::clone(&totals)));
+        let runtime = runtime(settings.threads)?;
+        let listener = {
+            let _entered = runtime.enter();
+            listen(settings.bind)?
+        };
+        let address = listener.local_addr()?;
+        let guarded = settings.secret.is_some();
+        if !guarded && !address.ip().is_loopback() {
+            return Err(ServeError::Open(address));
+        }
+        let (stop, stopped) = oneshot::channel();
+        let (ready, started) = mpsc::sync_channel(1);
+        let acceptor = TlsAcceptor::from(tls);
+        let thread = std::thread::Builder::new()
+            .name("latlab-serve".to_owned())
+            .spawn(move || {
+                runtime.block_on(async {
+                    // Whoever waits for this has gone only when the process is about to end.
+                    let _ = ready.send(());
+                    tokio::select! {
+                        () = accept(&listener, &acceptor, &state) => {}
+                        _ = stopped => {}
+                    }
+                });
+                runtime.shutdown_timeout(PARTING);
+            })?;
+        started
+            .recv()
+            .map_err(|_| io::Error::other("its thread ended at once"))?;
+        Ok(Self {
+            listening: Listening {
+                address,
+                certificate_sha256: certificate::fingerprint(&certificate),
+                guarded,
+                certificate,
+            },
+            totals,
+            stop: Some(stop),
+            thread: Some(thread),
+        })
+    }
+
+    /// Where it listens.
+    #[must_use]
+    pub fn listening(&self) -> &Listening {
+        &self.listening
+    }
+
+    /// What it has done so far.
+    #[must_use]
+    pub fn served(&self) -> Served {
+        let read = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
+        Served {
+            connections: read(&self.totals.connections),
+            open: read(&self.totals.open),
+            requests: read(&self.totals.requests),
+            refused: read(&self.totals.refused),
+            sent_bytes: read(&self.totals.sent_bytes),
+            received_bytes: read(&self.totals.received_bytes),
+        }
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        self.stop = None;
+        if let Some(thread) = self.thread.take() {
+            // A panic of the server's thread has been printed; there is nothing left to end.
+            let _ = thread.join();
+        }
+    }
+}
+
+/// One thread serves from the thread that accepts; more share the connections.
+fn runtime(threads: usize) -> io::Result<tokio::runtime::Runtime> {
+    let mut builder = if threads <= 1 {
+        tokio::runtime::Builder::new_current_thread()
+    } else {
+        let mut builder = tokio::runtime::Builder::new_multi_thread();
+        builder.worker_threads(threads).thread_name("latlab-serve");
+        builder
+    };
+    builder.enable_io().enable_time().build()
+}
+
+fn listen(bind: Option<SocketAddr>) -> Result<TcpListener, ServeError> {
+    let v4 = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
+    let v6 = SocketAddr::from((Ipv6Addr::LOCALHOST, 0));
+    match bind {
+        Some(address) => listen_on(address),
+        // The error of the usual one is the one to tell.
+        None => listen_on(v4).or_else(|error| listen_on(v6).map_err(|_| error)),
+    }
+}
+
+fn listen_on(address: SocketAddr) -> Result<TcpListener, ServeError> {
+    let open = || {
+        let socket = if address.is_ipv4() {
+            TcpSocket::new_v4()?
+        } else {
+            TcpSocket::new_v6()?
+        };
+        // On Windows the same option would let another program take the port away.
+        #[cfg(unix)]
+        socket.set_reuseaddr(true)?;
+        socket.bind(address)?;
+        // All connections of a sweep may be opened at one moment.
+        socket.listen(u32::try_from(MOST_CONNECTIONS).unwrap_or(u32::MAX))
+    };
+    open().map_err(|source| ServeError::Bind { address, source })
+}
+
+/// Accepts for ever.
+async fn accept(listener: &TcpListener, acceptor: &TlsAcceptor, state: &Arc<State>) {
+    let places = Arc::new(Semaphore::new(MOST_CONNECTIONS));
+    loop {
+        let Ok(place) = Arc::clone(&places).acquire_owned().await else {
+            return;
+        };
+        let Ok((stream, _)) = listener.accept().await else {
+            // A connection that was reset while it waited, or no descriptor left: the others go on.
+            sleep(OUT_OF_DESCRIPTORS).await;
+            continue;
+        };
+        let (acceptor, state) = (acceptor.clone(), Arc::clone(state));
+        tokio::spawn(async move {
+            let _place = place;
+            let _open = Open::count(&state);
+            // How a connection ends is its client's affair.
+            let _ = connection(stream, &acceptor, &state).await;
+        });
+    }
+}
+
+/// One open connection in the totals.
+struct Open(Arc<State>);
+
+impl Open {
+    fn count(state: &Arc<State>) -> Self {
+        state.totals().connections.fetch_add(1, Ordering::Relaxed);
+        state.totals().open.fetch_add(1, Ordering::Relaxed);
+        Self(Arc::clone(state))
+    }
+}
+
+impl Drop for Open {
+    fn drop(&mut self) {
+        self.0.totals().open.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+async fn connection(stream: TcpStream, acceptor: &TlsAcceptor, state: &Arc<State>) -> io::Result<()> {
+    /// The type of a record that carries a handshake (RFC 8446, 5.1); no HTTP method begins with it.
+    const TLS_HANDSHAKE: u8 = 0x16;
+    // Small answers leave at once.
+    stream.set_nodelay(true)?;
+    let mut first = [0];
+    if within(SILENCE, stream.peek(&mut first)).await? == 0 {
+        return Ok(());
+    }
+    if first[0] == TLS_HANDSHAKE {
+        let stream = within(HANDSHAKE, acceptor.accept(stream)).await?;
+        http(stream, state).await
+    } else {
+        http(stream, state).await
+    }
+}
+
+async fn within<T>(limit: Duration, work: impl Future<Output = io::Result<T>>) -> io::Result<T> {
+    timeout(limit, work)
+        .await
+        .unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into()))
+}
+
+async fn http<S>(stream: S, state: &Arc<State>) -> io::Result<()>
+where
+    S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+{
+    let mut builder = auto::Builder::new(TokioExecutor::new());
+    builder
+        .http1()
+        .timer(TokioTimer::new())
+        .header_read_timeout(SILENCE);
+    builder.http2().timer(TokioTimer::new());
+    let answers = service_fn(|request| {
+        let state = Arc::clone(state);
+        async move { state.answer(request).await }
+    });
+    builder
+        .serve_connection(TokioIo::new(stream), answers)
+        .await
+        .map_err(io::Error::other)
+}
+
+#[cfg(test)]
+mod tests;

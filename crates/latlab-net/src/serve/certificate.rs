@@ -1,0 +1,53 @@
+//! A certificate of the server's own, made at each start and never written down.
+
+use std::fmt::Write as _;
+use std::sync::Arc;
+
+use rcgen::{CertificateParams, KeyPair};
+use rustls::ServerConfig;
+use rustls::pki_types::{PrivateKeyDer, PrivatePkcs8KeyDer};
+
+use super::ServeError;
+
+/// Makes a certificate for the loopback's names (elsewhere a client compares its fingerprint), with ECDSA on P-256 as most
+/// servers have it. Returns its DER and what serves it.
+pub(super) fn make() -> Result<(Vec<u8>, Arc<ServerConfig>), ServeError> {
+    let names = ["localhost", "127.0.0.1", "::1"].map(str::to_owned);
+    let made = || {
+        let key = KeyPair::generate()?;
+        let certificate = CertificateParams::new(names)?.self_signed(&key)?;
+        Ok((certificate.der().clone(), key.serialize_der()))
+    };
+    let (certificate, key) =
+        made().map_err(|error: rcgen::Error| ServeError::Certificate(error.to_string()))?;
+    let der = certificate.to_vec();
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let configured = || {
+        ServerConfig::builder_with_provider(provider)
+            .with_safe_default_protocol_versions()?
+            .with_no_client_auth()
+            .with_single_cert(
+                vec![certificate],
+                PrivateKeyDer::Pkcs8(PrivatePkcs8KeyDer::from(key)),
+            )
+    };
+    let mut config =
+        configured().map_err(|error: rustls::Error| ServeError::Certificate(error.to_string()))?;
+    config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
+    Ok((der, Arc::new(config)))
+}
+
+/// SHA-256 in hexadecimal.
+pub(super) fn fingerprint(certificate: &[u8]) -> String {
+    hex(ring::digest::digest(&ring::digest::SHA256, certificate).as_ref())
+}
+
+/// Bytes in hexadecimal.
+pub(super) fn hex(bytes: &[u8]) -> String {
+    bytes
+        .iter()
+        .fold(String::with_capacity(bytes.len() * 2), |mut text, byte| {
+            let _ = write!(text, "{byte:02x}");
+            text
+        })
+}

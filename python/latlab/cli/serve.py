@@ -1,0 +1,136 @@
+"""`latlab serve`."""
+
+from __future__ import annotations
+
+import json
+import os
+import stat
+import sys
+import time
+from typing import TYPE_CHECKING
+
+import click
+
+from latlab.errors import UserError
+
+if TYPE_CHECKING:
+    from latlab._core import Server
+
+_HIGHEST_PORT = 65535
+#: Nobody's secret is longer; a file that is was named by mistake.
+_MOST_SECRET_BYTES = 4096
+
+
+@click.command("serve")
+@click.option(
+    "--bind",
+    metavar="ADDR[:PORT]",
+    help="Where to listen (default: the loopback, at a free port). 0.0.0.0 and [::] are all addresses.",
+)
+@click.option(
+    "--secret-file",
+    metavar="FILE",
+    help="Serve only who shares what is in FILE. Needed anywhere but on the loopback.",
+)
+@click.option("--json", "as_json", is_flag=True, help="Print where it listens as JSON.")
+def command(bind: str | None, secret_file: str | None, *, as_json: bool) -> None:
+    """Serve what another latlab measures a network with, until Ctrl-C.
+
+    GET /bytes/N and POST /sink, by HTTP/1.1 and HTTP/2, with TLS and without, all at one port. Nothing is
+    read from this computer's files. The secret never crosses the network: each request proves to know it
+    (HMAC-SHA256 over a challenge).
+
+    \b
+    Examples:
+      latlab serve
+      (umask 077; head -c 32 /dev/urandom | base64 > secret)
+      latlab serve --bind 0.0.0.0:8600 --secret-file secret
+    """
+    from latlab.cli.terminal.screen import talk  # noqa: PLC0415 - not needed for --help
+
+    address = None if bind is None else _checked_address(bind)
+    secret = None if secret_file is None else _checked_secret(secret_file)
+    server = _started(address, secret)
+    try:
+        _print(server.listening, as_json=as_json)
+        talk("serving until Ctrl-C")
+        while True:
+            time.sleep(3600)
+    except KeyboardInterrupt:
+        pass
+    finally:
+        served = json.loads(server.close() or "{}")
+    requests = f"{served['requests']} requests ({served['refused']} refused)"
+    talk(f"served {requests} on {served['connections']} connections")
+
+
+def _started(address: str | None, secret: bytes | None) -> Server:
+    from latlab.run.core import core  # noqa: PLC0415 - loads the extension
+
+    try:
+        server: Server = core().Server(address, secret)
+    except ValueError as error:
+        hint = "; --secret-file names it" if "wants a shared secret" in str(error) else ""
+        raise UserError(f"{error}{hint}") from None
+    return server
+
+
+def _print(listening: str, *, as_json: bool) -> None:
+    if as_json:
+        text = listening
+    else:
+        where = json.loads(listening)
+        address = where["address"]
+        text = f"http://{address}\nhttps://{address}  (certificate SHA-256 {where['certificate_sha256']})"
+    sys.stdout.write(f"{text}\n")
+    # Whoever started this waits for the line.
+    sys.stdout.flush()
+
+
+def _checked_address(text: str) -> str:
+    """An address with a port, as the core reads it; port 0 is any that is free.
+
+    Raises:
+        UserError: It is no address, or the port is none.
+    """
+    import ipaddress  # noqa: PLC0415 - not needed for --help
+
+    from latlab.text import clean  # noqa: PLC0415 - not needed for --help
+
+    host, port = text, "0"
+    if text.startswith("["):
+        host, _, rest = text[1:].partition("]")
+        port = rest.removeprefix(":") or "0"
+    elif text.count(":") == 1:
+        host, _, port = text.partition(":")
+    try:
+        address = ipaddress.ip_address(host)
+    except ValueError:
+        raise UserError(f"--bind: {clean(host, most=100)!r} is no address") from None
+    if not (port.isascii() and port.isdigit() and int(port[:6]) <= _HIGHEST_PORT):
+        raise UserError(f"--bind: {clean(port, most=100)!r} is no port")
+    return f"{address}:{int(port)}" if address.version == 4 else f"[{address}]:{int(port)}"  # noqa: PLR2004 - IPv4
+
+
+def _checked_secret(name: str) -> bytes:
+    """What a file holds, without the space around it.
+
+    Raises:
+        UserError: It cannot be read, or others can read it too.
+    """
+    from latlab.text import clean  # noqa: PLC0415 - not needed for --help
+
+    shown = clean(name, most=200)
+    try:
+        with open(name, "rb") as file:  # noqa: PTH123 - the open file's mode is asked, not the name's
+            mode = os.fstat(file.fileno()).st_mode
+            secret = file.read(_MOST_SECRET_BYTES + 1)
+    except (OSError, ValueError) as error:
+        raise UserError(
+            f"--secret-file: {shown!r}: {clean(getattr(error, 'strerror', None) or error)}"
+        ) from None
+    if os.name == "posix" and stat.S_IMODE(mode) & 0o077:
+        raise UserError(f"--secret-file: others can read {shown!r}; chmod 600 {shown}")
+    if len(secret) > _MOST_SECRET_BYTES:
+        raise UserError(f"--secret-file: {shown!r} is longer than {_MOST_SECRET_BYTES} bytes")
+    return secret.strip()

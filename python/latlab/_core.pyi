@@ -125,3 +125,26 @@ def quantile_counts(buckets: Sequence[tuple[float, int]], q: float) -> float:
 
 def find_levels(points_json: str) -> str:
     """Plateaus of a latency curve: `[Level]` from `[{size_bytes, p50_ns, lo_ns, hi_ns, disturbed}]`."""
+
+def autocorrelation(blocks: Sequence[Samples]) -> str:
+    """`[{lag, value, nothing_within}]`: rank correlation within blocks at lags 1, 2, 4, ..."""
+
+def modes(
+    buckets: Sequence[tuple[float, int]], step: float = 0.0, grain: float = 0.0, effective: float = ...
+) -> str:
+    """`{"modes": [{p50_ns, low_ns, high_ns, share}], "dip": {dip, p} | null}` of pairs, ascending."""
+
+def tail_of(blocks: Sequence[Samples], total: int | None = None) -> str:
+    """`{hill, shape, mean_excess, index, why_no_index}`; with `total`, `blocks` hold the slow samples alone."""
+
+def tail_of_counts(buckets: Sequence[tuple[float, int]]) -> str:
+    """The same of `(value, count)` pairs, without intervals."""
+
+def compare_families(
+    buckets: Sequence[tuple[float, int]],
+    step: float = 0.0,
+    grain: float = 0.0,
+    effective: float = ...,
+    at: Sequence[float] = ...,
+) -> str:
+    """`{fits, samples, effective}` of `(value, count)` pairs, ascending; `null` where nothing can be fitted."""

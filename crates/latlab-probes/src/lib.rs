@@ -9,7 +9,6 @@ mod heap;
 mod kernel;
 mod levels;
 mod memory;
-mod modes;
 mod python;
 #[cfg(target_os = "linux")]
 mod region;

@@ -32,9 +32,10 @@ mod _core {
     use crate::serve::Server;
     #[pymodule_export]
     use crate::statistics::{
-        between_block_range, dependence, find_levels, mean_interval, min_samples, moments, moments_counts,
-        order_statistic_interval, order_statistic_interval_counts, quantile, quantile_counts,
-        quantile_interval,
+        autocorrelation, between_block_range, compare_families, dependence, find_levels, mean_interval,
+        min_samples, modes, moments, moments_counts, order_statistic_interval,
+        order_statistic_interval_counts, quantile, quantile_counts, quantile_interval, tail_of,
+        tail_of_counts,
     };
 
     use super::{Bound, PyModule, PyModuleMethods as _, PyResult};

@@ -5,6 +5,7 @@
 #![expect(clippy::needless_pass_by_value, reason = "PyO3 hands over what it converted")]
 
 use latlab_stats::levels::{self, CurvePoint, LevelOptions};
+use latlab_stats::tail::{self, Bins, Exceedances};
 use latlab_stats::{Estimate, Interval, IntervalMethod, Moments, Refusal};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
@@ -147,4 +148,68 @@ pub(crate) fn order_statistic_interval_counts(
 pub(crate) fn find_levels(py: Python<'_>, points_json: &str) -> PyResult<String> {
     let points: Vec<CurvePoint> = crate::parsed("points", points_json)?;
     crate::json(&py.detach(|| levels::find_levels(&points, &LevelOptions::default())))
+}
+
+/// What is said of a tail, as JSON: of samples in blocks, or with `total` of the slow samples alone, all of those above the
+/// smallest, by the block in which each was taken.
+#[pyfunction]
+#[pyo3(signature = (blocks, total=None))]
+pub(crate) fn tail_of(py: Python<'_>, blocks: Vec<Samples>, total: Option<u64>) -> PyResult<String> {
+    let found = py.detach(|| {
+        let views = views(&blocks);
+        let of = match total {
+            None => Exceedances::of_blocks(&views),
+            Some(total) => Exceedances::of_groups(&views, total),
+        };
+        of.map(|of| tail::tail(&of))
+    });
+    crate::json(&found.map_err(refused)?)
+}
+
+/// The same of a histogram's `(value, count)` pairs, whose order of measuring is not known: without intervals.
+#[pyfunction]
+pub(crate) fn tail_of_counts(py: Python<'_>, buckets: Vec<(f64, u64)>) -> PyResult<String> {
+    let found = py.detach(|| Exceedances::of_counts(&buckets).map(|of| tail::tail(&of)));
+    crate::json(&found.map_err(refused)?)
+}
+
+/// Families of distributions fitted to `(value, count)` pairs, ascending, and compared, as JSON; `null` where nothing can be.
+#[pyfunction]
+#[pyo3(signature = (buckets, step=0.0, grain=0.0, effective=f64::INFINITY, at=Vec::new()))]
+pub(crate) fn compare_families(
+    py: Python<'_>,
+    buckets: Vec<(f64, u64)>,
+    step: f64,
+    grain: f64,
+    effective: f64,
+    at: Vec<f64>,
+) -> PyResult<String> {
+    let compare = || tail::families(&Bins::new(&buckets, step, grain)?, effective, &at);
+    crate::json(&py.detach(compare))
+}
+
+/// `{"modes": [Mode], "dip": Dip}` of `(value, count)` pairs, ascending, as JSON.
+#[pyfunction]
+#[pyo3(signature = (buckets, step=0.0, grain=0.0, effective=f64::INFINITY))]
+pub(crate) fn modes(
+    py: Python<'_>,
+    buckets: Vec<(f64, u64)>,
+    step: f64,
+    grain: f64,
+    effective: f64,
+) -> PyResult<String> {
+    let (modes, dip) = py.detach(|| {
+        (
+            latlab_stats::modes::modes(&buckets, step),
+            Bins::new(&buckets, step, grain).and_then(|bins| bins.dip_of_logs(effective)),
+        )
+    });
+    crate::json(&serde_json::json!({ "modes": modes, "dip": dip }))
+}
+
+/// Rank autocorrelation within blocks at lags 1, 2, 4, ..., as JSON.
+#[pyfunction]
+pub(crate) fn autocorrelation(py: Python<'_>, blocks: Vec<Samples>) -> PyResult<String> {
+    let found = py.detach(|| latlab_stats::autocorrelation(&views(&blocks)));
+    crate::json(&found.map_err(refused)?)
 }

@@ -83,7 +83,8 @@ pub fn quantile_interval(blocks: &[&[f64]], q: f64, level: f64, seed: u64) -> Re
 ///
 /// # Errors
 /// [`Refusal::TooFewBlocks`] below six blocks; [`Refusal::TailTooHeavy`] when Hill's tail index is below 2, as then
-/// the next sample may move the mean by any amount; [`Refusal::NotFinite`]; a `level` outside (0, 1).
+/// the next sample may move the mean by any amount; [`Refusal::TooSkewed`] when there are too few samples for their skewness;
+/// [`Refusal::NotFinite`]; a `level` outside (0, 1).
 pub fn mean_interval(blocks: &[&[f64]], level: f64) -> Result<Estimate, Refusal> {
     check(0.5, level)?;
     let pooled = Pooled::new(blocks)?;
@@ -96,6 +97,14 @@ pub fn mean_interval(blocks: &[&[f64]], level: f64) -> Result<Estimate, Refusal>
     }
     if let Some(index) = tail_index(&pooled.sorted).filter(|&a| a < 2.0) {
         return Err(Refusal::TailTooHeavy { index });
+    }
+    let dependence = dependence::of(&pooled.ranks(), &pooled.sizes);
+    let skewness = skewness(&pooled.sorted);
+    if skewness.abs() > MOST_SKEWED * dependence.effective_samples.sqrt() {
+        return Err(Refusal::TooSkewed {
+            skewness,
+            effective: dependence.effective_samples,
+        });
     }
     let n = pooled.len() as f64;
     let sums = blocks
@@ -117,8 +126,26 @@ pub fn mean_interval(blocks: &[&[f64]], level: f64) -> Result<Estimate, Refusal>
         },
         samples: pooled.len() as u64,
         blocks: pooled.sizes.len() as u64,
-        dependence: dependence::of(&pooled.ranks(), &pooled.sizes),
+        dependence,
     })
+}
+
+/// Skewness of a mean (of the samples over the root of their number) up to which Student's interval covers 93 %: simulated
+/// with lognormals, spikes and Paretos, of which heavier ones that look harmless by chance were the hardest to keep out.
+const MOST_SKEWED: f64 = 0.12;
+
+fn skewness(values: &[f64]) -> f64 {
+    let n = values.len() as f64;
+    let mean = values.iter().sum::<f64>() / n;
+    let (second, third) = values.iter().fold((0.0, 0.0), |(second, third), x| {
+        let off = x - mean;
+        (second + off * off, third + off * off * off)
+    });
+    if second > 0.0 {
+        third / n / (second / n).powf(1.5)
+    } else {
+        0.0
+    }
 }
 
 /// Hill's estimate (Annals of Statistics 3, 1975) from the largest 2 % (at least 10) of the distances from the median.

@@ -6,6 +6,7 @@
 //! histogram buckets ─► weighted
 //! bandwidth in time ─► changes (levels, trend)
 //! latency by size   ─► levels (plateaus, brackets, where to measure next, TLB reach)
+//! slow samples      ─► tail (index, shape, families compared), modes
 //! ```
 //!
 //! Pure functions: no I/O, no clock, no global state; what is random takes a seed. Where no interval can be
@@ -15,9 +16,12 @@ mod affine;
 mod blocks;
 mod bootstrap;
 mod changes;
+mod correlation;
 mod dependence;
+mod dip;
 mod estimate;
 pub mod levels;
+pub mod modes;
 mod moments;
 mod order;
 mod quantile;
@@ -26,12 +30,15 @@ pub mod rng;
 mod seek;
 mod special;
 mod stop;
+pub mod tail;
 pub mod weighted;
 
 pub use affine::{Affine, affine};
 pub use bootstrap::block_bootstrap_interval;
 pub use changes::{Changes, Level, changes, rise};
+pub use correlation::{Correlation, autocorrelation};
 pub use dependence::{Dependence, dependence};
+pub use dip::{Dip, dip, dip_of_counts};
 pub use estimate::{
     DEFAULT_RESAMPLES, Estimate, MIN_BLOCKS, between_block_range, between_blocks_interval, mean_interval,
     quantile_interval,

@@ -44,6 +44,16 @@ pub enum Refusal {
         /// Hill's estimate of the tail index: moments of this order and above do not exist.
         index: f64,
     },
+    /// The few largest samples weigh so much in a mean that Student's interval covers less than it says.
+    #[error(
+        "mean: the samples are too skewed for their number ({skewness:.1} over the root of {effective:.0}): give quantiles"
+    )]
+    TooSkewed {
+        /// Third moment over the cube of the deviation.
+        skewness: f64,
+        /// Independent samples that these are worth.
+        effective: f64,
+    },
     /// A sample is NaN or infinite: something upstream is wrong.
     #[error("a sample is not a finite number")]
     NotFinite,

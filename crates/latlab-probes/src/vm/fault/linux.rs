@@ -2,12 +2,12 @@
 
 use latlab_harness::{Block, Env, ProbeError, Proof, Session, Stamps, Support};
 use latlab_record::{Check, Histogram, Pages, Point};
+use latlab_stats::modes::modes;
 use latlab_stats::rng::Rng;
 use rustix::mm::Advice;
 use serde_json::{Value, json};
 
 use super::{AROUND, HUGE, Operation, Sizes, likely};
-use crate::modes::modes;
 use crate::region::{self, Faults, Region, Scratch, Trust, faults_of_this_thread};
 
 /// Pages touched of a file from its device in one block.

@@ -5,20 +5,22 @@
 //!            clearly two: shallow valley, too few samples, hardly apart
 //! ```
 
-use latlab_stats::weighted::quantile_counts;
-use serde::Serialize;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::weighted::quantile_counts;
 
 /// A group of operations that took about as long.
-#[derive(Clone, Debug, PartialEq, Serialize)]
-pub(crate) struct Mode {
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Mode {
     /// Median of the group, ns.
-    pub(crate) p50_ns: f64,
+    pub p50_ns: f64,
     /// Its 5 % quantile, ns.
-    pub(crate) low_ns: f64,
+    pub low_ns: f64,
     /// Its 95 % quantile, ns.
-    pub(crate) high_ns: f64,
+    pub high_ns: f64,
     /// Part of all operations.
-    pub(crate) share: f64,
+    pub share: f64,
 }
 
 /// Bins of the logarithmic axis are at least this wide (natural logarithm): six of the histogram's own buckets.
@@ -47,7 +49,8 @@ struct Stretch {
 }
 
 /// The modes of `(value in ns, count)`, ascending; `step_ns` is the clock's step. One mode at least where there is a sample.
-pub(crate) fn modes(buckets: &[(f64, u64)], step_ns: f64) -> Vec<Mode> {
+#[must_use]
+pub fn modes(buckets: &[(f64, u64)], step_ns: f64) -> Vec<Mode> {
     let all: f64 = buckets.iter().map(|(_, count)| *count as f64).sum();
     let Some(lowest) = buckets.iter().map(|(ns, _)| *ns).find(|ns| *ns > 0.0) else {
         return Vec::new();
@@ -176,10 +179,28 @@ fn weakest(stretches: &[Stretch], counts: &[f64], smooth: &[f64], all: f64, widt
 
 #[cfg(test)]
 mod tests {
-    use latlab_record::Histogram;
-    use latlab_stats::rng::Rng;
+    use std::collections::BTreeMap;
 
     use super::*;
+    use crate::rng::Rng;
+
+    /// Buckets of 0.8 % of a power of two, as a run file has them.
+    #[derive(Default)]
+    struct Histogram(BTreeMap<u64, u64>);
+
+    impl Histogram {
+        fn record(&mut self, ps: u64) {
+            let shift = (64 - ps.leading_zeros()).saturating_sub(8);
+            *self.0.entry(ps >> shift << shift).or_default() += 1;
+        }
+
+        fn occupied(&self) -> Vec<(f64, u64)> {
+            self.0
+                .iter()
+                .map(|(ps, count)| (*ps as f64 / 1e3, *count))
+                .collect()
+        }
+    }
 
     /// Samples around `ns` that spread by `sigma` on the logarithmic axis (twelve uniform numbers make a normal one).
     fn group(rng: &mut Rng, count: usize, ns: f64, sigma: f64, step_ns: f64, into: &mut Histogram) {
@@ -201,7 +222,7 @@ mod tests {
     }
 
     fn found(groups: &[(usize, f64, f64)], step_ns: f64, seed: u64) -> Vec<Mode> {
-        let (mut rng, mut histogram) = (Rng::new(seed), Histogram::new());
+        let (mut rng, mut histogram) = (Rng::new(seed), Histogram::default());
         for (count, ns, sigma) in groups {
             group(&mut rng, *count, *ns, *sigma, step_ns, &mut histogram);
         }

@@ -1,0 +1,153 @@
+use crate::refusal::Refusal;
+
+/// Fewest groups from whose differences an interval is made, as for blocks.
+const LEAST_GROUPS: usize = 6;
+/// A single long series is cut into so many stretches: twenty give Student's t only 7 % more width than endless many.
+const STRETCHES: usize = 20;
+/// A stretch shorter than this tells nothing of how neighbours depend on each other.
+const LEAST_STRETCH: usize = 50;
+
+/// Values with the group that each belongs to: what varies between groups decides how wide an interval is.
+#[derive(Debug, Clone)]
+pub struct Exceedances {
+    /// `(value, count, group)`, descending by value.
+    pub(super) largest: Vec<(f64, f64, u32)>,
+    /// All samples, also those below the smallest value here.
+    pub(super) total: f64,
+    /// 0: the order of measuring is not known, so nothing here has an interval.
+    pub(super) groups: usize,
+}
+
+impl Exceedances {
+    /// Of samples in the order of measuring, in blocks that were taken apart in time. Fewer than six blocks are cut into
+    /// stretches, which take the place of blocks.
+    ///
+    /// # Errors
+    /// [`Refusal::NotFinite`].
+    pub fn of_blocks(blocks: &[&[f64]]) -> Result<Self, Refusal> {
+        let filled = blocks.iter().copied().filter(|block| !block.is_empty());
+        let pieces: Vec<&[f64]> = if filled.clone().count() >= LEAST_GROUPS {
+            filled.collect()
+        } else {
+            let all: usize = filled.clone().map(<[f64]>::len).sum();
+            let length = all.div_ceil(STRETCHES).max(LEAST_STRETCH);
+            filled.flat_map(|block| block.chunks(length)).collect()
+        };
+        let total = pieces.iter().map(|piece| piece.len() as u64).sum();
+        Self::of_groups(&pieces, total)
+    }
+
+    /// Of the slow samples alone, by the block in which each was taken: `total` samples were measured, and all above the
+    /// smallest of `groups` are here. Blocks without slow samples are empty groups.
+    ///
+    /// # Errors
+    /// [`Refusal::NotFinite`].
+    pub fn of_groups(groups: &[&[f64]], total: u64) -> Result<Self, Refusal> {
+        let mut largest = Vec::with_capacity(groups.iter().map(|group| group.len()).sum());
+        for (number, group) in (0_u32..).zip(groups) {
+            largest.extend(group.iter().map(|value| (*value, 1.0, number)));
+        }
+        Self::sorted(largest, total as f64, groups.len())
+    }
+
+    /// Of a histogram: values and counts, without their order of measuring.
+    ///
+    /// # Errors
+    /// [`Refusal::NotFinite`].
+    pub fn of_counts(buckets: &[(f64, u64)]) -> Result<Self, Refusal> {
+        let largest: Vec<_> = buckets
+            .iter()
+            .filter(|bucket| bucket.1 > 0)
+            .map(|(value, count)| (*value, *count as f64, 0))
+            .collect();
+        let total = largest.iter().map(|value| value.1).sum();
+        Self::sorted(largest, total, 0)
+    }
+
+    fn sorted(mut largest: Vec<(f64, f64, u32)>, total: f64, groups: usize) -> Result<Self, Refusal> {
+        if largest.iter().any(|value| !value.0.is_finite()) {
+            return Err(Refusal::NotFinite);
+        }
+        largest.sort_unstable_by(|a, b| b.0.total_cmp(&a.0));
+        Ok(Self {
+            largest,
+            total,
+            groups: if groups >= LEAST_GROUPS { groups } else { 0 },
+        })
+    }
+
+    /// Places of thresholds: `(first value not above it, samples above it)`, from `fewest` samples to half of all, at most
+    /// `most` of them, evenly on a logarithmic axis. Equal values are never parted.
+    pub(super) fn thresholds(&self, fewest: f64, most: usize) -> Vec<(usize, f64)> {
+        let mut borders = Vec::new();
+        let mut above = 0.0;
+        for (place, pair) in self.largest.windows(2).enumerate() {
+            above += pair[0].1;
+            if pair[1].0 < pair[0].0 && pair[1].0 > 0.0 && above >= fewest && above <= self.total / 2.0 {
+                borders.push((place + 1, above));
+            }
+        }
+        let (Some(&first), Some(&last)) = (borders.first(), borders.last()) else {
+            return Vec::new();
+        };
+        let (low, step) = (first.1.ln(), (last.1 / first.1).ln() / most.max(2) as f64);
+        let mut next = low;
+        borders.retain(|border| {
+            // The last one is half of all, or as far as the samples here go.
+            let taken = border.1.ln() >= next - 1e-9 || border.0 == last.0;
+            if taken {
+                next = border.1.ln() + step;
+            }
+            taken
+        });
+        borders
+    }
+
+    /// Standard error of a mean over the samples above a threshold, from what each contributes to it (its influence, of
+    /// mean zero), with the degrees of freedom: the groups are what is independent. `None` where fewer than six groups have a
+    /// sample there.
+    pub(super) fn error(
+        &self,
+        above: &[(f64, f64, u32)],
+        influence: impl Fn(f64) -> f64,
+    ) -> Option<(f64, f64)> {
+        if self.groups == 0 {
+            return None;
+        }
+        let mut by_group = vec![(0.0, 0.0); self.groups];
+        for (value, count, place) in above {
+            let own = &mut by_group[*place as usize];
+            own.0 += count * influence(*value);
+            own.1 += count;
+        }
+        let filled = by_group.iter().filter(|own| own.1 > 0.0).count();
+        if filled < LEAST_GROUPS {
+            return None;
+        }
+        let held: f64 = by_group.iter().map(|own| own.1).sum();
+        let k = filled as f64;
+        let squares: f64 = by_group.iter().map(|own| own.0 * own.0).sum();
+        Some(((squares * k / (k - 1.0)).sqrt() / held, k - 1.0))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn equal_values_are_never_parted_by_a_threshold() {
+        let found = Exceedances::of_counts(&[(1.0, 100), (2.0, 30), (3.0, 10)]).unwrap();
+        let thresholds = found.thresholds(5.0, 40);
+        assert_eq!(thresholds, [(1, 10.0), (2, 40.0)]);
+    }
+
+    #[test]
+    fn a_single_series_is_cut_into_stretches_and_a_histogram_has_none() {
+        let series: Vec<f64> = (0..4000).map(f64::from).collect();
+        assert_eq!(Exceedances::of_blocks(&[&series]).unwrap().groups, 20);
+        assert_eq!(Exceedances::of_blocks(&[&series[..100]]).unwrap().groups, 0);
+        assert_eq!(Exceedances::of_counts(&[(1.0, 9)]).unwrap().groups, 0);
+        assert!(Exceedances::of_blocks(&[&[f64::NAN]]).is_err());
+    }
+}

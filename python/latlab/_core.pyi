@@ -134,8 +134,8 @@ def modes(
 ) -> str:
     """`{"modes": [{p50_ns, low_ns, high_ns, share}], "dip": {dip, p} | null}` of pairs, ascending."""
 
-def tail_of(blocks: Sequence[Samples], total: int | None = None) -> str:
-    """`{hill, shape, mean_excess, index, why_no_index}`; with `total`, `blocks` hold the slow samples alone."""
+def tail_of(blocks: Sequence[Samples], total: int | None = None, worth: float = 1.0) -> str:
+    """`{hill, shape, mean_excess, index, why_no_index}`; with `total`, of the slow samples alone."""
 
 def tail_of_counts(buckets: Sequence[tuple[float, int]]) -> str:
     """The same of `(value, count)` pairs, without intervals."""
@@ -147,4 +147,4 @@ def compare_families(
     effective: float = ...,
     at: Sequence[float] = ...,
 ) -> str:
-    """`{fits, samples, effective}` of `(value, count)` pairs, ascending; `null` where nothing can be fitted."""
+    """`{fits, samples, effective}` of pairs, ascending; `null` where nothing can be fitted."""

@@ -151,15 +151,20 @@ pub(crate) fn find_levels(py: Python<'_>, points_json: &str) -> PyResult<String>
 }
 
 /// What is said of a tail, as JSON: of samples in blocks, or with `total` of the slow samples alone, all of those above the
-/// smallest, by the block in which each was taken.
+/// smallest, by the block in which each was taken, `worth` independent ones each.
 #[pyfunction]
-#[pyo3(signature = (blocks, total=None))]
-pub(crate) fn tail_of(py: Python<'_>, blocks: Vec<Samples>, total: Option<u64>) -> PyResult<String> {
+#[pyo3(signature = (blocks, total=None, worth=1.0))]
+pub(crate) fn tail_of(
+    py: Python<'_>,
+    blocks: Vec<Samples>,
+    total: Option<u64>,
+    worth: f64,
+) -> PyResult<String> {
     let found = py.detach(|| {
         let views = views(&blocks);
         let of = match total {
             None => Exceedances::of_blocks(&views),
-            Some(total) => Exceedances::of_groups(&views, total),
+            Some(total) => Exceedances::of_groups(&views, total, worth),
         };
         of.map(|of| tail::tail(&of))
     });

@@ -5,6 +5,7 @@
 //! the share of *all* repetitions that print a wrong interval is bounded.
 
 use latlab_stats::rng::Rng;
+use latlab_stats::tail::{Exceedances, hill, tail_index};
 use latlab_stats::{
     Estimate, IntervalMethod, Refusal, StopRule, StopState, mean_interval, quantile_interval, should_stop,
 };
@@ -229,4 +230,57 @@ fn tally_stopped(rule: &StopRule, draw: Draw) -> Tally {
         t.covered += u32::from(e.interval.lo <= 100.0 && 100.0 <= e.interval.hi);
     }
     t
+}
+
+/// Of 8 x 500 samples: Hill's index above the first threshold with so many beyond it.
+fn tail_tally(draw: Draw, least: f64, truth: f64) -> Tally {
+    let mut t = Tally::default();
+    for repetition in 1..=400_u64 {
+        let mut rng = Rng::new(repetition);
+        let blocks: Vec<Vec<f64>> = (0..8).map(|_| block(&mut rng, 500, draw)).collect();
+        let of = Exceedances::of_blocks(&refs(&blocks)).unwrap();
+        let point = *hill(&of).iter().find(|point| point.beyond >= least).unwrap();
+        if let Some((lo, hi)) = point.interval {
+            t.printed += 1;
+            t.covered += u32::from(lo <= truth && truth <= hi);
+        }
+    }
+    t
+}
+
+#[test]
+fn the_index_above_a_threshold_is_covered_also_where_samples_follow_each_other() {
+    let pareto = |u: f64| (1.0 - u).powf(-1.0 / 1.5);
+    for least in [40.0, 400.0] {
+        let independent: Draw = &|rng, b| b.fill_with(|| pareto(rng.uniform()));
+        // The same value ten times in a row.
+        let bursts: Draw = &|rng, b| {
+            for burst in b.chunks_mut(10) {
+                let start = pareto(rng.uniform());
+                burst.fill_with(|| start);
+            }
+        };
+        for (name, draw) in [("independent", independent), ("bursts", bursts)] {
+            let t = tail_tally(draw, least, 1.5);
+            eprintln!("Hill, {name}, {least} beyond: {t:?}");
+            assert!(
+                f64::from(t.covered) >= 0.92 * f64::from(t.printed),
+                "{name}: {t:?}"
+            );
+        }
+    }
+}
+
+#[test]
+fn a_lognormal_is_hardly_ever_given_a_tail_index() {
+    let mut given = 0;
+    for repetition in 1..=100_u64 {
+        let mut rng = Rng::new(repetition);
+        let values = block(&mut rng, 10_000, &|rng, b| {
+            b.fill_with(|| (2.0 * rng.normal()).exp());
+        });
+        given += u32::from(tail_index(&Exceedances::of_blocks(&[&values]).unwrap()).is_ok());
+    }
+    println!("a tail index for {given} of 100 lognormals");
+    assert!(given <= 5, "{given} of 100");
 }

@@ -10,7 +10,7 @@ import altair as alt
 from latlab.charts.axes import decades, duration_x
 from latlab.charts.drawing import inline, layered
 from latlab.charts.points import drawable, why_absent
-from latlab.charts.pokes_data import counts, normal_share, single_pokes, size_name
+from latlab.charts.pokes_data import counts, normal_share, single_pokes, size_name, slower_than
 from latlab.charts.table import Column, Table
 from latlab.run.model import Record
 from latlab.run.run import Run
@@ -38,6 +38,11 @@ def limit_ns(record: Record) -> float:
     p99 = record.summary.p99 if record.summary else None
     slow = p99 if drawable(p99) else counts(record)[-1][0]
     return 10.0 ** math.ceil(math.log10(slow * 1.001))
+
+
+def fraction_of_zeros(record: Record) -> float:
+    """Share of pokes that took no step of the clock, as the course notebook counts them."""
+    return 1.0 - slower_than(record, 0.0)
 
 
 def below_zero(record: Record) -> float:
@@ -96,11 +101,13 @@ def chart(run: Run) -> alt.HConcatChart | None:
     if record is None:
         return None
     limit = format_ns(limit_ns(record), digits=1)
-    body = _panel(_rows(body_bins(record)), log=False, title=f"below {limit}, linear")
+    zeros = f"{format_percent(fraction_of_zeros(record))} zeros"
+    body = _panel(_rows(body_bins(record)), log=False, title=f"below {limit}, linear; {zeros}")
     tail = tail_bins(record)
     if not tail:
         return alt.hconcat(body)
-    return alt.hconcat(body, _panel(_rows(tail), log=True, title=f"above {limit}, logarithmic"))
+    slow = f"{format_count(sum(inside for _, _, inside, _ in tail))} pokes"
+    return alt.hconcat(body, _panel(_rows(tail), log=True, title=f"above {limit}, logarithmic; {slow}"))
 
 
 def _rows(bins: list[tuple[float, float, int, float]]) -> list[dict[str, Any]]:
@@ -160,6 +167,7 @@ def alt_text(run: Run) -> str:
         f"Two histograms of {format_count(record.samples)} read pokes in an array of"
         f" {size_name(record)}, mean"
         f" {format_ns(record.summary.mean)}, standard deviation {format_ns(record.summary.std)},"
+        f" {format_percent(fraction_of_zeros(record))} of them zero,"
         " each with a normal curve"
         f" of the same mean and deviation. {format_count(slow)} pokes lie in the second panel. The"
         " normal would give"

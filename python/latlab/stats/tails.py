@@ -1,4 +1,4 @@
-"""The long tail of latencies: how heavy it is, which family it can be told from, its groups, and whether one number says it.
+"""The long tail of latencies: how heavy it is, its groups, the families it can be told from.
 
     from latlab.stats import tails
     values = tails.of_samples([block1, block2, ...])    # or tails.of_record(run.records[7])
@@ -6,8 +6,9 @@
     tails.tail(values).index                            # None where no tail index holds, see why_no_index
     tails.normal_claim(values).seen
 
-Everything is computed by the core. An interval is given where it was shown to hold the truth at least 93 times in a
-hundred (METHODOLOGY.md has the table); else it is None. Fits and plots over thresholds of one sample share its
+Everything is computed by the core. An interval is given where it was shown to hold the truth at least 93
+times in a hundred (METHODOLOGY.md has the table); else it is None. Fits and plots over thresholds of one
+sample share its
 samples: neighbouring points agree more than their intervals say.
 """
 
@@ -15,17 +16,19 @@ from __future__ import annotations
 
 import bisect
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final, Literal, TypeVar
+from typing import TYPE_CHECKING, Any, Final, Literal
 
 import msgspec
 
 from latlab.run.model import Record
-from latlab.stats import Refused, Samples, dependence
+from latlab.stats import Refused, dependence
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
+
+    from latlab.stats import Samples
 
 __all__ = [
     "Comparison",
@@ -60,9 +63,6 @@ _BUCKET: Final = 1 / 128
 _FAR: Final = 6.0
 #: Half of a 95 % interval, in deviations.
 _NORMAL_95: Final = 1.96
-_BITS: Final = 2**63 - 1
-
-T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,8 +76,10 @@ class Values:
         effective: Independent samples that would say as much about the median.
         mean: Of all samples.
         deviation: Standard deviation; None for one sample.
-        blocks: All samples in their order of measuring, in blocks taken apart in time; empty where they were not kept.
-        slow: The samples above a threshold by the block of each, where those were kept; empty where not all were.
+        blocks: All samples in their order of measuring, in blocks taken apart in time; empty where they were
+            not kept.
+        slow: The samples above a threshold by the block of each, where those were kept; empty where not all
+            were.
     """
 
     counts: tuple[tuple[float, int], ...]
@@ -100,7 +102,7 @@ class Values:
 
 
 class HillPoint(msgspec.Struct, frozen=True):
-    """Hill's estimate above one threshold: the share above x falls as x to the power of minus `index`, if at all."""
+    """Hill's estimate above one threshold: if the share above x falls as a power of x, minus this one."""
 
     beyond: float
     share: float
@@ -110,7 +112,7 @@ class HillPoint(msgspec.Struct, frozen=True):
 
 
 class Shape(msgspec.Struct, frozen=True):
-    """A generalised Pareto above one threshold: shape 0 falls exponentially, above 0 as a power of one over it."""
+    """A generalised Pareto above one threshold: shape 0 is exponential, above 0 a power of one over it."""
 
     beyond: float
     share: float
@@ -121,7 +123,7 @@ class Shape(msgspec.Struct, frozen=True):
 
 
 class Excess(msgspec.Struct, frozen=True):
-    """Mean distance above one threshold of what lies above it: level for an exponential tail, rising for a power."""
+    """Mean distance of what lies above a threshold from it: level if exponential, rising for a power."""
 
     beyond: float
     threshold: float
@@ -155,8 +157,8 @@ class Fit(msgspec.Struct, frozen=True):
         bic: Schwarz's criterion; smaller is better.
         vuong_z: Deviations by which the best family is better, by Vuong's test; None for the best.
         vuong_p: Chance of so large a difference between two that are equally far from the truth.
-        furthest_off: In the slowest tenth, where at least ten samples lie beyond: value, share seen above it, share that
-            the family puts there.
+        furthest_off: In the slowest tenth, where at least ten samples lie beyond: value, share seen above it,
+            share that the family puts there.
         above: Share above each value that was asked for.
     """
 
@@ -196,7 +198,7 @@ class Comparison(msgspec.Struct, frozen=True):
 
 
 class Mode(msgspec.Struct, frozen=True):
-    """A group of operations that took about as long, apart from others by a valley; quantiles of the group."""
+    """A group of operations, apart from others by a valley; its median, 5 % and 95 % quantiles."""
 
     p50_ns: float
     low_ns: float
@@ -212,14 +214,14 @@ class Dip(msgspec.Struct, frozen=True):
 
 
 class Modes(msgspec.Struct, frozen=True):
-    """Groups, ascending. The dip test judges the whole: a group of less than some percent does not move it."""
+    """Groups, ascending. The dip test judges the whole: a group of few percent does not move it."""
 
     modes: tuple[Mode, ...]
     dip: Dip | None = None
 
 
 class Correlation(msgspec.Struct, frozen=True):
-    """Rank correlation of samples `lag` apart; independent ones stay within plus or minus `nothing_within`."""
+    """Rank correlation of samples `lag` apart; that of independent ones is `nothing_within` at most."""
 
     lag: int
     value: float
@@ -297,7 +299,7 @@ def of_record(record: Record) -> Values:
 
 
 def _effective(counts: tuple[tuple[float, int], ...], interval: tuple[float, float] | None) -> float:
-    """Independent samples whose median would have so wide an interval: its ends are quantiles, some shares apart."""
+    """Independent samples whose median would have so wide an interval: its ends are quantiles."""
     total = sum(count for _, count in counts)
     if interval is None:
         return float(total)
@@ -317,43 +319,38 @@ def _by_block(record: Record) -> tuple[tuple[float, ...], ...]:
 
 
 def tail(values: Values) -> Tail:
-    """Hill's plot, the generalised Pareto's shape and the mean excess over thresholds, and a tail index where one holds.
+    """Plots over thresholds, of Hill's index, shape and mean excess; and a tail index where one holds.
 
-    With intervals where the order of measuring is known: of samples in blocks everywhere, of a record above the
-    threshold from which its slow samples were kept.
+    With intervals where the order of measuring is known: of samples in blocks everywhere, of a record above
+    the threshold from which its slow samples were kept.
     """
     if values.blocks:
-        return _found(Tail, "tail_of", list(values.blocks))
-    whole = _found(Tail, "tail_of_counts", list(values.counts))
+        found: Tail = _found(Tail, "tail_of", list(values.blocks))
+        return found
+    whole: Tail = _found(Tail, "tail_of_counts", list(values.counts))
     if not values.slow:
         return whole
-    slow = _found(Tail, "tail_of", [list(group) for group in values.slow], values.total)
+    worth = values.effective / values.total
+    slow: Tail = _found(Tail, "tail_of", [list(group) for group in values.slow], values.total, worth)
+    # The slow ones' points, then those of all further in.
+    reached = float(sum(map(len, values.slow)))
     return Tail(
-        hill=_joined(slow.hill, whole.hill),
-        shape=_joined(slow.shape, whole.shape),
+        hill=(*slow.hill, *(point for point in whole.hill if point.beyond > reached)),
+        shape=(*slow.shape, *(point for point in whole.shape if point.beyond > reached)),
         mean_excess=whole.mean_excess,
         index=slow.index or whole.index,
         why_no_index=None if slow.index else whole.why_no_index,
     )
 
 
-P = TypeVar("P", HillPoint, Shape)
-
-
-def _joined(slow: tuple[P, ...], whole: tuple[P, ...]) -> tuple[P, ...]:
-    """Points of the slow samples, then those of all further in."""
-    reached = max((point.beyond for point in slow), default=0.0)
-    return (*slow, *(point for point in whole if point.beyond > reached))
-
-
 def families(values: Values, at: Iterable[float] = ()) -> Comparison | None:
-    """Normal, lognormals, Pareto and mixtures, fitted and compared; None for fewer than 50 samples or three values.
+    """The families, fitted and compared; None for fewer than 50 samples or three values.
 
     Args:
         values: What is fitted.
         at: Where each fit's share above is wanted (`Fit.above`).
     """
-    return _found(
+    found: Comparison | None = _found(
         Comparison | None,
         "compare_families",
         list(values.counts),
@@ -362,21 +359,25 @@ def families(values: Values, at: Iterable[float] = ()) -> Comparison | None:
         values.effective,
         list(at),
     )
+    return found
 
 
 def modes(values: Values) -> Modes:
     """Groups of operations that took about as long, and the dip test of the logarithms."""
-    return _found(Modes, "modes", list(values.counts), values.step, values.grain, values.effective)
+    found: Modes = _found(Modes, "modes", list(values.counts), values.step, values.grain, values.effective)
+    return found
 
 
 def autocorrelation(blocks: Sequence[Samples]) -> tuple[Correlation, ...]:
-    """Rank correlation within blocks, of samples 1, 2, 4, ... apart; how many independent ones they are worth is in
-    `latlab.stats.dependence`.
+    """Rank correlation within blocks, of samples 1, 2, 4, ... apart.
+
+    How many independent samples they are worth is in `latlab.stats.dependence`.
 
     Raises:
         Refused: a sample is not finite.
     """
-    return _found(tuple[Correlation, ...], "autocorrelation", list(blocks))
+    found: tuple[Correlation, ...] = _found(tuple[Correlation, ...], "autocorrelation", list(blocks))
+    return found
 
 
 def normal_claim(values: Values) -> NormalClaim | None:
@@ -388,7 +389,7 @@ def normal_claim(values: Values) -> NormalClaim | None:
     return NormalClaim(beyond=beyond, share=share, seen=values.above(beyond), total=values.total)
 
 
-def _found(kind: Callable[..., T] | Any, name: str, *arguments: object) -> Any:  # noqa: ANN401 - the kind that was asked
+def _found(kind: Any, name: str, *arguments: object) -> Any:  # noqa: ANN401 - of the kind that was asked for
     from latlab.run.core import core  # noqa: PLC0415 - 10 ms, when it is first needed
 
     try:

@@ -1,3 +1,4 @@
+use crate::dependence::dependence;
 use crate::refusal::Refusal;
 
 /// Fewest groups from whose differences an interval is made, as for blocks.
@@ -7,6 +8,13 @@ const STRETCHES: usize = 20;
 /// A stretch shorter than this tells nothing of how neighbours depend on each other.
 const LEAST_STRETCH: usize = 50;
 
+/// Part of the degrees of freedom that is left where a group's sum is one of few skewed values: 1 / (1 + kurtosis / 2), which is
+/// 6/5 for five independent bursts a group.
+const SKEWED: f64 = 0.65;
+
+/// Thresholds are at least so far apart, as the logarithm of the samples beyond: closer ones are the same samples again.
+const CLOSEST: f64 = 0.08;
+
 /// Values with the group that each belongs to: what varies between groups decides how wide an interval is.
 #[derive(Debug, Clone)]
 pub struct Exceedances {
@@ -14,6 +22,8 @@ pub struct Exceedances {
     pub(super) largest: Vec<(f64, f64, u32)>,
     /// All samples, also those below the smallest value here.
     pub(super) total: f64,
+    /// How many independent samples each is worth, at most 1.
+    pub(super) worth: f64,
     /// 0: the order of measuring is not known, so nothing here has an interval.
     pub(super) groups: usize,
 }
@@ -33,21 +43,23 @@ impl Exceedances {
             let length = all.div_ceil(STRETCHES).max(LEAST_STRETCH);
             filled.flat_map(|block| block.chunks(length)).collect()
         };
-        let total = pieces.iter().map(|piece| piece.len() as u64).sum();
-        Self::of_groups(&pieces, total)
+        let total: u64 = pieces.iter().map(|piece| piece.len() as u64).sum();
+        let worth = dependence(blocks).effective_samples / total.max(1) as f64;
+        Self::of_groups(&pieces, total, worth)
     }
 
     /// Of the slow samples alone, by the block in which each was taken: `total` samples were measured, and all above the
-    /// smallest of `groups` are here. Blocks without slow samples are empty groups.
+    /// smallest of `groups` are here. Blocks without slow samples are empty groups. `worth`: how many independent samples each
+    /// is worth, from 0 to 1.
     ///
     /// # Errors
     /// [`Refusal::NotFinite`].
-    pub fn of_groups(groups: &[&[f64]], total: u64) -> Result<Self, Refusal> {
+    pub fn of_groups(groups: &[&[f64]], total: u64, worth: f64) -> Result<Self, Refusal> {
         let mut largest = Vec::with_capacity(groups.iter().map(|group| group.len()).sum());
         for (number, group) in (0_u32..).zip(groups) {
             largest.extend(group.iter().map(|value| (*value, 1.0, number)));
         }
-        Self::sorted(largest, total as f64, groups.len())
+        Self::sorted(largest, total as f64, groups.len(), worth.clamp(0.0, 1.0))
     }
 
     /// Of a histogram: values and counts, without their order of measuring.
@@ -61,10 +73,15 @@ impl Exceedances {
             .map(|(value, count)| (*value, *count as f64, 0))
             .collect();
         let total = largest.iter().map(|value| value.1).sum();
-        Self::sorted(largest, total, 0)
+        Self::sorted(largest, total, 0, 1.0)
     }
 
-    fn sorted(mut largest: Vec<(f64, f64, u32)>, total: f64, groups: usize) -> Result<Self, Refusal> {
+    fn sorted(
+        mut largest: Vec<(f64, f64, u32)>,
+        total: f64,
+        groups: usize,
+        worth: f64,
+    ) -> Result<Self, Refusal> {
         if largest.iter().any(|value| !value.0.is_finite()) {
             return Err(Refusal::NotFinite);
         }
@@ -72,6 +89,7 @@ impl Exceedances {
         Ok(Self {
             largest,
             total,
+            worth,
             groups: if groups >= LEAST_GROUPS { groups } else { 0 },
         })
     }
@@ -90,7 +108,10 @@ impl Exceedances {
         let (Some(&first), Some(&last)) = (borders.first(), borders.last()) else {
             return Vec::new();
         };
-        let (low, step) = (first.1.ln(), (last.1 / first.1).ln() / most.max(2) as f64);
+        let (low, step) = (
+            first.1.ln(),
+            ((last.1 / first.1).ln() / most.max(2) as f64).max(CLOSEST),
+        );
         let mut next = low;
         borders.retain(|border| {
             // The last one is half of all, or as far as the samples here go.
@@ -126,8 +147,10 @@ impl Exceedances {
         }
         let held: f64 = by_group.iter().map(|own| own.1).sum();
         let k = filled as f64;
-        let squares: f64 = by_group.iter().map(|own| own.0 * own.0).sum();
-        Some(((squares * k / (k - 1.0)).sqrt() / held, k - 1.0))
+        // The jackknife's: a group that holds much of what is there would have been missed by as much more.
+        let left_out = |own: &(f64, f64)| own.0 / (1.0 - own.1 / held).max(1e-3);
+        let squares: f64 = by_group.iter().map(|own| left_out(own).powi(2)).sum();
+        Some(((squares * (k - 1.0) / k).sqrt() / held, SKEWED * (k - 1.0)))
     }
 }
 

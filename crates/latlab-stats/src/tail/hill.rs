@@ -81,22 +81,18 @@ pub struct TailIndex {
     pub span: f64,
 }
 
-/// Why no tail index is given.
+/// Why no tail index is given; figures are without unit.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema, thiserror::Error)]
 #[serde(tag = "reason", rename_all = "snake_case")]
 pub enum IndexRefusal {
     /// The tail ends before a decade of values.
-    #[error(
-        "the tail does not reach a factor of ten: from {threshold:.3} to {end:.3}, where 20 samples are left"
-    )]
+    #[error("the slowest tenth spans a factor of {span:.1} up to where 20 samples are left, needs 10")]
     TooShort {
-        /// The threshold that reaches furthest.
-        threshold: f64,
-        /// The twentieth largest sample.
-        end: f64,
+        /// The twentieth largest sample over the threshold of the slowest tenth.
+        span: f64,
     },
     /// The index depends on the threshold.
-    #[error("no single power law: the index is {low:.2} or {high:.2}, depending on the threshold")]
+    #[error("it would be {low:.2} or {high:.2}, depending on where it is taken")]
     DoesNotHold {
         /// The smallest of a decade's estimates.
         low: f64,
@@ -104,7 +100,7 @@ pub enum IndexRefusal {
         high: f64,
     },
     /// Too few samples.
-    #[error("{have} samples beyond a threshold, needs {need}")]
+    #[error("{have} samples in the slowest tenth, needs {need}")]
     TooFew {
         /// Samples there are.
         have: u64,
@@ -130,61 +126,49 @@ const DEVIATIONS: f64 = 1.645;
 /// # Errors
 /// [`IndexRefusal`].
 pub fn tail_index(of: &Exceedances) -> Result<TailIndex, IndexRefusal> {
-    let need = index_count(LEAST_FOR_INDEX);
     let borders = of.thresholds(LEAST_FOR_INDEX, 4 * THRESHOLDS);
-    let Some(most) = borders.last() else {
-        let have = of.largest.iter().map(|value| value.1).sum::<f64>();
+    // Of each share the nearest border that is not further in; only one above which there is so much.
+    let mut tried: Vec<(usize, f64)> = TAILS
+        .iter()
+        .filter(|share| **share * of.total >= LEAST_FOR_INDEX)
+        .filter_map(|share| {
+            borders
+                .iter()
+                .rev()
+                .find(|border| border.1 <= share * of.total * 1.001)
+        })
+        .copied()
+        .collect();
+    tried.dedup();
+    if tried.is_empty() {
         return Err(IndexRefusal::TooFew {
-            have: index_count(have / 2.0),
-            need,
+            have: index_count(TAILS[0] * of.total),
+            need: index_count(LEAST_FOR_INDEX),
         });
-    };
+    }
     let end = value_of_rank(of, LEAST_BEYOND as f64);
-    let mut refusal = IndexRefusal::TooShort {
-        threshold: of.largest[most.0].0,
-        end,
-    };
-    let mut tried = Vec::new();
-    for share in TAILS {
-        // The nearest border that is not further out.
-        let Some(border) = borders
-            .iter()
-            .rev()
-            .find(|border| border.1 <= share * of.total * 1.001)
-        else {
-            continue;
-        };
-        if tried.contains(&border.0) {
-            continue;
-        }
-        tried.push(border.0);
-        let Some(point) = at(of, border.0, border.1) else {
+    let mut refusal: Option<IndexRefusal> = None;
+    for (place, beyond) in tried {
+        let Some(point) = at(of, place, beyond) else {
             continue;
         };
         let span = end / point.threshold;
         if span < DECADE {
-            if matches!(refusal, IndexRefusal::TooShort { .. }) && share >= TAILS[0] {
-                refusal = IndexRefusal::TooShort {
-                    threshold: point.threshold,
-                    end,
-                };
-            }
+            refusal = refusal.or(Some(IndexRefusal::TooShort { span }));
             continue;
         }
-        match holds(of, border.0, &point) {
+        match holds(of, place, &point) {
             Ok(()) => return Ok(TailIndex { at: point, span }),
             Err((low, high)) => {
-                refusal = match refusal {
-                    IndexRefusal::DoesNotHold { low: l, high: h } => IndexRefusal::DoesNotHold {
-                        low: low.min(l),
-                        high: high.max(h),
-                    },
-                    _ => IndexRefusal::DoesNotHold { low, high },
+                let (low, high) = match refusal {
+                    Some(IndexRefusal::DoesNotHold { low: l, high: h }) => (low.min(l), high.max(h)),
+                    _ => (low, high),
                 };
+                refusal = Some(IndexRefusal::DoesNotHold { low, high });
             }
         }
     }
-    Err(refusal)
+    Err(refusal.unwrap_or(IndexRefusal::TooShort { span: 1.0 }))
 }
 
 fn index_count(count: f64) -> u64 {

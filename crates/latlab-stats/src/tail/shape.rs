@@ -6,9 +6,10 @@ use crate::special::t_quantile;
 
 /// Thresholds of a plot.
 const THRESHOLDS: usize = 24;
-/// Fewest samples beyond a threshold to which a shape is fitted, and for which it has an interval.
+/// Fewest samples beyond a threshold to which a shape is fitted, and fewest independent ones for an interval: with 200 the bias
+/// of the estimate left 90 % of coverage.
 const LEAST_FOR_SHAPE: f64 = 40.0;
-const LEAST_FOR_INTERVAL: f64 = 100.0;
+const LEAST_FOR_INTERVAL: f64 = 300.0;
 /// A threshold below so many different values is left out: a fit there costs more than it tells of the tail.
 const MOST_ROWS: usize = 20_000;
 /// Below this shape the estimate is not near normal (Smith, Biometrika 72, 1985).
@@ -95,7 +96,7 @@ fn interval(
     beyond: f64,
     (shape, scale): (f64, f64),
 ) -> Option<(f64, f64)> {
-    if beyond < LEAST_FOR_INTERVAL || shape < REGULAR {
+    if beyond * of.worth < LEAST_FOR_INTERVAL || shape < REGULAR {
         return None;
     }
     // What each sample adds to the estimate: the inverse information times its score.
@@ -105,7 +106,9 @@ fn interval(
         (1.0 + shape) * ((1.0 + shape) * by_shape - by_scale)
     })?;
     let alone = (1.0 + shape) / beyond.sqrt();
-    let half = t_quantile(0.975, df) * error.max(alone);
+    // What the estimate is off by on average (Giles, Feng and Godwin, Communications in Statistics 45, 2016).
+    let bias = (1.0 + shape) * (3.0 + shape) / (beyond * of.worth * (1.0 + 3.0 * shape).max(0.3));
+    let half = t_quantile(0.975, df) * error.max(alone) + bias;
     Some((shape - half, shape + half))
 }
 
@@ -122,6 +125,7 @@ fn score(z: f64, shape: f64) -> (f64, f64) {
 
 /// Shape and scale of highest likelihood with a shape above -1/2.
 fn fitted(above: &[(f64, f64, u32)], threshold: f64, beyond: f64) -> Option<(f64, f64)> {
+    const GOLDEN: f64 = 0.618_033_988_749_894_9;
     let largest = above.first()?.0 - threshold;
     let mean = above.iter().map(|(x, w, _)| w * (x - threshold)).sum::<f64>() / beyond;
     if largest <= 0.0 || mean <= 0.0 {
@@ -155,12 +159,17 @@ fn fitted(above: &[(f64, f64, u32)], threshold: f64, beyond: f64) -> Option<(f64
     let values: Vec<f64> = grid.iter().map(|theta| value(*theta)).collect();
     let best = (0..grid.len()).max_by(|a, b| values[*a].total_cmp(&values[*b]))?;
     let (mut low, mut high) = (grid[best.saturating_sub(1)], grid[(best + 1).min(grid.len() - 1)]);
-    for _ in 0..40 {
-        let third = (high - low) / 3.0;
-        if value(low + third) < value(high - third) {
-            low += third;
+    let mut inner = [high - GOLDEN * (high - low), low + GOLDEN * (high - low)];
+    let mut heights = inner.map(value);
+    for _ in 0..30 {
+        if heights[0] < heights[1] {
+            low = inner[0];
+            inner = [inner[1], low + GOLDEN * (high - low)];
+            heights = [heights[1], value(inner[1])];
         } else {
-            high -= third;
+            high = inner[1];
+            inner = [high - GOLDEN * (high - low), inner[0]];
+            heights = [value(inner[0]), heights[0]];
         }
     }
     let theta = f64::midpoint(low, high);

@@ -148,3 +148,6 @@ def compare_families(
     at: Sequence[float] = ...,
 ) -> str:
     """`{fits, samples, effective}` of pairs, ascending; `null` where nothing can be fitted."""
+
+def regimes(series: Samples) -> str:
+    """`{"levels": [{from, to, median}], "trend"}` of a series in time; `null` for fewer than eight values."""

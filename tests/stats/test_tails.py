@@ -149,6 +149,20 @@ def test_a_record_has_its_tail_from_its_histogram_and_intervals_from_its_slow_sa
     assert tails.of_record(incomplete).slow == ()
 
 
+def test_a_planted_change_of_regime_is_found_and_noise_has_none() -> None:
+    random = np.random.default_rng(12)
+    noise = random.lognormal(0, 0.1, 60)
+    steady = tails.regimes(100 * noise)
+    assert steady is not None
+    assert len(steady.levels) == 1
+    noise[25:] *= 2
+    found = tails.regimes(100 * noise)
+    assert found is not None
+    assert [(level.first, level.end) for level in found.levels] == [(0, 25), (25, 60)]
+    assert found.levels[1].median / found.levels[0].median == pytest.approx(2, rel=0.1)
+    assert tails.regimes([1.0] * 3) is None
+
+
 def test_what_has_no_tail_is_refused(run: Run) -> None:
     batch = next(record for record in run.records if record.kind == "batch_mean")
     with pytest.raises(stats.Refused):

@@ -34,7 +34,7 @@ mod _core {
     use crate::statistics::{
         autocorrelation, between_block_range, compare_families, dependence, find_levels, mean_interval,
         min_samples, modes, moments, moments_counts, order_statistic_interval,
-        order_statistic_interval_counts, quantile, quantile_counts, quantile_interval, tail_of,
+        order_statistic_interval_counts, quantile, quantile_counts, quantile_interval, regimes, tail_of,
         tail_of_counts,
     };
 

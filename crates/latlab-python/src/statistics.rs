@@ -218,3 +218,19 @@ pub(crate) fn autocorrelation(py: Python<'_>, blocks: Vec<Samples>) -> PyResult<
     let found = py.detach(|| latlab_stats::autocorrelation(&views(&blocks)));
     crate::json(&found.map_err(refused)?)
 }
+
+/// Where a series in time changes its level, as JSON: `{"levels": [{"from", "to", "median"}], "trend"}`; `null` for fewer than
+/// eight values.
+#[pyfunction]
+pub(crate) fn regimes(py: Python<'_>, series: Samples) -> PyResult<String> {
+    let found = py.detach(|| latlab_stats::changes(&series.0));
+    let json = found.map(|found| {
+        let levels: Vec<_> = found
+            .levels
+            .iter()
+            .map(|level| serde_json::json!({ "from": level.from, "to": level.to, "median": level.median }))
+            .collect();
+        serde_json::json!({ "levels": levels, "trend": found.trend })
+    });
+    crate::json(&json)
+}

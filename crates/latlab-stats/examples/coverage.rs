@@ -277,7 +277,7 @@ fn body(repetitions: u64) {
 }
 
 /// Shares of the samples beyond the thresholds that are tried.
-const BEYOND: [f64; 3] = [0.1, 0.01, 0.001];
+const BEYOND: [f64; 3] = [0.1, 0.01, 0.002];
 
 /// Index and shape above the threshold of a share: of 200,000 samples evenly spaced in it, so without noise.
 fn truth(inverse: Inverse, share: f64) -> (f64, f64) {
@@ -312,7 +312,7 @@ fn tails(repetitions: u64) {
         each,
         following,
     });
-    table(&["Hill, 10 %", "1 %", "0.1 %", "shape, 10 %", "1 %", "tail index"]);
+    table(&["Hill, 10 %", "1 %", "0.2 %", "shape, 10 %", "1 %", "tail index"]);
     for d in &DISTRIBUTIONS {
         let known = Mutex::new(HashMap::new());
         let truth_at = |share: f64| {

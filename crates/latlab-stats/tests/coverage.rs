@@ -251,7 +251,7 @@ fn tail_tally(draw: Draw, least: f64, truth: f64) -> Tally {
 #[test]
 fn the_index_above_a_threshold_is_covered_also_where_samples_follow_each_other() {
     let pareto = |u: f64| (1.0 - u).powf(-1.0 / 1.5);
-    for least in [40.0, 400.0] {
+    for least in [80.0, 400.0] {
         let independent: Draw = &|rng, b| b.fill_with(|| pareto(rng.uniform()));
         // The same value ten times in a row.
         let bursts: Draw = &|rng, b| {

@@ -59,11 +59,11 @@ def slow(record: Record) -> list[tuple[float, float, str]]:
 def blocks(record: Record) -> list[tuple[float, float, float]]:
     """Begin and end in seconds, median."""
     start = _start(record)
-    return [
+    return sorted(
         ((block.at_ns - start) / 1e9, (block.at_ns + block.duration_ns - start) / 1e9, block.p50)
         for block in record.blocks
         if drawable(block.p50)
-    ]
+    )
 
 
 def chart(run: Run) -> alt.LayerChart | None:

@@ -38,9 +38,11 @@ __all__ = [
     "Family",
     "Fit",
     "HillPoint",
+    "Level",
     "Mode",
     "Modes",
     "NormalClaim",
+    "Regimes",
     "Shape",
     "Tail",
     "TailIndex",
@@ -51,6 +53,7 @@ __all__ = [
     "normal_claim",
     "of_record",
     "of_samples",
+    "regimes",
     "tail",
 ]
 
@@ -228,6 +231,21 @@ class Correlation(msgspec.Struct, frozen=True):
     nothing_within: float
 
 
+class Level(msgspec.Struct, frozen=True, rename={"first": "from", "end": "to"}):
+    """A stretch of a series at one level: the values from place `first` to before `end`."""
+
+    first: int
+    end: int
+    median: float
+
+
+class Regimes(msgspec.Struct, frozen=True):
+    """Stretches of a series in order; one where nothing changes. `trend`: it rises or falls all the while."""
+
+    levels: tuple[Level, ...]
+    trend: bool
+
+
 @dataclass(frozen=True, slots=True)
 class NormalClaim:
     """What a normal distribution with the samples' mean and deviation says of slow ones, and what was seen.
@@ -377,6 +395,15 @@ def autocorrelation(blocks: Sequence[Samples]) -> tuple[Correlation, ...]:
         Refused: a sample is not finite.
     """
     found: tuple[Correlation, ...] = _found(tuple[Correlation, ...], "autocorrelation", list(blocks))
+    return found
+
+
+def regimes(series: Samples) -> Regimes | None:
+    """Where a series in time, of block medians or rates, changes its level; None for fewer than eight values.
+
+    Optimal partitioning of the logarithms, deaf to single stalls. A steady rise or fall is a trend.
+    """
+    found: Regimes | None = _found(Regimes | None, "regimes", series)
     return found
 
 

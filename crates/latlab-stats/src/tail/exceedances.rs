@@ -24,6 +24,8 @@ pub struct Exceedances {
     pub(super) total: f64,
     /// How many independent samples each is worth, at most 1.
     pub(super) worth: f64,
+    /// The groups are stretches of one series.
+    pub(super) series: bool,
     /// 0: the order of measuring is not known, so nothing here has an interval.
     pub(super) groups: usize,
 }
@@ -45,7 +47,11 @@ impl Exceedances {
         };
         let total: u64 = pieces.iter().map(|piece| piece.len() as u64).sum();
         let worth = dependence(blocks).effective_samples / total.max(1) as f64;
-        Self::of_groups(&pieces, total, worth)
+        let found = Self::of_groups(&pieces, total, worth)?;
+        Ok(Self {
+            series: blocks.iter().filter(|block| !block.is_empty()).count() < LEAST_GROUPS,
+            ..found
+        })
     }
 
     /// Of the slow samples alone, by the block in which each was taken: `total` samples were measured, and all above the
@@ -90,6 +96,7 @@ impl Exceedances {
             largest,
             total,
             worth,
+            series: false,
             groups: if groups >= LEAST_GROUPS { groups } else { 0 },
         })
     }

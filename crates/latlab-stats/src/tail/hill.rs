@@ -6,8 +6,9 @@ use crate::special::{NORMAL_95, t_quantile};
 
 /// Thresholds of a plot.
 const THRESHOLDS: usize = 40;
-/// Below this many samples the interval covers less than it says.
-const LEAST_FOR_INTERVAL: f64 = 30.0;
+/// Below this many samples the interval covers less than it says; of one series, whose stretches stand in for blocks, sooner.
+const LEAST_FOR_INTERVAL: f64 = 60.0;
+const LEAST_OF_A_SERIES: f64 = 150.0;
 
 /// Hill's estimate of the tail index above one threshold.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -61,7 +62,12 @@ fn interval(
     threshold: f64,
     gamma: f64,
 ) -> Option<(f64, f64)> {
-    if beyond < LEAST_FOR_INTERVAL {
+    let least = if of.series {
+        LEAST_OF_A_SERIES
+    } else {
+        LEAST_FOR_INTERVAL
+    };
+    if beyond < least {
         return None;
     }
     let (error, df) = of.error(above, |x| (x / threshold).ln() - gamma)?;

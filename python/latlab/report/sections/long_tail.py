@@ -74,7 +74,7 @@ def verdict(record: Record) -> str:
 
 def _more(record: Record) -> str:
     values = tails.of_record(record)
-    return " ".join(filter(None, (_groups(values), _family(values), _index(values))))
+    return " ".join(filter(None, (_groups(values), _regimes(record), _family(values), _index(values))))
 
 
 def _family(values: Values) -> str:
@@ -105,6 +105,19 @@ def _groups(values: Values) -> str:
         return ""
     named = [f"{format_ns(group.p50_ns)} ({group.share:.1%})".replace("%", " %") for group in groups]
     return f"They fall into {len(groups)} groups: {', '.join(named)}."
+
+
+def _regimes(record: Record) -> str:
+    """Where the median of the blocks changed its level while the record was taken."""
+    blocks = over_time.blocks(record)
+    found = tails.regimes([median for *_, median in blocks])
+    if found is None or len(found.levels) < 2:  # noqa: PLR2004 - one level is no news
+        return ""
+    parts = [f"{format_ns(found.levels[0].median)} at first"]
+    parts += [
+        f"{format_ns(level.median)} from second {blocks[level.first][0]:.1f} on" for level in found.levels[1:]
+    ]
+    return f"The typical time changed with time: {', '.join(parts)}."
 
 
 def _index(values: Values) -> str:

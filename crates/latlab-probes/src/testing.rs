@@ -77,6 +77,11 @@ pub(crate) fn records(probe: &dyn Probe, env: &Env, seconds: f64) -> Vec<Record>
     kept.records
 }
 
+/// Checks that fail when this thread is kept from its CPU between two stamps, as a busy machine does to a short block now and then.
+const OF_TIME: [&str; 1] = ["phases add up"];
+/// How often such a block is taken before it counts.
+const ATTEMPTS: usize = 5;
+
 /// Takes one block of each of these points and asserts that it has samples and that every check holds. Returns the proofs.
 ///
 /// # Panics
@@ -84,7 +89,17 @@ pub(crate) fn records(probe: &dyn Probe, env: &Env, seconds: f64) -> Vec<Record>
 pub(crate) fn assert_proved(probe: &dyn Probe, env: &Env, points: &[Planned]) -> Vec<Proof> {
     let id = probe.spec().id;
     assert!(!matches!(probe.supports(env), Support::No(_)), "{id}");
-    let outcomes = measure_once(probe, env, points);
+    let mut outcomes = measure_once(probe, env, points);
+    for _ in 1..ATTEMPTS {
+        let kept_waiting = |check: &latlab_record::Check| !check.ok && OF_TIME.contains(&check.name.as_str());
+        if !outcomes
+            .iter()
+            .any(|(_, proof)| proof.checks.iter().any(kept_waiting))
+        {
+            break;
+        }
+        outcomes = measure_once(probe, env, points);
+    }
     for (planned, (samples, proof)) in points.iter().zip(&outcomes) {
         let label = planned.point.label();
         assert!(*samples > 0, "{id}: {label} has no samples");

@@ -51,6 +51,8 @@ pub struct BlockData {
     pub histogram: Option<Histogram>,
     /// Slow single operations with their time stamps.
     pub tail: Vec<TailSample>,
+    /// When operations were timed one by one in a row.
+    pub listened: Vec<latlab_observe::Span>,
     /// Slow operations for which there was no room.
     pub tail_dropped: u64,
     /// Operations done inside timed regions.
@@ -246,11 +248,16 @@ impl<'a> Block<'a> {
             dropped: 0,
         };
         let count = self.each;
+        let from_ns = self.clock.now_ns();
         match &self.clock.source {
             Source::Hardware(time) => each_with(time, self.clock, kernel, count, &mut histogram, &mut tail),
             Source::Os(time) => each_with(time, self.clock, kernel, count, &mut histogram, &mut tail),
             Source::Simulated(time) => each_with(time, self.clock, kernel, count, &mut histogram, &mut tail),
         }
+        self.data.listened.push(latlab_observe::Span {
+            from_ns,
+            to_ns: self.clock.now_ns(),
+        });
         // Copied: the room that was not needed is given back.
         self.data
             .tail

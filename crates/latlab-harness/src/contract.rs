@@ -242,6 +242,12 @@ pub trait Probe {
         0
     }
 
+    /// Whether its timed operations never enter the kernel by themselves. Then records of switches, faults and interrupts are no part of their
+    /// price, and say what its slow operations were kept by; else only periods in their time stamps do.
+    fn stays_in_user_space(&self) -> bool {
+        false
+    }
+
     /// Takes what a group of points needs. Dropping the session gives everything back.
     ///
     /// # Errors

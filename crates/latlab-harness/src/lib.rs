@@ -11,6 +11,7 @@
 //! from 40 to 160 ns when it was tried.
 
 mod block;
+mod causes;
 mod child;
 mod contract;
 mod crew;

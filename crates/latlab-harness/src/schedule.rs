@@ -16,6 +16,7 @@ use latlab_record::{Absence, Histogram, Point, Profile, Record, StoppedBy};
 use latlab_stats::rng::Rng;
 use latlab_stats::{StopRule, StopState};
 
+use crate::causes::Listening;
 use crate::pin::is_pinned_to;
 use crate::ramp::Ramp;
 use crate::reference::Drift;
@@ -233,6 +234,7 @@ pub fn run_probe(
         sink,
         drift,
         observer: None,
+        listening: Listening::of_this_thread(env, probe.stays_in_user_space()),
         ramp: Ramp::default(),
         degraded,
     };
@@ -367,6 +369,7 @@ struct Run<'a> {
     sink: &'a mut dyn Sink,
     drift: Drift,
     observer: Option<Observer>,
+    listening: Listening,
     ramp: Ramp,
     degraded: Option<String>,
 }
@@ -506,6 +509,7 @@ impl Run<'_> {
 
     fn block(&mut self, session: &mut dyn Session, state: &mut PointState) -> Result<BlockData, ProbeError> {
         let clock = &self.env.clock;
+        self.listening.begin(clock);
         let before = self.observer.as_ref().map(Observer::read);
         let begun = clock.now_ns();
         let mut block = Block::new(clock, &mut state.ops_per_window, &mut state.tail_threshold_ns);
@@ -523,6 +527,7 @@ impl Run<'_> {
             }
             data.core_ghz = latlab_clock::core_frequency_now(clock);
         }
+        self.listening.end(clock, &data);
         Ok(data)
     }
 
@@ -686,6 +691,9 @@ impl Run<'_> {
                 };
                 let mut proof = session.proof(&point);
                 proof.flags.extend(self.degraded.clone());
+                let tail_causes =
+                    self.listening
+                        .judge(&self.env.clock, &mut state.blocks, state.tail_threshold_ns);
                 summary::record(Measured {
                     spec,
                     result,
@@ -693,6 +701,7 @@ impl Run<'_> {
                     proof,
                     ops_per_window: state.ops_per_window,
                     tail_threshold_ns: state.tail_threshold_ns,
+                    tail_causes,
                     stopped_by,
                     facts: &self.env.clock.facts,
                     seed: self.env.seed(2),

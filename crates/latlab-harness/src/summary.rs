@@ -3,7 +3,7 @@
 use latlab_clock::ClockFacts;
 use latlab_record::{
     Absence, BlockSummary, Channel, Check, Histogram, Kind, Observed, Overhead, Record, StoppedBy, Summary,
-    TailSample, Unit, Work,
+    TailCauses, TailSample, Unit, Work,
 };
 use latlab_stats::{self as stats, Interval, IntervalMethod};
 
@@ -33,6 +33,7 @@ pub(crate) struct Measured<'a> {
     pub(crate) proof: Proof,
     pub(crate) ops_per_window: Option<u64>,
     pub(crate) tail_threshold_ns: f64,
+    pub(crate) tail_causes: Option<TailCauses>,
     pub(crate) stopped_by: StoppedBy,
     pub(crate) facts: &'a ClockFacts,
     pub(crate) seed: u64,
@@ -179,6 +180,7 @@ pub(crate) fn record(measured: Measured) -> Record {
         tail,
         tail_threshold: per_op.then_some(measured.tail_threshold_ns),
         tail_dropped,
+        tail_causes: measured.tail_causes,
         channels: channels(&used),
         blocks: blocks.iter().map(block_summary).collect(),
         work,
@@ -644,6 +646,7 @@ mod tests {
             proof,
             ops_per_window: None,
             tail_threshold_ns: 1_000.0,
+            tail_causes: None,
             stopped_by: StoppedBy::Planned,
             facts: &clock.facts,
             seed: 1,

@@ -104,6 +104,31 @@ pub struct TailSample {
     pub cause: Option<String>,
 }
 
+/// What the samples above the threshold are made of: each has one cause. What nothing explains is a row of its own.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct TailCauses {
+    /// What could be seen: `time stamps` (periods only), `rseq` (and that the thread was preempted), `perf records` (its switches and
+    /// page faults), `tracepoints` (interrupts of its CPU).
+    pub level: String,
+    /// Faster samples are not in it, ns.
+    pub threshold_ns: f64,
+    /// The most frequent first.
+    pub causes: Vec<TailCause>,
+}
+
+/// One cause's share of the tail.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct TailCause {
+    /// Its name: `timer-tick`, `host-tick`, `context-switch`, ..., `unexplained`.
+    pub cause: String,
+    /// Samples.
+    pub count: u64,
+    /// Their time, ns.
+    pub ns: f64,
+    /// The part of it that evidence covers, ns.
+    pub explained_ns: f64,
+}
+
 /// One block: samples that were taken in one go, apart in time from the next block.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct BlockSummary {
@@ -239,6 +264,9 @@ pub struct Record {
     /// Samples above the threshold for which there was no room.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub tail_dropped: u64,
+    /// What the tail is made of; absent where no cause was looked for, as of operations that wait.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tail_causes: Option<TailCauses>,
     /// Parts of each operation, in their order.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub channels: Vec<Channel>,
@@ -305,6 +333,7 @@ impl Record {
             tail: Vec::new(),
             tail_threshold: None,
             tail_dropped: 0,
+            tail_causes: None,
             channels: Vec::new(),
             blocks: Vec::new(),
             work: Work::default(),

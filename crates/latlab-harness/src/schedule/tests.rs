@@ -475,6 +475,12 @@ fn a_planted_stall_lands_in_the_tail_with_its_time_stamp() {
         "{:?}",
         record.tail
     );
+    let causes = record.tail_causes.as_ref().expect("a tail has causes");
+    assert_eq!((causes.causes.len(), causes.causes[0].count), (1, 1));
+    assert_eq!(
+        causes.causes[0].cause, "unexplained",
+        "nothing explains what was planted"
+    );
     let second = &record.blocks[1];
     let into_block = record.tail[0].at_ns - second.at_ns;
     assert!(

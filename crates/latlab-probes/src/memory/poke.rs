@@ -99,6 +99,10 @@ impl Probe for Poke {
         fitting(env)
     }
 
+    fn stays_in_user_space(&self) -> bool {
+        true
+    }
+
     fn open<'env>(
         &'env self,
         env: &'env Env,

@@ -370,6 +370,23 @@ class TailSample(Model, frozen=True, kw_only=True, omit_defaults=True):
     cause: str | None = None
 
 
+class TailCause(Model, frozen=True, kw_only=True):
+    """One cause's share of a tail; `explained_ns` of its `ns` are covered by evidence."""
+
+    cause: str
+    count: Count
+    ns: float
+    explained_ns: float
+
+
+class TailCauses(Model, frozen=True, kw_only=True):
+    """What the samples above a threshold are made of; `unexplained` is a row of its own."""
+
+    level: str
+    threshold_ns: float
+    causes: tuple[TailCause, ...]
+
+
 class BlockSummary(Model, frozen=True, kw_only=True, omit_defaults=True):
     """Samples that were taken in one go."""
 
@@ -446,6 +463,7 @@ class Record(Model, frozen=True, kw_only=True, omit_defaults=True, tag_field="li
     tail: tuple[TailSample, ...] = ()
     tail_threshold: float | None = None
     tail_dropped: Count = 0
+    tail_causes: TailCauses | None = None
     channels: tuple[Channel, ...] = ()
     blocks: tuple[BlockSummary, ...] = ()
     work: Work = Work()

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from latlab import units
+from latlab.run.causes import slow_causes
 from latlab.run.findings import findings, positive
 from latlab.run.ladder import curve_findings, ladder, reported_caches
 from latlab.run.model import Machine
@@ -188,8 +189,10 @@ def _pokes_have_a_tail(facts: _Facts) -> Surprise | None:
         return None
     worst = max(record.summary.max or 0.0 for record in pokes if record.summary)
     a_second = f", about {slow / seconds:,.0f} a second" if seconds > 0 else ""
+    causes = slow_causes(pokes, limit_ns)
+    shares = f": {causes.shares()}" if causes else ""
     text = (
-        f"One poke in {samples / slow:,.0f} takes over 10 µs{a_second}; the slowest of "
+        f"One poke in {samples / slow:,.0f} takes over 10 µs{a_second}{shares}; the slowest of "
         f"{units.format_count(samples)} took "
         f"{units.format_ns(worst)}. These are interruptions, not memory."
     )

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
-
 from latlab.charts import poke_histogram, pokes_read_write
 from latlab.charts import pokes as chart
 from latlab.charts.pokes_data import normal_share, single_pokes, size_name, slower_than
@@ -11,9 +9,10 @@ from latlab.report.document import Listing, Section
 from latlab.report.evidence import evidence
 from latlab.report.figures import figure
 from latlab.report.probes import Probes
+from latlab.run.causes import slow_causes
 from latlab.run.model import Record
 from latlab.run.run import Run
-from latlab.units import format_count, format_ns, format_percent
+from latlab.units import format_count, format_ns
 
 _SLOW_NS = 10_000.0
 _CAPTION = (
@@ -68,7 +67,7 @@ def _sentences(run: Run) -> tuple[str, ...]:
             )
         else:
             sentences.append(f"No empty poke took over {format_ns(_SLOW_NS, digits=2)}.")
-    return tuple(sentences)
+    return (*sentences, *_made_of(run))
 
 
 def _slowest(record: Record, slowest: float) -> str:
@@ -85,13 +84,30 @@ def _slowest(record: Record, slowest: float) -> str:
     return text + ("; a normal distribution would never show it." if expected < never else ".")
 
 
-def _causes(run: Run) -> tuple[str, ...]:
-    """What the slow pokes were, as far as that is known; nothing when no cause was looked for."""
-    tail = [sample for record in single_pokes(run) for sample in record.tail]
-    causes = Counter(sample.cause for sample in tail if sample.cause)
-    if not causes:
+def _made_of(run: Run) -> tuple[str, ...]:
+    """The notebook's question answered: how often, and what it was. Nothing when no cause was looked for."""
+    # The empty poke is the instrument's own, and has a sentence of its own.
+    records = [record for record in single_pokes(run) if record.point.working_set_bytes]
+    causes = slow_causes(records, _SLOW_NS)
+    pokes = sum(record.samples for record in records)
+    slow = round(sum(slower_than(record, _SLOW_NS) * record.samples for record in records))
+    seconds = sum(block.duration_ns for record in records for block in record.blocks) / 1e9
+    if causes is None or not slow:
         return ()
-    named = [f"{cause} {format_percent(count / len(tail))}" for cause, count in causes.most_common(5)]
-    unknown = len(tail) - sum(causes.values())
-    rest = f", unexplained {format_percent(unknown / len(tail))}" if unknown else ""
-    return (f"Causes of the {format_count(len(tail))} slowest pokes: {', '.join(named)}{rest}.",)
+    a_second = f", {format_count(slow / seconds)} a second" if seconds > 0 else ""
+    return (
+        f"1 poke in {format_count(pokes / slow)} took over {format_ns(_SLOW_NS, digits=2)}{a_second}:"
+        f" {causes.shares()}.",
+    )
+
+
+def _causes(run: Run) -> tuple[str, ...]:
+    """What causes were looked for, and among what."""
+    causes = slow_causes(single_pokes(run), 0.0)
+    if causes is None:
+        return ()
+    return (
+        f"Causes of the {format_count(causes.samples)} slowest pokes: {causes.shares()}. What could be seen"
+        f" here: {causes.level}. A cause is named where an event or a period accounts for it; the rest is"
+        " unexplained.",
+    )

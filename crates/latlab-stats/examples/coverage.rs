@@ -6,7 +6,7 @@
 //!
 //! Seeded: the same table on every machine. Samples are uniform numbers, independent or following each other (a Gaussian
 //! first-order process within each block), turned into each distribution, whose truth is known: from formulas, or for
-//! index and shape from the same estimate of 200,000 evenly spaced samples beyond the threshold.
+//! index and shape from the same estimate of very many evenly spaced samples beyond the threshold.
 
 use std::collections::HashMap;
 use std::sync::Mutex;
@@ -279,24 +279,46 @@ fn body(repetitions: u64) {
 /// Shares of the samples beyond the thresholds that are tried.
 const BEYOND: [f64; 3] = [0.1, 0.01, 0.002];
 
-/// Index and shape above the threshold of a share: of 200,000 samples evenly spaced in it, so without noise.
-fn truth(inverse: Inverse, share: f64) -> (f64, f64) {
+/// Samples without noise: evenly spaced in the slowest share, ascending.
+fn even(inverse: Inverse, share: f64, number: u32) -> Vec<f64> {
+    (0..number)
+        .rev()
+        .map(|i| inverse(1.0 - share * (f64::from(i) + 0.5) / f64::from(number)))
+        .collect()
+}
+
+/// Index above a threshold.
+fn true_index(inverse: Inverse, threshold: f64) -> f64 {
+    const MANY: u32 = 4_000;
+    // Where the quantile function reaches the threshold.
+    let (mut low, mut high) = (0.0_f64, 1.0_f64);
+    for _ in 0..50 {
+        let middle = f64::midpoint(low, high);
+        if inverse(middle) < threshold {
+            low = middle;
+        } else {
+            high = middle;
+        }
+    }
+    let logs: f64 = even(inverse, 1.0 - high, MANY)
+        .iter()
+        .map(|x| (x / threshold).ln())
+        .sum();
+    f64::from(MANY) / logs
+}
+
+/// Shape above the threshold of a share.
+fn true_shape(inverse: Inverse, share: f64) -> f64 {
     const MANY: u32 = 200_000;
-    let threshold = inverse(1.0 - share);
-    let mut values: Vec<f64> = (0..MANY)
-        .map(|i| inverse(1.0 - share * (f64::from(i) + 0.5) / f64::from(MANY)))
-        .collect();
-    values.sort_unstable_by(f64::total_cmp);
+    let values = even(inverse, share, MANY);
     let mut counts: Vec<(f64, u64)> = values
         .chunks(20)
         .map(|chunk| (f64::midpoint(chunk[9], chunk[10]), 20))
         .collect();
     // As many again at the threshold itself, which then is the last that a plot shows.
-    counts.insert(0, (threshold, u64::from(MANY)));
-    let of = Exceedances::of_counts(&counts).expect("finite");
-    let index = hill(&of).last().map(|point| point.index);
-    let fitted = shape(&of).last().map(|point| point.shape);
-    (index.expect("a tail"), fitted.expect("a tail"))
+    counts.insert(0, (inverse(1.0 - share), u64::from(MANY)));
+    let points = shape(&Exceedances::of_counts(&counts).expect("finite"));
+    points.last().expect("a tail").shape
 }
 
 fn tails(repetitions: u64) {
@@ -315,12 +337,12 @@ fn tails(repetitions: u64) {
     table(&["Hill, 10 %", "1 %", "0.2 %", "shape, 10 %", "1 %", "tail index"]);
     for d in &DISTRIBUTIONS {
         let known = Mutex::new(HashMap::new());
-        let truth_at = |share: f64| {
+        let shape_at = |share: f64| {
             *known
                 .lock()
                 .expect("no panic")
                 .entry(share.to_bits())
-                .or_insert_with(|| truth(d.inverse, share))
+                .or_insert_with(|| true_shape(d.inverse, share))
         };
         for plan in plans {
             let cells = counted(plan, d.inverse, repetitions, &|blocks, _| {
@@ -331,17 +353,17 @@ fn tails(repetitions: u64) {
                 let index = BEYOND.map(|share| {
                     let point = indices.iter().min_by(|a, b| nearer(a.share, b.share, share))?;
                     let (lo, hi) = point.interval?;
-                    Some(([lo, hi], truth_at(point.share).0))
+                    Some(([lo, hi], true_index(d.inverse, point.threshold)))
                 });
                 // Further out there are too few samples for a shape.
                 let shape = [0.1, 0.01].map(|share| {
                     let point = shapes.iter().min_by(|a, b| nearer(a.share, b.share, share))?;
                     let (lo, hi) = point.interval?;
-                    Some(([lo, hi], truth_at(point.share).1))
+                    Some(([lo, hi], shape_at(point.share)))
                 });
                 let one = tail_index(&of).ok().and_then(|found| {
                     let (lo, hi) = found.at.interval?;
-                    Some(([lo, hi], truth_at(found.at.share).0))
+                    Some(([lo, hi], true_index(d.inverse, found.at.threshold)))
                 });
                 [index.as_slice(), &shape, &[one]].concat()
             });

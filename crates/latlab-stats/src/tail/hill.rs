@@ -6,9 +6,11 @@ use crate::special::{NORMAL_95, t_quantile};
 
 /// Thresholds of a plot.
 const THRESHOLDS: usize = 40;
-/// Below this many samples the interval covers less than it says; of one series, whose stretches stand in for blocks, sooner.
+/// Below this many samples the interval covers less than it says.
 const LEAST_FOR_INTERVAL: f64 = 60.0;
+/// The same of one series, whose stretches stand in for blocks, and how many independent ones these must be worth.
 const LEAST_OF_A_SERIES: f64 = 150.0;
+const LEAST_WORTH: f64 = 40.0;
 
 /// Hill's estimate of the tail index above one threshold.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -62,12 +64,12 @@ fn interval(
     threshold: f64,
     gamma: f64,
 ) -> Option<(f64, f64)> {
-    let least = if of.series {
-        LEAST_OF_A_SERIES
+    let few = if of.series {
+        beyond < LEAST_OF_A_SERIES || beyond * of.worth < LEAST_WORTH
     } else {
-        LEAST_FOR_INTERVAL
+        beyond < LEAST_FOR_INTERVAL
     };
-    if beyond < least {
+    if few {
         return None;
     }
     let (error, df) = of.error(above, |x| (x / threshold).ln() - gamma)?;

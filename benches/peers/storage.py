@@ -13,13 +13,17 @@ KIB = 1 << 10
 MIB = 1 << 20
 FILE_BYTES = 1 << 30
 """Of the file that both read, and that fio writes: as many as latlab's own in the standard profile."""
+WRITTEN_MIB = 96
+"""What a point of storage.write.sequential writes at most in the standard profile."""
 PG_TEST_FSYNC = "pg_test_fsync"
 
 
 def fio(cpu: int, verb: str, *more: str, seconds: float = 0.6) -> list[str]:
     """The words that all commands of fio have in common; its `lat` is the time from submission to end."""
     same = f"--name=latlab --filename={FILE} --size=1g --rw={verb} --cpus_allowed={cpu} --randrepeat=0"
-    timed = f"--time_based --runtime={round(seconds * 1000)}ms"
+    # As many bytes as latlab writes at a point: the more is written, the slower a virtual disk becomes.
+    most = "--time_based" if "read" in verb else f"--io_size={WRITTEN_MIB}m"
+    timed = f"{most} --runtime={round(seconds * 1000)}ms"
     told = "--lat_percentiles=1 --clat_percentiles=0 --output-format=json --disk_util=0"
     # What is there is overwritten: no room is found, no reserved range is filled.
     laid_out = ["--readonly"] if "read" in verb else ["--overwrite=1", "--refill_buffers"]

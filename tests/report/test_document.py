@@ -11,8 +11,13 @@ import pytest
 from latlab.report.build import build
 from latlab.report.document import Document, Section
 from latlab.report.probes import Probes
+from latlab.report.sections import storage_blocks
+from latlab.run.model import Json
 from latlab.run.run import Run
 from latlab.text import clean
+
+Rate = tuple[float, float, float]
+"""Of all repeats, of the slowest and of the fastest, bytes a second."""
 
 
 def section(document: Document, name: str) -> Section:
@@ -217,6 +222,30 @@ def test_the_rules_that_are_said_of_disks_are_decided_with_figures(document: Doc
     rows = section(document, "storage_blocks").listings[1].table.rows
     assert [row[1] for row in rows] == ["true", "false", "undecided"]
     assert all(row[2] for row in rows)
+
+
+@pytest.mark.parametrize(
+    ("read", "written", "verdict"),
+    [
+        ((2e9, 1.8e9, 2.2e9), (1e9, 0.9e9, 1.1e9), "true"),
+        ((1e9, 0.9e9, 1.1e9), (2e9, 1.8e9, 2.2e9), "false"),
+        ((1.2e9, 0.8e9, 1.6e9), (1e9, 0.9e9, 1.1e9), "undecided"),
+    ],
+)
+def test_whether_reading_beats_writing_is_decided_from_both_sides_beyond_their_repeats(
+    run: Run, described: Probes, read: Rate, written: Rate, verdict: str
+) -> None:
+    records = []
+    for probe, (whole, *repeats) in (
+        ("storage.read.sequential", read),
+        ("storage.write.sequential", written),
+    ):
+        for record in run.select(probe, path="direct"):
+            found: dict[str, Json] = {"bytes_per_s": whole, "bytes_per_s_between_blocks": list(repeats)}
+            records.append(msgspec.structs.replace(record, findings=found))
+    listings = storage_blocks.section(Run(run.header, records), described).listings
+    (row,) = [row for own in listings for row in own.table.rows if row[0] == "reading beats writing"]
+    assert row[1] == verdict
 
 
 def test_a_disks_section_says_what_was_proved_and_how_to_check_it(document: Document) -> None:

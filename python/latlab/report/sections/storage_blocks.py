@@ -20,6 +20,7 @@ _CAPTION = (
     f"Paths: {PATHS_EXPLAINED}. A point is all bytes over the time of all calls; bands: slowest to fastest"
     " repeat. Rings: the block that has half, and nine tenths, of a path's bandwidth by its fit."
 )
+_BEATS = "reading beats writing"
 _FITS = (
     Column("operation"),
     Column("path"),
@@ -126,7 +127,41 @@ def _rules(run: Run) -> list[tuple[Cell, ...]]:
             rule, verdict = entry.text("rule") or "", entry.text("verdict") or "undecided"
             if rule and (rule not in found or verdict != "undecided"):
                 found[rule] = (rule, verdict, entry.text("detail"))
+    both = _reading_beats_writing(run)
+    if both:
+        found[_BEATS] = (_BEATS, *both)
     return list(found.values())
+
+
+def _reading_beats_writing(run: Run) -> tuple[str, str] | None:
+    """The verdict with its figures, where both were measured past the page cache in blocks of the same size.
+
+    Of a size, one side is ahead when its slowest repeat is faster than the other's fastest. The rule is true
+    or false where at least half of the sizes have the same side ahead and none the other.
+    """
+    reading, writing = (
+        {spot.x: spot for spot in chart.lines(run, probe).get(path_name("direct"), [])} for probe in _PROBES
+    )
+    common = sorted(reading.keys() & writing.keys())
+    if not common:
+        return None
+    ahead = sum(reading[size].low > writing[size].high for size in common)
+    behind = sum(writing[size].low > reading[size].high for size in common)
+    verdict = "undecided"
+    if 2 * ahead >= len(common) and not behind:
+        verdict = "true"
+    elif 2 * behind >= len(common) and not ahead:
+        verdict = "false"
+    best = max(common, key=lambda size: max(reading[size].value, writing[size].value))
+    sides = " and ".join(
+        f"{format_rate(side[best].value)} {verb}"
+        f" ({format_rate(side[best].low)} to {format_rate(side[best].high)} in single repeats)"
+        for side, verb in ((reading, "read"), (writing, "written"))
+    )
+    return verdict, (
+        f"direct, blocks of {format_bytes(best)}: {sides}; beyond the spread of the repeats reading is ahead"
+        f" in {ahead} of {len(common)} block sizes, writing in {behind}"
+    )
 
 
 def _tried(run: Run) -> list[Record]:

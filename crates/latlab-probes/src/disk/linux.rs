@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use latlab_harness::{Env, ProbeError, Queue, Wait};
-use latlab_record::{Check, Work};
+use latlab_record::{Check, Point, Work};
 use latlab_storage::{
     BLOCK_BYTES, Budget, Contents, CutShort, Direction, Engine, EngineKind, Extents, Patience,
     ProcessCounters, Residency, StorageError, TestFile, Transfer, open_engine, open_existing, open_threads,
@@ -137,6 +137,26 @@ impl Target {
             Arc::clone(&direct.file),
             alignment.memory_bytes.max(alignment.offset_bytes),
         ))
+    }
+
+    /// Path and block of a point, and the descriptor for them.
+    ///
+    /// # Errors
+    /// When the point lacks one of them, the file system has no direct I/O, or its direct transfers are no such blocks.
+    pub(crate) fn file_of(&self, point: &Point) -> Result<(String, u64, Arc<OwnedFd>), ProbeError> {
+        let (Some(path), Some(block_bytes)) = (point.path.clone(), point.block_bytes) else {
+            return Err(ProbeError::Other(format!(
+                "{} is no point of this probe",
+                point.label()
+            )));
+        };
+        let (file, alignment) = self.file(&path)?;
+        if !block_bytes.is_multiple_of(alignment) {
+            return Err(ProbeError::Other(format!(
+                "direct transfers here are multiples of {alignment} bytes"
+            )));
+        }
+        Ok((path, block_bytes, file))
     }
 
     /// Puts the whole file out of the page cache and looks. Before each cold block, outside of what is timed.

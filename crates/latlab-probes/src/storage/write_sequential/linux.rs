@@ -62,18 +62,7 @@ impl<'env> Writing<'env> {
         if let Some(place) = self.states.iter().position(|state| state.point == *point) {
             return Ok(place);
         }
-        let (Some(path), Some(block_bytes)) = (point.path.clone(), point.block_bytes) else {
-            return Err(ProbeError::Other(format!(
-                "{} is no point of this probe",
-                point.label()
-            )));
-        };
-        let (file, alignment) = self.target.file(&path)?;
-        if !block_bytes.is_multiple_of(alignment) {
-            return Err(ProbeError::Other(format!(
-                "direct transfers here are multiples of {alignment} bytes"
-            )));
-        }
+        let (path, block_bytes, file) = self.target.file_of(point)?;
         let stretch_bytes = stretch(self.profile, &path, block_bytes);
         let stretches = (self.target.test.bytes / stretch_bytes).max(1);
         self.states.push(State {

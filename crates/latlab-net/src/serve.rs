@@ -35,6 +35,7 @@ use tokio::time::{sleep, timeout};
 use tokio_rustls::TlsAcceptor;
 
 use answer::State;
+pub use body::is_body;
 pub use guard::{LEAST_SECRET_BYTES, Pass};
 
 /// Connections served at once; more wait in the kernel's queue. Twice what the probes open at most.

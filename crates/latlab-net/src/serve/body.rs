@@ -24,6 +24,21 @@ static BLOCK: LazyLock<Bytes> = LazyLock::new(|| {
     Bytes::from(words.take(BLOCK_BYTES / 8).flatten().collect::<Vec<u8>>())
 });
 
+/// Whether this is what a body consists of, from this byte on.
+#[must_use]
+pub fn is_body(mut from: u64, mut part: &[u8]) -> bool {
+    while !part.is_empty() {
+        let start = usize::try_from(from % BLOCK_BYTES as u64).unwrap_or_default();
+        let length = part.len().min(BLOCK_BYTES - start);
+        if part[..length] != BLOCK[start..start + length] {
+            return false;
+        }
+        part = &part[length..];
+        from += length as u64;
+    }
+    true
+}
+
 /// What is left of an answer's body.
 #[derive(Debug)]
 pub(super) enum Body {

@@ -1,0 +1,285 @@
+//! A path with a known round trip and rate between two network namespaces of our own: distance, on one machine.
+//!
+//! ```text
+//! keep ─► client namespace ══ netem, or else the delay line ══ server namespace
+//!              ▲                                                     ▲
+//!            enter                                                 enter        (children, before they start a thread)
+//! ```
+//! A proxy that waits is no path: it leaves out the round trips of the handshake and of slow start, seven times too fast for 1 MB over
+//! 20 ms. So the delay is put under the sockets, to every packet, in both directions. Where the kernel has netem it delays; where it has
+//! not, frames go from one `AF_PACKET` socket to another and wait in between. An ordinary user does this inside a user namespace. Everything is
+//! gone with the keeper's process: no interface, no rule and no name is left, because none was made outside.
+
+mod line;
+mod namespace;
+mod netlink;
+mod offloads;
+mod ping;
+
+use std::io;
+use std::net::Ipv4Addr;
+use std::os::fd::{AsRawFd, BorrowedFd};
+
+use serde::{Deserialize, Serialize};
+
+use line::{Line, Wire};
+use namespace::Namespaces;
+
+/// One end of the path; documentation addresses (RFC 5737), which nothing real has.
+pub const CLIENT: Ipv4Addr = Ipv4Addr::new(192, 0, 2, 1);
+/// The other end.
+pub const SERVER: Ipv4Addr = Ipv4Addr::new(192, 0, 2, 2);
+const CLIENT_MAC: [u8; 6] = [2, 0, 0, 0, 0, 1];
+const SERVER_MAC: [u8; 6] = [2, 0, 0, 0, 0, 2];
+/// What the interface of each end is called in its namespace.
+const INTERFACE: &str = "path";
+/// How far a kernel's own delay may be off before ours is preferred; beside it, what a loopback's wake-ups cost.
+const CREDIBLE: f64 = 0.03;
+const WAKE_UPS_NS: u64 = 300_000;
+
+/// What a path is to be like.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PathSpec {
+    /// The delay of a round trip, microseconds: half of it each way.
+    pub rtt_us: u64,
+    /// Bits a second in each direction; as fast as it goes when there is none.
+    pub rate_bit_per_s: Option<u64>,
+    /// Bytes that wait for a link with a rate before more are dropped; 100 ms of the rate when there is none.
+    pub queue_bytes: Option<u64>,
+}
+
+impl PathSpec {
+    /// A path by its name: `same-rack`, `same-city`, `london-california`.
+    #[must_use]
+    pub fn preset(name: &str) -> Option<Self> {
+        let rtt_us = match name {
+            // Through one switch.
+            "same-rack" => 100,
+            "same-city" => 2_000,
+            // The usual figure; light in fibre along the great circle (8,600 km) takes 84 ms.
+            "london-california" => 140_000,
+            _ => return None,
+        };
+        Some(Self {
+            rtt_us,
+            rate_bit_per_s: None,
+            queue_bytes: None,
+        })
+    }
+
+    fn one_way_ns(&self) -> u64 {
+        self.rtt_us * 500
+    }
+
+    fn queue(&self) -> u64 {
+        let tenth_second = self
+            .rate_bit_per_s
+            .map_or(u64::MAX, |rate| (rate / 80).max(64 << 10));
+        self.queue_bytes.unwrap_or(tenth_second)
+    }
+}
+
+/// What delays the packets.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Kind {
+    /// The kernel's network emulator, at both ends.
+    Netem,
+    /// Our forwarder of frames.
+    DelayLine,
+}
+
+/// How another process enters one end.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Entry {
+    process: u32,
+    user: Option<i32>,
+    network: i32,
+}
+
+/// A path as it came out.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Established {
+    /// What delays.
+    pub kind: Kind,
+    /// The client's end.
+    pub client: Entry,
+    /// The server's end.
+    pub server: Entry,
+    /// The shortest of some round trips of a datagram, nanoseconds: measured, not asked for.
+    pub least_rtt_ns: u64,
+    /// Why nothing better delays.
+    pub why_not_better: Vec<String>,
+}
+
+/// Why there is no path.
+#[derive(Debug, thiserror::Error)]
+pub enum PathError {
+    /// This process may have no namespaces.
+    #[error("no private network namespace: {0}")]
+    NoNamespaces(String),
+    /// A step was refused.
+    #[error("{what}: {source}")]
+    System {
+        /// What was asked for.
+        what: &'static str,
+        /// What the system answered.
+        source: io::Error,
+    },
+}
+
+impl PathError {
+    fn asking<E: Into<io::Error>>(what: &'static str) -> impl FnOnce(E) -> Self {
+        move |error| Self::System {
+            what,
+            source: error.into(),
+        }
+    }
+}
+
+/// Makes a path, tells `ready`, and keeps it until `stop` can be read or is closed at its other end. To be called in a process
+/// of its own with one thread: it moves into other namespaces and stays there.
+///
+/// # Errors
+/// When namespaces are not allowed, or a step is refused; nothing is left then either.
+pub fn keep(
+    spec: &PathSpec,
+    stop: BorrowedFd<'_>,
+    ready: &mut dyn FnMut(&Established) -> io::Result<()>,
+) -> Result<(), PathError> {
+    let mut why_not_better = Vec::new();
+    let namespaces = Namespaces::make()?;
+    match by_netem(spec, &namespaces) {
+        Ok(least_rtt_ns) => {
+            let path = established(Kind::Netem, &namespaces, least_rtt_ns, why_not_better);
+            ready(&path).map_err(PathError::asking("telling of the path"))?;
+            return wait(stop);
+        }
+        Err(error) => why_not_better.push(format!("netem: {error}")),
+    }
+    // New ones: what an emulator that was no good has left in the others is gone with them.
+    let namespaces = namespaces.again()?;
+    let wires = by_line(&namespaces)?;
+    let line = Line::start(spec, wires).map_err(PathError::asking("starting the delay line"))?;
+    let least_rtt_ns = least_rtt(spec, &namespaces)?;
+    ready(&established(
+        Kind::DelayLine,
+        &namespaces,
+        least_rtt_ns,
+        why_not_better,
+    ))
+    .map_err(PathError::asking("telling of the path"))?;
+    let waited = wait(stop);
+    drop(line);
+    waited
+}
+
+/// Moves this process, which has one thread, to one end of a path.
+///
+/// # Errors
+/// When the keeper has gone, or this process has threads or lacks the right.
+pub fn enter(entry: &Entry) -> Result<(), PathError> {
+    namespace::enter(entry)
+}
+
+fn established(
+    kind: Kind,
+    namespaces: &Namespaces,
+    least_rtt_ns: u64,
+    why_not_better: Vec<String>,
+) -> Established {
+    let entry = |network: i32| Entry {
+        process: std::process::id(),
+        user: namespaces.user.as_ref().map(AsRawFd::as_raw_fd),
+        network,
+    };
+    Established {
+        kind,
+        client: entry(namespaces.client.as_raw_fd()),
+        server: entry(namespaces.server.as_raw_fd()),
+        least_rtt_ns,
+        why_not_better,
+    }
+}
+
+/// The kernel's emulator at both ends of one pair of interfaces.
+fn by_netem(spec: &PathSpec, namespaces: &Namespaces) -> Result<u64, PathError> {
+    namespaces.inside(&namespaces.client, || {
+        netlink::add_pair(INTERFACE, INTERFACE, &namespaces.server, CLIENT_MAC, SERVER_MAC)
+    })?;
+    address(namespaces)?;
+    for end in [&namespaces.client, &namespaces.server] {
+        namespaces.inside(end, || {
+            netlink::add_netem(
+                INTERFACE,
+                spec.one_way_ns(),
+                spec.rate_bit_per_s,
+                spec.queue_bytes.map(|_| spec.queue()),
+            )
+        })?;
+    }
+    let least = least_rtt(spec, namespaces)?;
+    let wanted = spec.rtt_us * 1000;
+    let most = wanted as f64 * (1.0 + CREDIBLE) + WAKE_UPS_NS as f64;
+    if least < wanted || least as f64 > most {
+        return Err(PathError::System {
+            what: "the kernel's delay",
+            source: io::Error::other(format!("{least} ns were measured instead of {wanted}")),
+        });
+    }
+    Ok(least)
+}
+
+/// Two pairs of interfaces, whose inner ends stay here for the line.
+fn by_line(namespaces: &Namespaces) -> Result<[Wire; 2], PathError> {
+    let ends = [
+        ("to-client", &namespaces.client, CLIENT_MAC, 0x11),
+        ("to-server", &namespaces.server, SERVER_MAC, 0x12),
+    ];
+    for (name, end, mac, own) in ends {
+        let own = [2, 0, 0, 0, 0, own];
+        namespaces.inside(&namespaces.between, || {
+            netlink::add_pair(name, INTERFACE, end, own, mac)?;
+            netlink::up(name)
+        })?;
+        namespaces.inside(end, || offloads::off(INTERFACE))?;
+    }
+    address(namespaces)?;
+    let mut wires = Vec::new();
+    for (name, ..) in ends {
+        wires.push(namespaces.inside(&namespaces.between, || Wire::open(name))?);
+    }
+    <[Wire; 2]>::try_from(wires).map_err(|_| PathError::NoNamespaces("a path has two ends".to_owned()))
+}
+
+/// Gives both ends an address each and tells them of the other, so that no round trip is spent on asking who that is.
+fn address(namespaces: &Namespaces) -> Result<(), PathError> {
+    let ends = [
+        (&namespaces.client, CLIENT, SERVER, SERVER_MAC),
+        (&namespaces.server, SERVER, CLIENT, CLIENT_MAC),
+    ];
+    for (end, own, other, mac) in ends {
+        namespaces.inside(end, || {
+            netlink::up("lo")?;
+            netlink::add_address(INTERFACE, own, 24)?;
+            netlink::up(INTERFACE)?;
+            netlink::add_neighbour(INTERFACE, other, mac)
+        })?;
+    }
+    Ok(())
+}
+
+fn least_rtt(spec: &PathSpec, namespaces: &Namespaces) -> Result<u64, PathError> {
+    let server = namespaces.inside(&namespaces.server, || ping::socket(SERVER))?;
+    let client = namespaces.inside(&namespaces.client, || ping::socket(CLIENT))?;
+    ping::least(&client, &server, spec.rtt_us).map_err(PathError::asking("a round trip over the path"))
+}
+
+fn wait(stop: BorrowedFd<'_>) -> Result<(), PathError> {
+    line::wait_for(&[stop.as_raw_fd()], None)
+        .map(|_| ())
+        .map_err(PathError::asking("waiting"))
+}
+
+#[cfg(test)]
+mod tests;

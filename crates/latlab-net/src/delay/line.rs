@@ -1,0 +1,308 @@
+//! The delay line: frames come in at one end, wait as long as the path is, and leave at the other.
+
+use std::collections::VecDeque;
+use std::io;
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use super::{PathError, PathSpec, netlink};
+
+/// The longest frame that comes when offloads are off, with room for tags.
+const LONGEST_FRAME: usize = 2048;
+/// So long before a frame is due the line stays awake: waking up takes about as long.
+const AWAKE_NS: u64 = 60_000;
+/// Frames taken from one side before the other has its turn.
+const TURN: usize = 64;
+/// Buffers of the sockets, bytes: 50 ms at 10 Gbit/s.
+const SOCKET_BYTES: libc::c_int = 64 << 20;
+/// What may be under way in one direction, bytes; beyond it frames are dropped, as if the path were that short of buffers.
+const MOST_UNDER_WAY: u64 = 256 << 20;
+
+/// What the kernel's interface holds in 16 bits and the C library declares as an `int`.
+#[expect(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "constants of packet(7), all small"
+)]
+const fn short(constant: libc::c_int) -> u16 {
+    constant as u16
+}
+
+/// The size of what a call is handed.
+#[expect(clippy::cast_possible_truncation, reason = "structures of some bytes")]
+const fn size<T>() -> libc::socklen_t {
+    size_of::<T>() as libc::socklen_t
+}
+
+/// Frames on their way in one direction. Pure: the time is given.
+#[derive(Debug)]
+pub(super) struct Direction {
+    delay_ns: u64,
+    /// Nanoseconds that a byte takes on the link; 0 for no rate.
+    byte_ns: f64,
+    queue_bytes: u64,
+    under_way: VecDeque<(u64, Vec<u8>)>,
+    under_way_bytes: u64,
+    /// When the link will have sent what waits for it.
+    link_free_ns: u64,
+    /// Buffers to be used again.
+    spare: Vec<Vec<u8>>,
+}
+
+impl Direction {
+    pub(super) fn new(spec: &PathSpec) -> Self {
+        Self {
+            delay_ns: spec.one_way_ns(),
+            byte_ns: spec.rate_bit_per_s.map_or(0.0, |rate| 8e9 / rate.max(1) as f64),
+            queue_bytes: spec.queue(),
+            under_way: VecDeque::new(),
+            under_way_bytes: 0,
+            link_free_ns: 0,
+            spare: Vec::new(),
+        }
+    }
+
+    /// Takes a frame in; false when there is no room and it is dropped.
+    pub(super) fn take(&mut self, now_ns: u64, frame: &[u8]) -> bool {
+        let bytes = frame.len() as u64;
+        let waits_ns = self.link_free_ns.saturating_sub(now_ns);
+        let full =
+            self.byte_ns > 0.0 && waits_ns as f64 / self.byte_ns + bytes as f64 > self.queue_bytes as f64;
+        if full || self.under_way_bytes + bytes > MOST_UNDER_WAY {
+            return false;
+        }
+        #[expect(
+            clippy::cast_possible_truncation,
+            clippy::cast_sign_loss,
+            reason = "a frame takes less than 2^64 ns on any link, and more than none"
+        )]
+        let sends_ns = (bytes as f64 * self.byte_ns) as u64;
+        self.link_free_ns = now_ns + waits_ns + sends_ns;
+        let mut buffer = self.spare.pop().unwrap_or_default();
+        buffer.clear();
+        buffer.extend_from_slice(frame);
+        self.under_way_bytes += bytes;
+        self.under_way
+            .push_back((self.link_free_ns + self.delay_ns, buffer));
+        true
+    }
+
+    /// Hands out the next frame that has arrived.
+    pub(super) fn arrived(&mut self, now_ns: u64, out: &mut dyn FnMut(&[u8])) -> bool {
+        if self.next_ns().is_none_or(|due| due > now_ns) {
+            return false;
+        }
+        let Some((_, frame)) = self.under_way.pop_front() else {
+            return false;
+        };
+        out(&frame);
+        self.under_way_bytes -= frame.len() as u64;
+        self.spare.push(frame);
+        true
+    }
+
+    /// When the next one arrives.
+    pub(super) fn next_ns(&self) -> Option<u64> {
+        self.under_way.front().map(|(due, _)| *due)
+    }
+}
+
+/// A socket that receives and sends whole frames at one interface.
+#[derive(Debug)]
+pub(super) struct Wire(OwnedFd);
+
+impl Wire {
+    /// At an interface of the namespace in which this is called.
+    pub(super) fn open(interface: &str) -> Result<Self, PathError> {
+        let index = netlink::index(interface)?;
+        Self::at(index).map_err(PathError::asking("a socket for whole frames"))
+    }
+
+    fn at(index: u32) -> io::Result<Self> {
+        /// `PACKET_IGNORE_OUTGOING` (Linux 4.20): what we send ourselves does not come back.
+        const IGNORE_OUTGOING: libc::c_int = 23;
+        let protocol = short(libc::ETH_P_ALL).to_be();
+        // SAFETY: takes three numbers; the descriptor that it returns is ours alone.
+        let socket = unsafe {
+            let number = libc::socket(
+                libc::AF_PACKET,
+                libc::SOCK_RAW | libc::SOCK_NONBLOCK | libc::SOCK_CLOEXEC,
+                libc::c_int::from(protocol),
+            );
+            if number < 0 {
+                return Err(io::Error::last_os_error());
+            }
+            Self(OwnedFd::from_raw_fd(number))
+        };
+        // SAFETY: all-zero is a valid sockaddr_ll.
+        let mut address: libc::sockaddr_ll = unsafe { std::mem::zeroed() };
+        address.sll_family = short(libc::AF_PACKET);
+        address.sll_protocol = protocol;
+        address.sll_ifindex = index.cast_signed();
+        // SAFETY: the address is of the size that is said and lives through the call.
+        let bound = unsafe {
+            libc::bind(
+                socket.0.as_raw_fd(),
+                (&raw const address).cast(),
+                size::<libc::sockaddr_ll>(),
+            )
+        };
+        if bound != 0 {
+            return Err(io::Error::last_os_error());
+        }
+        // SAFETY: all-zero is a valid packet_mreq.
+        let mut all: libc::packet_mreq = unsafe { std::mem::zeroed() };
+        all.mr_ifindex = index.cast_signed();
+        all.mr_type = short(libc::PACKET_MR_PROMISC);
+        socket.set(libc::SOL_PACKET, libc::PACKET_ADD_MEMBERSHIP, &all)?;
+        socket.set(libc::SOL_PACKET, IGNORE_OUTGOING, &1_i32)?;
+        for (force, plain) in [
+            (libc::SO_RCVBUFFORCE, libc::SO_RCVBUF),
+            (libc::SO_SNDBUFFORCE, libc::SO_SNDBUF),
+        ] {
+            socket
+                .set(libc::SOL_SOCKET, force, &SOCKET_BYTES)
+                .or_else(|_| socket.set(libc::SOL_SOCKET, plain, &SOCKET_BYTES))?;
+        }
+        Ok(socket)
+    }
+
+    fn set<T>(&self, level: libc::c_int, option: libc::c_int, value: &T) -> io::Result<()> {
+        // SAFETY: the value is of the size that is said; the callers pair each option with its type.
+        let set = unsafe {
+            libc::setsockopt(
+                self.0.as_raw_fd(),
+                level,
+                option,
+                std::ptr::from_ref(value).cast(),
+                size::<T>(),
+            )
+        };
+        if set == 0 {
+            Ok(())
+        } else {
+            Err(io::Error::last_os_error())
+        }
+    }
+
+    /// The next frame, if there is one.
+    fn receive<'a>(&self, buffer: &'a mut [u8; LONGEST_FRAME]) -> Option<&'a [u8]> {
+        // SAFETY: the buffer is as long as is said.
+        let length = unsafe { libc::recv(self.0.as_raw_fd(), buffer.as_mut_ptr().cast(), buffer.len(), 0) };
+        usize::try_from(length).ok().map(|length| &buffer[..length])
+    }
+
+    /// A frame that the kernel has no room for is lost, as on any network.
+    fn send(&self, frame: &[u8]) {
+        // SAFETY: the buffer is as long as is said.
+        unsafe { libc::send(self.0.as_raw_fd(), frame.as_ptr().cast(), frame.len(), 0) };
+    }
+}
+
+/// A running line; ended when this is dropped.
+#[derive(Debug)]
+pub(super) struct Line {
+    /// Closing it ends the thread.
+    stop: Option<OwnedFd>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Line {
+    pub(super) fn start(spec: &PathSpec, wires: [Wire; 2]) -> io::Result<Self> {
+        let (stopped, stop) = io::pipe()?;
+        let directions = [Direction::new(spec), Direction::new(spec)];
+        let thread = std::thread::Builder::new()
+            .name("latlab-path".to_owned())
+            .spawn(move || {
+                sleep_exactly();
+                // Without its sockets there is no path, which its users notice at once.
+                let _ = forward(&wires, directions, stopped.as_raw_fd());
+            })?;
+        Ok(Self {
+            stop: Some(stop.into()),
+            thread: Some(thread),
+        })
+    }
+}
+
+impl Drop for Line {
+    fn drop(&mut self) {
+        self.stop = None;
+        if let Some(thread) = self.thread.take() {
+            // A panic of the line's thread has been printed.
+            let _ = thread.join();
+        }
+    }
+}
+
+/// The kernel may let a thread sleep 50 us longer than it asked (timer slack); not this one.
+fn sleep_exactly() {
+    // SAFETY: takes one number and touches no memory.
+    unsafe { libc::prctl(libc::PR_SET_TIMERSLACK, 1_u64) };
+}
+
+fn forward(wires: &[Wire; 2], mut directions: [Direction; 2], stop: RawFd) -> io::Result<()> {
+    let begun = Instant::now();
+    let now = || u64::try_from(begun.elapsed().as_nanos()).unwrap_or(u64::MAX);
+    let mut buffer = [0; LONGEST_FRAME];
+    loop {
+        let mut came = 0;
+        for (wire, direction) in wires.iter().zip(&mut directions) {
+            for _ in 0..TURN {
+                let Some(frame) = wire.receive(&mut buffer) else {
+                    break;
+                };
+                direction.take(now(), frame);
+                came += 1;
+            }
+        }
+        for (wire, direction) in wires.iter().rev().zip(&mut directions) {
+            while direction.arrived(now(), &mut |frame| wire.send(frame)) {}
+        }
+        let next = directions.iter().filter_map(Direction::next_ns).min();
+        let pause = next.map(|next| next.saturating_sub(now() + AWAKE_NS));
+        if came > 0 || pause == Some(0) {
+            continue;
+        }
+        let descriptors = [stop, wires[0].0.as_raw_fd(), wires[1].0.as_raw_fd()];
+        if wait_for(&descriptors, pause.map(Duration::from_nanos))? {
+            return Ok(());
+        }
+    }
+}
+
+/// Waits until one of them can be read or was closed at its other end. Returns whether the first one is.
+pub(super) fn wait_for(descriptors: &[RawFd], most: Option<Duration>) -> io::Result<bool> {
+    let mut polled: Vec<libc::pollfd> = descriptors
+        .iter()
+        .map(|fd| libc::pollfd {
+            fd: *fd,
+            events: libc::POLLIN,
+            revents: 0,
+        })
+        .collect();
+    let most = most.map(|most| libc::timespec {
+        tv_sec: most.as_secs().cast_signed(),
+        tv_nsec: most.subsec_nanos().into(),
+    });
+    let time = most.as_ref().map_or(std::ptr::null(), std::ptr::from_ref);
+    // SAFETY: as many descriptors as are said; the time, if any, lives through the call; no signal mask.
+    let ready = unsafe {
+        libc::ppoll(
+            polled.as_mut_ptr(),
+            polled.len() as libc::nfds_t,
+            time,
+            std::ptr::null(),
+        )
+    };
+    if ready < 0 {
+        let error = io::Error::last_os_error();
+        return if error.kind() == io::ErrorKind::Interrupted {
+            Ok(false)
+        } else {
+            Err(error)
+        };
+    }
+    Ok(polled.first().is_some_and(|first| first.revents != 0))
+}

@@ -1,0 +1,126 @@
+//! Namespaces of our own, as root or as an ordinary user.
+
+use std::fs::File;
+use std::io;
+use std::os::fd::AsFd;
+
+use rustix::thread::{LinkNameSpaceType, UnshareFlags, move_into_link_name_space, unshare_unsafe};
+
+use super::{Entry, PathError};
+
+/// Where the path lies. Gone with the last process that holds them.
+#[derive(Debug)]
+pub(super) struct Namespaces {
+    /// The user namespace that owns the others; none when this process could do without.
+    pub(super) user: Option<File>,
+    pub(super) client: File,
+    pub(super) server: File,
+    /// Where this process stays.
+    pub(super) between: File,
+}
+
+impl Namespaces {
+    pub(super) fn make() -> Result<Self, PathError> {
+        let threads = std::fs::read_dir("/proc/self/task").map_or(1, Iterator::count);
+        if threads != 1 {
+            return Err(PathError::NoNamespaces(format!(
+                "the process that makes one has {threads} threads instead of one"
+            )));
+        }
+        let user = match unshare(UnshareFlags::NEWNET) {
+            Ok(()) => None,
+            Err(_) => Some(own_user()?),
+        };
+        Self::below(user)
+    }
+
+    /// Others, with the same owner.
+    pub(super) fn again(self) -> Result<Self, PathError> {
+        Self::below(self.user)
+    }
+
+    fn below(user: Option<File>) -> Result<Self, PathError> {
+        let another = || {
+            unshare(UnshareFlags::NEWNET)?;
+            File::open("/proc/self/ns/net")
+        };
+        let three = || Ok([another()?, another()?, another()?]);
+        let [client, server, between] =
+            three().map_err(|error: io::Error| PathError::NoNamespaces(why(&error)))?;
+        Ok(Self {
+            user,
+            client,
+            server,
+            between,
+        })
+    }
+
+    /// Does something in one of them, and comes back.
+    pub(super) fn inside<T>(
+        &self,
+        namespace: &File,
+        work: impl FnOnce() -> Result<T, PathError>,
+    ) -> Result<T, PathError> {
+        go(namespace, LinkNameSpaceType::Network)?;
+        let done = work();
+        go(&self.between, LinkNameSpaceType::Network)?;
+        done
+    }
+}
+
+pub(super) fn enter(entry: &Entry) -> Result<(), PathError> {
+    let open = |number: i32| {
+        File::open(format!("/proc/{}/fd/{number}", entry.process))
+            .map_err(PathError::asking("finding the path's keeper"))
+    };
+    let network = open(entry.network)?;
+    if let Some(user) = entry.user {
+        go(&open(user)?, LinkNameSpaceType::User)?;
+    }
+    go(&network, LinkNameSpaceType::Network)
+}
+
+fn go(namespace: &File, kind: LinkNameSpaceType) -> Result<(), PathError> {
+    move_into_link_name_space(namespace.as_fd(), Some(kind))
+        .map_err(PathError::asking("entering a namespace"))
+}
+
+fn unshare(what: UnshareFlags) -> io::Result<()> {
+    // SAFETY: neither the descriptors nor the file system's root are among what is unshared; namespaces of users and networks
+    // change no memory and no descriptor of this process.
+    Ok(unsafe { unshare_unsafe(what) }?)
+}
+
+/// A user namespace in which this user is who it was, with the right to make networks.
+fn own_user() -> Result<File, PathError> {
+    let (user, group) = (
+        rustix::process::geteuid().as_raw(),
+        rustix::process::getegid().as_raw(),
+    );
+    unshare(UnshareFlags::NEWUSER).map_err(|error| PathError::NoNamespaces(why(&error)))?;
+    let write = |path: &str, text: &str| {
+        std::fs::write(path, text).map_err(PathError::asking("naming this user in its own namespace"))
+    };
+    // The kernel wants this before an ordinary user may name its group (user_namespaces(7)).
+    write("/proc/self/setgroups", "deny")?;
+    write("/proc/self/gid_map", &format!("{group} {group} 1"))?;
+    write("/proc/self/uid_map", &format!("{user} {user} 1"))?;
+    File::open("/proc/self/ns/user").map_err(PathError::asking("a user namespace"))
+}
+
+/// What is in the way, as far as this machine says.
+fn why(error: &io::Error) -> String {
+    let says = |path: &str, value: &str| std::fs::read_to_string(path).is_ok_and(|text| text.trim() == value);
+    let setting = [
+        ("kernel.apparmor_restrict_unprivileged_userns", "1"),
+        ("user.max_user_namespaces", "0"),
+        ("user.max_net_namespaces", "0"),
+        ("kernel.unprivileged_userns_clone", "0"),
+    ]
+    .into_iter()
+    .find(|(name, value)| says(&format!("/proc/sys/{}", name.replace('.', "/")), value));
+    match setting {
+        Some((name, value)) => format!("{error}; the system is set to {name}={value}"),
+        None => format!("{error}; a container's rules may forbid it"),
+    }
+}

@@ -1,0 +1,398 @@
+//! Each way in which a server can fail, with one that does; every wait and every count is bounded.
+
+use std::io::{self, Read, Write};
+use std::net::TcpListener;
+use std::thread::JoinHandle;
+
+use super::*;
+use crate::serve::{Pass, Server, Settings};
+
+/// Long enough for any answer on the loopback, even under emulation.
+const BOUND: Duration = Duration::from_secs(30);
+/// For servers that never answer.
+const SHORT: Duration = Duration::from_millis(200);
+
+fn any(_: u64, _: &[u8]) -> bool {
+    true
+}
+
+fn soon() -> Instant {
+    Instant::now() + BOUND
+}
+
+fn nobody() -> Trust {
+    Trust::nobody().expect("TLS")
+}
+
+/// One transfer and the phases that ended.
+fn fetch(url: &str, trust: &Trust, limit: Duration) -> (Result<Answer, FetchError>, Vec<Phase>) {
+    let mut phases = Vec::new();
+    let deadline = Instant::now() + limit;
+    let result = Url::parse(url).and_then(|url| {
+        let mut connection = Connection::open(&url, trust, deadline, &mut |phase| phases.push(phase))?;
+        connection.get(&url.target, None, deadline, &mut |phase| phases.push(phase), &any)
+    });
+    (result, phases)
+}
+
+fn failure(url: &str, limit: Duration) -> (FetchError, Vec<Phase>) {
+    let (result, phases) = fetch(url, &nobody(), limit);
+    (result.expect_err("no server answers so"), phases)
+}
+
+/// A server for one connection: reads a request's first bytes, says this, and does that with the connection.
+fn server(says: &'static [u8], then: fn(TcpStream)) -> (String, JoinHandle<()>) {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("the loopback");
+    let address = listener.local_addr().expect("an address");
+    let serving = std::thread::spawn(move || {
+        let (mut stream, _) = listener.accept().expect("a client");
+        stream.set_read_timeout(Some(BOUND)).expect("a time-out");
+        let _ = stream.read(&mut [0; 4096]);
+        // A client that has gone is no failure of the server's.
+        let _ = stream.write_all(says);
+        then(stream);
+    });
+    (format!("http://{address}/file"), serving)
+}
+
+/// Waits until the client has gone.
+fn wait(mut stream: TcpStream) {
+    let _ = stream.read(&mut [0]);
+}
+
+/// Ends the connection with a reset.
+#[cfg(target_os = "linux")]
+fn reset(stream: TcpStream) {
+    use std::os::fd::AsRawFd;
+    let at_once = libc::linger {
+        l_onoff: 1,
+        l_linger: 0,
+    };
+    // SAFETY: the option takes a linger of two `int`s, which lives through the call.
+    unsafe {
+        libc::setsockopt(
+            stream.as_raw_fd(),
+            libc::SOL_SOCKET,
+            libc::SO_LINGER,
+            (&raw const at_once).cast(),
+            8,
+        );
+    }
+    drop(stream);
+}
+
+#[test]
+fn phases_end_in_their_order_each_once() {
+    let (url, serving) = server(b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello", drop);
+    let (result, phases) = fetch(&url, &nobody(), BOUND);
+    assert_eq!(
+        result.expect("an answer"),
+        Answer {
+            body_bytes: 5,
+            kept: true
+        }
+    );
+    let order = [
+        Phase::Resolve,
+        Phase::Connect,
+        Phase::Request,
+        Phase::FirstByte,
+        Phase::LastByte,
+    ];
+    assert_eq!(phases, order);
+    serving.join().expect("the server");
+}
+
+#[test]
+fn nobody_who_listens_is_refused() {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("the loopback");
+    let address = listener.local_addr().expect("an address");
+    drop(listener);
+    let (error, phases) = failure(&format!("http://{address}/"), BOUND);
+    assert!(matches!(error, FetchError::Refused), "{error:?}");
+    assert_eq!(phases, [Phase::Resolve]);
+}
+
+#[test]
+#[cfg(target_os = "linux")]
+fn a_reset_is_told_from_an_end() {
+    let (url, serving) = server(b"", reset);
+    let (error, _) = failure(&url, BOUND);
+    assert!(matches!(error, FetchError::Reset), "{error:?}");
+    serving.join().expect("the server");
+}
+
+#[test]
+fn an_answer_that_ends_too_early_is_truncated() {
+    for (says, expected) in [
+        (&b""[..], 0),
+        (b"HTTP/1.1 200 OK\r\nConte", 22),
+        (b"HTTP/1.1 200 OK\r\nContent-Length: 50\r\n\r\nhello", 5),
+        (
+            b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n9\r\nhello",
+            5,
+        ),
+    ] {
+        let (url, serving) = server(says, drop);
+        let (error, phases) = failure(&url, BOUND);
+        assert!(
+            matches!(error, FetchError::Truncated { got } if got == expected),
+            "{error:?}"
+        );
+        assert!(!phases.contains(&Phase::LastByte));
+        serving.join().expect("the server");
+    }
+}
+
+#[test]
+fn garbage_is_called_so() {
+    let endless: &'static [u8] = vec![b'a'; 200_000].leak();
+    for says in [
+        &b"220 ftp.example.org ready\r\n"[..],
+        b"\0\x01\x02\x03",
+        b"HTTP/1.1 200 OK\r\nContent-Length: many\r\n\r\n",
+        b"HTTP/1.1 200 OK\r\nContent-Length: -5\r\n\r\n",
+        b"HTTP/1.1 200 OK\r\nTransfer-Encoding: zip\r\n\r\n",
+        b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nhello",
+        endless,
+    ] {
+        let (url, serving) = server(says, wait);
+        let (error, _) = failure(&url, BOUND);
+        assert!(matches!(error, FetchError::Garbage(_)), "{error:?}");
+        serving.join().expect("the server");
+    }
+}
+
+#[test]
+fn another_status_is_no_transfer() {
+    let (url, serving) = server(b"HTTP/1.1 503 Busy\r\nContent-Length: 0\r\n\r\n", drop);
+    let (error, _) = failure(&url, BOUND);
+    assert!(matches!(error, FetchError::Status(503)), "{error:?}");
+    serving.join().expect("the server");
+}
+
+#[test]
+fn a_server_that_never_answers_costs_its_time_out_and_the_phase_is_named() {
+    for (says, phase) in [
+        (&b""[..], Phase::FirstByte),
+        (
+            b"HTTP/1.1 200 OK\r\nContent-Length: 50\r\n\r\nhello",
+            Phase::LastByte,
+        ),
+    ] {
+        let (url, serving) = server(says, wait);
+        let begun = Instant::now();
+        let (error, _) = failure(&url, SHORT);
+        assert!(
+            matches!(error, FetchError::TimedOut(at) if at == phase),
+            "{error:?}"
+        );
+        assert!(begun.elapsed() >= SHORT);
+        serving.join().expect("the server");
+    }
+}
+
+#[test]
+fn a_byte_now_and_then_wins_no_time() {
+    fn drips(mut stream: TcpStream) {
+        for _ in 0..1000 {
+            if stream.write_all(b"x").is_err() {
+                return;
+            }
+            std::thread::sleep(SHORT / 10);
+        }
+    }
+    let (url, serving) = server(b"HTTP/1.1 200 OK\r\nContent-Length: 5000\r\n\r\n", drips);
+    let (error, _) = failure(&url, SHORT);
+    assert!(
+        matches!(error, FetchError::TimedOut(Phase::LastByte)),
+        "{error:?}"
+    );
+    serving.join().expect("the server");
+}
+
+#[test]
+fn a_handshake_that_is_none_ends_within_its_time() {
+    let (url, serving) = server(b"HTTP/1.1 400 Bad Request\r\n\r\n", drop);
+    let (error, _) = failure(&url.replace("http:", "https:"), BOUND);
+    assert!(matches!(error, FetchError::Garbage(_)), "{error:?}");
+    serving.join().expect("the server");
+    let (url, serving) = server(b"", wait);
+    let (error, _) = failure(&url.replace("http:", "https:"), SHORT);
+    assert!(matches!(error, FetchError::TimedOut(Phase::Tls)), "{error:?}");
+    serving.join().expect("the server");
+}
+
+fn ours(secret: Option<&[u8]>) -> Server {
+    Server::start(&Settings {
+        bind: None,
+        secret: secret.map(<[u8]>::to_vec),
+        threads: 1,
+    })
+    .expect("the loopback")
+}
+
+#[test]
+fn a_certificate_of_nobodys_is_bad_and_the_right_one_is_good() {
+    let server = ours(None);
+    let url = format!("https://{}/bytes/100000", server.listening().address);
+    let (error, phases) = failure(&url, BOUND);
+    assert!(matches!(error, FetchError::BadCertificate(_)), "{error:?}");
+    assert_eq!(phases, [Phase::Resolve, Phase::Connect]);
+    let trust = Trust::only(&server.listening().certificate).expect("a certificate");
+    let (result, phases) = fetch(&url, &trust, BOUND);
+    assert_eq!(result.expect("an answer").body_bytes, 100_000);
+    assert_eq!(phases.len(), 6);
+    // The same certificate, for a name that it was not made for.
+    let other = Url {
+        host: "localhost.localdomain".to_owned(),
+        ..Url::parse(&url).expect("a URL")
+    };
+    let socket = TcpStream::connect(server.listening().address).expect("a connection");
+    let error = tls::shake_hands(Timed::new(socket, soon()), &other.host, &trust).expect_err("another name");
+    assert!(matches!(error, FetchError::BadCertificate(_)), "{error:?}");
+    assert!(Trust::only(b"no certificate").is_err());
+}
+
+#[test]
+fn a_name_that_nobody_has_is_said_within_the_time() {
+    let begun = Instant::now();
+    let (error, phases) = failure("http://no-such-name.invalid/", Duration::from_secs(2));
+    assert!(
+        matches!(
+            error,
+            FetchError::NoName(_) | FetchError::TimedOut(Phase::Resolve)
+        ),
+        "{error:?}"
+    );
+    assert_eq!(phases, []);
+    assert!(begun.elapsed() < BOUND);
+}
+
+#[test]
+fn an_address_that_no_route_leads_to_is_said_within_the_time() {
+    // The discard prefix (RFC 6666): no network forwards it.
+    let (error, phases) = failure("http://[100::1]/", SHORT);
+    assert!(
+        matches!(error, FetchError::NoRoute | FetchError::TimedOut(Phase::Connect)),
+        "{error:?}"
+    );
+    assert_eq!(phases, [Phase::Resolve]);
+    for kind in [
+        io::ErrorKind::NetworkUnreachable,
+        io::ErrorKind::HostUnreachable,
+        io::ErrorKind::AddrNotAvailable,
+    ] {
+        assert!(matches!(
+            FetchError::of(kind.into(), Phase::Connect),
+            FetchError::NoRoute
+        ));
+    }
+}
+
+#[test]
+fn one_connection_is_used_again_and_the_bodies_are_compared() {
+    let server = ours(None);
+    let url = Url::parse(&format!("http://{}/", server.listening().address)).expect("a URL");
+    let mut connection = Connection::open(&url, &nobody(), soon(), &mut |_| {}).expect("a connection");
+    for count in [0, 1, 1_000_000] {
+        let answer = connection
+            .get(
+                &format!("/bytes/{count}"),
+                None,
+                soon(),
+                &mut |_| {},
+                &crate::serve::is_body,
+            )
+            .expect("an answer");
+        assert_eq!(answer.body_bytes, count);
+        assert!(answer.kept);
+    }
+    assert_eq!(server.served().connections, 1);
+    let (url, serving) = self::server(b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello", drop);
+    let url = Url::parse(&url).expect("a URL");
+    let mut connection = Connection::open(&url, &nobody(), soon(), &mut |_| {}).expect("a connection");
+    let error = connection
+        .get("/", None, soon(), &mut |_| {}, &crate::serve::is_body)
+        .expect_err("other bytes");
+    assert!(matches!(error, FetchError::Garbage(_)), "{error:?}");
+    serving.join().expect("the server");
+}
+
+#[test]
+fn signed_requests_are_served_by_a_guarded_server() {
+    let secret = b"a secret of tests only";
+    let server = ours(Some(secret));
+    let url = Url::parse(&format!("http://{}/", server.listening().address)).expect("a URL");
+    let mut connection = Connection::open(&url, &nobody(), soon(), &mut |_| {}).expect("a connection");
+    let challenge = std::cell::RefCell::new(Vec::new());
+    connection
+        .get("/challenge", None, soon(), &mut |_| {}, &|_, part| {
+            challenge.borrow_mut().extend_from_slice(part);
+            true
+        })
+        .expect("a challenge");
+    let challenge = String::from_utf8(challenge.into_inner()).expect("text");
+    let pass = Pass::new(secret, &challenge);
+    for number in 0..3 {
+        let authorization = pass.sign(number, "GET", "/bytes/10");
+        let answer = connection
+            .get("/bytes/10", Some(&authorization), soon(), &mut |_| {}, &any)
+            .expect("served");
+        assert_eq!(answer.body_bytes, 10);
+    }
+    let error = connection
+        .get("/bytes/10", None, soon(), &mut |_| {}, &any)
+        .expect_err("unsigned");
+    assert!(matches!(error, FetchError::Status(401)), "{error:?}");
+}
+
+#[test]
+fn urls_are_read_as_they_are_written() {
+    let read = |text: &str| {
+        Url::parse(text).map(|url| {
+            (
+                url.tls,
+                url.host.clone(),
+                url.port,
+                url.target.clone(),
+                url.authority(),
+            )
+        })
+    };
+    let expected = |tls, host: &str, port, target: &str, authority: &str| {
+        (
+            tls,
+            host.to_owned(),
+            port,
+            target.to_owned(),
+            authority.to_owned(),
+        )
+    };
+    assert_eq!(
+        read("http://example.org").expect("a URL"),
+        expected(false, "example.org", 80, "/", "example.org")
+    );
+    assert_eq!(
+        read("https://example.org:8443/a?b=c#d").expect("a URL"),
+        expected(true, "example.org", 8443, "/a?b=c", "example.org:8443")
+    );
+    assert_eq!(
+        read("http://[::1]:80?q").expect("a URL"),
+        expected(false, "::1", 80, "/?q", "[::1]")
+    );
+    for wrong in [
+        "example.org",
+        "ftp://example.org",
+        "http://",
+        "http://:80/",
+        "http://h:99999/",
+        "http://h:http/",
+        "http://[::1/",
+        "http://user@h/",
+        "http://h/a b",
+        "http://h/\r\nX: y",
+    ] {
+        assert!(matches!(read(wrong), Err(FetchError::Url(_))), "{wrong}");
+    }
+}

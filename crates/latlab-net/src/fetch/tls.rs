@@ -1,0 +1,127 @@
+//! A connection with TLS, or without.
+
+use std::io::{self, Read, Write};
+use std::sync::Arc;
+
+use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{CertificateDer, ServerName};
+use rustls::{ClientConfig, ClientConnection, RootCertStore, StreamOwned};
+
+use super::timed::Timed;
+use super::{FetchError, Phase};
+
+/// Where systems keep whom they trust, as OpenSSL's builds there find it.
+const BUNDLES: [&str; 4] = [
+    "/etc/ssl/certs/ca-certificates.crt",
+    "/etc/pki/tls/certs/ca-bundle.crt",
+    "/etc/ssl/ca-bundle.pem",
+    "/etc/ssl/cert.pem",
+];
+
+/// Whom a client believes. Keeps no tickets: each handshake is a whole one.
+#[derive(Debug, Clone)]
+pub struct Trust(Arc<ClientConfig>);
+
+impl Trust {
+    /// Only the server that has this certificate (DER), or one signed by it.
+    ///
+    /// # Errors
+    /// When it is no certificate.
+    pub fn only(certificate: &[u8]) -> Result<Self, FetchError> {
+        let mut roots = RootCertStore::empty();
+        roots
+            .add(CertificateDer::from(certificate.to_vec()))
+            .map_err(|error| FetchError::BadCertificate(error.to_string()))?;
+        Self::roots(roots)
+    }
+
+    /// Whom this system trusts; nobody where it does not say.
+    ///
+    /// # Errors
+    /// When TLS cannot be set up.
+    pub fn system() -> Result<Self, FetchError> {
+        let mut roots = RootCertStore::empty();
+        let bundle = BUNDLES
+            .iter()
+            .find_map(|path| CertificateDer::pem_file_iter(path).ok());
+        if let Some(certificates) = bundle {
+            roots.add_parsable_certificates(certificates.flatten());
+        }
+        Self::roots(roots)
+    }
+
+    /// Nobody: for plain text.
+    ///
+    /// # Errors
+    /// When TLS cannot be set up.
+    pub fn nobody() -> Result<Self, FetchError> {
+        Self::roots(RootCertStore::empty())
+    }
+
+    fn roots(roots: RootCertStore) -> Result<Self, FetchError> {
+        let provider = Arc::new(rustls::crypto::ring::default_provider());
+        let mut config = ClientConfig::builder_with_provider(provider)
+            .with_safe_default_protocol_versions()
+            .map_err(|error| FetchError::System(io::Error::other(error)))?
+            .with_root_certificates(roots)
+            .with_no_client_auth();
+        config.alpn_protocols = vec![b"http/1.1".to_vec()];
+        config.resumption = rustls::client::Resumption::disabled();
+        Ok(Self(Arc::new(config)))
+    }
+}
+
+/// A connection.
+#[derive(Debug)]
+pub(super) enum Stream {
+    Plain(Timed),
+    Tls(Box<StreamOwned<ClientConnection, Timed>>),
+}
+
+impl Stream {
+    pub(super) fn socket(&mut self) -> &mut Timed {
+        match self {
+            Self::Plain(socket) => socket,
+            Self::Tls(stream) => &mut stream.sock,
+        }
+    }
+}
+
+/// Shakes hands as far as the first request needs.
+pub(super) fn shake_hands(mut socket: Timed, host: &str, trust: &Trust) -> Result<Stream, FetchError> {
+    let name = ServerName::try_from(host.to_owned())
+        .map_err(|_| FetchError::Url(format!("{host:?} is no name that a certificate can have")))?;
+    let mut connection = ClientConnection::new(Arc::clone(&trust.0), name)
+        .map_err(|error| FetchError::System(io::Error::other(error)))?;
+    while connection.is_handshaking() {
+        connection
+            .complete_io(&mut socket)
+            .map_err(|error| FetchError::of(error, Phase::Tls))?;
+    }
+    Ok(Stream::Tls(Box::new(StreamOwned::new(connection, socket))))
+}
+
+impl Read for Stream {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        match self {
+            Self::Plain(socket) => socket.read(buffer),
+            Self::Tls(stream) => stream.read(buffer),
+        }
+    }
+}
+
+impl Write for Stream {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        match self {
+            Self::Plain(socket) => socket.write(bytes),
+            Self::Tls(stream) => stream.write(bytes),
+        }
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        match self {
+            Self::Plain(socket) => socket.flush(),
+            Self::Tls(stream) => stream.flush(),
+        }
+    }
+}

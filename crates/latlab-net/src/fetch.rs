@@ -1,4 +1,4 @@
-//! A client whose every phase ends at a known moment: `HTTP/1.1` on a blocking socket, with TLS or without.
+//! A client whose every phase ends at a known moment: HTTP/1.1 on a blocking socket, with TLS or without; and HTTP/2 ([`Streams`]).
 //!
 //! ```text
 //! resolve ─► connect ─► TLS ─► request ─► first byte ─► last byte
@@ -9,6 +9,7 @@
 
 mod body;
 mod error;
+mod streams;
 mod timed;
 mod tls;
 
@@ -18,6 +19,7 @@ use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
 pub use error::FetchError;
+pub use streams::{Ended, Streams};
 use timed::Timed;
 pub use tls::Trust;
 

@@ -396,3 +396,69 @@ fn urls_are_read_as_they_are_written() {
         assert!(matches!(read(wrong), Err(FetchError::Url(_))), "{wrong}");
     }
 }
+
+#[test]
+fn streams_share_one_connection_and_each_has_its_phases() {
+    let server = ours(None);
+    let address = server.listening().address;
+    let trust = Trust::only(&server.listening().certificate).expect("a certificate");
+    for (scheme, before) in [("http", 2), ("https", 3)] {
+        let url = Url::parse(&format!("{scheme}://{address}/")).expect("a URL");
+        let mut opened = Vec::new();
+        let mut streams =
+            Streams::open(&url, &trust, soon(), &mut |phase| opened.push(phase)).expect("a connection");
+        assert_eq!(opened.len(), before);
+        let mut phases = vec![Vec::new(); 20];
+        let targets = ["/bytes/300000"; 20];
+        let answers = streams.get_all(
+            &targets,
+            soon(),
+            &mut |stream, phase| phases[stream].push(phase),
+            &crate::serve::is_body,
+        );
+        assert_eq!(answers.len(), 20);
+        for (answer, phases) in answers.into_iter().zip(phases) {
+            assert_eq!(answer.expect("an answer").body_bytes, 300_000);
+            assert_eq!(phases, [Phase::Request, Phase::FirstByte, Phase::LastByte]);
+        }
+        let answers = streams.get_all(&["/nothing", "/bytes/5"], soon(), &mut |_, _| {}, &any);
+        assert!(matches!(answers[0], Err(FetchError::Status(404))), "{answers:?}");
+        assert!(answers[1].is_ok(), "one that fails harms no other: {answers:?}");
+    }
+    assert_eq!(server.served().connections, 2);
+}
+
+#[test]
+fn streams_end_with_a_reason_when_the_server_does_not_play_along() {
+    let streams = |url: &str, limit| {
+        let deadline = Instant::now() + limit;
+        let mut streams = Streams::open(&Url::parse(url)?, &nobody(), deadline, &mut |_| {})?;
+        streams.get_all(&["/"], deadline, &mut |_, _| {}, &any).remove(0)
+    };
+    for (says, then, limit) in [
+        (
+            &b"HTTP/1.1 400 Bad Request\r\n\r\n"[..],
+            drop as fn(TcpStream),
+            BOUND,
+        ),
+        (b"", drop, BOUND),
+        (b"", wait, SHORT),
+    ] {
+        let (url, serving) = server(says, then);
+        let error = streams(&url, limit).expect_err("no HTTP/2");
+        assert!(
+            matches!(
+                error,
+                FetchError::Garbage(_)
+                    | FetchError::Truncated { .. }
+                    | FetchError::Reset
+                    | FetchError::TimedOut(_)
+            ),
+            "{error:?}"
+        );
+        serving.join().expect("the server");
+    }
+    let ours = ours(None);
+    let error = streams(&format!("https://{}/", ours.listening().address), BOUND).expect_err("no trust");
+    assert!(matches!(error, FetchError::BadCertificate(_)), "{error:?}");
+}

@@ -58,6 +58,13 @@ impl Trust {
         Self::roots(RootCertStore::empty())
     }
 
+    /// The same, for another protocol.
+    pub(super) fn speaking(&self, protocol: &[u8]) -> Arc<ClientConfig> {
+        let mut config = ClientConfig::clone(&self.0);
+        config.alpn_protocols = vec![protocol.to_vec()];
+        Arc::new(config)
+    }
+
     fn roots(roots: RootCertStore) -> Result<Self, FetchError> {
         let provider = Arc::new(rustls::crypto::ring::default_provider());
         let mut config = ClientConfig::builder_with_provider(provider)
@@ -87,10 +94,15 @@ impl Stream {
     }
 }
 
+/// What the certificate is compared with.
+pub(super) fn name_of(host: &str) -> Result<ServerName<'static>, FetchError> {
+    ServerName::try_from(host.to_owned())
+        .map_err(|_| FetchError::Url(format!("{host:?} is no name that a certificate can have")))
+}
+
 /// Shakes hands as far as the first request needs.
 pub(super) fn shake_hands(mut socket: Timed, host: &str, trust: &Trust) -> Result<Stream, FetchError> {
-    let name = ServerName::try_from(host.to_owned())
-        .map_err(|_| FetchError::Url(format!("{host:?} is no name that a certificate can have")))?;
+    let name = name_of(host)?;
     let mut connection = ClientConnection::new(Arc::clone(&trust.0), name)
         .map_err(|error| FetchError::System(io::Error::other(error)))?;
     while connection.is_handshaking() {

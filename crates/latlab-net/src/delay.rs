@@ -89,6 +89,52 @@ pub enum Kind {
     DelayLine,
 }
 
+/// What lies between a client and a server, for whoever prints a figure.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Path {
+    /// The loopback or a real network: nothing is emulated.
+    Real,
+    /// Emulated, under the sockets.
+    Emulated(PathSpec, Established),
+    /// No path could be had: the server [waits](crate::serve::Settings::answers_after) before each answer instead.
+    Application {
+        /// How long, microseconds.
+        rtt_us: u64,
+        /// Why.
+        why_not_better: String,
+    },
+}
+
+impl Path {
+    /// What must stand beside every figure that was measured over it; nothing when nothing is emulated.
+    #[must_use]
+    pub fn label(&self) -> Option<String> {
+        let ms = |us: u64| us as f64 / 1000.0;
+        match self {
+            Self::Real => None,
+            Self::Emulated(spec, path) => {
+                let by = match path.kind {
+                    Kind::Netem => "netem",
+                    Kind::DelayLine => "latlab's delay line",
+                };
+                let rate = spec
+                    .rate_bit_per_s
+                    .map_or_else(String::new, |rate| format!(", {} Mbit/s", rate as f64 / 1e6));
+                Some(format!(
+                    "emulated: {} ms round trip{rate} by {by} (measured: {:.3} ms)",
+                    ms(spec.rtt_us),
+                    path.least_rtt_ns as f64 / 1e6
+                ))
+            }
+            Self::Application { rtt_us, .. } => Some(format!(
+                "emulated: the server waits {} ms before it answers; valid for time to first byte only",
+                ms(*rtt_us)
+            )),
+        }
+    }
+}
+
 /// How another process enters one end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Entry {

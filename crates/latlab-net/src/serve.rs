@@ -83,6 +83,9 @@ pub struct Settings {
     pub secret: Option<Vec<u8>>,
     /// Threads that serve, 1 or more.
     pub threads: usize,
+    /// Each answer waits so long, rounded up to milliseconds: all that is left of distance where no [path](crate::delay) can be had. It stands
+    /// for one round trip, that of the request; those of connecting and of slow start are missing.
+    pub answers_after: Duration,
 }
 
 /// Where a server listens.
@@ -151,7 +154,7 @@ impl Server {
         limits::raise_open_files();
         let (certificate, tls) = certificate::make()?;
         let totals = Arc::new(Totals::default());
-        let state = Arc::new(State::new(settings.secret.as_deref(), Arc::clone(&totals)));
+        let state = Arc::new(State::new(settings, Arc::clone(&totals)));
         let runtime = runtime(settings.threads)?;
         let listener = {
             let _entered = runtime.enter();

@@ -26,7 +26,7 @@ mod path {
     };
 
     /// Every test by its name, and what it does.
-    const TESTS: [(&str, fn()); 2] = [
+    const TESTS: [(&str, fn()); 3] = [
         (
             "a_connection_over_the_path_takes_its_round_trip_and_so_does_each_answer",
             a_connection_over_the_path_takes_its_round_trip_and_so_does_each_answer,
@@ -34,6 +34,10 @@ mod path {
         (
             "an_ordinary_user_has_the_same_path",
             an_ordinary_user_has_the_same_path,
+        ),
+        (
+            "a_path_with_a_rate_is_never_faster",
+            a_path_with_a_rate_is_never_faster,
         ),
     ];
 
@@ -56,11 +60,16 @@ mod path {
 
     /// Set for the test binary when it is started again: what it is to do.
     const ROLE: &str = "LATLAB_TEST_PATH";
+    /// And the path that it is to keep.
+    const KEEPS: &str = "LATLAB_TEST_PATH_SPEC";
+    const ANSWERS: usize = 20;
+    /// What goes one way at the end.
+    const LOAD_BYTES: usize = 1_000_000;
     /// No wait of these tests takes longer, even under emulation.
     const BOUND: Duration = Duration::from_secs(30);
 
     /// This test binary again, in another role and with one thread, as a person without rights or as whoever runs the tests.
-    fn again(role: &str, ordinary: bool) -> std::process::Child {
+    fn again(role: &str, spec: &PathSpec, ordinary: bool) -> std::process::Child {
         let binary = std::env::current_exe().expect("the test binary has a path");
         let runner = cfg!(target_arch = "aarch64")
             .then(|| std::env::var("CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_RUNNER").ok())
@@ -76,6 +85,7 @@ mod path {
             .args(["-c", &script])
             .arg(binary)
             .env(ROLE, role)
+            .env(KEEPS, serde_json::to_string(spec).expect("JSON"))
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .spawn()
@@ -85,7 +95,9 @@ mod path {
     fn in_a_role(role: &str) {
         let stdin = io::stdin();
         if role == "keeper" {
-            let kept = keep(&SPEC, stdin.as_fd(), &mut |path| {
+            let spec = std::env::var(KEEPS).expect("a path to keep");
+            let spec: PathSpec = serde_json::from_str(&spec).expect("a path to keep");
+            let kept = keep(&spec, stdin.as_fd(), &mut |path| {
                 let line = serde_json::to_string(path).map_err(io::Error::other)?;
                 println!("path {line}");
                 Ok(())
@@ -104,9 +116,13 @@ mod path {
             println!("ready");
             let (mut stream, _) = listener.accept().expect("a client");
             let mut bytes = [0; 8];
-            while stream.read_exact(&mut bytes).is_ok() {
+            for _ in 0..ANSWERS {
+                stream.read_exact(&mut bytes).expect("a message");
                 stream.write_all(&bytes).expect("sent");
             }
+            let mut load = vec![0; LOAD_BYTES];
+            stream.read_exact(&mut load).expect("the load");
+            stream.write_all(&bytes).expect("sent");
             return;
         }
         enter(&path.client).expect("the client's end");
@@ -115,7 +131,7 @@ mod path {
         let connected = begun.elapsed();
         stream.set_nodelay(true).expect("an option");
         stream.set_read_timeout(Some(BOUND)).expect("a time-out");
-        let mut round_trips: Vec<Duration> = (0..20)
+        let mut round_trips: Vec<Duration> = (0..ANSWERS)
             .map(|_| {
                 let begun = Instant::now();
                 stream.write_all(&[1; 8]).expect("sent");
@@ -124,12 +140,13 @@ mod path {
             })
             .collect();
         round_trips.sort();
-        println!(
-            "figures {} {} {}",
-            connected.as_nanos(),
-            round_trips[0].as_nanos(),
-            round_trips[10].as_nanos()
-        );
+        let begun = Instant::now();
+        stream.write_all(&vec![1; LOAD_BYTES]).expect("sent");
+        stream.read_exact(&mut [0; 8]).expect("an answer");
+        let load = begun.elapsed();
+        let figures = [connected, round_trips[0], round_trips[ANSWERS / 2], load];
+        let figures = figures.map(|figure| figure.as_nanos().to_string());
+        println!("figures {}", figures.join(" "));
     }
 
     /// The first line of a child that begins with one of these words, without it.
@@ -145,17 +162,17 @@ mod path {
         (1, "it ended without a word".to_owned())
     }
 
-    /// A path's figures (nanoseconds: least round trip of the keeper's, connect, least and middle round trip by TCP), or why there are none.
-    fn measured(ordinary: bool) -> Result<(Established, [u64; 3]), String> {
-        let mut keeper = again("keeper", ordinary);
+    /// A path's figures (nanoseconds: least round trip of the keeper's, connect, least and middle round trip by TCP, and the load), or why there are none.
+    fn measured(spec: &PathSpec, ordinary: bool) -> Result<(Established, [u64; 4]), String> {
+        let mut keeper = again("keeper", spec, ordinary);
         let mut said = BufReader::new(keeper.stdout.take().expect("a pipe"));
         let (refused, text) = told(&mut said, ["path", "refused"]);
         let result = if refused == 1 {
             Err(text)
         } else {
             let path: Established = serde_json::from_str(&text).expect("a path");
-            let mut server = again("server", ordinary);
-            let mut client = again("client", ordinary);
+            let mut server = again("server", spec, ordinary);
+            let mut client = again("client", spec, ordinary);
             let line = format!("{text}\n");
             let mut server_said = BufReader::new(server.stdout.take().expect("a pipe"));
             let to_server = server.stdin.as_mut().expect("a pipe");
@@ -172,7 +189,7 @@ mod path {
                 .collect();
             client.wait().expect("it ended");
             server.wait().expect("it ended");
-            Ok((path, [figures[0], figures[1], figures[2]]))
+            Ok((path, figures.try_into().expect("four figures")))
         };
         drop(keeper.stdin.take());
         let ended = keeper.wait().expect("the keeper ends when its input does");
@@ -181,13 +198,14 @@ mod path {
     }
 
     /// Under emulation, in a container or with a hardened kernel there may be no path: then there is a reason.
-    fn a_path_is_as_long_as_was_asked(ordinary: bool) {
-        match measured(ordinary) {
+    fn a_path_is_as_long_as_was_asked(spec: &PathSpec, least_load_ns: u64, ordinary: bool) {
+        match measured(spec, ordinary) {
             Ok((path, figures)) => {
                 println!("{path:?} {figures:?}");
                 // Never shorter: that would be a shortcut around the path. How much longer is the machine's affair.
                 assert!(path.least_rtt_ns >= 20_000_000, "{path:?}");
                 assert!(figures.iter().all(|figure| *figure >= 20_000_000), "{figures:?}");
+                assert!(figures[3] >= least_load_ns, "{figures:?}");
             }
             Err(reason) => {
                 println!("no path: {reason}");
@@ -197,10 +215,18 @@ mod path {
     }
 
     fn a_connection_over_the_path_takes_its_round_trip_and_so_does_each_answer() {
-        a_path_is_as_long_as_was_asked(false);
+        a_path_is_as_long_as_was_asked(&SPEC, 0, false);
     }
 
     fn an_ordinary_user_has_the_same_path() {
-        a_path_is_as_long_as_was_asked(true);
+        a_path_is_as_long_as_was_asked(&SPEC, 0, true);
+    }
+
+    fn a_path_with_a_rate_is_never_faster() {
+        let slow = PathSpec {
+            rate_bit_per_s: Some(50_000_000),
+            ..SPEC
+        };
+        a_path_is_as_long_as_was_asked(&slow, 160_000_000, false);
     }
 }

@@ -2,6 +2,7 @@
 
 use std::net::SocketAddr;
 use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
 
 use latlab_net::serve::{ServeError, Server as Serving, Settings};
 use pyo3::exceptions::{PyOSError, PyValueError};
@@ -34,6 +35,7 @@ impl Server {
             bind,
             secret,
             threads,
+            answers_after: Duration::ZERO,
         };
         let serving = py
             .detach(|| Serving::start(&settings))

@@ -5,15 +5,16 @@ use std::future::poll_fn;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::time::Duration;
 
 use http_body::Body as _;
 use hyper::body::Incoming;
 use hyper::header::{ALLOW, AUTHORIZATION, CACHE_CONTROL, HeaderValue, WWW_AUTHENTICATE};
 use hyper::{Method, Request, Response, StatusCode};
 
-use super::Totals;
 use super::body::Body;
 use super::guard::Guard;
+use super::{Settings, Totals};
 
 /// The longest body: beyond any measurement, and short of what would run for days by a slip of the hand.
 const MOST_BYTES: u64 = 1 << 40;
@@ -22,13 +23,15 @@ const MOST_BYTES: u64 = 1 << 40;
 #[derive(Debug)]
 pub(super) struct State {
     guard: Option<Guard>,
+    answers_after: Duration,
     totals: Arc<Totals>,
 }
 
 impl State {
-    pub(super) fn new(secret: Option<&[u8]>, totals: Arc<Totals>) -> Self {
+    pub(super) fn new(settings: &Settings, totals: Arc<Totals>) -> Self {
         Self {
-            guard: secret.map(Guard::new),
+            guard: settings.secret.as_deref().map(Guard::new),
+            answers_after: settings.answers_after,
             totals,
         }
     }
@@ -53,6 +56,9 @@ impl State {
                 .headers_mut()
                 .insert(WWW_AUTHENTICATE, HeaderValue::from_static("latlab"));
             return Ok(refusal);
+        }
+        if !self.answers_after.is_zero() {
+            tokio::time::sleep(self.answers_after).await;
         }
         let reading = matches!(*request.method(), Method::GET | Method::HEAD);
         Ok(match path {

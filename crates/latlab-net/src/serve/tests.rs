@@ -21,6 +21,7 @@ fn start(secret: Option<&[u8]>, threads: usize) -> Server {
         bind: None,
         secret: secret.map(<[u8]>::to_vec),
         threads,
+        answers_after: Duration::ZERO,
     })
     .expect("the loopback can be listened on")
 }
@@ -320,6 +321,7 @@ fn beyond_the_loopback_nobody_listens_without_a_secret() {
         bind: Some(SocketAddr::from((Ipv4Addr::UNSPECIFIED, 0))),
         secret: None,
         threads: 1,
+        answers_after: Duration::ZERO,
     };
     assert!(matches!(Server::start(&open), Err(ServeError::Open(_))));
     let short = Settings {
@@ -342,6 +344,7 @@ fn an_address_that_is_taken_is_named() {
         bind: Some(server.listening().address),
         secret: None,
         threads: 1,
+        answers_after: Duration::ZERO,
     };
     let error = Server::start(&same).expect_err("it is taken");
     assert!(
@@ -365,4 +368,27 @@ fn a_server_that_is_dropped_takes_its_connections_along() {
     // The end, or a reset.
     assert!(matches!(kept.read(&mut [0; 8]), Ok(0) | Err(_)));
     assert!(TcpStream::connect_timeout(&address, BOUND).is_err());
+}
+
+#[test]
+fn answers_wait_as_long_as_they_are_told() {
+    const WAIT: Duration = Duration::from_millis(200);
+    let server = Server::start(&Settings {
+        bind: None,
+        secret: None,
+        threads: 1,
+        answers_after: WAIT,
+    })
+    .expect("the loopback");
+    let begun = std::time::Instant::now();
+    let mut streams: Vec<TcpStream> = (0..20).map(|_| connect(&server)).collect();
+    for stream in &mut streams {
+        stream
+            .write_all(b"GET /bytes/10 HTTP/1.1\r\nHost: test\r\n\r\n")
+            .expect("sent");
+    }
+    for stream in &mut streams {
+        assert_eq!(answer(stream, false).body.len(), 10);
+    }
+    assert!(begun.elapsed() >= WAIT);
 }

@@ -75,6 +75,18 @@ impl Child {
         })
     }
 
+    /// Its process id, for its counters.
+    #[must_use]
+    pub fn id(&self) -> u32 {
+        self.process.id()
+    }
+
+    /// Whether it was found to have ended when it was asked: another one may be started.
+    #[must_use]
+    pub fn is_gone(&self) -> bool {
+        self.requests.is_none()
+    }
+
     /// Asks and waits for the answer.
     ///
     /// # Errors
@@ -177,6 +189,7 @@ mod tests {
         assert_eq!(child.ask::<u32, u32>(&7).expect("an answer"), 7);
         let error = child.ask::<u32, u32>(&8).expect_err("the child refused");
         assert_eq!(error.to_string(), "no such size");
+        assert!(!child.is_gone(), "a refusal is an answer");
     }
 
     #[test]
@@ -185,6 +198,7 @@ mod tests {
         let error = child.ask::<u32, u32>(&7).expect_err("it ended");
         assert!(error.to_string().contains("exit status: 3"), "{error}");
         assert!(child.ask::<u32, u32>(&7).is_err(), "and stays ended");
+        assert!(child.is_gone());
     }
 
     #[test]

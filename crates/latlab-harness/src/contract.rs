@@ -22,6 +22,8 @@ pub enum Tier {
     Kernel,
     /// Disks and file systems.
     Storage,
+    /// Sockets and what is behind them.
+    Network,
 }
 
 impl Tier {
@@ -36,6 +38,7 @@ impl Tier {
             Self::Python => "python",
             Self::Kernel => "kernel",
             Self::Storage => "storage",
+            Self::Network => "network",
         }
     }
 }

@@ -10,6 +10,7 @@ static PROGRAMS: &[(&str, Program)] = &[
     ("alloc.malloc", crate::alloc::malloc::serve),
     ("alloc.nodes", crate::alloc::nodes::serve),
     ("alloc.reuse", crate::alloc::reuse::serve),
+    ("network.roundtrip", crate::network::roundtrip::serve),
 ];
 
 /// Runs the child program of this name. Returns false when there is none.

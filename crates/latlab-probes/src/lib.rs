@@ -9,6 +9,7 @@ mod heap;
 mod kernel;
 mod levels;
 mod memory;
+mod network;
 mod python;
 #[cfg(target_os = "linux")]
 mod region;

@@ -24,6 +24,7 @@ use crate::memory::parallelism::Parallelism;
 use crate::memory::poke::Poke;
 use crate::memory::prefetch::Prefetch;
 use crate::memory::stride::Stride;
+use crate::network::roundtrip::RoundTrip;
 use crate::python::object::Object;
 use crate::storage::files::Files;
 use crate::storage::first_touch::FirstTouch;
@@ -193,6 +194,10 @@ pub static REGISTRY: &[Entry] = &[
         probe: &Steady,
         share: Share([0.0, 0.0, 45.0]),
     },
+    Entry {
+        probe: &RoundTrip,
+        share: Share([0.8, 2.0, 10.0]),
+    },
 ];
 
 #[cfg(test)]
@@ -216,7 +221,9 @@ mod tests {
             .collect();
         let source = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
         let mut present = Vec::new();
-        for tier in ["clock", "memory", "vm", "alloc", "python", "kernel", "storage"] {
+        for tier in [
+            "clock", "memory", "vm", "alloc", "python", "kernel", "storage", "network",
+        ] {
             // A tier's folder comes with its first probe.
             for file in std::fs::read_dir(source.join(tier)).into_iter().flatten() {
                 let name = file.expect("readable").file_name().into_string().expect("UTF-8");

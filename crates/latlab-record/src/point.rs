@@ -144,6 +144,12 @@ pub struct Point {
     /// Requests a second of an open loop.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rate_per_s: Option<u64>,
+    /// What carries messages: `tcp`, `udp`, `unix`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub transport: Option<String>,
+    /// Size of one message, bytes.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub message_bytes: Option<u64>,
     /// How a write is made durable: `fsync`, `fdatasync`, `o_dsync`, `direct-fdatasync`, `full-fsync`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub sync: Option<String>,
@@ -175,6 +181,10 @@ impl Point {
         }
         if let Some(rate) = self.rate_per_s {
             parts.push(format!("{rate} a second"));
+        }
+        parts.extend(self.transport.clone());
+        if let Some(bytes) = self.message_bytes {
+            parts.push(format!("messages of {}", binary_size(bytes)));
         }
         parts.extend(self.path.clone());
         parts.extend(self.sync.clone());

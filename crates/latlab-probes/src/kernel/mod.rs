@@ -9,13 +9,13 @@ pub(crate) mod wakeup;
 
 /// What the probes ask of Linux.
 #[cfg(target_os = "linux")]
-mod linux;
+pub(crate) mod linux;
 
 use latlab_clock::Source;
 use latlab_harness::Env;
 
 /// Why none of these probes can run in these surroundings; `None` when they can. `here` is whether they were written for this system.
-fn no_kernel(here: bool, env: &Env) -> Option<String> {
+pub(crate) fn no_kernel(here: bool, env: &Env) -> Option<String> {
     if !here {
         return Some(format!(
             "measured on Linux only; this is {}",
@@ -27,7 +27,7 @@ fn no_kernel(here: bool, env: &Env) -> Option<String> {
 }
 
 /// The CPU for a partner: the next allowed one after the CPU that measures, where there is another.
-fn other_cpu(env: &Env) -> Option<u32> {
+pub(crate) fn other_cpu(env: &Env) -> Option<u32> {
     let after = env.cpus.iter().copied().find(|cpu| *cpu > env.home_cpu);
     after.or_else(|| env.cpus.iter().copied().find(|cpu| *cpu != env.home_cpu))
 }

@@ -7,7 +7,7 @@ use super::refused;
 
 /// Keeps the calling thread on one CPU; dropping this lets it go where it was allowed before.
 #[derive(Debug)]
-pub(in crate::kernel) struct Pinned {
+pub(crate) struct Pinned {
     before: CpuSet,
 }
 
@@ -16,7 +16,7 @@ impl Pinned {
     ///
     /// # Errors
     /// When the system does not let this thread choose: a placement that cannot be kept is not measured.
-    pub(in crate::kernel) fn to(cpu: u32) -> Result<Self, ProbeError> {
+    pub(crate) fn to(cpu: u32) -> Result<Self, ProbeError> {
         let what = || format!("keeping a thread on CPU {cpu}");
         let before = sched_getaffinity(None).map_err(|error| refused(what(), error))?;
         let only = only(cpu).ok_or_else(|| ProbeError::Other(format!("{}: there is no such CPU", what())))?;
@@ -33,7 +33,7 @@ impl Drop for Pinned {
 }
 
 /// Whether this thread or process, by its id, can run on no other CPU than this one.
-pub(in crate::kernel) fn runs_only_on(id: i32, cpu: u32) -> bool {
+pub(crate) fn runs_only_on(id: i32, cpu: u32) -> bool {
     let set = Pid::from_raw(id).and_then(|id| sched_getaffinity(Some(id)).ok());
     set.is_some() && set == only(cpu)
 }

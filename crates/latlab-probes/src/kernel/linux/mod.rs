@@ -4,14 +4,14 @@ mod affinity;
 mod futex;
 mod usage;
 
-pub(super) use affinity::{Pinned, runs_only_on};
+pub(crate) use affinity::{Pinned, runs_only_on};
 pub(super) use futex::{Scope, wait_while, wake_one};
-pub(super) use usage::{Task, switches, thread_id};
+pub(crate) use usage::{Task, switches, thread_id};
 
 use latlab_harness::ProbeError;
 
 /// A refusal by the system, with what was asked for.
-pub(super) fn refused(what: impl Into<String>, error: rustix::io::Errno) -> ProbeError {
+pub(crate) fn refused(what: impl Into<String>, error: rustix::io::Errno) -> ProbeError {
     ProbeError::System {
         what: what.into(),
         source: error.into(),

@@ -3,12 +3,12 @@
 use std::mem::MaybeUninit;
 
 /// The calling thread's id; a process's first thread has the process's id.
-pub(in crate::kernel) fn thread_id() -> i32 {
+pub(crate) fn thread_id() -> i32 {
     rustix::thread::gettid().as_raw_nonzero().get()
 }
 
 /// Switches of the calling thread so far: asked for, and forced on it. `None` where they are not counted.
-pub(in crate::kernel) fn switches() -> Option<(u64, u64)> {
+pub(crate) fn switches() -> Option<(u64, u64)> {
     let mut usage = MaybeUninit::<libc::rusage>::zeroed();
     // SAFETY: the pointer is to a rusage of ours, which the call fills when it returns 0.
     let status = unsafe { libc::getrusage(libc::RUSAGE_THREAD, usage.as_mut_ptr()) };
@@ -25,7 +25,7 @@ pub(in crate::kernel) fn switches() -> Option<(u64, u64)> {
 
 /// Something that runs on a CPU, by its id.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in crate::kernel) enum Task {
+pub(crate) enum Task {
     /// A thread of this process.
     Thread(i32),
     /// A child process of one thread.
@@ -34,13 +34,13 @@ pub(in crate::kernel) enum Task {
 
 impl Task {
     /// Its id.
-    pub(in crate::kernel) fn id(self) -> i32 {
+    pub(crate) fn id(self) -> i32 {
         let (Self::Thread(id) | Self::Process(id)) = self;
         id
     }
 
     /// Time that it has spent on a CPU, ns. `None` where the system does not tell.
-    pub(in crate::kernel) fn cpu_ns(self) -> Option<u64> {
+    pub(crate) fn cpu_ns(self) -> Option<u64> {
         // The kernel's encoding of a task in a clock's number (CPUCLOCK_SCHED, and CPUCLOCK_PERTHREAD_MASK for a thread),
         // as pthread_getcpuclockid(3) and clock_getcpuclockid(3) make it.
         const SCHED: i32 = 2;

@@ -1,0 +1,125 @@
+//! Whole messages through a socket, and sockets to be had.
+
+use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::os::fd::OwnedFd;
+use std::time::{Duration, Instant};
+
+use rustix::io::Errno;
+use rustix::net::{RecvFlags, SendFlags, recv, send};
+
+use super::{Family, Transport, Waiting};
+use crate::NetError;
+
+/// Fruitless polls between two looks at the clock: some milliseconds' worth.
+const LOOK_EVERY: u32 = 1 << 12;
+
+/// One end of a connection.
+#[derive(Debug)]
+pub(super) struct Wire {
+    pub(super) socket: OwnedFd,
+    pub(super) transport: Transport,
+    pub(super) waiting: Waiting,
+    /// Longest wait of a side that polls.
+    pub(super) patience: Duration,
+}
+
+/// How a wait ended that brought nothing.
+pub(super) enum Fruitless {
+    /// The time is up.
+    Late,
+    /// The other side is gone.
+    Gone,
+    Failed(NetError),
+}
+
+impl Wire {
+    /// Sends all of it. `give_up` is asked now and then while polling.
+    pub(super) fn send(&self, message: &[u8], give_up: &dyn Fn() -> bool) -> Result<(), Fruitless> {
+        let mut flags = SendFlags::NOSIGNAL;
+        if self.waiting == Waiting::Polling {
+            flags |= SendFlags::DONTWAIT;
+        }
+        let mut sent = 0;
+        let mut polls = Polls::default();
+        while sent < message.len() {
+            match send(&self.socket, &message[sent..], flags) {
+                Ok(more) => sent += more,
+                Err(Errno::INTR) => {}
+                Err(Errno::AGAIN) => polls.again(self.patience, give_up)?,
+                Err(error) => return Err(failed("sending a message", error)),
+            }
+        }
+        Ok(())
+    }
+
+    /// Receives a whole message. What came before a connection ended is in the error.
+    pub(super) fn receive(
+        &self,
+        message: &mut [u8],
+        got: &mut usize,
+        give_up: &dyn Fn() -> bool,
+    ) -> Result<(), Fruitless> {
+        let mut flags = RecvFlags::empty();
+        if self.waiting == Waiting::Polling {
+            flags |= RecvFlags::DONTWAIT;
+        }
+        let datagrams = self.transport == Transport::Udp;
+        if datagrams {
+            // The length of a datagram that is too long is told, not cut.
+            flags |= RecvFlags::TRUNC;
+        }
+        let of = message.len();
+        let mut polls = Polls::default();
+        *got = 0;
+        while *got < of {
+            match recv(&self.socket, &mut message[*got..], flags) {
+                Ok((_, 0)) => return Err(Fruitless::Gone),
+                Ok((_, length)) if datagrams && length != of => {
+                    return Err(Fruitless::Failed(NetError::Length { got: length, of }));
+                }
+                Ok((_, more)) => *got += more,
+                Err(Errno::INTR) => {}
+                Err(Errno::AGAIN) => polls.again(self.patience, give_up)?,
+                Err(error) => return Err(failed("receiving a message", error)),
+            }
+        }
+        Ok(())
+    }
+}
+
+/// A wait without sleeping.
+#[derive(Default)]
+struct Polls {
+    made: u32,
+    begun: Option<Instant>,
+}
+
+impl Polls {
+    #[inline]
+    fn again(&mut self, patience: Duration, give_up: &dyn Fn() -> bool) -> Result<(), Fruitless> {
+        self.made = self.made.wrapping_add(1);
+        if self.made.is_multiple_of(LOOK_EVERY) {
+            let begun = *self.begun.get_or_insert_with(Instant::now);
+            if give_up() || begun.elapsed() > patience {
+                return Err(Fruitless::Late);
+            }
+        }
+        std::hint::spin_loop();
+        Ok(())
+    }
+}
+
+fn failed(what: &str, error: Errno) -> Fruitless {
+    match error {
+        Errno::CONNRESET | Errno::PIPE | Errno::CONNREFUSED => Fruitless::Failed(NetError::Reset),
+        error => Fruitless::Failed(NetError::system(what)(error)),
+    }
+}
+
+/// The loopback interface, any free port.
+pub(super) fn loopback(family: Family) -> SocketAddr {
+    match family {
+        Family::V4 => (Ipv4Addr::LOCALHOST, 0).into(),
+        Family::V6 => (Ipv6Addr::LOCALHOST, 0).into(),
+    }
+}

@@ -1,0 +1,153 @@
+//! Answers that are right, and servers that do wrong: one test, because it counts the descriptors and threads of the process.
+#![cfg(target_os = "linux")]
+
+use std::time::{Duration, Instant};
+
+use latlab_net::NetError;
+use latlab_net::echo::{Client, Counts, Family, Reply, Server, Service, Transport, Waiting, Watch, answer};
+
+const PATIENCE: Duration = Duration::from_millis(150);
+const SEED: u64 = 42;
+
+fn service(transport: Transport, waiting: Waiting, bytes: usize) -> Service {
+    Service {
+        transport,
+        family: Family::V4,
+        bytes,
+        waiting,
+        cpu: None,
+    }
+}
+
+/// So many round trips; what the server counted.
+fn trips(
+    service: Service,
+    count: u64,
+    reply: impl FnMut(u64, &mut [u8]) -> Reply + Send + 'static,
+) -> Result<Counts, NetError> {
+    let server = Server::start(service, reply)?;
+    let mut client = Client::connect(
+        server.address(),
+        service.transport,
+        service.waiting,
+        service.bytes,
+        SEED,
+        PATIENCE,
+    )?;
+    let watch = Watch::start()?;
+    for _ in 0..count {
+        client.prepare();
+        watch.arm(&client, PATIENCE)?;
+        let exchanged = client.exchange();
+        let broken_off = watch.disarm();
+        if broken_off {
+            return Err(NetError::Silent {
+                seconds: PATIENCE.as_secs_f64(),
+            });
+        }
+        exchanged?;
+        client.check()?;
+    }
+    drop(client);
+    server.end()
+}
+
+fn right(_: u64, message: &mut [u8]) -> Reply {
+    answer(message);
+    Reply::Whole
+}
+
+/// Right twice, then the fault.
+fn then(fault: Reply) -> impl FnMut(u64, &mut [u8]) -> Reply + Send + 'static {
+    move |number, message| {
+        answer(message);
+        if number < 3 { Reply::Whole } else { fault }
+    }
+}
+
+fn entries(folder: &str) -> usize {
+    std::fs::read_dir(folder).map_or(0, Iterator::count)
+}
+
+const ALL: [(Transport, Waiting); 6] = [
+    (Transport::Tcp, Waiting::Blocking),
+    (Transport::Tcp, Waiting::Polling),
+    (Transport::Udp, Waiting::Blocking),
+    (Transport::Udp, Waiting::Polling),
+    (Transport::Unix, Waiting::Blocking),
+    (Transport::Unix, Waiting::Polling),
+];
+
+#[test]
+fn answers_are_right_faults_are_named_within_their_time_and_nothing_stays() {
+    // What the first use of anything opens stays open.
+    trips(service(Transport::Tcp, Waiting::Blocking, 64), 1, right).expect("an echo");
+    let before = (entries("/proc/self/fd"), entries("/proc/self/task"));
+
+    for (transport, waiting) in ALL {
+        for bytes in [16, 64, 4096, 60_000, 65_536] {
+            if transport == Transport::Udp && bytes > 60_000 {
+                continue;
+            }
+            let counts = trips(service(transport, waiting, bytes), 8, right)
+                .unwrap_or_else(|error| panic!("{transport:?} {waiting:?} {bytes}: {error}"));
+            assert_eq!((counts.messages, counts.bytes), (8, 8 * bytes as u64));
+            assert!(counts.kept_to_its_cpu);
+        }
+        let begun = Instant::now();
+        let failed = |fault| {
+            trips(service(transport, waiting, 64), 5, then(fault))
+                .expect_err("a fault")
+                .to_string()
+        };
+        assert!(failed(Reply::Nothing).contains("no answer came within 0.15 s"));
+        assert!(failed(Reply::Twice).contains("answer 4 is not that of its request"));
+        let part = failed(Reply::Part(40));
+        if transport == Transport::Udp {
+            assert!(
+                part.contains("an answer of 40 bytes came to a message of 64"),
+                "{part}"
+            );
+        } else {
+            assert!(part.contains("no answer came"), "{part}");
+            assert!(failed(Reply::Close).contains("closed the connection after 0 of 64 bytes"));
+        }
+        if transport == Transport::Tcp {
+            assert!(failed(Reply::Reset).contains("reset the connection"));
+        }
+        let unchanged = trips(service(transport, waiting, 64), 1, |_, _| Reply::Whole);
+        assert!(
+            matches!(unchanged, Err(NetError::Wrong { number: 1, .. })),
+            "{unchanged:?}"
+        );
+        assert!(begun.elapsed() < Duration::from_secs(5), "every wait is bounded");
+    }
+
+    // A server to which nobody comes can be ended, and a client whose server is gone is told so.
+    let server = Server::start(service(Transport::Tcp, Waiting::Blocking, 64), right).expect("a server");
+    let address = server.address().clone();
+    assert_eq!(server.end().expect("ended").messages, 0);
+    let refused = Client::connect(&address, Transport::Tcp, Waiting::Blocking, 64, SEED, PATIENCE);
+    assert!(
+        refused
+            .expect_err("nobody there")
+            .to_string()
+            .contains("connecting to 127.0.0.1")
+    );
+    let elsewhere = Service {
+        cpu: Some(1_000_000),
+        ..service(Transport::Tcp, Waiting::Blocking, 64)
+    };
+    assert!(trips(elsewhere, 1, right).is_err(), "a CPU that does not exist");
+
+    // A thread that was joined may still be listed for a moment.
+    let begun = Instant::now();
+    while (entries("/proc/self/fd"), entries("/proc/self/task")) != before {
+        assert!(
+            begun.elapsed() < Duration::from_secs(5),
+            "descriptors and threads: {before:?} before, {:?} now",
+            (entries("/proc/self/fd"), entries("/proc/self/task"))
+        );
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}

@@ -1,0 +1,3 @@
+//! Probes of the network: sockets, and what is behind them.
+
+pub(crate) mod roundtrip;

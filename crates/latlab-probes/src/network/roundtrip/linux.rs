@@ -1,0 +1,514 @@
+//! Linux: a client here, an echo server in a child process.
+
+use std::io::{BufRead, Write};
+use std::time::Duration;
+
+use latlab_harness::{Block, Child, Env, ProbeError, Proof, Session, Stamps, serve_child};
+use latlab_net::echo::{
+    Address, Client, Counts, Family, Reply, Server, Service, Transport, Waiting, Watch, answer,
+};
+use latlab_net::{NetError, end_with_the_parent};
+use latlab_record::{Check, Point, Work};
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+
+use super::{BLOCKING, POLLING, SAME, SPEC, TCP, UDP, UNIX, WARM, trips};
+use crate::kernel::linux::{Pinned, Task, runs_only_on, switches, thread_id};
+use crate::kernel::other_cpu;
+
+pub(super) const HERE: bool = true;
+/// A block, and an answer of the child on its pipe, take milliseconds; a partner on a crowded CPU gets its turn within some time slices.
+const PATIENCE: Duration = Duration::from_secs(4);
+/// A side that blocks sleeps, or is switched away from, in most round trips at least.
+const SLEEPS: f64 = 0.5;
+/// A side that polls is interrupted at times, far less than once in so many round trips.
+const POLLS: f64 = 0.1;
+/// A block is disturbed when the sides had the CPUs that they need for less than this.
+const OWN_SHARE: f64 = 0.8;
+/// Far above a wake-up (some tens of microseconds).
+const TAIL_NS: f64 = 500e3;
+
+/// What the child is asked.
+#[derive(Serialize, Deserialize)]
+enum Request {
+    /// Listen, in place of what there was.
+    Serve {
+        service: Service,
+        /// Done with the third message and those after it.
+        #[cfg(test)]
+        planted: Option<Reply>,
+    },
+    /// End it, and say what was counted.
+    End,
+}
+
+#[derive(Serialize, Deserialize)]
+enum Told {
+    Listening(Address),
+    Ended(Option<Counts>),
+}
+
+/// The child: a server at a time, until its input ends.
+pub(super) fn serve(input: &mut dyn BufRead, output: &mut dyn Write) -> std::io::Result<()> {
+    // Where that is refused, the end of the input ends it.
+    let _ = end_with_the_parent();
+    let mut server: Option<Server> = None;
+    serve_child(input, output, move |request| match request {
+        Request::Serve {
+            service,
+            #[cfg(test)]
+            planted,
+        } => {
+            server = None;
+            let started = Server::start(service, move |number, message| {
+                answer(message);
+                #[cfg(test)]
+                if let Some(fault) = planted
+                    && number >= 3
+                {
+                    return fault;
+                }
+                let _ = number;
+                Reply::Whole
+            })
+            .map_err(failed)?;
+            let address = started.address().clone();
+            server = Some(started);
+            Ok(Told::Listening(address))
+        }
+        Request::End => match server.take() {
+            Some(server) => server
+                .end()
+                .map(|counts| Told::Ended(Some(counts)))
+                .map_err(failed),
+            None => Ok(Told::Ended(None)),
+        },
+    })
+}
+
+fn failed(error: NetError) -> ProbeError {
+    match error {
+        NetError::System { what, source } => ProbeError::System { what, source },
+        NetError::Wrong { .. } | NetError::Length { .. } => ProbeError::Proof(error.to_string()),
+        error => ProbeError::Other(error.to_string()),
+    }
+}
+
+pub(super) fn open<'env>(env: &'env Env) -> Result<Box<dyn Session + 'env>, ProbeError> {
+    Ok(Box::new(Trips::new(env, PATIENCE)?))
+}
+
+/// What is asked of a point.
+#[derive(Clone, Copy)]
+struct Asked {
+    transport: Transport,
+    waiting: Waiting,
+    bytes: usize,
+    /// Both sides share a CPU.
+    together: bool,
+    cpu: u32,
+}
+
+/// The round trips of one point.
+struct Found {
+    point: Point,
+    asked: Asked,
+    /// Answers that were right, of timed round trips.
+    right: u64,
+    timed: u64,
+    /// Messages sent, warming up included.
+    sent: u64,
+    served: Counts,
+    /// The server's thread could go elsewhere once.
+    strayed: bool,
+    /// Switches of this thread in timed round trips.
+    switches: Option<u64>,
+    server_switches: Option<u64>,
+    address: Option<Address>,
+}
+
+struct Trips<'env> {
+    env: &'env Env,
+    stamps: Stamps,
+    /// Before the child: a connection ends before its server does.
+    open: Option<(usize, Client)>,
+    child: Option<Child>,
+    /// The address that answered first.
+    family: Option<Family>,
+    watch: Watch,
+    _home: Pinned,
+    patience: Duration,
+    all: Vec<Found>,
+    #[cfg(test)]
+    planted: Option<Reply>,
+}
+
+impl<'env> Trips<'env> {
+    fn new(env: &'env Env, patience: Duration) -> Result<Self, ProbeError> {
+        let stamps = Stamps::of(&env.clock)
+            .ok_or_else(|| ProbeError::Other("a round trip needs a real clock".to_owned()))?;
+        Ok(Self {
+            env,
+            stamps,
+            open: None,
+            child: None,
+            family: None,
+            watch: Watch::start().map_err(failed)?,
+            _home: Pinned::to(env.home_cpu)?,
+            patience,
+            all: Vec::new(),
+            #[cfg(test)]
+            planted: None,
+        })
+    }
+
+    /// Asks the child, which is started when there is none. One that does not answer in time is killed.
+    fn ask(&mut self, request: &Request) -> Result<Told, ProbeError> {
+        let mut child = if let Some(child) = self.child.take() {
+            child
+        } else {
+            let command = self
+                .env
+                .child
+                .as_ref()
+                .ok_or_else(|| ProbeError::Other("no child process can be started here".to_owned()))?;
+            Child::start(command, SPEC.id, &[])?
+        };
+        self.watch.arm_process(child.id(), self.patience);
+        let told = child.ask(request);
+        if self.watch.disarm() {
+            return Err(ProbeError::Other(format!(
+                "the server's process did not answer within {} s and was killed",
+                self.patience.as_secs_f64()
+            )));
+        }
+        self.child = (!child.is_gone()).then_some(child);
+        told
+    }
+
+    fn asked(&self, point: &Point) -> Option<Asked> {
+        let placement = point.placement.as_deref()?;
+        let together = placement == SAME;
+        Some(Asked {
+            transport: match point.transport.as_deref()? {
+                TCP => Transport::Tcp,
+                UDP => Transport::Udp,
+                UNIX => Transport::Unix,
+                _ => return None,
+            },
+            waiting: match placement {
+                SAME | BLOCKING => Waiting::Blocking,
+                POLLING => Waiting::Polling,
+                _ => return None,
+            },
+            bytes: usize::try_from(point.message_bytes?).ok()?,
+            together,
+            cpu: if together {
+                self.env.home_cpu
+            } else {
+                other_cpu(self.env)?
+            },
+        })
+    }
+
+    /// A server for this and a connection to it.
+    fn connect(&mut self, asked: Asked, family: Family) -> Result<(Client, Address), ProbeError> {
+        let request = Request::Serve {
+            service: Service {
+                transport: asked.transport,
+                family,
+                bytes: asked.bytes,
+                waiting: asked.waiting,
+                cpu: Some(asked.cpu),
+            },
+            #[cfg(test)]
+            planted: self.planted,
+        };
+        let Told::Listening(address) = self.ask(&request)? else {
+            return Err(ProbeError::Other(
+                "the server's process does not listen".to_owned(),
+            ));
+        };
+        // Another one each time: an answer from an earlier connection is none.
+        let seed = self.env.seed(0x6563_686f ^ self.stamps.end());
+        let client = Client::connect(
+            &address,
+            asked.transport,
+            asked.waiting,
+            asked.bytes,
+            seed,
+            self.patience,
+        )
+        .map_err(failed)?;
+        Ok((client, address))
+    }
+
+    /// The same by whichever loopback address there is.
+    fn connect_somehow(&mut self, asked: Asked) -> Result<(Client, Address), ProbeError> {
+        if asked.transport == Transport::Unix {
+            return self.connect(asked, Family::V4);
+        }
+        if let Some(family) = self.family {
+            return self.connect(asked, family);
+        }
+        let refused = match self.connect(asked, Family::V4) {
+            Ok(connected) => {
+                self.family = Some(Family::V4);
+                return Ok(connected);
+            }
+            // The address is not to blame for the process.
+            Err(refused) if self.child.is_none() => return Err(refused),
+            Err(refused) => refused,
+        };
+        let connected = self.connect(asked, Family::V6).map_err(|also| {
+            ProbeError::Other(format!(
+                "there is no loopback address that answers: {refused}; {also}"
+            ))
+        })?;
+        self.family = Some(Family::V6);
+        Ok(connected)
+    }
+
+    /// Ends what is open, and adds what the server counted.
+    fn close(&mut self) -> Result<(), ProbeError> {
+        let Some((place, client)) = self.open.take() else {
+            return Ok(());
+        };
+        let requests = client.requests();
+        drop(client);
+        let Told::Ended(Some(counts)) = self.ask(&Request::End)? else {
+            return Err(ProbeError::Other("the server had ended".to_owned()));
+        };
+        let found = &mut self.all[place];
+        found.sent += requests;
+        found.served.messages += counts.messages;
+        found.served.bytes += counts.bytes;
+        found.strayed |= !counts.kept_to_its_cpu;
+        found.server_switches = found
+            .server_switches
+            .zip(counts.switches)
+            .map(|(earlier, own)| earlier + own);
+        Ok(())
+    }
+
+    /// So many round trips, each handed over with its stamps. What ends them is why.
+    fn exchange(&mut self, count: u64, mut each: impl FnMut(u64, u64)) -> Result<(), ProbeError> {
+        let Some((_, client)) = &mut self.open else {
+            return Err(ProbeError::Other("no connection is open".to_owned()));
+        };
+        self.watch.arm(client, self.patience).map_err(failed)?;
+        let mut outcome = Ok(());
+        for _ in 0..count {
+            client.prepare();
+            let begin = self.stamps.begin();
+            let exchanged = client.exchange();
+            let end = self.stamps.end();
+            outcome = exchanged.and_then(|()| client.check());
+            if outcome.is_err() {
+                break;
+            }
+            each(begin, end);
+        }
+        if self.watch.disarm() {
+            outcome = Err(NetError::Silent {
+                seconds: self.patience.as_secs_f64(),
+            });
+        }
+        outcome.map_err(|error| {
+            // Nothing of this connection is used again, nor of a server that does not do what it should.
+            self.open = None;
+            self.child = None;
+            failed(error)
+        })
+    }
+
+    /// Time on a CPU of this thread and of the server's process, ns.
+    fn cpu_ns(&self) -> Option<[u64; 2]> {
+        let id = i32::try_from(self.child.as_ref()?.id()).ok()?;
+        Some([Task::Thread(thread_id()).cpu_ns()?, Task::Process(id).cpu_ns()?])
+    }
+}
+
+/// Whether one of the two was kept from its CPU.
+fn was_disturbed(asked: Asked, before: [u64; 2], after: [u64; 2], took_ns: f64) -> bool {
+    let [client, server] = [0, 1].map(|side| after[side].saturating_sub(before[side]) as f64);
+    if asked.together {
+        client + server < OWN_SHARE * took_ns
+    } else {
+        // Who sleeps needs no CPU.
+        asked.waiting == Waiting::Polling && client.min(server) < OWN_SHARE * took_ns
+    }
+}
+
+impl Session for Trips<'_> {
+    fn select(&mut self, point: &Point) -> Result<(), ProbeError> {
+        // A server that failed at the end of its point has failed that point, in its proof.
+        let _ = self.close();
+        let asked = self
+            .asked(point)
+            .ok_or_else(|| ProbeError::Other(format!("no such point: {}", point.label())))?;
+        let (client, address) = self.connect_somehow(asked)?;
+        let place = if let Some(known) = self.all.iter().position(|found| found.point == *point) {
+            known
+        } else {
+            self.all.push(Found {
+                point: point.clone(),
+                asked,
+                right: 0,
+                timed: 0,
+                sent: 0,
+                served: Counts::default(),
+                strayed: false,
+                switches: Some(0),
+                server_switches: Some(0),
+                address: None,
+            });
+            self.all.len() - 1
+        };
+        self.all[place].address = Some(address);
+        self.open = Some((place, client));
+        self.exchange(WARM, |_, _| {})
+    }
+
+    fn block(&mut self, block: &mut Block) -> Result<(), ProbeError> {
+        let Some((place, _)) = self.open else {
+            return Err(ProbeError::Other("no point is selected".to_owned()));
+        };
+        let asked = self.all[place].asked;
+        if asked.waiting == Waiting::Blocking {
+            block.set_waits();
+        }
+        block.set_tail_threshold_ns(TAIL_NS);
+        let placement = self.all[place].point.placement.clone().unwrap_or_default();
+        let count = trips(self.env.settings.profile, &placement, asked.bytes as u64);
+        let before = (switches(), self.cpu_ns(), self.env.clock.now_ns());
+        let mut right = 0;
+        let outcome = self.exchange(count, |begin, end| {
+            right += 1;
+            block.span(begin, end);
+        });
+        let after = (switches(), self.cpu_ns(), self.env.clock.now_ns());
+        let found = &mut self.all[place];
+        found.timed += count;
+        found.right += right;
+        let switched = before
+            .0
+            .zip(after.0)
+            .map(|(before, after)| (after.0 + after.1).saturating_sub(before.0 + before.1));
+        found.switches = found.switches.zip(switched).map(|(earlier, own)| earlier + own);
+        if let (Some(before_ns), Some(after_ns)) = (before.1, after.1)
+            && was_disturbed(asked, before_ns, after_ns, after.2 - before.2)
+        {
+            block.mark_disturbed();
+        }
+        outcome
+    }
+
+    fn proof(&mut self, point: &Point) -> Proof {
+        let closed = self.close();
+        let Some(found) = self.all.iter().find(|found| found.point == *point) else {
+            return Proof::default();
+        };
+        let (own, theirs) = (found.own_switches(), found.their_switches());
+        let mut checks = found.checks(self.env.home_cpu);
+        if let Err(error) = closed {
+            checks.push(Check {
+                name: "the server ended when it was told".to_owned(),
+                ok: false,
+                detail: error.to_string(),
+            });
+        }
+        let address = match &found.address {
+            Some(Address::Ip(address)) => Some(address.ip().to_string()),
+            _ => None,
+        };
+        Proof {
+            checks,
+            work: Work {
+                bytes: found.timed * 2 * found.asked.bytes as u64,
+                ..Work::default()
+            },
+            engine: Some("socket".to_owned()),
+            findings: Some(json!({
+                "address": address,
+                "from_cpu": self.env.home_cpu,
+                "to_cpu": found.asked.cpu,
+                "switches_per_round_trip": own,
+                "server_switches_per_round_trip": theirs,
+            })),
+            ..Proof::default()
+        }
+    }
+}
+
+impl Found {
+    /// Of this thread; emulated systems return zeros, which are none.
+    fn own_switches(&self) -> Option<f64> {
+        let per = self.switches? as f64 / self.timed.max(1) as f64;
+        Some(per)
+    }
+
+    fn their_switches(&self) -> Option<f64> {
+        let per = self.server_switches? as f64 / self.served.messages.max(1) as f64;
+        Some(per)
+    }
+
+    fn checks(&self, home_cpu: u32) -> Vec<Check> {
+        let bytes = self.sent * self.asked.bytes as u64;
+        vec![
+            Check {
+                name: "every answer was that of its request".to_owned(),
+                ok: self.timed > 0 && self.right == self.timed,
+                detail: format!("{} of {} answers, every byte compared", self.right, self.timed),
+            },
+            Check {
+                name: "counted on both sides".to_owned(),
+                ok: self.sent > 0 && self.served.messages == self.sent && self.served.bytes == bytes,
+                detail: format!(
+                    "{} messages of {bytes} bytes sent, {} of {} answered",
+                    self.sent, self.served.messages, self.served.bytes
+                ),
+            },
+            Check {
+                name: "both sides kept to their CPUs".to_owned(),
+                ok: !self.strayed && runs_only_on(thread_id(), home_cpu),
+                detail: format!("CPU {home_cpu} and CPU {}", self.asked.cpu),
+            },
+            self.waited(),
+        ]
+    }
+
+    /// Whether both slept, or neither did.
+    fn waited(&self) -> Check {
+        let counted = self
+            .own_switches()
+            .zip(self.their_switches())
+            // Emulated systems return zeros for those who sleep.
+            .filter(|(own, theirs)| self.asked.waiting == Waiting::Polling || *own + *theirs > 0.0);
+        let blocks = self.asked.waiting == Waiting::Blocking;
+        Check {
+            name: if blocks {
+                "both sides slept while they waited"
+            } else {
+                "neither side slept while it waited"
+            }
+            .to_owned(),
+            ok: counted.is_none_or(|(own, theirs)| {
+                if blocks {
+                    own.min(theirs) >= SLEEPS
+                } else {
+                    own.max(theirs) <= POLLS
+                }
+            }),
+            detail: counted.map_or_else(
+                || "switches are not counted here".to_owned(),
+                |(own, theirs)| {
+                    format!("{own:.2} switches of the client and {theirs:.2} of the server in a round trip")
+                },
+            ),
+        }
+    }
+}
+
+#[cfg(test)]
+mod faults;

@@ -9,6 +9,7 @@
     .venv/bin/python benches/compare.py blocks --pairs 9 --cpu 3 --dir /data
     .venv/bin/python benches/compare.py random --pairs 9 --cpu 3 --dir /data
     .venv/bin/python benches/compare.py sync --pairs 9 --cpu 3 --dir /data
+    .venv/bin/python benches/compare.py roundtrip --pairs 9 --cpu 2
 
 A pair is: the peer, latlab, the peer again, which is also the first of the next pair. The peer against itself
 (A/A) is the noise. A line holds when the
@@ -35,11 +36,11 @@ import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
-from peers import machine, storage
+from peers import machine, network, storage
 from peers.lines import SCALES, Kind, Line, Pair, Record, find, placed, verdict
 
 LATLAB = Path(sys.executable).with_name("latlab")
-KINDS: dict[str, Kind] = machine.KINDS | storage.KINDS
+KINDS: dict[str, Kind] = machine.KINDS | storage.KINDS | network.KINDS
 STOPPED = 124
 """timeout's answer when it ended a program, as it was told to."""
 

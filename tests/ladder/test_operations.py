@@ -25,6 +25,7 @@ KEYS = [
     "context-switch",
     "page-fault",
     "wakeup",
+    "loopback",
     "thread",
     "process",
     "file-poke",
@@ -122,6 +123,21 @@ def test_a_wake_up_says_how_long_the_thread_had_slept(run: Run) -> None:
     rung = rungs(run)["wakeup"]
     assert value(rung) == p50(run, "kernel.wakeup", sleep_ns=1_000_000)
     assert "1 ms" in rung.note
+
+
+def test_a_round_trip_is_that_between_cpus_and_names_the_other_placements(run: Run) -> None:
+    rung = rungs(run)["loopback"]
+    trip = {"transport": "tcp", "message_bytes": 64}
+    assert value(rung) == p50(run, "network.roundtrip", placement="across-blocking", **trip)
+    assert rung.note.startswith("TCP, 64 B, two CPUs, both sleep; 15.3 µs on one CPU; 9.5")
+    assert rung.textbook_ns is None, "no table lists it"
+
+
+def test_one_cpu_has_a_round_trip_of_its_own(run: Run) -> None:
+    alone = Run(run.header, run.select("network.roundtrip", placement="same-cpu"))
+    rung = rungs(alone)["loopback"]
+    assert value(rung) == pytest.approx(15_300, rel=0.02)
+    assert rung.note == "TCP, 64 B, on one CPU"
 
 
 def test_only_what_a_published_table_lists_has_a_textbook_figure(run: Run) -> None:

@@ -168,6 +168,7 @@ NEW = (
     "storage_reread",
     "storage_first_touch",
     "storage_steady",
+    "network_roundtrip",
 )
 
 
@@ -190,6 +191,19 @@ def test_the_parts_of_a_node_are_added_up_and_compared_with_the_whole(document: 
     text = " ".join(section(document, "nodes").evidence)
     assert "allocator 10.6 ns + page faults 14.9 ns + stores 6.20 ns = 31.7 ns" in text
     assert "the whole with malloc is 32.4 ns, so they explain 98 % of it" in text
+
+
+def test_the_loopback_round_trip_is_three_figures_and_waking_up_is_named(document: Document) -> None:
+    first, second = section(document, "network_roundtrip").sentences
+    assert first.startswith('"The" loopback round trip is three figures (TCP, 64 B): 70')
+    assert "on one CPU and 9.5" in first
+    assert "is waking two CPUs that sleep; one wake-up by a futex takes 24" in second
+
+
+def test_one_placement_alone_is_no_three_figures(run: Run, described: Probes) -> None:
+    alone = Run(run.header, run.select("network.roundtrip", placement="same-cpu"))
+    (sentence,) = section(build(alone, described), "network_roundtrip").sentences
+    assert sentence.startswith("A round trip of 64 B by TCP takes 15")
 
 
 def test_bandwidth_stands_beside_the_most_that_a_core_could_move(document: Document) -> None:

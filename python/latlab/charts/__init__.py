@@ -23,6 +23,7 @@ from latlab.charts import (
     ladder,
     loaded,
     long_tail,
+    network_roundtrip,
     nodes,
     over_time,
     parallelism,
@@ -102,6 +103,7 @@ CHARTS: tuple[Chart, ...] = (
     storage_files,
     storage_first_touch,
     storage_steady,
+    network_roundtrip,
     clocks,
 )
 

@@ -272,6 +272,8 @@ class Point(Model, frozen=True, kw_only=True, omit_defaults=True):
     file_bytes: Count | None = None
     files: Count | None = None
     rate_per_s: Count | None = None
+    transport: str | None = None
+    message_bytes: Count | None = None
     sync: str | None = None
 
     def fields(self) -> dict[str, int | str]:
@@ -301,6 +303,8 @@ _LABEL: Final[dict[str, Callable[[Any], str]]] = {
     "block_bytes": lambda size: f"block {units.format_bytes_as_asked(size)}",
     "queue_depth": lambda depth: f"depth {depth}",
     "rate_per_s": lambda rate: f"{rate} a second",
+    "transport": str,
+    "message_bytes": lambda size: f"messages of {units.format_bytes_as_asked(size)}",
     "path": str,
     "sync": str,
     "engine": str,

@@ -6,8 +6,9 @@ An operation that was not part of the run has no rung; one that was planned and 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -30,6 +31,16 @@ _SLEPT_NS = 1_000_000
 _BLOCK_BYTES = 4096
 #: A file that a program pokes at: larger than any buffer, small enough to stay in the page cache.
 _POKED_BYTES = 1_000_000
+#: A message that costs nothing itself.
+_MESSAGE_BYTES = 64
+#: Where the two sides of an exchange are, by the point's `placement`, the usual one first.
+PLACEMENTS: Mapping[str, str] = MappingProxyType(
+    {
+        "across-blocking": "two CPUs, both sleep",
+        "same-cpu": "on one CPU",
+        "across-polling": "two CPUs, both poll",
+    }
+)
 #: The instrument's own time is worth a word from this share of a figure on.
 _WORTH_SAYING = 0.01
 
@@ -170,6 +181,17 @@ def _wakeup(rung: Rung, records: list[Record]) -> Rung:
     return replace(made, note=f"after {slept} asleep, on another CPU")
 
 
+def _loopback(rung: Rung, records: list[Record]) -> Rung:
+    """As most programs have it, the server on another CPU and both asleep; the others lie far from it."""
+    order = [place for place in PLACEMENTS if any(r.point.placement == place for r in records)]
+    by = {record.point.placement: record for record in records}
+    if not order:
+        return replace(rung, note="not measured: its point says nothing of the two sides")
+    others = [f"{units.format_ns(by[place].value)} {PLACEMENTS[place]}" for place in order[1:]]
+    note = f"TCP, {_MESSAGE_BYTES} B, {PLACEMENTS[order[0]]}"
+    return replace(_of(rung, by[order[0]]), note="; ".join([note, *others]))
+
+
 def _poke(rung: Rung, records: list[Record]) -> Rung:
     made = _nearest("file_bytes", _POKED_BYTES)(rung, [r for r in records if r.point.file_bytes] or records)
     chosen = next(record for record in records if record.point.label() == made.path)
@@ -228,6 +250,13 @@ _OPERATIONS: tuple[_Operation, ...] = (
         _first,
     ),
     _Operation("wakeup", "wake-up of a sleeping thread", "kernel.wakeup", lambda _: True, _wakeup),
+    _Operation(
+        "loopback",
+        "round trip on loopback",
+        "network.roundtrip",
+        _is(transport="tcp", message_bytes=_MESSAGE_BYTES),
+        _loopback,
+    ),
     _Operation("thread", "thread, start to join", "kernel.spawn", _is(operation="thread"), _first),
     _Operation("process", "process, fork to wait", "kernel.spawn", _is(operation="fork-exit"), _first),
     _Operation(

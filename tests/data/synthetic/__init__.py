@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections import Counter
 
-from . import alloc, clock, kernel, memory, python, sharing, storage, vm
+from . import alloc, clock, kernel, memory, network, python, sharing, storage, vm
 from .header import header
 from .tools import JSON
 
@@ -36,6 +36,7 @@ PARTS = (
     python.python_records,
     kernel.kernel_records,
     storage.storage_records,
+    network.network_records,
 )
 
 

@@ -52,6 +52,7 @@ def header() -> JSON:
         ("storage.reread", 4, 0.3, 11 * MIB, 1),
         ("storage.first_touch", 4, 10.0, 2 * MIB, 1),
         ("storage.steady", 2, 45.0, 16 * MIB, 2),
+        ("network.roundtrip", 42, 2.0, 256 * KIB, 2),
     ]
     written = {
         "storage.read.sequential": GIB,

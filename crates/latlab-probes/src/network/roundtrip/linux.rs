@@ -322,21 +322,36 @@ impl<'env> Trips<'env> {
         })
     }
 
-    /// Time on a CPU of this thread and of the server's process, ns.
-    fn cpu_ns(&self) -> Option<[u64; 2]> {
-        let id = i32::try_from(self.child.as_ref()?.id()).ok()?;
-        Some([Task::Thread(thread_id()).cpu_ns()?, Task::Process(id).cpu_ns()?])
+    /// What tells whether one was kept from its CPU, ns, only ever rising: of two that share one, the time that both had it; of a
+    /// server that polls, the time that it waited for it. (The first is brought up to date only at the kernel's ticks while a process runs.)
+    fn cpu_ns(&self, asked: Asked) -> Option<u64> {
+        let id = self.child.as_ref()?.id();
+        if !asked.together {
+            return waited_ns(id);
+        }
+        let id = i32::try_from(id).ok()?;
+        Some(Task::Thread(thread_id()).cpu_ns()? + Task::Process(id).cpu_ns()?)
     }
 }
 
+/// How long the threads of a process were ready to run and had no CPU.
+fn waited_ns(id: u32) -> Option<u64> {
+    let threads = std::fs::read_dir(format!("/proc/{id}/task")).ok()?;
+    let of = |thread: std::fs::DirEntry| -> Option<u64> {
+        let text = std::fs::read_to_string(thread.path().join("schedstat")).ok()?;
+        text.split_whitespace().nth(1)?.parse().ok()
+    };
+    threads.filter_map(Result::ok).map(of).sum()
+}
+
 /// Whether one of the two was kept from its CPU.
-fn was_disturbed(asked: Asked, before: [u64; 2], after: [u64; 2], took_ns: f64) -> bool {
-    let [client, server] = [0, 1].map(|side| after[side].saturating_sub(before[side]) as f64);
+fn was_disturbed(asked: Asked, before_ns: u64, after_ns: u64, took_ns: f64) -> bool {
+    let between = after_ns.saturating_sub(before_ns) as f64;
     if asked.together {
-        client + server < OWN_SHARE * took_ns
+        between < OWN_SHARE * took_ns
     } else {
         // Who sleeps needs no CPU.
-        asked.waiting == Waiting::Polling && client.min(server) < OWN_SHARE * took_ns
+        asked.waiting == Waiting::Polling && between > (1.0 - OWN_SHARE) * took_ns
     }
 }
 
@@ -381,13 +396,13 @@ impl Session for Trips<'_> {
         block.set_tail_threshold_ns(TAIL_NS);
         let placement = self.all[place].point.placement.clone().unwrap_or_default();
         let count = trips(self.env.settings.profile, &placement, asked.bytes as u64);
-        let before = (switches(), self.cpu_ns(), self.env.clock.now_ns());
+        let before = (switches(), self.cpu_ns(asked), self.env.clock.now_ns());
         let mut right = 0;
         let outcome = self.exchange(count, |begin, end| {
             right += 1;
             block.span(begin, end);
         });
-        let after = (switches(), self.cpu_ns(), self.env.clock.now_ns());
+        let after = (switches(), self.cpu_ns(asked), self.env.clock.now_ns());
         let found = &mut self.all[place];
         found.timed += count;
         found.right += right;

@@ -159,18 +159,32 @@ pub fn serve_child<Q: DeserializeOwned, A: Serialize>(
 ) -> std::io::Result<()> {
     for line in input.lines() {
         let answer = match serde_json::from_str(&line?) {
-            Ok(request) => match answer(request) {
-                Ok(answer) => Answer::Ok(answer),
-                Err(error) => Answer::Failed(error.to_string()),
-            },
-            Err(error) => Answer::Failed(format!("a request that cannot be read: {error}")),
+            Ok(request) => answer(request),
+            Err(error) => Err(ProbeError::Other(format!(
+                "a request that cannot be read: {error}"
+            ))),
         };
-        let mut line = serde_json::to_vec(&answer)?;
-        line.push(b'\n');
-        output.write_all(&line)?;
-        output.flush()?;
+        answer_parent(output, answer)?;
     }
     Ok(())
+}
+
+/// One answer, for a child that goes on with something else after it than with the next request.
+///
+/// # Errors
+/// When the pipe fails; the parent is gone then.
+pub fn answer_parent<A: Serialize>(
+    output: &mut dyn Write,
+    answer: Result<A, ProbeError>,
+) -> std::io::Result<()> {
+    let answer = match answer {
+        Ok(answer) => Answer::Ok(answer),
+        Err(error) => Answer::Failed(error.to_string()),
+    };
+    let mut line = serde_json::to_vec(&answer)?;
+    line.push(b'\n');
+    output.write_all(&line)?;
+    output.flush()
 }
 
 #[cfg(all(test, unix))]

@@ -27,7 +27,7 @@ mod stamps;
 mod summary;
 
 pub use block::{Batch, Block, BlockData, Kernel, Picoseconds, RemoteBlock};
-pub use child::{Child, serve_child};
+pub use child::{Child, answer_parent, serve_child};
 pub use contract::{
     Needs, Planned, PointResult, Probe, ProbeError, Proof, Reach, Session, Spec, Support, Tier, Touches,
 };

@@ -22,6 +22,7 @@ use std::os::fd::{AsRawFd, BorrowedFd};
 
 use serde::{Deserialize, Serialize};
 
+pub use super::spec::PathSpec;
 use line::{Line, Wire};
 use namespace::Namespaces;
 
@@ -36,48 +37,6 @@ const INTERFACE: &str = "path";
 /// How far a kernel's own delay may be off before ours is preferred; beside it, what a loopback's wake-ups cost.
 const CREDIBLE: f64 = 0.03;
 const WAKE_UPS_NS: u64 = 300_000;
-
-/// What a path is to be like.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub struct PathSpec {
-    /// The delay of a round trip, microseconds: half of it each way.
-    pub rtt_us: u64,
-    /// Bits a second in each direction; as fast as it goes when there is none.
-    pub rate_bit_per_s: Option<u64>,
-    /// Bytes that wait for a link with a rate before more are dropped; 100 ms of the rate when there is none.
-    pub queue_bytes: Option<u64>,
-}
-
-impl PathSpec {
-    /// A path by its name: `same-rack`, `same-city`, `london-california`.
-    #[must_use]
-    pub fn preset(name: &str) -> Option<Self> {
-        let rtt_us = match name {
-            // Through one switch.
-            "same-rack" => 100,
-            "same-city" => 2_000,
-            // The usual figure; light in fibre along the great circle (8,600 km) takes 84 ms.
-            "london-california" => 140_000,
-            _ => return None,
-        };
-        Some(Self {
-            rtt_us,
-            rate_bit_per_s: None,
-            queue_bytes: None,
-        })
-    }
-
-    fn one_way_ns(&self) -> u64 {
-        self.rtt_us * 500
-    }
-
-    fn queue(&self) -> u64 {
-        let tenth_second = self
-            .rate_bit_per_s
-            .map_or(u64::MAX, |rate| (rate / 80).max(64 << 10));
-        self.queue_bytes.unwrap_or(tenth_second)
-    }
-}
 
 /// What delays the packets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -115,8 +74,8 @@ impl Path {
             Self::Real => None,
             Self::Emulated(spec, path) => {
                 let by = match path.kind {
-                    Kind::Netem => "netem",
-                    Kind::DelayLine => "latlab's delay line",
+                    Kind::Netem => "netem in two namespaces",
+                    Kind::DelayLine => "latlab's delay line between two namespaces",
                 };
                 let rate = spec
                     .rate_bit_per_s

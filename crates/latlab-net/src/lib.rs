@@ -17,7 +17,9 @@ pub mod fetch;
 #[cfg(target_os = "linux")]
 mod process;
 pub mod serve;
+mod spec;
 
 pub use error::NetError;
 #[cfg(target_os = "linux")]
 pub use process::end_with_the_parent;
+pub use spec::PathSpec;

@@ -1,4 +1,4 @@
-//! The programs that run in child processes of the measuring process, by the id of the probe that asks them.
+//! The programs that run in child processes of the measuring process, by the id of the probe that asks them; or by what several ask for.
 
 use std::io::{BufRead, Write};
 
@@ -10,7 +10,11 @@ static PROGRAMS: &[(&str, Program)] = &[
     ("alloc.malloc", crate::alloc::malloc::serve),
     ("alloc.nodes", crate::alloc::nodes::serve),
     ("alloc.reuse", crate::alloc::reuse::serve),
+    #[cfg(target_os = "linux")]
+    ("network.path", crate::peer::keep),
     ("network.roundtrip", crate::network::roundtrip::serve),
+    #[cfg(target_os = "linux")]
+    ("network.web", crate::peer::serve),
 ];
 
 /// Runs the child program of this name. Returns false when there is none.
@@ -78,8 +82,9 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn every_program_belongs_to_a_probe() {
-        for (name, _) in PROGRAMS {
+    fn every_program_belongs_to_a_probe_or_to_several() {
+        const SEVERAL: [&str; 2] = ["network.path", "network.web"];
+        for (name, _) in PROGRAMS.iter().filter(|(name, _)| !SEVERAL.contains(name)) {
             assert!(
                 crate::REGISTRY.iter().any(|entry| entry.probe.spec().id == *name),
                 "{name}"

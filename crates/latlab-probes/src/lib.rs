@@ -10,6 +10,12 @@ mod kernel;
 mod levels;
 mod memory;
 mod network;
+#[allow(
+    dead_code,
+    unused_imports,
+    reason = "each probe of the network uses a part of it"
+)]
+mod peer;
 mod python;
 #[cfg(target_os = "linux")]
 mod region;

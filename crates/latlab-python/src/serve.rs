@@ -35,6 +35,7 @@ impl Server {
             bind,
             secret,
             threads,
+            enclosed: false,
             answers_after: Duration::ZERO,
         };
         let serving = py

@@ -86,6 +86,12 @@ pub struct Settings {
     pub max_bytes: Option<u64>,
     /// CPUs that may be used, instead of all allowed ones.
     pub cpus: Option<Vec<u32>>,
+    /// Delay that is put between the two sides of network probes, there and back together, milliseconds.
+    pub delay_ms: Option<f64>,
+    /// Rate of the path between the two sides of network probes, in each direction, 10^6 bits a second.
+    pub rate_mbit: Option<f64>,
+    /// A delay by its name: `same-rack`, `same-city`, `london-california`.
+    pub distance: Option<String>,
     /// Seed of every random choice.
     pub seed: u64,
     /// One CPU, no saturating probes, idle I/O class.

@@ -20,6 +20,9 @@ if TYPE_CHECKING:
     from latlab.run.model import Settings
     from latlab.run.run import Run
 
+#: As `latlab.run.settings` has them, which is not loaded for --help; a test compares.
+DISTANCES = ("same-rack", "same-city", "london-california")
+
 _EPILOG = """\b
 Examples:
   latlab measure                                    everything, about a minute and a half
@@ -28,6 +31,7 @@ Examples:
   latlab measure --skip memory.poke,memory.stride
   latlab measure --cpu 2 --gentle                   on a machine that is serving
   latlab measure --only 'storage.*' --dir /data     the disk behind /data
+  latlab measure --only 'network.*' --delay 20      a path of 20 ms, there and back, on this machine
   latlab measure --dry-run                          what would be run, read and written
   latlab measure --json | jq '.records | length'
 
@@ -78,6 +82,25 @@ class Wishes:
     "--drop-caches",
     is_flag=True,
     help="Root only: empty the caches of the whole machine before cold reads of many files.",
+)
+@click.option(
+    "--delay",
+    "delay_ms",
+    metavar="MS",
+    type=float,
+    help="Put this delay between client and server of network probes; a round trip, there and back.",
+)
+@click.option(
+    "--rate",
+    "rate_mbit",
+    metavar="MBIT",
+    type=float,
+    help="And this rate, in 10^6 bits a second, each way.",
+)
+@click.option(
+    "--distance",
+    type=click.Choice(DISTANCES),
+    help="A delay by its name: a round trip of 0.1, 2 or 140 ms.",
 )
 @click.option("--budget", metavar="SECONDS", help="Wall time for the whole run, instead of the profile's.")
 @click.option(
@@ -143,7 +166,13 @@ def settings_from(asked: dict[str, Any]) -> Settings:
     from latlab.cli.arguments import checked_cpus, checked_directory, checked_globs  # noqa: PLC0415 - see above
     from latlab.run.core import list_probes  # noqa: PLC0415 - loads the extension
     from latlab.run.model import Settings  # noqa: PLC0415 - see above
-    from latlab.run.settings import checked_file, checked_folder, may_drop_caches  # noqa: PLC0415 - see above
+    from latlab.run.settings import (  # noqa: PLC0415 - see above
+        checked_delay,
+        checked_file,
+        checked_folder,
+        checked_rate,
+        may_drop_caches,
+    )
 
     cpus = _typed("--cpu", units.parse_cpus, asked["cpus"])
     budget = _typed("--budget", units.parse_seconds, asked["budget"])
@@ -164,6 +193,9 @@ def settings_from(asked: dict[str, Any]) -> Settings:
         file=checked_file(asked["file"], "--file"),
         first_touch=checked_folder(asked["first_touch"], "--first-touch"),
         drop_caches=asked["drop_caches"] and may_drop_caches("--drop-caches"),
+        delay_ms=checked_delay(asked["delay_ms"], "--delay", asked["distance"]),
+        rate_mbit=checked_rate(asked["rate_mbit"], "--rate"),
+        distance=asked["distance"],
     )
 
 

@@ -87,6 +87,9 @@ def measure(  # noqa: PLR0917 - in a notebook `measure("memory.*")` is natural
     file: str | os.PathLike[str] | None = None,
     first_touch: str | os.PathLike[str] | None = None,
     drop_caches: bool = False,
+    delay_ms: float | None = None,
+    rate_mbit: float | None = None,
+    distance: str | None = None,
 ) -> Run:
     """Measures this machine and saves the run.
 
@@ -108,6 +111,9 @@ def measure(  # noqa: PLR0917 - in a notebook `measure("memory.*")` is natural
         file: a file of yours to measure reading from, instead of one that is made; nothing is written then.
         first_touch: directory whose files are read for the first and the second time.
         drop_caches: root only: empties the machine's caches before cold reads of many files.
+        delay_ms: delay between the two sides of network probes, there and back together, milliseconds.
+        rate_mbit: rate between them, in each direction, 10^6 bits a second.
+        distance: a delay by its name: `same-rack` (0.1 ms), `same-city` (2 ms) or `london-california` (140 ms).
 
     Returns:
         The run; `run.path` is its file.
@@ -130,6 +136,9 @@ def measure(  # noqa: PLR0917 - in a notebook `measure("memory.*")` is natural
         file=file,
         first_touch=first_touch,
         drop_caches=drop_caches,
+        delay_ms=delay_ms,
+        rate_mbit=rate_mbit,
+        distance=distance,
     )
     unmatched = plan(settings).unmatched
     if unmatched:

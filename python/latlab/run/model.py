@@ -60,6 +60,9 @@ class Settings(Model, frozen=True, kw_only=True):
     budget_s: float | None = None
     max_bytes: Count | None = None
     cpus: tuple[Count, ...] | None = None
+    delay_ms: float | None = None
+    rate_mbit: float | None = None
+    distance: str | None = None
     seed: Annotated[int, msgspec.Meta(ge=0)] = 0
     gentle: bool = False
 

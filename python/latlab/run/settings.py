@@ -14,6 +14,14 @@ from latlab.text import clean
 from latlab.units import parse_cpus, parse_seconds, parse_size
 
 PROFILES: Final = ("quick", "standard", "thorough")
+#: Distances with a name; the core knows how long they are.
+DISTANCES: Final = ("same-rack", "same-city", "london-california")
+#: Shorter than this the loopback's own wake-ups are most of a round trip; longer than this no path on Earth is.
+SHORTEST_DELAY_MS: Final = 0.05
+LONGEST_DELAY_MS: Final = 2000.0
+#: From a modem of two voices to the fastest link that a forwarder of frames could be asked to slow down.
+LOWEST_RATE_MBIT: Final = 0.1
+HIGHEST_RATE_MBIT: Final = 10_000.0
 
 
 def make_settings(
@@ -30,6 +38,9 @@ def make_settings(
     file: str | os.PathLike[str] | None = None,
     first_touch: str | os.PathLike[str] | None = None,
     drop_caches: bool = False,
+    delay_ms: float | None = None,
+    rate_mbit: float | None = None,
+    distance: str | None = None,
 ) -> model.Settings:
     """Settings from what people write.
 
@@ -53,6 +64,9 @@ def make_settings(
         file=checked_file(file, "file"),
         first_touch=checked_folder(first_touch, "first_touch"),
         drop_caches=drop_caches and may_drop_caches("drop_caches"),
+        delay_ms=checked_delay(delay_ms, "delay_ms", distance),
+        rate_mbit=checked_rate(rate_mbit, "rate_mbit"),
+        distance=checked_distance(distance, "distance"),
     )
 
 
@@ -132,6 +146,49 @@ def may_drop_caches(name: str) -> bool:
     if os.geteuid() != 0 or not os.access(_DROP_CACHES, os.W_OK):
         raise UserError(f"{name}: only root may empty the machine's caches ({DROPPED}): leave it out")
     return True
+
+
+def checked_delay(value: float | None, name: str, distance: str | None) -> float | None:
+    """A delay of a round trip, ms; `name` is the option that names it.
+
+    Raises:
+        UserError: it is none that can be emulated, or there is a distance besides.
+    """
+    if value is None:
+        return None
+    if distance is not None:
+        raise UserError(f"{name}: a distance is a delay too: give one of them")
+    if not SHORTEST_DELAY_MS <= value <= LONGEST_DELAY_MS:
+        raise UserError(
+            f"{name}: {value:g} ms cannot be emulated: a round trip takes "
+            f"{SHORTEST_DELAY_MS:g} to {LONGEST_DELAY_MS:g} ms; without this option it takes what the loopback takes"
+        )
+    return value
+
+
+def checked_rate(value: float | None, name: str) -> float | None:
+    """A rate of a path, Mbit/s; `name` is the option that names it.
+
+    Raises:
+        UserError: it is none that can be emulated.
+    """
+    if value is not None and not LOWEST_RATE_MBIT <= value <= HIGHEST_RATE_MBIT:
+        raise UserError(
+            f"{name}: {value:g} Mbit/s cannot be emulated: it is {LOWEST_RATE_MBIT:g} to {HIGHEST_RATE_MBIT:g}"
+        )
+    return value
+
+
+def checked_distance(value: str | None, name: str) -> str | None:
+    """A distance that has a name; `name` is the option that names it.
+
+    Raises:
+        UserError: there is none of this name.
+    """
+    if value is not None and value not in DISTANCES:
+        shown = clean(value, most=60)
+        raise UserError(f"{name}: there is no distance {shown!r}; there are {', '.join(DISTANCES)}")
+    return value
 
 
 def _globs(value: str | Iterable[str] | None, name: str) -> tuple[str, ...]:

@@ -228,6 +228,7 @@ fn ours(secret: Option<&[u8]>) -> Server {
         bind: None,
         secret: secret.map(<[u8]>::to_vec),
         threads: 1,
+        enclosed: false,
         answers_after: Duration::ZERO,
     })
     .expect("the loopback")

@@ -21,6 +21,7 @@ fn start(secret: Option<&[u8]>, threads: usize) -> Server {
         bind: None,
         secret: secret.map(<[u8]>::to_vec),
         threads,
+        enclosed: false,
         answers_after: Duration::ZERO,
     })
     .expect("the loopback can be listened on")
@@ -321,6 +322,7 @@ fn beyond_the_loopback_nobody_listens_without_a_secret() {
         bind: Some(SocketAddr::from((Ipv4Addr::UNSPECIFIED, 0))),
         secret: None,
         threads: 1,
+        enclosed: false,
         answers_after: Duration::ZERO,
     };
     assert!(matches!(Server::start(&open), Err(ServeError::Open(_))));
@@ -344,6 +346,7 @@ fn an_address_that_is_taken_is_named() {
         bind: Some(server.listening().address),
         secret: None,
         threads: 1,
+        enclosed: false,
         answers_after: Duration::ZERO,
     };
     let error = Server::start(&same).expect_err("it is taken");
@@ -377,6 +380,7 @@ fn answers_wait_as_long_as_they_are_told() {
         bind: None,
         secret: None,
         threads: 1,
+        enclosed: false,
         answers_after: WAIT,
     })
     .expect("the loopback");

@@ -32,6 +32,21 @@ impl Drop for Pinned {
     }
 }
 
+/// Lets this thread, and those that it starts, run on these CPUs only.
+///
+/// # Errors
+/// When the system refuses.
+pub(crate) fn run_on(cpus: &[u32]) -> Result<(), ProbeError> {
+    let mut set = CpuSet::new();
+    for cpu in cpus {
+        let index = *cpu as usize;
+        if index < CpuSet::MAX_CPU {
+            set.set(index);
+        }
+    }
+    sched_setaffinity(None, &set).map_err(|error| refused(format!("running on CPUs {cpus:?}"), error))
+}
+
 /// Whether this thread or process, by its id, can run on no other CPU than this one.
 pub(crate) fn runs_only_on(id: i32, cpu: u32) -> bool {
     let set = Pid::from_raw(id).and_then(|id| sched_getaffinity(Some(id)).ok());

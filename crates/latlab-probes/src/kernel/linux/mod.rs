@@ -4,7 +4,7 @@ mod affinity;
 mod futex;
 mod usage;
 
-pub(crate) use affinity::{Pinned, runs_only_on};
+pub(crate) use affinity::{Pinned, run_on, runs_only_on};
 pub(super) use futex::{Scope, wait_while, wake_one};
 pub(crate) use usage::{Task, switches, thread_id};
 

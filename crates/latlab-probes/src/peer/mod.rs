@@ -1,0 +1,103 @@
+//! The other side of a network probe, and the way to it.
+//!
+//! ```text
+//! probe ─┬─► a client, in a process of its own ──┐
+//!        ├─► a path's keeper, where one is asked ├── Route: the loopback, a path of known length, or a server that waits
+//!        └─► a server, in a process of its own ──┘
+//! ```
+//! Probes that measure over a path have their client in a child process too: this process has threads and cannot go elsewhere.
+
+use latlab_harness::Env;
+use latlab_net::PathSpec;
+use latlab_record::Settings;
+
+use crate::kernel::other_cpu;
+
+#[cfg(target_os = "linux")]
+mod route;
+#[cfg(target_os = "linux")]
+mod side;
+#[cfg(target_os = "linux")]
+mod web;
+
+#[cfg(target_os = "linux")]
+pub(crate) use route::{Route, keep};
+#[cfg(target_os = "linux")]
+pub(crate) use side::{Place, Side, failed};
+#[cfg(target_os = "linux")]
+pub(crate) use web::{WebServer, serve};
+
+/// What a point's `path` says: nothing between the two sides but this machine.
+pub(crate) const LOOPBACK: &str = "loopback";
+/// A path of the delay and rate that the settings ask for.
+pub(crate) const EMULATED: &str = "emulated";
+
+/// The path that the settings ask for; none when they leave it at the loopback.
+///
+/// # Errors
+/// When there is no such distance, in words for the user.
+pub(crate) fn path_asked(settings: &Settings) -> Result<Option<PathSpec>, String> {
+    let mut spec = match (&settings.distance, settings.delay_ms) {
+        (Some(name), _) => {
+            PathSpec::preset(name).ok_or_else(|| format!("there is no distance with the name {name:?}"))?
+        }
+        (None, Some(ms)) => PathSpec {
+            rtt_us: whole(ms * 1e3),
+            rate_bit_per_s: None,
+            queue_bytes: None,
+        },
+        (None, None) if settings.rate_mbit.is_none() => return Ok(None),
+        (None, None) => PathSpec {
+            rtt_us: 0,
+            rate_bit_per_s: None,
+            queue_bytes: None,
+        },
+    };
+    spec.rate_bit_per_s = settings.rate_mbit.map(|mbit| whole(mbit * 1e6));
+    Ok(Some(spec))
+}
+
+#[expect(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "settings within what can be emulated; others saturate and are refused by the path"
+)]
+fn whole(value: f64) -> u64 {
+    value.round() as u64
+}
+
+/// Who runs where: a client on the CPU that measures, its server on another one, a path on those that are left.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Seats {
+    pub(crate) client: u32,
+    pub(crate) server: u32,
+    pub(crate) path: Vec<u32>,
+}
+
+impl Seats {
+    pub(crate) fn of(env: &Env) -> Self {
+        let server = other_cpu(env).unwrap_or(env.home_cpu);
+        let mut path: Vec<u32> = env
+            .cpus
+            .iter()
+            .copied()
+            .filter(|cpu| *cpu != env.home_cpu && *cpu != server)
+            .collect();
+        if path.is_empty() {
+            path.push(server);
+        }
+        Self {
+            client: env.home_cpu,
+            server,
+            path,
+        }
+    }
+
+    /// Whether client and server have a CPU each.
+    pub(crate) fn apart(&self) -> bool {
+        self.client != self.server
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -14,9 +14,10 @@ from subprocess import CompletedProcess
 
 import pytest
 
+from latlab.cli import measure
 from latlab.errors import UserError
 from latlab.run.run import load
-from latlab.run.settings import make_settings, may_drop_caches
+from latlab.run.settings import DISTANCES, make_settings, may_drop_caches
 
 Command = Callable[..., CompletedProcess[str]]
 QUICK = ("measure", "--profile", "quick", "--only", "clock.read", "--budget", "2s", "--no-report")
@@ -94,6 +95,34 @@ def test_a_file_is_asked_for_by_its_absolute_path(command: Command, place: Path)
     told = command("measure", "--only", "clock.read", "--file", "mine", "--dry-run")
     assert told.returncode == 0
     assert make_settings(file=place / "mine").file == str(place / "mine")
+
+
+@pytest.mark.parametrize(
+    ("asked", "said"),
+    [
+        (["--delay", "0"], "--delay: 0 ms cannot be emulated"),
+        (["--delay", "nan"], "--delay: nan ms cannot be emulated"),
+        (["--delay", "20", "--distance", "same-city"], "--delay: a distance is a delay too"),
+        (["--rate", "-1"], "--rate: -1 Mbit/s cannot be emulated"),
+        (["--distance", "the-moon"], "'the-moon' is not one of"),
+        (["--delay", "20 miles"], "'20 miles' is not a valid float"),
+    ],
+)
+def test_a_path_that_cannot_be_emulated_is_refused_in_one_line(
+    command: Command, asked: list[str], said: str
+) -> None:
+    told = command("measure", "--dry-run", *asked)
+    assert told.returncode == 2
+    assert said in told.stderr
+    assert "Traceback" not in told.stderr
+
+
+def test_a_distance_is_in_the_settings_of_the_run() -> None:
+    assert make_settings(delay_ms=20, rate_mbit=200.0).delay_ms == 20
+    assert make_settings(distance="london-california").distance == "london-california"
+    assert measure.DISTANCES == DISTANCES
+    with pytest.raises(UserError, match="there is no distance 'the-moon'"):
+        make_settings(distance="the-moon")
 
 
 def test_a_dry_run_is_json_for_a_program(command: Command) -> None:

@@ -113,7 +113,7 @@ def measure(  # noqa: PLR0917 - in a notebook `measure("memory.*")` is natural
         drop_caches: root only: empties the machine's caches before cold reads of many files.
         delay_ms: delay between the two sides of network probes, there and back together, milliseconds.
         rate_mbit: rate between them, in each direction, 10^6 bits a second.
-        distance: a delay by its name: `same-rack` (0.1 ms), `same-city` (2 ms) or `london-california` (140 ms).
+        distance: a delay by its name: `same-rack` (0.1 ms), `same-city` (2 ms), `london-california` (140 ms).
 
     Returns:
         The run; `run.path` is its file.

@@ -16,7 +16,7 @@ from latlab.units import parse_cpus, parse_seconds, parse_size
 PROFILES: Final = ("quick", "standard", "thorough")
 #: Distances with a name; the core knows how long they are.
 DISTANCES: Final = ("same-rack", "same-city", "london-california")
-#: Shorter than this the loopback's own wake-ups are most of a round trip; longer than this no path on Earth is.
+#: Shorter than this the loopback's own wake-ups are most of a round trip; longer no path on Earth is.
 SHORTEST_DELAY_MS: Final = 0.05
 LONGEST_DELAY_MS: Final = 2000.0
 #: From a modem of two voices to the fastest link that a forwarder of frames could be asked to slow down.
@@ -161,7 +161,7 @@ def checked_delay(value: float | None, name: str, distance: str | None) -> float
     if not SHORTEST_DELAY_MS <= value <= LONGEST_DELAY_MS:
         raise UserError(
             f"{name}: {value:g} ms cannot be emulated: a round trip takes "
-            f"{SHORTEST_DELAY_MS:g} to {LONGEST_DELAY_MS:g} ms; without this option it takes what the loopback takes"
+            f"{SHORTEST_DELAY_MS:g} to {LONGEST_DELAY_MS:g} ms; without this option what the loopback takes"
         )
     return value
 
@@ -174,7 +174,7 @@ def checked_rate(value: float | None, name: str) -> float | None:
     """
     if value is not None and not LOWEST_RATE_MBIT <= value <= HIGHEST_RATE_MBIT:
         raise UserError(
-            f"{name}: {value:g} Mbit/s cannot be emulated: it is {LOWEST_RATE_MBIT:g} to {HIGHEST_RATE_MBIT:g}"
+            f"{name}: {value:g} Mbit/s cannot be emulated: {LOWEST_RATE_MBIT:g} to {HIGHEST_RATE_MBIT:g} can"
         )
     return value
 

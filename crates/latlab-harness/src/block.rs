@@ -19,6 +19,8 @@ const WINDOWS: u32 = 64;
 const EACH: u64 = 20_000;
 /// Time-stamped tail samples kept for one block; more are counted, not kept.
 pub(crate) const TAIL_ROOM: usize = 4_096;
+/// The same of a block that listens: one gap every 50 us for a second.
+const GAP_ROOM: usize = 20_000;
 /// A single operation slower than this keeps its time stamp, unless the probe asks for another threshold, ns.
 const TAIL_NS: f64 = 1_000.0;
 
@@ -49,7 +51,7 @@ pub struct BlockData {
     pub values: Vec<f64>,
     /// Single operations.
     pub histogram: Option<Histogram>,
-    /// Slow single operations with their time stamps.
+    /// Slow single operations with their time stamps, in order of time.
     pub tail: Vec<TailSample>,
     /// When operations were timed one by one in a row.
     pub listened: Vec<latlab_observe::Span>,
@@ -269,6 +271,33 @@ impl<'a> Block<'a> {
         self.data.tail_dropped += tail.dropped;
         self.data.ops += count;
         self.data.histogram = Some(histogram);
+    }
+
+    /// One turn of a loop that did nothing but look at the clock, `looks` times from `begin` to `end` (ticks): its samples are the gaps between
+    /// two looks, (begin, end) in order of time, all of which keep their times while there is room. What disturbs such a block is what it
+    /// measures: its point has [`Reach::Disturbances`](crate::Reach::Disturbances).
+    pub fn listened(&mut self, begin: u64, end: u64, looks: u64, gaps: impl IntoIterator<Item = (u64, u64)>) {
+        let (clock, data) = (self.clock, &mut self.data);
+        let picoseconds = Picoseconds::of(clock);
+        let histogram = data.histogram.get_or_insert_default();
+        for (from, to) in gaps {
+            let ticks = to.saturating_sub(from);
+            histogram.record(picoseconds.in_ticks(ticks));
+            if data.tail.len() < GAP_ROOM {
+                data.tail.push(TailSample {
+                    at_ns: clock.at_ns(from),
+                    value: clock.ns(ticks),
+                    cause: None,
+                });
+            } else {
+                data.tail_dropped += 1;
+            }
+        }
+        data.listened.push(latlab_observe::Span {
+            from_ns: clock.at_ns(begin),
+            to_ns: clock.at_ns(end),
+        });
+        data.ops += looks;
     }
 
     /// Single operations slower than this keep their time stamps, ns. The same for a whole record.

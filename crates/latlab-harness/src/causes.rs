@@ -177,36 +177,16 @@ impl Listening {
         }
         let judged = self.judged.borrow();
         let (_, found) = judged.as_ref()?;
-        let mut rows: Vec<(Cause, TailCause)> = Vec::new();
-        let counted: Vec<f64> = summary::counted(blocks)
-            .0
-            .iter()
-            .map(|block| block.at_ns)
-            .collect();
-        for block in blocks {
-            let counts = counted.contains(&block.at_ns);
-            for sample in &mut block.tail {
-                let place = self
-                    .heard
-                    .samples
-                    .partition_point(|other| other.at_ns < sample.at_ns);
-                let one = found.each.get(place).filter(|_| {
-                    let heard = &self.heard.samples[place];
-                    heard.at_ns.total_cmp(&sample.at_ns).is_eq()
-                });
-                let (cause, explained_ns) =
-                    one.map_or((Cause::Unexplained, 0.0), |one| (one.cause, one.explained_ns));
-                sample.cause = (cause != Cause::Unexplained).then(|| cause.name().to_owned());
-                if counts {
-                    count(&mut rows, cause, sample.value, explained_ns);
-                }
-            }
-        }
-        let mut causes: Vec<TailCause> = rows.into_iter().map(|(_, row)| row).collect();
-        causes.sort_by(|a, b| b.count.cmp(&a.count).then(b.ns.total_cmp(&a.ns)));
-        for row in &mut causes {
-            (row.ns, row.explained_ns) = (row.ns.round(), row.explained_ns.round());
-        }
+        let causes = write_into(blocks, |at_ns| {
+            let place = self.heard.samples.partition_point(|other| other.at_ns < at_ns);
+            let heard = self.heard.samples.get(place)?;
+            let one = found.each.get(place)?;
+            heard
+                .at_ns
+                .total_cmp(&at_ns)
+                .is_eq()
+                .then_some((one.cause, one.explained_ns))
+        });
         Some(TailCauses {
             level: self.level().name().to_owned(),
             threshold_ns,
@@ -255,6 +235,69 @@ impl Interrupts {
 fn may_be_judged(block: &BlockData) -> bool {
     let slow = block.tail.len() as u64 + block.tail_dropped;
     !block.listened.is_empty() && !block.waits && slow * TAIL_SHARE <= block.ops
+}
+
+/// Writes into each tail sample the cause that `of` knows for its time, and sums up those of the blocks that count, the most frequent first.
+fn write_into(blocks: &mut [BlockData], of: impl Fn(f64) -> Option<(Cause, f64)>) -> Vec<TailCause> {
+    let mut rows: Vec<(Cause, TailCause)> = Vec::new();
+    let counted: Vec<f64> = summary::counted(blocks)
+        .0
+        .iter()
+        .map(|block| block.at_ns)
+        .collect();
+    for block in blocks {
+        let counts = counted.contains(&block.at_ns);
+        for sample in &mut block.tail {
+            let (cause, explained_ns) = of(sample.at_ns).unwrap_or((Cause::Unexplained, 0.0));
+            sample.cause = (cause != Cause::Unexplained).then(|| cause.name().to_owned());
+            if counts {
+                count(&mut rows, cause, sample.value, explained_ns);
+            }
+        }
+    }
+    let mut causes: Vec<TailCause> = rows.into_iter().map(|(_, row)| row).collect();
+    causes.sort_by(|a, b| b.count.cmp(&a.count).then(b.ns.total_cmp(&a.ns)));
+    for row in &mut causes {
+        (row.ns, row.explained_ns) = (row.ns.round(), row.explained_ns.round());
+    }
+    causes
+}
+
+/// What a session found out itself about its slow operations.
+#[derive(Clone, Debug)]
+pub struct KnownCauses {
+    /// What could be seen.
+    pub level: Level,
+    /// One a slow operation, in order of time.
+    pub each: Vec<KnownCause>,
+}
+
+/// What kept one operation.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct KnownCause {
+    /// When the operation began, ns since the clock was opened: exactly as in its block.
+    pub at_ns: f64,
+    /// What it was.
+    pub cause: Cause,
+    /// How much of it evidence covers, ns.
+    pub explained_ns: f64,
+}
+
+impl KnownCauses {
+    pub(crate) fn written_into(&self, blocks: &mut [BlockData], threshold_ns: f64) -> TailCauses {
+        let causes = write_into(blocks, |at_ns| {
+            let place = self
+                .each
+                .binary_search_by(|one| one.at_ns.total_cmp(&at_ns))
+                .ok()?;
+            Some((self.each[place].cause, self.each[place].explained_ns))
+        });
+        TailCauses {
+            level: self.level.name().to_owned(),
+            threshold_ns,
+            causes,
+        }
+    }
 }
 
 fn count(rows: &mut Vec<(Cause, TailCause)>, cause: Cause, ns: f64, explained_ns: f64) {
@@ -404,6 +447,23 @@ mod tests {
         many[1].tail = vec![many[0].tail[0].clone(); MOST];
         many[1].ops = u64::MAX / TAIL_SHARE;
         assert_eq!(judged(&mut many, &[]), None);
+    }
+
+    #[test]
+    fn what_a_session_knows_itself_is_written_by_time() {
+        let mut blocks = blocks(6, &[(1e6, 12_000.0), (3e6, 40_000.0)]);
+        let known = KnownCauses {
+            level: Level::Rseq,
+            each: vec![KnownCause {
+                at_ns: 3e6,
+                cause: Cause::HostTick,
+                explained_ns: 30_000.0,
+            }],
+        };
+        let found = known.written_into(&mut blocks, 1_000.0);
+        assert_eq!(rows(&found), [("host-tick", 1), ("unexplained", 1)]);
+        assert_eq!(found.level, "rseq");
+        assert!((found.causes[0].explained_ns - 30_000.0).abs() < 1e-9);
     }
 
     #[test]

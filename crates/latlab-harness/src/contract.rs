@@ -2,6 +2,7 @@
 
 use latlab_record::{Check, Point, Record, Settings, Unit, Work};
 
+use crate::causes::KnownCauses;
 use crate::schedule::MAX_BLOCKS;
 use crate::{Block, Env};
 
@@ -105,6 +106,8 @@ pub enum Reach {
     Private,
     /// Caches and memory that others use too.
     Shared,
+    /// It listens for what disturbs: no block of it is left out for that.
+    Disturbances,
 }
 
 /// A point that a probe would like to measure.
@@ -213,6 +216,8 @@ pub struct Proof {
     pub flags: Vec<String>,
     /// Details worth keeping with the record.
     pub findings: Option<serde_json::Value>,
+    /// What its slow operations were kept by, where the session looked for that itself.
+    pub causes: Option<KnownCauses>,
 }
 
 /// A probe: what it is, what it can measure here, and how.

@@ -27,6 +27,7 @@ mod stamps;
 mod summary;
 
 pub use block::{Batch, Block, BlockData, Kernel, Picoseconds, RemoteBlock};
+pub use causes::{KnownCause, KnownCauses};
 pub use child::{Child, answer_parent, serve_child};
 pub use contract::{
     Needs, Planned, PointResult, Probe, ProbeError, Proof, Reach, Session, Spec, Support, Tier, Touches,
@@ -34,7 +35,7 @@ pub use contract::{
 pub use crew::{Crew, CrewError};
 pub use env::{Env, Interpreter, MemorySource};
 pub use in_flight::{Arrivals, Flight, Limits, Queue, Wait};
-pub use pin::{give_way_to_others, pin_this_thread, quietest_cpu};
+pub use pin::{give_way_to_others, is_pinned_to, pin_this_thread, quietest_cpu};
 pub use quota::{Share, left_of_budget, plan_shares, profile_seconds};
 pub use reference::{NoReference, Reference, ReferenceReading};
 pub use schedule::{Outcome, Progress, Sink, measure_once, run_probe};

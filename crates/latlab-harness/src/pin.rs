@@ -25,7 +25,8 @@ pub(crate) fn pin_to(cpu: u32) -> bool {
 }
 
 /// Whether the calling thread can run on this CPU only.
-pub(crate) fn is_pinned_to(cpu: u32) -> bool {
+#[must_use]
+pub fn is_pinned_to(cpu: u32) -> bool {
     #[cfg(target_os = "linux")]
     {
         // SAFETY: all-zero is a valid (empty) cpu_set_t.

@@ -555,7 +555,8 @@ impl Run<'_> {
             let leaves_private = state.planned.reach == Reach::Shared;
             for block in &mut state.blocks {
                 let (from_ns, to_ns) = (block.at_ns, block.at_ns + block.duration_ns);
-                block.disturbed = lost_its_cpu(block) || self.drift.disturbs(from_ns, to_ns, leaves_private);
+                block.disturbed = state.planned.reach != Reach::Disturbances
+                    && (lost_its_cpu(block) || self.drift.disturbs(from_ns, to_ns, leaves_private));
             }
         }
     }
@@ -691,9 +692,12 @@ impl Run<'_> {
                 };
                 let mut proof = session.proof(&point);
                 proof.flags.extend(self.degraded.clone());
-                let tail_causes =
-                    self.listening
-                        .judge(&self.env.clock, &mut state.blocks, state.tail_threshold_ns);
+                let tail_causes = match proof.causes.take() {
+                    Some(known) => Some(known.written_into(&mut state.blocks, state.tail_threshold_ns)),
+                    None => self
+                        .listening
+                        .judge(&self.env.clock, &mut state.blocks, state.tail_threshold_ns),
+                };
                 summary::record(Measured {
                     spec,
                     result,

@@ -143,6 +143,20 @@ impl Counted {
             .then(|| self.sum(|count| X86.contains(&count.name.as_str()) || count.name.starts_with("IPI")))
     }
 
+    /// This and another time together; what either does not know is unknown.
+    #[must_use]
+    pub fn and(&self, other: &Self) -> Self {
+        let both = |a: Option<u64>, b: Option<u64>| Some(a? + b?);
+        Self {
+            interrupts: together(&self.interrupts, &other.interrupts),
+            softirqs: together(&self.softirqs, &other.softirqs),
+            interrupts_known: self.interrupts_known && other.interrupts_known,
+            waiting_ns: both(self.waiting_ns, other.waiting_ns),
+            off_cpu_ns: both(self.off_cpu_ns, other.off_cpu_ns),
+            thread: crate::sum(&self.thread, &other.thread),
+        }
+    }
+
     fn sum(&self, which: impl Fn(&Count) -> bool) -> u64 {
         self.interrupts
             .iter()
@@ -175,6 +189,19 @@ fn grown(now: &BTreeMap<String, Line>, then: &BTreeMap<String, Line>) -> Vec<Cou
         })
         .filter(|count| count.count > 0)
         .collect();
+    counts.sort_by(|a, b| b.count.cmp(&a.count).then_with(|| a.name.cmp(&b.name)));
+    counts
+}
+
+/// The counts of both by name, the most frequent first.
+fn together(a: &[Count], b: &[Count]) -> Vec<Count> {
+    let mut counts = a.to_vec();
+    for one in b {
+        match counts.iter_mut().find(|own| own.name == one.name) {
+            Some(own) => own.count += one.count,
+            None => counts.push(one.clone()),
+        }
+    }
     counts.sort_by(|a, b| b.count.cmp(&a.count).then_with(|| a.name.cmp(&b.name)));
     counts
 }
@@ -251,6 +278,16 @@ mod tests {
         assert_eq!(names, [("LOC", 250), ("RES", 4)]);
         assert_eq!(counted.timer_interrupts(), Some(250));
         assert_eq!(counted.interprocessor_interrupts(), Some(4));
+    }
+
+    #[test]
+    fn two_times_together_have_the_counts_of_both() {
+        let one = counted(INTERRUPTS, &INTERRUPTS.replace("900", "650"));
+        let two = counted(INTERRUPTS, &INTERRUPTS.replace("  6  Res", "  2  Res"));
+        let both = one.and(&two);
+        assert_eq!(both.timer_interrupts(), Some(250));
+        assert_eq!(both.interprocessor_interrupts(), Some(4));
+        assert_eq!(one.and(&counted("", "")).timer_interrupts(), None);
     }
 
     #[test]

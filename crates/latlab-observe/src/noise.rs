@@ -10,10 +10,10 @@ use serde::Serialize;
 use crate::attribute::{Agreement, Attributed, Context, NamedComb, agreement, attribute};
 use crate::comb::Span;
 use crate::counters::{Counted, CpuCounters};
-use crate::gaps::{Buffer, Disturber, Heard, Quiet, listen};
+use crate::gaps::{Buffer, Disturber, Gap, Heard, Quiet, listen};
 use crate::live::disturb;
 use crate::summary::{CauseRow, Explained, NamedGap, Second, by_cause, by_second, explained, longest};
-use crate::{Event, Evidence, Level, Proof, Rung, Sample};
+use crate::{Attribution, Event, Evidence, Level, Proof, Rung, Sample, ThreadFlag};
 
 /// One turn of the loop. Between turns the records are taken from the kernel's memory (some tens of microseconds, not listened to) and an
 /// interrupt is noticed.
@@ -119,28 +119,46 @@ pub(crate) fn record<D: Disturber>(
         ..Recording::default()
     };
     let mut buffer = Buffer::new(ROOM);
-    let threshold = clock.ticks(request.threshold_ns);
     let counters = CpuCounters::of_this_thread(request.cpu);
     let mut left_ns = request.seconds * 1e9;
     let before = counters.read(clock);
     evidence.start(clock);
     while left_ns > 0.0 && go_on() {
-        let ticks = clock.ticks(left_ns.min(TURN_NS));
-        let flag = evidence.flag();
-        let heard = match &clock.source {
-            Source::Hardware(time) => listen(time, ticks, threshold, flag, disturber, &mut buffer),
-            Source::Os(time) => listen(time, ticks, threshold, flag, disturber, &mut buffer),
-            Source::Simulated(_) => return Err(NoiseError::Simulated),
-        };
+        let turn_ns = left_ns.min(TURN_NS);
+        let heard = turn(
+            clock,
+            evidence.flag(),
+            turn_ns,
+            request.threshold_ns,
+            disturber,
+            &mut buffer,
+        )?;
         left_ns -= clock.ns(heard.end - heard.begin);
-        take(clock, evidence, heard, &mut buffer, &mut recording);
+        take(clock, evidence, heard, &buffer, &mut recording);
+        buffer.clear();
     }
     recording.counted = counters.read(clock).since(&before);
     recording.dropped_gaps = buffer.dropped;
     Ok(recording)
 }
 
-fn take(clock: &Clock, evidence: &mut Evidence, heard: Heard, buffer: &mut Buffer, into: &mut Recording) {
+fn turn<D: Disturber>(
+    clock: &Clock,
+    flag: &mut ThreadFlag,
+    ns: f64,
+    threshold_ns: f64,
+    disturber: &mut D,
+    buffer: &mut Buffer,
+) -> Result<Heard, NoiseError> {
+    let (ticks, threshold) = (clock.ticks(ns), clock.ticks(threshold_ns));
+    match &clock.source {
+        Source::Hardware(time) => Ok(listen(time, ticks, threshold, flag, disturber, buffer)),
+        Source::Os(time) => Ok(listen(time, ticks, threshold, flag, disturber, buffer)),
+        Source::Simulated(_) => Err(NoiseError::Simulated),
+    }
+}
+
+fn take(clock: &Clock, evidence: &mut Evidence, heard: Heard, buffer: &Buffer, into: &mut Recording) {
     let (events, lost) = evidence.drain(clock);
     into.events.extend(events);
     into.lost_records += lost;
@@ -149,7 +167,6 @@ fn take(clock: &Clock, evidence: &mut Evidence, heard: Heard, buffer: &mut Buffe
         ns: clock.ns(gap.end - gap.begin),
         preempted: gap.preempted,
     }));
-    buffer.clear();
     into.looks += heard.looks;
     into.listened.push(Span {
         from_ns: clock.at_ns(heard.begin),
@@ -231,6 +248,157 @@ pub struct Unprivileged {
     pub combs: Vec<CombRow>,
 }
 
+/// Listening in turns on the calling thread, for a probe: between two turns other things may be done.
+#[derive(Debug)]
+pub struct Listener<'a> {
+    clock: &'a Clock,
+    request: Request,
+    pinned: bool,
+    evidence: Evidence,
+    counters: CpuCounters,
+    buffer: Buffer,
+    recording: Recording,
+}
+
+/// All turns of a [`Listener`], judged.
+#[derive(Clone, Debug)]
+pub struct Judged {
+    /// As figures.
+    pub noise: Noise,
+    /// The gaps, in order of time.
+    pub samples: Vec<Sample>,
+    /// What each of them was made of.
+    pub each: Vec<Attribution>,
+}
+
+impl<'a> Listener<'a> {
+    /// On the calling thread; `pinned` is whether it runs on the CPU of the request only. Its `seconds` mean nothing here.
+    ///
+    /// # Errors
+    /// When the clock is simulated.
+    pub fn of_this_thread(clock: &'a Clock, request: Request, pinned: bool) -> Result<Self, NoiseError> {
+        if matches!(clock.source, Source::Simulated(_)) {
+            return Err(NoiseError::Simulated);
+        }
+        let mut evidence = Evidence::of_this_thread(clock, pinned.then_some(request.cpu), request.highest);
+        evidence.start(clock);
+        Ok(Self {
+            clock,
+            request,
+            pinned,
+            counters: CpuCounters::of_this_thread(request.cpu),
+            buffer: Buffer::new(ROOM),
+            recording: Recording {
+                records_switches: evidence.records_switches(),
+                ..Recording::default()
+            },
+            evidence,
+        })
+    }
+
+    /// Listens for so long, a quarter of a second at most, and returns what was covered and the gaps in it.
+    ///
+    /// # Errors
+    /// When the clock is simulated.
+    pub fn turn(&mut self, ns: f64) -> Result<(Heard, &[Gap]), NoiseError> {
+        self.buffer.clear();
+        let before = self.counters.read(self.clock);
+        // What happened while nobody listened is nobody's cause.
+        self.evidence.drain(self.clock);
+        let heard = turn(
+            self.clock,
+            self.evidence.flag(),
+            ns.min(TURN_NS),
+            self.request.threshold_ns,
+            &mut Quiet,
+            &mut self.buffer,
+        )?;
+        take(
+            self.clock,
+            &mut self.evidence,
+            heard,
+            &self.buffer,
+            &mut self.recording,
+        );
+        let counted = self.counters.read(self.clock).since(&before);
+        self.recording.counted = if self.recording.listened.len() == 1 {
+            counted
+        } else {
+            self.recording.counted.and(&counted)
+        };
+        self.recording.dropped_gaps = self.buffer.dropped;
+        Ok((heard, self.buffer.gaps()))
+    }
+
+    /// Stands still for about so long in the middle of a short turn that does not count, and returns how long the gap is that was found
+    /// there, ns; `None` when there was none.
+    ///
+    /// # Errors
+    /// When the clock is simulated.
+    pub fn rehearse(&mut self, stall_ns: f64) -> Result<Option<f64>, NoiseError> {
+        self.buffer.clear();
+        let mut stall = Stall {
+            clock: self.clock,
+            at: self.clock.source.now() + self.clock.ticks(stall_ns),
+            ticks: self.clock.ticks(stall_ns),
+            done: None,
+        };
+        let (flag, ns) = (self.evidence.flag(), 4.0 * stall_ns);
+        turn(
+            self.clock,
+            flag,
+            ns,
+            self.request.threshold_ns,
+            &mut stall,
+            &mut self.buffer,
+        )?;
+        let found = stall.done.and_then(|(begin, end)| {
+            let held = |gap: &&Gap| gap.begin <= begin && gap.end >= end;
+            self.buffer.gaps().iter().find(held)
+        });
+        let found = found.map(|gap| self.clock.ns(gap.end - gap.begin));
+        self.buffer.clear();
+        Ok(found)
+    }
+
+    /// What all turns so far were made of; `None` before the first.
+    #[must_use]
+    pub fn judge(&self) -> Option<Judged> {
+        if self.recording.listened.is_empty() {
+            return None;
+        }
+        let rungs = self.evidence.rungs().to_vec();
+        let (noise, each) = judge(&self.request, &self.recording, rungs, self.pinned, false);
+        Some(Judged {
+            noise,
+            samples: self.recording.samples.clone(),
+            each,
+        })
+    }
+}
+
+/// A planted gap.
+struct Stall<'a> {
+    clock: &'a Clock,
+    at: u64,
+    ticks: u64,
+    done: Option<(u64, u64)>,
+}
+
+impl Disturber for Stall<'_> {
+    #[inline]
+    fn step(&mut self, now: u64) {
+        if self.done.is_some() || now < self.at {
+            return;
+        }
+        let mut end = now;
+        while end < now + self.ticks {
+            end = self.clock.source.now();
+        }
+        self.done = Some((now, end));
+    }
+}
+
 /// Listens on a thread of its own. `go_on` is asked on the calling thread a few times a second; when it says no, what was heard until then
 /// is what there is.
 ///
@@ -249,13 +417,8 @@ pub fn hear(clock: &Clock, request: &Request, mut go_on: impl FnMut() -> bool) -
     if recording.listened.is_empty() {
         return Err(NoiseError::Stopped);
     }
-    Ok(judge(
-        request,
-        &recording,
-        rungs,
-        pinned,
-        stopped.load(Ordering::Relaxed),
-    ))
+    let stopped = stopped.load(Ordering::Relaxed);
+    Ok(judge(request, &recording, rungs, pinned, stopped).0)
 }
 
 /// Runs `work` on a new thread while `go_on` is asked here; `stopped` is set when it says no.
@@ -286,7 +449,13 @@ pub(crate) fn on_own_thread<T: Send>(
     })
 }
 
-fn judge(request: &Request, recording: &Recording, levels: Vec<Rung>, pinned: bool, stopped: bool) -> Noise {
+fn judge(
+    request: &Request,
+    recording: &Recording,
+    levels: Vec<Rung>,
+    pinned: bool,
+    stopped: bool,
+) -> (Noise, Vec<Attribution>) {
     let samples = &recording.samples;
     let context = recording.context();
     let attributed = attribute(samples, &recording.events, &context);
@@ -296,7 +465,7 @@ fn judge(request: &Request, recording: &Recording, levels: Vec<Rung>, pinned: bo
         _ => (0.0, 0.0),
     };
     let level = crate::level::highest(&levels);
-    Noise {
+    let noise = Noise {
         cpu: request.cpu,
         pinned,
         stopped_by: if stopped { "interrupted" } else { "completed" },
@@ -318,7 +487,8 @@ fn judge(request: &Request, recording: &Recording, levels: Vec<Rung>, pinned: bo
         lost_records: recording.lost_records,
         dropped_gaps: recording.dropped_gaps,
         counted: recording.counted.clone(),
-    }
+    };
+    (noise, attributed.each)
 }
 
 fn unprivileged(request: &Request, recording: &Recording, truth: &Attributed, from_ns: f64) -> Unprivileged {
@@ -402,6 +572,43 @@ mod tests {
         let heard = hear(&clock, &request(60.0, Level::TimeStamps), || false).expect("one turn is heard");
         assert_eq!(heard.stopped_by, "interrupted");
         assert!(heard.seconds < 30.0);
+    }
+
+    #[test]
+    fn turns_with_something_else_between_them_are_judged_together() {
+        let clock = Clock::open();
+        let mut listener =
+            Listener::of_this_thread(&clock, request(1.0, Level::PerfRecords), false).expect("a real clock");
+        assert!(listener.judge().is_none());
+        let (mut gaps, mut heard_ns) = (0, 0.0);
+        for _ in 0..3 {
+            let (heard, found) = listener.turn(10e6).expect("a real clock");
+            assert!(heard.looks > 1 && found.iter().all(|gap| gap.begin >= heard.begin));
+            gaps += found.len();
+            heard_ns += clock.ns(heard.end - heard.begin);
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        let judged = listener.judge().expect("three turns");
+        assert_eq!((judged.samples.len(), judged.each.len()), (gaps, gaps));
+        // The sleeps in between were not listened to, and are no gaps.
+        assert!((judged.noise.seconds * 1e9 / heard_ns - 1.0).abs() < 1e-6);
+        assert_eq!(judged.noise.gaps, gaps as u64);
+    }
+
+    #[test]
+    fn a_planted_stall_is_heard_and_does_not_count() {
+        let clock = Clock::open();
+        let mut listener =
+            Listener::of_this_thread(&clock, request(1.0, Level::TimeStamps), false).expect("a real clock");
+        let found = listener.rehearse(50_000.0).expect("a real clock");
+        assert!(found.is_some_and(|ns| ns >= 49_999.0), "{found:?}");
+        assert!(listener.judge().is_none());
+        let deaf = Request {
+            threshold_ns: 1e9,
+            ..request(1.0, Level::TimeStamps)
+        };
+        let mut listener = Listener::of_this_thread(&clock, deaf, false).expect("a real clock");
+        assert_eq!(listener.rehearse(50_000.0), Ok(None));
     }
 
     #[test]

@@ -10,6 +10,7 @@ use crate::alloc::reuse::Reuse;
 use crate::clock::read::Read;
 use crate::kernel::context_switch::ContextSwitch;
 use crate::kernel::mutex::Mutex;
+use crate::kernel::noise::Noise;
 use crate::kernel::spawn::Spawn;
 use crate::kernel::syscall::Syscall;
 use crate::kernel::timer::Timer;
@@ -149,6 +150,10 @@ pub static REGISTRY: &[Entry] = &[
     Entry {
         probe: &Mutex,
         share: Share([0.2, 0.5, 3.0]),
+    },
+    Entry {
+        probe: &Noise,
+        share: Share([1.5, 4.0, 30.0]),
     },
     Entry {
         probe: &ReadSequential,

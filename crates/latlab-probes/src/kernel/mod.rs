@@ -2,6 +2,7 @@
 
 pub(crate) mod context_switch;
 pub(crate) mod mutex;
+pub(crate) mod noise;
 pub(crate) mod spawn;
 pub(crate) mod syscall;
 pub(crate) mod timer;

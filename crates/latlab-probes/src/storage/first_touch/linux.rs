@@ -511,6 +511,7 @@ impl Session for Touching<'_> {
                 "left_regions": self.pool.survey.regions,
                 "left_bytes": self.pool.survey.bytes,
             })),
+            ..Proof::default()
         }
     }
 }

@@ -564,6 +564,7 @@ impl Session for Poking<'_> {
                 "write_p50_ns": median(&found.write_ns),
                 "written_bytes": found.written,
             })),
+            ..Proof::default()
         }
     }
 }

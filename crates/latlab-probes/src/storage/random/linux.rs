@@ -256,6 +256,7 @@ impl Session for Random<'_> {
                 "second_half_to_first": second_to_first(&gathered.rates),
                 "seek": seek,
             })),
+            ..Proof::default()
         }
     }
 }

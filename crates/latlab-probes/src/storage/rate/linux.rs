@@ -163,6 +163,7 @@ impl Session for AtRate<'_> {
                 "service_p50_ns": service_ns,
                 "one_at_a_time_per_s": self.one_at_a_time_per_s,
             })),
+            ..Proof::default()
         }
     }
 }

@@ -202,6 +202,7 @@ impl Session for Reading {
                 "bytes_per_s": state.timed.bytes_per_s(),
                 "bytes_per_s_between_blocks": state.timed.between_blocks(),
             })),
+            ..Proof::default()
         }
     }
 }

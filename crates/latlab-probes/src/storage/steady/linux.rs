@@ -339,6 +339,7 @@ impl Session for Stream<'_> {
                 self.target.test.bytes,
                 self.allowed.map(|(bytes, _)| bytes),
             )),
+            ..Proof::default()
         }
     }
 }

@@ -177,6 +177,7 @@ impl Session for Writing<'_> {
                 "bytes_per_s_between_blocks": state.timed.between_blocks(),
                 "fsync_ns": state.timed.extra_ns(),
             })),
+            ..Proof::default()
         }
     }
 }

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from latlab.run.core import describe, list_probes, plan
     from latlab.run.model import Record
     from latlab.run.run import Records, Run, load
+    from latlab.stages import stage
 
 __all__ = [
     "LatlabError",
@@ -33,6 +34,7 @@ __all__ = [
     "load",
     "measure",
     "plan",
+    "stage",
 ]
 
 _PLACES: Final = {
@@ -48,6 +50,7 @@ _PLACES: Final = {
     "list_probes": "latlab.run.core",
     "measure": "latlab.run.conduct",
     "plan": "latlab.run.core",
+    "stage": "latlab.stages",
 }
 
 

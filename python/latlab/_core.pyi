@@ -1,12 +1,15 @@
 """The measuring core (Rust). A structured value is JSON text of the Rust type that owns it."""
 
-from collections.abc import Sequence
-from typing import Literal, TypeAlias
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any, Literal, TypeAlias, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 __version__: str
+
+_T = TypeVar("_T")
+_F = TypeVar("_F", bound=Callable[..., Any])
 
 Samples: TypeAlias = NDArray[np.float64] | Sequence[float]
 """Values in any unit; one block of them, or all."""
@@ -78,6 +81,36 @@ class Server:
 
     def close(self) -> str | None:
         """Ends it. `{"connections", "open", "requests", "refused", "sent_bytes", "received_bytes"}`."""
+
+# ---- stages
+
+class Stage:
+    """A stage of a program: a context manager, a decorator, or over the items of an iterator."""
+
+    bytes: int
+
+    def __enter__(self) -> Stage: ...
+    def __exit__(self, kind: object, error: object, trace: object) -> None: ...
+    def __call__(self, function: _F) -> _F:
+        """The function, each call of it a stage."""
+
+    def over(self, items: Iterable[_T]) -> Iterator[_T]:
+        """The items; the stage is the time that producing each takes."""
+
+def stage(name: str, bytes: int = 0) -> Stage:  # noqa: A002 - what it goes through
+    """A stage by this name; where nobody listens, one object for all that does nothing."""
+
+def stages_start() -> None:
+    """Listens to this process and what it forks from now on; OSError where that cannot be."""
+
+def stages_heard() -> str | None:
+    """`{stages: [{name, count, ...}], lost, unmatched, refused, first_refused}`; None: nobody listens."""
+
+def stages_environment() -> list[tuple[str, str]]:
+    """What the environment of children must hold for their stages to be heard; empty when nobody listens."""
+
+def stages_file(language: str) -> tuple[str, str] | None:
+    """The file by which another language marks stages: its name, its text."""
 
 # ---- statistics
 # A refusal (too few samples, dependent samples, too heavy a tail) is a ValueError whose text can be printed.

@@ -10,6 +10,7 @@ mod noise;
 mod run;
 mod samples;
 mod serve;
+mod stages;
 mod statistics;
 #[cfg_attr(target_os = "linux", path = "system/linux.rs")]
 #[cfg_attr(all(unix, not(target_os = "linux")), path = "system/other_unix.rs")]
@@ -30,6 +31,8 @@ mod _core {
     use crate::run::{die_with_parent, list_probes, plan, run_child, run_worker};
     #[pymodule_export]
     use crate::serve::Server;
+    #[pymodule_export]
+    use crate::stages::{Stage, stage, stages_environment, stages_file, stages_heard, stages_start};
     #[pymodule_export]
     use crate::statistics::{
         autocorrelation, between_block_range, compare_families, dependence, find_levels, mean_interval,

@@ -34,6 +34,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "chart": ("latlab.cli.chart", "Write one chart of a run as SVG, PNG or PDF."),
     "export": ("latlab.cli.export", "Write a run as CSV, NPZ, JSON or Parquet."),
     "serve": ("latlab.cli.serve", "Serve what another latlab measures a network with."),
+    "stages": ("latlab.cli.stages", "Print the file by which a program of yours marks its stages."),
     "completion": ("latlab.cli.completion", "Print the shell's completion script."),
 }
 

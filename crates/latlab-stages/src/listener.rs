@@ -1,0 +1,193 @@
+//! Hears the stages of a program and of all that it starts, while they run.
+
+use std::fs::File;
+use std::io;
+use std::os::fd::{AsRawFd as _, FromRawFd as _};
+use std::os::unix::fs::FileExt as _;
+
+use crate::lines::{Line, LineError, Lines};
+use crate::reader::{Mark, Reader};
+use crate::shared::Shared;
+use crate::spans::{Span, Spans, StageRow, Table};
+use crate::writer::now_ns;
+
+/// Stages that may be under way at once by lines.
+const MOST_OPEN_LINES: usize = 1_000;
+/// Bytes of lines that are read at a time, and that one drain reads at most.
+const CHUNK: usize = 1 << 16;
+const MOST_CHUNKS: usize = 256;
+/// Numbers of lines' marks, which no ring reaches.
+const LINES_FROM: u64 = 1 << 63;
+
+/// A ring and a file of lines, with what came out of them so far.
+pub struct Listener {
+    ring: Shared,
+    reader: Reader,
+    file: File,
+    read_to: u64,
+    lines: Lines,
+    next_line: u64,
+    /// What lines have begun and not ended, by name and number.
+    open: Vec<(String, u64)>,
+    spans: Spans,
+    table: Table,
+    refused: u64,
+    first_refused: Option<LineError>,
+}
+
+/// What was heard in all.
+#[derive(Clone, Debug, serde::Serialize)]
+pub struct Heard {
+    /// The stages, the longest first.
+    pub stages: Vec<StageRow>,
+    /// Marks that were overwritten before they were read.
+    pub lost: u64,
+    /// Ends without a begin.
+    pub unmatched: u64,
+    /// Lines that were not understood.
+    pub refused: u64,
+    /// The first of them.
+    pub first_refused: Option<String>,
+}
+
+impl Listener {
+    /// Listens with a ring of so many slots (64 bytes each).
+    ///
+    /// # Errors
+    /// The system gives no anonymous file or no memory.
+    pub fn new(slots: u32) -> io::Result<Self> {
+        let ring = Shared::new(slots)?;
+        // SAFETY: the name is a string that ends with 0; the result is checked.
+        let number = unsafe { libc::memfd_create(c"latlab-lines".as_ptr(), libc::MFD_CLOEXEC) };
+        if number < 0 {
+            return Err(io::Error::last_os_error());
+        }
+        Ok(Self {
+            reader: Reader::new(ring.slots()),
+            ring,
+            // SAFETY: opened above, and owned by nothing else.
+            file: unsafe { File::from_raw_fd(number) },
+            read_to: 0,
+            lines: Lines::default(),
+            next_line: LINES_FROM,
+            open: Vec::new(),
+            spans: Spans::default(),
+            table: Table::default(),
+            refused: 0,
+            first_refused: None,
+        })
+    }
+
+    /// What the program's environment must hold; of use to processes of this user, while this one lives.
+    #[must_use]
+    pub fn environment(&self) -> [(&'static str, String); 2] {
+        let lines = format!("/proc/{}/fd/{}", std::process::id(), self.file.as_raw_fd());
+        [("LATLAB_STAGES", self.ring.path()), ("LATLAB_STAGE_LINES", lines)]
+    }
+
+    /// The ring.
+    #[must_use]
+    pub fn ring(&self) -> &Shared {
+        &self.ring
+    }
+
+    /// Takes what has come since the last time; to be called every few milliseconds. The spans that ended.
+    pub fn drain(&mut self) -> Vec<Span> {
+        self.take(false)
+    }
+
+    /// Takes what is left, and ends what is still open at `at_ns`, when the program was over.
+    pub fn finish(&mut self, at_ns: u64) -> Vec<Span> {
+        let mut spans = self.take(true);
+        let open = self.spans.finish(at_ns);
+        for span in &open {
+            self.table.add(span);
+        }
+        spans.extend(open);
+        spans
+    }
+
+    /// The sums so far.
+    #[must_use]
+    pub fn heard(&self) -> Heard {
+        Heard {
+            stages: self.table.rows(),
+            lost: self.reader.lost(),
+            unmatched: self.spans.unmatched(),
+            refused: self.refused,
+            first_refused: self.first_refused.as_ref().map(LineError::to_string),
+        }
+    }
+
+    fn take(&mut self, last: bool) -> Vec<Span> {
+        let mut marks = Vec::new();
+        self.reader.drain(self.ring.words(), last, &mut marks);
+        self.read_lines(&mut marks);
+        let spans: Vec<Span> = marks
+            .into_iter()
+            .filter_map(|mark| self.spans.take(mark))
+            .collect();
+        for span in &spans {
+            self.table.add(span);
+        }
+        spans
+    }
+
+    fn read_lines(&mut self, marks: &mut Vec<Mark>) {
+        let mut bytes = vec![0; CHUNK];
+        for _ in 0..MOST_CHUNKS {
+            let Ok(got @ 1..) = self.file.read_at(&mut bytes, self.read_to) else {
+                return;
+            };
+            let seen_ns = now_ns();
+            for line in self.lines.take(&bytes[..got]) {
+                match line {
+                    Ok(line) => marks.push(self.mark(line, seen_ns)),
+                    Err(error) => {
+                        self.refused += 1;
+                        self.first_refused.get_or_insert(error);
+                    }
+                }
+            }
+            self.read_to += got as u64;
+            self.forget();
+        }
+    }
+
+    /// Gives the memory of lines that were read back to the system.
+    fn forget(&self) {
+        let whole = i64::try_from(self.read_to / 4096 * 4096).unwrap_or(0);
+        if whole > 0 {
+            // SAFETY: a descriptor of ours. Where it is refused, the memory stays until the end.
+            unsafe {
+                libc::fallocate(
+                    self.file.as_raw_fd(),
+                    libc::FALLOC_FL_PUNCH_HOLE | libc::FALLOC_FL_KEEP_SIZE,
+                    0,
+                    whole,
+                )
+            };
+        }
+    }
+
+    fn mark(&mut self, line: Line, seen_ns: u64) -> Mark {
+        let mut mark = Mark {
+            number: self.next_line,
+            at_ns: line.at_ns.unwrap_or(seen_ns),
+            of: None,
+            bytes: line.bytes,
+            process: 0,
+            thread: 0,
+            name: line.name,
+        };
+        self.next_line += 1;
+        if line.ends {
+            // An end without a begin keeps a number that was never begun, and is counted as that.
+            let place = self.open.iter().rposition(|(name, _)| *name == mark.name);
+            mark.of = Some(place.map_or(mark.number, |place| self.open.remove(place).1));
+        } else if self.open.len() < MOST_OPEN_LINES {
+            self.open.push((mark.name.clone(), mark.number));
+        }
+        mark
+    }
+}

@@ -25,6 +25,13 @@ def schema() -> str:
     return _core.schema_json()
 
 
+def lesson_schema() -> str:
+    """The JSON Schema of what a lesson writes, from the Python types that it is made of."""
+    from latlab.lessons.schema import schema_json  # noqa: PLC0415 - the rest can be made when lessons are broken
+
+    return schema_json()
+
+
 def commands() -> str:
     """Every command's help text, as the command prints it."""
     from latlab.cli.main import COMMANDS  # noqa: PLC0415 - the schema can be written when the commands are broken
@@ -94,6 +101,7 @@ def python_names() -> str:
 # Each file and what makes it.
 FILES: list[tuple[str, Callable[[], str]]] = [
     ("schema/run.v1.json", schema),
+    ("schema/lesson.v1.json", lesson_schema),
     ("docs/reference/commands.md", commands),
     ("docs/reference/probes.md", probes),
     ("docs/reference/python.md", python_names),

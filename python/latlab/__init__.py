@@ -14,6 +14,7 @@ import importlib
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
+    from latlab import lessons
     from latlab.errors import LatlabError, RunFileError, UserError, WorkerError
     from latlab.run.conduct import measure
     from latlab.run.core import describe, list_probes, plan
@@ -30,6 +31,7 @@ __all__ = [
     "UserError",
     "WorkerError",
     "describe",
+    "lessons",
     "list_probes",
     "load",
     "measure",
@@ -55,6 +57,8 @@ _PLACES: Final = {
 
 
 def __getattr__(name: str) -> object:
+    if name == "lessons":
+        return importlib.import_module("latlab.lessons")
     place = _PLACES.get(name)
     if place is None:
         raise AttributeError(f"module 'latlab' has no attribute {name!r}")

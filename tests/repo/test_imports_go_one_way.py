@@ -34,6 +34,7 @@ MODULES = [
     "latlab.charts",
     "latlab.report",
     "latlab.notebook",
+    "latlab.lessons",
     "latlab.cli",
 ]
 

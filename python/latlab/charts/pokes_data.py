@@ -7,7 +7,6 @@ from functools import lru_cache
 
 import numpy as np
 
-from latlab import _core
 from latlab.charts.points import MOST_POINTS, drawable
 from latlab.errors import RunFileError
 from latlab.run.model import Record
@@ -21,6 +20,8 @@ _SHORTEST_NS = 0.02
 
 @lru_cache(maxsize=64)
 def _buckets(encoding: str, data: str) -> tuple[tuple[float, float, int], ...]:
+    from latlab import _core  # noqa: PLC0415 - a page without these charts needs no core
+
     try:
         return tuple(_core.decode_histogram(encoding, data))
     except ValueError as error:

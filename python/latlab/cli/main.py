@@ -33,6 +33,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "report": ("latlab.cli.report", "Write a run as one HTML, PDF or Markdown file."),
     "chart": ("latlab.cli.chart", "Write one chart of a run as SVG, PNG or PDF."),
     "export": ("latlab.cli.export", "Write a run as CSV, NPZ, JSON or Parquet."),
+    "lesson": ("latlab.cli.lesson", "Run an experiment of a textbook here, beside its figures."),
     "serve": ("latlab.cli.serve", "Serve what another latlab measures a network with."),
     "stages": ("latlab.cli.stages", "Print the file by which a program of yours marks its stages."),
     "completion": ("latlab.cli.completion", "Print the shell's completion script."),
@@ -50,6 +51,7 @@ Examples:
   latlab doctor                               what to distrust on this machine
   latlab noise                                what makes the tail here, ten seconds of it
   latlab show last -v                         the newest run, with what is behind its figures
+  latlab lesson                               the lessons, by the question that each answers
   latlab report last -o report.html           one file, opens without a network
 
 RUN is a file, an id, the beginning of an id, or `last`."""

@@ -66,6 +66,14 @@ class Method:
 
 
 @dataclass(frozen=True, slots=True)
+class Code:
+    """A program that was run, line by line."""
+
+    title: str
+    lines: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Section:
     """One question and its answer.
 
@@ -80,6 +88,8 @@ class Section:
         evidence: Why the figures can be believed, a line each.
         methods: How it was measured.
         absence: Why there is no figure; empty when there is one.
+        statements: A list of statements, after the tables and charts.
+        codes: Programs.
     """
 
     id: str
@@ -92,6 +102,8 @@ class Section:
     evidence: tuple[str, ...] = ()
     methods: tuple[Method, ...] = ()
     absence: str = ""
+    statements: tuple[str, ...] = ()
+    codes: tuple[Code, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

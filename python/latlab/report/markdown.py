@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from latlab.charts.table import Table
 from latlab.report.cells import is_number, shown
-from latlab.report.document import Document, Figure, Method, Notice, Section
+from latlab.report.document import Code, Document, Figure, Method, Notice, Section
 
 # What Markdown or the HTML inside it would obey, anywhere in a line.
 _SPECIAL = re.compile(r"([\\`*_{}\[\]<>|~#!&$])")
@@ -60,9 +60,22 @@ def _section(section: Section) -> Iterator[str]:
         yield from (f"{number}. {_text(point)}" for number, point in enumerate(section.points, 1))
     for figure in section.figures:
         yield from _figure(figure, with_table=not section.listings)
+    if section.statements:
+        yield ""
+        yield from (f"- {_text(line)}" for line in section.statements)
+    for code in section.codes:
+        yield from _code(code)
     if section.evidence:
         yield ""
         yield from (f"- {_text(line)}" for line in section.evidence)
+
+
+def _code(code: Code) -> Iterator[str]:
+    yield ""
+    yield f"**{_text(code.title)}**"
+    yield ""
+    # Indented, so that no line of the program can end the block.
+    yield from (f"    {line}".rstrip() for line in code.lines)
 
 
 def _figure(figure: Figure, *, with_table: bool) -> Iterator[str]:

@@ -52,10 +52,11 @@ def _data(document: Document) -> dict[str, Any]:
 
 def _section(section: Section) -> dict[str, Any]:
     return {
-        **_fields(section, "title", "sentences", "points", "evidence", "absence"),
+        **_fields(section, "title", "sentences", "points", "evidence", "absence", "statements"),
         "notices": [_fields(notice, "severity", "title", "text", "remedy") for notice in section.notices],
         "listings": [_listing(listing) for listing in section.listings],
         "figures": [_figure(figure) for figure in section.figures],
+        "codes": [{"title": code.title, "text": "\n".join(code.lines)} for code in section.codes],
     }
 
 

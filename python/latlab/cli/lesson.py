@@ -1,0 +1,129 @@
+"""`latlab lesson [NAME]`."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from latlab.errors import UserError
+
+if TYPE_CHECKING:
+    from latlab.lessons import Lesson, Result
+
+_FORMS = {"html": (".html", ".htm"), "pdf": (".pdf",), "json": (".json",), "notebook": (".ipynb",)}
+
+
+@click.command("lesson")
+@click.argument("name", metavar="[NAME]", required=False)
+@click.option("--original", is_flag=True, help="The document's own sizes, however long they take.")
+@click.option("--small", is_flag=True, help="The smallest sizes: a few seconds.")
+@click.option(
+    "--plain", is_flag=True, help="Only the plain-Python arm, without the measuring core: less evidence."
+)
+@click.option("--guess", is_flag=True, help="Ask for your guess first; show guess, yours and the textbook's.")
+@click.option("--html", metavar="FILE", help="Also write it as one HTML file.")
+@click.option("--pdf", metavar="FILE", help="Also write it as PDF (needs latlab[export]).")
+@click.option(
+    "--json", metavar="FILE", help="Also write every figure as JSON; - is stdout, instead of the text."
+)
+@click.option("--notebook", metavar="FILE", help="Also write a notebook that can be run.")
+@click.option(
+    "--dir",
+    "directory",
+    metavar="DIR",
+    help="Measure the disk of this directory. [default: your cache folder]",
+)
+def command(name: str | None, directory: str | None, **asked: Any) -> None:  # noqa: ANN401 - click hands over one dict
+    """Run an experiment of a textbook here; without NAME, list them.
+
+    Each shows the question, the program, this machine's figures beside the
+    published ones, the reason, and where the original misleads.
+
+    \b
+    Examples:
+      latlab lesson                                   which lessons there are
+      latlab lesson small-files                       in under a minute
+      latlab lesson small-files --guess --html lesson.html
+      latlab lesson small-files --original --dir /data
+    """
+    from latlab import lessons  # noqa: PLC0415 - not needed for --help
+    from latlab.cli.arguments import checked_directory  # noqa: PLC0415 - see above
+    from latlab.cli.terminal.screen import say, screen_of, talk  # noqa: PLC0415 - see above
+
+    if name is None:
+        if any(asked.values()) or directory is not None:
+            raise UserError("which lesson? latlab lesson lists them")
+        from latlab.cli.terminal.lesson_view import list_lines  # noqa: PLC0415 - see above
+
+        known = [(each, lessons.named(each)) for each in lessons.LESSONS]
+        say(list_lines(known, screen_of(sys.stdout)))
+        return
+    lesson = _named(name)
+    if asked["original"] and asked["small"]:
+        raise UserError("--original or --small, not both")
+    place = checked_directory(directory)
+    targets = {form: _target(form, asked[form]) for form in _FORMS if asked[form] is not None}
+    guess = _asked(lesson) if asked["guess"] else None
+    result = lessons.run(
+        name,
+        "original" if asked["original"] else "small" if asked["small"] else "default",
+        plain=asked["plain"],
+        directory=place,
+        guess=guess,
+        say=lambda text: talk(f" {text} ..."),
+    )
+    if asked["json"] == "-":
+        sys.stdout.write(result.to_json() + "\n")
+    else:
+        from latlab.cli.terminal.lesson_view import lesson_lines  # noqa: PLC0415 - see above
+
+        say(lesson_lines(result, screen_of(sys.stdout)))
+    for form, target in targets.items():
+        if target is not None:
+            _write(result, form, target)
+            talk(f"wrote {target}")
+
+
+def _named(name: str) -> Lesson:
+    from latlab import lessons  # noqa: PLC0415 - not needed for --help
+    from latlab.cli.nearest import nearest  # noqa: PLC0415 - see above
+
+    if name not in lessons.LESSONS:
+        guess = nearest(name, lessons.LESSONS)
+        hint = f"did you mean {guess}?" if guess else "latlab lesson lists them"
+        raise UserError(f"there is no lesson {name!r}; {hint}")
+    return lessons.named(name)
+
+
+def _target(form: str, path: str) -> Path | None:
+    from latlab.cli.arguments import checked_output  # noqa: PLC0415 - not needed for --help
+
+    return None if form == "json" and path == "-" else checked_output(path, _FORMS[form], may_exist=True)
+
+
+def _asked(lesson: Lesson) -> str:
+    """The reader's guess, from standard input; the prompt goes to standard error, as all talk does."""
+    if lesson.GUESS is None:
+        raise UserError("this lesson asks for no guess: run it without --guess")
+    sys.stderr.write(f"{lesson.GUESS.question} ")
+    sys.stderr.flush()
+    typed = sys.stdin.readline().strip()
+    return typed or "none"
+
+
+def _write(result: Result, form: str, target: Path) -> None:
+    from latlab.run.saving import save  # noqa: PLC0415 - not needed for --help
+
+    if form == "json":
+        save(target, f"{result.to_json()}\n".encode())
+    elif form == "notebook":
+        from latlab.lessons.ipynb import notebook  # noqa: PLC0415 - see above
+
+        save(target, notebook(result).encode())
+    else:
+        from latlab.lessons.document import render  # noqa: PLC0415 - see above
+
+        save(target, render(result, form))

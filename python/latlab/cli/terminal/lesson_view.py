@@ -1,0 +1,133 @@
+"""A lesson on the terminal: question, answer, what was run, tables, picture, reasons, what to try next."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from latlab.cli.terminal.screen import Line, Screen, styled
+from latlab.lessons.model import Mark, Picture, Program, Result, Table, written
+
+if TYPE_CHECKING:
+    from latlab.lessons import Lesson
+
+_NARROWEST_BAR = 10
+
+
+def list_lines(lessons: Sequence[tuple[str, Lesson]], screen: Screen) -> list[Line]:
+    """Every lesson by its opening question."""
+    lines: list[Line] = []
+    for name, lesson in lessons:
+        lines.append(styled(screen.fit(name), "bold"))
+        lines += screen.wrapped(lesson.QUESTION, first="    ", rest="    ")
+    return [*lines, Line(), *screen.wrapped("latlab lesson NAME runs one, in under a minute.")]
+
+
+def lesson_lines(result: Result, screen: Screen) -> list[Line]:
+    """Everything that was found."""
+    lines = [_bold(line) for line in screen.wrapped(result.question)]
+    lines += [Line(), *screen.wrapped(" ".join(result.answer))]
+    if result.plain:
+        lines += screen.wrapped("Less evidence: only the plain-Python arm was run (--plain).")
+    if result.guessed is not None:
+        guessed = result.guessed
+        lines += [Line(), *_titled(guessed.question, screen)]
+        lines += screen.wrapped(
+            f"  your guess {guessed.guess} · here {guessed.here} · the document {guessed.textbook}"
+        )
+    lines += [Line(), *_titled("What was run", screen)]
+    lines += [line for program in result.programs for line in _program(program, screen)]
+    for table in result.tables:
+        lines += [Line(), *_table(table, screen)]
+    for picture in result.pictures:
+        lines += [Line(), *_picture(picture, screen)]
+    parts = (
+        ("Why", result.reasons),
+        ("Where the document misleads", [f"{each.says} {each.found}" for each in result.misled]),
+        ("What else it asks or says", [f"{each.question} {each.answer}" for each in result.answers]),
+        ("Not measured", [f"{each.what}: {each.why}" for each in result.missing]),
+        ("What to try next", result.further),
+    )
+    for title, texts in parts:
+        if texts:
+            lines += [Line(), *_titled(title, screen)]
+            lines += [line for text in texts for line in screen.wrapped(text, first=" · ", rest="   ")]
+    return lines
+
+
+def _bold(line: Line) -> Line:
+    return line.mark(0, len(line.text), "bold")
+
+
+def _titled(text: str, screen: Screen) -> list[Line]:
+    return [_bold(line) for line in screen.wrapped(text)]
+
+
+def _program(program: Program, screen: Screen) -> list[Line]:
+    lines = [Line(screen.fit(f"  {program.name}"))]
+    return [*lines, *(Line(screen.fit(f"    {text}".rstrip())) for text in program.text.splitlines())]
+
+
+def _table(table: Table, screen: Screen) -> list[Line]:
+    """As columns where they fit, else a row a block."""
+    rows = [[screen.fit(cell) for cell in row] for row in [table.headings(), *table.lines()]]
+    widths = [max(len(row[number]) for row in rows) for number in range(len(rows[0]))]
+    lines = _titled(table.title, screen)
+    if sum(widths) + 2 * len(widths) + 1 <= screen.width:
+        for number, row in enumerate(rows):
+            cells = [
+                row[0].ljust(widths[0]),
+                *(cell.rjust(width) for cell, width in zip(row[1:], widths[1:], strict=True)),
+            ]
+            line = Line(f" {'  '.join(cells)}".rstrip())
+            lines.append(line if number else line.mark(0, len(line.text), "dim"))
+    else:
+        heads = rows[0]
+        for row in rows[1:]:
+            lines += screen.wrapped(row[0], first=" ", rest="   ")
+            lines += [
+                line
+                for head, cell in zip(heads[1:], row[1:], strict=True)
+                if cell not in {"–", "-"}
+                for line in screen.wrapped(f"{head}: {cell}", first="     ", rest="       ")
+            ]
+    reasons = dict.fromkeys(
+        cell.why for row in table.rows for cell in row.cells.values() if cell.value is None and cell.why
+    )
+    notes = [table.note] if table.note else []
+    for text in [*notes, *(f"–: {why}" for why in reasons)]:
+        lines += screen.wrapped(text, first="   ", rest="   ")
+    return lines
+
+
+def _picture(picture: Picture, screen: Screen) -> list[Line]:
+    """Horizontal bars of one character height; for lines, each point is one."""
+    lines = _titled(f"{picture.title} ({picture.axis}{', logarithmic' if picture.log else ''})", screen)
+    names = [screen.fit(_name(picture, mark)) for mark in picture.marks]
+    figures = [screen.fit(written(mark.value, picture.unit)) for mark in picture.marks]
+    label, figure = max(map(len, names), default=0), max(map(len, figures), default=0)
+    room = max(screen.width - label - figure - 4, _NARROWEST_BAR)
+    values = [mark.value for mark in picture.marks if mark.value > 0]
+    if not values:
+        return lines
+    low, high = (min(values) / 2, max(values)) if picture.log else (0.0, max(values))
+    full = "█" if screen.unicode else "#"
+    for mark, name, text in zip(picture.marks, names, figures, strict=True):
+        length = _length(mark.value, low, high, room, log=picture.log)
+        lines.append(Line(f" {name.ljust(label)} {full * length} {text}"))
+    return lines
+
+
+def _length(value: float, low: float, high: float, room: int, *, log: bool) -> int:
+    if value <= 0:
+        return 0
+    share = math.log(value / low) / math.log(high / low) if log else value / high
+    return max(round(share * room), 1)
+
+
+def _name(picture: Picture, mark: Mark) -> str:
+    if picture.kind == "bars":
+        return f"{mark.label}, {mark.series}" if len(picture.series) > 1 else mark.label
+    at = written(mark.x or 0.0, picture.x_unit)
+    return f"{mark.series}, {at}" if len(picture.series) > 1 else at

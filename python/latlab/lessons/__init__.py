@@ -1,0 +1,160 @@
+"""The lessons: each experiment of the documents that latlab began from, run on this machine.
+
+    import latlab
+    latlab.lessons.small_files()                  # under a minute; the page in a notebook
+    latlab.lessons.small_files(size="original")   # the document's sizes
+    latlab.lessons.run("small-files", plain=True) # standard library only: less evidence
+
+**How a lesson is written.** One file `experiments/<id>.py` and one line in :data:`LESSONS`; its page is
+`docs/lessons/<id>.md`, its test `tests/lessons/test_<id>.py`. The file has
+
+- `QUESTION` (the document's opening question), `ORIGIN` (which document), `PROGRAMS` (files in `programs/`
+  that are run and shown), and `GUESS` or None;
+- `run(bench) -> Told`, the whole experiment. It asks `bench.size` for its sizes, and goes through
+
+  1. the plain arm: a program in `programs/`, standard library only, as a Python user would write it. It is
+     labelled `python` and is less evidence. Work that may fail goes through `bench.attempt("what it is",
+     work)`, which returns None and keeps the reason: no room, no compiler, no permission; the rest of the
+     lesson goes on. Comparisons go through `bench.times`, which alternates the order;
+  2. the native arm: `bench.native("what it is", "probe.glob")` returns a run, or None with the reason kept;
+  3. tables in the document's form (`original=True`), each cell with its unit, its spread, and the published
+     figure exactly as it is printed there; a cell without a figure says why;
+  4. reasons with causes that were measured here; `Misled` where the document misleads; `Answer` for each
+     of its other questions; and what to try next.
+
+Nothing in a lesson is imported at once but the standard library, `latlab.errors`, `latlab.text`,
+`latlab.units` and this package: a test blocks the measuring core and runs every lesson without it. A program
+in `programs/` also runs by itself, in a moment with `--small`. A ratio is made by `Times.over` from the times
+that are shown. Published figures are quoted as published, even where they disagree with their own table.
+The rows that the lesson covers go into `tests/lessons/test_nothing_is_missing.py`.
+"""
+
+from __future__ import annotations
+
+import functools
+import importlib
+import os
+import time
+from collections.abc import Callable
+from datetime import UTC, datetime
+from importlib import resources
+from pathlib import PurePath
+from typing import Final, Protocol, cast
+
+from latlab.errors import UserError
+from latlab.lessons.bench import Bench
+from latlab.lessons.machine import machine, version
+from latlab.lessons.model import SIZES, Guess, Guessed, Program, Result, Size, Told
+from latlab.text import clean
+
+__all__ = ["LESSONS", "Lesson", "Result", "named", "program_texts", "run"]
+
+#: Every lesson, in the order in which they are listed.
+LESSONS: Final = ("small-files", "list-cost")
+
+_LANGUAGES: Final = {".py": "python", ".c": "c", ".go": "go", ".rs": "rust"}
+
+
+class Lesson(Protocol):
+    """What a lesson's file offers."""
+
+    QUESTION: str
+    ORIGIN: str
+    PROGRAMS: tuple[str, ...]
+    GUESS: Guess | None
+
+    def run(self, bench: Bench) -> Told:
+        """The experiment."""
+
+
+def named(name: str) -> Lesson:
+    """The lesson of that name.
+
+    Raises:
+        UserError: there is none.
+    """
+    if name not in LESSONS:
+        raise UserError(f"there is no lesson {clean(name, most=60)!r}; there are {', '.join(LESSONS)}")
+    module = importlib.import_module(f"latlab.lessons.experiments.{name.replace('-', '_')}")
+    return cast("Lesson", module)
+
+
+def program_texts(lesson: Lesson) -> tuple[Program, ...]:
+    """The text of what a lesson runs."""
+    folder = resources.files("latlab.lessons").joinpath("programs")
+    return tuple(
+        Program(name, _LANGUAGES[PurePath(name).suffix], folder.joinpath(name).read_text(encoding="utf-8"))
+        for name in lesson.PROGRAMS
+    )
+
+
+def run(
+    name: str,
+    size: Size = "default",
+    *,
+    plain: bool = False,
+    directory: str | os.PathLike[str] | None = None,
+    guess: str | None = None,
+    say: Callable[[str], None] | None = None,
+) -> Result:
+    """Runs a lesson.
+
+    Args:
+        name: Of the lesson: one of `LESSONS`.
+        size: `small` (seconds), `default` (under a minute) or `original` (the document's sizes).
+        plain: Only the plain-Python arm, without the measuring core: less evidence.
+        directory: Whose disk is measured; by default your cache folder's.
+        guess: What the reader expects, to be shown beside what was found.
+        say: Called with what is being done now.
+
+    Raises:
+        UserError: no such lesson or size.
+    """
+    if size not in SIZES:
+        raise UserError(f"there is no size {clean(size, most=60)!r}; there are {', '.join(SIZES)}")
+    lesson = named(name)
+    started = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    begin = time.perf_counter()
+    with Bench(size, plain=plain, directory=directory, say=say) as bench:
+        told = lesson.run(bench)
+        missing, found = tuple(bench.missing), bench.run
+    result = Result(
+        name=name,
+        question=lesson.QUESTION,
+        origin=lesson.ORIGIN,
+        size=size,
+        plain=plain,
+        tool=version(),
+        started=started,
+        seconds=time.perf_counter() - begin,
+        machine=machine(),
+        answer=told.answer,
+        programs=program_texts(lesson),
+        tables=told.tables,
+        pictures=told.pictures,
+        reasons=told.reasons,
+        misled=told.misled,
+        answers=told.answers,
+        missing=missing,
+        further=told.further,
+        charts=told.charts,
+        run=found,
+    )
+    return result if guess is None or lesson.GUESS is None else _with_guess(result, lesson.GUESS, guess)
+
+
+def _with_guess(result: Result, asked: Guess, guess: str) -> Result:
+    from dataclasses import replace  # noqa: PLC0415 - only for who guesses
+
+    guessed = Guessed(asked.question, clean(guess, most=40), result[asked.cell].shown, asked.textbook.text)
+    return replace(result, guessed=guessed)
+
+
+def __getattr__(name: str) -> Callable[..., Result]:
+    if name.replace("_", "-") in LESSONS:
+        return functools.partial(run, name.replace("_", "-"))
+    raise AttributeError(f"module 'latlab.lessons' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *(name.replace("-", "_") for name in LESSONS)})

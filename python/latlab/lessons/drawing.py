@@ -1,0 +1,171 @@
+"""A lesson's picture as an Altair chart, in the report's own look."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import altair as alt
+
+from latlab.charts import table as tables
+from latlab.charts.axes import (
+    DURATION_FROM_ZERO,
+    duration_x,
+    duration_y,
+    rate_y,
+    size_axis,
+    widened,
+)
+from latlab.charts.curves import dashed_lines, series_encodings
+from latlab.charts.drawing import inline, layered
+from latlab.lessons.model import Mark, Picture, Unit, written
+
+_WIDTH, _HEIGHT, _ROW = 620, 320, 20
+_TITLES: dict[Unit, tables.Quantity] = {
+    "s": "seconds",
+    "bytes_per_s": "bytes_per_s",
+    "bytes": "bytes",
+    "share": "share",
+}
+
+
+def chart(picture: Picture) -> alt.LayerChart:
+    """The picture without colours: a theme's configuration adds them."""
+    return _bars(picture) if picture.kind == "bars" else _lines(picture)
+
+
+def table(picture: Picture) -> tables.Table:
+    """The figures behind it."""
+    quantity = _TITLES.get(picture.unit, "number")
+    first = (
+        tables.Column("bar")
+        if picture.kind == "bars"
+        else tables.Column(picture.x_axis, _TITLES.get(picture.x_unit, "number"))
+    )
+    columns = (
+        first,
+        tables.Column("series"),
+        *(tables.Column(name, quantity) for name in ("median", "smallest", "largest")),
+    )
+    rows = tuple(
+        (mark.label if picture.kind == "bars" else mark.x, mark.series, mark.value, mark.low, mark.high)
+        for mark in picture.marks
+    )
+    return tables.Table(columns, rows)
+
+
+def _rows(picture: Picture) -> list[dict[str, Any]]:
+    scale = 1e9 if picture.unit == "s" else 1.0
+    x_scale = 1e9 if picture.x_unit == "s" else 1.0
+    series = picture.series
+
+    def row(mark: Mark) -> dict[str, Any]:
+        return {
+            "label": mark.label,
+            "series": mark.series,
+            "number": series.index(mark.series),
+            "x": (mark.x or 0.0) * x_scale,
+            "value": mark.value * scale,
+            "low": (mark.value if mark.low is None else mark.low) * scale,
+            "high": (mark.value if mark.high is None else mark.high) * scale,
+            "figure": written(mark.value, picture.unit),
+            "text": f"{mark.label}, {mark.series}: {written(mark.value, picture.unit)}",
+        }
+
+    return [row(mark) for mark in picture.marks]
+
+
+def _bars(picture: Picture) -> alt.LayerChart:
+    rows = _rows(picture)
+    if picture.log:
+        low, high = widened((row[key] for row in rows for key in ("low", "high")), down=3, up=6)
+    else:
+        low, high = 0.0, 1.25 * max(row["high"] for row in rows)
+    for row in rows:
+        row["floor"] = low
+    labels = list(dict.fromkeys(row["label"] for row in rows))
+    names = alt.Y(
+        "label:N",
+        title=None,
+        sort=None,
+        scale=alt.Scale(domain=labels, paddingInner=0.3),
+        axis=alt.Axis(grid=False, ticks=False, domain=False, labelLimit=300, labelPadding=6),
+    )
+    several = len(picture.series) > 1
+    beside: dict[str, Any] = (
+        {"yOffset": alt.YOffset("series:N", sort=None, scale=alt.Scale(domain=list(picture.series)))}
+        if several
+        else {}
+    )
+    legend = alt.Legend(title=None) if several else None
+    color = alt.Color("series:N", legend=legend, scale=alt.Scale(domain=list(picture.series)))
+    base, tip = alt.Chart(), alt.Tooltip("text:N")
+    layers = [
+        base.mark_bar().encode(
+            x=_along(picture, "floor", low, high), x2="value:Q", y=names, color=color, tooltip=tip, **beside
+        ),
+        base.transform_filter("datum.low < datum.high")
+        .mark_rule(style="whisker")
+        .encode(x=_along(picture, "low", low, high), x2="high:Q", y=names, **beside),
+        base.mark_text(style="name", align="left", dx=5).encode(
+            x=_along(picture, "high", low, high), y=names, text="figure:N", **beside
+        ),
+    ]
+    return layered(layers, data=inline(rows), width=_WIDTH, height=max(_ROW * len(rows), 60))
+
+
+def _along(picture: Picture, field: str, low: float, high: float) -> alt.X:
+    if picture.log and picture.unit == "s":
+        return duration_x(field, f"{picture.axis}, logarithmic", low, high)
+    title = f"{picture.axis}{', logarithmic' if picture.log else ''}"
+    kind: dict[str, Any] = {"type": "log"} if picture.log else {}
+    scale = alt.Scale(domain=[low, high], nice=False, clamp=True, **kind)
+    return alt.X(
+        f"{field}:Q",
+        title=title,
+        scale=scale,
+        axis=alt.Axis(**_labels(picture.unit), grid=True, labelOverlap=True),
+    )
+
+
+def _labels(unit: Unit) -> dict[str, Any]:
+    if unit == "s":
+        return {"labelExpr": DURATION_FROM_ZERO}
+    return {"format": "%"} if unit == "share" else {"format": "~s"}
+
+
+def _lines(picture: Picture) -> alt.LayerChart:
+    rows = _rows(picture)
+    left, right = widened((row["x"] for row in rows), down=1.3, up=1.3)
+    bottom, top = widened(row[key] for row in rows for key in ("low", "high"))
+    if picture.x_unit == "bytes" and picture.x_log:
+        x = size_axis("x", picture.x_axis, left, right)
+    elif picture.x_unit == "s" and picture.x_log:
+        x = duration_x("x", picture.x_axis, left, right)
+    else:
+        kind: dict[str, Any] = (
+            {"type": "log", "domain": [left, right], "nice": False} if picture.x_log else {}
+        )
+        x = alt.X("x:Q", title=picture.x_axis, scale=alt.Scale(**kind), axis=alt.Axis(format="~s"))
+    y = _up(picture, "value", bottom, top)
+    lower = _up(picture, "low", bottom, top)
+    color, shape = series_encodings(picture.series)
+    base = alt.Chart()
+    layers = [
+        base.mark_area(opacity=0.18).encode(x=x, y=lower, y2="high:Q", color=color),
+        *(line.encode(x=x, y=y, color=color) for line in dashed_lines(len(picture.series))),
+        base.mark_point(size=34, filled=True, opacity=1).encode(
+            x=x, y=y, color=color, shape=shape, tooltip=alt.Tooltip("text:N")
+        ),
+    ]
+    return layered(layers, data=inline(rows), width=_WIDTH, height=_HEIGHT)
+
+
+def _up(picture: Picture, field: str, low: float, high: float) -> alt.Y:
+    if picture.log and picture.unit == "s":
+        return duration_y(field, f"{picture.axis}, logarithmic", low, high)
+    if picture.log and picture.unit == "bytes_per_s":
+        return rate_y(field, f"{picture.axis}, logarithmic", low, high)
+    kind: dict[str, Any] = {"type": "log", "domain": [low, high], "nice": False} if picture.log else {}
+    return alt.Y(
+        f"{field}:Q", title=picture.axis, scale=alt.Scale(**kind), axis=alt.Axis(**_labels(picture.unit))
+    )

@@ -1,0 +1,53 @@
+"""What a lesson ran on: enough to compare two machines, nothing that names either. Standard library only."""
+
+from __future__ import annotations
+
+import os
+import platform
+from importlib import metadata
+from pathlib import Path
+
+from latlab.text import clean
+from latlab.units import format_bytes
+
+
+def machine() -> dict[str, str]:
+    """Processor, CPUs, memory, system and Python; what is not known is left out."""
+    found = {
+        "processor": _processor(),
+        "architecture": platform.machine(),
+        "cpus": str(_cpus()),
+        "memory": _memory(),
+        "system": f"{platform.system()} {platform.release()}",
+        "python": f"{platform.python_implementation()} {platform.python_version()}",
+    }
+    return {name: clean(text, most=120) for name, text in found.items() if text}
+
+
+def version() -> str:
+    """The installed latlab; `unknown` when run from a tree that was never installed."""
+    try:
+        return metadata.version("latlab")
+    except metadata.PackageNotFoundError:
+        return "unknown"
+
+
+def _cpus() -> int:
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+def _processor() -> str:
+    try:
+        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8", errors="replace").splitlines()
+    except OSError:
+        return platform.processor()
+    return next((line.partition(":")[2].strip() for line in lines if line.startswith("model name")), "")
+
+
+def _memory() -> str:
+    try:
+        return format_bytes(os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"))
+    except (AttributeError, ValueError, OSError):
+        return ""

@@ -1,0 +1,442 @@
+"""What a lesson found, as plain data: the terminal, the page, JSON and the notebook are renderings of it.
+
+Standard library only: a lesson's plain arm runs where the measuring core cannot.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, fields
+from typing import Any, Literal
+
+from latlab.units import format_bytes, format_count, format_ns, format_percent, format_rate
+
+SCHEMA = "latlab.lesson/1"
+Size = Literal["small", "default", "original"]
+SIZES: tuple[Size, ...] = ("small", "default", "original")
+#: What a cell's value counts. A ratio is a plain number, a share is 1 for all of it.
+Unit = Literal["s", "bytes_per_s", "bytes", "count", "ratio", "share", "text"]
+#: How a picture is drawn.
+Kind = Literal["bars", "lines"]
+
+
+@dataclass(frozen=True, slots=True)
+class Published:
+    """A figure of the document.
+
+    Attributes:
+        text: Exactly as it is printed there.
+        value: The same number in the cell's unit.
+    """
+
+    text: str
+    value: float
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """One figure.
+
+    Attributes:
+        unit: What `value` counts.
+        value: The figure; a median where `repeats` is more than one. None where there is none.
+        low: The smallest of the repeats.
+        high: The largest of the repeats.
+        repeats: How often it was measured.
+        published: The document's figure for the same.
+        why: Why there is no figure, or what must be known of it.
+    """
+
+    unit: Unit = "s"
+    value: float | str | None = None
+    low: float | None = None
+    high: float | None = None
+    repeats: int = 0
+    published: Published | None = None
+    why: str = ""
+
+    @property
+    def number(self) -> float | None:
+        """The value where it is a number."""
+        return None if isinstance(self.value, str) else self.value
+
+    @property
+    def shown(self) -> str:
+        """`1.98 ms (1.90 ms – 2.40 ms)`; `–` for none."""
+        if self.value is None:
+            return "–"
+        if isinstance(self.value, str):
+            return self.value
+        text = written(self.value, self.unit)
+        if self.low is None or self.high is None or self.repeats < 2:  # noqa: PLR2004 - one has no spread
+            return text
+        low, high = written(self.low, self.unit), written(self.high, self.unit)
+        return text if low == high else f"{text} ({low} – {high})"
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """One column of a table.
+
+    Attributes:
+        name: For programs: `python`.
+        title: For people: `Python`.
+    """
+
+    name: str
+    title: str
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One row of a table: its name and heading, and a cell for each column that it has a figure in."""
+
+    name: str
+    title: str
+    cells: Mapping[str, Cell]
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """A table in the form of the document's, or one of ours.
+
+    Attributes:
+        name: For programs.
+        title: What it shows.
+        first: Heading of the column of row titles.
+        columns: In order.
+        rows: In order.
+        original: Whether the document has this table.
+        note: What must be known to read it.
+    """
+
+    name: str
+    title: str
+    first: str
+    columns: tuple[Column, ...]
+    rows: tuple[Row, ...]
+    original: bool = False
+    note: str = ""
+
+    def cell(self, row: str, column: str | None = None) -> Cell:
+        """One cell; the column may be left out where there is only one.
+
+        Raises:
+            KeyError: there is none of that name.
+        """
+        for each in self.rows:
+            if each.name == row and (column is not None or len(self.columns) == 1):
+                return each.cells[column or self.columns[0].name]
+        raise KeyError(row)
+
+    def headings(self) -> list[str]:
+        """As shown: a column whose cells have published figures is followed by one of those."""
+        return [self.first, *(title for title, _ in self._shown())]
+
+    def lines(self) -> list[list[str]]:
+        """As shown, row by row."""
+        return [
+            [row.title, *(show(row.cells.get(name)) for name, show in self._parts())] for row in self.rows
+        ]
+
+    def _shown(self) -> Iterator[tuple[str, str]]:
+        for column in self.columns:
+            yield column.title, column.name
+            if any(each.cells.get(column.name, _NOTHING).published for each in self.rows):
+                yield ("published" if len(self.columns) == 1 else f"{column.title}, published"), column.name
+
+    def _parts(self) -> Iterator[tuple[str, Any]]:
+        last = None
+        for _, name in self._shown():
+            yield name, _published if name == last else _measured
+            last = name
+
+
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """One bar, or one point of a line.
+
+    Attributes:
+        label: The bar's name.
+        value: Its length, in the picture's unit.
+        series: What it belongs to: a colour and a name in the legend.
+        x: Where on the line it is.
+        low: Smallest of the repeats.
+        high: Largest of the repeats.
+    """
+
+    label: str
+    value: float
+    series: str
+    x: float | None = None
+    low: float | None = None
+    high: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Picture:
+    """A chart as data.
+
+    Attributes:
+        name: For programs and as an anchor.
+        title: The question that it answers.
+        kind: `bars` are horizontal, `lines` have an x.
+        axis: What the values are.
+        unit: Of the values.
+        marks: In order.
+        log: Whether the axis of values is logarithmic.
+        x_axis: What x is.
+        x_unit: Of x.
+        x_log: Whether the axis of x is logarithmic.
+        caption: How to read it.
+    """
+
+    name: str
+    title: str
+    kind: Kind
+    axis: str
+    unit: Unit
+    marks: tuple[Mark, ...]
+    log: bool = True
+    x_axis: str = ""
+    x_unit: Unit = "bytes"
+    x_log: bool = True
+    caption: str = ""
+
+    @property
+    def series(self) -> tuple[str, ...]:
+        """Names of the series, in the order in which they first occur."""
+        return tuple(dict.fromkeys(mark.series for mark in self.marks))
+
+    @property
+    def words(self) -> str:
+        """What it shows, for who does not see it."""
+        kind = "Horizontal bars" if self.kind == "bars" else "Lines"
+        scale = ", logarithmic" if self.log else ""
+        parts = (
+            f"{mark.label if self.kind == 'bars' else written(mark.x or 0.0, self.x_unit)}"
+            f"{f' ({mark.series})' if len(self.series) > 1 else ''}: {written(mark.value, self.unit)}"
+            for mark in self.marks
+        )
+        return f"{kind} of {self.axis}{scale}. {'; '.join(parts)}."
+
+
+@dataclass(frozen=True, slots=True)
+class Program:
+    """What was run: short enough to read."""
+
+    name: str
+    language: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Misled:
+    """Where the document misleads: what it says or does, and what was found here."""
+
+    says: str
+    found: str
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """A question of the document, and the answer that this machine gave."""
+
+    question: str
+    answer: str
+
+
+@dataclass(frozen=True, slots=True)
+class Missing:
+    """What was not measured, and why."""
+
+    what: str
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class Guess:
+    """What the reader is asked beforehand.
+
+    Attributes:
+        question: To be answered with a number.
+        cell: Name of the cell that answers it: `table.row.column`.
+        textbook: What the document says.
+    """
+
+    question: str
+    cell: str
+    textbook: Published
+
+
+@dataclass(frozen=True, slots=True)
+class Guessed:
+    """The reader's guess beside the answer: three numbers as they are shown."""
+
+    question: str
+    guess: str
+    here: str
+    textbook: str
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """What a lesson's own function returns: everything but what the framework knows by itself."""
+
+    answer: tuple[str, ...]
+    tables: tuple[Table, ...]
+    pictures: tuple[Picture, ...] = ()
+    reasons: tuple[str, ...] = ()
+    misled: tuple[Misled, ...] = ()
+    answers: tuple[Answer, ...] = ()
+    further: tuple[str, ...] = ()
+    charts: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """A lesson that was run.
+
+    Attributes:
+        name: Of the lesson.
+        question: The document's opening question.
+        origin: Which document.
+        size: `small`, `default` or `original`.
+        plain: Whether only the plain-Python arm was run: less evidence.
+        tool: Version of latlab.
+        started: When, UTC.
+        seconds: How long it took.
+        machine: What it ran on; nothing that names a person or a host.
+        answer: The short answer, with this machine's figures.
+        programs: What was run.
+        tables: Figures.
+        pictures: Charts as data.
+        reasons: Why, with causes measured here.
+        misled: Where the document misleads.
+        answers: The document's other questions.
+        missing: What was not measured.
+        further: What to try next.
+        guessed: The reader's guess.
+        charts: Names of charts of `run` that belong to the lesson.
+        run: The native arm's run (`latlab.Run`), or None; not part of the JSON.
+    """
+
+    name: str
+    question: str
+    origin: str
+    size: Size
+    plain: bool
+    tool: str
+    started: str
+    seconds: float
+    machine: Mapping[str, str]
+    answer: tuple[str, ...]
+    programs: tuple[Program, ...]
+    tables: tuple[Table, ...]
+    pictures: tuple[Picture, ...] = ()
+    reasons: tuple[str, ...] = ()
+    misled: tuple[Misled, ...] = ()
+    answers: tuple[Answer, ...] = ()
+    missing: tuple[Missing, ...] = ()
+    further: tuple[str, ...] = ()
+    guessed: Guessed | None = None
+    schema: str = SCHEMA
+    charts: tuple[str, ...] = field(default=(), metadata={"json": False})
+    run: Any = field(default=None, repr=False, compare=False, metadata={"json": False})
+
+    def __getitem__(self, name: str) -> Cell:
+        """A cell by `table.row.column`, or by `table.row` where the table has one column.
+
+        Raises:
+            KeyError: there is none.
+        """
+        cells = self.cells
+        if name in cells:
+            return cells[name]
+        return self.table(name.partition(".")[0]).cell(name.partition(".")[2])
+
+    @property
+    def cells(self) -> dict[str, Cell]:
+        """Every cell by `table.row.column`."""
+        return {
+            f"{table.name}.{row.name}.{column}": cell
+            for table in self.tables
+            for row in table.rows
+            for column, cell in row.cells.items()
+        }
+
+    def table(self, name: str) -> Table:
+        """A table by its name.
+
+        Raises:
+            KeyError: there is none.
+        """
+        for each in self.tables:
+            if each.name == name:
+                return each
+        raise KeyError(name)
+
+    def to_dict(self) -> dict[str, Any]:
+        """What the JSON holds: every cell with its name and unit; `schema/lesson.v1.json` describes it."""
+        kept = {
+            each.name: getattr(self, each.name) for each in fields(self) if each.metadata.get("json", True)
+        }
+        plain: dict[str, Any] = _plain(kept)
+        return plain
+
+    def to_json(self) -> str:
+        """The same as text."""
+        return json.dumps(self.to_dict(), ensure_ascii=False, allow_nan=False, indent=1)
+
+    def _repr_html_(self) -> str:
+        """What a notebook shows."""
+        from latlab.lessons.display import html  # noqa: PLC0415 - only in a notebook
+
+        return html(self)
+
+
+def written(value: float, unit: Unit) -> str:
+    """A figure with its unit, as people read it."""
+    if unit == "s":
+        return format_ns(value * 1e9)
+    if unit == "ratio":
+        return f"{value:,.0f}x" if abs(value) >= 100 else f"{value:.3g}x"  # noqa: PLR2004 - three digits
+    return str(_WRITTEN[unit](value))
+
+
+def _bytes(value: float) -> str:
+    # A power of ten is what somebody typed as decimal.
+    return format_bytes(value, decimal=value >= 1000 and value % 1000 == 0)  # noqa: PLR2004
+
+
+_WRITTEN: dict[str, Any] = {
+    "bytes_per_s": format_rate,
+    "bytes": _bytes,
+    "count": format_count,
+    "share": format_percent,
+    "text": str,
+}
+_NOTHING = Cell()
+
+
+def _measured(cell: Cell | None) -> str:
+    return "–" if cell is None else cell.shown
+
+
+def _published(cell: Cell | None) -> str:
+    return "–" if cell is None or cell.published is None else cell.published.text
+
+
+def _plain(value: Any) -> Any:  # noqa: ANN401 - a walk over every type of a result
+    if isinstance(value, float):
+        # JSON has no infinity: such a figure is none.
+        return value if math.isfinite(value) else None
+    if isinstance(value, Mapping):
+        return {key: _plain(each) for key, each in value.items()}
+    if isinstance(value, tuple | list):
+        return [_plain(each) for each in value]
+    if hasattr(value, "__dataclass_fields__"):
+        return {each.name: _plain(getattr(value, each.name)) for each in fields(value)}
+    return value

@@ -1,0 +1,97 @@
+"""`latlab lesson`: the list, one lesson in every form, and mistakes."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from latlab import lessons
+
+Command = Callable[..., subprocess.CompletedProcess[str]]
+
+
+def test_the_lessons_are_listed_by_their_opening_questions(command: Command) -> None:
+    told = command("lesson")
+    assert told.returncode == 0
+    shown = " ".join(told.stdout.split())
+    for name in lessons.LESSONS:
+        assert f"{name} {lessons.named(name).QUESTION}" in shown
+
+
+@pytest.fixture(scope="module")
+def told(
+    latlab: str, tmp_path_factory: pytest.TempPathFactory
+) -> tuple[subprocess.CompletedProcess[str], Path]:
+    """One lesson with a guess, written in every form."""
+    place = tmp_path_factory.mktemp("lesson")
+    line = "lesson small-files --small --plain --guess --html a.html --json a.json --notebook a.ipynb --dir ."
+    done = subprocess.run(
+        [latlab, *line.split()],
+        cwd=place,
+        env=os.environ | {"LC_ALL": "C.UTF-8"},
+        input="40\n",
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=120,
+    )
+    return done, place
+
+
+def test_a_lesson_shows_question_program_table_published_figure_picture_and_reasons(
+    told: tuple[subprocess.CompletedProcess[str], Path],
+) -> None:
+    done, _ = told
+    assert done.returncode == 0, done.stderr
+    for part in (
+        "Why is it faster to read/write",
+        "def write_many",
+        "0.14886 seconds",
+        "█",
+        "Why",
+        "Where the document misleads",
+        "What to try next",
+        "Less evidence",
+    ):
+        assert part in done.stdout, part
+
+
+def test_the_guess_stands_beside_the_figure_and_the_textbooks(
+    told: tuple[subprocess.CompletedProcess[str], Path],
+) -> None:
+    done, place = told
+    guessed = json.loads((place / "a.json").read_text(encoding="utf-8"))["guessed"]
+    assert (guessed["guess"], guessed["textbook"]) == ("40", "75.1 slower")
+    assert "your guess 40" in done.stdout
+    assert guessed["here"].endswith(("x", ")"))
+
+
+def test_every_form_that_was_asked_for_is_written_and_nothing_else(
+    told: tuple[subprocess.CompletedProcess[str], Path],
+) -> None:
+    done, place = told
+    assert sorted(path.name for path in place.iterdir()) == ["a.html", "a.ipynb", "a.json"]
+    assert all(f"wrote {name}" in done.stderr for name in ("a.html", "a.ipynb", "a.json"))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        ("smal-files", "did you mean small-files?"),
+        ("small-files --small --original", "not both"),
+        ("--small", "which lesson?"),
+        ("small-files --json a.html", ".json"),
+        ("small-files --dir nowhere", "no directory"),
+        ("list-cost --guess", "no guess"),
+    ],
+)
+def test_a_mistake_is_one_line_before_anything_runs(command: Command, arguments: str, said: str) -> None:
+    told = command("lesson", *arguments.split())
+    assert (told.returncode, told.stdout) == (2, "")
+    assert said in told.stderr
+    assert len(told.stderr.splitlines()) == 1

@@ -1,0 +1,133 @@
+"""The bench: order, arithmetic, what is done where something cannot be done, and what is left behind."""
+
+from __future__ import annotations
+
+import errno
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from latlab.lessons import bench as benches
+from latlab.lessons.bench import PREFIX, Bench, Cannot, Times, reason_of, sweep
+
+
+def test_arms_take_turns_in_going_first(tmp_path: Path) -> None:
+    order: list[str] = []
+
+    def arm(name: str) -> float:
+        order.append(name)
+        return float(len(order))
+
+    with Bench(directory=tmp_path) as bench:
+        found = bench.times({"a": lambda: arm("a"), "b": lambda: arm("b")}, 4)
+    assert order == ["a", "b", "b", "a", "a", "b", "b", "a"]
+    assert found["a"].values == (1, 4, 5, 8)
+
+
+def test_a_ratio_is_that_of_the_medians_and_its_spread_that_of_the_pairs() -> None:
+    cell = Times((4.0, 6.0, 10.0)).over(Times((2.0, 2.0, 4.0)))
+    assert (cell.value, cell.low, cell.high, cell.repeats) == (3.0, 2.0, 3.0, 3)
+    assert cell.shown == "3x (2x – 3x)"
+
+
+def test_a_rate_is_fastest_where_the_time_is_shortest() -> None:
+    cell = Times((1.0, 2.0, 4.0)).rate(8e9)
+    assert (cell.value, cell.low, cell.high) == (4e9, 2e9, 8e9)
+
+
+@pytest.mark.parametrize(
+    ("error", "reason"),
+    [
+        (Cannot("no compiler was found"), "no compiler was found"),
+        (MemoryError(), "not enough memory"),
+        (OSError(errno.ENOSPC, "No space left on device"), "disk is full"),
+        (OSError(errno.EROFS, "Read-only file system"), "cannot be written"),
+        (subprocess.TimeoutExpired("x", 5), "longer than 5 s"),
+        (subprocess.CalledProcessError(3, "x", stderr="one\nlast words\n"), "ended with 3: last words"),
+        (ImportError("No module named 'numpy'"), "numpy"),
+    ],
+)
+def test_what_cannot_be_done_is_named_and_the_rest_goes_on(error: Exception, reason: str) -> None:
+    def work() -> int:
+        raise error
+
+    with Bench() as bench:
+        assert bench.attempt("it", work) is None
+        assert bench.attempt("another", lambda: 2) == 2
+        assert reason in bench.why("it")
+        assert [missing.what for missing in bench.missing] == ["it"]
+        assert bench.why("another") == ""
+
+
+def test_a_mistake_in_a_lesson_is_not_taken_for_a_limit_of_the_machine() -> None:
+    def work() -> int:
+        raise ZeroDivisionError
+
+    with Bench() as bench, pytest.raises(ZeroDivisionError):
+        bench.attempt("it", work)
+
+
+def test_room_is_checked_before_anything_is_written(tmp_path: Path) -> None:
+    with Bench(directory=tmp_path) as bench, pytest.raises(Cannot, match="no room"):
+        bench.room(1 << 60)
+
+
+def test_its_folder_goes_also_when_the_lesson_fails(tmp_path: Path) -> None:
+    def fail() -> None:
+        with Bench(directory=tmp_path) as bench:
+            (bench.folder / "file").write_bytes(b"x")
+            raise RuntimeError
+
+    with pytest.raises(RuntimeError):
+        fail()
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.skipif(not hasattr(os, "getuid"), reason="folders are swept on Unix only")
+def test_what_a_killed_lesson_left_is_swept_and_what_a_running_one_holds_is_not(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(benches, "_YOUNG_S", 0.0)
+    left = tmp_path / f"{PREFIX}left"
+    left.mkdir()
+    (left / "large.bin").write_bytes(b"x")
+    foreign = tmp_path / "latlab-other"
+    foreign.mkdir()
+    with Bench(directory=tmp_path) as bench:
+        held = bench.folder
+        assert sweep(tmp_path) == 0
+        assert {path.name for path in tmp_path.iterdir()} == {held.name, foreign.name}
+    assert list(tmp_path.iterdir()) == [foreign]
+
+
+def test_a_killed_lesson_holds_its_folder_no_longer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    program = (
+        "import os, sys\n"
+        "from latlab.lessons.bench import Bench\n"
+        f"bench = Bench(directory={str(tmp_path)!r})\n"
+        "bench.folder\n"
+        "os.kill(os.getpid(), 9)\n"
+    )
+    subprocess.run([sys.executable, "-c", program], check=False)
+    monkeypatch.setattr(benches, "_YOUNG_S", 0.0)
+    assert len(list(tmp_path.iterdir())) == 1
+    assert sweep(tmp_path) == 1
+
+
+def test_the_reason_of_a_refused_write_names_the_option_that_helps() -> None:
+    assert "--dir" in reason_of(PermissionError(errno.EACCES, "Permission denied"))
+
+
+def test_memory_that_may_be_used_is_known_here_and_bounded_by_the_limit() -> None:
+    found = benches.available_memory()
+    if sys.platform == "linux":
+        assert found is not None
+        assert found > 1 << 20
+
+
+def test_timed_work_is_timed() -> None:
+    assert benches.timed(lambda: time.sleep(0.01)) >= 0.01

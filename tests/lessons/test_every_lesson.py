@@ -1,0 +1,201 @@
+"""What holds for every lesson: at its smallest size, with and without the measuring core."""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import jsonschema
+import pytest
+from markupsafe import escape
+
+from latlab import lessons
+from latlab.lessons import document, drawing
+from latlab.lessons.bench import PREFIX
+from latlab.lessons.display import html
+from latlab.lessons.ipynb import notebook
+from latlab.lessons.model import Result
+from latlab.report import html as page
+
+Found = Callable[[str], Result]
+every_lesson = pytest.mark.parametrize("name", lessons.LESSONS)
+
+
+@every_lesson
+def test_every_figure_has_a_unit_and_a_spread_or_says_why_there_is_none(found: Found, name: str) -> None:
+    for where, cell in found(name).cells.items():
+        if cell.value is None:
+            assert cell.why, where
+        elif cell.unit != "text":
+            assert cell.number is not None, where
+            assert math.isfinite(cell.number), where
+            if cell.low is not None and cell.high is not None:
+                assert cell.low <= cell.number <= cell.high, where
+                assert cell.repeats >= 1, where
+            else:
+                assert cell.why, f"{where}: one figure without spread says where it is from"
+
+
+@every_lesson
+def test_a_lesson_is_complete_at_its_smallest_size(found: Found, name: str) -> None:
+    result = found(name)
+    assert result.answer
+    assert result.programs
+    assert result.pictures
+    assert result.reasons
+    assert result.misled
+    assert result.further
+    assert result.run is not None, result.missing
+
+
+@every_lesson
+def test_its_json_fits_the_schema_and_has_every_cell_with_its_unit(
+    found: Found, name: str, root: Path
+) -> None:
+    schema = json.loads((root / "schema/lesson.v1.json").read_text(encoding="utf-8"))
+    body = json.loads(found(name).to_json())
+    jsonschema.validate(body, schema)
+    written = {
+        f"{table['name']}.{row['name']}.{column}": cell["unit"]
+        for table in body["tables"]
+        for row in table["rows"]
+        for column, cell in row["cells"].items()
+    }
+    assert written == {where: cell.unit for where, cell in found(name).cells.items()}
+
+
+@every_lesson
+def test_a_cell_belongs_to_a_column_of_its_table(found: Found, name: str) -> None:
+    for table in found(name).tables:
+        names = {column.name for column in table.columns}
+        assert all(set(row.cells) <= names for row in table.rows), table.name
+        assert len({row.name for row in table.rows}) == len(table.rows), table.name
+
+
+@every_lesson
+def test_a_ratio_lies_between_its_own_ends_and_an_ending_says_what_it_is(found: Found, name: str) -> None:
+    for where, cell in found(name).cells.items():
+        if cell.unit == "ratio" and cell.number is not None:
+            assert "ratio" in where or "saving" in where, where
+            assert cell.number > 0, where
+
+
+@every_lesson
+def test_nothing_is_left_in_the_folder_that_it_measured(found: Found, name: str, place: Path) -> None:
+    found(name)
+    assert not [path.name for path in place.iterdir() if path.name.startswith(PREFIX)]
+
+
+@every_lesson
+def test_its_page_shows_question_tables_programs_and_pictures(found: Found, name: str) -> None:
+    result = found(name)
+    made = document.document(result)
+    text = page.render(made)
+    for word in (result.question, *(table.title for table in result.tables)):
+        assert escape(word) in text
+    figures = [figure.name for section in made.sections for figure in section.figures]
+    assert [f"lesson_{picture.name}" for picture in result.pictures] == figures[: len(result.pictures)]
+    assert len(text) < 2_000_000
+    for picture in result.pictures:
+        drawing.chart(picture).to_dict()  # checks it against Vega-Lite's schema
+        assert picture.words
+
+
+@every_lesson
+def test_its_other_renderings_show_the_same_figures(found: Found, name: str) -> None:
+    result = found(name)
+    markdown = document.render(result, "md").decode()
+    cell = next(cell for cell in result.cells.values() if cell.number is not None)
+    assert cell.shown in re.sub(r"\\(.)", r"\1", markdown)
+    assert cell.shown in html(result)
+
+
+def test_a_lesson_is_typeset_as_pdf(found: Found) -> None:
+    assert document.render(found(lessons.LESSONS[0]), "pdf").startswith(b"%PDF")
+
+
+@every_lesson
+def test_its_notebook_runs(found: Found, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    result = found(name)
+    body = json.loads(notebook(result))
+    assert (body["nbformat"], len({cell["id"] for cell in body["cells"]})) == (4, len(body["cells"]))
+    calls: list[dict[str, object]] = []
+
+    def again(_name: str, *_arguments: object, **options: object) -> Result:
+        calls.append(options)
+        return result
+
+    monkeypatch.setattr(lessons, "run", again)
+    names: dict[str, object] = {"__name__": "notebook"}
+    for cell in body["cells"]:
+        if cell["cell_type"] == "code":
+            exec(compile("".join(cell["source"]), name, "exec"), names)
+    assert calls == [{"size": "small"}]
+
+
+@every_lesson
+def test_it_runs_without_the_measuring_core(name: str, tmp_path: Path) -> None:
+    program = (
+        "import sys\n"
+        "sys.modules['latlab._core'] = None\n"
+        "from latlab.cli.main import run\n"
+        f"code = run(['lesson', {name!r}, '--small', '--plain', '--dir', {str(tmp_path)!r}, '--json', '-'])\n"
+        "heavy = {'altair', 'numpy', 'msgspec', 'latlab.run.model'} & set(sys.modules)\n"
+        "sys.exit(code or (f'loaded {heavy}' if heavy - {'numpy'} else 0))\n"
+    )
+    told = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=False, timeout=120
+    )
+    assert told.returncode == 0, told.stderr
+    body = json.loads(told.stdout)
+    assert body["plain"] is True
+    figures = [
+        cell["value"] for table in body["tables"] for row in table["rows"] for cell in row["cells"].values()
+    ]
+    assert sum(value is not None for value in figures) >= len(figures) / 3
+    assert any("--plain" in part["why"] for part in body["missing"])
+    assert not list(tmp_path.iterdir())
+
+
+@every_lesson
+def test_its_programs_run_by_themselves(name: str, tmp_path: Path) -> None:
+    for program in lessons.program_texts(lessons.named(name)):
+        if program.language != "python" or "__main__" not in program.text:
+            continue
+        file = tmp_path / program.name
+        file.write_text(program.text, encoding="utf-8")
+        told = subprocess.run(
+            [sys.executable, "-I", file, "--small"],
+            cwd=tmp_path,
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=60,
+        )
+        assert told.returncode == 0, f"{program.name}: {told.stderr}"
+        assert told.stdout.strip(), program.name
+
+
+@every_lesson
+def test_its_page_in_the_docs_exists_and_names_the_command(name: str, root: Path) -> None:
+    text = (root / f"docs/lessons/{name}.md").read_text(encoding="utf-8")
+    assert f"latlab lesson {name}" in text
+    assert lessons.named(name).QUESTION in text
+    assert f"lessons/{name}" in (root / "docs/index.md").read_text(encoding="utf-8")
+
+
+def test_one_lesson_is_one_file(root: Path) -> None:
+    folder = root / "python/latlab/lessons/experiments"
+    files = {path.stem.replace("_", "-") for path in folder.glob("*.py")} - {"--init--"}
+    assert files == set(lessons.LESSONS)
+
+
+def test_every_program_belongs_to_a_lesson(root: Path) -> None:
+    folder = root / "python/latlab/lessons/programs"
+    files = {path.name for path in folder.iterdir() if path.is_file()} - {"__init__.py"}
+    assert files == {program for name in lessons.LESSONS for program in lessons.named(name).PROGRAMS}

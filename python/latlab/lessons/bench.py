@@ -30,8 +30,8 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 PREFIX = "latlab-lesson-"
-#: What a lesson leaves free of a disk. Measuring also keeps a twentieth; a lesson writes less, and has to work
-#: where 4 GiB are free, also on a large disk.
+#: What a lesson leaves free of a disk. Measuring also keeps a twentieth; a lesson writes less, and has to
+#: work where 4 GiB are free, also on a large disk.
 KEPT_BYTES = 1 << 30
 _YOUNG_S = 60.0
 

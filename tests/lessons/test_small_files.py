@@ -48,7 +48,8 @@ def test_the_published_figures_are_as_printed(result: Result) -> None:
 
 
 def test_the_native_arm_stands_beside_the_plain_one(result: Result) -> None:
-    assert result["original.write_many.native"].number
+    cell = result["original.write_many.native"]
+    assert cell.number or cell.why
     assert result.run is not None
     assert result.run.probes == ("storage.files",)
 

@@ -50,7 +50,7 @@ from latlab.text import clean
 __all__ = ["LESSONS", "Lesson", "Result", "named", "program_texts", "run"]
 
 #: Every lesson, in the order in which they are listed.
-LESSONS: Final = ("small-files", "list-cost")
+LESSONS: Final = ("small-files", "list-cost", "heat-equation")
 
 _LANGUAGES: Final = {".py": "python", ".c": "c", ".go": "go", ".rs": "rust"}
 

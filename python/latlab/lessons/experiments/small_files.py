@@ -26,6 +26,7 @@ from latlab.lessons.model import (
     Told,
     Unit,
 )
+from latlab.lessons.native import why_not
 from latlab.lessons.programs import file_steps, small_files
 from latlab.units import format_bytes, format_count, format_ns
 
@@ -103,7 +104,7 @@ def run(bench: Bench) -> Told:
         budget=2.0 if bench.size == "small" else 10.0,
     )
     why = bench.why(f"{first.one_name} against {first.many_name}")
-    why_native = bench.why("the native arm (probe storage.files)")
+    why_native = why_not(native, "storage.files", bench.why("the native arm (probe storage.files)"))
     core = native_passes(native) if native is not None else {}
     tables = [
         original(first, found, core, why, why_native),
@@ -300,8 +301,7 @@ def original(pair: Pair, found: dict[str, Times], core: dict[str, Cell], why: st
             cell = found[f"{kind}_many"].over(found[f"{kind}_one"], published=PUBLISHED[name])
         else:
             cell = found[name].cell(published=PUBLISHED[name])
-        absent = why_native or "the time of the native arm ran out before this"
-        rows.append(Row(name, title, {"python": cell, "native": core.get(name, nothing(unit, absent))}))
+        rows.append(Row(name, title, {"python": cell, "native": core.get(name, nothing(unit, why_native))}))
     size = (
         ""
         if pair.total == 10_000_000

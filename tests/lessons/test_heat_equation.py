@@ -1,0 +1,95 @@
+"""The heat equation: arms that agree, shares that sum, published figures as printed, too little memory."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from latlab import lessons
+from latlab.lessons.bench import Times
+from latlab.lessons.experiments import heat_equation as lesson
+from latlab.lessons.model import Result
+from latlab.lessons.programs import heat_equation, heat_lines
+
+Found = Callable[[str], Result]
+
+
+@pytest.fixture
+def result(found: Found) -> Result:
+    return found("heat-equation")
+
+
+def test_the_saving_is_that_of_the_totals_shown(result: Result) -> None:
+    for name, total in (("saving", "total_published"), ("saving_fresh", "total_fresh")):
+        swapped = result["original.total_swapped"].number or 0
+        assert result[f"original.{name}"].number == pytest.approx(
+            1 - swapped / (result[f"original.{total}"].number or 1)
+        )
+
+
+@pytest.mark.parametrize("table", ["profile_fresh", "profile_swapped"])
+def test_the_shares_of_the_lines_sum_to_all_of_the_time(result: Result, table: str) -> None:
+    shares = [row.cells["share"].number for row in result.table(table).rows]
+    assert sum(share for share in shares if share is not None) == pytest.approx(1)
+
+
+@pytest.mark.parametrize(
+    ("table", "printed"), [("profile_fresh", lesson.FRESH), ("profile_swapped", lesson.SWAPPED)]
+)
+def test_a_published_line_is_whole_and_its_figures_agree_with_each_other(
+    result: Result, table: str, printed: dict[str, tuple[str, str, str, str]]
+) -> None:
+    total = {"profile_fresh": 55.4675, "profile_swapped": 34.0597}[table]
+    for row in result.table(table).rows:
+        hits, time, each, share = printed[row.name]
+        quoted = [row.cells[name].published for name in ("hits", "time", "per_hit", "share")]
+        assert [each and each.text for each in quoted] == [hits, f"{time} us", f"{each} us", f"{share} %"]
+        assert float(time) / float(hits) == pytest.approx(float(each), abs=0.051)
+        assert float(time) / 1e4 / total == pytest.approx(float(share), abs=0.051)
+
+
+def test_the_hits_at_512_are_those_of_the_document() -> None:
+    plan = lesson.PLANS["default"]
+    arms = {"swapped": lesson.Arm(Times((1.0,)), None, None)}
+    lines = {name: Times((1.0,)) for name in ("rows", "columns", "along_x", "along_y", "assign")}
+    table = lesson.profile("p", "p", "swapped", lesson.SWAPPED, plan, arms, lines, "")
+    for row in table.rows:
+        hits = row.cells["hits"]
+        assert hits.published is not None
+        assert hits.number == hits.published.value
+
+
+def test_all_arms_come_to_the_same_grid() -> None:
+    n, steps = 16, 4
+    published = heat_equation.fresh(n, steps, heat_equation.new_as_published)[2]
+    fresh = heat_equation.fresh(n, steps, heat_equation.new)[2]
+    swapped = heat_equation.swapped(n, steps)[1]
+    assert fresh == swapped == [row[:n] for row in published]
+    assert {len(row) for row in published} == {n * n}
+
+
+def test_the_lines_together_are_the_step() -> None:
+    n = 16
+    grid, out, expected = heat_equation.start(n), heat_equation.new(n), heat_equation.new(n)
+    heat_lines.whole(grid, out, n, 0.1)
+    heat_equation.update(grid, expected, n, 0.1)
+    assert out == expected
+
+
+def test_a_step_that_was_not_done_is_noticed() -> None:
+    with pytest.raises(AssertionError):
+        heat_equation.check(heat_equation.start(16), 16, 2)
+    lost = heat_equation.swapped(16, 2)[1]
+    lost[8][8] = 0.0
+    with pytest.raises(AssertionError):
+        heat_equation.check(lost, 16, 2)
+
+
+def test_too_little_memory_is_named_and_the_other_arms_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(lesson, "available_memory", lambda: 1 << 20)
+    result = lessons.run("heat-equation", "small", plain=True)
+    assert result["original.total_published"].value is None
+    assert "of memory" in result["original.total_published"].why
+    assert result["original.saving_fresh"].number is not None
+    assert result["profile_fresh.allocate.time"].value is None

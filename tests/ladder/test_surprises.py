@@ -57,6 +57,7 @@ def test_an_empty_run_surprises_nobody(run: Run) -> None:
         ("sleeps-are-late", "kernel.timer"),
         ("false-sharing-costs", "memory.false_sharing"),
         ("load-makes-memory-slow", "memory.loaded"),
+        ("the-cpu-is-taken-away", "kernel.noise"),
     ],
 )
 def test_a_rule_speaks_of_its_probe_and_is_silent_without_it(

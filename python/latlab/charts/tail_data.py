@@ -8,6 +8,7 @@ from typing import Final
 from latlab.charts.points import drawable
 from latlab.charts.pokes_data import PROBE as POKES
 from latlab.charts.pokes_data import size_name
+from latlab.run.disturbances import PROBE as LISTENING
 from latlab.run.model import Record
 from latlab.run.run import Run
 from latlab.stats import tails
@@ -36,11 +37,15 @@ def record_of(run: Run) -> Record | None:
 
 
 def long_ones(run: Run) -> list[Record]:
-    """Records of single operations, enough of them for a tail, whose proofs held."""
+    """Records of single operations, enough of them for a tail, whose proofs held.
+
+    Gaps of a thread that listens are no operations: nobody asked for them.
+    """
     return [
         record
         for record in run.records
         if record.kind == "per_op"
+        and record.probe != LISTENING
         and record.histogram is not None
         and record.samples >= LEAST_SAMPLES
         and record.value is not None

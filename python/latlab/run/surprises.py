@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from latlab import units
+from latlab.run import disturbances
 from latlab.run.causes import slow_causes
 from latlab.run.findings import findings, positive
 from latlab.run.ladder import curve_findings, ladder, reported_caches
@@ -414,6 +415,27 @@ def _load_makes_memory_slow(facts: _Facts) -> Surprise | None:
     return Surprise("load-makes-memory-slow", 1.5 * math.log2(factor), text)
 
 
+#: A tenth of a percent is what a quiet machine's ticks take.
+_QUIET_SHARE = 0.001
+
+
+def _the_cpu_is_taken_away(facts: _Facts) -> Surprise | None:
+    heard = disturbances.heard_in(facts.run)
+    if heard is None:
+        return None
+    noise = heard[1]
+    lost = noise.gaps_ns / (noise.seconds * 1e9)
+    if lost <= _QUIET_SHARE:
+        return None
+    standing = disturbances.standing_causes(noise)
+    effect = f" The {disturbances.effect(standing[0])}." if standing else ""
+    return Surprise(
+        "the-cpu-is-taken-away",
+        0.4 * math.log2(lost / _QUIET_SHARE),
+        f"{disturbances.verdict(noise)}{effect}",
+    )
+
+
 Rule = Callable[[_Facts], Surprise | None]
 
 RULES: tuple[Rule, ...] = (
@@ -431,6 +453,7 @@ RULES: tuple[Rule, ...] = (
     _sleeps_are_late,
     _false_sharing_costs,
     _load_makes_memory_slow,
+    _the_cpu_is_taken_away,
     _clocks_differ,
     _neighbours_were_heard,
     _a_miss_is_many_instructions,

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections import Counter
 
-from . import alloc, clock, kernel, memory, network, python, sharing, storage, vm
+from . import alloc, clock, kernel, memory, network, noise, python, sharing, storage, vm
 from .header import header
 from .tools import JSON
 
@@ -37,6 +37,7 @@ PARTS = (
     kernel.kernel_records,
     storage.storage_records,
     network.network_records,
+    noise.noise_records,
 )
 
 

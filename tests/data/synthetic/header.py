@@ -41,6 +41,7 @@ def header() -> JSON:
         ("kernel.spawn", 4, 0.9, 0, 1),
         ("kernel.timer", 4, 0.4, 0, 1),
         ("kernel.mutex", 3, 0.3, 0, 4),
+        ("kernel.noise", 1, 4.0, 0, 1),
         ("storage.read.sequential", 20, 6.0, 64 * MIB, 1),
         ("storage.write.sequential", 27, 6.0, 64 * MIB, 1),
         ("storage.read.random", 10, 2.5, 4 * MIB, 1),

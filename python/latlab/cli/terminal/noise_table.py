@@ -6,38 +6,14 @@ from collections.abc import Sequence
 
 from latlab import units
 from latlab.cli.terminal.screen import Line, Screen, styled
-from latlab.run.noise import CauseRow, Comb, Confusion, Explained, Noise, Rung
-
-_TICK_NS = 10_000.0
-"""Gaps of this length and more are what people notice; the sentence on causes counts those."""
-_SMALL = 0.005
-_NAMES = {
-    "context-switch": "context switch",
-    "throttled": "CPU quota used up",
-    "page-fault": "page fault",
-    "timer-tick": "timer tick",
-    "ipi": "interrupt from another CPU",
-    "device-interrupt": "device interrupt",
-    "softirq": "softirq",
-    "nmi": "NMI",
-    "host-tick": "host's tick",
-    "periodic": "periodic",
-    "unexplained": "unexplained",
-    "busy-stall": "busy stall",
-}
-_EVIDENCE = {
-    "switch-record": "switch records",
-    "fault-record": "fault records",
-    "tracepoint": "tracepoints",
-    "rseq-flag": "rseq flag",
-    "comb": "its period",
-    "quota-counter": "quota counter",
-}
+from latlab.run import disturbances
+from latlab.run.disturbances import cause_name, percent, rate, share_with_cause
+from latlab.run.noise import CauseRow, Comb, Confusion, Noise, Rung
 
 
 def noise_lines(noise: Noise, screen: Screen) -> list[Line]:
     """Everything that was heard, the verdict first."""
-    lines = _bold(screen.wrapped(_verdict(noise)))
+    lines = _bold(screen.wrapped(disturbances.verdict(noise)))
     if noise.causes:
         lines += [Line(), *_causes(noise.causes, screen)]
     if noise.combs:
@@ -58,27 +34,27 @@ def self_test_lines(found: Confusion, screen: Screen) -> list[Line]:
         verdict = f"No cause of a gap can be seen on CPU {found.cpu} with this permission but by its period."
     else:
         verdict = (
-            f"At least {_percent(worst, down=True)} of the disturbances made on CPU {found.cpu} were found"
-            f" with their cause ({', '.join(_NAMES[name] for name in seen)})."
+            f"At least {percent(worst, down=True)} of the disturbances made on CPU {found.cpu} were found"
+            f" with their cause ({', '.join(cause_name(name) for name in seen)})."
         )
     rows = [("made", "", "found", "recall", "precision")]
     for name, score in found.causes.items():
         rows.append(
             (
-                _NAMES[name],
+                cause_name(name),
                 f"{score.injected:,}",
                 f"{score.found:,}",
-                _percent(score.recall, down=True),
-                _percent(score.precision, down=True),
+                percent(score.recall, down=True),
+                percent(score.precision, down=True),
             )
         )
     stalls = found.stalls
     rows.append(
         (
-            _NAMES["busy-stall"],
+            cause_name("busy-stall"),
             f"{stalls.injected:,}",
             f"{stalls.unexplained:,}*",
-            _percent(stalls.recall),
+            percent(stalls.recall),
             "–",
         )
     )
@@ -87,49 +63,29 @@ def self_test_lines(found: Confusion, screen: Screen) -> list[Line]:
     lines += [Line(), styled(screen.fit("taken for"), "bold")]
     for name, row in found.matrix.items():
         taken = ", ".join(
-            f"{_NAMES.get(cause, cause)} {count:,}"
+            f"{cause_name(cause)} {count:,}"
             for cause, count in sorted(row.items(), key=lambda each: -each[1])
         )
-        lines += screen.wrapped(
-            f"{_NAMES.get(name, name)}: {taken or 'none was made'}", first="  ", rest="    "
-        )
+        lines += screen.wrapped(f"{cause_name(name)}: {taken or 'none was made'}", first="  ", rest="    ")
     for name in found.unseen:
-        lines += screen.wrapped(
-            f"not seen here: {_NAMES.get(name, name)}: {found.unseen_because.get(name, '')}"
-        )
+        lines += screen.wrapped(f"not seen here: {cause_name(name)}: {found.unseen_because.get(name, '')}")
     if found.lost_records:
         lines += screen.wrapped(f"{found.lost_records:,} of the kernel's records were lost for want of room")
     return [*lines, Line(), *_levels(found.level, found.levels, screen)]
 
 
-def _verdict(noise: Noise) -> str:
-    length = units.format_ns_as_asked(noise.threshold_ns)
-    if not noise.gaps:
-        return f"CPU {noise.cpu} had no gap of {length} or more in {units.format_seconds(noise.seconds)}."
-    lost = noise.gaps_ns / (noise.seconds * 1e9)
-    shares = ", ".join(
-        f"{_percent(row.share_time)} {_NAMES.get(row.cause, row.cause)}"
-        for row in noise.causes
-        if row.share_time >= _SMALL or row.cause == "unexplained"
-    )
-    return (
-        f"CPU {noise.cpu} was kept from its work {noise.gaps / noise.seconds:,.0f} times a second"
-        f" for {length} or more, {_percent(lost)} of its time: {shares}."
-    )
-
-
 def _causes(rows: Sequence[CauseRow], screen: Screen) -> list[Line]:
     table = [("cause", "a second", "time a second", "median", "largest", "share", "evidence")]
     for row in [*(row for row in rows if row.cause != "unexplained"), *_unexplained(rows)]:
-        evidence = ", ".join(_EVIDENCE.get(name, name) for name in row.evidence) or "none"
+        evidence = ", ".join(disturbances.EVIDENCE.get(name, name) for name in row.evidence) or "none"
         table.append(
             (
-                _NAMES.get(row.cause, row.cause),
-                _rate(row.per_s),
+                cause_name(row.cause),
+                rate(row.per_s),
                 units.format_ns(row.ns_per_s),
                 units.format_ns(row.median_ns),
                 units.format_ns(row.largest_ns),
-                _percent(row.share_time),
+                percent(row.share_time),
                 evidence,
             )
         )
@@ -144,7 +100,7 @@ def _causes(rows: Sequence[CauseRow], screen: Screen) -> list[Line]:
     for row in rows:
         if row.who:
             names = ", ".join(f"{name} {count:,}" for name, count in row.who)
-            lines += screen.wrapped(f"{_NAMES.get(row.cause, row.cause)}: {names}", first="  ", rest="    ")
+            lines += screen.wrapped(f"{cause_name(row.cause)}: {names}", first="  ", rest="    ")
     return lines
 
 
@@ -156,38 +112,34 @@ def _unexplained(rows: Sequence[CauseRow]) -> list[CauseRow]:
 
 def _comb(comb: Comb) -> str:
     return (
-        f"{_NAMES.get(comb.cause, comb.cause)}, {comb.hz:.3f} Hz: every {comb.period_ns / 1e6:.5f} ms from"
+        f"{cause_name(comb.cause)}, {comb.hz:.3f} Hz: every {comb.period_ns / 1e6:.5f} ms from"
         f" {comb.phase_ns / 1e6:.3f} ms on, {comb.hit:,} of {comb.teeth:,} teeth"
         f" ({comb.by_chance:,.0f} by chance),"
-        f" usually {units.format_ns(comb.typical_ns)}, {_percent(comb.share_time)} of the time in gaps;"
+        f" usually {units.format_ns(comb.typical_ns)}, {percent(comb.share_time)} of the time in gaps;"
         f" {comb.reason}"
     )
 
 
 def _shares(noise: Noise) -> list[str]:
-    said = [_share(row, "") for row in noise.explained if row.at_least_ns == _TICK_NS and row.gaps]
+    said = [
+        share_with_cause(row, "")
+        for row in noise.explained
+        if row.at_least_ns == disturbances.NOTICED_NS and row.gaps
+    ]
     if noise.unprivileged is not None:
         said += [
-            _share(row, "for an ordinary user of this machine: ")
+            share_with_cause(row, "for an ordinary user of this machine: ")
             for row in noise.unprivileged.explained
-            if row.at_least_ns == _TICK_NS and row.gaps
+            if row.at_least_ns == disturbances.NOTICED_NS and row.gaps
         ]
         ticks = noise.unprivileged.timer_ticks
         if ticks is not None:
             said.append(
                 f"timer ticks by their period alone, against tracepoints:"
-                f" {_percent(ticks.recall, down=True)} of {ticks.truly:,} found,"
-                f" {_percent(ticks.precision, down=True)} of {ticks.found:,} right"
+                f" {percent(ticks.recall, down=True)} of {ticks.truly:,} found,"
+                f" {percent(ticks.precision, down=True)} of {ticks.found:,} right"
             )
     return said
-
-
-def _share(row: Explained, whose: str) -> str:
-    only = f", {_percent(row.by_comb / row.gaps)} by their period alone" if row.by_comb else ""
-    return (
-        f"{whose}of {row.gaps:,} gaps of {units.format_ns_as_asked(row.at_least_ns)} or more,"
-        f" {_percent(row.attributed / row.gaps, down=True)} have a cause{only}"
-    )
 
 
 def _doubts(noise: Noise) -> list[str]:
@@ -241,20 +193,3 @@ def _table(rows: Sequence[tuple[str, ...]], screen: Screen) -> list[Line]:
 
 def _bold(lines: list[Line]) -> list[Line]:
     return [line.mark(0, len(line.text), "bold") for line in lines]
-
-
-def _rate(per_s: float) -> str:
-    return f"{per_s:,.0f}" if per_s >= 10 else f"{per_s:.1f}"  # noqa: PLR2004 - tenths while they matter
-
-
-def _percent(share: float, *, down: bool = False) -> str:
-    """`61 %`, `0.3 %`. Rounded `down` where rounding up would claim more than there is: 99.96 is not 100."""
-    value = 100 * share
-    if value == 0:
-        return "0 %"
-    if value < 1:
-        return f"{value:.2g} %"
-    if down:
-        value = int(value * 10) / 10
-        return f"{value:.0f} %" if value == int(value) else f"{value:.1f} %"
-    return f"{value:.0f} %"

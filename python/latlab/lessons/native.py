@@ -1,4 +1,4 @@
-"""What the native arms have in common: cells from records, and why there is none. Nothing is imported at once."""
+"""What the native arms have in common: cells from records, and why there is none."""
 
 from __future__ import annotations
 

@@ -139,7 +139,15 @@ def run(bench: Bench) -> Told:
             "profile_swapped", "Share by line, two grids that swap", "swapped", SWAPPED, plan, arms, lines, ""
         ),
         grids(plan, arms),
-        others(arms, lines, traced, arrays, native, bench.why("the same in NumPy"), why_not(native, "alloc.reuse", bench.why(native_name))),
+        others(
+            arms,
+            lines,
+            traced,
+            arrays,
+            native,
+            bench.why("the same in NumPy"),
+            why_not(native, "alloc.reuse", bench.why(native_name)),
+        ),
     ]
     return Told(
         answer=answer(plan, arms),
@@ -234,8 +242,7 @@ def tracer(plan: Plan) -> tuple[float, int]:
 
 def in_numpy(bench: Bench, plan: Plan) -> dict[str, Times]:
     """Seconds a step with arrays."""
-    from latlab.lessons.native import why_not
-from latlab.lessons.programs import heat_numpy  # noqa: PLC0415 - NumPy is not everywhere
+    from latlab.lessons.programs import heat_numpy  # noqa: PLC0415 - NumPy is not everywhere
 
     steps = 20 if plan.n < 512 else 100
     heat_numpy.check(heat_numpy.fresh(plan.n, steps)[1], heat_numpy.swapped(plan.n, steps)[1])

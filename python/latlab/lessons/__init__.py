@@ -50,7 +50,12 @@ from latlab.text import clean
 __all__ = ["LESSONS", "Lesson", "Result", "named", "program_texts", "run"]
 
 #: Every lesson, in the order in which they are listed.
-LESSONS: Final = ("small-files", "list-cost", "heat-equation")
+LESSONS: Final = (
+    "small-files",
+    "latency-ladder",
+    "list-cost",
+    "heat-equation",
+)
 
 _LANGUAGES: Final = {".py": "python", ".c": "c", ".go": "go", ".rs": "rust"}
 

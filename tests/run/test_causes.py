@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from latlab.run.causes import slow_causes
-from latlab.run.model import Record, TailCauses, TailSample
+import pytest
+
+from latlab.run.causes import slow_causes, slow_parts
+from latlab.run.model import Record, TailCause, TailCauses, TailPart, TailSample
 
 
 def poked(causes: dict[str | None, int], value: float = 20_000.0, level: str = "tracepoints") -> Record:
@@ -54,3 +56,60 @@ def test_the_level_is_the_least_of_all_records() -> None:
     causes = slow_causes(records, 0.0)
     assert causes is not None
     assert causes.level == "time stamps"
+
+
+def waited(
+    *parts: TailPart, probe: str = "storage.sync", count: int = 10, level: str = "perf records"
+) -> Record:
+    row = TailCause(cause="waiting", count=count, ns=1e7, explained_ns=9e6)
+    causes = TailCauses(level=level, threshold_ns=1e6, causes=(row,), parts=parts)
+    return Record(
+        probe=probe,
+        method=1,
+        unit="ns",
+        kind="per_op",
+        stopped_by="planned",
+        samples=1_000,
+        tail_causes=causes,
+    )
+
+
+DISK = TailPart(cause="waiting", ns=7e6)
+LATE = TailPart(cause="run-queue-delay", ns=2e6)
+
+
+def test_the_time_of_what_waits_is_split_and_the_rest_stays_unexplained() -> None:
+    parts = slow_parts([waited(DISK, LATE)])
+    assert parts is not None
+    assert parts.text == (
+        "The slowest 10 of 1,000 took 1.00 ms or longer; of their time: 70 % the disk, 20 % waiting for a"
+        " CPU, 0 % first touch of memory, 10 % own work or unexplained (seen by perf records)."
+    )
+
+
+def test_what_only_a_counter_of_all_knows_is_a_bound() -> None:
+    parts = slow_parts([waited(DISK, TailPart(cause="run-queue-delay", ns=0, at_most_more_ns=3e6))])
+    assert parts is not None
+    assert "; at most 30 % more of it was waiting for a CPU (seen by" in parts.text
+
+
+def test_parts_of_several_records_are_added_and_the_least_that_was_seen_is_said() -> None:
+    parts = slow_parts([waited(DISK), waited(LATE, level="counters")])
+    assert parts is not None
+    assert (parts.samples, parts.of) == (20, 2_000)
+    assert parts.total_ns == pytest.approx(2e7)
+    assert parts.unexplained_ns == pytest.approx(1.1e7)
+    assert "counters" in parts.text
+
+
+def test_what_sleeps_without_a_disk_does_not_wait_for_one() -> None:
+    parts = slow_parts([waited(DISK, probe="kernel.timer")])
+    assert parts is not None
+    assert "disk" not in parts.text
+    assert "asleep until" in parts.text
+
+
+def test_a_few_slow_operations_have_no_parts_worth_telling() -> None:
+    assert slow_parts([waited(DISK, count=9)]) is None
+    assert slow_parts([]) is None
+    assert slow_parts([poked({"timer-tick": 10})]) is None

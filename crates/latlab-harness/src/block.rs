@@ -3,11 +3,13 @@
 use std::hint::black_box;
 
 use latlab_clock::{Clock, Source, TimeSource};
-use latlab_observe::Observer;
+use latlab_observe::{Flag as _, Observer, Sample, ThreadFlag};
 use latlab_record::{Histogram, Observed, TailSample};
 use serde::{Deserialize, Serialize};
 
+use crate::causes::Listening;
 use crate::crew::Span;
+use crate::slow::{self, CANDIDATES, Candidate, Mark, Note};
 use crate::{Crew, CrewError, ProbeError};
 
 /// Windows of a batch are about this long: a thousand times the coarsest clock quantum seen (10 ns) and of the
@@ -55,6 +57,14 @@ pub struct BlockData {
     pub tail: Vec<TailSample>,
     /// When operations were timed one by one in a row.
     pub listened: Vec<latlab_observe::Span>,
+    /// What is known of each of them.
+    pub(crate) marks: Vec<Mark>,
+    /// All operations that took longer than this are among them, as far as there was room, ns.
+    pub(crate) kept_over_ns: f64,
+    /// Time that the thread was ready without a CPU and that no record of a switch has, ns.
+    pub(crate) delay_at_most_ns: Option<f64>,
+    /// Times between two operations that something else took: they say when a period's teeth fell, and are no samples.
+    pub(crate) gaps: Vec<Sample>,
     /// Slow operations for which there was no room.
     pub tail_dropped: u64,
     /// Operations done inside timed regions.
@@ -160,6 +170,12 @@ pub struct Block<'a> {
     /// Operations a window, the same for all windows of a record; chosen at its first window.
     ops_per_window: &'a mut Option<u64>,
     tail_threshold_ns: &'a mut f64,
+    /// What is watched beside the operations.
+    listening: Option<&'a mut Listening>,
+    /// Operations of a block that waits, the slowest of which will be kept.
+    candidates: Vec<Candidate>,
+    /// First begin and last end of operations that the session stamped.
+    stamped: Option<(u64, u64)>,
     data: BlockData,
     windows: u32,
     each: u64,
@@ -178,14 +194,43 @@ impl<'a> Block<'a> {
             clock,
             ops_per_window,
             tail_threshold_ns,
+            listening: None,
+            candidates: Vec::new(),
+            stamped: None,
             data: BlockData::default(),
             windows: WINDOWS,
             each: EACH,
         }
     }
 
-    pub(crate) fn into_data(self) -> BlockData {
-        self.data
+    /// With the evidence of this thread.
+    pub(crate) fn heard_by(mut self, listening: &'a mut Listening) -> Self {
+        self.candidates = listening.lend();
+        self.listening = Some(listening);
+        self
+    }
+
+    pub(crate) fn into_data(mut self) -> BlockData {
+        let mut candidates = std::mem::take(&mut self.candidates);
+        let mut data = self.data;
+        if data.histogram.is_none() {
+            return give_back(self.listening, candidates, data);
+        }
+        data.kept_over_ns = self.tail_threshold_ns.next_down();
+        if candidates.is_empty() {
+            slow::leave_out_the_usual(&mut data);
+        } else {
+            slow::keep_slowest(&mut data, &mut candidates, self.clock, *self.tail_threshold_ns);
+        }
+        if let Some((first, last)) = self.stamped
+            && data.listened.is_empty()
+        {
+            data.listened.push(latlab_observe::Span {
+                from_ns: self.clock.at_ns(first),
+                to_ns: self.clock.at_ns(last),
+            });
+        }
+        give_back(self.listening, candidates, data)
     }
 
     /// Takes fewer or more windows than usual, where one operation is long or short.
@@ -244,10 +289,18 @@ impl<'a> Block<'a> {
     pub fn each<K: Kernel>(&mut self, kernel: &mut K) {
         let mut histogram = self.data.histogram.take().unwrap_or_default();
         let threshold = self.clock.ticks(*self.tail_threshold_ns);
+        let mut no_flag = ThreadFlag::none();
+        let watched = self.listening.is_some();
         let mut tail = Tail {
             threshold,
             samples: Vec::with_capacity(TAIL_ROOM),
             dropped: 0,
+            flag: self
+                .listening
+                .as_mut()
+                .and_then(|listening| listening.flag())
+                .unwrap_or(&mut no_flag),
+            turns: watched.then(Turns::default),
         };
         let count = self.each;
         let from_ns = self.clock.now_ns();
@@ -261,13 +314,21 @@ impl<'a> Block<'a> {
             to_ns: self.clock.now_ns(),
         });
         // Copied: the room that was not needed is given back.
-        self.data
-            .tail
-            .extend(tail.samples.iter().map(|(at, ticks)| TailSample {
+        for (at, ticks, preempted) in &tail.samples {
+            let note = Note {
+                preempted: *preempted,
+                ..Note::default()
+            };
+            self.data
+                .push_slow(self.clock.at_ns(*at), self.clock.ns(*ticks), note);
+        }
+        if let Some(turns) = &tail.turns {
+            self.data.gaps.extend(turns.gaps.iter().map(|(at, ticks)| Sample {
                 at_ns: self.clock.at_ns(*at),
-                value: self.clock.ns(*ticks),
-                cause: None,
+                ns: self.clock.ns(*ticks),
+                preempted: false,
             }));
+        }
         self.data.tail_dropped += tail.dropped;
         self.data.ops += count;
         self.data.histogram = Some(histogram);
@@ -308,6 +369,21 @@ impl<'a> Block<'a> {
     /// The operation waits for another thread, a timer or a device, so this thread is off its CPU as part of the work and the block is
     /// not judged by that.
     pub fn set_waits(&mut self) {
+        self.begin_to_wait(None);
+    }
+
+    /// As [`Self::set_waits`], where each operation ends when this other thread of the process runs: how long that one was ready without a CPU is
+    /// then looked at. `thread` is the kernel's number of it.
+    pub fn set_waits_for(&mut self, thread: u32) {
+        self.begin_to_wait(Some(thread));
+    }
+
+    fn begin_to_wait(&mut self, thread: Option<u32>) {
+        if !self.data.waits
+            && let Some(listening) = &mut self.listening
+        {
+            listening.begin_to_wait(self.clock, thread);
+        }
         self.data.waits = true;
     }
 
@@ -353,16 +429,23 @@ impl<'a> Block<'a> {
             .get_or_insert_default()
             .record(picoseconds.in_ticks(ticks));
         self.data.ops += 1;
+        let (first, last) = self.stamped.unwrap_or((begin, end));
+        self.stamped = Some((first.min(begin), last.max(end)));
         let ns = self.clock.ns(ticks);
-        if ns < *self.tail_threshold_ns {
-            return;
+        let note = match &mut self.listening {
+            Some(listening) => listening.note(self.clock, ns, self.data.waits),
+            None => Note::default(),
+        };
+        if self.data.waits && self.candidates.len() < self.candidates.capacity().min(CANDIDATES) {
+            self.candidates.push(Candidate { begin, ticks, note });
+        } else if ns >= *self.tail_threshold_ns {
+            self.keep(self.clock.at_ns(begin), ns, note);
         }
+    }
+
+    fn keep(&mut self, at_ns: f64, ns: f64, note: Note) {
         if self.data.tail.len() < TAIL_ROOM {
-            self.data.tail.push(TailSample {
-                at_ns: self.clock.at_ns(begin),
-                value: ns,
-                cause: None,
-            });
+            self.data.push_slow(at_ns, ns, note);
         } else {
             self.data.tail_dropped += 1;
         }
@@ -409,9 +492,36 @@ impl<'a> Block<'a> {
         ops: u64,
     ) {
         self.data.histogram.get_or_insert_default().merge(operations);
-        self.data.tail.extend(tail);
+        for sample in tail {
+            self.keep(
+                sample.at_ns,
+                sample.value,
+                Note {
+                    under_way: true,
+                    ..Note::default()
+                },
+            );
+        }
         self.data.tail_dropped += dropped;
         self.data.ops += ops;
+    }
+
+    /// Room for operations under way, of which the slowest will be kept; empty where nobody listens.
+    pub(crate) fn take_candidates(&mut self) -> Vec<Candidate> {
+        std::mem::take(&mut self.candidates)
+    }
+
+    pub(crate) fn return_candidates(&mut self, candidates: Vec<Candidate>) {
+        self.candidates = candidates;
+    }
+
+    /// What the thread's own counters say of an operation that has just ended.
+    /// `ns`: how long it took.
+    pub(crate) fn note(&mut self, ns: f64) -> Note {
+        match &mut self.listening {
+            Some(listening) => listening.note(self.clock, ns, true),
+            None => Note::default(),
+        }
     }
 
     /// Adds a block of window means that a child process took. Its counters come along; its time stamps stay behind, because they are
@@ -540,10 +650,65 @@ fn batches_with<T: TimeSource, K: Batch + ?Sized>(
     data.ops += ops * u64::from(windows);
 }
 
-struct Tail {
+fn give_back(listening: Option<&mut Listening>, candidates: Vec<Candidate>, data: BlockData) -> BlockData {
+    if let Some(listening) = listening {
+        listening.take_back(candidates);
+    }
+    data
+}
+
+struct Tail<'a> {
     threshold: u64,
-    samples: Vec<(u64, u64)>,
+    /// Begin, ticks, and whether the flag was gone.
+    samples: Vec<(u64, u64, bool)>,
     dropped: u64,
+    flag: &'a mut ThreadFlag,
+    turns: Option<Turns>,
+}
+
+impl Tail<'_> {
+    /// A call, so that the timed loop keeps its registers: asking for the flag in it cost 1 ns an access.
+    #[cold]
+    #[inline(never)]
+    fn push(&mut self, begin: u64, ticks: u64) {
+        let preempted = self.flag.taken();
+        if self.samples.len() < self.samples.capacity() {
+            self.samples.push((begin, ticks, preempted));
+        } else {
+            self.dropped += 1;
+        }
+    }
+}
+
+/// Operations between two looks at how long they took together: what fell between two of them is then known to some microseconds, and the
+/// flag, which is raised anew, speaks of these alone.
+const TURN: u64 = 32;
+/// A turn is this much longer than the shortest, at least, when something fell into it, ns.
+const LEAST_GAP_NS: f64 = 3_000.0;
+
+/// Looks after each turn; the shortest says how long a turn is by itself.
+#[derive(Default)]
+struct Turns {
+    least_gap: u64,
+    shortest: Option<u64>,
+    /// Slow operations before this turn.
+    slow: u64,
+    /// About when, and how long, ticks.
+    gaps: Vec<(u64, u64)>,
+}
+
+impl Turns {
+    fn end(&mut self, begin: u64, end: u64, slow: u64) {
+        let ticks = end.saturating_sub(begin);
+        let shortest = *self.shortest.get_or_insert(ticks);
+        self.shortest = Some(shortest.min(ticks));
+        let slow_before = std::mem::replace(&mut self.slow, slow);
+        let gap = ticks.saturating_sub(shortest);
+        // One that took an operation's time is that operation's.
+        if slow == slow_before && gap > self.least_gap.max(shortest / 2) && self.gaps.len() < TAIL_ROOM {
+            self.gaps.push((begin + shortest / 2, gap));
+        }
+    }
 }
 
 /// Ticks to picoseconds by one multiplication of integers: a way through floats and back costs more than the histogram.
@@ -586,22 +751,36 @@ fn each_with<T: TimeSource, K: Kernel>(
     tail: &mut Tail,
 ) {
     let picoseconds = Picoseconds::of(clock);
-    for _ in 0..count {
-        let arg = kernel.arg();
-        let begin = time.begin();
-        let result = kernel.op(arg);
-        let end = time.end();
-        black_box(result);
-        // A clock that stepped back would give a huge unsigned difference; it counts as zero and the clock's own
-        // check reports it.
-        let ticks = end.saturating_sub(begin);
-        histogram.record(picoseconds.in_ticks(ticks));
-        if ticks >= tail.threshold {
-            if tail.samples.len() < tail.samples.capacity() {
-                tail.samples.push((begin, ticks));
-            } else {
-                tail.dropped += 1;
+    if let Some(turns) = &mut tail.turns {
+        turns.least_gap = clock.ticks(LEAST_GAP_NS);
+    }
+    let mut left = count;
+    while left > 0 {
+        let turn = left.min(TURN);
+        left -= turn;
+        let turned = tail.turns.is_some().then(|| {
+            tail.flag.taken();
+            time.begin()
+        });
+        for _ in 0..turn {
+            let arg = kernel.arg();
+            let begin = time.begin();
+            let result = kernel.op(arg);
+            let end = time.end();
+            black_box(result);
+            // A clock that stepped back would give a huge unsigned difference; it counts as zero and the clock's own
+            // check reports it.
+            let ticks = end.saturating_sub(begin);
+            histogram.record(picoseconds.in_ticks(ticks));
+            if ticks >= tail.threshold {
+                tail.push(begin, ticks);
             }
+        }
+        let slow = tail.samples.len() as u64 + tail.dropped;
+        if let (Some(turned), Some(turns)) = (turned, &mut tail.turns)
+            && turn == TURN
+        {
+            turns.end(turned, time.end(), slow);
         }
     }
 }

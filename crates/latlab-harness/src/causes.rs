@@ -1,36 +1,57 @@
 //! What the slow operations of a probe are made of: the evidence that its thread carries, taken between blocks, and the judgement when a
 //! record is made.
 //!
-//! A block of single operations lasts milliseconds, a tick comes every four: periods are looked for in all blocks of the probe so far.
-//! Nothing is asked inside the timed loop. Looking there for what fell between two operations, or at the rseq flag, cost 1 ns an access: the
-//! loop ran out of registers. So a comb of short operations misses the teeth that fall beside them, and may stay unexplained.
+//! ```text
+//! block that does not wait   slow ones, flag, records, gaps between turns ─► heard: all blocks of the probe ─► combs, attribute
+//! block that waits           slow ones, records, time without a CPU ───────► split, block by block: what each was waiting for
+//! ```
+//! A block of single operations lasts milliseconds, a tick comes every four: periods are looked for in all blocks of the probe, so records are
+//! judged when the last of them is taken. Nothing is asked inside the timed loop: what falls between two operations is looked for once in some dozens.
 
 use std::cell::RefCell;
 
 use latlab_clock::{Clock, Source};
 use latlab_observe::{
-    Attributed, Cause, Context, CpuCounters, CpuReading, Event, Evidence, Level, Sample, Span, attribute,
+    Attributed, Cause, Context, CpuCounters, CpuReading, Event, Evidence, Level, Proof, RunDelay, Sample,
+    Span, ThreadFlag, Wanted, attribute, split,
 };
-use latlab_record::{TailCause, TailCauses};
+use latlab_record::{TailCause, TailCauses, TailPart};
 
+use crate::in_flight::LONG_WAIT_NS;
 use crate::pin::is_pinned_to;
+use crate::slow::{self, CANDIDATES, Candidate, Delay, Note, USUAL};
 use crate::summary;
-use crate::{BlockData, Env};
+use crate::{BlockData, Env, Operations};
 
 /// Set to anything, it leaves the evidence out: for looking at what it costs.
 const WITHOUT: &str = "LATLAB_WITHOUT_EVIDENCE";
 /// More gaps or events are not kept: a probe with more has no tail but a second mode, and their judgement would take seconds.
 const MOST: usize = 100_000;
-/// When more than one operation in so many is over the threshold, that is no tail.
-const TAIL_SHARE: u64 = 20;
 /// Reading the interrupts takes 70 us, and far longer on a machine of many CPUs.
 const INTERRUPTS_EVERY_NS: f64 = 100e6;
 /// Records are stamped by another clock, and a handler's some hundred nanoseconds after it was entered.
 const MARGIN_NS: f64 = 2_000.0;
+/// The thread's time without a CPU is asked after operations of this length and more, which takes 0.7 us; shorter ones hardly ever sleep.
+const WORTH_ASKING_NS: f64 = 5_000.0;
+/// After this thread was back on its CPU it took what was done within this time.
+const PICKED_UP_NS: f64 = 50_000.0;
+/// Records of an ordinary user have room for some 3,000 operations that sleep; they are taken out well before.
+const DRAIN_EVERY: u32 = 1_000;
 
 /// The evidence of one probe's run, and what it heard so far.
 pub(crate) struct Listening {
+    operations: Operations,
     evidence: Option<Evidence>,
+    delay: Option<RunDelay>,
+    /// The same of the thread that a block waits for, with its number.
+    partner: Option<(u32, Option<RunDelay>)>,
+    /// What that count was, and when.
+    last_delay: Option<(u64, f64)>,
+    /// Room that the blocks share.
+    candidates: Vec<Candidate>,
+    /// Records that were taken out before the end of the block, and how many were lost.
+    early: (Vec<Event>, u64),
+    since_drain: u32,
     interrupts: Option<Interrupts>,
     heard: Heard,
     /// The last judgement, with the number of blocks that it knew.
@@ -56,32 +77,59 @@ struct Heard {
     full: bool,
 }
 
+/// The slow operations of a record.
+pub(crate) struct Judged {
+    /// From this length on all of them are known, ns.
+    pub(crate) threshold_ns: f64,
+    /// What they are made of; `None` where that was not looked for: of what was not timed in a row, and where there was no room.
+    pub(crate) causes: Option<TailCauses>,
+}
+
 impl Listening {
     /// Only for time stamps: their periods are all that is known.
     pub(crate) fn to_time_stamps() -> Self {
         Self {
+            operations: Operations::Unwatched,
             evidence: None,
+            delay: None,
+            partner: None,
+            last_delay: None,
+            candidates: Vec::new(),
+            early: (Vec::new(), 0),
+            since_drain: 0,
             interrupts: None,
             heard: Heard::default(),
             judged: RefCell::default(),
         }
     }
 
-    /// On the thread that measures. `in_user_space`: the operations do not enter the kernel by themselves, so that records of switches and
-    /// faults are no part of their price.
-    pub(crate) fn of_this_thread(env: &Env, in_user_space: bool) -> Self {
+    /// On the thread that measures.
+    pub(crate) fn of_this_thread(env: &Env, operations: Operations) -> Self {
         let clock = &env.clock;
         let mut listening = Self::to_time_stamps();
-        if !in_user_space
+        if operations == Operations::Unwatched
             || matches!(clock.source, Source::Simulated(_))
             || std::env::var_os(WITHOUT).is_some()
         {
             return listening;
         }
         let cpu = is_pinned_to(env.home_cpu).then_some(env.home_cpu);
-        let mut evidence = Evidence::of_this_thread(clock, cpu, Level::Tracepoints);
+        let waits = operations == Operations::SystemCalls;
+        let wanted = Wanted {
+            // A device's answer is an interrupt, deferred work, a wake-up and two switches: six records of a fifth of a microsecond each.
+            highest: if waits {
+                Level::PerfRecords
+            } else {
+                Level::Tracepoints
+            },
+            faults: operations != Operations::Faults,
+            sleeps: operations != Operations::UserSpace,
+        };
+        let mut evidence = Evidence::open(clock, cpu, wanted);
         evidence.start(clock);
+        listening.operations = operations;
         listening.evidence = Some(evidence);
+        listening.delay = wanted.sleeps.then(RunDelay::of_this_thread).flatten();
         listening.interrupts = cpu.map(|cpu| {
             let counters = CpuCounters::of_this_thread(cpu);
             let now_ns = clock.now_ns();
@@ -95,22 +143,106 @@ impl Listening {
         listening
     }
 
-    /// Right before a block: what happened since the last one is forgotten.
-    pub(crate) fn begin(&mut self, clock: &Clock) {
-        if let Some(evidence) = &mut self.evidence {
-            evidence.drain(clock);
+    /// Whether there is anything beside the operations to listen to.
+    pub(crate) fn listens(&self) -> bool {
+        self.evidence.is_some()
+    }
+
+    /// Whether a record is judged better when all blocks of the probe are known: where slow operations are few and periods explain them.
+    pub(crate) fn needs_all_blocks(&self) -> bool {
+        matches!(self.operations, Operations::UserSpace | Operations::Faults)
+    }
+
+    /// Room for the operations of one block, touched before.
+    pub(crate) fn lend(&mut self) -> Vec<Candidate> {
+        let mut lent = std::mem::take(&mut self.candidates);
+        if self.operations != Operations::UserSpace && lent.capacity() < CANDIDATES {
+            let touched = Candidate {
+                begin: 1,
+                ..Candidate::default()
+            };
+            lent = vec![touched; CANDIDATES];
+        }
+        lent.clear();
+        lent
+    }
+
+    pub(crate) fn take_back(&mut self, lent: Vec<Candidate>) {
+        self.candidates = lent;
+    }
+
+    pub(crate) fn flag(&mut self) -> Option<&mut ThreadFlag> {
+        self.evidence.as_mut().map(Evidence::flag)
+    }
+
+    /// Before the first operation of a block that waits, for this other thread of the process if there is one.
+    pub(crate) fn begin_to_wait(&mut self, clock: &Clock, partner: Option<u32>) {
+        if self.partner.as_ref().map(|(tid, _)| *tid) != partner {
+            self.partner = partner.map(|tid| (tid, RunDelay::of_thread(tid)));
+        }
+        self.last_delay = self.count_delay(clock);
+    }
+
+    fn count_delay(&self, clock: &Clock) -> Option<(u64, f64)> {
+        let counted = match &self.partner {
+            Some((_, other)) => other,
+            None => &self.delay,
+        };
+        Some((counted.as_ref()?.read_ns()?, clock.now_ns()))
+    }
+
+    /// Right after an operation, outside of what is timed.
+    pub(crate) fn note(&mut self, clock: &Clock, ns: f64, waits: bool) -> Note {
+        if !waits {
+            return Note::default();
+        }
+        self.since_drain += 1;
+        if self.since_drain >= DRAIN_EVERY {
+            self.drain(clock);
+        }
+        if ns < WORTH_ASKING_NS {
+            return Note::default();
+        }
+        let now = self.count_delay(clock);
+        let last = std::mem::replace(&mut self.last_delay, now);
+        let delay = now.zip(last).map(|((count, _), (before, since_ns))| Delay {
+            ns: count.saturating_sub(before) as f64,
+            since_ns,
+            at_end: self.partner.is_some(),
+        });
+        Note {
+            delay,
+            ..Note::default()
         }
     }
 
+    fn drain(&mut self, clock: &Clock) {
+        self.since_drain = 0;
+        if let Some(evidence) = &mut self.evidence {
+            let (events, lost) = evidence.drain(clock);
+            self.early.0.extend(events);
+            self.early.1 += lost;
+        }
+    }
+
+    /// Right before a block: what happened since the last one is forgotten.
+    pub(crate) fn begin(&mut self, clock: &Clock) {
+        self.drain(clock);
+        self.early = (Vec::new(), 0);
+    }
+
     /// Right after a block.
-    pub(crate) fn end(&mut self, clock: &Clock, block: &BlockData) {
-        if !may_be_judged(block) {
+    pub(crate) fn end(&mut self, clock: &Clock, block: &mut BlockData) {
+        if block.histogram.is_none() || !(block.waits || may_be_judged(block)) {
             return;
         }
-        let (events, lost) = match &mut self.evidence {
-            Some(evidence) => evidence.drain(clock),
-            None => Default::default(),
-        };
+        self.drain(clock);
+        let (events, lost) = std::mem::take(&mut self.early);
+        if block.waits {
+            let complete = lost == 0 && self.evidence.as_ref().is_some_and(Evidence::records_switches);
+            split_block(block, events, complete);
+            return;
+        }
         self.hear(block, events, lost);
         let now_ns = clock.now_ns();
         if let Some(interrupts) = &mut self.interrupts
@@ -129,17 +261,30 @@ impl Listening {
                 .iter()
                 .any(|span| event.at_ns <= span.to_ns + MARGIN_NS && end_ns >= span.from_ns - MARGIN_NS)
         };
-        let events: Vec<Event> = events.into_iter().filter(within).collect();
-        heard.full |=
-            heard.samples.len() + block.tail.len() > MOST || heard.events.len() + events.len() > MOST;
+        let mut events: Vec<Event> = events.into_iter().filter(within).collect();
+        if self.operations != Operations::SystemCalls {
+            // Where sleeping is no part of the work, who ran meanwhile is the cause.
+            for event in events.iter_mut().filter(|event| event.cause == Cause::Waiting) {
+                event.cause = Cause::ContextSwitch;
+            }
+        }
+        let mut samples: Vec<Sample> = block
+            .tail
+            .iter()
+            .enumerate()
+            .map(|(index, slow)| Sample {
+                at_ns: slow.at_ns,
+                ns: slow.value,
+                preempted: block.marks.get(index).is_some_and(|mark| mark.note.preempted),
+            })
+            .collect();
+        samples.extend(&block.gaps);
+        samples.sort_by(|a, b| a.at_ns.total_cmp(&b.at_ns));
+        heard.full |= heard.samples.len() + samples.len() > MOST || heard.events.len() + events.len() > MOST;
         if heard.full {
             return;
         }
-        heard.samples.extend(block.tail.iter().map(|slow| Sample {
-            at_ns: slow.at_ns,
-            ns: slow.value,
-            preempted: false,
-        }));
+        heard.samples.extend(samples);
         heard.listened.extend_from_slice(&block.listened);
         heard.events.extend(events);
         heard.lost_records += lost;
@@ -147,17 +292,79 @@ impl Listening {
     }
 
     fn level(&self) -> Level {
-        // The flag is not asked.
-        self.evidence
-            .as_ref()
-            .map(Evidence::level)
-            .filter(|level| *level > Level::Rseq)
-            .unwrap_or(Level::TimeStamps)
+        self.evidence.as_ref().map_or(Level::TimeStamps, Evidence::level)
     }
 
-    /// Writes into each tail sample what caused it, as far as that is known, and sums up those of the blocks that count. `None` where
-    /// that was not looked for: of operations that wait or were not timed in a row, and where there was no room.
-    pub(crate) fn judge(
+    /// Writes into each tail sample what caused it, as far as that is known, and sums up those of the blocks that count.
+    pub(crate) fn judge(&mut self, clock: &Clock, blocks: &mut [BlockData], threshold_ns: f64) -> Judged {
+        let threshold_ns = slow::settle(blocks, threshold_ns);
+        let causes = if blocks.iter().any(|block| block.waits) {
+            self.judge_split(blocks, threshold_ns)
+        } else {
+            self.judge_heard(clock, blocks, threshold_ns)
+        };
+        Judged { threshold_ns, causes }
+    }
+
+    /// Of operations that wait: what is known was found block by block.
+    fn judge_split(&self, blocks: &mut [BlockData], threshold_ns: f64) -> Option<TailCauses> {
+        let evidence = self.evidence.as_ref()?;
+        let known = |block: &BlockData| block.marks.iter().all(|mark| mark.split.is_some());
+        if !blocks.iter().all(|block| block.waits && known(block)) {
+            return None;
+        }
+        let counted = times_of_counted(blocks);
+        let (mut rows, mut parts) = (Rows::default(), Parts::default());
+        for block in blocks {
+            let counts = counted.contains(&block.at_ns);
+            let most_ns = block.delay_at_most_ns.unwrap_or(f64::INFINITY);
+            let (mut alone_ns, mut together_ns, mut asked) = (0.0, 0.0, true);
+            for (sample, mark) in block.tail.iter_mut().zip(&block.marks) {
+                let Some(one) = &mark.split else { continue };
+                sample.cause = name_of(one.cause);
+                if counts {
+                    rows.count(one.cause, sample.value, one.explained_ns);
+                    for part in &one.parts {
+                        parts.add(part.cause, part.explained_ns);
+                    }
+                }
+                if mark.note.delay.is_none() {
+                    asked = false;
+                    let waiting_ns: f64 = one
+                        .parts
+                        .iter()
+                        .filter(|part| part.cause == Cause::Waiting)
+                        .map(|part| part.explained_ns)
+                        .sum();
+                    if mark.note.under_way {
+                        // One delay can hold back all that are under way; the thread did not wait longer than this for any of them.
+                        together_ns += waiting_ns.min(most_ns).min(LONG_WAIT_NS);
+                    } else {
+                        alone_ns += waiting_ns;
+                    }
+                }
+            }
+            let more_ns = alone_ns.min(most_ns) + together_ns;
+            if counts && !asked && more_ns > 0.0 {
+                parts.at_most(Cause::RunQueueDelay, more_ns);
+            }
+        }
+        let level = if evidence.records_switches() {
+            self.level().name()
+        } else if self.delay.is_some() {
+            "counters"
+        } else {
+            Level::TimeStamps.name()
+        };
+        Some(TailCauses {
+            level: level.to_owned(),
+            threshold_ns,
+            causes: rows.sorted(),
+            parts: parts.sorted(),
+        })
+    }
+
+    fn judge_heard(
         &mut self,
         clock: &Clock,
         blocks: &mut [BlockData],
@@ -191,6 +398,7 @@ impl Listening {
             level: self.level().name().to_owned(),
             threshold_ns,
             causes,
+            parts: Vec::new(),
         })
     }
 
@@ -230,37 +438,27 @@ impl Interrupts {
     }
 }
 
-/// Whether a slow operation of this block was an operation that was kept from being fast: not one that waits as part of its work, nor one
-/// of a mode that is slow.
+/// Whether a slow operation of this block was an operation that was kept from being fast: not one of a mode that is slow.
 fn may_be_judged(block: &BlockData) -> bool {
     let slow = block.tail.len() as u64 + block.tail_dropped;
-    !block.listened.is_empty() && !block.waits && slow * TAIL_SHARE <= block.ops
+    !block.listened.is_empty() && !block.waits && slow * USUAL <= block.ops
 }
 
 /// Writes into each tail sample the cause that `of` knows for its time, and sums up those of the blocks that count, the most frequent first.
 fn write_into(blocks: &mut [BlockData], of: impl Fn(f64) -> Option<(Cause, f64)>) -> Vec<TailCause> {
-    let mut rows: Vec<(Cause, TailCause)> = Vec::new();
-    let counted: Vec<f64> = summary::counted(blocks)
-        .0
-        .iter()
-        .map(|block| block.at_ns)
-        .collect();
+    let mut rows = Rows::default();
+    let counted = times_of_counted(blocks);
     for block in blocks {
         let counts = counted.contains(&block.at_ns);
         for sample in &mut block.tail {
             let (cause, explained_ns) = of(sample.at_ns).unwrap_or((Cause::Unexplained, 0.0));
-            sample.cause = (cause != Cause::Unexplained).then(|| cause.name().to_owned());
+            sample.cause = name_of(cause);
             if counts {
-                count(&mut rows, cause, sample.value, explained_ns);
+                rows.count(cause, sample.value, explained_ns);
             }
         }
     }
-    let mut causes: Vec<TailCause> = rows.into_iter().map(|(_, row)| row).collect();
-    causes.sort_by(|a, b| b.count.cmp(&a.count).then(b.ns.total_cmp(&a.ns)));
-    for row in &mut causes {
-        (row.ns, row.explained_ns) = (row.ns.round(), row.explained_ns.round());
-    }
-    causes
+    rows.sorted()
 }
 
 /// What a session found out itself about its slow operations.
@@ -284,7 +482,16 @@ pub struct KnownCause {
 }
 
 impl KnownCauses {
-    pub(crate) fn written_into(&self, blocks: &mut [BlockData], threshold_ns: f64) -> TailCauses {
+    /// The slow operations with these causes.
+    pub(crate) fn judged(&self, blocks: &mut [BlockData], threshold_ns: f64) -> Judged {
+        let causes = self.written_into(blocks, threshold_ns);
+        Judged {
+            threshold_ns,
+            causes: Some(causes),
+        }
+    }
+
+    fn written_into(&self, blocks: &mut [BlockData], threshold_ns: f64) -> TailCauses {
         let causes = write_into(blocks, |at_ns| {
             let place = self
                 .each
@@ -296,25 +503,187 @@ impl KnownCauses {
             level: self.level.name().to_owned(),
             threshold_ns,
             causes,
+            parts: Vec::new(),
         }
     }
 }
 
-fn count(rows: &mut Vec<(Cause, TailCause)>, cause: Cause, ns: f64, explained_ns: f64) {
-    let place = rows.iter().position(|(own, _)| *own == cause).unwrap_or_else(|| {
-        let row = TailCause {
-            cause: cause.name().to_owned(),
-            count: 0,
-            ns: 0.0,
-            explained_ns: 0.0,
+/// What each slow operation of a block that waits is made of. `complete`: every switch of the thread is among the events.
+fn split_block(block: &mut BlockData, mut events: Vec<Event>, complete: bool) {
+    if !complete {
+        events.clear();
+    }
+    events.sort_by(|a, b| a.at_ns.total_cmp(&b.at_ns));
+    let preempted_ns: f64 = events
+        .iter()
+        .filter(|event| event.cause == Cause::ContextSwitch)
+        .map(|event| event.end_ns.unwrap_or(event.at_ns) - event.at_ns)
+        .sum();
+    block.delay_at_most_ns = block
+        .observed
+        .run_queue_delay_ns
+        .map(|ns| (ns as f64 - preempted_ns).max(0.0));
+    let longest_ns = events
+        .iter()
+        .filter_map(|event| Some(event.end_ns? - event.at_ns))
+        .fold(0.0, f64::max);
+    for (slow, mark) in block.tail.iter().zip(&mut block.marks) {
+        let sample = Sample {
+            at_ns: slow.at_ns,
+            ns: slow.value,
+            preempted: false,
         };
-        rows.push((cause, row));
-        rows.len() - 1
-    });
-    let row = &mut rows[place].1;
-    row.count += 1;
-    row.ns += ns;
-    row.explained_ns += explained_ns.min(ns);
+        let since_ns = mark
+            .note
+            .delay
+            .map_or(sample.at_ns, |delay| delay.since_ns.min(sample.at_ns));
+        let first = events.partition_point(|event| event.at_ns < since_ns - longest_ns);
+        let beside: Vec<&Event> = events[first..]
+            .iter()
+            .take_while(|event| event.at_ns < sample.end_ns())
+            .collect();
+        // While a device works, that this thread is away costs nothing: only when it comes back too late for the answer.
+        let earliest_ns = if mark.note.under_way {
+            sample.end_ns() - PICKED_UP_NS
+        } else {
+            sample.at_ns
+        };
+        // Where another thread is waited for, that this one was away after it had woken it costs nothing.
+        let is_others = mark.note.delay.is_some_and(|delay| delay.at_end) && !mark.note.under_way;
+        let mut own: Vec<Event> = beside
+            .iter()
+            .filter(|_| !is_others)
+            .filter(|event| event.end_ns.unwrap_or(event.at_ns) > earliest_ns)
+            .map(|event| (*event).clone())
+            .collect();
+        if mark.note.under_way {
+            own.push(Event {
+                cause: Cause::Waiting,
+                proof: Proof::UnderWay,
+                at_ns: sample.at_ns,
+                end_ns: Some(sample.end_ns()),
+                who: None,
+            });
+        }
+        if let Some(delay) = mark.note.delay {
+            own.extend(ready(&sample, delay, &beside, complete));
+        }
+        own.sort_by(|a, b| a.at_ns.total_cmp(&b.at_ns));
+        mark.split = split(&[sample], &own).pop();
+    }
+}
+
+/// When this operation was ready without a CPU and no record says so: at the end of its sleeps, when it had been woken; without records, at its end.
+fn ready(sample: &Sample, delay: Delay, beside: &[&Event], complete: bool) -> Vec<Event> {
+    let at = |from: f64, to: f64| Event {
+        cause: Cause::RunQueueDelay,
+        proof: Proof::DelayCounter,
+        at_ns: from,
+        end_ns: Some(to),
+        who: None,
+    };
+    if !complete || delay.at_end {
+        return vec![at(sample.end_ns() - delay.ns.min(sample.ns), sample.end_ns())];
+    }
+    let overlap = |event: &Event, from: f64| {
+        let end_ns = event.end_ns.unwrap_or(event.at_ns);
+        (end_ns.min(sample.end_ns()) - event.at_ns.max(from)).max(0.0)
+    };
+    // The count has all of it since it was last asked; preemptions have records of their own.
+    let recorded: f64 = beside
+        .iter()
+        .filter(|event| event.cause == Cause::ContextSwitch)
+        .map(|event| overlap(event, delay.since_ns))
+        .sum();
+    let mut left = (delay.ns - recorded).max(0.0);
+    let mut found = Vec::new();
+    for event in beside.iter().rev().filter(|event| event.cause == Cause::Waiting) {
+        let taken = overlap(event, sample.at_ns).min(left);
+        if taken > 0.0 {
+            let end_ns = event.end_ns.unwrap_or(event.at_ns).min(sample.end_ns());
+            found.push(at(end_ns - taken, end_ns));
+            left -= taken;
+        }
+    }
+    found
+}
+
+fn times_of_counted(blocks: &[BlockData]) -> Vec<f64> {
+    let (counted, _) = summary::counted(blocks);
+    counted.iter().map(|block| block.at_ns).collect()
+}
+
+fn name_of(cause: Cause) -> Option<String> {
+    (cause != Cause::Unexplained).then(|| cause.name().to_owned())
+}
+
+/// How many slow operations each cause has.
+#[derive(Default)]
+struct Rows(Vec<(Cause, TailCause)>);
+
+impl Rows {
+    fn count(&mut self, cause: Cause, ns: f64, explained_ns: f64) {
+        let rows = &mut self.0;
+        let place = rows.iter().position(|(own, _)| *own == cause).unwrap_or_else(|| {
+            let row = TailCause {
+                cause: cause.name().to_owned(),
+                count: 0,
+                ns: 0.0,
+                explained_ns: 0.0,
+            };
+            rows.push((cause, row));
+            rows.len() - 1
+        });
+        let row = &mut rows[place].1;
+        row.count += 1;
+        row.ns += ns;
+        row.explained_ns += explained_ns.min(ns);
+    }
+
+    fn sorted(self) -> Vec<TailCause> {
+        let mut causes: Vec<TailCause> = self.0.into_iter().map(|(_, row)| row).collect();
+        causes.sort_by(|a, b| b.count.cmp(&a.count).then(b.ns.total_cmp(&a.ns)));
+        for row in &mut causes {
+            (row.ns, row.explained_ns) = (row.ns.round(), row.explained_ns.round());
+        }
+        causes
+    }
+}
+
+/// How much of their time each cause has.
+#[derive(Default)]
+struct Parts(Vec<TailPart>);
+
+impl Parts {
+    fn of(&mut self, cause: Cause) -> &mut TailPart {
+        let place = self.0.iter().position(|part| part.cause == cause.name());
+        let place = place.unwrap_or_else(|| {
+            self.0.push(TailPart {
+                cause: cause.name().to_owned(),
+                ns: 0.0,
+                at_most_more_ns: None,
+            });
+            self.0.len() - 1
+        });
+        &mut self.0[place]
+    }
+
+    fn add(&mut self, cause: Cause, ns: f64) {
+        self.of(cause).ns += ns;
+    }
+
+    fn at_most(&mut self, cause: Cause, ns: f64) {
+        *self.of(cause).at_most_more_ns.get_or_insert(0.0) += ns;
+    }
+
+    fn sorted(mut self) -> Vec<TailPart> {
+        for part in &mut self.0 {
+            part.ns = part.ns.round();
+            part.at_most_more_ns = part.at_most_more_ns.map(f64::round);
+        }
+        self.0.sort_by(|a, b| b.ns.total_cmp(&a.ns));
+        self.0
+    }
 }
 
 #[cfg(test)]
@@ -356,7 +725,7 @@ mod tests {
         for block in blocks.iter() {
             listening.hear(block, events.to_vec(), 0);
         }
-        listening.judge(&clock, blocks, 1_000.0)
+        listening.judge(&clock, blocks, 1_000.0).causes
     }
 
     fn rows(causes: &TailCauses) -> Vec<(&str, u64)> {
@@ -413,7 +782,10 @@ mod tests {
         listening.hear(&blocks[0], vec![event(Cause::PageFault, 1.7e6, 500.0)], 0);
         assert!(listening.heard.events.is_empty());
         let clock = Clock::simulated(SimulatedClock::ideal());
-        let found = listening.judge(&clock, &mut blocks, 1_000.0).expect("a tail");
+        let found = listening
+            .judge(&clock, &mut blocks, 1_000.0)
+            .causes
+            .expect("a tail");
         assert_eq!(rows(&found), [("unexplained", 1)]);
     }
 
@@ -429,12 +801,163 @@ mod tests {
         assert_eq!(found.level, "time stamps");
     }
 
+    /// One block that waits, its operations at these times; nothing is known of them yet.
+    fn waiting(samples: &[(f64, f64)], notes: &[Note]) -> BlockData {
+        let mut block = BlockData {
+            ops: 1_000,
+            waits: true,
+            histogram: Some(Histogram::new()),
+            ..BlockData::default()
+        };
+        for (&(at_ns, ns), note) in samples.iter().zip(notes) {
+            block.push_slow(at_ns, ns, *note);
+        }
+        block
+    }
+
+    fn part_of(block: &BlockData, index: usize, cause: Cause) -> f64 {
+        let split = block.marks[index].split.as_ref().expect("split");
+        let own = split.parts.iter().find(|part| part.cause == cause);
+        own.map_or(0.0, |part| part.explained_ns)
+    }
+
+    fn delayed(ns: f64, since_ns: f64) -> Note {
+        Note {
+            delay: Some(Delay {
+                ns,
+                since_ns,
+                at_end: false,
+            }),
+            ..Note::default()
+        }
+    }
+
     #[test]
-    fn operations_that_wait_have_no_causes_nor_has_what_is_usually_slow() {
+    fn time_that_a_woken_thread_stood_in_line_is_not_the_disks() {
+        // Asleep for 800 us; 300 us of being ready are counted, 100 of which were a preemption with a record of its own.
+        let mut block = waiting(&[(1e6, 1e6)], &[delayed(300_000.0, 0.9e6)]);
+        let events = vec![
+            event(Cause::Waiting, 1.1e6, 800_000.0),
+            event(Cause::ContextSwitch, 0.92e6, 40_000.0),
+            event(Cause::ContextSwitch, 1.92e6, 60_000.0),
+        ];
+        split_block(&mut block, events, true);
+        assert!((part_of(&block, 0, Cause::RunQueueDelay) - 200_000.0).abs() < 1.0);
+        assert!((part_of(&block, 0, Cause::Waiting) - 600_000.0).abs() < 1.0);
+        assert!((part_of(&block, 0, Cause::ContextSwitch) - 60_000.0).abs() < 1.0);
+    }
+
+    #[test]
+    fn without_records_the_count_of_an_operation_is_all_that_is_known_and_never_more_than_it() {
+        let mut block = waiting(
+            &[(1e6, 1e6), (3e6, 1e5)],
+            &[delayed(300_000.0, 0.9e6), delayed(5e6, 2.9e6)],
+        );
+        split_block(&mut block, vec![event(Cause::Waiting, 1.1e6, 800_000.0)], false);
+        assert!((part_of(&block, 0, Cause::RunQueueDelay) - 300_000.0).abs() < 1.0);
+        assert!(
+            part_of(&block, 0, Cause::Waiting) < 1.0,
+            "records with gaps are none"
+        );
+        assert!((part_of(&block, 1, Cause::RunQueueDelay) - 1e5).abs() < 1.0);
+    }
+
+    #[test]
+    fn a_thread_that_is_away_while_a_device_works_delays_nothing_but_what_it_picks_up_late() {
+        let under_way = Note {
+            under_way: true,
+            ..Note::default()
+        };
+        let mut block = waiting(&[(1e6, 1e6), (1e6, 3e6)], &[under_way; 2]);
+        split_block(
+            &mut block,
+            vec![event(Cause::ContextSwitch, 1.5e6, 490_000.0)],
+            true,
+        );
+        assert!((part_of(&block, 0, Cause::ContextSwitch) - 490_000.0).abs() < 1.0);
+        assert!((part_of(&block, 0, Cause::Waiting) - 510_000.0).abs() < 1.0);
+        assert!((part_of(&block, 1, Cause::Waiting) - 3e6).abs() < 1.0);
+    }
+
+    #[test]
+    fn what_is_split_adds_up_and_what_was_not_asked_is_a_bound() {
+        let clock = Clock::simulated(SimulatedClock::ideal());
+        let mut six: Vec<BlockData> = (0..6)
+            .map(|index| {
+                let from_ns = f64::from(index) * 1e7;
+                let mut block = waiting(&[(from_ns, 1e6)], &[Note::default()]);
+                block.at_ns = from_ns;
+                block.observed.run_queue_delay_ns = Some(200_000);
+                split_block(&mut block, vec![event(Cause::Waiting, from_ns, 900_000.0)], true);
+                block
+            })
+            .collect();
+        let mut listening = Listening::to_time_stamps();
+        assert_eq!(
+            listening.judge(&clock, &mut six, 1_000.0).causes,
+            None,
+            "nothing listened"
+        );
+        let real = Clock::open();
+        listening.evidence = Some(Evidence::of_this_thread(&real, None, Level::TimeStamps));
+        let found = listening.judge(&clock, &mut six, 1_000.0).causes.expect("a tail");
+        assert_eq!(rows(&found), [("waiting", 6)]);
+        let parts: Vec<(&str, f64, Option<f64>)> = found
+            .parts
+            .iter()
+            .map(|part| (part.cause.as_str(), part.ns, part.at_most_more_ns))
+            .collect();
+        assert_eq!(
+            parts,
+            [("waiting", 5.4e6, None), ("run-queue-delay", 0.0, Some(1.2e6))]
+        );
+        assert_eq!(six[0].tail[0].cause.as_deref(), Some("waiting"));
+    }
+
+    #[test]
+    fn the_flag_names_a_switch_only_where_switches_have_no_records() {
+        let mut six = blocks(6, &[(1e6, 12_000.0)]);
+        six[0].marks = vec![slow::Mark {
+            note: Note {
+                preempted: true,
+                ..Note::default()
+            },
+            split: None,
+        }];
+        let found = judged(&mut six, &[]).expect("a tail");
+        assert_eq!(rows(&found), [("context-switch", 1)]);
+    }
+
+    #[test]
+    fn what_fell_between_two_operations_completes_a_period() {
+        // One tooth in two hits an operation: without the others there is no period to be found.
+        let times = |parity: i32| -> Vec<(f64, f64)> {
+            (0..100)
+                .filter(|tooth| tooth % 2 == parity)
+                .map(|tooth| (1e6 + f64::from(tooth) * 4e6, 6_000.0))
+                .collect()
+        };
+        let mut all = blocks(200, &times(0));
+        for (at_ns, ns) in times(1) {
+            let own = all
+                .iter_mut()
+                .find(|block| at_ns < block.at_ns + block.duration_ns);
+            own.expect("within the blocks").gaps.push(Sample {
+                at_ns,
+                ns,
+                preempted: false,
+            });
+        }
+        let found = judged(&mut all, &[]).expect("a tail");
+        assert_eq!(rows(&found), [("periodic", 50)]);
+    }
+
+    #[test]
+    fn blocks_that_do_not_all_wait_have_no_causes_nor_has_what_is_usually_slow() {
         let tick = [event(Cause::TimerTick, 1.001e6, 9_000.0)];
-        let mut waiting = blocks(6, &[(1e6, 12_000.0)]);
-        waiting[2].waits = true;
-        assert_eq!(judged(&mut waiting, &tick), None);
+        let mut mixed = blocks(6, &[(1e6, 12_000.0)]);
+        mixed[2].waits = true;
+        assert_eq!(judged(&mut mixed, &tick), None);
         let mut usual = blocks(6, &[(1e6, 12_000.0)]);
         usual[0].ops = 19;
         assert_eq!(judged(&mut usual, &tick), None);
@@ -445,7 +968,7 @@ mod tests {
     fn more_than_there_is_room_for_has_no_causes_rather_than_wrong_ones() {
         let mut many = blocks(6, &[(1e6, 12_000.0)]);
         many[1].tail = vec![many[0].tail[0].clone(); MOST];
-        many[1].ops = u64::MAX / TAIL_SHARE;
+        many[1].ops = u64::MAX / USUAL;
         assert_eq!(judged(&mut many, &[]), None);
     }
 

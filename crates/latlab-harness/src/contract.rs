@@ -110,6 +110,20 @@ pub enum Reach {
     Disturbances,
 }
 
+/// What the single operations of a probe do by themselves. It decides what can be a cause of a slow one, and what is cheap enough to be watched.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Operations {
+    /// None are timed one by one on this thread: only periods in their time stamps are looked for.
+    Unwatched,
+    /// They never enter the kernel: switches, faults and interrupts are all somebody else's.
+    UserSpace,
+    /// They are page faults, or make and unmake mappings. Faults are not recorded: each would take some 0.2 us longer.
+    Faults,
+    /// System calls. In a block that waits ([`Block::set_waits`]) sleeping is part of the work; interrupts are not recorded, because a device's
+    /// answer is several of them.
+    SystemCalls,
+}
+
 /// A point that a probe would like to measure.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Planned {
@@ -250,10 +264,9 @@ pub trait Probe {
         0
     }
 
-    /// Whether its timed operations never enter the kernel by themselves. Then records of switches, faults and interrupts are no part of their
-    /// price, and say what its slow operations were kept by; else only periods in their time stamps do.
-    fn stays_in_user_space(&self) -> bool {
-        false
+    /// What its single operations do by themselves: what may be watched beside them to find the causes of the slow ones.
+    fn operations(&self) -> Operations {
+        Operations::Unwatched
     }
 
     /// Takes what a group of points needs. Dropping the session gives everything back.

@@ -15,6 +15,7 @@ use latlab_record::{Histogram, TailSample};
 use latlab_stats::rng::Rng;
 
 use crate::block::{Picoseconds, TAIL_ROOM};
+use crate::slow::{CANDIDATES, Candidate, Note};
 use crate::{Block, ProbeError};
 
 /// How long [`Queue::reap`] may wait.
@@ -240,6 +241,8 @@ struct Samples {
     late_responses: Histogram,
     late_services: Histogram,
     tail: Tail,
+    /// All operations while there is room, of which the slowest will be kept.
+    candidates: Vec<Candidate>,
 }
 
 impl Samples {
@@ -254,7 +257,19 @@ impl Samples {
         };
         responses.record(picoseconds.in_ticks(response));
         services.record(picoseconds.in_ticks(service));
-        if response >= threshold && !own.late {
+        if own.late {
+            return service;
+        }
+        if self.candidates.len() < self.candidates.capacity().min(CANDIDATES) {
+            self.candidates.push(Candidate {
+                begin: own.due,
+                ticks: response,
+                note: Note {
+                    under_way: true,
+                    ..Note::default()
+                },
+            });
+        } else if response >= threshold {
             self.tail.push(TailSample {
                 at_ns: clock.at_ns(own.due),
                 value: clock.ns(response),
@@ -303,7 +318,12 @@ fn fly<T: TimeSource, Q: Queue>(
     let depth = depth.max(1);
     let picoseconds = Picoseconds::of(clock);
     let threshold = clock.ticks(block.tail_threshold_ns());
-    let mut samples = Samples::default();
+    let mut samples = Samples {
+        candidates: block.take_candidates(),
+        ..Samples::default()
+    };
+    // Alone, and handed over by this thread: what its counters say is of this operation.
+    let alone = depth == 1 && arrivals == Arrivals::Closed;
     let mut flight = Flight::default();
     let mut times = vec![Times::default(); depth as usize];
     let mut free: Vec<u32> = (0..depth).rev().collect();
@@ -361,6 +381,7 @@ fn fly<T: TimeSource, Q: Queue>(
             continue;
         }
         let full = free.is_empty();
+        let (first, asked) = (samples.candidates.len(), time.end());
         let wait = match due_next {
             // The next one can begin before one of these is done.
             Some(due) if !full => wait_at_most(clock, clock.ns(due.saturating_sub(time.begin()))),
@@ -381,9 +402,11 @@ fn fly<T: TimeSource, Q: Queue>(
             free.push(token);
         })?;
         woke = time.end();
+        let waited_ns = clock.ns(woke.saturating_sub(asked));
+        note_those(block, &mut samples.candidates[first..], alone, waited_ns);
     }
     let samples = samples.or_late();
-    flight.service = samples.services;
+    flight.service = samples.services.clone();
     flight.elapsed_ns = clock.ns(last_end.saturating_sub(begin));
     flight.under_way_ns = clock.ns(under_way_ticks);
     if schedule.is_some() {
@@ -391,22 +414,47 @@ fn fly<T: TimeSource, Q: Queue>(
     } else {
         (flight.kept_operations, flight.kept_ns) = kept.span(clock);
     }
+    hand_over(block, samples, schedule.is_some().then_some(&flight.service));
+    Ok(flight)
+}
+
+/// The block's share. The service times are told apart in an open loop; in a closed one the two are one.
+fn hand_over(block: &mut Block, samples: Samples, service: Option<&Histogram>) {
     let number = samples.responses.total();
+    block.return_candidates(samples.candidates);
     block.add_operations(
         &samples.responses,
         samples.tail.samples,
         samples.tail.dropped,
         number,
     );
-    if schedule.is_some() {
-        // In a closed loop the two are one.
-        block.channel_mut("service").merge(&flight.service);
+    if let Some(service) = service {
+        block.channel_mut("service").merge(service);
     }
-    Ok(flight)
+}
+
+/// Right after a wait of `waited_ns`: what the thread's counters say of those that ended with it.
+fn note_those(block: &mut Block, ended: &mut [Candidate], alone: bool, waited_ns: f64) {
+    let Some(first) = ended.first_mut() else { return };
+    if alone {
+        first.note = block.note(block.clock().ns(first.ticks));
+    } else if waited_ns >= LONG_WAIT_NS {
+        let mut note = block.note(waited_ns);
+        note.under_way = true;
+        if let Some(delay) = &mut note.delay {
+            (delay.ns, delay.at_end) = (delay.ns.min(waited_ns), true);
+        }
+        for own in ended {
+            own.note = note;
+        }
+    }
 }
 
 /// A request handed over later than this is named: several times what handing one over takes (10 us on a virtual disk), ns.
 const LATE_NS: f64 = 50_000.0;
+
+/// After a wait of this length it is asked how much of it this thread was ready without a CPU: 0.7 us in which nothing is handed over.
+pub(crate) const LONG_WAIT_NS: f64 = 100_000.0;
 
 /// A sleeping thread is woken up to 60 us late (the kernel's timer slack and the way out of idle): the last stretch is spun.
 const SPIN_NS: f64 = 120_000.0;

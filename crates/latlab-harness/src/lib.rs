@@ -23,6 +23,7 @@ mod ramp;
 mod reference;
 mod schedule;
 mod simulated;
+mod slow;
 mod stamps;
 mod summary;
 
@@ -30,7 +31,8 @@ pub use block::{Batch, Block, BlockData, Kernel, Picoseconds, RemoteBlock};
 pub use causes::{KnownCause, KnownCauses};
 pub use child::{Child, answer_parent, serve_child};
 pub use contract::{
-    Needs, Planned, PointResult, Probe, ProbeError, Proof, Reach, Session, Spec, Support, Tier, Touches,
+    Needs, Operations, Planned, PointResult, Probe, ProbeError, Proof, Reach, Session, Spec, Support, Tier,
+    Touches,
 };
 pub use crew::{Crew, CrewError};
 pub use env::{Env, Interpreter, MemorySource};

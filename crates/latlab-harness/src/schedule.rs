@@ -234,7 +234,7 @@ pub fn run_probe(
         sink,
         drift,
         observer: None,
-        listening: Listening::of_this_thread(env, probe.stays_in_user_space()),
+        listening: Listening::of_this_thread(env, probe.operations()),
         ramp: Ramp::default(),
         degraded,
     };
@@ -513,6 +513,9 @@ impl Run<'_> {
         let before = self.observer.as_ref().map(Observer::read);
         let begun = clock.now_ns();
         let mut block = Block::new(clock, &mut state.ops_per_window, &mut state.tail_threshold_ns);
+        if self.listening.listens() {
+            block = block.heard_by(&mut self.listening);
+        }
         session.block(&mut block)?;
         let mut data = block.into_data();
         if data.values.is_empty() && data.histogram.is_none() {
@@ -527,7 +530,7 @@ impl Run<'_> {
             }
             data.core_ghz = latlab_clock::core_frequency_now(clock);
         }
-        self.listening.end(clock, &data);
+        self.listening.end(clock, &mut data);
         Ok(data)
     }
 
@@ -575,7 +578,8 @@ impl Run<'_> {
         }
     }
 
-    /// Hands over what is known well enough, at once: what was measured survives a crash.
+    /// Hands over what is known well enough, at once: what was measured survives a crash. What is judged better with all blocks is handed
+    /// over with the last of them.
     fn close_what_is_enough(&mut self, session: &mut dyn Session, states: &mut [PointState]) {
         let mut enough: Vec<(usize, StoppedBy)> = self.enough(states);
         let last_block_ns = enough
@@ -591,7 +595,9 @@ impl Run<'_> {
         }
         for (index, stopped_by) in enough {
             states[index].state = State::Done(stopped_by);
-            self.finish(session, &mut states[index], stopped_by);
+            if !self.listening.needs_all_blocks() {
+                self.finish(session, &mut states[index], stopped_by);
+            }
         }
     }
 
@@ -692,8 +698,8 @@ impl Run<'_> {
                 };
                 let mut proof = session.proof(&point);
                 proof.flags.extend(self.degraded.clone());
-                let tail_causes = match proof.causes.take() {
-                    Some(known) => Some(known.written_into(&mut state.blocks, state.tail_threshold_ns)),
+                let judged = match proof.causes.take() {
+                    Some(known) => known.judged(&mut state.blocks, state.tail_threshold_ns),
                     None => self
                         .listening
                         .judge(&self.env.clock, &mut state.blocks, state.tail_threshold_ns),
@@ -704,8 +710,8 @@ impl Run<'_> {
                     blocks: &state.blocks,
                     proof,
                     ops_per_window: state.ops_per_window,
-                    tail_threshold_ns: state.tail_threshold_ns,
-                    tail_causes,
+                    tail_threshold_ns: judged.threshold_ns,
+                    tail_causes: judged.causes,
                     stopped_by,
                     facts: &self.env.clock.facts,
                     seed: self.env.seed(2),

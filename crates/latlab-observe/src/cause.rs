@@ -13,6 +13,10 @@ use serde::{Deserialize, Serialize};
 pub enum Cause {
     /// Another thread ran on this CPU.
     ContextSwitch,
+    /// Ready, but no CPU was free for it: the kernel counts how long, not when.
+    RunQueueDelay,
+    /// Asleep until what it had asked for was there: a device's answer, another thread's.
+    Waiting,
     /// The control group's CPU quota was used up.
     Throttled,
     /// A page was touched for which the kernel had to do something first.
@@ -41,6 +45,8 @@ impl Cause {
     pub fn name(self) -> &'static str {
         match self {
             Self::ContextSwitch => "context-switch",
+            Self::RunQueueDelay => "run-queue-delay",
+            Self::Waiting => "waiting",
             Self::Throttled => "throttled",
             Self::PageFault => "page-fault",
             Self::TimerTick => "timer-tick",
@@ -57,13 +63,15 @@ impl Cause {
     /// Which of two causes owns a nanosecond that both cover: what is further inside. While another thread runs, its interrupts are its own.
     pub(crate) fn rank(self) -> u8 {
         match self {
-            Self::ContextSwitch | Self::Throttled => 0,
-            Self::Nmi => 1,
-            Self::TimerTick | Self::Ipi | Self::DeviceInterrupt => 2,
-            Self::Softirq => 3,
-            Self::PageFault => 4,
-            Self::HostTick | Self::Periodic => 5,
-            Self::Unexplained => 6,
+            Self::RunQueueDelay => 0,
+            Self::ContextSwitch | Self::Throttled => 1,
+            Self::Waiting => 2,
+            Self::Nmi => 3,
+            Self::TimerTick | Self::Ipi | Self::DeviceInterrupt => 4,
+            Self::Softirq => 5,
+            Self::PageFault => 6,
+            Self::HostTick | Self::Periodic => 7,
+            Self::Unexplained => 8,
         }
     }
 }
@@ -90,6 +98,10 @@ pub enum Proof {
     Comb,
     /// The control group's counter of throttled time grew by what the longest absences last.
     QuotaCounter,
+    /// The thread's counter of time in which it was ready but not running grew by so much over this operation.
+    DelayCounter,
+    /// It was handed to the kernel, and this thread had not got it back.
+    UnderWay,
 }
 
 impl Proof {
@@ -103,6 +115,8 @@ impl Proof {
             Self::RseqFlag => "rseq-flag",
             Self::Comb => "comb",
             Self::QuotaCounter => "quota-counter",
+            Self::DelayCounter => "delay-counter",
+            Self::UnderWay => "under-way",
         }
     }
 }
@@ -149,6 +163,8 @@ mod tests {
     fn a_cause_is_printed_as_it_stands_in_files() {
         let all = [
             Cause::ContextSwitch,
+            Cause::RunQueueDelay,
+            Cause::Waiting,
             Cause::Throttled,
             Cause::PageFault,
             Cause::TimerTick,

@@ -18,9 +18,41 @@ pub struct Evidence {
     rungs: Vec<Rung>,
 }
 
+/// What is looked for, where permission allows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Wanted {
+    /// Nothing above this rung is opened.
+    pub highest: Level,
+    /// The thread's page faults; each recorded one takes some 0.2 us longer.
+    pub faults: bool,
+    /// Sleeping is part of the work: an absence that the thread asked for is [`Cause::Waiting`](crate::Cause::Waiting), and only one that it
+    /// did not ask for a context switch.
+    pub sleeps: bool,
+}
+
+impl Wanted {
+    /// All that there is up to this rung, for work that never sleeps.
+    #[must_use]
+    pub fn up_to(highest: Level) -> Self {
+        Self {
+            highest,
+            faults: true,
+            sleeps: false,
+        }
+    }
+}
+
 /// The thread's rseq flag where there is one; else it is never taken.
 #[derive(Debug)]
 pub struct ThreadFlag(Option<RseqFlag>);
+
+impl ThreadFlag {
+    /// Where nobody asked for one: never taken.
+    #[must_use]
+    pub fn none() -> Self {
+        Self(None)
+    }
+}
 
 impl Flag for ThreadFlag {
     #[inline]
@@ -35,6 +67,13 @@ impl Evidence {
     /// [`rungs`](Self::rungs).
     #[must_use]
     pub fn of_this_thread(clock: &Clock, cpu: Option<u32>, highest: Level) -> Self {
+        Self::open(clock, cpu, Wanted::up_to(highest))
+    }
+
+    /// As [`of_this_thread`](Self::of_this_thread), with a choice of what is worth its price.
+    #[must_use]
+    pub fn open(clock: &Clock, cpu: Option<u32>, wanted: Wanted) -> Self {
+        let highest = wanted.highest;
         let mut rungs = vec![Rung::there(Level::TimeStamps)];
         let flag = if highest < Level::Rseq {
             Err("not asked for".to_owned())
@@ -45,7 +84,7 @@ impl Evidence {
             Ok(_) => Rung::there(Level::Rseq),
             Err(reason) => Rung::missing(Level::Rseq, reason.clone()),
         });
-        let sources = Sources::open(clock, cpu, highest);
+        let sources = Sources::open(clock, cpu, wanted);
         rungs.extend_from_slice(sources.rungs());
         Self {
             sources,

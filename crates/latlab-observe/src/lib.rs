@@ -43,6 +43,7 @@ mod attribute;
 mod cause;
 mod comb;
 mod counters;
+mod delay;
 mod evidence;
 pub mod gaps;
 mod level;
@@ -71,11 +72,14 @@ use other as system;
 
 use latlab_record::Observed;
 
-pub use attribute::{Agreement, Attributed, Attribution, Context, NamedComb, Part, agreement, attribute};
+pub use attribute::{
+    Agreement, Attributed, Attribution, Context, NamedComb, Part, agreement, attribute, split,
+};
 pub use cause::{Cause, Event, Proof, Sample};
 pub use comb::{Comb, Span, find_combs};
 pub use counters::{Count, Counted, CpuCounters, CpuReading};
-pub use evidence::{Evidence, ThreadFlag};
+pub use delay::RunDelay;
+pub use evidence::{Evidence, ThreadFlag, Wanted};
 pub use gaps::{Flag, NoFlag};
 pub use level::{Level, Rung};
 pub use self_test::self_test;

@@ -55,6 +55,27 @@ impl Sources {
     }
 }
 
+/// The thread's schedstat, read without allocating.
+#[derive(Debug)]
+pub(crate) struct DelayFile(File);
+
+impl DelayFile {
+    pub(crate) fn open(thread: Option<u32>) -> Option<Self> {
+        let path = match thread {
+            None => "/proc/thread-self/schedstat".to_owned(),
+            Some(tid) => format!("/proc/self/task/{tid}/schedstat"),
+        };
+        File::open(path).ok().map(Self)
+    }
+
+    pub(crate) fn read_ns(&self) -> Option<u64> {
+        // Three numbers of at most 20 digits.
+        let mut buffer = [0_u8; 64];
+        let length = self.0.read_at(&mut buffer, 0).ok()?;
+        run_delay(std::str::from_utf8(&buffer[..length]).ok()?)
+    }
+}
+
 fn thread_usage() -> Option<libc::rusage> {
     let mut usage = MaybeUninit::<libc::rusage>::zeroed();
     // SAFETY: the pointer is to a rusage of ours, which the call fills when it returns 0.

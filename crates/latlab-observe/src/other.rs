@@ -14,3 +14,17 @@ impl Sources {
         Observed::default()
     }
 }
+
+#[derive(Debug)]
+pub(crate) struct DelayFile;
+
+impl DelayFile {
+    pub(crate) fn open(_thread: Option<u32>) -> Option<Self> {
+        None
+    }
+
+    #[expect(clippy::unused_self, reason = "as where there is such a file")]
+    pub(crate) fn read_ns(&self) -> Option<u64> {
+        None
+    }
+}

@@ -20,6 +20,8 @@ const RECORD_LOST: u32 = 2;
 const RECORD_SAMPLE: u32 = 9;
 const RECORD_SWITCH: u32 = 14;
 const MISC_SWITCH_OUT: u16 = 1 << 13;
+/// The thread would have run on. Linux 4.17 and later; before, nobody knows.
+const MISC_SWITCH_OUT_PREEMPT: u16 = 1 << 14;
 /// Identifier at the end of a record that is no sample: ids, time, CPU, event; 8 bytes each.
 const TRAILER: usize = 32;
 
@@ -75,7 +77,7 @@ pub(crate) struct Stamp {
 
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum What {
-    SwitchedOut,
+    SwitchedOut { preempted: bool },
     SwitchedIn,
     Sample(Vec<u8>),
 }
@@ -144,7 +146,9 @@ fn switch(record: &[u8], misc: u16) -> Option<Stamp> {
         what: if misc & MISC_SWITCH_OUT == 0 {
             What::SwitchedIn
         } else {
-            What::SwitchedOut
+            What::SwitchedOut {
+                preempted: misc & MISC_SWITCH_OUT_PREEMPT != 0,
+            }
         },
     })
 }
@@ -152,16 +156,18 @@ fn switch(record: &[u8], misc: u16) -> Option<Stamp> {
 /// A switch record and the tracepoint of the same switch are written within this time of each other.
 const SAME_SWITCH_NS: u64 = 50_000;
 
-/// Pairs begins and ends. `tid` is the observed thread; `at_ns` turns the kernel's time into that of the run's clock.
+/// Pairs begins and ends. `tid` is the observed thread; `at_ns` turns the kernel's time into that of the run's clock. Where `sleeps` are
+/// part of the work, an absence that the thread asked for is [`Cause::Waiting`]; else each is a context switch.
 pub(crate) fn assemble(
     mut stamps: Vec<Stamp>,
     roles: &HashMap<u64, Role>,
     tid: u32,
+    sleeps: bool,
     at_ns: impl Fn(u64) -> f64,
 ) -> Vec<Event> {
     stamps.sort_by_key(|stamp| stamp.time_ns);
     let mut events = Vec::new();
-    let mut out: Option<u64> = None;
+    let mut out: Option<(u64, bool)> = None;
     let mut next: Option<(u64, Arc<str>)> = None;
     // Handlers nest, and each kind within itself only in order.
     let mut entered: Vec<(Cause, u64, Option<Arc<str>>)> = Vec::new();
@@ -170,15 +176,19 @@ pub(crate) fn assemble(
             continue;
         };
         match (&stamp.what, role) {
-            (What::SwitchedOut, _) => out = Some(stamp.time_ns),
+            (What::SwitchedOut { preempted }, _) => out = Some((stamp.time_ns, *preempted)),
             (What::SwitchedIn, _) => {
-                if let Some(begin) = out.take() {
+                if let Some((begin, preempted)) = out.take() {
                     let who = next
                         .take()
                         .filter(|(at, _)| at.abs_diff(begin) < SAME_SWITCH_NS)
                         .map(|(_, name)| name);
                     events.push(Event {
-                        cause: Cause::ContextSwitch,
+                        cause: if sleeps && !preempted {
+                            Cause::Waiting
+                        } else {
+                            Cause::ContextSwitch
+                        },
                         proof: Proof::SwitchRecord,
                         at_ns: at_ns(begin),
                         end_ns: Some(at_ns(stamp.time_ns)),
@@ -327,11 +337,15 @@ mod tests {
     }
 
     fn events(bytes: &[u8]) -> (Vec<Event>, u64) {
+        events_where(bytes, false)
+    }
+
+    fn events_where(bytes: &[u8], sleeps: bool) -> (Vec<Event>, u64) {
         let mut decoded = Decoded::default();
         decode(bytes, |event| event >= ENTER, &mut decoded);
         let lost = decoded.lost;
         #[expect(clippy::cast_precision_loss, reason = "small numbers")]
-        let made = assemble(decoded.stamps, &roles(), TID, |time| time as f64);
+        let made = assemble(decoded.stamps, &roles(), TID, sleeps, |time| time as f64);
         (made, lost)
     }
 
@@ -350,6 +364,24 @@ mod tests {
         assert_eq!(made.len(), 1);
         assert_eq!((made[0].at_ns, made[0].end_ns), (1_200.0, Some(90_000.0)));
         assert_eq!(made[0].who.as_deref(), Some("rsync"));
+    }
+
+    #[test]
+    fn where_sleeping_is_work_only_what_was_not_asked_for_is_a_context_switch() {
+        let misc = MISC_SWITCH_OUT | MISC_SWITCH_OUT_PREEMPT;
+        let bytes = [
+            switched(true, 1_000),
+            switched(false, 90_000),
+            header(RECORD_SWITCH, misc, &ids(TID, 95_000, Some(SWITCHES))),
+            switched(false, 99_000),
+        ]
+        .concat();
+        let causes = |sleeps| -> Vec<Cause> {
+            let (made, _) = events_where(&bytes, sleeps);
+            made.iter().map(|event| event.cause).collect()
+        };
+        assert_eq!(causes(true), [Cause::Waiting, Cause::ContextSwitch]);
+        assert_eq!(causes(false), [Cause::ContextSwitch; 2]);
     }
 
     #[test]

@@ -20,5 +20,5 @@ pub use line::{
 pub use point::{Order, Pages, Point, Timing, binary_size};
 pub use record::{
     Absence, BlockSummary, Channel, Check, Kind, Observed, Overhead, Record, StoppedBy, Summary, TailCause,
-    TailCauses, TailSample, Unit, Work,
+    TailCauses, TailPart, TailSample, Unit, Work,
 };

@@ -107,13 +107,29 @@ pub struct TailSample {
 /// What the samples above the threshold are made of: each has one cause. What nothing explains is a row of its own.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct TailCauses {
-    /// What could be seen: `time stamps` (periods only), `rseq` (and that the thread was preempted), `perf records` (its switches and
+    /// What could be seen: `time stamps` (periods only), `counters` (how long the thread was ready without a CPU), `rseq` (and that the thread was preempted), `perf records` (its switches and
     /// page faults), `tracepoints` (interrupts of its CPU).
     pub level: String,
     /// Faster samples are not in it, ns.
     pub threshold_ns: f64,
     /// The most frequent first.
     pub causes: Vec<TailCause>,
+    /// Their time split by cause, the largest part first, of operations that wait as part of their work. What is missing from the whole is
+    /// unexplained, this thread's own work on its CPU included.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub parts: Vec<TailPart>,
+}
+
+/// A cause's part in the time of all slow samples.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct TailPart {
+    /// Its name: `waiting`, `run-queue-delay`, `context-switch`, `page-fault`.
+    pub cause: String,
+    /// Time that is known to be its own, ns.
+    pub ns: f64,
+    /// Where only a counter of the whole block knows more: so much of the time of other parts may be its own too, at most, ns.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub at_most_more_ns: Option<f64>,
 }
 
 /// One cause's share of the tail.

@@ -10,6 +10,7 @@ from latlab.charts.storage import timed
 from latlab.report import fio
 from latlab.report.document import Notice, sentence
 from latlab.report.evidence import evidence
+from latlab.run.causes import slow_parts
 from latlab.run.model import Point, Record
 from latlab.run.run import Run
 from latlab.run.sanity import broken_rules, stopped
@@ -80,7 +81,13 @@ def sound(run: Run, records: Iterable[Record]) -> list[Record]:
 
 def tail_words(record: Record | None) -> tuple[str, ...]:
     """One sentence on who had a part in a record's slowest operations; none where that is not known."""
-    found = split(record) if record is not None else None
+    if record is None:
+        return ()
+    # Where each slow operation was looked at, that is more than what all of them together can say.
+    parts = slow_parts([record])
+    if parts is not None:
+        return (parts.text,)
+    found = split(record)
     return (found.text,) if found is not None else ()
 
 

@@ -1,16 +1,19 @@
-"""Why a probe's figures can be believed, in one or two lines."""
+"""Why a probe's figures can be believed, in a few lines."""
 
 from __future__ import annotations
 
 from collections import Counter
 
 from latlab.charts.points import is_disturbed
+from latlab.run.causes import slow_causes, slow_parts
 from latlab.run.model import Record
 from latlab.run.run import Run
 from latlab.units import format_count, format_ns
 
 #: A finer resolution than a femtosecond says nothing.
 _FINEST_NS = 1e-6
+#: What keeps a thread from its work is all that this probe is about: its section tells more of it.
+_ITS_OWN_CAUSES = "kernel.noise"
 
 
 def evidence(run: Run, probe: str) -> tuple[str, ...]:
@@ -21,6 +24,8 @@ def evidence(run: Run, probe: str) -> tuple[str, ...]:
     if not records:
         return ()
     lines = [_samples(records, "batch_mean"), _samples(records, "per_op"), _checks(records)]
+    if probe != _ITS_OWN_CAUSES:
+        lines += _slow(records)
     disturbed = sum(is_disturbed(record) for record in records)
     if disturbed:
         lines.append(
@@ -65,3 +70,21 @@ def _checks(records: list[Record]) -> str:
             " give no figure."
         )
     return f"Proof of work, all held: {listed}."
+
+
+def _slow(records: list[Record]) -> list[str]:
+    """What the slow operations were made of: their number by cause, or their time by part where they wait."""
+    lines = []
+    waiting = slow_parts(records)
+    if waiting is not None:
+        lines.append(waiting.text)
+    # What waits has parts, or nothing slow.
+    others = [record for record in records if record.tail_causes is not None and not record.tail_causes.parts]
+    causes = slow_causes(others, 0.0)
+    if causes is not None:
+        lines.append(
+            f"Causes of the {format_count(causes.samples)} slowest operations: {causes.shares()}."
+            f" What could be seen here: {causes.level}. A cause is named where an event or a period accounts"
+            " for it; the rest is unexplained."
+        )
+    return lines

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from latlab.text import clean
-from latlab.units import format_percent
+from latlab.units import format_count, format_ns, format_percent
 
 if TYPE_CHECKING:
     from latlab.run.model import Record
@@ -38,7 +38,114 @@ class Causes:
 
 
 #: The rungs of evidence, least first.
-_LEVELS = ("time stamps", "rseq", "perf records", "tracepoints")
+_LEVELS = ("time stamps", "counters", "rseq", "perf records", "tracepoints")
+#: How people call the parts of an operation that waits; on a disk the waiting is the disk's.
+_PARTS = {
+    "waiting": "asleep until what it had asked for was there",
+    "run-queue-delay": "waiting for a CPU",
+    "context-switch": "another thread on its CPU",
+    "page-fault": "first touch of memory",
+    "throttled": "the CPU quota",
+}
+_DISK = "the disk"
+#: Parts of the disk's slow operations that are told even when they are none.
+_ASKED = ("waiting", "run-queue-delay", "page-fault")
+
+
+@dataclass(frozen=True, slots=True)
+class Parts:
+    """What the time of slow operations that wait was spent with.
+
+    Attributes:
+        samples: How many there are.
+        of: Among how many.
+        least_ns: The shortest of them.
+        total_ns: Their time together.
+        named: Name and ns of each part, the largest first.
+        unexplained_ns: The rest: this thread's own work on its CPU, and what nothing explains.
+        cpu_more_ns: At most so much more of it was waiting for a CPU; 0 where all of it is known.
+        level: What could be seen.
+    """
+
+    samples: int
+    of: int
+    least_ns: float
+    total_ns: float
+    named: tuple[tuple[str, float], ...]
+    unexplained_ns: float
+    cpu_more_ns: float
+    level: str
+
+    @property
+    def text(self) -> str:
+        """One sentence: how slow, how many, and what of their time was whose."""
+        shares = [f"{format_percent(ns / self.total_ns)} {name}" for name, ns in self.named]
+        shares.append(f"{format_percent(self.unexplained_ns / self.total_ns)} own work or unexplained")
+        more = (
+            f"; at most {format_percent(self.cpu_more_ns / self.total_ns)} more of it was waiting for a CPU"
+            if self.cpu_more_ns > 0.005 * self.total_ns
+            else ""
+        )
+        return (
+            f"The slowest {format_count(self.samples)} of {format_count(self.of)} took"
+            f" {format_ns(self.least_ns)} or longer; of their time: {', '.join(shares)}{more}"
+            f" (seen by {self.level})."
+        )
+
+
+def slow_parts(records: Iterable[Record]) -> Parts | None:
+    """Parts of the slow operations of records that wait, taken together.
+
+    None where fewer than ten are known.
+    """
+    named: dict[str, float] = {}
+    levels = set()
+    samples = of = 0
+    total = more = 0.0
+    least = float("inf")
+    on_disk = True
+    for record in records:
+        causes = record.tail_causes
+        if causes is None or not causes.parts:
+            continue
+        counted = sum(row.count for row in causes.causes)
+        if not counted:
+            continue
+        levels.add(causes.level)
+        samples += counted
+        of += record.samples
+        total += sum(row.ns for row in causes.causes)
+        least = min(least, causes.threshold_ns)
+        on_disk &= record.probe.startswith("storage.")
+        for part in causes.parts:
+            named[part.cause] = named.get(part.cause, 0.0) + part.ns
+            more += part.at_most_more_ns or 0.0
+    if samples < _FEWEST or not 0 < total < float("inf"):
+        return None
+    for cause in _ASKED if on_disk else ():
+        named.setdefault(cause, 0.0)
+    rows = sorted(named.items(), key=lambda row: -row[1])
+    return Parts(
+        samples=samples,
+        of=of,
+        least_ns=least,
+        total_ns=total,
+        named=tuple((_part(cause, on_disk=on_disk), ns) for cause, ns in rows if ns > 0 or cause in _ASKED),
+        unexplained_ns=max(total - sum(named.values()), 0.0),
+        cpu_more_ns=min(more, total),
+        level=_least(levels),
+    )
+
+
+def _part(cause: str, *, on_disk: bool) -> str:
+    if on_disk and cause == "waiting":
+        return _DISK
+    return _PARTS.get(cause) or clean(cause, most=40).replace("-", " ")
+
+
+def _least(levels: set[str]) -> str:
+    known = [level for level in _LEVELS if level in levels]
+    return known[0] if known else clean(min(levels), most=40)
 
 
 def slow_causes(records: Iterable[Record], least_ns: float) -> Causes | None:
@@ -62,9 +169,8 @@ def slow_causes(records: Iterable[Record], least_ns: float) -> Causes | None:
     named = [(name, count) for name, count in counts.most_common() if name != UNEXPLAINED]
     # Never folded away, and never left out: that nothing stays unexplained is an answer too.
     rows = [*named, (UNEXPLAINED, counts[UNEXPLAINED])]
-    known = [level for level in _LEVELS if level in levels]
     return Causes(
         counts=tuple((name.replace("-", " "), count) for name, count in rows),
         samples=samples,
-        level=known[0] if known else clean(min(levels), most=40),
+        level=_least(levels),
     )

@@ -386,12 +386,21 @@ class TailCause(Model, frozen=True, kw_only=True):
     explained_ns: float
 
 
+class TailPart(Model, frozen=True, kw_only=True):
+    """A cause's part in the time of all slow samples of what waits; more of it may be its own, at most."""
+
+    cause: str
+    ns: float
+    at_most_more_ns: float | None = None
+
+
 class TailCauses(Model, frozen=True, kw_only=True):
     """What the samples above a threshold are made of; `unexplained` is a row of its own."""
 
     level: str
     threshold_ns: float
     causes: tuple[TailCause, ...]
+    parts: tuple[TailPart, ...] = ()
 
 
 class BlockSummary(Model, frozen=True, kw_only=True, omit_defaults=True):

@@ -3,7 +3,7 @@
 use latlab_clock::Clock;
 
 use crate::gaps::Flag;
-use crate::{Event, Level, Rung};
+use crate::{Event, Level, Rung, Wanted};
 
 const REASON: &str = "latlab reads these records on Linux only";
 
@@ -30,7 +30,7 @@ pub(crate) struct Sources {
 }
 
 impl Sources {
-    pub(crate) fn open(_clock: &Clock, _cpu: Option<u32>, _highest: Level) -> Self {
+    pub(crate) fn open(_clock: &Clock, _cpu: Option<u32>, _wanted: Wanted) -> Self {
         Self {
             rungs: [Level::PerfRecords, Level::Tracepoints].map(|level| Rung::missing(level, REASON)),
             sees_switches: false,

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use latlab_harness::{
-    Block, Env, Planned, Probe, ProbeError, Proof, Reach, Session, Spec, Stamps, Support, Tier,
+    Block, Env, Operations, Planned, Probe, ProbeError, Proof, Reach, Session, Spec, Stamps, Support, Tier,
 };
 use latlab_record::{Check, Point, Profile, Unit};
 use serde_json::json;
@@ -130,6 +130,10 @@ impl Probe for Spawn {
                 })
             })
             .collect()
+    }
+
+    fn operations(&self) -> Operations {
+        Operations::SystemCalls
     }
 
     fn memory_bytes(&self, _env: &Env) -> u64 {

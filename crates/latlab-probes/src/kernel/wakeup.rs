@@ -1,6 +1,8 @@
 //! `kernel.wakeup`: how long a thread that sleeps on another CPU needs to run again once it is woken.
 
-use latlab_harness::{Env, Planned, PointResult, Probe, ProbeError, Reach, Session, Spec, Support, Tier};
+use latlab_harness::{
+    Env, Operations, Planned, PointResult, Probe, ProbeError, Reach, Session, Spec, Support, Tier,
+};
 use latlab_record::{Point, Profile, Record, Unit};
 use serde_json::json;
 
@@ -82,6 +84,10 @@ impl Probe for Wakeup {
                 })
             })
             .collect()
+    }
+
+    fn operations(&self) -> Operations {
+        Operations::SystemCalls
     }
 
     fn memory_bytes(&self, _env: &Env) -> u64 {

@@ -4,7 +4,8 @@ use std::hint::black_box;
 use std::marker::PhantomData;
 
 use latlab_harness::{
-    Batch, Block, Env, Kernel, MemorySource, Planned, Probe, ProbeError, Proof, Session, Spec, Support, Tier,
+    Batch, Block, Env, Kernel, MemorySource, Operations, Planned, Probe, ProbeError, Proof, Session, Spec,
+    Support, Tier,
 };
 use latlab_record::{Check, Pages, Point, Profile, Timing, Unit, Work, binary_size};
 use latlab_stats::rng::Rng;
@@ -99,8 +100,8 @@ impl Probe for Poke {
         fitting(env)
     }
 
-    fn stays_in_user_space(&self) -> bool {
-        true
+    fn operations(&self) -> Operations {
+        Operations::UserSpace
     }
 
     fn open<'env>(

@@ -2,7 +2,9 @@
 
 use std::io::{BufRead, Write};
 
-use latlab_harness::{Env, Planned, PointResult, Probe, ProbeError, Reach, Session, Spec, Support, Tier};
+use latlab_harness::{
+    Env, Operations, Planned, PointResult, Probe, ProbeError, Reach, Session, Spec, Support, Tier,
+};
 use latlab_record::{Point, Profile, Record, Unit};
 use serde_json::{Value, json};
 
@@ -140,6 +142,10 @@ impl Probe for RoundTrip {
                 }
             })
             .collect()
+    }
+
+    fn operations(&self) -> Operations {
+        Operations::SystemCalls
     }
 
     fn memory_bytes(&self, _env: &Env) -> u64 {

@@ -1,6 +1,8 @@
 //! `storage.files`: many small files against one large one.
 
-use latlab_harness::{Env, Planned, PointResult, Probe, ProbeError, Session, Spec, Support, Tier};
+use latlab_harness::{
+    Env, Operations, Planned, PointResult, Probe, ProbeError, Session, Spec, Support, Tier,
+};
 use latlab_record::{Point, Profile, Record, Unit, binary_size};
 use serde_json::{Value, json};
 
@@ -268,6 +270,10 @@ impl Probe for Files {
         // After everything that creates.
         add(7, MANY, Operation::Unlink, NATIVE);
         points
+    }
+
+    fn operations(&self) -> Operations {
+        Operations::SystemCalls
     }
 
     fn memory_bytes(&self, _env: &Env) -> u64 {

@@ -1,6 +1,8 @@
 //! `storage.first_touch`: blocks of files that were there before, read for the first time by this run, and again.
 
-use latlab_harness::{Env, Planned, PointResult, Probe, ProbeError, Reach, Session, Spec, Support, Tier};
+use latlab_harness::{
+    Env, Operations, Planned, PointResult, Probe, ProbeError, Reach, Session, Spec, Support, Tier,
+};
 use latlab_record::{Point, Profile, Record, Settings, Unit, binary_size};
 use serde_json::{Value, json};
 
@@ -152,6 +154,10 @@ impl Probe for FirstTouch {
             }
         }
         points
+    }
+
+    fn operations(&self) -> Operations {
+        Operations::SystemCalls
     }
 
     fn memory_bytes(&self, _env: &Env) -> u64 {

@@ -1,6 +1,8 @@
 //! `storage.poke`: the course notebook's experiment with files, done right: single random bytes read and written back.
 
-use latlab_harness::{Env, Planned, PointResult, Probe, ProbeError, Reach, Session, Spec, Support, Tier};
+use latlab_harness::{
+    Env, Operations, Planned, PointResult, Probe, ProbeError, Reach, Session, Spec, Support, Tier,
+};
 use latlab_record::{Point, Profile, Record, Unit};
 use serde_json::json;
 
@@ -193,6 +195,10 @@ impl Probe for Poke {
             }
         }
         points
+    }
+
+    fn operations(&self) -> Operations {
+        Operations::SystemCalls
     }
 
     fn memory_bytes(&self, _env: &Env) -> u64 {

@@ -1,6 +1,8 @@
 //! `storage.read.sequential`: reading a file from front to back in blocks of each size, past the page cache, through it, and from it.
 
-use latlab_harness::{Env, Planned, PointResult, Probe, ProbeError, Session, Spec, Support, Tier};
+use latlab_harness::{
+    Env, Operations, Planned, PointResult, Probe, ProbeError, Session, Spec, Support, Tier,
+};
 use latlab_record::{Point, Profile, Record, Unit};
 use serde_json::json;
 
@@ -138,6 +140,10 @@ impl Probe for ReadSequential {
         }
         points.sort_by_key(|planned| planned.priority);
         points
+    }
+
+    fn operations(&self) -> Operations {
+        Operations::SystemCalls
     }
 
     fn memory_bytes(&self, env: &Env) -> u64 {

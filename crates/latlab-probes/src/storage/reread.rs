@@ -1,6 +1,8 @@
 //! `storage.reread`: the same file read again and again, against its contents kept in memory.
 
-use latlab_harness::{Env, Planned, PointResult, Probe, ProbeError, Session, Spec, Support, Tier};
+use latlab_harness::{
+    Env, Operations, Planned, PointResult, Probe, ProbeError, Session, Spec, Support, Tier,
+};
 use latlab_record::{Point, Profile, Record, Unit, binary_size};
 use serde_json::json;
 
@@ -90,6 +92,10 @@ impl Probe for Reread {
             }
         }
         points
+    }
+
+    fn operations(&self) -> Operations {
+        Operations::SystemCalls
     }
 
     fn memory_bytes(&self, _env: &Env) -> u64 {

@@ -1,6 +1,8 @@
 //! `storage.steady`: one stream of blocks for as long as time and bytes permit, second by second, and whether what it ends with may be called sustained.
 
-use latlab_harness::{Env, Planned, PointResult, Probe, ProbeError, Session, Spec, Support, Tier};
+use latlab_harness::{
+    Env, Operations, Planned, PointResult, Probe, ProbeError, Session, Spec, Support, Tier,
+};
 use latlab_record::{Point, Profile, Record, Settings, Unit, binary_size};
 use serde_json::json;
 
@@ -142,6 +144,10 @@ impl Probe for Steady {
             ..planned(READ, longest_s)
         });
         points
+    }
+
+    fn operations(&self) -> Operations {
+        Operations::SystemCalls
     }
 
     fn memory_bytes(&self, _env: &Env) -> u64 {

@@ -1,6 +1,8 @@
 //! `storage.sync`: what it costs to make a write durable, and whether it can have become so.
 
-use latlab_harness::{Env, Planned, PointResult, Probe, ProbeError, Reach, Session, Spec, Support, Tier};
+use latlab_harness::{
+    Env, Operations, Planned, PointResult, Probe, ProbeError, Reach, Session, Spec, Support, Tier,
+};
 use latlab_record::{Point, Profile, Record, Unit, binary_size};
 use serde_json::json;
 
@@ -221,6 +223,10 @@ impl Probe for Durable {
                 }
             })
             .collect()
+    }
+
+    fn operations(&self) -> Operations {
+        Operations::SystemCalls
     }
 
     fn memory_bytes(&self, _env: &Env) -> u64 {

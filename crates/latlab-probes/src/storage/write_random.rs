@@ -1,6 +1,8 @@
 //! `storage.write.random`: how many random blocks a disk overwrites a second, and how long each takes, by queue depth.
 
-use latlab_harness::{Env, Planned, PointResult, Probe, ProbeError, Session, Spec, Support, Tier};
+use latlab_harness::{
+    Env, Operations, Planned, PointResult, Probe, ProbeError, Session, Spec, Support, Tier,
+};
 use latlab_record::{Record, Unit};
 
 use super::random::{self, Way, work};
@@ -41,6 +43,10 @@ impl Probe for WriteRandom {
 
     fn points(&self, env: &Env) -> Vec<Planned> {
         random::plan(env, Way::Write, work::deep_engine())
+    }
+
+    fn operations(&self) -> Operations {
+        Operations::SystemCalls
     }
 
     fn memory_bytes(&self, env: &Env) -> u64 {

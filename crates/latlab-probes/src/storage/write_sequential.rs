@@ -1,7 +1,9 @@
 //! `storage.write.sequential`: overwriting a file from front to back in blocks of each size, past the page cache and through it, with and without
 //! flushes.
 
-use latlab_harness::{Env, Planned, PointResult, Probe, ProbeError, Session, Spec, Support, Tier};
+use latlab_harness::{
+    Env, Operations, Planned, PointResult, Probe, ProbeError, Session, Spec, Support, Tier,
+};
 use latlab_record::{Point, Profile, Record, Unit};
 use serde_json::json;
 
@@ -152,6 +154,10 @@ impl Probe for WriteSequential {
             }
         }
         points
+    }
+
+    fn operations(&self) -> Operations {
+        Operations::SystemCalls
     }
 
     fn memory_bytes(&self, env: &Env) -> u64 {

@@ -1,7 +1,8 @@
 //! `vm.fault`: what touching a page costs, touch by touch, for each reason that a page can be missing.
 
 use latlab_harness::{
-    Env, MemorySource, Planned, PointResult, Probe, ProbeError, Session, Spec, Stamps, Support, Tier,
+    Env, MemorySource, Operations, Planned, PointResult, Probe, ProbeError, Session, Spec, Stamps, Support,
+    Tier,
 };
 use latlab_record::{Pages, Point, Record, Unit, binary_size};
 use serde_json::json;
@@ -202,6 +203,10 @@ impl Probe for Fault {
             }
         }
         points
+    }
+
+    fn operations(&self) -> Operations {
+        Operations::Faults
     }
 
     fn memory_bytes(&self, env: &Env) -> u64 {

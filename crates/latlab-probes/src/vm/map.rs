@@ -1,7 +1,8 @@
 //! `vm.map`: what the calls cost that change a mapping, by its size.
 
 use latlab_harness::{
-    Env, MemorySource, Planned, PointResult, Probe, ProbeError, Session, Spec, Stamps, Support, Tier,
+    Env, MemorySource, Operations, Planned, PointResult, Probe, ProbeError, Session, Spec, Stamps, Support,
+    Tier,
 };
 use latlab_record::{Point, Record, Unit, binary_size};
 use serde_json::{Value, json};
@@ -134,6 +135,10 @@ impl Probe for Map {
             }
         }
         points
+    }
+
+    fn operations(&self) -> Operations {
+        Operations::Faults
     }
 
     fn memory_bytes(&self, env: &Env) -> u64 {

@@ -44,7 +44,7 @@ def section(run: Run, probes: Probes) -> Section:
         if table.rows
         else (),
         figures=figures,
-        evidence=(*evidence(run, chart.PROBE), *_causes(run)),
+        evidence=evidence(run, chart.PROBE),
         methods=probes.methods_of(chart.PROBE),
         absence=(chart.absence(run) or "") if not figures else "",
     )
@@ -98,16 +98,4 @@ def _made_of(run: Run) -> tuple[str, ...]:
     return (
         f"1 poke in {format_count(pokes / slow)} took over {format_ns(_SLOW_NS, digits=2)}{a_second}:"
         f" {causes.shares()}.",
-    )
-
-
-def _causes(run: Run) -> tuple[str, ...]:
-    """What causes were looked for, and among what."""
-    causes = slow_causes(single_pokes(run), 0.0)
-    if causes is None:
-        return ()
-    return (
-        f"Causes of the {format_count(causes.samples)} slowest pokes: {causes.shares()}. What could be seen"
-        f" here: {causes.level}. A cause is named where an event or a period accounts for it; the rest is"
-        " unexplained.",
     )

@@ -18,7 +18,7 @@ use std::collections::HashMap;
 use latlab_clock::Clock;
 
 use crate::records::{self, Decoded, Role};
-use crate::{Event, Level, Rung};
+use crate::{Event, Level, Rung, Wanted};
 
 use perf::{Ring, Spec};
 pub(crate) use rseq::RseqFlag;
@@ -36,6 +36,7 @@ pub(crate) struct Sources {
     tid: u32,
     bridge: Option<Bridge>,
     rungs: Vec<Rung>,
+    wanted: Wanted,
     pub(crate) sees_switches: bool,
     pub(crate) sees_faults: bool,
 }
@@ -89,8 +90,9 @@ impl Bridge {
 }
 
 impl Sources {
-    /// Opens what may be opened, up to `highest`, for the calling thread on `cpu`; says why what is missing is.
-    pub(crate) fn open(clock: &Clock, cpu: Option<u32>, highest: Level) -> Self {
+    /// Opens what may be opened of what is wanted, for the calling thread on `cpu`; says why what is missing is.
+    pub(crate) fn open(clock: &Clock, cpu: Option<u32>, wanted: Wanted) -> Self {
+        let highest = wanted.highest;
         // SAFETY: asks for a number.
         let tid = u32::try_from(unsafe { libc::gettid() }).unwrap_or(0);
         let mut sources = Self {
@@ -102,6 +104,7 @@ impl Sources {
                 last: anchor,
             }),
             rungs: Vec::new(),
+            wanted,
             sees_switches: false,
             sees_faults: false,
         };
@@ -133,6 +136,9 @@ impl Sources {
         let mut ring: Option<Ring> = None;
         for (spec, role) in perf::of_thread() {
             let is_switches = role == Role::Switches;
+            if !is_switches && !self.wanted.faults {
+                continue;
+            }
             match add(&mut ring, &spec, THREAD_PAGES) {
                 Ok(id) => {
                     self.roles.insert(id, role);
@@ -158,7 +164,7 @@ impl Sources {
         let mut refused: Vec<String> = Vec::new();
         let mut ring: Option<Ring> = None;
         let mut any = false;
-        for point in tracepoints::wanted(&folder, self.sees_faults) {
+        for point in tracepoints::wanted(&folder, self.sees_faults || !self.wanted.faults) {
             let spec = Spec::tracepoint(point.name.clone(), point.id, cpu, point.role.needs_raw());
             match add(&mut ring, &spec, CPU_PAGES) {
                 Ok(id) => {
@@ -213,7 +219,8 @@ impl Sources {
             ring.drain(|bytes| records::decode(bytes, has_raw, &mut decoded));
         }
         let bridge = *bridge;
-        let events = records::assemble(decoded.stamps, roles, self.tid, |time| bridge.at_ns(clock, time));
+        let at_ns = |time| bridge.at_ns(clock, time);
+        let events = records::assemble(decoded.stamps, roles, self.tid, self.wanted.sleeps, at_ns);
         (events, decoded.lost)
     }
 }

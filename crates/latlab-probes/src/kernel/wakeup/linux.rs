@@ -215,7 +215,10 @@ impl Session for Waking<'_> {
             .get(self.selected)
             .and_then(|wakes| wakes.point.sleep_ns)
             .ok_or_else(|| ProbeError::Other("no sleep is selected".to_owned()))?;
-        block.set_waits();
+        match u32::try_from(self.sleeper.shared.id.load(Ordering::Acquire)) {
+            Ok(sleeper) if sleeper > 0 => block.set_waits_for(sleeper),
+            _ => block.set_waits(),
+        }
         // The slowest ways out of an idle state that a machine states are some hundreds of microseconds.
         block.set_tail_threshold_ns(500e3);
         let sleep_ticks = self.env.clock.ticks(sleep_ns as f64);

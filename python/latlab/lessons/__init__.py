@@ -55,6 +55,7 @@ LESSONS: Final = (
     "latency-ladder",
     "list-cost",
     "heat-equation",
+    "block-size",
 )
 
 _LANGUAGES: Final = {".py": "python", ".c": "c", ".go": "go", ".rs": "rust"}

@@ -11,9 +11,11 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, fields
 from typing import Any, Literal
 
-from latlab.units import format_bytes, format_count, format_ns, format_percent, format_rate
+from latlab.units import format_bytes, format_count, format_ns, format_percent, format_rate, format_seconds
 
 SCHEMA = "latlab.lesson/1"
+#: From here on people count in minutes.
+_LONG_S = 1000.0
 Size = Literal["small", "default", "original"]
 SIZES: tuple[Size, ...] = ("small", "default", "original")
 #: What a cell's value counts. A ratio is a plain number, a share is 1 for all of it.
@@ -400,7 +402,7 @@ class Result:
 def written(value: float, unit: Unit) -> str:
     """A figure with its unit, as people read it."""
     if unit == "s":
-        return format_ns(value * 1e9)
+        return format_seconds(value) if value >= _LONG_S else format_ns(value * 1e9)
     if unit == "ratio":
         return f"{value:,.0f}x" if abs(value) >= 100 else f"{value:.3g}x"  # noqa: PLR2004 - three digits
     return str(_WRITTEN[unit](value))

@@ -64,6 +64,22 @@ def noise_self_test(
 def die_with_parent() -> bool:
     """Asks the kernel to kill this process when its parent ends; False where that cannot be arranged."""
 
+# ---- where a program's wall time goes
+
+def explain_program(
+    arguments: list[str],
+    level: int = 1,
+    runs: int | None = None,
+    told: Callable[[str], bool] | None = None,
+) -> str:
+    """Runs a program and returns the ledger of its wall time.
+
+    ChildProcessError: it could not be started; `errno` is the exit code of a shell, `strerror` the reason.
+    """
+
+def explain_process(pid: int, seconds: float, level: int = 1) -> str:
+    """The same of a process that runs already. ValueError: there is none, or it may not be looked at."""
+
 # ---- what the network probes measure against
 
 class Server:

@@ -5,6 +5,7 @@
 //! microseconds releases the interpreter.
 
 mod describe;
+mod explain;
 mod interpreter;
 mod noise;
 mod run;
@@ -25,6 +26,8 @@ use pyo3::prelude::*;
 mod _core {
     #[pymodule_export]
     use crate::describe::{decode_histogram, describe, schema_json, sweep};
+    #[pymodule_export]
+    use crate::explain::{explain_process, explain_program};
     #[pymodule_export]
     use crate::noise::{noise, noise_self_test};
     #[pymodule_export]

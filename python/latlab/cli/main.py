@@ -29,6 +29,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
         "latlab.cli.noise",
         "Listen to a CPU and say what keeps it from its work.",
     ),
+    "explain": ("latlab.cli.explain", "Run a program and say where its wall time goes."),
     "show": ("latlab.cli.show", "Show a run again; -v: with all that is behind it."),
     "report": ("latlab.cli.report", "Write a run as one HTML, PDF or Markdown file."),
     "chart": ("latlab.cli.chart", "Write one chart of a run as SVG, PNG or PDF."),
@@ -50,6 +51,7 @@ Examples:
   latlab measure --dry-run                    what would be run, read and written
   latlab doctor                               what to distrust on this machine
   latlab noise                                what makes the tail here, ten seconds of it
+  latlab explain -- ./program                 where a program's wall time goes
   latlab show last -v                         the newest run, with what is behind its figures
   latlab lesson                               the lessons, by the question that each answers
   latlab report last -o report.html           one file, opens without a network

@@ -1,0 +1,152 @@
+//! What wall time is spent on. The names are part of the published JSON.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+/// One row of the ledger.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Category {
+    /// The program's own instructions, as far as no other row has them.
+    Compute,
+    /// Functions that only move bytes in memory.
+    MemoryCopy,
+    /// Getting and giving back memory, in user code and in the kernel calls made for it.
+    Allocator,
+    /// The garbage collector's work.
+    GarbageCollection,
+    /// Time in user code that nothing here can look into: the four rows above, unseparated.
+    UserCpu,
+    /// The kernel's work on page faults.
+    PageFaults,
+    /// The kernel's work on files: copying, metadata, submitting.
+    FileIoCpu,
+    /// Waiting for a disk.
+    StorageWait,
+    /// The kernel's work on sockets, and waiting for them.
+    Network,
+    /// The kernel's work on pipes, and waiting for the other end.
+    Pipe,
+    /// The kernel's work on locks, and waiting for them.
+    Locks,
+    /// Ready to run while other programs had the CPUs.
+    RunQueueWait,
+    /// Sleeping on purpose.
+    Sleep,
+    /// Waiting for a process that this program started, while nothing is known of that one.
+    WaitingForChildren,
+    /// Loading the program, and tearing its memory down.
+    StartAndExit,
+    /// Interrupts served while the program was on the CPU, on behalf of whoever.
+    InterruptsForOthers,
+    /// Everything without a known cause.
+    Unexplained,
+}
+
+impl Category {
+    /// All of them, in the order in which they are listed.
+    pub const ALL: [Self; 17] = [
+        Self::Compute,
+        Self::MemoryCopy,
+        Self::Allocator,
+        Self::GarbageCollection,
+        Self::UserCpu,
+        Self::PageFaults,
+        Self::FileIoCpu,
+        Self::StorageWait,
+        Self::Network,
+        Self::Pipe,
+        Self::Locks,
+        Self::RunQueueWait,
+        Self::Sleep,
+        Self::WaitingForChildren,
+        Self::StartAndExit,
+        Self::InterruptsForOthers,
+        Self::Unexplained,
+    ];
+
+    /// What only samples of user code can tell apart.
+    pub const OF_USER_CODE: [Self; 4] = [
+        Self::Compute,
+        Self::MemoryCopy,
+        Self::Allocator,
+        Self::GarbageCollection,
+    ];
+
+    /// The name as it is written.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Compute => "compute",
+            Self::MemoryCopy => "memory-copy",
+            Self::Allocator => "allocator",
+            Self::GarbageCollection => "garbage-collection",
+            Self::UserCpu => "user-cpu",
+            Self::PageFaults => "page-faults",
+            Self::FileIoCpu => "file-io-cpu",
+            Self::StorageWait => "storage-wait",
+            Self::Network => "network",
+            Self::Pipe => "pipe",
+            Self::Locks => "locks",
+            Self::RunQueueWait => "run-queue-wait",
+            Self::Sleep => "sleep",
+            Self::WaitingForChildren => "waiting-for-children",
+            Self::StartAndExit => "start-and-exit",
+            Self::InterruptsForOthers => "interrupts-for-others",
+            Self::Unexplained => "unexplained",
+        }
+    }
+
+    /// Which of several threads' waits an instant belongs to, when all threads wait: the lowest. A wait for the outside comes before a
+    /// wait for another thread or process of the program, which is only its consequence.
+    #[must_use]
+    pub fn wait_order(self) -> u8 {
+        match self {
+            Self::StorageWait => 0,
+            Self::Network => 1,
+            Self::PageFaults => 2,
+            Self::Sleep => 3,
+            Self::Pipe => 4,
+            Self::StartAndExit => 5,
+            Self::Locks => 6,
+            Self::WaitingForChildren => 8,
+            _ => 7,
+        }
+    }
+
+    /// Whether a wait of this kind is for the outside, whatever else the program does.
+    #[must_use]
+    pub fn is_outside(self) -> bool {
+        matches!(self, Self::StorageWait | Self::Network | Self::Sleep)
+    }
+}
+
+impl fmt::Display for Category {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_category_is_written_as_it_is_printed() {
+        for category in Category::ALL {
+            assert_eq!(
+                serde_json::to_string(&category).unwrap(),
+                format!("\"{category}\"")
+            );
+        }
+    }
+
+    #[test]
+    fn waiting_for_a_child_explains_an_instant_only_when_nothing_else_does() {
+        let last = Category::ALL
+            .into_iter()
+            .max_by_key(|category| category.wait_order());
+        assert_eq!(last, Some(Category::WaitingForChildren));
+    }
+}

@@ -1,0 +1,147 @@
+//! What kernel work costs on this machine, measured when the program has ended: some ten milliseconds.
+
+use std::fs::File;
+use std::io::{Read as _, Write as _};
+use std::os::fd::{AsRawFd as _, FromRawFd as _, OwnedFd};
+use std::os::unix::fs::FileExt as _;
+use std::ptr;
+
+use super::thread_cpu_ns;
+use crate::costs::{Cost, Costs};
+
+const REPETITIONS: usize = 7;
+const PAGES: usize = 256;
+const BLOCK: usize = 64 << 10;
+
+/// Measures; what cannot be measured keeps the wide range of [`Costs::default`].
+pub(crate) fn measure() -> Costs {
+    let usual = Costs::default();
+    let (faults, unmaps) = pages();
+    let (calls, bytes) = copies();
+    // Host and page size make a fault twice as dear from one minute to the next: the range is kept at least that wide.
+    let fault = Cost::of(faults).map_or(usual.fault, |cost| Cost {
+        low: cost.low * 0.7,
+        high: cost.high * 1.5,
+        ..cost
+    });
+    Costs {
+        fault,
+        unmap: Cost::of(unmaps).unwrap_or(usual.unmap),
+        call: Cost::of(calls).unwrap_or(usual.call),
+        byte: Cost::of(bytes).unwrap_or(usual.byte),
+        switch: Cost::of(switches()).map_or(usual.switch, |cost| Cost {
+            // Waiting for a device or another CPU wakes more slowly than a pipe does.
+            high: cost.high * 2.0,
+            ..cost
+        }),
+        process: usual.process,
+    }
+}
+
+fn per(count: usize, work: impl FnOnce()) -> f64 {
+    let before = thread_cpu_ns();
+    work();
+    thread_cpu_ns().saturating_sub(before) as f64 / count as f64
+}
+
+/// Touching fresh pages, and giving them back.
+fn pages() -> (Vec<f64>, Vec<f64>) {
+    // SAFETY: asks for a number.
+    let page = usize::try_from(unsafe { libc::sysconf(libc::_SC_PAGESIZE) }).unwrap_or(4096);
+    let bytes = page * PAGES;
+    let (mut faults, mut unmaps) = (Vec::new(), Vec::new());
+    for _ in 0..REPETITIONS {
+        // SAFETY: a new private mapping of our own, touched within its length and given back as a whole. No huge pages: the advice is
+        // taken or refused, and small mappings have none.
+        unsafe {
+            let protection = libc::PROT_READ | libc::PROT_WRITE;
+            let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS;
+            let map = libc::mmap(ptr::null_mut(), bytes, protection, flags, -1, 0);
+            if map == libc::MAP_FAILED {
+                return (faults, unmaps);
+            }
+            libc::madvise(map, bytes, libc::MADV_NOHUGEPAGE);
+            faults.push(per(PAGES, || {
+                for at in 0..PAGES {
+                    map.cast::<u8>().add(at * page).write_volatile(1);
+                }
+            }));
+            unmaps.push(per(PAGES, || {
+                libc::munmap(map, bytes);
+            }));
+        }
+    }
+    (faults, unmaps)
+}
+
+/// Reading a file that is in memory: one byte at a time, and in blocks.
+fn copies() -> (Vec<f64>, Vec<f64>) {
+    // SAFETY: a constant name; gives a descriptor.
+    let fd = unsafe { libc::memfd_create(c"latlab-costs".as_ptr(), libc::MFD_CLOEXEC) };
+    if fd < 0 {
+        return (Vec::new(), Vec::new());
+    }
+    // SAFETY: the kernel has just given us this descriptor.
+    let mut file = File::from(unsafe { OwnedFd::from_raw_fd(fd) });
+    let mut block = vec![1_u8; BLOCK];
+    if (0..16).any(|_| file.write_all(&block).is_err()) {
+        return (Vec::new(), Vec::new());
+    }
+    let (mut calls, mut bytes) = (Vec::new(), Vec::new());
+    for _ in 0..REPETITIONS {
+        let call = per(256, || {
+            for at in 0..256 {
+                let _ = file.read_at(&mut block[..1], at);
+            }
+        });
+        let whole = per(16 * BLOCK, || {
+            for at in 0..16 {
+                let _ = file.read_at(&mut block, at * BLOCK as u64);
+            }
+        });
+        calls.push(call);
+        bytes.push((whole - call / BLOCK as f64).max(0.01));
+    }
+    (calls, bytes)
+}
+
+/// Waiting on a pipe that another thread fills: CPU time of one wait and wake.
+fn switches() -> Vec<f64> {
+    const ROUNDS: usize = 100;
+    let (Some((mut here, mut there)), Some((mut back, mut answer))) = (pipe(), pipe()) else {
+        return Vec::new();
+    };
+    let mut byte = [0_u8; 1];
+    let helper = std::thread::Builder::new().spawn(move || {
+        let mut byte = [0_u8; 1];
+        while here.read_exact(&mut byte).is_ok() && answer.write_all(&byte).is_ok() {}
+    });
+    let Ok(helper) = helper else {
+        return Vec::new();
+    };
+    let costs = (0..REPETITIONS).map(|_| {
+        per(ROUNDS, || {
+            for _ in 0..ROUNDS {
+                let _ = there.write_all(&byte);
+                let _ = back.read_exact(&mut byte);
+            }
+        })
+    });
+    let costs = costs.collect();
+    drop(there);
+    let _ = helper.join();
+    drop(back);
+    costs
+}
+
+fn pipe() -> Option<(File, File)> {
+    let mut ends = [0; 2];
+    // SAFETY: fills two descriptors of ours.
+    if unsafe { libc::pipe2(ends.as_mut_ptr(), libc::O_CLOEXEC) } != 0 {
+        return None;
+    }
+    // SAFETY: the kernel has just given us both.
+    let (read, write) = unsafe { (File::from_raw_fd(ends[0]), File::from_raw_fd(ends[1])) };
+    debug_assert!(read.as_raw_fd() != write.as_raw_fd());
+    Some((read, write))
+}

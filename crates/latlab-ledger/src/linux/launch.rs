@@ -1,0 +1,325 @@
+//! Starting the program as a shell would: the same terminal, process group, descriptors, signal mask; and ending with it.
+//!
+//! The program stays in the process group that the shell made: Ctrl-C, Ctrl-\ and Ctrl-Z reach it as they would without the watcher. Signals
+//! that somebody sends to the watcher alone are handed on.
+
+use std::ffi::{CString, OsStr};
+use std::io;
+use std::mem::MaybeUninit;
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+use std::os::unix::ffi::OsStrExt as _;
+use std::ptr;
+use std::sync::atomic::{AtomicI32, Ordering};
+
+/// A program that could not be started: a shell's exit codes.
+pub(crate) const NOT_FOUND: i32 = 127;
+pub(crate) const NOT_EXECUTABLE: i32 = 126;
+
+/// What is handed on to the program when it is sent to the watcher.
+const HANDED_ON: [libc::c_int; 6] = [
+    libc::SIGINT,
+    libc::SIGQUIT,
+    libc::SIGTERM,
+    libc::SIGHUP,
+    libc::SIGUSR1,
+    libc::SIGUSR2,
+];
+/// Python ignores these; a program expects them as a shell leaves them.
+const IGNORED_BY_PYTHON: [libc::c_int; 2] = [libc::SIGPIPE, libc::SIGXFSZ];
+
+static RECEIVER: AtomicI32 = AtomicI32::new(0);
+
+extern "C" fn hand_on(signal: libc::c_int, info: *mut libc::siginfo_t, _context: *mut libc::c_void) {
+    // SAFETY: the kernel hands a valid siginfo to a handler that asked for it.
+    let code = unsafe { (*info).si_code };
+    let receiver = RECEIVER.load(Ordering::Relaxed);
+    // From the keyboard it reaches the whole process group: the program has it already.
+    if receiver > 0 && code != libc::SI_KERNEL {
+        // SAFETY: kill(2) may be called in a handler; the id stays valid until the program is waited for, and RECEIVER is cleared before.
+        unsafe { libc::kill(receiver, signal) };
+    }
+}
+
+/// Hands signals on while it lives; then everything is as it was.
+#[derive(Debug)]
+pub(crate) struct Signals {
+    before: Vec<(libc::c_int, libc::sigaction)>,
+}
+
+impl Signals {
+    pub(crate) fn hand_on() -> Self {
+        let mut before = Vec::new();
+        for signal in HANDED_ON {
+            let mut action: libc::sigaction = unsafe {
+                // SAFETY: all zero is a valid sigaction.
+                MaybeUninit::zeroed().assume_init()
+            };
+            action.sa_sigaction = hand_on as *const () as usize;
+            action.sa_flags = libc::SA_SIGINFO | libc::SA_RESTART;
+            let mut old = MaybeUninit::<libc::sigaction>::zeroed();
+            // SAFETY: both point to actions of ours; the handler does only what a handler may do.
+            if unsafe { libc::sigaction(signal, &raw const action, old.as_mut_ptr()) } == 0 {
+                // SAFETY: filled by the call that succeeded.
+                before.push((signal, unsafe { old.assume_init() }));
+            }
+        }
+        Self { before }
+    }
+
+    fn ignored(&self) -> Vec<libc::c_int> {
+        let ignored = self
+            .before
+            .iter()
+            .filter(|(_, old)| old.sa_sigaction == libc::SIG_IGN);
+        ignored.map(|(signal, _)| *signal).collect()
+    }
+}
+
+impl Drop for Signals {
+    fn drop(&mut self) {
+        RECEIVER.store(0, Ordering::Relaxed);
+        for (signal, old) in &self.before {
+            // SAFETY: gives back the action that the kernel gave us.
+            unsafe { libc::sigaction(*signal, &raw const *old, ptr::null_mut()) };
+        }
+    }
+}
+
+/// What is done with the program's standard streams.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Streams {
+    /// They are the watcher's own, untouched.
+    Inherited,
+    /// Input from its beginning, output nowhere: a run for more samples.
+    Repeated,
+}
+
+/// A process that waits to become the program.
+#[derive(Debug)]
+pub(crate) struct Held {
+    pub(crate) pid: i32,
+    release: Option<OwnedFd>,
+    pub(crate) status: OwnedFd,
+}
+
+fn pipe() -> io::Result<(OwnedFd, OwnedFd)> {
+    let mut ends = [0; 2];
+    // SAFETY: fills two descriptors of ours.
+    if unsafe { libc::pipe2(ends.as_mut_ptr(), libc::O_CLOEXEC) } != 0 {
+        return Err(io::Error::last_os_error());
+    }
+    // SAFETY: the kernel has just given us both.
+    Ok(unsafe { (OwnedFd::from_raw_fd(ends[0]), OwnedFd::from_raw_fd(ends[1])) })
+}
+
+impl Held {
+    /// Forks a process that runs `arguments` once it is released, and ends when this one does before.
+    pub(crate) fn fork(
+        arguments: &[impl AsRef<OsStr>],
+        streams: Streams,
+        signals: &Signals,
+    ) -> io::Result<Self> {
+        let words = arguments
+            .iter()
+            .map(|word| CString::new(word.as_ref().as_bytes()))
+            .collect::<Result<Vec<_>, _>>()
+            .map_err(|_| io::Error::from_raw_os_error(libc::ENOENT))?;
+        let mut pointers: Vec<*const libc::c_char> = words.iter().map(|word| word.as_ptr()).collect();
+        if pointers.is_empty() {
+            return Err(io::Error::from_raw_os_error(libc::ENOENT));
+        }
+        pointers.push(ptr::null());
+        let ignored = signals.ignored();
+        let (wait, release) = pipe()?;
+        let (status, tell) = pipe()?;
+        // SAFETY: the new process calls nothing but what `become_program` does.
+        let pid = unsafe { libc::fork() };
+        if pid < 0 {
+            return Err(io::Error::last_os_error());
+        }
+        if pid == 0 {
+            // Its own copy would keep the pipe open when the watcher is gone.
+            // SAFETY: a descriptor of ours that nothing uses any more in this process.
+            unsafe { libc::close(release.as_raw_fd()) };
+            become_program(&pointers, wait.as_raw_fd(), tell.as_raw_fd(), streams, &ignored);
+        }
+        RECEIVER.store(pid, Ordering::Relaxed);
+        Ok(Self {
+            pid,
+            release: Some(release),
+            status,
+        })
+    }
+
+    /// Lets it go on.
+    pub(crate) fn release(&mut self) {
+        if let Some(release) = self.release.take() {
+            // SAFETY: one byte from a constant. When it fails, the process has gone, which its exit tells.
+            unsafe { libc::write(release.as_raw_fd(), b"x".as_ptr().cast(), 1) };
+        }
+    }
+
+    /// Why it did not become the program, once `status` can be read: `None` when it did.
+    pub(crate) fn failure(&self) -> Option<io::Error> {
+        let mut code = [0_u8; 4];
+        // SAFETY: at most four bytes into an array of four.
+        let got = unsafe { libc::read(self.status.as_raw_fd(), code.as_mut_ptr().cast(), 4) };
+        (got == 4).then(|| io::Error::from_raw_os_error(i32::from_ne_bytes(code)))
+    }
+}
+
+/// Runs in the forked process: only system calls, no memory from the allocator, until the program replaces it.
+fn become_program(
+    arguments: &[*const libc::c_char],
+    wait: libc::c_int,
+    tell: libc::c_int,
+    streams: Streams,
+    ignored: &[libc::c_int],
+) -> ! {
+    // SAFETY: system calls on descriptors and memory of this process; `arguments` ends with a null pointer.
+    unsafe {
+        for signal in HANDED_ON {
+            let action = if ignored.contains(&signal) {
+                libc::SIG_IGN
+            } else {
+                libc::SIG_DFL
+            };
+            libc::signal(signal, action);
+        }
+        for signal in IGNORED_BY_PYTHON {
+            libc::signal(signal, libc::SIG_DFL);
+        }
+        let mut go = 0_u8;
+        loop {
+            let got = libc::read(wait, (&raw mut go).cast(), 1);
+            if got == 1 {
+                break;
+            }
+            if got == 0 || *libc::__errno_location() != libc::EINTR {
+                libc::_exit(NOT_FOUND);
+            }
+        }
+        if streams == Streams::Repeated {
+            libc::lseek(0, 0, libc::SEEK_SET);
+            let nowhere = libc::open(c"/dev/null".as_ptr(), libc::O_WRONLY);
+            libc::dup2(nowhere, 1);
+            libc::dup2(nowhere, 2);
+            if nowhere > 2 {
+                libc::close(nowhere);
+            }
+        }
+        libc::execvp(arguments[0], arguments.as_ptr());
+        let error = *libc::__errno_location();
+        libc::write(tell, (&raw const error).cast(), 4);
+        libc::_exit(if error == libc::ENOENT {
+            NOT_FOUND
+        } else {
+            NOT_EXECUTABLE
+        })
+    }
+}
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        if self.release.take().is_some() {
+            // Never let go: it ends by itself as its pipe closes; only its entry is left to be cleared.
+            // SAFETY: waits for a child of ours.
+            unsafe { libc::waitpid(self.pid, ptr::null_mut(), 0) };
+        }
+        RECEIVER.store(0, Ordering::Relaxed);
+    }
+}
+
+/// How a process ended, and what it used together with the children that it waited for.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(crate) struct Ended {
+    pub(crate) exit_code: Option<i32>,
+    pub(crate) signal: Option<i32>,
+    pub(crate) user_ns: u64,
+    pub(crate) system_ns: u64,
+    pub(crate) minor_faults: u64,
+    pub(crate) major_faults: u64,
+    pub(crate) voluntary_switches: u64,
+    pub(crate) involuntary_switches: u64,
+    pub(crate) max_resident_bytes: u64,
+}
+
+/// Whether the process has ended; it keeps its entry in /proc.
+pub(crate) fn has_ended(pid: i32) -> bool {
+    let mut info = MaybeUninit::<libc::siginfo_t>::zeroed();
+    let id = libc::id_t::try_from(pid).unwrap_or(0);
+    let flags = libc::WEXITED | libc::WNOHANG | libc::WNOWAIT;
+    // SAFETY: fills a siginfo of ours. Zeroed, its process id is 0, which the call leaves when nothing has ended.
+    unsafe {
+        let status = libc::waitid(libc::P_PID, id, info.as_mut_ptr(), flags);
+        status != 0 && *libc::__errno_location() == libc::ECHILD
+            || status == 0 && info.assume_init().si_pid() != 0
+    }
+}
+
+/// Takes the ended process's entry away.
+pub(crate) fn reap(pid: i32) -> Ended {
+    let mut status = 0;
+    let mut usage = MaybeUninit::<libc::rusage>::zeroed();
+    // The id is free for another process from now on.
+    RECEIVER.store(0, Ordering::Relaxed);
+    // SAFETY: both are ours; a zeroed rusage is valid.
+    let (got, usage) = unsafe {
+        let got = libc::wait4(pid, &raw mut status, 0, usage.as_mut_ptr());
+        (got, usage.assume_init())
+    };
+    if got != pid {
+        return Ended::default();
+    }
+    let ns = |time: libc::timeval| {
+        u64::try_from(time.tv_sec).unwrap_or(0) * 1_000_000_000
+            + u64::try_from(time.tv_usec).unwrap_or(0) * 1000
+    };
+    let count = |value: libc::c_long| u64::try_from(value).unwrap_or(0);
+    Ended {
+        exit_code: libc::WIFEXITED(status).then(|| libc::WEXITSTATUS(status)),
+        signal: libc::WIFSIGNALED(status).then(|| libc::WTERMSIG(status)),
+        user_ns: ns(usage.ru_utime),
+        system_ns: ns(usage.ru_stime),
+        minor_faults: count(usage.ru_minflt),
+        major_faults: count(usage.ru_majflt),
+        voluntary_switches: count(usage.ru_nvcsw),
+        involuntary_switches: count(usage.ru_nivcsw),
+        max_resident_bytes: count(usage.ru_maxrss) * 1024,
+    }
+}
+
+/// A descriptor that can be polled for the process's end; `None` where the kernel or a sandbox has none.
+pub(crate) fn pidfd(pid: i32) -> Option<OwnedFd> {
+    // SAFETY: takes two integers and gives a descriptor.
+    let fd = unsafe { libc::syscall(libc::SYS_pidfd_open, pid, 0) };
+    let fd = libc::c_int::try_from(fd).ok().filter(|fd| *fd >= 0)?;
+    // SAFETY: the kernel has just given us this descriptor.
+    Some(unsafe { OwnedFd::from_raw_fd(fd) })
+}
+
+/// Waits until one of the descriptors can be read or the time is over. An interrupted wait ends early.
+pub(crate) fn wait_for(descriptors: &[Option<&OwnedFd>], ns: u64) {
+    let mut polled: Vec<libc::pollfd> = descriptors
+        .iter()
+        .flatten()
+        .map(|fd| libc::pollfd {
+            fd: fd.as_raw_fd(),
+            events: libc::POLLIN,
+            revents: 0,
+        })
+        .collect();
+    let timeout = libc::timespec {
+        tv_sec: libc::time_t::try_from(ns / 1_000_000_000).unwrap_or(libc::time_t::MAX),
+        tv_nsec: libc::c_long::try_from(ns % 1_000_000_000).unwrap_or(0),
+    };
+    // SAFETY: the array is as long as said, the timeout is ours.
+    unsafe {
+        libc::ppoll(
+            polled.as_mut_ptr(),
+            polled.len() as libc::nfds_t,
+            &raw const timeout,
+            ptr::null(),
+        )
+    };
+}

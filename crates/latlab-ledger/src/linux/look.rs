@@ -1,0 +1,487 @@
+//! What the threads of the program do, by looking into /proc: needs no permission but the owner's, and less where that is refused.
+
+use std::collections::{HashMap, HashSet};
+use std::io;
+use std::os::unix::fs::MetadataExt as _;
+
+use super::calls;
+use super::proc_file::{ProcFile, text};
+use crate::Category;
+use crate::rules::{Kind, Reason, Rules};
+use crate::sweep::State;
+
+/// Files kept open at once; beyond, they are opened for each look. Below the usual limit of 1024.
+const MOST_OPEN: usize = 640;
+/// More threads than this are not followed; said in a note.
+const MOST_THREADS: usize = 8192;
+/// Looks between those at what changes slowly: run-queue delay, names, children of other threads than the main one.
+const SELDOM: u64 = 8;
+
+/// How a process can be seen.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Sight {
+    /// `/proc/PID/task/TID/syscall`.
+    Call,
+    /// The kernel function it waits in, by `wchan`, where `syscall` is refused.
+    Function,
+    /// The letter of its state alone.
+    Letter,
+}
+
+#[derive(Debug)]
+struct Thread {
+    file: Option<ProcFile>,
+    delays: (u64, u64),
+}
+
+#[derive(Debug)]
+struct Process {
+    pid: u32,
+    name: String,
+    sight: Sight,
+    threads: HashMap<u32, Thread>,
+    links: u64,
+    memory: Option<ProcFile>,
+    children: Option<ProcFile>,
+}
+
+/// What is known of a process besides its states.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct About {
+    pub(crate) parent: u32,
+    pub(crate) name: String,
+}
+
+/// See the module.
+#[derive(Debug)]
+pub(crate) struct Looker {
+    rules: &'static Rules,
+    root: u32,
+    processes: Vec<Process>,
+    known: HashSet<u32>,
+    open: usize,
+    looks: u64,
+    /// CPU time and run-queue delay of threads that are gone, nanoseconds.
+    past: (u64, u64),
+    lists_children: bool,
+    functions: HashMap<String, Option<Reason>>,
+    /// Of every process that was ever seen; as many as the sweep lists.
+    pub(crate) about: HashMap<u32, About>,
+    /// Whether some thread could only be seen by its letter, or was too many.
+    pub(crate) refused: bool,
+    pub(crate) overflown: bool,
+}
+
+impl Looker {
+    pub(crate) fn at(rules: &'static Rules, root: u32) -> Self {
+        let mut looker = Self {
+            rules,
+            root,
+            processes: Vec::new(),
+            known: HashSet::new(),
+            open: 0,
+            looks: 0,
+            past: (0, 0),
+            lists_children: std::path::Path::new(&format!("/proc/{root}/task/{root}/children")).exists(),
+            functions: HashMap::new(),
+            about: HashMap::new(),
+            refused: false,
+            overflown: false,
+        };
+        looker.follow(root, 0);
+        looker
+    }
+
+    /// Processes that still run, the first one apart.
+    pub(crate) fn left_running(&self) -> u32 {
+        let others = self.processes.iter().filter(|process| process.pid != self.root);
+        let running = others.filter(|process| {
+            let stat = text(&format!("/proc/{}/stat", process.pid));
+            letter(&stat).is_some_and(|letter| !matches!(letter, b'Z' | b'X'))
+        });
+        u32::try_from(running.count()).unwrap_or(u32::MAX)
+    }
+
+    /// CPU time and run-queue delay of all threads that were seen, nanoseconds.
+    pub(crate) fn delays(&mut self) -> (u64, u64) {
+        self.read_delays();
+        let threads = self.processes.iter().flat_map(|process| process.threads.values());
+        threads.fold(self.past, |sum, thread| {
+            (sum.0 + thread.delays.0, sum.1 + thread.delays.1)
+        })
+    }
+
+    fn read_delays(&mut self) {
+        for process in &mut self.processes {
+            for (tid, thread) in &mut process.threads {
+                let line = text(&format!("/proc/{}/task/{tid}/schedstat", process.pid));
+                let mut numbers = line.split_whitespace().map(str::parse::<u64>);
+                if let (Some(Ok(ran)), Some(Ok(waited))) = (numbers.next(), numbers.next()) {
+                    thread.delays = (ran, waited);
+                }
+            }
+        }
+    }
+
+    fn follow(&mut self, pid: u32, parent: u32) {
+        if !self.known.insert(pid) {
+            return;
+        }
+        let name = text(&format!("/proc/{pid}/comm")).trim_end().to_owned();
+        if self.about.len() < MOST_THREADS {
+            let name = name.clone();
+            self.about.insert(pid, About { parent, name });
+        }
+        self.processes.push(Process {
+            pid,
+            name,
+            sight: Sight::Call,
+            threads: HashMap::new(),
+            links: 0,
+            memory: ProcFile::open(&format!("/proc/{pid}/statm")).ok(),
+            children: ProcFile::open(&format!("/proc/{pid}/task/{pid}/children")).ok(),
+        });
+        self.open += 2;
+    }
+
+    /// One look at every thread.
+    pub(crate) fn look(&mut self, into: &mut Vec<(u32, u32, State)>) {
+        into.clear();
+        self.looks += 1;
+        let seldom = self.looks % SELDOM == 1;
+        if seldom {
+            self.read_delays();
+            self.names();
+        }
+        self.find_children(seldom);
+        let mut gone = Vec::new();
+        for at in 0..self.processes.len() {
+            if !self.find_threads(at) || !self.look_at(at, into) {
+                gone.push(self.processes[at].pid);
+            }
+        }
+        for pid in gone {
+            self.forget(pid);
+        }
+    }
+
+    fn names(&mut self) {
+        for process in &mut self.processes {
+            let name = text(&format!("/proc/{}/comm", process.pid));
+            let name = name.trim_end();
+            if !name.is_empty() && name != process.name {
+                name.clone_into(&mut process.name);
+                if let Some(about) = self.about.get_mut(&process.pid) {
+                    name.clone_into(&mut about.name);
+                }
+            }
+        }
+    }
+
+    fn forget(&mut self, pid: u32) {
+        // The root keeps its counters until it is waited for.
+        if pid == self.root {
+            return;
+        }
+        if let Some(at) = self.processes.iter().position(|process| process.pid == pid) {
+            let process = self.processes.swap_remove(at);
+            self.open = self.open.saturating_sub(2);
+            for thread in process.threads.values() {
+                self.lose(thread);
+            }
+            self.known.remove(&pid);
+        }
+    }
+
+    fn lose(&mut self, thread: &Thread) {
+        self.past.0 += thread.delays.0;
+        self.past.1 += thread.delays.1;
+        self.open = self.open.saturating_sub(usize::from(thread.file.is_some()));
+    }
+
+    fn find_children(&mut self, seldom: bool) {
+        let mut buffer = [0_u8; 4096];
+        let mut found = Vec::new();
+        if self.lists_children {
+            for process in &self.processes {
+                let mut read = |file: &ProcFile| {
+                    for child in file.read(&mut buffer).unwrap_or("").split_whitespace() {
+                        found.extend(child.parse::<u32>().map(|child| (child, process.pid)));
+                    }
+                };
+                process.children.iter().for_each(&mut read);
+                if seldom && process.threads.len() > 1 {
+                    for tid in process.threads.keys().filter(|tid| **tid != process.pid).take(64) {
+                        let file = ProcFile::open(&format!("/proc/{}/task/{tid}/children", process.pid));
+                        file.iter().for_each(&mut read);
+                    }
+                }
+            }
+        } else if seldom {
+            found = by_parents(&self.known);
+        }
+        for (child, parent) in found {
+            let full = self.processes.len() >= MOST_THREADS;
+            self.overflown |= full;
+            if !full {
+                self.follow(child, parent);
+            }
+        }
+    }
+
+    /// Whether the process is there.
+    fn find_threads(&mut self, at: usize) -> bool {
+        let process = &mut self.processes[at];
+        let folder = format!("/proc/{}/task", process.pid);
+        let Ok(entry) = std::fs::metadata(&folder) else {
+            return false;
+        };
+        // The folder has a link for each thread.
+        let changed = entry.nlink() != process.links || process.threads.is_empty();
+        if !changed {
+            return true;
+        }
+        process.links = entry.nlink();
+        let Ok(entries) = std::fs::read_dir(&folder) else {
+            return false;
+        };
+        let names = entries
+            .flatten()
+            .filter_map(|entry| entry.file_name().to_str()?.parse().ok());
+        let there: HashSet<u32> = names.take(MOST_THREADS).collect();
+        self.overflown |= there.len() == MOST_THREADS;
+        let gone: Vec<u32> = process
+            .threads
+            .keys()
+            .copied()
+            .filter(|tid| !there.contains(tid))
+            .collect();
+        let lost: Vec<Thread> = gone
+            .iter()
+            .filter_map(|tid| process.threads.remove(tid))
+            .collect();
+        for tid in there {
+            process.threads.entry(tid).or_insert(Thread {
+                file: None,
+                delays: (0, 0),
+            });
+        }
+        for thread in lost {
+            self.lose(&thread);
+        }
+        true
+    }
+
+    /// Whether the process lives.
+    fn look_at(&mut self, at: usize, into: &mut Vec<(u32, u32, State)>) -> bool {
+        let pid = self.processes[at].pid;
+        let tids: Vec<u32> = self.processes[at].threads.keys().copied().collect();
+        let mut buffer = [0_u8; 256];
+        let mut alive = false;
+        let mut lost = false;
+        for tid in tids {
+            match self.state(at, tid, &mut buffer) {
+                Some(state) => {
+                    alive = true;
+                    let state = if state == State::Running && tid == pid && self.is_ending(at) {
+                        State::Waiting(Some(self.rules.whole(Category::StartAndExit)))
+                    } else {
+                        state
+                    };
+                    into.push((tid, pid, state));
+                }
+                None => lost = true,
+            }
+        }
+        if lost {
+            self.processes[at].links = 0;
+        }
+        alive
+    }
+
+    /// A process that has given back its memory and still runs is on its way out.
+    fn is_ending(&self, at: usize) -> bool {
+        let mut buffer = [0_u8; 64];
+        let memory = self.processes[at]
+            .memory
+            .as_ref()
+            .and_then(|file| file.read(&mut buffer));
+        memory.is_some_and(|memory| memory.starts_with("0 "))
+    }
+
+    fn state(&mut self, at: usize, tid: u32, buffer: &mut [u8]) -> Option<State> {
+        if self.processes[at].sight == Sight::Call {
+            if let Ok(state) = self.by_call(at, tid, buffer) {
+                return state;
+            }
+            self.processes[at].sight = Sight::Function;
+            self.refused = true;
+        }
+        self.by_letter(at, tid)
+    }
+
+    /// `Err`: may not be read.
+    fn by_call(&mut self, at: usize, tid: u32, buffer: &mut [u8]) -> Result<Option<State>, ()> {
+        let pid = self.processes[at].pid;
+        let process = &mut self.processes[at];
+        let Some(thread) = process.threads.get_mut(&tid) else {
+            return Ok(None);
+        };
+        if thread.file.is_none() {
+            match ProcFile::open(&format!("/proc/{pid}/task/{tid}/syscall")) {
+                Ok(file) => {
+                    self.open += 1;
+                    thread.file = Some(file);
+                }
+                Err(error) if is_refusal(&error) => return Err(()),
+                Err(_) => return Ok(None),
+            }
+        }
+        let line = thread.file.as_ref().and_then(|file| file.read(buffer));
+        let state = line.map(str::to_owned);
+        if self.open > MOST_OPEN {
+            thread.file = None;
+            self.open -= 1;
+        }
+        let Some(line) = state else {
+            // Refused when it is read, not when it is opened; or the thread is gone.
+            let stat = text(&format!("/proc/{pid}/task/{tid}/stat"));
+            return match letter(&stat) {
+                None | Some(b'Z' | b'X') => Ok(None),
+                Some(_) => Err(()),
+            };
+        };
+        Ok(self.of_line(pid, line.trim_end()))
+    }
+
+    fn of_line(&self, pid: u32, line: &str) -> Option<State> {
+        if line.starts_with("running") {
+            return Some(State::Running);
+        }
+        let mut words = line.split(' ');
+        let number: i64 = words.next()?.parse().ok()?;
+        let argument = |at: usize| {
+            let word = line.split(' ').nth(at + 1)?;
+            u64::from_str_radix(word.trim_start_matches("0x"), 16).ok()
+        };
+        if number == -1 {
+            // Without a stack pointer it is a thread that has ended.
+            let ended = words.next().is_none_or(|pointer| pointer == "0x0");
+            let fault = self.rules.wait_in_call("(fault)", Kind::Other);
+            return (!ended).then_some(State::Waiting(fault));
+        }
+        let Some(name) = calls::name(number) else {
+            return Some(State::Waiting(None));
+        };
+        if calls::descriptors_argument(name).and_then(argument) == Some(0) {
+            return Some(State::Waiting(self.rules.wait_in_call("nanosleep", Kind::Other)));
+        }
+        let kind = if self.rules.depends_on_descriptor(name) {
+            argument(0).map_or(Kind::Other, |fd| kind(pid, fd))
+        } else {
+            Kind::Other
+        };
+        Some(State::Waiting(self.rules.wait_in_call(name, kind)))
+    }
+
+    fn by_letter(&mut self, at: usize, tid: u32) -> Option<State> {
+        let pid = self.processes[at].pid;
+        let stat = text(&format!("/proc/{pid}/task/{tid}/stat"));
+        let storage = self.rules.whole(Category::StorageWait);
+        match letter(&stat)? {
+            b'R' => Some(State::Running),
+            b'Z' | b'X' => None,
+            b'T' | b't' => Some(State::Waiting(Some(self.rules.whole(Category::Sleep)))),
+            letter => {
+                let learned = (self.processes[at].sight == Sight::Function)
+                    .then(|| text(&format!("/proc/{pid}/task/{tid}/wchan")))
+                    .filter(|function| !matches!(function.as_str(), "" | "0"));
+                let Some(function) = learned else {
+                    self.processes[at].sight = Sight::Letter;
+                    return Some(State::Waiting((letter == b'D').then_some(storage)));
+                };
+                let reason = self.of_function(&function);
+                Some(State::Waiting(reason.or((letter == b'D').then_some(storage))))
+            }
+        }
+    }
+
+    fn of_function(&mut self, function: &str) -> Option<Reason> {
+        if let Some(reason) = self.functions.get(function) {
+            return *reason;
+        }
+        let reason = self.rules.wait_by(self.rules.wait_fit(function));
+        // There are no more functions to wait in than this; whatever fills it is no kernel.
+        if self.functions.len() < MOST_THREADS {
+            self.functions.insert(function.to_owned(), reason);
+        }
+        reason
+    }
+}
+
+fn is_refusal(error: &io::Error) -> bool {
+    matches!(error.raw_os_error(), Some(libc::EACCES | libc::EPERM))
+}
+
+/// The letter of a thread's state, in a line of `stat`; the name before it may hold anything.
+fn letter(stat: &str) -> Option<u8> {
+    let after = stat.rfind(") ")? + 2;
+    stat.as_bytes().get(after).copied()
+}
+
+fn kind(pid: u32, fd: u64) -> Kind {
+    let link = std::fs::read_link(format!("/proc/{pid}/fd/{fd}"));
+    link.map_or(Kind::Other, |link| Kind::of_link(&link.to_string_lossy()))
+}
+
+/// Children by looking at all processes, for kernels without lists of them.
+fn by_parents(known: &HashSet<u32>) -> Vec<(u32, u32)> {
+    let entries = std::fs::read_dir("/proc").into_iter().flatten().flatten();
+    let pids = entries.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
+    let new = pids.filter(|pid| !known.contains(pid)).filter_map(|pid| {
+        let stat = text(&format!("/proc/{pid}/stat"));
+        let rest = stat.get(stat.rfind(") ")? + 2..)?;
+        let parent: u32 = rest.split(' ').nth(1)?.parse().ok()?;
+        known.contains(&parent).then_some((pid, parent))
+    });
+    new.take(MOST_THREADS).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_state_is_found_behind_a_name_with_brackets() {
+        assert_eq!(letter("12 (a) R (b)) S 1 12"), Some(b'S'));
+        assert_eq!(letter(""), None);
+    }
+
+    #[test]
+    fn lines_of_system_calls_become_states() {
+        let looker = Looker::at(Rules::built_in(), std::process::id());
+        let of = |line: &str| looker.of_line(std::process::id(), line);
+        let wait = |state: Option<State>| match state {
+            Some(State::Waiting(Some(reason))) => Some(looker.rules.category(reason)),
+            _ => None,
+        };
+        assert_eq!(of("running"), Some(State::Running));
+        assert_eq!(of("-1 0x0 0x0"), None, "a thread that has ended");
+        assert_eq!(wait(of("-1 0x7ffd 0x55")), Some(Category::StorageWait));
+        let futex = format!("{} 0x1 0x0 0x0 0x0 0x0 0x0 0x7f 0x7f", libc::SYS_futex);
+        assert_eq!(wait(of(&futex)), Some(Category::Locks));
+        let poll = format!("{} 0x0 0x0 0x64 0x0 0x0 0x0 0x7f 0x7f", libc::SYS_ppoll);
+        assert_eq!(
+            wait(of(&poll)),
+            Some(Category::Sleep),
+            "a poll of nothing is a sleep"
+        );
+        let poll = format!("{} 0x7f 0x2 0x64 0x0 0x0 0x0 0x7f 0x7f", libc::SYS_ppoll);
+        assert_eq!(wait(of(&poll)), Some(Category::Network));
+        assert_eq!(
+            of("99999 0x0 0x0"),
+            Some(State::Waiting(None)),
+            "a call that no rule speaks of"
+        );
+    }
+}

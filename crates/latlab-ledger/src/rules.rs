@@ -1,0 +1,416 @@
+//! What a system call, a kernel function, a function of user code means for the ledger: data in `rules/v1.toml`, compiled here.
+
+use std::collections::HashMap;
+use std::sync::OnceLock;
+
+use serde::Deserialize;
+
+use crate::Category;
+
+const TEXT: &str = include_str!("../rules/v1.toml");
+/// Callers that are looked at above the running function; an allocator calls itself no deeper.
+pub const CALLERS: usize = 12;
+
+/// A category and what of it: an index into [`Rules::reasons`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Reason(pub u16);
+
+/// What the descriptor of a system call is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Kind {
+    /// A file, a directory, a block device.
+    File,
+    /// A socket of any family.
+    Socket,
+    /// A pipe or FIFO.
+    Pipe,
+    /// A terminal.
+    Terminal,
+    /// An event counter.
+    Event,
+    /// A timer.
+    Timer,
+    /// Not looked at, or something else.
+    Other,
+}
+
+impl Kind {
+    /// The kind by what the link in `/proc/PID/fd` says.
+    #[must_use]
+    pub fn of_link(link: &str) -> Self {
+        if link.starts_with("socket:") {
+            Self::Socket
+        } else if link.starts_with("pipe:") {
+            Self::Pipe
+        } else if ["/dev/pts/", "/dev/tty", "/dev/console"]
+            .iter()
+            .any(|start| link.starts_with(start))
+        {
+            Self::Terminal
+        } else if link.starts_with("anon_inode:[eventfd") {
+            Self::Event
+        } else if link.starts_with("anon_inode:[timerfd") {
+            Self::Timer
+        } else if link.starts_with("anon_inode:") {
+            Self::Other
+        } else {
+            Self::File
+        }
+    }
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+struct File {
+    version: u32,
+    wait_call: Vec<CallRule>,
+    wait_frame: Vec<FrameRule>,
+    busy_frame: Vec<FrameRule>,
+    user_function: Vec<UserRule>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct CallRule {
+    category: Category,
+    part: String,
+    of: Option<Kind>,
+    names: Vec<String>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct FrameRule {
+    category: Category,
+    part: String,
+    any: Vec<String>,
+    #[serde(default)]
+    with: Vec<String>,
+    #[serde(default)]
+    allocating: bool,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct UserRule {
+    category: Category,
+    part: String,
+    #[serde(default, rename = "where")]
+    place: Place,
+    #[serde(default)]
+    any: Vec<String>,
+    #[serde(default)]
+    objects: Vec<String>,
+    #[serde(default)]
+    threads: Vec<String>,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+enum Place {
+    Leaf,
+    #[default]
+    Stack,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Pattern {
+    Is(String),
+    Begins(String),
+    Ends(String),
+    Has(String),
+}
+
+impl Pattern {
+    fn of(text: &str) -> Self {
+        match (text.strip_prefix('*'), text.strip_suffix('*')) {
+            (Some(""), _) => Self::Has(String::new()),
+            (Some(rest), Some(_)) => Self::Has(rest.strip_suffix('*').unwrap_or(rest).to_owned()),
+            (Some(rest), None) => Self::Ends(rest.to_owned()),
+            (None, Some(rest)) => Self::Begins(rest.to_owned()),
+            (None, None) => Self::Is(text.to_owned()),
+        }
+    }
+
+    fn fits(&self, name: &str) -> bool {
+        match self {
+            Self::Is(text) => name == text,
+            Self::Begins(text) => name.starts_with(text.as_str()),
+            Self::Ends(text) => name.ends_with(text.as_str()),
+            Self::Has(text) => name.contains(text.as_str()),
+        }
+    }
+}
+
+fn patterns(texts: &[String]) -> Vec<Pattern> {
+    texts.iter().map(|text| Pattern::of(text)).collect()
+}
+
+fn fits(patterns: &[Pattern], name: &str) -> bool {
+    patterns.iter().any(|pattern| pattern.fits(name))
+}
+
+#[derive(Debug)]
+struct Frame {
+    reason: Reason,
+    any: Vec<Pattern>,
+    with: Vec<Pattern>,
+    allocating: bool,
+}
+
+#[derive(Debug)]
+struct User {
+    reason: Reason,
+    place: Place,
+    any: Vec<Pattern>,
+    objects: Vec<Pattern>,
+    threads: Vec<Pattern>,
+}
+
+/// Which rules of a table a function belongs to; found once a function, then combined over a stack.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Fit {
+    any: u64,
+    with: u64,
+}
+
+impl Fit {
+    /// Of a stack, from those of its functions.
+    #[must_use]
+    pub fn and(self, other: Self) -> Self {
+        Self {
+            any: self.any | other.any,
+            with: self.with | other.with,
+        }
+    }
+}
+
+/// The compiled rules.
+#[derive(Debug)]
+pub struct Rules {
+    version: u32,
+    reasons: Vec<(Category, String)>,
+    calls: HashMap<String, Vec<(Option<Kind>, Reason)>>,
+    wait: Vec<Frame>,
+    busy: Vec<Frame>,
+    user: Vec<User>,
+    whole: Vec<Reason>,
+}
+
+impl Rules {
+    /// The rules that come with the program.
+    ///
+    /// # Panics
+    /// Never: a test reads the file.
+    #[must_use]
+    pub fn built_in() -> &'static Self {
+        static RULES: OnceLock<Rules> = OnceLock::new();
+        RULES.get_or_init(|| Self::parse(TEXT).expect("the built-in rules are tested"))
+    }
+
+    fn parse(text: &str) -> Result<Self, toml::de::Error> {
+        let file: File = toml::from_str(text)?;
+        let mut reasons: Vec<(Category, String)> = Vec::new();
+        let mut intern = |category: Category, part: &str| {
+            let at = reasons
+                .iter()
+                .position(|known| known.0 == category && known.1 == part)
+                .unwrap_or_else(|| {
+                    reasons.push((category, part.to_owned()));
+                    reasons.len() - 1
+                });
+            Reason(u16::try_from(at).unwrap_or(u16::MAX))
+        };
+        let whole = Category::ALL.map(|category| intern(category, "")).to_vec();
+        let mut calls: HashMap<String, Vec<(Option<Kind>, Reason)>> = HashMap::new();
+        for rule in &file.wait_call {
+            let reason = intern(rule.category, &rule.part);
+            for name in &rule.names {
+                calls.entry(name.clone()).or_default().push((rule.of, reason));
+            }
+        }
+        let mut frames = |rules: &[FrameRule]| {
+            rules
+                .iter()
+                .map(|rule| Frame {
+                    reason: intern(rule.category, &rule.part),
+                    any: patterns(&rule.any),
+                    with: patterns(&rule.with),
+                    allocating: rule.allocating,
+                })
+                .collect::<Vec<_>>()
+        };
+        let (wait, busy) = (frames(&file.wait_frame), frames(&file.busy_frame));
+        let user = file
+            .user_function
+            .iter()
+            .map(|rule| User {
+                reason: intern(rule.category, &rule.part),
+                place: rule.place,
+                any: patterns(&rule.any),
+                objects: patterns(&rule.objects),
+                threads: patterns(&rule.threads),
+            })
+            .collect();
+        Ok(Self {
+            version: file.version,
+            reasons,
+            calls,
+            wait,
+            busy,
+            user,
+            whole,
+        })
+    }
+
+    /// Of the file: raised when a rule means something else.
+    #[must_use]
+    pub fn version(&self) -> u32 {
+        self.version
+    }
+
+    /// How many reasons there are; a [`Reason`] is below it.
+    #[must_use]
+    pub fn reasons(&self) -> usize {
+        self.reasons.len()
+    }
+
+    /// The category of a reason.
+    #[must_use]
+    pub fn category(&self, reason: Reason) -> Category {
+        self.reasons
+            .get(usize::from(reason.0))
+            .map_or(Category::Unexplained, |reason| reason.0)
+    }
+
+    /// What of its category a reason is; empty for the category as a whole.
+    #[must_use]
+    pub fn part(&self, reason: Reason) -> &str {
+        self.reasons
+            .get(usize::from(reason.0))
+            .map_or("", |reason| reason.1.as_str())
+    }
+
+    /// A category as a whole.
+    #[must_use]
+    pub fn whole(&self, category: Category) -> Reason {
+        let at = Category::ALL.iter().position(|known| *known == category);
+        at.and_then(|at| self.whole.get(at)).copied().unwrap_or(Reason(0))
+    }
+
+    /// Why a thread waits in a system call; `None` for calls of which nothing is said.
+    #[must_use]
+    pub fn wait_in_call(&self, name: &str, kind: Kind) -> Option<Reason> {
+        let rules = self.calls.get(name)?;
+        rules
+            .iter()
+            .find(|(of, _)| of.is_none_or(|of| of == kind))
+            .map(|(_, reason)| *reason)
+    }
+
+    /// Whether the first argument of a call is a descriptor whose kind decides.
+    #[must_use]
+    pub fn depends_on_descriptor(&self, name: &str) -> bool {
+        self.calls
+            .get(name)
+            .is_some_and(|rules| rules.iter().any(|(of, _)| of.is_some()))
+    }
+
+    /// What a kernel function says of a waiting thread.
+    #[must_use]
+    pub fn wait_fit(&self, function: &str) -> Fit {
+        fit(&self.wait, function)
+    }
+
+    /// Why a thread waits whose stack has this fit.
+    #[must_use]
+    pub fn wait_by(&self, stack: Fit) -> Option<Reason> {
+        first(&self.wait, stack, false)
+    }
+
+    /// What a kernel function says of a running thread.
+    #[must_use]
+    pub fn busy_fit(&self, function: &str) -> Fit {
+        fit(&self.busy, function)
+    }
+
+    /// What a thread does in the kernel whose stack has this fit; `allocating`: the allocator's user code led there.
+    #[must_use]
+    pub fn busy_by(&self, stack: Fit, allocating: bool) -> Option<Reason> {
+        first(&self.busy, stack, allocating)
+    }
+
+    /// What a function of user code says: as the running one, and as a caller.
+    #[must_use]
+    pub fn user_fit(&self, function: &str, object: &str) -> (u64, u64) {
+        let (mut leaf, mut caller) = (0, 0);
+        for (at, rule) in self.user.iter().enumerate().take(64) {
+            let here = rule.objects.is_empty() || fits(&rule.objects, object);
+            if !here || !rule.threads.is_empty() || !fits(&rule.any, function) {
+                continue;
+            }
+            leaf |= 1 << at;
+            if rule.place == Place::Stack {
+                caller |= 1 << at;
+            }
+        }
+        (leaf, caller)
+    }
+
+    /// What every function of a thread of this name says.
+    #[must_use]
+    pub fn thread_fit(&self, thread: &str) -> u64 {
+        let rules = self.user.iter().enumerate().take(64);
+        rules
+            .filter(|(_, rule)| !rule.threads.is_empty() && fits(&rule.threads, thread))
+            .fold(0, |fit, (at, _)| fit | 1 << at)
+    }
+
+    /// What user code does whose stack has this fit.
+    #[must_use]
+    pub fn user_by(&self, stack: u64) -> Option<Reason> {
+        let at = usize::try_from(stack.trailing_zeros()).ok()?;
+        self.user.get(at).map(|rule| rule.reason)
+    }
+
+    /// Whether a fit of user code has the allocator in it.
+    #[must_use]
+    pub fn is_allocating(&self, stack: u64) -> bool {
+        self.user
+            .iter()
+            .enumerate()
+            .take(64)
+            .any(|(at, rule)| stack & (1 << at) != 0 && self.category(rule.reason) == Category::Allocator)
+    }
+}
+
+fn fit(rules: &[Frame], function: &str) -> Fit {
+    let mut found = Fit::default();
+    for (at, rule) in rules.iter().enumerate().take(64) {
+        if fits(&rule.any, function) {
+            found.any |= 1 << at;
+        }
+        if fits(&rule.with, function) {
+            found.with |= 1 << at;
+        }
+    }
+    found
+}
+
+fn first(rules: &[Frame], stack: Fit, allocating: bool) -> Option<Reason> {
+    let mut rest = stack.any;
+    while rest != 0 {
+        let at = usize::try_from(rest.trailing_zeros()).ok()?;
+        rest &= rest - 1;
+        let rule = rules.get(at)?;
+        let together = rule.with.is_empty() || stack.with & (1 << at) != 0;
+        if together && (allocating || !rule.allocating) {
+            return Some(rule.reason);
+        }
+    }
+    None
+}
+
+#[cfg(test)]
+mod tests;

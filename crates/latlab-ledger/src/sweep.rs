@@ -1,0 +1,479 @@
+//! The sweep: states of threads in order of time in, each instant of wall time given away exactly once.
+//!
+//! While threads run, the instant is theirs; else, while one is ready, it is spent waiting for a CPU; else it belongs to the reason for which
+//! they wait: the main thread's own, if that is outside the program, otherwise the first of all by [`Category::wait_order`]. Pure: time is
+//! what the caller says it is.
+
+use std::collections::HashMap;
+
+use crate::rules::{Reason, Rules};
+use crate::timeline::Bins;
+use crate::{Category, Counted};
+
+/// What a thread does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum State {
+    /// On a CPU. When threads are only looked at: on a CPU or ready, which a look cannot tell apart.
+    Running,
+    /// Ready, without a CPU.
+    Ready,
+    /// Waiting; the reason may become known later.
+    Waiting(Option<Reason>),
+}
+
+/// Where the states come from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Source {
+    /// From looks at /proc: a state stands for the time since the look before.
+    Looked,
+    /// From the kernel's records of every switch.
+    Recorded,
+}
+
+/// Time given away, nanoseconds.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Sums {
+    /// All of it.
+    pub wall: u64,
+    /// A thread ran.
+    pub running: u64,
+    /// The same, times the threads that ran.
+    pub thread_running: u64,
+    /// None ran, one was ready.
+    pub ready: u64,
+    /// Ready threads, whatever the others did.
+    pub thread_ready: u64,
+    /// All waited, by reason.
+    pub waits: Counted,
+    /// All waited, and the reason is not known.
+    pub unknown: u64,
+    /// Waiting threads by reason, whatever the others did.
+    pub thread_waits: Counted,
+    /// No thread was there: before the program was loaded, after its last thread.
+    pub absent: u64,
+}
+
+impl Sums {
+    /// Adds those of another run.
+    pub fn add(&mut self, other: &Self) {
+        self.wall += other.wall;
+        self.running += other.running;
+        self.thread_running += other.thread_running;
+        self.ready += other.ready;
+        self.thread_ready += other.thread_ready;
+        self.waits.add(&other.waits);
+        self.unknown += other.unknown;
+        self.thread_waits.add(&other.thread_waits);
+        self.absent += other.absent;
+    }
+
+    /// What was given away; equal to [`Sums::wall`] unless there is a fault in the sweep.
+    #[must_use]
+    pub fn given(&self) -> u64 {
+        self.running + self.ready + self.waits.total() + self.unknown + self.absent
+    }
+}
+
+/// Threads that are accounted for together: the program, or one process of it.
+#[derive(Debug, Default)]
+struct Group {
+    since: u64,
+    running: u32,
+    ready: u32,
+    waiting: Vec<(Option<Reason>, u32)>,
+}
+
+impl Group {
+    fn count(&mut self, state: State, by: i32) {
+        let slot = match state {
+            State::Running => &mut self.running,
+            State::Ready => &mut self.ready,
+            State::Waiting(reason) => {
+                let at = self.waiting.iter().position(|known| known.0 == reason);
+                let at = at.unwrap_or_else(|| {
+                    self.waiting.push((reason, 0));
+                    self.waiting.len() - 1
+                });
+                &mut self.waiting[at].1
+            }
+        };
+        *slot = slot.saturating_add_signed(by);
+    }
+
+    fn waits(&self) -> impl Iterator<Item = (Option<Reason>, u32)> {
+        self.waiting.iter().copied().filter(|(_, threads)| *threads > 0)
+    }
+
+    fn threads(&self) -> u32 {
+        self.running + self.ready + self.waits().map(|(_, threads)| threads).sum::<u32>()
+    }
+
+    /// Why all of them wait. `first`: the main thread's reason.
+    fn reason(&self, first: Option<Reason>, rules: &Rules) -> Option<Reason> {
+        if let Some(first) = first.filter(|first| rules.category(*first).is_outside()) {
+            return Some(first);
+        }
+        // An unknown reason stands among the others where locks stand: it hides neither the disk nor the network.
+        let order = |reason: Option<Reason>| {
+            let category = reason.map_or(Category::Locks, |reason| rules.category(reason));
+            (category.wait_order(), reason.is_none(), reason)
+        };
+        self.waits()
+            .map(|(reason, _)| reason)
+            .min_by_key(|reason| order(*reason))
+            .flatten()
+    }
+}
+
+/// One process, as far as it was seen.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Seen {
+    /// First and last sight.
+    pub from: u64,
+    /// See `from`.
+    pub to: u64,
+    /// A thread of it ran or was ready.
+    pub busy: u64,
+    /// All of its threads waited.
+    pub waits: Counted,
+    /// And the reason is not known.
+    pub unknown: u64,
+}
+
+#[derive(Debug)]
+struct Thread {
+    process: u32,
+    state: State,
+    /// Wall time for which this thread's unknown reason stands.
+    pending: u64,
+    began: u64,
+    /// Its reason was found out after it began to wait.
+    learned: bool,
+}
+
+/// A wait that is shorter may be over before its reason could be read: those that were not over are what such waits are taken for.
+const SHORT_NS: u64 = 4_000_000;
+/// More processes than this are swept with the program but not listed one by one.
+const MOST_PROCESSES: usize = 4096;
+
+/// See the module.
+#[derive(Debug)]
+pub struct Sweep<'a> {
+    rules: &'a Rules,
+    main: u32,
+    source: Source,
+    threads: HashMap<u32, Thread>,
+    whole: Group,
+    processes: HashMap<u32, (Group, Seen)>,
+    looked: Sums,
+    recorded: Sums,
+    most: u32,
+    bins: Bins,
+    learned: Counted,
+}
+
+/// What a sweep gave.
+#[derive(Debug)]
+pub struct Swept {
+    /// While threads were looked at.
+    pub looked: Sums,
+    /// While every switch was recorded.
+    pub recorded: Sums,
+    /// Short waits whose reason was found out in time. A look meets a wait in proportion to its length: counts stand for time.
+    pub learned: Counted,
+    /// Most threads at once.
+    pub most: u32,
+    /// By process.
+    pub processes: HashMap<u32, Seen>,
+    /// Over time.
+    pub bins: Bins,
+}
+
+impl<'a> Sweep<'a> {
+    /// Begins at `now`, without threads. `main` is the thread whose wait counts first.
+    #[must_use]
+    pub fn begin(rules: &'a Rules, now: u64, main: u32) -> Self {
+        Self {
+            rules,
+            main,
+            source: Source::Looked,
+            threads: HashMap::new(),
+            whole: Group {
+                since: now,
+                ..Group::default()
+            },
+            processes: HashMap::new(),
+            looked: Sums::default(),
+            recorded: Sums::default(),
+            most: 0,
+            bins: Bins::begin(now),
+            learned: Counted::default(),
+        }
+    }
+
+    /// When it has come to.
+    #[must_use]
+    pub fn now(&self) -> u64 {
+        self.whole.since
+    }
+
+    /// Threads running now; at least 1, as this is what a sample's weight is divided by.
+    #[must_use]
+    pub fn running(&self) -> u32 {
+        self.whole.running.max(1)
+    }
+
+    /// Whether no thread is known.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.threads.is_empty()
+    }
+
+    /// The timeline, for samples.
+    pub fn bins(&mut self) -> &mut Bins {
+        &mut self.bins
+    }
+
+    /// Time goes on to `now`; what lies before is left as it was given away.
+    pub fn advance(&mut self, now: u64) {
+        let from = self.whole.since;
+        if now <= from {
+            return;
+        }
+        self.whole.since = now;
+        let past = now - from;
+        let threads = self.whole.threads();
+        self.most = self.most.max(threads);
+        let sums = match self.source {
+            Source::Looked => &mut self.looked,
+            Source::Recorded => &mut self.recorded,
+        };
+        sums.wall += past;
+        sums.thread_running += past * u64::from(self.whole.running);
+        sums.thread_ready += past * u64::from(self.whole.ready);
+        for (reason, waiting) in self.whole.waits() {
+            if let Some(reason) = reason {
+                sums.thread_waits.count(reason, past * u64::from(waiting));
+            }
+        }
+        if self.whole.running > 0 {
+            sums.running += past;
+            self.bins.running(from, now);
+            return;
+        }
+        if self.whole.ready > 0 {
+            sums.ready += past;
+            self.bins.spend(Category::RunQueueWait, from, now);
+            return;
+        }
+        if threads == 0 {
+            sums.absent += past;
+            self.bins.spend(Category::StartAndExit, from, now);
+            return;
+        }
+        let main = self
+            .threads
+            .get(&self.main)
+            .and_then(|thread| match thread.state {
+                State::Waiting(reason) => reason,
+                _ => None,
+            });
+        if let Some(reason) = self.whole.reason(main, self.rules) {
+            sums.waits.count(reason, past);
+            self.bins.spend(self.rules.category(reason), from, now);
+        } else {
+            sums.unknown += past;
+            self.bins.spend(Category::Unexplained, from, now);
+            // The main thread's, or any one's, so that learning it moves the time once.
+            let unknown = |thread: &Thread| thread.state == State::Waiting(None);
+            let main = self.main;
+            let bearer = if self.threads.get(&main).is_some_and(unknown) {
+                Some(main)
+            } else {
+                let ids = self.threads.iter().filter(|(_, thread)| unknown(thread));
+                ids.map(|(id, _)| *id).min()
+            };
+            if let Some(thread) = bearer.and_then(|id| self.threads.get_mut(&id)) {
+                thread.pending += past;
+            }
+        }
+    }
+
+    fn group(&mut self, process: u32, now: u64) {
+        let room = self.processes.len() < MOST_PROCESSES;
+        if !room && !self.processes.contains_key(&process) {
+            return;
+        }
+        let (group, seen) = self.processes.entry(process).or_insert_with(|| {
+            let group = Group {
+                since: now,
+                ..Group::default()
+            };
+            let seen = Seen {
+                from: now,
+                to: now,
+                ..Seen::default()
+            };
+            (group, seen)
+        });
+        let past = now.saturating_sub(group.since);
+        group.since = group.since.max(now);
+        if past == 0 || group.threads() == 0 {
+            return;
+        }
+        seen.to = seen.to.max(now);
+        if group.running + group.ready > 0 {
+            seen.busy += past;
+        } else if let Some(reason) = group.reason(None, self.rules) {
+            seen.waits.count(reason, past);
+        } else {
+            seen.unknown += past;
+        }
+    }
+
+    /// A thread's state from `now` on.
+    pub fn set(&mut self, now: u64, thread: u32, process: u32, state: State) {
+        self.advance(now);
+        let now = self.whole.since;
+        let before = self
+            .threads
+            .get(&thread)
+            .map(|known| (known.process, known.state));
+        let process = before.map_or(process, |before| before.0);
+        self.group(process, now);
+        if let Some((_, old)) = before {
+            self.whole.count(old, -1);
+        }
+        self.whole.count(state, 1);
+        if let Some((group, _)) = self.processes.get_mut(&process) {
+            if let Some((_, old)) = before {
+                group.count(old, -1);
+            }
+            group.count(state, 1);
+        }
+        let thread = self.threads.entry(thread).or_insert(Thread {
+            process,
+            state,
+            pending: 0,
+            began: now,
+            learned: false,
+        });
+        let over = (thread.learned && now.saturating_sub(thread.began) < SHORT_NS).then_some(thread.state);
+        thread.state = state;
+        thread.pending = 0;
+        thread.began = now;
+        thread.learned = false;
+        if let Some(State::Waiting(Some(reason))) = over {
+            self.learned.count(reason, 1);
+        }
+    }
+
+    /// Why a waiting thread waits, found out since it began to.
+    pub fn learn(&mut self, now: u64, thread: u32, reason: Reason) {
+        self.advance(now);
+        let Some(known) = self.threads.get(&thread) else {
+            return;
+        };
+        if known.state != State::Waiting(None) {
+            return;
+        }
+        let (pending, process) = (known.pending, known.process);
+        let sums = match self.source {
+            Source::Looked => &mut self.looked,
+            Source::Recorded => &mut self.recorded,
+        };
+        // What was given away under the other source stays unknown: sums never go below zero.
+        let moved = pending.min(sums.unknown);
+        sums.unknown -= moved;
+        sums.waits.count(reason, moved);
+        let began = known.began;
+        self.set(now, thread, process, State::Waiting(Some(reason)));
+        if let Some(known) = self.threads.get_mut(&thread) {
+            known.began = began;
+            known.learned = true;
+        }
+    }
+
+    /// A thread is gone.
+    pub fn remove(&mut self, now: u64, thread: u32) {
+        self.advance(now);
+        let now = self.whole.since;
+        let Some(process) = self.threads.get(&thread).map(|known| known.process) else {
+            return;
+        };
+        self.group(process, now);
+        if let Some(known) = self.threads.remove(&thread) {
+            self.whole.count(known.state, -1);
+            if let Some((group, _)) = self.processes.get_mut(&process) {
+                group.count(known.state, -1);
+            }
+        }
+    }
+
+    /// What all threads did since the look before: `(thread, process, state)`. Threads that are not named are gone.
+    pub fn look(&mut self, now: u64, states: &[(u32, u32, State)]) {
+        let before = self.whole.since;
+        let gone: Vec<u32> = {
+            let there: std::collections::HashSet<u32> = states.iter().map(|state| state.0).collect();
+            self.threads
+                .keys()
+                .copied()
+                .filter(|id| !there.contains(id))
+                .collect()
+        };
+        for thread in gone {
+            self.remove(before, thread);
+        }
+        for (thread, process, state) in states {
+            self.set(before, *thread, *process, *state);
+        }
+        self.advance(now);
+        let now = self.whole.since;
+        let processes: Vec<u32> = states.iter().map(|state| state.1).collect();
+        let mut last = None;
+        for process in processes {
+            if last != Some(process) {
+                self.group(process, now);
+                last = Some(process);
+            }
+        }
+    }
+
+    /// From now on states come from elsewhere.
+    pub fn switch_source(&mut self, now: u64, source: Source) {
+        self.advance(now);
+        self.source = source;
+    }
+
+    /// Where states come from.
+    #[must_use]
+    pub fn source(&self) -> Source {
+        self.source
+    }
+
+    /// Ends at `now`.
+    #[must_use]
+    pub fn end(mut self, now: u64) -> Swept {
+        self.advance(now);
+        let now = self.whole.since;
+        let processes: Vec<u32> = self.processes.keys().copied().collect();
+        for process in processes {
+            self.group(process, now);
+        }
+        Swept {
+            looked: self.looked,
+            recorded: self.recorded,
+            learned: self.learned,
+            most: self.most,
+            processes: self
+                .processes
+                .into_iter()
+                .map(|(pid, (_, seen))| (pid, seen))
+                .collect(),
+            bins: self.bins,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

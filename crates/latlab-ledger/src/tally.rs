@@ -1,0 +1,162 @@
+//! What one or more runs of the program gave: sums that can be added up.
+
+use crate::Counted;
+use crate::mix::Mix;
+use crate::sweep::Sums;
+
+/// The kernel's counts for the program and the children that it waited for. `None`: could not be read.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Usage {
+    /// CPU time in user code, nanoseconds, as the kernel divides it: by its timer tick.
+    pub user_ns: u64,
+    /// CPU time in the kernel.
+    pub system_ns: u64,
+    /// Ready to run without a CPU, all threads.
+    pub queue_ns: Option<u64>,
+    /// See [`crate::model::Counters`] for these.
+    pub minor_faults: u64,
+    /// Faults that waited for a disk.
+    pub major_faults: u64,
+    /// Waits.
+    pub voluntary_switches: u64,
+    /// Preemptions.
+    pub involuntary_switches: u64,
+    /// Largest of the runs.
+    pub max_resident_bytes: u64,
+    /// `/proc/PID/io`.
+    pub io: Option<Io>,
+}
+
+/// `/proc/PID/io`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Io {
+    /// Bytes returned by read calls of any kind of descriptor.
+    pub read_chars: u64,
+    /// Bytes handed to write calls.
+    pub written_chars: u64,
+    /// Read calls.
+    pub read_calls: u64,
+    /// Write calls.
+    pub write_calls: u64,
+    /// Bytes from a disk.
+    pub read_bytes: u64,
+    /// Bytes for a disk.
+    pub written_bytes: u64,
+}
+
+impl Io {
+    /// From the file's text.
+    #[must_use]
+    pub fn parse(text: &str) -> Option<Self> {
+        let mut io = Self::default();
+        let mut lines = 0;
+        for line in text.lines() {
+            let (name, value) = line.split_once(": ")?;
+            let value: u64 = value.trim().parse().ok()?;
+            let field = match name {
+                "rchar" => &mut io.read_chars,
+                "wchar" => &mut io.written_chars,
+                "syscr" => &mut io.read_calls,
+                "syscw" => &mut io.write_calls,
+                "read_bytes" => &mut io.read_bytes,
+                "write_bytes" => &mut io.written_bytes,
+                _ => continue,
+            };
+            *field = value;
+            lines += 1;
+        }
+        (lines == 6).then_some(io)
+    }
+
+    fn add(&mut self, other: &Self) {
+        self.read_chars += other.read_chars;
+        self.written_chars += other.written_chars;
+        self.read_calls += other.read_calls;
+        self.write_calls += other.write_calls;
+        self.read_bytes += other.read_bytes;
+        self.written_bytes += other.written_bytes;
+    }
+}
+
+impl Usage {
+    fn add(&mut self, other: &Self) {
+        self.user_ns += other.user_ns;
+        self.system_ns += other.system_ns;
+        self.queue_ns = self.queue_ns.zip(other.queue_ns).map(|(a, b)| a + b);
+        self.minor_faults += other.minor_faults;
+        self.major_faults += other.major_faults;
+        self.voluntary_switches += other.voluntary_switches;
+        self.involuntary_switches += other.involuntary_switches;
+        self.max_resident_bytes = self.max_resident_bytes.max(other.max_resident_bytes);
+        self.io = self.io.zip(other.io).map(|(mut a, b)| {
+            a.add(&b);
+            a
+        });
+    }
+}
+
+/// See the module.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Tally {
+    /// Runs added up.
+    pub runs: u32,
+    /// Wall time by the clock, nanoseconds.
+    pub wall_ns: u64,
+    /// Shortest and longest.
+    pub wall_range_ns: (u64, u64),
+    /// Of it, until the program was loaded: known exactly, at every level.
+    pub loading_ns: u64,
+    /// Swept while threads were looked at.
+    pub looked: Sums,
+    /// Swept from records.
+    pub recorded: Sums,
+    /// Reasons that were learned for recorded waits.
+    pub learned: Counted,
+    /// What the samples on the CPU fell in.
+    pub mix: Mix,
+    /// Whether samples were taken in the kernel, too.
+    pub sees_kernel: bool,
+    /// The kernel's counts.
+    pub usage: Usage,
+    /// Processes seen.
+    pub processes: u64,
+    /// Most threads at once.
+    pub most_threads: u32,
+    /// Times the threads were looked at.
+    pub looks: u64,
+    /// Records of threads leaving a CPU.
+    pub switches: u64,
+    /// Records lost.
+    pub lost: u64,
+    /// CPU time of the watcher.
+    pub watcher_ns: u64,
+    /// Time that recording took from the program, by its calibrated cost.
+    pub recording_ns: u64,
+}
+
+impl Tally {
+    /// Adds another run.
+    pub fn add(&mut self, other: &Self) {
+        if self.runs == 0 {
+            *self = other.clone();
+            return;
+        }
+        self.runs += other.runs;
+        self.wall_ns += other.wall_ns;
+        self.wall_range_ns.0 = self.wall_range_ns.0.min(other.wall_range_ns.0);
+        self.wall_range_ns.1 = self.wall_range_ns.1.max(other.wall_range_ns.1);
+        self.loading_ns += other.loading_ns;
+        self.looked.add(&other.looked);
+        self.recorded.add(&other.recorded);
+        self.learned.add(&other.learned);
+        self.mix.add(&other.mix);
+        self.usage.add(&other.usage);
+        self.processes += other.processes;
+        self.most_threads = self.most_threads.max(other.most_threads);
+        self.looks += other.looks;
+        self.switches += other.switches;
+        self.lost += other.lost;
+        self.watcher_ns += other.watcher_ns;
+        self.recording_ns += other.recording_ns;
+    }
+}

@@ -1,0 +1,151 @@
+"""The ledger as a table of plain lines."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+from latlab.explain.model import Explained, Row
+from latlab.explain.verdict import percent
+from latlab.text import clean
+from latlab.units import format_bytes, format_count, format_ns
+
+_SHOWN: Final = 0.001
+"""Smaller rows are summed in one line."""
+_PART_SHOWN: Final = 0.005
+_MOST_PARTS: Final = 4
+_MOST_FUNCTIONS: Final = 3
+_MOST_PROCESSES: Final = 8
+_LEVELS: Final = {
+    1: "kernel and user samples, the kernel's stack at each switch",
+    2: "user samples, exact switches, reasons from /proc",
+    3: "/proc and the kernel's counters alone",
+}
+
+
+def table(explained: Explained) -> list[str]:
+    """A row a category, largest first; what of it, indented; their sum."""
+    shown = [row for row in explained.categories if row.share >= _SHOWN or row.name == "unexplained"]
+    cells = [("category", "share", "95 % interval", "time", "how")]
+    for row in shown:
+        cells.append(_cells(row))
+        cells.extend(_parts(row))
+    rest = [row for row in explained.categories if row not in shown]
+    if rest:
+        share, seconds = sum(row.share for row in rest), sum(row.seconds for row in rest)
+        cells.append(
+            (f"{len(rest)} more, each below 0.1 %", percent(share), "", format_ns(1e9 * seconds), "")
+        )
+    whole = sum(row.share for row in explained.categories)
+    cells.append(("sum", f"{100 * whole:.1f} %", "", format_ns(1e9 * explained.wall_s), ""))
+    return _aligned(cells)
+
+
+def processes(explained: Explained) -> list[str]:
+    """A row a process, the busiest first; empty for one process."""
+    if len(explained.processes) < 2:  # noqa: PLR2004 - one is the program itself
+        return []
+    cells = [("process", "was there", "ran or was ready", "waited most for", "")]
+    for process in explained.processes[:_MOST_PROCESSES]:
+        most = process.waits[0] if process.waits else None
+        cells.append(
+            (
+                f"{clean(process.name, most=24)} ({process.pid})",
+                format_ns(1e9 * process.wall_s),
+                percent(process.running),
+                f"{most.name} {percent(most.share)}" if most else "–",
+                "",
+            )
+        )
+    lines = _aligned(cells)
+    more = len(explained.processes) - _MOST_PROCESSES
+    return [*lines, f"  and {more} more"] if more > 0 else lines
+
+
+def facts(explained: Explained) -> list[str]:
+    """Counts, threads, how much could be seen, and what seeing cost."""
+    counters, threads, observer = explained.counters, explained.threads, explained.observer
+    lines = [
+        f"CPU time {format_ns(1e9 * counters.user_s)} user, {format_ns(1e9 * counters.system_s)} kernel;"
+        f" {_threads(threads.most)}, {threads.parallelism:.2f} running at once while any ran"
+    ]
+    if counters.read_chars is not None and counters.read_calls:
+        lines.append(
+            f"read {format_bytes(counters.read_chars)} in {format_count(counters.read_calls)} calls"
+            f" ({format_bytes(counters.read_chars / counters.read_calls)} each);"
+            f" {format_bytes(counters.device_read_bytes)} of it from a disk"
+        )
+    if counters.written_chars is not None and counters.write_calls:
+        lines.append(
+            f"wrote {format_bytes(counters.written_chars)} in {format_count(counters.write_calls)} calls"
+        )
+    lines.append(
+        f"{format_count(counters.minor_faults)} page faults from memory,"
+        f" {format_count(counters.major_faults)} from a disk; "
+        f"{format_count(counters.voluntary_switches)} waits,"
+        f" {format_count(counters.involuntary_switches)} preemptions"
+    )
+    lines.append(_seen(explained))
+    lines.append(
+        f"observer: {percent(observer.share)} of the program's time,"
+        f" {percent(observer.watcher_share)} of a CPU beside it;"
+        f" {observer.looks:,} looks, {observer.samples:,} samples"
+    )
+    if explained.nameless_share is not None and explained.nameless_share >= _PART_SHOWN:
+        lines.append(f"{percent(explained.nameless_share)} of the samples of user code have no function name")
+    if explained.program.left_running:
+        lines.append(f"{explained.program.left_running} of its processes went on when it had ended")
+    return [*lines, *explained.notes]
+
+
+def _seen(explained: Explained) -> str:
+    line = f"seen at level {explained.level} of 3: {_LEVELS[explained.level]}"
+    if explained.level > 1:
+        missing = [rung for rung in explained.levels if not rung.available and rung.reason]
+        if missing:
+            line += f"; level {missing[0].level}: {missing[0].reason}"
+        if explained.raise_:
+            line += f"; to see more: {explained.raise_}"
+    return line
+
+
+def _threads(most: int) -> str:
+    return "1 thread" if most <= 1 else f"at most {most:,} threads"
+
+
+def _cells(row: Row) -> tuple[str, str, str, str, str]:
+    interval = f"{100 * row.low:.1f}–{100 * row.high:.1f} %"
+    return (row.name, percent(row.share), interval, format_ns(1e9 * row.seconds), row.method)
+
+
+def _parts(row: Row) -> list[tuple[str, str, str, str, str]]:
+    cells = []
+    if row.within:
+        for within in row.within:
+            span = f"{100 * within.low:.1f}–{100 * within.high:.1f} %"
+            cells.append((f"  {within.name}", "", span, "", "not separable"))
+        return cells
+    # A single part that is the whole row says nothing that the row does not.
+    several = len(row.parts) > 1
+    cells += [
+        (f"  {part.name}", percent(part.share), "", format_ns(1e9 * part.seconds), "")
+        for part in row.parts[:_MOST_PARTS]
+        if part.share >= _PART_SHOWN and (several or part.share < row.share)
+    ]
+    for function in row.functions[:_MOST_FUNCTIONS]:
+        if function.share >= _PART_SHOWN:
+            name = f"{clean(function.name, most=40)} ({clean(function.object, most=24)})"
+            cells.append((f"    {name}", percent(function.share), "", "", ""))
+    return cells
+
+
+def _aligned(cells: Sequence[tuple[str, ...]]) -> list[str]:
+    widths = [max(len(row[at]) for row in cells) for at in range(len(cells[0]))]
+    return [
+        "  ".join(
+            [row[0].ljust(widths[0])]
+            + [row[at].rjust(widths[at]) for at in range(1, len(row) - 1)]
+            + [row[-1].ljust(widths[-1])]
+        ).rstrip()
+        for row in cells
+    ]

@@ -1,0 +1,160 @@
+"""`latlab explain`: the program untouched, the books closed, bad input one line."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+from latlab.explain.model import Explained
+from latlab.explain.table import facts, table
+from latlab.explain.verdict import verdict
+
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="explain reads /proc")
+
+NAMES = {
+    "compute",
+    "memory-copy",
+    "allocator",
+    "garbage-collection",
+    "user-cpu",
+    "page-faults",
+    "file-io-cpu",
+    "storage-wait",
+    "network",
+    "pipe",
+    "locks",
+    "run-queue-wait",
+    "sleep",
+    "waiting-for-children",
+    "start-and-exit",
+    "interrupts-for-others",
+    "unexplained",
+}
+
+SLEEPS = """
+import sys, time
+print("to standard output")
+print("to standard error", file=sys.stderr)
+time.sleep(0.4)
+sys.exit(7)
+"""
+
+
+def explain(*arguments: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "latlab", "explain", *arguments]
+    return subprocess.run(
+        command, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=60, check=False
+    )
+
+
+@pytest.fixture(scope="module")
+def sleeper(
+    tmp_path_factory: pytest.TempPathFactory,
+) -> tuple[subprocess.CompletedProcess[str], dict[str, Any]]:
+    """A program that sleeps, explained at the level that everybody may have."""
+    file = tmp_path_factory.mktemp("sleeper") / "ledger.json"
+    told = explain("--level", "3", "--json", str(file), "--", sys.executable, "-I", "-S", "-c", SLEEPS)
+    return told, json.loads(file.read_text(encoding="utf-8"))
+
+
+def test_the_programs_output_and_exit_code_are_its_own(
+    sleeper: tuple[subprocess.CompletedProcess[str], dict[str, Any]],
+) -> None:
+    told, ledger = sleeper
+    assert told.returncode == 7
+    assert told.stdout == "to standard output\n"
+    assert told.stderr.startswith("to standard error\n\nThe program took ")
+    assert ledger["program"]["exit_code"] == 7
+
+
+def test_shares_of_wall_time_sum_to_one_and_each_lies_in_its_interval(
+    sleeper: tuple[subprocess.CompletedProcess[str], dict[str, Any]],
+) -> None:
+    _, ledger = sleeper
+    rows = ledger["categories"]
+    assert sum(row["share"] for row in rows) == pytest.approx(1.0, abs=1e-9)
+    assert sum(row["seconds"] for row in rows) == pytest.approx(ledger["wall_s"], rel=1e-6)
+    assert ledger["closure"]["holds"]
+    for row in rows:
+        assert row["name"] in NAMES
+        assert 0 <= row["low"] <= row["share"] <= row["high"] <= 1
+
+
+def test_a_sleep_is_a_sleep_and_user_code_is_not_guessed_at(
+    sleeper: tuple[subprocess.CompletedProcess[str], dict[str, Any]],
+) -> None:
+    _, ledger = sleeper
+    shares = {row["name"]: row["share"] for row in ledger["categories"]}
+    # Starting may take long on a busy machine, sleeping cannot be over sooner.
+    assert shares["sleep"] * ledger["wall_s"] == pytest.approx(0.4, abs=0.05)
+    assert not {"compute", "allocator", "memory-copy", "garbage-collection"} & set(shares)
+    user = next(row for row in ledger["categories"] if row["name"] == "user-cpu")
+    assert {within["name"] for within in user["within"]} >= {"compute", "allocator"}
+
+
+def test_the_ledger_decodes_as_its_model_and_says_something(
+    sleeper: tuple[subprocess.CompletedProcess[str], dict[str, Any]],
+) -> None:
+    _, ledger = sleeper
+    decoded = msgspec.json.decode(json.dumps(ledger), type=Explained)
+    assert set(ledger) <= set(msgspec.structs.asdict(decoded)) | {"raise"}
+    assert "asleep" in verdict(decoded)[0]
+    lines = table(decoded)
+    assert lines[1].startswith("sleep ")
+    assert any("sum" in line and "100.0 %" in line for line in lines)
+    assert any("level 3 of 3" in fact for fact in facts(decoded))
+
+
+def test_a_program_that_is_killed_ends_with_the_shells_code() -> None:
+    told = explain("--level", "3", "--", "sh", "-c", "kill -9 $$")
+    assert told.returncode == 128 + signal.SIGKILL
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "says"),
+    [
+        (["--", "/nowhere/no-such-program"], 127, "no such program"),
+        (["--", "no-such-program-on-the-path"], 127, "no such program"),
+        (["--", "/"], 126, "may not be executed"),
+        ([], 2, "name a program"),
+        (["--level", "4", "--", "true"], 2, "'4'"),
+        (["--runs", "0", "--", "true"], 2, "--runs"),
+        (["--for", "1s", "--", "true"], 2, "--for"),
+        (["--pid", "x"], 2, "--pid"),
+        (["--pid", "1", "--", "true"], 2, "--pid"),
+        (["--json", "/nowhere/x.json", "--", "true"], 2, "/nowhere"),
+    ],
+)
+def test_a_mistake_is_one_line(arguments: list[str], code: int, says: str) -> None:
+    told = explain(*arguments)
+    assert told.returncode == code
+    assert told.stderr.startswith("latlab: ")
+    assert says in told.stderr
+    assert len(told.stderr.splitlines()) == 1
+
+
+def test_a_signal_to_the_watcher_goes_to_the_program_and_it_decides(tmp_path: Path) -> None:
+    ready = tmp_path / "ready"
+    program = (
+        "import pathlib, signal, sys, time\n"
+        "signal.signal(signal.SIGINT, lambda *_: sys.exit(9))\n"
+        f"pathlib.Path({str(ready)!r}).touch()\n"
+        "time.sleep(20)\n"
+    )
+    command = [sys.executable, "-m", "latlab", "explain", "--level", "3", "--", sys.executable, "-c", program]
+    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as watched:
+        deadline = time.monotonic() + 20
+        while not ready.exists() and time.monotonic() < deadline:
+            time.sleep(0.01)
+        watched.send_signal(signal.SIGINT)
+        _, said = watched.communicate(timeout=20)
+    assert watched.returncode == 9
+    assert "The program took" in said

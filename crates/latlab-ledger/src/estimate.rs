@@ -356,12 +356,10 @@ impl Estimate<'_> {
     fn model(&self, _ns: f64) -> Vec<(Reason, Cost)> {
         let (usage, costs) = (&self.tally.usage, self.costs);
         let pages = usage.max_resident_bytes as f64 / 4096.0 * f64::from(self.tally.runs);
-        let mut parts = vec![(
-            self.whole(Category::PageFaults),
-            costs
-                .fault
-                .times((usage.minor_faults + usage.major_faults) as f64),
-        )];
+        let faults = costs
+            .fault
+            .times((usage.minor_faults + usage.major_faults) as f64);
+        let mut parts = self.faults(faults);
         let ending = costs
             .unmap
             .times(pages)
@@ -400,6 +398,21 @@ impl Estimate<'_> {
             }
         }
         parts
+    }
+
+    /// Page faults by whose code touched the page, where that was sampled.
+    fn faults(&self, cost: Cost) -> Vec<(Reason, Cost)> {
+        let sampled = self.tally.mix.faults();
+        let all = sampled.total();
+        let allocating = sampled.of_category(Category::Allocator, self.rules);
+        let part = |name| self.rules.named(Category::PageFaults, name);
+        match (part("in the allocator"), part("in other code")) {
+            (Some(inside), Some(outside)) if all > 0 => {
+                let share = allocating as f64 / all as f64;
+                vec![(inside, cost.times(share)), (outside, cost.times(1.0 - share))]
+            }
+            _ => vec![(self.whole(Category::PageFaults), cost)],
+        }
     }
 
     fn kernel(&mut self, ns: f64, range: Range, on_cpu: f64) {

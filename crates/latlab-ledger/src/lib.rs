@@ -13,10 +13,13 @@ mod category;
 pub mod costs;
 mod counted;
 pub mod estimate;
+pub mod governor;
 pub mod interval;
 pub mod mix;
 pub mod model;
+pub mod records;
 pub mod rules;
+pub mod stream;
 pub mod sweep;
 pub mod tally;
 pub mod timeline;
@@ -68,6 +71,8 @@ pub enum Progress {
         /// At most, nanoseconds.
         budget_ns: u64,
     },
+    /// A process that runs already is being watched; said now and then.
+    Watching,
 }
 
 /// Why nothing can be explained.

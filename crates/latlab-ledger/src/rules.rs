@@ -299,6 +299,16 @@ impl Rules {
         at.and_then(|at| self.whole.get(at)).copied().unwrap_or(Reason(0))
     }
 
+    /// The reason of this category and part, if a rule has it.
+    #[must_use]
+    pub fn named(&self, category: Category, part: &str) -> Option<Reason> {
+        let at = self
+            .reasons
+            .iter()
+            .position(|known| known.0 == category && known.1 == part)?;
+        u16::try_from(at).ok().map(Reason)
+    }
+
     /// Why a thread waits in a system call; `None` for calls of which nothing is said.
     #[must_use]
     pub fn wait_in_call(&self, name: &str, kind: Kind) -> Option<Reason> {

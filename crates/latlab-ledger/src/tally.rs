@@ -68,6 +68,19 @@ impl Io {
         (lines == 6).then_some(io)
     }
 
+    /// What was added since `before`.
+    #[must_use]
+    pub fn since(&self, before: &Self) -> Self {
+        Self {
+            read_chars: self.read_chars.saturating_sub(before.read_chars),
+            written_chars: self.written_chars.saturating_sub(before.written_chars),
+            read_calls: self.read_calls.saturating_sub(before.read_calls),
+            write_calls: self.write_calls.saturating_sub(before.write_calls),
+            read_bytes: self.read_bytes.saturating_sub(before.read_bytes),
+            written_bytes: self.written_bytes.saturating_sub(before.written_bytes),
+        }
+    }
+
     fn add(&mut self, other: &Self) {
         self.read_chars += other.read_chars;
         self.written_chars += other.written_chars;
@@ -93,6 +106,17 @@ impl Usage {
             a
         });
     }
+}
+
+/// Whole nanoseconds of a sum that is not negative.
+#[must_use]
+#[expect(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "clamped before"
+)]
+pub fn whole_ns(ns: f64) -> u64 {
+    ns.clamp(0.0, 1e18) as u64
 }
 
 /// See the module.

@@ -82,6 +82,8 @@ pub use delay::RunDelay;
 pub use evidence::{Evidence, ThreadFlag, Wanted};
 pub use gaps::{Flag, NoFlag};
 pub use level::{Level, Rung};
+#[cfg(target_os = "linux")]
+pub use live::perf;
 pub use self_test::self_test;
 
 /// Reads the counters of one thread; the files stay open between readings.

@@ -1,16 +1,27 @@
 //! From a request to the ledger: runs, levels, and what is told of them.
 
-use super::costs;
 use super::launch::{Signals, Streams};
+use super::levels::{self, Levels};
 use super::watch::{self, Watched};
+use super::{costs, now_ns};
+use crate::costs::Costs;
 use crate::estimate;
-use crate::model::{self, Counters, Explained, Observer, Part, Process, Program, Rung, ThreadWait, Threads};
+use crate::model::{
+    self, Counters, Explained, Method, Observer, Part, Process, Program, ThreadWait, Threads,
+};
 use crate::rules::Rules;
 use crate::tally::Tally;
 use crate::{Category, ExplainError, Progress, Request, Subject};
 
 const MOST_LISTED: usize = 64;
-/// Wall time of one and of several runs, seconds.
+/// A program that is over sooner is run again, unless it is said how often.
+const SHORT_NS: u64 = 50_000_000;
+/// Until each share is known to this, half the width of its interval.
+const KNOWN: f64 = 0.02;
+/// Or for this long.
+const REPEAT_FOR_NS: u64 = 10_000_000_000;
+const MOST_RUNS: u32 = 10_000;
+
 fn seconds(ns: u64) -> f64 {
     ns as f64 / 1e9
 }
@@ -24,49 +35,190 @@ pub fn explain(
     mut told: impl FnMut(&Progress) -> bool,
 ) -> Result<Explained, ExplainError> {
     let rules = Rules::built_in();
-    let _ = &mut told;
-    let Subject::Program(arguments) = &request.subject else {
-        return Err(ExplainError::Unsupported);
-    };
-    let signals = Signals::hand_on();
-    let watched = watch::run(arguments, Streams::Inherited, rules, &signals)?;
-    drop(signals);
-    let mut tally = Tally::default();
-    tally.add(&watched.tally);
-    let levels = vec![Rung {
-        level: 3,
-        name: "/proc and the kernel's counters".to_owned(),
-        available: true,
-        reason: None,
-    }];
-    let mut explained = assemble(&tally, &watched, rules, 3, levels);
-    explained.program.arguments = arguments
-        .iter()
-        .map(|word| word.to_string_lossy().into_owned())
-        .collect();
-    Ok(explained)
+    let levels = levels::find(request.level);
+    match &request.subject {
+        Subject::Program(arguments) => {
+            let mut runs = Runs {
+                arguments,
+                rules,
+                levels: &levels,
+                // Before Python or anybody else can be asked to stop: what is sent to the watcher is the program's.
+                signals: Signals::hand_on(),
+                stdin: Stdin::now(),
+                tally: Tally::default(),
+            };
+            let first = runs.first()?;
+            let costs = costs::measure();
+            match request.runs {
+                Some(times) => runs.up_to(times, &first)?,
+                None => runs.until_known(&first, &costs, &mut told)?,
+            }
+            let words = arguments
+                .iter()
+                .map(|word| word.to_string_lossy().into_owned())
+                .collect();
+            Ok(assemble(&runs.tally, &first, &levels, rules, &costs, words))
+        }
+        Subject::Running { pid, for_ns } => {
+            let watched = watch::attach(*pid, *for_ns, rules, levels.sight, || told(&Progress::Watching))?;
+            let costs = costs::measure();
+            Ok(assemble(
+                &watched.tally,
+                &watched,
+                &levels,
+                rules,
+                &costs,
+                Vec::new(),
+            ))
+        }
+    }
+}
+
+/// What standard input was before the first run.
+#[derive(Clone, Copy, Debug)]
+enum Stdin {
+    /// A file that can be read again from here.
+    File(i64),
+    /// The first run has read what there was.
+    Gone,
+    /// Nothing that a program of some milliseconds reads.
+    Nothing,
+}
+
+impl Stdin {
+    fn now() -> Self {
+        // SAFETY: asks where the descriptor stands and what it is; changes nothing.
+        unsafe {
+            let at = libc::lseek(0, 0, libc::SEEK_CUR);
+            let mut about: libc::stat = std::mem::zeroed();
+            if libc::fstat(0, &raw mut about) != 0 {
+                return Self::Nothing;
+            }
+            match about.st_mode & libc::S_IFMT {
+                libc::S_IFREG if at >= 0 => Self::File(at),
+                libc::S_IFCHR => Self::Nothing,
+                _ => Self::Gone,
+            }
+        }
+    }
+}
+
+struct Runs<'a> {
+    arguments: &'a [std::ffi::OsString],
+    rules: &'static Rules,
+    levels: &'a Levels,
+    signals: Signals,
+    stdin: Stdin,
+    tally: Tally,
+}
+
+impl Runs<'_> {
+    fn once(&mut self, streams: Streams) -> Result<Watched, ExplainError> {
+        let watched = watch::run(
+            self.arguments,
+            streams,
+            self.rules,
+            &self.signals,
+            self.levels.sight,
+        )?;
+        self.tally.add(&watched.tally);
+        Ok(watched)
+    }
+
+    fn first(&mut self) -> Result<Watched, ExplainError> {
+        self.once(Streams::Inherited)
+    }
+
+    /// Runs it again, its output thrown away; whether it ended as the first time.
+    fn again(&mut self, first: &Watched) -> Result<bool, ExplainError> {
+        let from = match self.stdin {
+            Stdin::File(at) => Some(at),
+            Stdin::Nothing => None,
+            Stdin::Gone => return Ok(false),
+        };
+        let again = watch::run(
+            self.arguments,
+            Streams::Repeated(from),
+            self.rules,
+            &self.signals,
+            self.levels.sight,
+        )?;
+        let ended = |watched: &Watched| watched.ended.map(|ended| (ended.exit_code, ended.signal));
+        let same = ended(&again) == ended(first);
+        if same {
+            self.tally.add(&again.tally);
+        }
+        Ok(same)
+    }
+
+    fn up_to(&mut self, times: u32, first: &Watched) -> Result<(), ExplainError> {
+        while self.tally.runs < times && self.again(first)? {}
+        Ok(())
+    }
+
+    fn until_known(
+        &mut self,
+        first: &Watched,
+        costs: &Costs,
+        told: &mut impl FnMut(&Progress) -> bool,
+    ) -> Result<(), ExplainError> {
+        let ended = first.ended.unwrap_or_default();
+        let repeatable =
+            ended.signal.is_none() && first.left_running == 0 && !matches!(self.stdin, Stdin::Gone);
+        if self.tally.wall_ns >= SHORT_NS || !repeatable || self.is_known(costs) {
+            return Ok(());
+        }
+        let go_on = told(&Progress::Repeating {
+            wall_ns: self.tally.wall_ns,
+            budget_ns: REPEAT_FOR_NS,
+        });
+        let until = now_ns() + REPEAT_FOR_NS;
+        let mut next = 8;
+        while go_on && self.tally.runs < MOST_RUNS && now_ns() < until && self.again(first)? {
+            if self.tally.runs >= next {
+                next = next * 5 / 4;
+                if self.is_known(costs) {
+                    break;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether more runs would say nothing more: what is modelled does not get better by them.
+    fn is_known(&self, costs: &Costs) -> bool {
+        let ledger = estimate::ledger(&self.tally, self.rules, costs);
+        let open = |row: &model::Row| row.method != Method::Modelled && row.high - row.low > 2.0 * KNOWN;
+        !ledger.rows.iter().any(open)
+    }
 }
 
 fn assemble(
     tally: &Tally,
     first: &Watched,
+    levels: &Levels,
     rules: &'static Rules,
-    level: u8,
-    levels: Vec<Rung>,
+    costs: &Costs,
+    arguments: Vec<String>,
 ) -> Explained {
-    let ledger = estimate::ledger(tally, rules, &costs::measure());
+    let ledger = estimate::ledger(tally, rules, costs);
+    let recorded = tally.recorded.wall > 0;
+    let level = if recorded { levels.level } else { 3 };
     let runs = f64::from(tally.runs.max(1));
     let wall = (tally.wall_ns as f64).max(1.0);
     Explained {
         version: model::VERSION,
         rules_version: rules.version(),
-        program: program(first),
+        program: Program {
+            arguments,
+            ..program(first)
+        },
         runs: tally.runs,
         wall_s: wall / 1e9 / runs,
         wall_range_s: (seconds(tally.wall_range_ns.0), seconds(tally.wall_range_ns.1)),
         level,
-        levels,
-        raise: None,
+        levels: levels.rungs.clone(),
+        raise: levels.raise.clone(),
         timeline: first.bins.shown(&ledger.on_cpu),
         categories: ledger.rows,
         bounds: ledger.bounds,
@@ -85,12 +237,29 @@ fn assemble(
         processes: processes(first, rules),
         counters: counters(tally, runs),
         nameless_share: tally.mix.nameless(),
-        notes: notes(first),
+        notes: notes(tally, first),
     }
 }
 
-fn notes(first: &Watched) -> Vec<String> {
+fn notes(tally: &Tally, first: &Watched) -> Vec<String> {
     let mut notes = Vec::new();
+    if let Some(reason) = &first.unrecorded {
+        notes.push(format!("Nothing could be recorded of this process: {reason}."));
+    }
+    let recorded = tally.recorded.wall as f64 / (tally.wall_ns as f64).max(1.0);
+    if tally.recorded.wall > 0 && recorded < 0.99 {
+        notes.push(format!(
+            "The program switches or faults so often that recording it all would have slowed it: {:.0} % of the time was recorded, in \
+             slices; in between, its threads were looked at.",
+            100.0 * recorded
+        ));
+    }
+    if tally.lost > 0 {
+        notes.push(format!(
+            "{} records were lost, as the watcher did not get a CPU in time.",
+            tally.lost
+        ));
+    }
     if first.refused {
         notes.push(
             "What some threads waited for could not be read in /proc/PID/task/TID/syscall (another user's process, or \

@@ -90,8 +90,8 @@ impl Drop for Signals {
 pub(crate) enum Streams {
     /// They are the watcher's own, untouched.
     Inherited,
-    /// Input from its beginning, output nowhere: a run for more samples.
-    Repeated,
+    /// Input again from this offset, output nowhere: a run for more samples.
+    Repeated(Option<i64>),
 }
 
 /// A process that waits to become the program.
@@ -199,8 +199,10 @@ fn become_program(
                 libc::_exit(NOT_FOUND);
             }
         }
-        if streams == Streams::Repeated {
-            libc::lseek(0, 0, libc::SEEK_SET);
+        if let Streams::Repeated(from) = streams {
+            if let Some(from) = from {
+                libc::lseek(0, from, libc::SEEK_SET);
+            }
             let nowhere = libc::open(c"/dev/null".as_ptr(), libc::O_WRONLY);
             libc::dup2(nowhere, 1);
             libc::dup2(nowhere, 2);

@@ -92,6 +92,38 @@ impl Looker {
         looker
     }
 
+    /// All threads of all processes, found now.
+    pub(crate) fn all_threads(&mut self) -> Vec<u32> {
+        self.look(&mut Vec::new());
+        self.threads().flat_map(|(_, threads)| threads).collect()
+    }
+
+    /// Processes with their threads, as they were last seen.
+    pub(crate) fn threads(&self) -> impl Iterator<Item = (u32, Vec<u32>)> {
+        let of = |process: &Process| (process.pid, process.threads.keys().copied().collect());
+        self.processes.iter().map(of)
+    }
+
+    /// What one thread does.
+    pub(crate) fn one(&mut self, pid: u32, tid: u32) -> Option<State> {
+        let line = text(&format!("/proc/{pid}/task/{tid}/syscall"));
+        if !line.is_empty() {
+            return self.of_line(pid, line.trim_end());
+        }
+        let stat = text(&format!("/proc/{pid}/task/{tid}/stat"));
+        match letter(&stat)? {
+            b'R' => Some(State::Running),
+            b'Z' | b'X' => None,
+            letter => {
+                self.refused = true;
+                let function = text(&format!("/proc/{pid}/task/{tid}/wchan"));
+                let reason = self.of_function(&function);
+                let storage = (letter == b'D').then(|| self.rules.whole(Category::StorageWait));
+                Some(State::Waiting(reason.or(storage)))
+            }
+        }
+    }
+
     /// Processes that still run, the first one apart.
     pub(crate) fn left_running(&self) -> u32 {
         let others = self.processes.iter().filter(|process| process.pid != self.root);

@@ -4,8 +4,13 @@ pub(crate) mod calls;
 pub(crate) mod costs;
 mod explain;
 pub(crate) mod launch;
+pub(crate) mod levels;
 pub(crate) mod look;
+pub(crate) mod maps;
+pub(crate) mod price;
 pub(crate) mod proc_file;
+pub(crate) mod recorder;
+pub(crate) mod symbols;
 pub(crate) mod watch;
 
 pub use explain::explain;

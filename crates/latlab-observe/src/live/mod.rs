@@ -4,4 +4,6 @@
 #[cfg_attr(not(target_os = "linux"), path = "elsewhere.rs")]
 mod system;
 
+#[cfg(target_os = "linux")]
+pub use system::perf;
 pub(crate) use system::{RseqFlag, Sources, disturb};

@@ -1,6 +1,6 @@
 //! Linux: rseq, perf records, tracepoints.
 
-mod perf;
+pub mod perf;
 mod rseq;
 #[cfg_attr(target_arch = "x86_64", path = "thread_pointer_x86.rs")]
 #[cfg_attr(target_arch = "aarch64", path = "thread_pointer_aarch64.rs")]

@@ -1,4 +1,6 @@
 //! `perf_event_open(2)`: events and the ring that their records are written to.
+//!
+//! Public for the ledger, which follows whole programs with them; what the fields mean is said in the manual page.
 
 use std::fs::File;
 use std::io;
@@ -12,26 +14,27 @@ use crate::{Cause, Proof};
 /// `struct perf_event_attr` up to its fifth version (Linux 4.7).
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default)]
-struct Attributes {
-    kind: u32,
-    size: u32,
-    config: u64,
-    sample_period: u64,
-    sample_type: u64,
-    read_format: u64,
-    flags: u64,
-    wakeup_watermark: u32,
-    bp_type: u32,
-    config1: u64,
-    config2: u64,
-    branch_sample_type: u64,
-    sample_regs_user: u64,
-    sample_stack_user: u32,
-    clockid: i32,
-    sample_regs_intr: u64,
-    aux_watermark: u32,
-    sample_max_stack: u16,
-    reserved: u16,
+#[expect(missing_docs, reason = "the names are the manual page's")]
+pub struct Attributes {
+    pub kind: u32,
+    pub size: u32,
+    pub config: u64,
+    pub sample_period: u64,
+    pub sample_type: u64,
+    pub read_format: u64,
+    pub flags: u64,
+    pub wakeup_watermark: u32,
+    pub bp_type: u32,
+    pub config1: u64,
+    pub config2: u64,
+    pub branch_sample_type: u64,
+    pub sample_regs_user: u64,
+    pub sample_stack_user: u32,
+    pub clockid: i32,
+    pub sample_regs_intr: u64,
+    pub aux_watermark: u32,
+    pub sample_max_stack: u16,
+    pub reserved: u16,
 }
 
 const TYPE_SOFTWARE: u32 = 1;
@@ -51,6 +54,7 @@ const CONTEXT_SWITCH: u64 = 1 << 26;
 const CLOSE_ON_EXEC: libc::c_ulong = 8;
 // `_IO('$', n)` and `_IOR('$', 7, u64 *)` of linux/perf_event.h.
 const IOC_ENABLE: libc::c_ulong = 0x2400;
+const IOC_DISABLE: libc::c_ulong = 0x2401;
 const IOC_SET_OUTPUT: libc::c_ulong = 0x2405;
 const IOC_ID: libc::c_ulong = 0x8008_2407;
 
@@ -60,10 +64,12 @@ const DATA_TAIL: usize = 1032;
 
 /// What to open.
 #[derive(Clone, Debug)]
-pub(crate) struct Spec {
+pub struct Spec {
     pub(crate) name: String,
     attributes: Attributes,
-    /// -1: this thread, on every CPU; else every thread on that CPU.
+    /// 0: this thread; -1: every thread; else that one.
+    thread: libc::pid_t,
+    /// -1: on every CPU.
     cpu: libc::c_int,
 }
 
@@ -91,6 +97,7 @@ pub(crate) fn of_thread() -> [(Spec, Role); 2] {
             Spec {
                 name: "switches".to_owned(),
                 attributes: attributes(TYPE_SOFTWARE, SW_DUMMY, SAMPLE_TYPE, user | CONTEXT_SWITCH),
+                thread: 0,
                 cpu: -1,
             },
             Role::Switches,
@@ -99,6 +106,7 @@ pub(crate) fn of_thread() -> [(Spec, Role); 2] {
             Spec {
                 name: "page faults".to_owned(),
                 attributes: attributes(TYPE_SOFTWARE, SW_PAGE_FAULTS, SAMPLE_TYPE, user),
+                thread: 0,
                 cpu: -1,
             },
             Role::Moment(Cause::PageFault, Proof::FaultRecord),
@@ -107,23 +115,35 @@ pub(crate) fn of_thread() -> [(Spec, Role); 2] {
 }
 
 impl Spec {
+    /// An event of another thread while it is on this CPU.
+    #[must_use]
+    pub fn of_task(name: &str, attributes: Attributes, thread: libc::pid_t, cpu: u32) -> Self {
+        let size = u32::try_from(size_of::<Attributes>()).unwrap_or(0);
+        Self {
+            name: name.to_owned(),
+            attributes: Attributes { size, ..attributes },
+            thread,
+            cpu: libc::c_int::try_from(cpu).unwrap_or(libc::c_int::MAX),
+        }
+    }
+
     pub(crate) fn tracepoint(name: String, id: u64, cpu: u32, raw: bool) -> Self {
         let sample_type = if raw { SAMPLE_TYPE_RAW } else { SAMPLE_TYPE };
         Self {
             name,
             attributes: attributes(TYPE_TRACEPOINT, id, sample_type, 0),
+            thread: -1,
             cpu: libc::c_int::try_from(cpu).unwrap_or(libc::c_int::MAX),
         }
     }
 
     fn open(&self) -> io::Result<OwnedFd> {
-        let thread: libc::pid_t = if self.cpu < 0 { 0 } else { -1 };
         // SAFETY: the attributes are ours and say their own size; the call only reads them.
         let fd = unsafe {
             libc::syscall(
                 libc::SYS_perf_event_open,
                 &raw const self.attributes,
-                thread,
+                self.thread,
                 self.cpu,
                 -1,
                 CLOSE_ON_EXEC,
@@ -151,7 +171,7 @@ fn id_of(fd: &OwnedFd) -> io::Result<u64> {
 
 /// Events and the memory that the kernel writes their records to.
 #[derive(Debug)]
-pub(crate) struct Ring {
+pub struct Ring {
     events: Vec<OwnedFd>,
     page: NonNull<u8>,
     page_bytes: usize,
@@ -162,7 +182,10 @@ pub(crate) struct Ring {
 
 impl Ring {
     /// A ring of at most `pages` (a power of two) with its first event, and that event's id. Takes less when less may be locked.
-    pub(crate) fn open(spec: &Spec, pages: usize) -> io::Result<(Self, u64)> {
+    ///
+    /// # Errors
+    /// The kernel refuses the event, or memory for its records; [`reason`] says what would lift it.
+    pub fn open(spec: &Spec, pages: usize) -> io::Result<(Self, u64)> {
         let event = spec.open()?;
         let id = id_of(&event)?;
         // SAFETY: asks for a number.
@@ -200,7 +223,10 @@ impl Ring {
     }
 
     /// One more event that writes into the same ring; its id.
-    pub(crate) fn join(&mut self, spec: &Spec) -> io::Result<u64> {
+    ///
+    /// # Errors
+    /// The kernel refuses the event.
+    pub fn join(&mut self, spec: &Spec) -> io::Result<u64> {
         let event = spec.open()?;
         let ring = self.events[0].as_raw_fd();
         // SAFETY: both descriptors are ours; the request takes an integer.
@@ -212,10 +238,20 @@ impl Ring {
         Ok(id)
     }
 
-    pub(crate) fn enable(&self) {
+    /// Switches all events on.
+    pub fn enable(&self) {
         for event in &self.events {
             // SAFETY: a descriptor of ours; the request takes no argument. It cannot fail on an event that was opened.
             unsafe { libc::ioctl(event.as_raw_fd(), IOC_ENABLE as _, 0) };
+        }
+    }
+
+    /// Switches one event on or off, in the threads that inherited it too. `at` counts from the first event, 0.
+    pub fn switch(&self, at: usize, on: bool) {
+        if let Some(event) = self.events.get(at) {
+            let request = if on { IOC_ENABLE } else { IOC_DISABLE };
+            // SAFETY: a descriptor of ours; the request takes no argument. It cannot fail on an event that was opened.
+            unsafe { libc::ioctl(event.as_raw_fd(), request as _, 0) };
         }
     }
 
@@ -226,7 +262,7 @@ impl Ring {
     }
 
     /// Hands all whole records to `take` and makes room. No system call.
-    pub(crate) fn drain(&mut self, take: impl FnOnce(&[u8])) {
+    pub fn drain(&mut self, take: impl FnOnce(&[u8])) {
         // Pairs with the kernel's release: what the head says is written.
         let head = self.counter(DATA_HEAD).load(Ordering::Acquire);
         let tail = self.counter(DATA_TAIL).load(Ordering::Relaxed);
@@ -272,7 +308,8 @@ pub(crate) fn kernel_ns() -> Option<u64> {
 }
 
 /// Why the kernel refused, and what would lift it.
-pub(crate) fn reason(error: &io::Error) -> String {
+#[must_use]
+pub fn reason(error: &io::Error) -> String {
     let paranoid = std::fs::read_to_string("/proc/sys/kernel/perf_event_paranoid").ok();
     let paranoid = paranoid.as_deref().map(str::trim);
     match (error.raw_os_error(), paranoid) {

@@ -1,0 +1,27 @@
+//! Explains a program without the command line: `explain [--level N] PROGRAM ARGUMENTS...`, the ledger as JSON on standard error.
+
+use std::ffi::OsString;
+
+use latlab_ledger::{Request, Subject, explain};
+
+fn main() {
+    let mut arguments: Vec<OsString> = std::env::args_os().skip(1).collect();
+    let mut level = 1;
+    if arguments.first().is_some_and(|first| first == "--level") {
+        arguments.remove(0);
+        level = arguments.remove(0).to_string_lossy().parse().expect("a level");
+    }
+    let request = Request {
+        subject: Subject::Program(arguments),
+        level,
+        runs: Some(1),
+    };
+    match explain(&request, |_| true) {
+        Ok(explained) => {
+            let text = serde_json::to_string(&explained).expect("plain data");
+            eprintln!("{text}");
+            std::process::exit(explained.program.exit_code.unwrap_or(1));
+        }
+        Err(error) => eprintln!("{error}"),
+    }
+}

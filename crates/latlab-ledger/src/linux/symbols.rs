@@ -1,0 +1,381 @@
+//! Names of addresses: the kernel's from /proc/kallsyms, those of programs and libraries from their symbol tables.
+
+use std::collections::HashMap;
+use std::fs::File;
+use std::os::unix::fs::MetadataExt as _;
+use std::rc::Rc;
+
+use object::read::ReadCache;
+use object::{Object as _, ObjectSegment as _, ObjectSymbol as _, ReadRef, SymbolKind};
+
+use crate::stream::{Names, Place};
+
+/// Files whose symbols are kept; a program with more libraries has some without names.
+const MOST_FILES: usize = 512;
+/// Symbols of one file; the largest browsers have a million.
+const MOST_SYMBOLS: usize = 2_000_000;
+/// Files larger than this are not read.
+const LARGEST: u64 = 4 << 30;
+/// Bytes of a map of code made at run time.
+const LARGEST_MAP: u64 = 64 << 20;
+/// What malloc.c exports. It is one translation unit: its static functions lie between the export before its first and the end of its last.
+const MALLOC: [&str; 20] = [
+    "malloc",
+    "free",
+    "realloc",
+    "calloc",
+    "memalign",
+    "aligned_alloc",
+    "valloc",
+    "pvalloc",
+    "malloc_trim",
+    "malloc_usable_size",
+    "mallopt",
+    "posix_memalign",
+    "malloc_info",
+    "mallinfo",
+    "mallinfo2",
+    "malloc_stats",
+    "cfree",
+    "__libc_malloc",
+    "__libc_free",
+    "__libc_calloc",
+];
+/// The name that functions of malloc.c have here when the library was stripped of them.
+const IN_MALLOC: &str = "_int_malloc or another static function of malloc.c";
+
+#[derive(Clone, Debug)]
+struct Symbol {
+    address: u64,
+    bytes: u64,
+    name: Rc<str>,
+}
+
+/// The symbols of a file, by address.
+#[derive(Debug, Default)]
+struct Table {
+    symbols: Vec<Symbol>,
+    /// File offset, bytes, address.
+    segments: Vec<(u64, u64, u64)>,
+    malloc: Option<(u64, u64)>,
+}
+
+fn demangled(name: &str) -> Rc<str> {
+    if let Ok(rust) = rustc_demangle::try_demangle(name) {
+        return Rc::from(format!("{rust:#}"));
+    }
+    if name.starts_with("_Z") {
+        let cpp = cpp_demangle::Symbol::new(name)
+            .ok()
+            .and_then(|symbol| symbol.demangle().ok());
+        if let Some(cpp) = cpp {
+            return Rc::from(cpp);
+        }
+    }
+    Rc::from(name)
+}
+
+impl Table {
+    fn read(path: &str) -> Self {
+        let mut table = Self::default();
+        let Some((cache, is_libc)) = opened(path).map(|cache| (cache, is_libc(path))) else {
+            return table;
+        };
+        let Ok(file) = object::File::parse(&cache) else {
+            return table;
+        };
+        for segment in file.segments() {
+            let (offset, bytes) = segment.file_range();
+            table.segments.push((offset, bytes, segment.address()));
+        }
+        let id = file.build_id().ok().flatten().map(<[u8]>::to_vec);
+        table.add(&file);
+        let debug = id.as_deref().and_then(debug_file).and_then(|path| opened(&path));
+        if let Some(Ok(file)) = debug.as_ref().map(object::File::parse) {
+            table.add(&file);
+        }
+        table
+            .symbols
+            .sort_by(|a, b| a.address.cmp(&b.address).then(b.bytes.cmp(&a.bytes)));
+        table.symbols.dedup_by_key(|symbol| symbol.address);
+        if is_libc {
+            table.malloc = table.range_of_malloc();
+        }
+        table
+    }
+
+    fn add<'data, R: ReadRef<'data>>(&mut self, file: &object::File<'data, R>) {
+        for symbol in file.symbols().chain(file.dynamic_symbols()) {
+            let code = symbol.is_definition() && symbol.address() != 0 && symbol.kind() == SymbolKind::Text;
+            if !code || self.symbols.len() >= MOST_SYMBOLS {
+                continue;
+            }
+            if let Ok(name) = symbol.name() {
+                self.symbols.push(Symbol {
+                    address: symbol.address(),
+                    bytes: symbol.size(),
+                    name: Rc::from(name),
+                });
+            }
+        }
+    }
+
+    fn range_of_malloc(&self) -> Option<(u64, u64)> {
+        let own = |symbol: &Symbol| MALLOC.contains(&symbol.name.as_ref());
+        let first = self
+            .symbols
+            .iter()
+            .position(|symbol| symbol.name.as_ref() == "malloc")?;
+        let from = self.symbols[..first].iter().rev().find(|symbol| !own(symbol))?;
+        let end = self.symbols[first..]
+            .iter()
+            .take_while(|symbol| own(symbol))
+            .last()?;
+        Some((from.address + from.bytes, end.address + end.bytes))
+    }
+
+    /// The function at an offset in the file.
+    fn function(&self, offset: u64) -> Option<Rc<str>> {
+        let segment = self
+            .segments
+            .iter()
+            .find(|segment| (segment.0..segment.0 + segment.1).contains(&offset));
+        let address = segment.map_or(offset, |segment| offset - segment.0 + segment.2);
+        let after = self.symbols.partition_point(|symbol| symbol.address <= address);
+        let symbol = after.checked_sub(1).map(|at| &self.symbols[at]);
+        if let Some(symbol) =
+            symbol.filter(|symbol| symbol.bytes == 0 || address < symbol.address + symbol.bytes)
+        {
+            return Some(demangled(&symbol.name));
+        }
+        let (from, to) = self.malloc?;
+        (from..to).contains(&address).then(|| Rc::from(IN_MALLOC))
+    }
+}
+
+fn opened(path: &str) -> Option<ReadCache<File>> {
+    let file = File::open(path).ok()?;
+    let about = file.metadata().ok()?;
+    (about.is_file() && about.len() <= LARGEST).then(|| ReadCache::new(file))
+}
+
+fn is_libc(path: &str) -> bool {
+    let name = path.rsplit('/').next().unwrap_or(path);
+    name.starts_with("libc.so") || name.starts_with("libc-2")
+}
+
+/// Where distributions put symbols that they have taken out.
+fn debug_file(id: &[u8]) -> Option<String> {
+    use std::fmt::Write as _;
+    let mut hex = String::new();
+    for byte in id {
+        write!(hex, "{byte:02x}").ok()?;
+    }
+    Some(format!(
+        "/usr/lib/debug/.build-id/{}/{}.debug",
+        hex.get(..2)?,
+        hex.get(2..)?
+    ))
+}
+
+/// Functions that a run-time compiler listed in `/tmp/perf-PID.map`.
+fn made_at_run_time(pid: u32) -> Table {
+    let path = format!("/tmp/perf-{pid}.map");
+    let mut table = Table::default();
+    let Ok(about) = std::fs::symlink_metadata(&path) else {
+        return table;
+    };
+    // Anybody may write there: only the program's own user is believed, and no link is followed.
+    let owner = std::fs::metadata(format!("/proc/{pid}")).map(|process| process.uid());
+    if !about.is_file() || about.len() > LARGEST_MAP || owner.is_ok_and(|owner| owner != about.uid()) {
+        return table;
+    }
+    let text = super::proc_file::text(&path);
+    for line in text.lines() {
+        let mut words = line.splitn(3, ' ');
+        let mut number = || u64::from_str_radix(words.next()?.trim_start_matches("0x"), 16).ok();
+        let (Some(address), Some(bytes)) = (number(), number()) else {
+            continue;
+        };
+        if let Some(name) = words.next() {
+            table.symbols.push(Symbol {
+                address,
+                bytes,
+                name: Rc::from(name),
+            });
+        }
+    }
+    // Code is replaced: the last entry of an address counts.
+    table.symbols.reverse();
+    table.symbols.sort_by_key(|symbol| symbol.address);
+    table.symbols.dedup_by_key(|symbol| symbol.address);
+    table
+}
+
+/// See the module.
+#[derive(Debug, Default)]
+pub(crate) struct Symbols {
+    kernel: Option<Vec<Symbol>>,
+    files: HashMap<Rc<str>, Table>,
+    places: HashMap<(Rc<str>, u64), Place>,
+    run_time: HashMap<u32, (u64, Table)>,
+}
+
+fn kallsyms() -> Vec<Symbol> {
+    let text = super::proc_file::text("/proc/kallsyms");
+    let mut symbols: Vec<Symbol> = text
+        .lines()
+        .filter_map(|line| {
+            let mut words = line.split_ascii_whitespace();
+            let address = u64::from_str_radix(words.next()?, 16)
+                .ok()
+                .filter(|address| *address != 0)?;
+            let code = matches!(words.next()?, "t" | "T" | "w" | "W");
+            let name = Rc::from(words.next()?);
+            code.then_some(Symbol {
+                address,
+                bytes: 0,
+                name,
+            })
+        })
+        .collect();
+    symbols.sort_by_key(|symbol| symbol.address);
+    symbols
+}
+
+impl Symbols {
+    /// Whether the kernel shows where its functions are.
+    pub(crate) fn knows_the_kernel(&mut self) -> bool {
+        !self.kernel.get_or_insert_with(kallsyms).is_empty()
+    }
+
+    fn at_run_time(&mut self, pid: u32, address: u64) -> Option<Rc<str>> {
+        // The list grows while the program runs; it is read again when it has.
+        const MOST_PROCESSES: usize = 64;
+        let length = std::fs::symlink_metadata(format!("/tmp/perf-{pid}.map"))
+            .ok()?
+            .len();
+        if self.run_time.len() >= MOST_PROCESSES && !self.run_time.contains_key(&pid) {
+            return None;
+        }
+        let known = self.run_time.entry(pid).or_default();
+        let mut name = known.1.function(address);
+        // Twice as long as when it was last read, or the name is missing and it has grown: reading costs milliseconds.
+        if name.is_none() && length > known.0 + known.0 / 8 {
+            *known = (length, made_at_run_time(pid));
+            name = known.1.function(address);
+        }
+        name
+    }
+}
+
+impl Names for Symbols {
+    fn kernel(&mut self, address: u64) -> Rc<str> {
+        let symbols = self.kernel.get_or_insert_with(kallsyms);
+        let after = symbols.partition_point(|symbol| symbol.address <= address);
+        let symbol = after.checked_sub(1).map(|at| &symbols[at]);
+        symbol.map_or_else(|| Rc::from("[no name]"), |symbol| Rc::clone(&symbol.name))
+    }
+
+    fn user(&mut self, file: Option<(&Rc<str>, u64)>, pid: u32, address: u64) -> Place {
+        const MOST_PLACES: usize = 200_000;
+        let nowhere = |object: &str, function| Place {
+            function,
+            object: Rc::from(object),
+        };
+        let Some((path, offset)) = file else {
+            let function = self.at_run_time(pid, address);
+            return nowhere("made at run time", function);
+        };
+        if path.starts_with('[') {
+            // The kernel's own page of code has functions for clocks only.
+            return nowhere(path, Some(Rc::clone(path)));
+        }
+        if path.starts_with("//anon") || path.starts_with("/memfd:") || path.starts_with("/dev/zero") {
+            let function = self.at_run_time(pid, address);
+            return nowhere("made at run time", function);
+        }
+        if let Some(place) = self.places.get(&(Rc::clone(path), offset)) {
+            return place.clone();
+        }
+        if !self.files.contains_key(path) && self.files.len() < MOST_FILES {
+            self.files.insert(Rc::clone(path), Table::read(path));
+        }
+        let function = self.files.get(path).and_then(|table| table.function(offset));
+        let place = nowhere(path.rsplit('/').next().unwrap_or(path), function);
+        if self.places.len() >= MOST_PLACES {
+            self.places.clear();
+        }
+        self.places.insert((Rc::clone(path), offset), place.clone());
+        place
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_function_of_this_very_program_has_its_name() {
+        let path = std::env::current_exe().unwrap();
+        let table = Table::read(path.to_str().unwrap());
+        assert!(
+            table
+                .symbols
+                .iter()
+                .any(|symbol| symbol.name.contains("a_function_of_this_very_program"))
+        );
+        let symbol = table.symbols.iter().find(|symbol| symbol.bytes > 8).unwrap();
+        let segment = table
+            .segments
+            .iter()
+            .find(|at| (at.2..at.2 + at.1).contains(&symbol.address))
+            .unwrap();
+        let found = table
+            .function(symbol.address - segment.2 + segment.0 + 4)
+            .unwrap();
+        assert_eq!(found, demangled(&symbol.name));
+    }
+
+    #[test]
+    fn static_functions_of_malloc_are_found_between_its_exports() {
+        let symbol = |address, bytes, name: &str| Symbol {
+            address,
+            bytes,
+            name: Rc::from(name),
+        };
+        let table = Table {
+            symbols: vec![
+                symbol(0x100, 0x20, "fgetc"),
+                symbol(0x400, 0x40, "malloc"),
+                symbol(0x460, 0x40, "free"),
+                symbol(0x600, 0x10, "memcpy"),
+            ],
+            segments: vec![(0, 0x1000, 0)],
+            malloc: None,
+        };
+        let malloc = table.range_of_malloc();
+        assert_eq!(malloc, Some((0x120, 0x4a0)));
+        let table = Table { malloc, ..table };
+        assert_eq!(table.function(0x200).as_deref(), Some(IN_MALLOC));
+        assert_eq!(table.function(0x410).as_deref(), Some("malloc"));
+        assert_eq!(table.function(0x700), None);
+    }
+
+    #[test]
+    fn names_are_demangled() {
+        assert_eq!(
+            demangled("_ZN4core3fmt5write17h0123456789abcdefE").as_ref(),
+            "core::fmt::write"
+        );
+        assert_eq!(demangled("_Znwm").as_ref(), "operator new(unsigned long)");
+        assert_eq!(demangled("malloc").as_ref(), "malloc");
+    }
+
+    #[test]
+    fn what_is_no_program_has_no_names_and_does_no_harm() {
+        assert!(Table::read("/dev/zero").symbols.is_empty());
+        assert!(Table::read("/proc/self/status").symbols.is_empty());
+        assert!(Table::read("/nowhere").symbols.is_empty());
+    }
+}

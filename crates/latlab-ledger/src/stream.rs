@@ -1,0 +1,371 @@
+//! Records in order of time: the states of the sweep, and samples by what they fell in.
+
+use std::collections::HashMap;
+use std::rc::Rc;
+
+use crate::Category;
+use crate::mix::Mix;
+use crate::records::{Record, What};
+use crate::rules::{CALLERS, Fit, Reason, Rules};
+use crate::sweep::{Source, State, Sweep};
+
+/// More than a program has; beyond, mappings are no longer followed.
+const MOST_MAPS: usize = 8192;
+const MOST_PROCESSES: usize = 4096;
+const MOST_THREADS: usize = 65_536;
+
+/// A mapping of a file, as code addresses are looked up in it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Map {
+    /// First address.
+    pub start: u64,
+    /// One past the last.
+    pub end: u64,
+    /// Of `start` in the file.
+    pub offset: u64,
+    /// The file.
+    pub path: Rc<str>,
+}
+
+/// A function of user code, or where its name would be.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Place {
+    /// Its name; `None`: the file has none for it.
+    pub function: Option<Rc<str>>,
+    /// The file, without its folder.
+    pub object: Rc<str>,
+}
+
+/// Who knows the names of addresses.
+pub trait Names {
+    /// The kernel's function.
+    fn kernel(&mut self, address: u64) -> Rc<str>;
+    /// A function of user code: an offset in a file, or an address of a process where no file is.
+    fn user(&mut self, file: Option<(&Rc<str>, u64)>, pid: u32, address: u64) -> Place;
+}
+
+/// What an event of a sample stands for.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Event {
+    /// Time on the CPU: nanoseconds of thread time.
+    Cpu(u64),
+    /// The thread leaves its CPU now; the stack says why.
+    Switch,
+    /// A page fault.
+    Fault,
+}
+
+struct Function {
+    name: Rc<str>,
+    wait: Fit,
+    busy: Fit,
+}
+
+/// See the module.
+pub struct Stream<'a, N> {
+    rules: &'a Rules,
+    /// Who knows names.
+    pub names: N,
+    events: HashMap<u64, Event>,
+    maps: HashMap<u32, Rc<Vec<Map>>>,
+    threads: HashMap<u32, Rc<str>>,
+    kernel: HashMap<u64, Rc<Function>>,
+    user: HashMap<(Rc<str>, Rc<str>), (u64, u64)>,
+    /// Of a thread, the reason that its stack gave just before it left its CPU.
+    leaving: HashMap<u32, (u64, Option<Reason>)>,
+    /// When the thread left its CPU to wait.
+    pub waiting: HashMap<u32, u64>,
+    /// Samples.
+    pub mix: Mix,
+    /// Threads that left a CPU.
+    pub switches: u64,
+    /// Records lost.
+    pub lost: u64,
+    /// Page faults sampled.
+    pub faults: u64,
+    unexplained: Reason,
+    compute: Reason,
+}
+
+impl<'a, N: Names> Stream<'a, N> {
+    /// Without any mappings. `events`: what the ids of samples stand for.
+    pub fn of(rules: &'a Rules, names: N, events: HashMap<u64, Event>) -> Self {
+        Self {
+            rules,
+            names,
+            events,
+            maps: HashMap::new(),
+            threads: HashMap::new(),
+            kernel: HashMap::new(),
+            user: HashMap::new(),
+            leaving: HashMap::new(),
+            waiting: HashMap::new(),
+            mix: Mix::default(),
+            switches: 0,
+            lost: 0,
+            faults: 0,
+            unexplained: rules.whole(Category::Unexplained),
+            compute: rules.whole(Category::Compute),
+        }
+    }
+
+    /// The mappings of a process that ran before it was followed.
+    pub fn has_mapped(&mut self, pid: u32, maps: Vec<Map>) {
+        self.maps.insert(pid, Rc::new(maps));
+    }
+
+    /// The name of a thread that ran before.
+    pub fn is_named(&mut self, tid: u32, name: &str) {
+        self.threads.insert(tid, Rc::from(name));
+    }
+
+    /// What stands for waits of which no rule speaks.
+    pub fn unexplained(&self) -> Reason {
+        self.unexplained
+    }
+
+    /// The next record; times never decrease.
+    pub fn take(&mut self, record: &Record, sweep: &mut Sweep<'_>) {
+        let (time, pid, tid) = (record.time, record.pid, record.tid);
+        let recorded = sweep.source() == Source::Recorded;
+        match &record.what {
+            What::Sample { event, kernel, user } => match self.events.get(event).copied() {
+                Some(Event::Cpu(period)) if recorded => {
+                    sweep.advance(time);
+                    self.on_cpu(record, kernel, user, period, sweep);
+                }
+                Some(Event::Switch) => {
+                    let reason = self.waits_for(kernel);
+                    if self.leaving.len() < MOST_THREADS {
+                        self.leaving.insert(tid, (time, reason));
+                    }
+                }
+                Some(Event::Fault) => self.fault(pid, tid, user),
+                _ => {}
+            },
+            What::Out { preempted } if recorded => {
+                self.switches += 1;
+                self.waiting.remove(&tid);
+                sweep.set(time, tid, pid, self.left(time, tid, *preempted));
+                if !preempted && self.waiting.len() < MOST_THREADS {
+                    self.waiting.insert(tid, time);
+                }
+            }
+            What::In if recorded => {
+                self.waiting.remove(&tid);
+                sweep.set(time, tid, pid, State::Running);
+            }
+            What::Name { exec, name } => {
+                if *exec {
+                    self.maps.insert(pid, Rc::default());
+                    if recorded {
+                        sweep.set(time, tid, pid, State::Running);
+                    }
+                }
+                if self.threads.len() < MOST_THREADS {
+                    self.threads.insert(tid, Rc::from(name.as_str()));
+                }
+            }
+            What::Start { parent } => self.started(record, *parent, sweep),
+            What::End => {
+                self.threads.remove(&tid);
+                self.leaving.remove(&tid);
+                self.waiting.remove(&tid);
+                if pid == tid {
+                    self.maps.remove(&pid);
+                }
+                if recorded {
+                    sweep.remove(time, tid);
+                }
+            }
+            What::Map {
+                start,
+                bytes,
+                offset,
+                path,
+            } => self.map(pid, *start, *bytes, *offset, path),
+            What::Lost(records) => self.lost += records,
+            What::Learned { since, reason } if recorded && self.waiting.get(&tid) == Some(since) => {
+                sweep.learn(time, tid, *reason);
+            }
+            What::Learned { .. } | What::Out { .. } | What::In => {}
+        }
+    }
+
+    /// The state of a thread that has left its CPU.
+    fn left(&mut self, time: u64, tid: u32, preempted: bool) -> State {
+        // The stack was taken in the same switch: more than this before it belongs to another one, whose record was lost.
+        const SAME_SWITCH_NS: u64 = 1_000_000;
+        let stack = self.leaving.remove(&tid);
+        if preempted {
+            return State::Ready;
+        }
+        let reason = match stack {
+            Some((at, reason)) if time.saturating_sub(at) < SAME_SWITCH_NS => {
+                Some(reason.unwrap_or(self.unexplained))
+            }
+            _ => None,
+        };
+        let gave_up = reason.is_some_and(|reason| self.rules.category(reason) == Category::RunQueueWait);
+        if gave_up {
+            State::Ready
+        } else {
+            State::Waiting(reason)
+        }
+    }
+
+    fn started(&mut self, record: &Record, parent: u32, sweep: &mut Sweep<'_>) {
+        let (pid, tid) = (record.pid, record.tid);
+        let inherited = self.maps.get(&parent).cloned();
+        if let Some(maps) = inherited.filter(|_| pid != parent && self.maps.len() < MOST_PROCESSES) {
+            self.maps.insert(pid, maps);
+        }
+        if sweep.source() == Source::Recorded {
+            sweep.set(record.time, tid, pid, State::Ready);
+        }
+    }
+
+    fn map(&mut self, pid: u32, start: u64, bytes: u64, offset: u64, path: &str) {
+        if self.maps.len() >= MOST_PROCESSES && !self.maps.contains_key(&pid) {
+            return;
+        }
+        let end = start.saturating_add(bytes);
+        let maps = Rc::make_mut(self.maps.entry(pid).or_default());
+        maps.retain(|map| map.end <= start || map.start >= end);
+        if maps.len() < MOST_MAPS {
+            maps.push(Map {
+                start,
+                end,
+                offset,
+                path: Rc::from(path),
+            });
+        }
+    }
+
+    fn function(&mut self, address: u64) -> Rc<Function> {
+        if let Some(known) = self.kernel.get(&address) {
+            return Rc::clone(known);
+        }
+        let name = self.names.kernel(address);
+        let function = Rc::new(Function {
+            wait: self.rules.wait_fit(&name),
+            busy: self.rules.busy_fit(&name),
+            name,
+        });
+        if self.kernel.len() < MOST_THREADS {
+            self.kernel.insert(address, Rc::clone(&function));
+        }
+        function
+    }
+
+    fn waits_for(&mut self, kernel: &[u64]) -> Option<Reason> {
+        let mut stack = Fit::default();
+        for address in kernel {
+            stack = stack.and(self.function(*address).wait);
+        }
+        self.rules.wait_by(stack)
+    }
+
+    fn place(&mut self, pid: u32, address: u64) -> Place {
+        let maps = self.maps.get(&pid).cloned();
+        let map = maps.as_ref().and_then(|maps| {
+            maps.iter()
+                .rev()
+                .find(|map| (map.start..map.end).contains(&address))
+        });
+        let file = map.map(|map| (&map.path, address - map.start + map.offset));
+        self.names.user(file, pid, address)
+    }
+
+    fn user_fit(&mut self, key: (Rc<str>, Rc<str>)) -> (u64, u64) {
+        if let Some(known) = self.user.get(&key) {
+            return *known;
+        }
+        let found = self.rules.user_fit(&key.0, &key.1);
+        if self.user.len() < MOST_THREADS {
+            self.user.insert(key, found);
+        }
+        found
+    }
+
+    /// The places of a chain, the running one first, with what they say together.
+    fn places(&mut self, pid: u32, tid: u32, user: &[u64]) -> (Vec<Place>, u64) {
+        let mut fit = self
+            .threads
+            .get(&tid)
+            .map_or(0, |name| self.rules.thread_fit(name));
+        let mut places = Vec::with_capacity(user.len());
+        for (at, address) in user.iter().enumerate() {
+            // A caller's address is where it will go on: the call is before it.
+            let address = if at == 0 {
+                *address
+            } else {
+                address.wrapping_sub(1)
+            };
+            let place = self.place(pid, address);
+            if at <= CALLERS {
+                let name = place.function.clone().unwrap_or_default();
+                let key = (name, Rc::clone(&place.object));
+                let (leaf, caller) = self.user_fit(key);
+                fit |= if at == 0 { leaf } else { caller };
+            }
+            places.push(place);
+        }
+        (places, fit)
+    }
+
+    fn on_cpu(&mut self, record: &Record, kernel: &[u64], user: &[u64], period: u64, sweep: &mut Sweep<'_>) {
+        let weight = period as f64 / f64::from(sweep.running());
+        let (places, fit) = self.places(record.pid, record.tid, user);
+        let mut names: Vec<Rc<str>> = Vec::new();
+        let mut stack = Fit::default();
+        for address in kernel {
+            let function = self.function(*address);
+            stack = stack.and(function.busy);
+            names.push(Rc::clone(&function.name));
+        }
+        let reason = if kernel.is_empty() {
+            self.rules.user_by(fit).unwrap_or(self.compute)
+        } else {
+            let allocating = self.rules.is_allocating(fit);
+            self.rules.busy_by(stack, allocating).unwrap_or(self.unexplained)
+        };
+        let category = self.rules.category(reason);
+        self.mix.sample(reason, weight);
+        sweep.bins().sample(category, record.time, weight);
+        if let (true, Some(leaf)) = (kernel.is_empty(), places.first()) {
+            self.mix.is_named(leaf.function.is_some());
+        }
+        let shown = |place: &Place| match &place.function {
+            Some(name) => name.to_string(),
+            None => format!("[{}]", place.object),
+        };
+        match (kernel.is_empty(), places.first()) {
+            (false, _) => {
+                let leaf = names.first().map_or("", |name| name);
+                self.mix.function(category, leaf, "[kernel]", weight);
+            }
+            (true, Some(leaf)) => {
+                let name = leaf.function.as_deref().unwrap_or("[no name]");
+                self.mix.function(category, name, &leaf.object, weight);
+            }
+            (true, None) => {}
+        }
+        let frames = places
+            .iter()
+            .rev()
+            .map(shown)
+            .chain(names.iter().rev().map(ToString::to_string));
+        self.mix.stack(category, frames.collect(), weight);
+    }
+
+    fn fault(&mut self, pid: u32, tid: u32, user: &[u64]) {
+        self.faults += 1;
+        let (_, fit) = self.places(pid, tid, user);
+        let reason = self.rules.user_by(fit).unwrap_or(self.compute);
+        self.mix.fault(reason);
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,248 @@
+//! Synthetic recordings with known ledgers.
+
+use super::*;
+use crate::sweep::Swept;
+
+const MS: u64 = 1_000_000;
+const CPU: u64 = 1;
+const SWITCH: u64 = 2;
+const FAULT: u64 = 3;
+
+/// Names of the addresses that the tests use.
+struct Fixed;
+
+const KERNEL: [(u64, &str); 8] = [
+    (100, "schedule"),
+    (101, "io_schedule"),
+    (102, "filemap_read"),
+    (103, "futex_do_wait"),
+    (104, "exc_page_fault"),
+    (105, "clear_page_erms"),
+    (106, "do_sched_yield"),
+    (107, "unheard_of"),
+];
+
+impl Names for Fixed {
+    fn kernel(&mut self, address: u64) -> Rc<str> {
+        let known = KERNEL.iter().find(|known| known.0 == address);
+        Rc::from(known.map_or("?", |known| known.1))
+    }
+
+    fn user(&mut self, file: Option<(&Rc<str>, u64)>, _pid: u32, _address: u64) -> Place {
+        let (object, offset) = file.map_or((Rc::from("?"), 0), |(path, offset)| (Rc::clone(path), offset));
+        let function = match offset {
+            0x10 => Some("main"),
+            0x20 => Some("malloc"),
+            0x30 => Some("__memmove_avx"),
+            _ => None,
+        };
+        Place {
+            function: function.map(Rc::from),
+            object,
+        }
+    }
+}
+
+struct Recording {
+    stream: Stream<'static, Fixed>,
+    sweep: Sweep<'static>,
+}
+
+impl Recording {
+    fn begin() -> Self {
+        let rules = Rules::built_in();
+        let events = [
+            (CPU, Event::Cpu(MS)),
+            (SWITCH, Event::Switch),
+            (FAULT, Event::Fault),
+        ]
+        .into();
+        let mut recording = Self {
+            stream: Stream::of(rules, Fixed, events),
+            sweep: Sweep::begin(rules, 0, 1),
+        };
+        recording.sweep.switch_source(0, Source::Recorded);
+        recording.at(
+            0,
+            1,
+            1,
+            What::Name {
+                exec: true,
+                name: "program".to_owned(),
+            },
+        );
+        let map = What::Map {
+            start: 0x1000,
+            bytes: 0x1000,
+            offset: 0,
+            path: "program".to_owned(),
+        };
+        recording.at(0, 1, 1, map);
+        recording
+    }
+
+    fn at(&mut self, time: u64, pid: u32, tid: u32, what: What) {
+        let record = Record { time, pid, tid, what };
+        self.stream.take(&record, &mut self.sweep);
+    }
+
+    fn sample(&mut self, time: u64, tid: u32, event: u64, kernel: &[u64], user: &[u64]) {
+        let what = What::Sample {
+            event,
+            kernel: kernel.to_vec(),
+            user: user.to_vec(),
+        };
+        self.at(time, 1, tid, what);
+    }
+
+    fn end(self, time: u64) -> (Swept, Stream<'static, Fixed>) {
+        (self.sweep.end(time), self.stream)
+    }
+}
+
+fn share(stream: &Stream<'_, Fixed>, category: Category) -> f64 {
+    stream.mix.of(category, Rules::built_in()).sum / stream.mix.total().sum
+}
+
+#[test]
+fn samples_are_divided_by_code_and_cause() {
+    let mut recording = Recording::begin();
+    for at in 0..8 {
+        let (kernel, user): (&[u64], &[u64]) = match at {
+            0..4 => (&[], &[0x1010]),
+            4 => (&[], &[0x1020, 0x1011]),
+            5 => (&[], &[0x1030]),
+            6 => (&[105, 104], &[0x1020, 0x1011]),
+            _ => (&[102], &[0x1010]),
+        };
+        recording.sample(at * MS, 1, CPU, kernel, user);
+    }
+    let (_, stream) = recording.end(8 * MS);
+    assert!((share(&stream, Category::Compute) - 0.5).abs() < 1e-9);
+    for category in [
+        Category::Allocator,
+        Category::MemoryCopy,
+        Category::PageFaults,
+        Category::FileIoCpu,
+    ] {
+        assert!((share(&stream, category) - 0.125).abs() < 1e-9, "{category}");
+    }
+    let faults = stream
+        .mix
+        .reasons()
+        .find(|(reason, _)| Rules::built_in().category(*reason) == Category::PageFaults);
+    assert_eq!(Rules::built_in().part(faults.unwrap().0), "in the allocator");
+    assert_eq!(stream.mix.functions(Category::Compute)[0].0, "main");
+    assert_eq!(stream.mix.nameless(), Some(0.0));
+}
+
+#[test]
+fn a_sample_weighs_its_period_over_the_threads_that_run() {
+    let mut recording = Recording::begin();
+    recording.at(0, 1, 2, What::Start { parent: 1 });
+    recording.at(0, 1, 2, What::In);
+    recording.sample(MS, 1, CPU, &[], &[0x1010]);
+    recording.sample(MS, 2, CPU, &[], &[0x1020]);
+    recording.at(MS, 1, 2, What::End);
+    recording.sample(2 * MS, 1, CPU, &[], &[0x1010]);
+    let (swept, stream) = recording.end(2 * MS);
+    assert_eq!(swept.recorded.running, 2 * MS);
+    assert!((share(&stream, Category::Allocator) - 0.25).abs() < 1e-9);
+}
+
+#[test]
+fn a_switch_gets_its_reason_from_the_stack_before_it() {
+    let mut recording = Recording::begin();
+    recording.sample(MS, 1, SWITCH, &[100, 101, 102], &[]);
+    recording.at(MS + 1, 1, 1, What::Out { preempted: false });
+    recording.at(3 * MS + 1, 1, 1, What::In);
+    recording.sample(4 * MS, 1, SWITCH, &[100], &[]);
+    recording.at(4 * MS, 1, 1, What::Out { preempted: true });
+    recording.at(5 * MS, 1, 1, What::In);
+    recording.sample(6 * MS, 1, SWITCH, &[100, 106], &[]);
+    recording.at(6 * MS, 1, 1, What::Out { preempted: false });
+    recording.at(7 * MS, 1, 1, What::In);
+    recording.sample(8 * MS, 1, SWITCH, &[107], &[]);
+    recording.at(8 * MS, 1, 1, What::Out { preempted: false });
+    let (swept, stream) = recording.end(10 * MS);
+    let rules = Rules::built_in();
+    assert_eq!(
+        swept.recorded.waits.of_category(Category::StorageWait, rules),
+        2 * MS
+    );
+    assert_eq!(swept.recorded.ready, 2 * MS, "preempted, and gave up its CPU");
+    assert_eq!(
+        swept.recorded.waits.of_category(Category::Unexplained, rules),
+        2 * MS
+    );
+    assert_eq!(swept.recorded.given(), 10 * MS);
+    assert_eq!(stream.switches, 4);
+}
+
+#[test]
+fn without_a_stack_the_reason_stays_open() {
+    let mut recording = Recording::begin();
+    recording.at(MS, 1, 1, What::Out { preempted: false });
+    let waiting = recording.stream.waiting.clone();
+    assert_eq!(waiting.get(&1), Some(&MS));
+    let (swept, _) = recording.end(4 * MS);
+    assert_eq!(swept.recorded.unknown, 3 * MS);
+}
+
+#[test]
+fn a_child_has_its_parents_mappings_until_it_loads_a_program() {
+    let mut recording = Recording::begin();
+    recording.at(0, 9, 9, What::Start { parent: 1 });
+    let place = recording.stream.place(9, 0x1010);
+    assert_eq!(place.function.as_deref(), Some("main"));
+    recording.at(
+        1,
+        9,
+        9,
+        What::Name {
+            exec: true,
+            name: "other".to_owned(),
+        },
+    );
+    assert_eq!(recording.stream.place(9, 0x1010).function, None);
+}
+
+#[test]
+fn threads_and_maps_without_end_take_no_memory_without_end() {
+    let mut recording = Recording::begin();
+    for at in 0..200_000_u32 {
+        let name = What::Name {
+            exec: false,
+            name: "t".to_owned(),
+        };
+        recording.at(u64::from(at), 1, at + 10, name);
+        if at < 20_000 {
+            let map = What::Map {
+                start: u64::from(at) * 0x1_0000,
+                bytes: 16,
+                offset: 0,
+                path: "x".to_owned(),
+            };
+            recording.at(u64::from(at), 1, 1, map);
+        }
+    }
+    assert!(recording.stream.threads.len() <= MOST_THREADS);
+    assert!(recording.stream.maps[&1].len() <= MOST_MAPS);
+}
+
+#[test]
+fn sampled_faults_say_who_touched_the_page() {
+    let mut recording = Recording::begin();
+    for at in 0..4 {
+        recording.sample(at, 1, FAULT, &[], if at == 0 { &[0x1010] } else { &[0x1020] });
+    }
+    let (_, stream) = recording.end(MS);
+    assert_eq!(stream.faults, 4);
+    assert_eq!(
+        stream
+            .mix
+            .faults()
+            .of_category(Category::Allocator, Rules::built_in()),
+        3
+    );
+}

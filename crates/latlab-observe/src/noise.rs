@@ -18,6 +18,8 @@ use crate::{Attribution, Event, Evidence, Level, Proof, Rung, Sample, ThreadFlag
 /// One turn of the loop. Between turns the records are taken from the kernel's memory (some tens of microseconds, not listened to) and an
 /// interrupt is noticed.
 const TURN_NS: f64 = 250e6;
+/// What is left of the time and shorter is not listened to.
+const LEAST_TURN_NS: f64 = 1_000.0;
 /// Gaps of one turn for which there is room: one every 4 us.
 const ROOM: usize = 1 << 16;
 /// How long the caller sleeps between two looks for an interrupt.
@@ -123,7 +125,8 @@ pub(crate) fn record<D: Disturber>(
     let mut left_ns = request.seconds * 1e9;
     let before = counters.read(clock);
     evidence.start(clock);
-    while left_ns > 0.0 && go_on() {
+    // Half a tick that is left would be a turn of no ticks, for ever.
+    while left_ns >= LEAST_TURN_NS && go_on() {
         let turn_ns = left_ns.min(TURN_NS);
         let heard = turn(
             clock,
@@ -558,6 +561,7 @@ mod tests {
             assert_eq!(heard.stopped_by, "completed");
             assert!(heard.level <= highest);
             assert!(heard.seconds >= 0.0999);
+
             assert_eq!(heard.causes.iter().map(|row| row.count).sum::<u64>(), heard.gaps);
             assert_eq!(
                 heard.by_second.iter().map(|second| second.gaps).sum::<u64>(),
@@ -616,6 +620,13 @@ mod tests {
         let clock = Clock::simulated(SimulatedClock::ideal());
         let refused = hear(&clock, &request(0.1, Level::TimeStamps), || true);
         assert_eq!(refused.err(), Some(NoiseError::Simulated));
+    }
+
+    #[test]
+    fn a_time_of_less_than_a_tick_of_the_clock_ends() {
+        let clock = Clock::open();
+        let heard = hear(&clock, &request(1e-10, Level::TimeStamps), || true);
+        assert_eq!(heard.err(), Some(NoiseError::Stopped));
     }
 
     #[test]

@@ -38,6 +38,13 @@ pub(crate) enum Role {
     Leave(Cause),
     /// It was left, and says at this offset of the raw data how long it took, ns.
     Lasted(Cause, usize),
+    /// A timer of the kernel ran out: the address of its handler stands at this offset, and one of these handlers is the tick.
+    Timer {
+        /// Offset of `function` in the raw data.
+        function_offset: usize,
+        /// Addresses of the tick's handlers.
+        ticks: Vec<u64>,
+    },
     /// The scheduler chose another thread: whose name stands at this offset.
     NextThread {
         /// Offset of `next_comm` in the raw data.
@@ -61,7 +68,10 @@ impl Role {
     pub(crate) fn needs_raw(&self) -> bool {
         matches!(
             self,
-            Self::NextThread { .. } | Self::Lasted(..) | Self::Enter(_, Which::Numbered(..) | Which::Text(_))
+            Self::NextThread { .. }
+                | Self::Timer { .. }
+                | Self::Lasted(..)
+                | Self::Enter(_, Which::Numbered(..) | Which::Text(_))
         )
     }
 }
@@ -153,6 +163,9 @@ fn switch(record: &[u8], misc: u16) -> Option<Stamp> {
     })
 }
 
+/// Who it was when the local timer's interrupt was the kernel's tick, and not a timer that somebody set. Only where that could be seen.
+pub(crate) const TICK: &str = "tick";
+
 /// A switch record and the tracepoint of the same switch are written within this time of each other.
 const SAME_SWITCH_NS: u64 = 50_000;
 
@@ -170,7 +183,7 @@ pub(crate) fn assemble(
     let mut out: Option<(u64, bool)> = None;
     let mut next: Option<(u64, Arc<str>)> = None;
     // Handlers nest, and each kind within itself only in order.
-    let mut entered: Vec<(Cause, u64, Option<Arc<str>>)> = Vec::new();
+    let mut entered: Vec<Entered> = Vec::new();
     for stamp in stamps {
         let Some(role) = roles.get(&stamp.event) else {
             continue;
@@ -206,20 +219,38 @@ pub(crate) fn assemble(
                 end_ns: None,
                 who: None,
             }),
-            (What::Sample(raw), Role::Enter(cause, which)) => {
-                entered.push((*cause, stamp.time_ns, named(raw, which)));
+            (What::Sample(raw), Role::Enter(cause, which)) => entered.push(Entered {
+                opened: *cause,
+                time_ns: stamp.time_ns,
+                who: named(raw, which),
+            }),
+            (
+                What::Sample(raw),
+                Role::Timer {
+                    function_offset,
+                    ticks,
+                },
+            ) => {
+                let is_tick = u64_at(raw, *function_offset).is_some_and(|function| ticks.contains(&function));
+                if let Some(handler) = entered.iter_mut().rev().find(|own| own.is_timer())
+                    && is_tick
+                {
+                    handler.who = Some(Arc::from(TICK));
+                }
             }
             (What::Sample(_), Role::Leave(cause)) => {
-                if let Some(index) = entered.iter().rposition(|(open, ..)| open == cause) {
-                    let (_, begin, who) = entered.remove(index);
-                    // On aarch64 the local timer is an interrupt like any other, but for its name.
-                    let is_timer = who.as_deref().is_some_and(|name| name == "arch_timer");
+                if let Some(index) = entered.iter().rposition(|own| own.opened == *cause) {
+                    let handler = entered.remove(index);
                     events.push(Event {
-                        cause: if is_timer { Cause::TimerTick } else { *cause },
+                        cause: if handler.is_timer() {
+                            Cause::TimerTick
+                        } else {
+                            *cause
+                        },
                         proof: Proof::Tracepoint,
-                        at_ns: at_ns(begin),
+                        at_ns: at_ns(handler.time_ns),
                         end_ns: Some(at_ns(stamp.time_ns)),
-                        who,
+                        who: handler.who,
                     });
                 }
             }
@@ -237,6 +268,20 @@ pub(crate) fn assemble(
         }
     }
     events
+}
+
+/// A handler that is under way.
+struct Entered {
+    opened: Cause,
+    time_ns: u64,
+    who: Option<Arc<str>>,
+}
+
+impl Entered {
+    /// On aarch64 the local timer is an interrupt like any other, but for its name.
+    fn is_timer(&self) -> bool {
+        self.opened == Cause::TimerTick || matches!(self.who.as_deref(), Some("arch_timer" | TICK))
+    }
 }
 
 fn named(raw: &[u8], which: &Which) -> Option<Arc<str>> {
@@ -413,6 +458,47 @@ mod tests {
             (made[0].at_ns, made[0].end_ns, made[0].who.as_deref()),
             (10.0, Some(30.0), Some("TIMER"))
         );
+    }
+
+    #[test]
+    fn a_timers_interrupt_is_the_tick_only_if_the_ticks_handler_ran_in_it() {
+        const TIMER: u64 = 21;
+        let roles = HashMap::from([
+            (
+                ENTER,
+                Role::Enter(Cause::TimerTick, Which::Fixed(Arc::from("local_timer"))),
+            ),
+            (LEAVE, Role::Leave(Cause::TimerTick)),
+            (
+                TIMER,
+                Role::Timer {
+                    function_offset: 8,
+                    ticks: vec![0xffff_8000],
+                },
+            ),
+        ]);
+        let fired = |function: u64, time| {
+            let raw = [&[0_u8; 8][..], &function.to_ne_bytes(), &[0; 4]].concat();
+            sampled(TIMER, 3, time, Some(&raw))
+        };
+        let bytes = [
+            // While no interrupt is under way: of nobody here.
+            fired(0xffff_8000, 5),
+            sampled(ENTER, 3, 10, None),
+            fired(0xffff_8000, 12),
+            sampled(LEAVE, 3, 20, None),
+            sampled(ENTER, 3, 30, None),
+            fired(0x1234, 32),
+            sampled(LEAVE, 3, 40, None),
+        ]
+        .concat();
+        let mut decoded = Decoded::default();
+        decode(&bytes, |event| event == TIMER, &mut decoded);
+        #[expect(clippy::cast_precision_loss, reason = "small numbers")]
+        let made = assemble(decoded.stamps, &roles, TID, |time| time as f64);
+        let who: Vec<Option<&str>> = made.iter().map(|event| event.who.as_deref()).collect();
+        assert_eq!(who, [Some(TICK), Some("local_timer")]);
+        assert!(made.iter().all(|event| event.cause == Cause::TimerTick));
     }
 
     #[test]

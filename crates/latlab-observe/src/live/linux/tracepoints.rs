@@ -1,7 +1,7 @@
 //! Which tracepoints tell what keeps a CPU from its thread, and their numbers on this kernel.
 
 use std::ffi::CString;
-use std::io::{self, Read};
+use std::io::{self, BufRead, Read};
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -140,6 +140,25 @@ fn detached() -> io::Result<OwnedFd> {
     owned(unsafe { libc::syscall(libc::SYS_fsmount, context.as_raw_fd(), FSMOUNT_CLOEXEC, READ_ONLY) })
 }
 
+/// Where this kernel's tick is handled: `tick_nohz_handler` since Linux 6.9, `tick_sched_timer` before. Empty where the addresses are hidden.
+fn tick_handlers() -> Vec<u64> {
+    let Ok(file) = std::fs::File::open("/proc/kallsyms") else {
+        return Vec::new();
+    };
+    io::BufReader::new(file)
+        .lines()
+        .map_while(Result::ok)
+        .filter_map(|line| {
+            let mut words = line.split_ascii_whitespace();
+            let address = u64::from_str_radix(words.next()?, 16).ok()?;
+            let name = words.nth(1)?;
+            let is_tick = name == "tick_nohz_handler" || name == "tick_sched_timer";
+            // Zero is what those see who may not see it.
+            (is_tick && address != 0).then_some(address)
+        })
+        .collect()
+}
+
 /// The tracepoints of this kernel that are evidence here. Where there are records of faults already, their tracepoint says nothing more.
 pub(crate) fn wanted(folder: &Folder, faults_are_recorded: bool) -> Vec<Point> {
     let mut points = Vec::new();
@@ -170,6 +189,17 @@ pub(crate) fn wanted(folder: &Folder, faults_are_recorded: bool) -> Vec<Point> {
     add(
         "irq/irq_handler_exit".to_owned(),
         Some(Role::Leave(Cause::DeviceInterrupt)),
+    );
+    let function = folder.offset("timer/hrtimer_expire_entry", "function");
+    let ticks = tick_handlers();
+    add(
+        "timer/hrtimer_expire_entry".to_owned(),
+        function
+            .filter(|_| !ticks.is_empty())
+            .map(|function_offset| Role::Timer {
+                function_offset,
+                ticks,
+            }),
     );
     let vector = folder.offset("irq/softirq_entry", "vec");
     add(

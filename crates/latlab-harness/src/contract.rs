@@ -201,6 +201,9 @@ pub enum ProbeError {
     /// The work was not what it should have been.
     #[error("{0}")]
     Proof(String),
+    /// A probe was asked for a point that it does not have: the one with this label.
+    #[error("{0} is no point of this probe")]
+    NoPoint(String),
     /// Anything else, as a sentence for the user.
     #[error("{0}")]
     Other(String),
@@ -214,6 +217,12 @@ impl ProbeError {
             what: what.into(),
             source: std::io::Error::last_os_error(),
         }
+    }
+
+    /// A point that lacks a field or has a value that the probe does not know.
+    #[must_use]
+    pub fn no_point(point: &Point) -> Self {
+        Self::NoPoint(point.label())
     }
 }
 

@@ -31,13 +31,12 @@ use crate::storage::files::Files;
 use crate::storage::first_touch::FirstTouch;
 use crate::storage::poke::Poke as FilePoke;
 use crate::storage::rate::Rate;
-use crate::storage::read_random::ReadRandom;
 use crate::storage::read_sequential::ReadSequential;
 use crate::storage::reread::Reread;
 use crate::storage::steady::Steady;
 use crate::storage::sync::Durable;
-use crate::storage::write_random::WriteRandom;
 use crate::storage::write_sequential::WriteSequential;
+use crate::storage::{read_random, write_random};
 use crate::vm::fault::Fault;
 use crate::vm::map::Map;
 use crate::vm::zero::Zero;
@@ -164,11 +163,11 @@ pub static REGISTRY: &[Entry] = &[
         share: Share([1.9, 5.0, 30.5]),
     },
     Entry {
-        probe: &ReadRandom,
+        probe: &read_random::PROBE,
         share: Share([0.8, 2.5, 25.0]),
     },
     Entry {
-        probe: &WriteRandom,
+        probe: &write_random::PROBE,
         share: Share([0.6, 2.0, 25.0]),
     },
     Entry {

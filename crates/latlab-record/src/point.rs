@@ -171,7 +171,7 @@ impl Point {
             parts.push(format!("{files} file{}", if files == 1 { "" } else { "s" }));
         }
         if let Some(bytes) = self.file_bytes {
-            parts.push(format!("file {}", binary_size(bytes)));
+            parts.push(format!("file {}", file_size(bytes)));
         }
         if let Some(bytes) = self.block_bytes {
             parts.push(format!("block {}", binary_size(bytes)));
@@ -262,6 +262,16 @@ impl Point {
     }
 }
 
+/// `10 kB`, `1 GB`, `4 GiB`: decimal where it is a round decimal number, as the sizes of the experiments' files are.
+fn file_size(bytes: u64) -> String {
+    for (unit, of) in [("GB", 1_000_000_000), ("MB", 1_000_000), ("kB", 1_000)] {
+        if bytes > 0 && bytes.is_multiple_of(of) {
+            return format!("{} {unit}", bytes / of);
+        }
+    }
+    binary_size(bytes)
+}
+
 /// `1.5 MiB`: at most three significant digits, binary prefix.
 #[must_use]
 pub fn binary_size(bytes: u64) -> String {
@@ -317,6 +327,21 @@ mod tests {
             ..Point::default()
         };
         assert_eq!(point.label(), "1.5 MiB, huge pages, page-local");
+    }
+
+    #[test]
+    fn a_label_names_a_files_size_as_the_experiment_does() {
+        let of = |bytes| {
+            let point = Point {
+                file_bytes: Some(bytes),
+                ..Point::default()
+            };
+            point.label()
+        };
+        assert_eq!(of(10_000), "file 10 kB");
+        assert_eq!(of(1_000_000_000), "file 1 GB");
+        assert_eq!(of(4 << 30), "file 4 GiB");
+        assert_eq!(of(0), "file 0 B");
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! The disk of systems whose file systems cannot be asked yet: nothing is opened, nothing written.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use crate::Budget;
@@ -14,19 +14,27 @@ pub struct CutShort {
     pub within: Duration,
 }
 
-/// Holds the budget, which stays untouched.
+/// Holds the directory and the budget.
 #[derive(Debug)]
 pub struct Disk {
+    directory: PathBuf,
     budget: Budget,
 }
 
 impl Disk {
     /// Nothing is opened or written.
     #[must_use]
-    pub fn new(_directory: &Path, budget_bytes: u64, _seed: u64) -> Self {
+    pub fn new(directory: &Path, budget_bytes: u64, _seed: u64) -> Self {
         Self {
+            directory: directory.to_owned(),
             budget: Budget::new(budget_bytes),
         }
+    }
+
+    /// What was named, not looked at.
+    #[must_use]
+    pub fn directory(&self) -> &Path {
+        &self.directory
     }
 
     /// What may still be written.

@@ -6,6 +6,8 @@
 
 use std::ffi::{CStr, CString};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use rustix::fs::{
@@ -51,6 +53,34 @@ pub struct Folder {
     /// Holding it is what keeps others from sweeping.
     _lock: OwnedFd,
     device: u64,
+    removals: Arc<Removals>,
+}
+
+/// What removing files took here, by all folders of a place.
+#[derive(Debug, Default)]
+pub(crate) struct Removals {
+    files: AtomicU64,
+    ns: AtomicU64,
+}
+
+/// Fewer files are removed in less than what else happens meanwhile.
+const TELLING: u64 = 20;
+
+impl Removals {
+    /// So many files were removed in this time.
+    pub(crate) fn add(&self, files: u64, took: Duration) {
+        let ns = u64::try_from(took.as_nanos()).unwrap_or(u64::MAX);
+        if files >= TELLING {
+            self.files.fetch_add(files, Ordering::Relaxed);
+            self.ns.fetch_add(ns, Ordering::Relaxed);
+        }
+    }
+
+    /// s.
+    pub(crate) fn each_s(&self) -> Option<f64> {
+        let files = self.files.load(Ordering::Relaxed);
+        (files > 0).then(|| self.ns.load(Ordering::Relaxed) as f64 / 1e9 / files as f64)
+    }
 }
 
 impl Folder {
@@ -79,6 +109,7 @@ impl Folder {
                 directory: folder,
                 _lock: lock,
                 device: place.device(),
+                removals: Arc::clone(place.removals()),
             }),
             Err(errno) => {
                 let _removed = unlinkat(&parent, &name, AtFlags::REMOVEDIR);
@@ -104,8 +135,10 @@ impl Folder {
 
 impl Drop for Folder {
     fn drop(&mut self) {
+        let (begun, mut files) = (Instant::now(), 0);
         // What cannot be removed now is swept at the next start.
-        let _ = remove(self.parent.as_fd(), &self.name, self.device, 0);
+        let _ = remove(self.parent.as_fd(), &self.name, self.device, 0, &mut files);
+        self.removals.add(files, begun.elapsed());
     }
 }
 
@@ -129,7 +162,7 @@ pub fn sweep(place: &Place) -> Result<usize, StorageError> {
             continue;
         }
         let removed = match abandoned(place, &name, alone.is_some()) {
-            Some(FileType::Directory) => remove(place.directory(), &name, place.device(), 0),
+            Some(FileType::Directory) => remove(place.directory(), &name, place.device(), 0, &mut 0),
             Some(_) => unlinkat(place.directory(), &name, AtFlags::empty()),
             None => continue,
         };
@@ -185,8 +218,14 @@ fn names(folder: BorrowedFd<'_>) -> Result<Vec<CString>, Errno> {
     Ok(names)
 }
 
-/// Removes a folder and what is in it: the lock last, so that a sweep that is cut short can be gone on with.
-fn remove(parent: BorrowedFd<'_>, name: &CStr, device: u64, depth: u32) -> Result<(), Errno> {
+/// Removes a folder and what is in it, counting the files: the lock last, so that a sweep that is cut short can be gone on with.
+fn remove(
+    parent: BorrowedFd<'_>,
+    name: &CStr,
+    device: u64,
+    depth: u32,
+    files: &mut u64,
+) -> Result<(), Errno> {
     let folder = open_folder(parent, name)?;
     // Something was mounted there, or it goes down without end: not ours.
     if fstat(&folder)?.st_dev != device || depth > DEEPEST {
@@ -200,9 +239,10 @@ fn remove(parent: BorrowedFd<'_>, name: &CStr, device: u64, depth: u32) -> Resul
         }
         let stat = statat(&folder, &name, AtFlags::SYMLINK_NOFOLLOW)?;
         if FileType::from_raw_mode(stat.st_mode) == FileType::Directory {
-            remove(folder.as_fd(), &name, device, depth + 1)?;
+            remove(folder.as_fd(), &name, device, depth + 1, files)?;
         } else {
             unlinkat(&folder, &name, AtFlags::empty())?;
+            *files += 1;
         }
     }
     if locked {
@@ -240,6 +280,29 @@ mod tests {
         assert_eq!(count(&own.0), 1);
         drop(folder);
         assert_eq!(count(&own.0), 0);
+    }
+
+    #[test]
+    fn what_a_removal_took_is_known_of_the_place_afterwards() {
+        let (_own, place) = place("removals");
+        let flags = OFlags::CREATE | OFlags::WRONLY;
+        let make_and_remove = |count: u64| {
+            let folder = Folder::create(&place).expect("made");
+            for number in 0..count {
+                let name = CString::new(number.to_string()).expect("digits");
+                openat(folder.directory(), &name, flags, Mode::RWXU).expect("made");
+            }
+        };
+        make_and_remove(TELLING - 1);
+        assert_eq!(place.removal_s(), None);
+        make_and_remove(TELLING);
+        assert!(place.removal_s().is_some_and(|each_s| each_s > 0.0));
+        place.removed(1_000_000, Duration::from_secs(2_000_000));
+        assert!(
+            place
+                .removal_s()
+                .is_some_and(|each_s| (1.9..2.1).contains(&each_s))
+        );
     }
 
     #[test]

@@ -3,6 +3,8 @@
 use std::ffi::CString;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
 
 use rustix::fs::{
     Access, AtFlags, FileType, FlockOperation, FsWord, Mode, OFlags, accessat, fstat, fstatfs, fstatvfs,
@@ -11,7 +13,7 @@ use rustix::fs::{
 use rustix::io::Errno;
 use rustix::process::{Resource, geteuid, getrlimit};
 
-use crate::folder::{PATIENCE, claim};
+use crate::folder::{PATIENCE, Removals, claim};
 use crate::{Room, StorageError};
 
 /// What the files are for.
@@ -34,6 +36,7 @@ const STICKY: u32 = 0o1000;
 pub struct Place {
     directory: OwnedFd,
     device: u64,
+    removals: Arc<Removals>,
 }
 
 impl Place {
@@ -70,6 +73,7 @@ impl Place {
         Ok(Self {
             directory,
             device: stat.st_dev,
+            removals: Arc::default(),
         })
     }
 
@@ -136,6 +140,21 @@ impl Place {
     #[must_use]
     pub fn directory(&self) -> BorrowedFd<'_> {
         self.directory.as_fd()
+    }
+
+    /// Mean time that removing a small file took here in this run, s; `None` before the first removal of more than a few.
+    #[must_use]
+    pub fn removal_s(&self) -> Option<f64> {
+        self.removals.each_s()
+    }
+
+    /// So many files of ours were removed in this time, by other hands than a [`Folder`](crate::Folder)'s.
+    pub fn removed(&self, files: u64, took: Duration) {
+        self.removals.add(files, took);
+    }
+
+    pub(crate) fn removals(&self) -> &Arc<Removals> {
+        &self.removals
     }
 
     /// Number of the device that it lies on.

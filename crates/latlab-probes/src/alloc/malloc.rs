@@ -334,7 +334,7 @@ fn confused() -> ProbeError {
 
 impl Session for Blocks<'_> {
     fn select(&mut self, point: &Point) -> Result<(), ProbeError> {
-        let unknown = || ProbeError::Other(format!("{} is no point of this probe", point.label()));
+        let unknown = || ProbeError::no_point(point);
         let allocator = self
             .allocators
             .iter()

@@ -199,8 +199,7 @@ fn way_of(point: &Point) -> Option<Way> {
 
 impl Session for Lists<'_> {
     fn select(&mut self, point: &Point) -> Result<(), ProbeError> {
-        let way = way_of(point)
-            .ok_or_else(|| ProbeError::Other(format!("{} is no point of this probe", point.label())))?;
+        let way = way_of(point).ok_or_else(|| ProbeError::no_point(point))?;
         self.selected = Some((way, point.clone()));
         if !heap::can_keep() {
             // A heap that cannot be told to give everything back is a new one each time.

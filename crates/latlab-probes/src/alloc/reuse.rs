@@ -393,7 +393,7 @@ struct Steps<'env> {
 
 impl Session for Steps<'_> {
     fn select(&mut self, point: &Point) -> Result<(), ProbeError> {
-        let unknown = || ProbeError::Other(format!("{} is no point of this probe", point.label()));
+        let unknown = || ProbeError::no_point(point);
         let fresh = match point.operation.as_deref() {
             Some(FRESH) => true,
             Some(SWAPPED) => false,

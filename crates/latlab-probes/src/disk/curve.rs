@@ -1,6 +1,7 @@
 //! What follows from a curve of bandwidth by block size: the affine fit, the best block, and the rules that people hold of block sizes.
 
-use latlab_harness::PointResult;
+use latlab_harness::{Planned, PointResult, Spec};
+use latlab_record::Record;
 use serde_json::{Value, json};
 
 use super::{COLD, DIRECT, FASTEST_DEVICE_NS, WARM};
@@ -12,18 +13,46 @@ const AS_GOOD: f64 = 0.95;
 /// Figures that differ by less decide nothing.
 const UNDECIDED: f64 = 1.25;
 
+/// What a session of these points holds: one buffer for the largest block, bytes.
+pub(crate) fn largest_block(points: &[Planned]) -> u64 {
+    let blocks = points.iter().filter_map(|planned| planned.point.block_bytes);
+    blocks.max().unwrap_or(0)
+}
+
+/// What one way through a file says of its disk: a fit for each of these paths, which for `totals` is of whole stretches, and the best block on the first
+/// of the paths `best` that was measured. Whether reading beats writing takes both ways, and is concluded by who reads both.
+pub(crate) fn conclude(
+    spec: &Spec,
+    results: &[PointResult],
+    paths: &[&str],
+    totals: &[&str],
+    best: &[&str],
+) -> Vec<Record> {
+    let all = measured(results);
+    if all.is_empty() {
+        return Vec::new();
+    }
+    let findings = json!({
+        "fits": fits(&all, paths, totals),
+        "best_block_bytes": best_block(&all, best).map(|best| best.block_bytes),
+        "rules": [large_beat_small(&all, DIRECT)],
+        "sanity": sanity(&all),
+    });
+    vec![spec.derived(findings)]
+}
+
 /// One point of the curve.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Measured {
-    pub(crate) path: String,
-    pub(crate) block_bytes: u64,
-    pub(crate) p50_ns: f64,
+struct Measured {
+    path: String,
+    block_bytes: u64,
+    p50_ns: f64,
     /// All bytes over all time.
-    pub(crate) bytes_per_s: f64,
+    bytes_per_s: f64,
 }
 
 /// The points that have a figure, ascending block sizes within a path.
-pub(crate) fn measured(results: &[PointResult]) -> Vec<Measured> {
+fn measured(results: &[PointResult]) -> Vec<Measured> {
     let mut all: Vec<Measured> = results
         .iter()
         .filter_map(|result| {
@@ -40,7 +69,7 @@ pub(crate) fn measured(results: &[PointResult]) -> Vec<Measured> {
 }
 
 /// One fit a path. Where one flush at the end belongs to all blocks (`totals`), the time of a block is its share of everything, else the median.
-pub(crate) fn fits(all: &[Measured], paths: &[&str], totals: &[&str]) -> Vec<Value> {
+fn fits(all: &[Measured], paths: &[&str], totals: &[&str]) -> Vec<Value> {
     paths
         .iter()
         .filter_map(|path| {
@@ -90,7 +119,7 @@ pub(crate) fn fits(all: &[Measured], paths: &[&str], totals: &[&str]) -> Vec<Val
 }
 
 /// The smallest block that no larger or smaller one beats by more than 5 %, on the first of these paths that was measured.
-pub(crate) fn best_block(all: &[Measured], paths: &[&str]) -> Option<Measured> {
+fn best_block(all: &[Measured], paths: &[&str]) -> Option<Measured> {
     let own = paths
         .iter()
         .map(|path| all.iter().filter(|point| point.path == *path).collect::<Vec<_>>())
@@ -102,7 +131,7 @@ pub(crate) fn best_block(all: &[Measured], paths: &[&str]) -> Option<Measured> {
 }
 
 /// Large blocks beat small ones: 1 MiB and more against 4 KiB and less.
-pub(crate) fn large_beat_small(all: &[Measured], path: &str) -> Value {
+fn large_beat_small(all: &[Measured], path: &str) -> Value {
     let fastest = |wanted: &dyn Fn(u64) -> bool| {
         all.iter()
             .filter(|point| point.path == path && wanted(point.block_bytes))
@@ -124,10 +153,10 @@ pub(crate) fn large_beat_small(all: &[Measured], path: &str) -> Value {
                     "undecided"
                 },
                 format!(
-                    "{path}: {:.0} MB/s in blocks of {}, {:.0} MB/s in blocks of {}: {ratio:.1} times",
-                    large.bytes_per_s / 1e6,
+                    "{path}: {} in blocks of {}, {} in blocks of {}: {ratio:.1} times",
+                    rate(large.bytes_per_s),
                     latlab_record::binary_size(large.block_bytes),
-                    small.bytes_per_s / 1e6,
+                    rate(small.bytes_per_s),
                     latlab_record::binary_size(small.block_bytes)
                 ),
             )
@@ -140,22 +169,8 @@ pub(crate) fn large_beat_small(all: &[Measured], path: &str) -> Value {
     json!({ "rule": "large blocks beat small ones", "verdict": verdict, "detail": detail })
 }
 
-/// Reading beats writing: what one side knows of it.
-pub(crate) fn reading_beats_writing(best: Option<&Measured>, verb: &str, other: &str) -> Value {
-    let detail = match best {
-        Some(best) => format!(
-            "{verb} reaches {:.0} MB/s ({}, blocks of {}); {other} has the other side",
-            best.bytes_per_s / 1e6,
-            best.path,
-            latlab_record::binary_size(best.block_bytes)
-        ),
-        None => format!("{verb} was not measured"),
-    };
-    json!({ "rule": "reading beats writing", "verdict": "undecided", "detail": detail })
-}
-
 /// What cannot be, with what was seen.
-pub(crate) fn sanity(all: &[Measured]) -> Vec<Value> {
+fn sanity(all: &[Measured]) -> Vec<Value> {
     let mut rules = Vec::new();
     let direct: Vec<&Measured> = all.iter().filter(|point| point.path == DIRECT).collect();
     if let Some(fastest) = direct.iter().map(|point| point.p50_ns).reduce(f64::min) {
@@ -191,10 +206,19 @@ pub(crate) fn sanity(all: &[Measured]) -> Vec<Value> {
         rules.push(json!({
             "rule": "an empty page cache is not faster than a full one",
             "holds": warm.bytes_per_s >= cold.bytes_per_s,
-            "detail": format!("{:.0} MB/s warm, {:.0} MB/s cold in blocks of {} bytes", warm.bytes_per_s / 1e6, cold.bytes_per_s / 1e6, warm.block_bytes),
+            "detail": format!("{} warm, {} cold in blocks of {}", rate(warm.bytes_per_s), rate(cold.bytes_per_s), latlab_record::binary_size(warm.block_bytes)),
         }));
     }
     rules
+}
+
+/// `1.25 GB/s`, `70 MB/s`.
+pub(crate) fn rate(bytes_per_s: f64) -> String {
+    if bytes_per_s >= 1e9 {
+        format!("{:.2} GB/s", bytes_per_s / 1e9)
+    } else {
+        format!("{:.0} MB/s", bytes_per_s / 1e6)
+    }
 }
 
 /// Six digits: more are noise.

@@ -145,10 +145,7 @@ impl Target {
     /// When the point lacks one of them, the file system has no direct I/O, or its direct transfers are no such blocks.
     pub(crate) fn file_of(&self, point: &Point) -> Result<(String, u64, Arc<OwnedFd>), ProbeError> {
         let (Some(path), Some(block_bytes)) = (point.path.clone(), point.block_bytes) else {
-            return Err(ProbeError::Other(format!(
-                "{} is no point of this probe",
-                point.label()
-            )));
+            return Err(ProbeError::no_point(point));
         };
         let (file, alignment) = self.file(&path)?;
         if !block_bytes.is_multiple_of(alignment) {

@@ -373,7 +373,7 @@ impl Accessing {
 
     /// The accesses of a block that begins: stores find zeros, and every line is in the cache.
     fn begin(&mut self, point: &Point) -> Result<Accesses, ProbeError> {
-        let no_point = || ProbeError::Other(format!("{} is no point of this probe", point.label()));
+        let no_point = || ProbeError::no_point(point);
         let offset = point
             .offset_bytes
             .filter(|offset| OFFSETS.contains(offset))

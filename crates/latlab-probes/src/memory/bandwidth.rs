@@ -588,7 +588,7 @@ impl Session for Moving<'_> {
             .is_some_and(|selected| selected.point == *point);
         if !known {
             self.selected = None;
-            let incomplete = || ProbeError::Other(format!("{} is no point of this probe", point.label()));
+            let incomplete = || ProbeError::no_point(point);
             let operation = point
                 .operation
                 .as_deref()

@@ -248,7 +248,7 @@ fn planned(point: Point, priority: u8) -> Planned {
 
 /// What the load threads of a point do; none when it is idle.
 fn run_of(point: &Point) -> Result<Option<Run>, ProbeError> {
-    let incomplete = || ProbeError::Other(format!("{} is no point of this probe", point.label()));
+    let incomplete = || ProbeError::no_point(point);
     if point.threads.ok_or_else(incomplete)? == 0 {
         return Ok(None);
     }

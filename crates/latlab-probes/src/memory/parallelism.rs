@@ -510,7 +510,7 @@ fn parts(point: &Point) -> Result<(u64, Pages, usize), ProbeError> {
         .zip(point.pages)
         .zip(point.chains)
         .map(|((bytes, pages), chains)| (bytes, pages, chains as usize))
-        .ok_or_else(|| ProbeError::Other(format!("{} is no point of this probe", point.label())))
+        .ok_or_else(|| ProbeError::no_point(point))
 }
 
 impl Session for Overlapping<'_> {

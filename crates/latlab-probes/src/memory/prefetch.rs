@@ -411,7 +411,7 @@ impl Prefetching {
         let place = if let Some(place) = known {
             place
         } else {
-            let course = self.course(point).ok_or_else(|| no_point(point))?;
+            let course = self.course(point).ok_or_else(|| ProbeError::no_point(point))?;
             // SAFETY: `open` gave each line of the arena its own address, and nothing else writes there.
             let chase = unsafe { Chase::new(self.lines.base(), course) };
             self.chases.push((point.clone(), chase));
@@ -419,10 +419,6 @@ impl Prefetching {
         };
         Ok(&mut self.chases[place].1)
     }
-}
-
-fn no_point(point: &Point) -> ProbeError {
-    ProbeError::Other(format!("{} is no point of this probe", point.label()))
 }
 
 impl Session for Prefetching {
@@ -459,7 +455,7 @@ impl Session for Prefetching {
                 block.batches(&mut writing);
                 writing.end(entry(&mut self.fills, distance));
             }
-            _ => return Err(no_point(&point)),
+            _ => return Err(ProbeError::no_point(&point)),
         }
         Ok(())
     }

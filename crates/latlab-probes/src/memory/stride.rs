@@ -495,8 +495,8 @@ impl Session for Reading {
         let place = if let Some(place) = found {
             place
         } else {
-            let walk = Walk::new(&self.field, point, 0x5DEE_CE66)
-                .ok_or_else(|| ProbeError::Other(format!("{} is no point of this probe", point.label())))?;
+            let walk =
+                Walk::new(&self.field, point, 0x5DEE_CE66).ok_or_else(|| ProbeError::no_point(point))?;
             self.walks.push(walk);
             self.walks.len() - 1
         };

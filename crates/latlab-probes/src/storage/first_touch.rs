@@ -85,6 +85,47 @@ impl Survey {
     }
 }
 
+impl Survey {
+    fn support(&self) -> Support {
+        if self.sizes().is_empty() {
+            return Support::No(format!(
+                "the directory (--first-touch) has {} of {LEAST_REGIONS} regions of 2 to 16 MiB that could be read first: {} files, {} more left out (holes, already in the page cache, not readable)",
+                self.regions, self.files, self.left_out
+            ));
+        }
+        if !self.direct {
+            return Support::Degraded(
+                "no direct I/O there: read through the page cache, put out of it before each reading"
+                    .to_owned(),
+            );
+        }
+        Support::Yes
+    }
+
+    fn points(&self) -> Vec<Planned> {
+        let path = if self.direct { DIRECT } else { COLD };
+        let mut points = Vec::new();
+        for (block_bytes, regions) in self.sizes() {
+            for operation in [FIRST, SECOND] {
+                points.push(Planned {
+                    block_s: 0.05,
+                    most_blocks: usize::try_from(regions).unwrap_or(usize::MAX),
+                    least_blocks: usize::MAX,
+                    // What is marked as disturbed is left out and cannot be repeated: a neighbour's use of the memory is no reason for that.
+                    reach: Reach::Private,
+                    ..Planned::new(Point {
+                        operation: Some(operation.to_owned()),
+                        block_bytes: Some(block_bytes),
+                        path: Some(path.to_owned()),
+                        ..Point::default()
+                    })
+                });
+            }
+        }
+        points
+    }
+}
+
 /// Blocks read in a region of so many bytes.
 fn blocks_of(block_bytes: u64, region_bytes: u64) -> u64 {
     let most = SIZES
@@ -118,42 +159,12 @@ impl Probe for FirstTouch {
         }
         match work::survey(env) {
             Err(reason) => Support::No(reason),
-            Ok(survey) if survey.sizes().is_empty() => Support::No(format!(
-                "the directory (--first-touch) has {} of {LEAST_REGIONS} regions of 2 to 16 MiB that could be read first: {} files, {} more left out (holes, already in the page cache, not readable)",
-                survey.regions, survey.files, survey.left_out
-            )),
-            Ok(survey) if !survey.direct => Support::Degraded(
-                "no direct I/O there: read through the page cache, put out of it before each reading"
-                    .to_owned(),
-            ),
-            Ok(_) => Support::Yes,
+            Ok(survey) => survey.support(),
         }
     }
 
     fn points(&self, env: &Env) -> Vec<Planned> {
-        let Ok(survey) = work::survey(env) else {
-            return Vec::new();
-        };
-        let path = if survey.direct { DIRECT } else { COLD };
-        let mut points = Vec::new();
-        for (block_bytes, regions) in survey.sizes() {
-            for operation in [FIRST, SECOND] {
-                points.push(Planned {
-                    block_s: 0.05,
-                    most_blocks: usize::try_from(regions).unwrap_or(usize::MAX),
-                    least_blocks: usize::MAX,
-                    // What is marked as disturbed is left out and cannot be repeated: a neighbour's use of the memory is no reason for that.
-                    reach: Reach::Private,
-                    ..Planned::new(Point {
-                        operation: Some(operation.to_owned()),
-                        block_bytes: Some(block_bytes),
-                        path: Some(path.to_owned()),
-                        ..Point::default()
-                    })
-                });
-            }
-        }
-        points
+        work::survey(env).map_or_else(|_| Vec::new(), |survey| survey.points())
     }
 
     fn operations(&self) -> Operations {

@@ -24,6 +24,11 @@ use latlab_record::Settings;
 
 /// Why a probe that makes files with names cannot run here; `None` when it can. Makes nothing.
 fn refusal(env: &Env) -> Option<String> {
+    not_asked_for(env).or_else(|| crate::disk::room(env).err())
+}
+
+/// Why nothing may be written in this run, wherever it is.
+fn not_asked_for(env: &Env) -> Option<String> {
     if matches!(env.clock.source, Source::Simulated(_)) {
         return Some("simulated time does not pass on a disk".to_owned());
     }
@@ -32,7 +37,7 @@ fn refusal(env: &Env) -> Option<String> {
             "a file of the user's (--file) is only read, and this makes files of its own".to_owned(),
         );
     }
-    crate::disk::room(env).err()
+    None
 }
 
 /// Whether the user named this probe, and not only a glob that it matches.

@@ -1,14 +1,15 @@
 //! `storage.read.random`: how many random blocks a disk reads a second, and how long each takes, by queue depth.
 
-use latlab_harness::{
-    Env, Operations, Planned, PointResult, Probe, ProbeError, Session, Spec, Support, Tier,
-};
-use latlab_record::{Record, Unit};
+use latlab_harness::{Spec, Tier};
+use latlab_record::Unit;
 
-use super::random::{self, Way, work};
+use super::random::{Random, Way};
 
 /// The probe.
-pub(crate) struct ReadRandom;
+pub(crate) static PROBE: Random = Random {
+    way: Way::Read,
+    spec: &SPEC,
+};
 
 static SPEC: Spec = Spec {
     id: "storage.read.random",
@@ -34,41 +35,3 @@ Where everything takes milliseconds, or only some far reads do, nothing is concl
     touches: &["the run's test file, read", "the disk, up to 64 reads at a time"],
     saturates: true,
 };
-
-impl Probe for ReadRandom {
-    fn spec(&self) -> &'static Spec {
-        &SPEC
-    }
-
-    fn supports(&self, env: &Env) -> Support {
-        crate::disk::support(env)
-    }
-
-    fn points(&self, env: &Env) -> Vec<Planned> {
-        random::plan(env, Way::Read, work::deep_engine())
-    }
-
-    fn operations(&self) -> Operations {
-        Operations::SystemCalls
-    }
-
-    fn memory_bytes(&self, env: &Env) -> u64 {
-        random::memory_bytes(env, Way::Read)
-    }
-
-    fn test_file_bytes(&self, env: &Env) -> u64 {
-        crate::disk::file_bytes(env)
-    }
-
-    fn open<'env>(
-        &'env self,
-        env: &'env Env,
-        _group: &[Planned],
-    ) -> Result<Box<dyn Session + 'env>, ProbeError> {
-        work::open(env, Way::Read)
-    }
-
-    fn conclude(&self, _env: &Env, results: &[PointResult]) -> Vec<Record> {
-        random::conclude(&SPEC, results)
-    }
-}

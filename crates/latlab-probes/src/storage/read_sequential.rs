@@ -4,7 +4,6 @@ use latlab_harness::{
     Env, Operations, Planned, PointResult, Probe, ProbeError, Session, Spec, Support, Tier,
 };
 use latlab_record::{Point, Profile, Record, Unit};
-use serde_json::json;
 
 use crate::disk::{self, COLD, DIRECT, WARM, curve};
 
@@ -147,11 +146,7 @@ impl Probe for ReadSequential {
     }
 
     fn memory_bytes(&self, env: &Env) -> u64 {
-        self.points(env)
-            .iter()
-            .filter_map(|planned| planned.point.block_bytes)
-            .max()
-            .unwrap_or(0)
+        curve::largest_block(&self.points(env))
     }
 
     fn test_file_bytes(&self, env: &Env) -> u64 {
@@ -167,21 +162,7 @@ impl Probe for ReadSequential {
     }
 
     fn conclude(&self, _env: &Env, results: &[PointResult]) -> Vec<Record> {
-        let all = curve::measured(results);
-        if all.is_empty() {
-            return Vec::new();
-        }
-        let best = curve::best_block(&all, &[DIRECT, COLD]);
-        let findings = json!({
-            "fits": curve::fits(&all, &PATHS, &[]),
-            "best_block_bytes": best.as_ref().map(|best| best.block_bytes),
-            "rules": [
-                curve::large_beat_small(&all, DIRECT),
-                curve::reading_beats_writing(best.as_ref(), "reading", "storage.write.sequential"),
-            ],
-            "sanity": curve::sanity(&all),
-        });
-        vec![SPEC.derived(findings)]
+        curve::conclude(&SPEC, results, &PATHS, &[], &[DIRECT, COLD])
     }
 }
 

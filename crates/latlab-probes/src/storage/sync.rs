@@ -6,10 +6,12 @@ use latlab_harness::{
 use latlab_record::{Point, Profile, Record, Unit, binary_size};
 use serde_json::json;
 
-use crate::disk;
-
 #[cfg_attr(target_os = "linux", path = "sync/linux.rs")]
-#[cfg_attr(not(target_os = "linux"), path = "sync/elsewhere.rs")]
+#[cfg_attr(target_os = "macos", path = "sync/macos.rs")]
+#[cfg_attr(
+    not(any(target_os = "linux", target_os = "macos")),
+    path = "sync/elsewhere.rs"
+)]
 mod work;
 
 /// The probe.
@@ -33,11 +35,12 @@ Proof: after each block nothing of the file waits to be written (cachestat), the
 The verdict: flash that has no power-protected cache needs 0.3 to 1 ms for a durable flush, a spinning disk about one rotation (4 to 8 ms). The fastest tenth of the syncs is judged, because a busy machine slows a sync down and nothing makes a medium faster. Below 150 us it is no flush to such a medium: a cache with a battery or capacitors took the bytes, or the host of a virtual machine did, and durability is not shown. \
 Between 150 and 300 us, or where programs waited for CPUs in more than a tenth of the time and no sync was fast, nothing is said. The medians, the flushes that the device counted, its cache setting, the file system's options and the virtual machine are given as evidence; none of them proves that bytes survive a power failure. Only pulling the plug does.
 
-Rust's and Python's fsync are the same call on Linux; on macOS they are not, and the probe is not offered there.",
+Rust's and Python's fsync are the same call on Linux. On macOS they are not: fsync, which Python's os.fsync is, hands the bytes to the drive and does not have it flush its cache; F_FULLFSYNC, which Rust's sync_all is, does. \
+There overwrite and append are measured with both, the bytes are read back, and nothing counts what reached the drive.",
     method_version: 1,
     unit: Unit::Ns,
     convention: "one write of 4 KiB with everything that makes it durable",
-    needs: &["Linux", "a directory on a disk"],
+    needs: &["Linux or macOS", "a directory on a disk"],
     touches: &[
         "files of 4 MiB without a name, four laid out and those that grow, and small ones in one private folder, all removed at the end",
         "writes tens to hundreds of MB",
@@ -99,10 +102,18 @@ enum Way {
     Fdatasync,
     ODsync,
     DirectFdatasync,
+    /// Of macOS alone (`work::WAYS`).
+    FullFsync,
 }
 
 impl Way {
-    const ALL: [Self; 4] = [Self::Fsync, Self::Fdatasync, Self::ODsync, Self::DirectFdatasync];
+    const ALL: [Self; 5] = [
+        Self::Fsync,
+        Self::Fdatasync,
+        Self::ODsync,
+        Self::DirectFdatasync,
+        Self::FullFsync,
+    ];
 
     fn name(self) -> &'static str {
         match self {
@@ -110,6 +121,7 @@ impl Way {
             Self::Fdatasync => "fdatasync",
             Self::ODsync => "o_dsync",
             Self::DirectFdatasync => "direct-fdatasync",
+            Self::FullFsync => "f_fullfsync",
         }
     }
 }
@@ -122,25 +134,37 @@ fn point(operation: Operation, way: Way) -> Point {
     }
 }
 
-/// What a point asks for.
+/// What a point asks for; nothing that this system has not.
 fn asked(point: &Point) -> Option<(Operation, Way)> {
-    let operation = Operation::ALL
+    offered(work::OPERATIONS, work::WAYS)
         .into_iter()
-        .find(|own| point.operation.as_deref() == Some(own.name()))?;
-    let way = Way::ALL
-        .into_iter()
-        .find(|own| point.sync.as_deref() == Some(own.name()))?;
-    Some((operation, way))
+        .find(|(operation, way)| {
+            point.operation.as_deref() == Some(operation.name()) && point.sync.as_deref() == Some(way.name())
+        })
 }
 
-/// One of each kind of work, and each way once, before all the others.
-const FIRST: [(Operation, Way); 6] = [
+/// Of a system that has these operations and ways: one of each kind of work, and each way once, before all the others.
+fn offered(operations: &[Operation], ways: &[Way]) -> Vec<(Operation, Way)> {
+    let mut all = FIRST.to_vec();
+    for operation in Operation::ALL {
+        for way in Way::ALL {
+            if !all.contains(&(operation, way)) {
+                all.push((operation, way));
+            }
+        }
+    }
+    all.retain(|(operation, way)| operations.contains(operation) && ways.contains(way));
+    all
+}
+
+const FIRST: [(Operation, Way); 7] = [
     (Operation::Overwrite, Way::Fdatasync),
     (Operation::Append, Way::Fdatasync),
     (Operation::Overwrite, Way::DirectFdatasync),
     (Operation::Overwrite, Way::Fsync),
     (Operation::Create, Way::Fsync),
     (Operation::Overwrite, Way::ODsync),
+    (Operation::Overwrite, Way::FullFsync),
 ];
 
 /// About the time of one block, s.
@@ -172,10 +196,7 @@ impl Probe for Durable {
     }
 
     fn supports(&self, env: &Env) -> Support {
-        if let Some(reason) = super::refusal(env) {
-            return Support::No(reason);
-        }
-        match disk::room(env) {
+        match work::room(env) {
             Ok(bytes) if bytes < ROOM_BYTES => Support::No(format!(
                 "needs {} for files of its own, and {} are left for them: 5 % of the file system, at least 1 GiB, stay free for others; free some space, or name another directory with --dir",
                 binary_size(ROOM_BYTES),
@@ -187,17 +208,9 @@ impl Probe for Durable {
     }
 
     fn points(&self, env: &Env) -> Vec<Planned> {
-        let mut all = FIRST.to_vec();
-        for operation in Operation::ALL {
-            for way in Way::ALL {
-                if !all.contains(&(operation, way)) {
-                    all.push((operation, way));
-                }
-            }
-        }
-        all.into_iter()
-            .enumerate()
-            .map(|(index, (operation, way))| {
+        offered(work::OPERATIONS, work::WAYS)
+            .into_iter()
+            .map(|(operation, way)| {
                 let operations = operations(env.settings.profile, operation);
                 let planned = Planned::new(point(operation, way));
                 let most_blocks = if env.settings.profile == Profile::Quick {
@@ -212,7 +225,7 @@ impl Probe for Durable {
                     0
                 };
                 Planned {
-                    priority: u8::from(index >= FIRST.len()),
+                    priority: u8::from(!FIRST.contains(&(operation, way))),
                     setup_s: 1e-5,
                     // What neighbours do to memory is not seen in hundreds of microseconds.
                     reach: Reach::Private,
@@ -304,7 +317,7 @@ fn concluded(env: &Env, results: &[PointResult]) -> Option<serde_json::Value> {
         let sync_ns = number(result, "sync_p50_ns").unwrap_or(result.p50);
         Some((way, sync_ns, result))
     };
-    let order = [Way::Fdatasync, Way::Fsync, Way::ODsync];
+    let order = [Way::FullFsync, Way::Fdatasync, Way::Fsync, Way::ODsync];
     let (way, sync_ns, judged) = order.into_iter().find_map(overwritten)?;
 
     let fast_ns = number(judged, "sync_p10_ns").unwrap_or(sync_ns);

@@ -1,14 +1,15 @@
 //! `storage.write.random`: how many random blocks a disk overwrites a second, and how long each takes, by queue depth.
 
-use latlab_harness::{
-    Env, Operations, Planned, PointResult, Probe, ProbeError, Session, Spec, Support, Tier,
-};
-use latlab_record::{Record, Unit};
+use latlab_harness::{Spec, Tier};
+use latlab_record::Unit;
 
-use super::random::{self, Way, work};
+use super::random::{Random, Way};
 
 /// The probe.
-pub(crate) struct WriteRandom;
+pub(crate) static PROBE: Random = Random {
+    way: Way::Write,
+    spec: &SPEC,
+};
 
 static SPEC: Spec = Spec {
     id: "storage.write.random",
@@ -31,41 +32,3 @@ The kernel's count of bytes sent to storage must grow by all that was written, s
     touches: &["the run's test file, overwritten with its own contents", "the disk, up to 64 writes at a time"],
     saturates: true,
 };
-
-impl Probe for WriteRandom {
-    fn spec(&self) -> &'static Spec {
-        &SPEC
-    }
-
-    fn supports(&self, env: &Env) -> Support {
-        crate::disk::support_writing(env)
-    }
-
-    fn points(&self, env: &Env) -> Vec<Planned> {
-        random::plan(env, Way::Write, work::deep_engine())
-    }
-
-    fn operations(&self) -> Operations {
-        Operations::SystemCalls
-    }
-
-    fn memory_bytes(&self, env: &Env) -> u64 {
-        random::memory_bytes(env, Way::Write)
-    }
-
-    fn test_file_bytes(&self, env: &Env) -> u64 {
-        crate::disk::file_bytes(env)
-    }
-
-    fn open<'env>(
-        &'env self,
-        env: &'env Env,
-        _group: &[Planned],
-    ) -> Result<Box<dyn Session + 'env>, ProbeError> {
-        work::open(env, Way::Write)
-    }
-
-    fn conclude(&self, _env: &Env, results: &[PointResult]) -> Vec<Record> {
-        random::conclude(&SPEC, results)
-    }
-}

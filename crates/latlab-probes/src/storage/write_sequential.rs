@@ -5,7 +5,6 @@ use latlab_harness::{
     Env, Operations, Planned, PointResult, Probe, ProbeError, Session, Spec, Support, Tier,
 };
 use latlab_record::{Point, Profile, Record, Unit};
-use serde_json::json;
 
 use crate::disk::{self, BUFFERED, DIRECT, FSYNC_EACH, FSYNC_END, curve};
 
@@ -161,11 +160,7 @@ impl Probe for WriteSequential {
     }
 
     fn memory_bytes(&self, env: &Env) -> u64 {
-        self.points(env)
-            .iter()
-            .filter_map(|planned| planned.point.block_bytes)
-            .max()
-            .unwrap_or(0)
+        curve::largest_block(&self.points(env))
     }
 
     fn test_file_bytes(&self, env: &Env) -> u64 {
@@ -181,22 +176,8 @@ impl Probe for WriteSequential {
     }
 
     fn conclude(&self, _env: &Env, results: &[PointResult]) -> Vec<Record> {
-        let all = curve::measured(results);
-        if all.is_empty() {
-            return Vec::new();
-        }
-        let best = curve::best_block(&all, &[DIRECT, FSYNC_EACH]);
-        let paths = [DIRECT, FSYNC_EACH, FSYNC_END, BUFFERED];
-        let findings = json!({
-            "fits": curve::fits(&all, &paths, &[FSYNC_END]),
-            "best_block_bytes": best.as_ref().map(|best| best.block_bytes),
-            "rules": [
-                curve::large_beat_small(&all, DIRECT),
-                curve::reading_beats_writing(best.as_ref(), "writing", "storage.read.sequential"),
-            ],
-            "sanity": curve::sanity(&all),
-        });
-        vec![SPEC.derived(findings)]
+        let paths = POINTS.map(|(path, _)| path);
+        curve::conclude(&SPEC, results, &paths, &[FSYNC_END], &[DIRECT, FSYNC_EACH])
     }
 }
 

@@ -221,6 +221,70 @@ mod on_a_disk {
         assert_eq!(failed(&mut touching, point), ["the same bytes both times"]);
     }
 
+    /// As where the file system refuses to open a file for direct transfers.
+    fn without_direct(env: &Env) -> Touching<'_> {
+        let mut touching = Touching::open(env).expect("opened");
+        touching.pool.survey.direct = false;
+        touching
+    }
+
+    #[test]
+    fn without_direct_transfers_each_reading_goes_through_a_page_cache_that_was_emptied_before() {
+        let own = directory("cold", 12);
+        let env = env(&own);
+        if !is_on_a_disk(&env) {
+            return;
+        }
+        let mut touching = without_direct(&env);
+        let survey = touching.pool.survey;
+        assert!(matches!(survey.support(), Support::Degraded(reason) if reason.contains("no direct I/O")));
+        let points = survey.points();
+        assert!(
+            points
+                .iter()
+                .all(|planned| planned.point.path.as_deref() == Some(COLD))
+        );
+        for (planned, readings) in points.iter().zip([2, 2, 2, 2]) {
+            let point = &planned.point;
+            touching.select(point).expect("selected");
+            assert!(RemoteBlock::take(&env.clock, None, |block| touching.block(block)).is_err());
+            let proof = touching.proof(point);
+            let wrong: Vec<_> = proof.checks.iter().filter(|check| !check.ok).collect();
+            assert!(wrong.is_empty(), "{wrong:?}");
+            let evicted = proof.checks.iter().find(|check| check.name == "evicted");
+            assert!(
+                evicted.is_some_and(|check| check.detail.ends_with(&format!("before {readings} readings"))),
+                "{evicted:?}"
+            );
+        }
+    }
+
+    #[test]
+    fn a_file_that_somebody_keeps_mapped_is_no_cold_reading() {
+        use rustix::mm::{MapFlags, ProtFlags, mmap};
+
+        let own = directory("mapped", 12);
+        let env = env(&own);
+        // Under emulation the planted mappings did not hold the pages.
+        if !is_on_a_disk(&env) || !crate::children::tests::runner().is_empty() {
+            return;
+        }
+        let mut touching = without_direct(&env);
+        for nth in 0..12 {
+            let file = std::fs::File::open(own.0.join("below").join(format!("file-{nth}"))).expect("there");
+            let flags = MapFlags::SHARED | MapFlags::POPULATE;
+            // SAFETY: a new mapping at an address of the kernel's choice; a test's, it stays until the end of the process.
+            unsafe { mmap(std::ptr::null_mut(), 2 << 20, ProtFlags::READ, flags, &file, 0) }.expect("mapped");
+        }
+        touching
+            .select(&touching.pool.survey.points()[0].point)
+            .expect("selected");
+        let Err(error) = RemoteBlock::take(&env.clock, None, |block| touching.block(block)) else {
+            panic!("a reading of pages that were in memory counted as cold")
+        };
+        assert!(error.to_string().contains("could be evicted"), "{error}");
+    }
+
     #[test]
     fn when_all_regions_are_read_the_next_is_a_reason() {
         let own = directory("used-up", 6);

@@ -66,6 +66,11 @@ impl Scratch {
         &self.path
     }
 
+    /// Its place.
+    pub(super) fn place(&self) -> &Place {
+        &self.place
+    }
+
     /// The folder itself.
     pub(super) fn directory_of_all(&self) -> BorrowedFd<'_> {
         self.folder.directory()

@@ -90,6 +90,40 @@ mod linux {
     }
 
     #[test]
+    fn of_a_file_that_was_cut_short_the_points_say_what_there_is_of_it() {
+        let env = testing::env_of_one_cpu(2 << 30);
+        if !testing::has_disk(&Poke, &env) {
+            return;
+        }
+        let size = |env: &Env| {
+            let mut sizes: Vec<u64> = large(env, COLD);
+            sizes.extend(large(env, WARM));
+            sizes.dedup();
+            sizes
+        };
+        let planned = size(&env);
+        // On a slow disk the first piece is all.
+        disk::lay_out(&env, disk::file_bytes(&env), std::time::Duration::ZERO);
+        let real = disk::laid_out(&env).expect("the first piece");
+        assert!(planned[0] > real, "{planned:?}");
+        assert_eq!(size(&env), [real]);
+        assert!(matches!(Poke.supports(&env), Support::No(reason) if reason.contains("the disk was slower")));
+        let mut points = Poke.points(&env);
+        points
+            .retain(|each| each.point.file_bytes == Some(real) && each.point.path.as_deref() != Some(DIRECT));
+        let proofs = measure_once(&Poke, &env, &points);
+        assert_eq!(proofs.len(), 2);
+        for (_, proof) in proofs {
+            assert_eq!(testing::failed(&proof), Vec::<&str>::new());
+            assert!(
+                proof.flags[0].starts_with("poked into 4 MiB of the test file"),
+                "{:?}",
+                proof.flags
+            );
+        }
+    }
+
+    #[test]
     fn every_point_proves_its_work() {
         let env = testing::env_of_one_cpu(64 << 20);
         if !testing::has_disk(&Poke, &env) {

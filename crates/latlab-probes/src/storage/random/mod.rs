@@ -1,6 +1,6 @@
 //! What random reads and random writes share: block sizes and depths, how much of each, and what follows from them.
 
-use latlab_harness::{Env, Planned, PointResult, Spec};
+use latlab_harness::{Env, Operations, Planned, PointResult, Probe, ProbeError, Session, Spec, Support};
 use latlab_record::{Point, Profile, Record};
 use serde_json::{Value, json};
 
@@ -16,9 +16,56 @@ const MIB: u64 = 1 << 20;
 
 /// Which way the blocks go.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Way {
+pub(crate) enum Way {
     Read,
     Write,
+}
+
+/// The probe of either way.
+pub(crate) struct Random {
+    pub(super) way: Way,
+    pub(super) spec: &'static Spec,
+}
+
+impl Probe for Random {
+    fn spec(&self) -> &'static Spec {
+        self.spec
+    }
+
+    fn supports(&self, env: &Env) -> Support {
+        match self.way {
+            Way::Read => disk::support(env),
+            Way::Write => disk::support_writing(env),
+        }
+    }
+
+    fn points(&self, env: &Env) -> Vec<Planned> {
+        plan(env, self.way, work::deep_engine())
+    }
+
+    fn operations(&self) -> Operations {
+        Operations::SystemCalls
+    }
+
+    fn memory_bytes(&self, env: &Env) -> u64 {
+        memory_bytes(env, self.way)
+    }
+
+    fn test_file_bytes(&self, env: &Env) -> u64 {
+        disk::file_bytes(env)
+    }
+
+    fn open<'env>(
+        &'env self,
+        env: &'env Env,
+        _group: &[Planned],
+    ) -> Result<Box<dyn Session + 'env>, ProbeError> {
+        work::open(env, self.way)
+    }
+
+    fn conclude(&self, _env: &Env, results: &[PointResult]) -> Vec<Record> {
+        conclude(self.spec, results)
+    }
 }
 
 /// Block size, depth, priority, and writes of a block of samples in the quick profile (about fifteen times the depth, as much as ten
@@ -115,7 +162,7 @@ fn buffers(env: &Env, block_bytes: u64, wanted: u64) -> u64 {
 
 /// The points; `deep` is the engine of all depths but 1. Blocks that are alone under way come first, apart from the others: between deep
 /// queues they took 56 us on a disk that needs 64 for them otherwise, as if something below were still awake.
-pub(super) fn plan(env: &Env, way: Way, deep: &str) -> Vec<Planned> {
+fn plan(env: &Env, way: Way, deep: &str) -> Vec<Planned> {
     let profile = env.settings.profile;
     let mut planned: Vec<Planned> = GRID
         .into_iter()
@@ -168,7 +215,7 @@ fn sizes(point: &Point) -> (u64, u32) {
 }
 
 /// Most bytes of buffers that a session holds: those of one point.
-pub(super) fn memory_bytes(env: &Env, way: Way) -> u64 {
+fn memory_bytes(env: &Env, way: Way) -> u64 {
     plan(env, way, "io_uring")
         .iter()
         .map(|planned| {
@@ -191,7 +238,7 @@ const SAME: f64 = 1e-3;
 const SATURATED: f64 = 0.9;
 
 /// Where more depth gives no more, and whether the figures can be a disk's.
-pub(super) fn conclude(spec: &Spec, results: &[PointResult]) -> Vec<Record> {
+fn conclude(spec: &Spec, results: &[PointResult]) -> Vec<Record> {
     if results.is_empty() {
         return Vec::new();
     }

@@ -1,8 +1,7 @@
 use latlab_harness::Probe;
 
 use super::*;
-use crate::storage::read_random::ReadRandom;
-use crate::storage::write_random::WriteRandom;
+use crate::storage::{read_random, write_random};
 use crate::testing;
 
 const MEMORY: u64 = 64 << 20;
@@ -24,7 +23,7 @@ fn result(block_bytes: u64, depth: u32, rate_per_s: f64) -> PointResult {
 }
 
 fn concluded(results: &[PointResult]) -> Value {
-    let mut records = ReadRandom.conclude(&testing::env(MEMORY), results);
+    let mut records = read_random::PROBE.conclude(&testing::env(MEMORY), results);
     assert_eq!(records.len(), 1);
     records.remove(0).findings.expect("findings")
 }
@@ -184,16 +183,16 @@ mod linux {
 
     impl Probe for On {
         fn spec(&self) -> &'static Spec {
-            ReadRandom.spec()
+            read_random::PROBE.spec()
         }
         fn supports(&self, env: &Env) -> Support {
-            ReadRandom.supports(env)
+            read_random::PROBE.supports(env)
         }
         fn points(&self, env: &Env) -> Vec<Planned> {
-            ReadRandom.points(env)
+            read_random::PROBE.points(env)
         }
         fn memory_bytes(&self, env: &Env) -> u64 {
-            ReadRandom.memory_bytes(env)
+            read_random::PROBE.memory_bytes(env)
         }
         fn open<'env>(
             &'env self,
@@ -209,18 +208,18 @@ mod linux {
         let env = testing::env(MEMORY);
         let Some(target) = target(&env) else { return };
         // A whole quick plan of writes is more than this test's budget.
-        let writes: Vec<Planned> = WriteRandom
+        let writes: Vec<Planned> = write_random::PROBE
             .points(&env)
             .into_iter()
             .filter(|planned| planned.point.queue_depth <= Some(4))
             .collect();
         let spent = env.disk.budget().spent_bytes();
-        for proof in testing::assert_proved(&WriteRandom, &env, &writes) {
+        for proof in testing::assert_proved(&write_random::PROBE, &env, &writes) {
             assert!(proof.work.bytes > 0);
         }
         let announced: u64 = writes.iter().map(|planned| planned.written_bytes / 6).sum();
         assert!(env.disk.budget().spent_bytes() - spent <= announced);
-        for proof in testing::assert_proved(&ReadRandom, &env, &ReadRandom.points(&env)) {
+        for proof in testing::assert_proved(&read_random::PROBE, &env, &read_random::PROBE.points(&env)) {
             let findings = proof.findings.expect("findings");
             let rate = findings["rate_per_s"].as_f64().expect("a rate");
             let bytes = findings["bytes_per_s"].as_f64().expect("a bandwidth");

@@ -109,7 +109,7 @@ fn a_run_concludes_a_fit_from_its_points() {
     }
     if let Some(derived) = records.iter().find(|record| record.kind == Kind::Derived) {
         let findings = derived.findings.as_ref().expect("findings");
-        assert!(findings["rules"].as_array().is_some_and(|rules| rules.len() == 2));
+        assert!(findings["rules"].as_array().is_some_and(|rules| rules.len() == 1));
     }
 }
 

@@ -5,6 +5,7 @@ use latlab_stats::{Changes, changes, rise};
 
 use super::series::{SLICE_S, mean};
 use super::{READ, WRITE};
+use crate::disk::curve;
 
 /// Seconds below which nothing is called sustained: shorter than any burst that matters.
 const LEAST_S: f64 = 20.0;
@@ -193,11 +194,11 @@ fn steps(regimes: &[Regime], operation: &str, file_bytes: u64) -> Vec<String> {
                 "as where credits for bursts are used up, or other users of the disk begin".to_owned()
             };
             format!(
-                "after {:.1} GB ({:.1} s) from {:.0} to {:.0} MB/s: {likely}",
+                "after {:.1} GB ({:.1} s) from {} to {}: {likely}",
                 at / 1e9,
                 pair[1].from_s,
-                before / 1e6,
-                after / 1e6
+                curve::rate(before),
+                curve::rate(after)
             )
         })
         .collect()
@@ -247,7 +248,7 @@ mod tests {
         assert!(after_a_burst.why.contains("(9.0 GB)") && after_a_burst.why.contains("larger write cache"));
         assert_eq!(after_a_burst.steps.len(), 1);
         assert!(
-            after_a_burst.steps[0].starts_with("after 11.9 GB (6.0 s) from 1990 to 498 MB/s: ")
+            after_a_burst.steps[0].starts_with("after 11.9 GB (6.0 s) from 1.99 GB/s to 498 MB/s: ")
                 && after_a_burst.steps[0]
                     .ends_with("as where a write cache is full, or credits for bursts are used up"),
             "{:?}",

@@ -3,6 +3,16 @@
 use latlab_harness::{Env, Planned, ProbeError, Session};
 use latlab_machine::Disk;
 
+use super::{Operation, Way};
+
+pub(super) const OPERATIONS: &[Operation] = &[];
+pub(super) const WAYS: &[Way] = &[];
+
+/// Why there can be no files.
+pub(super) fn room(env: &Env) -> Result<u64, String> {
+    crate::disk::room(env)
+}
+
 /// Never called: the probe says that it is not supported.
 pub(super) fn open<'env>(_env: &'env Env, _group: &[Planned]) -> Result<Box<dyn Session + 'env>, ProbeError> {
     Err(ProbeError::Other("measured on Linux only".to_owned()))

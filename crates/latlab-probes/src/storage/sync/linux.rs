@@ -28,6 +28,17 @@ const TAIL_NS: f64 = 1e6;
 /// Where the salts of this probe's seeds begin.
 const SEEDS: u64 = 0x5F_0000;
 
+pub(super) const OPERATIONS: &[Operation] = &Operation::ALL;
+pub(super) const WAYS: &[Way] = &[Way::Fsync, Way::Fdatasync, Way::ODsync, Way::DirectFdatasync];
+
+/// Bytes that files may take here, or why there can be none.
+pub(super) fn room(env: &Env) -> Result<u64, String> {
+    match crate::storage::refusal(env) {
+        Some(reason) => Err(reason),
+        None => crate::disk::room(env),
+    }
+}
+
 /// The device that holds the directory.
 pub(super) fn disk_of(env: &Env) -> Option<&Disk> {
     let number = env.disk.place().ok()?.device();
@@ -437,7 +448,7 @@ fn block_length() -> usize {
 
 fn flags_of(way: Way) -> OFlags {
     match way {
-        Way::Fsync | Way::Fdatasync => OFlags::empty(),
+        Way::Fsync | Way::Fdatasync | Way::FullFsync => OFlags::empty(),
         Way::ODsync => OFlags::DSYNC,
         Way::DirectFdatasync => OFlags::DIRECT,
     }
@@ -460,7 +471,8 @@ fn opened_for(way: Way, file: &OwnedFd) -> Result<OwnedFd, ProbeError> {
 /// Whether there was anything to do after the write.
 fn sync(way: Way, file: &OwnedFd) -> Result<bool, ProbeError> {
     match way {
-        Way::Fsync => retry_on_intr(|| fsync(file)),
+        // The last one is not offered here.
+        Way::Fsync | Way::FullFsync => retry_on_intr(|| fsync(file)),
         Way::Fdatasync | Way::DirectFdatasync => retry_on_intr(|| fdatasync(file)),
         Way::ODsync => return Ok(false),
     }
@@ -488,8 +500,7 @@ fn system(what: &str) -> impl FnOnce(rustix::io::Errno) -> ProbeError {
 
 impl Session for Syncing<'_> {
     fn select(&mut self, point: &Point) -> Result<(), ProbeError> {
-        self.selected =
-            asked(point).ok_or_else(|| ProbeError::Other(format!("no such point: {}", point.label())))?;
+        self.selected = asked(point).ok_or_else(|| ProbeError::no_point(point))?;
         if self.selected.0 == Operation::Overwrite {
             self.lay_out(self.selected.1)?;
         }

@@ -124,6 +124,127 @@ fn its_points_fit_one_cpu_and_little_memory_and_say_what_they_write() {
     assert!(written < 64 << 20, "{written}");
 }
 
+#[test]
+fn each_system_has_the_ways_that_it_knows_and_full_fsync_is_of_macos() {
+    let linux = offered(
+        &Operation::ALL,
+        &[Way::Fsync, Way::Fdatasync, Way::ODsync, Way::DirectFdatasync],
+    );
+    assert_eq!(linux.len(), 12);
+    assert_eq!(linux[0], (Operation::Overwrite, Way::Fdatasync));
+    let macos = offered(
+        &[Operation::Overwrite, Operation::Append],
+        &[Way::Fsync, Way::FullFsync],
+    );
+    assert_eq!(
+        macos,
+        [
+            (Operation::Overwrite, Way::Fsync),
+            (Operation::Overwrite, Way::FullFsync),
+            (Operation::Append, Way::Fsync),
+            (Operation::Append, Way::FullFsync),
+        ]
+    );
+    assert!(offered(&[], &[]).is_empty());
+    let full = point(Operation::Overwrite, Way::FullFsync);
+    assert_eq!(full.sync.as_deref(), Some("f_fullfsync"));
+    assert_eq!(asked(&full).is_some(), cfg!(target_os = "macos"));
+}
+
+#[test]
+fn where_there_is_a_full_fsync_it_is_judged_and_not_the_fsync_that_flushes_nothing() {
+    let env = testing::env(64 << 20);
+    let results = [(Way::Fsync, 40e3), (Way::FullFsync, 5e6)]
+        .map(|(way, ns)| result(Operation::Overwrite, way, ns, json!({ "sync_p50_ns": ns })));
+    let records = Durable.conclude(&env, &results);
+    let findings = records[0].findings.as_ref().expect("findings");
+    assert_eq!(findings["judged_by"]["sync"], "f_fullfsync");
+    assert_eq!(findings["verdict"], PLAUSIBLE);
+}
+
+/// What macOS has, tried where there are the same calls.
+#[cfg(all(unix, not(target_os = "macos")))]
+#[path = "posix.rs"]
+mod posix;
+
+#[cfg(all(unix, not(target_os = "macos")))]
+mod with_posix_calls_alone {
+    use std::os::fd::BorrowedFd;
+    use std::path::PathBuf;
+
+    use latlab_harness::{Proof, RemoteBlock};
+
+    use super::posix::{Syncing, room};
+    use super::*;
+
+    fn flush(_: Way, file: BorrowedFd<'_>) -> rustix::io::Result<bool> {
+        rustix::fs::fsync(file).map(|()| true)
+    }
+
+    /// Beside the test binary.
+    fn directory() -> PathBuf {
+        let binary = std::env::current_exe().expect("the test binary has a path");
+        let folder = format!("sync-posix-{:?}", std::thread::current().id());
+        let directory = binary.with_file_name(folder);
+        std::fs::create_dir_all(&directory).expect("the build folder can be written");
+        directory
+    }
+
+    fn measured(planted: bool) -> Vec<Proof> {
+        let env = testing::env(64 << 20);
+        let directory = directory();
+        let mut session = Syncing::new(&env, &directory, flush).expect("room");
+        session.keeps_other_bytes = planted;
+        let mut proofs = Vec::new();
+        for operation in [Operation::Overwrite, Operation::Append] {
+            let point = point(operation, Way::Fsync);
+            session.select(&point).expect("its file");
+            // Only the work matters here: single operations make no windows.
+            assert!(RemoteBlock::take(&env.clock, None, |block| session.block(block)).is_err());
+            proofs.push(session.proof(&point));
+        }
+        let names = std::fs::read_dir(&directory).expect("listed").count();
+        assert_eq!(names, 0, "no file has a name");
+        drop(session);
+        std::fs::remove_dir(&directory).expect("empty");
+        let fewest = 2 * operations(Profile::Quick, Operation::Append) * BLOCK_BYTES;
+        assert!(env.disk.budget().spent_bytes() >= FILE_BYTES + fewest / 4);
+        proofs
+    }
+
+    #[test]
+    fn what_was_made_durable_is_read_back() {
+        for proof in measured(false) {
+            let wrong: Vec<_> = testing::failed(&proof)
+                .into_iter()
+                // The build folder may be in memory.
+                .filter(|name| *name != "answered by a device")
+                .collect();
+            assert!(wrong.is_empty(), "{wrong:?}");
+            assert!(proof.flags[0].contains("flushes"), "{:?}", proof.flags);
+            assert!(proof.findings.expect("findings")["sync_p50_ns"].is_number());
+        }
+    }
+
+    #[test]
+    fn other_bytes_than_were_written_fail_the_proof() {
+        for proof in measured(true) {
+            assert!(testing::failed(&proof).contains(&"contents verified"));
+        }
+    }
+
+    #[test]
+    fn links_and_files_are_no_place() {
+        let directory = directory();
+        let link = directory.join("link");
+        std::os::unix::fs::symlink(&directory, &link).expect("linked");
+        assert!(room(&link).is_err_and(|reason| reason.contains("symbolic link")));
+        assert!(room(&directory.join("nothing")).is_err());
+        assert!(room(&directory).is_ok_and(|room| room.total_bytes > 0));
+        std::fs::remove_dir_all(&directory).expect("ours");
+    }
+}
+
 #[cfg(target_os = "linux")]
 mod linux {
     use std::path::Path;
@@ -176,8 +297,8 @@ mod linux {
         let mut env = testing::env(64 << 20);
         let binary = std::env::current_exe().expect("the test binary has a path");
         env.disk = Disk::new(binary.parent().expect("in a folder"), 8 << 20, 3);
-        if disk::room(&env).is_ok_and(|bytes| bytes >= ROOM_BYTES) {
-            assert!(matches!(disk::support_writing(&env), Support::No(_)));
+        if crate::disk::room(&env).is_ok_and(|bytes| bytes >= ROOM_BYTES) {
+            assert!(matches!(crate::disk::support_writing(&env), Support::No(_)));
             assert_eq!(Durable.supports(&env), Support::Yes);
         }
     }

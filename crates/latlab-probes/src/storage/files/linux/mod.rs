@@ -5,6 +5,7 @@ mod python;
 
 use std::collections::HashMap;
 use std::ffi::CString;
+use std::time::Duration;
 
 use latlab_harness::{Block, Env, ProbeError, Proof, Session, Stamps};
 use latlab_record::{Check, Point};
@@ -28,7 +29,8 @@ const SPREAD: f64 = 2.0;
 const SLOW_NS: f64 = 1e6;
 /// Bytes that the kernel may count as fetched while everything was in memory: a directory's block, a page of a program.
 const STRAY_BYTES: u64 = 64 << 10;
-/// Removing a file of a few KB, and a MB of a larger one, s: from an ext4 file system on a virtual disk, after a run's own writes.
+/// Removing a file of a few KB, until the run's first removal has told, and a MB of a larger one, s: from an ext4 file system on a virtual disk, after a
+/// run's own writes.
 const REMOVED_S: f64 = 120e-6;
 const REMOVED_MB_S: f64 = 40e-6;
 const DROP_CACHES: &str = "/proc/sys/vm/drop_caches";
@@ -476,6 +478,9 @@ impl<'env> Filing<'env> {
                 .map_err(|errno| refused("flushing a file before it is removed", errno))?;
         }
         let done = native::unlink(self.stamps, &names)?;
+        self.scratch
+            .place()
+            .removed(files, Duration::from_secs_f64(done.wall_ns / 1e9));
         self.written[place].removed += files;
         let gone = names.iter().filter(|name| !exists(name)).count();
         notes.note("removed", equal(gone as u64, files, "files are gone"));
@@ -525,7 +530,7 @@ fn make_cold(names: &[CString], notes: &mut Notes) -> Result<(), ProbeError> {
 fn parts(point: &Point) -> Result<(Operation, u64, u64), ProbeError> {
     let parts = (Operation::of(point), point.files, point.file_bytes);
     let (Some(operation), Some(files), Some(file_bytes)) = parts else {
-        return Err(ProbeError::Other(format!("there is no point {}", point.label())));
+        return Err(ProbeError::no_point(point));
     };
     Ok((operation, files, file_bytes))
 }
@@ -679,9 +684,10 @@ impl Session for Filing<'_> {
     }
 
     fn closing_s(&self) -> f64 {
+        let each_s = self.scratch.place().removal_s().unwrap_or(REMOVED_S);
         let of = |set: &Set| {
             let megabytes = set.file_bytes as f64 / 1e6;
-            (set.files - set.removed) as f64 * (REMOVED_S + REMOVED_MB_S * megabytes)
+            (set.files - set.removed) as f64 * (each_s + REMOVED_MB_S * megabytes)
         };
         let left: f64 = self.written.iter().chain(&self.kept).map(of).sum();
         // Another block may come before this is asked again.

@@ -65,3 +65,13 @@ def described() -> Probes:
 @pytest.fixture(scope="session")
 def document(run: Run, described: Probes) -> Document:
     return build(run, described)
+
+
+@pytest.fixture(scope="session")
+def empty_document(empty: Run, described: Probes) -> Document:
+    return build(empty, described)
+
+
+@pytest.fixture(scope="session")
+def hostile_document(hostile: Run, described: Probes) -> Document:
+    return build(hostile, described)

@@ -11,7 +11,7 @@ import pytest
 from latlab.report.build import build
 from latlab.report.document import Document, Section
 from latlab.report.probes import Probes
-from latlab.report.sections import storage_blocks
+from latlab.report.sections import storage_blocks, storage_files, storage_reread
 from latlab.run.model import Json
 from latlab.run.run import Run
 from latlab.text import clean
@@ -124,8 +124,8 @@ def test_a_run_that_was_cut_short_says_so_first(run: Run, described: Probes) -> 
     assert "cut short" in build(partial, described).notices[0].title
 
 
-def test_a_run_without_records_says_why_in_every_section_with_a_chart(empty: Run, described: Probes) -> None:
-    document = build(empty, described)
+def test_a_run_without_records_says_why_in_every_section_with_a_chart(empty_document: Document) -> None:
+    document = empty_document
     for name in ("ladder", "hierarchy", "translation", "pokes", "bandwidth", "stride", "clocks"):
         assert section(document, name).absence
         assert not section(document, name).figures
@@ -139,8 +139,8 @@ def test_a_failed_proof_is_named_among_what_was_not_measured(run: Run, described
     assert any("two cycles of 512 lines" in str(row[2]) for row in rows)
 
 
-def test_no_string_of_a_report_holds_what_a_terminal_would_obey(hostile: Run, described: Probes) -> None:
-    texts = strings(build(hostile, described))
+def test_no_string_of_a_report_holds_what_a_terminal_would_obey(hostile_document: Document) -> None:
+    texts = strings(hostile_document)
     assert any("pwned" in text for text in texts)
     assert all(text == clean(text) for text in texts)
 
@@ -174,14 +174,14 @@ NEW = (
 
 @pytest.mark.parametrize("name", NEW)
 def test_a_section_without_its_probe_says_why_and_nothing_else(
-    empty: Run, run: Run, described: Probes, name: str
+    empty_document: Document, document: Document, name: str
 ) -> None:
-    alone = section(build(empty, described), name)
+    alone = section(empty_document, name)
     assert alone.absence
     assert not alone.figures
     assert not alone.sentences
     assert not alone.listings
-    full = section(build(run, described), name)
+    full = section(document, name)
     assert full.sentences
     assert full.figures or full.listings
     assert not full.absence
@@ -281,7 +281,7 @@ def test_the_flush_has_its_verdict_with_its_evidence(document: Document) -> None
 
 def test_pythons_own_share_of_a_file_is_named(document: Document) -> None:
     listing = section(document, "storage_files").listings[-1]
-    assert listing.title == "Python's own share of a small file"
+    assert listing.title == "Python's own share of a small file, a file each"
     assert all(row[3] == pytest.approx(row[2] - row[1]) for row in listing.table.rows)  # type: ignore[operator]
 
 
@@ -293,10 +293,55 @@ def test_figures_that_break_a_rule_are_no_headline(run: Run, described: Probes) 
         else record
         for record in run.records
     ]
-    blocks = section(build(Run(run.header, records, run.footer), described), "storage_blocks")
+    blocks = storage_blocks.section(Run(run.header, records, run.footer), described)
     assert not blocks.sentences
     assert blocks.notices[0].severity == "warning"
     assert "first run like the second: 2 and 1 GB/s." in blocks.notices[0].text
+
+
+@pytest.mark.parametrize(
+    ("name", "probe", "point", "withheld", "kept"),
+    [
+        (
+            "storage_files",
+            "storage.files",
+            {"files": 1000, "file_bytes": 10_000, "operation": "read-cold", "engine": "psync"},
+            "Reading 10 MB from the disk",
+            "Writing 10 MB",
+        ),
+        (
+            "storage_files",
+            "storage.files",
+            {"files": 1, "file_bytes": 10_000_000, "operation": "write", "engine": "psync"},
+            "Writing 10 MB",
+            "Reading 10 MB from the disk",
+        ),
+        (
+            "storage_reread",
+            "storage.reread",
+            {"file_bytes": 10_000_000, "operation": "kept"},
+            "Going through 10 MB",
+            "Going through 1 MB",
+        ),
+    ],
+)
+def test_a_rule_that_one_point_breaks_withholds_what_is_made_of_that_point_and_nothing_else(
+    run: Run, described: Probes, name: str, probe: str, point: dict[str, Json], withheld: str, kept: str
+) -> None:
+    rule: Json = {"rule": "first run like the second", "holds": False, "detail": "2 and 1 s", "point": point}
+    records = [
+        msgspec.structs.replace(record, findings={**record.findings, "sanity": [rule]})
+        if record.kind == "derived" and record.probe == probe and isinstance(record.findings, dict)
+        else record
+        for record in run.records
+    ]
+    module = {"storage_files": storage_files, "storage_reread": storage_reread}[name]
+    shown = module.section(Run(run.header, records, run.footer), described)
+    text = " ".join(shown.sentences)
+    assert withheld not in text
+    assert kept in text
+    assert [notice.title for notice in shown.notices] == ["One point cannot be the disk's alone"]
+    assert shown.listings[0] == module.section(run, described).listings[0]
 
 
 def test_the_measured_disk_is_not_listed_as_unmeasured(document: Document) -> None:

@@ -96,8 +96,17 @@ def test_fio_itself_understands_every_command(run: Run, tmp_path: Path) -> None:
     (tmp_path / "FILE").write_bytes(bytes(4096))
     commands = {fio.command(r.probe, r.point) for r in run.records if r.probe.startswith("storage.")} - {None}
     assert len(commands) > 60
-    for command in commands:
-        words = [*shlex.split(command or ""), "--parse-only"]
+    jobs = [shlex.split(command or "") for command in commands]
+    assert all(words[:2] == ["fio", "--name=latlab"] for words in jobs)
+    # A name begins another job, so one process reads them all; --readonly is for all jobs of a process.
+    for options in ([], ["--readonly"]):
+        own = [words[1:] for words in jobs if ("--readonly" in words) == bool(options)]
+        assert own
+        words = [
+            "fio",
+            "--parse-only",
+            *options,
+            *(word for job in own for word in job if word != "--readonly"),
+        ]
         told = subprocess.run(words, cwd=tmp_path, capture_output=True, text=True, check=False)
-        assert told.returncode == 0, command
-        assert told.stderr == "", command
+        assert (told.returncode, told.stderr) == (0, ""), told.stderr

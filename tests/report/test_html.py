@@ -11,10 +11,7 @@ from html.parser import HTMLParser
 import pytest
 
 from latlab.report import html
-from latlab.report.build import build
 from latlab.report.document import Document
-from latlab.report.probes import Probes
-from latlab.run.run import Run
 
 
 class Page(HTMLParser):
@@ -132,8 +129,8 @@ def test_without_scripts_the_page_says_so_and_shows_its_tables(source: str) -> N
     assert "Every chart's figures are in the table below its place." in source
 
 
-def test_hostile_strings_of_a_run_file_are_text(hostile: Run, described: Probes, page: Page) -> None:
-    poisoned = Page(html.render(build(hostile, described)))
+def test_hostile_strings_of_a_run_file_are_text(hostile_document: Document, page: Page) -> None:
+    poisoned = Page(html.render(hostile_document))
     assert not poisoned.all("img")
     assert len(poisoned.all("script")) == len(page.all("script"))
     assert any("<img src=x onerror=" in text for text in poisoned.text)

@@ -8,6 +8,8 @@ import pytest
 
 from latlab import report
 from latlab.errors import UserError
+from latlab.report import pdf as typeset
+from latlab.report.document import Document
 from latlab.report.probes import Probes
 from latlab.run.run import Run
 
@@ -24,8 +26,8 @@ def text_of(pdf: bytes, folder: Path) -> str:
     return subprocess.run([tool, "-layout", path, "-"], capture_output=True, check=True, text=True).stdout
 
 
-def test_the_pdf_holds_the_answers_and_the_charts_words(run: Run, described: Probes, tmp_path: Path) -> None:
-    pdf = report.render(run, "pdf", described)
+def test_the_pdf_holds_the_answers_and_the_charts_words(document: Document, tmp_path: Path) -> None:
+    pdf = typeset.render(document)
     assert pdf.startswith(b"%PDF")
     text = text_of(pdf, tmp_path)
     assert "What does one access cost at each level of this machine?" in text
@@ -34,16 +36,16 @@ def test_the_pdf_holds_the_answers_and_the_charts_words(run: Run, described: Pro
 
 
 def test_hostile_strings_of_a_run_file_are_text_for_the_typesetter_too(
-    hostile: Run, described: Probes, tmp_path: Path
+    hostile_document: Document, tmp_path: Path
 ) -> None:
-    text = text_of(report.render(hostile, "pdf", described), tmp_path)
+    text = text_of(typeset.render(hostile_document), tmp_path)
     assert '#read("/etc/passwd")' in text.replace("\n", "")
     assert "root:" not in text
 
 
 def test_a_missing_extra_is_one_line_with_the_command_that_adds_it(
-    run: Run, described: Probes, monkeypatch: pytest.MonkeyPatch
+    empty: Run, described: Probes, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(__import__("sys").modules, "typst", None)
     with pytest.raises(UserError, match=r"pip install 'latlab\[export\]'"):
-        report.render(run, "pdf", described)
+        report.render(empty, "pdf", described)

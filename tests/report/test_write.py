@@ -15,21 +15,21 @@ def test_a_form_that_there_is_not_is_a_users_mistake(run: Run, described: Probes
         report.render(run, "docx", described)
 
 
-def test_the_ending_of_the_files_name_says_which_form(run: Run, described: Probes, tmp_path: Path) -> None:
-    page = report.write(run, tmp_path / "report.HTML", described)
+def test_the_ending_of_the_files_name_says_which_form(empty: Run, described: Probes, tmp_path: Path) -> None:
+    page = report.write(empty, tmp_path / "report.HTML", described)
     assert page.read_text(encoding="utf-8").startswith("<!doctype html>")
-    text = report.write(run, tmp_path / "report.md", described)
+    text = report.write(empty, tmp_path / "report.md", described)
     assert text.read_text(encoding="utf-8").startswith("# What it costs")
 
 
-def test_a_report_is_as_readable_as_any_new_file(run: Run, described: Probes, tmp_path: Path) -> None:
+def test_a_report_is_as_readable_as_any_new_file(empty: Run, described: Probes, tmp_path: Path) -> None:
     (tmp_path / "other").touch()
-    page = report.write(run, tmp_path / "report.md", described)
+    page = report.write(empty, tmp_path / "report.md", described)
     assert page.stat().st_mode == (tmp_path / "other").stat().st_mode
 
 
 def test_a_place_that_cannot_be_written_is_one_clear_line(
-    run: Run, described: Probes, tmp_path: Path
+    empty: Run, described: Probes, tmp_path: Path
 ) -> None:
     with pytest.raises(UserError, match="cannot write"):
-        report.write(run, tmp_path / "nowhere" / "report.md", described)
+        report.write(empty, tmp_path / "nowhere" / "report.md", described)

@@ -15,11 +15,12 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from latlab import report
 from latlab.cli.terminal.ending import ending_lines
 from latlab.cli.terminal.run_view import run_lines
 from latlab.cli.terminal.screen import Screen
 from latlab.errors import RunFileError
+from latlab.report import html, markdown
+from latlab.report.build import build
 from latlab.run import reader
 
 if TYPE_CHECKING:
@@ -217,5 +218,6 @@ def test_anything_in_the_place_of_anything_is_refused_or_shown(
         run.to_csv()
         run.anonymous().to_json()
         if turn == 0:
-            report.render(run, "md")
-            report.render(run, "html")
+            document = build(run)
+            markdown.render(document)
+            html.render(document)

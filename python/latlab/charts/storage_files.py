@@ -25,8 +25,8 @@ ONE, MANY = 1, 1000
 OPERATIONS = {"write": "write", "read-warm": "read, warm cache", "read-cold": "read, cold data"}
 ENGINES = {"psync": "native", "python": "Python"}
 PHASES = ("create", "open", "write", "read", "fsync", "close", "stat", "rename", "unlink")
-#: A part of a bar at least so long bears its name.
-_NAMED_SHARE = 0.22
+#: A part of a bar bears its name where that fits: width of a letter, and of what stays free beside, pixels.
+_LETTER, _BESIDE = 7.5, 8
 _WIDTH, _ROW = 720, 36
 
 
@@ -47,6 +47,7 @@ class Pass:
         drift: Later blocks over earlier ones; absent when unknown.
         share_of_wall: What the phases are of the pass's wall time.
         disturbed: Something else ran while it was measured.
+        record: What all of that was taken from.
     """
 
     operation: str
@@ -61,6 +62,11 @@ class Pass:
     drift: float | None
     share_of_wall: float | None
     disturbed: bool
+    record: Record
+
+    def twin_of(self, many: Pass) -> bool:
+        """Whether it is the one large file that those many are compared with."""
+        return (self.files, self.operation, self.engine) == (ONE, many.operation, many.engine)
 
     @property
     def name(self) -> str:
@@ -108,6 +114,7 @@ def _pass(record: Record) -> Pass | None:
         drift=positive(own, "drift"),
         share_of_wall=positive(own, "phases_share_of_wall"),
         disturbed=is_disturbed(record),
+        record=record,
     )
 
 
@@ -147,6 +154,8 @@ def _panel(
     title: str, own: list[Pass], rows: list[str], phases: list[str], width: int, *, first: bool
 ) -> alt.LayerChart:
     longest = max(sum(each.phases.values()) * each.files for each in own)
+    # A figure stands to the right of its bar.
+    top = 1.55 * longest
     values: list[dict[str, Any]] = []
     sums = []
     for each in own:
@@ -161,7 +170,7 @@ def _panel(
                         "from": at,
                         "to": at + part,
                         "middle": at + part / 2,
-                        "label": phase if part > _NAMED_SHARE * longest else "",
+                        "label": phase if part / top * width > _LETTER * len(phase) + _BESIDE else "",
                         "text": (
                             f"{each.name}: {phase} {format_ns(part)}, {format_ns(part / each.files)} a file"
                         ),
@@ -169,8 +178,6 @@ def _panel(
                 )
             at += part
         sums.append({"row": each.name, "to": at, "text": format_ns(at)})
-    # A figure stands to the right of its bar.
-    top = 1.55 * longest
     axis = alt.Axis(grid=False, ticks=False, domain=False, labels=first, labelPadding=6, labelLimit=190)
     y = alt.Y("row:N", title=None, sort=None, scale=alt.Scale(domain=rows, paddingInner=0.35), axis=axis)
     x = alt.X(
@@ -211,8 +218,8 @@ def table(run: Run) -> Table:
         Column("operation"),
         Column("files"),
         Column("phase"),
-        Column("a file, mean", "ns"),
-        Column("all files", "ns"),
+        Column("a file, mean of all repeats", "ns"),
+        Column("all files at that mean", "ns"),
     )
     rows = tuple(
         (OPERATIONS.get(each.operation, each.operation), each.name, phase, ns, ns * each.files)

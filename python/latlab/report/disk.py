@@ -13,7 +13,7 @@ from latlab.report.evidence import evidence
 from latlab.run.causes import slow_parts
 from latlab.run.model import Point, Record
 from latlab.run.run import Run
-from latlab.run.sanity import broken_rules, stopped
+from latlab.run.sanity import Broken, broken_rules, stopped
 from latlab.run.tails import split
 from latlab.units import format_count
 
@@ -58,10 +58,17 @@ def notices(run: Run, *probes: str) -> tuple[Notice, ...]:
             "One point cannot be the disk's alone"
             if rule.point
             else "These figures cannot be the disk's alone",
-            sentence(rule.text if not rule.point else f"{_point(rule.point)}: {rule.text}"),
+            sentence(": ".join((*_whose(rule, probes), rule.text))),
         )
         for rule in broken_rules(run, *probes)
     )
+
+
+def _whose(rule: Broken, probes: tuple[str, ...]) -> tuple[str, ...]:
+    """The probe, where a section has several, and the point that breaks the rule."""
+    words = [rule.probe] if len(probes) > 1 else []
+    words += [_point(rule.point)] if rule.point else []
+    return (" · ".join(words),) if words else ()
 
 
 def _point(fields: tuple[tuple[str, int | str], ...]) -> str:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from altair.utils import schemapi
+
 from latlab.charts import named
 from latlab.report.document import Figure
 from latlab.run.run import Run
@@ -10,11 +12,12 @@ from latlab.run.run import Run
 def figure(run: Run, name: str, caption: str = "") -> tuple[Figure, ...]:
     """The chart of that name as a figure, or nothing when this run has no data for it."""
     definition = named(name)
-    drawn = definition.chart(run)
-    if drawn is None:
-        return ()
     # Checking it against Vega-Lite's schema is half of a report's time; the tests do so for every chart.
-    spec = drawn.to_dict(validate=False)
+    with schemapi.debug_mode(False):
+        drawn = definition.chart(run)
+        if drawn is None:
+            return ()
+        spec = drawn.to_dict(validate=False)
     # The theme's is set where it is drawn; Altair's own would win over it.
     spec.pop("config", None)
     spec.pop("$schema", None)

@@ -44,6 +44,7 @@
   }
 
   async function draw(place) {
+    undrawn.delete(place);
     try {
       const compiled = vegaLite.compile(specFor(place), { logger: silent }).spec;
       const runtime = vega.parse(compiled, null, { ast: true });
@@ -61,12 +62,14 @@
       place.replaceChildren(text);
       show(error);
     }
+    place.style.minHeight = "";
   }
 
+  // Nothing here waits for anything but promises that are kept already: whoever calls it from an event finds all of it drawn when the
+  // browser goes on.
   async function drawAll(places) {
-    const start = performance.now();
     for (const place of places) await draw(place);
-    return performance.now() - start;
+    if (undrawn.size === 0) document.documentElement.dataset.allDrawn = "";
   }
 
   function save(name) {
@@ -83,10 +86,40 @@
     button.addEventListener("click", () => save(button.dataset.csv));
   }
 
+  // Charts are drawn when they come near the window, the others while the reader does nothing, and all of them before they are printed.
   const places = [...document.querySelectorAll("[data-chart]")];
-  drawAll(places).then((milliseconds) => {
-    document.documentElement.dataset.drawMs = milliseconds.toFixed(0);
-  });
+  const undrawn = new Set(places);
+  for (const place of places) {
+    // Room for what will stand there, so that a link into the page does not miss its place.
+    place.style.minHeight = `${(Number(island.charts[place.dataset.chart].spec.height) || 280) + 90}px`;
+  }
+
+  const idle = window.requestIdleCallback ?? ((then) => setTimeout(then, 50));
+  function drawTheRest() {
+    const [next] = undrawn;
+    if (next) idle(() => drawAll(undrawn.has(next) ? [next] : []).then(drawTheRest));
+  }
+
+  const start = performance.now();
+  function begun() {
+    if (document.documentElement.dataset.drawMs !== undefined) return;
+    document.documentElement.dataset.drawMs = (performance.now() - start).toFixed(0);
+    drawTheRest();
+  }
+
+  if ("IntersectionObserver" in window) {
+    const nearing = new IntersectionObserver(
+      (entries) => {
+        const near = entries.filter((entry) => entry.isIntersecting && undrawn.has(entry.target));
+        for (const entry of near) nearing.unobserve(entry.target);
+        drawAll(near.map((entry) => entry.target)).then(begun);
+      },
+      { rootMargin: "400px 0px" },
+    );
+    for (const place of places) nearing.observe(place);
+  } else {
+    drawAll(places).then(begun);
+  }
 
   let waiting = 0;
   window.addEventListener("resize", () => {
@@ -94,17 +127,22 @@
     // On paper the pictures scale; only a real change of the window is worth a new drawing.
     waiting = setTimeout(() => {
       if (!matchMedia("print").matches) {
-        drawAll(places.filter((place) => Math.abs(place.clientWidth - place.dataset.drawn) > 24));
+        const drawn = places.filter((place) => !undrawn.has(place));
+        drawAll(drawn.filter((place) => Math.abs(place.clientWidth - place.dataset.drawn) > 24));
       }
     }, 200);
   });
 
-  // Folds that belong on paper are opened for it, and closed again afterwards.
+  // On paper nobody scrolls. Folds that belong there are opened for it, and closed again afterwards.
   window.addEventListener("beforeprint", () => {
+    drawAll([...undrawn]);
     for (const fold of document.querySelectorAll("details.method:not(.repeated):not([open])")) {
       fold.dataset.openedToPrint = "";
       fold.open = true;
     }
+  });
+  matchMedia("print").addEventListener("change", (media) => {
+    if (media.matches) drawAll([...undrawn]);
   });
   window.addEventListener("afterprint", () => {
     for (const fold of document.querySelectorAll("details[data-opened-to-print]")) {

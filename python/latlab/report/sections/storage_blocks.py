@@ -120,20 +120,20 @@ def _fits(run: Run) -> list[tuple[Cell, ...]]:
 
 
 def _rules(run: Run) -> list[tuple[Cell, ...]]:
-    """A rule that both probes know stands once, decided where one of them could."""
+    """A rule that several probes know stands once, decided where one of them could."""
     found: dict[str, tuple[Cell, ...]] = {}
     for probe in (*_PROBES, storage_random.READ):
         for entry in findings(run, probe).sections("rules"):
             rule, verdict = entry.text("rule") or "", entry.text("verdict") or "undecided"
-            if rule and (rule not in found or verdict != "undecided"):
+            # Runs of older versions have what each side knew of it alone.
+            if rule and rule != _BEATS and (rule not in found or verdict != "undecided"):
                 found[rule] = (rule, verdict, entry.text("detail"))
-    both = _reading_beats_writing(run)
-    if both:
-        found[_BEATS] = (_BEATS, *both)
+        if probe == chart.WRITE and any(chart.lines(run, own) for own in _PROBES):
+            found[_BEATS] = (_BEATS, *_reading_beats_writing(run))
     return list(found.values())
 
 
-def _reading_beats_writing(run: Run) -> tuple[str, str] | None:
+def _reading_beats_writing(run: Run) -> tuple[str, str]:
     """The verdict with its figures, where both were measured past the page cache in blocks of the same size.
 
     Of a size, one side is ahead when its slowest repeat is faster than the other's fastest. The rule is true
@@ -144,7 +144,7 @@ def _reading_beats_writing(run: Run) -> tuple[str, str] | None:
     )
     common = sorted(reading.keys() & writing.keys())
     if not common:
-        return None
+        return "undecided", "not both measured past the page cache in blocks of the same size"
     ahead = sum(reading[size].low > writing[size].high for size in common)
     behind = sum(writing[size].low > reading[size].high for size in common)
     verdict = "undecided"

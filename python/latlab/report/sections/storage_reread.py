@@ -5,7 +5,7 @@ from __future__ import annotations
 from latlab.charts.points import why_absent
 from latlab.charts.storage import file_name, timed
 from latlab.charts.table import Cell, Column, Table
-from latlab.report.disk import commands, disk_evidence, notices
+from latlab.report.disk import commands, disk_evidence, notices, sound
 from latlab.report.document import Listing, Section
 from latlab.report.probes import Probes
 from latlab.run.model import Record
@@ -25,23 +25,23 @@ _COLUMNS = (
 
 def section(run: Run, probes: Probes) -> Section:
     """By size."""
-    rows = _rows(run)
-    doubts = notices(run, PROBE)
+    records = timed(run, PROBE)
+    rows = _rows(records)
     return Section(
         id="storage_reread",
         title="Is it worth keeping a file's contents in memory?",
-        sentences=() if doubts else _sentences(rows),
+        sentences=_sentences(_rows(sound(run, records))),
         listings=(Listing("Once through all bytes", Table(_COLUMNS, tuple(rows))),) if rows else (),
-        notices=doubts,
-        evidence=(*disk_evidence(run, PROBE), *commands(timed(run, PROBE)[:1])),
+        notices=notices(run, PROBE),
+        evidence=(*disk_evidence(run, PROBE), *commands(records[:1])),
         methods=probes.methods_of(PROBE),
         absence="" if rows else why_absent(run, PROBE),
     )
 
 
-def _rows(run: Run) -> list[tuple[Cell, ...]]:
+def _rows(records: list[Record]) -> list[tuple[Cell, ...]]:
     sizes: dict[int, dict[str, Record]] = {}
-    for record in timed(run, PROBE):
+    for record in records:
         sizes.setdefault(record.point.file_bytes or 0, {})[record.point.operation or ""] = record
     rows: list[tuple[Cell, ...]] = []
     for size, own in sorted(sizes.items()):

@@ -74,7 +74,7 @@ def page(shared_page: Page) -> Iterator[Page]:
     """Opened and drawn once; as it was for each test."""
     yield shared_page
     shared_page.emulate_media(color_scheme="light", media="screen")
-    if (shared_page.viewport_size or {}).get("width") != 1100:
+    if shared_page.viewport_size != {"width": 1100, "height": 900}:
         shared_page.set_viewport_size({"width": 1100, "height": 900})
         wait_until(
             shared_page, "Number(document.querySelector('[data-chart=hierarchy]').dataset.drawn) > 900"
@@ -82,6 +82,8 @@ def page(shared_page: Page) -> Iterator[Page]:
     shared_page.evaluate(
         """() => {
             for (const fold of document.querySelectorAll('details[open]')) fold.open = false;
+            // Where the next Tab begins.
+            document.querySelector("a.skip").focus();
             document.activeElement.blur();
             window.scrollTo(0, 0);
         }"""

@@ -12,7 +12,7 @@ HOSTILE = (
 #: What decides how a record is read, and so has to stay as it is for the string to reach a report at all.
 _STRUCTURE = {
     *("line", "schema", "id", "probe", "unit", "kind", "stopped_by", "pages", "order"),
-    *("state", "placement", "between"),
+    *("state", "placement", "between", "transport"),
     *("data", "encoding", "severity", "profile"),
 }
 

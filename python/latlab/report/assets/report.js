@@ -86,7 +86,7 @@
     button.addEventListener("click", () => save(button.dataset.csv));
   }
 
-  // Charts are drawn when they come near the window, the others while the reader does nothing, and all of them before they are printed.
+  // Charts are drawn when they come within a window of the reader, the others while the reader does nothing, and all of them before they are printed.
   const places = [...document.querySelectorAll("[data-chart]")];
   const undrawn = new Set(places);
   for (const place of places) {
@@ -114,7 +114,7 @@
         for (const entry of near) nearing.unobserve(entry.target);
         drawAll(near.map((entry) => entry.target)).then(begun);
       },
-      { rootMargin: "400px 0px" },
+      { rootMargin: "100% 0px" },
     );
     for (const place of places) nearing.observe(place);
   } else {

@@ -31,7 +31,7 @@ Examples:
   latlab measure --skip memory.poke,memory.stride
   latlab measure --cpu 2 --gentle                   on a machine that is serving
   latlab measure --only 'storage.*' --dir /data     the disk behind /data
-  latlab measure --only 'network.*' --delay 20      a path of 20 ms, there and back, on this machine
+  latlab measure --only 'network.*' --delay 20      a path of 20 ms, there and back
   latlab measure --dry-run                          what would be run, read and written
   latlab measure --json | jq '.records | length'
 

@@ -289,6 +289,7 @@ impl Session for Syncing<'_> {
                 "sync_p50_ns": quantile(&found.sync_ns, 0.5),
                 "sync_p10_ns": quantile(&found.sync_ns, 0.1),
             })),
+            ..Proof::default()
         }
     }
 }

@@ -79,8 +79,12 @@ test: build $(VENV)/.dev ## all tests of this machine; says what it has to skip
 	$(CARGO) test --workspace --exclude latlab-python --locked
 	@echo 'again with the optimiser at its strongest: no work may be removed'
 	$(CARGO) test --release --package latlab-probes --lib --locked every_probe_proves
-	$(BIN)/python -m pytest
-	@$(ALONE) tools/test-aarch64.sh --if-possible
+	@echo 'pytest, and beside it the aarch64 tests under emulation: they use one CPU most of the time'
+	@$(ALONE) tools/test-aarch64.sh --if-possible >$(VENV)/aarch64.log 2>&1 & emulated=$$!; failed=0; \
+	$(BIN)/python -m pytest || failed=1; \
+	wait $$emulated || failed=1; \
+	cat $(VENV)/aarch64.log; \
+	exit $$failed
 
 lint: build $(VENV)/.dev ## formatting, lints, types, generated files
 	$(CARGO) fmt --all --check

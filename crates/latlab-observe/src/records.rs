@@ -495,7 +495,7 @@ mod tests {
         let mut decoded = Decoded::default();
         decode(&bytes, |event| event == TIMER, &mut decoded);
         #[expect(clippy::cast_precision_loss, reason = "small numbers")]
-        let made = assemble(decoded.stamps, &roles, TID, |time| time as f64);
+        let made = assemble(decoded.stamps, &roles, TID, false, |time| time as f64);
         let who: Vec<Option<&str>> = made.iter().map(|event| event.who.as_deref()).collect();
         assert_eq!(who, [Some(TICK), Some("local_timer")]);
         assert!(made.iter().all(|event| event.cause == Cause::TimerTick));

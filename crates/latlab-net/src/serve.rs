@@ -154,7 +154,7 @@ impl Server {
             return Err(ServeError::ShortSecret(secret.len()));
         }
         limits::raise_open_files();
-        let (certificate, tls) = certificate::make()?;
+        let (certificate, tls) = certificate::make(settings.bind.map(|bind| bind.ip()))?;
         let totals = Arc::new(Totals::default());
         let state = Arc::new(State::new(settings, Arc::clone(&totals)));
         let runtime = runtime(settings.threads)?;

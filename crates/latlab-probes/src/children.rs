@@ -11,6 +11,8 @@ static PROGRAMS: &[(&str, Program)] = &[
     ("alloc.nodes", crate::alloc::nodes::serve),
     ("alloc.reuse", crate::alloc::reuse::serve),
     #[cfg(target_os = "linux")]
+    ("network.client", crate::peer::fetch),
+    #[cfg(target_os = "linux")]
     ("network.path", crate::peer::keep),
     ("network.roundtrip", crate::network::roundtrip::serve),
     #[cfg(target_os = "linux")]
@@ -83,7 +85,7 @@ pub(crate) mod tests {
 
     #[test]
     fn every_program_belongs_to_a_probe_or_to_several() {
-        const SEVERAL: [&str; 2] = ["network.path", "network.web"];
+        const SEVERAL: [&str; 3] = ["network.client", "network.path", "network.web"];
         for (name, _) in PROGRAMS.iter().filter(|(name, _)| !SEVERAL.contains(name)) {
             assert!(
                 crate::REGISTRY.iter().any(|entry| entry.probe.spec().id == *name),

@@ -25,7 +25,9 @@ use crate::memory::parallelism::Parallelism;
 use crate::memory::poke::Poke;
 use crate::memory::prefetch::Prefetch;
 use crate::memory::stride::Stride;
+use crate::network::connect::Connect;
 use crate::network::roundtrip::RoundTrip;
+use crate::network::transfer::Transfer;
 use crate::python::object::Object;
 use crate::storage::files::Files;
 use crate::storage::first_touch::FirstTouch;
@@ -201,6 +203,14 @@ pub static REGISTRY: &[Entry] = &[
     Entry {
         probe: &RoundTrip,
         share: Share([0.8, 2.0, 10.0]),
+    },
+    Entry {
+        probe: &Connect,
+        share: Share([0.3, 1.0, 5.0]),
+    },
+    Entry {
+        probe: &Transfer,
+        share: Share([0.8, 2.5, 20.0]),
     },
 ];
 

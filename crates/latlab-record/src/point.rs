@@ -129,10 +129,12 @@ pub struct Point {
     /// Operations that are under way together.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub queue_depth: Option<u32>,
-    /// How a file is reached: `direct`, `buffered-cold`, `buffered-warm`, `buffered-fsync-each`, `buffered-fsync-end`, `buffered`.
+    /// How a file is reached: `direct`, `buffered-cold`, `buffered-warm`, `buffered-fsync-each`, `buffered-fsync-end`, `buffered`; or what lies
+    /// between client and server: `loopback`, `emulated`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub path: Option<String>,
-    /// What carries transfers out: `psync`, `io_uring`, `threads`; or whose program: `python`.
+    /// What carries transfers out: `psync`, `io_uring`, `threads`; or whose program: `latlab`, `python`,
+    /// `python-requests`, `python-httpx`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub engine: Option<String>,
     /// Size of a file, bytes.
@@ -150,12 +152,39 @@ pub struct Point {
     /// Size of one message, bytes.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub message_bytes: Option<u64>,
+    /// Transfers under way at once.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub concurrency: Option<u32>,
+    /// Whether each transfer opens a connection or uses one that is open: `new`, `kept`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub connections: Option<String>,
+    /// What is spoken: `http/1.1`, `https` (the same by TLS), `http/2`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub protocol: Option<String>,
     /// How a write is made durable: `fsync`, `fdatasync`, `o_dsync`, `direct-fdatasync`, `full-fsync`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub sync: Option<String>,
 }
 
 impl Point {
+    fn name_network(&self, parts: &mut Vec<String>) {
+        if let Some(rate) = self.rate_per_s {
+            parts.push(format!("{rate} a second"));
+        }
+        parts.extend(self.transport.clone());
+        if let Some(bytes) = self.message_bytes {
+            parts.push(format!("messages of {}", binary_size(bytes)));
+        }
+        if let Some(many) = self.concurrency {
+            parts.push(format!("{many} at once"));
+        }
+        if let Some(connections) = &self.connections {
+            parts.push(format!("{connections} connections"));
+        }
+        parts.extend(self.protocol.clone());
+        parts.extend(self.path.clone());
+    }
+
     /// A short name for progress lines and tables: `working_set 16 MiB, 4k, random`.
     #[must_use]
     pub fn label(&self) -> String {
@@ -179,14 +208,7 @@ impl Point {
         if let Some(depth) = self.queue_depth {
             parts.push(format!("depth {depth}"));
         }
-        if let Some(rate) = self.rate_per_s {
-            parts.push(format!("{rate} a second"));
-        }
-        parts.extend(self.transport.clone());
-        if let Some(bytes) = self.message_bytes {
-            parts.push(format!("messages of {}", binary_size(bytes)));
-        }
-        parts.extend(self.path.clone());
+        self.name_network(&mut parts);
         parts.extend(self.sync.clone());
         parts.extend(self.engine.clone());
         if let Some(bytes) = self.size_bytes {

@@ -23,7 +23,10 @@ from latlab.charts import (
     ladder,
     loaded,
     long_tail,
+    network_concurrency,
+    network_phases,
     network_roundtrip,
+    network_workers,
     nodes,
     noise_causes,
     noise_spectrum,
@@ -110,6 +113,9 @@ CHARTS: tuple[Chart, ...] = (
     storage_first_touch,
     storage_steady,
     network_roundtrip,
+    network_phases,
+    network_workers,
+    network_concurrency,
     clocks,
 )
 

@@ -277,6 +277,9 @@ class Point(Model, frozen=True, kw_only=True, omit_defaults=True):
     rate_per_s: Count | None = None
     transport: str | None = None
     message_bytes: Count | None = None
+    concurrency: Count | None = None
+    connections: str | None = None
+    protocol: str | None = None
     sync: str | None = None
 
     def fields(self) -> dict[str, int | str]:

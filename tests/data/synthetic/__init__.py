@@ -38,6 +38,8 @@ PARTS = (
     storage.storage_records,
     network.network_records,
     noise.noise_records,
+    network.connect_records,
+    network.transfer_records,
 )
 
 

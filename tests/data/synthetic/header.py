@@ -54,6 +54,8 @@ def header() -> JSON:
         ("storage.first_touch", 4, 10.0, 2 * MIB, 1),
         ("storage.steady", 2, 45.0, 16 * MIB, 2),
         ("network.roundtrip", 42, 2.0, 256 * KIB, 2),
+        ("network.connect", 5, 1.0, 2048 * KIB, 2),
+        ("network.transfer", 60, 2.5, 40960 * KIB, 2),
     ]
     written = {
         "storage.read.sequential": GIB,

@@ -1,6 +1,7 @@
 //! A certificate of the server's own, made at each start and never written down.
 
 use std::fmt::Write as _;
+use std::net::IpAddr;
 use std::sync::Arc;
 
 use rcgen::{CertificateParams, KeyPair};
@@ -9,10 +10,15 @@ use rustls::pki_types::{PrivateKeyDer, PrivatePkcs8KeyDer};
 
 use super::ServeError;
 
-/// Makes a certificate for the loopback's names (elsewhere a client compares its fingerprint), with ECDSA on P-256 as most
+/// Makes a certificate for the loopback's names and this address (elsewhere a client compares its fingerprint), with ECDSA on P-256 as most
 /// servers have it. Returns its DER and what serves it.
-pub(super) fn make() -> Result<(Vec<u8>, Arc<ServerConfig>), ServeError> {
-    let names = ["localhost", "127.0.0.1", "::1"].map(str::to_owned);
+pub(super) fn make(address: Option<IpAddr>) -> Result<(Vec<u8>, Arc<ServerConfig>), ServeError> {
+    let mut names = ["localhost", "127.0.0.1", "::1"].map(str::to_owned).to_vec();
+    names.extend(
+        address
+            .filter(|address| !address.is_loopback() && !address.is_unspecified())
+            .map(|address| address.to_string()),
+    );
     let made = || {
         let key = KeyPair::generate()?;
         let certificate = CertificateParams::new(names)?.self_signed(&key)?;

@@ -1,3 +1,5 @@
 //! Probes of the network: sockets, and what is behind them.
 
+pub(crate) mod connect;
 pub(crate) mod roundtrip;
+pub(crate) mod transfer;

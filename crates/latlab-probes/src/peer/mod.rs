@@ -7,12 +7,18 @@
 //! ```
 //! Probes that measure over a path have their client in a child process too: this process has threads and cannot go elsewhere.
 
-use latlab_harness::Env;
+use latlab_harness::{Env, Support};
 use latlab_net::PathSpec;
 use latlab_record::Settings;
 
-use crate::kernel::other_cpu;
+use crate::kernel::{no_kernel, other_cpu};
 
+#[cfg(target_os = "linux")]
+mod client;
+#[cfg(target_os = "linux")]
+mod pair;
+#[cfg(target_os = "linux")]
+mod python;
 #[cfg(target_os = "linux")]
 mod route;
 #[cfg(target_os = "linux")]
@@ -20,6 +26,14 @@ mod side;
 #[cfg(target_os = "linux")]
 mod web;
 
+#[cfg(all(test, target_os = "linux"))]
+pub(crate) use client::Fault;
+#[cfg(target_os = "linux")]
+pub(crate) use client::{Connects, Protocol, Stamped, Transferred, WebClient, Work, fetch};
+#[cfg(target_os = "linux")]
+pub(crate) use pair::{Pair, Pairs};
+#[cfg(target_os = "linux")]
+pub(crate) use python::{Interpreter, LIBRARIES};
 #[cfg(target_os = "linux")]
 pub(crate) use route::{Route, keep};
 #[cfg(target_os = "linux")]
@@ -64,6 +78,33 @@ pub(crate) fn path_asked(settings: &Settings) -> Result<Option<PathSpec>, String
 )]
 fn whole(value: f64) -> u64 {
     value.round() as u64
+}
+
+/// The values of a point's `path` that this run has, what was asked for first.
+pub(crate) fn paths(settings: &Settings) -> Vec<&'static str> {
+    match path_asked(settings) {
+        Ok(Some(_)) => vec![EMULATED, LOOPBACK],
+        Ok(None) | Err(_) => vec![LOOPBACK],
+    }
+}
+
+/// Whether probes with a client and a server in processes of their own can run. `here` is whether they were written for this system.
+pub(crate) fn support(here: bool, env: &Env) -> Support {
+    if let Some(reason) = no_kernel(here, env) {
+        return Support::No(reason);
+    }
+    if env.child.is_none() {
+        return Support::No("needs child processes, which cannot be started here".to_owned());
+    }
+    if let Err(reason) = path_asked(&env.settings) {
+        return Support::No(reason);
+    }
+    if !Seats::of(env).apart() {
+        return Support::Degraded(
+            "this process may use one CPU: client and server share it, and take turns".to_owned(),
+        );
+    }
+    Support::Yes
 }
 
 /// Who runs where: a client on the CPU that measures, its server on another one, a path on those that are left.

@@ -1,0 +1,459 @@
+//! Linux: client and server in processes of their own.
+
+use std::time::Duration;
+
+use latlab_harness::{Block, Env, ProbeError, Proof, Session, Stamps};
+use latlab_record::{Check, Point, Work as Done};
+use latlab_stats::{order_statistic_interval, quantile};
+use serde_json::{Value, json};
+
+use super::{FILES, HTTP2, HTTPS, KEPT, OWN, POOL, TEN_FILES, count, many_s, one_s};
+pub(super) use crate::peer::LIBRARIES;
+use crate::peer::{EMULATED, Interpreter, Pair, Pairs, Protocol, Stamped, Transferred, Work};
+
+pub(super) const HERE: bool = true;
+/// Beside what the transfers should take, many times over.
+const PATIENCE_S: f64 = 10.0;
+const TIMES: f64 = 20.0;
+/// Little's law holds when rate x time is as near as this to what was under way.
+const LITTLE: f64 = 0.05;
+/// Times of single transfers that are kept for medians of phases.
+const MOST_KEPT: usize = 20_000;
+
+/// Whether the interpreter has this package.
+pub(super) fn has_library(env: &Env, package: &str) -> bool {
+    Interpreter::with(env, package).is_ok()
+}
+
+/// Why it has not.
+pub(super) fn why_no_library(env: &Env, package: &str) -> Option<String> {
+    Interpreter::with(env, package).err()
+}
+
+pub(super) fn open<'env>(env: &'env Env) -> Result<Box<dyn Session + 'env>, ProbeError> {
+    Ok(Box::new(Transfers {
+        env,
+        stamps: Stamps::of(&env.clock)
+            .ok_or_else(|| ProbeError::Other("a transfer needs a real clock".to_owned()))?,
+        pairs: Pairs::new(env),
+        all: Vec::new(),
+        selected: None,
+    }))
+}
+
+/// What was found at a point.
+#[derive(Default)]
+struct Found {
+    point: Point,
+    transfers: u64,
+    /// Transfers that the client did not tell of.
+    missing: u64,
+    least_ns: Option<u64>,
+    /// Bytes a second while all worked, one a block.
+    rates: Vec<f64>,
+    /// Of the same blocks: under way on average, transfers a second, mean time of one.
+    little: Vec<[f64; 3]>,
+    /// Bytes a second from the first to the last byte of each.
+    throughputs: Vec<f64>,
+    times: Vec<f64>,
+    phases: Vec<(&'static str, Vec<f64>)>,
+    until_first_byte: Vec<f64>,
+    /// CPU time and time, ns: of client, server, and of the blocks.
+    cpu_ns: [f64; 3],
+    /// Sets of ten: by one, by the pool, and how much faster the pool was, a block each.
+    sequential: Vec<f64>,
+    pool: Vec<f64>,
+    speed_ups: Vec<f64>,
+}
+
+pub(super) struct Transfers<'env> {
+    env: &'env Env,
+    stamps: Stamps,
+    pub(super) pairs: Pairs<'env>,
+    all: Vec<Found>,
+    selected: Option<usize>,
+}
+
+/// The client's work at a point.
+fn work(env: &Env, point: &Point, workers: u32, count: u32) -> Work {
+    let expected_s = many_s(env, point, count, workers);
+    Work {
+        bytes: point.file_bytes.unwrap_or(0),
+        workers,
+        count,
+        kept: point.connections.as_deref() == Some(KEPT),
+        protocol: match point.protocol.as_deref() {
+            Some(HTTPS) => Protocol::Tls,
+            Some(HTTP2) => Protocol::Streams,
+            _ => Protocol::Plain,
+        },
+        patience: Duration::from_secs_f64(PATIENCE_S + TIMES * expected_s),
+        library: point.engine.clone().filter(|engine| engine != OWN),
+    }
+}
+
+/// Opens and warms up what is kept, and counts that.
+fn prepare(pair: &mut Pair, work: &Work) -> Result<(), ProbeError> {
+    let warmed = pair.client.prepare(work)?;
+    pair.connections += warmed.connections;
+    pair.requests += warmed.stamped.len() as u64;
+    Ok(())
+}
+
+fn median(values: &[f64]) -> Option<f64> {
+    if values.is_empty() {
+        return None;
+    }
+    let mut sorted = values.to_vec();
+    sorted.sort_by(f64::total_cmp);
+    Some(quantile(&sorted, 0.5))
+}
+
+fn at_quantile(values: &[f64], q: f64) -> Option<f64> {
+    let mut sorted = values.to_vec();
+    sorted.sort_by(f64::total_cmp);
+    (!sorted.is_empty()).then(|| quantile(&sorted, q))
+}
+
+/// 95 % interval of the median; none with fewer than six.
+fn interval(values: &[f64]) -> Option<[f64; 2]> {
+    let mut sorted = values.to_vec();
+    sorted.sort_by(f64::total_cmp);
+    order_statistic_interval(&sorted, 0.5, 0.95)
+        .ok()
+        .map(|own| [own.lo, own.hi])
+}
+
+/// What went on while all workers had work: bytes a second; and under way on average, transfers a second, mean time.
+pub(super) fn steady(stamped: &[Stamped], workers: u32, bytes: u64) -> Option<(f64, [f64; 3])> {
+    let mut ends: Vec<u64> = stamped.iter().map(|own| own.last_byte).collect();
+    ends.sort_unstable();
+    // From the first round's end to when there is no more work to be taken.
+    let from = *ends.get((workers as usize).checked_sub(1)?)?;
+    let to = stamped.iter().map(|own| own.begun).max()?;
+    let (from, to) = if to > from && ends.len() > 2 * workers as usize {
+        (from, to)
+    } else {
+        // So few that there is no middle: all of it.
+        (stamped.iter().map(|own| own.begun).min()?, *ends.last()?)
+    };
+    let span = (to - from) as f64;
+    let mut under_way = 0.0;
+    let (mut done, mut times) = (0.0, 0.0);
+    for own in stamped {
+        let overlap = own.last_byte.min(to).saturating_sub(own.begun.max(from));
+        under_way += overlap as f64;
+        // A turn that ends with the window belongs to it, whichever of its ends is stamped first.
+        if own.last_byte > from && own.last_byte <= to {
+            done += 1.0;
+            times += own.ns() as f64;
+        }
+    }
+    if done == 0.0 {
+        return None;
+    }
+    let rate = done * 1e9 / span;
+    Some((rate * bytes as f64, [under_way / span, rate, times / done]))
+}
+
+impl Transfers<'_> {
+    /// Does the work and looks at what it cost both sides.
+    fn run(pair: &mut Pair, work: &Work, found: &mut Found) -> Result<Vec<Stamped>, ProbeError> {
+        let before = [pair.client.cpu_ns(), pair.server.cpu_ns()];
+        let Transferred { stamped, connections } = pair.client.transfer(work)?;
+        let after = [pair.client.cpu_ns(), pair.server.cpu_ns()];
+        pair.connections += connections;
+        pair.requests += u64::from(work.count);
+        found.transfers += stamped.len() as u64;
+        found.missing += u64::from(work.count).saturating_sub(stamped.len() as u64);
+        let first = stamped.iter().map(|own| own.begun).min();
+        let last = stamped.iter().map(|own| own.last_byte).max();
+        for (sum, (before, after)) in found.cpu_ns.iter_mut().zip(before.into_iter().zip(after)) {
+            *sum += before
+                .zip(after)
+                .map_or(0.0, |(before, after)| after.saturating_sub(before) as f64);
+        }
+        found.cpu_ns[2] += first.zip(last).map_or(0.0, |(first, last)| (last - first) as f64);
+        Ok(stamped)
+    }
+
+    /// Ten files by one, by the pool, by the pool, by one; or by the pool alone where it is not the lesson's.
+    fn ten(
+        env: &Env,
+        stamps: Stamps,
+        pair: &mut Pair,
+        data: &mut Block,
+        found: &mut Found,
+    ) -> Result<(), ProbeError> {
+        let point = found.point.clone();
+        let workers = point.concurrency.unwrap_or(POOL);
+        let order: &[bool] = if workers == POOL {
+            &[false, true, true, false]
+        } else {
+            &[true]
+        };
+        let mut sums = [0.0; 2];
+        for pooled in order {
+            let own = work(env, &point, if *pooled { workers } else { 1 }, FILES);
+            // Nothing is kept from set to set: opening what is kept is part of it.
+            let nothing_kept = Work {
+                kept: own.kept && own.library.is_some(),
+                ..own.clone()
+            };
+            prepare(pair, &nothing_kept)?;
+            let begun = stamps.begin();
+            let stamped = Self::run(pair, &own, found)?;
+            let (Some(first), Some(last)) = (
+                stamped.iter().map(|own| own.begun).min(),
+                stamped.iter().map(|own| own.last_byte).max(),
+            ) else {
+                return Err(ProbeError::Proof("no transfer was told of".to_owned()));
+            };
+            let ends = [first, last].map(|ns| begun + env.clock.ticks(ns as f64));
+            let ns = (last - first) as f64;
+            sums[usize::from(*pooled)] += ns;
+            if *pooled {
+                data.span(ends[0], ends[1]);
+                found.pool.push(ns);
+                found.least_ns = Some(
+                    found
+                        .least_ns
+                        .map_or(last - first, |least| least.min(last - first)),
+                );
+            } else {
+                found.sequential.push(ns);
+                data.channel("sequential", ends[0], ends[1]);
+            }
+        }
+        if workers == POOL {
+            found.speed_ups.push(sums[0] / sums[1]);
+        }
+        Ok(())
+    }
+
+    fn sweep(
+        env: &Env,
+        stamps: Stamps,
+        pair: &mut Pair,
+        data: &mut Block,
+        found: &mut Found,
+    ) -> Result<(), ProbeError> {
+        let point = found.point.clone();
+        let workers = point.concurrency.unwrap_or(1);
+        let own = work(env, &point, workers, count(env, &point));
+        let begun = stamps.begin();
+        let stamped = Self::run(pair, &own, found)?;
+        let at = |ns: u64| begun + env.clock.ticks(ns as f64);
+        for transfer in &stamped {
+            data.span(at(transfer.begun), at(transfer.last_byte));
+            let ns = transfer.ns();
+            found.least_ns = Some(found.least_ns.map_or(ns, |least| least.min(ns)));
+            let keep = found.times.len() < MOST_KEPT;
+            if keep {
+                found.times.push(ns as f64);
+                found
+                    .until_first_byte
+                    .push(transfer.first_byte.saturating_sub(transfer.begun) as f64);
+            }
+            for (name, from, to) in transfer.phases() {
+                data.channel(name, at(from), at(to));
+                if keep {
+                    let ns = to.saturating_sub(from) as f64;
+                    match found.phases.iter_mut().find(|(own, _)| *own == name) {
+                        Some((_, all)) => all.push(ns),
+                        None => found.phases.push((name, vec![ns])),
+                    }
+                }
+            }
+        }
+        if let Some((rate, little)) = steady(&stamped, workers, own.bytes) {
+            found.rates.push(rate);
+            found.little.push(little);
+        }
+        let bodies: Vec<f64> = stamped
+            .iter()
+            .map(|own_stamps| {
+                let ns = own_stamps.last_byte.saturating_sub(own_stamps.first_byte).max(1);
+                own.bytes as f64 * 1e9 / ns as f64
+            })
+            .collect();
+        found.throughputs.extend(median(&bodies));
+        Ok(())
+    }
+}
+
+impl Session for Transfers<'_> {
+    fn select(&mut self, point: &Point) -> Result<(), ProbeError> {
+        let path = point.path.as_deref().unwrap_or_default();
+        let known = self.all.iter().position(|found| found.point == *point);
+        self.selected = Some(known.unwrap_or_else(|| {
+            self.all.push(Found {
+                point: point.clone(),
+                ..Found::default()
+            });
+            self.all.len() - 1
+        }));
+        let pair = self.pairs.on(path)?;
+        let prepared = if point.operation.as_deref() == Some(TEN_FILES) {
+            match &point.engine {
+                Some(engine) if engine != OWN => {
+                    let package = LIBRARIES
+                        .iter()
+                        .find(|(own, _)| own == engine)
+                        .map_or("", |(_, package)| *package);
+                    let interpreter = Interpreter::with(self.env, package).map_err(ProbeError::Other)?;
+                    pair.client.have(&interpreter)
+                }
+                _ => Ok(()),
+            }
+        } else {
+            let workers = point.concurrency.unwrap_or(1);
+            let own = work(self.env, point, workers, count(self.env, point));
+            prepare(pair, &own)
+        };
+        if prepared.is_err() {
+            self.pairs.give_up(path);
+        }
+        prepared
+    }
+
+    fn block(&mut self, data: &mut Block) -> Result<(), ProbeError> {
+        let Some(found) = self.selected.and_then(|place| self.all.get_mut(place)) else {
+            return Err(ProbeError::Other("no point is selected".to_owned()));
+        };
+        data.set_waits();
+        let path = found.point.path.clone().unwrap_or_default();
+        let ten = found.point.operation.as_deref() == Some(TEN_FILES);
+        let workers = found.point.concurrency.unwrap_or(1);
+        let usual_s = if ten {
+            many_s(self.env, &found.point, FILES, workers)
+        } else {
+            one_s(self.env, &found.point).max(many_s(self.env, &found.point, workers, workers))
+        };
+        data.set_tail_threshold_ns(3e9 * usual_s);
+        let pair = self.pairs.on(&path)?;
+        let done = if ten {
+            Self::ten(self.env, self.stamps, pair, data, found)
+        } else {
+            Self::sweep(self.env, self.stamps, pair, data, found)
+        };
+        if done.is_err() {
+            self.pairs.give_up(&path);
+        }
+        done
+    }
+
+    fn proof(&mut self, point: &Point) -> Proof {
+        let Some(found) = self.all.iter().find(|found| found.point == *point) else {
+            return Proof::default();
+        };
+        let Ok(pair) = self.pairs.on(point.path.as_deref().unwrap_or_default()) else {
+            return Proof::default();
+        };
+        let mut checks = vec![
+            Check {
+                name: "every body compared".to_owned(),
+                ok: found.missing == 0 && found.transfers > 0,
+                detail: format!(
+                    "{} files of {} bytes, each as long as asked for and every byte as it must be; {} without a word",
+                    found.transfers,
+                    point.file_bytes.unwrap_or(0),
+                    found.missing
+                ),
+            },
+            pair.counted(),
+        ];
+        let asked_ns = pair.route.findings()["rtt_ns"].as_u64().unwrap_or(0);
+        if point.path.as_deref() == Some(EMULATED) && pair.route.delays_packets() {
+            let least_ns = found.least_ns.unwrap_or(0);
+            checks.push(Check {
+                name: "as long as the path".to_owned(),
+                ok: least_ns >= asked_ns,
+                detail: format!("the soonest took {least_ns} ns, the path {asked_ns} ns"),
+            });
+        }
+        let mut flags: Vec<String> = pair.route.label().into_iter().collect();
+        let mut findings = if point.operation.as_deref() == Some(TEN_FILES) {
+            of_ten(found)
+        } else {
+            if let Some((off, detail)) = little(found)
+                && off > LITTLE
+            {
+                flags.push(format!("Little's law does not hold: {detail}"));
+            }
+            of_sweep(found)
+        };
+        findings["route"] = pair.route.findings();
+        Proof {
+            checks,
+            work: Done {
+                bytes: found.transfers * point.file_bytes.unwrap_or(0),
+                ..Done::default()
+            },
+            engine: point.engine.clone(),
+            flags,
+            findings: Some(findings),
+            ..Proof::default()
+        }
+    }
+}
+
+/// How far rate x time is from what was under way, over all blocks, and in words; none without blocks.
+fn little(found: &Found) -> Option<(f64, String)> {
+    let mean = |of: usize| {
+        let sum: f64 = found.little.iter().map(|block| block[of]).sum();
+        sum / found.little.len() as f64
+    };
+    if found.little.is_empty() {
+        return None;
+    }
+    let products: f64 = found
+        .little
+        .iter()
+        .map(|[_, rate, time]| rate * time * 1e-9)
+        .sum::<f64>()
+        / found.little.len() as f64;
+    let under_way = mean(0);
+    let off = (products - under_way).abs() / under_way;
+    Some((
+        off,
+        format!("{under_way:.2} under way on average, rate x time {products:.2}"),
+    ))
+}
+
+fn of_sweep(found: &Found) -> Value {
+    let share = |side: usize| (found.cpu_ns[2] > 0.0).then(|| found.cpu_ns[side] / found.cpu_ns[2]);
+    let phases: serde_json::Map<String, Value> = found
+        .phases
+        .iter()
+        .map(|(name, values)| ((*name).to_owned(), json!(median(values))))
+        .collect();
+    json!({
+        "goodput_bytes_per_s": median(&found.rates),
+        "goodput_interval": interval(&found.rates),
+        "rates_bytes_per_s": found.rates,
+        "throughput_bytes_per_s": median(&found.throughputs),
+        "throughput_interval": interval(&found.throughputs),
+        "transfers": found.transfers,
+        "p99_ns": at_quantile(&found.times, 0.99),
+        "least_ns": found.least_ns,
+        "phases_ns": phases,
+        "until_first_byte_ns": median(&found.until_first_byte),
+        "client_cpu_share": share(0),
+        "server_cpu_share": share(1),
+        "little": little(found).map(|(off, detail)| json!({ "off": off, "detail": detail })),
+    })
+}
+
+fn of_ten(found: &Found) -> Value {
+    json!({
+        "sequential_ns": median(&found.sequential),
+        "sequential_interval": interval(&found.sequential),
+        "pool_ns": median(&found.pool),
+        "pool_interval": interval(&found.pool),
+        "speed_up": median(&found.speed_ups),
+        "speed_up_interval": interval(&found.speed_ups),
+        "sets": found.pool.len() + found.sequential.len(),
+        "least_ns": found.least_ns,
+    })
+}

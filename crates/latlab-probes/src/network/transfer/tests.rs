@@ -1,0 +1,288 @@
+use serde_json::{Value, json};
+
+use super::*;
+use crate::testing;
+
+fn result(point: Point, p50: f64, findings: Value) -> PointResult {
+    PointResult {
+        point,
+        p50,
+        interval: Some([p50 * 0.98, p50 * 1.02]),
+        cycles: None,
+        refined: false,
+        disturbed: false,
+        findings: Some(findings),
+    }
+}
+
+/// 20 ms, 25 MB/s at most, 1 % of a CPU.
+fn transferred(point: Point, p50: f64, goodput: f64) -> PointResult {
+    let findings = json!({
+        "goodput_bytes_per_s": goodput,
+        "rates_bytes_per_s": vec![goodput; 6],
+        "throughput_bytes_per_s": 25e6,
+        "throughput_interval": [24e6, 26e6],
+        "until_first_byte_ns": 41e6,
+        "client_cpu_share": 0.01,
+        "server_cpu_share": 0.005,
+        "route": { "kind": "delay-line", "rtt_ns": 20_000_000, "least_rtt_ns": 20_100_000 },
+    });
+    result(point, p50, findings)
+}
+
+#[test]
+fn the_model_the_knee_and_the_verdict_stand_beside_the_measurement() {
+    let mut env = testing::env(64 << 20);
+    env.settings.delay_ms = Some(20.0);
+    env.settings.rate_mbit = Some(200.0);
+    let one_ns = 0.104e9;
+    let alone = USUAL as f64 * 1e9 / one_ns;
+    let mut results: Vec<PointResult> = [1, 2, 4, 8, 16, 24, 32, 64]
+        .into_iter()
+        .map(|many| {
+            let goodput = (f64::from(many) * alone).min(24e6);
+            let p50 = one_ns.max(f64::from(many) * USUAL as f64 * 1e9 / 24e6);
+            transferred(transfers(EMULATED, USUAL, many, NEW), p50, goodput)
+        })
+        .collect();
+    results.push(transferred(transfers(EMULATED, KIB, 1, NEW), 40.6e6, 25e3));
+    results.push(transferred(transfers(EMULATED, MIB, 1, NEW), 0.170e9, 6e6));
+    results.push(transferred(transfers(EMULATED, LARGE, 1, KEPT), 0.44e9, 24e6));
+    let set = json!({ "sequential_ns": 1.04e9, "pool_ns": 0.21e9, "speed_up": 4.95, "speed_up_interval": [4.9, 5.0] });
+    results.push(result(ten_files(EMULATED, USUAL, NEW, OWN), 0.21e9, set));
+    let found = Transfer.conclude(&env, &results);
+    let found = found[0].findings.as_ref().expect("findings");
+
+    let knee = &found["knees"][0];
+    // 80 % of 24 MB/s: 19.5 as fast as one alone.
+    assert_eq!(knee["knee"], json!(24));
+    assert_eq!(knee["verified"], json!(true), "{knee}");
+    let foretold = knee["foretold"].as_f64().expect("foretold");
+    assert!((foretold - 0.8 * 25e6 / alone).abs() < 0.5, "{foretold}");
+    let ends = &knee["foretold_interval"];
+    assert!(ends[0].as_f64() < knee["foretold"].as_f64() && knee["foretold"].as_f64() < ends[1].as_f64());
+
+    let single = |bytes: u64| {
+        found["singles"]
+            .as_array()
+            .expect("rows")
+            .iter()
+            .find(|row| row["file_bytes"] == json!(bytes) && row["connections"] == json!(NEW))
+            .expect("a row")
+    };
+    for bytes in [KIB, USUAL, MIB] {
+        let off = single(bytes)["model"]["over_measured"].as_f64().expect("a model");
+        assert!((off - 1.0).abs() < 0.1, "{bytes}: {off}");
+    }
+    assert_eq!(single(KIB)["verdict"], json!("round-trip-bound"));
+    assert_eq!(single(MIB)["verdict"], json!("slow-start-bound"));
+    assert_eq!(found["ten_files"][0]["ceiling"], json!(5.0));
+    assert!(
+        found["fits"][0]["rtt_ns"]
+            .as_f64()
+            .is_some_and(|rtt| (rtt - 20e6).abs() < 2e6)
+    );
+    let many = &found["one_or_many"][0]["many_over_one"];
+    assert!(many.as_f64().is_some_and(|many| many > 5.0), "{many}");
+}
+
+#[test]
+fn a_server_that_waits_is_no_path_and_nothing_but_the_first_byte_is_concluded() {
+    let mut env = testing::env(64 << 20);
+    env.settings.delay_ms = Some(20.0);
+    let waiting = |mut own: PointResult| {
+        own.findings.as_mut().expect("findings")["route"] =
+            json!({ "kind": "application", "rtt_ns": 20_000_000 });
+        own
+    };
+    let results: Vec<PointResult> = [1, 2, 4]
+        .map(|many| waiting(transferred(transfers(EMULATED, USUAL, many, NEW), 21e6, 5e6)))
+        .into();
+    let found = Transfer.conclude(&env, &results);
+    let found = found[0].findings.as_ref().expect("findings");
+    assert!(found["singles"][0]["model"].is_null());
+    assert!(found["singles"][0]["verdict"].is_null());
+    assert!(found["knees"][0]["foretold"].is_null());
+}
+
+#[test]
+fn steps_are_added_where_a_sweep_bends() {
+    let results: Vec<PointResult> = [
+        (1, 100.0),
+        (2, 100.0),
+        (4, 100.0),
+        (8, 100.0),
+        (16, 190.0),
+        (32, 380.0),
+    ]
+    .map(|(many, p50)| transferred(transfers(LOOPBACK, USUAL, many, NEW), p50, 1.0))
+    .into();
+    let points = Transfer.refine(&testing::env(64 << 20), &results);
+    let added: Vec<_> = points
+        .iter()
+        .filter_map(|planned| planned.point.concurrency)
+        .collect();
+    assert_eq!(added, [6, 12]);
+}
+
+#[test]
+fn points_fit_small_machines_and_quick_ones_are_cheap() {
+    let env = testing::env_of_one_cpu(64 << 20);
+    let points = Transfer.points(&env);
+    assert!(Transfer.memory_bytes(&env) <= env.memory_bytes);
+    assert!(
+        points
+            .iter()
+            .all(|planned| planned.point.file_bytes <= Some(LARGE))
+    );
+    let first: f64 = points
+        .iter()
+        .filter(|planned| planned.priority == 0)
+        .map(|planned| 6.0 * (planned.block_s + planned.setup_s))
+        .sum();
+    assert!(first < 1.0, "{first}");
+    let small = testing::env_of_one_cpu(BESIDE_BYTES + 4 * TRANSFER_BYTES);
+    assert!(
+        Transfer
+            .points(&small)
+            .iter()
+            .all(|planned| planned.point.concurrency <= Some(POOL))
+    );
+}
+
+#[test]
+fn a_path_is_measured_before_its_control_and_large_files_want_a_rate_that_carries_them() {
+    let mut env = testing::env(64 << 20);
+    env.settings.delay_ms = Some(20.0);
+    env.settings.rate_mbit = Some(8.0);
+    let points = Transfer.points(&env);
+    assert!(
+        points
+            .iter()
+            .any(|planned| planned.point.path.as_deref() == Some(LOOPBACK))
+    );
+    let of_path = |path: &str| {
+        points
+            .iter()
+            .filter(|planned| planned.point.path.as_deref() == Some(path))
+            .map(|planned| planned.priority)
+            .min()
+    };
+    assert!(of_path(EMULATED) < of_path(LOOPBACK));
+    assert!(
+        points
+            .iter()
+            .filter(|planned| planned.point.path.as_deref() == Some(EMULATED))
+            .all(|planned| planned.point.file_bytes < Some(MIB))
+    );
+}
+
+#[cfg(target_os = "linux")]
+mod on_linux {
+    use super::work::steady;
+    use super::*;
+    use crate::peer::{Fault, Pairs, Protocol, Stamped, Work};
+
+    fn one_of_each() -> Vec<Planned> {
+        let env = testing::env(64 << 20);
+        let points = Transfer.points(&env);
+        let mut kinds: Vec<(Option<String>, Option<String>, Option<String>)> = Vec::new();
+        points
+            .into_iter()
+            .filter(|planned| {
+                let point = &planned.point;
+                let kind = (
+                    point.operation.clone(),
+                    point.connections.clone(),
+                    point.protocol.clone(),
+                );
+                let new = !kinds.contains(&kind);
+                kinds.push(kind);
+                new || (point.concurrency == Some(64) && point.file_bytes == Some(USUAL))
+            })
+            .collect()
+    }
+
+    #[test]
+    fn every_kind_is_proved_on_one_block() {
+        let env = testing::env(64 << 20);
+        let points = one_of_each();
+        assert!(points.len() >= 6, "{}", points.len());
+        testing::assert_proved(&Transfer, &env, &points);
+    }
+
+    fn work() -> Work {
+        Work {
+            bytes: 1000,
+            workers: 2,
+            count: 4,
+            kept: false,
+            protocol: Protocol::Plain,
+            patience: std::time::Duration::from_secs(10),
+            library: None,
+        }
+    }
+
+    #[test]
+    fn a_body_that_is_too_short_is_no_transfer() {
+        let env = testing::env(64 << 20);
+        let mut pairs = Pairs::new(&env);
+        let pair = pairs.on(LOOPBACK).expect("a client and a server");
+        assert_eq!(pair.client.transfer(&work()).expect("transfers").stamped.len(), 4);
+        pair.client.plant(Fault::Short).expect("planted");
+        let error = pair.client.transfer(&work()).expect_err("999 bytes");
+        assert!(error.to_string().contains("999"), "{error}");
+    }
+
+    #[test]
+    fn a_transfer_that_is_not_told_of_fails_the_proof() {
+        let env = testing::env(64 << 20);
+        let points = Transfer.points(&env);
+        let mut session = Transfer.open(&env, &points[..1]).expect("a session");
+        session.select(&points[0].point).expect("selected");
+        // Through the session's own pair: nothing but its proof is to notice.
+        let proof = session.proof(&points[0].point);
+        assert_eq!(
+            testing::failed(&proof),
+            ["every body compared"],
+            "no block was taken"
+        );
+    }
+
+    #[test]
+    fn the_server_counts_a_request_that_the_client_forgets() {
+        let env = testing::env(64 << 20);
+        let mut pairs = Pairs::new(&env);
+        let pair = pairs.on(LOOPBACK).expect("a client and a server");
+        pair.client.plant(Fault::Forgets).expect("planted");
+        let told = pair.client.transfer(&work()).expect("transfers");
+        pair.connections += told.connections;
+        pair.requests += told.stamped.len() as u64;
+        let check = pair.counted();
+        assert!(
+            !check.ok && check.detail.contains("3 answers"),
+            "{}",
+            check.detail
+        );
+    }
+
+    #[test]
+    fn rates_are_those_of_the_middle_and_littles_law_holds_there() {
+        // Four workers, 100 ns a transfer, five rounds; starting up took 1000 ns for the first round.
+        let stamped: Vec<Stamped> = (0..20)
+            .map(|nth: u64| {
+                let (round, begun) = (nth / 4, 1000 + (nth / 4) * 100);
+                Stamped {
+                    begun: if round == 0 { 1 } else { begun },
+                    last_byte: begun + 100,
+                    ..Stamped::default()
+                }
+            })
+            .collect();
+        let (rate, [under_way, per_s, mean_ns]) = steady(&stamped, 4, 50).expect("a middle");
+        assert!((per_s - 4.0 / 100e-9).abs() < 1.0, "{per_s}");
+        assert!((rate - 50.0 * per_s).abs() < 1.0);
+        assert!((under_way - 4.0).abs() < 1e-9 && (per_s * mean_ns * 1e-9 - under_way).abs() < 1e-6);
+        assert!(steady(&[], 4, 50).is_none());
+    }
+}

@@ -1,0 +1,111 @@
+//! A client and its server at the two ends of a route.
+
+use std::time::Duration;
+
+use latlab_harness::{Env, ProbeError};
+use latlab_record::Check;
+
+use super::{Route, WebClient, WebServer};
+
+/// The server's thread is told of a connection by the kernel, and may have to wait for its CPU.
+const CATCHES_UP: Duration = Duration::from_millis(20);
+const LOOKS: u32 = 50;
+
+/// Both, and the way between them.
+#[derive(Debug)]
+pub(crate) struct Pair {
+    /// Before the server and the route: it is ended first.
+    pub(crate) client: WebClient,
+    pub(crate) server: WebServer,
+    pub(crate) route: Route,
+    /// Connections that the client had.
+    pub(crate) connections: u64,
+    /// Requests that it had answered.
+    pub(crate) requests: u64,
+}
+
+impl Pair {
+    fn start(env: &Env, path: &str) -> Result<Self, ProbeError> {
+        let route = Route::named(env, path)?;
+        let server = WebServer::start(env, &route)?;
+        let client = WebClient::start(env, &route, &server)?;
+        Ok(Self {
+            client,
+            server,
+            route,
+            connections: 0,
+            requests: 0,
+        })
+    }
+
+    /// The server counted what the client did: no connection and no answer came from elsewhere, and none is missing.
+    pub(crate) fn counted(&mut self) -> Check {
+        let mut found = String::new();
+        for _ in 0..LOOKS {
+            match self.server.served() {
+                Ok(served) if (served.connections, served.requests) == (self.connections, self.requests) => {
+                    return Check {
+                        name: "counted by the server".to_owned(),
+                        ok: true,
+                        detail: format!(
+                            "{} connections, {} requests on both sides",
+                            served.connections, served.requests
+                        ),
+                    };
+                }
+                Ok(served) => {
+                    found = format!(
+                        "the client had {} connections and {} answers, the server {} and {}",
+                        self.connections, self.requests, served.connections, served.requests
+                    );
+                }
+                Err(error) => {
+                    found = error.to_string();
+                    break;
+                }
+            }
+            std::thread::sleep(CATCHES_UP);
+        }
+        Check {
+            name: "counted by the server".to_owned(),
+            ok: false,
+            detail: found,
+        }
+    }
+}
+
+/// The pairs of a session, each started when it is asked for first.
+pub(crate) struct Pairs<'env> {
+    env: &'env Env,
+    started: Vec<(String, Pair)>,
+}
+
+impl<'env> Pairs<'env> {
+    pub(crate) fn new(env: &'env Env) -> Self {
+        Self {
+            env,
+            started: Vec::new(),
+        }
+    }
+
+    /// That of a path.
+    ///
+    /// # Errors
+    /// When it cannot be started.
+    pub(crate) fn on(&mut self, path: &str) -> Result<&mut Pair, ProbeError> {
+        let known = self.started.iter().position(|(own, _)| own == path);
+        let place = if let Some(place) = known {
+            place
+        } else {
+            let pair = Pair::start(self.env, path)?;
+            self.started.push((path.to_owned(), pair));
+            self.started.len() - 1
+        };
+        Ok(&mut self.started[place].1)
+    }
+
+    /// After an error nothing of it is used again: what it holds may be half done.
+    pub(crate) fn give_up(&mut self, path: &str) {
+        self.started.retain(|(own, _)| own != path);
+    }
+}

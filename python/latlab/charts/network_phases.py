@@ -1,0 +1,185 @@
+"""One transfer by its phases: what is paid before the first byte, and what the bytes themselves take."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import altair as alt
+
+from latlab.charts import network_transfers as transfers
+from latlab.charts.axes import DURATION_FROM_ZERO
+from latlab.charts.drawing import inline, layered
+from latlab.charts.table import Column, Table
+from latlab.run.findings import positive
+from latlab.run.run import Run
+from latlab.units import format_ns
+
+ID = "network_phases"
+TITLE = "What does one transfer spend its time on?"
+#: Longer ones would leave the others no room.
+_LARGEST_BYTES = 1 << 20
+#: A part of a bar at least so long bears its name.
+_NAMED_SHARE = 0.12
+_MODEL = "model"
+#: Pixels of the whole, of the names beside a panel, and of a row.
+_WIDTH, _LABELS, _ROW = 720, 130, 30
+
+
+@dataclass(frozen=True, slots=True)
+class Single:
+    """One transfer alone.
+
+    Attributes:
+        kind: What it is.
+        time_ns: Median of all of it.
+        phases: Median of each phase, in order.
+        model_ns: What the model says; absent where it says nothing.
+        verdict: What limits it; absent where that is not known.
+    """
+
+    kind: transfers.Kind
+    time_ns: float
+    phases: dict[str, float]
+    model_ns: float | None
+    verdict: str | None
+
+    @property
+    def name(self) -> str:
+        """`100 KiB, new`."""
+        protocol = "" if self.kind.protocol == "http/1.1" else f", {self.kind.protocol}"
+        return f"{self.kind.size}, {self.kind.connections}{protocol}"
+
+
+def singles(run: Run) -> list[Single]:
+    """Every single transfer, small ones first, new connections before kept ones."""
+    found = []
+    for row in transfers.rows(run, "singles"):
+        kind, time_ns = transfers.kind_of(row), positive(row, "time_ns")
+        if kind is None or time_ns is None:
+            continue
+        own = row.section("phases_ns")
+        phases = {name: ns for name in transfers.PHASES if (ns := positive(own, name)) is not None}
+        found.append(Single(kind, time_ns, phases, positive(row, "model.time_ns"), row.text("verdict")))
+    paths = list(transfers.PATHS)
+    order = ("new", "kept")
+    return sorted(
+        found,
+        key=lambda one: (
+            paths.index(one.kind.path),
+            one.kind.protocol != "http/1.1",
+            order.index(one.kind.connections),
+            one.kind.file_bytes,
+        ),
+    )
+
+
+def drawn(run: Run) -> dict[str, list[Single]]:
+    """Those of which a bar is drawn, by path."""
+    found: dict[str, list[Single]] = {}
+    for one in singles(run):
+        if one.phases and one.kind.file_bytes <= _LARGEST_BYTES:
+            found.setdefault(one.kind.path, []).append(one)
+    return found
+
+
+def absence(run: Run) -> str | None:
+    """Why there is no chart, when there is none."""
+    return transfers.absence(run, drawn(run))
+
+
+def chart(run: Run) -> alt.HConcatChart | None:
+    """One panel a path with its own axis; a bar is one transfer in its phases, a tick the model."""
+    panels = drawn(run)
+    if not panels:
+        return None
+    seen = {phase for own in panels.values() for one in own for phase in one.phases}
+    phases = [phase for phase in transfers.PHASES if phase in seen]
+    width = _WIDTH // len(panels) - _LABELS
+    drawn_panels = [_panel(transfers.PATHS[path], own, phases, width) for path, own in panels.items()]
+    return alt.hconcat(*drawn_panels, spacing=16)
+
+
+def _panel(title: str, own: list[Single], phases: list[str], width: int) -> alt.LayerChart:
+    longest = max(sum(one.phases.values()) for one in own)
+    values: list[dict[str, Any]] = []
+    sums, models = [], []
+    for one in own:
+        at = 0.0
+        for phase in phases:
+            part = one.phases.get(phase, 0.0)
+            if part:
+                values.append(
+                    {
+                        "row": one.name,
+                        "phase": phase,
+                        "from": at,
+                        "to": at + part,
+                        "middle": at + part / 2,
+                        "label": phase if part > _NAMED_SHARE * longest else "",
+                        "text": f"{one.name}: {phase} {format_ns(part)}",
+                    }
+                )
+            at += part
+        sums.append({"row": one.name, "to": max(at, one.model_ns or 0.0), "text": format_ns(one.time_ns)})
+        if one.model_ns is not None:
+            text = f"{one.name}: the model says {format_ns(one.model_ns)}"
+            models.append({"row": one.name, "to": one.model_ns, "text": text})
+    names = [one.name for one in own]
+    axis = alt.Axis(grid=False, ticks=False, domain=False, labelPadding=6, labelLimit=190)
+    y = alt.Y("row:N", title=None, sort=None, scale=alt.Scale(domain=names, paddingInner=0.3), axis=axis)
+    x = alt.X(
+        "from:Q",
+        title="one transfer",
+        scale=alt.Scale(domain=[0, 1.4 * longest], nice=False),
+        axis=alt.Axis(labelExpr=DURATION_FROM_ZERO, tickCount=3, grid=True),
+    )
+    color = alt.Color("phase:N", legend=alt.Legend(title=None), scale=alt.Scale(domain=phases))
+    bars = alt.Chart(inline(values))
+    layers = [
+        bars.mark_bar(height=18).encode(x=x, x2="to:Q", y=y, color=color, tooltip="text:N"),
+        bars.transform_filter("datum.label != ''")
+        .mark_text(style="on-level")
+        .encode(x=alt.X("middle:Q"), y=y, text="label:N"),
+        alt.Chart(inline(sums))
+        .mark_text(style="name", align="left", dx=7)
+        .encode(x=alt.X("to:Q"), y=y, text="text:N"),
+    ]
+    if models:
+        tick = alt.Chart(inline(models)).mark_tick(thickness=2, size=26, style="crossed")
+        layers.append(tick.encode(x=alt.X("to:Q"), y=y, tooltip="text:N"))
+    return layered(layers, width=width, height=_ROW * len(names), title=title)
+
+
+def alt_text(run: Run) -> str:
+    """What the picture shows, for a screen reader."""
+    parts = []
+    for path, own in drawn(run).items():
+        for one in own:
+            phases = ", ".join(f"{name} {format_ns(ns)}" for name, ns in one.phases.items())
+            parts.append(f"{transfers.PATHS[path]}, {one.name}: {format_ns(one.time_ns)} ({phases})")
+    return "Stacked bars: one transfer by its phases, by size. " + "; ".join(parts) + "."
+
+
+def table(run: Run) -> Table:
+    """Every phase of every single transfer, and the model beside it."""
+    columns = (
+        Column("path"),
+        Column("transfer"),
+        *(Column(phase, "ns") for phase in transfers.PHASES),
+        Column("all of it", "ns"),
+        Column(_MODEL, "ns"),
+        Column("limited by"),
+    )
+    rows = tuple(
+        (
+            transfers.PATHS[one.kind.path],
+            one.name,
+            *(one.phases.get(phase) for phase in transfers.PHASES),
+            one.time_ns,
+            one.model_ns,
+            one.verdict or "unknown",
+        )
+        for one in singles(run)
+    )
+    return Table(columns, rows)

@@ -1,0 +1,135 @@
+"""Ten files by more and more workers: how much faster, and what the number ten allows."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import altair as alt
+
+from latlab.charts import network_transfers as transfers
+from latlab.charts.curves import series_encodings
+from latlab.charts.drawing import inline, layered
+from latlab.charts.table import Column, Table
+from latlab.run.findings import positive
+from latlab.run.model import Machine
+from latlab.run.run import Run
+
+ID = "network_workers"
+TITLE = "How much faster are ten files when several workers fetch them?"
+FILES = 10
+_CEILING, _IDEAL = "ten files allow: 10 / turns", "ideal"
+_WIDTH, _HEIGHT = 720, 320
+
+
+def sets(run: Run) -> dict[str, list[Machine]]:
+    """Speed-ups by latlab's own client, by kind of connection and path, ascending in workers."""
+    found: dict[str, list[Machine]] = {}
+    for row in transfers.rows(run, "ten_files"):
+        kind = transfers.kind_of(Machine({**row, "protocol": "http/1.1"}))
+        usable = transfers.count(row, "workers") is not None and positive(row, "speed_up") is not None
+        if kind is not None and usable and row.text("engine") == "latlab":
+            found.setdefault(kind.name, []).append(row)
+    # A single number of workers is a figure and no curve.
+    return {name: sorted(own, key=_workers) for name, own in found.items() if len(own) > 1}
+
+
+def _workers(row: Machine) -> int:
+    return transfers.count(row, "workers") or 1
+
+
+def ceiling(workers: int) -> float:
+    """Ten files by so many take whole turns."""
+    return FILES / math.ceil(FILES / workers)
+
+
+def absence(run: Run) -> str | None:
+    """Why there is no chart, when there is none."""
+    return transfers.absence(run, sets(run))
+
+
+def chart(run: Run) -> alt.LayerChart | None:
+    """Measured speed-ups over the staircase that ten files make, and the straight line of the ideal."""
+    found = sets(run)
+    if not found:
+        return None
+    values: list[dict[str, Any]] = []
+    for name, own in found.items():
+        measured = [(1, 1.0, None), *((_workers(r), positive(r, "speed_up") or 1.0, r) for r in own)]
+        for workers, value, row in measured:
+            low, high = (row is not None and transfers.ends(row, "interval")) or (value, value)
+            text = f"{name}, {workers} workers: {value:.2f} times as fast"
+            values.append(
+                {"series": name, "x": workers, "value": value, "low": low, "high": high, "text": text}
+            )
+    steps = [
+        {"kind": kind, "series": name, "x": workers, "value": value}
+        for workers in range(1, FILES + 1)
+        for kind, name, value in (
+            ("ceiling", _CEILING, ceiling(workers)),
+            ("ideal", _IDEAL, float(workers)),
+        )
+    ]
+    x = alt.X(
+        "x:Q",
+        title="workers",
+        scale=alt.Scale(domain=[1, FILES], nice=False),
+        axis=alt.Axis(values=list(range(1, FILES + 1)), format="d", grid=True),
+    )
+    y = alt.Y(
+        "value:Q", title="times as fast as one", scale=alt.Scale(domain=[0, FILES]), axis=alt.Axis(grid=True)
+    )
+    color, shape = series_encodings([*found, _CEILING, _IDEAL], 2)
+    base, drawn = alt.Chart(inline(values)), alt.Chart(inline(steps))
+    layers = [
+        drawn.transform_filter("datum.kind == 'ideal'")
+        .mark_line(strokeDash=[2, 4], strokeWidth=1)
+        .encode(x=x, y=y, color=color),
+        drawn.transform_filter("datum.kind == 'ceiling'")
+        .mark_line(interpolate="step-after", strokeDash=[6, 3], strokeWidth=1.2)
+        .encode(x=x, y=y, color=color),
+        base.mark_rule(strokeWidth=3, opacity=0.4).encode(x=x, y=alt.Y("low:Q"), y2="high:Q", color=color),
+        base.mark_line().encode(x=x, y=y, color=color),
+        base.mark_point(size=40, filled=True, opacity=1).encode(
+            x=x, y=y, color=color, shape=shape, tooltip="text:N"
+        ),
+    ]
+    return layered(layers, width=_WIDTH, height=_HEIGHT)
+
+
+def alt_text(run: Run) -> str:
+    """What the picture shows, for a screen reader."""
+    parts = []
+    for name, own in sets(run).items():
+        figures = ", ".join(f"{positive(row, 'speed_up') or 1:.2f} with {_workers(row)}" for row in own)
+        parts.append(f"{name}: {figures}")
+    text = (
+        "Line chart: how many times as fast ten files are by several workers as by one, over the staircase"
+        " 10 / ceil(10 / workers) and the ideal line. "
+    )
+    return text + "; ".join(parts) + "."
+
+
+def table(run: Run) -> Table:
+    """Every set."""
+    columns = (
+        Column("transfers"),
+        Column("workers", "count"),
+        Column("by one", "ns"),
+        Column("by all", "ns"),
+        Column("times as fast", "number"),
+        Column("at most", "number"),
+    )
+    rows = tuple(
+        (
+            name,
+            _workers(row),
+            positive(row, "sequential_ns"),
+            positive(row, "pool_ns"),
+            positive(row, "speed_up"),
+            ceiling(_workers(row)),
+        )
+        for name, own in sets(run).items()
+        for row in own
+    )
+    return Table(columns, rows)

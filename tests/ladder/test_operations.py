@@ -32,6 +32,7 @@ KEYS = [
     "file-create",
     "disk-read",
     "disk-sync",
+    "packet",
 ]
 
 

@@ -11,7 +11,9 @@ from latlab.charts.axes import duration_x
 from latlab.charts.drawing import inline, layered
 from latlab.charts.points import drawable, why_absent
 from latlab.charts.table import Column, Table
+from latlab.run.distance import DISTANCE_M, FLOOR_NS, USUAL_NS
 from latlab.run.ladder import ladder
+from latlab.run.operations import PACKET
 from latlab.run.run import Run
 from latlab.run.rung import Rung
 from latlab.units import format_ns
@@ -24,6 +26,8 @@ _MARKS = (
     ("slow end of single accesses", "circle"),
     ("slow end of window means", "square"),
     ("textbook", "diamond"),
+    ("light in fibre: no less is possible", "triangle-right"),
+    ("usual", "triangle-up"),
 )
 
 #: Pixels a row: bars keep their distance where there are few, and fit on a page where there are many.
@@ -57,6 +61,7 @@ def chart(run: Run) -> alt.LayerChart | None:
         return None
     values = [_row(rung) for rung in found]
     marks = [mark for rung in found for mark in _marks(rung)]
+    marks += _packet(run)
     # A decade of bar below the fastest level, so that its figure fits inside.
     floor = 10.0 ** (math.floor(math.log10(min(row["from"] for row in values))) - 1)
     floor = min([floor, *(mark["x"] / 1.5 for mark in marks)])
@@ -67,7 +72,7 @@ def chart(run: Run) -> alt.LayerChart | None:
     bar_from, figure_to, whisker_from, mark_at = (
         duration_x(field, title, floor, top) for field in ("floor", "from", "since", "x")
     )
-    names = [row["name"] for row in values]
+    names = list(dict.fromkeys(row["name"] for row in [*values, *marks]))
     axis = alt.Axis(grid=False, ticks=False, domain=False, labelFontSize=13, labelPadding=8)
     y = alt.Y("name:N", title=None, sort=None, scale=alt.Scale(domain=names), axis=axis)
     tip = alt.Tooltip("text:N")
@@ -96,7 +101,7 @@ def chart(run: Run) -> alt.LayerChart | None:
                 x=mark_at, y=y, shape=alt.Shape("mark:N", legend=outlined, scale=shapes), tooltip=tip
             ),
         ]
-    return layered(layers, width=620, height=(_TALL if len(values) < _MANY else _LOW) * len(values))
+    return layered(layers, width=620, height=(_TALL if len(names) < _MANY else _LOW) * len(names))
 
 
 def _row(rung: Rung) -> dict[str, Any]:
@@ -135,12 +140,30 @@ def _marks(rung: Rung) -> list[dict[str, Any]]:
     return [mark for mark in marks if drawable(mark["x"])]
 
 
+def _packet(run: Run) -> list[dict[str, Any]]:
+    """What a packet to the other side of an ocean takes: references, where the network was looked at."""
+    if not any(record.probe.startswith("network.") for record in run.records):
+        return []
+    references = {
+        "light in fibre: no less is possible": (FLOOR_NS, f"great circle of {DISTANCE_M / 1000:,.0f} km"),
+        "usual": (USUAL_NS, "with detours and routers, not measured here"),
+    }
+    return [
+        {"name": PACKET, "mark": mark, "since": None, "x": ns, "text": f"{mark}: {format_ns(ns)}, {how}"}
+        for mark, (ns, how) in references.items()
+    ]
+
+
 def alt_text(run: Run) -> str:
     """What the picture shows, for a screen reader."""
     parts = []
     for rung in rungs(run):
         textbook = f", textbook {format_ns(rung.textbook_ns)}" if rung.textbook_ns is not None else ""
         parts.append(f"{rung.level} {label(rung)}{textbook}")
+    if _packet(run):
+        parts.append(
+            f"{PACKET}, references: light in fibre {format_ns(FLOOR_NS)}, usual {format_ns(USUAL_NS)}"
+        )
     return "Bar chart on a logarithmic axis: time of one access at each level. " + "; ".join(parts) + "."
 
 

@@ -14,7 +14,9 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from latlab import units
-from latlab.run.findings import findings
+from latlab.run.distance import USUAL_NS
+from latlab.run.findings import findings, positive
+from latlab.run.model import Machine
 from latlab.run.rung import Rung, TailKind, absence, is_wide, tail_of, with_record, with_textbook
 from latlab.run.sanity import broken
 from latlab.run.textbook import USUAL, Textbook
@@ -41,6 +43,8 @@ PLACEMENTS: Mapping[str, str] = MappingProxyType(
         "across-polling": "two CPUs, both poll",
     }
 )
+#: What the textbook's last line is about.
+PACKET = "packet, London to California and back"
 #: The instrument's own time is worth a word from this share of a figure on.
 _WORTH_SAYING = 0.01
 
@@ -86,10 +90,18 @@ def operation_rungs(run: Run, textbook: Textbook = USUAL) -> list[Rung]:
                 made = _with_verdict(made, run)
             rungs.append(with_textbook(made, textbook, operation.textbook) if operation.textbook else made)
             continue
+        if operation.key == "packet" and not _has_path(run):
+            continue
         known = any(record.probe == operation.probe for record in run.records)
         if known or any(entry.id == operation.probe for entry in run.header.plan):
             rungs.append(replace(rung, note=f"not measured: {_why(run, operation.probe, records)}"))
     return rungs
+
+
+def _has_path(run: Run) -> bool:
+    """Whether a path was asked for; without one no packet goes further than this machine."""
+    settings = run.header.settings
+    return not (settings.delay_ms is None and settings.rate_mbit is None and settings.distance is None)
 
 
 def _why(run: Run, probe: str, records: list[Record]) -> str:
@@ -192,6 +204,17 @@ def _loopback(rung: Rung, records: list[Record]) -> Rung:
     return replace(_of(rung, by[order[0]]), note="; ".join([note, *others]))
 
 
+def _packet(rung: Rung, records: list[Record]) -> Rung:
+    """Named by how long the path was to be; the flag of the record says by what and how long it was."""
+    record = records[0]
+    found = Machine(record.findings) if isinstance(record.findings, dict) else Machine({})
+    asked = positive(found, "route.rtt_ns")
+    named = asked is not None and math.isclose(asked, USUAL_NS)
+    level = PACKET if named else f"packet over a path of {units.format_ns(asked)}"
+    words = [flag for flag in record.flags if flag.startswith("emulated: ")]
+    return replace(_of(rung, record), level=level, note=clean("; ".join(words), most=200))
+
+
 def _poke(rung: Rung, records: list[Record]) -> Rung:
     made = _nearest("file_bytes", _POKED_BYTES)(rung, [r for r in records if r.point.file_bytes] or records)
     chosen = next(record for record in records if record.point.label() == made.path)
@@ -292,5 +315,12 @@ _OPERATIONS: tuple[_Operation, ...] = (
         "storage.sync",
         lambda point: point.operation == "overwrite" and point.sync == "fdatasync",
         _first,
+    ),
+    _Operation(
+        "packet",
+        "packet over the emulated path",
+        "network.connect",
+        lambda point: point.operation == "tcp" and point.path == "emulated",
+        _packet,
     ),
 )

@@ -94,6 +94,8 @@ def header() -> JSON:
             "budget_s": None,
             "max_bytes": None,
             "cpus": None,
+            "delay_ms": 20.0,
+            "rate_mbit": 200.0,
             "seed": 42,
             "gentle": False,
         },

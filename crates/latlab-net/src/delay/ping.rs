@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use super::PathError;
 
 /// Time for all of them, so that a long path is measured with few.
-const TIME_US: u64 = 500_000;
+const TIME_US: u64 = 200_000;
 const MOST: u64 = 30;
 const LEAST: u64 = 3;
 

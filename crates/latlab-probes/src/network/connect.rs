@@ -55,8 +55,8 @@ fn round_trips(operation: &str) -> f64 {
     }
 }
 
-/// What a path's establishing takes, s: half a second of round trips, and three processes.
-pub(super) const ESTABLISHING_S: f64 = 0.8;
+/// What a path's establishing takes, s: round trips, and three processes.
+pub(super) const ESTABLISHING_S: f64 = 0.5;
 /// Without a path.
 pub(super) const STARTING_S: f64 = 0.1;
 

@@ -259,7 +259,7 @@ fn planned(env: &Env, priority: u8, point: Point) -> Planned {
     Planned {
         priority,
         setup_s,
-        first_s: if emulated { 0.8 } else { 0.1 },
+        first_s: if emulated { 0.5 } else { 0.1 },
         block_s,
         reach: Reach::Shared,
         ..Planned::new(point)

@@ -15,7 +15,7 @@ use super::side::{Place, Side, failed};
 use super::{EMULATED, LOOPBACK, Seats, path_asked};
 use crate::kernel::linux::run_on;
 
-/// A path that is tried twice, by netem and by the line, is looked at for half a second each.
+/// A path that is tried twice, by netem and by the line, is looked at for a fifth of a second each.
 const PATIENCE: Duration = Duration::from_secs(10);
 
 /// What the keeper is asked.

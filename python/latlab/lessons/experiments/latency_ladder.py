@@ -26,6 +26,7 @@ from latlab.lessons.model import (
 )
 from latlab.lessons.native import why_not
 from latlab.lessons.programs import ladder
+from latlab.run.distance import DISTANCE_M, FLOOR_NS
 from latlab.units import format_bytes, format_count, format_ns
 
 if TYPE_CHECKING:
@@ -58,10 +59,8 @@ GUESS = Guess(
     "orders.disk_over_ram_ratio.native",
     Published("another order of magnitude", 10.0),
 )
-#: Great circle between London and San Francisco; light in fibre goes at 1/1.468 of its speed in vacuum (G.652).
-DISTANCE_M: Final = 8_616_000
-FIBRE_M_PER_S: Final = 299_792_458 / 1.468
-FLOOR_S: Final = 2 * DISTANCE_M / FIBRE_M_PER_S
+#: Light in fibre, London to San Francisco and back.
+FLOOR_S: Final = FLOOR_NS / 1e9
 #: Slower random reads are those of a head that moves; none that moves is faster.
 SPINS_S: Final = 1e-3
 #: Powers of two of elements of four bytes.

@@ -220,6 +220,7 @@ fn modelled(known: &Known<'_>, kind: Kind<'_>) -> Option<(Predicted, Way, f64)> 
 fn judged(known: &Known<'_>, result: &PointResult) -> Option<&'static str> {
     let found = result.findings.as_ref().filter(|_| real(result))?;
     Some(verdict(&Evidence {
+        alone: result.point.concurrency == Some(1),
         client_cpu: found["client_cpu_share"].as_f64().unwrap_or(0.0),
         server_cpu: found["server_cpu_share"].as_f64().unwrap_or(0.0),
         goodput: found["goodput_bytes_per_s"].as_f64()?,

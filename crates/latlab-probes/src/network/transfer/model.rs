@@ -92,6 +92,8 @@ pub(super) fn fit(measured: &[(Predicted, f64)]) -> Option<Fit> {
 /// What limits a transfer.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Evidence {
+    /// Whether there is never more than one: then the two sides take turns.
+    pub(super) alone: bool,
     /// Share of its time in which the client's, and the server's, process had a CPU.
     pub(super) client_cpu: f64,
     pub(super) server_cpu: f64,
@@ -111,11 +113,17 @@ const NEAR: f64 = 0.8;
 
 /// In a word: `server-bound`, `client-bound`, `link-bound`, `round-trip-bound` or `slow-start-bound`.
 pub(super) fn verdict(found: &Evidence) -> &'static str {
-    if found.server_cpu >= BUSY && found.server_cpu >= found.client_cpu {
-        return "server-bound";
-    }
-    if found.client_cpu >= BUSY {
-        return "client-bound";
+    let busy = if found.alone {
+        found.server_cpu + found.client_cpu
+    } else {
+        found.server_cpu.max(found.client_cpu)
+    };
+    if busy >= BUSY {
+        return if found.server_cpu >= found.client_cpu {
+            "server-bound"
+        } else {
+            "client-bound"
+        };
     }
     if found
         .throughput
@@ -190,6 +198,7 @@ mod tests {
     #[test]
     fn what_limits_is_what_is_busy_else_the_link_else_waiting() {
         let idle = Evidence {
+            alone: true,
             client_cpu: 0.1,
             server_cpu: 0.1,
             goodput: 1e6,
@@ -215,5 +224,16 @@ mod tests {
             ..busy
         };
         assert_eq!(verdict(&server), "server-bound");
+        let in_turns = Evidence {
+            client_cpu: 0.4,
+            server_cpu: 0.5,
+            ..slow
+        };
+        assert_eq!(verdict(&in_turns), "server-bound");
+        let overlapping = Evidence {
+            alone: false,
+            ..in_turns
+        };
+        assert_eq!(verdict(&overlapping), "slow-start-bound");
     }
 }

@@ -1,0 +1,88 @@
+"""A path of known length: as root, as an ordinary user, and where namespaces are refused."""
+
+from __future__ import annotations
+
+import errno
+import os
+import platform
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from tests.robust.test_storage_degraded import refuse
+
+if TYPE_CHECKING:
+    from tests.robust.conftest import Place
+
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="namespaces are Linux's")
+
+UNSHARE = {"x86_64": 272, "aarch64": 97}.get(platform.machine(), -1)
+ASKED = (
+    *("measure", "--profile", "quick", "--no-report", "--delay", "5", "--budget", "9"),
+    *("--only", "network.connect,network.transfer"),
+)
+
+
+def without_namespaces() -> None:
+    """As a container's filter of system calls answers."""
+    refuse(UNSHARE, errno.EPERM)
+
+
+def children(place: Place) -> list[str]:
+    """Processes that a run of this test left behind."""
+    left = []
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdigit():
+            try:
+                environment = (entry / "environ").read_bytes()
+                words = (entry / "cmdline").read_bytes()
+            except OSError:
+                continue
+            if b"--child" in words and os.fsencode(place.root) in environment:
+                left.append(entry.name)
+    return left
+
+
+def measured(place: Place, **more: Any) -> list[dict[str, Any]]:  # noqa: ANN401 - Popen's own
+    """What was measured over the path; nothing runs any longer."""
+    told = place.run(*ASKED, **more)
+    assert told.returncode == 0, told.stderr
+    assert place.lines()[0]["settings"]["delay_ms"] == 5
+    assert not children(place)
+    return [
+        line
+        for line in place.lines()
+        if line["line"] == "record" and line["point"].get("path") == "emulated" and line["kind"] == "per_op"
+    ]
+
+
+def test_figures_over_a_path_say_so_and_are_never_shorter_than_it(place: Place) -> None:
+    records = measured(place)
+    assert {record["probe"] for record in records} == {"network.connect", "network.transfer"}
+    kinds = {record["findings"]["route"]["kind"] for record in records}
+    assert len(kinds) == 1
+    for record in records:
+        assert any(flag.startswith("emulated: ") for flag in record["flags"])
+        assert record["findings"]["route"]["rtt_ns"] == 5_000_000
+        if kinds <= {"netem", "delay-line"}:
+            assert record["summary"]["min"] >= 4_900_000
+
+
+def test_where_namespaces_are_refused_the_server_waits_and_every_figure_says_what_it_is_good_for(
+    place: Place,
+) -> None:
+    # Root may make networks without a user namespace; the filter refuses both.
+    records = measured(place, preexec_fn=without_namespaces)
+    transfers = [record for record in records if record["probe"] == "network.transfer"]
+    assert transfers
+    for record in records:
+        assert record["findings"]["route"]["kind"] == "application"
+        assert "no private network namespace" in record["findings"]["route"]["why_not_better"][0]
+        assert any("valid for time to first byte only" in flag for flag in record["flags"])
+    concluded = [line for line in place.lines() if line.get("kind") == "derived"]
+    singles = [row for record in concluded for row in record["findings"].get("singles", [])]
+    emulated = [row for row in singles if row["path"] == "emulated"]
+    assert emulated
+    assert all(row["model"] is None and row["verdict"] is None for row in emulated)
+    assert all(row["phases_ns"]["first-byte"] >= 5_000_000 for row in emulated)

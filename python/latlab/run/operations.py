@@ -210,9 +210,8 @@ def _packet(rung: Rung, records: list[Record]) -> Rung:
     found = Machine(record.findings) if isinstance(record.findings, dict) else Machine({})
     asked = positive(found, "route.rtt_ns")
     named = asked is not None and math.isclose(asked, USUAL_NS)
-    level = PACKET if named else f"packet over a path of {units.format_ns(asked)}"
-    words = [flag for flag in record.flags if flag.startswith("emulated: ")]
-    return replace(_of(rung, record), level=level, note=clean("; ".join(words), most=200))
+    level = PACKET if named else f"packet over a path of {units.format_ns_as_asked(asked)}"
+    return replace(_of(rung, record), level=level)
 
 
 def _poke(rung: Rung, records: list[Record]) -> Rung:

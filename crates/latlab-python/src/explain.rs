@@ -1,5 +1,7 @@
 //! Where a program's wall time goes.
 
+#![expect(clippy::needless_pass_by_value, reason = "PyO3 hands over what it converted")]
+
 use std::ffi::OsString;
 
 use latlab_ledger::{ExplainError, Progress, Request, Subject};

@@ -61,6 +61,9 @@ def noise_self_test(
 ) -> str:
     """How well the causes of known disturbances are found here; `seconds` for each of four kinds."""
 
+def noise_survey(seconds: float = 2.0, level: str | None = None, in_worker: bool = False) -> str:
+    """How disturbed each CPU is, in short listens, and the quietest in the rest of `seconds`, with causes."""
+
 def die_with_parent() -> bool:
     """Asks the kernel to kill this process when its parent ends; False where that cannot be arranged."""
 

@@ -51,8 +51,9 @@ def main() -> int:
 
 
 def _listen(core: ModuleType, request: dict[str, object]) -> str:
-    """What `latlab noise` asks for, as one line of JSON; on SIGTERM, what was heard until then."""
-    listen = core.noise_self_test if request.pop("self_test") else core.noise
+    """What `latlab noise` or `doctor` asks for, one line of JSON; on SIGTERM, what was heard until then."""
+    asked = {"listen": core.noise, "self-test": core.noise_self_test, "survey": core.noise_survey}
+    listen = asked[str(request.pop("what"))]
     return str(listen(in_worker=True, **request))
 
 

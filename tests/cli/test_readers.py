@@ -112,8 +112,12 @@ def test_the_list_of_probes_has_the_fields_that_programs_rely_on(command: Comman
 
 
 def test_the_doctor_works_without_a_run(command: Command) -> None:
-    told = command("doctor")
+    told = command("doctor", "--no-listen")
     assert told.returncode == 0, told.stderr
     assert told.stdout.startswith("latlab ")
+    quick = json.loads(command("doctor", "--no-listen", "--json").stdout)
     findings = json.loads(command("doctor", "--json").stdout)
     assert all({"id", "severity", "title", "effect"} <= set(finding) for finding in findings)
+    more = {finding["id"] for finding in findings} - {finding["id"] for finding in quick}
+    assert "disturbed-cpu" in more, "no CPU is left alone for two seconds"
+    assert more <= {"disturbed-cpu", "quietest-cpu", "standing-causes", "load"}

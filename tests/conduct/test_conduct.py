@@ -488,3 +488,15 @@ def test_a_directory_that_cannot_be_swept_ends_no_run(tmp_path: Path) -> None:
     run = Conductor(model.Settings(dir=str(tmp_path / "gone")), command=fake()).run()
     assert run.stopped_by == "completed"
     assert core.sweep(tmp_path / "gone") == 0
+
+
+def test_the_measuring_process_gets_no_allocators_settings_but_keeps_who_has_the_restartable_sequence(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("GLIBC_TUNABLES", "glibc.malloc.tcache_count=0:glibc.pthread.rseq=0")
+    monkeypatch.setenv("LD_PRELOAD", "/lib/other.so")
+    environment = conduct.clean_environment()
+    assert environment["GLIBC_TUNABLES"] == "glibc.pthread.rseq=0"
+    assert "LD_PRELOAD" not in environment
+    monkeypatch.setenv("GLIBC_TUNABLES", "glibc.malloc.tcache_count=0")
+    assert "GLIBC_TUNABLES" not in conduct.clean_environment()

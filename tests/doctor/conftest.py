@@ -7,6 +7,7 @@ import pytest
 
 from latlab.doctor import Host
 from latlab.run.model import ClockFacts, ClockOverhead, Machine, Settings
+from latlab.run.noise import CauseRow, Comb, CpuNoise, Noise, Survey
 
 HostMaker = Callable[..., Host]
 
@@ -20,7 +21,7 @@ def host() -> HostMaker:
         *,
         clock: Mapping[str, Any] | None = None,
         settings: Settings | None = None,
-        **learnt: float,
+        **learnt: object,
     ) -> Host:
         facts = {"machine": Machine(machine or {}), "settings": settings or Settings(), **learnt}
         if clock is not None:
@@ -42,3 +43,48 @@ def clock_facts(**changed: Any) -> ClockFacts:  # noqa: ANN401 - fields of a str
         "invariant": True,
     }
     return ClockFacts(**(good | changed))
+
+
+@pytest.fixture
+def survey() -> Callable[..., Survey]:
+    """Makes what a short listen may find."""
+    return made_survey
+
+
+@pytest.fixture
+def comb() -> Callable[[str, float, float], Comb]:
+    """Makes a periodic cause: its name, its rate, what it usually takes."""
+    return made_comb
+
+
+def made_cause(name: str, per_s: float, ns: float) -> CauseRow:
+    return CauseRow(
+        cause=name, count=int(per_s), per_s=per_s, total_ns=per_s * ns, ns_per_s=per_s * ns, median_ns=ns,
+        largest_ns=3 * ns, share_count=0.5, share_time=0.5, explained_ns=0.0, confidence=0.9,
+    )  # fmt: skip
+
+
+def made_comb(name: str, hz: float, ns: float) -> Comb:
+    return Comb(
+        cause=name, reason="counted", hz=hz, period_ns=1e9 / hz, phase_ns=0.0, window_ns=(1e4, 1e4),
+        teeth=200, hit=200, by_chance=1.0, typical_ns=ns, gaps=200, ns=200 * ns, share_time=0.5,
+    )  # fmt: skip
+
+
+def made_survey(
+    lost: tuple[float, ...] = (0.02, 0.004), combs: tuple[Comb, ...] = (), **changes: object
+) -> Survey:
+    """CPUs by their numbers with what each lost; one second of the quietest."""
+    best = min(range(len(lost)), key=lambda cpu: lost[cpu])
+    plain: dict[str, Any] = {
+        "cpu": best, "pinned": True, "stopped_by": "completed", "seconds": 1.0, "threshold_ns": 1000.0,
+        "step_ns": 20.0, "level": "perf records", "levels": (), "gaps": 400, "gaps_ns": lost[best] * 1e9,
+        "causes": (made_cause("timer-tick", 250.0, 2e4), made_cause("unexplained", 150.0, 2e3)),
+        "combs": combs,
+        "explained": (), "lost_records": 0, "dropped_gaps": 0, "events_outside": 0,
+    }  # fmt: skip
+    cpus = tuple(
+        CpuNoise(cpu=cpu, seconds=0.2, gaps=80, lost_share=share, longest_ns=9e4)
+        for cpu, share in enumerate(lost)
+    )
+    return Survey(cpus=cpus, allowed=len(lost), quietest=Noise(**(plain | changes)))

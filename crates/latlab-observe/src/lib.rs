@@ -59,6 +59,7 @@ pub mod noise;
 mod records;
 pub mod self_test;
 pub mod summary;
+pub mod survey;
 
 #[cfg(target_os = "linux")]
 mod linux;

@@ -29,7 +29,7 @@ mod _core {
     #[pymodule_export]
     use crate::explain::{explain_process, explain_program};
     #[pymodule_export]
-    use crate::noise::{noise, noise_self_test};
+    use crate::noise::{noise, noise_self_test, noise_survey};
     #[pymodule_export]
     use crate::run::{die_with_parent, list_probes, plan, run_child, run_worker};
     #[pymodule_export]

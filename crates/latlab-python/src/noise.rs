@@ -5,6 +5,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use latlab_clock::Clock;
 use latlab_observe::noise::{NoiseError, Request, hear};
 use latlab_observe::self_test::SelfTest;
+use latlab_observe::survey::survey;
 use latlab_observe::{Level, self_test};
 use latlab_storage::default_directory;
 use pyo3::exceptions::{PyKeyboardInterrupt, PyOSError, PyValueError};
@@ -14,6 +15,8 @@ use crate::system;
 
 /// How long each CPU is listened to before the quietest is taken.
 const LISTEN_NS: f64 = 20e6;
+/// Gaps of a survey, as of a listen by default.
+const SURVEY_THRESHOLD_NS: f64 = 1_000.0;
 /// Nobody waits longer, and what is heard must fit into memory.
 const LONGEST_S: f64 = 3600.0;
 
@@ -123,6 +126,32 @@ pub(crate) fn noise(
             highest,
         };
         let heard = hear(&clock, &request, || interrupts.go_on());
+        interrupts.raise()?;
+        crate::json(&heard.map_err(|error| failed(&error))?)
+    })
+}
+
+/// Listens to every CPU shortly and to the quietest for the rest of `seconds`, and returns how disturbed they are, as JSON. Options as of `noise`.
+#[pyfunction]
+#[pyo3(signature = (seconds=2.0, level=None, in_worker=false))]
+pub(crate) fn noise_survey(
+    py: Python<'_>,
+    seconds: f64,
+    level: Option<&str>,
+    in_worker: bool,
+) -> PyResult<String> {
+    let (seconds, highest) = (checked_seconds(seconds)?, self::level(level)?);
+    let mut interrupts = Interrupts::watch(in_worker)?;
+    py.detach(|| {
+        let clock = Clock::open();
+        let allowed = latlab_machine::describe(&default_directory()).limits.allowed_cpus;
+        let request = Request {
+            seconds,
+            cpu: allowed.first().copied().unwrap_or(0),
+            threshold_ns: SURVEY_THRESHOLD_NS,
+            highest,
+        };
+        let heard = survey(&clock, &allowed, &request, || interrupts.go_on());
         interrupts.raise()?;
         crate::json(&heard.map_err(|error| failed(&error))?)
     })

@@ -12,7 +12,12 @@ from latlab.errors import LatlabError
 
 if TYPE_CHECKING:
     from latlab.run.model import Machine
+    from latlab.run.noise import Survey
     from latlab.run.run import Run
+
+
+#: Long enough for twenty ticks of any kernel, short enough to wait for.
+_LISTEN_S = 2.0
 
 
 @click.command("doctor")
@@ -22,15 +27,22 @@ if TYPE_CHECKING:
     metavar="DIR",
     help="The directory whose file system is meant (default: the current one).",
 )
+@click.option(
+    "--listen/--no-listen",
+    default=True,
+    show_default=True,
+    help="Listen to the CPUs for 2 seconds: how disturbed they are, which is the quietest, by what.",
+)
 @click.option("--json", "as_json", is_flag=True, help="Print the findings as JSON.")
-def command(directory: str | None, *, as_json: bool) -> None:
+def command(directory: str | None, *, listen: bool, as_json: bool) -> None:
     """Say what on this machine distorts figures, by how much, and what would lift it.
 
-    Measures nothing and changes nothing.
+    Measures nothing but, for two seconds, what disturbs the CPUs; changes nothing.
 
     \b
     Examples:
       latlab doctor
+      latlab doctor --no-listen
       latlab doctor --json | jq -r '.[] | select(.severity != "note") | .title'
     """
     import msgspec  # noqa: PLC0415 - not needed for --help
@@ -41,7 +53,10 @@ def command(directory: str | None, *, as_json: bool) -> None:
 
     directory = checked_directory(directory)
     here = describe(directory)
-    findings = examine(here.machine, here.clock, last=_last_run(here.machine), load_now=load_average())
+    # Before listening, which is a busy thread too.
+    load = load_average()
+    heard = _heard() if listen else None
+    findings = examine(here.machine, here.clock, last=_last_run(here.machine), load_now=load, heard=heard)
     if as_json:
         sys.stdout.write(json.dumps(msgspec.to_builtins(findings), ensure_ascii=False, indent=1) + "\n")
         return
@@ -52,6 +67,20 @@ def command(directory: str | None, *, as_json: bool) -> None:
     screen = screen_of(sys.stdout)
     header = header_lines(here.tool.version, here.machine, screen)
     say([*header, Line(), *doctor_lines(findings, screen)])
+
+
+def _heard() -> Survey | None:
+    """What two seconds of listening found. What it cannot hear is no reason to say nothing else."""
+    from latlab.cli.terminal.screen import talk  # noqa: PLC0415 - not needed for --help
+    from latlab.run import noise  # noqa: PLC0415 - see above
+
+    if sys.stderr.isatty():
+        talk(f"listening to the CPUs for {_LISTEN_S:g} s (--no-listen leaves it out)")
+    try:
+        return noise.survey(_LISTEN_S)[0]
+    except LatlabError as error:
+        talk(f"latlab: nothing was heard: {error}")
+        return None
 
 
 def _last_run(machine: Machine) -> Run | None:

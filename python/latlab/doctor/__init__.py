@@ -25,6 +25,7 @@ from latlab.doctor.rules import (
     container,
     cpu_quota,
     directory,
+    disturbed_cpu,
     effective_pages,
     governor,
     huge_pages,
@@ -36,7 +37,9 @@ from latlab.doctor.rules import (
     other_disks,
     other_system,
     perf_events,
+    quietest_cpu,
     smt,
+    standing_causes,
     swap,
     unprivileged,
     virtual_machine,
@@ -45,6 +48,7 @@ from latlab.doctor.rules import (
 from latlab.run.model import ClockFacts, Finding, Machine, Settings
 
 if TYPE_CHECKING:
+    from latlab.run.noise import Survey
     from latlab.run.run import Run
 
 __all__ = ["RULES", "Host", "examine", "examine_this_machine", "important"]
@@ -56,6 +60,9 @@ RULES: tuple[Rule, ...] = (
     clock_not_invariant.finding,
     clock_quantum.finding,
     load.finding,
+    disturbed_cpu.finding,
+    standing_causes.finding,
+    quietest_cpu.finding,
     cpu_quota.finding,
     memory_limit.finding,
     swap.finding,
@@ -89,6 +96,7 @@ def examine(
     *,
     last: Run | None = None,
     load_now: float | None = None,
+    heard: Survey | None = None,
 ) -> tuple[Finding, ...]:
     """All findings, the gravest first, rules of equal severity in the order of :data:`RULES`.
 
@@ -98,6 +106,7 @@ def examine(
         settings: What was asked for.
         last: An earlier run on this machine, for what only a measurement can tell.
         load_now: Runnable threads now, see :func:`load_average`.
+        heard: What a short listen found, see :func:`latlab.run.noise.survey`.
     """
     from latlab.run.ladder import curve_findings  # noqa: PLC0415 - 20 ms that only a last run needs
 
@@ -111,6 +120,7 @@ def examine(
         effective_page_bytes=_number(learnt.get("effective_page_bytes")),
         core_ghz=_number(learnt.get("core_ghz")),
         load=load_now,
+        heard=heard,
     )
     found = [result for rule in RULES if (result := rule(host)) is not None]
     return tuple(sorted(found, key=lambda finding: _RANK[finding.severity]))

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from latlab.run.model import ClockFacts, Finding, Machine, Settings
+from latlab.run.noise import Survey
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,6 +20,7 @@ class Host:
         effective_page_bytes: Page size that the TLB really holds for huge pages, from the last run here.
         core_ghz: Core frequency from the last run here.
         load: Runnable threads now, other than ours (one-minute load average).
+        heard: What a short listen to the CPUs found, where there was one.
     """
 
     machine: Machine
@@ -27,6 +29,7 @@ class Host:
     effective_page_bytes: float | None = None
     core_ghz: float | None = None
     load: float | None = None
+    heard: Survey | None = None
 
     @property
     def online_cpus(self) -> int | None:

@@ -691,12 +691,19 @@ def _packages() -> str | None:
 
 def clean_environment() -> dict[str, str]:
     """The environment without what would load an allocator or a profiler into the measuring process."""
-    return {
+    environment = {
         name: value
         for name, value in os.environ.items()
         if name not in {"LD_PRELOAD", "LD_AUDIT", "GLIBC_TUNABLES", "DYLD_INSERT_LIBRARIES"}
         and not name.startswith(("MALLOC_", "PYTHON"))
     }
+    # Who leaves restartable sequences to others has a reason, and they cost nothing that is measured.
+    kept = [
+        tunable
+        for tunable in os.environ.get("GLIBC_TUNABLES", "").split(":")
+        if tunable.startswith("glibc.pthread.rseq=")
+    ]
+    return environment | ({"GLIBC_TUNABLES": ":".join(kept)} if kept else {})
 
 
 @contextlib.contextmanager

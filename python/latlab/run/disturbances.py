@@ -68,8 +68,8 @@ class Standing:
         return min(1.0, self.hz * self.gap_ns / 1e9)
 
     def one_in(self, operation_ns: float) -> float:
-        """One of so many operations of this length meets it; at least 1."""
-        return max(1.0, 1e9 / (self.hz * operation_ns))
+        """One of so many operations of this length meets it, in three digits; at least 1."""
+        return max(1.0, float(f"{1e9 / (self.hz * operation_ns):.3g}"))
 
     def touches_from_ns(self, quantile: float) -> float:
         """Operations of this length or more have it in their `quantile`."""
@@ -165,6 +165,15 @@ def effect(one: Standing) -> str:
         f"{cause_name(one.cause)}, {rate(one.hz)} times a second for {units.format_ns(one.gap_ns, digits=2)}:"
         f" 1 in {units.format_count(one.one_in(100.0))} operations of 100 ns,"
         f" the p99.9 of whatever takes {from_ns} or more, {percent(one.share)} of every mean"
+    )
+
+
+def effect_on_windows(one: Standing, window_ns: float = 20_000.0) -> str:
+    """What it does to means over windows, which have no tail of single operations."""
+    return (
+        f"1 in {units.format_count(one.one_in(window_ns))} windows of"
+        f" {units.format_ns_as_asked(window_ns)} that are timed as a whole,"
+        f" by {percent(one.gap_ns / window_ns)}"
     )
 
 

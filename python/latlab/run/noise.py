@@ -122,6 +122,24 @@ class Noise(msgspec.Struct, frozen=True):
     unprivileged: Unprivileged | None = None
 
 
+class CpuNoise(msgspec.Struct, frozen=True):
+    """What one CPU lost in a few short listens."""
+
+    cpu: int
+    seconds: float
+    gaps: int
+    lost_share: float
+    longest_ns: float
+
+
+class Survey(msgspec.Struct, frozen=True):
+    """Every CPU shortly, the quietest for longer. `allowed` may be more than were listened to."""
+
+    cpus: tuple[CpuNoise, ...]
+    allowed: int
+    quietest: Noise
+
+
 class Score(msgspec.Struct, frozen=True):
     """How well one cause is found. `confirmed` were not injected, but the kernel counted them too."""
 
@@ -183,7 +201,7 @@ def listen(
         KeyboardInterrupt: before anything was heard.
     """
     request = {
-        "self_test": False,
+        "what": "listen",
         "seconds": seconds,
         "cpu": cpu,
         "threshold_ns": threshold_ns,
@@ -201,9 +219,18 @@ def self_test(
     command: list[str] | None = None,
 ) -> tuple[Confusion, Any]:
     """Makes known disturbances, `seconds` for each of four kinds, and compares; otherwise as `listen`."""
-    request = {"self_test": True, "seconds": seconds, "cpu": cpu, "level": level}
+    request = {"what": "self-test", "seconds": seconds, "cpu": cpu, "level": level}
     line = _asked(request, patience_s=4 * seconds + _START_S, command=command)
     return _decoded(line, Confusion)
+
+
+def survey(
+    seconds: float = 2.0, *, level: str | None = None, command: list[str] | None = None
+) -> tuple[Survey, Any]:
+    """Listens shortly to every CPU and for the rest of `seconds` to the quietest; otherwise as `listen`."""
+    request = {"what": "survey", "seconds": seconds, "level": level}
+    line = _asked(request, patience_s=seconds + _START_S, command=command)
+    return _decoded(line, Survey)
 
 
 def _decoded(line: bytes, kind: type[_Answer]) -> tuple[_Answer, Any]:

@@ -1,0 +1,40 @@
+"""Something takes the CPU away now."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from latlab import units
+from latlab.doctor.host import Host
+from latlab.run import disturbances
+from latlab.run.model import Finding
+
+Severity = Literal["note", "caution", "warning"]
+#: Ticks alone take a few tenths of a percent, on a virtual machine up to 2 %.
+CAUTION_SHARE, WARNING_SHARE = 0.03, 0.1
+
+
+def finding(host: Host) -> Finding | None:
+    """Finding, or None when nobody listened, or there was nothing to hear."""
+    if host.heard is None or not host.heard.quietest.gaps:
+        return None
+    noise = host.heard.quietest
+    lost = noise.gaps_ns / (noise.seconds * 1e9)
+    severity: Severity = (
+        "warning" if lost >= WARNING_SHARE else "caution" if lost >= CAUTION_SHARE else "note"
+    )
+    everything = disturbances.Standing("", noise.gaps / noise.seconds, noise.gaps_ns / noise.gaps)
+    longest = max(row.largest_ns for row in noise.causes)
+    shares = disturbances.verdict(noise).split(": ", 1)[1].rstrip(".")
+    return Finding(
+        id="disturbed-cpu",
+        severity=severity,
+        title=f"CPU {noise.cpu} is kept from its work {disturbances.rate(everything.hz)} times a second,"
+        f" {disturbances.percent(lost)} of its time",
+        effect=f"by time {shares}; the longest in {units.format_seconds(noise.seconds)} took"
+        f" {units.format_ns(longest)}; 1 in {units.format_count(everything.one_in(100.0))} operations of"
+        f" 100 ns meets a gap, 1 in {units.format_count(everything.one_in(10_000.0))} of 10 µs",
+        remedy=None
+        if severity == "note"
+        else "end what is busy; latlab noise says who it is, as root by name",
+    )

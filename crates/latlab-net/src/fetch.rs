@@ -1,4 +1,5 @@
-//! A client whose every phase ends at a known moment: HTTP/1.1 on a blocking socket, with TLS or without; and HTTP/2 ([`Streams`]).
+//! A client whose every phase ends at a known moment: HTTP/1.1 on a blocking socket, with TLS or without; HTTP/2 ([`Streams`]); and many
+//! requests under way on connections of their own, by one thread (`Pool`).
 //!
 //! ```text
 //! resolve ─► connect ─► TLS ─► request ─► first byte ─► last byte
@@ -9,6 +10,8 @@
 
 mod body;
 mod error;
+#[cfg(target_os = "linux")]
+mod pool;
 mod streams;
 mod timed;
 mod tls;
@@ -19,6 +22,8 @@ use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
 pub use error::FetchError;
+#[cfg(target_os = "linux")]
+pub use pool::{Expected, Pool};
 pub use streams::{Ended, Streams};
 use timed::Timed;
 pub use tls::Trust;
@@ -185,13 +190,7 @@ impl Connection {
         expected: &dyn Fn(u64, &[u8]) -> bool,
     ) -> Result<Answer, FetchError> {
         self.stream.socket().bound(deadline);
-        let authorization =
-            authorization.map_or_else(String::new, |value| format!("Authorization: {value}\r\n"));
-        let request = format!(
-            "GET {target} HTTP/1.1\r\nHost: {}\r\nUser-Agent: latlab/{}\r\nAccept: */*\r\n{authorization}\r\n",
-            self.authority,
-            env!("CARGO_PKG_VERSION"),
-        );
+        let request = request(&self.authority, target, authorization);
         let late = |phase| move |error| FetchError::of(error, phase);
         self.stream
             .write_all(request.as_bytes())
@@ -246,6 +245,16 @@ impl Connection {
             }
         }
     }
+}
+
+/// The bytes of a request.
+fn request(authority: &str, target: &str, authorization: Option<&str>) -> String {
+    let authorization =
+        authorization.map_or_else(String::new, |value| format!("Authorization: {value}\r\n"));
+    format!(
+        "GET {target} HTTP/1.1\r\nHost: {authority}\r\nUser-Agent: latlab/{}\r\nAccept: */*\r\n{authorization}\r\n",
+        env!("CARGO_PKG_VERSION"),
+    )
 }
 
 /// What a head says that matters here.

@@ -4,42 +4,63 @@ use std::io::{self, Read, Write};
 use std::net::TcpStream;
 use std::time::{Duration, Instant};
 
-/// A connected socket with a deadline.
+/// A connected socket with a deadline; without one it never waits.
 #[derive(Debug)]
 pub(super) struct Timed {
     socket: TcpStream,
-    deadline: Instant,
+    deadline: Option<Instant>,
 }
 
 impl Timed {
     pub(super) fn new(socket: TcpStream, deadline: Instant) -> Self {
-        Self { socket, deadline }
+        Self {
+            socket,
+            deadline: Some(deadline),
+        }
+    }
+
+    /// A socket that does not block: whoever uses it looks after its time.
+    #[cfg(target_os = "linux")]
+    pub(super) fn unblocking(socket: TcpStream) -> Self {
+        Self {
+            socket,
+            deadline: None,
+        }
+    }
+
+    #[cfg(target_os = "linux")]
+    pub(super) fn socket(&self) -> &TcpStream {
+        &self.socket
     }
 
     /// Another deadline, for what comes next.
     pub(super) fn bound(&mut self, deadline: Instant) {
-        self.deadline = deadline;
+        self.deadline = Some(deadline);
     }
 
-    fn left(&self) -> io::Result<Option<Duration>> {
-        self.deadline
+    /// Tells the socket how long it may wait, where it waits.
+    fn wait_with(&self, set: fn(&TcpStream, Option<Duration>) -> io::Result<()>) -> io::Result<()> {
+        let Some(deadline) = self.deadline else {
+            return Ok(());
+        };
+        let left = deadline
             .checked_duration_since(Instant::now())
             .filter(|left| !left.is_zero())
-            .map(Some)
-            .ok_or_else(|| io::ErrorKind::TimedOut.into())
+            .ok_or(io::ErrorKind::TimedOut)?;
+        set(&self.socket, Some(left))
     }
 }
 
 impl Read for Timed {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        self.socket.set_read_timeout(self.left()?)?;
+        self.wait_with(TcpStream::set_read_timeout)?;
         self.socket.read(buffer)
     }
 }
 
 impl Write for Timed {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.socket.set_write_timeout(self.left()?)?;
+        self.wait_with(TcpStream::set_write_timeout)?;
         self.socket.write(bytes)
     }
 

@@ -92,6 +92,33 @@ impl Stream {
             Self::Tls(stream) => &mut stream.sock,
         }
     }
+
+    #[cfg(target_os = "linux")]
+    pub(super) fn socket_ref(&self) -> &std::net::TcpStream {
+        match self {
+            Self::Plain(socket) => socket.socket(),
+            Self::Tls(stream) => stream.sock.socket(),
+        }
+    }
+
+    /// Goes on shaking hands, as far as the socket lets it.
+    pub(super) fn shake(&mut self) -> io::Result<()> {
+        if let Self::Tls(stream) = self {
+            while stream.conn.is_handshaking() {
+                stream.conn.complete_io(&mut stream.sock)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether something of TLS is still to be sent.
+    #[cfg(target_os = "linux")]
+    pub(super) fn has_unsent(&self) -> bool {
+        match self {
+            Self::Plain(_) => false,
+            Self::Tls(stream) => stream.conn.wants_write(),
+        }
+    }
 }
 
 /// What the certificate is compared with.
@@ -100,17 +127,21 @@ pub(super) fn name_of(host: &str) -> Result<ServerName<'static>, FetchError> {
         .map_err(|_| FetchError::Url(format!("{host:?} is no name that a certificate can have")))
 }
 
-/// Shakes hands as far as the first request needs.
-pub(super) fn shake_hands(mut socket: Timed, host: &str, trust: &Trust) -> Result<Stream, FetchError> {
+/// A connection on which nobody has shaken hands yet.
+pub(super) fn begin(socket: Timed, host: &str, trust: &Trust) -> Result<Stream, FetchError> {
     let name = name_of(host)?;
-    let mut connection = ClientConnection::new(Arc::clone(&trust.0), name)
+    let connection = ClientConnection::new(Arc::clone(&trust.0), name)
         .map_err(|error| FetchError::System(io::Error::other(error)))?;
-    while connection.is_handshaking() {
-        connection
-            .complete_io(&mut socket)
-            .map_err(|error| FetchError::of(error, Phase::Tls))?;
-    }
     Ok(Stream::Tls(Box::new(StreamOwned::new(connection, socket))))
+}
+
+/// Shakes hands as far as the first request needs.
+pub(super) fn shake_hands(socket: Timed, host: &str, trust: &Trust) -> Result<Stream, FetchError> {
+    let mut stream = begin(socket, host, trust)?;
+    stream
+        .shake()
+        .map_err(|error| FetchError::of(error, Phase::Tls))?;
+    Ok(stream)
 }
 
 impl Read for Stream {

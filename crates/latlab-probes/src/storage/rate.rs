@@ -30,8 +30,8 @@ Low rates are slower for each read than high ones, because devices, hosts and co
 A read that was handed over more than 50 us late although there was room, and although no other was just being handed over, is late by the fault of this program's thread, which slept too long or lost its CPU. Such reads are counted (late) and are no samples; where they are more than one in a hundred, the figure is flagged. \
 held_back counts reads that came while 64 were under way: their wait is the disk's and stays in their time.
 
-Rates above what the disk reads one at a time (a short trial before) are not asked for. A block has a fixed number of reads, so none is empty at low rates. The proof is that of storage.read.random: contents, extents, the kernel's and the device's count of bytes.",
-    method_version: 2,
+Rates above what the disk reads one at a time (a short trial before) are not asked for. A block has a fixed number of reads, so none is empty at low rates; those that are due before all of them have ended are read as well, so that no stall is cut off by a block's end. The proof is that of storage.read.random: contents, extents, the kernel's and the device's count of bytes.",
+    method_version: 3,
     unit: Unit::Ns,
     convention: "one 4 KiB block, from its due time to its end",
     needs: &["a disk with direct I/O", "room for the test file"],

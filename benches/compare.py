@@ -10,6 +10,7 @@
     .venv/bin/python benches/compare.py random --pairs 9 --cpu 3 --dir /data
     .venv/bin/python benches/compare.py sync --pairs 9 --cpu 3 --dir /data
     .venv/bin/python benches/compare.py roundtrip --pairs 9 --cpu 2
+    .venv/bin/python benches/compare.py http --pairs 3
 
 A pair is: the peer, latlab, the peer again, which is also the first of the next pair. The peer against itself
 (A/A) is the noise. A line holds when the
@@ -100,7 +101,7 @@ def own_records(kind: Kind, cpus: str | None, more: list[str], file: str, direct
         command = [str(LATLAB), "measure", *placed(options, file, directory), *more]
         command += ["--json", "--no-report", "--quiet"]
         command += ["--cpu", cpus] if cpus else []
-        records += json.loads(output(command))["records"]
+        records += json.loads(output(kind.around(command)))["records"]
     return records
 
 

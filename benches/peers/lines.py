@@ -15,7 +15,7 @@ DIRECTORY = "DIR"
 """Stands for the directory of that file."""
 
 
-SCALES = {"ns": 1.0, "us": 1e3, "GB/s": 1e9, "a second": 1.0}
+SCALES = {"ns": 1.0, "us": 1e3, "ms": 1e6, "GB/s": 1e9, "a second": 1.0}
 """By what figures in ns, bytes a second and operations a second are divided for the table."""
 
 
@@ -61,6 +61,8 @@ class Kind:
     """The options of latlab's runs, where one with the probe alone will not do."""
     needs: tuple[str, ...] = ()
     """Programs, where they are not the peer's name."""
+    around: Callable[[list[str]], list[str]] = list
+    """What latlab's command becomes where something has to happen around it."""
 
 
 @dataclass(frozen=True)
@@ -126,6 +128,14 @@ def placed(command: Sequence[str], file: str, directory: str) -> list[str]:
 def mean(record: Record) -> float:
     """Mean of the window means: the mean of all loads, as every window has as many."""
     return float(record["summary"]["mean"])
+
+
+def p99(record: Record) -> float:
+    """The 99th percentile of the single operations."""
+    value = record["summary"]["p99"]
+    if value is None:
+        raise ValueError("too few samples for a p99")
+    return float(value)
 
 
 def median(record: Record) -> float:

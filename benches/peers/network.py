@@ -1,10 +1,13 @@
-"""Peers for sockets: sockperf."""
+"""Peers for sockets and HTTP: sockperf, wrk2, oha."""
 
 from __future__ import annotations
 
+import json
+import shlex
 import sys
+from pathlib import Path
 
-from peers.lines import Kind, Line, median
+from peers.lines import Kind, Line, median, p99
 
 PORT = 28111
 
@@ -49,8 +52,73 @@ def roundtrip_lines(cpu: int) -> list[Line]:
     ]
 
 
+HTTP_PORT = 28112
+URL = f"http://127.0.0.1:{HTTP_PORT}/bytes/1024"
+RATE = 2_000
+STALLED_AFTER_S, STALL_S = 5, 2
+_SECONDS = {"us": 1e-6, "ms": 1e-3, "s": 1.0}
+
+
+def stalled(command: list[str]) -> list[str]:
+    """A command, and besides a server that stands still for two seconds while it runs; neither is left."""
+    latlab = shlex.quote(str(Path(sys.executable).with_name("latlab")))
+    script = (
+        f"{latlab} serve --bind 127.0.0.1:{HTTP_PORT} >/dev/null 2>&1 & server=$!; sleep 1; "
+        f"(sleep {STALLED_AFTER_S}; kill -STOP $server; sleep {STALL_S}; kill -CONT $server) & stall=$!; "
+        f"{shlex.join(command)}; status=$?; "
+        "kill $stall 2>/dev/null; kill -CONT $server; kill $server; wait; exit $status"
+    )
+    return ["sh", "-c", script]
+
+
+def stalled_latlab(command: list[str]) -> list[str]:
+    """As many requests a second as the peers send, for as long."""
+    more = ["--profile", "thorough", "--url", URL, "--requests", str(RATE), "--budget", "14"]
+    return stalled([*command, *more])
+
+
+def wrk2_ns(text: str) -> float:
+    """The line `99.000%    1.91s` of the corrected distribution."""
+    for line in text.splitlines():
+        if line.split()[:1] == ["99.000%"]:
+            value = line.split()[1]
+            unit = next(unit for unit in ("us", "ms", "s") if value.endswith(unit))
+            return float(value.removesuffix(unit)) * _SECONDS[unit] * 1e9
+    sys.exit("wrk2 printed no p99")
+
+
+def oha_ns(text: str) -> float:
+    """`latencyPercentiles.p99` of its JSON, s."""
+    return float(json.loads(text)["latencyPercentiles"]["p99"]) * 1e9
+
+
+def http_lines(_cpu: int) -> list[Line]:
+    """The p99 of 2,000 requests a second for ten seconds, in two of which the server stands still."""
+    peers = {
+        "wrk2": (["wrk2", "-t1", "-c32", "-d10s", f"-R{RATE}", "--latency", URL], wrk2_ns),
+        "oha --latency-correction": (
+            f"oha --no-tui --output-format json --latency-correction -q {RATE} -c 32 -z 10s {URL}".split(),
+            oha_ns,
+        ),
+    }
+    point = {"transport": "tcp", "rate_per_s": RATE}
+    return [
+        Line(f"p99, the server stopped for 2 s, {name}", stalled(command), read, point, p99, 0.05)
+        for name, (command, read) in peers.items()
+    ]
+
+
 KINDS: dict[str, Kind] = {
+    "http": Kind(
+        "wrk2 or oha",
+        "network.http",
+        http_lines,
+        "ms",
+        cpus=lambda _: None,
+        needs=("wrk2", "oha"),
+        around=stalled_latlab,
+    ),
     "roundtrip": Kind(
         "sockperf", "network.roundtrip", roundtrip_lines, "us", cpus=lambda cpu: f"{cpu},{cpu + 1}"
-    )
+    ),
 }

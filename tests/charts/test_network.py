@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from latlab.charts import network_roundtrip
+from latlab.charts import network_http, network_roundtrip
 from latlab.run.run import Run
 
 
@@ -48,3 +48,34 @@ def test_a_failed_proof_leaves_its_reason_and_no_line(run: Run) -> None:
     bad = Run(run.header, failed)
     assert network_roundtrip.chart(bad) is None
     assert "3 of 4 answers" in (network_roundtrip.absence(bad) or "")
+
+
+def test_the_open_view_holds_the_stall_and_the_closed_view_hides_it(run: Run) -> None:
+    slow, fast = network_http.records(run)
+    assert [record.point.rate_per_s for record in (slow, fast)] == [100, 1000]
+    views = network_http.views(fast)
+    opened, closed = views[network_http.OPEN].summary, views[network_http.CLOSED].summary
+    assert opened is not None
+    assert closed is not None
+    assert opened.p99 is not None
+    assert closed.p99 is not None
+    # 500 of 10,000 were due in half a second of stall; 32 of them were under way.
+    assert 0.38e9 < opened.p99 < 0.42e9
+    assert closed.p99 < 1e6
+    assert network_http.chart(run) is not None
+    assert "1,000 a second, closed loop" in network_http.alt_text(run)
+
+
+def test_more_rates_than_panels_are_the_ends_and_the_middle(run: Run) -> None:
+    (one, _) = network_http.records(run)
+    many = [
+        msgspec.structs.replace(one, point=msgspec.structs.replace(one.point, rate_per_s=rate))
+        for rate in (1, 10, 100, 1000, 10_000)
+    ]
+    assert [r.point.rate_per_s for r in network_http.drawn(Run(run.header, many))] == [1, 100, 10_000]
+
+
+def test_without_a_service_view_the_open_one_stands_alone(run: Run) -> None:
+    alone = [msgspec.structs.replace(record, channels=()) for record in run["network.http"]]
+    assert network_http.chart(Run(run.header, alone)) is not None
+    assert "closed loop" not in network_http.alt_text(Run(run.header, alone))

@@ -169,6 +169,7 @@ NEW = (
     "storage_first_touch",
     "storage_steady",
     "network_roundtrip",
+    "network_http",
 )
 
 
@@ -204,6 +205,20 @@ def test_one_placement_alone_is_no_three_figures(run: Run, described: Probes) ->
     alone = Run(run.header, run.select("network.roundtrip", placement="same-cpu"))
     (sentence,) = section(build(alone, described), "network_roundtrip").sentences
     assert sentence.startswith("A round trip of 64 B by TCP takes 15")
+
+
+def test_coordinated_omission_is_named_with_its_factor(document: Document) -> None:
+    first, second = section(document, "network_http").sentences
+    assert first.startswith(
+        "At 1,000 requests a second latlab's own server, on this machine, answers with p99 40"
+    )
+    assert "times less: it asks nothing while the server stalls" in second
+
+
+def test_without_a_stall_both_views_agree(run: Run, described: Probes) -> None:
+    alone = Run(run.header, run.select("network.http", rate_per_s=100))
+    _, second = section(build(alone, described), "network_http").sentences
+    assert "both views agree" in second
 
 
 def test_bandwidth_stands_beside_the_most_that_a_core_could_move(document: Document) -> None:

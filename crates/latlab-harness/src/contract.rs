@@ -4,7 +4,7 @@ use latlab_record::{Check, Point, Record, Settings, Unit, Work};
 
 use crate::causes::KnownCauses;
 use crate::schedule::MAX_BLOCKS;
-use crate::{Block, Env};
+use crate::{Block, Env, Share};
 
 /// Group of probes that share a quota of time and a section of the report.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -251,6 +251,11 @@ pub trait Probe {
     /// Whether these settings ask for it at all. A probe that is not wanted is in no plan and leaves no record.
     fn wanted(&self, _settings: &Settings) -> bool {
         true
+    }
+
+    /// Its seconds, where these settings make its work take other times than usual: a server far away. `None`: as the registry says.
+    fn share(&self, _settings: &Settings) -> Option<Share> {
+        None
     }
 
     /// Whether it can run here.

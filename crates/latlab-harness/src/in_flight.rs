@@ -166,6 +166,17 @@ struct Times {
     asked_for: bool,
 }
 
+impl Times {
+    fn of(due: u64, submitted: u64, late: bool, asked_for: bool) -> Self {
+        Self {
+            due,
+            submitted,
+            late,
+            asked_for,
+        }
+    }
+}
+
 /// Draws the times at which operations are due.
 struct Schedule<'a> {
     clock: &'a Clock,
@@ -200,6 +211,32 @@ impl<'a> Schedule<'a> {
     fn advance(&mut self) {
         // The gaps of a Poisson process are exponential; 1 - u is never 0.
         self.next_ns += -(1.0 - self.rng.uniform()).ln() * self.mean_ns;
+    }
+}
+
+/// Who may still begin.
+struct Coming {
+    /// Of those that the block was to do, the ones that have not ended.
+    to_do: u64,
+    /// Nobody begins, or is due, after this: ticks.
+    until: u64,
+}
+
+impl Coming {
+    /// When the one is due that may begin now, if there is one.
+    fn due(&self, schedule: Option<&Schedule>, now: u64) -> Option<u64> {
+        match schedule {
+            None => (now < self.until).then_some(now),
+            Some(schedule) => Some(schedule.next()).filter(|due| *due <= now.min(self.until)),
+        }
+    }
+
+    /// One of those has ended; with the last of them ends the block.
+    fn one_less(&mut self, end: u64) {
+        self.to_do -= 1;
+        if self.to_do == 0 {
+            self.until = self.until.min(end);
+        }
     }
 }
 
@@ -334,7 +371,6 @@ fn fly<T: TimeSource, Q: Queue>(
     let mut times = vec![Times::default(); depth as usize];
     let mut free: Vec<u32> = (0..depth).rev().collect();
     let begin = time.begin();
-    let last_begin = begin.saturating_add(clock.ticks(limits.begin_within_ns));
     let mut schedule = Schedule::of(arrivals, clock, begin);
     let (mut handed_over, mut under_way_ticks, mut last_end) = (0u64, 0u64, begin);
     let mut kept = Kept::default();
@@ -343,17 +379,16 @@ fn fly<T: TimeSource, Q: Queue>(
     // Who is due after this and waits while others are handed over waits for the queue: that is no fault of this thread's.
     let mut woke = begin;
     let late_ticks = clock.ticks(LATE_NS);
-    // Of those that the block was to do, and until when others come besides.
-    let mut to_do = limits.operations;
-    let mut comes_until = last_begin;
+    let mut coming = Coming {
+        to_do: limits.operations,
+        until: begin.saturating_add(clock.ticks(limits.begin_within_ns)),
+    };
     loop {
         // Hand over whatever may begin now.
         while schedule.is_some() || handed_over < limits.operations {
             let now = time.begin();
-            let due = match &schedule {
-                None if now < last_begin => now,
-                Some(schedule) if schedule.next() <= now.min(comes_until) => schedule.next(),
-                _ => break,
+            let Some(due) = coming.due(schedule.as_ref(), now) else {
+                break;
             };
             let Some(token) = free.pop() else { break };
             let mut late = false;
@@ -367,12 +402,8 @@ fn fly<T: TimeSource, Q: Queue>(
                 }
             }
             last_due = due;
-            times[token as usize] = Times {
-                due,
-                submitted: now,
-                late,
-                asked_for: handed_over < limits.operations,
-            };
+            let asked_for = handed_over < limits.operations;
+            times[token as usize] = Times::of(due, now, late, asked_for);
             queue.submit(token)?;
             handed_over += 1;
             if free.is_empty() {
@@ -383,7 +414,7 @@ fn fly<T: TimeSource, Q: Queue>(
         let due_next = schedule
             .as_ref()
             .map(Schedule::next)
-            .filter(|due| *due <= comes_until);
+            .filter(|due| *due <= coming.until);
         if idle {
             let Some(due) = due_next else { break };
             idle_until(clock, time, due);
@@ -406,10 +437,7 @@ fn fly<T: TimeSource, Q: Queue>(
             under_way_ticks += samples.add(clock, picoseconds, threshold, own, end);
             flight.operations += 1;
             if own.asked_for {
-                to_do -= 1;
-                if to_do == 0 {
-                    comes_until = comes_until.min(end);
-                }
+                coming.one_less(end);
             }
             if full {
                 full_until = full_until.max(end);

@@ -249,8 +249,7 @@ impl Connection {
 
 /// The bytes of a request.
 fn request(authority: &str, target: &str, authorization: Option<&str>) -> String {
-    let authorization =
-        authorization.map_or_else(String::new, |value| format!("Authorization: {value}\r\n"));
+    let authorization = authorization.map_or_else(String::new, |value| format!("Authorization: {value}\r\n"));
     format!(
         "GET {target} HTTP/1.1\r\nHost: {authority}\r\nUser-Agent: latlab/{}\r\nAccept: */*\r\n{authorization}\r\n",
         env!("CARGO_PKG_VERSION"),

@@ -26,6 +26,7 @@ use crate::memory::poke::Poke;
 use crate::memory::prefetch::Prefetch;
 use crate::memory::stride::Stride;
 use crate::network::connect::Connect;
+use crate::network::http::{Http, SHARE as HTTP_SHARE};
 use crate::network::roundtrip::RoundTrip;
 use crate::network::transfer::Transfer;
 use crate::python::object::Object;
@@ -211,6 +212,10 @@ pub static REGISTRY: &[Entry] = &[
     Entry {
         probe: &Transfer,
         share: Share([0.8, 2.5, 20.0]),
+    },
+    Entry {
+        probe: &Http,
+        share: HTTP_SHARE,
     },
 ];
 

@@ -154,7 +154,7 @@ pub fn plan(settings: &Settings, host: Host) -> Plan {
     let env = surroundings(machine, Clock::open_os(), settings.clone(), host);
     let chosen = chosen(settings, &[]);
     let bytes = test_file_bytes(&env, &chosen);
-    let shares = shares(&chosen, bytes);
+    let shares = shares(settings, &chosen, bytes);
     let (layout_s, seconds) = apart(plan_shares(&shares, &env.settings));
     let probes = planned(&env, &chosen, &seconds);
     Plan {
@@ -199,7 +199,10 @@ pub fn run(
 
     let chosen = chosen(&request.settings, &request.done_probes);
     let mut layout_bytes = test_file_bytes(&env, &chosen);
-    let (mut layout_s, mut seconds) = apart(plan_shares(&shares(&chosen, layout_bytes), &request.settings));
+    let (mut layout_s, mut seconds) = apart(plan_shares(
+        &shares(&request.settings, &chosen, layout_bytes),
+        &request.settings,
+    ));
     let mut set_aside = planned(&env, &chosen, &seconds);
     if let Some(first) = chosen.iter().position(|entry| needs_test_file(&env, entry)) {
         set_aside[first].written_bytes += layout_bytes;
@@ -314,7 +317,7 @@ fn surroundings(machine: Machine, clock: Clock, settings: Settings, host: Host) 
 /// to measure in them.
 fn affordable(settings: &Settings) -> Profile {
     // Before the disk was looked at, nobody knows whether there will be a test file.
-    let shares = shares(&chosen(settings, &[]), 0);
+    let shares = shares(settings, &chosen(settings, &[]), 0);
     let whole_s = profile_seconds(
         &shares,
         &Settings {
@@ -399,14 +402,18 @@ fn test_file_bytes(env: &Env, chosen: &[&Entry]) -> u64 {
 }
 
 /// One for laying out the test file, which may be none, then one a probe.
-fn shares(chosen: &[&Entry], test_file_bytes: u64) -> Vec<Share> {
+fn shares(settings: &Settings, chosen: &[&Entry], test_file_bytes: u64) -> Vec<Share> {
     let layout = if test_file_bytes > 0 {
         LAYOUT
     } else {
         Share([0.0; 3])
     };
     std::iter::once(layout)
-        .chain(chosen.iter().map(|entry| entry.share))
+        .chain(
+            chosen
+                .iter()
+                .map(|entry| entry.probe.share(settings).unwrap_or(entry.share)),
+        )
         .collect()
 }
 

@@ -92,6 +92,14 @@ pub struct Settings {
     pub rate_mbit: Option<f64>,
     /// A delay by its name: `same-rack`, `same-city`, `london-california`.
     pub distance: Option<String>,
+    /// HTTP or HTTPS URL that network probes ask, instead of a server of ours.
+    #[schemars(extend("private" = true))]
+    pub url: Option<String>,
+    /// File with the secret that the server there shares with us.
+    #[schemars(extend("private" = true))]
+    pub secret_file: Option<String>,
+    /// Requests a second that `network.http` sends, instead of its own rates.
+    pub requests_per_s: Option<u64>,
     /// Seed of every random choice.
     pub seed: u64,
     /// One CPU, no saturating probes, idle I/O class.

@@ -24,6 +24,7 @@ from latlab.charts import (
     loaded,
     long_tail,
     network_concurrency,
+    network_http,
     network_phases,
     network_roundtrip,
     network_workers,
@@ -116,6 +117,7 @@ CHARTS: tuple[Chart, ...] = (
     network_phases,
     network_workers,
     network_concurrency,
+    network_http,
     clocks,
 )
 

@@ -32,6 +32,7 @@ Examples:
   latlab measure --cpu 2 --gentle                   on a machine that is serving
   latlab measure --only 'storage.*' --dir /data     the disk behind /data
   latlab measure --only 'network.*' --delay 20      a path of 20 ms, there and back
+  latlab measure --only network.http --url https://example.org/
   latlab measure --dry-run                          what would be run, read and written
   latlab measure --json | jq '.records | length'
 
@@ -102,6 +103,23 @@ class Wishes:
     type=click.Choice(DISTANCES),
     help="A delay by its name: a round trip of 0.1, 2 or 140 ms.",
 )
+@click.option(
+    "--url",
+    metavar="URL",
+    help="Let network probes ask this HTTP or HTTPS URL; only then does anything leave this machine.",
+)
+@click.option(
+    "--secret-file",
+    metavar="FILE",
+    help="What a latlab serve at that URL was started with, to be served by it.",
+)
+@click.option(
+    "--requests",
+    "requests_per_s",
+    metavar="N",
+    type=int,
+    help="Requests a second of network.http. [default: 10 to a URL, 1,000 without one]",
+)
 @click.option("--budget", metavar="SECONDS", help="Wall time for the whole run, instead of the profile's.")
 @click.option(
     "--max-bytes", metavar="SIZE", help="Write at most this much. [default by profile: 512MiB, 4GiB, 16GiB]"
@@ -137,8 +155,8 @@ def command(**asked: Any) -> int:  # noqa: ANN401 - click hands over one dict; `
     """Measure this machine: print the ladder, save one run file, write one HTML report."""
     settings = settings_from(asked)
     plan = checked_plan(settings)
-    if settings.drop_caches and not asked["quiet"]:
-        _warn_of_dropped_caches()
+    if not asked["quiet"]:
+        _warn(settings)
     if asked["dry_run"]:
         _show_plan(plan, as_json=asked["as_json"])
         return 0
@@ -164,6 +182,11 @@ def settings_from(asked: dict[str, Any]) -> Settings:
     """
     from latlab import units  # noqa: PLC0415 - not needed for --help
     from latlab.cli.arguments import checked_cpus, checked_directory, checked_globs  # noqa: PLC0415 - see above
+    from latlab.run.away import (  # noqa: PLC0415 - see above
+        checked_requests,
+        checked_secret_file,
+        checked_url,
+    )
     from latlab.run.core import list_probes  # noqa: PLC0415 - loads the extension
     from latlab.run.model import Settings  # noqa: PLC0415 - see above
     from latlab.run.settings import (  # noqa: PLC0415 - see above
@@ -196,14 +219,22 @@ def settings_from(asked: dict[str, Any]) -> Settings:
         delay_ms=checked_delay(asked["delay_ms"], "--delay", asked["distance"]),
         rate_mbit=checked_rate(asked["rate_mbit"], "--rate"),
         distance=asked["distance"],
+        url=checked_url(asked["url"], "--url"),
+        secret_file=checked_secret_file(asked["secret_file"], "--secret-file", asked["url"]),
+        requests_per_s=checked_requests(asked["requests_per_s"], "--requests"),
     )
 
 
-def _warn_of_dropped_caches() -> None:
+def _warn(settings: Settings) -> None:
+    """Says beforehand what reaches beyond this run: other programs, other machines."""
     from latlab.cli.terminal.screen import talk  # noqa: PLC0415 - for people only
+    from latlab.run.away import announced  # noqa: PLC0415 - for people only
     from latlab.run.settings import DROPPED  # noqa: PLC0415 - for people only
 
-    talk(f"--drop-caches: {DROPPED}")
+    if settings.drop_caches:
+        talk(f"--drop-caches: {DROPPED}")
+    if (said := announced(settings)) is not None:
+        talk(said)
 
 
 def checked_plan(settings: Settings) -> Plan:

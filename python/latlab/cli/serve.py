@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
-import stat
 import sys
 import time
 from typing import TYPE_CHECKING
@@ -17,8 +15,6 @@ if TYPE_CHECKING:
     from latlab._core import Server
 
 _HIGHEST_PORT = 65535
-#: Nobody's secret is longer; a file that is was named by mistake.
-_MOST_SECRET_BYTES = 4096
 
 
 @click.command("serve")
@@ -47,9 +43,10 @@ def command(bind: str | None, secret_file: str | None, *, as_json: bool) -> None
       latlab serve --bind 0.0.0.0:8600 --secret-file secret
     """
     from latlab.cli.terminal.screen import talk  # noqa: PLC0415 - not needed for --help
+    from latlab.run.away import read_secret  # noqa: PLC0415 - not needed for --help
 
     address = None if bind is None else _checked_address(bind)
-    secret = None if secret_file is None else _checked_secret(secret_file)
+    secret = None if secret_file is None else read_secret(secret_file, "--secret-file")
     server = _started(address, secret)
     try:
         _print(server.listening, as_json=as_json)
@@ -110,27 +107,3 @@ def _checked_address(text: str) -> str:
     if not (port.isascii() and port.isdigit() and int(port[:6]) <= _HIGHEST_PORT):
         raise UserError(f"--bind: {clean(port, most=100)!r} is no port")
     return f"{address}:{int(port)}" if address.version == 4 else f"[{address}]:{int(port)}"  # noqa: PLR2004 - IPv4
-
-
-def _checked_secret(name: str) -> bytes:
-    """What a file holds, without the space around it.
-
-    Raises:
-        UserError: It cannot be read, or others can read it too.
-    """
-    from latlab.text import clean  # noqa: PLC0415 - not needed for --help
-
-    shown = clean(name, most=200)
-    try:
-        with open(name, "rb") as file:  # noqa: PTH123 - the open file's mode is asked, not the name's
-            mode = os.fstat(file.fileno()).st_mode
-            secret = file.read(_MOST_SECRET_BYTES + 1)
-    except (OSError, ValueError) as error:
-        raise UserError(
-            f"--secret-file: {shown!r}: {clean(getattr(error, 'strerror', None) or error)}"
-        ) from None
-    if os.name == "posix" and stat.S_IMODE(mode) & 0o077:
-        raise UserError(f"--secret-file: others can read {shown!r}; chmod 600 {shown}")
-    if len(secret) > _MOST_SECRET_BYTES:
-        raise UserError(f"--secret-file: {shown!r} is longer than {_MOST_SECRET_BYTES} bytes")
-    return secret.strip()

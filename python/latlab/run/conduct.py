@@ -90,6 +90,9 @@ def measure(  # noqa: PLR0917 - in a notebook `measure("memory.*")` is natural
     delay_ms: float | None = None,
     rate_mbit: float | None = None,
     distance: str | None = None,
+    url: str | None = None,
+    secret_file: str | os.PathLike[str] | None = None,
+    requests_per_s: int | None = None,
 ) -> Run:
     """Measures this machine and saves the run.
 
@@ -114,6 +117,9 @@ def measure(  # noqa: PLR0917 - in a notebook `measure("memory.*")` is natural
         delay_ms: delay between the two sides of network probes, there and back together, milliseconds.
         rate_mbit: rate between them, in each direction, 10^6 bits a second.
         distance: a delay by its name: `same-rack` (0.1 ms), `same-city` (2 ms), `london-california` (140 ms).
+        url: HTTP or HTTPS URL that network probes ask. Only then does anything leave this machine.
+        secret_file: file with the secret of another latlab's server there.
+        requests_per_s: requests a second that `network.http` sends.
 
     Returns:
         The run; `run.path` is its file.
@@ -139,6 +145,9 @@ def measure(  # noqa: PLR0917 - in a notebook `measure("memory.*")` is natural
         delay_ms=delay_ms,
         rate_mbit=rate_mbit,
         distance=distance,
+        url=url,
+        secret_file=secret_file,
+        requests_per_s=requests_per_s,
     )
     unmatched = plan(settings).unmatched
     if unmatched:

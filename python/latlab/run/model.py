@@ -63,6 +63,9 @@ class Settings(Model, frozen=True, kw_only=True):
     delay_ms: float | None = None
     rate_mbit: float | None = None
     distance: str | None = None
+    url: str | None = None
+    secret_file: str | None = None
+    requests_per_s: Count | None = None
     seed: Annotated[int, msgspec.Meta(ge=0)] = 0
     gentle: bool = False
 
@@ -625,6 +628,8 @@ PRIVATE: Final = (
     "settings.dir",
     "settings.file",
     "settings.first_touch",
+    "settings.url",
+    "settings.secret_file",
 )
 """Fields of the header that name the host, its user or their files, as the schema marks them."""
 

@@ -10,6 +10,7 @@ from typing import Final
 
 from latlab.errors import UserError
 from latlab.run import model
+from latlab.run.away import checked_requests, checked_secret_file, checked_url
 from latlab.text import clean
 from latlab.units import parse_cpus, parse_seconds, parse_size
 
@@ -41,6 +42,9 @@ def make_settings(
     delay_ms: float | None = None,
     rate_mbit: float | None = None,
     distance: str | None = None,
+    url: str | None = None,
+    secret_file: str | os.PathLike[str] | None = None,
+    requests_per_s: int | None = None,
 ) -> model.Settings:
     """Settings from what people write.
 
@@ -67,6 +71,9 @@ def make_settings(
         delay_ms=checked_delay(delay_ms, "delay_ms", distance),
         rate_mbit=checked_rate(rate_mbit, "rate_mbit"),
         distance=checked_distance(distance, "distance"),
+        url=checked_url(url, "url"),
+        secret_file=checked_secret_file(secret_file, "secret_file", url),
+        requests_per_s=checked_requests(requests_per_s, "requests_per_s"),
     )
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections import Counter
 
-from . import alloc, clock, kernel, memory, network, noise, python, sharing, storage, vm
+from . import alloc, clock, http, kernel, memory, network, noise, python, sharing, storage, vm
 from .header import header
 from .tools import JSON
 
@@ -38,6 +38,7 @@ PARTS = (
     storage.storage_records,
     network.network_records,
     noise.noise_records,
+    http.http_records,
     network.connect_records,
     network.transfer_records,
 )

@@ -56,6 +56,7 @@ def header() -> JSON:
         ("network.roundtrip", 42, 2.0, 256 * KIB, 2),
         ("network.connect", 5, 1.0, 2048 * KIB, 2),
         ("network.transfer", 60, 2.5, 40960 * KIB, 2),
+        ("network.http", 2, 5.0, MIB, 2),
     ]
     written = {
         "storage.read.sequential": GIB,

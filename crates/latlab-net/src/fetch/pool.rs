@@ -17,8 +17,8 @@ use rustix::net::{AddressFamily, SocketFlags, SocketType, socket_with};
 
 use super::timed::Timed;
 use super::{
-    Answer, Connection, FetchError, Head, LONGEST_HEAD, Phase, READ_BYTES, Trust, Url, body, connect, request,
-    resolve, tls,
+    Answer, Connection, FetchError, Head, LONGEST_HEAD, Phase, READ_BYTES, Trust, Url, body, connect,
+    request, resolve, tls,
 };
 use crate::serve::Pass;
 
@@ -461,9 +461,7 @@ impl Asked {
             return Err(FetchError::Status(head.status));
         }
         let kept = head.kept && head.length != body::Length::UntilClosed;
-        let (body, _) = self
-            .body
-            .insert((body::Reader::new(head.length, expected), kept));
+        let (body, _) = self.body.insert((body::Reader::new(head.length, expected), kept));
         body.take(&self.head[length..])
     }
 
@@ -482,7 +480,12 @@ impl Asked {
 fn gone_on(outcome: io::Result<()>, phase: Phase) -> Result<bool, FetchError> {
     match outcome {
         Ok(()) => Ok(true),
-        Err(error) if matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted) => {
+        Err(error)
+            if matches!(
+                error.kind(),
+                io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted
+            ) =>
+        {
             Ok(false)
         }
         Err(error) => Err(FetchError::of(error, phase)),

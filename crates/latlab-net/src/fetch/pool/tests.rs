@@ -19,6 +19,7 @@ fn ours(secret: Option<&[u8]>) -> Server {
     Server::start(&Settings {
         bind: None,
         secret: secret.map(<[u8]>::to_vec),
+        enclosed: false,
         threads: 1,
         answers_after: Duration::ZERO,
     })
@@ -221,7 +222,8 @@ fn whoever_does_not_wait_gets_what_is_there() {
     let server = ours(None);
     let url = format!("http://{}/bytes/10", server.listening().address);
     let mut pool = open(&url, 2, BOUND).expect("it listens");
-    pool.wait(None, &mut |_, _| panic!("nobody was asked")).expect("nothing");
+    pool.wait(None, &mut |_, _| panic!("nobody was asked"))
+        .expect("nothing");
     pool.ask(0).expect("sent");
     let mut answered = 0;
     while answered == 0 {

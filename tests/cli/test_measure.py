@@ -125,6 +125,37 @@ def test_a_distance_is_in_the_settings_of_the_run() -> None:
         make_settings(distance="the-moon")
 
 
+@pytest.mark.parametrize(
+    ("asked", "said"),
+    [
+        (["--url", "example.org"], "--url: 'example.org' begins neither with http:// nor with https://"),
+        (["--url", "ftp://example.org/"], "begins neither with http:// nor with https://"),
+        (["--url", "http://"], "has no host"),
+        (["--url", "http://example.org:99999/"], "is no URL"),
+        (["--url", "http://me:word@example.org/"], "a URL that names a user is not asked"),
+        (["--url", "http://example.org/a b"], "a character that a URL cannot have"),
+        (["--secret-file", "x"], "--secret-file: there is no server that wants a secret"),
+        (["--url", "http://example.org/", "--secret-file", "/nonexistent"], "--secret-file: '/nonexistent'"),
+        (["--requests", "0"], "--requests: 0 requests a second cannot be sent"),
+    ],
+)
+def test_a_server_that_cannot_be_asked_is_refused_in_one_line(
+    command: Command, asked: list[str], said: str
+) -> None:
+    told = command("measure", "--dry-run", *asked)
+    assert told.returncode == 2
+    assert said in told.stderr
+    assert "Traceback" not in told.stderr
+
+
+def test_what_leaves_the_machine_is_said_beforehand(command: Command) -> None:
+    told = command("measure", "--dry-run", "--only", "network.http", "--url", "https://example.org/")
+    assert (told.returncode, told.stderr.count("\n")) == (0, 1)
+    assert "sends requests to example.org, port 443; nothing else leaves this machine" in told.stderr
+    here = command("measure", "--dry-run", "--only", "network.http", "--url", "http://[::1]:8600/")
+    assert "asks ::1, port 8600, on this machine" in here.stderr
+
+
 def test_a_dry_run_is_json_for_a_program(command: Command) -> None:
     told = command("measure", "--dry-run", "--json", "--skip", "memory.*")
     ids = [probe["id"] for probe in json.loads(told.stdout)["probes"]]

@@ -100,7 +100,9 @@ fn what_is_emulated_says_so_and_how() {
     };
     assert_eq!(
         Path::Emulated(spec, path).label().as_deref(),
-        Some("emulated: 20 ms round trip, 200 Mbit/s by latlab's delay line between two namespaces (measured: 20.040 ms)")
+        Some(
+            "emulated: 20 ms round trip, 200 Mbit/s by latlab's delay line between two namespaces (measured: 20.040 ms)"
+        )
     );
     let waits = Path::Application {
         rtt_us: 500,

@@ -1,7 +1,7 @@
 //! `network.http`: how long HTTP requests take that come at a fixed rate, counted from when they were due.
 
 use latlab_harness::{
-    Env, Planned, PointResult, Probe, ProbeError, Reach, Session, Share, Spec, Support, Tier,
+    Env, Operations, Planned, PointResult, Probe, ProbeError, Reach, Session, Share, Spec, Support, Tier,
 };
 use latlab_record::{Point, Profile, Record, Settings, Unit};
 use serde_json::{Value, json};
@@ -143,6 +143,10 @@ impl Probe for Http {
                 })
             })
             .collect()
+    }
+
+    fn operations(&self) -> Operations {
+        Operations::SystemCalls
     }
 
     fn memory_bytes(&self, _env: &Env) -> u64 {

@@ -92,7 +92,7 @@ pub struct Settings {
     pub rate_mbit: Option<f64>,
     /// A delay by its name: `same-rack`, `same-city`, `london-california`.
     pub distance: Option<String>,
-    /// HTTP or HTTPS URL that network probes ask, instead of a server of ours.
+    /// HTTP or HTTPS URL that `network.http` asks, instead of a server of ours.
     #[schemars(extend("private" = true))]
     pub url: Option<String>,
     /// File with the secret that the server there shares with us.

@@ -106,7 +106,7 @@ class Wishes:
 @click.option(
     "--url",
     metavar="URL",
-    help="Let network probes ask this HTTP or HTTPS URL; only then does anything leave this machine.",
+    help="Let network.http ask this HTTP or HTTPS URL; only then does anything leave this machine.",
 )
 @click.option(
     "--secret-file",

@@ -117,7 +117,7 @@ def measure(  # noqa: PLR0917 - in a notebook `measure("memory.*")` is natural
         delay_ms: delay between the two sides of network probes, there and back together, milliseconds.
         rate_mbit: rate between them, in each direction, 10^6 bits a second.
         distance: a delay by its name: `same-rack` (0.1 ms), `same-city` (2 ms), `london-california` (140 ms).
-        url: HTTP or HTTPS URL that network probes ask. Only then does anything leave this machine.
+        url: HTTP or HTTPS URL that `network.http` asks. Only then does anything leave this machine.
         secret_file: file with the secret of another latlab's server there.
         requests_per_s: requests a second that `network.http` sends.
 

@@ -7,6 +7,7 @@ use latlab_record::{Point, Profile, Record, Settings, Unit};
 use serde_json::{Value, json};
 
 use crate::kernel::{no_kernel, other_cpu};
+use crate::peer::path_asked;
 
 #[cfg_attr(target_os = "linux", path = "http/linux.rs")]
 #[cfg_attr(not(target_os = "linux"), path = "http/elsewhere.rs")]
@@ -111,6 +112,12 @@ impl Probe for Http {
         if env.child.is_none() {
             return Support::No(
                 "needs a child process that answers, which cannot be started here".to_owned(),
+            );
+        }
+        if let Ok(Some(_)) = path_asked(&env.settings) {
+            return Support::Degraded(
+                "the path of --delay, --rate or --distance is not put under this probe: its requests go over the loopback"
+                    .to_owned(),
             );
         }
         if other_cpu(env).is_none() {

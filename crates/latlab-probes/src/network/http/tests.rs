@@ -72,6 +72,10 @@ fn one_cpu_is_said_and_without_a_child_process_there_is_nobody_to_ask() {
     if cfg!(target_os = "linux") {
         assert!(matches!(Http.supports(&env), Support::Degraded(reason) if reason.contains("one CPU")));
     }
+    env.settings.delay_ms = Some(20.0);
+    if cfg!(target_os = "linux") {
+        assert!(matches!(Http.supports(&env), Support::Degraded(reason) if reason.contains("--delay")));
+    }
     env.child = None;
     assert!(matches!(Http.supports(&env), Support::No(_)));
 }

@@ -15,12 +15,18 @@ FILE_BYTES = 1 << 30
 """Of the file that both read, and that fio writes: as many as latlab's own in the standard profile."""
 WRITTEN_MIB = 96
 """What a point of storage.write.sequential writes at most in the standard profile."""
+PART_MIB = 200
+"""Of the file for each size of block that fio writes: none overwrites what another one wrote."""
 PG_TEST_FSYNC = "pg_test_fsync"
 
 
-def fio(cpu: int, verb: str, *more: str, seconds: float = 0.6) -> list[str]:
-    """The words that all commands of fio have in common; its `lat` is the time from submission to end."""
-    same = f"--name=latlab --filename={FILE} --size=1g --rw={verb} --cpus_allowed={cpu} --randrepeat=0"
+def fio(cpu: int, verb: str, *more: str, seconds: float = 0.6, part: int | None = None) -> list[str]:
+    """The words that all commands of fio have in common; its `lat` is the time from submission to end.
+
+    With `part`, only that part of the file is used, which no other part's command touches.
+    """
+    span = "--size=1g" if part is None else f"--offset={part * PART_MIB}m --size={PART_MIB}m"
+    same = f"--name=latlab --filename={FILE} {span} --rw={verb} --cpus_allowed={cpu} --randrepeat=0"
     # As many bytes as latlab writes at a point: the more is written, the slower a virtual disk becomes.
     most = "--time_based" if "read" in verb else f"--io_size={WRITTEN_MIB}m"
     timed = f"{most} --runtime={round(seconds * 1000)}ms"
@@ -112,7 +118,12 @@ def block_lines(cpu: int) -> list[Line]:
     return [
         Line(
             f"{verb} {name}",
-            fio(cpu, verb, "--direct=1", "--ioengine=psync", f"--bs={size}"),
+            fio(
+                cpu,
+                verb,
+                *("--direct=1", "--ioengine=psync", f"--bs={size}"),
+                part=None if verb == "read" else number,
+            ),
             fio_latency(verb, 50),
             {"block_bytes": size, "path": "direct"},
             median,
@@ -120,7 +131,7 @@ def block_lines(cpu: int) -> list[Line]:
             probe=f"storage.{verb}.sequential",
         )
         for verb in ("read", "write")
-        for name, size in SIZES.items()
+        for number, (name, size) in enumerate(SIZES.items())
     ]
 
 

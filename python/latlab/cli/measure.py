@@ -118,7 +118,7 @@ class Wishes:
     "requests_per_s",
     metavar="N",
     type=int,
-    help="Requests a second of network.http. [default: 10 to a URL, 1,000 without one]",
+    help="Requests a second of network.http. [default: 10 to a URL, 2,000 without one]",
 )
 @click.option("--budget", metavar="SECONDS", help="Wall time for the whole run, instead of the profile's.")
 @click.option(

@@ -51,7 +51,8 @@ const BLOCKS: usize = 16;
 pub(crate) const SHARE: Share = Share([0.8, 0.5, 5.0]);
 const AWAY: Share = Share([3.0, 5.0, 20.0]);
 /// Requests a second of each profile; the first is given up last.
-const OWN_RATES: [&[u64]; 3] = [&[1_000], &[1_000], &[1_000, 100, 10_000]];
+/// Half a second of the first has enough requests for a p99.
+const OWN_RATES: [&[u64]; 3] = [&[2_000], &[2_000], &[2_000, 100, 10_000]];
 const AWAY_RATES: [&[u64]; 3] = [&[10], &[10], &[10, 50]];
 
 /// Seconds that there are for the points.

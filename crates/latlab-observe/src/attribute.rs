@@ -26,6 +26,8 @@ const FLAG_CONFIDENCE: f64 = 0.85;
 const SHORTEST_THROTTLE_NS: f64 = 500_000.0;
 /// A comb found without events vouches for a gap up to so many times its usual length; the rest of a longer one is not its work.
 const COMB_STRETCH: f64 = 3.0;
+/// A comb that accounts for less of a gap is not its cause: a comb of gaps of 2 us claimed half of all stalls of 60 us that happened near a tooth.
+const COMB_SHARE: f64 = 0.5;
 
 /// One cause's part in a sample.
 #[derive(Clone, Debug, PartialEq)]
@@ -129,7 +131,7 @@ pub fn attribute(samples: &[Sample], events: &[Event], context: &Context<'_>) ->
             let (sample, one) = (&samples[member], &mut each[member]);
             let accounted = sample.ns.min(COMB_STRETCH * comb.typical_ns);
             one.comb = Some(index);
-            if accounted >= LEAST_SHARE * sample.ns {
+            if accounted >= COMB_SHARE * sample.ns {
                 one.cause = named.cause;
                 one.proof = Some(Proof::Comb);
                 one.explained_ns = accounted.max(one.explained_ns);
@@ -341,14 +343,24 @@ const TICKS_HZ: [f64; 10] = [
 /// A tick's rate is exact but for the difference of two clocks.
 const TICK_TOLERANCE: f64 = 5e-4;
 
+/// What kernels are usually built with.
+const USUAL_TICKS_HZ: [f64; 3] = [100.0, 250.0, 1000.0];
+
 /// Which of the combs is this CPU's own tick, if any is. It has a tick's rate, and its local timer's interrupts are counted, at least as many. A
-/// host's tick can have both, when programs set timers here too: the own one is then the one that accounts for most of the count. While
-/// another thread has the CPU for half of the time the host's is often found first, so the order says nothing.
+/// host's tick can have both, when programs set timers here too: the own one is then the one that accounts for most of the count, and none is
+/// where a faster usual tick would fit the count as well and was not found. While another thread has the CPU for half of the time the
+/// host's is often found first, so the order says nothing.
 fn own_tick(combs: &[Comb], counted_per_s: Option<f64>) -> Option<usize> {
     let counted = counted_per_s?;
     (0..combs.len())
         .filter(|&index| is_tick(combs[index].hz()) && counted >= 0.9 * combs[index].hz())
         .max_by(|&a, &b| combs[a].hz().total_cmp(&combs[b].hz()))
+        .filter(|&index| {
+            let own = combs[index].hz();
+            !USUAL_TICKS_HZ
+                .iter()
+                .any(|tick| *tick > 1.01 * own && counted >= 0.9 * tick)
+        })
 }
 
 fn is_tick(hz: f64) -> bool {
@@ -391,6 +403,12 @@ fn name_combs(combs: Vec<Comb>, events: &[Event], context: &Context<'_>) -> Vec<
                 (Some(_), _) if is_tick(hz) && own.is_some() => (
                     Cause::HostTick,
                     "the rate of a kernel's tick, and this CPU's own tick is another: it comes from outside".to_owned(),
+                ),
+                (Some(left), _) if is_tick(hz) && left >= 0.9 * hz => (
+                    Cause::Periodic,
+                    format!(
+                        "the rate of a kernel's tick; this CPU's own or the host's, as this kernel counts {left:.0} timer interrupts a second"
+                    ),
                 ),
                 (Some(left), _) if is_tick(hz) => (
                     Cause::HostTick,
@@ -732,7 +750,7 @@ mod tests {
         samples.sort_by(|a, b| a.at_ns.total_cmp(&b.at_ns));
         let context = Context {
             listened: &listened,
-            timer_interrupts: Some(8_000),
+            timer_interrupts: Some(1_600),
             ..Context::default()
         };
         let mut causes: Vec<Cause> = attribute(&samples, &[], &context)
@@ -759,6 +777,11 @@ mod tests {
         let combs = [comb(100.0), comb(250.0), comb(1000.0), comb(10.0)];
         assert_eq!(own_tick(&combs, Some(282.0)), Some(1));
         assert_eq!(own_tick(&combs, Some(110.0)), Some(0));
+        assert_eq!(
+            own_tick(&combs[..1], Some(282.0)),
+            None,
+            "its own may be one of 250 Hz that was not found"
+        );
         assert_eq!(own_tick(&combs, Some(40.0)), None, "10 Hz is nobody's tick");
         assert_eq!(own_tick(&combs, None), None);
     }
@@ -792,6 +815,22 @@ mod tests {
             agreement.recall > 0.99 && agreement.precision > 0.99,
             "{agreement:?}"
         );
+    }
+
+    #[test]
+    fn a_stall_that_is_far_longer_than_the_gaps_of_a_comb_is_not_charged_to_it() {
+        let (mut samples, listened) = ticks(4e6, 4.0);
+        for sample in &mut samples {
+            sample.ns = 2_000.0;
+        }
+        samples[500].ns = 60_000.0;
+        let context = Context {
+            listened: &listened,
+            ..Context::default()
+        };
+        let found = attribute(&samples, &[], &context);
+        assert_eq!(found.each[500].cause, Cause::Unexplained);
+        assert_eq!(found.each[501].cause, Cause::Periodic);
     }
 
     #[test]

@@ -295,8 +295,9 @@ impl Search<'_> {
                 }
             }
         }
-        // Teeth that could not be seen are not known yet: a quarter of the usual coverage lets the exact look decide.
-        if f64::from(most) < LEAST_COVERAGE / 4.0 * part_ns / about_ns {
+        // Teeth that could not be seen are not known yet; while others have the CPU most of the time, and lose it at ticks, that is six of seven.
+        // The exact look decides.
+        if f64::from(most) < LEAST_COVERAGE / 16.0 * part_ns / about_ns {
             return None;
         }
         let (period_ns, turn) = best?;
@@ -407,7 +408,8 @@ impl Search<'_> {
     fn window(&self, teeth: &[f64], period_ns: f64) -> [f64; 2] {
         const BIN_NS: f64 = 5_000.0;
         const WIDEST_NS: f64 = 400_000.0;
-        let reach = (period_ns / 4.0).min(WIDEST_NS);
+        // A quarter of all time at most: what lies in the window by chance is claimed.
+        let reach = (period_ns / 8.0).min(WIDEST_NS);
         let bins = (2.0 * reach / BIN_NS).floor().max(2.0) as usize;
         let mut counts = vec![0_u32; bins];
         for (sample, free) in self.samples.iter().zip(&self.free) {

@@ -9,6 +9,7 @@
     .venv/bin/python benches/compare.py blocks --pairs 9 --cpu 3 --dir /data
     .venv/bin/python benches/compare.py random --pairs 9 --cpu 3 --dir /data
     .venv/bin/python benches/compare.py sync --pairs 9 --cpu 3 --dir /data
+    .venv/bin/python benches/compare.py observing --pairs 9 --cpu 3 --dir /data [--line memory.poke]
     .venv/bin/python benches/compare.py roundtrip --pairs 9 --cpu 2
     .venv/bin/python benches/compare.py http --pairs 3
 
@@ -37,7 +38,7 @@ import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
-from peers import machine, network, storage
+from peers import machine, network, observing, storage
 from peers.lines import SCALES, Kind, Line, Pair, Record, find, placed, verdict
 
 LATLAB = Path(sys.executable).with_name("latlab")
@@ -135,6 +136,34 @@ def measured(
     return pairs
 
 
+def observed(arguments: argparse.Namespace) -> dict[tuple[str, str], list[observing.Three]]:
+    """Latlab without, with and again without looking for causes; `--line` chooses probes."""
+    probes = [probe for probe in observing.TIMED_ALONE if arguments.line in probe]
+    command = [str(LATLAB), "measure", "--only", ",".join(probes), "--profile", arguments.profile]
+    command += ["--dir", str(arguments.dir)]
+    command += ["--budget", arguments.budget] if arguments.budget else []
+    command += ["--json", "--no-report", "--quiet"]
+
+    def run(*, evidence: bool) -> observing.Figures:
+        around = os.environ | ({} if evidence else {observing.WITHOUT: "1"})
+        done = subprocess.run(command, capture_output=True, text=True, check=False, env=around)
+        if done.returncode:
+            sys.exit(f"{shlex.join(command)}: {done.stderr.strip() or done.returncode}")
+        return observing.figures(json.loads(done.stdout)["records"])
+
+    pairs: dict[tuple[str, str], list[observing.Three]] = {}
+    before = run(evidence=False)
+    for number in range(1, arguments.pairs + 1):
+        own = run(evidence=True)
+        after = run(evidence=False)
+        for figure, points in own.items():
+            three = (before.get(figure, {}), points, after.get(figure, {}))
+            pairs.setdefault(figure, []).append(three)
+        before = after
+        print(f"pair {number} of {arguments.pairs}", file=sys.stderr)
+    return pairs
+
+
 def table(kind: Kind, lines: list[Line], pairs: dict[str, list[Pair]]) -> list[str]:
     """The rows of the table, the head first."""
     peer, unit = kind.peer, kind.unit
@@ -162,7 +191,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("kind", choices=KINDS)
+    parser.add_argument("kind", choices=[*KINDS, "observing"])
     parser.add_argument("--pairs", type=int, default=9)
     parser.add_argument("--cpu", type=int, default=1)
     parser.add_argument("--profile", default="standard")
@@ -171,6 +200,9 @@ def main() -> None:
     parser.add_argument("--dir", type=Path, default=Path.home() / ".cache", help="where the disk is measured")
     parser.add_argument("--verbose", action="store_true", help="print every pair")
     arguments = parser.parse_args()
+    if arguments.kind == "observing":
+        print("\n".join(observing.table(observed(arguments))))
+        return
     kind = KINDS[arguments.kind]
     for program in kind.needs or (kind.peer,):
         if program != "timeit" and not shutil.which(program):

@@ -16,7 +16,10 @@ def peers() -> Iterator[dict[str, ModuleType]]:
     """The modules beside benches/compare.py, found as it finds them."""
     with pytest.MonkeyPatch.context() as patch:
         patch.syspath_prepend(str(Path(__file__).parents[2] / "benches"))
-        yield {name: importlib.import_module(f"peers.{name}") for name in ("lines", "machine", "storage")}
+        yield {
+            name: importlib.import_module(f"peers.{name}")
+            for name in ("lines", "machine", "observing", "storage")
+        }
     for name in [name for name in sys.modules if name.split(".")[0] == "peers"]:
         del sys.modules[name]
 
@@ -167,3 +170,39 @@ def test_names_of_lines_are_one_each(peers: dict[str, ModuleType]) -> None:
     for kind in (peers["machine"].KINDS | peers["storage"].KINDS).values():
         names = [line.name for line in kind.lines(1)]
         assert len(set(names)) == len(names)
+
+
+def single(probe: str, p50: float, **point: object) -> dict[str, object]:
+    return {"probe": probe, "kind": "per_op", "point": point, "summary": {"p50": p50, "p999": 10 * p50}}
+
+
+def test_medians_of_single_operations_are_compared_and_p999_of_pokes(peers: dict[str, ModuleType]) -> None:
+    records = [
+        single("memory.poke", 20.0, size=1),
+        single("storage.sync", 5e5, sync="fsync"),
+        {"probe": "memory.load", "kind": "batch_mean", "point": {}, "summary": {"p50": 1.0}},
+        {"probe": "vm.map", "kind": "per_op", "point": {}, "summary": None},
+    ]
+    assert peers["observing"].figures(records) == {
+        ("memory.poke", "median"): {"size 1": 20.0},
+        ("memory.poke", "p99.9"): {"size 1": 200.0},
+        ("storage.sync", "median"): {"sync fsync": 5e5},
+    }
+
+
+def test_watching_that_costs_more_than_it_may_is_said(peers: dict[str, ModuleType]) -> None:
+    rows = peers["observing"].table(
+        {
+            ("vm.map", "median"): [
+                ({"a": 100.0, "b": 200.0}, {"a": 104.0, "b": 208.0}, {"a": 100.0, "b": 200.0})
+            ],
+            ("vm.fault", "median"): [({"a": 100.0}, {"a": 101.0}, {"a": 100.0})],
+            ("kernel.timer", "median"): [({"a": 100.0}, {"a": 110.0}, {"a": 120.0})],
+            ("kernel.spawn", "median"): [({"a": 100.0}, {"b": 110.0}, {"a": 120.0})],
+        }
+    )  # fmt: skip
+    assert len(rows) == 5, "what no pair has three times is no line"
+    assert "| 2 | 1.040 (1.040-1.040) |" in rows[2]
+    assert rows[2].endswith("| NO |")
+    assert rows[3].endswith("| 2% | yes |")
+    assert rows[4].endswith("| yes |"), "no more than the run without differs from itself"

@@ -31,8 +31,8 @@ const MOST: usize = 100_000;
 const INTERRUPTS_EVERY_NS: f64 = 100e6;
 /// Records are stamped by another clock, and a handler's some hundred nanoseconds after it was entered.
 const MARGIN_NS: f64 = 2_000.0;
-/// The thread's time without a CPU is asked after operations of this length and more, which takes 0.7 us; shorter ones hardly ever sleep.
-const WORTH_ASKING_NS: f64 = 5_000.0;
+/// The thread's time without a CPU is asked after operations of this length and more, which takes 0.7 us, and 0.5 more for its time on the CPU.
+const WORTH_ASKING_NS: f64 = 20_000.0;
 /// After this thread was back on its CPU it took what was done within this time.
 const PICKED_UP_NS: f64 = 50_000.0;
 /// Records of an ordinary user have room for some 3,000 operations that sleep; they are taken out well before.
@@ -45,8 +45,9 @@ pub(crate) struct Listening {
     delay: Option<RunDelay>,
     /// The same of the thread that a block waits for, with its number.
     partner: Option<(u32, Option<RunDelay>)>,
-    /// What that count was, and when.
-    last_delay: Option<(u64, f64)>,
+    last_count: Option<Counted>,
+    /// Operations since then that were too short to ask.
+    unasked: u32,
     /// Room that the blocks share.
     candidates: Vec<Candidate>,
     /// Records that were taken out before the end of the block, and how many were lost.
@@ -56,6 +57,14 @@ pub(crate) struct Listening {
     heard: Heard,
     /// The last judgement, with the number of blocks that it knew.
     judged: RefCell<Option<(usize, Attributed)>>,
+}
+
+/// What the thread's counters said, ns, and when.
+#[derive(Clone, Copy)]
+struct Counted {
+    delay: u64,
+    running: Option<u64>,
+    at_ns: f64,
 }
 
 /// This CPU's timer interrupts: their rate over the whole time tells this kernel's tick from the host's.
@@ -93,7 +102,8 @@ impl Listening {
             evidence: None,
             delay: None,
             partner: None,
-            last_delay: None,
+            last_count: None,
+            unasked: 0,
             candidates: Vec::new(),
             early: (Vec::new(), 0),
             since_drain: 0,
@@ -114,13 +124,12 @@ impl Listening {
             return listening;
         }
         let cpu = is_pinned_to(env.home_cpu).then_some(env.home_cpu);
-        let waits = operations == Operations::SystemCalls;
         let wanted = Wanted {
             // A device's answer is an interrupt, deferred work, a wake-up and two switches: six records of a fifth of a microsecond each.
-            highest: if waits {
-                Level::PerfRecords
-            } else {
-                Level::Tracepoints
+            highest: match operations {
+                Operations::SystemCalls => Level::Rseq,
+                Operations::Disk => Level::PerfRecords,
+                _ => Level::Tracepoints,
             },
             faults: operations != Operations::Faults,
             sleeps: operations != Operations::UserSpace,
@@ -180,35 +189,62 @@ impl Listening {
         if self.partner.as_ref().map(|(tid, _)| *tid) != partner {
             self.partner = partner.map(|tid| (tid, RunDelay::of_thread(tid)));
         }
-        self.last_delay = self.count_delay(clock);
+        self.unasked = 0;
+        self.last_count = self.count(clock);
     }
 
-    fn count_delay(&self, clock: &Clock) -> Option<(u64, f64)> {
+    fn count(&self, clock: &Clock) -> Option<Counted> {
         let counted = match &self.partner {
-            Some((_, other)) => other,
-            None => &self.delay,
+            Some((_, other)) => other.as_ref()?,
+            None => self.delay.as_ref()?,
         };
-        Some((counted.as_ref()?.read_ns()?, clock.now_ns()))
+        Some(Counted {
+            delay: counted.read_ns()?,
+            // Where there are records, these say when it ran.
+            running: if self.has_records() {
+                None
+            } else {
+                counted.running_ns()
+            },
+            at_ns: clock.now_ns(),
+        })
+    }
+
+    fn has_records(&self) -> bool {
+        self.evidence.as_ref().is_some_and(Evidence::records_switches)
     }
 
     /// Right after an operation, outside of what is timed.
     pub(crate) fn note(&mut self, clock: &Clock, ns: f64, waits: bool) -> Note {
         if !waits {
-            return Note::default();
+            // Those that are stamped in one go and told later would share a flag.
+            let told_at_once = self.operations == Operations::SystemCalls;
+            return Note {
+                preempted: told_at_once && self.flag().is_some_and(latlab_observe::Flag::taken),
+                ..Note::default()
+            };
         }
         self.since_drain += 1;
         if self.since_drain >= DRAIN_EVERY {
             self.drain(clock);
         }
-        if ns < WORTH_ASKING_NS {
+        // What is woken by this thread has time enough, as it sleeps before each operation.
+        if ns < WORTH_ASKING_NS && self.partner.is_none() {
+            self.unasked += 1;
             return Note::default();
         }
-        let now = self.count_delay(clock);
-        let last = std::mem::replace(&mut self.last_delay, now);
-        let delay = now.zip(last).map(|((count, _), (before, since_ns))| Delay {
-            ns: count.saturating_sub(before) as f64,
-            since_ns,
+        let now = self.count(clock);
+        let last = std::mem::replace(&mut self.last_count, now);
+        let unasked = std::mem::take(&mut self.unasked);
+        // What was counted since then may be that of others.
+        let delay = now.zip(last).filter(|_| unasked == 0).map(|(now, last)| Delay {
+            ns: now.delay.saturating_sub(last.delay) as f64,
+            since_ns: last.at_ns,
             at_end: self.partner.is_some(),
+            running_ns: now
+                .running
+                .zip(last.running)
+                .map(|(now, last)| now.saturating_sub(last) as f64),
         });
         Note {
             delay,
@@ -239,7 +275,7 @@ impl Listening {
         self.drain(clock);
         let (events, lost) = std::mem::take(&mut self.early);
         if block.waits {
-            let complete = lost == 0 && self.evidence.as_ref().is_some_and(Evidence::records_switches);
+            let complete = lost == 0 && self.has_records();
             split_block(block, events, complete);
             return;
         }
@@ -262,7 +298,7 @@ impl Listening {
                 .any(|span| event.at_ns <= span.to_ns + MARGIN_NS && end_ns >= span.from_ns - MARGIN_NS)
         };
         let mut events: Vec<Event> = events.into_iter().filter(within).collect();
-        if self.operations != Operations::SystemCalls {
+        if !matches!(self.operations, Operations::SystemCalls | Operations::Disk) {
             // Where sleeping is no part of the work, who ran meanwhile is the cause.
             for event in events.iter_mut().filter(|event| event.cause == Cause::Waiting) {
                 event.cause = Cause::ContextSwitch;
@@ -314,6 +350,7 @@ impl Listening {
             return None;
         }
         let counted = times_of_counted(blocks);
+        let recorded = evidence.records_switches();
         let (mut rows, mut parts) = (Rows::default(), Parts::default());
         for block in blocks {
             let counts = counted.contains(&block.at_ns);
@@ -330,12 +367,15 @@ impl Listening {
                 }
                 if mark.note.delay.is_none() {
                     asked = false;
-                    let waiting_ns: f64 = one
-                        .parts
-                        .iter()
-                        .filter(|part| part.cause == Cause::Waiting)
-                        .map(|part| part.explained_ns)
-                        .sum();
+                    let sum = |wanted: &dyn Fn(Cause) -> bool| -> f64 {
+                        let own = one.parts.iter().filter(|part| wanted(part.cause));
+                        own.map(|part| part.explained_ns).sum()
+                    };
+                    let waiting_ns = if recorded {
+                        sum(&|cause| cause == Cause::Waiting)
+                    } else {
+                        sample.value - sum(&|cause| cause != Cause::Waiting)
+                    };
                     if mark.note.under_way {
                         // One delay can hold back all that are under way; the thread did not wait longer than this for any of them.
                         together_ns += waiting_ns.min(most_ns).min(LONG_WAIT_NS);
@@ -349,7 +389,7 @@ impl Listening {
                 parts.at_most(Cause::RunQueueDelay, more_ns);
             }
         }
-        let level = if evidence.records_switches() {
+        let level = if recorded {
             self.level().name()
         } else if self.delay.is_some() {
             "counters"
@@ -583,7 +623,17 @@ fn ready(sample: &Sample, delay: Delay, beside: &[&Event], complete: bool) -> Ve
         who: None,
     };
     if !complete || delay.at_end {
-        return vec![at(sample.end_ns() - delay.ns.min(sample.ns), sample.end_ns())];
+        let late_ns = delay.ns.min(sample.ns);
+        let mut found = vec![at(sample.end_ns() - late_ns, sample.end_ns())];
+        if let Some(running_ns) = delay.running_ns {
+            // Before it began, the thread ran.
+            let within_ns = (running_ns - (sample.at_ns - delay.since_ns)).clamp(0.0, sample.ns - late_ns);
+            found.push(Event {
+                cause: Cause::Waiting,
+                ..at(sample.at_ns, sample.end_ns() - late_ns - within_ns)
+            });
+        }
+        return found;
     }
     let overlap = |event: &Event, from: f64| {
         let end_ns = event.end_ns.unwrap_or(event.at_ns);
@@ -827,6 +877,7 @@ mod tests {
                 ns,
                 since_ns,
                 at_end: false,
+                running_ns: None,
             }),
             ..Note::default()
         }
@@ -860,6 +911,17 @@ mod tests {
             "records with gaps are none"
         );
         assert!((part_of(&block, 1, Cause::RunQueueDelay) - 1e5).abs() < 1.0);
+    }
+
+    #[test]
+    fn what_a_thread_neither_ran_nor_stood_in_line_it_slept() {
+        let mut block = waiting(&[(1e6, 1e6)], &[delayed(300_000.0, 0.9e6)]);
+        let delay = block.marks[0].note.delay.as_mut().expect("given");
+        // 100 us before it began, 50 in it.
+        delay.running_ns = Some(150_000.0);
+        split_block(&mut block, Vec::new(), false);
+        assert!((part_of(&block, 0, Cause::RunQueueDelay) - 300_000.0).abs() < 1.0);
+        assert!((part_of(&block, 0, Cause::Waiting) - 650_000.0).abs() < 1.0);
     }
 
     #[test]
@@ -900,6 +962,7 @@ mod tests {
         );
         let real = Clock::open();
         listening.evidence = Some(Evidence::of_this_thread(&real, None, Level::TimeStamps));
+        listening.operations = Operations::Disk;
         let found = listening.judge(&clock, &mut six, 1_000.0).causes.expect("a tail");
         assert_eq!(rows(&found), [("waiting", 6)]);
         let parts: Vec<(&str, f64, Option<f64>)> = found

@@ -487,6 +487,7 @@ fn note_those(block: &mut Block, ended: &mut [Candidate], alone: bool, waited_ns
         note.under_way = true;
         if let Some(delay) = &mut note.delay {
             (delay.ns, delay.at_end) = (delay.ns.min(waited_ns), true);
+            delay.running_ns = None;
         }
         for own in ended {
             own.note = note;

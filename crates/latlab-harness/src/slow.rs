@@ -49,6 +49,8 @@ pub(crate) struct Delay {
     pub(crate) since_ns: f64,
     /// Of the thread, or of the last wait, that the operation ended with: it was its last part.
     pub(crate) at_end: bool,
+    /// Time on its CPU since then, ns, where that is counted.
+    pub(crate) running_ns: Option<f64>,
 }
 
 /// A slow operation and what is known of it; parallel to [`BlockData::tail`].

@@ -49,6 +49,7 @@ from latlab.charts import (
     storage_rate,
     storage_steady,
     stride,
+    tail_causes,
     translation,
 )
 from latlab.charts.drawing import AnyChart
@@ -87,6 +88,7 @@ CHARTS: tuple[Chart, ...] = (
     pokes_read_write,
     poke_histogram,
     long_tail,
+    tail_causes,
     hill,
     over_time,
     noise_causes,

@@ -7,7 +7,7 @@ from typing import Any, Self, TypeAlias, cast
 
 import altair as alt
 
-AnyChart: TypeAlias = alt.LayerChart | alt.HConcatChart
+AnyChart: TypeAlias = alt.LayerChart | alt.HConcatChart | alt.VConcatChart
 
 
 class _Rows(alt.Data):

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import Any
 
 import altair as alt
 
 from latlab.charts import tail_data
 from latlab.charts.axes import duration_y, widened
+from latlab.charts.curves import series_encodings
 from latlab.charts.drawing import inline, layered
 from latlab.charts.points import drawable
 from latlab.charts.table import Column, Table
+from latlab.charts.tail_causes import OTHERS
+from latlab.run.disturbances import UNEXPLAINED, cause_name
 from latlab.run.model import Record
 from latlab.run.run import Run
 from latlab.units import format_count, format_ns
@@ -19,6 +23,8 @@ ID = "over_time"
 TITLE = "When were the slow ones?"
 #: Slow operations that are drawn: the slowest. More would be a band of ink.
 _MOST = 150
+#: Causes with a colour and a shape of their own; what nothing explains always has them.
+_NAMED = 4
 _WIDTH, _HEIGHT = 680, 280
 
 
@@ -53,7 +59,26 @@ def slow(record: Record) -> list[tuple[float, float, str]]:
     """Seconds since the record's first block, ns, cause; the slowest, in order of time."""
     start = _start(record)
     slowest = sorted(record.tail, key=lambda sample: -sample.value)[:_MOST]
-    return sorted(((s.at_ns - start) / 1e9, s.value, s.cause or "") for s in slowest if drawable(s.value))
+    return sorted(
+        ((s.at_ns - start) / 1e9, s.value, _cause(record, s.cause)) for s in slowest if drawable(s.value)
+    )
+
+
+def _cause(record: Record, cause: str | None) -> str:
+    """Empty where no cause was looked for."""
+    if cause is None:
+        return UNEXPLAINED if record.tail_causes is not None else ""
+    return cause_name(cause)
+
+
+def _named(dots: list[tuple[float, float, str]]) -> list[str]:
+    """Names of the legend; none where no cause was looked for."""
+    counts = Counter(cause for *_, cause in dots if cause)
+    unexplained = counts.pop(UNEXPLAINED, 0)
+    names = [name for name, _ in counts.most_common()]
+    if len(names) > _NAMED + 1:
+        names = [*names[:_NAMED], OTHERS]
+    return [*names, *((UNEXPLAINED,) if unexplained else ())]
 
 
 def blocks(record: Record) -> list[tuple[float, float, float]]:
@@ -72,6 +97,7 @@ def chart(run: Run) -> alt.LayerChart | None:
     if record is None:
         return None
     dots, bars = slow(record), blocks(record)
+    names = _named(dots)
     values = [value for _, value, _ in dots] + [median for *_, median in bars]
     low, high = widened(values, down=1.6, up=1.6)
     last = max([at for at, *_ in dots] + [end for _, end, _ in bars])
@@ -83,9 +109,10 @@ def chart(run: Run) -> alt.LayerChart | None:
     )
     y = duration_y("y", "one operation", low, high)
     rows: list[dict[str, Any]] = [
-        {"x": at, "y": value, "text": f"{at:.3f} s: {format_ns(value)}{f', {cause}' if cause else ''}"}
+        {"x": at, "y": value, "series": cause if cause in names else OTHERS,
+         "text": f"{at:.3f} s: {format_ns(value)}{f', {cause}' if cause else ''}"}
         for at, value, cause in dots
-    ]
+    ]  # fmt: skip
     # A block of a millisecond in a run of a minute would be no bar at all.
     least = last / 250
     spans = [
@@ -102,11 +129,13 @@ def chart(run: Run) -> alt.LayerChart | None:
             base.mark_rect(style="span").encode(x=x, x2="to:Q", y=ground, y2="top:Q"),
             base.mark_rule(style="whisker", strokeWidth=3).encode(x=x, x2="to:Q", y=y, tooltip="text:N"),
         ]
-    layers.append(
-        alt.Chart(inline(rows))
-        .mark_point(style="level", filled=True, size=30)
-        .encode(x=x, y=y, tooltip="text:N")
-    )
+    points = alt.Chart(inline(rows))
+    if names:
+        color, shape = series_encodings(names)
+        drawn = points.mark_point(filled=True, size=34, opacity=0.85).encode(color=color, shape=shape)
+    else:
+        drawn = points.mark_point(style="level", filled=True, size=30)
+    layers.append(drawn.encode(x=x, y=y, tooltip="text:N"))
     return layered(layers, width=_WIDTH, height=_HEIGHT)
 
 
@@ -121,8 +150,14 @@ def alt_text(run: Run) -> str:
     return (
         f"The {format_count(len(dots))} slowest of {format_count(kept)} {tail_data.name_of(record)} that"
         f" took over {format_ns(record.tail_threshold)}, each at its time, from {format_ns(min(values))} to"
-        f" {format_ns(max(values))}, beside the medians of {len(bars)} blocks."
+        f" {format_ns(max(values))}, beside the medians of {len(bars)} blocks{_in_words(dots)}."
     )
+
+
+def _in_words(dots: list[tuple[float, float, str]]) -> str:
+    counts = Counter(cause for *_, cause in dots if cause)
+    parts = [f"{format_count(count)} {name}" for name, count in counts.most_common()]
+    return f"; causes: {', '.join(parts)}" if parts else ""
 
 
 def table(run: Run) -> Table:

@@ -23,6 +23,8 @@ NOTICED_NS: Final = 10_000.0
 CAUSES: Final = {
     "context-switch": "context switch",
     "throttled": "CPU quota used up",
+    "run-queue-delay": "waiting for a CPU",
+    "waiting": "waiting for an answer",
     "page-fault": "page fault",
     "timer-tick": "timer tick",
     "ipi": "interrupt from another CPU",

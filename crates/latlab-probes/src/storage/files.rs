@@ -273,7 +273,7 @@ impl Probe for Files {
     }
 
     fn operations(&self) -> Operations {
-        Operations::SystemCalls
+        Operations::Disk
     }
 
     fn memory_bytes(&self, _env: &Env) -> u64 {

@@ -168,7 +168,7 @@ impl Probe for FirstTouch {
     }
 
     fn operations(&self) -> Operations {
-        Operations::SystemCalls
+        Operations::Disk
     }
 
     fn memory_bytes(&self, _env: &Env) -> u64 {

@@ -200,7 +200,7 @@ impl Probe for Poke {
     }
 
     fn operations(&self) -> Operations {
-        Operations::SystemCalls
+        Operations::Disk
     }
 
     fn memory_bytes(&self, _env: &Env) -> u64 {

@@ -142,7 +142,7 @@ impl Probe for ReadSequential {
     }
 
     fn operations(&self) -> Operations {
-        Operations::SystemCalls
+        Operations::Disk
     }
 
     fn memory_bytes(&self, env: &Env) -> u64 {

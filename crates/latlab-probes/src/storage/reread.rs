@@ -95,7 +95,7 @@ impl Probe for Reread {
     }
 
     fn operations(&self) -> Operations {
-        Operations::SystemCalls
+        Operations::Disk
     }
 
     fn memory_bytes(&self, _env: &Env) -> u64 {

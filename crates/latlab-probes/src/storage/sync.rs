@@ -239,7 +239,7 @@ impl Probe for Durable {
     }
 
     fn operations(&self) -> Operations {
-        Operations::SystemCalls
+        Operations::Disk
     }
 
     fn memory_bytes(&self, _env: &Env) -> u64 {

@@ -156,7 +156,7 @@ impl Probe for WriteSequential {
     }
 
     fn operations(&self) -> Operations {
-        Operations::SystemCalls
+        Operations::Disk
     }
 
     fn memory_bytes(&self, env: &Env) -> u64 {

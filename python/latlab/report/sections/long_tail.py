@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from latlab.charts import hill, long_tail, over_time, tail_data
+from latlab.charts import hill, long_tail, over_time, tail_causes, tail_data
 from latlab.charts.table import Cell, Column, Table
 from latlab.report.document import Listing, Section
 from latlab.report.figures import figure
@@ -22,6 +22,11 @@ _HEAVY = 2.0
 _TAIL_CAPTION = (
     "The same operations twice. Dotted lines: the mean, and one and six standard deviations above it."
     " Families are fitted to all operations by maximum likelihood; the legend has the best first."
+)
+_CAUSES_CAPTION = (
+    "Left: how many of a million operations take at least so long, stacked by what kept them. Right: the"
+    " same, each place on the axis as a whole. A cause is the one with the largest part of an operation;"
+    " what no evidence names is unexplained."
 )
 _HILL_CAPTION = (
     "Each point is fitted to what lies beyond one threshold; shaded: 95 % interval, where the order of"
@@ -44,6 +49,7 @@ def section(run: Run, probes: Probes) -> Section:
         sentences=() if record is None else (verdict(record), _more(record)),
         figures=(
             *figure(run, long_tail.ID, _TAIL_CAPTION),
+            *figure(run, tail_causes.ID, _CAUSES_CAPTION),
             *figure(run, hill.ID, _HILL_CAPTION),
             *figure(run, over_time.ID, _TIME_CAPTION),
         ),
@@ -166,6 +172,14 @@ def _row(record: Record) -> tuple[Cell, ...]:
         values.total,
         *((None, None) if claim is None else (claim.beyond, claim.seen)),
         None if found is None else tail_data.NAMES[found.best.family],
-        None if found is None else tail_data.factor(found.best.factor_off),
+        None if found is None else _times(found.best.factor_off),
         "none holds" if index is None else f"{index.at.index:.2f}",
     )
+
+
+def _times(factor: float) -> str:
+    """`3.2 times`; short, as it stands in the last columns of a wide table."""
+    most, few = 1_000, 10
+    if not factor < most:
+        return f"over {most:,} times"
+    return f"{factor:.2g} times" if factor < few else f"{factor:.0f} times"

@@ -44,7 +44,7 @@ impl Probe for Random {
     }
 
     fn operations(&self) -> Operations {
-        Operations::SystemCalls
+        Operations::Disk
     }
 
     fn memory_bytes(&self, env: &Env) -> u64 {

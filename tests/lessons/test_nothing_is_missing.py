@@ -2,7 +2,7 @@
 
 A row names what the lesson's result must hold: a cell (`table.row.column`), a whole table (`table`), a
 picture (`picture:name`), a misled claim (`misled:words`), an answer (`answer:words`), a reason
-(`reason:words`). A row without any is open: no lesson covers it yet, and a test says how many those are.
+(`reason:words`), a series (`series:name`). A row without any is open: a test says how many those are.
 """
 
 from __future__ import annotations
@@ -122,31 +122,81 @@ ROWS = (
         ("grids", "misled:multiplies each row"),
     ),
     # ----------------------------------------------------------------------------------- the notebook
-    Row(NOTEBOOK, "create_file: time to allocate a block, and to write it so often", "random-pokes"),
-    Row(NOTEBOOK, "pokes in a file and in memory of 0, 1 KB, 1 MB, 1 GB; k = 100,000", "random-pokes"),
+    Row(
+        NOTEBOOK,
+        "create_file: time to allocate a block, and to write it so often",
+        "random-pokes",
+        ("creation",),
+    ),
+    Row(
+        NOTEBOOK,
+        "pokes in a file and in memory of 0, 1 KB, 1 MB, 1 GB; k = 100,000",
+        "random-pokes",
+        ("original",),
+    ),
     Row(NOTEBOOK, "10 GB where it fits", "random-pokes"),
-    Row(NOTEBOOK, "table of mean and deviation", "random-pokes"),
-    Row(NOTEBOOK, "the 1,000 largest of each", "random-pokes"),
-    Row(NOTEBOOK, "histogram against a normal, below and above 1 us", "random-pokes"),
-    Row(NOTEBOOK, "fraction of zeros: 0.00252", "random-pokes"),
-    Row(NOTEBOOK, "1-CDF, linear, normal and measured", "random-pokes"),
-    Row(NOTEBOOK, "1-CDF, log-log, normal and measured", "random-pokes"),
-    Row(NOTEBOOK, "one figure with every size, file and memory, as PDF", "random-pokes"),
-    Row(NOTEBOOK, "sequential time per byte at 0.001, 1, 1000 MB", "random-pokes"),
-    Row(NOTEBOOK, "time per byte is time per element, eight times off", "random-pokes"),
-    Row(NOTEBOOK, "latency is not bandwidth: many at once", "random-pokes"),
-    Row(NOTEBOOK, "10 GB in 8.9 s; 1 TB in about 1000 s", "random-pokes"),
-    Row(NOTEBOOK, "system description", "random-pokes"),
-    Row(NOTEBOOK, "one report file", "random-pokes"),
-    Row(NOTEBOOK, "zero is not zero; time stamps could not resolve what they timed", "random-pokes"),
-    Row(NOTEBOOK, "question: a 10 us delay once every 10,000; a context switch?", "random-pokes"),
-    Row(NOTEBOOK, "blank: SSD random access latency is ...", "random-pokes"),
-    Row(NOTEBOOK, "ranges of memory latency: 1 ns to 1 us", "random-pokes"),
-    Row(NOTEBOOK, "ranges of SSD latency: 10 us to 100 ms", "random-pokes"),
-    Row(NOTEBOOK, "throughput: memory 100 MB/s, SSD 1 GB/s, disk (blank)", "random-pokes"),
-    Row(NOTEBOOK, "long tails need log-log", "random-pokes"),
+    Row(NOTEBOOK, "table of mean and deviation", "random-pokes", ("original",)),
+    Row(
+        NOTEBOOK,
+        "the 1,000 largest of each",
+        "random-pokes",
+        ("series:memory_largest_1000000", "series:file_largest_1000000"),
+    ),
+    Row(
+        NOTEBOOK,
+        "histogram against a normal, below and above 1 us",
+        "random-pokes",
+        ("picture:histogram_below", "picture:histogram_from"),
+    ),
+    Row(NOTEBOOK, "fraction of zeros: 0.00252", "random-pokes", ("distribution.memory_1000000.zeros",)),
+    Row(NOTEBOOK, "1-CDF, linear, normal and measured", "random-pokes", ("picture:ccdf_linear",)),
+    Row(NOTEBOOK, "1-CDF, log-log, normal and measured", "random-pokes", ("picture:ccdf_loglog",)),
+    Row(
+        NOTEBOOK,
+        "one figure with every size, file and memory, as PDF",
+        "random-pokes",
+        ("picture:all_sizes",),
+    ),
+    Row(NOTEBOOK, "sequential time per byte at 0.001, 1, 1000 MB", "random-pokes", ("sequential",)),
+    Row(
+        NOTEBOOK,
+        "time per byte is time per element, eight times off",
+        "random-pokes",
+        ("misled:integers of eight bytes",),
+    ),
+    Row(NOTEBOOK, "latency is not bandwidth: many at once", "random-pokes", ("summary.overlap_ratio.here",)),
+    Row(
+        NOTEBOOK,
+        "10 GB in 8.9 s; 1 TB in about 1000 s",
+        "random-pokes",
+        ("summary.terabyte.here", "misled:8.9 s"),
+    ),
+    Row(NOTEBOOK, "system description", "random-pokes", ("system",)),
+    Row(NOTEBOOK, "one report file", "random-pokes", ("system", "original", "sequential")),
+    Row(
+        NOTEBOOK,
+        "zero is not zero; time stamps could not resolve what they timed",
+        "random-pokes",
+        ("clocks.time.step", "misled:time.time()"),
+    ),
+    Row(
+        NOTEBOOK,
+        "question: a 10 us delay once every 10,000; a context switch?",
+        "random-pokes",
+        ("ten_microseconds",),
+    ),
+    Row(NOTEBOOK, "blank: SSD random access latency is ...", "random-pokes", ("summary.disk_latency.here",)),
+    Row(NOTEBOOK, "ranges of memory latency: 1 ns to 1 us", "random-pokes", ("summary.memory_range.here",)),
+    Row(NOTEBOOK, "ranges of SSD latency: 10 us to 100 ms", "random-pokes", ("summary.disk_range.here",)),
+    Row(
+        NOTEBOOK,
+        "throughput: memory 100 MB/s, SSD 1 GB/s, disk (blank)",
+        "random-pokes",
+        ("summary.memory_rate.here", "summary.disk_rate.here"),
+    ),
+    Row(NOTEBOOK, "long tails need log-log", "random-pokes", ("answer:log-log",)),
     Row(NOTEBOOK, "moving data is the bottleneck, not calculation", "io-bottleneck"),
-    Row(NOTEBOOK, "the sequel: more accurate measurements", "random-pokes"),
+    Row(NOTEBOOK, "the sequel: more accurate measurements", "random-pokes", ("batches",)),
     # ---------------------------------------------------------------------------------- the learning path
     Row(LIST, "1,000,000 nodes: 29473 us", "linked-list"),
     Row(LIST, "malloc 24.62 %", "linked-list"),
@@ -218,7 +268,7 @@ ROWS = (
 )
 
 #: Rows that no lesson covers yet. It may only become smaller.
-OPEN = 61
+OPEN = 38
 
 
 def holds(result: Result, what: str) -> bool:
@@ -228,6 +278,7 @@ def holds(result: Result, what: str) -> bool:
         "misled": [each.says for each in result.misled],
         "answer": [*result.answer, *(each.question for each in result.answers)],
         "reason": list(result.reasons),
+        "series": [each.name for each in result.series],
     }
     if kind in texts:
         return any(words in text for text in texts[kind])

@@ -79,15 +79,20 @@ def dashed_lines(count: int) -> list[alt.Chart]:
     return [
         alt.Chart()
         .transform_filter(f"datum.number == {number}")
-        .mark_line(strokeDash=list(DASHES[number % len(DASHES)]))
+        .mark_line(strokeDash=list(DASHES[_other(number) % len(DASHES)]))
         for number in range(count)
     ]
+
+
+def _other(number: int) -> int:
+    """Where colours begin again, dashes and shapes are one further on: no two series look the same."""
+    return number + number // len(SHAPES)
 
 
 def series_encodings(names: Sequence[str], columns: int | None = None) -> tuple[alt.Color, alt.Shape]:
     """Colour and shape of the field `series`, in one legend of so many columns."""
     domain = list(names)
-    shapes = [SHAPES[number % len(SHAPES)] for number in range(len(domain))]
+    shapes = [SHAPES[_other(number) % len(SHAPES)] for number in range(len(domain))]
     if columns is None:
         columns = 2 if sum(map(len, domain)) > _LEGEND_LINE else 0
     legend = alt.Legend(title=None, columns=columns)

@@ -55,6 +55,7 @@ LESSONS: Final = (
     "latency-ladder",
     "list-cost",
     "heat-equation",
+    "random-pokes",
     "block-size",
 )
 
@@ -143,6 +144,7 @@ def run(
         answers=told.answers,
         missing=missing,
         further=told.further,
+        series=told.series,
         charts=told.charts,
         run=found,
     )

@@ -12,6 +12,7 @@ from latlab.charts.axes import (
     duration_x,
     duration_y,
     rate_y,
+    share_y,
     size_axis,
     widened,
 )
@@ -20,6 +21,8 @@ from latlab.charts.drawing import inline, layered
 from latlab.lessons.model import Mark, Picture, Unit, written
 
 _WIDTH, _HEIGHT, _ROW = 620, 320, 20
+#: Points of a line that are drawn large.
+_MARKED = 20
 _TITLES: dict[Unit, tables.Quantity] = {
     "s": "seconds",
     "bytes_per_s": "bytes_per_s",
@@ -145,15 +148,18 @@ def _lines(picture: Picture) -> alt.LayerChart:
         kind: dict[str, Any] = (
             {"type": "log", "domain": [left, right], "nice": False} if picture.x_log else {}
         )
-        x = alt.X("x:Q", title=picture.x_axis, scale=alt.Scale(**kind), axis=alt.Axis(format="~s"))
+        x = alt.X(
+            "x:Q", title=picture.x_axis, scale=alt.Scale(**kind), axis=alt.Axis(**_labels(picture.x_unit))
+        )
     y = _up(picture, "value", bottom, top)
     lower = _up(picture, "low", bottom, top)
     color, shape = series_encodings(picture.series)
     base = alt.Chart()
+    few = len(rows) <= _MARKED * len(picture.series)
     layers = [
         base.mark_area(opacity=0.18).encode(x=x, y=lower, y2="high:Q", color=color),
         *(line.encode(x=x, y=y, color=color) for line in dashed_lines(len(picture.series))),
-        base.mark_point(size=34, filled=True, opacity=1).encode(
+        base.mark_point(size=34 if few else 12, filled=True, opacity=1).encode(
             x=x, y=y, color=color, shape=shape, tooltip=alt.Tooltip("text:N")
         ),
     ]
@@ -165,6 +171,8 @@ def _up(picture: Picture, field: str, low: float, high: float) -> alt.Y:
         return duration_y(field, f"{picture.axis}, logarithmic", low, high)
     if picture.log and picture.unit == "bytes_per_s":
         return rate_y(field, f"{picture.axis}, logarithmic", low, high)
+    if picture.log and picture.unit == "share":
+        return share_y(field, f"{picture.axis}, logarithmic", low)
     kind: dict[str, Any] = {"type": "log", "domain": [low, high], "nice": False} if picture.log else {}
     return alt.Y(
         f"{field}:Q", title=picture.axis, scale=alt.Scale(**kind), axis=alt.Axis(**_labels(picture.unit))

@@ -226,6 +226,21 @@ class Picture:
 
 
 @dataclass(frozen=True, slots=True)
+class Series:
+    """Values that are kept one by one: the slowest of each kind.
+
+    Attributes:
+        name: For programs.
+        unit: Of the values.
+        values: In the order that the name says.
+    """
+
+    name: str
+    unit: Unit
+    values: tuple[float, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Program:
     """What was run: short enough to read."""
 
@@ -295,6 +310,7 @@ class Told:
     answers: tuple[Answer, ...] = ()
     further: tuple[str, ...] = ()
     charts: tuple[str, ...] = ()
+    series: tuple[Series, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -320,6 +336,7 @@ class Result:
         answers: The document's other questions.
         missing: What was not measured.
         further: What to try next.
+        series: Values that are kept one by one.
         guessed: The reader's guess.
         charts: Names of charts of `run` that belong to the lesson.
         run: The native arm's run (`latlab.Run`), or None; not part of the JSON.
@@ -343,6 +360,7 @@ class Result:
     answers: tuple[Answer, ...] = ()
     missing: tuple[Missing, ...] = ()
     further: tuple[str, ...] = ()
+    series: tuple[Series, ...] = ()
     guessed: Guessed | None = None
     schema: str = SCHEMA
     charts: tuple[str, ...] = field(default=(), metadata={"json": False})

@@ -13,6 +13,8 @@ if TYPE_CHECKING:
     from latlab.lessons import Lesson
 
 _NARROWEST_BAR = 10
+#: Of a line on the terminal, for each series.
+_POINTS = 8
 
 
 def list_lines(lessons: Sequence[tuple[str, Lesson]], screen: Screen) -> list[Line]:
@@ -103,20 +105,33 @@ def _table(table: Table, screen: Screen) -> list[Line]:
 
 def _picture(picture: Picture, screen: Screen) -> list[Line]:
     """Horizontal bars of one character height; for lines, each point is one."""
+    marks = _some(picture)
     lines = _titled(f"{picture.title} ({picture.axis}{', logarithmic' if picture.log else ''})", screen)
-    names = [screen.fit(_name(picture, mark)) for mark in picture.marks]
-    figures = [screen.fit(written(mark.value, picture.unit)) for mark in picture.marks]
+    names = [screen.fit(_name(picture, mark)) for mark in marks]
+    figures = [screen.fit(written(mark.value, picture.unit)) for mark in marks]
     label, figure = max(map(len, names), default=0), max(map(len, figures), default=0)
     room = max(screen.width - label - figure - 4, _NARROWEST_BAR)
-    values = [mark.value for mark in picture.marks if mark.value > 0]
+    values = [mark.value for mark in marks if mark.value > 0]
     if not values:
         return lines
     low, high = (min(values) / 2, max(values)) if picture.log else (0.0, max(values))
     full = "█" if screen.unicode else "#"
-    for mark, name, text in zip(picture.marks, names, figures, strict=True):
+    for mark, name, text in zip(marks, names, figures, strict=True):
         length = _length(mark.value, low, high, room, log=picture.log)
         lines.append(Line(f" {name.ljust(label)} {full * length} {text}"))
     return lines
+
+
+def _some(picture: Picture) -> list[Mark]:
+    """All bars; of a line with many points, a few from end to end."""
+    if picture.kind == "bars":
+        return list(picture.marks)
+    kept = []
+    for series in picture.series:
+        own = [mark for mark in picture.marks if mark.series == series]
+        step = max(math.ceil(len(own) / _POINTS), 1)
+        kept += own[::step]
+    return kept
 
 
 def _length(value: float, low: float, high: float, room: int, *, log: bool) -> int:

@@ -1,0 +1,96 @@
+"""The pokes: statistics of the values kept, a 1-CDF that is one, published figures as printed, bytes."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from latlab.lessons.experiments import random_pokes as lesson
+from latlab.lessons.model import Result
+from latlab.lessons.programs import pokes
+
+Found = Callable[[str], Result]
+
+
+@pytest.fixture
+def result(found: Found) -> Result:
+    return found("random-pokes")
+
+
+def test_the_published_table_is_as_printed(result: Result) -> None:
+    for row in result.table("original").rows:
+        printed = lesson.PUBLISHED[int(row.name.removeprefix("bytes_"))]
+        quoted = [
+            row.cells[name].published for name in ("memory_mean", "memory_std", "file_mean", "file_std")
+        ]
+        assert tuple(each.text for each in quoted if each) == printed
+    created = [row.cells["write"].published for row in result.table("creation").rows]
+    assert [each.text for each in created if each] == ["0.001522 sec", "0.007607 sec", "0.022258 sec"]
+    elements = [row.cells["element"].published for row in result.table("sequential").rows]
+    assert [each.text for each in elements if each] == ["0.00036", "6.3e-09", "6.9e-09"]
+
+
+def test_a_byte_takes_an_eighth_of_an_integer(result: Result) -> None:
+    measured = [row.cells for row in result.table("sequential").rows if row.cells["byte"].number]
+    assert measured
+    for cells in measured:
+        assert cells["element"].number == pytest.approx(8 * (cells["byte"].number or 0))
+        assert cells["rate"].number == pytest.approx(1 / (cells["byte"].number or 1))
+
+
+def test_the_largest_of_each_are_kept_in_order(result: Result) -> None:
+    names = {each.name for each in result.series}
+    assert names == {f"{place}_largest_{size}" for place in ("memory", "file") for size in (0, 10**3, 10**6)}
+    for each in result.series:
+        assert len(each.values) == lesson.KEPT
+        assert list(each.values) == sorted(each.values)
+
+
+def test_mean_and_deviation_are_those_of_the_pokes() -> None:
+    poked = lesson.Poked((1e-6, 2e-6, 12e-6), 0)
+    assert poked.mean == pytest.approx(5e-6)
+    assert poked.std == pytest.approx(statistics.pstdev([1e-6, 2e-6, 12e-6]))
+    assert poked.slow == 1
+
+
+def test_a_ccdf_falls_and_says_the_share_that_takes_longer() -> None:
+    values = tuple(float(number) for number in range(1, 1001))
+    points = lesson.ccdf(values)
+    assert points == sorted(points)
+    assert [share for _, share in points] == sorted((share for _, share in points), reverse=True)
+    for x, share in points:
+        assert share == pytest.approx(sum(value > x for value in values) / 1000)
+
+
+def test_a_histogram_counts_every_poke_in_its_range_once() -> None:
+    poked = lesson.Poked(tuple(sorted([1e-7] * 5 + [9.9e-7] * 3 + [5e-6] * 2)), 0)
+    below, above = (lesson.histogram(poked, "x", below=side) for side in (True, False))
+    assert sum(mark.value for mark in below.marks if mark.series == "measured") == 8
+    assert sum(mark.value for mark in above.marks if mark.series == "measured") == 2
+
+
+def test_every_figure_of_the_notebook_is_drawn(result: Result) -> None:
+    names = {picture.name for picture in result.pictures}
+    assert names == {"all_sizes", "histogram_below", "histogram_from", "ccdf_linear", "ccdf_loglog"}
+
+
+def test_a_poke_in_a_file_writes_back_what_it_read(tmp_path: Path) -> None:
+    path, content = tmp_path / "file", bytes(range(256)) * 4
+    path.write_bytes(content)
+    assert len(pokes.poke_file(path, 1024, 500)) == 500
+    assert path.read_bytes() == content
+
+
+def test_a_poke_beyond_the_file_is_noticed(tmp_path: Path) -> None:
+    path = tmp_path / "file"
+    path.write_bytes(b"x")
+    with pytest.raises(AssertionError):
+        pokes.poke_file(path, 10**6, 100)
+
+
+def test_a_file_is_created_with_its_size(tmp_path: Path) -> None:
+    pokes.create_file(tmp_path / "file", 3000, 1000)
+    assert (tmp_path / "file").stat().st_size == 3000

@@ -3,7 +3,7 @@
 use latlab_harness::{Env, Planned, PointResult, Probe, ProbeError, Reach, Session, Spec, Support, Tier};
 use latlab_record::{Point, Profile, Record, Unit};
 
-use crate::peer::{EMULATED, LOOPBACK, path_asked, paths, support};
+use crate::peer::{EMULATED, path_asked, paths, support};
 
 mod conclusion;
 mod knee;
@@ -170,8 +170,8 @@ fn ten_files(path: &str, bytes: u64, connections: &str, engine: &str) -> Point {
     }
 }
 
-/// What is wanted on one path, with priorities; what was asked for comes before the loopback, which is its control.
-fn wanted(env: &Env, path: &str, control: bool) -> Vec<(u8, Point)> {
+/// What is wanted on one path, with priorities.
+fn wanted(env: &Env, path: &str) -> Vec<(u8, Point)> {
     let profile = env.settings.profile;
     let point = |bytes, concurrency, connections| transfers(path, bytes, concurrency, connections);
     let protocol = |name: &str, point: Point| Point {
@@ -224,9 +224,6 @@ fn wanted(env: &Env, path: &str, control: bool) -> Vec<(u8, Point)> {
         all.push((5, point(100 * MIB, 1, KEPT)));
         all.push((6, point(100 * MIB, 1, NEW)));
     }
-    for (priority, _) in &mut all {
-        *priority += u8::from(control);
-    }
     all
 }
 
@@ -278,10 +275,10 @@ impl Probe for Transfer {
     fn points(&self, env: &Env) -> Vec<Planned> {
         let most = most_workers(env);
         let longest_s = env.settings.profile.of(LONGEST_S);
-        let all = paths(&env.settings);
-        let control = all.len() > 1;
-        all.into_iter()
-            .flat_map(|path| wanted(env, path, control && path == LOOPBACK))
+        // What was asked for before the loopback, its control, which costs next to nothing beside it.
+        paths(&env.settings)
+            .into_iter()
+            .flat_map(|path| wanted(env, path))
             .filter(|(_, point)| point.concurrency.is_none_or(|workers| workers <= most))
             .filter(|(_, point)| point.file_bytes.unwrap_or(0) as f64 / way(env, point).1 <= longest_s)
             .map(|(priority, point)| planned(env, priority, point))

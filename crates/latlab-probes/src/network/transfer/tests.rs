@@ -1,6 +1,7 @@
 use serde_json::{Value, json};
 
 use super::*;
+use crate::peer::LOOPBACK;
 use crate::testing;
 
 fn result(point: Point, p50: f64, findings: Value) -> PointResult {
@@ -161,14 +162,12 @@ fn a_path_is_measured_before_its_control_and_large_files_want_a_rate_that_carrie
             .iter()
             .any(|planned| planned.point.path.as_deref() == Some(LOOPBACK))
     );
-    let of_path = |path: &str| {
+    let first = |path: &str| {
         points
             .iter()
-            .filter(|planned| planned.point.path.as_deref() == Some(path))
-            .map(|planned| planned.priority)
-            .min()
+            .position(|planned| planned.point.path.as_deref() == Some(path))
     };
-    assert!(of_path(EMULATED) < of_path(LOOPBACK));
+    assert!(first(EMULATED) < first(LOOPBACK));
     assert!(
         points
             .iter()

@@ -32,7 +32,7 @@ Ten files by w workers take ceil(10/w) turns: six workers are 5 times faster at 
 The knee is the smallest concurrency that reaches 80 % of the largest goodput; its interval comes from resampling the blocks. It is foretold from one transfer alone, one throughput (a large file on a connection that has been going on) and the CPU time of the busier side, and then measured.
 
 The model of a transfer: round trips of the handshakes and of the request, those in which a new connection waits for its window to grow (10 segments of 1448 bytes, doubling, until the link is full), bytes over the rate, and the software's part as the loopback shows it. \
-Nothing of it is fitted to what it is compared with; a second line fits the round trip and the fixed part.
+A round trip is the median of those that connecting and asking took in this run; the time after the first byte is foretold from nothing but the file's size. A second line fits the round trip and the fixed part to all sizes.
 
 Over an emulated path (--delay, --rate, --distance) all of it is measured beside the loopback. Where no path can be had the server waits before it answers: valid for the time to the first byte only, and nothing else is concluded.
 

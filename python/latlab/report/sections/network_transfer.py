@@ -20,7 +20,7 @@ _TITLE = "What does a file cost that comes over the network, and how many should
 _PHASES = (
     "Medians of one transfer at a time. connect and tls: a round trip each; first-byte: the request's round"
     " trip; last-byte: the rest of the body, on a new connection mostly waiting for its window to grow."
-    " The tick is the model, of which nothing was fitted to these bars."
+    " The tick is the model: it knows this run's round trip and rate, and the file's size."
 )
 _WORKERS = (
     "Ten files of 100 KiB. w workers take ten files in ceil(10 / w) turns: the staircase is the most that is"

@@ -55,7 +55,14 @@ fn of(operation: &str, stamped: &Stamped) -> (u64, u64) {
 impl Session for Connections<'_> {
     fn select(&mut self, point: &Point) -> Result<(), ProbeError> {
         let path = point.path.as_deref().unwrap_or_default();
-        self.pairs.on(path)?;
+        let route = &self.pairs.on(path)?.route;
+        if path == EMULATED && !route.delays_packets() {
+            let why = &route.findings()["why_not_better"][0];
+            return Err(ProbeError::Other(format!(
+                "a server that waits before it answers delays no handshake, and no path can be had: {}",
+                why.as_str().unwrap_or_default()
+            )));
+        }
         let known = self.all.iter().position(|found| found.point == *point);
         self.selected = Some(known.unwrap_or_else(|| {
             self.all.push(Found {

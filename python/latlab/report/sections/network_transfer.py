@@ -100,6 +100,7 @@ def section(run: Run, probes: Probes) -> Section:
         notices=_notices(run),
         evidence=(
             *filter(None, [transfers.route_words(run, "emulated")]),
+            *_congestion_control(run),
             *_unmeasured(run),
             *evidence(run, PROBE),
         ),
@@ -221,6 +222,15 @@ def _notices(run: Run) -> tuple[Notice, ...]:
             "Allow user namespaces, or run as root, for a path between two namespaces.",
         ),
     )
+
+
+def _congestion_control(run: Run) -> list[str]:
+    names = [row.text("congestion_control") for row in transfers.rows(run, "paths")]
+    known = dict.fromkeys(clean(name, most=40) for name in names if name)
+    return [
+        f"TCP's congestion control is {name}; the model's windows double with each round trip."
+        for name in known
+    ]
 
 
 def _unmeasured(run: Run) -> list[str]:

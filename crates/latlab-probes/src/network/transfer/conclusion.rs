@@ -187,15 +187,15 @@ pub(super) fn of(results: &[PointResult], seed: u64) -> Value {
 }
 
 fn path_row(known: &Known<'_>) -> Value {
-    let route = known
+    let found = known
         .results
         .iter()
         .find(|result| result.point.path.as_deref() == Some(known.path))
-        .and_then(|result| result.findings.as_ref())
-        .map(|found| found["route"].clone());
+        .and_then(|result| result.findings.as_ref());
     json!({
         "path": known.path,
-        "route": route,
+        "route": found.map(|found| found["route"].clone()),
+        "congestion_control": found.map(|found| found["congestion_control"].clone()),
         "throughput_bytes_per_s": known.throughput.map(|(rate, _)| rate),
         "throughput_interval": known.throughput.map(|(_, ends)| ends),
     })

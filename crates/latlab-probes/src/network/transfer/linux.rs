@@ -384,6 +384,7 @@ impl Session for Transfers<'_> {
             of_sweep(found)
         };
         findings["route"] = pair.route.findings();
+        findings["congestion_control"] = congestion_control();
         Proof {
             checks,
             work: Done {
@@ -396,6 +397,12 @@ impl Session for Transfers<'_> {
             ..Proof::default()
         }
     }
+}
+
+/// By what TCP decides how much may be under way: how a new connection gets faster depends on it.
+fn congestion_control() -> Value {
+    let name = std::fs::read_to_string("/proc/sys/net/ipv4/tcp_congestion_control");
+    json!(name.ok().map(|name| name.trim().to_owned()))
 }
 
 /// How far rate x time is from what was under way, over all blocks, and in words; none without blocks.

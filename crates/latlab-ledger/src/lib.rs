@@ -9,6 +9,7 @@
 //!
 //! What is pure ([`sweep`], [`estimate`], [`rules`]) knows no operating system and is tested with synthetic ledgers.
 
+pub mod by_stage;
 mod category;
 pub mod costs;
 mod counted;

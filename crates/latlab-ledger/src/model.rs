@@ -1,5 +1,6 @@
 //! What `latlab explain` hands over, and what its `--json` writes. Owner of the names.
 
+use latlab_record::EncodedHistogram;
 use serde::{Deserialize, Serialize};
 
 use crate::Category;
@@ -51,9 +52,42 @@ pub struct Explained {
     /// Sampled stacks, heaviest first; at most 512.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub stacks: Vec<Stack>,
+    /// The stages that the program marks, longest first, and last what lies outside them; none where it marks nothing.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub stages: Vec<Stage>,
     /// What the reader must know: whole sentences.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub notes: Vec<String>,
+}
+
+/// A stage that the program marks. Figures are of one run, the mean where there were several.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Stage {
+    /// Its name; empty: outside all stages.
+    pub name: String,
+    /// Share of wall time in which it was the innermost stage of what the ledger is about; all stages sum to 1.
+    pub share: f64,
+    /// The same, seconds.
+    pub seconds: f64,
+    /// What that time was spent on, largest first; sums to `share`. Names are those of categories, or `on-cpu-or-ready` at level 3.
+    pub categories: Vec<Part>,
+    /// How often it ran.
+    pub count: f64,
+    /// Seconds in it and in stages within it, summed over threads.
+    pub thread_s: f64,
+    /// The same without stages within it.
+    pub own_thread_s: f64,
+    /// What it said it went through.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub bytes: Option<f64>,
+    /// Shortest and longest time, nanoseconds.
+    pub range_ns: (f64, f64),
+    /// Every time of it, of all runs; absent outside of stages.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub histogram: Option<EncodedHistogram>,
+    /// How often the program ended in it.
+    #[serde(default)]
+    pub cut: f64,
 }
 
 /// What was run.

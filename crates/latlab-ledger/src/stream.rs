@@ -332,6 +332,11 @@ impl<'a, N: Names> Stream<'a, N> {
         };
         let category = self.rules.category(reason);
         self.mix.sample(reason, weight);
+        let stages = sweep.stages();
+        if stages.is_used() {
+            let got = stages.of(record.pid, record.tid);
+            *got.samples.entry(reason).or_default() += weight;
+        }
         sweep.bins().sample(category, record.time, weight);
         if let (true, Some(leaf)) = (kernel.is_empty(), places.first()) {
             self.mix.is_named(leaf.function.is_some());

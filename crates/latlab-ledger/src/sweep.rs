@@ -6,6 +6,7 @@
 
 use std::collections::HashMap;
 
+use crate::by_stage::{self, ByStage};
 use crate::rules::{Reason, Rules};
 use crate::timeline::Bins;
 use crate::{Category, Counted};
@@ -125,6 +126,41 @@ impl Group {
     }
 }
 
+/// What an instant is spent on.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Spent {
+    Running,
+    Ready,
+    Waiting(Reason),
+    /// The thread to which the time is noted until its reason is known.
+    Unknown(Option<u32>),
+    Absent,
+}
+
+impl Spent {
+    /// Whether a thread in this state is one of those that it was spent on.
+    fn is(self, state: State) -> bool {
+        match self {
+            Self::Running => state == State::Running,
+            Self::Ready => state == State::Ready,
+            Self::Waiting(reason) => state == State::Waiting(Some(reason)),
+            Self::Unknown(_) => state == State::Waiting(None),
+            Self::Absent => false,
+        }
+    }
+
+    /// Where a stage keeps it.
+    fn slot(self, got: &mut by_stage::Got) -> &mut f64 {
+        match self {
+            Self::Running => &mut got.running,
+            Self::Ready => &mut got.ready,
+            Self::Waiting(reason) => got.waits.entry(reason).or_default(),
+            Self::Unknown(_) => &mut got.unknown,
+            Self::Absent => &mut got.absent,
+        }
+    }
+}
+
 /// One process, as far as it was seen.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Seen {
@@ -170,6 +206,7 @@ pub struct Sweep<'a> {
     most: u32,
     bins: Bins,
     learned: Counted,
+    stages: ByStage,
 }
 
 /// What a sweep gave.
@@ -187,6 +224,8 @@ pub struct Swept {
     pub processes: HashMap<u32, Seen>,
     /// Over time.
     pub bins: Bins,
+    /// By stages that the program marks.
+    pub stages: by_stage::Sums,
 }
 
 impl<'a> Sweep<'a> {
@@ -208,6 +247,7 @@ impl<'a> Sweep<'a> {
             most: 0,
             bins: Bins::begin(now),
             learned: Counted::default(),
+            stages: ByStage::default(),
         }
     }
 
@@ -234,8 +274,89 @@ impl<'a> Sweep<'a> {
         &mut self.bins
     }
 
+    /// The stages, to expect changes and for samples.
+    pub fn stages(&mut self) -> &mut ByStage {
+        &mut self.stages
+    }
+
     /// Time goes on to `now`; what lies before is left as it was given away.
     pub fn advance(&mut self, now: u64) {
+        while let Some(at) = self.stages.next(now) {
+            self.pass(at);
+            self.stages.change();
+        }
+        self.pass(now);
+    }
+
+    /// Gives time to the stages of the threads that it was spent on, to each as much.
+    fn to_stages(&mut self, past: u64, spent: Spent) {
+        let of: Vec<(u32, u32)> = match spent {
+            Spent::Absent => vec![(0, 0)],
+            Spent::Unknown(Some(bearer)) => {
+                let known = self.threads.get(&bearer).map(|thread| (thread.process, bearer));
+                known.into_iter().collect()
+            }
+            _ => {
+                let threads = self.threads.iter().filter(|(_, thread)| spent.is(thread.state));
+                threads.map(|(id, thread)| (thread.process, *id)).collect()
+            }
+        };
+        let each = past as f64 / of.len().max(1) as f64;
+        for (process, thread) in of {
+            let got = self.stages.of(process, thread);
+            got.time += each;
+            if self.source == Source::Recorded {
+                *spent.slot(got) += each;
+            }
+        }
+    }
+
+    /// A look at `now` stands for `past`: for its stages what it sees counts at its own moment.
+    fn look_in_stages(&mut self, past: u64) {
+        let spent = self.spent();
+        let threads = self.threads.iter().filter(|(_, thread)| spent.is(thread.state));
+        let mut of: Vec<(u32, u32)> = threads.map(|(id, thread)| (thread.process, *id)).collect();
+        if of.is_empty() {
+            of.push((0, 0));
+        }
+        let each = past as f64 / of.len() as f64;
+        for (process, thread) in of {
+            *spent.slot(self.stages.of(process, thread)) += each;
+        }
+    }
+
+    /// What this instant is spent on.
+    fn spent(&self) -> Spent {
+        if self.whole.running > 0 {
+            return Spent::Running;
+        }
+        if self.whole.ready > 0 {
+            return Spent::Ready;
+        }
+        if self.whole.threads() == 0 {
+            return Spent::Absent;
+        }
+        let main = self
+            .threads
+            .get(&self.main)
+            .and_then(|thread| match thread.state {
+                State::Waiting(reason) => reason,
+                _ => None,
+            });
+        if let Some(reason) = self.whole.reason(main, self.rules) {
+            return Spent::Waiting(reason);
+        }
+        // The main thread's, or any one's, so that learning it moves the time once.
+        let unknown = |thread: &Thread| thread.state == State::Waiting(None);
+        if self.threads.get(&self.main).is_some_and(unknown) {
+            return Spent::Unknown(Some(self.main));
+        }
+        let ids = self.threads.iter().filter(|(_, thread)| unknown(thread));
+        Spent::Unknown(ids.map(|(id, _)| *id).min())
+    }
+
+    /// Time goes on to `now`, within which no stage changes.
+    fn pass(&mut self, now: u64) {
         let from = self.whole.since;
         if now <= from {
             return;
@@ -256,46 +377,38 @@ impl<'a> Sweep<'a> {
                 sums.thread_waits.count(reason, past * u64::from(waiting));
             }
         }
-        if self.whole.running > 0 {
-            sums.running += past;
-            self.bins.running(from, now);
-            return;
-        }
-        if self.whole.ready > 0 {
-            sums.ready += past;
-            self.bins.spend(Category::RunQueueWait, from, now);
-            return;
-        }
-        if threads == 0 {
-            sums.absent += past;
-            self.bins.spend(Category::StartAndExit, from, now);
-            return;
-        }
-        let main = self
-            .threads
-            .get(&self.main)
-            .and_then(|thread| match thread.state {
-                State::Waiting(reason) => reason,
-                _ => None,
-            });
-        if let Some(reason) = self.whole.reason(main, self.rules) {
-            sums.waits.count(reason, past);
-            self.bins.spend(self.rules.category(reason), from, now);
-        } else {
-            sums.unknown += past;
-            self.bins.spend(Category::Unexplained, from, now);
-            // The main thread's, or any one's, so that learning it moves the time once.
-            let unknown = |thread: &Thread| thread.state == State::Waiting(None);
-            let main = self.main;
-            let bearer = if self.threads.get(&main).is_some_and(unknown) {
-                Some(main)
-            } else {
-                let ids = self.threads.iter().filter(|(_, thread)| unknown(thread));
-                ids.map(|(id, _)| *id).min()
-            };
-            if let Some(thread) = bearer.and_then(|id| self.threads.get_mut(&id)) {
-                thread.pending += past;
+        let spent = self.spent();
+        let sums = match self.source {
+            Source::Looked => &mut self.looked,
+            Source::Recorded => &mut self.recorded,
+        };
+        match spent {
+            Spent::Running => {
+                sums.running += past;
+                self.bins.running(from, now);
             }
+            Spent::Ready => {
+                sums.ready += past;
+                self.bins.spend(Category::RunQueueWait, from, now);
+            }
+            Spent::Absent => {
+                sums.absent += past;
+                self.bins.spend(Category::StartAndExit, from, now);
+            }
+            Spent::Waiting(reason) => {
+                sums.waits.count(reason, past);
+                self.bins.spend(self.rules.category(reason), from, now);
+            }
+            Spent::Unknown(bearer) => {
+                sums.unknown += past;
+                self.bins.spend(Category::Unexplained, from, now);
+                if let Some(thread) = bearer.and_then(|id| self.threads.get_mut(&id)) {
+                    thread.pending += past;
+                }
+            }
+        }
+        if self.stages.is_used() {
+            self.to_stages(past, spent);
         }
     }
 
@@ -386,6 +499,13 @@ impl<'a> Sweep<'a> {
         let moved = pending.min(sums.unknown);
         sums.unknown -= moved;
         sums.waits.count(reason, moved);
+        if self.stages.is_used() {
+            // A thread that waits stays in its stage; only one of its process or of the program may change meanwhile.
+            let got = self.stages.of(process, thread);
+            let moved = (moved as f64).min(got.unknown);
+            got.unknown -= moved;
+            *got.waits.entry(reason).or_default() += moved;
+        }
         let began = known.began;
         self.set(now, thread, process, State::Waiting(Some(reason)));
         if let Some(known) = self.threads.get_mut(&thread) {
@@ -429,6 +549,9 @@ impl<'a> Sweep<'a> {
         }
         self.advance(now);
         let now = self.whole.since;
+        if self.stages.is_used() && self.source == Source::Looked {
+            self.look_in_stages(now.saturating_sub(before));
+        }
         let processes: Vec<u32> = states.iter().map(|state| state.1).collect();
         let mut last = None;
         for process in processes {
@@ -471,6 +594,7 @@ impl<'a> Sweep<'a> {
                 .map(|(pid, (_, seen))| (pid, seen))
                 .collect(),
             bins: self.bins,
+            stages: self.stages.sums(),
         }
     }
 }

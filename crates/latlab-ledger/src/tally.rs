@@ -1,8 +1,8 @@
 //! What one or more runs of the program gave: sums that can be added up.
 
-use crate::Counted;
 use crate::mix::Mix;
 use crate::sweep::Sums;
+use crate::{Counted, by_stage};
 
 /// The kernel's counts for the program and the children that it waited for. `None`: could not be read.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -152,6 +152,8 @@ pub struct Tally {
     pub switches: u64,
     /// Records lost.
     pub lost: u64,
+    /// By stages that the program marks.
+    pub stages: by_stage::Sums,
     /// CPU time of the watcher.
     pub watcher_ns: u64,
     /// Time that recording took from the program, by its calibrated cost.
@@ -180,6 +182,7 @@ impl Tally {
         self.looks += other.looks;
         self.switches += other.switches;
         self.lost += other.lost;
+        self.stages.add(&other.stages);
         self.watcher_ns += other.watcher_ns;
         self.recording_ns += other.recording_ns;
     }

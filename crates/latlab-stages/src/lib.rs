@@ -21,7 +21,7 @@ pub mod writer;
 
 pub use lines::{Line, LineError, Lines};
 #[cfg(target_os = "linux")]
-pub use listener::{Heard, Listener};
+pub use listener::{Event, Heard, Listener};
 pub use reader::Mark;
 #[cfg(target_os = "linux")]
 pub use shared::Shared;

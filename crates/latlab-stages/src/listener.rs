@@ -4,11 +4,12 @@ use std::fs::File;
 use std::io;
 use std::os::fd::{AsRawFd as _, FromRawFd as _};
 use std::os::unix::fs::FileExt as _;
+use std::sync::Arc;
 
 use crate::lines::{Line, LineError, Lines};
 use crate::reader::{Mark, Reader};
 use crate::shared::Shared;
-use crate::spans::{Span, Spans, StageRow, Table};
+use crate::spans::{Spans, StageRow, Table};
 use crate::writer::now_ns;
 
 /// Stages that may be under way at once by lines.
@@ -28,15 +29,26 @@ pub struct Listener {
     lines: Lines,
     next_line: u64,
     /// What lines have begun and not ended, by name and number.
-    open: Vec<(String, u64)>,
+    open: Vec<(Arc<str>, u64)>,
+    /// Of the last drain: kept for its memory.
+    marks: Vec<Mark>,
     spans: Spans,
     table: Table,
     refused: u64,
     first_refused: Option<LineError>,
 }
 
+/// What is heard.
+#[derive(Clone, Copy, Debug)]
+pub enum Event<'a> {
+    /// A stage begins or ends.
+    Mark(&'a Mark),
+    /// Marks are missing from before the next one: what was open may be so no more.
+    Lost,
+}
+
 /// What was heard in all.
-#[derive(Clone, Debug, serde::Serialize)]
+#[derive(Clone, Debug, Default, serde::Serialize)]
 pub struct Heard {
     /// The stages, the longest first.
     pub stages: Vec<StageRow>,
@@ -71,6 +83,7 @@ impl Listener {
             lines: Lines::default(),
             next_line: LINES_FROM,
             open: Vec::new(),
+            marks: Vec::new(),
             spans: Spans::default(),
             table: Table::default(),
             refused: 0,
@@ -91,20 +104,17 @@ impl Listener {
         &self.ring
     }
 
-    /// Takes what has come since the last time; to be called every few milliseconds. The spans that ended.
-    pub fn drain(&mut self) -> Vec<Span> {
-        self.take(false)
+    /// Takes what has come since the last time, in order of writing; to be called every few milliseconds.
+    pub fn drain(&mut self, each: impl FnMut(Event<'_>)) {
+        self.take(false, each);
     }
 
     /// Takes what is left, and ends what is still open at `at_ns`, when the program was over.
-    pub fn finish(&mut self, at_ns: u64) -> Vec<Span> {
-        let mut spans = self.take(true);
-        let open = self.spans.finish(at_ns);
-        for span in &open {
-            self.table.add(span);
+    pub fn finish(&mut self, at_ns: u64, each: impl FnMut(Event<'_>)) {
+        self.take(true, each);
+        for span in self.spans.finish(at_ns) {
+            self.table.add(&span);
         }
-        spans.extend(open);
-        spans
     }
 
     /// The sums so far.
@@ -119,18 +129,22 @@ impl Listener {
         }
     }
 
-    fn take(&mut self, last: bool) -> Vec<Span> {
-        let mut marks = Vec::new();
+    fn take(&mut self, last: bool, mut each: impl FnMut(Event<'_>)) {
+        let before = self.reader.lost();
+        let mut marks = std::mem::take(&mut self.marks);
         self.reader.drain(self.ring.words(), last, &mut marks);
         self.read_lines(&mut marks);
-        let spans: Vec<Span> = marks
-            .into_iter()
-            .filter_map(|mark| self.spans.take(mark))
-            .collect();
-        for span in &spans {
-            self.table.add(span);
+        if self.reader.lost() > before {
+            self.spans.forget();
+            each(Event::Lost);
         }
-        spans
+        for mark in marks.drain(..) {
+            each(Event::Mark(&mark));
+            if let Some(span) = self.spans.take(mark) {
+                self.table.add(&span);
+            }
+        }
+        self.marks = marks;
     }
 
     fn read_lines(&mut self, marks: &mut Vec<Mark>) {
@@ -178,7 +192,7 @@ impl Listener {
             bytes: line.bytes,
             process: 0,
             thread: 0,
-            name: line.name,
+            name: Arc::from(line.name),
         };
         self.next_line += 1;
         if line.ends {
@@ -186,7 +200,7 @@ impl Listener {
             let place = self.open.iter().rposition(|(name, _)| *name == mark.name);
             mark.of = Some(place.map_or(mark.number, |place| self.open.remove(place).1));
         } else if self.open.len() < MOST_OPEN_LINES {
-            self.open.push((mark.name.clone(), mark.number));
+            self.open.push((Arc::clone(&mark.name), mark.number));
         }
         mark
     }

@@ -1,6 +1,7 @@
 //! Takes marks out of a ring, in the order in which their slots were taken.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering, fence};
 
 /// Bytes of one name's entry and of one slot.
@@ -26,7 +27,7 @@ pub struct Mark {
     /// Which thread; 0: the process as a whole.
     pub thread: u32,
     /// The stage's name.
-    pub name: String,
+    pub name: Arc<str>,
 }
 
 /// Reads a ring while others write it.
@@ -34,7 +35,7 @@ pub(crate) struct Reader {
     slots: u64,
     next: u64,
     lost: u64,
-    names: HashMap<u32, String>,
+    names: HashMap<u32, Arc<str>>,
 }
 
 impl Reader {
@@ -100,9 +101,9 @@ impl Reader {
     }
 
     /// A name by its number, cleaned: the memory is another program's.
-    fn name(&mut self, memory: &[AtomicU64], number: u32) -> String {
+    fn name(&mut self, memory: &[AtomicU64], number: u32) -> Arc<str> {
         if let Some(name) = self.names.get(&number) {
-            return name.clone();
+            return Arc::clone(name);
         }
         let at = (ENTRY + number.min(NAMES - 1) as usize * ENTRY) / 8;
         let head = memory[at].load(Ordering::Acquire);
@@ -115,13 +116,9 @@ impl Reader {
             .chars()
             .map(|c| if c.is_control() { '?' } else { c })
             .collect();
-        let name = if name.is_empty() {
-            "(no name)".to_owned()
-        } else {
-            name
-        };
+        let name: Arc<str> = Arc::from(if name.is_empty() { "(no name)" } else { &name });
         if head & u64::from(u32::MAX) == 2 {
-            self.names.insert(number, name.clone());
+            self.names.insert(number, Arc::clone(&name));
         }
         name
     }

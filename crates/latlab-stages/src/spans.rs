@@ -1,6 +1,7 @@
 //! Marks become spans, and spans a table: how often, how long, how much of it in stages within.
 
 use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
 
 use latlab_record::{EncodedHistogram, Histogram};
 use serde::Serialize;
@@ -14,7 +15,7 @@ const MOST_OPEN: usize = 100_000;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Span {
     /// Its name.
-    pub name: String,
+    pub name: Arc<str>,
     /// The process.
     pub process: u32,
     /// The thread that began and ended it; 0 when these are two or none was said.
@@ -85,6 +86,13 @@ impl Spans {
         open.into_iter()
             .filter_map(|(number, thread)| self.close(number, at_ns, 0, thread, true))
             .collect()
+    }
+
+    /// Marks are missing: what is open may have ended in them.
+    pub fn forget(&mut self) {
+        self.unmatched += self.open.len() as u64;
+        self.open.clear();
+        self.stacks.clear();
     }
 
     /// Ends without begin, and begins beyond what is kept.
@@ -168,7 +176,7 @@ struct Sum {
 /// Sums of spans by name. Bounded: the ring knows 256 names; lines of a file are held to as many.
 #[derive(Default)]
 pub struct Table {
-    by_name: BTreeMap<String, Sum>,
+    by_name: BTreeMap<Arc<str>, Sum>,
 }
 
 const MOST_NAMES: usize = 256;
@@ -177,9 +185,9 @@ impl Table {
     /// Adds one span.
     pub fn add(&mut self, span: &Span) {
         let name = if self.by_name.len() < MOST_NAMES || self.by_name.contains_key(&span.name) {
-            span.name.clone()
+            Arc::clone(&span.name)
         } else {
-            "(further names)".to_owned()
+            Arc::from("(further names)")
         };
         let sum = self.by_name.entry(name).or_default();
         sum.count += 1;
@@ -197,7 +205,7 @@ impl Table {
             .by_name
             .iter()
             .map(|(name, sum)| StageRow {
-                name: name.clone(),
+                name: name.to_string(),
                 count: sum.count,
                 seconds: sum.ns as f64 / 1e9,
                 self_seconds: sum.self_ns as f64 / 1e9,

@@ -52,7 +52,8 @@ def command(
 
     Each instant goes to one category: what the running threads do, waiting for a CPU, or what all of them
     wait for. They sum to 100 %. Needs no root and no rebuild; root sees more. The program's output and exit
-    code are its own; what was found is written to standard error.
+    code are its own; what was found is written to standard error. Stages that the program marks itself
+    (`latlab stages`; in Python `with latlab.stage("read"):`) are listed with what their time went to.
 
     \b
     Examples:
@@ -122,7 +123,7 @@ def _told(repeating: Repeating) -> None:
 
 def _show(explained: Explained) -> None:
     from latlab.cli.terminal.screen import Line, say, screen_of, styled  # noqa: PLC0415 - for people only
-    from latlab.explain.table import facts, processes, table  # noqa: PLC0415 - see above
+    from latlab.explain.table import facts, processes, stages, table  # noqa: PLC0415 - see above
     from latlab.explain.verdict import verdict  # noqa: PLC0415 - see above
 
     screen = screen_of(sys.stderr)
@@ -132,9 +133,9 @@ def _show(explained: Explained) -> None:
         lines += [styled(line.text, "bold") for line in wrapped] if at == 0 else wrapped
     lines.append(Line())
     lines += [Line(screen.fit(line)) for line in table(explained)]
-    listed = processes(explained)
-    if listed:
-        lines += [Line(), *(Line(screen.fit(line)) for line in listed)]
+    for listed in (stages(explained), processes(explained)):
+        if listed:
+            lines += [Line(), *(Line(screen.fit(line)) for line in listed)]
     lines.append(Line())
     for fact in facts(explained):
         lines += screen.wrapped(fact, rest="  ")

@@ -152,6 +152,33 @@ class Timeline(msgspec.Struct, frozen=True):
     bins: tuple[tuple[float, ...], ...]
 
 
+class Times(msgspec.Struct, frozen=True):
+    """A distribution of times, encoded as in run files."""
+
+    encoding: str
+    unit: str
+    data: str
+
+
+class Stage(msgspec.Struct, frozen=True):
+    """A stage that the program marks: figures of one run, the mean where there were several."""
+
+    name: str
+    """Empty: outside all stages."""
+    share: float
+    """Of wall time, as the innermost stage; all stages sum to 1, and `categories` to this."""
+    seconds: float
+    categories: tuple[Part, ...]
+    count: float
+    thread_s: float
+    """In it and in stages within it, summed over threads."""
+    own_thread_s: float
+    range_ns: tuple[float, float]
+    bytes: float | None = None
+    histogram: Times | None = None
+    cut: float = 0.0
+
+
 class Stack(msgspec.Struct, frozen=True):
     """A stack that was sampled, outermost function first."""
 
@@ -182,6 +209,7 @@ class Explained(msgspec.Struct, frozen=True):
     raise_: str | None = msgspec.field(default=None, name="raise")
     nameless_share: float | None = None
     stacks: tuple[Stack, ...] = ()
+    stages: tuple[Stage, ...] = ()
     notes: tuple[str, ...] = ()
 
     def row(self, name: str) -> Row | None:

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from latlab.explain.model import Explained, Row
+from latlab.explain.model import Explained, Row, Stage
 from latlab.explain.verdict import percent
 from latlab.text import clean
-from latlab.units import format_bytes, format_count, format_ns
+from latlab.units import format_bytes, format_count, format_ns, format_rate
 
 _SHOWN: Final = 0.001
 """Smaller rows are summed in one line."""
@@ -39,6 +39,34 @@ def table(explained: Explained) -> list[str]:
     whole = sum(row.share for row in explained.categories)
     cells.append(("sum", f"{100 * whole:.1f} %", "", format_ns(1e9 * explained.wall_s), ""))
     return _aligned(cells)
+
+
+def stages(explained: Explained) -> list[str]:
+    """A row a stage that the program marks, the longest first; empty where it marks none."""
+    if not explained.stages:
+        return []
+    cells = [("stage", "share", "time", "times", "bytes", "a second", "spent on")]
+    for stage in explained.stages:
+        marked = bool(stage.name)
+        rate = stage.bytes / stage.thread_s if stage.bytes and stage.thread_s > 0 else None
+        cells.append(
+            (
+                clean(stage.name, most=32) if marked else "(outside stages)",
+                percent(stage.share),
+                format_ns(1e9 * stage.seconds),
+                format_count(stage.count) if marked else "",
+                format_bytes(stage.bytes) if stage.bytes else "",
+                format_rate(rate) if rate else "",
+                _spent(stage),
+            )
+        )
+    return _aligned(cells)
+
+
+def _spent(stage: Stage) -> str:
+    """The largest parts of a stage, as shares of wall time like the stage's own."""
+    parts = [part for part in stage.categories if part.share >= _PART_SHOWN][:_MOST_PARTS]
+    return ", ".join(f"{part.name} {percent(part.share)}" for part in parts) or "–"
 
 
 def processes(explained: Explained) -> list[str]:

@@ -4,10 +4,13 @@ use super::launch::{Signals, Streams};
 use super::levels::{self, Levels};
 use super::watch::{self, Watched};
 use super::{costs, now_ns};
+use latlab_stages::{Heard, Listener, StageRow};
+
+use crate::by_stage::{self, Spent};
 use crate::costs::Costs;
 use crate::estimate;
 use crate::model::{
-    self, Counters, Explained, Method, Observer, Part, Process, Program, ThreadWait, Threads,
+    self, Counters, Explained, Method, Observer, Part, Process, Program, Stage, ThreadWait, Threads,
 };
 use crate::rules::Rules;
 use crate::tally::Tally;
@@ -20,6 +23,8 @@ const SHORT_NS: u64 = 50_000_000;
 const KNOWN: f64 = 0.02;
 /// Or for this long.
 const REPEAT_FOR_NS: u64 = 10_000_000_000;
+/// Marks of stages that wait to be heard: more than a thread writes in the time between.
+const MARKS: u32 = 1 << 17;
 const MOST_RUNS: u32 = 10_000;
 
 fn seconds(ns: u64) -> f64 {
@@ -46,6 +51,8 @@ pub fn explain(
                 signals: Signals::hand_on(),
                 stdin: Stdin::now(),
                 tally: Tally::default(),
+                // Without memory for it, stages go unheard.
+                listener: Listener::new(MARKS).ok(),
             };
             let first = runs.first()?;
             let costs = costs::measure();
@@ -57,7 +64,16 @@ pub fn explain(
                 .iter()
                 .map(|word| word.to_string_lossy().into_owned())
                 .collect();
-            Ok(assemble(&runs.tally, &first, &levels, rules, &costs, words))
+            let heard = runs.listener.as_ref().map(Listener::heard);
+            Ok(assemble(
+                &runs.tally,
+                &first,
+                &levels,
+                rules,
+                &costs,
+                words,
+                heard,
+            ))
         }
         Subject::Running { pid, for_ns } => {
             let watched = watch::attach(*pid, *for_ns, rules, levels.sight, || told(&Progress::Watching))?;
@@ -69,6 +85,7 @@ pub fn explain(
                 rules,
                 &costs,
                 Vec::new(),
+                None,
             ))
         }
     }
@@ -110,6 +127,7 @@ struct Runs<'a> {
     signals: Signals,
     stdin: Stdin,
     tally: Tally,
+    listener: Option<Listener>,
 }
 
 impl Runs<'_> {
@@ -120,6 +138,7 @@ impl Runs<'_> {
             self.rules,
             &self.signals,
             self.levels.sight,
+            self.listener.as_mut(),
         )?;
         self.tally.add(&watched.tally);
         Ok(watched)
@@ -142,6 +161,7 @@ impl Runs<'_> {
             self.rules,
             &self.signals,
             self.levels.sight,
+            self.listener.as_mut(),
         )?;
         let ended = |watched: &Watched| watched.ended.map(|ended| (ended.exit_code, ended.signal));
         let same = ended(&again) == ended(first);
@@ -200,8 +220,10 @@ fn assemble(
     rules: &'static Rules,
     costs: &Costs,
     arguments: Vec<String>,
+    heard: Option<Heard>,
 ) -> Explained {
     let ledger = estimate::ledger(tally, rules, costs);
+    let heard = heard.unwrap_or_default();
     let recorded = tally.recorded.wall > 0;
     let level = if recorded { levels.level } else { 3 };
     let runs = f64::from(tally.runs.max(1));
@@ -219,6 +241,7 @@ fn assemble(
         level,
         levels: levels.rungs.clone(),
         raise: levels.raise.clone(),
+        stages: stages(tally, &ledger, rules, &heard),
         timeline: first.bins.shown(&ledger.on_cpu),
         categories: ledger.rows,
         bounds: ledger.bounds,
@@ -237,11 +260,11 @@ fn assemble(
         processes: processes(first, rules),
         counters: counters(tally, runs),
         nameless_share: tally.mix.nameless(),
-        notes: notes(tally, first),
+        notes: notes(tally, first, &heard),
     }
 }
 
-fn notes(tally: &Tally, first: &Watched) -> Vec<String> {
+fn notes(tally: &Tally, first: &Watched, heard: &Heard) -> Vec<String> {
     let mut notes = Vec::new();
     if let Some(reason) = &first.unrecorded {
         notes.push(format!("Nothing could be recorded of this process: {reason}."));
@@ -260,6 +283,18 @@ fn notes(tally: &Tally, first: &Watched) -> Vec<String> {
             tally.lost
         ));
     }
+    if heard.lost > 0 {
+        notes.push(format!(
+            "{} marks of stages were lost: they came faster than they could be read, and their stages are too short in the table.",
+            heard.lost
+        ));
+    }
+    if let Some(refused) = &heard.first_refused {
+        notes.push(format!(
+            "{} lines about stages were left out; the first: {refused}.",
+            heard.refused
+        ));
+    }
     if first.refused {
         notes.push(
             "What some threads waited for could not be read in /proc/PID/task/TID/syscall (another user's process, or \
@@ -271,6 +306,55 @@ fn notes(tally: &Tally, first: &Watched) -> Vec<String> {
         notes.push("There were more threads than are followed.".to_owned());
     }
     notes
+}
+
+/// The stages as the program marked them, with what the ledger says of their time.
+fn stages(tally: &Tally, ledger: &estimate::Ledger, rules: &Rules, heard: &Heard) -> Vec<Stage> {
+    let shares: Vec<(Category, f64)> = ledger.rows.iter().map(|row| (row.name, row.share)).collect();
+    let sampled = (tally.mix.total().samples > 0).then_some(tally.sees_kernel);
+    let runs = f64::from(tally.runs.max(1));
+    let wall_s = tally.wall_ns as f64 / 1e9 / runs;
+    let mut stages: Vec<Stage> = by_stage::divided(&tally.stages, rules, &shares, &ledger.on_cpu, sampled)
+        .into_iter()
+        .map(|(name, parts)| {
+            let marked = heard.stages.iter().find(|row| row.name == name);
+            let per_run = |of: fn(&StageRow) -> f64| marked.map_or(0.0, of) / runs;
+            let mut categories: Vec<Part> = parts
+                .into_iter()
+                .filter(|(_, share)| *share > 1e-6)
+                .map(|(spent, share)| Part {
+                    name: match spent {
+                        Spent::OnCpu => "on-cpu-or-ready".to_owned(),
+                        Spent::On(category) => category.name().to_owned(),
+                    },
+                    share,
+                    seconds: share * wall_s,
+                })
+                .collect();
+            categories.sort_by(|a, b| b.share.total_cmp(&a.share));
+            let share: f64 = categories.iter().map(|part| part.share).sum();
+            Stage {
+                share,
+                seconds: share * wall_s,
+                categories,
+                count: per_run(|row| row.count as f64),
+                thread_s: per_run(|row| row.seconds),
+                own_thread_s: per_run(|row| row.self_seconds),
+                bytes: marked.and_then(|row| Some(row.bytes? as f64 / runs)),
+                range_ns: marked.map_or((0.0, 0.0), |row| (row.min_ns, row.max_ns)),
+                histogram: marked.map(|row| row.histogram.clone()),
+                cut: per_run(|row| row.cut as f64),
+                name,
+            }
+        })
+        .collect();
+    stages.sort_by(|a, b| {
+        a.name
+            .is_empty()
+            .cmp(&b.name.is_empty())
+            .then(b.share.total_cmp(&a.share))
+    });
+    stages
 }
 
 fn program(first: &Watched) -> Program {

@@ -116,6 +116,7 @@ impl Held {
     /// Forks a process that runs `arguments` once it is released, and ends when this one does before.
     pub(crate) fn fork(
         arguments: &[impl AsRef<OsStr>],
+        added: &[(&str, String)],
         streams: Streams,
         signals: &Signals,
     ) -> io::Result<Self> {
@@ -129,6 +130,9 @@ impl Held {
             return Err(io::Error::from_raw_os_error(libc::ENOENT));
         }
         pointers.push(ptr::null());
+        let environment = environment(added)?;
+        let mut variables: Vec<*const libc::c_char> = environment.iter().map(|word| word.as_ptr()).collect();
+        variables.push(ptr::null());
         let ignored = signals.ignored();
         let (wait, release) = pipe()?;
         let (status, tell) = pipe()?;
@@ -141,7 +145,14 @@ impl Held {
             // Its own copy would keep the pipe open when the watcher is gone.
             // SAFETY: a descriptor of ours that nothing uses any more in this process.
             unsafe { libc::close(release.as_raw_fd()) };
-            become_program(&pointers, wait.as_raw_fd(), tell.as_raw_fd(), streams, &ignored);
+            become_program(
+                &pointers,
+                &variables,
+                wait.as_raw_fd(),
+                tell.as_raw_fd(),
+                streams,
+                &ignored,
+            );
         }
         RECEIVER.store(pid, Ordering::Relaxed);
         Ok(Self {
@@ -168,15 +179,32 @@ impl Held {
     }
 }
 
+unsafe extern "C" {
+    /// What `execvp` hands on; POSIX.
+    static mut environ: *const *const libc::c_char;
+}
+
+/// This process's environment with these in place of their like.
+fn environment(added: &[(&str, String)]) -> io::Result<Vec<CString>> {
+    let own = std::env::vars_os().filter(|(name, _)| added.iter().all(|(other, _)| name != other));
+    own.chain(added.iter().map(|(name, value)| (name.into(), value.into())))
+        .map(|(name, value)| {
+            let text = [name.as_bytes(), b"=", value.as_bytes()].concat();
+            CString::new(text).map_err(|_| io::Error::from_raw_os_error(libc::EINVAL))
+        })
+        .collect()
+}
+
 /// Runs in the forked process: only system calls, no memory from the allocator, until the program replaces it.
 fn become_program(
     arguments: &[*const libc::c_char],
+    environment: &[*const libc::c_char],
     wait: libc::c_int,
     tell: libc::c_int,
     streams: Streams,
     ignored: &[libc::c_int],
 ) -> ! {
-    // SAFETY: system calls on descriptors and memory of this process; `arguments` ends with a null pointer.
+    // SAFETY: system calls on descriptors and memory of this process; `arguments` and `environment` end with a null pointer.
     unsafe {
         for signal in HANDED_ON {
             let action = if ignored.contains(&signal) {
@@ -210,6 +238,7 @@ fn become_program(
                 libc::close(nowhere);
             }
         }
+        environ = environment.as_ptr();
         libc::execvp(arguments[0], arguments.as_ptr());
         let error = *libc::__errno_location();
         libc::write(tell, (&raw const error).cast(), 4);

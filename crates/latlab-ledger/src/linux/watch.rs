@@ -6,6 +6,7 @@ use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use latlab_stages::{Event, Listener};
 use latlab_stats::rng::Rng;
 
 use super::launch::{Ended, Held, Signals, Streams, has_ended, pidfd, reap, wait_for};
@@ -15,6 +16,7 @@ use super::recorder::Recorder;
 use super::symbols::Symbols;
 use super::{now_ns, thread_cpu_ns};
 use crate::ExplainError;
+use crate::by_stage::{self, Change};
 use crate::governor::{Governor, Price};
 use crate::records::{Record, What};
 use crate::rules::Rules;
@@ -152,6 +154,7 @@ pub(crate) fn run(
     rules: &'static Rules,
     signals: &Signals,
     sight: Sight,
+    listener: Option<&mut Listener>,
 ) -> Result<Watched, ExplainError> {
     let name = arguments
         .first()
@@ -166,12 +169,17 @@ pub(crate) fn run(
             super::launch::NOT_EXECUTABLE
         },
     };
-    let mut held = Held::fork(arguments, streams, signals).map_err(|error| not_started(&error))?;
+    let added = listener
+        .as_deref()
+        .map(|listener| listener.environment().to_vec());
+    let mut held = Held::fork(arguments, &added.unwrap_or_default(), streams, signals)
+        .map_err(|error| not_started(&error))?;
     let _sharp = Sharp::timers();
     let pid = u32::try_from(held.pid).unwrap_or(0);
     let stamp = EndStamp::of(held.pid);
     let ending = pidfd(held.pid);
     let mut watching = Watching::of(pid, rules, sight, true);
+    watching.listener = listener;
     watching.begin(Before::of(pid));
     held.release();
     // Until the program is loaded there is nothing to look at.
@@ -334,7 +342,7 @@ struct Recording {
     seldom: u64,
 }
 
-struct Watching {
+struct Watching<'a> {
     pid: u32,
     looker: Looker,
     sweep: Sweep<'static>,
@@ -351,9 +359,11 @@ struct Watching {
     unrecorded: Option<String>,
     before: Before,
     launched: bool,
+    /// Hears the stages of a program that was launched.
+    listener: Option<&'a mut Listener>,
 }
 
-impl Watching {
+impl<'a> Watching<'a> {
     fn of(pid: u32, rules: &'static Rules, sight: Sight, launched: bool) -> Self {
         let now = now_ns();
         let mut looker = Looker::at(rules, pid);
@@ -383,6 +393,7 @@ impl Watching {
             unrecorded,
             before: Before::default(),
             launched,
+            listener: None,
         }
     }
 
@@ -411,6 +422,42 @@ impl Watching {
             self.sweep.advance(now);
         }
         self.loading_ns = now - self.begin;
+    }
+
+    /// What the program has marked since the last time, before the sweep goes on. With `last`, there is no more to come.
+    fn hear(&mut self, last: bool) {
+        let Some(listener) = self.listener.as_deref_mut() else {
+            return;
+        };
+        let stages = self.sweep.stages();
+        let mut at = 0;
+        let take = |event: Event<'_>| {
+            let change = match event {
+                Event::Lost => Change {
+                    at,
+                    process: 0,
+                    thread: 0,
+                    what: by_stage::What::Lost,
+                },
+                Event::Mark(mark) => {
+                    at = mark.at_ns;
+                    let name = || Arc::clone(&mark.name);
+                    let begun = || by_stage::What::Begin(mark.number, name());
+                    Change {
+                        at,
+                        process: mark.process,
+                        thread: mark.thread,
+                        what: mark.of.map_or_else(begun, by_stage::What::End),
+                    }
+                }
+            };
+            stages.expect(change);
+        };
+        if last {
+            listener.finish(now_ns(), take);
+        } else {
+            listener.drain(take);
+        }
     }
 
     /// Waits for the next moment to look or to read records, and does so.
@@ -446,6 +493,7 @@ impl Watching {
         let before = thread_cpu_ns();
         self.looker.look(&mut self.states);
         let now = now_ns();
+        self.hear(false);
         if !self.states.is_empty() {
             self.sweep.look(now, &self.states);
             self.looks += 1;
@@ -472,11 +520,14 @@ impl Watching {
 
     fn read_records(&mut self) {
         let before = thread_cpu_ns();
+        let now = now_ns();
+        let Some(read) = self.recording.as_mut().map(Recording::read) else {
+            return;
+        };
+        self.hear(false);
         let Some(recording) = &mut self.recording else {
             return;
         };
-        let now = now_ns();
-        let read = recording.read();
         if !recording.recorder.sees_kernel {
             self.looks += 1;
             recording.ask(read, &mut self.looker);
@@ -517,6 +568,10 @@ impl Watching {
         recording.recorder.switch(false);
         let now = now_ns();
         recording.recorder.drain(&mut recording.pending);
+        self.hear(false);
+        let Some(recording) = &mut self.recording else {
+            return;
+        };
         recording.take(now, &mut self.sweep);
         recording.stream.waiting.clear();
         recording.asked.clear();
@@ -541,6 +596,9 @@ impl Watching {
         if let Some(recording) = &mut self.recording {
             recording.recorder.switch(false);
             recording.recorder.drain(&mut recording.pending);
+        }
+        self.hear(true);
+        if let Some(recording) = &mut self.recording {
             recording.take(u64::MAX, &mut self.sweep);
             recording.tell();
         }
@@ -563,6 +621,7 @@ impl Watching {
             looked: swept.looked,
             recorded: swept.recorded,
             learned: swept.learned,
+            stages: swept.stages,
             usage,
             processes,
             most_threads: swept.most,

@@ -48,7 +48,7 @@ pub(crate) fn start() -> io::Result<()> {
         .spawn(|| {
             loop {
                 std::thread::sleep(EVERY);
-                with_listener(|listener| drop(listener.drain()));
+                with_listener(|listener| listener.drain(|_| ()));
             }
         })?;
     Ok(())
@@ -57,7 +57,7 @@ pub(crate) fn start() -> io::Result<()> {
 /// What was heard so far.
 pub(crate) fn heard() -> Option<Heard> {
     with_listener(|listener| {
-        listener.drain();
+        listener.drain(|_| ());
         listener.heard()
     })
 }

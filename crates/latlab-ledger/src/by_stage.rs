@@ -1,0 +1,366 @@
+//! Wall time by the stages that the program marks itself.
+//!
+//! The sweep gives each instant to what threads do; here the same instant goes to the stages that these threads are in: the innermost open
+//! one of the thread, else of its process, else of the program. What a stage got so sums to wall time like the ledger. How it divides into
+//! categories is estimated: waits from the sweep, time on the CPU from the samples in the stage; both are then fitted to the ledger's own
+//! sums (iterative proportional fitting), so that the two tables say the same.
+
+use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::sync::Arc;
+
+use crate::Category;
+use crate::rules::{Reason, Rules};
+
+/// Changes that wait for the sweep to come to them.
+const MOST_PENDING: usize = 1 << 20;
+/// Stages that one thread may be in at once.
+const MOST_DEEP: usize = 256;
+/// Rounds of fitting; tables of this size settle within ten.
+const ROUNDS: usize = 50;
+
+/// A stage begins or ends in a thread.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Change {
+    /// When, nanoseconds.
+    pub at: u64,
+    /// Process; 0: the program as a whole.
+    pub process: u32,
+    /// Thread; 0: the process as a whole.
+    pub thread: u32,
+    /// What.
+    pub what: What,
+}
+
+/// What changes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum What {
+    /// A stage begins: its number, its name.
+    Begin(u64, Arc<str>),
+    /// The stage of this number ends.
+    End(u64),
+    /// Marks were lost: what is open is not known any more.
+    Lost,
+}
+
+/// What one stage got.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Got {
+    /// Wall time that was its own, nanoseconds. What follows says what it went to: of recorded time all of it; of time in which threads were
+    /// looked at, a look counts for the stage at its own moment, in proportion to the time since the look before.
+    pub time: f64,
+    /// Threads in it ran, nanoseconds of wall time.
+    pub running: f64,
+    /// None ran, threads in it were ready.
+    pub ready: f64,
+    /// All waited, for the reason of a thread in it.
+    pub waits: BTreeMap<Reason, f64>,
+    /// The same, the reason not known.
+    pub unknown: f64,
+    /// No thread was there.
+    pub absent: f64,
+    /// Samples on the CPU, by what they fell in: their weights.
+    pub samples: BTreeMap<Reason, f64>,
+}
+
+impl Got {
+    /// What is known of what its time went to, nanoseconds.
+    #[must_use]
+    pub fn seen(&self) -> f64 {
+        self.running + self.ready + self.waits.values().sum::<f64>() + self.unknown + self.absent
+    }
+
+    fn add(&mut self, other: &Self) {
+        self.time += other.time;
+        self.running += other.running;
+        self.ready += other.ready;
+        self.unknown += other.unknown;
+        self.absent += other.absent;
+        for (reason, ns) in &other.waits {
+            *self.waits.entry(*reason).or_default() += ns;
+        }
+        for (reason, weight) in &other.samples {
+            *self.samples.entry(*reason).or_default() += weight;
+        }
+    }
+}
+
+/// Wall time by stage; the one without a name is time outside all stages.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Sums {
+    by_name: BTreeMap<Arc<str>, Got>,
+}
+
+impl Sums {
+    /// Adds another run.
+    pub fn add(&mut self, other: &Self) {
+        for (name, got) in &other.by_name {
+            self.by_name.entry(Arc::clone(name)).or_default().add(got);
+        }
+    }
+
+    /// Each stage with what it got.
+    pub fn each(&self) -> impl Iterator<Item = (&str, &Got)> {
+        self.by_name.iter().map(|(name, got)| (&**name, got))
+    }
+
+    /// Whether the program marked anything.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.by_name.keys().all(|name| name.is_empty())
+    }
+
+    fn of(&mut self, name: &Arc<str>) -> &mut Got {
+        // The name is copied only when it is new.
+        if !self.by_name.contains_key(name) {
+            self.by_name.insert(Arc::clone(name), Got::default());
+        }
+        self.by_name.entry(Arc::clone(name)).or_default()
+    }
+}
+
+/// See the module.
+#[derive(Debug)]
+pub struct ByStage {
+    outside: Arc<str>,
+    pending: VecDeque<Change>,
+    /// Of a thread, what is open, the innermost last.
+    open: HashMap<(u32, u32), Vec<(u64, Arc<str>)>>,
+    sums: Sums,
+    used: bool,
+}
+
+impl Default for ByStage {
+    fn default() -> Self {
+        Self {
+            outside: Arc::from(""),
+            pending: VecDeque::new(),
+            open: HashMap::new(),
+            sums: Sums::default(),
+            used: false,
+        }
+    }
+}
+
+impl ByStage {
+    /// A change that the sweep will come to. Those of one thread come in order.
+    pub fn expect(&mut self, change: Change) {
+        self.used = true;
+        if self.pending.len() >= MOST_PENDING {
+            // What is left out would leave stages open for ever.
+            self.pending.clear();
+            let at = change.at;
+            self.pending.push_back(Change {
+                at,
+                process: 0,
+                thread: 0,
+                what: What::Lost,
+            });
+        }
+        // Threads write at once: nearly in order, so the place is found from the end.
+        let place = self
+            .pending
+            .iter()
+            .rposition(|known| known.at <= change.at)
+            .map_or(0, |place| place + 1);
+        self.pending.insert(place, change);
+    }
+
+    /// When the next change is, if it is before `now`.
+    #[must_use]
+    pub fn next(&self, now: u64) -> Option<u64> {
+        self.pending
+            .front()
+            .map(|change| change.at)
+            .filter(|at| *at < now)
+    }
+
+    /// The sweep has come to the next change.
+    pub fn change(&mut self) {
+        let Some(Change {
+            process,
+            thread,
+            what,
+            ..
+        }) = self.pending.pop_front()
+        else {
+            return;
+        };
+        match what {
+            What::Begin(number, name) => {
+                let open = self.open.entry((process, thread)).or_default();
+                if open.len() < MOST_DEEP {
+                    open.push((number, name));
+                }
+            }
+            What::End(number) => {
+                if let Some(open) = self.open.get_mut(&(process, thread)) {
+                    open.retain(|(known, _)| *known != number);
+                    if open.is_empty() {
+                        self.open.remove(&(process, thread));
+                    }
+                }
+            }
+            What::Lost => self.open.clear(),
+        }
+    }
+
+    /// Whether time has to be divided at all.
+    #[must_use]
+    pub fn is_used(&self) -> bool {
+        self.used
+    }
+
+    fn stage(&self, process: u32, thread: u32) -> Arc<str> {
+        [(process, thread), (process, 0), (0, 0)]
+            .iter()
+            .find_map(|key| self.open.get(key)?.last())
+            .map_or_else(|| Arc::clone(&self.outside), |(_, name)| Arc::clone(name))
+    }
+
+    /// What the stage of a thread got so far, to add to it.
+    pub fn of(&mut self, process: u32, thread: u32) -> &mut Got {
+        let stage = self.stage(process, thread);
+        self.sums.of(&stage)
+    }
+
+    /// What all stages got; nothing where none was marked.
+    #[must_use]
+    pub fn sums(self) -> Sums {
+        if self.used { self.sums } else { Sums::default() }
+    }
+}
+
+/// What a stage's time was spent on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Spent {
+    /// On the CPU or ready to run, which looks cannot tell apart, nor look into.
+    OnCpu,
+    /// As in the ledger.
+    On(Category),
+}
+
+/// Share of wall time by stage and by what it was spent on.
+pub type Divided = Vec<(String, BTreeMap<Spent, f64>)>;
+
+/// Divides each stage's time. `ledger`: the shares of wall time by category; `on_cpu`: those that time on the CPU is divided into, with
+/// their nanoseconds; `samples`: whether samples were taken on the CPU, and whether in the kernel too.
+#[must_use]
+pub fn divided(
+    sums: &Sums,
+    rules: &Rules,
+    ledger: &[(Category, f64)],
+    on_cpu: &[(Category, f64)],
+    samples: Option<bool>,
+) -> Divided {
+    let whole: f64 = sums.each().map(|(_, got)| got.time).sum();
+    let seen: f64 = sums.each().map(|(_, got)| got.seen()).sum();
+    if whole <= 0.0 || sums.is_empty() {
+        return Vec::new();
+    }
+    let mut table: Divided = sums
+        .each()
+        .map(|(name, got)| (name.to_owned(), seeds(got, rules, on_cpu, samples)))
+        .collect();
+    let rows: Vec<f64> = sums.each().map(|(_, got)| got.time / whole).collect();
+    let cpu: f64 = on_cpu.iter().map(|part| part.1).sum();
+    let cpu_share = |category: Category| {
+        let part: f64 = on_cpu
+            .iter()
+            .filter(|part| part.0 == category)
+            .map(|part| part.1)
+            .sum();
+        if cpu > 0.0 { part / cpu } else { 0.0 }
+    };
+    let mut columns: BTreeMap<Spent, f64> = BTreeMap::new();
+    let cpu_whole = sums.each().map(|(_, got)| got.running).sum::<f64>() / seen.max(1.0);
+    for (category, share) in ledger {
+        let own = match (samples, category) {
+            (Some(_), _) => 0.0,
+            // A look cannot tell a thread that runs from one that is ready to.
+            (None, Category::RunQueueWait) => *share,
+            (None, _) => (cpu_share(*category) * cpu_whole).min(*share),
+        };
+        *columns.entry(Spent::OnCpu).or_default() += own;
+        *columns.entry(Spent::On(*category)).or_default() += share - own;
+    }
+    fit(&mut table, &rows, &columns);
+    table
+}
+
+/// A stage's time as it was seen, before it is fitted.
+fn seeds(
+    got: &Got,
+    rules: &Rules,
+    on_cpu: &[(Category, f64)],
+    samples: Option<bool>,
+) -> BTreeMap<Spent, f64> {
+    let mut parts: BTreeMap<Spent, f64> = BTreeMap::new();
+    let mut add = |spent, ns: f64| {
+        if ns > 0.0 {
+            *parts.entry(spent).or_default() += ns;
+        }
+    };
+    add(Spent::On(Category::RunQueueWait), got.ready);
+    add(Spent::On(Category::StartAndExit), got.absent);
+    add(Spent::On(Category::Unexplained), got.unknown);
+    for (reason, ns) in &got.waits {
+        add(Spent::On(rules.category(*reason)), *ns);
+    }
+    let sampled: f64 = got.samples.values().sum();
+    let Some(sees_kernel) = samples else {
+        add(Spent::OnCpu, got.running);
+        return parts;
+    };
+    // Without samples in it, a stage on the CPU is taken for the program.
+    let seen = if sampled > 0.0 {
+        if sees_kernel {
+            got.running
+        } else {
+            sampled.min(got.running)
+        }
+    } else {
+        0.0
+    };
+    for (reason, weight) in &got.samples {
+        add(Spent::On(rules.category(*reason)), weight / sampled * seen);
+    }
+    let of_user =
+        |category: &Category| Category::OF_USER_CODE.contains(category) || *category == Category::UserCpu;
+    let rest: Vec<&(Category, f64)> = on_cpu
+        .iter()
+        .filter(|part| sampled <= 0.0 || !of_user(&part.0))
+        .collect();
+    let total: f64 = rest.iter().map(|part| part.1).sum();
+    if total > 0.0 {
+        for (category, ns) in rest {
+            add(Spent::On(*category), (got.running - seen) * ns / total);
+        }
+    } else {
+        add(Spent::On(Category::Unexplained), got.running - seen);
+    }
+    parts
+}
+
+/// Iterative proportional fitting: until rows and columns have these sums as nearly as what is in the table allows. Rows are met exactly.
+fn fit(table: &mut Divided, rows: &[f64], columns: &BTreeMap<Spent, f64>) {
+    for _ in 0..ROUNDS {
+        for (spent, wanted) in columns {
+            let sum: f64 = table.iter().filter_map(|(_, parts)| parts.get(spent)).sum();
+            for part in table.iter_mut().filter_map(|(_, parts)| parts.get_mut(spent)) {
+                *part *= if sum > 0.0 { wanted / sum } else { 1.0 };
+            }
+        }
+        for ((_, parts), wanted) in table.iter_mut().zip(rows) {
+            let sum: f64 = parts.values().sum();
+            if sum > 0.0 {
+                parts.values_mut().for_each(|part| *part *= wanted / sum);
+            } else {
+                // Nothing of what was seen here is in the ledger.
+                parts.insert(Spent::On(Category::Unexplained), *wanted);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

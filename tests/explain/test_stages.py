@@ -1,0 +1,106 @@
+"""Stages that a program marks, joined with where its time went: each instant in one of both."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+from latlab.explain.model import Explained
+from latlab.explain.table import stages
+
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="explain reads /proc")
+
+PROGRAM = """
+import time
+import latlab
+
+with latlab.stage("waits"):
+    time.sleep(0.3)
+with latlab.stage("works", bytes=1_000_000):
+    until = time.thread_time() + 0.3
+    while time.thread_time() < until:
+        with latlab.stage("within"):
+            sum(range(20_000))
+time.sleep(0.1)
+"""
+
+
+@pytest.fixture(scope="module", params=["1", "3"])
+def ledger(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+    """At the most sight that there is here, and at the least."""
+    file = tmp_path_factory.mktemp("stages") / "ledger.json"
+    command = [sys.executable, "-m", "latlab", "explain", "--level", request.param, "--json", str(file)]
+    subprocess.run(
+        [*command, "--", sys.executable, "-c", PROGRAM], timeout=60, capture_output=True, check=True
+    )
+    ledger: dict[str, Any] = json.loads(Path(file).read_text(encoding="utf-8"))
+    return ledger
+
+
+def stage(ledger: dict[str, Any], name: str) -> dict[str, Any]:
+    return next(stage for stage in ledger["stages"] if stage["name"] == name)
+
+
+def share(stage: dict[str, Any], *names: str) -> float:
+    parts: list[float] = [part["share"] for part in stage["categories"] if part["name"] in names]
+    return sum(parts)
+
+
+def test_stages_sum_to_the_wall_time_and_their_parts_to_them(ledger: dict[str, Any]) -> None:
+    assert sum(stage["share"] for stage in ledger["stages"]) == pytest.approx(1.0, abs=1e-4)
+    for each in ledger["stages"]:
+        assert sum(part["share"] for part in each["categories"]) == pytest.approx(each["share"], abs=1e-9)
+    assert ledger["stages"][-1]["name"] == ""
+
+
+def test_a_stage_that_sleeps_slept_and_one_that_works_was_on_the_cpu(ledger: dict[str, Any]) -> None:
+    waits, works, within = (stage(ledger, name) for name in ("waits", "works", "within"))
+    assert waits["seconds"] == pytest.approx(0.3, abs=0.03)
+    assert share(waits, "sleep") >= 0.9 * waits["share"]
+    # Nobody can look into user code at level 3; waiting for a CPU is the busy machine's.
+    on_cpu = (
+        "on-cpu-or-ready",
+        "compute",
+        "allocator",
+        "garbage-collection",
+        "memory-copy",
+        "page-faults",
+        "user-cpu",
+    )
+    assert share(within, *on_cpu, "run-queue-wait", "interrupts-for-others") >= 0.9 * within["share"]
+    assert works["thread_s"] >= 0.3
+    assert works["thread_s"] - works["own_thread_s"] == pytest.approx(within["thread_s"], abs=1e-9)
+    assert (works["count"], works["bytes"]) == (1, 1_000_000)
+    assert within["count"] > 100
+    # The loop around the innermost stage asks for the time: little beside it.
+    assert works["seconds"] < within["seconds"]
+
+
+def test_what_lies_outside_is_said(ledger: dict[str, Any]) -> None:
+    outside = ledger["stages"][-1]
+    assert outside["seconds"] >= 0.1
+    assert outside["count"] == 0
+
+
+def test_the_stages_are_a_table(ledger: dict[str, Any]) -> None:
+    lines = stages(msgspec.json.decode(json.dumps(ledger), type=Explained))
+    assert lines[0].split() == ["stage", "share", "time", "times", "bytes", "a", "second", "spent", "on"]
+    assert len(lines) == 5
+    assert lines[-1].startswith("(outside stages)")
+
+
+def test_a_shell_script_marks_by_lines(tmp_path: Path) -> None:
+    file = tmp_path / "ledger.json"
+    script = 'F=$LATLAB_STAGE_LINES; echo begin nap >> "$F"; sleep 0.3; echo end nap >> "$F"; sleep 0.2'
+    command = [sys.executable, "-m", "latlab", "explain", "--json", str(file), "--", "sh", "-c", script]
+    subprocess.run(command, timeout=60, capture_output=True, check=True)
+    nap = stage(json.loads(file.read_text(encoding="utf-8")), "nap")
+    # The lines got the time at which they were seen.
+    assert nap["seconds"] == pytest.approx(0.3, abs=0.05)
+    assert share(nap, "sleep", "waiting-for-children") >= 0.8 * nap["share"]

@@ -118,13 +118,16 @@ impl Sums {
     }
 }
 
+/// A stage's number and name.
+type Open = (u64, Arc<str>);
+
 /// See the module.
 #[derive(Debug)]
 pub struct ByStage {
     outside: Arc<str>,
     pending: VecDeque<Change>,
     /// Of a thread, what is open, the innermost last.
-    open: HashMap<(u32, u32), Vec<(u64, Arc<str>)>>,
+    open: HashMap<(u32, u32), Vec<Open>>,
     sums: Sums,
     used: bool,
 }
@@ -306,29 +309,29 @@ fn seeds(
     for (reason, ns) in &got.waits {
         add(Spent::On(rules.category(*reason)), *ns);
     }
-    let sampled: f64 = got.samples.values().sum();
+    let weighed: f64 = got.samples.values().sum();
     let Some(sees_kernel) = samples else {
         add(Spent::OnCpu, got.running);
         return parts;
     };
     // Without samples in it, a stage on the CPU is taken for the program.
-    let seen = if sampled > 0.0 {
+    let seen = if weighed > 0.0 {
         if sees_kernel {
             got.running
         } else {
-            sampled.min(got.running)
+            weighed.min(got.running)
         }
     } else {
         0.0
     };
     for (reason, weight) in &got.samples {
-        add(Spent::On(rules.category(*reason)), weight / sampled * seen);
+        add(Spent::On(rules.category(*reason)), weight / weighed * seen);
     }
     let of_user =
         |category: &Category| Category::OF_USER_CODE.contains(category) || *category == Category::UserCpu;
     let rest: Vec<&(Category, f64)> = on_cpu
         .iter()
-        .filter(|part| sampled <= 0.0 || !of_user(&part.0))
+        .filter(|part| weighed <= 0.0 || !of_user(&part.0))
         .collect();
     let total: f64 = rest.iter().map(|part| part.1).sum();
     if total > 0.0 {
@@ -353,7 +356,9 @@ fn fit(table: &mut Divided, rows: &[f64], columns: &BTreeMap<Spent, f64>) {
         for ((_, parts), wanted) in table.iter_mut().zip(rows) {
             let sum: f64 = parts.values().sum();
             if sum > 0.0 {
-                parts.values_mut().for_each(|part| *part *= wanted / sum);
+                for part in parts.values_mut() {
+                    *part *= wanted / sum;
+                }
             } else {
                 // Nothing of what was seen here is in the ledger.
                 parts.insert(Spent::On(Category::Unexplained), *wanted);

@@ -289,7 +289,7 @@ impl<'a> Sweep<'a> {
     }
 
     /// Gives time to the stages of the threads that it was spent on, to each as much.
-    fn to_stages(&mut self, past: u64, spent: Spent) {
+    fn give_stages(&mut self, past: u64, spent: Spent) {
         let of: Vec<(u32, u32)> = match spent {
             Spent::Absent => vec![(0, 0)],
             Spent::Unknown(Some(bearer)) => {
@@ -408,7 +408,7 @@ impl<'a> Sweep<'a> {
             }
         }
         if self.stages.is_used() {
-            self.to_stages(past, spent);
+            self.give_stages(past, spent);
         }
     }
 

@@ -150,6 +150,9 @@ impl Runs<'_> {
 
     /// Runs it again, its output thrown away; whether it ended as the first time.
     fn again(&mut self, first: &Watched) -> Result<bool, ExplainError> {
+        if self.signals.have_come() {
+            return Ok(false);
+        }
         let from = match self.stdin {
             Stdin::File(at) => Some(at),
             Stdin::Nothing => None,
@@ -185,7 +188,7 @@ impl Runs<'_> {
         let ended = first.ended.unwrap_or_default();
         let repeatable =
             ended.signal.is_none() && first.left_running == 0 && !matches!(self.stdin, Stdin::Gone);
-        if self.tally.wall_ns >= SHORT_NS || !repeatable || self.is_known(costs) {
+        if self.signals.have_come() || self.tally.wall_ns >= SHORT_NS || !repeatable || self.is_known(costs) {
             return Ok(());
         }
         let go_on = told(&Progress::Repeating {

@@ -9,7 +9,7 @@ use std::mem::MaybeUninit;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt as _;
 use std::ptr;
-use std::sync::atomic::{AtomicI32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
 
 /// A program that could not be started: a shell's exit codes.
 pub(crate) const NOT_FOUND: i32 = 127;
@@ -28,10 +28,13 @@ const HANDED_ON: [libc::c_int; 6] = [
 const IGNORED_BY_PYTHON: [libc::c_int; 2] = [libc::SIGPIPE, libc::SIGXFSZ];
 
 static RECEIVER: AtomicI32 = AtomicI32::new(0);
+/// Whether a signal has come that was the program's.
+static SIGNALLED: AtomicBool = AtomicBool::new(false);
 
 extern "C" fn hand_on(signal: libc::c_int, info: *mut libc::siginfo_t, _context: *mut libc::c_void) {
     // SAFETY: the kernel hands a valid siginfo to a handler that asked for it.
     let code = unsafe { (*info).si_code };
+    SIGNALLED.store(true, Ordering::Relaxed);
     let receiver = RECEIVER.load(Ordering::Relaxed);
     // From the keyboard it reaches the whole process group: the program has it already.
     if receiver > 0 && code != libc::SI_KERNEL {
@@ -48,6 +51,7 @@ pub(crate) struct Signals {
 
 impl Signals {
     pub(crate) fn hand_on() -> Self {
+        SIGNALLED.store(false, Ordering::Relaxed);
         let mut before = Vec::new();
         for signal in HANDED_ON {
             let mut action: libc::sigaction = unsafe {
@@ -64,6 +68,12 @@ impl Signals {
             }
         }
         Self { before }
+    }
+
+    /// Whether one has come: whoever sent it wants the program ended, not run again.
+    #[expect(clippy::unused_self, reason = "only while they are handed on is it known")]
+    pub(crate) fn have_come(&self) -> bool {
+        SIGNALLED.load(Ordering::Relaxed)
     }
 
     fn ignored(&self) -> Vec<libc::c_int> {

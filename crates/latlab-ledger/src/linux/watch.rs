@@ -363,7 +363,7 @@ struct Watching<'a> {
     listener: Option<&'a mut Listener>,
 }
 
-impl<'a> Watching<'a> {
+impl Watching<'_> {
     fn of(pid: u32, rules: &'static Rules, sight: Sight, launched: bool) -> Self {
         let now = now_ns();
         let mut looker = Looker::at(rules, pid);

@@ -400,7 +400,7 @@ class TailPart(Model, frozen=True, kw_only=True):
     at_most_more_ns: float | None = None
 
 
-class TailCauses(Model, frozen=True, kw_only=True):
+class TailCauses(Model, frozen=True, kw_only=True, omit_defaults=True):
     """What the samples above a threshold are made of; `unexplained` is a row of its own."""
 
     level: str

@@ -19,8 +19,6 @@ ID = "network_phases"
 TITLE = "What does one transfer spend its time on?"
 #: Longer ones would leave the others no room.
 _LARGEST_BYTES = 1 << 20
-#: A part of a bar at least so long bears its name.
-_NAMED_SHARE = 0.12
 _MODEL = "model"
 #: Pixels of the whole, of the names beside a panel, and of a row.
 _WIDTH, _LABELS, _ROW = 720, 130, 30
@@ -115,8 +113,6 @@ def _panel(title: str, own: list[Single], phases: list[str], width: int) -> alt.
                         "phase": phase,
                         "from": at,
                         "to": at + part,
-                        "middle": at + part / 2,
-                        "label": phase if part > _NAMED_SHARE * longest else "",
                         "text": f"{one.name}: {phase} {format_ns(part)}",
                     }
                 )
@@ -138,9 +134,6 @@ def _panel(title: str, own: list[Single], phases: list[str], width: int) -> alt.
     bars = alt.Chart(inline(values))
     layers = [
         bars.mark_bar(height=18).encode(x=x, x2="to:Q", y=y, color=color, tooltip="text:N"),
-        bars.transform_filter("datum.label != ''")
-        .mark_text(style="on-level")
-        .encode(x=alt.X("middle:Q"), y=y, text="label:N"),
         alt.Chart(inline(sums))
         .mark_text(style="name", align="left", dx=7)
         .encode(x=alt.X("to:Q"), y=y, text="text:N"),

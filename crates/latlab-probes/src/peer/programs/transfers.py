@@ -1,16 +1,22 @@
-"""Transfers as a Python program does them: a library, a pool of threads. One JSON object a line in, one out."""
+"""Transfers as a Python program does them: a library, a pool of threads. A JSON object a line in, one out."""
 
+from __future__ import annotations
+
+import importlib
 import json
 import sys
 import threading
 import time
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from typing import Any
 
 BLOCK_BYTES = 256 << 10
 MASK = (1 << 64) - 1
+GOOD = 200
 
 
-def block():
+def block() -> bytes:
     """What every body consists of, over and over (xorshift64)."""
     state, words = 0x9E3779B97F4A7C15, []
     for _ in range(BLOCK_BYTES // 8):
@@ -21,36 +27,35 @@ def block():
     return b"".join(words)
 
 
-def client_of(library):
-    """A session that keeps connections, and the call that uses none."""
+def client_of(library: str) -> Callable[[], Any]:
+    """A session of the library; by a name, as only one of the two may be there."""
     if library == "python-requests":
-        import requests
+        requests = importlib.import_module("requests")
 
-        def session():
+        def of_requests() -> Any:  # noqa: ANN401 - the library is not there when types are checked
             own = requests.Session()
             # A proxy of the environment would be measured instead.
             own.trust_env = False
             return own
-    else:
-        import httpx
 
-        def session():
-            return httpx.Client(trust_env=False, timeout=None)
-
-    return session
+        return of_requests
+    httpx = importlib.import_module("httpx")
+    # Each request brings its own time-out.
+    return lambda: httpx.Client(trust_env=False)
 
 
 class Job:
     """Transfers of one kind, by threads that stay and sessions that do not."""
 
-    def __init__(self, asked):
+    def __init__(self, asked: dict[str, Any]) -> None:
         self.asked = asked
         self.session = client_of(asked["library"])
         self.pool = ThreadPoolExecutor(asked["workers"])
         length = asked["bytes"]
         self.expected = (block() * (length // BLOCK_BYTES + 1))[:length]
 
-    def one(self, _):
+    def one(self, _: int) -> tuple[int, int, int, bytes]:
+        """One transfer: when it was begun and ended (ns), its status, its body."""
         begun = time.monotonic_ns()
         if self.asked["kept"]:
             session = getattr(self.own, "session", None)
@@ -66,11 +71,16 @@ class Job:
         ended = time.monotonic_ns()
         return begun, ended, answer.status_code, body
 
-    def run(self, count):
+    def run(self, count: int) -> dict[str, Any]:
+        """So many transfers, checked.
+
+        Raises:
+            ValueError: A body or a status is not what was expected.
+        """
         self.own, self.sessions = threading.local(), []
         done = list(self.pool.map(self.one, range(count)))
         for *_, status, body in done:
-            if status != 200 or body != self.expected:
+            if status != GOOD or body != self.expected:
                 raise ValueError(f"status {status}, {len(body)} bytes: not what was expected")
         connections = len(self.sessions) if self.asked["kept"] else count
         for session in self.sessions:
@@ -78,7 +88,8 @@ class Job:
         return {"done": {"stamps": [own[:2] for own in done], "connections": connections}}
 
 
-def main():
+def main() -> None:
+    """Serves until there is no more input."""
     sys.path.append(sys.argv[1])
     job = None
     for line in sys.stdin:
@@ -91,7 +102,8 @@ def main():
                 told = job.run(2 * job.asked["workers"])
             else:
                 told = job.run(asked["count"])
-        except Exception as error:  # noqa: BLE001 - whatever it is, the parent is told
+        # Whatever it is, the parent is told.
+        except Exception as error:
             told = {"failed": f"{type(error).__name__}: {error}"}
         print(json.dumps(told), flush=True)
 

@@ -12,6 +12,7 @@
     .venv/bin/python benches/compare.py observing --pairs 9 --cpu 3 --dir /data [--line memory.poke]
     .venv/bin/python benches/compare.py roundtrip --pairs 9 --cpu 2
     .venv/bin/python benches/compare.py http --pairs 3
+    .venv/bin/python benches/compare.py throughput --pairs 9 --budget 4
 
 A pair is: the peer, latlab, the peer again, which is also the first of the next pair. The peer against itself
 (A/A) is the noise. A line holds when the

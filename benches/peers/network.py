@@ -1,4 +1,4 @@
-"""Peers for sockets and HTTP: sockperf, wrk2, oha."""
+"""Peers for sockets and HTTP: sockperf, iperf3, wrk2, oha."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import shlex
 import sys
 from pathlib import Path
 
-from peers.lines import Kind, Line, median, p99
+from peers.lines import Kind, Line, mean, median, p99
 
 PORT = 28111
 
@@ -108,7 +108,44 @@ def http_lines(_cpu: int) -> list[Line]:
     ]
 
 
+def iperf3_rate(text: str) -> float:
+    """Bytes a second that the receiver counted, of all streams together."""
+    return float(json.loads(text)["end"]["sum_received"]["bits_per_second"]) / 8
+
+
+def iperf3(streams: int, place: str = "") -> list[str]:
+    """A server for one test and, once it listens, its client; neither is left."""
+    script = (
+        f"{place} iperf3 -s -1 -p {PORT} >/dev/null 2>&1 & server=$!; sleep 0.3; "
+        f"{place} iperf3 -c 127.0.0.1 -p {PORT} -t 2 -P {streams} -J; "
+        "status=$?; kill $server 2>/dev/null; wait $server; exit $status"
+    )
+    return ["sh", "-c", script]
+
+
+def throughput_lines(cpu: int) -> list[Line]:
+    """As many bytes as go in messages of 128 KiB, mean with mean; threads anywhere, and on one CPU."""
+    rows = [
+        ("TCP, 1 stream", 1, "anywhere", ""),
+        ("TCP, 4 streams", 4, "anywhere", ""),
+        ("TCP, 1 stream, one CPU", 1, "same-cpu", f"taskset -c {cpu}"),
+    ]
+    return [
+        Line(
+            name,
+            iperf3(streams, place),
+            iperf3_rate,
+            {"transport": "tcp", "message_bytes": 128 << 10, "streams": streams, "placement": placement},
+            mean,
+            0.05,
+            more_is_better=True,
+        )
+        for name, streams, placement, place in rows
+    ]
+
+
 KINDS: dict[str, Kind] = {
+    "throughput": Kind("iperf3", "network.throughput", throughput_lines, "GB/s", cpus=lambda _: None),
     "http": Kind(
         "wrk2 or oha",
         "network.http",

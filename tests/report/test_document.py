@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import fields, is_dataclass
 from pathlib import Path
 
@@ -170,6 +171,8 @@ NEW = (
     "storage_steady",
     "network_roundtrip",
     "network_http",
+    "network_throughput",
+    "network_loaded",
 )
 
 
@@ -219,6 +222,29 @@ def test_without_a_stall_both_views_agree(run: Run, described: Probes) -> None:
     alone = Run(run.header, run.select("network.http", rate_per_s=100))
     _, second = section(build(alone, described), "network_http").sentences
     assert "both views agree" in second
+
+
+def test_several_streams_are_compared_with_one_and_placement_is_named(document: Document) -> None:
+    own = section(document, "network_throughput")
+    text = " ".join(own.sentences)
+    assert re.search(
+        r"2\.\d+ GB/s by one TCP stream and 5\.\d+ GB/s by 4 streams together, 2\.\d times", text
+    )
+    assert re.search(r"both ends on one CPU a stream carries 2\.\d+ GB/s, on two CPUs 1\.\d+ GB/s", text)
+    assert "past the network's layers" in own.evidence[0]
+    assert "room at the receiver for 75%" in own.evidence[1]
+    rows = own.listings[0].table.rows
+    assert [row[0] for row in rows][-1] == "Unix socket"
+
+
+def test_a_full_path_is_compared_with_the_same_path_idle(document: Document) -> None:
+    own = section(document, "network_loaded")
+    emulated, loopback = own.sentences
+    assert emulated.startswith("Over the emulated path a round trip takes 20")
+    assert "while 4 streams carry 6.0 MB/s" in emulated or "while 4 streams carry 6.00 MB/s" in emulated
+    assert "times as long: " in emulated
+    assert loopback.startswith("Over the loopback a round trip takes 70")
+    assert any("by latlab's delay line" in line for line in own.evidence)
 
 
 def test_bandwidth_stands_beside_the_most_that_a_core_could_move(document: Document) -> None:

@@ -419,6 +419,19 @@ impl<'a> Block<'a> {
         self.ops_per_window.get_or_insert(ops.max(1));
     }
 
+    /// So many bytes that others moved between two stamps: bytes a second is one sample.
+    pub fn rate(&mut self, begin: u64, end: u64, bytes: u64) {
+        let ns = self
+            .clock
+            .ns(end.saturating_sub(begin))
+            // What took no step of the clock took up to one.
+            .max(self.clock.facts.quantum_ns);
+        self.data.values.push(bytes as f64 * 1e9 / ns);
+        self.data.ops += 1;
+        self.data.bytes += bytes;
+        self.ops_per_window.get_or_insert(1);
+    }
+
     /// One operation whose begin and end were stamped by the session, on this thread or another: for what has to be prepared
     /// apart for each operation, or begins on one thread and ends on another.
     pub fn span(&mut self, begin: u64, end: u64) {
@@ -900,6 +913,19 @@ mod tests {
         let data = block.into_data();
         assert_eq!((data.ops, ops), (10, Some(10)));
         assert!((data.values[0] - 100.0).abs() < 1.0, "{:?}", data.values);
+    }
+
+    #[test]
+    fn bytes_that_others_moved_are_a_rate() {
+        let (clock, _) = interrupted(0.0, 0, 0.0);
+        let (mut ops, mut threshold) = (None, 0.0);
+        let mut block = Block::new(&clock, &mut ops, &mut threshold);
+        block.rate(clock.ticks(0.0), clock.ticks(2_000.0), 6_000);
+        block.rate(clock.ticks(5.0), clock.ticks(5.0), 1);
+        let data = block.into_data();
+        assert!((data.values[0] - 3e9).abs() < 1e7, "{:?}", data.values);
+        assert!(data.values[1].is_finite(), "{:?}", data.values);
+        assert_eq!((data.ops, data.bytes), (2, 6_001));
     }
 
     #[test]

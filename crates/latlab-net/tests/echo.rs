@@ -1,10 +1,11 @@
 //! Answers that are right, and servers that do wrong: one test, because it counts the descriptors and threads of the process.
 #![cfg(target_os = "linux")]
 
+use std::net::{IpAddr, Ipv4Addr};
 use std::time::{Duration, Instant};
 
 use latlab_net::NetError;
-use latlab_net::echo::{Client, Counts, Family, Reply, Server, Service, Transport, Waiting, Watch, answer};
+use latlab_net::echo::{Client, Counts, Reply, Server, Service, Transport, Waiting, Watch, answer};
 
 const PATIENCE: Duration = Duration::from_millis(150);
 const SEED: u64 = 42;
@@ -12,7 +13,7 @@ const SEED: u64 = 42;
 fn service(transport: Transport, waiting: Waiting, bytes: usize) -> Service {
     Service {
         transport,
-        family: Family::V4,
+        ip: IpAddr::V4(Ipv4Addr::LOCALHOST),
         bytes,
         waiting,
         cpu: None,

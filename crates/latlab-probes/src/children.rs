@@ -16,6 +16,9 @@ static PROGRAMS: &[(&str, Program)] = &[
     ("network.path", crate::peer::keep),
     ("network.roundtrip", crate::network::roundtrip::serve),
     #[cfg(target_os = "linux")]
+    ("network.sockets", crate::network::serve_sockets),
+    ("network.throughput", crate::network::throughput::serve),
+    #[cfg(target_os = "linux")]
     ("network.web", crate::peer::serve),
 ];
 
@@ -85,7 +88,7 @@ pub(crate) mod tests {
 
     #[test]
     fn every_program_belongs_to_a_probe_or_to_several() {
-        const SEVERAL: [&str; 3] = ["network.client", "network.path", "network.web"];
+        const SEVERAL: [&str; 4] = ["network.client", "network.path", "network.sockets", "network.web"];
         for (name, _) in PROGRAMS.iter().filter(|(name, _)| !SEVERAL.contains(name)) {
             assert!(
                 crate::REGISTRY.iter().any(|entry| entry.probe.spec().id == *name),

@@ -27,7 +27,9 @@ use crate::memory::prefetch::Prefetch;
 use crate::memory::stride::Stride;
 use crate::network::connect::Connect;
 use crate::network::http::{Http, SHARE as HTTP_SHARE};
+use crate::network::loaded::Loaded as NetworkLoaded;
 use crate::network::roundtrip::RoundTrip;
+use crate::network::throughput::Throughput;
 use crate::network::transfer::Transfer;
 use crate::python::object::Object;
 use crate::storage::files::Files;
@@ -204,6 +206,14 @@ pub static REGISTRY: &[Entry] = &[
     Entry {
         probe: &RoundTrip,
         share: Share([0.8, 2.0, 10.0]),
+    },
+    Entry {
+        probe: &Throughput,
+        share: Share([0.5, 1.5, 10.0]),
+    },
+    Entry {
+        probe: &NetworkLoaded,
+        share: Share([0.4, 1.5, 10.0]),
     },
     Entry {
         probe: &Connect,

@@ -107,7 +107,7 @@ pub struct Point {
     /// Second CPU of a pair.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub to_cpu: Option<u32>,
-    /// Where the two sides of an exchange run: `same-cpu`, `across-blocking`, `across-polling`; of an allocation, `same-thread` or
+    /// Where the two sides of an exchange run: `same-cpu`, `across-blocking`, `across-polling`, `anywhere`; of an allocation, `same-thread` or
     /// `across-threads`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub placement: Option<String>,
@@ -161,6 +161,9 @@ pub struct Point {
     /// What is spoken: `http/1.1`, `https` (the same by TLS), `http/2`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub protocol: Option<String>,
+    /// Connections that carry bytes at the same time.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub streams: Option<u32>,
     /// How a write is made durable: `fsync`, `fdatasync`, `o_dsync`, `direct-fdatasync`, `full-fsync`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub sync: Option<String>,
@@ -174,6 +177,9 @@ impl Point {
         parts.extend(self.transport.clone());
         if let Some(bytes) = self.message_bytes {
             parts.push(format!("messages of {}", binary_size(bytes)));
+        }
+        if let Some(streams) = self.streams {
+            parts.push(format!("{streams} stream{}", if streams == 1 { "" } else { "s" }));
         }
         if let Some(many) = self.concurrency {
             parts.push(format!("{many} at once"));

@@ -283,6 +283,7 @@ class Point(Model, frozen=True, kw_only=True, omit_defaults=True):
     concurrency: Count | None = None
     connections: str | None = None
     protocol: str | None = None
+    streams: Count | None = None
     sync: str | None = None
 
     def fields(self) -> dict[str, int | str]:
@@ -314,6 +315,7 @@ _LABEL: Final[dict[str, Callable[[Any], str]]] = {
     "rate_per_s": lambda rate: f"{rate} a second",
     "transport": str,
     "message_bytes": lambda size: f"messages of {units.format_bytes_as_asked(size)}",
+    "streams": lambda count: f"{count} stream{'' if count == 1 else 's'}",
     "path": str,
     "sync": str,
     "engine": str,

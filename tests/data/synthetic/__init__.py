@@ -41,6 +41,8 @@ PARTS = (
     http.http_records,
     network.connect_records,
     network.transfer_records,
+    network.stream_records,
+    network.loaded_records,
 )
 
 

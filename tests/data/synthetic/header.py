@@ -57,6 +57,8 @@ def header() -> JSON:
         ("network.connect", 5, 1.0, 2048 * KIB, 2),
         ("network.transfer", 60, 2.5, 40960 * KIB, 2),
         ("network.http", 2, 5.0, MIB, 2),
+        ("network.throughput", 13, 1.5, 6 * MIB, 4),
+        ("network.loaded", 6, 1.5, 2 * MIB, 4),
     ]
     written = {
         "storage.read.sequential": GIB,

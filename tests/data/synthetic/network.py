@@ -1,8 +1,8 @@
-"""Round trips through sockets."""
+"""Round trips through sockets, streams, connections and transfers."""
 
 from __future__ import annotations
 
-from .tools import JSON, KIB, derived, held, per_op, rounded, spread_out
+from .tools import JSON, KIB, batch_mean, derived, held, per_op, rounded, spread_out
 
 TRANSPORTS = {
     # On one CPU, across CPUs asleep, across CPUs polling, ns.
@@ -258,3 +258,140 @@ def transfer_records() -> list[JSON]:
         "python": [{"engine": "python-httpx", "not_measured": "httpx is not installed"}],
     }
     return [*out, derived("network.transfer", rows)]
+
+
+# Bytes a second: transport, message, streams, placement.
+STREAMS = (
+    ("tcp", 128 * KIB, 1, "anywhere", 2.3e9),
+    ("tcp", 128 * KIB, 4, "anywhere", 5.6e9),
+    ("tcp", 128 * KIB, 1, "same-cpu", 2.35e9),
+    ("tcp", 128 * KIB, 1, "across-blocking", 1.2e9),
+    ("tcp", 128 * KIB, 2, "anywhere", 3.9e9),
+    ("tcp", KIB, 1, "anywhere", 0.7e9),
+    ("tcp", 16 * KIB, 1, "anywhere", 2.0e9),
+    ("unix", 128 * KIB, 1, "anywhere", 5.9e9),
+)
+
+
+def stream_records() -> list[JSON]:
+    out = [stream(*row) for row in STREAMS]
+    rates = {
+        row[1:4]: rate["summary"]["p50"] for row, rate in zip(STREAMS, out, strict=True) if row[0] == "tcp"
+    }
+    usual = {streams: rates[128 * KIB, streams, "anywhere"] for streams in (1, 2, 4)}
+    return [
+        *out,
+        derived(
+            "network.throughput",
+            {
+                "message_bytes": 128 * KIB,
+                "streams": [
+                    {"streams": streams, "bytes_per_s": rate, "over_one": rounded(rate / usual[1])}
+                    for streams, rate in usual.items()
+                ],
+                "same_cpu_bytes_per_s": rates[128 * KIB, 1, "same-cpu"],
+                "across_bytes_per_s": rates[128 * KIB, 1, "across-blocking"],
+                "unix_bytes_per_s": out[-1]["summary"]["p50"],
+            },
+        ),
+    ]
+
+
+def stream(transport: str, size: int, streams: int, placement: str, rate: float) -> JSON:
+    tcp = {
+        "rtt_ns": 82_000.0,
+        "min_rtt_ns": 2_000.0,
+        "congestion_window_segments": 16.0,
+        "segment_bytes": 65_483.0,
+        "most_retransmits_of_a_connection": 0,
+        "delivery_bytes_per_s": 3.4e9,
+        "receiver_limited_share": 0.75,
+        "buffer_limited_share": 0.0,
+    }
+    # Bytes of a window, for its length.
+    record = batch_mean(
+        "network.throughput",
+        {
+            "transport": transport,
+            "message_bytes": size,
+            "streams": streams,
+            "placement": placement,
+            "working_set_bytes": round(rate * 4e-3 / 64),
+        },
+        rate,
+        unit="bytes_per_s",
+        spread=0.04,
+        ops=1,
+        engine="socket",
+        checks=held("both ends of every stream say the same", f"{6 * streams} of {6 * streams} streams"),
+        findings={
+            "address": None if transport == "unix" else "127.0.0.1",
+            "stream_bytes_per_s": [rounded(rate / streams)] * streams,
+            "least_over_most": 1.0 if streams > 1 else None,
+            "tcp": tcp if transport == "tcp" else None,
+        },
+    )
+    del record["point"]["working_set_bytes"]
+    return record
+
+
+# Round trips beside streams, ns, by path and streams; what they carry, bytes a second.
+LOADED = {
+    "emulated": {0: (20.2e6, 0.0), 1: (96e6, 6.0e6), 4: (118e6, 6.0e6)},
+    "loopback": {0: (70.3e3, 0.0), 1: (96e3, 2.1e9), 4: (160e3, 4.9e9)},
+}
+LABEL = (
+    "emulated: 20 ms round trip, 50 Mbit/s by latlab's delay line between two namespaces"
+    " (measured: 20.171 ms)"
+)
+
+
+def loaded_records() -> list[JSON]:
+    out: list[JSON] = []
+    paths = []
+    for path, own in LOADED.items():
+        records = {streams: loaded(path, streams, *figures) for streams, figures in own.items()}
+        out += records.values()
+        idle = records[0]["summary"]["p50"]
+        paths.append(
+            {
+                "path": path,
+                "idle_p50_ns": idle,
+                "idle_round_trips_per_minute": records[0]["findings"]["round_trips_per_minute"],
+                "loaded": [
+                    {
+                        "streams": streams,
+                        "p50_ns": record["summary"]["p50"],
+                        "over_idle": rounded(record["summary"]["p50"] / idle),
+                        "added_ns": rounded(record["summary"]["p50"] - idle),
+                        "load_bytes_per_s": record["findings"]["load_bytes_per_s"],
+                        "round_trips_per_minute": record["findings"]["round_trips_per_minute"],
+                    }
+                    for streams, record in records.items()
+                    if streams
+                ],
+            }
+        )
+    return [*out, derived("network.loaded", {"paths": paths})]
+
+
+def loaded(path: str, streams: int, cost: float, load: float) -> JSON:
+    record = per_op(
+        "network.loaded",
+        {
+            "placement": "across-blocking",
+            "path": path,
+            "transport": "tcp",
+            "message_bytes": 64,
+            "streams": streams,
+        },
+        spread_out(cost, 600, sigma=0.05 if streams == 0 else 0.2),
+        name="every answer was that of its request, counted on both sides",
+        findings={
+            "address": "192.0.2.2" if path == "emulated" else "127.0.0.1",
+            "round_trips_per_minute": rounded(60e9 / cost),
+            "load_bytes_per_s": load,
+            "route": {"kind": "delay-line" if path == "emulated" else "loopback"},
+        },
+    )
+    return {**record, "engine": "socket", **({"flags": [LABEL]} if path == "emulated" else {})}

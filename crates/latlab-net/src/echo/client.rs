@@ -1,13 +1,13 @@
 //! The side that asks.
 
-use std::net::{SocketAddr, TcpStream, UdpSocket};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, TcpStream, UdpSocket};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::linux::net::SocketAddrExt;
 use std::os::unix::net::UnixStream;
 use std::time::Duration;
 
-use super::wire::{Fruitless, Wire, loopback};
-use super::{Address, Family, Transport, Waiting, marks};
+use super::wire::{Fruitless, Wire};
+use super::{Address, Transport, Waiting, marks};
 use crate::NetError;
 
 /// A connection with one message at a time on its way.
@@ -34,27 +34,23 @@ impl Client {
         seed: u64,
         patience: Duration,
     ) -> Result<Self, NetError> {
-        let socket = match address {
-            Address::Unix(name) => {
-                let address = std::os::unix::net::SocketAddr::from_abstract_name(name)
-                    .map_err(NetError::system(name))?;
-                OwnedFd::from(UnixStream::connect_addr(&address).map_err(refused("a Unix socket"))?)
-            }
-            Address::Ip(address) if transport == Transport::Udp => {
-                let family = family_of(*address);
-                let socket = UdpSocket::bind(loopback(family)).map_err(refused(address.ip()))?;
-                socket.connect(address).map_err(refused(address.ip()))?;
-                socket.into()
-            }
-            Address::Ip(address) => {
-                let stream = TcpStream::connect_timeout(address, patience).map_err(refused(address.ip()))?;
-                stream.set_nodelay(true).map_err(refused("TCP_NODELAY"))?;
-                stream.into()
-            }
-        };
+        let socket = connect(address, transport, patience)?;
+        Ok(Self::over(socket, transport, waiting, bytes, seed, patience))
+    }
+
+    /// The same over a socket that is connected already.
+    #[must_use]
+    pub fn over(
+        socket: OwnedFd,
+        transport: Transport,
+        waiting: Waiting,
+        bytes: usize,
+        seed: u64,
+        patience: Duration,
+    ) -> Self {
         // Any bytes but zeros, and touched before anything is timed.
         let filled = vec![0xA5; bytes];
-        Ok(Self {
+        Self {
             wire: Wire {
                 socket,
                 transport,
@@ -65,7 +61,7 @@ impl Client {
             answer: filled,
             seed,
             number: 0,
-        })
+        }
     }
 
     /// Makes the next request; untimed.
@@ -124,8 +120,35 @@ impl AsFd for Client {
     }
 }
 
-fn family_of(address: SocketAddr) -> Family {
-    if address.is_ipv4() { Family::V4 } else { Family::V6 }
+/// A socket that is connected to this address; TCP without Nagle's algorithm.
+///
+/// # Errors
+/// When the system refuses, or nobody listens within `patience`.
+pub fn connect(address: &Address, transport: Transport, patience: Duration) -> Result<OwnedFd, NetError> {
+    Ok(match address {
+        Address::Unix(name) => {
+            let address =
+                std::os::unix::net::SocketAddr::from_abstract_name(name).map_err(NetError::system(name))?;
+            UnixStream::connect_addr(&address)
+                .map_err(refused("a Unix socket"))?
+                .into()
+        }
+        Address::Ip(address) if transport == Transport::Udp => {
+            let anywhere = match address.ip() {
+                own if own.is_loopback() => own,
+                IpAddr::V4(_) => Ipv4Addr::UNSPECIFIED.into(),
+                IpAddr::V6(_) => Ipv6Addr::UNSPECIFIED.into(),
+            };
+            let socket = UdpSocket::bind((anywhere, 0)).map_err(refused(address.ip()))?;
+            socket.connect(address).map_err(refused(address.ip()))?;
+            socket.into()
+        }
+        Address::Ip(address) => {
+            let stream = TcpStream::connect_timeout(address, patience).map_err(refused(address.ip()))?;
+            stream.set_nodelay(true).map_err(refused("TCP_NODELAY"))?;
+            stream.into()
+        }
+    })
 }
 
 fn refused(what: impl std::fmt::Display) -> impl FnOnce(std::io::Error) -> NetError {

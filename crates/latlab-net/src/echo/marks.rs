@@ -1,6 +1,6 @@
 //! What makes a message that of one request, and an answer that of one message.
 //!
-//! A mark is a word at the begin of each 4 KiB and at the end. Changing every byte would be work of the memory (3 us for 64 KiB) in a figure
+//! A mark is a word at the begin of each 4 KiB and at the end. Changing every byte would be work of the memory in a figure
 //! that is about the way; the bytes between the marks are compared too, outside the timed part.
 
 use latlab_stats::rng::mixed;

@@ -16,11 +16,11 @@ mod server;
 mod watch;
 mod wire;
 
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 
 use serde::{Deserialize, Serialize};
 
-pub use client::Client;
+pub use client::{Client, connect};
 pub use marks::answer;
 pub use server::{Counts, Reply, Server};
 pub use watch::Watch;
@@ -47,23 +47,13 @@ pub enum Waiting {
     Polling,
 }
 
-/// The loopback interface's address.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Family {
-    /// 127.0.0.1.
-    V4,
-    /// `::1`.
-    V6,
-}
-
 /// A server to be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Service {
     /// What carries the messages.
     pub transport: Transport,
-    /// Which loopback address, where there is one to choose.
-    pub family: Family,
+    /// Where it listens, at any free port; a Unix socket has no such address.
+    pub ip: IpAddr,
     /// Size of every message, 16 bytes at least.
     pub bytes: usize,
     /// How it waits.

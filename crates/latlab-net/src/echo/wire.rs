@@ -1,13 +1,12 @@
 //! Whole messages through a socket, and sockets to be had.
 
-use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::os::fd::OwnedFd;
 use std::time::{Duration, Instant};
 
 use rustix::io::Errno;
 use rustix::net::{RecvFlags, SendFlags, recv, send};
 
-use super::{Family, Transport, Waiting};
+use super::{Transport, Waiting};
 use crate::NetError;
 
 /// Fruitless polls between two looks at the clock: some milliseconds' worth.
@@ -113,13 +112,5 @@ fn failed(what: &str, error: Errno) -> Fruitless {
     match error {
         Errno::CONNRESET | Errno::PIPE | Errno::CONNREFUSED => Fruitless::Failed(NetError::Reset),
         error => Fruitless::Failed(NetError::system(what)(error)),
-    }
-}
-
-/// The loopback interface, any free port.
-pub(super) fn loopback(family: Family) -> SocketAddr {
-    match family {
-        Family::V4 => (Ipv4Addr::LOCALHOST, 0).into(),
-        Family::V6 => (Ipv6Addr::LOCALHOST, 0).into(),
     }
 }

@@ -14,6 +14,9 @@ use crate::kernel::{no_kernel, other_cpu};
 #[cfg_attr(not(target_os = "linux"), path = "roundtrip/elsewhere.rs")]
 mod work;
 
+#[cfg(target_os = "linux")]
+pub(crate) use work::{Request, Told};
+
 /// The probe.
 pub(crate) struct RoundTrip;
 
@@ -34,7 +37,7 @@ A connection is made anew for each visit to a point, and some round trips warm i
 Each request carries words that only it has, at its begin, each 4 KiB and its end; the server changes them, and the client compares every byte of the answer, untimed. An answer that was lost, doubled, given too early or to another request is no answer. \
 Both sides count messages and bytes, and the kernel their switches: who blocks must have slept, who polls must not.
 
-No timer is set in the timed calls (a tenth of a microsecond each): a watching thread breaks off what takes longer than seconds, and the point ends with that reason. The server ends with this process, however that ends.",
+No timer is set in the timed calls: a watching thread breaks off what takes longer than seconds, and the point ends with that reason. The server ends with this process, however that ends.",
     method_version: 1,
     unit: Unit::Ns,
     convention: "one message there and its answer back",

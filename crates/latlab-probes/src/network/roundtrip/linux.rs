@@ -1,13 +1,12 @@
 //! Linux: a client here, an echo server in a child process.
 
 use std::io::{BufRead, Write};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::time::Duration;
 
 use latlab_harness::{Block, Child, Env, ProbeError, Proof, Session, Stamps, serve_child};
-use latlab_net::echo::{
-    Address, Client, Counts, Family, Reply, Server, Service, Transport, Waiting, Watch, answer,
-};
-use latlab_net::{NetError, end_with_the_parent};
+use latlab_net::NetError;
+use latlab_net::echo::{Address, Client, Counts, Reply, Server, Service, Transport, Waiting, Watch, answer};
 use latlab_record::{Check, Point, Work};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
@@ -15,6 +14,8 @@ use serde_json::json;
 use super::{BLOCKING, POLLING, SAME, SPEC, TCP, UDP, UNIX, WARM, trips};
 use crate::kernel::linux::{Pinned, Task, runs_only_on, switches, thread_id};
 use crate::kernel::other_cpu;
+use crate::network::linux::failed;
+use crate::peer::Place;
 
 pub(super) const HERE: bool = true;
 /// A block, and an answer of the child on its pipe, take milliseconds; a partner on a crowded CPU gets its turn within some time slices.
@@ -30,9 +31,10 @@ const TAIL_NS: f64 = 500e3;
 
 /// What the child is asked.
 #[derive(Serialize, Deserialize)]
-enum Request {
+pub(crate) enum Request {
     /// Listen, in place of what there was.
     Serve {
+        place: Place,
         service: Service,
         /// Done with the third message and those after it.
         #[cfg(test)]
@@ -43,23 +45,27 @@ enum Request {
 }
 
 #[derive(Serialize, Deserialize)]
-enum Told {
+pub(crate) enum Told {
     Listening(Address),
     Ended(Option<Counts>),
 }
 
 /// The child: a server at a time, until its input ends.
 pub(super) fn serve(input: &mut dyn BufRead, output: &mut dyn Write) -> std::io::Result<()> {
-    // Where that is refused, the end of the input ends it.
-    let _ = end_with_the_parent();
     let mut server: Option<Server> = None;
+    let mut there = false;
     serve_child(input, output, move |request| match request {
         Request::Serve {
+            place,
             service,
             #[cfg(test)]
             planted,
         } => {
             server = None;
+            if !there {
+                place.take()?;
+                there = true;
+            }
             let started = Server::start(service, move |number, message| {
                 answer(message);
                 #[cfg(test)]
@@ -84,14 +90,6 @@ pub(super) fn serve(input: &mut dyn BufRead, output: &mut dyn Write) -> std::io:
             None => Ok(Told::Ended(None)),
         },
     })
-}
-
-fn failed(error: NetError) -> ProbeError {
-    match error {
-        NetError::System { what, source } => ProbeError::System { what, source },
-        NetError::Wrong { .. } | NetError::Length { .. } => ProbeError::Proof(error.to_string()),
-        error => ProbeError::Other(error.to_string()),
-    }
 }
 
 pub(super) fn open<'env>(env: &'env Env) -> Result<Box<dyn Session + 'env>, ProbeError> {
@@ -121,7 +119,7 @@ struct Found {
     served: Counts,
     /// The server's thread could go elsewhere once.
     strayed: bool,
-    /// Switches of this thread in timed round trips.
+    /// Switches of this thread in timed round trips; where it polls, only those that it asked for.
     switches: Option<u64>,
     server_switches: Option<u64>,
     address: Option<Address>,
@@ -134,7 +132,7 @@ struct Trips<'env> {
     open: Option<(usize, Client)>,
     child: Option<Child>,
     /// The address that answered first.
-    family: Option<Family>,
+    ip: Option<IpAddr>,
     watch: Watch,
     _home: Pinned,
     patience: Duration,
@@ -152,7 +150,7 @@ impl<'env> Trips<'env> {
             stamps,
             open: None,
             child: None,
-            family: None,
+            ip: None,
             watch: Watch::start().map_err(failed)?,
             _home: Pinned::to(env.home_cpu)?,
             patience,
@@ -212,11 +210,12 @@ impl<'env> Trips<'env> {
     }
 
     /// A server for this and a connection to it.
-    fn connect(&mut self, asked: Asked, family: Family) -> Result<(Client, Address), ProbeError> {
+    fn connect(&mut self, asked: Asked, ip: IpAddr) -> Result<(Client, Address), ProbeError> {
         let request = Request::Serve {
+            place: Place::default(),
             service: Service {
                 transport: asked.transport,
-                family,
+                ip,
                 bytes: asked.bytes,
                 waiting: asked.waiting,
                 cpu: Some(asked.cpu),
@@ -246,26 +245,28 @@ impl<'env> Trips<'env> {
     /// The same by whichever loopback address there is.
     fn connect_somehow(&mut self, asked: Asked) -> Result<(Client, Address), ProbeError> {
         if asked.transport == Transport::Unix {
-            return self.connect(asked, Family::V4);
+            return self.connect(asked, IpAddr::V4(Ipv4Addr::LOCALHOST));
         }
-        if let Some(family) = self.family {
-            return self.connect(asked, family);
+        if let Some(ip) = self.ip {
+            return self.connect(asked, ip);
         }
-        let refused = match self.connect(asked, Family::V4) {
+        let refused = match self.connect(asked, IpAddr::V4(Ipv4Addr::LOCALHOST)) {
             Ok(connected) => {
-                self.family = Some(Family::V4);
+                self.ip = Some(IpAddr::V4(Ipv4Addr::LOCALHOST));
                 return Ok(connected);
             }
             // The address is not to blame for the process.
             Err(refused) if self.child.is_none() => return Err(refused),
             Err(refused) => refused,
         };
-        let connected = self.connect(asked, Family::V6).map_err(|also| {
-            ProbeError::Other(format!(
-                "there is no loopback address that answers: {refused}; {also}"
-            ))
-        })?;
-        self.family = Some(Family::V6);
+        let connected = self
+            .connect(asked, IpAddr::V6(Ipv6Addr::LOCALHOST))
+            .map_err(|also| {
+                ProbeError::Other(format!(
+                    "there is no loopback address that answers: {refused}; {also}"
+                ))
+            })?;
+        self.ip = Some(IpAddr::V6(Ipv6Addr::LOCALHOST));
         Ok(connected)
     }
 
@@ -406,10 +407,14 @@ impl Session for Trips<'_> {
         let found = &mut self.all[place];
         found.timed += count;
         found.right += right;
-        let switched = before
-            .0
-            .zip(after.0)
-            .map(|(before, after)| (after.0 + after.1).saturating_sub(before.0 + before.1));
+        let switched = before.0.zip(after.0).map(|(before, after)| {
+            // One that polls is pushed off a crowded CPU, and has not slept by that.
+            let forced = match asked.waiting {
+                Waiting::Blocking => after.1.saturating_sub(before.1),
+                Waiting::Polling => 0,
+            };
+            after.0.saturating_sub(before.0) + forced
+        });
         found.switches = found.switches.zip(switched).map(|(earlier, own)| earlier + own);
         if let (Some(before_ns), Some(after_ns)) = (before.1, after.1)
             && was_disturbed(asked, before_ns, after_ns, after.2 - before.2)

@@ -1,0 +1,104 @@
+//! Sockets that wait for somebody, without waiting for ever.
+
+use std::net::{IpAddr, SocketAddr, TcpListener, UdpSocket};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::linux::net::SocketAddrExt;
+use std::os::unix::net::UnixListener;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+
+use crate::NetError;
+use crate::echo::{Address, Transport};
+
+/// Between two looks at whether to give up.
+const LOOK: Timespec = Timespec {
+    tv_sec: 0,
+    tv_nsec: 20_000_000,
+};
+
+/// Something that can be connected to.
+#[derive(Debug)]
+pub(crate) enum Listening {
+    Tcp(TcpListener),
+    Udp(UdpSocket),
+    Unix(UnixListener),
+}
+
+impl AsFd for Listening {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        match self {
+            Self::Tcp(listener) => listener.as_fd(),
+            Self::Udp(socket) => socket.as_fd(),
+            Self::Unix(listener) => listener.as_fd(),
+        }
+    }
+}
+
+/// Listens at any free port of this address, or under a name of its own.
+pub(crate) fn listen(transport: Transport, ip: IpAddr) -> Result<(Listening, Address), NetError> {
+    let address = SocketAddr::new(ip, 0);
+    let refused = || NetError::system(format!("listening on {ip}"));
+    Ok(match transport {
+        Transport::Tcp => {
+            let listener = TcpListener::bind(address).map_err(refused())?;
+            let bound = listener.local_addr().map_err(refused())?;
+            (Listening::Tcp(listener), Address::Ip(bound))
+        }
+        Transport::Udp => {
+            let socket = UdpSocket::bind(address).map_err(refused())?;
+            let bound = socket.local_addr().map_err(refused())?;
+            (Listening::Udp(socket), Address::Ip(bound))
+        }
+        Transport::Unix => {
+            // No file, so that nothing can stay behind.
+            static NUMBER: AtomicU64 = AtomicU64::new(0);
+            let number = NUMBER.fetch_add(1, Ordering::Relaxed);
+            let name = format!("latlab-{}-{number}", std::process::id());
+            let listener = std::os::unix::net::SocketAddr::from_abstract_name(&name)
+                .and_then(|address| UnixListener::bind_addr(&address))
+                .map_err(NetError::system("listening on a Unix socket"))?;
+            (Listening::Unix(listener), Address::Unix(name))
+        }
+    })
+}
+
+impl Listening {
+    /// Waits for somebody to connect or, without connections, to send: at most so long, and no longer than `stopped` says no. `message` is the
+    /// size of what is sent without a connection.
+    pub(crate) fn somebody(
+        &self,
+        patience: Duration,
+        stopped: &dyn Fn() -> bool,
+        message: usize,
+    ) -> Result<Option<OwnedFd>, NetError> {
+        let what = || NetError::system("waiting for a connection");
+        let begun = Instant::now();
+        loop {
+            if stopped() || begun.elapsed() > patience {
+                return Ok(None);
+            }
+            let mut asked = [PollFd::new(self, PollFlags::IN)];
+            match poll(&mut asked, Some(&LOOK)) {
+                Ok(0) | Err(rustix::io::Errno::INTR) => {}
+                Ok(_) => break,
+                Err(error) => return Err(what()(error.into())),
+            }
+        }
+        Ok(Some(match self {
+            Self::Tcp(listener) => {
+                let (stream, _) = listener.accept().map_err(what())?;
+                stream.set_nodelay(true).map_err(what())?;
+                stream.into()
+            }
+            Self::Unix(listener) => listener.accept().map_err(what())?.0.into(),
+            Self::Udp(socket) => {
+                // Looked at, not taken: it is the first message.
+                let (_, from) = socket.peek_from(&mut vec![0; message]).map_err(what())?;
+                socket.connect(from).map_err(what())?;
+                socket.try_clone().map_err(what())?.into()
+            }
+        }))
+    }
+}

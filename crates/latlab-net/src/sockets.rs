@@ -1,0 +1,162 @@
+//! Connected sockets from a process that is elsewhere: in a network namespace that this one cannot enter, because it has threads.
+//!
+//! A socket stays in the namespace in which it was made, whoever uses it. So a child goes there, connects, and hands the sockets over.
+
+use std::io::{IoSlice, IoSliceMut};
+use std::mem::MaybeUninit;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
+use std::time::Duration;
+
+use rustix::cmsg_space;
+use rustix::io::{FdFlags, fcntl_getfd, fcntl_setfd};
+use rustix::net::{
+    AddressFamily, RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer,
+    SendAncillaryMessage, SendFlags, SocketFlags, SocketType, recvmsg, sendmsg, socketpair,
+};
+
+use crate::NetError;
+use crate::echo::{Address, Transport, connect};
+
+/// Starts a child that gets this descriptor too, under the number that `start` is given.
+///
+/// # Errors
+/// What `start` says, or when the system refuses to hand a descriptor down.
+pub(crate) fn handed_down<T, E: From<NetError>>(
+    descriptor: &impl AsFd,
+    start: impl FnOnce(RawFd) -> Result<T, E>,
+) -> Result<T, E> {
+    let refused = |error: rustix::io::Errno| NetError::system("handing a descriptor to a child")(error);
+    let flags = fcntl_getfd(descriptor).map_err(refused)?;
+    fcntl_setfd(descriptor, flags - FdFlags::CLOEXEC).map_err(refused)?;
+    let started = start(descriptor.as_fd().as_raw_fd());
+    fcntl_setfd(descriptor, flags).map_err(refused)?;
+    started
+}
+
+/// The parent's descriptor of this number, as one of our own.
+///
+/// # Errors
+/// When it is not open.
+pub(crate) fn inherited(number: RawFd) -> Result<OwnedFd, NetError> {
+    let what = "a descriptor of the parent";
+    if number < 0 {
+        return Err(NetError::system(what)(rustix::io::Errno::BADF));
+    }
+    // SAFETY: only duplicated, and only for as long as that takes; a number that is not open is refused by the system.
+    let parents = unsafe { BorrowedFd::borrow_raw(number) };
+    parents.try_clone_to_owned().map_err(NetError::system(what))
+}
+
+/// Where sockets come out of a child.
+#[derive(Debug)]
+pub struct Hatch {
+    ours: OwnedFd,
+    theirs: OwnedFd,
+}
+
+impl Hatch {
+    /// Nothing comes yet.
+    ///
+    /// # Errors
+    /// When the system refuses a pair of sockets.
+    pub fn new() -> Result<Self, NetError> {
+        let (ours, theirs) = socketpair(
+            AddressFamily::UNIX,
+            SocketType::SEQPACKET,
+            SocketFlags::CLOEXEC,
+            None,
+        )
+        .map_err(NetError::system("a pair of sockets"))?;
+        Ok(Self { ours, theirs })
+    }
+
+    /// Starts the child, which is to be told the number.
+    ///
+    /// # Errors
+    /// What `start` says, or when the system refuses to hand a descriptor down.
+    pub fn inherited_by<T, E: From<NetError>>(
+        &self,
+        start: impl FnOnce(RawFd) -> Result<T, E>,
+    ) -> Result<T, E> {
+        handed_down(&self.theirs, start)
+    }
+
+    /// What the child knows it by.
+    #[must_use]
+    pub fn number(&self) -> RawFd {
+        self.theirs.as_raw_fd()
+    }
+
+    /// One that the child has said to have sent.
+    ///
+    /// # Errors
+    /// When there is none.
+    pub fn take(&self) -> Result<OwnedFd, NetError> {
+        let refused = || NetError::system("a socket from a child");
+        let mut space = [MaybeUninit::uninit(); cmsg_space!(ScmRights(1))];
+        let mut room = RecvAncillaryBuffer::new(&mut space);
+        let mut byte = [0];
+        recvmsg(
+            &self.ours,
+            &mut [IoSliceMut::new(&mut byte)],
+            &mut room,
+            RecvFlags::CMSG_CLOEXEC | RecvFlags::DONTWAIT,
+        )
+        .map_err(|error| refused()(error))?;
+        room.drain()
+            .find_map(|message| match message {
+                RecvAncillaryMessage::ScmRights(mut sockets) => sockets.next(),
+                _ => None,
+            })
+            .ok_or_else(|| refused()(rustix::io::Errno::BADF))
+    }
+}
+
+/// The child's side: connects, and sends the socket to the hatch of this number.
+///
+/// # Errors
+/// When it cannot be connected to, or the hatch is gone.
+pub fn hand_over(
+    hatch: RawFd,
+    address: &Address,
+    transport: Transport,
+    patience: Duration,
+) -> Result<(), NetError> {
+    let hatch = inherited(hatch)?;
+    let socket = connect(address, transport, patience)?;
+    let sockets = [socket.as_fd()];
+    let mut space = [MaybeUninit::uninit(); cmsg_space!(ScmRights(1))];
+    let mut room = SendAncillaryBuffer::new(&mut space);
+    room.push(SendAncillaryMessage::ScmRights(&sockets));
+    sendmsg(&hatch, &[IoSlice::new(&[1])], &mut room, SendFlags::NOSIGNAL)
+        .map(|_| ())
+        .map_err(NetError::system("handing a socket over"))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::{Read, Write};
+    use std::net::{TcpListener, TcpStream};
+
+    use super::*;
+
+    #[test]
+    fn a_socket_that_was_handed_over_is_connected() {
+        let listener = TcpListener::bind(("127.0.0.1", 0)).expect("the loopback");
+        let address = Address::Ip(listener.local_addr().expect("bound"));
+        let hatch = Hatch::new().expect("a pair");
+        hatch
+            .inherited_by(|number| hand_over(number, &address, Transport::Tcp, Duration::from_secs(2)))
+            .expect("connected");
+        let mut ours = TcpStream::from(hatch.take().expect("it was sent"));
+        let (mut theirs, _) = listener.accept().expect("somebody");
+        ours.write_all(b"7").expect("written");
+        let mut byte = [0];
+        theirs.read_exact(&mut byte).expect("read");
+        assert_eq!(&byte, b"7");
+        assert!(
+            hatch.take().is_err(),
+            "there is no other, and nobody waits for one"
+        );
+    }
+}

@@ -1,0 +1,238 @@
+//! The ends that take: a thread a stream.
+
+use std::net::IpAddr;
+use std::os::fd::OwnedFd;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use rustix::io::Errno;
+use rustix::net::{RecvFlags, Shutdown, recv, shutdown};
+use serde::{Deserialize, Serialize};
+
+use super::contents::within;
+use super::{Amount, Arrivals, Digest, MOST_STREAMS};
+use crate::NetError;
+use crate::cpu::{is_kept_to, keep_to, time_ns};
+use crate::echo::{Address, Transport};
+use crate::listen::{Listening, listen};
+
+/// A receiver to which nobody comes gives up.
+const PATIENCE: Duration = Duration::from_secs(10);
+/// What is taken at once at most: as much as iperf3 takes, and half of what a second-level cache holds.
+const ROOM: usize = 128 << 10;
+
+/// What is to be received.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Sink {
+    /// TCP or Unix.
+    pub transport: Transport,
+    /// Where to listen.
+    pub ip: IpAddr,
+    /// How many connections.
+    pub streams: usize,
+    /// The CPUs among which each stream's thread may move, streams in turn; when there are none, those of the thread that starts them.
+    pub cpus: Vec<Vec<u32>>,
+}
+
+/// What one stream's receiver did.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Received {
+    /// What it took.
+    pub amount: Amount,
+    /// Time on a CPU, ns.
+    pub cpu_ns: u64,
+    /// Whether its thread could run on its own CPUs only, to the end, where it was to.
+    pub kept_to_its_cpus: bool,
+}
+
+/// What a receiver does wrong, to see whether that is noticed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Fault {
+    /// Counts a byte more than came, once.
+    OneMore,
+    /// Changes a page on its way, every time.
+    Spoils,
+    /// Takes nothing any more after so many bytes.
+    Stops(u64),
+    /// Closes the connection after so many bytes.
+    Closes(u64),
+}
+
+/// Receivers at work; dropping them ends them.
+#[derive(Debug)]
+pub struct Receivers {
+    address: Address,
+    shared: Arc<Shared>,
+    thread: Option<JoinHandle<Result<Vec<Received>, NetError>>>,
+}
+
+#[derive(Debug)]
+struct Shared {
+    stop: AtomicBool,
+    /// What threads asleep in a call are woken by.
+    sockets: Mutex<Vec<OwnedFd>>,
+    arrivals: Arrivals,
+}
+
+impl Shared {
+    fn stopped(&self) -> bool {
+        self.stop.load(Ordering::Acquire)
+    }
+}
+
+impl Receivers {
+    /// Listens; when this returns, senders can connect.
+    ///
+    /// # Errors
+    /// When the system refuses a socket or a thread, or there is no such address.
+    pub fn start(sink: Sink, arrivals: Arrivals, fault: Option<Fault>) -> Result<Self, NetError> {
+        let (listening, address) = listen(sink.transport, sink.ip)?;
+        let shared = Arc::new(Shared {
+            stop: AtomicBool::new(false),
+            sockets: Mutex::default(),
+            arrivals,
+        });
+        let theirs = Arc::clone(&shared);
+        let thread = std::thread::Builder::new()
+            .name("receivers".to_owned())
+            .spawn(move || run(&sink, &listening, &theirs, fault))
+            .map_err(NetError::system("starting a thread that receives"))?;
+        Ok(Self {
+            address,
+            shared,
+            thread: Some(thread),
+        })
+    }
+
+    /// Where they listen.
+    #[must_use]
+    pub fn address(&self) -> &Address {
+        &self.address
+    }
+
+    /// Ends them, once the senders have closed their ends; breaks off who has not.
+    ///
+    /// # Errors
+    /// What made one end before.
+    pub fn end(mut self) -> Result<Vec<Received>, NetError> {
+        self.stop();
+        match self.thread.take().map(JoinHandle::join) {
+            Some(Ok(received)) => received,
+            _ => Err(NetError::Died),
+        }
+    }
+
+    fn stop(&self) {
+        self.shared.stop.store(true, Ordering::Release);
+        let sockets = self.shared.sockets.lock().unwrap_or_else(PoisonError::into_inner);
+        for socket in sockets.iter() {
+            // What has come can still be read.
+            let _ = shutdown(socket, Shutdown::Both);
+        }
+    }
+}
+
+impl Drop for Receivers {
+    fn drop(&mut self) {
+        self.stop();
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
+    }
+}
+
+fn run(
+    sink: &Sink,
+    listening: &Listening,
+    shared: &Shared,
+    fault: Option<Fault>,
+) -> Result<Vec<Received>, NetError> {
+    std::thread::scope(|scope| {
+        let mut threads = Vec::new();
+        for number in 0..sink.streams.min(MOST_STREAMS) {
+            let Some(socket) = listening.somebody(PATIENCE, &|| shared.stopped(), 0)? else {
+                break;
+            };
+            let own = socket
+                .try_clone()
+                .map_err(NetError::system("a second descriptor of a socket"))?;
+            shared
+                .sockets
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner)
+                .push(own);
+            let cpus = (!sink.cpus.is_empty()).then(|| &sink.cpus[number % sink.cpus.len()][..]);
+            let thread = std::thread::Builder::new()
+                .name(format!("receiver-{number}"))
+                .spawn_scoped(scope, move || receive(&socket, number, cpus, shared, fault))
+                .map_err(NetError::system("starting a thread that receives"))?;
+            threads.push(thread);
+        }
+        threads
+            .into_iter()
+            .map(|thread| thread.join().map_err(|_| NetError::Died)?)
+            .collect()
+    })
+}
+
+fn receive(
+    socket: &OwnedFd,
+    number: usize,
+    cpus: Option<&[u32]>,
+    shared: &Shared,
+    fault: Option<Fault>,
+) -> Result<Received, NetError> {
+    if let Some(cpus) = cpus {
+        keep_to(cpus)?;
+    }
+    let count = shared.arrivals.of_stream(number);
+    let mut room = vec![0xA5; ROOM];
+    let mut digest = Digest::default();
+    let (mut bytes, mut looked_at) = (0_u64, 0_u64);
+    loop {
+        // Each byte goes where its place in the stream puts it, so that no word is ever cut in two.
+        let at = within(bytes, ROOM);
+        match recv(socket, &mut room[at..], RecvFlags::empty()) {
+            Ok((_, 0)) | Err(Errno::CONNRESET) => break,
+            Ok((_, more)) => bytes += more as u64,
+            Err(Errno::INTR) => continue,
+            Err(error) => return Err(NetError::system("receiving a stream")(error)),
+        }
+        match fault {
+            Some(Fault::Spoils) => room[at] ^= 1,
+            Some(Fault::Stops(after)) if bytes > after => {
+                while !shared.stopped() {
+                    std::thread::sleep(Duration::from_millis(5));
+                }
+                break;
+            }
+            Some(Fault::Closes(after)) if bytes > after => {
+                // With its second descriptor: only then is it closed.
+                shared
+                    .sockets
+                    .lock()
+                    .unwrap_or_else(PoisonError::into_inner)
+                    .clear();
+                break;
+            }
+            _ => {}
+        }
+        let whole = bytes - bytes % 8;
+        let from = within(looked_at, ROOM);
+        let length = usize::try_from(whole - looked_at).unwrap_or(0);
+        digest.take(looked_at, &room[from..from + length]);
+        looked_at = whole;
+        let told = bytes + u64::from(fault == Some(Fault::OneMore));
+        count.store(told, Ordering::Release);
+    }
+    Ok(Received {
+        amount: Amount {
+            bytes: bytes + u64::from(fault == Some(Fault::OneMore)),
+            digest: digest.value(),
+        },
+        cpu_ns: time_ns(),
+        kept_to_its_cpus: cpus.is_none_or(is_kept_to),
+    })
+}

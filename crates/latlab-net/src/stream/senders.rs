@@ -1,0 +1,245 @@
+//! The ends that give: a thread a stream.
+
+use std::os::fd::{AsFd, OwnedFd};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use rustix::io::Errno;
+use rustix::net::{SendFlags, Shutdown, send, shutdown};
+use serde::{Deserialize, Serialize};
+
+use super::contents::Contents;
+use super::{Amount, Digest, LONGEST_MESSAGE, TcpFacts};
+use crate::NetError;
+use crate::cpu::{is_kept_to, keep_to, time_ns};
+
+/// A ring that is shorter than this would be in the first-level cache, as no program's data are.
+const LEAST_RING: usize = 128 << 10;
+
+/// What is to be sent.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Source {
+    /// Bytes of one call: a power of two, 8 at least.
+    pub message: usize,
+    /// Of the contents; another one each time.
+    pub seed: u64,
+    /// The CPUs among which each stream's thread may move, streams in turn; when there are none, those of the thread that starts them.
+    pub cpus: Vec<Vec<u32>>,
+}
+
+/// What one stream's sender did from its start to now.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Sent {
+    /// What it gave.
+    pub amount: Amount,
+    /// Time on a CPU, ns.
+    pub cpu_ns: u64,
+    /// Whether its thread could run on its own CPUs only, where it was to.
+    pub kept_to_its_cpus: bool,
+    /// What TCP says while it is sent; none of other transports.
+    pub tcp: Option<TcpFacts>,
+}
+
+/// Streams, at rest until they are told to go.
+#[derive(Debug)]
+pub struct Senders {
+    hands: Vec<Hand>,
+    going: Arc<AtomicBool>,
+}
+
+#[derive(Debug)]
+struct Hand {
+    /// A second descriptor: what a thread asleep in a call is woken by.
+    socket: OwnedFd,
+    orders: Option<Sender<()>>,
+    reports: Receiver<Result<Sent, NetError>>,
+    thread: Option<JoinHandle<()>>,
+    /// What its last rest said.
+    last: Sent,
+}
+
+impl Senders {
+    /// A thread for each of these connected sockets.
+    ///
+    /// # Errors
+    /// When the system refuses a thread, a message is no power of two, or a CPU may not be used.
+    pub fn start(sockets: Vec<OwnedFd>, source: &Source) -> Result<Self, NetError> {
+        if !source.message.is_power_of_two() || !(8..=LONGEST_MESSAGE).contains(&source.message) {
+            return Err(NetError::system(format!("messages of {} bytes", source.message))(
+                Errno::INVAL,
+            ));
+        }
+        let going = Arc::new(AtomicBool::new(false));
+        let mut all = Self {
+            hands: Vec::new(),
+            going: Arc::clone(&going),
+        };
+        for (number, socket) in sockets.into_iter().enumerate() {
+            let own = socket
+                .try_clone()
+                .map_err(NetError::system("a second descriptor of a socket"))?;
+            let (orders, inbox) = channel();
+            let (report, reports) = channel();
+            let going = Arc::clone(&going);
+            let message = source.message;
+            let seed = source.seed ^ ((number as u64 + 1) << 48);
+            let cpus = (!source.cpus.is_empty()).then(|| source.cpus[number % source.cpus.len()].clone());
+            let thread = std::thread::Builder::new()
+                .name(format!("sender-{number}"))
+                .spawn(move || work_off(&socket, message, seed, cpus.as_deref(), &going, &inbox, &report))
+                .map_err(NetError::system("starting a thread that sends"))?;
+            all.hands.push(Hand {
+                socket: own,
+                orders: Some(orders),
+                reports,
+                thread: Some(thread),
+                last: Sent::default(),
+            });
+        }
+        Ok(all)
+    }
+
+    /// How many there are.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.hands.len()
+    }
+
+    /// Whether there is none.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.hands.is_empty()
+    }
+
+    /// All send from now on.
+    ///
+    /// # Errors
+    /// When one has ended.
+    pub fn go(&self) -> Result<(), NetError> {
+        self.going.store(true, Ordering::Release);
+        for hand in &self.hands {
+            let sent = hand.orders.as_ref().is_some_and(|orders| orders.send(()).is_ok());
+            if !sent {
+                self.going.store(false, Ordering::Release);
+                return Err(NetError::Died);
+            }
+        }
+        Ok(())
+    }
+
+    /// Of each stream, now.
+    #[must_use]
+    pub fn tcp(&self) -> Vec<Option<TcpFacts>> {
+        self.hands.iter().map(|hand| TcpFacts::of(&hand.socket)).collect()
+    }
+
+    /// All end the message that they are sending. Who cannot within this time is broken off.
+    ///
+    /// # Errors
+    /// What went wrong with one of them.
+    pub fn rest(&mut self, patience: Duration) -> Result<Vec<Sent>, NetError> {
+        self.going.store(false, Ordering::Release);
+        let until = Instant::now() + patience;
+        let mut failed = None;
+        for hand in &mut self.hands {
+            let left = until.saturating_duration_since(Instant::now());
+            let told = hand.reports.recv_timeout(left).or_else(|error| match error {
+                RecvTimeoutError::Disconnected => Ok(Err(NetError::Died)),
+                RecvTimeoutError::Timeout => {
+                    let _ = shutdown(&hand.socket, Shutdown::Both);
+                    // Its call has ended by that.
+                    let _ = hand.reports.recv_timeout(Duration::from_secs(1));
+                    Err(NetError::Silent {
+                        seconds: patience.as_secs_f64(),
+                    })
+                }
+            });
+            match told.and_then(|told| told) {
+                Ok(sent) => hand.last = sent,
+                Err(error) => {
+                    failed.get_or_insert(error);
+                }
+            }
+        }
+        match failed {
+            Some(error) => Err(error),
+            None => Ok(self.hands.iter().map(|hand| hand.last).collect()),
+        }
+    }
+}
+
+impl Drop for Senders {
+    fn drop(&mut self) {
+        self.going.store(false, Ordering::Release);
+        for hand in &mut self.hands {
+            hand.orders = None;
+            let _ = shutdown(&hand.socket, Shutdown::Both);
+        }
+        for hand in &mut self.hands {
+            if let Some(thread) = hand.thread.take() {
+                // One that panicked has failed its point already.
+                let _ = thread.join();
+            }
+        }
+    }
+}
+
+fn work_off(
+    socket: &OwnedFd,
+    message: usize,
+    seed: u64,
+    cpus: Option<&[u32]>,
+    going: &AtomicBool,
+    inbox: &Receiver<()>,
+    report: &Sender<Result<Sent, NetError>>,
+) {
+    let kept = cpus.map_or(Ok(()), keep_to);
+    let mut contents = Contents::new(seed, LEAST_RING.max(message));
+    let mut digest = Digest::default();
+    let mut place = 0;
+    if let Err(error) = kept {
+        let _ = report.send(Err(error));
+        return;
+    }
+    while let Ok(()) = inbox.recv() {
+        let mut outcome = Ok(());
+        while going.load(Ordering::Relaxed) {
+            let own = contents.message(place, message);
+            digest.take(place, own);
+            outcome = whole(socket, own);
+            if outcome.is_err() {
+                break;
+            }
+            place += message as u64;
+        }
+        let sent = outcome.map(|()| Sent {
+            amount: Amount {
+                bytes: place,
+                digest: digest.value(),
+            },
+            cpu_ns: time_ns(),
+            kept_to_its_cpus: cpus.is_none_or(is_kept_to),
+            tcp: TcpFacts::of(&socket),
+        });
+        let failed = sent.is_err();
+        if report.send(sent).is_err() || failed {
+            return;
+        }
+    }
+}
+
+fn whole(socket: &impl AsFd, message: &[u8]) -> Result<(), NetError> {
+    let mut sent = 0;
+    while sent < message.len() {
+        match send(socket, &message[sent..], SendFlags::NOSIGNAL) {
+            Ok(more) => sent += more,
+            Err(Errno::INTR) => {}
+            Err(Errno::CONNRESET | Errno::PIPE) => return Err(NetError::Reset),
+            Err(error) => return Err(NetError::system("sending a stream")(error)),
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,189 @@
+//! Round trips to a process at the far end of a route.
+
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::time::Duration;
+
+use latlab_harness::{Env, ProbeError, Stamps};
+use latlab_net::NetError;
+use latlab_net::echo::{Address, Client, Counts, Service, Transport, Waiting, Watch};
+
+use super::{Reach, failed};
+use crate::network::roundtrip::{Request, Told};
+use crate::peer::{Place, Route, Side};
+
+/// The name of the server's program.
+const PROGRAM: &str = "network.roundtrip";
+
+/// The watch is told so often that all is well, ns.
+const ARM_EVERY_NS: f64 = 500e6;
+
+/// What round trips are to be like.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Ask {
+    pub(crate) bytes: usize,
+    /// The server's CPU.
+    pub(crate) cpu: u32,
+}
+
+/// A connection by TCP whose two sides sleep while they wait, and its server, which is ended when this is dropped.
+pub(crate) struct Echo<'env> {
+    env: &'env Env,
+    stamps: Stamps,
+    /// Before its server.
+    client: Option<Client>,
+    server: Option<Side>,
+    reach: Reach,
+    place: Place,
+    ip: Option<IpAddr>,
+    watch: Watch,
+    patience: Duration,
+}
+
+impl<'env> Echo<'env> {
+    /// Without a connection yet; no wait will be longer than `patience`.
+    ///
+    /// # Errors
+    /// When the system refuses a thread, or a process at the near end of a path cannot be had.
+    pub(crate) fn new(env: &'env Env, route: &Route, patience: Duration) -> Result<Self, ProbeError> {
+        let stamps = Stamps::of(&env.clock)
+            .ok_or_else(|| ProbeError::Other("a round trip needs a real clock".to_owned()))?;
+        Ok(Self {
+            env,
+            stamps,
+            client: None,
+            server: None,
+            reach: Reach::over(env, route, patience)?,
+            place: route.server(Vec::new()),
+            ip: route.bind().map(|address| address.ip()),
+            watch: Watch::start().map_err(failed)?,
+            patience,
+        })
+    }
+
+    fn ask(&mut self, request: &Request) -> Result<Told, ProbeError> {
+        let mut side = match self.server.take() {
+            Some(side) => side,
+            None => Side::start(self.env, PROGRAM)?,
+        };
+        let told: Told = side.ask(request, self.patience)?;
+        // One that failed is not asked again.
+        self.server = Some(side);
+        Ok(told)
+    }
+
+    /// Connects anew, by whichever address there is. Returns to where.
+    ///
+    /// # Errors
+    /// When nothing can be connected to.
+    pub(crate) fn connect(&mut self, ask: Ask) -> Result<Address, ProbeError> {
+        self.client = None;
+        if let Some(ip) = self.ip {
+            return self.connect_to(ask, ip);
+        }
+        let (v4, v6) = (Ipv4Addr::LOCALHOST.into(), Ipv6Addr::LOCALHOST.into());
+        let (ip, address) = match self.connect_to(ask, v4) {
+            Ok(address) => (v4, address),
+            Err(refused) => {
+                let address = self.connect_to(ask, v6).map_err(|also| {
+                    ProbeError::Other(format!(
+                        "there is no loopback address that answers: {refused}; {also}"
+                    ))
+                })?;
+                (v6, address)
+            }
+        };
+        self.ip = Some(ip);
+        Ok(address)
+    }
+
+    fn connect_to(&mut self, ask: Ask, ip: IpAddr) -> Result<Address, ProbeError> {
+        let request = Request::Serve {
+            place: self.place.clone(),
+            service: Service {
+                transport: Transport::Tcp,
+                ip,
+                bytes: ask.bytes,
+                waiting: Waiting::Blocking,
+                cpu: Some(ask.cpu),
+            },
+            #[cfg(test)]
+            planted: None,
+        };
+        let Told::Listening(address) = self.ask(&request)? else {
+            return Err(ProbeError::Other(
+                "the server's process does not listen".to_owned(),
+            ));
+        };
+        let socket = self.reach.connect(&address, Transport::Tcp)?;
+        // Another one each time: an answer from an earlier connection is none.
+        let seed = self.env.seed(0x6563_686f ^ self.stamps.end());
+        self.client = Some(Client::over(
+            socket,
+            Transport::Tcp,
+            Waiting::Blocking,
+            ask.bytes,
+            seed,
+            self.patience,
+        ));
+        Ok(address)
+    }
+
+    /// Round trips until `each`, which is given begin and end of every one, has enough of them.
+    ///
+    /// # Errors
+    /// When an answer is wrong, or does not come in time; then there is no connection any more.
+    pub(crate) fn exchange(&mut self, mut each: impl FnMut(u64, u64) -> bool) -> Result<(), ProbeError> {
+        let client = self
+            .client
+            .as_mut()
+            .ok_or_else(|| ProbeError::Other("there is no connection".to_owned()))?;
+        let mut armed = None;
+        let outcome = loop {
+            client.prepare();
+            let now = self.stamps.begin();
+            // Not for each: it wakes a thread.
+            if armed.is_none_or(|since| self.env.clock.ns(now.saturating_sub(since)) > ARM_EVERY_NS) {
+                self.watch.arm(client, self.patience).map_err(failed)?;
+                armed = Some(now);
+            }
+            let begin = self.stamps.begin();
+            let exchanged = client.exchange();
+            let end = self.stamps.end();
+            if let Err(error) = exchanged.and_then(|()| client.check()) {
+                break Err(error);
+            }
+            if !each(begin, end) {
+                break Ok(());
+            }
+        };
+        let outcome = if self.watch.disarm() {
+            Err(NetError::Silent {
+                seconds: self.patience.as_secs_f64(),
+            })
+        } else {
+            outcome
+        };
+        outcome.map_err(|error| {
+            // Nothing of this connection is used again, nor of a server that does not do what it should.
+            self.client = None;
+            self.server = None;
+            failed(error)
+        })
+    }
+
+    /// Ends the connection; messages sent, and what the server counted. None when there was none.
+    ///
+    /// # Errors
+    /// What the server says went wrong.
+    pub(crate) fn close(&mut self) -> Result<Option<(u64, Counts)>, ProbeError> {
+        let Some(client) = self.client.take() else {
+            return Ok(None);
+        };
+        let requests = client.requests();
+        drop(client);
+        match self.ask(&Request::End)? {
+            Told::Ended(Some(counts)) => Ok(Some((requests, counts))),
+            _ => Err(ProbeError::Other("the server had ended".to_owned())),
+        }
+    }
+}

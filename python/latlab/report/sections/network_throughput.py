@@ -1,0 +1,154 @@
+"""Throughput to another process on this machine."""
+
+from __future__ import annotations
+
+from latlab.charts import network_throughput as chart
+from latlab.charts.network_roundtrip import TRANSPORTS
+from latlab.charts.points import is_disturbed
+from latlab.charts.storage import found
+from latlab.charts.table import Column, Table
+from latlab.report.document import Listing, Section
+from latlab.report.evidence import evidence
+from latlab.report.figures import figure
+from latlab.report.probes import Probes
+from latlab.run.findings import positive
+from latlab.run.model import Record
+from latlab.run.run import Run
+from latlab.units import format_bytes_as_asked, format_rate
+
+PLACES = {
+    "anywhere": "anywhere",
+    "same-cpu": "both ends on one CPU",
+    "across-blocking": "on two CPUs",
+}
+_CAPTION = (
+    "What the receiving program took out of its sockets. Each connection has a thread at either end; the"
+    " system moves the threads as it likes. Left: messages of 128 KiB. Right: one connection."
+)
+_COLUMNS = (
+    Column("transport"),
+    Column("message"),
+    Column("streams", "count"),
+    Column("the two ends"),
+    Column("median", "bytes_per_s"),
+    Column("95 % from", "bytes_per_s"),
+    Column("95 % to", "bytes_per_s"),
+    Column("slowest window", "bytes_per_s"),
+    Column("fastest window", "bytes_per_s"),
+    Column("TCP's round trip", "ns"),
+    Column("window", "count"),
+    Column("sent again", "count"),
+    Column("windows", "count"),
+    Column("disturbed"),
+)
+
+
+def section(run: Run, probes: Probes) -> Section:
+    """By connections, by message, by placement, with what TCP says."""
+    own = sorted(chart.records(run), key=_place)
+    table = Table(_COLUMNS, tuple(_row(record) for record in own))
+    return Section(
+        id="network_throughput",
+        title=chart.TITLE,
+        sentences=_sentences(own),
+        listings=(Listing("Streams", table),) if own else (),
+        figures=figure(run, chart.ID, _CAPTION),
+        evidence=(*_unix(own), *_limits(own), *evidence(run, chart.PROBE)),
+        methods=probes.methods_of(chart.PROBE),
+        absence="" if own else chart.absence(run) or "",
+    )
+
+
+def _place(record: Record) -> tuple[int, int, int, int]:
+    point = record.point
+    transports, places = list(TRANSPORTS), list(PLACES)
+    return (
+        transports.index(point.transport) if point.transport in transports else len(transports),
+        point.message_bytes or 0,
+        point.streams or 0,
+        places.index(point.placement) if point.placement in places else len(places),
+    )
+
+
+def _row(record: Record) -> tuple[str | float | int | None, ...]:
+    point, s = record.point, record.summary
+    low, high = record.interval or (None, None)
+    told = found(record)
+    return (
+        TRANSPORTS.get(point.transport or "", point.transport or "?"),
+        format_bytes_as_asked(point.message_bytes or 0),
+        point.streams,
+        PLACES.get(point.placement or "", point.placement or "?"),
+        record.value,
+        low,
+        high,
+        *((s.min, s.max) if s else (None, None)),
+        positive(told, "tcp.rtt_ns"),
+        positive(told, "tcp.congestion_window_segments"),
+        told.number("tcp.most_retransmits_of_a_connection"),
+        record.samples,
+        "yes" if is_disturbed(record) else "no",
+    )
+
+
+def _find(own: list[Record], transport: str, streams: int, placement: str) -> float | None:
+    for record in own:
+        point = record.point
+        if (point.transport, point.streams, point.placement, point.message_bytes) == (
+            transport,
+            streams,
+            placement,
+            chart.USUAL_BYTES,
+        ):
+            return record.value
+    return None
+
+
+def _sentences(own: list[Record]) -> tuple[str, ...]:
+    one = _find(own, "tcp", 1, chart.ANYWHERE)
+    if one is None:
+        return ()
+    first = f"Another process on this machine gets {format_rate(one)} by one TCP stream"
+    more = [
+        (streams, rate)
+        for streams in sorted({record.point.streams or 0 for record in own})
+        if streams > 1 and (rate := _find(own, "tcp", streams, chart.ANYWHERE)) is not None
+    ]
+    if more:
+        streams, rate = max(more, key=lambda pair: pair[1])
+        first += (
+            f" and {format_rate(rate)} by {streams} streams together, {rate / one:.1f} times as much."
+            if rate > one
+            else f"; more streams together carry no more ({format_rate(rate)} by {streams} streams)."
+        )
+    else:
+        first += "."
+    sentences = [first]
+    same, across = _find(own, "tcp", 1, "same-cpu"), _find(own, "tcp", 1, "across-blocking")
+    if same is not None and across is not None:
+        sentences.append(
+            f"With both ends on one CPU a stream carries {format_rate(same)}, on two CPUs"
+            f" {format_rate(across)}."
+        )
+    return tuple(sentences)
+
+
+def _unix(own: list[Record]) -> tuple[str, ...]:
+    rate = _find(own, "unix", 1, chart.ANYWHERE)
+    if rate is None:
+        return ()
+    return (f"A Unix socket, which goes past the network's layers, carries {format_rate(rate)}.",)
+
+
+def _limits(own: list[Record]) -> tuple[str, ...]:
+    """For what TCP waited, of one stream."""
+    for record in own:
+        receiver = found(record).number("tcp.receiver_limited_share")
+        buffer = found(record).number("tcp.buffer_limited_share")
+        if record.point.streams == 1 and receiver is not None and buffer is not None:
+            return (
+                f"One stream ({record.point.label()}) waited for room at the receiver for {receiver:.0%} of"
+                " the time in which it had something to send, and for room in the sender's buffer for"
+                f" {buffer:.0%} (TCP_INFO).",
+            )
+    return ()

@@ -1,4 +1,5 @@
-//! Explains a program without the command line: `explain [--level N] PROGRAM ARGUMENTS...`, the ledger as JSON on standard error.
+//! Explains a program without the command line: `explain [--level N] PROGRAM ARGUMENTS...`, or `explain [--level N] --pid PID SECONDS`; the
+//! ledger as JSON on standard error.
 
 use std::ffi::OsString;
 
@@ -11,8 +12,21 @@ fn main() {
         arguments.remove(0);
         level = arguments.remove(0).to_string_lossy().parse().expect("a level");
     }
+    let number = |at: usize| {
+        arguments
+            .get(at)
+            .and_then(|word| word.to_str()?.parse::<u32>().ok())
+    };
+    let subject = if arguments.first().is_some_and(|first| first == "--pid") {
+        Subject::Running {
+            pid: number(1).expect("a process id"),
+            for_ns: u64::from(number(2).expect("seconds")) * 1_000_000_000,
+        }
+    } else {
+        Subject::Program(arguments)
+    };
     let request = Request {
-        subject: Subject::Program(arguments),
+        subject,
         level,
         runs: Some(1),
     };

@@ -56,6 +56,10 @@ pub struct Costs {
     pub call: Cost,
     /// A byte copied between a file in memory and the program.
     pub byte: Cost,
+    /// A byte that came from a disk, beyond that: into a page that was just taken, which a host may have to find first.
+    pub cold_byte: Cost,
+    /// One operation of a disk that was waited for: asking for it, and its interrupt.
+    pub device: Cost,
     /// A thread that leaves its CPU to wait, and comes back.
     pub switch: Cost,
     /// Loading a small program, and ending it, without the pages that it touched.
@@ -71,6 +75,8 @@ impl Default for Costs {
             unmap: cost(30.0, 100.0, 300.0),
             call: cost(100.0, 300.0, 1000.0),
             byte: cost(0.05, 0.1, 1.0),
+            cold_byte: cost(0.05, 0.2, 2.5),
+            device: cost(3000.0, 12_000.0, 80_000.0),
             switch: cost(1000.0, 2500.0, 6000.0),
             process: cost(2e5, 6e5, 2e6),
         }

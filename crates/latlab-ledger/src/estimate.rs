@@ -18,6 +18,10 @@ use crate::{Category, Counted};
 const TICK_NS: f64 = 4e6;
 /// Exact CPU time and the watcher's wall time agree no better than this, as a share of wall time.
 const CLOCKS: f64 = 0.002;
+/// Share of wall time that threads must wait for pipes and sockets before reads and writes are taken for theirs.
+const WAITED: f64 = 0.05;
+/// Waits that the looks met, as a share of those that the counters know of: less, and they say nothing.
+const RARE: f64 = 0.1;
 const CLOSED: f64 = 0.005;
 const MOST_FUNCTIONS: usize = 16;
 const MOST_STACKS: usize = 512;
@@ -138,18 +142,15 @@ impl Estimate<'_> {
 
     /// Waits that were over before their reason could be read are taken for those of the same program that could be read in time.
     fn unknown(&mut self, ns: f64) {
-        let learned = &self.tally.learned;
-        let total = learned.total();
-        if total == 0 {
-            let unexplained = self.whole(Category::Unexplained);
-            self.account.exact(unexplained, ns);
-            return;
-        }
-        for (reason, count) in learned.each() {
-            let share = count as f64 / total as f64;
-            let range = of_share(share, total as f64).times(ns);
+        let mut given = 0.0;
+        for (reason, share, from) in self.tally.unread.reasons() {
+            let range = of_share(share, from).times(ns);
+            given += share;
             self.account.add(reason, ns * share, range, Method::Sampled);
         }
+        let rest = ns * (1.0 - given).max(0.0);
+        let unexplained = self.whole(Category::Unexplained);
+        self.account.exact(unexplained, rest);
     }
 
     fn looked(&mut self) {
@@ -239,7 +240,13 @@ impl Estimate<'_> {
             .collect();
         parts.push((self.whole(Category::StartAndExit), absent));
         parts.push((self.whole(Category::Unexplained), sums.unknown as f64));
-        let total: f64 = parts.iter().map(|part| part.1).sum();
+        let mut total: f64 = parts.iter().map(|part| part.1).sum();
+        // A program that waits for microseconds is hardly ever met waiting: where its switches were recorded, they say why.
+        let recorded = &self.tally.recorded.waits;
+        if total < RARE * idle && recorded.total() > 0 {
+            parts = recorded.each().map(|(reason, ns)| (reason, ns as f64)).collect();
+            total = recorded.total() as f64;
+        }
         if total <= 0.0 {
             // No look met the program waiting: it did, for this long, and nobody knows why.
             let range = Range { low: 0.0, high: idle };
@@ -365,11 +372,6 @@ impl Estimate<'_> {
             .times(pages)
             .plus(costs.process.times(self.tally.processes as f64));
         parts.push((self.whole(Category::StartAndExit), ending));
-        if let Some(io) = usage.io {
-            let calls = costs.call.times((io.read_calls + io.write_calls) as f64);
-            let bytes = costs.byte.times((io.read_chars + io.written_chars) as f64);
-            parts.push((self.whole(Category::FileIoCpu), calls.plus(bytes)));
-        }
         // Giving up the CPU is part of what it was given up for.
         let mut waits = Counted::default();
         waits.add(&self.tally.looked.thread_waits);
@@ -387,15 +389,40 @@ impl Estimate<'_> {
             .map(|(_, ns)| ns)
             .sum();
         let total = if many > 0 { many } else { waits.total() };
-        let switches = costs.switch.times(usage.voluntary_switches as f64);
-        if total > 0 {
-            for (reason, ns) in waits.each().filter(|(reason, _)| many == 0 || !few(*reason)) {
-                let category = match self.rules.category(reason) {
-                    Category::StorageWait => Category::FileIoCpu,
-                    category => category,
-                };
-                parts.push((self.whole(category), switches.times(ns as f64 / total as f64)));
+        let of = |category| waits.of_category(category, self.rules) as f64 / (total as f64).max(1.0);
+        let switches = usage.voluntary_switches as f64;
+        for (reason, ns) in waits.each().filter(|(reason, _)| many == 0 || !few(*reason)) {
+            let switches = switches * ns as f64 / total as f64;
+            let (category, cost) = match self.rules.category(reason) {
+                Category::StorageWait => (Category::FileIoCpu, costs.switch.plus(costs.device)),
+                category => (category, costs.switch),
+            };
+            parts.push((self.whole(category), cost.times(switches)));
+        }
+        if let Some(io) = usage.io {
+            // Reads and writes do not say of what. Where threads wait for pipes or sockets, that is what they read and write.
+            let calls = costs.call.times((io.read_calls + io.write_calls) as f64);
+            let bytes = costs.byte.times((io.read_chars + io.written_chars) as f64);
+            let (pipe, network) = (of(Category::Pipe), of(Category::Network));
+            let waited = waits.total() as f64 / (self.tally.wall_ns as f64).max(1.0);
+            let (pipe, network) = if waited * (pipe + network) > WAITED {
+                (pipe, network)
+            } else {
+                (0.0, 0.0)
+            };
+            for (category, share) in [
+                (Category::Pipe, pipe),
+                (Category::Network, network),
+                (Category::FileIoCpu, (1.0 - pipe - network).max(0.0)),
+            ] {
+                if share > 0.0 {
+                    parts.push((self.whole(category), calls.plus(bytes).times(share)));
+                }
             }
+            parts.push((
+                self.whole(Category::FileIoCpu),
+                costs.cold_byte.times(io.read_bytes as f64),
+            ));
         }
         parts
     }

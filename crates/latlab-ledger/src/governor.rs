@@ -1,7 +1,7 @@
-//! When recording may be on: its cost, by rates and calibrated costs, stays within a share of the run's wall time.
+//! When recording may be on: its cost, by rates and calibrated costs, stays within a share of the program's own CPU time.
 //!
 //! Records cost per switch and per fault, not per second: a program that only blocks and wakes would take twice as long. So recording earns its time:
-//! it begins with a small credit, goes on while what it has cost stays below the share of the time gone by, and pauses until it could pay for
+//! it begins with a small credit, goes on while what it has cost stays below the share of the time used, and pauses until it could pay for
 //! another slice at the rate last seen. While it pauses, threads are looked at.
 
 /// What recording costs a piece, nanoseconds of the program's own time.
@@ -15,12 +15,24 @@ pub struct Price {
     pub fault_ns: f64,
 }
 
-/// Share of wall time that recording may cost.
+/// Share of the program's CPU time that recording may cost; of its wall time that is as much or less.
 pub const SHARE: f64 = 0.02;
 /// What may be spent before anything was earned: enough to see the start of a program, and how often it switches.
 const CREDIT_NS: f64 = 500_000.0;
 /// A slice shorter than this says little of what the program does.
 const SLICE_NS: f64 = 5_000_000.0;
+
+impl Price {
+    /// Time on the CPU between samples, nanoseconds, from `least` on: samples take at most half of what recording may cost, as they come
+    /// whatever the program does.
+    #[must_use]
+    pub fn period_ns(&self, least: u64) -> u64 {
+        // Slower than this is no sampling any more.
+        const MOST_NS: f64 = 10_007_000.0;
+        let fair = (self.sample_ns / (SHARE / 2.0)).min(MOST_NS);
+        crate::tally::whole_ns(fair).max(least)
+    }
+}
 
 /// See the module.
 #[derive(Clone, Debug)]
@@ -65,7 +77,7 @@ impl Governor {
             + faults as f64 * self.price.fault_ns;
     }
 
-    /// Whether recording is to be on from `now` on, nanoseconds since the start.
+    /// Whether recording is to be on from now on; `now` is the CPU time that the program has used, nanoseconds.
     pub fn decide(&mut self, now: u64) -> bool {
         let allowed = CREDIT_NS + SHARE * now as f64;
         let past = now.saturating_sub(self.slice.0) as f64;
@@ -117,6 +129,16 @@ mod tests {
     fn a_quiet_program_is_recorded_all_the_time() {
         let (recorded, cost) = governed(|_| 1, 1000);
         assert!((recorded - 1.0).abs() < 1e-9 && cost < 0.02, "{recorded} {cost}");
+    }
+
+    #[test]
+    fn dear_samples_are_taken_less_often() {
+        assert_eq!(PRICE.period_ns(997_009), 997_009);
+        let dear = Price {
+            sample_ns: 40_000.0,
+            ..PRICE
+        };
+        assert_eq!(dear.period_ns(997_009), 4_000_000);
     }
 
     #[test]

@@ -24,6 +24,7 @@ pub mod stream;
 pub mod sweep;
 pub mod tally;
 pub mod timeline;
+pub mod unread;
 
 #[cfg_attr(target_os = "linux", path = "linux/mod.rs")]
 #[cfg_attr(not(target_os = "linux"), path = "elsewhere.rs")]

@@ -69,6 +69,7 @@ pub struct Stream<'a, N> {
     events: HashMap<u64, Event>,
     maps: HashMap<u32, Rc<Vec<Map>>>,
     threads: HashMap<u32, Rc<str>>,
+    children: HashMap<u32, u32>,
     kernel: HashMap<u64, Rc<Function>>,
     user: HashMap<(Rc<str>, Rc<str>), (u64, u64)>,
     /// Of a thread, the reason that its stack gave just before it left its CPU.
@@ -96,6 +97,7 @@ impl<'a, N: Names> Stream<'a, N> {
             events,
             maps: HashMap::new(),
             threads: HashMap::new(),
+            children: HashMap::new(),
             kernel: HashMap::new(),
             user: HashMap::new(),
             leaving: HashMap::new(),
@@ -107,6 +109,17 @@ impl<'a, N: Names> Stream<'a, N> {
             unexplained: rules.whole(Category::Unexplained),
             compute: rules.whole(Category::Compute),
         }
+    }
+
+    /// What the ids of samples stand for from now on.
+    pub fn has(&mut self, events: HashMap<u64, Event>) {
+        self.events = events;
+    }
+
+    /// Processes that were started and have not ended: their parents.
+    #[must_use]
+    pub fn started_processes(&self) -> &HashMap<u32, u32> {
+        &self.children
     }
 
     /// The mappings of a process that ran before it was followed.
@@ -172,6 +185,7 @@ impl<'a, N: Names> Stream<'a, N> {
                 self.leaving.remove(&tid);
                 self.waiting.remove(&tid);
                 if pid == tid {
+                    self.children.remove(&pid);
                     self.maps.remove(&pid);
                 }
                 if recorded {
@@ -216,6 +230,9 @@ impl<'a, N: Names> Stream<'a, N> {
 
     fn started(&mut self, record: &Record, parent: u32, sweep: &mut Sweep<'_>) {
         let (pid, tid) = (record.pid, record.tid);
+        if pid != parent && self.children.len() < MOST_PROCESSES {
+            self.children.insert(pid, parent);
+        }
         let inherited = self.maps.get(&parent).cloned();
         if let Some(maps) = inherited.filter(|_| pid != parent && self.maps.len() < MOST_PROCESSES) {
             self.maps.insert(pid, maps);

@@ -9,6 +9,7 @@ use std::collections::HashMap;
 use crate::by_stage::{self, ByStage};
 use crate::rules::{Reason, Rules};
 use crate::timeline::Bins;
+use crate::unread::Unread;
 use crate::{Category, Counted};
 
 /// What a thread does.
@@ -187,8 +188,6 @@ struct Thread {
     learned: bool,
 }
 
-/// A wait that is shorter may be over before its reason could be read: those that were not over are what such waits are taken for.
-const SHORT_NS: u64 = 4_000_000;
 /// More processes than this are swept with the program but not listed one by one.
 const MOST_PROCESSES: usize = 4096;
 
@@ -205,7 +204,7 @@ pub struct Sweep<'a> {
     recorded: Sums,
     most: u32,
     bins: Bins,
-    learned: Counted,
+    unread: Unread,
     stages: ByStage,
 }
 
@@ -216,8 +215,8 @@ pub struct Swept {
     pub looked: Sums,
     /// While every switch was recorded.
     pub recorded: Sums,
-    /// Short waits whose reason was found out in time. A look meets a wait in proportion to its length: counts stand for time.
-    pub learned: Counted,
+    /// Waits whose reason was read in time, and those whose was not.
+    pub unread: Unread,
     /// Most threads at once.
     pub most: u32,
     /// By process.
@@ -246,7 +245,7 @@ impl<'a> Sweep<'a> {
             recorded: Sums::default(),
             most: 0,
             bins: Bins::begin(now),
-            learned: Counted::default(),
+            unread: Unread::default(),
             stages: ByStage::default(),
         }
     }
@@ -255,6 +254,12 @@ impl<'a> Sweep<'a> {
     #[must_use]
     pub fn now(&self) -> u64 {
         self.whole.since
+    }
+
+    /// CPU time of all threads so far, as far as it was seen.
+    #[must_use]
+    pub fn cpu_ns(&self) -> u64 {
+        self.looked.thread_running + self.recorded.thread_running
     }
 
     /// Threads running now; at least 1, as this is what a sample's weight is divided by.
@@ -471,13 +476,20 @@ impl<'a> Sweep<'a> {
             began: now,
             learned: false,
         });
-        let over = (thread.learned && now.saturating_sub(thread.began) < SHORT_NS).then_some(thread.state);
+        Self::close(&mut self.unread, thread, now);
         thread.state = state;
         thread.pending = 0;
         thread.began = now;
         thread.learned = false;
-        if let Some(State::Waiting(Some(reason))) = over {
-            self.learned.count(reason, 1);
+    }
+
+    /// A wait is over: whether its reason was read.
+    fn close(unread: &mut Unread, thread: &Thread, now: u64) {
+        let ns = now.saturating_sub(thread.began);
+        match thread.state {
+            State::Waiting(Some(reason)) if thread.learned => unread.read(ns, reason),
+            State::Waiting(None) => unread.unread(ns, thread.pending),
+            _ => {}
         }
     }
 
@@ -507,6 +519,10 @@ impl<'a> Sweep<'a> {
             *got.waits.entry(reason).or_default() += moved;
         }
         let began = known.began;
+        // Its time has just been given to the reason: nothing of it is unread.
+        if let Some(known) = self.threads.get_mut(&thread) {
+            known.pending = 0;
+        }
         self.set(now, thread, process, State::Waiting(Some(reason)));
         if let Some(known) = self.threads.get_mut(&thread) {
             known.began = began;
@@ -523,6 +539,7 @@ impl<'a> Sweep<'a> {
         };
         self.group(process, now);
         if let Some(known) = self.threads.remove(&thread) {
+            Self::close(&mut self.unread, &known, now);
             self.whole.count(known.state, -1);
             if let Some((group, _)) = self.processes.get_mut(&process) {
                 group.count(known.state, -1);
@@ -579,6 +596,9 @@ impl<'a> Sweep<'a> {
     pub fn end(mut self, now: u64) -> Swept {
         self.advance(now);
         let now = self.whole.since;
+        for thread in self.threads.values() {
+            Self::close(&mut self.unread, thread, now);
+        }
         let processes: Vec<u32> = self.processes.keys().copied().collect();
         for process in processes {
             self.group(process, now);
@@ -586,7 +606,7 @@ impl<'a> Sweep<'a> {
         Swept {
             looked: self.looked,
             recorded: self.recorded,
-            learned: self.learned,
+            unread: self.unread,
             most: self.most,
             processes: self
                 .processes

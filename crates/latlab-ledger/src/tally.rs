@@ -1,8 +1,9 @@
 //! What one or more runs of the program gave: sums that can be added up.
 
+use crate::by_stage;
 use crate::mix::Mix;
 use crate::sweep::Sums;
-use crate::{Counted, by_stage};
+use crate::unread::Unread;
 
 /// The kernel's counts for the program and the children that it waited for. `None`: could not be read.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -134,8 +135,8 @@ pub struct Tally {
     pub looked: Sums,
     /// Swept from records.
     pub recorded: Sums,
-    /// Reasons that were learned for recorded waits.
-    pub learned: Counted,
+    /// Recorded waits whose reason was read in time, and those whose was not.
+    pub unread: Unread,
     /// What the samples on the CPU fell in.
     pub mix: Mix,
     /// Whether samples were taken in the kernel, too.
@@ -174,7 +175,7 @@ impl Tally {
         self.loading_ns += other.loading_ns;
         self.looked.add(&other.looked);
         self.recorded.add(&other.recorded);
-        self.learned.add(&other.learned);
+        self.unread.add(&other.unread);
         self.mix.add(&other.mix);
         self.usage.add(&other.usage);
         self.processes += other.processes;

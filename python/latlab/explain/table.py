@@ -99,14 +99,12 @@ def facts(explained: Explained) -> list[str]:
     ]
     if counters.read_chars is not None and counters.read_calls:
         lines.append(
-            f"read {format_bytes(counters.read_chars)} in {format_count(counters.read_calls)} calls"
+            f"read {format_bytes(counters.read_chars)} in {_calls(counters.read_calls)}"
             f" ({format_bytes(counters.read_chars / counters.read_calls)} each);"
             f" {format_bytes(counters.device_read_bytes)} of it from a disk"
         )
     if counters.written_chars is not None and counters.write_calls:
-        lines.append(
-            f"wrote {format_bytes(counters.written_chars)} in {format_count(counters.write_calls)} calls"
-        )
+        lines.append(f"wrote {format_bytes(counters.written_chars)} in {_calls(counters.write_calls)}")
     lines.append(
         f"{format_count(counters.minor_faults)} page faults from memory,"
         f" {format_count(counters.major_faults)} from a disk; "
@@ -135,6 +133,10 @@ def _seen(explained: Explained) -> str:
         if explained.raise_:
             line += f"; to see more: {explained.raise_}"
     return line
+
+
+def _calls(calls: float) -> str:
+    return "1 call" if calls == 1 else f"{format_count(calls)} calls"
 
 
 def _threads(most: int) -> str:

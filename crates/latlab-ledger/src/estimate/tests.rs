@@ -17,6 +17,8 @@ fn costs() -> Costs {
         unmap: exactly(0.0),
         call: exactly(200.0),
         byte: exactly(0.1),
+        cold_byte: exactly(0.0),
+        device: exactly(0.0),
         switch: exactly(0.0),
         process: exactly(0.0),
     }
@@ -128,8 +130,15 @@ fn recorded_waits_without_a_reason_follow_those_that_were_read_in_time() {
     tally.looked = crate::sweep::Sums::default();
     tally.recorded.wall = SECOND;
     tally.recorded.unknown = SECOND;
-    tally.learned.count(rules().whole(Category::Network), 300);
-    tally.learned.count(rules().whole(Category::StorageWait), 100);
+    tally.unread.unread(1000, SECOND);
+    for at in 0..400 {
+        let category = if at % 4 == 0 {
+            Category::StorageWait
+        } else {
+            Category::Network
+        };
+        tally.unread.read(1000, rules().whole(category));
+    }
     let ledger = ledger(&tally, rules(), &costs());
     assert_closed(&ledger);
     assert!((share(&ledger, Category::Network) - 0.75).abs() < 1e-6);

@@ -34,6 +34,9 @@ pub(crate) fn measure() -> Costs {
             high: cost.high * 2.0,
             ..cost
         }),
+        // Not without a disk; the range is that of bare metal to virtual machines.
+        cold_byte: usual.cold_byte,
+        device: usual.device,
         process: usual.process,
     }
 }

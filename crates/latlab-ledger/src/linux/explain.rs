@@ -168,10 +168,10 @@ impl Runs<'_> {
         )?;
         let ended = |watched: &Watched| watched.ended.map(|ended| (ended.exit_code, ended.signal));
         let same = ended(&again) == ended(first);
-        if same {
+        if same && !self.signals.have_come() {
             self.tally.add(&again.tally);
         }
-        Ok(same)
+        Ok(same && !self.signals.have_come())
     }
 
     fn up_to(&mut self, times: u32, first: &Watched) -> Result<(), ExplainError> {
@@ -186,9 +186,10 @@ impl Runs<'_> {
         told: &mut impl FnMut(&Progress) -> bool,
     ) -> Result<(), ExplainError> {
         let ended = first.ended.unwrap_or_default();
-        let repeatable =
-            ended.signal.is_none() && first.left_running == 0 && !matches!(self.stdin, Stdin::Gone);
-        if self.signals.have_come() || self.tally.wall_ns >= SHORT_NS || !repeatable || self.is_known(costs) {
+        // A program that failed or was interrupted is not run again: it may go on for longer this time.
+        let succeeded = ended.exit_code == Some(0) && !self.signals.have_come();
+        let repeatable = succeeded && first.left_running == 0 && !matches!(self.stdin, Stdin::Gone);
+        if self.tally.wall_ns >= SHORT_NS || !repeatable || self.is_known(costs) {
             return Ok(());
         }
         let go_on = told(&Progress::Repeating {
@@ -270,7 +271,9 @@ fn assemble(
 fn notes(tally: &Tally, first: &Watched, heard: &Heard) -> Vec<String> {
     let mut notes = Vec::new();
     if let Some(reason) = &first.unrecorded {
-        notes.push(format!("Nothing could be recorded of this process: {reason}."));
+        notes.push(format!(
+            "Not everything could be recorded of this program, which was looked at instead: {reason}."
+        ));
     }
     let recorded = tally.recorded.wall as f64 / (tally.wall_ns as f64).max(1.0);
     if tally.recorded.wall > 0 && recorded < 0.99 {

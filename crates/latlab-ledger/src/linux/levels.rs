@@ -2,7 +2,7 @@
 
 use super::price;
 use super::proc_file::text;
-use super::recorder::Recorder;
+use super::recorder::{LEAST_PERIOD_NS, Recorder, this_thread};
 use super::symbols::Symbols;
 use super::watch::Sight;
 use crate::governor::Price;
@@ -70,9 +70,8 @@ pub(crate) fn find(most: u8) -> Levels {
 }
 
 fn try_out(sees_kernel: bool) -> Result<(), String> {
-    // SAFETY: asks for a number.
-    let this = u32::try_from(unsafe { libc::gettid() }).unwrap_or(0);
-    Recorder::open(&[this], sees_kernel, false)?;
+    Recorder::open(sees_kernel, LEAST_PERIOD_NS)?
+        .start(&[u32::try_from(this_thread()).unwrap_or(0)], true)?;
     if sees_kernel && !Symbols::default().knows_the_kernel() {
         return Err("the kernel hides where its functions are (kernel.kptr_restrict)".to_owned());
     }

@@ -12,6 +12,10 @@ use crate::sweep::State;
 
 /// Files kept open at once; beyond, they are opened for each look. Below the usual limit of 1024.
 const MOST_OPEN: usize = 640;
+/// One look may take this long; threads that are left keep the state they had; each look begins
+/// with others. The kernel makes
+/// whoever reads `syscall` wait for a tick when the thread is just about to wait itself.
+const LONGEST_NS: u64 = 20_000_000;
 /// More threads than this are not followed; said in a note.
 const MOST_THREADS: usize = 8192;
 /// Looks between those at what changes slowly: run-queue delay, names, children of other threads than the main one.
@@ -31,6 +35,8 @@ enum Sight {
 #[derive(Debug)]
 struct Thread {
     file: Option<ProcFile>,
+    /// What it did when it was last looked at.
+    last: State,
     delays: (u64, u64),
 }
 
@@ -102,6 +108,13 @@ impl Looker {
     pub(crate) fn threads(&self) -> impl Iterator<Item = (u32, Vec<u32>)> {
         let of = |process: &Process| (process.pid, process.threads.keys().copied().collect());
         self.processes.iter().map(of)
+    }
+
+    /// A process that was started between two looks.
+    pub(crate) fn learn(&mut self, pid: u32, parent: u32) {
+        if self.processes.len() < MOST_THREADS {
+            self.follow(pid, parent);
+        }
     }
 
     /// What one thread does.
@@ -186,9 +199,10 @@ impl Looker {
             self.names();
         }
         self.find_children(seldom);
+        let until = super::now_ns() + LONGEST_NS;
         let mut gone = Vec::new();
         for at in 0..self.processes.len() {
-            if !self.find_threads(at) || !self.look_at(at, into) {
+            if !self.find_threads(at) || !self.look_at(at, until, into) {
                 gone.push(self.processes[at].pid);
             }
         }
@@ -295,6 +309,7 @@ impl Looker {
         for tid in there {
             process.threads.entry(tid).or_insert(Thread {
                 file: None,
+                last: State::Waiting(None),
                 delays: (0, 0),
             });
         }
@@ -305,13 +320,23 @@ impl Looker {
     }
 
     /// Whether the process lives.
-    fn look_at(&mut self, at: usize, into: &mut Vec<(u32, u32, State)>) -> bool {
+    fn look_at(&mut self, at: usize, until: u64, into: &mut Vec<(u32, u32, State)>) -> bool {
         let pid = self.processes[at].pid;
-        let tids: Vec<u32> = self.processes[at].threads.keys().copied().collect();
+        let mut tids: Vec<u32> = self.processes[at].threads.keys().copied().collect();
+        tids.sort_unstable();
+        // A prime number of threads further on than the look before: all get their turn.
+        let first = usize::try_from(self.looks * 97).unwrap_or(0) % tids.len().max(1);
+        tids.rotate_left(first);
         let mut buffer = [0_u8; 256];
         let mut alive = false;
         let mut lost = false;
         for tid in tids {
+            if super::now_ns() > until {
+                let before = self.processes[at].threads.get(&tid).map(|thread| thread.last);
+                alive = true;
+                into.extend(before.map(|state| (tid, pid, state)));
+                continue;
+            }
             match self.state(at, tid, &mut buffer) {
                 Some(state) => {
                     alive = true;
@@ -320,6 +345,9 @@ impl Looker {
                     } else {
                         state
                     };
+                    if let Some(thread) = self.processes[at].threads.get_mut(&tid) {
+                        thread.last = state;
+                    }
                     into.push((tid, pid, state));
                 }
                 None => lost = true,

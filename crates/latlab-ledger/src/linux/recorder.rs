@@ -29,24 +29,24 @@ const COMM_EXEC: u64 = 1 << 24;
 const USE_CLOCKID: u64 = 1 << 25;
 const CONTEXT_SWITCH: u64 = 1 << 26;
 
-/// Time on the CPU between samples: a thousand a second, out of step with whatever comes in whole milliseconds.
-pub(crate) const PERIOD_NS: u64 = 997_009;
+/// Least time on the CPU between samples: a thousand a second, out of step with whatever comes in whole milliseconds.
+pub(crate) const LEAST_PERIOD_NS: u64 = 997_009;
 /// One fault of this many is recorded.
-const FAULT_PERIOD: u64 = 61;
+pub(crate) const FAULT_PERIOD: u64 = 61;
 /// Deeper callers say nothing of what the running function does.
 const DEEPEST: u16 = 48;
 /// All rings together, pages of 4 KiB: an ordinary user may lock 129 pages a CPU, root more.
 const MOST_PAGES: usize = 8192;
 
-/// Where in each CPU's ring which event is.
-const TREE: usize = 0;
-const CLOCK: usize = 1;
-const DETAIL: usize = 2;
+/// Threads times CPUs that events may be opened for: three descriptors each, of the usual 1024.
+const MOST_FOLLOWED: usize = 200;
 
-/// See the module.
+/// See the module. While it is stopped no event exists: even one that is off costs the program at every switch.
 #[derive(Debug)]
 pub(crate) struct Recorder {
-    rings: Vec<Ring>,
+    /// One for each CPU, owned by an event of the watcher's own that never fires.
+    rings: Vec<(u32, Ring)>,
+    period_ns: u64,
     pub(crate) events: HashMap<u64, Event>,
     pub(crate) sees_kernel: bool,
 }
@@ -74,83 +74,115 @@ fn cpus() -> u32 {
 }
 
 impl Recorder {
-    /// Opens all events for these threads and whatever they start; off, unless they go on with their next exec.
-    pub(crate) fn open(threads: &[u32], sees_kernel: bool, on_exec: bool) -> Result<Self, String> {
-        let hidden = if sees_kernel { 0 } else { EXCLUDE_KERNEL };
-        let start = if on_exec { ENABLE_ON_EXEC } else { 0 };
-        let tree = attributes(
-            DUMMY,
-            1,
-            EXCLUDE_KERNEL | start | MMAP | MMAP2 | COMM | COMM_EXEC | TASK,
-        );
-        let clock = attributes(CPU_CLOCK, PERIOD_NS, hidden | start | CONTEXT_SWITCH);
-        let detail = if sees_kernel {
-            attributes(CONTEXT_SWITCHES, 1, start | EXCLUDE_CALLCHAIN_USER)
-        } else {
-            attributes(PAGE_FAULTS, FAULT_PERIOD, hidden | start)
-        };
+    /// Makes room for records. `sees_kernel`: of the kernel, too.
+    pub(crate) fn open(sees_kernel: bool, period_ns: u64) -> Result<Self, String> {
         let cpus = cpus();
-        let pages = (MOST_PAGES / cpus as usize / threads.len().max(1)).clamp(8, 512);
+        let pages = (MOST_PAGES / cpus as usize).clamp(8, 512);
         let pages = 1_usize << pages.ilog2();
         let pages = if sees_kernel { pages } else { pages.min(128) };
-        let mut recorder = Self {
-            rings: Vec::new(),
+        let own = attributes(DUMMY, 1, EXCLUDE_KERNEL);
+        let mut rings = Vec::new();
+        for cpu in 0..cpus {
+            match Ring::open(&Spec::of_task("ring", own, this_thread(), cpu), pages) {
+                Ok((ring, _)) => rings.push((cpu, ring)),
+                // A CPU that is switched off has no events.
+                Err(error) if error.raw_os_error() == Some(libc::ENODEV) => {}
+                Err(error) => return Err(reason(&error)),
+            }
+        }
+        Ok(Self {
+            rings,
+            period_ns,
             events: HashMap::new(),
             sees_kernel,
-        };
+        })
+    }
+
+    /// Opens all events for these threads and whatever they start. `on_exec`: they go on with the next exec; else at once.
+    pub(crate) fn start(&mut self, threads: &[u32], on_exec: bool) -> Result<(), String> {
+        if threads.len() * self.rings.len() > MOST_FOLLOWED {
+            return Err(format!("{} threads are too many to attach to", threads.len()));
+        }
+        // Records of the events before have been read.
+        self.events.clear();
+        let hidden = if self.sees_kernel { 0 } else { EXCLUDE_KERNEL };
+        let start = if on_exec { ENABLE_ON_EXEC } else { 0 };
+        let tree = EXCLUDE_KERNEL | start | MMAP | MMAP2 | COMM | COMM_EXEC | TASK;
         let kinds = [
-            (&clock, Event::Cpu(PERIOD_NS)),
-            (&detail, if sees_kernel { Event::Switch } else { Event::Fault }),
+            (attributes(DUMMY, 1, tree), None),
+            (
+                attributes(CPU_CLOCK, self.period_ns, hidden | start | CONTEXT_SWITCH),
+                Some(Event::Cpu(self.period_ns)),
+            ),
+            if self.sees_kernel {
+                (
+                    attributes(CONTEXT_SWITCHES, 1, start | EXCLUDE_CALLCHAIN_USER),
+                    Some(Event::Switch),
+                )
+            } else {
+                (
+                    attributes(PAGE_FAULTS, FAULT_PERIOD, hidden | start),
+                    Some(Event::Fault),
+                )
+            },
         ];
         for thread in threads {
             let thread = libc::pid_t::try_from(*thread).map_err(|error| error.to_string())?;
-            for cpu in 0..cpus {
-                let opened = Ring::open(&Spec::of_task("tree", tree, thread, cpu), pages);
-                let mut ring = match opened {
-                    Ok((ring, _)) => ring,
-                    // A CPU that is switched off has no events.
-                    Err(error) if error.raw_os_error() == Some(libc::ENODEV) => continue,
-                    Err(error) => return Err(reason(&error)),
-                };
+            for (cpu, ring) in &mut self.rings {
                 for (attributes, event) in kinds {
-                    let id = ring
-                        .join(&Spec::of_task("samples", *attributes, thread, cpu))
-                        .map_err(|error| reason(&error))?;
-                    recorder.events.insert(id, event);
+                    let id = match ring.join(&Spec::of_task("program", attributes, thread, *cpu)) {
+                        Ok(id) => id,
+                        // It has ended meanwhile.
+                        Err(error) if !on_exec && error.raw_os_error() == Some(libc::ESRCH) => continue,
+                        Err(error) => {
+                            let told = reason(&error);
+                            self.stop();
+                            return Err(told);
+                        }
+                    };
+                    if let Some(event) = event {
+                        self.events.insert(id, event);
+                    }
                 }
-                recorder.rings.push(ring);
             }
         }
-        Ok(recorder)
-    }
-
-    /// Follows forks, programs and mappings, but samples nothing yet.
-    pub(crate) fn follow(&self) {
-        self.rings.iter().for_each(|ring| ring.switch(TREE, true));
-    }
-
-    /// Samples and switches on or off.
-    pub(crate) fn switch(&self, on: bool) {
-        for ring in &self.rings {
-            ring.switch(CLOCK, on);
-            // Faults have a rhythm of their own.
-            if self.sees_kernel {
-                ring.switch(DETAIL, on);
+        if !on_exec {
+            for (_, ring) in &self.rings {
+                ring.enable();
             }
+        }
+        Ok(())
+    }
+
+    /// Closes all events; what they have recorded stays to be read.
+    pub(crate) fn stop(&mut self) {
+        for (_, ring) in &mut self.rings {
+            ring.leave();
         }
     }
 
     /// Fault records on or off; where the kernel is seen there are none.
     pub(crate) fn switch_faults(&self, on: bool) {
         if !self.sees_kernel {
-            self.rings.iter().for_each(|ring| ring.switch(DETAIL, on));
+            for (_, ring) in &self.rings {
+                // After the ring's own come three a thread, the faults last.
+                for at in (3..ring.events()).step_by(3) {
+                    ring.switch(at, on);
+                }
+            }
         }
     }
 
     /// All records so far.
     pub(crate) fn drain(&mut self, into: &mut Vec<Record>) {
-        for ring in &mut self.rings {
+        for (_, ring) in &mut self.rings {
             ring.drain(|bytes| decode(bytes, into));
         }
     }
+}
+
+/// The calling thread.
+pub(crate) fn this_thread() -> libc::pid_t {
+    // SAFETY: asks for a number.
+    unsafe { libc::gettid() }
 }

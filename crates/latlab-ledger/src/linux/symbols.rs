@@ -215,10 +215,19 @@ fn made_at_run_time(pid: u32) -> Table {
 /// See the module.
 #[derive(Debug, Default)]
 pub(crate) struct Symbols {
-    kernel: Option<Vec<Symbol>>,
+    kernel: Option<Rc<Vec<Symbol>>>,
     files: HashMap<Rc<str>, Table>,
     places: HashMap<(Rc<str>, u64), Place>,
     run_time: HashMap<u32, (u64, Table)>,
+}
+
+thread_local! {
+    static KERNEL: std::cell::OnceCell<Rc<Vec<Symbol>>> = const { std::cell::OnceCell::new() };
+}
+
+/// The kernel's functions, read once: a hundred thousand lines, which are better read before the program runs than beside it.
+fn kernel() -> Rc<Vec<Symbol>> {
+    KERNEL.with(|kernel| Rc::clone(kernel.get_or_init(|| Rc::new(kallsyms()))))
 }
 
 fn kallsyms() -> Vec<Symbol> {
@@ -246,7 +255,7 @@ fn kallsyms() -> Vec<Symbol> {
 impl Symbols {
     /// Whether the kernel shows where its functions are.
     pub(crate) fn knows_the_kernel(&mut self) -> bool {
-        !self.kernel.get_or_insert_with(kallsyms).is_empty()
+        !self.kernel.get_or_insert_with(kernel).is_empty()
     }
 
     fn at_run_time(&mut self, pid: u32, address: u64) -> Option<Rc<str>> {
@@ -271,7 +280,7 @@ impl Symbols {
 
 impl Names for Symbols {
     fn kernel(&mut self, address: u64) -> Rc<str> {
-        let symbols = self.kernel.get_or_insert_with(kallsyms);
+        let symbols = self.kernel.get_or_insert_with(kernel);
         let after = symbols.partition_point(|symbol| symbol.address <= address);
         let symbol = after.checked_sub(1).map(|at| &symbols[at]);
         symbol.map_or_else(|| Rc::from("[no name]"), |symbol| Rc::clone(&symbol.name))

@@ -238,6 +238,17 @@ impl Ring {
         Ok(id)
     }
 
+    /// How many events write here, the first one too.
+    #[must_use]
+    pub fn events(&self) -> usize {
+        self.events.len()
+    }
+
+    /// Closes all events but the first; what they have written stays.
+    pub fn leave(&mut self) {
+        self.events.truncate(1);
+    }
+
     /// Switches all events on.
     pub fn enable(&self) {
         for event in &self.events {

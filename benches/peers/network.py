@@ -128,6 +128,7 @@ def throughput_lines(cpu: int) -> list[Line]:
     rows = [
         ("TCP, 1 stream", 1, "anywhere", ""),
         ("TCP, 4 streams", 4, "anywhere", ""),
+        ("TCP, 4 streams, latlab's each on its CPU", 4, "same-cpu", ""),
         ("TCP, 1 stream, one CPU", 1, "same-cpu", f"taskset -c {cpu}"),
     ]
     return [

@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 use super::contents::within;
 use super::{Amount, Arrivals, Digest, MOST_STREAMS};
 use crate::NetError;
-use crate::cpu::{is_kept_to, keep_to, time_ns};
+use crate::cpu::{is_kept_to, seat, time_ns};
 use crate::echo::{Address, Transport};
 use crate::listen::{Listening, listen};
 
@@ -185,7 +185,7 @@ fn receive(
     fault: Option<Fault>,
 ) -> Result<Received, NetError> {
     if let Some(cpus) = cpus {
-        keep_to(cpus)?;
+        seat(cpus, number)?;
     }
     let count = shared.arrivals.of_stream(number);
     let mut room = vec![0xA5; ROOM];

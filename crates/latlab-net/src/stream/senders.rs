@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 use super::contents::Contents;
 use super::{Amount, Digest, LONGEST_MESSAGE, TcpFacts};
 use crate::NetError;
-use crate::cpu::{is_kept_to, keep_to, time_ns};
+use crate::cpu::{is_kept_to, seat, time_ns};
 
 /// A ring that is shorter than this would be in the first-level cache, as no program's data are.
 const LEAST_RING: usize = 128 << 10;
@@ -89,7 +89,10 @@ impl Senders {
             let cpus = (!source.cpus.is_empty()).then(|| source.cpus[number % source.cpus.len()].clone());
             let thread = std::thread::Builder::new()
                 .name(format!("sender-{number}"))
-                .spawn(move || work_off(&socket, message, seed, cpus.as_deref(), &going, &inbox, &report))
+                .spawn(move || {
+                    let own_seat = cpus.as_deref().map(|cpus| (cpus, number));
+                    work_off(&socket, message, seed, own_seat, &going, &inbox, &report);
+                })
                 .map_err(NetError::system("starting a thread that sends"))?;
             all.hands.push(Hand {
                 socket: own,
@@ -191,28 +194,21 @@ fn work_off(
     socket: &OwnedFd,
     message: usize,
     seed: u64,
-    cpus: Option<&[u32]>,
+    own_seat: Option<(&[u32], usize)>,
     going: &AtomicBool,
     inbox: &Receiver<()>,
     report: &Sender<Result<Sent, NetError>>,
 ) {
-    let kept = cpus.map_or(Ok(()), keep_to);
     let mut contents = Contents::new(seed, LEAST_RING.max(message));
     let mut digest = Digest::default();
     let mut place = 0;
-    if let Err(error) = kept {
-        let _ = report.send(Err(error));
-        return;
-    }
     while let Ok(()) = inbox.recv() {
-        let mut outcome = Ok(());
-        while going.load(Ordering::Relaxed) {
+        // Each time: who woke this thread has drawn it to its own CPU.
+        let mut outcome = own_seat.map_or(Ok(()), |(cpus, number)| seat(cpus, number));
+        while outcome.is_ok() && going.load(Ordering::Relaxed) {
             let own = contents.message(place, message);
             digest.take(place, own);
             outcome = whole(socket, own);
-            if outcome.is_err() {
-                break;
-            }
             place += message as u64;
         }
         let sent = outcome.map(|()| Sent {
@@ -221,7 +217,7 @@ fn work_off(
                 digest: digest.value(),
             },
             cpu_ns: time_ns(),
-            kept_to_its_cpus: cpus.is_none_or(is_kept_to),
+            kept_to_its_cpus: own_seat.is_none_or(|(cpus, _)| is_kept_to(cpus)),
             tcp: TcpFacts::of(&socket),
         });
         let failed = sent.is_err();

@@ -24,7 +24,7 @@ static SPEC: Spec = Spec {
 Counted are bytes that the receiving program has taken out of its sockets, in memory that both processes see, so that nothing is counted that lies in a buffer, and nothing waits to be acknowledged; the time stamps are taken here, beside the counters. \
 A connection is made anew for each visit to a point and sends for some milliseconds before the first window: windows and buffers of TCP grow in that time.
 
-Where the two ends run decides the figure and is part of the point. anywhere: the system moves the threads as it likes, as it does with other programs. same-cpu: both ends of a stream share a CPU, streams on one CPU after the other. \
+Where the two ends run decides the figure and is part of the point. anywhere: the system moves the threads as it likes, as it does with other programs; each stream begins on a CPU of its own, in turn, because the system takes tenths of a second to spread threads that start on one, and four streams carry half as much until then. same-cpu: both ends of a stream share a CPU, streams on one CPU after the other. \
 across-blocking: the sender is on one CPU and the receiver on another. On loopback the sender's call does the work of both sides up to the receiver's buffer, and waking a receiver on an idle CPU costs the sender too.
 
 TCP goes through the loopback interface, 127.0.0.1 or where that is missing ::1, without Nagle's algorithm; a Unix stream socket goes past the network's layers. Message is what one call hands over, not a packet.
@@ -48,11 +48,12 @@ const ACROSS: &str = "across-blocking";
 /// What most tools send at once.
 const USUAL: u64 = 128 << 10;
 /// Transport, message, streams, placement, priority; in the order in which they are given up last.
-const POINTS: [(&str, u64, u32, &str, u8); 13] = [
+const POINTS: [(&str, u64, u32, &str, u8); 14] = [
     (TCP, USUAL, 1, ANYWHERE, 0),
     (TCP, USUAL, 4, ANYWHERE, 0),
     (TCP, USUAL, 1, SAME, 1),
     (TCP, USUAL, 1, ACROSS, 1),
+    (TCP, USUAL, 4, SAME, 1),
     (UNIX, USUAL, 1, ANYWHERE, 1),
     (TCP, USUAL, 2, ANYWHERE, 2),
     (TCP, 1 << 10, 1, ANYWHERE, 2),

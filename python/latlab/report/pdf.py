@@ -82,12 +82,21 @@ def _listing(listing: Listing) -> dict[str, Any]:
 
 def _figure(figure: Figure) -> dict[str, Any]:
     svg = convert({**figure.spec, "config": config(LIGHT)}, "svg").decode("utf-8")
-    pixels = figure.spec.get("height") or max(panel.get("height", 0) for panel in figure.spec["hconcat"])
+    pixels = _pixels(figure.spec)
     return {
         **_fields(figure, "title", "alt", "caption"),
         "svg": svg,
         "height": min(_HIGHEST_MM, (pixels + _AXES_PIXELS) * _MM_A_PIXEL),
     }
+
+
+def _pixels(spec: dict[str, Any]) -> float:
+    """How high the panels are without axes: of those side by side the highest, of those in a column all."""
+    if "hconcat" in spec:
+        return max(_pixels(panel) for panel in spec["hconcat"])
+    if "vconcat" in spec:
+        return sum(_pixels(panel) for panel in spec["vconcat"])
+    return float(spec.get("height", 0))
 
 
 def _fields(part: object, *names: str) -> dict[str, Any]:

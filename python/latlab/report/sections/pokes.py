@@ -57,17 +57,20 @@ def _sentences(run: Run) -> tuple[str, ...]:
     if largest is not None and largest.summary is not None and largest.summary.max is not None:
         sentences.append(_slowest(largest, largest.summary.max))
     empty = next((record for record in reads if not record.point.working_set_bytes), None)
-    if empty is not None:
-        share = slower_than(empty, _SLOW_NS)
-        if share > 0:
-            sentences.append(
-                f"1 in {format_count(1 / share)} empty pokes took over"
-                f" {format_ns(_SLOW_NS, digits=2)} too, without touching"
-                " memory: such delays are the machine's, not the array's."
-            )
-        else:
-            sentences.append(f"No empty poke took over {format_ns(_SLOW_NS, digits=2)}.")
-    return (*sentences, *_made_of(run))
+    share = None if empty is None else slower_than(empty, _SLOW_NS)
+    made_of = _made_of(run)
+    limit = format_ns(_SLOW_NS, digits=2)
+    if made_of is None and share:
+        sentences.append(
+            f"1 in {format_count(1 / share)} empty pokes took over {limit} too, without touching memory: such"
+            " delays are the machine's, not the array's."
+        )
+    elif made_of is None and share is not None:
+        sentences.append(f"No empty poke took over {limit}.")
+    elif made_of is not None:
+        also = f"; so did 1 in {format_count(1 / share)} empty pokes, which touch no memory" if share else ""
+        sentences.append(f"{made_of}{also}.")
+    return tuple(sentences)
 
 
 def _slowest(record: Record, slowest: float) -> str:
@@ -84,7 +87,7 @@ def _slowest(record: Record, slowest: float) -> str:
     return text + ("; a normal distribution would never show it." if expected < never else ".")
 
 
-def _made_of(run: Run) -> tuple[str, ...]:
+def _made_of(run: Run) -> str | None:
     """The notebook's question answered: how often, and what it was. Nothing when no cause was looked for."""
     # The empty poke is the instrument's own, and has a sentence of its own.
     records = [record for record in single_pokes(run) if record.point.working_set_bytes]
@@ -93,9 +96,9 @@ def _made_of(run: Run) -> tuple[str, ...]:
     slow = round(sum(slower_than(record, _SLOW_NS) * record.samples for record in records))
     seconds = sum(block.duration_ns for record in records for block in record.blocks) / 1e9
     if causes is None or not slow:
-        return ()
+        return None
     a_second = f", {format_count(slow / seconds)} a second" if seconds > 0 else ""
     return (
         f"1 poke in {format_count(pokes / slow)} took over {format_ns(_SLOW_NS, digits=2)}{a_second}:"
-        f" {causes.shares()}.",
+        f" {causes.shares()}"
     )

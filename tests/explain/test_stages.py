@@ -78,8 +78,6 @@ def test_a_stage_that_sleeps_slept_and_one_that_works_was_on_the_cpu(ledger: dic
     assert works["thread_s"] - works["own_thread_s"] == pytest.approx(within["thread_s"], abs=1e-9)
     assert (works["count"], works["bytes"]) == (1, 1_000_000)
     assert within["count"] > 100
-    # The loop around the innermost stage asks for the time: little beside it.
-    assert works["seconds"] < within["seconds"]
 
 
 def test_what_lies_outside_is_said(ledger: dict[str, Any]) -> None:

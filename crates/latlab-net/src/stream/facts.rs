@@ -6,6 +6,8 @@ use serde::{Deserialize, Serialize};
 
 /// More than any kernel has to say so far.
 const ROOM: usize = 256;
+/// What every kernel since 2.6 says. An emulator that hands on less has said nothing.
+const LEAST: usize = 104;
 
 /// From `TCP_INFO` (tcp(7), `struct tcp_info` in `linux/tcp.h`), at the sender. What an older kernel does not tell is zero.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -31,7 +33,7 @@ pub struct TcpFacts {
 }
 
 impl TcpFacts {
-    /// Of this socket; none when it is no TCP socket.
+    /// Of this socket; none when it is no TCP socket, or the system does not tell.
     #[must_use]
     pub fn of(socket: &impl AsFd) -> Option<Self> {
         tcp_info(socket).map(|info| Self::read(&info))
@@ -81,7 +83,7 @@ fn tcp_info(socket: &impl AsFd) -> Option<[u8; ROOM]> {
             &raw mut length,
         )
     };
-    (status == 0).then_some(info)
+    (status == 0 && length as usize >= LEAST).then_some(info)
 }
 
 #[cfg(test)]
@@ -101,7 +103,11 @@ mod tests {
         server.read_exact(&mut [0; 1000]).expect("read");
         server.write_all(&[1]).expect("written");
         client.read_exact(&mut [0]).expect("read");
-        let facts = TcpFacts::of(&client).expect("it is TCP");
+        let Some(facts) = TcpFacts::of(&client) else {
+            // The emulator of another CPU's programs hands on four bytes.
+            assert!(cfg!(target_arch = "aarch64"), "Linux tells");
+            return;
+        };
         assert!(
             facts.segment_bytes > 500 && facts.congestion_window > 0,
             "{facts:?}"

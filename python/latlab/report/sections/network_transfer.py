@@ -31,6 +31,10 @@ _CONCURRENCY = (
     " blocks; a ring is the knee, the fewest transfers under way that reach 80 % of the highest goodput."
     " Beyond it each one only waits longer."
 )
+#: A speed-up whose interval is wider than this by a factor says nothing.
+_WIDEST = 2.0
+#: Medians of a few blocks may lie this much above what ten files allow.
+_ABOVE_THE_MOST = 1.05
 _EXPERIMENT = (
     Column("ten files"),
     Column("connections"),
@@ -116,6 +120,16 @@ def _named(row: Machine) -> tuple[str, str, str] | None:
     return format_bytes(size), str(connections), PATHS[path]
 
 
+def _speed_up(row: Machine) -> float | None:
+    """How many times as fast the pool was; nothing where the spread hides it, or where it is more than can be."""
+    times, spread = positive(row, "speed_up"), transfers.ends(row, "interval")
+    ceiling = positive(row, "ceiling")
+    if times is None or (ceiling is not None and times > ceiling * _ABOVE_THE_MOST):
+        return None
+    # Without blocks enough for an interval it stands for itself.
+    return times if spread is None or spread[1] <= spread[0] * _WIDEST else None
+
+
 def _experiment(run: Run) -> list[tuple[Cell, ...]]:
     rows: list[tuple[Cell, ...]] = []
     for row in transfers.rows(run, "ten_files"):
@@ -123,8 +137,9 @@ def _experiment(run: Run) -> list[tuple[Cell, ...]]:
         if named is None or engine not in _ENGINES or row.integer("workers") != _LESSON_WORKERS:
             continue
         low, high = transfers.ends(row, "interval") or (None, None)
-        figures = [positive(row, name) for name in ("sequential_ns", "pool_ns", "speed_up")]
-        rows.append((*named, _ENGINES[engine], *figures, low, high, positive(row, "ceiling")))
+        figures = [positive(row, name) for name in ("sequential_ns", "pool_ns")]
+        times = _speed_up(row)
+        rows.append((*named, _ENGINES[engine], *figures, times, low, high, positive(row, "ceiling")))
     return rows
 
 
@@ -190,14 +205,22 @@ def _sentences(run: Run) -> tuple[str, ...]:
     sentences = []
     for row in transfers.rows(run, "ten_files")[:1]:
         named = _named(row)
-        one, six, times = (positive(row, name) for name in ("sequential_ns", "pool_ns", "speed_up"))
-        if named and one and six and times and row.integer("workers") == _LESSON_WORKERS:
+        one, six = (positive(row, name) for name in ("sequential_ns", "pool_ns"))
+        if named and one and six and row.integer("workers") == _LESSON_WORKERS:
             size, connections, path = named
-            sentences.append(
-                f"Ten files of {size} over the {path}, {CONNECTIONS[connections]}: {format_ns(one)} one after"
-                f" the other, {format_ns(six)} by six workers: {times:.2f} times as fast, where ten files"
-                " allow 5."
-            )
+            files = f"Ten files of {size} over the {path}, {CONNECTIONS[connections]}"
+            times, spread = _speed_up(row), transfers.ends(row, "interval")
+            if times is not None:
+                sentences.append(
+                    f"{files}: {format_ns(one)} one after the other, {format_ns(six)} by six workers:"
+                    f" {times:.2f} times as fast, where ten files allow 5."
+                )
+            else:
+                between = f" (95 % interval {spread[0]:.2g} to {spread[1]:.2g})" if spread else ""
+                sentences.append(
+                    f"{files}: by how much six workers are faster is not known{between}; the sets differ too"
+                    " much among themselves, and ten files allow 5."
+                )
     for row in transfers.rows(run, "knees")[:1]:
         kind, knee = transfers.kind_of(row), transfers.count(row, "knee")
         plateau, foretold = positive(row, "plateau_bytes_per_s"), positive(row, "foretold")

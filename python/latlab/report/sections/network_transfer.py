@@ -121,7 +121,7 @@ def _named(row: Machine) -> tuple[str, str, str] | None:
 
 
 def _speed_up(row: Machine) -> float | None:
-    """How many times as fast the pool was; nothing where the spread hides it, or where it is more than can be."""
+    """How many times as fast the pool was; nothing where the spread hides it, or where it cannot be."""
     times, spread = positive(row, "speed_up"), transfers.ends(row, "interval")
     ceiling = positive(row, "ceiling")
     if times is None or (ceiling is not None and times > ceiling * _ABOVE_THE_MOST):

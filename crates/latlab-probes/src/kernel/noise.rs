@@ -279,6 +279,11 @@ mod tests {
         assert!((sum("ns_per_s") / 1e9 / lost - 1.0).abs() < 1e-9);
         // The causes of the record are those of the figures.
         let causes = &record.tail_causes.as_ref().expect("causes").causes;
+        if record.tail_dropped > 0 {
+            // An emulated machine has more gaps than are kept, and only those have causes.
+            assert!(causes.iter().map(|row| row.count).sum::<u64>() < record.samples);
+            return;
+        }
         assert_eq!(causes.iter().map(|row| row.count).sum::<u64>(), record.samples);
         for row in rows {
             let same = causes.iter().find(|one| row["cause"] == one.cause.as_str());

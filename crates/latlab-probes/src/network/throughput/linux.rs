@@ -15,6 +15,8 @@ use crate::network::linux::{Ends, Load, Shape};
 use crate::peer::Route;
 
 pub(super) const HERE: bool = true;
+/// Longest wait for the first bytes of a block, milliseconds.
+const START_MS: u32 = 1_000;
 /// The rest of a message, or an answer of the child on its pipe, takes milliseconds, on a crowded machine some time slices.
 const PATIENCE: Duration = Duration::from_secs(4);
 /// Reading the counters takes less, unless this thread was interrupted between the stamps, ns.
@@ -199,6 +201,8 @@ impl Session for Streams<'_> {
             return Err(ProbeError::Other("no point is selected".to_owned()));
         };
         block.set_waits();
+        let streams = self.all[place].shape.streams;
+        let before = self.load.arrived_each(streams);
         self.load.go()?;
         let settling_s = if fresh {
             self.pace.fresh_s
@@ -206,6 +210,13 @@ impl Session for Streams<'_> {
             self.pace.again_s
         };
         std::thread::sleep(Duration::from_secs_f64(settling_s));
+        // On a slow or busy machine nothing may have come by then: windows that begin before the stream does say nothing of it.
+        for _ in 0..START_MS {
+            if self.load.arrived_each(streams) != before {
+                break;
+            }
+            std::thread::sleep(Duration::from_millis(1));
+        }
         self.windows(block, place);
         self.open = Some((place, false));
         self.load.rest().inspect_err(|_| self.open = None)

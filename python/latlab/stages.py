@@ -67,16 +67,23 @@ def environment() -> dict[str, str]:
 
 def heard() -> list[Stage]:
     """The stages so far, the longest first; none where `start` was not called."""
+    return _heard()[0]
+
+
+def _heard() -> tuple[list[Stage], int]:
+    """The stages, and the number of marks that were lost."""
     text = _core.stages_heard()
-    rows = [] if text is None else json.loads(text)["stages"]
-    return [Stage(**{name: row[name] for name in _FIELDS}) for row in rows]
+    if text is None:
+        return [], 0
+    told = json.loads(text)
+    return [Stage(**{name: row[name] for name in _FIELDS}) for row in told["stages"]], told["lost"]
 
 
 def table() -> str:
     """The stages so far as text."""
     from latlab.units import format_bytes, format_ns  # noqa: PLC0415 - not needed to mark
 
-    rows = heard()
+    rows, lost = _heard()
     if not rows:
         return "no stage was heard; call latlab.stages.start() before the first"
     width = max(len("stage"), *(len(row.name) for row in rows))
@@ -87,6 +94,10 @@ def table() -> str:
         lines.append(
             f"{row.name:<{width}}  {row.count:>9,}  {format_ns(row.seconds * 1e9):>9}"
             f"  {format_ns(row.self_seconds * 1e9):>9}  {each:>9}  {gone_through:>9}"
+        )
+    if lost:
+        lines.append(
+            f"{lost:,} marks were lost: they came faster than they could be read, and stages are missing"
         )
     return "\n".join(lines)
 

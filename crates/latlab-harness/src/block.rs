@@ -3,14 +3,17 @@
 use std::hint::black_box;
 
 use latlab_clock::{Clock, Source, TimeSource};
-use latlab_observe::{Flag as _, Observer, Sample, ThreadFlag};
+use latlab_observe::{Flag as _, Sample, Taken, ThreadFlag};
 use latlab_record::{Histogram, Observed, TailSample};
-use serde::{Deserialize, Serialize};
 
 use crate::causes::Listening;
 use crate::crew::Span;
 use crate::slow::{self, CANDIDATES, Candidate, Mark, Note};
-use crate::{Crew, CrewError, ProbeError};
+use crate::{Crew, CrewError};
+
+mod remote;
+
+pub use remote::RemoteBlock;
 
 /// Windows of a batch are about this long: a thousand times the coarsest clock quantum seen (10 ns) and of the
 /// empty region (22 ns), and short enough that most windows see no timer tick (4 ms apart at 250 Hz).
@@ -42,6 +45,16 @@ pub trait Kernel {
     fn op(&mut self, arg: Self::Arg) -> u64;
 }
 
+/// What is known of a block's requests to devices.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Requests {
+    /// Nothing, or not all.
+    #[default]
+    Unseen,
+    /// When each was handed over and ended.
+    Recorded,
+}
+
 /// The samples of one block.
 #[derive(Clone, Default)]
 pub struct BlockData {
@@ -63,6 +76,8 @@ pub struct BlockData {
     pub(crate) kept_over_ns: f64,
     /// Time that the thread was ready without a CPU and that no record of a switch has, ns.
     pub(crate) delay_at_most_ns: Option<f64>,
+    /// Whether it is known when devices had its requests.
+    pub(crate) requests: Requests,
     /// Times between two operations that something else took: they say when a period's teeth fell, and are no samples.
     pub(crate) gaps: Vec<Sample>,
     /// Slow operations for which there was no room.
@@ -87,81 +102,6 @@ pub struct BlockData {
     pub members: Vec<f64>,
     /// Parts of each operation, in the order in which they were met first.
     pub channels: Vec<(&'static str, Histogram)>,
-}
-
-/// A block of window means that was taken in a child process, as it crosses the pipe.
-#[derive(Clone, Debug, Default, Serialize, Deserialize)]
-pub struct RemoteBlock {
-    /// Window means, ns an operation.
-    pub values: Vec<f64>,
-    /// Operations done inside timed regions.
-    pub ops: u64,
-    /// Operations a window, for the record's next blocks.
-    pub ops_per_window: Option<u64>,
-    /// What happened on the thread that measured.
-    pub observed: Observed,
-}
-
-impl RemoteBlock {
-    /// Takes a block here, for another process. `ops_per_window` is what earlier blocks of the record had.
-    ///
-    /// # Errors
-    /// When the work fails, or gives no window means.
-    pub fn take(
-        clock: &Clock,
-        ops_per_window: Option<u64>,
-        work: impl FnOnce(&mut Block) -> Result<(), ProbeError>,
-    ) -> Result<Self, ProbeError> {
-        let (mut ops, mut threshold) = (ops_per_window, 0.0);
-        let counters = Observer::of_this_thread(None);
-        let before = counters.read();
-        let mut block = Block::new(clock, &mut ops, &mut threshold);
-        work(&mut block)?;
-        let observed = counters.read().since(&before);
-        let data = block.into_data();
-        if data.values.is_empty() {
-            return Err(ProbeError::Proof("a block came back without a window".to_owned()));
-        }
-        Ok(Self {
-            values: data.values,
-            ops: data.ops,
-            ops_per_window: ops,
-            observed,
-        })
-    }
-}
-
-impl RemoteBlock {
-    /// A block whose windows, all of `ops_per_window` operations, the work itself timed by the system's clock: calibrating another one (60 ms)
-    /// would take longer than many a child's work. `work` pushes each window's mean, ns an operation.
-    ///
-    /// # Errors
-    /// When the work fails, or gives no window means.
-    pub fn gather(
-        ops_per_window: u64,
-        work: impl FnOnce(&mut Vec<f64>) -> Result<(), ProbeError>,
-    ) -> Result<Self, ProbeError> {
-        let counters = Observer::of_this_thread(None);
-        let before = counters.read();
-        let mut values = Vec::with_capacity(WINDOWS as usize);
-        work(&mut values)?;
-        let observed = counters.read().since(&before);
-        if values.is_empty() {
-            return Err(ProbeError::Proof("a block came back without a window".to_owned()));
-        }
-        Ok(Self {
-            ops: ops_per_window * values.len() as u64,
-            values,
-            ops_per_window: Some(ops_per_window),
-            observed,
-        })
-    }
-
-    /// Time inside its timed regions, ns.
-    #[must_use]
-    pub fn timed_ns(&self) -> f64 {
-        self.values.iter().sum::<f64>() * self.ops_per_window.unwrap_or(1) as f64
-    }
 }
 
 /// One block under way: the session's only access to time.
@@ -314,20 +254,22 @@ impl<'a> Block<'a> {
             to_ns: self.clock.now_ns(),
         });
         // Copied: the room that was not needed is given back.
-        for (at, ticks, preempted) in &tail.samples {
+        for (at, ticks, taken) in &tail.samples {
             let note = Note {
-                preempted: *preempted,
+                taken: *taken,
                 ..Note::default()
             };
             self.data
                 .push_slow(self.clock.at_ns(*at), self.clock.ns(*ticks), note);
         }
         if let Some(turns) = &tail.turns {
-            self.data.gaps.extend(turns.gaps.iter().map(|(at, ticks)| Sample {
-                at_ns: self.clock.at_ns(*at),
-                ns: self.clock.ns(*ticks),
-                preempted: false,
-            }));
+            self.data
+                .gaps
+                .extend(turns.gaps.iter().map(|(at, ticks, taken)| Sample {
+                    at_ns: self.clock.at_ns(*at),
+                    ns: self.clock.ns(*ticks),
+                    taken: *taken,
+                }));
         }
         self.data.tail_dropped += tail.dropped;
         self.data.ops += count;
@@ -628,8 +570,6 @@ fn window_ops(clock: &Clock, window_ns: f64, mut run: impl FnMut(u64) -> f64) ->
     loop {
         let mut took = run(ops);
         if took >= window_ns / 4.0 {
-            // Never by one trial: an interrupt (17 us seen) in a short one would make every window of the record as short
-            // as that trial, with the clock's own cost on each operation.
             took = took.min(run(ops));
         }
         if took >= window_ns / 4.0 || ops >= 1 << 40 {
@@ -672,8 +612,8 @@ fn give_back(listening: Option<&mut Listening>, candidates: Vec<Candidate>, data
 
 struct Tail<'a> {
     threshold: u64,
-    /// Begin, ticks, and whether the flag was gone.
-    samples: Vec<(u64, u64, bool)>,
+    /// Begin, ticks, and what the flags said.
+    samples: Vec<(u64, u64, Taken)>,
     dropped: u64,
     flag: &'a mut ThreadFlag,
     turns: Option<Turns>,
@@ -684,9 +624,9 @@ impl Tail<'_> {
     #[cold]
     #[inline(never)]
     fn push(&mut self, begin: u64, ticks: u64) {
-        let preempted = self.flag.taken();
+        let taken = self.flag.taken();
         if self.samples.len() < self.samples.capacity() {
-            self.samples.push((begin, ticks, preempted));
+            self.samples.push((begin, ticks, taken));
         } else {
             self.dropped += 1;
         }
@@ -694,7 +634,7 @@ impl Tail<'_> {
 }
 
 /// Operations between two looks at how long they took together: what fell between two of them is then known to some microseconds, and the
-/// flag, which is raised anew, speaks of these alone.
+/// flags, which are raised anew, speak of these alone.
 const TURN: u64 = 32;
 /// A turn is this much longer than the shortest, at least, when something fell into it, ns.
 const LEAST_GAP_NS: f64 = 3_000.0;
@@ -706,12 +646,12 @@ struct Turns {
     shortest: Option<u64>,
     /// Slow operations before this turn.
     slow: u64,
-    /// About when, and how long, ticks.
-    gaps: Vec<(u64, u64)>,
+    /// About when, how long, ticks, and what the flags said.
+    gaps: Vec<(u64, u64, Taken)>,
 }
 
 impl Turns {
-    fn end(&mut self, begin: u64, end: u64, slow: u64) {
+    fn end(&mut self, begin: u64, end: u64, slow: u64, flag: &mut ThreadFlag) {
         let ticks = end.saturating_sub(begin);
         let shortest = *self.shortest.get_or_insert(ticks);
         self.shortest = Some(shortest.min(ticks));
@@ -719,7 +659,7 @@ impl Turns {
         let gap = ticks.saturating_sub(shortest);
         // One that took an operation's time is that operation's.
         if slow == slow_before && gap > self.least_gap.max(shortest / 2) && self.gaps.len() < TAIL_ROOM {
-            self.gaps.push((begin + shortest / 2, gap));
+            self.gaps.push((begin + shortest / 2, gap, flag.taken()));
         }
     }
 }
@@ -793,213 +733,10 @@ fn each_with<T: TimeSource, K: Kernel>(
         if let (Some(turned), Some(turns)) = (turned, &mut tail.turns)
             && turn == TURN
         {
-            turns.end(turned, time.end(), slow);
+            turns.end(turned, time.end(), slow, tail.flag);
         }
     }
 }
 
 #[cfg(test)]
-mod tests {
-    use latlab_clock::SimulatedClock;
-
-    use super::*;
-
-    #[test]
-    fn a_gathered_block_counts_the_operations_of_all_its_windows() {
-        let block = RemoteBlock::gather(100, |values| {
-            values.extend([2.0, 3.0]);
-            Ok(())
-        })
-        .expect("two windows");
-        assert_eq!((block.ops, block.ops_per_window), (200, Some(100)));
-        assert!((block.timed_ns() - 500.0).abs() < 1e-9);
-        assert!(RemoteBlock::gather(1, |_| Ok(())).is_err(), "no window");
-    }
-
-    /// Work that is interrupted once.
-    struct Interrupted {
-        time: SimulatedClock,
-        op_ns: f64,
-        calls: u32,
-        at_call: u32,
-        for_ns: f64,
-    }
-
-    impl Batch for Interrupted {
-        fn run(&mut self, ops: u64) -> u64 {
-            self.calls += 1;
-            self.time.advance_ns(ops as f64 * self.op_ns);
-            if self.calls == self.at_call {
-                self.time.advance_ns(self.for_ns);
-            }
-            ops
-        }
-    }
-
-    fn interrupted(op_ns: f64, at_call: u32, for_ns: f64) -> (Clock, Interrupted) {
-        let time = SimulatedClock::ideal();
-        let clock = Clock::simulated(time.clone());
-        let work = Interrupted {
-            time,
-            op_ns,
-            calls: 0,
-            at_call,
-            for_ns,
-        };
-        (clock, work)
-    }
-
-    #[test]
-    fn an_interrupt_while_the_window_is_chosen_does_not_shorten_all_windows() {
-        for at_call in 1..14 {
-            let (clock, mut work) = interrupted(1.0, at_call, 4e6);
-            let (mut ops, mut threshold) = (None, 0.0);
-            Block::new(&clock, &mut ops, &mut threshold).batches(&mut work);
-            let ops = ops.expect("chosen");
-            assert!(
-                (10_000..=40_000).contains(&ops),
-                "interrupted at call {at_call}: {ops} operations"
-            );
-        }
-    }
-
-    #[test]
-    fn the_first_window_after_other_work_does_not_count() {
-        let (clock, mut work) = interrupted(1.0, 1, 5_000.0);
-        let (mut ops, mut threshold) = (Some(1_000), 0.0);
-        let mut block = Block::new(&clock, &mut ops, &mut threshold);
-        block.batches(&mut work);
-        let data = block.into_data();
-        assert_eq!(data.ops, 64_000);
-        assert!(
-            data.values.iter().all(|ns| (ns - 1.0).abs() < 1e-9),
-            "{:?}",
-            data.values
-        );
-    }
-
-    #[test]
-    fn a_window_in_which_the_clock_did_not_move_has_no_endless_rate() {
-        let (clock, mut work) = interrupted(0.0, 0, 0.0);
-        let (mut ops, mut threshold) = (Some(16), 0.0);
-        let mut block = Block::new(&clock, &mut ops, &mut threshold);
-        block.rates(&mut work, 64);
-        let data = block.into_data();
-        assert!(
-            data.values.iter().all(|rate| rate.is_finite()),
-            "{:?}",
-            data.values
-        );
-    }
-
-    #[test]
-    fn spans_and_windows_that_were_stamped_elsewhere_are_samples_like_others() {
-        let (clock, _) = interrupted(0.0, 0, 0.0);
-        let (mut ops, mut threshold) = (None, 0.0);
-        let mut block = Block::new(&clock, &mut ops, &mut threshold);
-        block.set_tail_threshold_ns(500.0);
-        block.span(clock.ticks(100.0), clock.ticks(200.0));
-        block.span(clock.ticks(1_000.0), clock.ticks(3_000.0));
-        let data = block.into_data();
-        let histogram = data.histogram.expect("spans are single operations");
-        assert_eq!((data.ops, histogram.total()), (2, 2));
-        let longest = histogram.max_ns().expect("two operations");
-        assert!((longest - 2_000.0).abs() < 30.0, "{longest}");
-        assert_eq!(data.tail.len(), 1);
-
-        let (mut ops, mut threshold) = (None, 0.0);
-        let mut block = Block::new(&clock, &mut ops, &mut threshold);
-        block.window(clock.ticks(0.0), clock.ticks(1_000.0), 10);
-        let data = block.into_data();
-        assert_eq!((data.ops, ops), (10, Some(10)));
-        assert!((data.values[0] - 100.0).abs() < 1.0, "{:?}", data.values);
-    }
-
-    #[test]
-    fn bytes_that_others_moved_are_a_rate() {
-        let (clock, _) = interrupted(0.0, 0, 0.0);
-        let (mut ops, mut threshold) = (None, 0.0);
-        let mut block = Block::new(&clock, &mut ops, &mut threshold);
-        block.rate(clock.ticks(0.0), clock.ticks(2_000.0), 6_000);
-        block.rate(clock.ticks(5.0), clock.ticks(5.0), 1);
-        let data = block.into_data();
-        assert!((data.values[0] - 3e9).abs() < 1e7, "{:?}", data.values);
-        assert!(data.values[1].is_finite(), "{:?}", data.values);
-        assert_eq!((data.ops, data.bytes), (2, 6_001));
-    }
-
-    #[test]
-    fn phases_have_distributions_of_their_own() {
-        let (clock, _) = interrupted(0.0, 0, 0.0);
-        let (mut ops, mut threshold) = (None, 0.0);
-        let mut block = Block::new(&clock, &mut ops, &mut threshold);
-        for operation in 0..10 {
-            let at = clock.ticks(f64::from(operation) * 1_000.0);
-            block.channel("open", at, at + clock.ticks(200.0));
-            block.channel("close", at + clock.ticks(200.0), at + clock.ticks(300.0));
-            block.span(at, at + clock.ticks(300.0));
-        }
-        let data = block.into_data();
-        let found: Vec<(&str, u64)> = data
-            .channels
-            .iter()
-            .map(|(name, all)| (*name, all.total()))
-            .collect();
-        assert_eq!(found, [("open", 10), ("close", 10)]);
-        let longest = data.channels[0].1.max_ns().expect("ten");
-        assert!((longest - 200.0).abs() < 5.0, "{longest}");
-    }
-
-    #[test]
-    fn a_block_that_a_child_took_counts_as_if_taken_here() {
-        let (clock, mut work) = interrupted(2.0, 0, 0.0);
-        let remote = RemoteBlock::take(&clock, Some(1_000), |block| {
-            block.batches(&mut work);
-            Ok(())
-        })
-        .expect("work was done");
-        let (mut ops, mut threshold) = (None, 0.0);
-        let mut block = Block::new(&clock, &mut ops, &mut threshold);
-        block.absorb(&remote);
-        let data = block.into_data();
-        assert_eq!((data.ops, ops), (64_000, Some(1_000)));
-        assert!(data.values.iter().all(|ns| (ns - 2.0).abs() < 1e-9));
-        assert!(
-            RemoteBlock::take(&clock, None, |_| Ok(())).is_err(),
-            "nothing was done"
-        );
-    }
-
-    #[test]
-    fn ticks_become_picoseconds_without_a_way_through_floats() {
-        let clock = Clock::open();
-        let picoseconds = Picoseconds::of(&clock);
-        for ticks in [0, 1, 26, 38, 1_000, 123_456_789] {
-            let ps = picoseconds.in_ticks(ticks) as f64;
-            assert!(
-                (ps - clock.ns(ticks) * 1e3).abs() <= 1.0 + ps * 1e-9,
-                "{ticks} ticks: {ps}"
-            );
-        }
-        assert!(picoseconds.in_ticks(u64::MAX) > 1 << 50, "saturates");
-    }
-
-    #[test]
-    fn room_for_slow_operations_is_given_back() {
-        struct Quick(SimulatedClock);
-        impl Kernel for Quick {
-            type Arg = ();
-            fn arg(&mut self) {}
-            fn op(&mut self, (): ()) -> u64 {
-                self.0.advance_ns(10.0);
-                0
-            }
-        }
-        let time = SimulatedClock::ideal();
-        let clock = Clock::simulated(time.clone());
-        let (mut ops, mut threshold) = (None, 0.0);
-        let mut block = Block::new(&clock, &mut ops, &mut threshold);
-        block.each(&mut Quick(time));
-        assert_eq!(block.into_data().tail.capacity(), 0);
-    }
-}
+mod tests;

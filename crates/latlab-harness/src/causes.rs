@@ -12,16 +12,24 @@ use std::cell::RefCell;
 
 use latlab_clock::{Clock, Source};
 use latlab_observe::{
-    Attributed, Cause, Context, CpuCounters, CpuReading, Event, Evidence, Level, Proof, RunDelay, Sample,
-    Span, ThreadFlag, Wanted, attribute, split,
+    Attributed, Cause, Context, CpuCounters, CpuReading, Event, Evidence, Level, RunDelay, Sample, Span,
+    ThreadFlag, Wanted, attribute,
 };
-use latlab_record::{TailCause, TailCauses, TailPart};
+use latlab_record::TailCauses;
 
+use crate::block::Requests;
 use crate::in_flight::LONG_WAIT_NS;
 use crate::pin::is_pinned_to;
 use crate::slow::{self, CANDIDATES, Candidate, Delay, Note, USUAL};
-use crate::summary;
 use crate::{BlockData, Env, Operations};
+
+mod known;
+mod split;
+mod sums;
+
+pub use known::{KnownCause, KnownCauses};
+use split::{cause_of, split_block};
+use sums::{Parts, Rows, name_of, times_of_counted, write_into};
 
 /// Set to anything, it leaves the evidence out: for looking at what it costs.
 const WITHOUT: &str = "LATLAB_WITHOUT_EVIDENCE";
@@ -33,8 +41,12 @@ const INTERRUPTS_EVERY_NS: f64 = 100e6;
 const MARGIN_NS: f64 = 2_000.0;
 /// The thread's time without a CPU is asked after operations of this length and more, which takes 0.7 us, and 0.5 more for its time on the CPU.
 const WORTH_ASKING_NS: f64 = 20_000.0;
-/// After this thread was back on its CPU it took what was done within this time.
-const PICKED_UP_NS: f64 = 50_000.0;
+/// One access to memory never takes so long by itself: a walk of both page tables of a virtual machine is two dozen reads of memory, 2.5 us.
+const LONGEST_OWN_NS: f64 = 5_000.0;
+/// Requests to devices are recorded in one block of so many: they make a flush of 100 us 2 to 4 % longer, and a figure of all blocks less than 1 %.
+const REQUESTS_EVERY: u64 = 4;
+/// How the part of a sleep is called in which no device had a request of the operation, where requests were recorded.
+const WAY: &str = "way";
 /// Records of an ordinary user have room for some 3,000 operations that sleep; they are taken out well before.
 const DRAIN_EVERY: u32 = 1_000;
 
@@ -52,6 +64,10 @@ pub(crate) struct Listening {
     candidates: Vec<Candidate>,
     /// Records that were taken out before the end of the block, and how many were lost.
     early: (Vec<Event>, u64),
+    /// Blocks that were begun.
+    begun: u64,
+    /// In this block so far all requests to devices were recorded.
+    requests_known: bool,
     since_drain: u32,
     interrupts: Option<Interrupts>,
     heard: Heard,
@@ -106,6 +122,8 @@ impl Listening {
             unasked: 0,
             candidates: Vec::new(),
             early: (Vec::new(), 0),
+            begun: 0,
+            requests_known: false,
             since_drain: 0,
             interrupts: None,
             heard: Heard::default(),
@@ -133,6 +151,7 @@ impl Listening {
             },
             faults: operations != Operations::Faults,
             sleeps: operations != Operations::UserSpace,
+            requests: operations == Operations::Disk,
         };
         let mut evidence = Evidence::open(clock, cpu, wanted);
         evidence.start(clock);
@@ -220,7 +239,11 @@ impl Listening {
             // Those that are stamped in one go and told later would share a flag.
             let told_at_once = self.operations == Operations::SystemCalls;
             return Note {
-                preempted: told_at_once && self.flag().is_some_and(latlab_observe::Flag::taken),
+                taken: self
+                    .flag()
+                    .filter(|_| told_at_once)
+                    .map(latlab_observe::Flag::taken)
+                    .unwrap_or_default(),
                 ..Note::default()
             };
         }
@@ -258,6 +281,7 @@ impl Listening {
             let (events, lost) = evidence.drain(clock);
             self.early.0.extend(events);
             self.early.1 += lost;
+            self.requests_known &= evidence.knows_requests();
         }
     }
 
@@ -265,6 +289,18 @@ impl Listening {
     pub(crate) fn begin(&mut self, clock: &Clock) {
         self.drain(clock);
         self.early = (Vec::new(), 0);
+        if self.operations != Operations::Disk {
+            return;
+        }
+        let recorded = self.begun.is_multiple_of(REQUESTS_EVERY);
+        if recorded || self.requests_known {
+            // What stands in between is cheap, but not free: an interrupt of each CPU.
+            if let Some(evidence) = &mut self.evidence {
+                evidence.record_requests(recorded);
+            }
+        }
+        self.begun += 1;
+        self.requests_known = recorded;
     }
 
     /// Right after a block.
@@ -276,6 +312,9 @@ impl Listening {
         let (events, lost) = std::mem::take(&mut self.early);
         if block.waits {
             let complete = lost == 0 && self.has_records();
+            if complete && self.requests_known {
+                block.requests = Requests::Recorded;
+            }
             split_block(block, events, complete);
             return;
         }
@@ -311,7 +350,11 @@ impl Listening {
             .map(|(index, slow)| Sample {
                 at_ns: slow.at_ns,
                 ns: slow.value,
-                preempted: block.marks.get(index).is_some_and(|mark| mark.note.preempted),
+                taken: block
+                    .marks
+                    .get(index)
+                    .map(|mark| mark.note.taken)
+                    .unwrap_or_default(),
             })
             .collect();
         samples.extend(&block.gaps);
@@ -358,11 +401,17 @@ impl Listening {
             let (mut alone_ns, mut together_ns, mut asked) = (0.0, 0.0, true);
             for (sample, mark) in block.tail.iter_mut().zip(&block.marks) {
                 let Some(one) = &mark.split else { continue };
-                sample.cause = name_of(one.cause);
+                let cause = cause_of(one, sample.value);
+                sample.cause = name_of(cause);
                 if counts {
-                    rows.count(one.cause, sample.value, one.explained_ns);
+                    rows.count(cause, sample.value, one.explained_ns);
+                    let apart = block.requests == Requests::Recorded && !mark.note.under_way;
                     for part in &one.parts {
-                        parts.add(part.cause, part.explained_ns);
+                        let name = match part.cause {
+                            Cause::Waiting if apart => WAY,
+                            other => other.name(),
+                        };
+                        parts.add(name, part.explained_ns);
                     }
                 }
                 if mark.note.delay.is_none() {
@@ -386,7 +435,7 @@ impl Listening {
             }
             let more_ns = alone_ns.min(most_ns) + together_ns;
             if counts && !asked && more_ns > 0.0 {
-                parts.at_most(Cause::RunQueueDelay, more_ns);
+                parts.at_most(Cause::RunQueueDelay.name(), more_ns);
             }
         }
         let level = if recorded {
@@ -460,6 +509,11 @@ impl Listening {
             switches_are_recorded: heard.lost_records == 0
                 && self.evidence.as_ref().is_some_and(Evidence::records_switches),
             timer_interrupts,
+            outside_from_ns: self
+                .evidence
+                .as_ref()
+                .filter(|evidence| evidence.flags_interrupts())
+                .map(|_| LONGEST_OWN_NS),
             throttled_ns: heard.throttled_ns,
         };
         attribute(&heard.samples, &heard.events, &context)
@@ -484,579 +538,5 @@ fn may_be_judged(block: &BlockData) -> bool {
     !block.listened.is_empty() && !block.waits && slow * USUAL <= block.ops
 }
 
-/// Writes into each tail sample the cause that `of` knows for its time, and sums up those of the blocks that count, the most frequent first.
-fn write_into(blocks: &mut [BlockData], of: impl Fn(f64) -> Option<(Cause, f64)>) -> Vec<TailCause> {
-    let mut rows = Rows::default();
-    let counted = times_of_counted(blocks);
-    for block in blocks {
-        let counts = counted.contains(&block.at_ns);
-        for sample in &mut block.tail {
-            let (cause, explained_ns) = of(sample.at_ns).unwrap_or((Cause::Unexplained, 0.0));
-            sample.cause = name_of(cause);
-            if counts {
-                rows.count(cause, sample.value, explained_ns);
-            }
-        }
-    }
-    rows.sorted()
-}
-
-/// What a session found out itself about its slow operations.
-#[derive(Clone, Debug)]
-pub struct KnownCauses {
-    /// What could be seen.
-    pub level: Level,
-    /// One a slow operation, in order of time.
-    pub each: Vec<KnownCause>,
-}
-
-/// What kept one operation.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct KnownCause {
-    /// When the operation began, ns since the clock was opened: exactly as in its block.
-    pub at_ns: f64,
-    /// What it was.
-    pub cause: Cause,
-    /// How much of it evidence covers, ns.
-    pub explained_ns: f64,
-}
-
-impl KnownCauses {
-    /// The slow operations with these causes.
-    pub(crate) fn judged(&self, blocks: &mut [BlockData], threshold_ns: f64) -> Judged {
-        let causes = self.written_into(blocks, threshold_ns);
-        Judged {
-            threshold_ns,
-            causes: Some(causes),
-        }
-    }
-
-    fn written_into(&self, blocks: &mut [BlockData], threshold_ns: f64) -> TailCauses {
-        let causes = write_into(blocks, |at_ns| {
-            let place = self
-                .each
-                .binary_search_by(|one| one.at_ns.total_cmp(&at_ns))
-                .ok()?;
-            Some((self.each[place].cause, self.each[place].explained_ns))
-        });
-        TailCauses {
-            level: self.level.name().to_owned(),
-            threshold_ns,
-            causes,
-            parts: Vec::new(),
-        }
-    }
-}
-
-/// What each slow operation of a block that waits is made of. `complete`: every switch of the thread is among the events.
-fn split_block(block: &mut BlockData, mut events: Vec<Event>, complete: bool) {
-    if !complete {
-        events.clear();
-    }
-    events.sort_by(|a, b| a.at_ns.total_cmp(&b.at_ns));
-    let preempted_ns: f64 = events
-        .iter()
-        .filter(|event| event.cause == Cause::ContextSwitch)
-        .map(|event| event.end_ns.unwrap_or(event.at_ns) - event.at_ns)
-        .sum();
-    block.delay_at_most_ns = block
-        .observed
-        .run_queue_delay_ns
-        .map(|ns| (ns as f64 - preempted_ns).max(0.0));
-    let longest_ns = events
-        .iter()
-        .filter_map(|event| Some(event.end_ns? - event.at_ns))
-        .fold(0.0, f64::max);
-    for (slow, mark) in block.tail.iter().zip(&mut block.marks) {
-        let sample = Sample {
-            at_ns: slow.at_ns,
-            ns: slow.value,
-            preempted: false,
-        };
-        let since_ns = mark
-            .note
-            .delay
-            .map_or(sample.at_ns, |delay| delay.since_ns.min(sample.at_ns));
-        let first = events.partition_point(|event| event.at_ns < since_ns - longest_ns);
-        let beside: Vec<&Event> = events[first..]
-            .iter()
-            .take_while(|event| event.at_ns < sample.end_ns())
-            .collect();
-        // While a device works, that this thread is away costs nothing: only when it comes back too late for the answer.
-        let earliest_ns = if mark.note.under_way {
-            sample.end_ns() - PICKED_UP_NS
-        } else {
-            sample.at_ns
-        };
-        // Where another thread is waited for, that this one was away after it had woken it costs nothing.
-        let is_others = mark.note.delay.is_some_and(|delay| delay.at_end) && !mark.note.under_way;
-        let mut own: Vec<Event> = beside
-            .iter()
-            .filter(|_| !is_others)
-            .filter(|event| event.end_ns.unwrap_or(event.at_ns) > earliest_ns)
-            .map(|event| (*event).clone())
-            .collect();
-        if mark.note.under_way {
-            own.push(Event {
-                cause: Cause::Waiting,
-                proof: Proof::UnderWay,
-                at_ns: sample.at_ns,
-                end_ns: Some(sample.end_ns()),
-                who: None,
-            });
-        }
-        if let Some(delay) = mark.note.delay {
-            own.extend(ready(&sample, delay, &beside, complete));
-        }
-        own.sort_by(|a, b| a.at_ns.total_cmp(&b.at_ns));
-        mark.split = split(&[sample], &own).pop();
-    }
-}
-
-/// When this operation was ready without a CPU and no record says so: at the end of its sleeps, when it had been woken; without records, at its end.
-fn ready(sample: &Sample, delay: Delay, beside: &[&Event], complete: bool) -> Vec<Event> {
-    let at = |from: f64, to: f64| Event {
-        cause: Cause::RunQueueDelay,
-        proof: Proof::DelayCounter,
-        at_ns: from,
-        end_ns: Some(to),
-        who: None,
-    };
-    if !complete || delay.at_end {
-        let late_ns = delay.ns.min(sample.ns);
-        let mut found = vec![at(sample.end_ns() - late_ns, sample.end_ns())];
-        if let Some(running_ns) = delay.running_ns {
-            // Before it began, the thread ran.
-            let within_ns = (running_ns - (sample.at_ns - delay.since_ns)).clamp(0.0, sample.ns - late_ns);
-            found.push(Event {
-                cause: Cause::Waiting,
-                ..at(sample.at_ns, sample.end_ns() - late_ns - within_ns)
-            });
-        }
-        return found;
-    }
-    let overlap = |event: &Event, from: f64| {
-        let end_ns = event.end_ns.unwrap_or(event.at_ns);
-        (end_ns.min(sample.end_ns()) - event.at_ns.max(from)).max(0.0)
-    };
-    // The count has all of it since it was last asked; preemptions have records of their own.
-    let recorded: f64 = beside
-        .iter()
-        .filter(|event| event.cause == Cause::ContextSwitch)
-        .map(|event| overlap(event, delay.since_ns))
-        .sum();
-    let mut left = (delay.ns - recorded).max(0.0);
-    let mut found = Vec::new();
-    for event in beside.iter().rev().filter(|event| event.cause == Cause::Waiting) {
-        let taken = overlap(event, sample.at_ns).min(left);
-        if taken > 0.0 {
-            let end_ns = event.end_ns.unwrap_or(event.at_ns).min(sample.end_ns());
-            found.push(at(end_ns - taken, end_ns));
-            left -= taken;
-        }
-    }
-    found
-}
-
-fn times_of_counted(blocks: &[BlockData]) -> Vec<f64> {
-    let (counted, _) = summary::counted(blocks);
-    counted.iter().map(|block| block.at_ns).collect()
-}
-
-fn name_of(cause: Cause) -> Option<String> {
-    (cause != Cause::Unexplained).then(|| cause.name().to_owned())
-}
-
-/// How many slow operations each cause has.
-#[derive(Default)]
-struct Rows(Vec<(Cause, TailCause)>);
-
-impl Rows {
-    fn count(&mut self, cause: Cause, ns: f64, explained_ns: f64) {
-        let rows = &mut self.0;
-        let place = rows.iter().position(|(own, _)| *own == cause).unwrap_or_else(|| {
-            let row = TailCause {
-                cause: cause.name().to_owned(),
-                count: 0,
-                ns: 0.0,
-                explained_ns: 0.0,
-            };
-            rows.push((cause, row));
-            rows.len() - 1
-        });
-        let row = &mut rows[place].1;
-        row.count += 1;
-        row.ns += ns;
-        row.explained_ns += explained_ns.min(ns);
-    }
-
-    fn sorted(self) -> Vec<TailCause> {
-        let mut causes: Vec<TailCause> = self.0.into_iter().map(|(_, row)| row).collect();
-        causes.sort_by(|a, b| b.count.cmp(&a.count).then(b.ns.total_cmp(&a.ns)));
-        for row in &mut causes {
-            (row.ns, row.explained_ns) = (row.ns.round(), row.explained_ns.round());
-        }
-        causes
-    }
-}
-
-/// How much of their time each cause has.
-#[derive(Default)]
-struct Parts(Vec<TailPart>);
-
-impl Parts {
-    fn of(&mut self, cause: Cause) -> &mut TailPart {
-        let place = self.0.iter().position(|part| part.cause == cause.name());
-        let place = place.unwrap_or_else(|| {
-            self.0.push(TailPart {
-                cause: cause.name().to_owned(),
-                ns: 0.0,
-                at_most_more_ns: None,
-            });
-            self.0.len() - 1
-        });
-        &mut self.0[place]
-    }
-
-    fn add(&mut self, cause: Cause, ns: f64) {
-        self.of(cause).ns += ns;
-    }
-
-    fn at_most(&mut self, cause: Cause, ns: f64) {
-        *self.of(cause).at_most_more_ns.get_or_insert(0.0) += ns;
-    }
-
-    fn sorted(mut self) -> Vec<TailPart> {
-        for part in &mut self.0 {
-            part.ns = part.ns.round();
-            part.at_most_more_ns = part.at_most_more_ns.map(f64::round);
-        }
-        self.0.sort_by(|a, b| b.ns.total_cmp(&a.ns));
-        self.0
-    }
-}
-
 #[cfg(test)]
-mod tests {
-    use latlab_clock::SimulatedClock;
-    use latlab_observe::Proof;
-    use latlab_record::{Histogram, TailSample};
-
-    use super::*;
-
-    /// Blocks of 2 ms that follow each other at once; each sample is (time, length).
-    fn blocks(count: usize, samples: &[(f64, f64)]) -> Vec<BlockData> {
-        (0..count)
-            .map(|index| {
-                let (from_ns, to_ns) = (index as f64 * 2e6, (index + 1) as f64 * 2e6);
-                let own = samples.iter().filter(|(at, _)| (from_ns..to_ns).contains(at));
-                BlockData {
-                    at_ns: from_ns,
-                    duration_ns: to_ns - from_ns,
-                    ops: 20_000,
-                    histogram: Some(Histogram::new()),
-                    listened: vec![Span { from_ns, to_ns }],
-                    tail: own
-                        .map(|&(at_ns, value)| TailSample {
-                            at_ns,
-                            value,
-                            cause: None,
-                        })
-                        .collect(),
-                    ..BlockData::default()
-                }
-            })
-            .collect()
-    }
-
-    fn judged(blocks: &mut [BlockData], events: &[Event]) -> Option<TailCauses> {
-        let clock = Clock::simulated(SimulatedClock::ideal());
-        let mut listening = Listening::to_time_stamps();
-        for block in blocks.iter() {
-            listening.hear(block, events.to_vec(), 0);
-        }
-        listening.judge(&clock, blocks, 1_000.0).causes
-    }
-
-    fn rows(causes: &TailCauses) -> Vec<(&str, u64)> {
-        causes
-            .causes
-            .iter()
-            .map(|row| (row.cause.as_str(), row.count))
-            .collect()
-    }
-
-    fn event(cause: Cause, at_ns: f64, ns: f64) -> Event {
-        Event {
-            cause,
-            proof: Proof::Tracepoint,
-            at_ns,
-            end_ns: Some(at_ns + ns),
-            who: None,
-        }
-    }
-
-    #[test]
-    fn each_planted_event_names_its_sample_and_the_rest_stays_unexplained() {
-        let mut blocks = blocks(6, &[(1e6, 12_000.0), (3e6, 40_000.0), (5e6, 15_000.0)]);
-        let events = [
-            event(Cause::TimerTick, 1.001e6, 9_000.0),
-            event(Cause::ContextSwitch, 3.001e6, 38_000.0),
-        ];
-        let found = judged(&mut blocks, &events).expect("there is a tail");
-        assert_eq!(
-            rows(&found),
-            [("context-switch", 1), ("unexplained", 1), ("timer-tick", 1)]
-        );
-        let tail: Vec<Option<&str>> = blocks
-            .iter()
-            .flat_map(|block| block.tail.iter().map(|sample| sample.cause.as_deref()))
-            .collect();
-        assert_eq!(tail, [Some("timer-tick"), Some("context-switch"), None]);
-        for row in &found.causes {
-            assert!(row.explained_ns <= row.ns, "{row:?}");
-        }
-        assert!(found.causes.iter().any(|row| row.cause == "unexplained"
-            && row.ns.total_cmp(&15_000.0).is_eq()
-            && row.explained_ns.total_cmp(&0.0).is_eq()));
-    }
-
-    #[test]
-    fn an_event_while_nothing_was_timed_names_nothing() {
-        let mut blocks = blocks(6, &[(1e6, 12_000.0)]);
-        blocks[0].listened = vec![Span {
-            from_ns: 0.9e6,
-            to_ns: 1.5e6,
-        }];
-        let mut listening = Listening::to_time_stamps();
-        listening.hear(&blocks[0], vec![event(Cause::PageFault, 1.7e6, 500.0)], 0);
-        assert!(listening.heard.events.is_empty());
-        let clock = Clock::simulated(SimulatedClock::ideal());
-        let found = listening
-            .judge(&clock, &mut blocks, 1_000.0)
-            .causes
-            .expect("a tail");
-        assert_eq!(rows(&found), [("unexplained", 1)]);
-    }
-
-    #[test]
-    fn a_tick_without_events_is_a_comb_over_many_blocks() {
-        // 250 Hz for 0.4 s; one tooth in five is in no operation.
-        let teeth: Vec<(f64, f64)> = (0..100)
-            .filter(|tooth| tooth % 5 != 0)
-            .map(|tooth| (1e6 + f64::from(tooth) * 4e6, 6_000.0))
-            .collect();
-        let found = judged(&mut blocks(200, &teeth), &[]).expect("a tail");
-        assert_eq!(rows(&found), [("periodic", 80)], "which one cannot be told here");
-        assert_eq!(found.level, "time stamps");
-    }
-
-    /// One block that waits, its operations at these times; nothing is known of them yet.
-    fn waiting(samples: &[(f64, f64)], notes: &[Note]) -> BlockData {
-        let mut block = BlockData {
-            ops: 1_000,
-            waits: true,
-            histogram: Some(Histogram::new()),
-            ..BlockData::default()
-        };
-        for (&(at_ns, ns), note) in samples.iter().zip(notes) {
-            block.push_slow(at_ns, ns, *note);
-        }
-        block
-    }
-
-    fn part_of(block: &BlockData, index: usize, cause: Cause) -> f64 {
-        let split = block.marks[index].split.as_ref().expect("split");
-        let own = split.parts.iter().find(|part| part.cause == cause);
-        own.map_or(0.0, |part| part.explained_ns)
-    }
-
-    fn delayed(ns: f64, since_ns: f64) -> Note {
-        Note {
-            delay: Some(Delay {
-                ns,
-                since_ns,
-                at_end: false,
-                running_ns: None,
-            }),
-            ..Note::default()
-        }
-    }
-
-    #[test]
-    fn time_that_a_woken_thread_stood_in_line_is_not_the_disks() {
-        // Asleep for 800 us; 300 us of being ready are counted, 100 of which were a preemption with a record of its own.
-        let mut block = waiting(&[(1e6, 1e6)], &[delayed(300_000.0, 0.9e6)]);
-        let events = vec![
-            event(Cause::Waiting, 1.1e6, 800_000.0),
-            event(Cause::ContextSwitch, 0.92e6, 40_000.0),
-            event(Cause::ContextSwitch, 1.92e6, 60_000.0),
-        ];
-        split_block(&mut block, events, true);
-        assert!((part_of(&block, 0, Cause::RunQueueDelay) - 200_000.0).abs() < 1.0);
-        assert!((part_of(&block, 0, Cause::Waiting) - 600_000.0).abs() < 1.0);
-        assert!((part_of(&block, 0, Cause::ContextSwitch) - 60_000.0).abs() < 1.0);
-    }
-
-    #[test]
-    fn without_records_the_count_of_an_operation_is_all_that_is_known_and_never_more_than_it() {
-        let mut block = waiting(
-            &[(1e6, 1e6), (3e6, 1e5)],
-            &[delayed(300_000.0, 0.9e6), delayed(5e6, 2.9e6)],
-        );
-        split_block(&mut block, vec![event(Cause::Waiting, 1.1e6, 800_000.0)], false);
-        assert!((part_of(&block, 0, Cause::RunQueueDelay) - 300_000.0).abs() < 1.0);
-        assert!(
-            part_of(&block, 0, Cause::Waiting) < 1.0,
-            "records with gaps are none"
-        );
-        assert!((part_of(&block, 1, Cause::RunQueueDelay) - 1e5).abs() < 1.0);
-    }
-
-    #[test]
-    fn what_a_thread_neither_ran_nor_stood_in_line_it_slept() {
-        let mut block = waiting(&[(1e6, 1e6)], &[delayed(300_000.0, 0.9e6)]);
-        let delay = block.marks[0].note.delay.as_mut().expect("given");
-        // 100 us before it began, 50 in it.
-        delay.running_ns = Some(150_000.0);
-        split_block(&mut block, Vec::new(), false);
-        assert!((part_of(&block, 0, Cause::RunQueueDelay) - 300_000.0).abs() < 1.0);
-        assert!((part_of(&block, 0, Cause::Waiting) - 650_000.0).abs() < 1.0);
-    }
-
-    #[test]
-    fn a_thread_that_is_away_while_a_device_works_delays_nothing_but_what_it_picks_up_late() {
-        let under_way = Note {
-            under_way: true,
-            ..Note::default()
-        };
-        let mut block = waiting(&[(1e6, 1e6), (1e6, 3e6)], &[under_way; 2]);
-        split_block(
-            &mut block,
-            vec![event(Cause::ContextSwitch, 1.5e6, 490_000.0)],
-            true,
-        );
-        assert!((part_of(&block, 0, Cause::ContextSwitch) - 490_000.0).abs() < 1.0);
-        assert!((part_of(&block, 0, Cause::Waiting) - 510_000.0).abs() < 1.0);
-        assert!((part_of(&block, 1, Cause::Waiting) - 3e6).abs() < 1.0);
-    }
-
-    #[test]
-    fn what_is_split_adds_up_and_what_was_not_asked_is_a_bound() {
-        let clock = Clock::simulated(SimulatedClock::ideal());
-        let mut six: Vec<BlockData> = (0..6)
-            .map(|index| {
-                let from_ns = f64::from(index) * 1e7;
-                let mut block = waiting(&[(from_ns, 1e6)], &[Note::default()]);
-                block.at_ns = from_ns;
-                block.observed.run_queue_delay_ns = Some(200_000);
-                split_block(&mut block, vec![event(Cause::Waiting, from_ns, 900_000.0)], true);
-                block
-            })
-            .collect();
-        let mut listening = Listening::to_time_stamps();
-        assert_eq!(
-            listening.judge(&clock, &mut six, 1_000.0).causes,
-            None,
-            "nothing listened"
-        );
-        let real = Clock::open();
-        listening.evidence = Some(Evidence::of_this_thread(&real, None, Level::TimeStamps));
-        listening.operations = Operations::Disk;
-        let found = listening.judge(&clock, &mut six, 1_000.0).causes.expect("a tail");
-        assert_eq!(rows(&found), [("waiting", 6)]);
-        let parts: Vec<(&str, f64, Option<f64>)> = found
-            .parts
-            .iter()
-            .map(|part| (part.cause.as_str(), part.ns, part.at_most_more_ns))
-            .collect();
-        assert_eq!(
-            parts,
-            [("waiting", 5.4e6, None), ("run-queue-delay", 0.0, Some(1.2e6))]
-        );
-        assert_eq!(six[0].tail[0].cause.as_deref(), Some("waiting"));
-    }
-
-    #[test]
-    fn the_flag_names_a_switch_only_where_switches_have_no_records() {
-        let mut six = blocks(6, &[(1e6, 12_000.0)]);
-        six[0].marks = vec![slow::Mark {
-            note: Note {
-                preempted: true,
-                ..Note::default()
-            },
-            split: None,
-        }];
-        let found = judged(&mut six, &[]).expect("a tail");
-        assert_eq!(rows(&found), [("context-switch", 1)]);
-    }
-
-    #[test]
-    fn what_fell_between_two_operations_completes_a_period() {
-        // One tooth in two hits an operation: without the others there is no period to be found.
-        let times = |parity: i32| -> Vec<(f64, f64)> {
-            (0..100)
-                .filter(|tooth| tooth % 2 == parity)
-                .map(|tooth| (1e6 + f64::from(tooth) * 4e6, 6_000.0))
-                .collect()
-        };
-        let mut all = blocks(200, &times(0));
-        for (at_ns, ns) in times(1) {
-            let own = all
-                .iter_mut()
-                .find(|block| at_ns < block.at_ns + block.duration_ns);
-            own.expect("within the blocks").gaps.push(Sample {
-                at_ns,
-                ns,
-                preempted: false,
-            });
-        }
-        let found = judged(&mut all, &[]).expect("a tail");
-        assert_eq!(rows(&found), [("periodic", 50)]);
-    }
-
-    #[test]
-    fn blocks_that_do_not_all_wait_have_no_causes_nor_has_what_is_usually_slow() {
-        let tick = [event(Cause::TimerTick, 1.001e6, 9_000.0)];
-        let mut mixed = blocks(6, &[(1e6, 12_000.0)]);
-        mixed[2].waits = true;
-        assert_eq!(judged(&mut mixed, &tick), None);
-        let mut usual = blocks(6, &[(1e6, 12_000.0)]);
-        usual[0].ops = 19;
-        assert_eq!(judged(&mut usual, &tick), None);
-        assert!(usual[0].tail[0].cause.is_none());
-    }
-
-    #[test]
-    fn more_than_there_is_room_for_has_no_causes_rather_than_wrong_ones() {
-        let mut many = blocks(6, &[(1e6, 12_000.0)]);
-        many[1].tail = vec![many[0].tail[0].clone(); MOST];
-        many[1].ops = u64::MAX / USUAL;
-        assert_eq!(judged(&mut many, &[]), None);
-    }
-
-    #[test]
-    fn what_a_session_knows_itself_is_written_by_time() {
-        let mut blocks = blocks(6, &[(1e6, 12_000.0), (3e6, 40_000.0)]);
-        let known = KnownCauses {
-            level: Level::Rseq,
-            each: vec![KnownCause {
-                at_ns: 3e6,
-                cause: Cause::HostTick,
-                explained_ns: 30_000.0,
-            }],
-        };
-        let found = known.written_into(&mut blocks, 1_000.0);
-        assert_eq!(rows(&found), [("host-tick", 1), ("unexplained", 1)]);
-        assert_eq!(found.level, "rseq");
-        assert!((found.causes[0].explained_ns - 30_000.0).abs() < 1e-9);
-    }
-
-    #[test]
-    fn a_disturbed_block_is_not_in_the_sum() {
-        let mut seven = blocks(7, &[(1e6, 12_000.0), (3e6, 12_000.0)]);
-        seven[1].disturbed = true;
-        let found = judged(&mut seven, &[]).expect("a tail");
-        assert_eq!(rows(&found), [("unexplained", 1)]);
-    }
-}
+mod tests;

@@ -124,7 +124,7 @@ pub enum Operations {
     /// after each operation.
     SystemCalls,
     /// System calls that wait for a disk: half a microsecond for the records of two switches is less than 1 % of what the fastest takes. Interrupts are
-    /// not recorded, because an answer is several of them.
+    /// not recorded, because an answer is several of them; for root, in one block of four, when devices were handed requests and had done them.
     Disk,
 }
 
@@ -187,7 +187,7 @@ pub struct PointResult {
     pub refined: bool,
     /// Whether too few undisturbed blocks were left.
     pub disturbed: bool,
-    /// What its record holds as findings; none before the record is complete, as in [`Probe::refine`].
+    /// What its record holds as findings; before the record is complete, as in [`Probe::refine`], what [`Session::so_far`] says.
     pub findings: Option<serde_json::Value>,
 }
 
@@ -235,7 +235,7 @@ impl ProbeError {
 pub struct Proof {
     /// Each proof of work.
     pub checks: Vec<Check>,
-    /// Bytes and their convention; operations are counted by the harness.
+    /// Bytes, and their convention where it is not the probe's own; operations are counted by the harness.
     pub work: Work,
     /// What did the work.
     pub engine: Option<String>,
@@ -297,7 +297,13 @@ pub trait Probe {
         group: &[Planned],
     ) -> Result<Box<dyn Session + 'env>, ProbeError>;
 
-    /// Further points, given the first pass: where knees were found, more sizes around them.
+    /// Points beyond this priority wait until [`Probe::refine`] has been asked, again after each of its answers has been measured, and wants no
+    /// more: a knee is then looked for closely before time goes to what matters less. By default it is asked once, after everything else.
+    fn refine_after(&self) -> u8 {
+        u8::MAX
+    }
+
+    /// Further points, given the first pass: where knees were found, more sizes around them. Those that are known already are not measured again.
     fn refine(&self, _env: &Env, _results: &[PointResult]) -> Vec<Planned> {
         Vec::new()
     }
@@ -321,6 +327,11 @@ pub trait Session {
     /// # Errors
     /// When the work failed.
     fn block(&mut self, block: &mut Block) -> Result<(), ProbeError>;
+
+    /// What its blocks so far say of a point, for [`Probe::refine`].
+    fn so_far(&self, _point: &Point) -> Option<serde_json::Value> {
+        None
+    }
 
     /// The proof that the work of the selected point was done, after its last block.
     fn proof(&mut self, point: &Point) -> Proof;

@@ -4,7 +4,8 @@
 //! plan      drop nothing yet; group by group (a group shares one session)
 //! coarse    priority by priority: rounds in random order until every point has six blocks;
 //!           what cannot get its six blocks in the time left is given up, last of the list first
-//! refine    the probe looks at the first pass and asks for further points (knees); measured the same way
+//! refine    the probe looks at the first pass and asks for further points (knees); measured the same way, at the end or, where the
+//!           probe wants it so, before what matters less
 //! narrow    rounds over the points whose interval is still wide, until the deadline
 //! ```
 //! Rounds interleave the points, so a slow minute of the machine falls on all of them alike. A reference is read
@@ -390,12 +391,21 @@ impl Run<'_> {
             self.env
                 .seed(u64::from(states.first().map_or(0, |state| state.planned.group))),
         );
+        // Whether nothing more is wanted: before the points of a priority, and after all of them.
+        let mut refined_before = None;
         let mut refined = false;
         let mut cancelled = false;
+        let refine_after = self.probe.refine_after();
         'rounds: loop {
             self.mark_disturbed(&mut states);
             self.close_what_is_enough(session, &mut states);
             let mut round = match open_priority(&states) {
+                Some(priority) if priority > refine_after && refined_before != Some(priority) => {
+                    if !self.refine(session, &mut states) {
+                        refined_before = Some(priority);
+                    }
+                    continue;
+                }
                 Some(priority) => {
                     let ends_ns = deadline_ns - session.closing_s() * 1e9;
                     self.give_up_what_does_not_fit(&mut states, priority, ends_ns);
@@ -406,8 +416,8 @@ impl Run<'_> {
                     round
                 }
                 None if !refined => {
-                    refined = true;
-                    self.refine(&mut states);
+                    let more = self.refine(session, &mut states);
+                    refined = !more || refine_after == u8::MAX;
                     continue;
                 }
                 None => indices(&states, PointState::is_open),
@@ -637,19 +647,26 @@ impl Run<'_> {
             .collect()
     }
 
-    fn refine(&mut self, states: &mut Vec<PointState>) {
+    /// Asks the probe for further points; whether there are any.
+    fn refine(&mut self, session: &mut dyn Session, states: &mut Vec<PointState>) -> bool {
         let seed = self.env.seed(1);
         let results: Vec<PointResult> = states
             .iter()
             .filter_map(|state| state.sound_result(seed))
+            .map(|result| PointResult {
+                findings: result.findings.or_else(|| session.so_far(&result.point)),
+                ..result
+            })
             .collect();
         let spec = self.probe.spec();
+        let before = states.len();
         for planned in self.probe.refine(self.env, &results) {
             let known = states.iter().any(|state| state.planned.point == planned.point);
             if !known && !self.sink.excluded(spec.id, &planned.point) {
                 states.push(PointState::new(planned, true));
             }
         }
+        states.len() > before
     }
 
     fn say_what_was_not_reached(&mut self, states: &mut [PointState], cancelled: bool) {

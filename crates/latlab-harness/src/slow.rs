@@ -1,7 +1,7 @@
 //! The slow single operations of a block: which are kept with their times, and what was noted right after each.
 
 use latlab_clock::Clock;
-use latlab_observe::Attribution;
+use latlab_observe::{Attribution, Taken};
 use latlab_record::TailSample;
 
 use crate::BlockData;
@@ -34,8 +34,8 @@ pub(crate) struct Candidate {
 /// What was known right after an operation.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(crate) struct Note {
-    /// The kernel had taken the rseq flag.
-    pub(crate) preempted: bool,
+    /// What the flags said.
+    pub(crate) taken: Taken,
     /// Time that the thread was ready without a CPU, and since when that was counted, ns.
     pub(crate) delay: Option<Delay>,
     /// It was under way in the kernel all the time, together with others.

@@ -24,10 +24,19 @@ const ENTRY_NS: f64 = 25_000.0;
 const FLAG_CONFIDENCE: f64 = 0.85;
 /// Quota is enforced by taking a thread off its CPU until the next period, usually tens of milliseconds.
 const SHORTEST_THROTTLE_NS: f64 = 500_000.0;
-/// A comb found without events vouches for a gap up to so many times its usual length; the rest of a longer one is not its work.
-const COMB_STRETCH: f64 = 3.0;
-/// A comb that accounts for less of a gap is not its cause: a comb of gaps of 2 us claimed half of all stalls of 60 us that happened near a tooth.
-const COMB_SHARE: f64 = 0.5;
+/// What has no times of its own, a comb or the interrupt flag, vouches for a gap up to so many times the usual length of its gaps; the rest of
+/// a longer one is not its work.
+const STRETCH: f64 = 3.0;
+/// What accounts for less of a gap is not its cause: a comb of gaps of 2 us claimed half of all stalls of 60 us that happened near a tooth.
+const VOUCHED_SHARE: f64 = 0.5;
+/// Of a tick's gap the handler is a third or more, the rest is the way there and back: what has a record there and took less is not its cause.
+const HANDLER_SHARE: f64 = 1.0 / 3.0;
+/// No interrupt usually takes longer: where nothing tells of switches, the median could be theirs.
+const LONGEST_USUAL_NS: f64 = 50_000.0;
+/// What the interrupt flag named, tracepoints confirmed to this part or better.
+const INTERRUPT_CONFIDENCE: f64 = 0.9;
+/// Where the flag says that this kernel was not entered, tracepoints had no event to this part or better.
+const OUTSIDE_CONFIDENCE: f64 = 0.95;
 
 /// One cause's part in a sample.
 #[derive(Clone, Debug, PartialEq)]
@@ -86,6 +95,9 @@ pub struct Context<'a> {
     pub switches_are_recorded: bool,
     /// Local timer interrupts of this CPU while it was listened to, where the kernel counts them.
     pub timer_interrupts: Option<u64>,
+    /// Samples of this length and more without [`crate::Taken::interrupted`] were taken outside this kernel, as the work itself never takes so
+    /// long, ns. `None` where it may, and where there is no such flag.
+    pub outside_from_ns: Option<f64>,
     /// Time that the control group's quota held the process back, ns.
     pub throttled_ns: u64,
 }
@@ -124,19 +136,32 @@ pub fn attribute(samples: &[Sample], events: &[Event], context: &Context<'_>) ->
         .collect();
     name_throttling(samples, &mut each, context.throttled_ns);
     let free: Vec<bool> = each.iter().map(|one| one.cause == Cause::Unexplained).collect();
-    let combs = name_combs(find_combs(samples, &free, context.listened), events, context);
+    let interrupts_ns = usual_interrupt(samples, &free);
+    let combs = name_combs(combs_of(samples, &free, context.listened), events, context);
     for (index, named) in combs.iter().enumerate() {
         let comb = &named.comb;
         for &member in &comb.members {
             let (sample, one) = (&samples[member], &mut each[member]);
-            let accounted = sample.ns.min(COMB_STRETCH * comb.typical_ns);
             one.comb = Some(index);
-            if accounted >= COMB_SHARE * sample.ns {
+            if let Some(vouched_ns) = vouched(sample, comb.typical_ns) {
                 one.cause = named.cause;
                 one.proof = Some(Proof::Comb);
-                one.explained_ns = accounted.max(one.explained_ns);
+                one.explained_ns = vouched_ns.max(one.explained_ns);
                 one.confidence = comb.confidence();
             }
+        }
+    }
+    for (index, named) in combs
+        .iter()
+        .enumerate()
+        .filter(|(_, named)| named.cause == Cause::TimerTick)
+    {
+        name_beside_records(samples, &mut each, index, &named.comb);
+    }
+    for (sample, one) in samples.iter().zip(&mut each) {
+        // A comb says more: which interrupt, or that it was the host's tick.
+        if one.cause == Cause::Unexplained {
+            name_by_flag(sample, one, interrupts_ns, context.outside_from_ns);
         }
     }
     Attributed {
@@ -144,6 +169,94 @@ pub fn attribute(samples: &[Sample], events: &[Event], context: &Context<'_>) ->
         combs,
         events_outside,
     }
+}
+
+/// A tick often ends in a short switch, whose record alone would name the gap: it is the tick's where the tick, as far as it takes so long, must
+/// have taken more.
+fn name_beside_records(samples: &[Sample], each: &mut [Attribution], index: usize, comb: &Comb) {
+    let flagged = samples.iter().any(|sample| sample.taken.interrupted);
+    for (sample, one) in samples.iter().zip(each) {
+        let named = one.parts.first().filter(|part| part.cause == one.cause);
+        let Some(recorded_ns) = named.map(|part| part.explained_ns) else {
+            continue;
+        };
+        let tick_ns = (sample.ns - one.explained_ns).min(STRETCH * comb.typical_ns);
+        if one.explained_ns + tick_ns >= VOUCHED_SHARE * sample.ns
+            && HANDLER_SHARE * tick_ns > recorded_ns
+            && (sample.taken.interrupted || !flagged)
+            && comb.has_tooth_at(samples, sample.at_ns)
+        {
+            one.cause = Cause::TimerTick;
+            one.proof = Some(Proof::Comb);
+            one.explained_ns += tick_ns;
+            one.confidence = comb.confidence();
+            one.comb = Some(index);
+        }
+    }
+}
+
+/// What the interrupt flag alone says: that there was an interrupt, or that there was none.
+fn name_by_flag(sample: &Sample, one: &mut Attribution, interrupts_ns: f64, outside_from_ns: Option<f64>) {
+    let (cause, explained_ns, confidence) = if sample.taken.interrupted {
+        let Some(vouched_ns) = vouched(sample, interrupts_ns) else {
+            return;
+        };
+        (
+            Cause::Interrupt,
+            vouched_ns.max(one.explained_ns),
+            INTERRUPT_CONFIDENCE,
+        )
+    } else if outside_from_ns.is_some_and(|from_ns| sample.ns >= from_ns) && one.parts.is_empty() {
+        (Cause::Outside, sample.ns, OUTSIDE_CONFIDENCE)
+    } else {
+        return;
+    };
+    one.cause = cause;
+    one.proof = Some(Proof::InterruptFlag);
+    one.explained_ns = explained_ns;
+    one.confidence = confidence;
+}
+
+/// Periods among the free samples. Where interrupts are flagged, every gap of a comb has one or none has, as it is this kernel's or comes from
+/// outside: each kind is searched alone, and the combs come with what they are.
+fn combs_of(samples: &[Sample], free: &[bool], listened: &[Span]) -> Vec<(Comb, Option<bool>)> {
+    if !samples.iter().any(|sample| sample.taken.interrupted) {
+        let combs = find_combs(samples, free, listened);
+        return combs.into_iter().map(|comb| (comb, None)).collect();
+    }
+    let mut combs = Vec::new();
+    for interrupted in [true, false] {
+        let own: Vec<bool> = samples
+            .iter()
+            .zip(free)
+            .map(|(sample, free)| *free && sample.taken.interrupted == interrupted)
+            .collect();
+        let found = find_combs(samples, &own, listened);
+        combs.extend(found.into_iter().map(|comb| (comb, Some(interrupted))));
+    }
+    let ns = |comb: &Comb| comb.hit as f64 * comb.typical_ns;
+    combs.sort_by(|a, b| ns(&b.0).total_cmp(&ns(&a.0)));
+    combs
+}
+
+/// Median length of the gaps with an interrupt that no event names, combs' own among them; 0 where there is none.
+fn usual_interrupt(samples: &[Sample], free: &[bool]) -> f64 {
+    let mut lengths: Vec<f64> = samples
+        .iter()
+        .zip(free)
+        .filter(|(sample, free)| **free && sample.taken.interrupted)
+        .map(|(sample, _)| sample.ns)
+        .collect();
+    lengths.sort_unstable_by(f64::total_cmp);
+    lengths
+        .get(lengths.len() / 2)
+        .map_or(0.0, |median| median.min(LONGEST_USUAL_NS))
+}
+
+/// How much of a gap is accounted for by what usually takes so long; `None` where that is too little to be its cause.
+fn vouched(sample: &Sample, usual_ns: f64) -> Option<f64> {
+    let vouched_ns = sample.ns.min(STRETCH * usual_ns);
+    (vouched_ns >= VOUCHED_SHARE * sample.ns).then_some(vouched_ns)
 }
 
 /// What operations are made of that wait as part of their work, and may overlap: every cause with its own time in each of them, and the
@@ -230,7 +343,7 @@ fn judge(sample: &Sample, events: &mut [&Event], switches_are_recorded: bool) ->
             parts,
         };
     }
-    if sample.preempted && !switches_are_recorded {
+    if sample.taken.preempted && !switches_are_recorded {
         return Attribution {
             cause: Cause::ContextSwitch,
             proof: Some(Proof::RseqFlag),
@@ -348,18 +461,18 @@ const USUAL_TICKS_HZ: [f64; 3] = [100.0, 250.0, 1000.0];
 
 /// Which of the combs is this CPU's own tick, if any is. It has a tick's rate, and its local timer's interrupts are counted, at least as many. A
 /// host's tick can have both, when programs set timers here too: the own one is then the one that accounts for most of the count, and none is
-/// where a faster usual tick would fit the count as well and was not found. While another thread has the CPU for half of the time the
+/// where a faster usual tick would fit the count as well and was not found, unless the flag says that it is not the host's. While another thread has the CPU for half of the time the
 /// host's is often found first, so the order says nothing.
-fn own_tick(combs: &[Comb], counted_per_s: Option<f64>) -> Option<usize> {
+fn own_tick(combs: &[(Comb, Option<bool>)], counted_per_s: Option<f64>) -> Option<usize> {
     let counted = counted_per_s?;
+    let hz = |index: usize| combs[index].0.hz();
     (0..combs.len())
-        .filter(|&index| is_tick(combs[index].hz()) && counted >= 0.9 * combs[index].hz())
-        .max_by(|&a, &b| combs[a].hz().total_cmp(&combs[b].hz()))
+        .filter(|&index| combs[index].1 != Some(false) && is_tick(hz(index)) && counted >= 0.9 * hz(index))
+        .max_by(|&a, &b| hz(a).total_cmp(&hz(b)))
         .filter(|&index| {
-            let own = combs[index].hz();
-            !USUAL_TICKS_HZ
-                .iter()
-                .any(|tick| *tick > 1.01 * own && counted >= 0.9 * tick)
+            let own = hz(index);
+            let faster = |tick: &f64| *tick > 1.01 * own && counted >= 0.9 * tick;
+            combs[index].1 == Some(true) || !USUAL_TICKS_HZ.iter().any(faster)
         })
 }
 
@@ -370,7 +483,7 @@ fn is_tick(hz: f64) -> bool {
 }
 
 /// Takes the combs for what they are.
-fn name_combs(combs: Vec<Comb>, events: &[Event], context: &Context<'_>) -> Vec<NamedComb> {
+fn name_combs(combs: Vec<(Comb, Option<bool>)>, events: &[Event], context: &Context<'_>) -> Vec<NamedComb> {
     // Those that have an event each are no comb's.
     let recorded = events
         .iter()
@@ -387,18 +500,29 @@ fn name_combs(combs: Vec<Comb>, events: &[Event], context: &Context<'_>) -> Vec<
         .map(|count| count.saturating_sub(recorded) as f64 / seconds);
     let own = own_tick(&combs, counted_per_s);
     let left_per_s = counted_per_s.map(|counted| {
-        let taken = own.map_or(0.0, |index| combs[index].hz());
+        let taken = own.map_or(0.0, |index| combs[index].0.hz());
         (counted - taken).max(0.0)
     });
     combs
         .into_iter()
         .enumerate()
-        .map(|(index, comb)| {
+        .map(|(index, (comb, interrupted))| {
             let hz = comb.hz();
             let (cause, reason) = match (left_per_s, counted_per_s) {
+                _ if interrupted == Some(false) => (
+                    if is_tick(hz) { Cause::HostTick } else { Cause::Periodic },
+                    format!(
+                        "{}this kernel had no interrupt in these gaps: it comes from outside",
+                        if is_tick(hz) { "the rate of a kernel's tick, and " } else { "" }
+                    ),
+                ),
                 (_, Some(counted)) if own == Some(index) => (
                     Cause::TimerTick,
                     format!("this CPU's local timer interrupts: {counted:.0} a second in /proc/interrupts"),
+                ),
+                (Some(_), _) if is_tick(hz) && own.is_some() && interrupted.is_some() => (
+                    Cause::Periodic,
+                    "the rate of a kernel's tick, but this CPU's own tick is another and these gaps have an interrupt: perhaps a timer that somebody set".to_owned(),
                 ),
                 (Some(_), _) if is_tick(hz) && own.is_some() => (
                     Cause::HostTick,
@@ -487,12 +611,13 @@ pub fn agreement(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Taken;
 
     fn gap(at_ns: f64, ns: f64) -> Sample {
         Sample {
             at_ns,
             ns,
-            preempted: false,
+            taken: Taken::default(),
         }
     }
 
@@ -602,7 +727,10 @@ mod tests {
     #[test]
     fn the_flag_speaks_only_where_switches_are_not_recorded() {
         let flagged = [Sample {
-            preempted: true,
+            taken: Taken {
+                preempted: true,
+                interrupted: false,
+            },
             ..gap(1e6, 80_000.0)
         }];
         let found = judged(&flagged, &[]);
@@ -618,6 +746,105 @@ mod tests {
             attribute(&flagged, &[], &context).each[0].cause,
             Cause::Unexplained
         );
+    }
+
+    fn interrupted(gap: Sample) -> Sample {
+        Sample {
+            taken: Taken {
+                preempted: false,
+                interrupted: true,
+            },
+            ..gap
+        }
+    }
+
+    #[test]
+    fn the_interrupt_flag_names_what_neither_an_event_nor_a_period_does() {
+        let (mut samples, listened) = ticks(4e6, 4.0);
+        samples = samples.into_iter().map(interrupted).collect();
+        // At no regular times: an interrupt, the host, a switch that has its record, and a host that was away for longer than interrupts take.
+        let at = |index: u32, ns| gap(2.9e6 + f64::from(index * index) * 7.3e6, ns);
+        samples.extend([
+            interrupted(at(3, 15_000.0)),
+            at(5, 15_000.0),
+            interrupted(at(7, 80_000.0)),
+            interrupted(at(9, 300_000.0)),
+        ]);
+        samples.sort_by(|a, b| a.at_ns.total_cmp(&b.at_ns));
+        let switch = event(
+            Cause::ContextSwitch,
+            at(7, 0.0).at_ns,
+            Some(at(7, 80_000.0).end_ns()),
+        );
+        let context = Context {
+            listened: &listened,
+            timer_interrupts: Some(1_001),
+            switches_are_recorded: true,
+            ..Context::default()
+        };
+        let found = attribute(&samples, std::slice::from_ref(&switch), &context);
+        let cause = |index: u32| {
+            let at_ns = at(index, 0.0).at_ns;
+            let place = samples.iter().position(|sample| sample.at_ns >= at_ns);
+            found.each[place.expect("it is among them")].clone()
+        };
+        assert_eq!(
+            [3, 5, 7, 9].map(|index| cause(index).cause),
+            [
+                Cause::Interrupt,
+                Cause::Unexplained,
+                Cause::ContextSwitch,
+                Cause::Unexplained
+            ]
+        );
+        assert_eq!(cause(3).proof, Some(Proof::InterruptFlag));
+        let ticks = found
+            .each
+            .iter()
+            .filter(|one| one.cause == Cause::TimerTick)
+            .count();
+        assert!(ticks + 6 >= samples.len(), "{ticks} of {}", samples.len());
+        // Where the work itself takes no time, what this kernel did not take was taken outside of it.
+        let looking = Context {
+            outside_from_ns: Some(0.0),
+            ..context
+        };
+        let causes = |found: &Attributed| -> Vec<Cause> { found.each.iter().map(|one| one.cause).collect() };
+        let outside = attribute(&samples, &[switch], &looking);
+        for ((sample, before), after) in samples.iter().zip(causes(&found)).zip(causes(&outside)) {
+            let is_outside = before == Cause::Unexplained && !sample.taken.interrupted;
+            assert_eq!(after, if is_outside { Cause::Outside } else { before });
+        }
+        assert_eq!(
+            causes(&outside)
+                .iter()
+                .filter(|cause| **cause == Cause::Outside)
+                .count(),
+            1
+        );
+    }
+
+    #[test]
+    fn an_own_tick_next_to_the_hosts_is_told_from_it_by_the_interrupt() {
+        // In step: every second tooth of the host's 100 Hz falls on one of the own 250 Hz.
+        let (own, listened) = ticks(4e6, 4.0);
+        let mut samples: Vec<Sample> = own.into_iter().map(interrupted).collect();
+        samples.extend((0..400).map(|tooth| gap(1e6 + 25_000.0 + f64::from(tooth) * 1e7, 30_000.0)));
+        samples.sort_by(|a, b| a.at_ns.total_cmp(&b.at_ns));
+        // Nobody counts interrupts here.
+        let context = Context {
+            listened: &listened,
+            ..Context::default()
+        };
+        let found = attribute(&samples, &[], &context);
+        for (sample, one) in samples.iter().zip(&found.each) {
+            let expected = if sample.taken.interrupted {
+                Cause::Periodic
+            } else {
+                Cause::HostTick
+            };
+            assert_eq!(one.cause, expected, "{sample:?}");
+        }
     }
 
     #[test]
@@ -774,7 +1001,7 @@ mod tests {
             typical_ns: 2e4,
             members: Vec::new(),
         };
-        let combs = [comb(100.0), comb(250.0), comb(1000.0), comb(10.0)];
+        let combs = [100.0, 250.0, 1000.0, 10.0].map(|hz| (comb(hz), None));
         assert_eq!(own_tick(&combs, Some(282.0)), Some(1));
         assert_eq!(own_tick(&combs, Some(110.0)), Some(0));
         assert_eq!(
@@ -784,6 +1011,18 @@ mod tests {
         );
         assert_eq!(own_tick(&combs, Some(40.0)), None, "10 Hz is nobody's tick");
         assert_eq!(own_tick(&combs, None), None);
+        let outside = [100.0, 250.0].map(|hz| (comb(hz), Some(hz > 200.0)));
+        assert_eq!(own_tick(&outside, Some(282.0)), Some(1));
+        assert_eq!(
+            own_tick(&outside, Some(110.0)),
+            None,
+            "the one of 100 Hz had no interrupt of this kernel"
+        );
+        assert_eq!(
+            own_tick(&outside, Some(1_500.0)),
+            Some(1),
+            "programs set timers too, and it is not the host's"
+        );
     }
 
     #[test]
@@ -845,6 +1084,41 @@ mod tests {
         let found = attribute(&samples, &[], &context);
         assert_eq!(found.each[500].cause, Cause::Unexplained);
         assert_eq!(found.each[501].cause, Cause::TimerTick);
+    }
+
+    #[test]
+    fn a_tick_that_ends_in_a_short_switch_is_a_tick_and_one_before_a_long_one_is_not() {
+        let (mut samples, listened) = ticks(4e6, 4.0);
+        // As long as a tick with a short switch, but where none is due.
+        let between = samples[700].at_ns + 1.5e6;
+        samples.insert(701, gap(between, 20_000.0));
+        samples[600].ns = 200_000.0;
+        samples[601].ns = 1_000_000.0;
+        let switch = |sample: &Sample, ns: f64| {
+            event(Cause::ContextSwitch, sample.end_ns() - ns, Some(sample.end_ns()))
+        };
+        let events = [
+            switch(&samples[500], 3_000.0),
+            switch(&samples[501], 15_000.0),
+            switch(&samples[600], 150_000.0),
+            switch(&samples[601], 3_000.0),
+            switch(&samples[701], 3_000.0),
+        ];
+        let context = Context {
+            listened: &listened,
+            timer_interrupts: Some(1_000),
+            ..Context::default()
+        };
+        let found = attribute(&samples, &events, &context);
+        let cause = |index: usize| found.each[index].cause;
+        assert_eq!(cause(500), Cause::TimerTick);
+        assert_eq!(found.each[500].proof, Some(Proof::Comb));
+        assert!((found.each[500].explained_ns - 20_000.0).abs() < 1e-6);
+        assert_eq!(found.each[500].parts.len(), 1, "the switch is in it all the same");
+        for other in [501, 600, 701] {
+            assert_eq!(cause(other), Cause::ContextSwitch, "{other}");
+        }
+        assert_eq!(cause(601), Cause::Unexplained, "neither takes so long");
     }
 
     #[test]

@@ -7,6 +7,8 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
+use crate::gaps::Taken;
+
 /// What took the time of a gap.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
@@ -17,6 +19,8 @@ pub enum Cause {
     RunQueueDelay,
     /// Asleep until what it had asked for was there: a device's answer, another thread's.
     Waiting,
+    /// A block device had a request of the operation and had not done it.
+    Device,
     /// The control group's CPU quota was used up.
     Throttled,
     /// A page was touched for which the kernel had to do something first.
@@ -27,6 +31,8 @@ pub enum Cause {
     Ipi,
     /// A device's interrupt.
     DeviceInterrupt,
+    /// Some interrupt of this kernel, or an exception; which, could not be seen.
+    Interrupt,
     /// Deferred work of the kernel after an interrupt.
     Softirq,
     /// A non-maskable interrupt.
@@ -35,6 +41,8 @@ pub enum Cause {
     HostTick,
     /// Periodic, of unknown origin.
     Periodic,
+    /// This kernel was not entered, and the work itself never takes so long: the host, the firmware or the hardware.
+    Outside,
     /// No evidence names a cause.
     Unexplained,
 }
@@ -47,15 +55,18 @@ impl Cause {
             Self::ContextSwitch => "context-switch",
             Self::RunQueueDelay => "run-queue-delay",
             Self::Waiting => "waiting",
+            Self::Device => "device",
             Self::Throttled => "throttled",
             Self::PageFault => "page-fault",
             Self::TimerTick => "timer-tick",
             Self::Ipi => "ipi",
             Self::DeviceInterrupt => "device-interrupt",
+            Self::Interrupt => "interrupt",
             Self::Softirq => "softirq",
             Self::Nmi => "nmi",
             Self::HostTick => "host-tick",
             Self::Periodic => "periodic",
+            Self::Outside => "outside",
             Self::Unexplained => "unexplained",
         }
     }
@@ -65,13 +76,14 @@ impl Cause {
         match self {
             Self::RunQueueDelay => 0,
             Self::ContextSwitch | Self::Throttled => 1,
-            Self::Waiting => 2,
-            Self::Nmi => 3,
-            Self::TimerTick | Self::Ipi | Self::DeviceInterrupt => 4,
-            Self::Softirq => 5,
-            Self::PageFault => 6,
-            Self::HostTick | Self::Periodic => 7,
-            Self::Unexplained => 8,
+            Self::Device => 2,
+            Self::Waiting => 3,
+            Self::Nmi => 4,
+            Self::TimerTick | Self::Ipi | Self::DeviceInterrupt | Self::Interrupt => 5,
+            Self::Softirq => 6,
+            Self::PageFault => 7,
+            Self::HostTick | Self::Periodic | Self::Outside => 8,
+            Self::Unexplained => 9,
         }
     }
 }
@@ -94,6 +106,8 @@ pub enum Proof {
     Tracepoint,
     /// The kernel took back the thread's restartable sequence: it was preempted, migrated, or got a signal.
     RseqFlag,
+    /// The processor cleared a selector of the thread, as it does on the way back from an interrupt or an exception; or it did not.
+    InterruptFlag,
     /// It comes with a period, and at the time that the period foretells.
     Comb,
     /// The control group's counter of throttled time grew by what the longest absences last.
@@ -113,6 +127,7 @@ impl Proof {
             Self::FaultRecord => "fault-record",
             Self::Tracepoint => "tracepoint",
             Self::RseqFlag => "rseq-flag",
+            Self::InterruptFlag => "interrupt-flag",
             Self::Comb => "comb",
             Self::QuotaCounter => "quota-counter",
             Self::DelayCounter => "delay-counter",
@@ -143,8 +158,8 @@ pub struct Sample {
     pub at_ns: f64,
     /// How long it took.
     pub ns: f64,
-    /// Whether the rseq flag was found taken back after it; false where there is none.
-    pub preempted: bool,
+    /// What the flags said after it.
+    pub taken: Taken,
 }
 
 impl Sample {
@@ -165,15 +180,18 @@ mod tests {
             Cause::ContextSwitch,
             Cause::RunQueueDelay,
             Cause::Waiting,
+            Cause::Device,
             Cause::Throttled,
             Cause::PageFault,
             Cause::TimerTick,
             Cause::Ipi,
             Cause::DeviceInterrupt,
+            Cause::Interrupt,
             Cause::Softirq,
             Cause::Nmi,
             Cause::HostTick,
             Cause::Periodic,
+            Cause::Outside,
             Cause::Unexplained,
         ];
         for cause in all {

@@ -97,6 +97,25 @@ impl Comb {
         1e9 / self.period_ns
     }
 
+    /// Whether one of its teeth lies where a gap begins that is not its own, by the distance from the nearest that is: a comb may drift.
+    pub(crate) fn has_tooth_at(&self, samples: &[Sample], at_ns: f64) -> bool {
+        let next = self
+            .members
+            .partition_point(|member| samples[*member].at_ns < at_ns);
+        let around = [next.checked_sub(1), Some(next)];
+        let nearest = around
+            .into_iter()
+            .flatten()
+            .filter_map(|place| self.members.get(place))
+            .map(|member| at_ns - samples[*member].at_ns)
+            .min_by(|a, b| a.abs().total_cmp(&b.abs()));
+        let [before, after] = self.window_ns;
+        nearest.is_some_and(|distance| {
+            let off = distance - (distance / self.period_ns).round() * self.period_ns;
+            -before <= off && off <= after
+        })
+    }
+
     /// The share of its gaps that are not there by chance: how far one of them can be believed to be its own.
     #[must_use]
     pub fn confidence(&self) -> f64 {

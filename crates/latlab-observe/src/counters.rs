@@ -63,6 +63,19 @@ pub struct Counted {
     pub thread: Observed,
 }
 
+/// What the kernel counted of the causes that it counts one by one. `None` is what could not be read.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Tally {
+    /// Switches of the thread.
+    pub switches: Option<u64>,
+    /// Its page faults.
+    pub faults: Option<u64>,
+    /// Interrupts of its CPU that other CPUs sent.
+    pub interprocessor_interrupts: Option<u64>,
+    /// All interrupts of its CPU.
+    pub interrupts: Option<u64>,
+}
+
 impl CpuCounters {
     /// Of the calling thread on `cpu`.
     #[must_use]
@@ -143,6 +156,27 @@ impl Counted {
             .then(|| self.sum(|count| X86.contains(&count.name.as_str()) || count.name.starts_with("IPI")))
     }
 
+    /// All interrupts of this CPU. `None` where they cannot be read.
+    #[must_use]
+    pub fn all_interrupts(&self) -> Option<u64> {
+        // TLB shootdowns are among the function calls.
+        self.interrupts_known
+            .then(|| self.sum(|count| count.name != "TLB"))
+    }
+
+    /// The causes that are counted one by one.
+    #[must_use]
+    pub fn tally(&self) -> Tally {
+        let both = |a: Option<u64>, b: Option<u64>| Some(a? + b?);
+        let thread = &self.thread;
+        Tally {
+            switches: both(thread.voluntary_switches, thread.involuntary_switches),
+            faults: both(thread.minor_faults, thread.major_faults),
+            interprocessor_interrupts: self.interprocessor_interrupts(),
+            interrupts: self.all_interrupts(),
+        }
+    }
+
     /// This and another time together; what either does not know is unknown.
     #[must_use]
     pub fn and(&self, other: &Self) -> Self {
@@ -166,15 +200,17 @@ impl Counted {
     }
 }
 
-/// Interrupts that other CPUs have sent to this one so far; `None` where that cannot be read. 70 us.
-pub(crate) fn interprocessor_interrupts_now(cpu: u32) -> Option<u64> {
-    let lines = column(&fs::read_to_string("/proc/interrupts").ok()?, cpu);
-    let counted = Counted {
-        interrupts_known: !lines.is_empty(),
-        interrupts: grown(&lines, &BTreeMap::new()),
-        ..Counted::default()
-    };
-    counted.interprocessor_interrupts()
+/// Function calls that other CPUs have sent to this one so far, barriers among them; `None` where that cannot be read. 70 us.
+pub(crate) fn function_calls_now(cpu: u32) -> Option<u64> {
+    function_calls(&column(&fs::read_to_string("/proc/interrupts").ok()?, cpu))
+}
+
+/// Not all that other CPUs send: a busy CPU is asked to reschedule thousands of times a second.
+fn function_calls(lines: &BTreeMap<String, Line>) -> Option<u64> {
+    lines
+        .values()
+        .find(|line| line.what.contains("Function call"))
+        .map(|line| line.count)
 }
 
 fn grown(now: &BTreeMap<String, Line>, then: &BTreeMap<String, Line>) -> Vec<Count> {
@@ -278,6 +314,20 @@ mod tests {
         assert_eq!(names, [("LOC", 250), ("RES", 4)]);
         assert_eq!(counted.timer_interrupts(), Some(250));
         assert_eq!(counted.interprocessor_interrupts(), Some(4));
+        assert_eq!(counted.all_interrupts(), Some(254));
+        let tally = counted.tally();
+        assert_eq!(
+            (tally.interprocessor_interrupts, tally.interrupts),
+            (Some(4), Some(254))
+        );
+        assert_eq!(tally.switches, None, "no thread was read");
+    }
+
+    #[test]
+    fn function_calls_are_told_from_other_interrupts_of_other_cpus() {
+        assert_eq!(function_calls(&column(INTERRUPTS, 2)), None);
+        let text = format!("{INTERRUPTS} CAL:          7         11  Function call interrupts\n");
+        assert_eq!(function_calls(&column(&text, 2)), Some(11));
     }
 
     #[test]

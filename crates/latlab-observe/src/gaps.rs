@@ -12,8 +12,8 @@ pub struct Gap {
     pub begin: u64,
     /// The first look after it.
     pub end: u64,
-    /// The rseq flag was gone afterwards.
-    pub preempted: bool,
+    /// What the flags said afterwards.
+    pub taken: Taken,
 }
 
 /// Room for gaps, all of it touched before it is needed.
@@ -63,10 +63,19 @@ impl Buffer {
     }
 }
 
-/// Whether this thread lost its CPU since it was asked last. Asked inside timed loops: no system call.
+/// What flags can tell of the time since they were raised.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Taken {
+    /// The kernel took back the rseq flag: the thread lost its CPU.
+    pub preempted: bool,
+    /// The thread came back from an interrupt or an exception; false where that leaves no trace.
+    pub interrupted: bool,
+}
+
+/// What happened to this thread since it was asked last. Asked inside timed loops: no system call.
 pub trait Flag {
-    /// Answers, and raises the flag again.
-    fn taken(&mut self) -> bool;
+    /// Answers, and raises what was taken again.
+    fn taken(&mut self) -> Taken;
 }
 
 /// Where there is no such flag.
@@ -75,8 +84,8 @@ pub struct NoFlag;
 
 impl Flag for NoFlag {
     #[inline]
-    fn taken(&mut self) -> bool {
-        false
+    fn taken(&mut self) -> Taken {
+        Taken::default()
     }
 }
 
@@ -128,7 +137,7 @@ pub fn listen<T: TimeSource, F: Flag, D: Disturber>(
             into.push(Gap {
                 begin: last,
                 end: now,
-                preempted: flag.taken(),
+                taken: flag.taken(),
             });
         }
         disturber.step(now);
@@ -169,9 +178,12 @@ mod tests {
     struct EveryOther(bool);
 
     impl Flag for EveryOther {
-        fn taken(&mut self) -> bool {
+        fn taken(&mut self) -> Taken {
             self.0 = !self.0;
-            self.0
+            Taken {
+                preempted: self.0,
+                interrupted: false,
+            }
         }
     }
 
@@ -214,7 +226,7 @@ mod tests {
     fn the_flag_is_raised_at_the_start_and_asked_once_a_gap() {
         // Asked at the start (true), then once a gap: false, true.
         let (_, buffer) = heard(&[(10, 5_000.0), (30, 2_000.0)], 8);
-        let flags: Vec<bool> = buffer.gaps().iter().map(|gap| gap.preempted).collect();
+        let flags: Vec<bool> = buffer.gaps().iter().map(|gap| gap.taken.preempted).collect();
         assert_eq!(flags, [false, true]);
     }
 

@@ -10,6 +10,9 @@ pub enum Level {
     /// The gaps themselves: their times, and the periods in them.
     #[serde(rename = "time stamps")]
     TimeStamps,
+    /// The selector that the processor clears on the way back from an interrupt.
+    #[serde(rename = "interrupt flag")]
+    InterruptFlag,
     /// The flag that the kernel takes back from a preempted thread.
     #[serde(rename = "rseq")]
     Rseq,
@@ -23,13 +26,20 @@ pub enum Level {
 
 impl Level {
     /// All of them, least first.
-    pub const ALL: [Self; 4] = [Self::TimeStamps, Self::Rseq, Self::PerfRecords, Self::Tracepoints];
+    pub const ALL: [Self; 5] = [
+        Self::TimeStamps,
+        Self::InterruptFlag,
+        Self::Rseq,
+        Self::PerfRecords,
+        Self::Tracepoints,
+    ];
 
     /// The name as it is printed.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
             Self::TimeStamps => "time stamps",
+            Self::InterruptFlag => "interrupt flag",
             Self::Rseq => "rseq",
             Self::PerfRecords => "perf records",
             Self::Tracepoints => "tracepoints",

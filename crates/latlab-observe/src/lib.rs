@@ -19,7 +19,7 @@
 //!     evidence.flag().taken(); // raised anew
 //!     // ... timed operations; no system call of ours among them. After one that was slow:
 //!     let (at_ns, ns) = (clock.now_ns(), 20_000.0);
-//!     slow.push(Sample { at_ns, ns, preempted: evidence.flag().taken() });
+//!     slow.push(Sample { at_ns, ns, taken: evidence.flag().taken() });
 //!     listened.push(Span { from_ns, to_ns: clock.now_ns() });
 //!     let (events, _lost) = evidence.drain(&clock); // between blocks
 //!     happened.extend(events);
@@ -57,6 +57,7 @@ pub mod noise;
     )
 )]
 mod records;
+mod requests;
 pub mod self_test;
 pub mod summary;
 pub mod survey;
@@ -78,10 +79,10 @@ pub use attribute::{
 };
 pub use cause::{Cause, Event, Proof, Sample};
 pub use comb::{Comb, Span, find_combs};
-pub use counters::{Count, Counted, CpuCounters, CpuReading};
+pub use counters::{Count, Counted, CpuCounters, CpuReading, Tally};
 pub use delay::RunDelay;
 pub use evidence::{Evidence, ThreadFlag, Wanted};
-pub use gaps::{Flag, NoFlag};
+pub use gaps::{Flag, NoFlag, Taken};
 pub use level::{Level, Rung};
 #[cfg(target_os = "linux")]
 pub use live::perf;
@@ -160,7 +161,8 @@ mod tests {
     fn touching_fresh_pages_is_seen_as_minor_faults() {
         let observer = Observer::of_this_thread(None);
         let before = observer.read();
-        let pages = 64usize;
+        // Beyond what any allocator keeps of what another test gave back: the C library maps blocks of 32 MiB and more by themselves.
+        let pages = 640usize;
         let mut fresh = vec![0u8; (pages + 1) * 65_536];
         for page in 0..pages {
             fresh[page * 65_536] = 1;

@@ -1,5 +1,6 @@
 //! Listening: a thread that does nothing but look at the clock on one CPU, and what kept it from looking.
 
+use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::time::Duration;
@@ -9,11 +10,11 @@ use serde::Serialize;
 
 use crate::attribute::{Agreement, Attributed, Context, NamedComb, agreement, attribute};
 use crate::comb::Span;
-use crate::counters::{Counted, CpuCounters};
+use crate::counters::{Counted, CpuCounters, Tally};
 use crate::gaps::{Buffer, Disturber, Gap, Heard, Quiet, listen};
 use crate::live::disturb;
 use crate::summary::{CauseRow, Explained, NamedGap, Second, by_cause, by_second, explained, longest};
-use crate::{Attribution, Event, Evidence, Level, Proof, Rung, Sample, ThreadFlag};
+use crate::{Attribution, Cause, Event, Evidence, Level, Proof, Rung, Sample, ThreadFlag};
 
 /// One turn of the loop. Between turns the records are taken from the kernel's memory (some tens of microseconds, not listened to) and an
 /// interrupt is noticed.
@@ -72,8 +73,10 @@ pub struct Recording {
     pub samples: Vec<Sample>,
     /// What the kernel says happened.
     pub events: Vec<Event>,
-    /// When a gap would have been noticed.
+    /// When a gap would have been noticed, turn by turn.
     pub listened: Vec<Span>,
+    /// What the kernel counted in each of them.
+    pub turns: Vec<Tally>,
     /// Looks at the clock.
     pub looks: u64,
     /// Records that the kernel had no room for.
@@ -84,6 +87,8 @@ pub struct Recording {
     pub counted: Counted,
     /// Whether every switch of the thread was recorded.
     pub records_switches: bool,
+    /// Whether every interrupt was flagged.
+    pub flags_interrupts: bool,
 }
 
 impl Recording {
@@ -100,6 +105,8 @@ impl Recording {
             listened: &self.listened,
             switches_are_recorded: self.records_switches && self.lost_records == 0,
             timer_interrupts: self.counted.timer_interrupts(),
+            // The loop does nothing else.
+            outside_from_ns: self.flags_interrupts.then_some(0.0),
             throttled_ns: self.counted.thread.throttled_ns.unwrap_or(0),
         }
     }
@@ -118,31 +125,54 @@ pub(crate) fn record<D: Disturber>(
 ) -> Result<Recording, NoiseError> {
     let mut recording = Recording {
         records_switches: evidence.records_switches(),
+        flags_interrupts: evidence.flags_interrupts(),
         ..Recording::default()
     };
     let mut buffer = Buffer::new(ROOM);
     let counters = CpuCounters::of_this_thread(request.cpu);
     let mut left_ns = request.seconds * 1e9;
-    let before = counters.read(clock);
     evidence.start(clock);
     // Half a tick that is left would be a turn of no ticks, for ever.
     while left_ns >= LEAST_TURN_NS && go_on() {
-        let turn_ns = left_ns.min(TURN_NS);
-        let heard = turn(
+        let ns = left_ns.min(TURN_NS);
+        let heard = counted_turn(
             clock,
-            evidence.flag(),
-            turn_ns,
-            request.threshold_ns,
+            evidence,
+            &counters,
+            (ns, request.threshold_ns),
             disturber,
             &mut buffer,
+            &mut recording,
         )?;
         left_ns -= clock.ns(heard.end - heard.begin);
-        take(clock, evidence, heard, &buffer, &mut recording);
-        buffer.clear();
     }
-    recording.counted = counters.read(clock).since(&before);
-    recording.dropped_gaps = buffer.dropped;
     Ok(recording)
+}
+
+/// A turn of `ns` with what the kernel recorded and counted in it. What happens while nobody listens is nobody's cause, and is not counted.
+fn counted_turn<D: Disturber>(
+    clock: &Clock,
+    evidence: &mut Evidence,
+    counters: &CpuCounters,
+    (ns, threshold_ns): (f64, f64),
+    disturber: &mut D,
+    buffer: &mut Buffer,
+    into: &mut Recording,
+) -> Result<Heard, NoiseError> {
+    buffer.clear();
+    evidence.drain(clock);
+    let before = counters.read(clock);
+    let heard = turn(clock, evidence.flag(), ns, threshold_ns, disturber, buffer)?;
+    let counted = counters.read(clock).since(&before);
+    take(clock, evidence, heard, buffer, into);
+    into.turns.push(counted.tally());
+    into.counted = if into.turns.len() == 1 {
+        counted
+    } else {
+        into.counted.and(&counted)
+    };
+    into.dropped_gaps = buffer.dropped;
+    Ok(heard)
 }
 
 fn turn<D: Disturber>(
@@ -168,7 +198,7 @@ fn take(clock: &Clock, evidence: &mut Evidence, heard: Heard, buffer: &Buffer, i
     into.samples.extend(buffer.gaps().iter().map(|gap| Sample {
         at_ns: clock.at_ns(gap.begin),
         ns: clock.ns(gap.end - gap.begin),
-        preempted: gap.preempted,
+        taken: gap.taken,
     }));
     into.looks += heard.looks;
     into.listened.push(Span {
@@ -247,6 +277,8 @@ pub struct Unprivileged {
     /// Whether its combs took the same gaps for timer ticks as the tracepoints did.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub timer_ticks: Option<Agreement>,
+    /// Of gaps of 10 us and more: its cause, then that by all evidence but the interrupt flag (`without event` where that has none), and how many.
+    pub named: BTreeMap<&'static str, BTreeMap<&'static str, u64>>,
     /// Periodic causes that it finds.
     pub combs: Vec<CombRow>,
 }
@@ -293,6 +325,7 @@ impl<'a> Listener<'a> {
             buffer: Buffer::new(ROOM),
             recording: Recording {
                 records_switches: evidence.records_switches(),
+                flags_interrupts: evidence.flags_interrupts(),
                 ..Recording::default()
             },
             evidence,
@@ -304,32 +337,15 @@ impl<'a> Listener<'a> {
     /// # Errors
     /// When the clock is simulated.
     pub fn turn(&mut self, ns: f64) -> Result<(Heard, &[Gap]), NoiseError> {
-        self.buffer.clear();
-        let before = self.counters.read(self.clock);
-        // What happened while nobody listened is nobody's cause.
-        self.evidence.drain(self.clock);
-        let heard = turn(
-            self.clock,
-            self.evidence.flag(),
-            ns.min(TURN_NS),
-            self.request.threshold_ns,
-            &mut Quiet,
-            &mut self.buffer,
-        )?;
-        take(
+        let heard = counted_turn(
             self.clock,
             &mut self.evidence,
-            heard,
-            &self.buffer,
+            &self.counters,
+            (ns.min(TURN_NS), self.request.threshold_ns),
+            &mut Quiet,
+            &mut self.buffer,
             &mut self.recording,
-        );
-        let counted = self.counters.read(self.clock).since(&before);
-        self.recording.counted = if self.recording.listened.len() == 1 {
-            counted
-        } else {
-            self.recording.counted.and(&counted)
-        };
-        self.recording.dropped_gaps = self.buffer.dropped;
+        )?;
         Ok((heard, self.buffer.gaps()))
     }
 
@@ -339,27 +355,32 @@ impl<'a> Listener<'a> {
     /// # Errors
     /// When the clock is simulated.
     pub fn rehearse(&mut self, stall_ns: f64) -> Result<Option<f64>, NoiseError> {
-        self.buffer.clear();
-        let mut stall = Stall {
-            clock: self.clock,
-            at: self.clock.source.now() + self.clock.ticks(stall_ns),
-            ticks: self.clock.ticks(stall_ns),
-            done: None,
-        };
-        let (flag, ns) = (self.evidence.flag(), 4.0 * stall_ns);
-        turn(
-            self.clock,
-            flag,
-            ns,
-            self.request.threshold_ns,
-            &mut stall,
-            &mut self.buffer,
-        )?;
-        let found = stall.done.and_then(|(begin, end)| {
-            let held = |gap: &&Gap| gap.begin <= begin && gap.end >= end;
-            self.buffer.gaps().iter().find(held)
-        });
-        let found = found.map(|gap| self.clock.ns(gap.end - gap.begin));
+        let mut found = None;
+        for _ in 0..REHEARSALS {
+            self.buffer.clear();
+            let mut stall = Stall {
+                clock: self.clock,
+                at: self.clock.source.now() + self.clock.ticks(stall_ns),
+                ticks: self.clock.ticks(stall_ns),
+                done: None,
+            };
+            let (flag, ns) = (self.evidence.flag(), 4.0 * stall_ns);
+            let heard = turn(
+                self.clock,
+                flag,
+                ns,
+                self.request.threshold_ns,
+                &mut stall,
+                &mut self.buffer,
+            )?;
+            // A thread that was kept from its CPU until the turn was over stood still after its last look: nobody could hear that.
+            if let Some((begin, end)) = stall.done.filter(|(_, end)| heard.end >= *end) {
+                let held = |gap: &&Gap| gap.begin <= begin && gap.end >= end;
+                let gap = self.buffer.gaps().iter().find(held);
+                found = gap.map(|gap| self.clock.ns(gap.end - gap.begin));
+                break;
+            }
+        }
         self.buffer.clear();
         Ok(found)
     }
@@ -379,6 +400,9 @@ impl<'a> Listener<'a> {
         })
     }
 }
+
+/// How often a stall is planted anew that came too late for its turn.
+const REHEARSALS: usize = 100;
 
 /// A planted gap.
 struct Stall<'a> {
@@ -505,9 +529,32 @@ fn unprivileged(request: &Request, recording: &Recording, truth: &Attributed, fr
     let blind = attribute(samples, &events, &recording.context());
     Unprivileged {
         explained: explained(samples, &blind, request.threshold_ns),
+        named: named_both_ways(samples, truth, &blind),
         timer_ticks: agreement(samples, &truth.each, &blind.each, COMPARED_FROM_NS),
         combs: comb_rows(samples, &blind, from_ns),
     }
+}
+
+fn named_both_ways(
+    samples: &[Sample],
+    truth: &Attributed,
+    blind: &Attributed,
+) -> BTreeMap<&'static str, BTreeMap<&'static str, u64>> {
+    let mut named: BTreeMap<_, BTreeMap<_, u64>> = BTreeMap::new();
+    for ((sample, truth), blind) in samples.iter().zip(&truth.each).zip(&blind.each) {
+        if sample.ns < COMPARED_FROM_NS {
+            continue;
+        }
+        // What the flag alone says cannot confirm it.
+        let truly = match truth.proof {
+            Some(Proof::InterruptFlag) if truth.parts.is_empty() => "without event",
+            Some(Proof::InterruptFlag) => Cause::Unexplained.name(),
+            _ => truth.cause.name(),
+        };
+        let row = named.entry(blind.cause.name()).or_default();
+        *row.entry(truly).or_default() += 1;
+    }
+    named
 }
 
 fn comb_rows(samples: &[Sample], attributed: &Attributed, from_ns: f64) -> Vec<CombRow> {
@@ -608,11 +655,38 @@ mod tests {
         assert!(found.is_some_and(|ns| ns >= 49_999.0), "{found:?}");
         assert!(listener.judge().is_none());
         let deaf = Request {
-            threshold_ns: 1e9,
+            threshold_ns: 1e12,
             ..request(1.0, Level::TimeStamps)
         };
         let mut listener = Listener::of_this_thread(&clock, deaf, false).expect("a real clock");
         assert_eq!(listener.rehearse(50_000.0), Ok(None));
+    }
+
+    #[test]
+    fn a_stall_is_heard_on_a_cpu_that_others_use() {
+        let clock = Clock::open();
+        let request = request(1.0, Level::TimeStamps);
+        let ended = AtomicBool::new(false);
+        let found = std::thread::scope(|scope| {
+            scope.spawn(|| {
+                disturb::pin(request.cpu);
+                while !ended.load(Ordering::Relaxed) {
+                    std::hint::spin_loop();
+                }
+            });
+            let listening = scope.spawn(|| {
+                let pinned = disturb::pin(request.cpu);
+                let mut listener = Listener::of_this_thread(&clock, request, pinned)?;
+                (0..100)
+                    .map(|_| listener.rehearse(50_000.0))
+                    .collect::<Result<Vec<_>, _>>()
+            });
+            let found = listening.join();
+            ended.store(true, Ordering::Relaxed);
+            found
+        });
+        let found = found.expect("it ended").expect("a real clock");
+        assert!(found.iter().all(Option::is_some), "{found:?}");
     }
 
     #[test]

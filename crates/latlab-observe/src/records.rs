@@ -4,7 +4,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use crate::{Cause, Event, Proof};
+use crate::{Cause, Event, Proof, requests};
 
 const SAMPLE_TID: u64 = 1 << 1;
 const SAMPLE_TIME: u64 = 1 << 2;
@@ -45,6 +45,10 @@ pub(crate) enum Role {
         /// Addresses of the tick's handlers.
         ticks: Vec<u64>,
     },
+    /// A block device was handed a request.
+    HandedOver(requests::Which),
+    /// It had done it.
+    Ended(requests::Which),
     /// The scheduler chose another thread: whose name stands at this offset.
     NextThread {
         /// Offset of `next_comm` in the raw data.
@@ -71,6 +75,8 @@ impl Role {
             Self::NextThread { .. }
                 | Self::Timer { .. }
                 | Self::Lasted(..)
+                | Self::HandedOver(_)
+                | Self::Ended(_)
                 | Self::Enter(_, Which::Numbered(..) | Which::Text(_))
         )
     }
@@ -104,11 +110,11 @@ fn u16_at(bytes: &[u8], at: usize) -> Option<u16> {
     Some(u16::from_ne_bytes(bytes.get(at..at + 2)?.try_into().ok()?))
 }
 
-fn u32_at(bytes: &[u8], at: usize) -> Option<u32> {
+pub(crate) fn u32_at(bytes: &[u8], at: usize) -> Option<u32> {
     Some(u32::from_ne_bytes(bytes.get(at..at + 4)?.try_into().ok()?))
 }
 
-fn u64_at(bytes: &[u8], at: usize) -> Option<u64> {
+pub(crate) fn u64_at(bytes: &[u8], at: usize) -> Option<u64> {
     Some(u64::from_ne_bytes(bytes.get(at..at + 8)?.try_into().ok()?))
 }
 
@@ -179,6 +185,13 @@ pub(crate) fn assemble(
     at_ns: impl Fn(u64) -> f64,
 ) -> Vec<Event> {
     stamps.sort_by_key(|stamp| stamp.time_ns);
+    let event = |cause: Cause, proof: Proof, begin: u64, end: Option<u64>, who: Option<Arc<str>>| Event {
+        cause,
+        proof,
+        at_ns: at_ns(begin),
+        end_ns: end.map(&at_ns),
+        who,
+    };
     let mut events = Vec::new();
     let mut out: Option<(u64, bool)> = None;
     let mut next: Option<(u64, Arc<str>)> = None;
@@ -196,29 +209,20 @@ pub(crate) fn assemble(
                         .take()
                         .filter(|(at, _)| at.abs_diff(begin) < SAME_SWITCH_NS)
                         .map(|(_, name)| name);
-                    events.push(Event {
-                        cause: if sleeps && !preempted {
-                            Cause::Waiting
-                        } else {
-                            Cause::ContextSwitch
-                        },
-                        proof: Proof::SwitchRecord,
-                        at_ns: at_ns(begin),
-                        end_ns: Some(at_ns(stamp.time_ns)),
-                        who,
-                    });
+                    let cause = if sleeps && !preempted {
+                        Cause::Waiting
+                    } else {
+                        Cause::ContextSwitch
+                    };
+                    events.push(event(cause, Proof::SwitchRecord, begin, Some(stamp.time_ns), who));
                 }
             }
             (What::Sample(raw), Role::NextThread { name_offset }) if stamp.tid == tid => {
                 next = text(raw, *name_offset, 16).map(|name| (stamp.time_ns, name));
             }
-            (What::Sample(_), Role::Moment(cause, proof)) => events.push(Event {
-                cause: *cause,
-                proof: *proof,
-                at_ns: at_ns(stamp.time_ns),
-                end_ns: None,
-                who: None,
-            }),
+            (What::Sample(_), Role::Moment(cause, proof)) => {
+                events.push(event(*cause, *proof, stamp.time_ns, None, None));
+            }
             (What::Sample(raw), Role::Enter(cause, which)) => entered.push(Entered {
                 opened: *cause,
                 time_ns: stamp.time_ns,
@@ -241,28 +245,19 @@ pub(crate) fn assemble(
             (What::Sample(_), Role::Leave(cause)) => {
                 if let Some(index) = entered.iter().rposition(|own| own.opened == *cause) {
                     let handler = entered.remove(index);
-                    events.push(Event {
-                        cause: if handler.is_timer() {
-                            Cause::TimerTick
-                        } else {
-                            *cause
-                        },
-                        proof: Proof::Tracepoint,
-                        at_ns: at_ns(handler.time_ns),
-                        end_ns: Some(at_ns(stamp.time_ns)),
-                        who: handler.who,
-                    });
+                    let cause = if handler.is_timer() {
+                        Cause::TimerTick
+                    } else {
+                        *cause
+                    };
+                    let end = Some(stamp.time_ns);
+                    events.push(event(cause, Proof::Tracepoint, handler.time_ns, end, handler.who));
                 }
             }
             (What::Sample(raw), Role::Lasted(cause, offset)) => {
-                let lasted = u64_at(raw, *offset).unwrap_or(0);
-                events.push(Event {
-                    cause: *cause,
-                    proof: Proof::Tracepoint,
-                    at_ns: at_ns(stamp.time_ns.saturating_sub(lasted)),
-                    end_ns: Some(at_ns(stamp.time_ns)),
-                    who: None,
-                });
+                let begin = stamp.time_ns.saturating_sub(u64_at(raw, *offset).unwrap_or(0));
+                let end = Some(stamp.time_ns);
+                events.push(event(*cause, Proof::Tracepoint, begin, end, None));
             }
             (What::Sample(_), _) => {}
         }

@@ -47,14 +47,24 @@ pub struct Explained {
     pub gaps: u64,
     /// Of those, how many have a cause.
     pub attributed: u64,
-    /// Of those, how many have it only from a comb.
+    /// Of those, how many have it from a comb.
     pub by_comb: u64,
+    /// Of those by a comb, in how many there was an interrupt of this kernel by the interrupt flag.
+    pub by_comb_interrupted: u64,
+    /// How many have it only from the interrupt flag: an interrupt, but not which.
+    pub by_interrupt: u64,
+    /// How many were taken outside this kernel, as the same flag says that it was not entered.
+    pub outside: u64,
     /// Their time, ns.
     pub ns: f64,
     /// The time of those that have a cause, ns.
     pub attributed_ns: f64,
-    /// The time of those that have it only from a comb, ns.
+    /// The time of those that have it from a comb, ns.
     pub by_comb_ns: f64,
+    /// The time of those that have it only from the interrupt flag, ns.
+    pub by_interrupt_ns: f64,
+    /// The time of those outside, ns.
+    pub outside_ns: f64,
 }
 
 /// One second.
@@ -163,9 +173,14 @@ pub fn explained(samples: &[Sample], attributed: &Attributed, threshold_ns: f64)
                 gaps: 0,
                 attributed: 0,
                 by_comb: 0,
+                by_comb_interrupted: 0,
+                by_interrupt: 0,
+                outside: 0,
                 ns: 0.0,
                 attributed_ns: 0.0,
                 by_comb_ns: 0.0,
+                by_interrupt_ns: 0.0,
+                outside_ns: 0.0,
             };
             for (sample, one) in samples.iter().zip(&attributed.each) {
                 if sample.ns < at_least_ns {
@@ -177,9 +192,21 @@ pub fn explained(samples: &[Sample], attributed: &Attributed, threshold_ns: f64)
                     row.attributed += 1;
                     row.attributed_ns += sample.ns;
                 }
-                if one.proof == Some(Proof::Comb) {
-                    row.by_comb += 1;
-                    row.by_comb_ns += sample.ns;
+                match (one.proof, one.cause) {
+                    (Some(Proof::Comb), _) => {
+                        row.by_comb += 1;
+                        row.by_comb_interrupted += u64::from(sample.taken.interrupted);
+                        row.by_comb_ns += sample.ns;
+                    }
+                    (Some(Proof::InterruptFlag), Cause::Outside) => {
+                        row.outside += 1;
+                        row.outside_ns += sample.ns;
+                    }
+                    (Some(Proof::InterruptFlag), _) => {
+                        row.by_interrupt += 1;
+                        row.by_interrupt_ns += sample.ns;
+                    }
+                    _ => {}
                 }
             }
             row
@@ -243,7 +270,7 @@ mod tests {
             .map(|(index, ns)| Sample {
                 at_ns: 1e9 + index as f64 * 0.6e9,
                 ns,
-                preempted: false,
+                taken: crate::Taken::default(),
             })
             .collect();
         let event = |index: usize, cause, who: Option<&str>| Event {
@@ -296,6 +323,23 @@ mod tests {
                 (1e6, 0, 0)
             ]
         );
+    }
+
+    #[test]
+    fn what_the_interrupt_flag_alone_names_is_counted_apart() {
+        let (mut samples, _) = scene();
+        samples[3].taken.interrupted = true;
+        let context = Context {
+            outside_from_ns: Some(2_000.0),
+            ..Context::default()
+        };
+        let attributed = attribute(&samples, &[], &context);
+        let first = &explained(&samples, &attributed, 1_000.0)[0];
+        assert_eq!(
+            (first.attributed, first.outside, first.by_interrupt, first.by_comb),
+            (4, 3, 1, 0)
+        );
+        assert!((first.outside_ns - 83_000.0).abs() < 1e-6 && (first.by_interrupt_ns - 1_500.0).abs() < 1e-6);
     }
 
     #[test]

@@ -130,7 +130,7 @@ pub struct Point {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub queue_depth: Option<u32>,
     /// How a file is reached: `direct`, `buffered-cold`, `buffered-warm`, `buffered-fsync-each`, `buffered-fsync-end`, `buffered`; or what lies
-    /// between client and server: `loopback`, `emulated`.
+    /// between client and server: `loopback`, `emulated`, `url` (whatever lies before the server that the user names).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub path: Option<String>,
     /// What carries transfers out: `psync`, `io_uring`, `threads`; or whose program: `latlab`, `python`,

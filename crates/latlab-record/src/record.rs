@@ -107,8 +107,8 @@ pub struct TailSample {
 /// What the samples above the threshold are made of: each has one cause. What nothing explains is a row of its own.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct TailCauses {
-    /// What could be seen: `time stamps` (periods only), `counters` (how long the thread was ready without a CPU), `rseq` (and that the thread was preempted), `perf records` (its switches and
-    /// page faults), `tracepoints` (interrupts of its CPU).
+    /// What could be seen: `time stamps` (periods only), `counters` (how long the thread was ready without a CPU), `interrupt flag` (that there
+    /// was an interrupt), `rseq` (and that the thread was preempted), `perf records` (its switches and page faults), `tracepoints` (interrupts of its CPU).
     pub level: String,
     /// Faster samples are not in it, ns.
     pub threshold_ns: f64,
@@ -123,7 +123,7 @@ pub struct TailCauses {
 /// A cause's part in the time of all slow samples.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct TailPart {
-    /// Its name: `waiting`, `run-queue-delay`, `context-switch`, `page-fault`.
+    /// Its name: `waiting`, `run-queue-delay`, `context-switch`, `page-fault`; of the waiting where requests were recorded `device` and `way` (there and back).
     pub cause: String,
     /// Time that is known to be its own, ns.
     pub ns: f64,

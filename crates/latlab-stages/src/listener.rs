@@ -30,8 +30,9 @@ pub struct Listener {
     next_line: u64,
     /// What lines have begun and not ended, by name and number.
     open: Vec<(Arc<str>, u64)>,
-    /// Of the last drain: kept for its memory.
+    /// Of the last drain: kept for their memory.
     marks: Vec<Mark>,
+    bytes: Vec<u8>,
     spans: Spans,
     table: Table,
     refused: u64,
@@ -84,6 +85,7 @@ impl Listener {
             next_line: LINES_FROM,
             open: Vec::new(),
             marks: Vec::new(),
+            bytes: vec![0; CHUNK],
             spans: Spans::default(),
             table: Table::default(),
             refused: 0,
@@ -148,13 +150,12 @@ impl Listener {
     }
 
     fn read_lines(&mut self, marks: &mut Vec<Mark>) {
-        let mut bytes = vec![0; CHUNK];
         for _ in 0..MOST_CHUNKS {
-            let Ok(got @ 1..) = self.file.read_at(&mut bytes, self.read_to) else {
+            let Ok(got @ 1..) = self.file.read_at(&mut self.bytes, self.read_to) else {
                 return;
             };
             let seen_ns = now_ns();
-            for line in self.lines.take(&bytes[..got]) {
+            for line in self.lines.take(&self.bytes[..got]) {
                 match line {
                     Ok(line) => marks.push(self.mark(line, seen_ns)),
                     Err(error) => {

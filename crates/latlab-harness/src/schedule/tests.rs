@@ -48,6 +48,9 @@ struct Planted {
     proof_holds: bool,
     takes_samples: bool,
     opened: Cell<u32>,
+    refine_after: u8,
+    /// What is asked for when the points so far are these.
+    further: fn(&[u64]) -> Vec<u64>,
     /// Points that the conclusion was drawn from.
     concluded: RefCell<Option<usize>>,
 }
@@ -70,6 +73,8 @@ impl Planted {
             proof_holds: true,
             takes_samples: true,
             opened: Cell::new(0),
+            refine_after: u8::MAX,
+            further: |_| Vec::new(),
             concluded: RefCell::default(),
         }
     }
@@ -134,6 +139,10 @@ impl Session for Working<'_> {
         Ok(())
     }
 
+    fn so_far(&self, point: &Point) -> Option<serde_json::Value> {
+        Some(serde_json::json!({ "seen_at": point.working_set_bytes }))
+    }
+
     fn proof(&mut self, point: &Point) -> Proof {
         let check = Check {
             name: "planted".to_owned(),
@@ -175,6 +184,25 @@ impl Probe for Planted {
                 most_blocks: self.most_blocks,
                 least_blocks: self.least_blocks,
                 ..Planned::new(Point {
+                    working_set_bytes: Some(n),
+                    ..Point::default()
+                })
+            })
+            .collect()
+    }
+    fn refine_after(&self) -> u8 {
+        self.refine_after
+    }
+    fn refine(&self, _env: &Env, results: &[PointResult]) -> Vec<Planned> {
+        let seen: Vec<u64> = results
+            .iter()
+            .filter_map(|result| result.findings.as_ref()?["seen_at"].as_u64())
+            .collect();
+        assert_eq!(seen.len(), results.len(), "each says what it has so far");
+        (self.further)(&seen)
+            .into_iter()
+            .map(|n| {
+                Planned::new(Point {
                     working_set_bytes: Some(n),
                     ..Point::default()
                 })
@@ -378,6 +406,29 @@ fn a_deadline_is_kept_and_what_was_not_reached_is_said() {
     for record in partial {
         assert!(record.blocks.len() >= 6 || record.flags.iter().any(|flag| flag.starts_with("few_blocks")));
     }
+}
+
+#[test]
+fn a_probe_may_look_closer_step_by_step_before_what_matters_less() {
+    let clock = SimulatedClock::ideal();
+    let env = env(&clock);
+    let probe = Planted {
+        priority: |n| u8::from(n > 1),
+        refine_after: 0,
+        further: |seen| match seen {
+            [0, 1] => vec![8],
+            [0, 1, 8] => vec![8, 9],
+            _ => Vec::new(),
+        },
+        ..Planted::new(&clock, 3)
+    };
+    let mut sink = Kept::default();
+    run(&probe, &env, 10.0, &mut sink);
+    let order = probe.order.borrow();
+    let last = |n: u64| order.iter().rposition(|own| *own == n).expect("measured");
+    let first = |n: u64| order.iter().position(|own| *own == n).expect("measured");
+    assert!(last(1).max(last(0)) < first(8) && last(8) < first(9) && last(9) < first(2));
+    assert_eq!(sink.records.len(), 5);
 }
 
 #[test]

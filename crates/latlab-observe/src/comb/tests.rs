@@ -25,7 +25,7 @@ impl Recording {
             self.samples.push(Sample {
                 at_ns,
                 ns,
-                preempted: false,
+                taken: crate::Taken::default(),
             });
         }
     }
@@ -252,7 +252,7 @@ fn a_tooth_claims_the_longest_gap_at_its_time_and_no_other() {
         .map(|tick| Sample {
             at_ns: tick.end_ns() + 3_000.0,
             ns: 1_500.0,
-            preempted: false,
+            taken: crate::Taken::default(),
         })
         .collect();
     samples.extend(exits);

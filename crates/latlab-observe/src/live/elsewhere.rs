@@ -2,7 +2,6 @@
 
 use latlab_clock::Clock;
 
-use crate::gaps::Flag;
 use crate::{Event, Level, Rung, Wanted};
 
 const REASON: &str = "latlab reads these records on Linux only";
@@ -14,10 +13,23 @@ impl RseqFlag {
     pub(crate) fn open() -> Result<Self, String> {
         Err("rseq(2) is Linux's".to_owned())
     }
+
+    #[expect(clippy::unused_self, reason = "as where there is such a flag")]
+    pub(crate) fn taken(&mut self) -> bool {
+        false
+    }
 }
 
-impl Flag for RseqFlag {
-    fn taken(&mut self) -> bool {
+#[derive(Debug)]
+pub(crate) struct InterruptFlag;
+
+impl InterruptFlag {
+    pub(crate) fn open() -> Result<Self, String> {
+        Err(REASON.to_owned())
+    }
+
+    #[expect(clippy::unused_self, reason = "as where there is such a flag")]
+    pub(crate) fn taken(&mut self) -> bool {
         false
     }
 }
@@ -27,6 +39,7 @@ pub(crate) struct Sources {
     rungs: [Rung; 2],
     pub(crate) sees_switches: bool,
     pub(crate) sees_faults: bool,
+    pub(crate) sees_requests: bool,
 }
 
 impl Sources {
@@ -35,6 +48,7 @@ impl Sources {
             rungs: [Level::PerfRecords, Level::Tracepoints].map(|level| Rung::missing(level, REASON)),
             sees_switches: false,
             sees_faults: false,
+            sees_requests: false,
         }
     }
 
@@ -43,6 +57,8 @@ impl Sources {
     }
 
     pub(crate) fn start(&mut self, _clock: &Clock) {}
+
+    pub(crate) fn record_requests(&mut self, _on: bool) {}
 
     pub(crate) fn drain(&mut self, _clock: &Clock) -> (Vec<Event>, u64) {
         (Vec::new(), 0)

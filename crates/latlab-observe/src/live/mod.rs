@@ -6,4 +6,4 @@ mod system;
 
 #[cfg(target_os = "linux")]
 pub use system::perf;
-pub(crate) use system::{RseqFlag, Sources, disturb};
+pub(crate) use system::{InterruptFlag, RseqFlag, Sources, disturb};

@@ -1,5 +1,8 @@
-//! Linux: rseq, perf records, tracepoints.
+//! Linux: the interrupt flag, rseq, perf records, tracepoints.
 
+#[cfg_attr(target_arch = "x86_64", path = "interrupt_flag_x86.rs")]
+#[cfg_attr(not(target_arch = "x86_64"), path = "interrupt_flag_elsewhere.rs")]
+mod interrupt_flag;
 pub mod perf;
 mod rseq;
 #[cfg_attr(target_arch = "x86_64", path = "thread_pointer_x86.rs")]
@@ -13,13 +16,14 @@ mod tracepoints;
 
 pub(crate) mod disturb;
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use latlab_clock::Clock;
 
 use crate::records::{self, Decoded, Role};
-use crate::{Event, Level, Rung, Wanted};
+use crate::{Cause, Event, Level, Proof, Rung, Wanted, requests};
 
+pub(crate) use interrupt_flag::InterruptFlag;
 use perf::{Ring, Spec};
 pub(crate) use rseq::RseqFlag;
 
@@ -28,10 +32,16 @@ const THREAD_PAGES: usize = 64;
 /// Room for the tracepoints of one CPU; root may lock more.
 const CPU_PAGES: usize = 1024;
 
+/// Room for the requests that one CPU handed over or saw ended: 4,000 of them.
+const REQUEST_PAGES: usize = 128;
+/// On more CPUs than this requests are not watched: half a mebibyte for each would be memory that the run does not say it takes.
+const MOST_CPUS: u32 = 64;
+
 /// The records of one thread and, with permission, of its CPU. Bound to the thread that opened it.
 #[derive(Debug)]
 pub(crate) struct Sources {
     rings: Vec<Ring>,
+    devices: Devices,
     roles: HashMap<u64, Role>,
     tid: u32,
     bridge: Option<Bridge>,
@@ -39,6 +49,18 @@ pub(crate) struct Sources {
     wanted: Wanted,
     pub(crate) sees_switches: bool,
     pub(crate) sees_faults: bool,
+    pub(crate) sees_requests: bool,
+}
+
+/// Requests to block devices.
+#[derive(Debug, Default)]
+struct Devices {
+    /// One a CPU: a device's answer comes to any of them.
+    rings: Vec<Ring>,
+    /// Whether they are written to now.
+    recorded: bool,
+    /// Numbers of those that this thread uses.
+    used: HashSet<u32>,
 }
 
 /// The same moment by the run's clock and by the kernel's.
@@ -97,6 +119,7 @@ impl Sources {
         let tid = u32::try_from(unsafe { libc::gettid() }).unwrap_or(0);
         let mut sources = Self {
             rings: Vec::new(),
+            devices: Devices::default(),
             roles: HashMap::new(),
             tid,
             bridge: Anchor::take(clock).map(|anchor| Bridge {
@@ -107,6 +130,7 @@ impl Sources {
             wanted,
             sees_switches: false,
             sees_faults: false,
+            sees_requests: false,
         };
         let perf = if highest < Level::PerfRecords {
             Rung::missing(Level::PerfRecords, "not asked for")
@@ -124,6 +148,9 @@ impl Sources {
             Some(cpu) => sources.open_cpu(cpu),
         };
         sources.rungs = vec![perf, tracepoints];
+        if wanted.requests && sources.bridge.is_some() {
+            sources.open_requests();
+        }
         sources
     }
 
@@ -193,6 +220,53 @@ impl Sources {
         }
     }
 
+    /// All or none: a request whose end nobody saw would be taken for one that the device did not have.
+    fn open_requests(&mut self) {
+        // SAFETY: asks for a number.
+        let cpus = u32::try_from(unsafe { libc::sysconf(libc::_SC_NPROCESSORS_CONF) }).unwrap_or(0);
+        let Some(points) = tracepoints::Folder::open()
+            .ok()
+            .filter(|_| cpus <= MOST_CPUS)
+            .and_then(|folder| tracepoints::requests(&folder))
+        else {
+            return;
+        };
+        let mut rings = Vec::new();
+        for cpu in 0..cpus {
+            let mut ring: Option<Ring> = None;
+            for point in &points {
+                let spec = Spec::tracepoint(point.name.clone(), point.id, cpu, true);
+                match add(&mut ring, &spec, REQUEST_PAGES) {
+                    Ok(id) => drop(self.roles.insert(id, point.role.clone())),
+                    // Switched off: no request comes there.
+                    Err(error) if error.raw_os_error() == Some(libc::ENODEV) => {}
+                    Err(_) => return,
+                }
+            }
+            rings.extend(ring);
+        }
+        self.devices.rings = rings;
+    }
+
+    /// Spans in which devices had requests of this thread.
+    fn drain_requests(&mut self) -> Vec<(u64, u64)> {
+        let mut decoded = Decoded::default();
+        let devices = &mut self.devices;
+        for ring in &mut devices.rings {
+            ring.drain(|bytes| records::decode(bytes, |_| true, &mut decoded));
+        }
+        let found = requests::at_devices(decoded.stamps, &self.roles, self.tid, &mut devices.used);
+        self.sees_requests = devices.recorded && !devices.used.is_empty() && decoded.lost == 0;
+        found
+    }
+
+    pub(crate) fn record_requests(&mut self, on: bool) {
+        for ring in &self.devices.rings {
+            (0..ring.events()).for_each(|event| ring.switch(event, on));
+        }
+        self.devices.recorded = on && !self.devices.rings.is_empty();
+    }
+
     /// From now on records are written.
     pub(crate) fn start(&mut self, clock: &Clock) {
         for ring in &self.rings {
@@ -220,7 +294,15 @@ impl Sources {
         }
         let bridge = *bridge;
         let at_ns = |time| bridge.at_ns(clock, time);
-        let events = records::assemble(decoded.stamps, roles, self.tid, self.wanted.sleeps, at_ns);
+        let mut events = records::assemble(decoded.stamps, roles, self.tid, self.wanted.sleeps, at_ns);
+        let requests = self.drain_requests();
+        events.extend(requests.into_iter().map(|(begun, ended)| Event {
+            cause: Cause::Device,
+            proof: Proof::Tracepoint,
+            at_ns: at_ns(begun),
+            end_ns: Some(at_ns(ended)),
+            who: None,
+        }));
         (events, decoded.lost)
     }
 }

@@ -8,7 +8,6 @@ use std::ffi::{c_int, c_uint};
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::thread_pointer::{SIGNATURE, thread_pointer};
-use crate::gaps::Flag;
 
 /// `struct rseq` as first published: 32 bytes, aligned to 32.
 #[repr(C, align(32))]
@@ -96,11 +95,10 @@ impl RseqFlag {
         // while the thread is in the kernel. The pointer keeps this type on its thread.
         unsafe { &*self.slot }
     }
-}
 
-impl Flag for RseqFlag {
+    /// Whether the kernel took it since it was raised last; raises it again.
     #[inline]
-    fn taken(&mut self) -> bool {
+    pub(crate) fn taken(&mut self) -> bool {
         let raised = &raw const *self.sequence as u64;
         let slot = self.slot();
         if slot.load(Ordering::Relaxed) == raised {

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use super::perf::is_readable;
 use crate::records::{Role, Which, field_offset};
-use crate::{Cause, Proof};
+use crate::{Cause, Proof, requests};
 
 /// Where tracefs is usually mounted.
 const USUAL: [&str; 2] = ["/sys/kernel/tracing", "/sys/kernel/debug/tracing"];
@@ -157,6 +157,24 @@ fn tick_handlers() -> Vec<u64> {
             (is_tick && address != 0).then_some(address)
         })
         .collect()
+}
+
+/// Those of a request of a block device: handed over, ended. `None` where this kernel has them not.
+pub(crate) fn requests(folder: &Folder) -> Option<[Point; 2]> {
+    let point = |name: &str, role: fn(requests::Which) -> Role| {
+        Some(Point {
+            name: name.to_owned(),
+            id: folder.id(name)?,
+            role: role(requests::Which {
+                device: folder.offset(name, "dev")?,
+                sector: folder.offset(name, "sector")?,
+            }),
+        })
+    };
+    Some([
+        point("block/block_rq_issue", Role::HandedOver)?,
+        point("block/block_rq_complete", Role::Ended)?,
+    ])
 }
 
 /// The tracepoints of this kernel that are evidence here. Where there are records of faults already, their tracepoint says nothing more.

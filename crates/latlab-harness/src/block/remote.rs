@@ -1,0 +1,82 @@
+//! Blocks that child processes take.
+
+use latlab_clock::Clock;
+use latlab_observe::Observer;
+use latlab_record::Observed;
+use serde::{Deserialize, Serialize};
+
+use super::{Block, WINDOWS};
+use crate::ProbeError;
+
+/// A block of window means that was taken in a child process, as it crosses the pipe.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub struct RemoteBlock {
+    /// Window means, ns an operation.
+    pub values: Vec<f64>,
+    /// Operations done inside timed regions.
+    pub ops: u64,
+    /// Operations a window, for the record's next blocks.
+    pub ops_per_window: Option<u64>,
+    /// What happened on the thread that measured.
+    pub observed: Observed,
+}
+
+impl RemoteBlock {
+    /// Takes a block here, for another process. `ops_per_window` is what earlier blocks of the record had.
+    ///
+    /// # Errors
+    /// When the work fails, or gives no window means.
+    pub fn take(
+        clock: &Clock,
+        ops_per_window: Option<u64>,
+        work: impl FnOnce(&mut Block) -> Result<(), ProbeError>,
+    ) -> Result<Self, ProbeError> {
+        let (mut ops, mut threshold) = (ops_per_window, 0.0);
+        let counters = Observer::of_this_thread(None);
+        let before = counters.read();
+        let mut block = Block::new(clock, &mut ops, &mut threshold);
+        work(&mut block)?;
+        let observed = counters.read().since(&before);
+        let data = block.into_data();
+        if data.values.is_empty() {
+            return Err(ProbeError::Proof("a block came back without a window".to_owned()));
+        }
+        Ok(Self {
+            values: data.values,
+            ops: data.ops,
+            ops_per_window: ops,
+            observed,
+        })
+    }
+
+    /// A block whose windows, all of `ops_per_window` operations, the work itself timed by the system's clock: calibrating another one (60 ms)
+    /// would take longer than many a child's work. `work` pushes each window's mean, ns an operation.
+    ///
+    /// # Errors
+    /// When the work fails, or gives no window means.
+    pub fn gather(
+        ops_per_window: u64,
+        work: impl FnOnce(&mut Vec<f64>) -> Result<(), ProbeError>,
+    ) -> Result<Self, ProbeError> {
+        let counters = Observer::of_this_thread(None);
+        let before = counters.read();
+        let mut values = Vec::with_capacity(WINDOWS as usize);
+        work(&mut values)?;
+        let observed = counters.read().since(&before);
+        if values.is_empty() {
+            return Err(ProbeError::Proof("a block came back without a window".to_owned()));
+        }
+        Ok(Self {
+            ops: ops_per_window * values.len() as u64,
+            values,
+            ops_per_window: Some(ops_per_window),
+            observed,
+        })
+    }
+
+    /// Time inside its timed regions, ns.
+    #[must_use]
+    pub fn timed_ns(&self) -> f64 {
+        self.values.iter().sum::<f64>() * self.ops_per_window.unwrap_or(1) as f64
+    }
+}

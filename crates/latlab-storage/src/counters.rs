@@ -58,10 +58,16 @@ pub struct DeviceCounters {
     pub write_bytes: u64,
     /// Flushes completed; `None` before Linux 5.5.
     pub flushes: Option<u64>,
+    /// Time that read requests took from when they were made until the kernel saw them done, summed over them, ns in steps of [`TIME_STEP_NS`].
+    pub read_ns: u64,
+    /// The same of write requests; one that asks for a flush is among them, with all of its time.
+    pub write_ns: u64,
 }
 
 /// `stat` counts these whatever the device's blocks are.
 const SECTOR_BYTES: u64 = 512;
+/// `stat` counts time in these steps, ns.
+pub const TIME_STEP_NS: u64 = 1_000_000;
 
 impl DeviceCounters {
     /// Of the device with this number, as in [`std::fs::Metadata`]'s `dev`; `None` where there is none to ask (overlay, network).
@@ -82,6 +88,8 @@ impl DeviceCounters {
             writes: *numbers.get(4)?,
             write_bytes: numbers.get(6)? * SECTOR_BYTES,
             flushes: numbers.get(15).copied(),
+            read_ns: numbers.get(3)? * TIME_STEP_NS,
+            write_ns: numbers.get(7)? * TIME_STEP_NS,
         })
     }
 
@@ -97,6 +105,8 @@ impl DeviceCounters {
                 .flushes
                 .zip(earlier.flushes)
                 .map(|(now, then)| now.saturating_sub(then)),
+            read_ns: self.read_ns.saturating_sub(earlier.read_ns),
+            write_ns: self.write_ns.saturating_sub(earlier.write_ns),
         }
     }
 }
@@ -211,6 +221,7 @@ mod tests {
         let counters = DeviceCounters::parse(old).expect("eleven numbers");
         assert_eq!((counters.reads, counters.read_bytes), (10, 40_960));
         assert_eq!((counters.writes, counters.write_bytes), (20, 81_920));
+        assert_eq!((counters.read_ns, counters.write_ns), (1_000_000, 2_000_000));
         assert_eq!(counters.flushes, None);
         let new = DeviceCounters::parse(&format!("{old} 0 0 0 0 7 1")).expect("seventeen numbers");
         assert_eq!(new.flushes, Some(7));

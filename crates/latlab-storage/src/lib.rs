@@ -35,9 +35,9 @@ mod test_file;
 
 pub use buffer::Buffer;
 #[cfg(target_os = "linux")]
-pub use cache::{Residency, evict, residency};
+pub use cache::{Residency, evict, missing, residency};
 pub use contents::{BLOCK_BYTES, Contents};
-pub use counters::{DeviceCounters, DeviceSource, ProcessCounters};
+pub use counters::{DeviceCounters, DeviceSource, ProcessCounters, TIME_STEP_NS};
 pub use default_directory::default_directory;
 #[cfg(target_os = "linux")]
 pub use direct::{Alignment, DirectEvidence, alignment, open_direct, try_direct};

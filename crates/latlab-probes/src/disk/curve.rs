@@ -212,12 +212,14 @@ fn sanity(all: &[Measured]) -> Vec<Value> {
     rules
 }
 
-/// `1.25 GB/s`, `70 MB/s`.
+/// `1.25 GB/s`, `70 MB/s`, `0.49 MB/s`.
 pub(crate) fn rate(bytes_per_s: f64) -> String {
     if bytes_per_s >= 1e9 {
         format!("{:.2} GB/s", bytes_per_s / 1e9)
-    } else {
+    } else if bytes_per_s >= 1e7 {
         format!("{:.0} MB/s", bytes_per_s / 1e6)
+    } else {
+        format!("{:.2} MB/s", bytes_per_s / 1e6)
     }
 }
 
@@ -287,6 +289,15 @@ mod tests {
         let flat: Vec<Measured> = planted(DIRECT, 1.0, 1e9);
         assert_eq!(large_beat_small(&flat, DIRECT)["verdict"], "undecided");
         assert!(best_block(&[], &[DIRECT]).is_none());
+    }
+
+    #[test]
+    fn a_slow_disk_has_a_rate_too() {
+        assert_eq!(rate(4096.0 / 8.3e-3), "0.49 MB/s");
+        assert_eq!(
+            [2.5e6, 70e6, 1.25e9].map(rate),
+            ["2.50 MB/s", "70 MB/s", "1.25 GB/s"]
+        );
     }
 
     #[test]

@@ -5,7 +5,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use latlab_record::Check;
-use latlab_storage::{DeviceCounters, DeviceSource, Direction};
+use latlab_storage::{DeviceCounters, DeviceSource, Direction, TIME_STEP_NS};
+use serde_json::{Value, json};
 
 /// Bytes are counted when a transfer completes, which is before its waiter wakes on the kernels that were looked at; a device whose count comes
 /// later is asked again so often, with a pause each time.
@@ -54,9 +55,114 @@ pub(crate) struct DeviceCount {
     counted: u64,
     /// The first block of samples for which it counted too little: what others moved in one must not make up for what is missing in another.
     short: Option<String>,
+    time: DeviceTime,
+}
+
+/// Which of a device's requests are those of the operations.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Asked {
+    /// A read for each, or a write.
+    One(Direction),
+    /// A read, then a write.
+    ReadThenWrite,
+    /// Writes, one after the other, and a flush.
+    Durable,
+}
+
+/// How long the device had the requests that it counted, by itself.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct DeviceTime {
+    blocks: u64,
+    /// Requests, ns, bytes.
+    reads: [u64; 3],
+    writes: [u64; 3],
+}
+
+/// Others used the device as well when it moved so many times the bytes.
+const OTHERS: f64 = 1.1;
+/// A request an operation, within what the ends of blocks change.
+const ONE_EACH: std::ops::RangeInclusive<f64> = 0.95..=1.1;
+/// Steps of the counter may make this much of the time, at most.
+const COARSE: f64 = 0.1;
+
+impl DeviceTime {
+    /// What it counted in one more block of samples.
+    pub(crate) fn add(&mut self, since: DeviceCounters) {
+        let sum = |all: &mut [u64; 3], more: [u64; 3]| {
+            for (own, more) in all.iter_mut().zip(more) {
+                *own += more;
+            }
+        };
+        sum(&mut self.reads, [since.reads, since.read_ns, since.read_bytes]);
+        sum(
+            &mut self.writes,
+            [since.writes, since.write_ns, since.write_bytes],
+        );
+        self.blocks += 1;
+    }
+
+    /// A finding: how much of the mean time of `operations`, which together took `ns` and were to move `bytes`, a request of theirs was with the device
+    /// and its queue; or why that is not told.
+    pub(crate) fn of(&self, asked: Asked, operations: u64, ns: f64, bytes: u64) -> Value {
+        self.told(asked, operations, ns, bytes)
+            .unwrap_or_else(|reason| json!({ "not_told": reason }))
+    }
+
+    fn told(&self, asked: Asked, operations: u64, ns: f64, bytes: u64) -> Result<Value, String> {
+        if self.blocks == 0 || operations == 0 {
+            return Err("nothing here counts the time of the device's requests".to_owned());
+        }
+        let kinds = match asked {
+            Asked::One(Direction::Read) => vec![self.reads],
+            // A flush is counted as a write of no bytes; that the kernel counts it among the flushes too adds nothing.
+            Asked::One(Direction::Write) | Asked::Durable => vec![self.writes],
+            Asked::ReadThenWrite => vec![self.reads, self.writes],
+        };
+        let sum = |place: usize| kinds.iter().map(|kind| kind[place]).sum::<u64>() as f64;
+        let (requests, with_device_ns, moved) = (sum(0), sum(1), sum(2));
+        if moved > OTHERS * bytes as f64 {
+            return Err(format!(
+                "others used the device: it moved {:.1} times the bytes",
+                moved / bytes.max(1) as f64
+            ));
+        }
+        let each = |sum: f64| sum / operations as f64;
+        if matches!(asked, Asked::One(_)) && !ONE_EACH.contains(&each(requests)) {
+            return Err(format!(
+                "an operation was {:.2} requests, whose times overlap or are shared",
+                each(requests)
+            ));
+        }
+        if with_device_ns > ns {
+            return Err(
+                "its requests took longer than the operations: their times overlap, or are others' too"
+                    .to_owned(),
+            );
+        }
+        // A counter in whole steps is up to one behind at either end of a block: the difference has a variance of a sixth.
+        let steps = (self.blocks as f64 * kinds.len() as f64 / 6.0).sqrt();
+        let error_ns = 2.0 * steps * TIME_STEP_NS as f64;
+        if error_ns > COARSE * with_device_ns {
+            return Err(
+                "the device counts in milliseconds, and there are too few operations for that".to_owned(),
+            );
+        }
+        Ok(json!({
+            "operation_mean_ns": each(ns),
+            "device_mean_ns": each(with_device_ns),
+            "error_ns": each(error_ns),
+            "requests_per_operation": each(requests),
+        }))
+    }
 }
 
 impl DeviceCount {
+    /// See [`DeviceTime::of`].
+    pub(crate) fn time(&self, asked: Asked, operations: u64, ns: f64) -> Value {
+        let times = if asked == Asked::ReadThenWrite { 2 } else { 1 };
+        self.time.of(asked, operations, ns, times * self.asked)
+    }
+
     /// Before a block of samples.
     pub(crate) fn begin(&mut self, device: &Device) {
         self.before = device.read();
@@ -67,21 +173,21 @@ impl DeviceCount {
         let Some(before) = self.before.take() else {
             return;
         };
-        let since = || {
-            let since = device.read()?.since(before);
-            Some(match direction {
-                Direction::Read => since.read_bytes,
-                Direction::Write => since.write_bytes,
-            })
+        let now = || Some(device.read()?.since(before));
+        let Some(mut since) = now() else { return };
+        let bytes_of = |since: DeviceCounters| match direction {
+            Direction::Read => since.read_bytes,
+            Direction::Write => since.write_bytes,
         };
-        let Some(mut counted) = since() else { return };
         for _ in 0..ASKED_AGAIN {
-            if counted >= bytes {
+            if bytes_of(since) >= bytes {
                 break;
             }
             std::thread::sleep(PAUSE);
-            counted = since().unwrap_or(counted);
+            since = now().unwrap_or(since);
         }
+        let counted = bytes_of(since);
+        self.time.add(since);
         self.blocks += 1;
         self.asked += bytes;
         self.counted += counted;
@@ -123,5 +229,68 @@ impl DeviceCount {
             ok,
             detail,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn counted(requests: u64, ms: u64) -> DeviceCounters {
+        DeviceCounters {
+            reads: requests,
+            read_bytes: requests * 4096,
+            read_ns: ms * 1_000_000,
+            writes: requests,
+            write_bytes: requests * 4096,
+            write_ns: ms * 1_000_000,
+            flushes: Some(requests),
+        }
+    }
+
+    fn of_blocks(blocks: u64, one: DeviceCounters) -> DeviceTime {
+        let mut time = DeviceTime::default();
+        (0..blocks).for_each(|_| time.add(one));
+        time
+    }
+
+    const READ: Asked = Asked::One(Direction::Read);
+
+    #[test]
+    fn the_devices_part_of_an_operation_is_what_its_requests_took() {
+        // Ten blocks of 1,000 reads of 60 us, 40 of which the device had; a sync is a write and a flush.
+        let time = of_blocks(10, counted(1_000, 40));
+        let told = time.of(READ, 10_000, 6e8, 40_960_000);
+        assert_eq!(told["device_mean_ns"], 40_000.0, "{told}");
+        assert_eq!(told["operation_mean_ns"], 60_000.0);
+        assert!(told["error_ns"].as_f64().is_some_and(|ns| ns < 400.0), "{told}");
+        // A write, and the flush as a write of no bytes; the flush that is counted apart is the same one.
+        let told = time.of(Asked::Durable, 5_000, 5e8, 40_960_000);
+        assert_eq!(
+            (&told["device_mean_ns"], &told["requests_per_operation"]),
+            (&json!(80_000.0), &json!(2.0))
+        );
+        let told = time.of(Asked::ReadThenWrite, 10_000, 1e9, 81_920_000);
+        assert_eq!(told["device_mean_ns"], 80_000.0);
+    }
+
+    #[test]
+    fn what_cannot_be_told_says_why() {
+        let why = |time: DeviceTime, asked, operations, bytes| {
+            let told = time.of(asked, operations, 6e8, bytes);
+            told["not_told"].as_str().map(str::to_owned).unwrap_or_default()
+        };
+        let time = of_blocks(10, counted(1_000, 40));
+        assert!(why(DeviceTime::default(), READ, 10, 10).contains("nothing here counts"));
+        assert!(why(time, READ, 10_000, 20_480_000).contains("others used the device: it moved 2.0 times"));
+        assert!(why(time, READ, 1_000, 40_960_000).contains("10.00 requests"));
+        assert!(why(of_blocks(10, counted(10, 1)), READ, 100, 409_600).contains("milliseconds"));
+        let longer = time.of(READ, 10_000, 3e8, 40_960_000);
+        assert!(
+            longer["not_told"]
+                .as_str()
+                .is_some_and(|text| text.contains("overlap")),
+            "{longer}"
+        );
     }
 }

@@ -32,7 +32,7 @@ mod linux {
     use std::time::Duration;
 
     use latlab_harness::{Arrivals, Limits, Queue, Wait};
-    use latlab_storage::{Contents, Direction, Extents};
+    use latlab_storage::{Contents, Direction};
 
     use super::*;
 
@@ -292,26 +292,5 @@ mod linux {
         assert!(!failed(&evidence, &target, DIRECT).contains(&"counted by the kernel".to_owned()));
         evidence = Evidence::of_counts(1 << 20, None);
         assert!(!failed(&evidence, &target, DIRECT).contains(&"counted by the kernel".to_owned()));
-    }
-
-    #[test]
-    fn extents_that_were_never_written_fail_the_proof() {
-        let written = Extents {
-            written_bytes: 8192,
-            pieces: 1,
-            exact: true,
-            ..Extents::default()
-        };
-        assert!(written_extents(&written).ok);
-        let reserved = Extents {
-            unwritten_bytes: 4096,
-            ..written
-        };
-        assert!(!written_extents(&reserved).ok);
-        let hole = Extents {
-            hole_bytes: 4096,
-            ..written
-        };
-        assert!(!written_extents(&hole).ok);
     }
 }

@@ -230,7 +230,7 @@ fn judge(block_bytes: u64, ratio: f64, interval: Option<[f64; 2]>) -> (&'static 
         (
             "first reading costs more",
             format!(
-                "blocks of {size} take {figures} as long the first time: what is below fetches them when they are first asked for"
+                "blocks of {size} take {figures} as long the first time: what is below fetches them when they are first asked for, or keeps what was read"
             ),
         )
     } else if low > 1.0 / ALIKE && high < ALIKE {

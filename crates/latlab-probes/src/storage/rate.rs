@@ -4,10 +4,11 @@ use latlab_harness::{
     Env, Operations, Planned, PointResult, Probe, ProbeError, Session, Spec, Support, Tier,
 };
 use latlab_record::{Point, Profile, Record, Unit};
-use serde_json::{Value, json};
+use serde_json::json;
 
-use super::random::{self, KIB_4, finding};
+use super::random::{self, KIB_4};
 use crate::disk::DIRECT;
+use crate::open_loop::curve;
 
 #[cfg_attr(target_os = "linux", path = "rate/linux.rs")]
 #[cfg_attr(not(target_os = "linux"), path = "rate/elsewhere.rs")]
@@ -42,13 +43,14 @@ Rates above what the disk reads one at a time (a short trial before) are not ask
 /// Most reads under way: a second's tenth of stall at 10,000 a second would be a thousand, and is told as held back.
 const DEPTH: u32 = 64;
 
-/// A rate, its priority, and the reads of one block in the quick, standard and thorough profile; none where it is left out.
+/// A rate, its priority, and the reads of one block in the quick, standard and thorough profile; none where it is left out. Blocks of fewer than
+/// six that were not late give no interval.
 const GRID: [(u64, u8, [u64; 3]); 6] = [
-    (1_000, 0, [30, 80, 300]),
-    (100, 0, [5, 12, 40]),
+    (1_000, 0, [20, 80, 300]),
+    (100, 0, [7, 12, 40]),
     (10_000, 1, [0, 500, 2_000]),
     (5_000, 1, [0, 250, 1_000]),
-    (10, 2, [0, 0, 4]),
+    (10, 2, [0, 0, 7]),
     (1, 3, [0, 0, 1]),
 ];
 
@@ -112,23 +114,7 @@ impl Probe for Rate {
         if results.is_empty() {
             return Vec::new();
         }
-        let mut ascending: Vec<&PointResult> = results.iter().collect();
-        ascending.sort_by_key(|result| result.point.rate_per_s);
-        let curve: Vec<Value> = ascending
-            .iter()
-            .map(|result| {
-                let own = |name: &str| finding(result, name);
-                json!({
-                    "rate_per_s": result.point.rate_per_s,
-                    "p50_ns": result.p50,
-                    "service_p50_ns": own("service_p50_ns"),
-                    "offered_per_s": own("offered_per_s"),
-                    "achieved_per_s": own("achieved_per_s"),
-                    "held_back": own("held_back"),
-                })
-            })
-            .collect();
-        let findings = json!({ "curve": curve, "sanity": [random::fast_enough(results)] });
+        let findings = json!({ "curve": curve(results), "sanity": [random::fast_enough(results)] });
         vec![SPEC.derived(findings)]
     }
 }

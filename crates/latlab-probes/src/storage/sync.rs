@@ -198,7 +198,7 @@ impl Probe for Durable {
     fn supports(&self, env: &Env) -> Support {
         match work::room(env) {
             Ok(bytes) if bytes < ROOM_BYTES => Support::No(format!(
-                "needs {} for files of its own, and {} are left for them: 5 % of the file system, at least 1 GiB, stay free for others; free some space, or name another directory with --dir",
+                "needs {} for files of its own, and {} are left for them: 5 % of the file system, at least 1 GiB, stay free for others, and no file may be larger than ulimit -f says; free some space, or name another directory with --dir",
                 binary_size(ROOM_BYTES),
                 binary_size(bytes)
             )),

@@ -227,7 +227,8 @@ fn a_python_program_that_fails_or_does_less_gives_its_reason() {
             wanted: Some(|point| point.engine.as_deref() == Some(PYTHON) && point.files == Some(MANY)),
             ..testing::Kept::default()
         };
-        let deadline = env.clock.now_ns() + 5e9;
+        // Its first blocks end it, long before the time does.
+        let deadline = env.clock.now_ns() + 60e9;
         latlab_harness::run_probe(
             &Files,
             &env,
@@ -446,24 +447,23 @@ fn a_spent_budget_is_the_reason_and_not_a_byte_more_is_written() {
 #[test]
 fn what_is_written_was_announced() {
     let own = Own::new("announced");
-    let Some(mut env) = own.env(1 << 40) else { return };
-    env.interpreter = Some(Box::new(StandIn(Fault::None)));
-    let announced: u64 = Files
-        .points(&env)
-        .iter()
-        .map(|planned| planned.written_bytes)
-        .sum();
-    let mut kept = testing::Kept::default();
-    let deadline = env.clock.now_ns() + 0.7e9;
-    latlab_harness::run_probe(
-        &Files,
-        &env,
-        deadline,
-        &mut latlab_harness::NoReference,
-        &mut kept,
-    );
-    let spent = env.disk.budget().spent_bytes();
-    assert!(0 < spent && spent <= announced, "{spent} of {announced}");
+    // A busy machine may write nothing in a short run.
+    for seconds in [0.7, 7.0] {
+        let Some(mut env) = own.env(1 << 40) else { return };
+        env.interpreter = Some(Box::new(StandIn(Fault::None)));
+        let announced: u64 = Files
+            .points(&env)
+            .iter()
+            .map(|planned| planned.written_bytes)
+            .sum();
+        testing::one_run(&Files, &env, seconds);
+        let spent = env.disk.budget().spent_bytes();
+        assert!(spent <= announced, "{spent} of {announced}");
+        if spent > 0 {
+            return;
+        }
+    }
+    panic!("nothing was written");
 }
 
 #[test]
@@ -566,7 +566,7 @@ fn victim(order: &str, own: &Own) -> std::process::Child {
         "{}::as_a_victim",
         module_path!().split_once("::").expect("in a crate").1
     );
-    let runner = crate::children::tests::runner();
+    let runner = testing::runner();
     let mut words = runner.split_ascii_whitespace();
     let mut command = match words.next() {
         Some(program) => {

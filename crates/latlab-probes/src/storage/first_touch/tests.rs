@@ -25,7 +25,7 @@ fn a_ratio_is_called_what_its_interval_allows() {
     assert_eq!(verdict, "first reading costs more");
     assert_eq!(
         detail,
-        "blocks of 4 KiB take 1.90 times (1.40 to 2.60) as long the first time: what is below fetches them when they are first asked for"
+        "blocks of 4 KiB take 1.90 times (1.40 to 2.60) as long the first time: what is below fetches them when they are first asked for, or keeps what was read"
     );
     let (verdict, detail) = judge(1 << 20, 1.01, Some([0.95, 1.08]));
     assert_eq!(verdict, "alike");
@@ -142,7 +142,7 @@ mod on_a_disk {
         if !is_on_a_disk(&env) {
             return;
         }
-        let records = testing::records(&FirstTouch, &env, 30.0);
+        let records = testing::records(&FirstTouch, &env, 120.0);
         let derived = records
             .last()
             .and_then(|record| record.findings.as_ref())
@@ -266,7 +266,7 @@ mod on_a_disk {
         let own = directory("mapped", 12);
         let env = env(&own);
         // Under emulation the planted mappings did not hold the pages.
-        if !is_on_a_disk(&env) || !crate::children::tests::runner().is_empty() {
+        if !is_on_a_disk(&env) || !testing::runner().is_empty() {
             return;
         }
         let mut touching = without_direct(&env);

@@ -7,13 +7,13 @@ use std::sync::Arc;
 use latlab_harness::{Block, Env, Kernel, Planned, ProbeError, Proof, Session, Stamps, pin_this_thread};
 use latlab_record::{Check, Point, Work, binary_size};
 use latlab_stats::rng::Rng;
-use latlab_storage::{Buffer, Direction, TestFile, open_direct};
+use latlab_storage::{Buffer, Direction, TestFile, missing, open_direct};
 use rustix::fs::{Advice, Mode, OFlags, SeekFrom, fadvise, fsync, seek};
 use rustix::io::{Errno, pread, pwrite, read};
 use serde_json::json;
 
-use super::{LARGE, PAGE_BYTES, QUICK_LARGEST, SMALL, SPEC, pages, pokes, wanted, written};
-use crate::disk::{COLD, DIRECT, Evidence, Places, Target, WARM, answered_by_a_device, refused};
+use super::{LARGE, PAGE_BYTES, QUICK_LARGEST, SMALL, pages, pokes, wanted, written};
+use crate::disk::{Asked, COLD, DIRECT, Evidence, Places, Target, WARM, answered_by_a_device, refused};
 
 /// Pokes slower than this keep their time stamps, ns: several times the median.
 const WARM_TAIL_NS: f64 = 10e3;
@@ -24,6 +24,8 @@ const COMPARED: usize = 16;
 const WHOLE: usize = 4;
 /// Of warm pokes one in so many may have met a page that the kernel took away meanwhile.
 const FETCHED: u64 = 100;
+/// A block of warm pokes is taken in so many portions: those that met more such pages do not count.
+const PORTIONS: u64 = 8;
 /// Bytes read at a time while warming.
 const CHUNK_BYTES: usize = 1 << 20;
 const SEEDS: u64 = 0x70_0000;
@@ -68,7 +70,7 @@ impl Spot {
 
     /// With the help of these CPUs: having the pages takes longer than reading them.
     fn warm(&mut self, bytes: u64, helpers: &[u32]) -> Result<(), ProbeError> {
-        if self.warm_bytes >= bytes {
+        if self.warm_bytes >= bytes && self.bring_back(bytes)? < bytes / 2 {
             return Ok(());
         }
         // What others left of it may lie there in large pieces. What somebody keeps mapped stays, and is warm too.
@@ -99,6 +101,24 @@ impl Spot {
         self.warm_bytes = bytes;
         Ok(())
     }
+
+    /// Pages that the kernel took back since they were warmed (it does that by itself where memory is watched, DAMON) are read again, when they are
+    /// fewer than half; how many bytes were missing.
+    fn bring_back(&self, bytes: u64) -> Result<u64, ProbeError> {
+        let gone = missing(&self.file, bytes).map_err(refused)?;
+        let lost = length_of(&gone);
+        if lost < bytes / 2 {
+            for range in gone {
+                read_pages(&self.file, range)?;
+            }
+        }
+        Ok(lost)
+    }
+}
+
+/// Bytes of all ranges.
+fn length_of(ranges: &[std::ops::Range<u64>]) -> u64 {
+    ranges.iter().map(|range| range.end - range.start).sum()
 }
 
 /// Through a descriptor without read-ahead, which brings single pages: to write one byte of a piece of 2 MiB, ext4 looks at all of its blocks.
@@ -128,8 +148,13 @@ struct Found {
     read_ns: Vec<f64>,
     write_ns: Vec<f64>,
     whole_ns: Vec<f64>,
-    /// By the kernel, for warm pokes.
+    /// By the kernel, for warm pokes that count.
     fetched: Option<u64>,
+    /// Warm pokes that do not count.
+    thrown: u64,
+    /// Bytes that were fetched during these, and those that were missing right after a portion of them, at most.
+    lost: u64,
+    missing: u64,
     /// Blocks compared whole, and the first that was changed.
     compared: u64,
     changed: Option<String>,
@@ -145,6 +170,9 @@ pub(super) enum Fault {
     NotEvicted,
     /// Other bytes are written back than were read.
     OtherBytes,
+    /// The kernel takes the file's pages back before the first portion of a block, or before each.
+    TakenBackOnce,
+    TakenBack,
 }
 
 pub(super) struct Poking<'env> {
@@ -156,6 +184,8 @@ pub(super) struct Poking<'env> {
     buffer: Buffer,
     /// Places and what was read there, in this block.
     log: Vec<(u64, u8)>,
+    /// Stamps of warm pokes of which it is not known yet whether they count.
+    held: Vec<[u64; 3]>,
     found: BTreeMap<Point, Found>,
     selected: Point,
     #[cfg(test)]
@@ -168,6 +198,24 @@ fn spot_of(file_bytes: u64) -> u64 {
         file_bytes
     } else {
         0
+    }
+}
+
+/// Where threads may help to warm a size: for a file of a few pages they would take longer than its pages.
+fn helpers(env: &Env, file_bytes: u64) -> Vec<u32> {
+    if spot_of(file_bytes) > 0 {
+        Vec::new()
+    } else {
+        env.populating_cpus()
+    }
+}
+
+/// What a poke asks of the device before it is over; what the page cache took is flushed later.
+fn asked_of(path: &str) -> Option<Asked> {
+    match path {
+        COLD => Some(Asked::One(Direction::Read)),
+        DIRECT => Some(Asked::ReadThenWrite),
+        _ => None,
     }
 }
 
@@ -209,11 +257,17 @@ impl<'env> Poking<'env> {
             spots,
             buffer: Buffer::new(longest, longest),
             log: Vec::new(),
+            held: Vec::new(),
             found: BTreeMap::new(),
             selected: Point::default(),
             #[cfg(test)]
             fault: None,
         })
+    }
+
+    #[cfg(test)]
+    pub(super) fn is_told_what_is_fetched() -> bool {
+        fetched_bytes().is_some()
     }
 
     /// What the page cache holds of the selected point's file, bytes.
@@ -260,7 +314,6 @@ impl<'env> Poking<'env> {
             None
         };
         let length = usize::try_from(spot.block_bytes).unwrap_or(usize::MAX);
-        let ns = |begin: u64, end: u64| self.env.clock.ns(end.saturating_sub(begin));
         for _ in 0..count {
             let page = match path {
                 // Any byte of the file, also one of the same page again.
@@ -310,15 +363,44 @@ impl<'env> Poking<'env> {
                 moved(put, 1)?;
                 self.log.push((at, was));
             }
-            block.span(begin, end);
-            block.channel("read", begin, between);
-            block.channel("write", between, end);
-            found.read_ns.push(ns(begin, between));
-            found.write_ns.push(ns(between, end));
-            found.whole_ns.push(ns(begin, end));
-            found.pokes += 1;
+            if path == WARM {
+                self.held.push([begin, between, end]);
+            } else {
+                found.keep(block, [begin, between, end]);
+            }
         }
         Ok(())
+    }
+
+    /// Keeps the warm pokes that are held, unless more of them than may be were answered by storage: then brings back what the kernel took.
+    fn settle(
+        &mut self,
+        block: &mut Block,
+        found: &mut Found,
+        before: Option<u64>,
+    ) -> Result<(), ProbeError> {
+        let fetched = before
+            .zip(fetched_bytes())
+            .map(|(then, now)| now.saturating_sub(then));
+        let pokes = self.held.len() as u64;
+        if fetched.unwrap_or(0) <= pokes / FETCHED * PAGE_BYTES {
+            for stamps in self.held.drain(..) {
+                found.keep(block, stamps);
+            }
+            if let Some(bytes) = fetched {
+                *found.fetched.get_or_insert(0) += bytes;
+            }
+            return Ok(());
+        }
+        self.held.clear();
+        found.thrown += pokes;
+        found.lost += fetched.unwrap_or(0);
+        let (size, _) = asked(&self.selected);
+        let spot = self.spots.get_mut(&spot_of(size)).ok_or_else(not_made)?;
+        found.missing = found
+            .missing
+            .max(length_of(&missing(&spot.file, size).map_err(refused)?));
+        spot.warm(size, &helpers(self.env, size))
     }
 
     fn take(&mut self, block: &mut Block, found: &mut Found) -> Result<(), ProbeError> {
@@ -338,9 +420,14 @@ impl<'env> Poking<'env> {
         self.log.clear();
         let mut left = pokes(profile, size, path);
         self.log.reserve(usize::try_from(left).unwrap_or(0));
-        let before = fetched_bytes();
+        let portion = left.div_ceil(PORTIONS);
+        let kept = found.pokes;
         while left > 0 {
-            let count = if path == COLD { left.min(pages(size)) } else { left };
+            let count = match path {
+                COLD => left.min(pages(size)),
+                WARM => left.min(portion),
+                _ => left,
+            };
             if path == COLD {
                 #[cfg(test)]
                 let skipped = self.fault == Some(Fault::NotEvicted);
@@ -362,15 +449,29 @@ impl<'env> Poking<'env> {
                 .ok_or_else(not_made)?
                 .target
                 .clone();
+            #[cfg(test)]
+            self.take_back(&target);
             found.evidence.begin(&target, path);
+            let before = fetched_bytes();
             self.poke(block, found, count)?;
             found.evidence.end(&target, Direction::Read, count * PAGE_BYTES);
+            if path == WARM {
+                self.settle(block, found, before)?;
+            }
             left -= count;
         }
-        if let (WARM, Some(before), Some(now)) = (path, before, fetched_bytes()) {
-            *found.fetched.get_or_insert(0) += now.saturating_sub(before);
+        if found.pokes == kept {
+            return Err(ProbeError::Proof(found.taken_back(size)));
         }
         Ok(())
+    }
+
+    #[cfg(test)]
+    fn take_back(&mut self, target: &Target) {
+        if matches!(self.fault, Some(Fault::TakenBackOnce | Fault::TakenBack)) {
+            target.test.evict().expect("evicted");
+        }
+        self.fault = self.fault.filter(|fault| *fault != Fault::TakenBackOnce);
     }
 
     /// Flushes, untimed, and looks at what was read and at what is there now.
@@ -457,9 +558,7 @@ impl Session for Poking<'_> {
         }
         let spot = self.spots.get_mut(&spot_of(size)).ok_or_else(not_made)?;
         match path {
-            // Threads for a file of a few pages would take longer than its pages.
-            WARM if spot_of(size) > 0 => spot.warm(size, &[])?,
-            WARM => spot.warm(size, &self.env.populating_cpus())?,
+            WARM => spot.warm(size, &helpers(self.env, size))?,
             DIRECT => {
                 if let Err(reason) = &spot.direct {
                     return Err(ProbeError::Other(format!("no direct I/O: {reason}")));
@@ -482,6 +581,9 @@ impl Session for Poking<'_> {
                 write_ns: Vec::new(),
                 whole_ns: Vec::new(),
                 fetched: None,
+                thrown: 0,
+                lost: 0,
+                missing: 0,
                 compared: 0,
                 changed: None,
             };
@@ -512,7 +614,6 @@ impl Session for Poking<'_> {
         let (size, path) = asked(point);
         let work = |bytes| Work {
             bytes,
-            convention: Some(SPEC.convention.to_owned()),
             ..Work::default()
         };
         if size == 0 {
@@ -545,14 +646,16 @@ impl Session for Poking<'_> {
             checks.push(answered_by_a_device(median(&found.whole_ns).unwrap_or(0.0)));
         }
         let nominal = wanted(self.env).contains(&size) || [LARGE, QUICK_LARGEST].contains(&size);
-        let flags = if spot_of(size) > 0 || nominal {
-            Vec::new()
-        } else {
-            vec![format!(
+        let mut flags = Vec::new();
+        if spot_of(size) == 0 && !nominal {
+            flags.push(format!(
                 "poked into {} of the test file: what there is of it, or what may be kept in memory",
                 binary_size(size)
-            )]
-        };
+            ));
+        }
+        if found.thrown > 0 {
+            flags.push(found.taken_back(size));
+        }
         Proof {
             checks,
             work: work(found.pokes * 2),
@@ -563,6 +666,10 @@ impl Session for Poking<'_> {
                 "read_p50_ns": median(&found.read_ns),
                 "write_p50_ns": median(&found.write_ns),
                 "written_bytes": found.written,
+                "device_time": asked_of(path).map(|asked| {
+                    let whole_ns = found.whole_ns.iter().sum();
+                    found.evidence.device_time(asked, found.pokes, whole_ns)
+                }),
             })),
             ..Proof::default()
         }
@@ -570,6 +677,30 @@ impl Session for Poking<'_> {
 }
 
 impl Found {
+    /// A poke that counts.
+    fn keep(&mut self, block: &mut Block, [begin, between, end]: [u64; 3]) {
+        block.span(begin, end);
+        block.channel("read", begin, between);
+        block.channel("write", between, end);
+        self.read_ns.push(block.span_ns(begin, between));
+        self.write_ns.push(block.span_ns(between, end));
+        self.whole_ns.push(block.span_ns(begin, end));
+        self.pokes += 1;
+    }
+
+    /// Why warm pokes do not count.
+    fn taken_back(&self, file_bytes: u64) -> String {
+        format!(
+            "{} of {} warm pokes do not count: the kernel had taken pages of the file back, {} bytes were fetched during them (/proc/thread-self/io), and of {} \
+             bytes up to {} were missing right after (mincore); they were brought back before the next pokes",
+            self.thrown,
+            self.thrown + self.pokes,
+            self.lost,
+            file_bytes,
+            self.missing
+        )
+    }
+
     /// Before a round of so many pokes: no page twice in it, and the rest of one order and the begin of the next would share some.
     fn order(&mut self, file_bytes: u64, count: u64, rng: &mut Rng) {
         if self.placed + count > pages(file_bytes) {

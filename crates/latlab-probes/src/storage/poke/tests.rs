@@ -67,9 +67,11 @@ mod linux {
             Poke.supports(env)
         }
         fn points(&self, env: &Env) -> Vec<Planned> {
-            let mut points = Poke.points(env);
-            points.retain(|planned| planned.point == point(SMALL[1], COLD));
-            points
+            let path = match self.0 {
+                Fault::TakenBack | Fault::TakenBackOnce => WARM,
+                _ => COLD,
+            };
+            of(env, &[path])
         }
         fn memory_bytes(&self, env: &Env) -> u64 {
             Poke.memory_bytes(env)
@@ -188,10 +190,10 @@ mod linux {
     fn an_eviction_that_did_nothing_gives_no_cold_figure() {
         let env = testing::env(64 << 20);
         // Under emulation the planted mapping did not hold the pages: they were evicted, and the figures are right.
-        if !testing::has_disk(&Poke, &env) || !crate::children::tests::runner().is_empty() {
+        if !testing::has_disk(&Poke, &env) || !testing::runner().is_empty() {
             return;
         }
-        let records = testing::records(&Faulty(Fault::Mapped), &env, 2.0);
+        let records = testing::records(&Faulty(Fault::Mapped), &env, 20.0);
         let texts: Vec<&str> = records
             .iter()
             .filter_map(|record| Some(record.error.as_ref()?.text.as_str()))
@@ -199,6 +201,49 @@ mod linux {
         assert!(
             texts.iter().any(|text| text.contains("could be evicted")),
             "{texts:?}"
+        );
+    }
+
+    #[test]
+    fn pages_that_the_kernel_took_back_are_brought_back_and_the_pokes_that_met_them_do_not_count() {
+        let env = testing::env(64 << 20);
+        if !testing::has_disk(&Poke, &env) || !Poking::is_told_what_is_fetched() {
+            return;
+        }
+        let faulty = Faulty(Fault::TakenBackOnce);
+        let (_, proof) = measure_once(&faulty, &env, &faulty.points(&env)).remove(0);
+        assert_eq!(testing::failed(&proof), Vec::<&str>::new());
+        assert!(
+            proof.flags[0].contains("warm pokes do not count"),
+            "{:?}",
+            proof.flags
+        );
+        let pokes = proof.findings.expect("findings")["pokes"]
+            .as_u64()
+            .expect("a count");
+        let all = pokes_of_all_portions(&env);
+        assert!(pokes < all && pokes >= all / 2, "{pokes} of {all}");
+    }
+
+    fn pokes_of_all_portions(env: &Env) -> u64 {
+        let clean = measure_once(&Poke, env, &of(env, &[WARM])).remove(0).1;
+        assert_eq!(clean.flags, Vec::<String>::new());
+        clean.findings.expect("findings")["pokes"]
+            .as_u64()
+            .expect("a count")
+    }
+
+    #[test]
+    fn where_the_kernel_takes_pages_back_again_and_again_there_is_no_warm_figure_and_the_record_says_why() {
+        let env = testing::env(64 << 20);
+        if !testing::has_disk(&Poke, &env) || !Poking::is_told_what_is_fetched() {
+            return;
+        }
+        let records = testing::records(&Faulty(Fault::TakenBack), &env, 20.0);
+        let text = &records[0].error.as_ref().expect("no figure").text;
+        assert!(
+            text.contains("taken pages of the file back") && text.contains("mincore"),
+            "{text}"
         );
     }
 

@@ -11,7 +11,7 @@ use serde_json::json;
 
 use self::seek::Seeks;
 use super::{KIB_4, Way, buffers, read_s, seeks_at, sizes, writes};
-use crate::disk::{DIRECT, Evidence, Flow, Places, Target, answered_by_a_device};
+use crate::disk::{Asked, DIRECT, Evidence, Flow, Places, Target, answered_by_a_device};
 
 mod seek;
 
@@ -254,6 +254,11 @@ impl Session for Random<'_> {
                 "bytes_per_s": rate * block_bytes as f64,
                 "achieved_depth": achieved,
                 "second_half_to_first": second_to_first(&gathered.rates),
+                "device_time": gathered.evidence.device_time(
+                    Asked::One(direction),
+                    gathered.flight.operations,
+                    gathered.flight.under_way_ns,
+                ),
                 "seek": seek,
             })),
             ..Proof::default()

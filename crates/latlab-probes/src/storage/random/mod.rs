@@ -383,7 +383,8 @@ fn solid_state_beats_spinning(results: &[PointResult]) -> Option<Value> {
     let seek = alone.findings.as_ref()?.get("seek")?;
     let number = |name: &str| seek.get(name).and_then(Value::as_f64);
     let text = |name: &str| seek.get(name).and_then(Value::as_str);
-    let us = |ns: f64| format!("{:.0} us", ns / 1e3);
+    // What rounds to nothing has no sign.
+    let us = |ns: f64| format!("{:.0} us", (ns / 1e3).round() + 0.0);
     let kind = match text("medium")? {
         "undecided" => "not known what it is",
         known => known,

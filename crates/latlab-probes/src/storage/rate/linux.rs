@@ -8,7 +8,7 @@ use latlab_storage::Direction;
 use serde_json::json;
 
 use super::{DEPTH, KIB_4, reads};
-use crate::disk::{DIRECT, Flow, Places, Target, answered_by_a_device};
+use crate::disk::{Asked, DIRECT, Flow, Places, Target, answered_by_a_device};
 use crate::storage::random::work::{Ledger, median_service, warm_up};
 
 /// Salts of the order of blocks, of the trial's, and of the due times.
@@ -176,6 +176,11 @@ impl Session for AtRate<'_> {
                 "held_back": flight.held_back,
                 "late": flight.late,
                 "service_p50_ns": service_ns,
+                "device_time": gathered.evidence.device_time(
+                    Asked::One(Direction::Read),
+                    flight.operations,
+                    flight.under_way_ns,
+                ),
                 "one_at_a_time_per_s": self.one_at_a_time_per_s,
             })),
             ..Proof::default()

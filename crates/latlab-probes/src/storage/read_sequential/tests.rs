@@ -113,6 +113,56 @@ fn a_run_concludes_a_fit_from_its_points() {
     }
 }
 
+/// The probe on a system that takes all pages back before so many readings.
+#[cfg(target_os = "linux")]
+struct TakenBack(u32);
+
+#[cfg(target_os = "linux")]
+impl Probe for TakenBack {
+    fn spec(&self) -> &'static Spec {
+        &SPEC
+    }
+    fn supports(&self, env: &Env) -> Support {
+        ReadSequential.supports(env)
+    }
+    fn points(&self, env: &Env) -> Vec<Planned> {
+        vec![plan(Profile::Quick, disk::file_bytes(env), WARM, 64 * KIB, 0)]
+    }
+    fn memory_bytes(&self, env: &Env) -> u64 {
+        ReadSequential.memory_bytes(env)
+    }
+    fn open<'env>(
+        &'env self,
+        env: &'env Env,
+        _group: &[Planned],
+    ) -> Result<Box<dyn Session + 'env>, ProbeError> {
+        let mut session = work::Reading::open(env)?;
+        session.taken_back = self.0;
+        Ok(Box::new(session))
+    }
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn what_met_pages_that_the_kernel_took_back_does_not_count_and_is_read_again_or_has_no_figure() {
+    let env = testing::env(64 << 20);
+    if !testing::has_disk(&ReadSequential, &env) {
+        return;
+    }
+    let faulty = TakenBack(1);
+    let (samples, proof) = latlab_harness::measure_once(&faulty, &env, &faulty.points(&env)).remove(0);
+    assert!(samples > 0);
+    assert_eq!(testing::failed(&proof), Vec::<&str>::new());
+    let resident = proof.checks.iter().find(|check| check.name == "resident");
+    assert!(
+        resident.is_some_and(|check| check.detail.contains("; 1 readings")),
+        "{resident:?}"
+    );
+    let records = testing::records(&TakenBack(u32::MAX), &env, 20.0);
+    let text = &records[0].error.as_ref().expect("no figure").text;
+    assert!(text.contains("the kernel takes pages back"), "{text}");
+}
+
 #[cfg(target_os = "linux")]
 #[test]
 fn a_live_mapping_leaves_no_cold_figure() {

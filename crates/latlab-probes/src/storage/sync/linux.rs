@@ -17,8 +17,8 @@ use rustix::fs::{Mode, OFlags, fdatasync, fsync, openat};
 use rustix::io::{pread, pwrite, retry_on_intr};
 use serde_json::json;
 
-use super::{BLOCK_BYTES, FILE_BYTES, Operation, SPEC, Way, asked, block_s, operations};
-use crate::disk::{Device, DeviceCount, answered_by_a_device, refused};
+use super::{BLOCK_BYTES, FILE_BYTES, Operation, Way, asked, block_s, operations};
+use crate::disk::{Asked, Device, DeviceCount, DeviceTime, answered_by_a_device, refused};
 
 /// A block ends early when it takes so many times what was planned, on a slow disk; but not before so many operations.
 const PATIENCE: f64 = 4.0;
@@ -131,6 +131,8 @@ struct Found {
     device_writes: Option<u64>,
     /// Bytes that the device under the files counted.
     on_device: DeviceCount,
+    /// How long the whole device had its writes and flushes.
+    at_device: DeviceTime,
     /// Time in which some program waited for a CPU, and all of it, us; `None` where the kernel does not tell.
     waited_us: Option<u64>,
     watched_us: f64,
@@ -529,6 +531,7 @@ impl Session for Syncing<'_> {
         }
         if let (Some(before), Some(now)) = (device, counters(self.device)) {
             let since = now.since(before);
+            found.at_device.add(since);
             *found.device_writes.get_or_insert(0) += since.writes;
             if let Some(flushes) = since.flushes {
                 *found.flushes.get_or_insert(0) += flushes;
@@ -557,10 +560,10 @@ impl Session for Syncing<'_> {
             &found.sync_ns
         };
         let each = |count: Option<u64>| count.map(|count| count as f64 / found.whole_ns.len().max(1) as f64);
+        let blocks = asked(point).map_or(1, |(operation, _)| operation.written_blocks());
         Proof {
             checks: found.checks(median(&found.whole_ns).unwrap_or(0.0), &self.under),
             work: Work {
-                convention: Some(SPEC.convention.to_owned()),
                 bytes: found.bytes,
                 device_bytes: found.counted,
                 ..Work::default()
@@ -574,6 +577,12 @@ impl Session for Syncing<'_> {
                 "cpu_pressure": found.waited_us.map(|waited| waited as f64 / found.watched_us.max(1.0)),
                 "flushes_per_operation": each(found.flushes),
                 "device_writes_per_operation": each(found.device_writes),
+                "device_time": found.at_device.of(
+                    Asked::Durable,
+                    found.whole_ns.len() as u64,
+                    found.whole_ns.iter().sum(),
+                    found.bytes * blocks,
+                ),
             })),
             ..Proof::default()
         }

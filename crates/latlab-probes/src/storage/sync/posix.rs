@@ -15,7 +15,7 @@ use rustix::fs::{Mode, OFlags};
 use serde_json::json;
 
 use crate::disk::answered_by_a_device;
-use crate::storage::sync::{BLOCK_BYTES, FILE_BYTES, Operation, SPEC, Way, asked, block_s, operations};
+use crate::storage::sync::{BLOCK_BYTES, FILE_BYTES, Operation, Way, asked, block_s, operations};
 
 /// Makes what was written durable; whether there was anything to do.
 pub(super) type Flush = fn(Way, BorrowedFd<'_>) -> rustix::io::Result<bool>;
@@ -277,7 +277,6 @@ impl Session for Syncing<'_> {
                 answered_by_a_device(quantile(&found.whole_ns, 0.5).unwrap_or(0.0)),
             ],
             work: Work {
-                convention: Some(SPEC.convention.to_owned()),
                 bytes,
                 ..Work::default()
             },

@@ -10,10 +10,19 @@ use rustix::fs::fsync;
 use serde_json::json;
 
 use super::{DIRECT, FSYNC_EACH, FSYNC_END, stretch};
-use crate::disk::{Evidence, Places, Target, Timed, answered_by_a_device, refused, whole};
+use crate::disk::{Asked, Evidence, Places, Target, Timed, answered_by_a_device, refused, whole};
 
 pub(super) fn open<'env>(env: &'env Env) -> Result<Box<dyn Session + 'env>, ProbeError> {
     Ok(Box::new(Writing::open(env)?))
+}
+
+/// What a write of this path asks of the device before it returns.
+fn asked_of(path: &str) -> Option<Asked> {
+    match path {
+        DIRECT => Some(Asked::One(Direction::Write)),
+        FSYNC_EACH => Some(Asked::Durable),
+        _ => None,
+    }
 }
 
 struct State {
@@ -176,6 +185,7 @@ impl Session for Writing<'_> {
                 "bytes_per_s": state.timed.bytes_per_s(),
                 "bytes_per_s_between_blocks": state.timed.between_blocks(),
                 "fsync_ns": state.timed.extra_ns(),
+                "device_time": asked_of(&state.path).map(|asked| state.timed.device_time(&state.evidence, asked)),
             })),
             ..Proof::default()
         }

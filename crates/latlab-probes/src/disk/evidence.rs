@@ -1,0 +1,271 @@
+//! What shows that blocks were read and written as they should have been.
+
+use latlab_record::Check;
+use latlab_storage::{BLOCK_BYTES, Contents, Direction, Extents, ProcessCounters, Residency};
+
+use super::{Asked, DeviceCount, Target};
+use crate::disk::{BUFFERED, COLD, DIRECT, WARM};
+
+/// What speaks for the blocks of one point: gathered while they are taken, told as checks.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Evidence {
+    /// Blocks of the file whose header was looked at, and the first that was wrong.
+    verified: u64,
+    wrong: Option<String>,
+    /// Bytes moved, and those that the kernel counted meanwhile.
+    moved: u64,
+    counted: Option<u64>,
+    watched: u64,
+    before: Option<ProcessCounters>,
+    /// And those that the device counted.
+    device: DeviceCount,
+    /// What was found after the evictions.
+    chilled: u64,
+    source: &'static str,
+    /// The block of contents that was computed last, for blocks that hold no header.
+    expected: Option<(u64, Vec<u8>)>,
+}
+
+impl Evidence {
+    /// Looks at the first and the last header of a block that was read; blocks below 4 KiB, of which most hold none, are compared whole. Cheap
+    /// (two lines of the cache), and no part of what is timed.
+    pub(crate) fn look(&mut self, contents: Option<Contents>, offset: u64, bytes: &[u8]) {
+        let Some(contents) = contents else { return };
+        let found = if bytes.len() < BLOCK_BYTES {
+            self.compare(contents, offset, bytes)
+        } else {
+            let last = bytes.len() / BLOCK_BYTES * BLOCK_BYTES - BLOCK_BYTES;
+            contents
+                .verify_headers(offset, &bytes[..BLOCK_BYTES])
+                .and_then(|()| contents.verify_headers(offset + last as u64, &bytes[last..]))
+        };
+        self.verified += 1;
+        if let Err(text) = found {
+            self.wrong.get_or_insert(text);
+        }
+    }
+
+    fn compare(&mut self, contents: Contents, offset: u64, bytes: &[u8]) -> Result<(), String> {
+        let begin = offset / BLOCK_BYTES as u64 * BLOCK_BYTES as u64;
+        if self.expected.as_ref().is_none_or(|(own, _)| *own != begin) {
+            let mut whole = vec![0; BLOCK_BYTES];
+            contents.fill(begin, &mut whole);
+            self.expected = Some((begin, whole));
+        }
+        let from = usize::try_from(offset - begin).unwrap_or(0);
+        let expected = self
+            .expected
+            .as_ref()
+            .and_then(|(_, whole)| whole.get(from..from + bytes.len()));
+        if expected == Some(bytes) {
+            return Ok(());
+        }
+        Err(if bytes.iter().all(|byte| *byte == 0) {
+            format!("the bytes at {offset} are all zeros: they were never written, or lost")
+        } else {
+            format!("the bytes at {offset} are not what was written there")
+        })
+    }
+
+    /// Looks at every header of a block: for one in a while, outside of what is timed.
+    pub(crate) fn look_at_all(&mut self, contents: Option<Contents>, offset: u64, bytes: &[u8]) {
+        let Some(contents) = contents else { return };
+        if bytes.len() < BLOCK_BYTES {
+            return self.look(Some(contents), offset, bytes);
+        }
+        self.verified += 1;
+        if let Err(text) = contents.verify_headers(offset, bytes) {
+            self.wrong.get_or_insert(text);
+        }
+    }
+
+    /// An eviction that left nothing.
+    pub(crate) fn chilled(&mut self, residency: Residency) {
+        self.chilled += 1;
+        self.source = residency.source;
+    }
+
+    /// Before a block of samples: what the kernel and the device have counted until now.
+    pub(crate) fn begin(&mut self, target: &Target, path: &str) {
+        if reaches_the_device(path) {
+            self.device.begin(&target.device);
+        }
+        self.before = ProcessCounters::now();
+    }
+
+    /// After a block of samples that moved so many bytes.
+    pub(crate) fn end(&mut self, target: &Target, direction: Direction, bytes: u64) {
+        self.device.end(&target.device, direction, bytes);
+        self.moved += bytes;
+        if let (Some(before), Some(now)) = (self.before.take(), ProcessCounters::now()) {
+            let since = now.since(before);
+            self.count(match direction {
+                Direction::Read => since.read_bytes,
+                Direction::Write => since.write_bytes,
+            });
+            self.watched += bytes;
+        }
+    }
+
+    /// As if so many bytes had been moved, and so many counted.
+    #[cfg(test)]
+    pub(crate) fn of_counts(moved: u64, counted: Option<u64>) -> Self {
+        Self {
+            moved,
+            watched: moved,
+            counted,
+            ..Self::default()
+        }
+    }
+
+    fn count(&mut self, bytes: u64) {
+        *self.counted.get_or_insert(0) += bytes;
+    }
+
+    /// What was seen of other blocks on the same way.
+    pub(crate) fn join(&mut self, other: Self) {
+        self.verified += other.verified;
+        if let Some(text) = other.wrong {
+            self.wrong.get_or_insert(text);
+        }
+    }
+
+    /// How much of the mean time of so many operations, `ns` together, was the device's; see [`DeviceTime::of`](super::DeviceTime::of).
+    pub(crate) fn device_time(&self, asked: Asked, operations: u64, ns: f64) -> serde_json::Value {
+        self.device.time(asked, operations, ns)
+    }
+
+    /// Bytes that the kernel counted.
+    pub(crate) fn device_bytes(&self) -> Option<u64> {
+        self.counted
+    }
+
+    /// As checks of a record. `path` decides which: a cold figure needs its evictions, a direct or cold one the kernel's count.
+    pub(crate) fn checks(&self, target: &Target, path: &str, direction: Direction) -> Vec<Check> {
+        let mut checks = vec![written_extents(&target.test.extents)];
+        // What was written is looked at where it was read back.
+        if direction == Direction::Read || self.verified > 0 {
+            checks.extend(self.contents_check(target.contents().is_some()));
+        }
+        if path == COLD {
+            checks.push(self.evicted_check());
+        }
+        if path == DIRECT {
+            checks.push(trial_check(target));
+        }
+        if path != WARM {
+            checks.push(self.counted_check(direction));
+        }
+        if reaches_the_device(path) {
+            checks.push(self.device.check(&target.device));
+        }
+        checks
+    }
+
+    /// `None` for a file of the user's, of which nobody knows what is in it.
+    fn contents_check(&self, known: bool) -> Option<Check> {
+        known.then(|| Check {
+            name: "contents verified".to_owned(),
+            ok: self.wrong.is_none() && self.verified > 0,
+            detail: match &self.wrong {
+                Some(text) => text.clone(),
+                None => format!("{} blocks read held what was written there", self.verified),
+            },
+        })
+    }
+
+    fn evicted_check(&self) -> Check {
+        Check {
+            name: "evicted".to_owned(),
+            ok: self.chilled > 0,
+            detail: format!("evicted 100.0 % ({}) before {} blocks", self.source, self.chilled),
+        }
+    }
+
+    fn counted_check(&self, direction: Direction) -> Check {
+        let (verb, counted) = match direction {
+            Direction::Read => ("read", "fetched from storage"),
+            Direction::Write => ("written", "sent towards storage"),
+        };
+        match self.counted {
+            Some(bytes) => Check {
+                name: "counted by the kernel".to_owned(),
+                ok: bytes >= self.watched && self.moved > 0,
+                detail: format!("{} bytes {verb}, {bytes} {counted} (/proc/self/io)", self.watched),
+            },
+            None => Check {
+                name: "counted by the kernel".to_owned(),
+                ok: self.moved > 0,
+                detail: format!("{} bytes {verb}; this kernel does not count", self.moved),
+            },
+        }
+    }
+}
+
+/// Whether what is read or written this way has been at the device when its block of samples ends.
+fn reaches_the_device(path: &str) -> bool {
+    path != WARM && path != BUFFERED
+}
+
+/// No byte of the file is a hole or only reserved.
+fn written_extents(extents: &Extents) -> Check {
+    let found = extents.all_written();
+    Check {
+        name: "extents written".to_owned(),
+        ok: found.is_ok(),
+        detail: match found {
+            Err(text) => text,
+            Ok(()) => format!(
+                "{} bytes in {} pieces, none only reserved{}",
+                extents.written_bytes,
+                extents.pieces,
+                if extents.exact {
+                    ""
+                } else {
+                    " as far as this file system tells"
+                }
+            ),
+        },
+    }
+}
+
+fn trial_check(target: &Target) -> Check {
+    let found = match &target.test.direct {
+        Err(reason) => Err(reason.clone()),
+        Ok(direct) => match &direct.evidence {
+            Some(evidence) => evidence.is_direct(),
+            None => Ok("accepted; the user's file is not tried, the kernel's count decides".to_owned()),
+        },
+    };
+    Check {
+        name: "direct".to_owned(),
+        ok: found.is_ok(),
+        detail: found.unwrap_or_else(|text| text),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn extents_that_were_never_written_fail_the_proof() {
+        let written = Extents {
+            written_bytes: 8192,
+            pieces: 1,
+            exact: true,
+            ..Extents::default()
+        };
+        assert!(written_extents(&written).ok);
+        let reserved = Extents {
+            unwritten_bytes: 4096,
+            ..written
+        };
+        assert!(!written_extents(&reserved).ok);
+        let hole = Extents {
+            hole_bytes: 4096,
+            ..written
+        };
+        assert!(!written_extents(&hole).ok);
+    }
+}

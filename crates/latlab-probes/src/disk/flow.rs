@@ -1,0 +1,287 @@
+//! Transfers that are under way at once.
+
+use std::collections::VecDeque;
+use std::os::fd::OwnedFd;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use latlab_harness::{ProbeError, Queue, Wait};
+use latlab_storage::{
+    BLOCK_BYTES, Budget, Contents, Direction, Engine, EngineKind, Patience, StorageError, Transfer,
+    open_engine, open_threads,
+};
+
+use super::{Evidence, Places, Target, refused};
+
+/// A device that has not answered for so long will not.
+const SILENT: Duration = Duration::from_secs(30);
+
+/// An engine, how many buffers it has, and what was lost by choosing it.
+struct Chosen {
+    engine: Box<dyn Engine>,
+    slots: u32,
+    flag: Option<String>,
+}
+
+/// Opens the engine for a depth: one system call after the other at depth 1, else `io_uring`, else threads, with a flag that says so. `slots`
+/// buffers, at least the depth.
+///
+/// # Errors
+/// When none can be had.
+fn choose_engine(
+    target: &Target,
+    file: &Arc<OwnedFd>,
+    depth: u32,
+    slots: u32,
+    block_bytes: u64,
+    alignment: u64,
+) -> Result<Chosen, ProbeError> {
+    let block = usize::try_from(block_bytes)
+        .map_err(|_| ProbeError::Other("a block larger than memory can be".to_owned()))?;
+    let aligned = usize::try_from(alignment)
+        .unwrap_or(BLOCK_BYTES)
+        .next_power_of_two();
+    let open = |kind, slots| open_engine(kind, file, slots, block, aligned);
+    if depth <= 1 {
+        let slots = slots.max(1);
+        return Ok(Chosen {
+            engine: open(EngineKind::Psync, slots).map_err(refused)?,
+            slots,
+            flag: None,
+        });
+    }
+    let slots = slots.max(depth);
+    let uring = || {
+        #[cfg(test)]
+        if target.without_uring {
+            return Err(StorageError::Refused("a test forbids io_uring".to_owned()));
+        }
+        open(EngineKind::Uring, slots)
+    };
+    match uring() {
+        Ok(engine) => Ok(Chosen {
+            engine,
+            slots,
+            flag: None,
+        }),
+        Err(StorageError::Refused(reason)) => Ok(Chosen {
+            engine: open_threads(file, depth, &target.cpus, slots, block, aligned).map_err(refused)?,
+            slots,
+            flag: Some(format!(
+                "degraded: a thread for each transfer under way, because {reason}"
+            )),
+        }),
+        Err(error) => Err(refused(error)),
+    }
+}
+
+/// Blocks of the target, in some order, as work for [`latlab_harness::Block::in_flight`].
+///
+/// Reads are looked at when they have ended. What is written is made ready before: [`Self::prepare`], then as many operations as it says.
+pub(crate) struct Flow {
+    engine: Box<dyn Engine>,
+    places: Places,
+    direction: Direction,
+    contents: Option<Contents>,
+    block_bytes: u64,
+    /// Buffers that may be taken, of writes only those with their contents.
+    ready: VecDeque<u32>,
+    /// Of writes: buffers that wait for [`Self::prepare`].
+    spent: Vec<u32>,
+    /// For each buffer, where in the file and for whom.
+    offsets: Vec<u64>,
+    owners: Vec<u32>,
+    under_way: usize,
+    ended: Vec<u32>,
+    /// What was seen.
+    pub(crate) evidence: Evidence,
+    /// A loss that every record of this flow must name.
+    pub(crate) flag: Option<String>,
+}
+
+impl Flow {
+    /// Reads in the order of `places`.
+    ///
+    /// # Errors
+    /// When there is no direct I/O, or no engine.
+    pub(crate) fn reading(
+        target: &Target,
+        path: &str,
+        depth: u32,
+        block_bytes: u64,
+        places: Places,
+    ) -> Result<Self, ProbeError> {
+        Self::open(target, path, Direction::Read, [depth, depth], block_bytes, places)
+    }
+
+    /// Writes the file's own contents in the order of `places`, `slots` blocks (at least the depth) between two calls of [`Self::prepare`].
+    ///
+    /// # Errors
+    /// As [`Self::reading`], and for a file of the user's.
+    pub(crate) fn writing(
+        target: &Target,
+        path: &str,
+        depth: u32,
+        slots: u32,
+        block_bytes: u64,
+        places: Places,
+    ) -> Result<Self, ProbeError> {
+        if target.contents().is_none() {
+            return Err(ProbeError::Other("a file of the user's is only read".to_owned()));
+        }
+        if !block_bytes.is_multiple_of(BLOCK_BYTES as u64) {
+            return Err(ProbeError::Other(
+                "blocks that are written are multiples of 4 KiB".to_owned(),
+            ));
+        }
+        Self::open(
+            target,
+            path,
+            Direction::Write,
+            [depth, slots],
+            block_bytes,
+            places,
+        )
+    }
+
+    fn open(
+        target: &Target,
+        path: &str,
+        direction: Direction,
+        [depth, slots]: [u32; 2],
+        block_bytes: u64,
+        places: Places,
+    ) -> Result<Self, ProbeError> {
+        let (file, alignment) = target.file(path)?;
+        let Chosen { engine, slots, flag } =
+            choose_engine(target, &file, depth, slots, block_bytes, alignment)?;
+        let all = 0..slots;
+        let (ready, spent) = match direction {
+            Direction::Read => (all.collect(), Vec::new()),
+            Direction::Write => (VecDeque::new(), all.collect()),
+        };
+        Ok(Self {
+            engine,
+            places,
+            direction,
+            contents: target.contents(),
+            block_bytes,
+            ready,
+            spent,
+            offsets: vec![0; slots as usize],
+            owners: vec![0; slots as usize],
+            under_way: 0,
+            ended: Vec::with_capacity(slots as usize),
+            evidence: Evidence::default(),
+            flag,
+        })
+    }
+
+    /// Gives engine and buffers back, and the order of blocks with what was seen to who goes on with them.
+    pub(crate) fn end(self) -> (Places, Evidence) {
+        (self.places, self.evidence)
+    }
+
+    /// `psync`, `io_uring`, `threads`.
+    pub(crate) fn engine(&self) -> &'static str {
+        self.engine.name()
+    }
+
+    /// Untimed, before a block of samples that writes: takes the bytes of up to `operations` from the budget, fills buffers for them, and says
+    /// for how many.
+    ///
+    /// # Errors
+    /// When the budget is spent, with that reason.
+    pub(crate) fn prepare(&mut self, budget: &Budget, operations: u64) -> Result<u64, ProbeError> {
+        let Some(contents) = self.contents else {
+            return Err(ProbeError::Other("a file of the user's is only read".to_owned()));
+        };
+        let wanted = usize::try_from(operations).unwrap_or(usize::MAX);
+        // What is ready already was paid for.
+        let missing = wanted
+            .min(self.offsets.len())
+            .saturating_sub(self.ready.len())
+            .min(self.spent.len());
+        budget.spend(missing as u64 * self.block_bytes).map_err(refused)?;
+        for slot in self.spent.drain(..missing) {
+            let offset = self.places.next();
+            contents.fill(offset, self.engine.buffer(slot).bytes_mut());
+            self.offsets[slot as usize] = offset;
+            self.ready.push_back(slot);
+        }
+        Ok(self.ready.len().min(wanted) as u64)
+    }
+
+    fn reap_once(&mut self, patience: Patience, done: &mut dyn FnMut(u32)) -> Result<usize, ProbeError> {
+        let (owners, ended) = (&self.owners, &mut self.ended);
+        let reaped = self.engine.reap(patience, &mut |slot| {
+            done(owners[slot as usize]);
+            ended.push(slot);
+        });
+        let count = self.ended.len();
+        self.under_way = self.under_way.saturating_sub(count);
+        for slot in self.ended.drain(..) {
+            match self.direction {
+                Direction::Read => {
+                    let offset = self.offsets[slot as usize];
+                    self.evidence
+                        .look(self.contents, offset, self.engine.buffer(slot).bytes());
+                    self.ready.push_back(slot);
+                }
+                Direction::Write => self.spent.push(slot),
+            }
+        }
+        reaped.map_err(refused)?;
+        Ok(count)
+    }
+}
+
+impl Queue for Flow {
+    fn submit(&mut self, token: u32) -> Result<(), ProbeError> {
+        let slot = self.ready.pop_front().ok_or_else(|| {
+            ProbeError::Other("more operations than blocks that were made ready".to_owned())
+        })?;
+        if self.direction == Direction::Read {
+            self.offsets[slot as usize] = self.places.next();
+        }
+        self.owners[slot as usize] = token;
+        self.engine
+            .submit(Transfer {
+                token: slot,
+                offset: self.offsets[slot as usize],
+                direction: self.direction,
+            })
+            .map_err(refused)?;
+        self.under_way += 1;
+        Ok(())
+    }
+
+    fn reap(&mut self, wait: Wait, done: &mut dyn FnMut(u32)) -> Result<(), ProbeError> {
+        if wait != Wait::ForOne {
+            return self.reap_once(patience(wait), done).map(|_| ());
+        }
+        // A signal may end a wait early; a device that is gone must not hang the run.
+        let begun = Instant::now();
+        while self.under_way > 0 {
+            if self.reap_once(Patience::AtMost(SILENT), done)? > 0 {
+                return Ok(());
+            }
+            if begun.elapsed() >= SILENT {
+                return Err(ProbeError::Other(format!(
+                    "the disk has not answered for {} s",
+                    SILENT.as_secs()
+                )));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// How long an engine waits where the harness waits.
+fn patience(wait: Wait) -> Patience {
+    match wait {
+        Wait::No => Patience::None,
+        Wait::ForOne => Patience::ForOne,
+        Wait::AtMostNs(ns) => Patience::AtMost(Duration::from_secs_f64(ns.max(0.0) / 1e9)),
+    }
+}

@@ -1,0 +1,95 @@
+//! Transfers that follow one another.
+
+use latlab_record::Work;
+
+use super::{Asked, Evidence};
+
+/// Times and bytes of a point whose session times its operations one by one.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Timed {
+    /// ns, as many as a median needs.
+    times: Vec<f64>,
+    total_ns: f64,
+    operations: u64,
+    extra_ns: f64,
+    bytes: u64,
+    /// Bytes and time up to the end of the last block of samples.
+    ended: (u64, f64),
+    /// Slowest and fastest block, bytes a second.
+    between_blocks: Option<[f64; 2]>,
+}
+
+/// Times that are kept for a median.
+const TIMES: usize = 4_096;
+
+impl Timed {
+    /// One operation.
+    pub(crate) fn add(&mut self, ns: f64, bytes: u64) {
+        if self.times.len() < TIMES {
+            self.times.push(ns);
+        }
+        self.total_ns += ns;
+        self.operations += 1;
+        self.bytes += bytes;
+    }
+
+    /// How much of their mean time was the device's.
+    pub(crate) fn device_time(&self, evidence: &Evidence, asked: Asked) -> serde_json::Value {
+        evidence.device_time(asked, self.operations, self.total_ns)
+    }
+
+    /// Time that belongs to all operations, such as a flush at their end.
+    pub(crate) fn extra(&mut self, ns: f64) {
+        self.extra_ns += ns;
+        self.total_ns += ns;
+    }
+
+    /// All of [`Self::extra`], ns; `None` when there was none.
+    pub(crate) fn extra_ns(&self) -> Option<f64> {
+        (self.extra_ns > 0.0).then_some(self.extra_ns)
+    }
+
+    /// Ends a block of samples: its own rate is one repeat.
+    pub(crate) fn end_block(&mut self) {
+        let (bytes, ns) = (self.bytes - self.ended.0, self.total_ns - self.ended.1);
+        self.ended = (self.bytes, self.total_ns);
+        let rate = bytes as f64 * 1e9 / ns.max(1.0);
+        let [slowest, fastest] = self.between_blocks.unwrap_or([rate, rate]);
+        self.between_blocks = Some([slowest.min(rate), fastest.max(rate)]);
+    }
+
+    /// Rate of the slowest and of the fastest block, bytes a second.
+    pub(crate) fn between_blocks(&self) -> Option<[f64; 2]> {
+        self.between_blocks
+    }
+
+    /// All bytes over all time.
+    pub(crate) fn bytes_per_s(&self) -> f64 {
+        self.bytes as f64 * 1e9 / self.total_ns.max(1.0)
+    }
+
+    /// Median time of an operation, ns.
+    pub(crate) fn median_ns(&self) -> Option<f64> {
+        let mut sorted = self.times.clone();
+        sorted.sort_by(f64::total_cmp);
+        (!sorted.is_empty()).then(|| latlab_stats::quantile(&sorted, 0.5))
+    }
+
+    /// For the proof.
+    pub(crate) fn work(&self, evidence: &Evidence) -> Work {
+        Work {
+            bytes: self.bytes,
+            device_bytes: evidence.device_bytes(),
+            ..Work::default()
+        }
+    }
+
+    /// What counts as slow for an operation of so many bytes, ns: about ten times what it needs, so that the tail is kept and the body is not.
+    pub(crate) fn tail_ns(memory: bool, bytes: u64) -> f64 {
+        if memory {
+            20_000.0 + bytes as f64
+        } else {
+            1e6 + bytes as f64 * 10.0
+        }
+    }
+}

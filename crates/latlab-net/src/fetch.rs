@@ -9,6 +9,7 @@
 //! deadline for the whole of it, and every failure says what it was.
 
 mod body;
+mod challenge;
 mod error;
 #[cfg(target_os = "linux")]
 mod pool;
@@ -21,6 +22,7 @@ use std::net::{IpAddr, SocketAddr, TcpStream, ToSocketAddrs};
 use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
+pub use challenge::pass;
 pub use error::FetchError;
 #[cfg(target_os = "linux")]
 pub use pool::{Expected, Pool};
@@ -157,10 +159,7 @@ impl Connection {
         deadline: Instant,
         ended: &mut dyn FnMut(Phase),
     ) -> Result<Self, FetchError> {
-        let addresses = resolve(url, deadline)?;
-        ended(Phase::Resolve);
-        let socket = connect(&addresses, deadline)?;
-        ended(Phase::Connect);
+        let socket = reach(url, deadline, ended)?;
         let timed = Timed::new(socket, deadline);
         let stream = if url.tls {
             let stream = tls::shake_hands(timed, &url.host, trust)?;
@@ -191,11 +190,10 @@ impl Connection {
     ) -> Result<Answer, FetchError> {
         self.stream.socket().bound(deadline);
         let request = request(&self.authority, target, authorization);
-        let late = |phase| move |error| FetchError::of(error, phase);
         self.stream
             .write_all(request.as_bytes())
             .and_then(|()| self.stream.flush())
-            .map_err(late(Phase::Request))?;
+            .map_err(|error| FetchError::of(error, Phase::Request))?;
         ended(Phase::Request);
         let (head, body_at, filled) = self.head(ended)?;
         if head.status != 200 {
@@ -207,7 +205,7 @@ impl Connection {
             let read = self
                 .stream
                 .read(&mut self.buffer)
-                .map_err(late(Phase::LastByte))?;
+                .map_err(|error| FetchError::of(error, Phase::LastByte).after(reader.bytes()))?;
             done = if read == 0 {
                 reader.ended()?;
                 true
@@ -229,7 +227,7 @@ impl Connection {
             let read = self
                 .stream
                 .read(&mut self.buffer[filled..])
-                .map_err(|error| FetchError::of(error, Phase::FirstByte))?;
+                .map_err(|error| FetchError::of(error, Phase::FirstByte).after(filled as u64))?;
             if read == 0 {
                 return Err(FetchError::Truncated { got: filled as u64 });
             }
@@ -300,6 +298,15 @@ impl Head {
         };
         Ok(Some((head, length)))
     }
+}
+
+/// A socket to the host, by the deadline.
+fn reach(url: &Url, deadline: Instant, ended: &mut dyn FnMut(Phase)) -> Result<TcpStream, FetchError> {
+    let addresses = resolve(url, deadline)?;
+    ended(Phase::Resolve);
+    let socket = connect(&addresses, deadline)?;
+    ended(Phase::Connect);
+    Ok(socket)
 }
 
 /// The addresses of a host. The system's resolver knows no time-out: it works in a thread that nobody waits for any longer when time is

@@ -10,6 +10,9 @@
 mod answer;
 mod body;
 mod certificate;
+#[cfg_attr(target_os = "linux", path = "serve/congestion_linux.rs")]
+#[cfg_attr(not(target_os = "linux"), path = "serve/congestion_elsewhere.rs")]
+mod congestion;
 mod guard;
 #[cfg_attr(unix, path = "serve/limits_unix.rs")]
 #[cfg_attr(not(unix), path = "serve/limits_elsewhere.rs")]
@@ -102,6 +105,9 @@ pub struct Listening {
     /// The certificate (DER), which a client on the same machine may trust.
     #[serde(skip)]
     pub certificate: Vec<u8>,
+    /// By what TCP decides how much may be under way on its connections, `cubic` or `bbr`; none where the system does not say.
+    #[serde(skip)]
+    pub congestion_control: Option<String>,
 }
 
 /// What a server has done so far.
@@ -163,6 +169,7 @@ impl Server {
             listen(settings.bind)?
         };
         let address = listener.local_addr()?;
+        let congestion_control = congestion::of(&listener);
         let guarded = settings.secret.is_some();
         if !guarded && !settings.enclosed && !address.ip().is_loopback() {
             return Err(ServeError::Open(address));
@@ -192,6 +199,7 @@ impl Server {
                 certificate_sha256: certificate::fingerprint(&certificate),
                 guarded,
                 certificate,
+                congestion_control,
             },
             totals,
             stop: Some(stop),

@@ -146,7 +146,7 @@ mod tests {
         let address = Address::Ip(listener.local_addr().expect("bound"));
         let hatch = Hatch::new().expect("a pair");
         hatch
-            .inherited_by(|number| hand_over(number, &address, Transport::Tcp, Duration::from_secs(2)))
+            .inherited_by(|number| hand_over(number, &address, Transport::Tcp, Duration::from_secs(30)))
             .expect("connected");
         let mut ours = TcpStream::from(hatch.take().expect("it was sent"));
         let (mut theirs, _) = listener.accept().expect("somebody");

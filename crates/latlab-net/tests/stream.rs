@@ -11,7 +11,10 @@ use latlab_net::NetError;
 use latlab_net::echo::{Address, Transport};
 use latlab_net::stream::{Arrivals, Fault, Received, Receivers, Senders, Sent, Sink, Source};
 
-const PATIENCE: Duration = Duration::from_millis(300);
+/// For what goes on: any of the threads may be kept from its CPU for long.
+const LONG: Duration = Duration::from_secs(30);
+/// For what does not.
+const SHORT: Duration = Duration::from_millis(300);
 
 struct Flow {
     arrivals: Arrivals,
@@ -53,23 +56,41 @@ fn flow(transport: Transport, streams: usize, message: usize, fault: Option<Faul
 }
 
 impl Flow {
-    /// Sends for a while, twice, and ends.
+    /// Sends for a moment.
+    fn send(&mut self, patience: Duration) -> Result<Vec<Sent>, NetError> {
+        self.senders.go()?;
+        std::thread::sleep(Duration::from_millis(10));
+        self.senders.rest(patience)
+    }
+
+    /// Sends twice, and more often until every stream has had its turn, and ends.
     fn run(mut self) -> Result<(Vec<Sent>, Vec<Received>), NetError> {
         let streams = self.senders.len();
-        let mut sent = Vec::new();
-        for _ in 0..2 {
-            self.senders.go()?;
-            std::thread::sleep(Duration::from_millis(10));
-            sent = self.senders.rest(PATIENCE)?;
+        self.send(LONG)?;
+        let mut sent = self.send(LONG)?;
+        while sent.iter().any(|sent| sent.amount.bytes == 0) {
+            sent = self.send(LONG)?;
         }
         let all: u64 = sent.iter().map(|sent| sent.amount.bytes).sum();
         let begun = Instant::now();
-        while self.arrivals.sum(streams) < all && begun.elapsed() < PATIENCE {
+        while self.arrivals.sum(streams) < all && begun.elapsed() < LONG {
             std::thread::sleep(Duration::from_millis(1));
         }
         assert_eq!(self.arrivals.sum(streams), all, "all that was sent arrives");
         drop(self.senders);
         Ok((sent, self.receivers.end()?))
+    }
+
+    /// Why it cannot go on: a slow machine sends no more than fits into the buffers in one go.
+    fn fails(mut self, patience: Duration) -> NetError {
+        let begun = Instant::now();
+        loop {
+            let went = self.send(patience);
+            assert!(begun.elapsed() < LONG, "it is noticed, and every wait is bounded");
+            if let Err(error) = went {
+                return error;
+            }
+        }
     }
 }
 
@@ -85,7 +106,6 @@ fn both_ends_of_every_stream_agree_on_how_much_and_what() {
         assert_eq!((sent.len(), received.len()), (streams, streams));
         let mut left: Vec<_> = received.iter().map(|received| received.amount).collect();
         for sent in &sent {
-            assert!(sent.amount.bytes > 0);
             // The emulator of another CPU's programs hands on nothing of what TCP knows.
             let told = transport == Transport::Tcp && std::env::consts::ARCH == "x86_64";
             assert!(sent.tcp.is_some() || !told);
@@ -107,18 +127,15 @@ fn what_was_spoilt_on_its_way_is_noticed() {
 
 #[test]
 fn a_receiver_that_takes_no_more_is_not_waited_for() {
-    let begun = Instant::now();
     let stuck = flow(Transport::Tcp, 2, 128 << 10, Some(Fault::Stops(1 << 20)));
-    let error = stuck.run().expect_err("it stands");
+    let error = stuck.fails(SHORT);
     assert!(matches!(error, NetError::Silent { .. }), "{error}");
-    assert!(begun.elapsed() < Duration::from_secs(5), "every wait is bounded");
 }
 
 #[test]
 fn a_receiver_that_closes_is_named() {
-    let error = flow(Transport::Tcp, 1, 128 << 10, Some(Fault::Closes(1 << 20)))
-        .run()
-        .expect_err("it closed");
+    let closed = flow(Transport::Tcp, 1, 128 << 10, Some(Fault::Closes(1 << 20)));
+    let error = closed.fails(LONG);
     assert!(matches!(error, NetError::Reset), "{error}");
 }
 
@@ -134,5 +151,6 @@ fn receivers_to_whom_nobody_comes_end_when_they_are_told() {
     let receivers =
         Receivers::start(sink, Arrivals::new().expect("shared memory"), None).expect("the loopback");
     assert!(receivers.end().expect("nothing went wrong").is_empty());
-    assert!(begun.elapsed() < Duration::from_secs(2));
+    // Who waits for somebody to come gives up after ten seconds.
+    assert!(begun.elapsed() < Duration::from_secs(8));
 }

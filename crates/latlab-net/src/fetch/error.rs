@@ -69,6 +69,14 @@ impl FetchError {
         }
     }
 
+    /// The same, where so many bytes had come before.
+    pub(super) fn after(self, got: u64) -> Self {
+        match self {
+            Self::Truncated { .. } => Self::Truncated { got },
+            other => other,
+        }
+    }
+
     fn of_tls(error: &rustls::Error) -> Self {
         match error {
             rustls::Error::InvalidCertificate(reason) => Self::BadCertificate(format!("{reason:?}")),

@@ -7,7 +7,6 @@
 //!    └──────── the server closed it ─────────┘   opened again by the request that finds it so: that is part of its time, as for any client
 //! ```
 
-use std::cell::RefCell;
 use std::io::{self, Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::time::{Duration, Instant};
@@ -17,8 +16,7 @@ use rustix::net::{AddressFamily, SocketFlags, SocketType, socket_with};
 
 use super::timed::Timed;
 use super::{
-    Answer, Connection, FetchError, Head, LONGEST_HEAD, Phase, READ_BYTES, Trust, Url, body, connect,
-    request, resolve, tls,
+    Answer, FetchError, Head, LONGEST_HEAD, Phase, READ_BYTES, Trust, Url, body, pass, reach, request, tls,
 };
 use crate::serve::Pass;
 
@@ -80,7 +78,7 @@ impl Pool {
     /// `expected` compares every part of every body.
     ///
     /// # Errors
-    /// As [`Connection::open`].
+    /// As [`Connection::open`](super::Connection::open).
     pub fn open(
         url: &Url,
         trust: &Trust,
@@ -91,11 +89,10 @@ impl Pool {
     ) -> Result<Self, FetchError> {
         let deadline = Instant::now() + patience;
         let pass = secret
-            .map(|secret| challenge(url, trust, deadline).map(|challenge| Pass::new(secret, &challenge)))
+            .map(|secret| pass(url, trust, secret, deadline))
             .transpose()?;
-        let addresses = resolve(url, deadline)?;
         // The first one finds the address that answers.
-        let first = connect(&addresses, deadline)?;
+        let first = reach(url, deadline, &mut |_| {})?;
         let address = first.peer_addr().map_err(FetchError::System)?;
         first.set_nonblocking(true).map_err(FetchError::System)?;
         let mut pool = Self {
@@ -428,7 +425,12 @@ impl Asked {
             };
             let read = match stream.read(buffer) {
                 Ok(read) => read,
-                Err(error) => return gone_on(Err(error), phase).map(|_| None),
+                Err(error) => {
+                    return match gone_on(Err(error), phase) {
+                        Ok(_) => Ok(None),
+                        Err(error) => Err(error.after(self.came())),
+                    };
+                }
             };
             let ended = if read == 0 {
                 self.ended()?;
@@ -469,9 +471,15 @@ impl Asked {
     fn ended(&self) -> Result<(), FetchError> {
         match &self.body {
             Some((body, _)) => body.ended(),
-            None => Err(FetchError::Truncated {
-                got: self.head.len() as u64,
-            }),
+            None => Err(FetchError::Truncated { got: self.came() }),
+        }
+    }
+
+    /// Bytes of the body so far, or of the head while that is not complete.
+    fn came(&self) -> u64 {
+        match &self.body {
+            Some((body, _)) => body.bytes(),
+            None => self.head.len() as u64,
         }
     }
 }
@@ -490,27 +498,6 @@ fn gone_on(outcome: io::Result<()>, phase: Phase) -> Result<bool, FetchError> {
         }
         Err(error) => Err(FetchError::of(error, phase)),
     }
-}
-
-/// What a guarded server wants to see signed.
-fn challenge(url: &Url, trust: &Trust, deadline: Instant) -> Result<String, FetchError> {
-    /// 16 bytes in hexadecimal, with room for longer ones.
-    const LONGEST: usize = 256;
-    let text = RefCell::new(Vec::new());
-    let keep = |_: u64, part: &[u8]| {
-        let mut text = text.borrow_mut();
-        text.extend_from_slice(part);
-        text.len() <= LONGEST
-    };
-    let mut connection = Connection::open(url, trust, deadline, &mut |_| {})?;
-    connection.get("/challenge", None, deadline, &mut |_| {}, &keep)?;
-    let text = String::from_utf8(text.into_inner())
-        .map(|text| text.trim().to_owned())
-        .unwrap_or_default();
-    if text.is_empty() || !text.bytes().all(|byte| byte.is_ascii_alphanumeric()) {
-        return Err(FetchError::Garbage("a challenge that is none".to_owned()));
-    }
-    Ok(text)
 }
 
 #[cfg(test)]

@@ -18,7 +18,7 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::runtime::Runtime;
 use tokio_rustls::TlsConnector;
 
-use super::{Answer, FetchError, Phase, Trust, Url, connect, resolve, tls};
+use super::{Answer, FetchError, Phase, Trust, Url, reach, tls};
 
 /// What the server may send before it is told that there is room again, bytes: more than any path here holds, so that the transport and
 /// not this number is what is measured.
@@ -46,10 +46,7 @@ impl Streams {
         deadline: Instant,
         ended: &mut dyn FnMut(Phase),
     ) -> Result<Self, FetchError> {
-        let addresses = resolve(url, deadline)?;
-        ended(Phase::Resolve);
-        let socket = connect(&addresses, deadline)?;
-        ended(Phase::Connect);
+        let socket = reach(url, deadline, ended)?;
         let system = FetchError::System;
         socket.set_nonblocking(true).map_err(system)?;
         let runtime = tokio::runtime::Builder::new_current_thread()
@@ -155,7 +152,7 @@ async fn read(body: Incoming, expected: &dyn Fn(u64, &[u8]) -> bool) -> Result<u
     let mut body = pin!(body);
     let mut bytes = 0;
     while let Some(frame) = poll_fn(|context| body.as_mut().poll_frame(context)).await {
-        let frame = frame.map_err(|error| of_hyper(&error, Phase::LastByte))?;
+        let frame = frame.map_err(|error| of_hyper(&error, Phase::LastByte).after(bytes))?;
         let Some(data) = frame.data_ref() else {
             continue;
         };

@@ -40,6 +40,21 @@ fn failure(url: &str, limit: Duration) -> (FetchError, Vec<Phase>) {
     (result.expect_err("no server answers so"), phases)
 }
 
+/// Asserts that an attempt for which there is so long runs out of time in this phase.
+pub(super) fn times_out_in(phase: Phase, attempt: impl Fn(Duration) -> FetchError) {
+    // Whoever is kept from its CPU for as long runs out of it before.
+    for limit in [SHORT, 10 * SHORT, 100 * SHORT] {
+        let begun = Instant::now();
+        let error = attempt(limit);
+        assert!(matches!(error, FetchError::TimedOut(_)), "{error:?}");
+        assert!(begun.elapsed() >= limit);
+        if matches!(error, FetchError::TimedOut(at) if at == phase) {
+            return;
+        }
+    }
+    panic!("never out of time in {phase:?}");
+}
+
 /// A server for one connection: reads a request's first bytes, says this, and does that with the connection.
 fn server(says: &'static [u8], then: fn(TcpStream)) -> (String, JoinHandle<()>) {
     let listener = TcpListener::bind("127.0.0.1:0").expect("the loopback");
@@ -180,15 +195,12 @@ fn a_server_that_never_answers_costs_its_time_out_and_the_phase_is_named() {
             Phase::LastByte,
         ),
     ] {
-        let (url, serving) = server(says, wait);
-        let begun = Instant::now();
-        let (error, _) = failure(&url, SHORT);
-        assert!(
-            matches!(error, FetchError::TimedOut(at) if at == phase),
-            "{error:?}"
-        );
-        assert!(begun.elapsed() >= SHORT);
-        serving.join().expect("the server");
+        times_out_in(phase, |limit| {
+            let (url, serving) = server(says, wait);
+            let (error, _) = failure(&url, limit);
+            serving.join().expect("the server");
+            error
+        });
     }
 }
 
@@ -202,13 +214,12 @@ fn a_byte_now_and_then_wins_no_time() {
             std::thread::sleep(SHORT / 10);
         }
     }
-    let (url, serving) = server(b"HTTP/1.1 200 OK\r\nContent-Length: 5000\r\n\r\n", drips);
-    let (error, _) = failure(&url, SHORT);
-    assert!(
-        matches!(error, FetchError::TimedOut(Phase::LastByte)),
-        "{error:?}"
-    );
-    serving.join().expect("the server");
+    times_out_in(Phase::LastByte, |limit| {
+        let (url, serving) = server(b"HTTP/1.1 200 OK\r\nContent-Length: 5000\r\n\r\n", drips);
+        let (error, _) = failure(&url, limit);
+        serving.join().expect("the server");
+        error
+    });
 }
 
 #[test]
@@ -217,10 +228,12 @@ fn a_handshake_that_is_none_ends_within_its_time() {
     let (error, _) = failure(&url.replace("http:", "https:"), BOUND);
     assert!(matches!(error, FetchError::Garbage(_)), "{error:?}");
     serving.join().expect("the server");
-    let (url, serving) = server(b"", wait);
-    let (error, _) = failure(&url.replace("http:", "https:"), SHORT);
-    assert!(matches!(error, FetchError::TimedOut(Phase::Tls)), "{error:?}");
-    serving.join().expect("the server");
+    times_out_in(Phase::Tls, |limit| {
+        let (url, serving) = server(b"", wait);
+        let (error, _) = failure(&url.replace("http:", "https:"), limit);
+        serving.join().expect("the server");
+        error
+    });
 }
 
 fn ours(secret: Option<&[u8]>) -> Server {
@@ -256,6 +269,44 @@ fn a_certificate_of_nobodys_is_bad_and_the_right_one_is_good() {
     assert!(Trust::only(b"no certificate").is_err());
 }
 
+/// The way to a server, cut off after so many bytes of its answers.
+fn cut_off(server: &Server, after: usize) -> (String, JoinHandle<()>) {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("the loopback");
+    let address = listener.local_addr().expect("an address");
+    let there = server.listening().address;
+    let relaying = std::thread::spawn(move || {
+        let (mut client, _) = listener.accept().expect("a client");
+        let server = TcpStream::connect(there).expect("a server");
+        let (mut asked, mut asking) = (
+            client.try_clone().expect("a descriptor"),
+            server.try_clone().expect("a descriptor"),
+        );
+        let requests = std::thread::spawn(move || io::copy(&mut asked, &mut asking));
+        let mut answers = server.try_clone().expect("a descriptor").take(after as u64);
+        let _ = io::copy(&mut answers, &mut client);
+        // An end, and no reset: what the client has sent is read first.
+        let _ = client.shutdown(std::net::Shutdown::Write);
+        let _ = server.shutdown(std::net::Shutdown::Both);
+        let _ = requests.join();
+    });
+    (format!("https://{address}/bytes/1000000"), relaying)
+}
+
+#[test]
+fn a_body_by_tls_that_ends_without_a_word_says_how_much_of_it_came() {
+    let server = ours(None);
+    let trust = Trust::only(&server.listening().certificate).expect("a certificate");
+    let (url, relaying) = cut_off(&server, 200_000);
+    let (result, phases) = fetch(&url, &trust, BOUND);
+    let error = result.expect_err("a fifth of the body");
+    assert!(
+        matches!(error, FetchError::Truncated { got } if (100_000..200_000).contains(&got)),
+        "{error:?}"
+    );
+    assert_eq!(phases.last(), Some(&Phase::FirstByte));
+    relaying.join().expect("the relay");
+}
+
 #[test]
 fn a_name_that_nobody_has_is_said_within_the_time() {
     let begun = Instant::now();
@@ -274,7 +325,7 @@ fn a_name_that_nobody_has_is_said_within_the_time() {
 #[test]
 fn an_address_that_no_route_leads_to_is_said_within_the_time() {
     // The discard prefix (RFC 6666): no network forwards it.
-    let (error, phases) = failure("http://[100::1]/", SHORT);
+    let (error, phases) = failure("http://[100::1]/", 5 * SHORT);
     assert!(
         matches!(error, FetchError::NoRoute | FetchError::TimedOut(Phase::Connect)),
         "{error:?}"

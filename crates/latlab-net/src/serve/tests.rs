@@ -286,9 +286,16 @@ fn readers_that_do_not_read_hold_no_memory_and_nobody_up() {
     for _ in 0..20 {
         assert_eq!(get(&mut connect(&server), "/bytes/100000").body.len(), 100_000);
     }
-    let grown = resident_bytes().saturating_sub(before);
-    // 120 GB were asked for; other tests of this process hold a few megabytes.
-    assert!(grown < 200 << 20, "{} MiB", grown >> 20);
+    // 120 GB were asked for. What other tests of this process hold, they hold for a moment.
+    let begun = std::time::Instant::now();
+    loop {
+        let grown = resident_bytes().saturating_sub(before);
+        if grown < 200 << 20 {
+            break;
+        }
+        assert!(begun.elapsed() < BOUND, "{} MiB", grown >> 20);
+        std::thread::sleep(Duration::from_millis(20));
+    }
 }
 
 #[test]

@@ -1,10 +1,14 @@
 //! `network.connect`: a name gets an address, a connection is opened, TLS shakes hands.
 
-use latlab_harness::{Env, Planned, PointResult, Probe, ProbeError, Reach, Session, Spec, Support, Tier};
-use latlab_record::{Point, Record, Unit};
+use latlab_harness::{
+    Env, Planned, PointResult, Probe, ProbeError, Reach, Session, Share, Spec, Support, Tier,
+};
+use latlab_record::{Point, Record, Settings, Unit};
 use serde_json::{Value, json};
 
-use crate::peer::{EMULATED, LOOPBACK, path_asked, paths, support};
+use crate::peer::{
+    EMULATED, NAMED, NAMED_ONE_S, is_named, named_by_tls, named_count, path_asked, paths, politely, support,
+};
 
 #[cfg_attr(target_os = "linux", path = "connect/linux.rs")]
 #[cfg_attr(not(target_os = "linux"), path = "connect/elsewhere.rs")]
@@ -24,12 +28,15 @@ resolve asks the system's resolver for `localhost`, as programs do (getaddrinfo 
 tcp is from the first packet of a connection until it is open: one round trip. tls is a whole handshake after that, by TLS 1.3 with a certificate made at the server's start (ECDSA P-256), no session resumed: one round trip and the arithmetic of both sides.
 
 Over an emulated path (--delay, --distance) the same is measured beside the loopback, which is the software's part of it. No connection over the path may be open sooner than the path is long: that would be a way around it. \
-The server counts connections as well as the client.",
+The server counts connections as well as the client.
+
+With --url the same is measured first to the server that it names, over whatever lies between: its name is resolved as any program would have it (the system may remember the answer, and does after the first), TLS is asked for where the URL says https and trusts whom this system trusts. \
+No more than ten connections a second are opened, at most ten blocks of one (quick), two or four for each of the steps, and none of them carries a request.",
     method_version: 1,
     unit: Unit::Ns,
     convention: "one phase of opening one connection",
     needs: &["child processes"],
-    touches: &["sockets on the loopback interface, child processes, a second CPU", "private network namespaces for an emulated path"],
+    touches: &["sockets on the loopback interface, child processes, a second CPU", "private network namespaces for an emulated path", "with --url connections to the server that it names"],
     saturates: false,
 };
 
@@ -60,9 +67,15 @@ pub(super) const ESTABLISHING_S: f64 = 0.5;
 /// Without a path.
 pub(super) const STARTING_S: f64 = 0.1;
 
+/// Seconds in each profile where the user names a server.
+const AWAY: Share = Share([5.0, 10.0, 20.0]);
+
 /// Connections of a block and seconds for one.
 fn block(env: &Env, point: &Point) -> (u32, f64) {
     let operation = point.operation.as_deref().unwrap_or_default();
+    if is_named(point) {
+        return (named_count(env), NAMED_ONE_S);
+    }
     let rtt_s = if point.path.as_deref() == Some(EMULATED) {
         path_asked(&env.settings)
             .ok()
@@ -87,6 +100,10 @@ impl Probe for Connect {
         &SPEC
     }
 
+    fn share(&self, settings: &Settings) -> Option<Share> {
+        settings.url.is_some().then_some(AWAY)
+    }
+
     fn supports(&self, env: &Env) -> Support {
         support(work::HERE, env)
     }
@@ -95,7 +112,10 @@ impl Probe for Connect {
         let mut all = Vec::new();
         for (nth, path) in paths(&env.settings).into_iter().enumerate() {
             for operation in [TCP, TLS, RESOLVE] {
-                if operation == RESOLVE && path != LOOPBACK {
+                if operation == RESOLVE && path == EMULATED {
+                    continue;
+                }
+                if operation == TLS && path == NAMED && named_by_tls(&env.settings) == Some(false) {
                     continue;
                 }
                 let point = Point {
@@ -104,7 +124,7 @@ impl Probe for Connect {
                     ..Point::default()
                 };
                 let (count, one_s) = block(env, &point);
-                all.push(Planned {
+                all.push(politely(Planned {
                     priority: u8::from(nth > 0),
                     setup_s: 1e-4,
                     first_s: if path == EMULATED {
@@ -115,7 +135,7 @@ impl Probe for Connect {
                     block_s: f64::from(count) * one_s,
                     reach: Reach::Private,
                     ..Planned::new(point)
-                });
+                }));
             }
         }
         all

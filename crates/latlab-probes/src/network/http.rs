@@ -4,10 +4,11 @@ use latlab_harness::{
     Env, Operations, Planned, PointResult, Probe, ProbeError, Reach, Session, Share, Spec, Support, Tier,
 };
 use latlab_record::{Point, Profile, Record, Settings, Unit};
-use serde_json::{Value, json};
+use serde_json::json;
 
 use crate::kernel::{no_kernel, other_cpu};
-use crate::peer::path_asked;
+use crate::open_loop::curve;
+use crate::peer::{path_asked, support_beside};
 
 #[cfg_attr(target_os = "linux", path = "http/linux.rs")]
 #[cfg_attr(not(target_os = "linux"), path = "http/elsewhere.rs")]
@@ -104,29 +105,23 @@ impl Probe for Http {
     }
 
     fn supports(&self, env: &Env) -> Support {
-        if let Some(reason) = no_kernel(work::HERE, env) {
-            return Support::No(reason);
-        }
         if env.settings.url.is_some() {
-            return Support::Yes;
+            return no_kernel(work::HERE, env).map_or(Support::Yes, Support::No);
         }
-        if env.child.is_none() {
-            return Support::No(
-                "needs a child process that answers, which cannot be started here".to_owned(),
-            );
-        }
-        if let Ok(Some(_)) = path_asked(&env.settings) {
+        let usual = support_beside(
+            work::HERE,
+            env,
+            "a child process that answers",
+            "the server and its client take turns on it",
+        );
+        if !matches!(usual, Support::No(_)) && matches!(path_asked(&env.settings), Ok(Some(_))) {
             return Support::Degraded(
-                "the path of --delay, --rate or --distance is not put under this probe: its requests go over the loopback"
+                "the path of --delay, --rate or --distance is not put under this probe: one thread of the measuring process holds all of \
+its connections and opens them again when they are closed, and that process has threads and can enter no path; its requests go over the loopback"
                     .to_owned(),
             );
         }
-        if other_cpu(env).is_none() {
-            return Support::Degraded(
-                "this process may use one CPU: the server and its client take turns on it".to_owned(),
-            );
-        }
-        Support::Yes
+        usual
     }
 
     fn points(&self, env: &Env) -> Vec<Planned> {
@@ -178,26 +173,7 @@ impl Probe for Http {
         if results.is_empty() {
             return Vec::new();
         }
-        let mut ascending: Vec<&PointResult> = results.iter().collect();
-        ascending.sort_by_key(|result| result.point.rate_per_s);
-        let curve: Vec<Value> = ascending
-            .iter()
-            .map(|result| {
-                let own = |name: &str| {
-                    let findings = result.findings.as_ref()?;
-                    findings.get(name).filter(|value| value.is_number()).cloned()
-                };
-                json!({
-                    "rate_per_s": result.point.rate_per_s,
-                    "p50_ns": result.p50,
-                    "service_p50_ns": own("service_p50_ns"),
-                    "offered_per_s": own("offered_per_s"),
-                    "achieved_per_s": own("achieved_per_s"),
-                    "held_back": own("held_back"),
-                })
-            })
-            .collect();
-        vec![SPEC.derived(json!({ "curve": curve }))]
+        vec![SPEC.derived(json!({ "curve": curve(results) }))]
     }
 }
 

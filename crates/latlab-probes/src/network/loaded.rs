@@ -5,8 +5,8 @@ use latlab_net::PathSpec;
 use latlab_record::{Point, Profile, Record, Unit};
 use serde_json::{Value, json};
 
-use crate::kernel::{no_kernel, other_cpu};
-use crate::peer::{EMULATED, LOOPBACK, path_asked};
+use crate::kernel::other_cpu;
+use crate::peer::{EMULATED, LOOPBACK, path_asked, support_beside};
 
 #[cfg_attr(target_os = "linux", path = "loaded/linux.rs")]
 #[cfg_attr(not(target_os = "linux"), path = "loaded/elsewhere.rs")]
@@ -107,24 +107,15 @@ impl Probe for Loaded {
     }
 
     fn supports(&self, env: &Env) -> Support {
-        if let Some(reason) = no_kernel(work::HERE, env) {
-            return Support::No(reason);
-        }
-        if env.child.is_none() {
-            return Support::No(
-                "needs child processes that answer and receive, which cannot be started here".to_owned(),
-            );
-        }
         if let Err(reason) = path_asked(&env.settings) {
             return Support::No(reason);
         }
-        if other_cpu(env).is_none() {
-            return Support::Degraded(
-                "this process may use one CPU: a round trip beside streams waits for the CPU first of all"
-                    .to_owned(),
-            );
-        }
-        Support::Yes
+        support_beside(
+            work::HERE,
+            env,
+            "child processes that answer and receive",
+            "a round trip beside streams waits for the CPU first of all",
+        )
     }
 
     fn points(&self, env: &Env) -> Vec<Planned> {

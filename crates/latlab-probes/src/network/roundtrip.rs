@@ -8,7 +8,8 @@ use latlab_harness::{
 use latlab_record::{Point, Profile, Record, Unit};
 use serde_json::{Value, json};
 
-use crate::kernel::{no_kernel, other_cpu};
+use crate::kernel::other_cpu;
+use crate::peer::support_beside;
 
 #[cfg_attr(target_os = "linux", path = "roundtrip/linux.rs")]
 #[cfg_attr(not(target_os = "linux"), path = "roundtrip/elsewhere.rs")]
@@ -32,13 +33,15 @@ same-cpu: both share a CPU, which switches between them; nobody is woken elsewhe
 across-polling: the same two CPUs, but both sides ask again and again instead of sleeping; what is left is the way through the kernel. The difference of the last two is the wake-ups (wake_up_ns); `kernel.wakeup` gives one of them by a futex.
 
 TCP (without Nagle's algorithm) and UDP go through the loopback interface, 127.0.0.1 or where that is missing ::1; a Unix stream socket goes past the network's layers. UDP takes no message above 65,507 bytes. \
-A connection is made anew for each visit to a point, and some round trips warm it up, untimed.
+A connection is made anew for each visit to a point, and some round trips warm it up, untimed. \
+Where both sides sleep on CPUs of their own, these go on for a tenth of a second: just after other work a CPU wakes up sooner than one that has been mostly idle (50 against 70 microseconds for a round trip, seen on an otherwise idle machine), and who only waits for messages lives with the later figure. \
+The one just after work is kept beside it (just_after_work_ns).
 
 Each request carries words that only it has, at its begin, each 4 KiB and its end; the server changes them, and the client compares every byte of the answer, untimed. An answer that was lost, doubled, given too early or to another request is no answer. \
 Both sides count messages and bytes, and the kernel their switches: who blocks must have slept, who polls must not.
 
 No timer is set in the timed calls: a watching thread breaks off what takes longer than seconds, and the point ends with that reason. The server ends with this process, however that ends.",
-    method_version: 1,
+    method_version: 2,
     unit: Unit::Ns,
     convention: "one message there and its answer back",
     needs: &["child processes"],
@@ -89,6 +92,18 @@ fn trips(profile: Profile, placement: &str, bytes: u64) -> u64 {
 
 /// Round trips before the first that counts.
 const WARM: u64 = 16;
+/// As long they go on where both sides sleep on CPUs of their own, s: after 50 to 100 ms of mostly waiting the figure stays.
+const IDLING_S: f64 = 0.1;
+
+/// What comes before the first block of a visit, s.
+fn warming_s(placement: &str, bytes: u64) -> f64 {
+    let trips_s = WARM as f64 * trip_s(placement, bytes);
+    if placement == BLOCKING {
+        trips_s + IDLING_S
+    } else {
+        trips_s
+    }
+}
 
 impl Probe for RoundTrip {
     fn spec(&self) -> &'static Spec {
@@ -96,21 +111,12 @@ impl Probe for RoundTrip {
     }
 
     fn supports(&self, env: &Env) -> Support {
-        if let Some(reason) = no_kernel(work::HERE, env) {
-            return Support::No(reason);
-        }
-        if env.child.is_none() {
-            return Support::No(
-                "needs a child process that answers, which cannot be started here".to_owned(),
-            );
-        }
-        if other_cpu(env).is_none() {
-            return Support::Degraded(
-                "this process may use one CPU: round trips between CPUs, blocking or polling, are not measured"
-                    .to_owned(),
-            );
-        }
-        Support::Yes
+        support_beside(
+            work::HERE,
+            env,
+            "a child process that answers",
+            "round trips between CPUs, blocking or polling, are not measured",
+        )
     }
 
     fn points(&self, env: &Env) -> Vec<Planned> {
@@ -128,7 +134,7 @@ impl Probe for RoundTrip {
                 let trip_s = trip_s(placement, bytes);
                 Planned {
                     priority,
-                    setup_s: 1e-3 + WARM as f64 * trip_s,
+                    setup_s: 1e-3 + warming_s(placement, bytes),
                     block_s: trips(profile, placement, bytes) as f64 * trip_s,
                     // On one CPU the core never waits; across CPUs neighbours' use of memory matters to neither.
                     reach: if placement == SAME {

@@ -1,23 +1,26 @@
 //! The client of HTTP in a process of its own: transfers by one or many at once, each with the stamps of its phases.
 
+use std::cell::Cell;
 use std::io::{BufRead, Write};
 use std::net::SocketAddr;
 use std::sync::Barrier;
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use latlab_harness::{Env, ProbeError, serve_child};
-use latlab_net::fetch::{Connection, FetchError, Phase, Streams, Trust, Url};
-use latlab_net::serve::is_body;
+use latlab_net::fetch::{Answer, Connection, FetchError, Phase, Streams, Trust, Url, pass};
+use latlab_net::serve::{Pass, is_body};
 use serde::{Deserialize, Serialize};
 
 use super::python::Interpreter;
 use super::side::{Place, Side, failed};
-use super::{Route, Seats, WebServer};
+use super::{NAMED_PAUSE_S, Route, Seats, WebServer, secret, told};
 use crate::kernel::linux::Task as Runner;
 
 /// How long a child may take for what needs no network.
 const PATIENCE: Duration = Duration::from_secs(5);
+/// The longest body that is taken from the user's server: ten of them leave a small machine's traffic what it was.
+const MOST_NAMED_BYTES: u64 = 16 << 20;
 /// Beside the time that its transfers may take, the child needs some for its threads and for telling.
 const TELLING: Duration = Duration::from_secs(5);
 
@@ -58,6 +61,9 @@ pub(crate) struct Stamped {
     pub(crate) requested: u64,
     pub(crate) first_byte: u64,
     pub(crate) last_byte: u64,
+    /// Of the body.
+    #[serde(default)]
+    pub(crate) bytes: u64,
 }
 
 impl Stamped {
@@ -106,6 +112,13 @@ enum Request {
         place: Place,
         address: SocketAddr,
         certificate: Vec<u8>,
+    },
+    /// The same against the user's server.
+    Named {
+        place: Place,
+        url: String,
+        secret: Option<Vec<u8>>,
+        patience: Duration,
     },
     /// Have this interpreter ready for work by a library of Python's.
     Have(Interpreter),
@@ -159,18 +172,27 @@ pub(crate) struct WebClient {
 }
 
 impl WebClient {
-    /// Starts it on the client's CPU, before a server.
+    /// Starts it on the client's CPU, before a server; without one before the user's.
     ///
     /// # Errors
-    /// When no child can be started, or the path's end cannot be entered.
-    pub(crate) fn start(env: &Env, route: &Route, server: &WebServer) -> Result<Self, ProbeError> {
+    /// When no child can be started, the path's end cannot be entered, or the user's server gives no challenge for the secret.
+    pub(crate) fn start(env: &Env, route: &Route, server: Option<&WebServer>) -> Result<Self, ProbeError> {
         let mut side = Side::start(env, "network.client")?;
-        let request = Request::Face {
-            place: route.client(vec![Seats::of(env).client]),
-            address: server.address,
-            certificate: server.certificate.clone(),
+        let place = route.client(vec![Seats::of(env).client]);
+        let request = match server {
+            Some(server) => Request::Face {
+                place,
+                address: server.address,
+                certificate: server.certificate.clone(),
+            },
+            None => Request::Named {
+                place,
+                url: env.settings.url.clone().unwrap_or_default(),
+                secret: secret(env.settings.secret_file.as_deref())?,
+                patience: PATIENCE,
+            },
         };
-        side.ask::<_, Told>(&request, PATIENCE)?;
+        side.ask::<_, Told>(&request, 2 * PATIENCE)?;
         Ok(Self { side })
     }
 
@@ -248,8 +270,64 @@ enum Kept {
     One(Box<Streams>),
 }
 
+/// Whom the client asks.
+enum Server {
+    Ours(SocketAddr, Trust),
+    Named {
+        url: Url,
+        trust: Trust,
+        /// What signs requests, where the server wants that, and how many it has signed.
+        pass: Option<Box<(Pass, AtomicU64)>>,
+    },
+}
+
+impl Server {
+    fn url(&self, tls: bool) -> Url {
+        match self {
+            Self::Ours(address, _) => url(*address, tls),
+            Self::Named { url, .. } => url.clone(),
+        }
+    }
+
+    fn trust(&self) -> &Trust {
+        match self {
+            Self::Ours(_, trust) | Self::Named { trust, .. } => trust,
+        }
+    }
+
+    fn is_named(&self) -> bool {
+        matches!(self, Self::Named { .. })
+    }
+
+    /// What one request for this target carries.
+    fn authorization(&self, target: &str) -> Option<String> {
+        match self {
+            Self::Named { pass: Some(pass), .. } => {
+                let (pass, signed) = &**pass;
+                Some(pass.sign(signed.fetch_add(1, Ordering::Relaxed), "GET", target))
+            }
+            _ => None,
+        }
+    }
+
+    /// Before each request or connection: nobody's server is asked as fast as ours.
+    fn pause(&self) {
+        if self.is_named() {
+            std::thread::sleep(Duration::from_secs_f64(NAMED_PAUSE_S));
+        }
+    }
+
+    /// What went wrong, in words for the user.
+    fn failed(&self, error: &FetchError, patience: Duration) -> ProbeError {
+        match self {
+            Self::Ours(..) => failed(error),
+            Self::Named { .. } => told(error, patience),
+        }
+    }
+}
+
 struct Client {
-    server: Option<(SocketAddr, Trust)>,
+    server: Option<Server>,
     kept: Kept,
     python: Option<super::python::Running>,
     #[cfg(test)]
@@ -278,11 +356,35 @@ impl Client {
             } => {
                 place.take()?;
                 let trust = Trust::only(&certificate).map_err(|error| failed(&error))?;
-                self.server = Some((address, trust));
+                self.server = Some(Server::Ours(address, trust));
+                Ok(Told::Done)
+            }
+            Request::Named {
+                place,
+                url,
+                secret,
+                patience,
+            } => {
+                place.take()?;
+                let wrong = |error: FetchError| told(&error, patience);
+                let (url, trust) = (Url::parse(&url).map_err(wrong)?, Trust::system().map_err(wrong)?);
+                let pass = secret
+                    .map(|secret| pass(&url, &trust, &secret, Instant::now() + patience))
+                    .transpose()
+                    .map_err(wrong)?
+                    .map(|pass| Box::new((pass, AtomicU64::new(0))));
+                self.server = Some(Server::Named { url, trust, pass });
                 Ok(Told::Done)
             }
             Request::Have(interpreter) => {
-                self.python = Some(interpreter.start()?);
+                // What it has loaded and started is there for the next point.
+                if self
+                    .python
+                    .as_ref()
+                    .is_none_or(|running| !running.is_of(&interpreter))
+                {
+                    self.python = Some(interpreter.start()?);
+                }
                 Ok(Told::Done)
             }
             Request::Prepare(work) => self.prepare(&work).map(Told::Transferred),
@@ -310,39 +412,43 @@ impl Client {
         }
     }
 
-    fn server(&self) -> Result<(SocketAddr, &Trust), ProbeError> {
-        match &self.server {
-            Some((address, trust)) => Ok((*address, trust)),
-            None => Err(ProbeError::Other("the client knows no server yet".to_owned())),
-        }
+    fn server(&self) -> Result<&Server, ProbeError> {
+        self.server
+            .as_ref()
+            .ok_or_else(|| ProbeError::Other("the client knows no server yet".to_owned()))
     }
 
     fn prepare(&mut self, work: &Work) -> Result<Transferred, ProbeError> {
         self.kept = Kept::None;
         if let Some(library) = &work.library {
-            let address = self.server()?.0;
+            let Server::Ours(address, _) = *self.server()? else {
+                return Err(ProbeError::Other(
+                    "a library asks latlab's own server only".to_owned(),
+                ));
+            };
             return self.python()?.prepare(library, address, work);
         }
-        let (address, trust) = self.server()?;
+        let server = self.server()?;
+        let named = server.is_named();
+        let wrong = |error: FetchError| server.failed(&error, work.patience);
         let deadline = Instant::now() + work.patience;
-        let url = url(address, work.protocol == Protocol::Tls);
+        let (url, trust) = (server.url(work.protocol == Protocol::Tls), server.trust());
         let opened;
         if work.protocol == Protocol::Streams {
-            let streams =
-                Streams::open(&url, trust, deadline, &mut |_| {}).map_err(|error| failed(&error))?;
+            let streams = Streams::open(&url, trust, deadline, &mut |_| {}).map_err(wrong)?;
             self.kept = Kept::One(Box::new(streams));
             opened = 1;
         } else if work.kept {
             opened = u64::from(work.workers);
             let open = |_| Connection::open(&url, trust, deadline, &mut |_| {});
             let open: Result<Vec<Connection>, FetchError> = (0..work.workers).map(open).collect();
-            self.kept = Kept::Each(open.map_err(|error| failed(&error))?);
+            self.kept = Kept::Each(open.map_err(wrong)?);
         } else {
             return Ok(Transferred::default());
         }
-        // Twice: after it the window of the connection is as wide as these files make it.
+        // Twice: after it the window of the connection is as wide as these files make it. The user's server is asked once.
         let warm = Work {
-            count: 2 * work.workers,
+            count: if named { 1 } else { 2 * work.workers },
             ..work.clone()
         };
         let warmed = self.transfer(&warm)?;
@@ -362,55 +468,57 @@ impl Client {
         if work.library.is_some() {
             return self.python()?.transfer(work);
         }
-        let (address, trust) = self.server()?;
-        let trust = trust.clone();
-        let url = url(address, work.protocol == Protocol::Tls);
+        let kept = std::mem::replace(&mut self.kept, Kept::None);
+        let server = self.server()?;
+        let url = server.url(work.protocol == Protocol::Tls);
         let asked = work.bytes;
         #[cfg(test)]
         let asked = asked - u64::from(self.fault == Some(Fault::Short));
         let task = Task {
+            target: if server.is_named() {
+                url.target.clone()
+            } else {
+                format!("/bytes/{asked}")
+            },
+            server,
             url,
-            trust,
-            target: format!("/bytes/{asked}"),
             work,
             epoch: epoch(),
             deadline: Instant::now() + work.patience,
         };
-        let stamped = match std::mem::replace(&mut self.kept, Kept::None) {
-            Kept::One(mut streams) => {
-                let stamped = task.streams(&mut streams)?;
-                self.kept = Kept::One(streams);
-                stamped
-            }
+        let (stamped, kept) = match kept {
+            Kept::One(mut streams) => (task.streams(&mut streams)?, Kept::One(streams)),
             Kept::Each(connections) => {
                 let (stamped, connections) = task.workers(connections)?;
-                self.kept = Kept::Each(connections);
-                stamped
+                (stamped, Kept::Each(connections))
             }
-            Kept::None => task.workers(Vec::new())?.0,
+            Kept::None => (task.workers(Vec::new())?.0, Kept::None),
         };
+        self.kept = kept;
         let connections = stamped.iter().filter(|own| own.connected > 0).count() as u64;
         Ok(Transferred { stamped, connections })
     }
 
     fn connect(&self, connects: &Connects) -> Result<Vec<Stamped>, ProbeError> {
-        let (address, trust) = self.server()?;
-        let mut url = url(address, connects.tls);
-        if let Some(name) = &connects.name {
+        let server = self.server()?;
+        let mut url = server.url(connects.tls);
+        url.tls = connects.tls;
+        if let Some(name) = connects.name.as_ref().filter(|_| !server.is_named()) {
             url.host.clone_from(name);
         }
         let epoch = epoch();
         (0..connects.count)
             .map(|_| {
+                server.pause();
                 let deadline = Instant::now() + connects.patience;
                 let mut stamped = Stamped {
                     begun: since(epoch),
                     ..Stamped::default()
                 };
-                let open = Connection::open(&url, trust, deadline, &mut |phase| {
+                let open = Connection::open(&url, server.trust(), deadline, &mut |phase| {
                     stamped.set(phase, since(epoch));
                 });
-                open.map_err(|error| failed(&error))?;
+                open.map_err(|error| server.failed(&error, connects.patience))?;
                 Ok(stamped)
             })
             .collect()
@@ -438,8 +546,8 @@ fn since(epoch: Instant) -> u64 {
 
 /// One piece of work under way.
 struct Task<'a> {
+    server: &'a Server,
     url: Url,
-    trust: Trust,
     target: String,
     work: &'a Work,
     epoch: Instant,
@@ -473,7 +581,8 @@ impl Task<'_> {
         let mut stamped = Vec::with_capacity(self.work.count as usize);
         let mut connections = Vec::new();
         for outcome in outcomes {
-            let (own, connection) = outcome.map_err(|error| failed(&error))?;
+            let (own, connection) =
+                outcome.map_err(|error| self.server.failed(&error, self.work.patience))?;
             stamped.extend(own);
             connections.extend(connection);
         }
@@ -485,23 +594,59 @@ impl Task<'_> {
         let mut all = Vec::with_capacity(self.work.count as usize / self.work.workers as usize + 8);
         start.wait();
         while next.fetch_add(1, Ordering::Relaxed) < self.work.count {
+            self.server.pause();
             let mut stamped = Stamped {
                 begun: since(self.epoch),
                 ..Stamped::default()
             };
-            let mut stamp = |phase| stamped.set(phase, since(self.epoch));
-            let mut open = match connection.take() {
-                Some(open) => open,
-                None => Connection::open(&self.url, &self.trust, self.deadline, &mut stamp)?,
+            let (answer, open) = match self.one(connection.take(), &mut stamped) {
+                Err((_, true)) => self.one(None, &mut stamped).map_err(|(error, _)| error)?,
+                done => done.map_err(|(error, _)| error)?,
             };
-            let answer = open.get(&self.target, None, self.deadline, &mut stamp, &is_body)?;
-            self.whole(answer.body_bytes)?;
+            stamped.bytes = answer.body_bytes;
             all.push(stamped);
-            if self.work.kept {
+            if self.work.kept && answer.kept {
                 connection = Some(open);
             }
         }
         Ok((all, connection))
+    }
+
+    /// One transfer, on the connection that was kept or on a new one. An error says besides whether the user's server had closed the one that was
+    /// kept, as it may between two requests: then the request is sent again, and the new connection is part of its time.
+    fn one(
+        &self,
+        kept: Option<Connection>,
+        stamped: &mut Stamped,
+    ) -> Result<(Answer, Connection), (FetchError, bool)> {
+        let reused = kept.is_some() && self.server.is_named();
+        let mut stamp = |phase| stamped.set(phase, since(self.epoch));
+        let mut open = match kept {
+            Some(open) => open,
+            None => Connection::open(&self.url, self.server.trust(), self.deadline, &mut stamp)
+                .map_err(|error| (error, false))?,
+        };
+        let authorization = self.server.authorization(&self.target);
+        let authorization = authorization.as_deref();
+        let too_long = Cell::new(false);
+        let fits = |at: u64, part: &[u8]| {
+            too_long.set(at + part.len() as u64 > MOST_NAMED_BYTES);
+            !too_long.get()
+        };
+        let expected: &dyn Fn(u64, &[u8]) -> bool = if self.server.is_named() { &fits } else { &is_body };
+        let answer = open
+            .get(&self.target, authorization, self.deadline, &mut stamp, expected)
+            .map_err(|error| {
+                if too_long.get() {
+                    let most = MOST_NAMED_BYTES >> 20;
+                    let why = format!("the answer is longer than {most} MiB: name a smaller one");
+                    return (FetchError::Url(why), false);
+                }
+                let closed = matches!(error, FetchError::Reset | FetchError::Truncated { .. });
+                (error, reused && closed && stamped.first_byte == 0)
+            })?;
+        self.whole(answer.body_bytes).map_err(|error| (error, false))?;
+        Ok((answer, open))
     }
 
     /// As many streams at once as there would be workers, round after round.
@@ -524,10 +669,10 @@ impl Task<'_> {
                 &mut |number, phase| stamped[number].set(phase, since(self.epoch)),
                 &is_body,
             );
-            for answer in answers {
-                answer
-                    .and_then(|answer| self.whole(answer.body_bytes))
-                    .map_err(|error| failed(&error))?;
+            for (own, answer) in stamped.iter_mut().zip(answers) {
+                own.bytes = answer
+                    .and_then(|answer| self.whole(answer.body_bytes).map(|()| answer.body_bytes))
+                    .map_err(|error| self.server.failed(&error, self.work.patience))?;
             }
             all.extend(stamped);
         }
@@ -535,7 +680,7 @@ impl Task<'_> {
     }
 
     fn whole(&self, bytes: u64) -> Result<(), FetchError> {
-        if bytes == self.work.bytes {
+        if bytes == self.work.bytes || self.server.is_named() {
             Ok(())
         } else {
             Err(FetchError::Truncated { got: bytes })

@@ -7,12 +7,14 @@
 //! ```
 //! Probes that measure over a path have their client in a child process too: this process has threads and cannot go elsewhere.
 
-use latlab_harness::{Env, Support};
+use latlab_harness::{Env, Planned, Support};
 use latlab_net::PathSpec;
-use latlab_record::Settings;
+use latlab_record::{Point, Settings};
 
 use crate::kernel::{no_kernel, other_cpu};
 
+#[cfg(target_os = "linux")]
+mod away;
 #[cfg(target_os = "linux")]
 mod client;
 #[cfg(target_os = "linux")]
@@ -26,6 +28,8 @@ mod side;
 #[cfg(target_os = "linux")]
 mod web;
 
+#[cfg(target_os = "linux")]
+pub(crate) use away::{secret, told};
 #[cfg(all(test, target_os = "linux"))]
 pub(crate) use client::Fault;
 #[cfg(target_os = "linux")]
@@ -45,6 +49,42 @@ pub(crate) use web::{WebServer, serve};
 pub(crate) const LOOPBACK: &str = "loopback";
 /// A path of the delay and rate that the settings ask for.
 pub(crate) const EMULATED: &str = "emulated";
+
+/// Whatever lies between this machine and the server that the user names (`--url`).
+pub(crate) const NAMED: &str = "url";
+/// Requests and connections to that server come no faster than one in this time, and are so many a point: nobody's server is loaded.
+pub(crate) const NAMED_PAUSE_S: f64 = 0.1;
+/// About what one of them takes, with the pause before it, s.
+pub(crate) const NAMED_ONE_S: f64 = NAMED_PAUSE_S + 0.15;
+pub(crate) const NAMED_MOST_BLOCKS: usize = 10;
+
+/// Whether that server is whom a point is about.
+pub(crate) fn is_named(point: &Point) -> bool {
+    point.path.as_deref() == Some(NAMED)
+}
+
+/// How often a block asks it.
+pub(crate) fn named_count(env: &Env) -> u32 {
+    env.settings.profile.of([1, 2, 4])
+}
+
+/// The plan of a point, with no more blocks than that server may be asked.
+pub(crate) fn politely(planned: Planned) -> Planned {
+    let most_blocks = if is_named(&planned.point) {
+        NAMED_MOST_BLOCKS
+    } else {
+        planned.most_blocks
+    };
+    Planned {
+        most_blocks,
+        ..planned
+    }
+}
+
+/// Whether the user's server is asked by TLS; none where no server is named.
+pub(crate) fn named_by_tls(settings: &Settings) -> Option<bool> {
+    settings.url.as_ref().map(|url| url.starts_with("https://"))
+}
 
 /// The path that the settings ask for; none when they leave it at the loopback.
 ///
@@ -82,27 +122,34 @@ fn whole(value: f64) -> u64 {
 
 /// The values of a point's `path` that this run has, what was asked for first.
 pub(crate) fn paths(settings: &Settings) -> Vec<&'static str> {
-    match path_asked(settings) {
-        Ok(Some(_)) => vec![EMULATED, LOOPBACK],
-        Ok(None) | Err(_) => vec![LOOPBACK],
-    }
+    let named = settings.url.is_some().then_some(NAMED);
+    let emulated = matches!(path_asked(settings), Ok(Some(_))).then_some(EMULATED);
+    named.into_iter().chain(emulated).chain([LOOPBACK]).collect()
 }
 
 /// Whether probes with a client and a server in processes of their own can run. `here` is whether they were written for this system.
 pub(crate) fn support(here: bool, env: &Env) -> Support {
+    if let Err(reason) = path_asked(&env.settings) {
+        return Support::No(reason);
+    }
+    support_beside(
+        here,
+        env,
+        "child processes",
+        "client and server share it, and take turns",
+    )
+}
+
+/// Whether probes with these child processes can run, and what is lost on one CPU.
+pub(crate) fn support_beside(here: bool, env: &Env, children: &str, on_one_cpu: &str) -> Support {
     if let Some(reason) = no_kernel(here, env) {
         return Support::No(reason);
     }
     if env.child.is_none() {
-        return Support::No("needs child processes, which cannot be started here".to_owned());
+        return Support::No(format!("needs {children}, which cannot be started here"));
     }
-    if let Err(reason) = path_asked(&env.settings) {
-        return Support::No(reason);
-    }
-    if !Seats::of(env).apart() {
-        return Support::Degraded(
-            "this process may use one CPU: client and server share it, and take turns".to_owned(),
-        );
+    if other_cpu(env).is_none() {
+        return Support::Degraded(format!("this process may use one CPU: {on_one_cpu}"));
     }
     Support::Yes
 }

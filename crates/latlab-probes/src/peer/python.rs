@@ -59,6 +59,7 @@ impl Interpreter {
             .map_err(|error| failed(&error))?;
         match (process.stdin.take(), process.stdout.take()) {
             (Some(requests), Some(answers)) => Ok(Running {
+                interpreter: self.clone(),
                 process,
                 requests: Some(requests),
                 answers: BufReader::new(answers),
@@ -75,6 +76,7 @@ fn has(packages: &Path, package: &str) -> bool {
 /// A running interpreter, ended when this is dropped.
 #[derive(Debug)]
 pub(crate) struct Running {
+    interpreter: Interpreter,
     process: Child,
     requests: Option<ChildStdin>,
     answers: BufReader<ChildStdout>,
@@ -91,6 +93,11 @@ enum Told {
 }
 
 impl Running {
+    /// Whether it is this one that runs.
+    pub(crate) fn is_of(&self, interpreter: &Interpreter) -> bool {
+        self.interpreter == *interpreter
+    }
+
     pub(crate) fn prepare(
         &mut self,
         library: &str,

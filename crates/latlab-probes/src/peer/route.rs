@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use super::side::{Place, Side, failed};
-use super::{EMULATED, LOOPBACK, Seats, path_asked};
+use super::{EMULATED, LOOPBACK, NAMED, Seats, path_asked};
 use crate::kernel::linux::run_on;
 
 /// A path that is tried twice, by netem and by the line, is looked at for a fifth of a second each.
@@ -29,6 +29,8 @@ struct Keep {
 #[derive(Debug)]
 pub(crate) struct Route {
     path: Path,
+    /// To the server that the user names.
+    named: bool,
     /// Its end is the path's.
     _keeper: Option<Side>,
 }
@@ -38,17 +40,29 @@ impl Route {
     pub(crate) fn loopback() -> Self {
         Self {
             path: Path::Real,
+            named: false,
             _keeper: None,
         }
     }
 
-    /// What a point's `path` names: the loopback, or what the settings ask for.
+    /// Whatever lies between this machine and the user's server.
+    fn named_by_url() -> Self {
+        Self {
+            named: true,
+            ..Self::loopback()
+        }
+    }
+
+    /// What a point's `path` names: the loopback, the way to the user's server, or what the settings ask for.
     ///
     /// # Errors
     /// When the settings ask for no path.
     pub(crate) fn named(env: &Env, name: &str) -> Result<Self, ProbeError> {
         if name == LOOPBACK {
             return Ok(Self::loopback());
+        }
+        if name == NAMED {
+            return Ok(Self::named_by_url());
         }
         match path_asked(&env.settings).map_err(ProbeError::Other)? {
             Some(spec) => Ok(Self::emulated(env, &spec)),
@@ -70,6 +84,7 @@ impl Route {
         match kept {
             Ok((keeper, established)) => Self {
                 path: Path::Emulated(*spec, established),
+                named: false,
                 _keeper: Some(keeper),
             },
             Err(error) => Self {
@@ -77,6 +92,7 @@ impl Route {
                     rtt_us: spec.rtt_us,
                     why_not_better: error.to_string(),
                 },
+                named: false,
                 _keeper: None,
             },
         }
@@ -87,9 +103,10 @@ impl Route {
         self.path.label()
     }
 
-    /// `loopback` or `emulated`: what a point's `path` says.
+    /// `loopback`, `emulated` or `url`: what a point's `path` says.
     pub(crate) fn name(&self) -> &'static str {
         match self.path {
+            Path::Real if self.named => NAMED,
             Path::Real => LOOPBACK,
             Path::Emulated(..) | Path::Application { .. } => EMULATED,
         }
@@ -149,7 +166,7 @@ impl Route {
     /// For a record's findings, as `route`: kind, what was asked for, what was measured, why nothing better delays.
     pub(crate) fn findings(&self) -> Value {
         match &self.path {
-            Path::Real => json!({ "kind": LOOPBACK }),
+            Path::Real => json!({ "kind": self.name() }),
             Path::Emulated(spec, path) => json!({
                 "kind": path.kind,
                 "rtt_ns": spec.rtt_us * 1000,

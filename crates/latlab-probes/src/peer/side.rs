@@ -60,6 +60,11 @@ impl Side {
         told
     }
 
+    /// Whether it has ended, or was killed: nothing can be asked of it.
+    pub(crate) fn is_gone(&self) -> bool {
+        self.child.is_gone()
+    }
+
     /// Its process id, for its counters.
     pub(crate) fn id(&self) -> u32 {
         self.child.id()

@@ -74,7 +74,7 @@ mod on_linux {
         let text = format!("http://{}/bytes/1000", server.address);
         let url = Url::parse(&text).expect("a URL");
         let trust = Trust::nobody().expect("no certificate is needed");
-        let deadline = Instant::now() + Duration::from_secs(10);
+        let deadline = Instant::now() + testing::LONG;
         let mut connection = Connection::open(&url, &trust, deadline, &mut |_| {}).expect("a connection");
         let begun = Instant::now();
         let answer = connection

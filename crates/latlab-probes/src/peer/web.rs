@@ -30,6 +30,7 @@ enum Told {
     Listening {
         address: SocketAddr,
         certificate: Vec<u8>,
+        congestion_control: Option<String>,
     },
     Served(Served),
 }
@@ -42,6 +43,8 @@ pub(crate) struct WebServer {
     pub(crate) address: SocketAddr,
     /// Its certificate (DER), which its client trusts.
     pub(crate) certificate: Vec<u8>,
+    /// How its connections get faster: `cubic`, `bbr`; none where the system does not say.
+    pub(crate) congestion_control: Option<String>,
 }
 
 impl WebServer {
@@ -57,10 +60,15 @@ impl WebServer {
             answers_after_us: u64::try_from(route.answers_after().as_micros()).unwrap_or(u64::MAX),
         };
         match side.ask(&request, PATIENCE)? {
-            Told::Listening { address, certificate } => Ok(Self {
+            Told::Listening {
+                address,
+                certificate,
+                congestion_control,
+            } => Ok(Self {
                 side,
                 address,
                 certificate,
+                congestion_control,
             }),
             Told::Served(_) => Err(ProbeError::Other("the server does not listen".to_owned())),
         }
@@ -108,6 +116,7 @@ pub(crate) fn serve(input: &mut dyn BufRead, output: &mut dyn Write) -> std::io:
             let told = Told::Listening {
                 address: listening.address,
                 certificate: listening.certificate.clone(),
+                congestion_control: listening.congestion_control.clone(),
             };
             server = Some(started);
             Ok(told)

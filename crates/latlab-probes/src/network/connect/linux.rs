@@ -7,6 +7,7 @@ use latlab_record::{Check, Point, Work};
 use serde_json::json;
 
 use super::{RESOLVE, TLS, block};
+use crate::network::linux::{interval, median};
 use crate::peer::{Connects, EMULATED, Pairs, Stamped};
 
 pub(super) const HERE: bool = true;
@@ -33,6 +34,8 @@ struct Found {
     /// Connections without all of their phases.
     incomplete: u64,
     least_ns: u64,
+    /// Median time of a block each, ns.
+    medians: Vec<f64>,
 }
 
 pub(super) struct Connections<'env> {
@@ -70,6 +73,7 @@ impl Session for Connections<'_> {
                 opened: 0,
                 incomplete: 0,
                 least_ns: u64::MAX,
+                medians: Vec::new(),
             });
             self.all.len() - 1
         }));
@@ -102,6 +106,7 @@ impl Session for Connections<'_> {
         };
         pair.connections += stamped.len() as u64;
         found.opened += stamped.len() as u64;
+        let mut took = Vec::with_capacity(stamped.len());
         for own in &stamped {
             let (from, to) = of(&operation, own);
             if to == 0 || to < from {
@@ -109,12 +114,14 @@ impl Session for Connections<'_> {
                 continue;
             }
             found.least_ns = found.least_ns.min(to - from);
+            took.push((to - from) as f64);
             let at = |ns: u64| begun + self.env.clock.ticks(ns as f64);
             data.span(at(from), at(to));
             for (name, from, to) in own.phases() {
                 data.channel(name, at(from), at(to));
             }
         }
+        found.medians.extend(median(&took));
         Ok(())
     }
 
@@ -126,18 +133,16 @@ impl Session for Connections<'_> {
         let Ok(pair) = self.pairs.on(path) else {
             return Proof::default();
         };
-        let mut checks = vec![
-            pair.counted(),
-            Check {
-                name: "all phases".to_owned(),
-                ok: found.incomplete == 0 && found.opened > 0,
-                detail: format!(
-                    "{} of {} connections had all of their phases",
-                    found.opened - found.incomplete,
-                    found.opened
-                ),
-            },
-        ];
+        let mut checks: Vec<Check> = pair.counted().into_iter().collect();
+        checks.push(Check {
+            name: "all phases".to_owned(),
+            ok: found.incomplete == 0 && found.opened > 0,
+            detail: format!(
+                "{} of {} connections had all of their phases",
+                found.opened - found.incomplete,
+                found.opened
+            ),
+        });
         let asked_ns = pair.route.findings()["rtt_ns"].as_u64().unwrap_or(0);
         if path == EMULATED && pair.route.delays_packets() {
             checks.push(Check {
@@ -151,7 +156,11 @@ impl Session for Connections<'_> {
             work: Work::default(),
             engine: None,
             flags: pair.route.label().into_iter().collect(),
-            findings: Some(json!({ "route": pair.route.findings(), "least_ns": found.least_ns })),
+            findings: Some(json!({
+                "route": pair.route.findings(),
+                "least_ns": found.least_ns,
+                "time_interval": interval(&found.medians),
+            })),
             ..Proof::default()
         }
     }

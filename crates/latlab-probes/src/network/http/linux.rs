@@ -11,7 +11,7 @@ use serde_json::json;
 use super::{ANSWER_BYTES, CONNECTIONS, requests};
 use crate::kernel::linux::Pinned;
 use crate::kernel::other_cpu;
-use crate::peer::{Route, WebServer};
+use crate::peer::{Route, WebServer, secret, told};
 
 pub(super) const HERE: bool = true;
 /// A request gets so long, and so do all connections together: longer than any stall that a server survives unnoticed.
@@ -25,40 +25,9 @@ const SLOW_TIMES: f64 = 5.0;
 const SLOW_NS: f64 = 1e6;
 /// More late requests than this share are named.
 const LATE_SHARE: f64 = 0.01;
-/// The longest secret that is read, bytes; the command has checked its file.
-const MOST_SECRET_BYTES: usize = 4096;
 
 pub(super) fn open<'env>(env: &'env Env) -> Result<Box<dyn Session + 'env>, ProbeError> {
     Ok(Box::new(Asking::new(env, PATIENCE)?))
-}
-
-/// What a failure says in a record, where a request had so long. Whose name was looked up is the user's affair and in the run's settings.
-fn failed(error: &FetchError, patience: Duration) -> ProbeError {
-    ProbeError::Other(match error {
-        FetchError::NoName(why) => match why.split_once(": ") {
-            Some((_, why)) => format!("the host of the URL has no address: {why}"),
-            None => "the host of the URL has no address".to_owned(),
-        },
-        FetchError::TimedOut(phase) => format!(
-            "the server did not answer within {} s: {}",
-            patience.as_secs_f64(),
-            match phase {
-                latlab_net::fetch::Phase::Resolve => "its name was not resolved",
-                latlab_net::fetch::Phase::Connect => "no connection was made",
-                latlab_net::fetch::Phase::Tls => "the TLS handshake did not end",
-                latlab_net::fetch::Phase::Request => "the request could not be sent",
-                latlab_net::fetch::Phase::FirstByte => "nothing came",
-                latlab_net::fetch::Phase::LastByte => "the answer did not end",
-            }
-        ),
-        FetchError::Status(status @ 300..=399) => {
-            format!("the server answered with status {status}, a redirection: name the URL that it leads to")
-        }
-        FetchError::Status(401) => {
-            "the server answered with status 401: it wants a secret (--secret-file)".to_owned()
-        }
-        other => other.to_string(),
-    })
 }
 
 /// Requests under way, as the harness drives them.
@@ -103,7 +72,7 @@ impl Queue for Asker {
         self.asked += 1;
         self.pool
             .ask(token as usize)
-            .map_err(|error| failed(&error, self.patience))
+            .map_err(|error| told(&error, self.patience))
     }
 
     fn reap(&mut self, wait: Wait, done: &mut dyn FnMut(u32)) -> Result<(), ProbeError> {
@@ -125,7 +94,7 @@ impl Queue for Asker {
         for answer in answers {
             self.add(answer);
         }
-        outcome.map_err(|error| failed(&error, self.patience))
+        outcome.map_err(|error| told(&error, self.patience))
     }
 }
 
@@ -153,7 +122,7 @@ struct Asking<'env> {
 impl<'env> Asking<'env> {
     fn new(env: &'env Env, patience: Duration) -> Result<Self, ProbeError> {
         let home = Pinned::to(env.home_cpu)?;
-        let failed = |error: FetchError| failed(&error, patience);
+        let failed = |error: FetchError| told(&error, patience);
         let mut own = None;
         let (url, trust, secret) = if let Some(url) = &env.settings.url {
             (
@@ -257,23 +226,6 @@ fn counted(asked: u64, served: u64) -> Check {
 /// Whatever the user's server says is its affair.
 fn anything(_: u64, _: &[u8]) -> bool {
     true
-}
-
-/// What the file holds, without the space around it.
-fn secret(file: Option<&str>) -> Result<Option<Vec<u8>>, ProbeError> {
-    let Some(file) = file else {
-        return Ok(None);
-    };
-    let bytes = std::fs::read(file).map_err(|source| ProbeError::System {
-        what: "reading the secret".to_owned(),
-        source,
-    })?;
-    if bytes.len() > MOST_SECRET_BYTES {
-        return Err(ProbeError::Other(format!(
-            "the secret is longer than {MOST_SECRET_BYTES} bytes"
-        )));
-    }
-    Ok(Some(bytes.trim_ascii().to_vec()))
 }
 
 impl Session for Asking<'_> {

@@ -5,6 +5,8 @@ use std::time::Duration;
 
 use latlab_harness::{Env, ProbeError, Stamps};
 use latlab_net::NetError;
+#[cfg(test)]
+use latlab_net::echo::Reply;
 use latlab_net::echo::{Address, Client, Counts, Service, Transport, Waiting, Watch};
 
 use super::{Reach, failed};
@@ -20,12 +22,14 @@ const ARM_EVERY_NS: f64 = 500e6;
 /// What round trips are to be like.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Ask {
+    pub(crate) transport: Transport,
+    pub(crate) waiting: Waiting,
     pub(crate) bytes: usize,
     /// The server's CPU.
     pub(crate) cpu: u32,
 }
 
-/// A connection by TCP whose two sides sleep while they wait, and its server, which is ended when this is dropped.
+/// A connection, and its server, which is ended when this is dropped.
 pub(crate) struct Echo<'env> {
     env: &'env Env,
     stamps: Stamps,
@@ -34,9 +38,16 @@ pub(crate) struct Echo<'env> {
     server: Option<Side>,
     reach: Reach,
     place: Place,
+    /// The address that answered first, or that of the path's far end.
     ip: Option<IpAddr>,
     watch: Watch,
     patience: Duration,
+    /// What servers do wrong from their third message on.
+    #[cfg(test)]
+    pub(crate) planted: Option<Reply>,
+    /// How often the watch was told that all is well.
+    #[cfg(test)]
+    pub(crate) armed: u64,
 }
 
 impl<'env> Echo<'env> {
@@ -57,7 +68,22 @@ impl<'env> Echo<'env> {
             ip: route.bind().map(|address| address.ip()),
             watch: Watch::start().map_err(failed)?,
             patience,
+            #[cfg(test)]
+            planted: None,
+            #[cfg(test)]
+            armed: 0,
         })
+    }
+
+    /// The server's process, while there is one.
+    pub(crate) fn server_id(&self) -> Option<u32> {
+        self.server.as_ref().map(Side::id)
+    }
+
+    /// Starts the server's process, which listens nowhere yet.
+    #[cfg(test)]
+    pub(crate) fn start_server(&mut self) -> Result<(), ProbeError> {
+        self.ask(&Request::End).map(|_| ())
     }
 
     fn ask(&mut self, request: &Request) -> Result<Told, ProbeError> {
@@ -65,10 +91,10 @@ impl<'env> Echo<'env> {
             Some(side) => side,
             None => Side::start(self.env, PROGRAM)?,
         };
-        let told: Told = side.ask(request, self.patience)?;
-        // One that failed is not asked again.
-        self.server = Some(side);
-        Ok(told)
+        let told = side.ask(request, self.patience);
+        // One that could not do what it was asked can be asked for something else.
+        self.server = (!side.is_gone()).then_some(side);
+        told
     }
 
     /// Connects anew, by whichever address there is. Returns to where.
@@ -81,8 +107,13 @@ impl<'env> Echo<'env> {
             return self.connect_to(ask, ip);
         }
         let (v4, v6) = (Ipv4Addr::LOCALHOST.into(), Ipv6Addr::LOCALHOST.into());
+        if ask.transport == Transport::Unix {
+            return self.connect_to(ask, v4);
+        }
         let (ip, address) = match self.connect_to(ask, v4) {
             Ok(address) => (v4, address),
+            // The address is not to blame for the process.
+            Err(refused) if self.server.is_none() => return Err(refused),
             Err(refused) => {
                 let address = self.connect_to(ask, v6).map_err(|also| {
                     ProbeError::Other(format!(
@@ -100,27 +131,27 @@ impl<'env> Echo<'env> {
         let request = Request::Serve {
             place: self.place.clone(),
             service: Service {
-                transport: Transport::Tcp,
+                transport: ask.transport,
                 ip,
                 bytes: ask.bytes,
-                waiting: Waiting::Blocking,
+                waiting: ask.waiting,
                 cpu: Some(ask.cpu),
             },
             #[cfg(test)]
-            planted: None,
+            planted: self.planted,
         };
         let Told::Listening(address) = self.ask(&request)? else {
             return Err(ProbeError::Other(
                 "the server's process does not listen".to_owned(),
             ));
         };
-        let socket = self.reach.connect(&address, Transport::Tcp)?;
+        let socket = self.reach.connect(&address, ask.transport)?;
         // Another one each time: an answer from an earlier connection is none.
         let seed = self.env.seed(0x6563_686f ^ self.stamps.end());
         self.client = Some(Client::over(
             socket,
-            Transport::Tcp,
-            Waiting::Blocking,
+            ask.transport,
+            ask.waiting,
             ask.bytes,
             seed,
             self.patience,
@@ -145,6 +176,10 @@ impl<'env> Echo<'env> {
             if armed.is_none_or(|since| self.env.clock.ns(now.saturating_sub(since)) > ARM_EVERY_NS) {
                 self.watch.arm(client, self.patience).map_err(failed)?;
                 armed = Some(now);
+                #[cfg(test)]
+                {
+                    self.armed += 1;
+                }
             }
             let begin = self.stamps.begin();
             let exchanged = client.exchange();

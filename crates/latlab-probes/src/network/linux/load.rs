@@ -153,10 +153,10 @@ impl<'env> Load<'env> {
             let start = |_| Ok::<_, NetError>(Side::start(env, PROGRAM));
             self.arrivals.inherited_by(start).map_err(failed)??
         };
-        let told: Told = side.ask(request, self.patience)?;
-        // One that failed is not asked again.
-        self.receivers = Some(side);
-        Ok(told)
+        let told = side.ask(request, self.patience);
+        // Those that could not do what they were asked can be asked for something else.
+        self.receivers = (!side.is_gone()).then_some(side);
+        told
     }
 
     /// Makes streams, at rest, in place of what there was, by whichever address there is. Returns where they go to.
@@ -173,6 +173,8 @@ impl<'env> Load<'env> {
                 self.ip = Some(v4);
                 return Ok(address);
             }
+            // The address is not to blame for the process.
+            Err(refused) if self.receivers.is_none() => return Err(refused),
             Err(refused) => refused,
         };
         let v6 = IpAddr::V6(Ipv6Addr::LOCALHOST);

@@ -2,6 +2,7 @@
 
 mod echo;
 mod load;
+mod middle;
 mod reach;
 
 use latlab_harness::ProbeError;
@@ -9,6 +10,7 @@ use latlab_net::NetError;
 
 pub(crate) use echo::{Ask, Echo};
 pub(crate) use load::{Ends, Load, Shape, serve};
+pub(crate) use middle::{at_quantile, interval, median};
 pub(crate) use reach::{Reach, serve_sockets};
 
 /// An error of the network's crate as one of a probe.

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use latlab_harness::{Block, Env, Planned, ProbeError, Proof, Session, Stamps};
-use latlab_net::echo::{Address, Counts, Transport};
+use latlab_net::echo::{Address, Counts, Transport, Waiting};
 use latlab_record::{Check, Point, Work};
 use serde_json::json;
 
@@ -50,8 +50,9 @@ struct Found {
     streams: usize,
     right: u64,
     trips_ns: f64,
-    /// What arrived of the streams meanwhile.
+    /// What arrived of the streams from before the first trip of a block to after its last, and how long that was.
     load_bytes: u64,
+    load_ns: f64,
     sent: u64,
     served: Counts,
     /// Of the streams; one a visit.
@@ -129,6 +130,7 @@ impl<'env> Trips<'env> {
         found.right += made;
         found.trips_ns += sum_ns;
         found.load_bytes += ended.1 - begun.1;
+        found.load_ns += clock.ns(ended.0.saturating_sub(begun.0));
         if streams > 0 && ended.1 == begun.1 {
             // There was no load: somebody else had its CPUs.
             block.mark_disturbed();
@@ -143,6 +145,8 @@ impl Session for Trips<'_> {
         let seats = Seats::of(self.env);
         let streams = point.streams.unwrap_or(0) as usize;
         let address = self.echo.connect(Ask {
+            transport: Transport::Tcp,
+            waiting: Waiting::Blocking,
             bytes: usize::try_from(MESSAGE).unwrap_or(64),
             cpu: seats.server,
         })?;
@@ -166,6 +170,7 @@ impl Session for Trips<'_> {
                 right: 0,
                 trips_ns: 0.0,
                 load_bytes: 0,
+                load_ns: 0.0,
                 sent: 0,
                 served: Counts::default(),
                 ends: Vec::new(),
@@ -227,7 +232,7 @@ impl Session for Trips<'_> {
             findings: Some(json!({
                 "address": address,
                 "round_trips_per_minute": (found.right > 0).then(|| 60e9 / mean_ns),
-                "load_bytes_per_s": found.load_bytes as f64 * 1e9 / found.trips_ns.max(1.0),
+                "load_bytes_per_s": found.load_bytes_per_s(),
                 "route": self.route.findings(),
             })),
             ..Proof::default()
@@ -236,6 +241,11 @@ impl Session for Trips<'_> {
 }
 
 impl Found {
+    /// What the streams carried: over all of the time in which it was counted, that between two trips included.
+    fn load_bytes_per_s(&self) -> f64 {
+        self.load_bytes as f64 * 1e9 / self.load_ns.max(1.0)
+    }
+
     fn checks(&self) -> Vec<Check> {
         let mut checks = vec![Check {
             name: "every answer was that of its request, counted on both sides".to_owned(),

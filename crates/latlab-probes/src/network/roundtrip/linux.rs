@@ -1,21 +1,19 @@
 //! Linux: a client here, an echo server in a child process.
 
 use std::io::{BufRead, Write};
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::time::Duration;
 
-use latlab_harness::{Block, Child, Env, ProbeError, Proof, Session, Stamps, serve_child};
-use latlab_net::NetError;
-use latlab_net::echo::{Address, Client, Counts, Reply, Server, Service, Transport, Waiting, Watch, answer};
+use latlab_harness::{Block, Env, ProbeError, Proof, Session, serve_child};
+use latlab_net::echo::{Address, Counts, Reply, Server, Service, Transport, Waiting, answer};
 use latlab_record::{Check, Point, Work};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
-use super::{BLOCKING, POLLING, SAME, SPEC, TCP, UDP, UNIX, WARM, trips};
+use super::{BLOCKING, IDLING_S, POLLING, SAME, TCP, UDP, UNIX, WARM, trips};
 use crate::kernel::linux::{Pinned, Task, runs_only_on, switches, thread_id};
 use crate::kernel::other_cpu;
-use crate::network::linux::failed;
-use crate::peer::Place;
+use crate::network::linux::{Ask, Echo, failed, median};
+use crate::peer::{Place, Route};
 
 pub(super) const HERE: bool = true;
 /// A block, and an answer of the child on its pipe, take milliseconds; a partner on a crowded CPU gets its turn within some time slices.
@@ -26,6 +24,8 @@ const SLEEPS: f64 = 0.5;
 const POLLS: f64 = 0.1;
 /// A block is disturbed when the sides had the CPUs that they need for less than this.
 const OWN_SHARE: f64 = 0.8;
+/// As long after other work a sleeper's CPU still wakes up as then, ns.
+const JUST_AFTER_NS: f64 = 20e6;
 /// Far above a wake-up (some tens of microseconds).
 const TAIL_NS: f64 = 500e3;
 
@@ -107,6 +107,17 @@ struct Asked {
     cpu: u32,
 }
 
+impl Asked {
+    fn ask(self) -> Ask {
+        Ask {
+            transport: self.transport,
+            waiting: self.waiting,
+            bytes: self.bytes,
+            cpu: self.cpu,
+        }
+    }
+}
+
 /// The round trips of one point.
 struct Found {
     point: Point,
@@ -122,66 +133,29 @@ struct Found {
     /// Switches of this thread in timed round trips; where it polls, only those that it asked for.
     switches: Option<u64>,
     server_switches: Option<u64>,
+    /// Round trips of sleepers just after other work, ns.
+    just_after_work: Vec<f64>,
     address: Option<Address>,
 }
 
 struct Trips<'env> {
     env: &'env Env,
-    stamps: Stamps,
-    /// Before the child: a connection ends before its server does.
-    open: Option<(usize, Client)>,
-    child: Option<Child>,
-    /// The address that answered first.
-    ip: Option<IpAddr>,
-    watch: Watch,
+    echo: Echo<'env>,
+    /// The point that has the connection.
+    open: Option<usize>,
     _home: Pinned,
-    patience: Duration,
     all: Vec<Found>,
-    #[cfg(test)]
-    planted: Option<Reply>,
 }
 
 impl<'env> Trips<'env> {
     fn new(env: &'env Env, patience: Duration) -> Result<Self, ProbeError> {
-        let stamps = Stamps::of(&env.clock)
-            .ok_or_else(|| ProbeError::Other("a round trip needs a real clock".to_owned()))?;
         Ok(Self {
             env,
-            stamps,
+            echo: Echo::new(env, &Route::loopback(), patience)?,
             open: None,
-            child: None,
-            ip: None,
-            watch: Watch::start().map_err(failed)?,
             _home: Pinned::to(env.home_cpu)?,
-            patience,
             all: Vec::new(),
-            #[cfg(test)]
-            planted: None,
         })
-    }
-
-    /// Asks the child, which is started when there is none. One that does not answer in time is killed.
-    fn ask(&mut self, request: &Request) -> Result<Told, ProbeError> {
-        let mut child = if let Some(child) = self.child.take() {
-            child
-        } else {
-            let command = self
-                .env
-                .child
-                .as_ref()
-                .ok_or_else(|| ProbeError::Other("no child process can be started here".to_owned()))?;
-            Child::start(command, SPEC.id, &[])?
-        };
-        self.watch.arm_process(child.id(), self.patience);
-        let told = child.ask(request);
-        if self.watch.disarm() {
-            return Err(ProbeError::Other(format!(
-                "the server's process did not answer within {} s and was killed",
-                self.patience.as_secs_f64()
-            )));
-        }
-        self.child = (!child.is_gone()).then_some(child);
-        told
     }
 
     fn asked(&self, point: &Point) -> Option<Asked> {
@@ -209,76 +183,13 @@ impl<'env> Trips<'env> {
         })
     }
 
-    /// A server for this and a connection to it.
-    fn connect(&mut self, asked: Asked, ip: IpAddr) -> Result<(Client, Address), ProbeError> {
-        let request = Request::Serve {
-            place: Place::default(),
-            service: Service {
-                transport: asked.transport,
-                ip,
-                bytes: asked.bytes,
-                waiting: asked.waiting,
-                cpu: Some(asked.cpu),
-            },
-            #[cfg(test)]
-            planted: self.planted,
-        };
-        let Told::Listening(address) = self.ask(&request)? else {
-            return Err(ProbeError::Other(
-                "the server's process does not listen".to_owned(),
-            ));
-        };
-        // Another one each time: an answer from an earlier connection is none.
-        let seed = self.env.seed(0x6563_686f ^ self.stamps.end());
-        let client = Client::connect(
-            &address,
-            asked.transport,
-            asked.waiting,
-            asked.bytes,
-            seed,
-            self.patience,
-        )
-        .map_err(failed)?;
-        Ok((client, address))
-    }
-
-    /// The same by whichever loopback address there is.
-    fn connect_somehow(&mut self, asked: Asked) -> Result<(Client, Address), ProbeError> {
-        if asked.transport == Transport::Unix {
-            return self.connect(asked, IpAddr::V4(Ipv4Addr::LOCALHOST));
-        }
-        if let Some(ip) = self.ip {
-            return self.connect(asked, ip);
-        }
-        let refused = match self.connect(asked, IpAddr::V4(Ipv4Addr::LOCALHOST)) {
-            Ok(connected) => {
-                self.ip = Some(IpAddr::V4(Ipv4Addr::LOCALHOST));
-                return Ok(connected);
-            }
-            // The address is not to blame for the process.
-            Err(refused) if self.child.is_none() => return Err(refused),
-            Err(refused) => refused,
-        };
-        let connected = self
-            .connect(asked, IpAddr::V6(Ipv6Addr::LOCALHOST))
-            .map_err(|also| {
-                ProbeError::Other(format!(
-                    "there is no loopback address that answers: {refused}; {also}"
-                ))
-            })?;
-        self.ip = Some(IpAddr::V6(Ipv6Addr::LOCALHOST));
-        Ok(connected)
-    }
-
     /// Ends what is open, and adds what the server counted.
     fn close(&mut self) -> Result<(), ProbeError> {
-        let Some((place, client)) = self.open.take() else {
+        let Some(place) = self.open.take() else {
             return Ok(());
         };
-        let requests = client.requests();
-        drop(client);
-        let Told::Ended(Some(counts)) = self.ask(&Request::End)? else {
-            return Err(ProbeError::Other("the server had ended".to_owned()));
+        let Some((requests, counts)) = self.echo.close()? else {
+            return Ok(());
         };
         let found = &mut self.all[place];
         found.sent += requests;
@@ -294,39 +205,31 @@ impl<'env> Trips<'env> {
 
     /// So many round trips, each handed over with its stamps. What ends them is why.
     fn exchange(&mut self, count: u64, mut each: impl FnMut(u64, u64)) -> Result<(), ProbeError> {
-        let Some((_, client)) = &mut self.open else {
-            return Err(ProbeError::Other("no connection is open".to_owned()));
-        };
-        self.watch.arm(client, self.patience).map_err(failed)?;
-        let mut outcome = Ok(());
-        for _ in 0..count {
-            client.prepare();
-            let begin = self.stamps.begin();
-            let exchanged = client.exchange();
-            let end = self.stamps.end();
-            outcome = exchanged.and_then(|()| client.check());
-            if outcome.is_err() {
-                break;
-            }
+        let mut left = count;
+        self.echo.exchange(|begin, end| {
             each(begin, end);
-        }
-        if self.watch.disarm() {
-            outcome = Err(NetError::Silent {
-                seconds: self.patience.as_secs_f64(),
-            });
-        }
-        outcome.map_err(|error| {
-            // Nothing of this connection is used again, nor of a server that does not do what it should.
-            self.open = None;
-            self.child = None;
-            failed(error)
+            left -= 1;
+            left > 0
+        })
+    }
+
+    /// Round trips until both CPUs are as they are with those who mostly wait; the first of them are kept.
+    fn idle(&mut self, place: usize) -> Result<(), ProbeError> {
+        let (clock, just_after) = (&self.env.clock, &mut self.all[place].just_after_work);
+        let mut first = None;
+        self.echo.exchange(|begin, end| {
+            let first = *first.get_or_insert(begin);
+            if clock.ns(begin.saturating_sub(first)) < JUST_AFTER_NS {
+                just_after.push(clock.ns(end.saturating_sub(begin)));
+            }
+            clock.ns(end.saturating_sub(first)) < IDLING_S * 1e9
         })
     }
 
     /// What tells whether one was kept from its CPU, ns, only ever rising: of two that share one, the time that both had it; of a
     /// server that polls, the time that it waited for it. (The first is brought up to date only at the kernel's ticks while a process runs.)
     fn cpu_ns(&self, asked: Asked) -> Option<u64> {
-        let id = self.child.as_ref()?.id();
+        let id = self.echo.server_id()?;
         if !asked.together {
             return waited_ns(id);
         }
@@ -363,7 +266,7 @@ impl Session for Trips<'_> {
         let asked = self
             .asked(point)
             .ok_or_else(|| ProbeError::Other(format!("no such point: {}", point.label())))?;
-        let (client, address) = self.connect_somehow(asked)?;
+        let address = self.echo.connect(asked.ask())?;
         let place = if let Some(known) = self.all.iter().position(|found| found.point == *point) {
             known
         } else {
@@ -377,17 +280,22 @@ impl Session for Trips<'_> {
                 strayed: false,
                 switches: Some(0),
                 server_switches: Some(0),
+                just_after_work: Vec::new(),
                 address: None,
             });
             self.all.len() - 1
         };
         self.all[place].address = Some(address);
-        self.open = Some((place, client));
-        self.exchange(WARM, |_, _| {})
+        self.open = Some(place);
+        self.exchange(WARM, |_, _| {})?;
+        if asked.waiting == Waiting::Blocking && !asked.together {
+            self.idle(place)?;
+        }
+        Ok(())
     }
 
     fn block(&mut self, block: &mut Block) -> Result<(), ProbeError> {
-        let Some((place, _)) = self.open else {
+        let Some(place) = self.open else {
             return Err(ProbeError::Other("no point is selected".to_owned()));
         };
         let asked = self.all[place].asked;
@@ -455,6 +363,7 @@ impl Session for Trips<'_> {
                 "to_cpu": found.asked.cpu,
                 "switches_per_round_trip": own,
                 "server_switches_per_round_trip": theirs,
+                "just_after_work_ns": median(&found.just_after_work),
             })),
             ..Proof::default()
         }

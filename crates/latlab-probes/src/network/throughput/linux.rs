@@ -37,6 +37,7 @@ pub(super) fn open<'env>(env: &'env Env) -> Result<Box<dyn Session + 'env>, Prob
 struct Found {
     point: Point,
     shape: Shape,
+    pace: Pace,
     address: Option<Address>,
     /// One a visit.
     ends: Vec<Ends>,
@@ -52,12 +53,27 @@ struct Found {
 struct Streams<'env> {
     env: &'env Env,
     stamps: Stamps,
-    pace: Pace,
     load: Load<'env>,
     _home: Pinned,
-    /// Of the streams that there are, and whether they have sent nothing yet.
-    open: Option<(usize, bool)>,
+    /// The streams that there are.
+    open: Option<Open>,
     all: Vec<Found>,
+}
+
+/// The streams of this visit.
+#[derive(Clone, Copy)]
+struct Open {
+    /// Whose they are, among all.
+    place: usize,
+    state: State,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum State {
+    /// They have sent nothing yet.
+    Fresh,
+    Going,
+    Resting,
 }
 
 impl<'env> Streams<'env> {
@@ -67,7 +83,6 @@ impl<'env> Streams<'env> {
         Ok(Self {
             env,
             stamps,
-            pace: Pace::of(env.settings.profile),
             load: Load::new(env, &Route::loopback(), patience)?,
             _home: Pinned::to(env.home_cpu)?,
             open: None,
@@ -104,12 +119,18 @@ impl<'env> Streams<'env> {
 
     /// Ends what is open, and keeps what both ends say.
     fn close(&mut self) {
-        let Some((place, _)) = self.open.take() else {
+        let Some(open) = self.open.take() else {
             return;
         };
-        match self.load.end() {
-            Ok(ends) => self.all[place].ends.extend(ends),
-            Err(error) => self.all[place].failed = Some(error.to_string()),
+        let rested = if open.state == State::Going {
+            self.load.rest()
+        } else {
+            Ok(())
+        };
+        let found = &mut self.all[open.place];
+        match rested.and_then(|()| self.load.end()) {
+            Ok(ends) => found.ends.extend(ends),
+            Err(error) => found.failed = Some(error.to_string()),
         }
     }
 
@@ -129,11 +150,14 @@ impl<'env> Streams<'env> {
 
     fn windows(&mut self, block: &mut Block, place: usize) {
         let streams = self.all[place].shape.streams;
-        let window = Duration::from_secs_f64(self.pace.window_s);
+        let Pace {
+            window_s, windows, ..
+        } = self.all[place].pace;
+        let window = Duration::from_secs_f64(window_s);
         let before = self.load.arrived_each(streams);
         let first = self.look(streams);
         let mut last = first;
-        for _ in 0..self.pace.windows {
+        for _ in 0..windows {
             std::thread::sleep(window);
             let now = self.look(streams);
             block.rate(last.0, now.0, now.1 - last.1);
@@ -183,6 +207,11 @@ impl Session for Streams<'_> {
                 point: point.clone(),
                 each: vec![0; shape.streams],
                 shape,
+                pace: Pace::of(
+                    self.env.settings.profile,
+                    point.placement.as_deref().unwrap_or_default(),
+                    point.streams.unwrap_or_default(),
+                ),
                 address: None,
                 ends: Vec::new(),
                 tcp: Vec::new(),
@@ -192,33 +221,51 @@ impl Session for Streams<'_> {
             self.all.len() - 1
         };
         self.all[place].address = Some(address);
-        self.open = Some((place, true));
+        let spreading_s = self.all[place].pace.spreading_s;
+        self.open = Some(Open {
+            place,
+            state: State::Fresh,
+        });
+        if spreading_s > 0.0 {
+            self.load.go().inspect_err(|_| self.open = None)?;
+            self.open = Some(Open {
+                place,
+                state: State::Going,
+            });
+            std::thread::sleep(Duration::from_secs_f64(spreading_s));
+        }
         Ok(())
     }
 
     fn block(&mut self, block: &mut Block) -> Result<(), ProbeError> {
-        let Some((place, fresh)) = self.open else {
+        let Some(open) = self.open else {
             return Err(ProbeError::Other("no point is selected".to_owned()));
         };
         block.set_waits();
-        let streams = self.all[place].shape.streams;
-        let before = self.load.arrived_each(streams);
-        self.load.go()?;
-        let settling_s = if fresh {
-            self.pace.fresh_s
-        } else {
-            self.pace.again_s
+        let Found { pace, shape, .. } = &self.all[open.place];
+        let (pace, streams) = (*pace, shape.streams);
+        let before = self.load.arrived(streams);
+        let settling_s = match open.state {
+            State::Fresh => Some(pace.fresh_s),
+            State::Resting => Some(pace.again_s),
+            State::Going => None,
         };
-        std::thread::sleep(Duration::from_secs_f64(settling_s));
+        if let Some(settling_s) = settling_s {
+            self.load.go()?;
+            std::thread::sleep(Duration::from_secs_f64(settling_s));
+        }
         // On a slow or busy machine nothing may have come by then: windows that begin before the stream does say nothing of it.
         for _ in 0..START_MS {
-            if self.load.arrived_each(streams) != before {
+            if self.load.arrived(streams) != before {
                 break;
             }
             std::thread::sleep(Duration::from_millis(1));
         }
-        self.windows(block, place);
-        self.open = Some((place, false));
+        self.windows(block, open.place);
+        self.open = Some(Open {
+            state: State::Resting,
+            ..open
+        });
         self.load.rest().inspect_err(|_| self.open = None)
     }
 
@@ -319,6 +366,13 @@ fn tcp(all: &[TcpFacts]) -> Option<Value> {
         values.sort_by(f64::total_cmp);
         latlab_stats::quantile(&values, 0.5)
     };
+    let ends = |of: fn(&TcpFacts) -> f64| {
+        let values = || all.iter().map(of);
+        [
+            values().fold(f64::INFINITY, f64::min),
+            values().fold(0.0, f64::max),
+        ]
+    };
     let share = |of: fn(&TcpFacts) -> u64| {
         let busy: u64 = all.iter().map(|facts| facts.busy_us).sum();
         let own: u64 = all.iter().map(of).sum();
@@ -327,8 +381,10 @@ fn tcp(all: &[TcpFacts]) -> Option<Value> {
     (!all.is_empty()).then(|| {
         json!({
             "rtt_ns": median(|facts| f64::from(facts.rtt_us)) * 1e3,
+            "rtt_ns_least_most": ends(|facts| f64::from(facts.rtt_us) * 1e3),
             "min_rtt_ns": all.iter().map(|facts| facts.min_rtt_us).min().map(|us| f64::from(us) * 1e3),
             "congestion_window_segments": median(|facts| f64::from(facts.congestion_window)),
+            "congestion_window_least_most": ends(|facts| f64::from(facts.congestion_window)),
             "segment_bytes": median(|facts| f64::from(facts.segment_bytes)),
             "most_retransmits_of_a_connection": all.iter().map(|facts| facts.retransmits).max(),
             "delivery_bytes_per_s": median(|facts| facts.delivery_bytes_per_s as f64),

@@ -67,11 +67,12 @@ fn the_quick_profile_has_one_and_four_streams_first() {
         .map(|planned| planned.point.streams)
         .collect();
     assert_eq!(first, [Some(1), Some(4)]);
+    // Six blocks in six visits, or in three where a visit is dear.
     let seconds: f64 = points[..2]
         .iter()
-        .map(|planned| 6.0 * (planned.setup_s + planned.block_s))
+        .map(|planned| 3.0 * planned.setup_s + 6.0 * planned.block_s)
         .sum();
-    assert!(seconds < 0.5, "{seconds}");
+    assert!(seconds < 1.3, "{seconds}");
 }
 
 #[test]

@@ -4,11 +4,13 @@ use latlab_harness::PointResult;
 use latlab_record::Point;
 use serde_json::{Value, json};
 
-use super::knee::{Knee, Step, foretold, knee};
-use super::model::{Evidence, Predicted, Way, fit, predict, verdict};
-use super::{FILES, HTTP, HTTPS, KEPT, KIB, LARGE, MIB, NEW, OWN, POOL, TEN_FILES, TRANSFERS, USUAL};
-use crate::peer::{EMULATED, LOOPBACK};
+use super::knee::{Knee, Step, foretold, knee, median, next};
+use super::model::{Evidence, Growth, Predicted, Way, fit, predict, verdict};
+use super::{FILES, GRID, HTTP, HTTPS, KEPT, KIB, LARGE, MIB, NEW, OWN, POOL, TEN_FILES, TRANSFERS, USUAL};
+use crate::peer::{EMULATED, LOOPBACK, is_named};
 
+/// Bytes of a file in a frame with 1500 bytes of packet, over the frame's with its head.
+const DATA_OF_A_FRAME: f64 = 1448.0 / 1514.0;
 /// A foretold knee is verified when it is within this factor of the one that was measured.
 const FACTOR: f64 = 2.0;
 
@@ -70,8 +72,10 @@ struct Known<'a> {
     path: &'a str,
     /// A round trip, as it was in this run.
     rtt_ns: Option<f64>,
-    /// What one connection that has been going on gets through, bytes a second, with its interval.
-    throughput: Option<(f64, [f64; 2])>,
+    /// What one connection that has been going on gets through, bytes a second, with its interval where there are blocks enough.
+    throughput: Option<(f64, Option<[f64; 2]>)>,
+    /// How a new connection of its server gets faster.
+    growth: Growth,
 }
 
 impl<'a> Known<'a> {
@@ -90,29 +94,39 @@ impl<'a> Known<'a> {
             .max_by_key(|result| result.point.file_bytes);
         let throughput = large.and_then(|result| {
             let found = result.findings.as_ref()?;
-            let ends = &found["throughput_interval"];
-            let value = found["throughput_bytes_per_s"].as_f64()?;
             Some((
-                value,
-                [
-                    ends[0].as_f64().unwrap_or(value),
-                    ends[1].as_f64().unwrap_or(value),
-                ],
+                found["throughput_bytes_per_s"].as_f64()?,
+                ends(found, "throughput_interval"),
             ))
         });
+        let congestion = results
+            .iter()
+            .filter(own)
+            .find_map(|result| result.findings.as_ref()?["congestion_control"].as_str());
         Self {
             results,
             path,
             rtt_ns,
             throughput,
+            growth: Growth::of(congestion),
         }
     }
 
     fn way(&self) -> Option<Way> {
         Some(Way {
             rtt_ns: self.rtt_ns?,
-            bytes_per_s: self.throughput.map(|(rate, _)| rate),
+            bytes_per_s: self.throughput.map(|(rate, _)| rate).or_else(|| self.asked()),
         })
+    }
+
+    /// What the rate that was asked for leaves to files, where no large one was measured, bytes a second.
+    fn asked(&self) -> Option<f64> {
+        let route = |result: &PointResult| result.findings.as_ref()?["route"]["rate_bit_per_s"].as_f64();
+        self.results
+            .iter()
+            .filter(|result| result.point.path.as_deref() == Some(self.path))
+            .find_map(route)
+            .map(|bits| bits / 8.0 * DATA_OF_A_FRAME)
     }
 
     /// What the same takes on the loopback: the software's part.
@@ -123,6 +137,28 @@ impl<'a> Known<'a> {
         };
         at(self.results, there, 1).map(|result| result.p50)
     }
+}
+
+/// The interval of a transfer's time: with a few transfers a block, the blocks' medians say more than all transfers together.
+fn spread(result: &PointResult) -> Option<[f64; 2]> {
+    interval_or(result, "time_interval")
+}
+
+/// The interval of the result, else this one of its findings. That is exact where the result is rounded to a step of its histogram: it reaches to
+/// the figure that it stands beside.
+fn interval_or(result: &PointResult, name: &str) -> Option<[f64; 2]> {
+    result.interval.or_else(|| {
+        let [low, high] = ends(result.findings.as_ref()?, name)?;
+        Some([low.min(result.p50), high.max(result.p50)])
+    })
+}
+
+/// The two ends of an interval.
+fn ends(found: &Value, name: &str) -> Option<[f64; 2]> {
+    found[name][0]
+        .as_f64()
+        .zip(found[name][1].as_f64())
+        .map(<[f64; 2]>::from)
 }
 
 /// The median of the round trips that were waited for one by one: of connecting, and from a request to the first byte of its answer. On a
@@ -183,6 +219,28 @@ pub(super) fn of(results: &[PointResult], seed: u64) -> Value {
         "knees": knees,
         "ten_files": ten_files(results),
         "one_or_many": known.iter().flat_map(one_or_many).collect::<Vec<_>>(),
+        "named": results.iter().filter(|result| is_named(&result.point)).map(named).collect::<Vec<_>>(),
+    })
+}
+
+/// One transfer from the user's server, by its phases.
+fn named(result: &PointResult) -> Value {
+    let found = |name: &str| {
+        result
+            .findings
+            .as_ref()
+            .map_or(Value::Null, |found| found[name].clone())
+    };
+    json!({
+        "connections": result.point.connections,
+        "protocol": result.point.protocol,
+        "time_ns": result.p50,
+        "interval": spread(result),
+        "transfers": found("transfers"),
+        "bodies_bytes": found("bodies_bytes"),
+        "reopened": found("reopened"),
+        "phases_ns": found("phases_ns"),
+        "phases_interval": found("phases_interval"),
     })
 }
 
@@ -197,7 +255,7 @@ fn path_row(known: &Known<'_>) -> Value {
         "route": found.map(|found| found["route"].clone()),
         "congestion_control": found.map(|found| found["congestion_control"].clone()),
         "throughput_bytes_per_s": known.throughput.map(|(rate, _)| rate),
-        "throughput_interval": known.throughput.map(|(_, ends)| ends),
+        "throughput_interval": known.throughput.and_then(|(_, ends)| ends),
     })
 }
 
@@ -213,8 +271,9 @@ fn single(known: &Known<'_>, kind: Kind<'_>) -> Option<Value> {
         "connections": kind.connections,
         "protocol": kind.protocol,
         "time_ns": result.p50,
-        "interval": result.interval,
+        "interval": spread(result),
         "phases_ns": found["phases_ns"],
+        "phases_interval": found["phases_interval"],
         "goodput_bytes_per_s": found["goodput_bytes_per_s"],
         "verdict": judged(known, result),
         "model": model.map(|(predicted, way, floor_ns)| json!({
@@ -236,7 +295,8 @@ fn modelled(known: &Known<'_>, kind: Kind<'_>) -> Option<(Predicted, Way, f64)> 
     }
     let way = known.way()?;
     let floor_ns = known.floor_ns(kind).unwrap_or(0.0);
-    Some((predict(way, kind.bytes as f64, handshakes(kind)), way, floor_ns))
+    let predicted = predict(way, kind.bytes as f64, handshakes(kind), known.growth);
+    Some((predicted, way, floor_ns))
 }
 
 fn judged(known: &Known<'_>, result: &PointResult) -> Option<&'static str> {
@@ -282,7 +342,7 @@ fn fitted(known: &Known<'_>) -> Option<Value> {
     }))
 }
 
-/// The sweep of one kind, by concurrency.
+/// The sweep of one kind, by concurrency: of what has a rate.
 fn steps(results: &[PointResult], kind: Kind<'_>) -> Vec<Step> {
     let mut steps: Vec<Step> = results
         .iter()
@@ -294,6 +354,7 @@ fn steps(results: &[PointResult], kind: Kind<'_>) -> Vec<Step> {
                 rates: rates.iter().filter_map(Value::as_f64).collect(),
             })
         })
+        .filter(|step| !step.rates.is_empty())
         .collect();
     steps.sort_by_key(|step| step.concurrency);
     steps
@@ -304,12 +365,14 @@ fn bend(known: &Known<'_>, kind: Kind<'_>, seed: u64) -> Option<Value> {
     let steps = steps(known.results, kind);
     let Knee {
         concurrency,
+        below,
         interval,
         plateau,
-        beyond,
+        rise,
     } = knee(&steps, seed)?;
     let foretold = one.filter(|one| real(one)).and_then(|one| before(known, one));
-    let factor = foretold.map(|(value, _)| {
+    let found = rise.is_none();
+    let factor = foretold.filter(|_| found).map(|(value, _)| {
         let measured = f64::from(concurrency);
         (value / measured).max(measured / value)
     });
@@ -323,6 +386,7 @@ fn bend(known: &Known<'_>, kind: Kind<'_>, seed: u64) -> Option<Value> {
                 "goodput_bytes_per_s": found["goodput_bytes_per_s"],
                 "goodput_interval": found["goodput_interval"],
                 "time_ns": result.p50,
+                "interval": result.interval,
                 "p99_ns": found["p99_ns"],
                 "little": found["little"],
                 "verdict": judged(known, result),
@@ -334,26 +398,39 @@ fn bend(known: &Known<'_>, kind: Kind<'_>, seed: u64) -> Option<Value> {
         "file_bytes": kind.bytes,
         "connections": kind.connections,
         "protocol": kind.protocol,
-        "knee": concurrency,
-        "interval": interval,
-        "plateau_bytes_per_s": plateau,
-        "beyond": beyond,
+        "knee": found.then_some(concurrency),
+        "below": below.filter(|_| found),
+        "one_step": found.then(|| below.is_none_or(|below| one_step(below, concurrency))),
+        "interval": interval.filter(|_| found),
+        "plateau_bytes_per_s": found.then_some(plateau),
+        "at_least": (!found).then_some(concurrency),
+        "not_found": rise.map(|rise| format!(
+            "the goodput still rises, {:.2}-fold from {} at once to {}: there is no plateau yet",
+            rise.times, rise.from, rise.to
+        )),
         "foretold": foretold.map(|(value, _)| value),
-        "foretold_interval": foretold.map(|(_, ends)| ends),
+        "foretold_interval": foretold.and_then(|(_, ends)| ends),
         "factor": factor,
         "verified": factor.map(|factor| factor <= FACTOR),
         "curve": curve,
     }))
 }
 
-/// The knee foretold from one transfer and one throughput, and what their intervals make of it.
-fn before(known: &Known<'_>, one: &PointResult) -> Option<(f64, [f64; 2])> {
-    let (throughput, [least, most]) = known.throughput?;
+/// Whether there is nothing of the grid between the two.
+fn one_step(below: u32, at: u32) -> bool {
+    !GRID.iter().any(|many| below < *many && *many < at)
+}
+
+/// The knee foretold from one transfer and one throughput, and what their intervals make of it: none where one of them has none.
+fn before(known: &Known<'_>, one: &PointResult) -> Option<(f64, Option<[f64; 2]>)> {
+    let (throughput, throughputs) = known.throughput?;
     let bytes = one.point.file_bytes? as f64;
     let cpu = number(one, "client_cpu_share")?.max(number(one, "server_cpu_share")?);
-    let [soonest, latest] = one.interval.unwrap_or([one.p50; 2]);
     let of = |one_ns: f64, throughput: f64| foretold(bytes, one_ns, cpu * one.p50, throughput);
-    Some((of(one.p50, throughput), [of(soonest, least), of(latest, most)]))
+    let interval = self::spread(one)
+        .zip(throughputs)
+        .map(|([soonest, latest], [least, most])| [of(soonest, least), of(latest, most)]);
+    Some((of(one.p50, throughput), interval))
 }
 
 /// Sets of ten files by six, against one worker.
@@ -367,18 +444,13 @@ fn ten_files(results: &[PointResult]) -> Vec<Value> {
             let found = result.findings.as_ref()?;
             let workers = point.concurrency?;
             // The sets by other numbers of workers are compared with the sequential ones of the experiment.
-            let alone_ns = if workers == POOL {
-                found["sequential_ns"].as_f64()
-            } else {
-                let experiment = Point {
-                    concurrency: Some(POOL),
-                    ..point.clone()
-                };
-                results
-                    .iter()
-                    .find(|other| other.point == experiment)
-                    .and_then(|other| number(other, "sequential_ns"))
+            let experiment = Point {
+                concurrency: Some(POOL),
+                ..point.clone()
             };
+            let experiment = results.iter().find(|other| other.point == experiment);
+            let experiment = experiment.and_then(|other| other.findings.as_ref());
+            let alone_ns = experiment.and_then(|found| found["sequential_ns"].as_f64());
             let speed_up = found["speed_up"].as_f64().or(alone_ns.map(|alone| alone / result.p50));
             Some(json!({
                 "path": point.path,
@@ -388,7 +460,9 @@ fn ten_files(results: &[PointResult]) -> Vec<Value> {
                 "workers": workers,
                 "files": FILES,
                 "sequential_ns": alone_ns,
+                "sequential_interval": experiment.and_then(|found| ends(found, "sequential_interval")),
                 "pool_ns": result.p50,
+                "pool_interval": interval_or(result, "pool_interval"),
                 "speed_up": speed_up,
                 "interval": found["speed_up_interval"],
                 "ceiling": f64::from(FILES) / f64::from(FILES.div_ceil(workers)),
@@ -422,8 +496,11 @@ fn one_or_many(known: &Known<'_>) -> Vec<Value> {
                 "connections": connections,
                 "total_bytes": USUAL * u64::from(FILES),
                 "one_ns": one_ns,
+                "one_interval": spread(one).map(|ends| ends.map(|end| end * share)),
                 "many_ns": many_ns,
+                "many_interval": ends(ten.findings.as_ref()?, "sequential_interval"),
                 "pool_ns": ten.p50,
+                "pool_interval": interval_or(ten, "pool_interval"),
                 "many_over_one": many_ns / one_ns,
                 "pool_over_one": ten.p50 / one_ns,
             }))
@@ -431,50 +508,25 @@ fn one_or_many(known: &Known<'_>) -> Vec<Value> {
         .collect()
 }
 
-/// Points between the steps around each knee, from the medians of the first pass.
-pub(super) fn between(results: &[PointResult], all: &[u32]) -> Vec<Point> {
-    let mut wanted = Vec::new();
-    for kind in kinds(results)
+/// What to measure next to know each knee to a step of the grid.
+pub(super) fn closer(results: &[PointResult], most: u32) -> Vec<Point> {
+    let grid: Vec<u32> = GRID.into_iter().filter(|many| *many <= most).collect();
+    kinds(results)
         .into_iter()
         .filter(|kind| kind.bytes > KIB && kind.bytes < LARGE)
-    {
-        let mut curve: Vec<(u32, f64)> = results
-            .iter()
-            .filter(|result| Kind::of(&result.point) == Some(kind))
-            .filter_map(|result| {
-                let many = result.point.concurrency?;
-                Some((many, f64::from(many) / result.p50))
+        .filter_map(|kind| {
+            let medians: Vec<(u32, f64)> = steps(results, kind)
+                .into_iter()
+                .map(|step| (step.concurrency, median(&step.rates)))
+                .collect();
+            if medians.len() < 3 {
+                return None;
+            }
+            let model = at(results, kind, medians[0].0)?;
+            Some(Point {
+                concurrency: Some(next(&medians, &grid)?),
+                ..model.point.clone()
             })
-            .collect();
-        if curve.len() < 3 {
-            continue;
-        }
-        curve.sort_by_key(|(many, _)| *many);
-        let plateau = curve.iter().map(|(_, rate)| *rate).fold(0.0, f64::max);
-        let Some(place) = curve
-            .iter()
-            .position(|(_, rate)| *rate >= super::knee::SHARE * plateau)
-        else {
-            continue;
-        };
-        let from = curve[place.saturating_sub(1)].0;
-        let to = curve.get(place + 1).map_or(curve[place].0, |(many, _)| *many);
-        let known = |many: u32| curve.iter().any(|(own, _)| *own == many);
-        let Some(model) = results
-            .iter()
-            .find(|result| Kind::of(&result.point) == Some(kind))
-        else {
-            continue;
-        };
-        wanted.extend(
-            all.iter()
-                .copied()
-                .filter(|many| *many > from && *many < to && !known(*many))
-                .map(|many| Point {
-                    concurrency: Some(many),
-                    ..model.point.clone()
-                }),
-        );
-    }
-    wanted
+        })
+        .collect()
 }

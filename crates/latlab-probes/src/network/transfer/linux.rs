@@ -4,12 +4,14 @@ use std::time::Duration;
 
 use latlab_harness::{Block, Env, ProbeError, Proof, Session, Stamps};
 use latlab_record::{Check, Point, Work as Done};
-use latlab_stats::{order_statistic_interval, quantile};
 use serde_json::{Value, json};
 
-use super::{FILES, HTTP2, HTTPS, KEPT, OWN, POOL, TEN_FILES, count, many_s, one_s};
+use super::{FILES, HTTP2, HTTPS, KEPT, OWN, POOL, TEN_FILES, count, many_s, one_s, order, sets};
+use crate::network::linux::{at_quantile, interval, median};
 pub(super) use crate::peer::LIBRARIES;
-use crate::peer::{EMULATED, Interpreter, Pair, Pairs, Protocol, Stamped, Transferred, Work};
+use crate::peer::{
+    EMULATED, Interpreter, Pair, Pairs, Protocol, Stamped, Transferred, WebServer, Work, is_named,
+};
 
 pub(super) const HERE: bool = true;
 /// Beside what the transfers should take, many times over.
@@ -56,6 +58,13 @@ struct Found {
     /// Bytes a second from the first to the last byte of each.
     throughputs: Vec<f64>,
     times: Vec<f64>,
+    /// Median time of one, a block each.
+    medians: Vec<f64>,
+    /// Bytes of the shortest and the longest body, and of all.
+    bodies: Option<(u64, u64)>,
+    body_bytes: u64,
+    /// Transfers on a kept connection that had to open it again.
+    reopened: u64,
     phases: Vec<(&'static str, Vec<f64>)>,
     until_first_byte: Vec<f64>,
     /// CPU time and time, ns: of client, server, and of the blocks.
@@ -100,32 +109,8 @@ fn prepare(pair: &mut Pair, work: &Work) -> Result<(), ProbeError> {
     Ok(())
 }
 
-fn median(values: &[f64]) -> Option<f64> {
-    if values.is_empty() {
-        return None;
-    }
-    let mut sorted = values.to_vec();
-    sorted.sort_by(f64::total_cmp);
-    Some(quantile(&sorted, 0.5))
-}
-
-fn at_quantile(values: &[f64], q: f64) -> Option<f64> {
-    let mut sorted = values.to_vec();
-    sorted.sort_by(f64::total_cmp);
-    (!sorted.is_empty()).then(|| quantile(&sorted, q))
-}
-
-/// 95 % interval of the median; none with fewer than six.
-fn interval(values: &[f64]) -> Option<[f64; 2]> {
-    let mut sorted = values.to_vec();
-    sorted.sort_by(f64::total_cmp);
-    order_statistic_interval(&sorted, 0.5, 0.95)
-        .ok()
-        .map(|own| [own.lo, own.hi])
-}
-
 /// What went on while all workers had work: bytes a second; and under way on average, transfers a second, mean time.
-pub(super) fn steady(stamped: &[Stamped], workers: u32, bytes: u64) -> Option<(f64, [f64; 3])> {
+pub(super) fn steady(stamped: &[Stamped], workers: u32) -> Option<(f64, [f64; 3])> {
     let mut ends: Vec<u64> = stamped.iter().map(|own| own.last_byte).collect();
     ends.sort_unstable();
     // From the first round's end to when there is no more work to be taken.
@@ -139,7 +124,7 @@ pub(super) fn steady(stamped: &[Stamped], workers: u32, bytes: u64) -> Option<(f
     };
     let span = (to - from) as f64;
     let mut under_way = 0.0;
-    let (mut done, mut times) = (0.0, 0.0);
+    let (mut done, mut times, mut bytes) = (0.0, 0.0, 0.0);
     for own in stamped {
         let overlap = own.last_byte.min(to).saturating_sub(own.begun.max(from));
         under_way += overlap as f64;
@@ -147,21 +132,35 @@ pub(super) fn steady(stamped: &[Stamped], workers: u32, bytes: u64) -> Option<(f
         if own.last_byte > from && own.last_byte <= to {
             done += 1.0;
             times += own.ns() as f64;
+            bytes += own.bytes as f64;
         }
     }
     if done == 0.0 {
         return None;
     }
-    let rate = done * 1e9 / span;
-    Some((rate * bytes as f64, [under_way / span, rate, times / done]))
+    let per_s = 1e9 / span;
+    Some((bytes * per_s, [under_way / span, done * per_s, times / done]))
+}
+
+/// Bytes a second of transfers that come one at a time, without the pauses between them.
+fn without_pauses(stamped: &[Stamped]) -> Option<f64> {
+    let bytes: u64 = stamped.iter().map(|own| own.bytes).sum();
+    let ns: u64 = stamped.iter().map(Stamped::ns).sum();
+    (ns > 0).then(|| bytes as f64 * 1e9 / ns as f64)
 }
 
 impl Transfers<'_> {
     /// Does the work and looks at what it cost both sides.
     fn run(pair: &mut Pair, work: &Work, found: &mut Found) -> Result<Vec<Stamped>, ProbeError> {
-        let before = [pair.client.cpu_ns(), pair.server.cpu_ns()];
+        let cpu_ns = |pair: &Pair| {
+            [
+                pair.client.cpu_ns(),
+                pair.server.as_ref().and_then(WebServer::cpu_ns),
+            ]
+        };
+        let before = cpu_ns(pair);
         let Transferred { stamped, connections } = pair.client.transfer(work)?;
-        let after = [pair.client.cpu_ns(), pair.server.cpu_ns()];
+        let after = cpu_ns(pair);
         pair.connections += connections;
         pair.requests += u64::from(work.count);
         found.transfers += stamped.len() as u64;
@@ -177,7 +176,7 @@ impl Transfers<'_> {
         Ok(stamped)
     }
 
-    /// Ten files by one, by the pool, by the pool, by one; or by the pool alone where it is not the lesson's.
+    /// Ten files by one and by the pool, in the [`order`] of this block.
     fn ten(
         env: &Env,
         stamps: Stamps,
@@ -187,13 +186,13 @@ impl Transfers<'_> {
     ) -> Result<(), ProbeError> {
         let point = found.point.clone();
         let workers = point.concurrency.unwrap_or(POOL);
-        let order: &[bool] = if workers == POOL {
-            &[false, true, true, false]
-        } else {
-            &[true]
-        };
-        let mut sums = [0.0; 2];
-        for pooled in order {
+        let order = order(&point, found.speed_ups.len());
+        let mut took: [Vec<f64>; 2] = Default::default();
+        let repeated = order
+            .iter()
+            .cycle()
+            .take(order.len() * sets(env, &point) as usize);
+        for pooled in repeated {
             let own = work(env, &point, if *pooled { workers } else { 1 }, FILES);
             // Nothing is kept from set to set: opening what is kept is part of it.
             let nothing_kept = Work {
@@ -211,7 +210,7 @@ impl Transfers<'_> {
             };
             let ends = [first, last].map(|ns| begun + env.clock.ticks(ns as f64));
             let ns = (last - first) as f64;
-            sums[usize::from(*pooled)] += ns;
+            took[usize::from(*pooled)].push(ns);
             if *pooled {
                 data.span(ends[0], ends[1]);
                 found.pool.push(ns);
@@ -225,8 +224,8 @@ impl Transfers<'_> {
                 data.channel("sequential", ends[0], ends[1]);
             }
         }
-        if workers == POOL {
-            found.speed_ups.push(sums[0] / sums[1]);
+        if let [Some(alone), Some(pooled)] = took.map(|sets| median(&sets)) {
+            found.speed_ups.push(alone / pooled);
         }
         Ok(())
     }
@@ -244,7 +243,13 @@ impl Transfers<'_> {
         let begun = stamps.begin();
         let stamped = Self::run(pair, &own, found)?;
         let at = |ns: u64| begun + env.clock.ticks(ns as f64);
+        let alone: Vec<f64> = stamped.iter().map(|own| own.ns() as f64).collect();
+        found.medians.extend(median(&alone));
         for transfer in &stamped {
+            let (least, most) = found.bodies.unwrap_or((u64::MAX, 0));
+            found.bodies = Some((least.min(transfer.bytes), most.max(transfer.bytes)));
+            found.body_bytes += transfer.bytes;
+            found.reopened += u64::from(own.kept && transfer.connected > 0);
             data.span(at(transfer.begun), at(transfer.last_byte));
             let ns = transfer.ns();
             found.least_ns = Some(found.least_ns.map_or(ns, |least| least.min(ns)));
@@ -266,7 +271,9 @@ impl Transfers<'_> {
                 }
             }
         }
-        if let Some((rate, little)) = steady(&stamped, workers, own.bytes) {
+        if is_named(&point) {
+            found.rates.extend(without_pauses(&stamped));
+        } else if let Some((rate, little)) = steady(&stamped, workers) {
             found.rates.push(rate);
             found.little.push(little);
         }
@@ -274,7 +281,7 @@ impl Transfers<'_> {
             .iter()
             .map(|own_stamps| {
                 let ns = own_stamps.last_byte.saturating_sub(own_stamps.first_byte).max(1);
-                own.bytes as f64 * 1e9 / ns as f64
+                own_stamps.bytes as f64 * 1e9 / ns as f64
             })
             .collect();
         found.throughputs.extend(median(&bodies));
@@ -286,6 +293,7 @@ impl Session for Transfers<'_> {
     fn select(&mut self, point: &Point) -> Result<(), ProbeError> {
         let path = point.path.as_deref().unwrap_or_default();
         let known = self.all.iter().position(|found| found.point == *point);
+        let seen = known.is_some();
         self.selected = Some(known.unwrap_or_else(|| {
             self.all.push(Found {
                 point: point.clone(),
@@ -302,7 +310,12 @@ impl Session for Transfers<'_> {
                         .find(|(own, _)| own == engine)
                         .map_or("", |(_, package)| *package);
                     let interpreter = Interpreter::with(self.env, package).map_err(ProbeError::Other)?;
-                    pair.client.have(&interpreter)
+                    // What is loaded and started only once is no part of what a block costs.
+                    let once: &[u32] = if seen { &[] } else { &[1, POOL] };
+                    pair.client.have(&interpreter).and_then(|()| {
+                        once.iter()
+                            .try_for_each(|workers| prepare(pair, &work(self.env, point, *workers, FILES)))
+                    })
                 }
                 _ => Ok(()),
             }
@@ -343,6 +356,11 @@ impl Session for Transfers<'_> {
         done
     }
 
+    fn so_far(&self, point: &Point) -> Option<Value> {
+        let found = self.all.iter().find(|found| found.point == *point)?;
+        Some(json!({ "rates_bytes_per_s": found.rates }))
+    }
+
     fn proof(&mut self, point: &Point) -> Proof {
         let Some(found) = self.all.iter().find(|found| found.point == *point) else {
             return Proof::default();
@@ -350,19 +368,8 @@ impl Session for Transfers<'_> {
         let Ok(pair) = self.pairs.on(point.path.as_deref().unwrap_or_default()) else {
             return Proof::default();
         };
-        let mut checks = vec![
-            Check {
-                name: "every body compared".to_owned(),
-                ok: found.missing == 0 && found.transfers > 0,
-                detail: format!(
-                    "{} files of {} bytes, each as long as asked for and every byte as it must be; {} without a word",
-                    found.transfers,
-                    point.file_bytes.unwrap_or(0),
-                    found.missing
-                ),
-            },
-            pair.counted(),
-        ];
+        let mut checks = vec![found.whole()];
+        checks.extend(pair.counted());
         let asked_ns = pair.route.findings()["rtt_ns"].as_u64().unwrap_or(0);
         if point.path.as_deref() == Some(EMULATED) && pair.route.delays_packets() {
             let least_ns = found.least_ns.unwrap_or(0);
@@ -384,11 +391,26 @@ impl Session for Transfers<'_> {
             of_sweep(found)
         };
         findings["route"] = pair.route.findings();
-        findings["congestion_control"] = congestion_control();
+        if let Some(server) = &pair.server {
+            findings["congestion_control"] = json!(server.congestion_control);
+        } else {
+            findings["reopened"] = json!(found.reopened);
+            findings["bodies_bytes"] = json!(found.bodies.map(<[u64; 2]>::from));
+            if found.reopened > 0 {
+                flags.push(format!(
+                    "the server closed its connection before {} of {} transfers: they opened it again",
+                    found.reopened, found.transfers
+                ));
+            }
+        }
         Proof {
             checks,
             work: Done {
-                bytes: found.transfers * point.file_bytes.unwrap_or(0),
+                bytes: if is_named(point) {
+                    found.body_bytes
+                } else {
+                    found.transfers * point.file_bytes.unwrap_or(0)
+                },
                 ..Done::default()
             },
             engine: point.engine.clone(),
@@ -399,10 +421,30 @@ impl Session for Transfers<'_> {
     }
 }
 
-/// By what TCP decides how much may be under way: how a new connection gets faster depends on it.
-fn congestion_control() -> Value {
-    let name = std::fs::read_to_string("/proc/sys/net/ipv4/tcp_congestion_control");
-    json!(name.ok().map(|name| name.trim().to_owned()))
+impl Found {
+    fn whole(&self) -> Check {
+        let ok = self.missing == 0 && self.transfers > 0;
+        if is_named(&self.point) {
+            return Check {
+                name: "every answer ended".to_owned(),
+                ok,
+                detail: format!(
+                    "{} answers, with status 200 and their last byte; {} without a word",
+                    self.transfers, self.missing
+                ),
+            };
+        }
+        Check {
+            name: "every body compared".to_owned(),
+            ok,
+            detail: format!(
+                "{} files of {} bytes, each as long as asked for and every byte as it must be; {} without a word",
+                self.transfers,
+                self.point.file_bytes.unwrap_or(0),
+                self.missing
+            ),
+        }
+    }
 }
 
 /// How far rate x time is from what was under way, over all blocks, and in words; none without blocks.
@@ -430,11 +472,11 @@ fn little(found: &Found) -> Option<(f64, String)> {
 
 fn of_sweep(found: &Found) -> Value {
     let share = |side: usize| (found.cpu_ns[2] > 0.0).then(|| found.cpu_ns[side] / found.cpu_ns[2]);
-    let phases: serde_json::Map<String, Value> = found
-        .phases
-        .iter()
-        .map(|(name, values)| ((*name).to_owned(), json!(median(values))))
-        .collect();
+    let phases = |of: fn(&[f64]) -> Value| -> Value {
+        let each = found.phases.iter();
+        each.map(|(name, values)| ((*name).to_owned(), of(values)))
+            .collect()
+    };
     json!({
         "goodput_bytes_per_s": median(&found.rates),
         "goodput_interval": interval(&found.rates),
@@ -444,7 +486,9 @@ fn of_sweep(found: &Found) -> Value {
         "transfers": found.transfers,
         "p99_ns": at_quantile(&found.times, 0.99),
         "least_ns": found.least_ns,
-        "phases_ns": phases,
+        "phases_ns": phases(|values| json!(median(values))),
+        "phases_interval": phases(|values| json!(interval(values))),
+        "time_interval": interval(&found.medians),
         "until_first_byte_ns": median(&found.until_first_byte),
         "client_cpu_share": share(0),
         "server_cpu_share": share(1),

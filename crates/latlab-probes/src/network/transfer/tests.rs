@@ -1,7 +1,7 @@
 use serde_json::{Value, json};
 
 use super::*;
-use crate::peer::LOOPBACK;
+use crate::peer::{LOOPBACK, NAMED_MOST_BLOCKS};
 use crate::testing;
 
 fn result(point: Point, p50: f64, findings: Value) -> PointResult {
@@ -57,7 +57,12 @@ fn the_model_the_knee_and_the_verdict_stand_beside_the_measurement() {
 
     let knee = &found["knees"][0];
     // 80 % of 24 MB/s: 19.5 as fast as one alone.
-    assert_eq!(knee["knee"], json!(24));
+    assert_eq!((&knee["knee"], &knee["below"]), (&json!(24), &json!(16)));
+    // Twenty lie between.
+    assert_eq!(
+        (&knee["one_step"], &knee["interval"]),
+        (&json!(false), &json!([17, 24]))
+    );
     assert_eq!(knee["verified"], json!(true), "{knee}");
     let foretold = knee["foretold"].as_f64().expect("foretold");
     assert!((foretold - 0.8 * 25e6 / alone).abs() < 0.5, "{foretold}");
@@ -89,6 +94,21 @@ fn the_model_the_knee_and_the_verdict_stand_beside_the_measurement() {
 }
 
 #[test]
+fn where_no_large_file_was_measured_the_model_takes_the_rate_that_was_asked_for() {
+    let env = testing::env(64 << 20);
+    let link_ns = |rate: Value| {
+        let mut one = transferred(transfers(EMULATED, MIB, 1, NEW), 0.2e9, 5e6);
+        one.findings.as_mut().expect("findings")["route"]["rate_bit_per_s"] = rate;
+        let found = Transfer.conclude(&env, &[one]);
+        let found = found[0].findings.as_ref().expect("findings");
+        found["singles"][0]["model"]["link_ns"].as_f64().expect("a model")
+    };
+    assert!(link_ns(Value::Null).abs() < 1.0);
+    // 100 Mbit/s are full after three windows: most of 1 MiB takes its time on the link.
+    assert!(link_ns(json!(1e8)) > 10e6);
+}
+
+#[test]
 fn a_server_that_waits_is_no_path_and_nothing_but_the_first_byte_is_concluded() {
     let mut env = testing::env(64 << 20);
     env.settings.delay_ms = Some(20.0);
@@ -108,23 +128,122 @@ fn a_server_that_waits_is_no_path_and_nothing_but_the_first_byte_is_concluded() 
 }
 
 #[test]
-fn steps_are_added_where_a_sweep_bends() {
-    let results: Vec<PointResult> = [
-        (1, 100.0),
-        (2, 100.0),
-        (4, 100.0),
-        (8, 100.0),
-        (16, 190.0),
-        (32, 380.0),
-    ]
-    .map(|(many, p50)| transferred(transfers(LOOPBACK, USUAL, many, NEW), p50, 1.0))
-    .into();
-    let points = Transfer.refine(&testing::env(64 << 20), &results);
-    let added: Vec<_> = points
-        .iter()
-        .filter_map(|planned| planned.point.concurrency)
-        .collect();
-    assert_eq!(added, [6, 12]);
+fn steps_are_added_where_a_sweep_bends_and_beyond_an_end_that_rises() {
+    let sweep = |rates: [(u32, f64); 6]| -> Vec<PointResult> {
+        rates
+            .map(|(many, goodput)| transferred(transfers(LOOPBACK, USUAL, many, NEW), 1.0, goodput))
+            .into()
+    };
+    let added = |results: &[PointResult]| {
+        let planned = Transfer.refine(&testing::env(64 << 20), results);
+        planned
+            .iter()
+            .filter_map(|planned| planned.point.concurrency)
+            .collect::<Vec<_>>()
+    };
+    let bent = [(2, 2.0), (4, 4.0), (8, 8.0), (16, 8.4), (32, 8.5), (64, 8.4)];
+    assert_eq!(added(&sweep(bent)), [6]);
+    let rising = [(2, 2.0), (4, 4.0), (8, 8.0), (16, 15.0), (32, 28.0), (64, 40.0)];
+    assert_eq!(added(&sweep(rising)), [96]);
+    let knee = Transfer.conclude(&testing::env(64 << 20), &sweep(rising));
+    let knee = &knee[0].findings.as_ref().expect("findings")["knees"][0];
+    assert!(knee["knee"].is_null() && knee["at_least"] == json!(64), "{knee}");
+    assert!(
+        knee["not_found"]
+            .as_str()
+            .is_some_and(|why| why.contains("1.43-fold from 32 at once to 64"))
+    );
+}
+
+#[test]
+fn a_step_without_rates_leaves_the_others_their_knee() {
+    let mut results: Vec<PointResult> = [(2, 2.0), (4, 4.0), (8, 8.0), (16, 8.4), (32, 8.5)]
+        .map(|(many, goodput)| transferred(transfers(LOOPBACK, USUAL, many, NEW), 1.0, goodput))
+        .into();
+    let found = results[0].findings.as_mut().expect("findings");
+    found["rates_bytes_per_s"] = json!([]);
+    let concluded = Transfer.conclude(&testing::env(64 << 20), &results);
+    let found = concluded[0].findings.as_ref().expect("findings");
+    assert_eq!(found["knees"][0]["knee"], json!(8));
+}
+
+#[test]
+fn an_interval_reaches_to_the_figure_that_it_stands_beside() {
+    // What came is rounded to a step of its histogram, the medians of the blocks are not.
+    let mut one = transferred(transfers(EMULATED, USUAL, 1, NEW), 1e8, 1e6);
+    one.interval = None;
+    one.findings.as_mut().expect("findings")["time_interval"] = json!([1.01e8, 1.02e8]);
+    let concluded = Transfer.conclude(&testing::env(64 << 20), &[one]);
+    let found = concluded[0].findings.as_ref().expect("findings");
+    assert_eq!(found["singles"][0]["interval"], json!([1e8, 1.02e8]));
+}
+
+#[test]
+fn the_users_server_is_asked_one_by_one_and_nothing_is_concluded_but_its_phases() {
+    let mut env = testing::env(64 << 20);
+    env.settings.url = Some("https://example.org/file".to_owned());
+    let points = Transfer.points(&env);
+    let named: Vec<_> = points.iter().filter(|planned| is_named(&planned.point)).collect();
+    assert_eq!(named.len(), 2);
+    assert!(
+        named
+            .iter()
+            .all(|planned| planned.point.concurrency == Some(1) && planned.most_blocks == NAMED_MOST_BLOCKS)
+    );
+    assert_eq!(named[0].point.protocol.as_deref(), Some(HTTPS));
+    let found =
+        json!({ "phases_ns": { "connect": 9e6 }, "time_interval": [4e7, 5e7], "bodies_bytes": [5, 7] });
+    let mut own = result(named[0].point.clone(), 4.4e7, found);
+    own.interval = None;
+    let concluded = Transfer.conclude(&env, &[own]);
+    let found = concluded[0].findings.as_ref().expect("findings");
+    assert_eq!(found["named"][0]["interval"], json!([4e7, 5e7]));
+    assert_eq!((&found["singles"], &found["knees"]), (&json!([]), &json!([])));
+}
+
+#[test]
+fn sets_of_a_millisecond_are_repeated_and_long_ones_are_not() {
+    let mut env = testing::env(64 << 20);
+    env.settings.delay_ms = Some(20.0);
+    let of = |path, engine| sets(&env, &ten_files(path, USUAL, NEW, engine));
+    assert!(of(LOOPBACK, OWN) > 10);
+    assert_eq!(of(EMULATED, OWN), 1);
+}
+
+#[test]
+fn over_a_path_two_blocks_are_one_of_the_experiment() {
+    let mut env = testing::env(64 << 20);
+    env.settings.delay_ms = Some(20.0);
+    let far = ten_files(EMULATED, USUAL, NEW, OWN);
+    assert_eq!(
+        [0, 1, 2].map(|blocks| order(&far, blocks)),
+        [&[false, true][..], &[true, false], &[false, true]]
+    );
+    assert_eq!(
+        order(&ten_files(LOOPBACK, USUAL, NEW, OWN), 1),
+        [false, true, true, false]
+    );
+    // One after the other and by six, 100 ms each.
+    let block_s = planned(&env, 2, far).block_s;
+    assert!((1.2..1.3).contains(&block_s), "{block_s}");
+}
+
+#[test]
+fn ten_files_on_kept_connections_cost_what_opening_them_costs_too() {
+    let mut env = testing::env(64 << 20);
+    env.settings.delay_ms = Some(20.0);
+    let all_s = |connections, workers| {
+        many_s(
+            &env,
+            &ten_files(EMULATED, USUAL, connections, OWN),
+            FILES,
+            workers,
+        )
+    };
+    // A connection's first file starts slowly, on a round trip of 20 ms 100 ms in all; each of the nine others takes one.
+    assert!((0.25..0.35).contains(&all_s(KEPT, 1)), "{}", all_s(KEPT, 1));
+    assert!((0.1..0.15).contains(&all_s(KEPT, POOL)), "{}", all_s(KEPT, POOL));
+    assert!((1.0..1.1).contains(&all_s(NEW, 1)), "{}", all_s(NEW, 1));
 }
 
 #[test]
@@ -143,6 +262,15 @@ fn points_fit_small_machines_and_quick_ones_are_cheap() {
         .map(|planned| 6.0 * (planned.block_s + planned.setup_s))
         .sum();
     assert!(first < 1.0, "{first}");
+    let lessons = |planned: &&Planned| planned.point.operation.as_deref() == Some(TEN_FILES);
+    assert_eq!(
+        points
+            .iter()
+            .filter(lessons)
+            .filter(|planned| planned.priority == 0)
+            .count(),
+        2
+    );
     let small = testing::env_of_one_cpu(BESIDE_BYTES + 4 * TRANSFER_BYTES);
     assert!(
         Transfer
@@ -258,7 +386,7 @@ mod on_linux {
         let told = pair.client.transfer(&work()).expect("transfers");
         pair.connections += told.connections;
         pair.requests += told.stamped.len() as u64;
-        let check = pair.counted();
+        let check = pair.counted().expect("a server of our own");
         assert!(
             !check.ok && check.detail.contains("3 answers"),
             "{}",
@@ -275,14 +403,15 @@ mod on_linux {
                 Stamped {
                     begun: if round == 0 { 1 } else { begun },
                     last_byte: begun + 100,
+                    bytes: 50,
                     ..Stamped::default()
                 }
             })
             .collect();
-        let (rate, [under_way, per_s, mean_ns]) = steady(&stamped, 4, 50).expect("a middle");
+        let (rate, [under_way, per_s, mean_ns]) = steady(&stamped, 4).expect("a middle");
         assert!((per_s - 4.0 / 100e-9).abs() < 1.0, "{per_s}");
         assert!((rate - 50.0 * per_s).abs() < 1.0);
         assert!((under_way - 4.0).abs() < 1e-9 && (per_s * mean_ns * 1e-9 - under_way).abs() < 1e-6);
-        assert!(steady(&[], 4, 50).is_none());
+        assert!(steady(&[], 4).is_none());
     }
 }

@@ -91,15 +91,17 @@ class Job:
 def main() -> None:
     """Serves until there is no more input."""
     sys.path.append(sys.argv[1])
-    job = None
+    jobs: dict[str, Job] = {}
     for line in sys.stdin:
         asked = json.loads(line)
         try:
             if "prepare" in asked:
-                if job is not None:
-                    job.pool.shutdown()
-                job = Job(asked["prepare"])
-                told = job.run(2 * job.asked["workers"])
+                # The first time there are threads to be started too; over a long path a turn takes its time.
+                turns = 1 if line in jobs else 2
+                if line not in jobs:
+                    jobs[line] = Job(asked["prepare"])
+                job = jobs[line]
+                told = job.run(turns * job.asked["workers"])
             else:
                 told = job.run(asked["count"])
         # Whatever it is, the parent is told.

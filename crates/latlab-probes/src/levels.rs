@@ -115,9 +115,12 @@ pub(crate) fn findings(env: &Env, results: &[PointResult]) -> Value {
             .filter(|result| result.point.order == Some(order) && result.point.pages == Some(pages))
             .max_by_key(|result| result.point.working_set_bytes)
     };
-    // The largest working set is RAM only if the curve left the last cache.
-    let reached = named.iter().any(|(_, name)| name == "RAM");
-    let figure = |order, pages| largest(order, pages).filter(|_| reached).map(|result| result.p50);
+    // The largest working set is RAM only where the curve has left the last cache. In another order it may be a small one, where the time ran out.
+    let ram = named.iter().find(|(_, name)| name == "RAM");
+    let figure = |order, pages| {
+        let (begin, result) = (ram?.0.from_bytes, largest(order, pages)?);
+        (result.point.working_set_bytes? as f64 >= begin).then_some(result.p50)
+    };
     json!({
         "levels": described,
         "tlb": boundaries.iter().filter(|boundary| boundary.detected).map(translation).collect::<Vec<_>>(),
@@ -418,8 +421,7 @@ mod tests {
         assert_eq!(validated(&level, Some(15.0), &[]), None);
     }
 
-    #[test]
-    fn a_step_between_the_last_cache_and_ram_is_no_cache_of_its_own() {
+    fn two_caches() -> Machine {
         let unified = |level, size_bytes| latlab_machine::Cache {
             level,
             kind: CacheKind::Unified,
@@ -431,10 +433,43 @@ mod tests {
             instances: Some(1),
             source: latlab_machine::CacheSource::Cpuid,
         };
-        let machine = Machine {
+        Machine {
             caches: vec![unified(1, 48 << 10), unified(2, 2 << 20)],
             ..Machine::default()
+        }
+    }
+
+    #[test]
+    fn a_small_working_set_is_not_ram_where_the_time_ran_out_before_a_large_one() {
+        let env = Env {
+            machine: two_caches(),
+            ..crate::testing::env(1 << 20)
         };
+        let latency = |size: u64| match size {
+            0..=49_152 => 1.4,
+            49_153..=2_097_152 => 4.5,
+            _ => 110.0,
+        };
+        let mut results: Vec<PointResult> = (10..28)
+            .flat_map(|power| [1 << power, 3 << (power - 1)])
+            .map(|size| result(size, latency(size), false))
+            .collect();
+        let of = |size, p50, order| {
+            let mut result = result(size, p50, false);
+            result.point.order = Some(order);
+            result
+        };
+        results.push(of(1 << 20, 5.6, Order::Random));
+        let ram = findings(&env, &results)["ram"].clone();
+        assert_eq!(ram["page_local_ns"], 110.0, "{ram}");
+        assert!(ram["random_ns"].is_null(), "{ram}");
+        results.push(of(64 << 20, 180.0, Order::Random));
+        assert_eq!(findings(&env, &results)["ram"]["random_ns"], 180.0);
+    }
+
+    #[test]
+    fn a_step_between_the_last_cache_and_ram_is_no_cache_of_its_own() {
+        let machine = two_caches();
         let found = vec![
             level(1.0, Some((48e3, 64e3))),
             level(4.0, Some((1e6, 2e6))),

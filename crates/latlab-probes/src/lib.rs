@@ -10,6 +10,7 @@ mod kernel;
 mod levels;
 mod memory;
 mod network;
+mod open_loop;
 #[allow(
     dead_code,
     unused_imports,

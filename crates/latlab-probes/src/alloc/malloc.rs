@@ -413,10 +413,8 @@ impl Session for Blocks<'_> {
     fn proof(&mut self, point: &Point) -> Proof {
         let mut proof = Proof {
             work: Work {
-                convention: Some(if point.placement.as_deref() == Some(ACROSS_THREADS) {
+                convention: (point.placement.as_deref() == Some(ACROSS_THREADS)).then(|| {
                     "one block: malloc, a word written to each page and the handing over by one thread; a look and free by another, at the same time".to_owned()
-                } else {
-                    SPEC.convention.to_owned()
                 }),
                 ..Work::default()
             },

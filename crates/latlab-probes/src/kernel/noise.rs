@@ -6,7 +6,7 @@ use latlab_harness::{
 };
 use latlab_observe::noise::{Judged, Listener, NoiseError, Request};
 use latlab_observe::{Cause, Level};
-use latlab_record::{Check, Point, Profile, Unit, Work};
+use latlab_record::{Check, Point, Profile, Unit};
 use serde_json::{Value, json};
 
 /// The probe.
@@ -20,8 +20,8 @@ static SPEC: Spec = Spec {
     method: "A thread on one CPU does nothing but read the time stamp counter. Whenever two readings lie more than a microsecond apart, something kept it: that is a gap, and each gap is one value, with its time. \
 There is no system call, lock or allocation in the loop: a loop that asks the kernel something after each gap is preempted in its own call and misses half of the switches.
 
-Each gap gets its cause from what this user may see. Tracepoints of this CPU's interrupts, softirqs and switches need root. Records of this thread's switches and page faults, and the flag that the kernel takes back from a preempted thread, need no privilege. \
-What none of them names may be periodic: a comb is believed when most of its teeth have a gap, at odds of 1e-13. It is this kernel's tick when /proc/interrupts counts as many timer interrupts, and the host's when it has a tick's rate and nothing here counts it. \
+Each gap gets its cause from what this user may see. Tracepoints of this CPU's interrupts, softirqs and switches need root. Records of this thread's switches and page faults, and the flag that the kernel takes back from a preempted thread, need no privilege, nor does a register that x86-64 processors clear on the way back from an interrupt: it says of each gap whether this kernel was entered. \
+What none of them names may be periodic: a comb is believed when most of its teeth have a gap, at odds of 1e-13. It is this kernel's tick when /proc/interrupts counts as many timer interrupts, and the host's when it has a tick's rate and its gaps had no interrupt of this kernel, or nothing here counts it. What only the register names is some interrupt, or, where this kernel was not entered, time that was taken outside of it. \
 What remains is unexplained and shown as that. A handler's own time is counted as explained; in a virtual machine about as much again goes into leaving and entering the guest, which is part of the gap.
 
 No block is left out as disturbed, because disturbances are what is asked for. Before each block a stall of known length is planted and must be found; it does not count. Between blocks, for less than a millisecond, nobody listens.
@@ -154,10 +154,6 @@ impl Session for Listening<'_> {
         let judged = self.listener.judge();
         Proof {
             checks: checks(judged.as_ref(), &self.stalls),
-            work: Work {
-                convention: Some(SPEC.convention.to_owned()),
-                ..Work::default()
-            },
             engine: judged.as_ref().map(|judged| judged.noise.level.name().to_owned()),
             causes: judged.as_ref().map(causes),
             findings: judged.map(findings),
@@ -280,8 +276,9 @@ mod tests {
         // The causes of the record are those of the figures.
         let causes = &record.tail_causes.as_ref().expect("causes").causes;
         if record.tail_dropped > 0 {
-            // An emulated machine has more gaps than are kept, and only those have causes.
-            assert!(causes.iter().map(|row| row.count).sum::<u64>() < record.samples);
+            // An emulated or crowded machine has more gaps than are kept, and those at least have causes.
+            let attributed = causes.iter().map(|row| row.count).sum::<u64>();
+            assert!((record.tail.len() as u64..=record.samples).contains(&attributed));
             return;
         }
         assert_eq!(causes.iter().map(|row| row.count).sum::<u64>(), record.samples);

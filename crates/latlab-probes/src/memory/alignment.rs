@@ -454,7 +454,6 @@ impl Session for Accessing {
             checks: vec![check, self.pages.clone()],
             work: Work {
                 bytes: evidence.accesses * ACCESS,
-                convention: Some(SPEC.convention.to_owned()),
                 ..Work::default()
             },
             engine: Some(accesses::ENGINE.to_owned()),

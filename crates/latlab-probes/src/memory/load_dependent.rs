@@ -14,7 +14,7 @@ use latlab_harness::{
     Batch, Block, Env, MemorySource, Planned, PointResult, Probe, ProbeError, Proof, Reach, Session,
     SimulatedMemory, Spec, Support, Tier,
 };
-use latlab_record::{Check, Order, Pages, Point, Profile, Record, Unit, Work, binary_size};
+use latlab_record::{Check, Order, Pages, Point, Profile, Record, Unit, binary_size};
 
 use crate::levels;
 use crate::walk::{Arena, Chain, Cycle, LINE_BYTES, Layout, PAGE_BYTES};
@@ -596,10 +596,6 @@ impl Session for Walking<'_> {
             proof.checks.extend(evidence.permutation.clone());
             proof.checks.extend(evidence.walks.clone());
         }
-        proof.work = Work {
-            convention: Some(SPEC.convention.to_owned()),
-            ..Work::default()
-        };
         if let Some(field) = point.pages.and_then(|pages| self.arenas.get(&pages)) {
             // The page size is the point: the figure of other pages under its name would be a wrong one.
             proof.checks.push(field.pages_check.clone());

@@ -14,7 +14,7 @@ use latlab_harness::{
     Batch, Block, Env, MemorySource, Planned, PointResult, Probe, ProbeError, Proof, Session, Spec, Support,
     Tier,
 };
-use latlab_record::{Check, Order, Pages, Point, Profile, Record, Unit, Work, binary_size};
+use latlab_record::{Check, Order, Pages, Point, Profile, Record, Unit, binary_size};
 use serde_json::json;
 
 use crate::walk::{Arena, Chain, Cycle, LINE_BYTES, Layout, PAGE_BYTES, SPARSE_BYTES};
@@ -464,10 +464,6 @@ impl Session for Chasing<'_> {
                     evidence.engine
                 )
             }),
-            work: Work {
-                convention: Some(SPEC.convention.to_owned()),
-                ..Work::default()
-            },
             findings,
             ..Proof::default()
         }

@@ -7,7 +7,7 @@ use latlab_harness::{
     Batch, Block, Env, MemorySource, Planned, PointResult, Probe, ProbeError, Proof, Reach, Session, Spec,
     Support, Tier,
 };
-use latlab_record::{Check, Order, Pages, Point, Profile, Record, Unit, Work, binary_size};
+use latlab_record::{Check, Order, Pages, Point, Profile, Record, Unit, binary_size};
 use serde_json::{Value, json};
 
 use crate::levels;
@@ -577,10 +577,6 @@ impl Session for Overlapping<'_> {
                 std::env::consts::ARCH,
                 point.chains.unwrap_or(0)
             )),
-            work: Work {
-                convention: Some(SPEC.convention.to_owned()),
-                ..Work::default()
-            },
             ..Proof::default()
         };
         proof.checks.extend(evidence.permutation);

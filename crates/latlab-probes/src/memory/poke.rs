@@ -7,7 +7,7 @@ use latlab_harness::{
     Batch, Block, Env, Kernel, MemorySource, Operations, Planned, Probe, ProbeError, Proof, Session, Spec,
     Support, Tier,
 };
-use latlab_record::{Check, Pages, Point, Profile, Timing, Unit, Work, binary_size};
+use latlab_record::{Check, Pages, Point, Profile, Timing, Unit, binary_size};
 use latlab_stats::rng::Rng;
 
 use crate::levels;
@@ -337,10 +337,6 @@ impl Session for Poking {
         };
         Proof {
             checks: vec![clean, self.arena.pages_check()],
-            work: Work {
-                convention: Some(SPEC.convention.to_owned()),
-                ..Work::default()
-            },
             ..Proof::default()
         }
     }

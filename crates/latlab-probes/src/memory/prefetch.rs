@@ -12,7 +12,7 @@
 use latlab_harness::{
     Block, Env, MemorySource, Planned, PointResult, Probe, ProbeError, Proof, Session, Spec, Support, Tier,
 };
-use latlab_record::{Check, Order, Pages, Point, Profile, Record, Unit, Work, binary_size};
+use latlab_record::{Check, Order, Pages, Point, Profile, Record, Unit, binary_size};
 use serde_json::{Value, json};
 
 use crate::levels;
@@ -461,13 +461,7 @@ impl Session for Prefetching {
     }
 
     fn proof(&mut self, point: &Point) -> Proof {
-        let mut proof = Proof {
-            work: Work {
-                convention: Some(SPEC.convention.to_owned()),
-                ..Work::default()
-            },
-            ..Proof::default()
-        };
+        let mut proof = Proof::default();
         let distance = point.distance.unwrap_or(0);
         let instruction = |name: Option<&str>| match (distance, name) {
             (1.., Some(name)) => name.to_owned(),

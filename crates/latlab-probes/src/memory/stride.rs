@@ -13,7 +13,7 @@ use latlab_harness::{
     Batch, Block, Env, MemorySource, Planned, PointResult, Probe, ProbeError, Proof, Session, Spec, Support,
     Tier,
 };
-use latlab_record::{Check, Order, Pages, Point, Profile, Record, Unit, Work, binary_size};
+use latlab_record::{Check, Order, Pages, Point, Profile, Record, Unit, binary_size};
 use serde_json::json;
 
 use crate::levels;
@@ -522,10 +522,6 @@ impl Session for Reading {
 
     fn proof(&mut self, point: &Point) -> Proof {
         let mut proof = Proof {
-            work: Work {
-                convention: Some(SPEC.convention.to_owned()),
-                ..Work::default()
-            },
             engine: Some("independent 8-byte loads".to_owned()),
             ..Proof::default()
         };

@@ -38,8 +38,6 @@ pub(crate) struct Beside<W> {
 
 /// Both cores at work before the first window, ns: they come from sleep, and see that the line is shared.
 const WARM_NS: f64 = 300_000.0;
-/// Rounds at most until one has a window in which all threads were at work.
-const ROUNDS: u32 = 3;
 
 /// One block: all works at once, each on its CPU; windows of about `window_ns` on the first. `prepare` is called before each round.
 ///
@@ -71,7 +69,7 @@ pub(crate) fn abreast<W: Toil + Clone>(
     if let Some(error) = failed {
         return Err(error);
     }
-    for _ in 0..ROUNDS {
+    for _ in 0..rig.rounds {
         prepare();
         let threads = round(rig, works, warm, windows, ops)?;
         let others = &threads[1..];

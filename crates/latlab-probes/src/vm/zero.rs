@@ -158,14 +158,13 @@ mod tests {
             return;
         }
         for planned in Zero.points(&env) {
-            let checks = system::planted(&env, &planned.point);
-            assert!(
-                checks
+            // A test beside this one that forks makes every page fault once more.
+            let found = (0..testing::ATTEMPTS).any(|_| {
+                system::planted(&env, &planned.point)
                     .iter()
-                    .any(|check| !check.ok && check.name != "huge pages obtained"),
-                "{}: {checks:?}",
-                planned.point.label()
-            );
+                    .any(|check| !check.ok && check.name != "huge pages obtained")
+            });
+            assert!(found, "{}", planned.point.label());
         }
     }
 }

@@ -353,7 +353,7 @@ mod tests {
                 stamps,
                 sleeper: Sleeper::start(env.home_cpu, stamps, self.0)?,
                 _home: Pinned::to(env.home_cpu)?,
-                patience: Duration::from_millis(200),
+                patience: testing::LONG,
                 all: Vec::new(),
                 selected: 0,
             }))

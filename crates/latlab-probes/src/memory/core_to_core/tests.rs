@@ -29,7 +29,7 @@ fn cpus(env: &Env) -> [u32; 2] {
 
 fn checks_with<W: Way>(partner: fn(&mut Place, &Asked) -> Seen) -> Vec<Check> {
     let env = testing::env(1 << 20);
-    let mut rig = Rig::new(&env.clock).expect("a real clock");
+    let mut rig = Rig::patient(&env.clock);
     let asked = asked(2, 40);
     let done = with_partner::<W>(&mut rig, cpus(&env), &asked, partner).expect("both sides live");
     let mut evidence = Evidence::default();
@@ -113,7 +113,7 @@ fn a_partner_that_stops_answering_ends_the_round_and_is_no_figure() {
 #[test]
 fn a_block_in_which_a_side_was_switched_out_or_late_is_not_counted() {
     let env = testing::env(1 << 20);
-    let mut rig = Rig::new(&env.clock).expect("a real clock");
+    let mut rig = Rig::patient(&env.clock);
     let asked = asked(1, 4);
     let mut done = exchange::<CompareAndSwap>(&mut rig, cpus(&env), &asked).expect("both sides live");
     for side in &mut done {

@@ -190,14 +190,13 @@ mod on_linux {
             if !seen {
                 continue;
             }
-            let checks = planted(&planned.point);
-            assert!(
-                checks
+            // A test beside this one that forks makes every page fault once more.
+            let found = (0..testing::ATTEMPTS).any(|_| {
+                planted(&planned.point)
                     .iter()
-                    .any(|check| !check.ok && check.name != "huge pages obtained"),
-                "{}: {checks:?}",
-                planned.point.label()
-            );
+                    .any(|check| !check.ok && check.name != "huge pages obtained")
+            });
+            assert!(found, "{}", planned.point.label());
         }
     }
 }

@@ -3,7 +3,7 @@
 use std::hint::black_box;
 
 use latlab_harness::{Batch, Block, Env, ProbeError, Proof, Session, Support};
-use latlab_record::{Check, Pages, Point, Work};
+use latlab_record::{Check, Pages, Point};
 use rustix::mm::Advice;
 
 use super::{HUGE, WINDOWS};
@@ -353,10 +353,6 @@ impl Session for Clearing {
         }
         Proof {
             checks,
-            work: Work {
-                convention: Some(super::SPEC.convention.to_owned()),
-                ..Work::default()
-            },
             ..Proof::default()
         }
     }

@@ -9,6 +9,7 @@ use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::sync::Arc;
 
 use crate::Category;
+use crate::marks::Marks;
 use crate::rules::{Reason, Rules};
 
 /// Changes that wait for the sweep to come to them.
@@ -110,10 +111,6 @@ impl Sums {
     }
 
     fn of(&mut self, name: &Arc<str>) -> &mut Got {
-        // The name is copied only when it is new.
-        if !self.by_name.contains_key(name) {
-            self.by_name.insert(Arc::clone(name), Got::default());
-        }
         self.by_name.entry(Arc::clone(name)).or_default()
     }
 }
@@ -130,6 +127,7 @@ pub struct ByStage {
     open: HashMap<(u32, u32), Vec<Open>>,
     sums: Sums,
     used: bool,
+    marks: Marks,
 }
 
 impl Default for ByStage {
@@ -140,6 +138,7 @@ impl Default for ByStage {
             open: HashMap::new(),
             sums: Sums::default(),
             used: false,
+            marks: Marks::default(),
         }
     }
 }
@@ -148,6 +147,7 @@ impl ByStage {
     /// A change that the sweep will come to. Those of one thread come in order.
     pub fn expect(&mut self, change: Change) {
         self.used = true;
+        self.marks.take(&change);
         if self.pending.len() >= MOST_PENDING {
             // What is left out would leave stages open for ever.
             self.pending.clear();
@@ -166,6 +166,12 @@ impl ByStage {
             .rposition(|known| known.at <= change.at)
             .map_or(0, |place| place + 1);
         self.pending.insert(place, change);
+    }
+
+    /// Whether so many changes wait for the sweep that it should go on: more than [`MOST_PENDING`] are not kept.
+    #[must_use]
+    pub fn is_filling(&self) -> bool {
+        self.pending.len() > MOST_PENDING / 4
     }
 
     /// When the next change is, if it is before `now`.
@@ -226,10 +232,12 @@ impl ByStage {
         self.sums.of(&stage)
     }
 
-    /// What all stages got; nothing where none was marked.
+    /// What all stages got, nothing where none was marked, and when they were.
     #[must_use]
-    pub fn sums(self) -> Sums {
-        if self.used { self.sums } else { Sums::default() }
+    pub fn finish(mut self, now: u64) -> (Sums, Marks) {
+        self.marks.end_all(now);
+        let sums = if self.used { self.sums } else { Sums::default() };
+        (sums, self.marks)
     }
 }
 

@@ -74,6 +74,12 @@ impl Category {
         Self::GarbageCollection,
     ];
 
+    /// Where it stands in [`Category::ALL`].
+    #[must_use]
+    pub fn index(self) -> usize {
+        self as usize
+    }
+
     /// The name as it is written.
     #[must_use]
     pub fn name(self) -> &'static str {
@@ -139,6 +145,13 @@ mod tests {
                 serde_json::to_string(&category).unwrap(),
                 format!("\"{category}\"")
             );
+        }
+    }
+
+    #[test]
+    fn a_category_stands_where_its_index_says() {
+        for (at, category) in Category::ALL.into_iter().enumerate() {
+            assert_eq!(category.index(), at, "{category}");
         }
     }
 

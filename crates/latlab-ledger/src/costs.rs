@@ -50,6 +50,9 @@ impl Cost {
 pub struct Costs {
     /// A minor page fault on fresh memory.
     pub fault: Cost,
+    /// Share of its time that samples and the kernel's ticks take for user code: where the kernel has interrupts off, or a hypervisor works, they come
+    /// when the instruction that touched the page goes on.
+    pub fault_in_user: Cost,
     /// Giving back a page that was touched.
     pub unmap: Cost,
     /// A read or write call of a file, without its bytes.
@@ -62,6 +65,8 @@ pub struct Costs {
     pub device: Cost,
     /// A thread that leaves its CPU to wait, and comes back.
     pub switch: Cost,
+    /// A sleep of microseconds: setting the timer, which a virtual machine's host does, leaving the CPU and coming back.
+    pub sleep: Cost,
     /// Loading a small program, and ending it, without the pages that it touched.
     pub process: Cost,
 }
@@ -72,12 +77,14 @@ impl Default for Costs {
         let cost = |low: f64, mid: f64, high: f64| Cost { low, mid, high };
         Self {
             fault: cost(300.0, 1000.0, 5400.0),
+            fault_in_user: cost(0.0, 0.03, 0.15),
             unmap: cost(30.0, 100.0, 300.0),
             call: cost(100.0, 300.0, 1000.0),
             byte: cost(0.05, 0.1, 1.0),
             cold_byte: cost(0.05, 0.2, 2.5),
             device: cost(3000.0, 12_000.0, 80_000.0),
             switch: cost(1000.0, 2500.0, 6000.0),
+            sleep: cost(1500.0, 6000.0, 40_000.0),
             process: cost(2e5, 6e5, 2e6),
         }
     }

@@ -8,9 +8,12 @@ use std::collections::BTreeMap;
 
 use crate::costs::{Cost, Costs};
 use crate::interval::{Range, of_share};
-use crate::model::{Bound, Closure, Function, Method, Part, Row, Stack, Within};
+use crate::mix::Mix;
+use crate::model::{Closure, Function, Method, Part, Row, Stack, Within};
 use crate::rules::{Reason, Rules};
+use crate::sampled::{Sampled, Share, Side};
 use crate::tally::Tally;
+use crate::woken::{self, Ready};
 use crate::{Category, Counted};
 
 /// The kernel's tick, by which it divides CPU time between user code and itself, nanoseconds. 250 Hz is what distributions build with;
@@ -23,6 +26,18 @@ const WAITED: f64 = 0.05;
 /// Waits that the looks met, as a share of those that the counters know of: less, and they say nothing.
 const RARE: f64 = 0.1;
 const CLOSED: f64 = 0.005;
+/// A sample that comes due while its thread leaves the CPU comes when the thread has been back for 10 us (the kernel's `perf_swevent_start_hrtimer`),
+/// wherever it is by then; that a timer of a virtual machine is late does as much again.
+const DISPLACED_NS: f64 = 15_000.0;
+/// The kernel's work around a timed sleep in which no tick comes, as a multiple of what a sleep costs when that is measured: a timer is only
+/// set where none comes before it, and setting it is the host's work in a virtual machine.
+const UNSEEN_OF_SLEEP: f64 = 1.1;
+/// The same around a wait that something else ends: a tick that is due when an idle CPU wakes comes before the program does.
+const UNSEEN_OF_WAIT: f64 = 0.5;
+/// And no more of the CPU time than this: where threads run for microseconds between waits, their CPU often runs another one meanwhile.
+const UNSEEN_AT_MOST: f64 = 0.2;
+/// Samples in the kernel that the model of its work counts as much as.
+const MODELLED: f64 = 20.0;
 const MOST_FUNCTIONS: usize = 16;
 const MOST_STACKS: usize = 512;
 
@@ -70,20 +85,59 @@ pub struct Ledger {
     pub rows: Vec<Row>,
     /// Whether all of wall time was given away.
     pub closure: Closure,
-    /// Of each row.
-    pub bounds: Vec<Bound>,
     /// Stacks with their share of wall time.
     pub stacks: Vec<Stack>,
     /// Shares of time on the CPU, for the timeline.
     pub on_cpu: Vec<(Category, f64)>,
+    /// What the samples stand for.
+    pub sampled: Sampled,
+}
+
+/// Ends of page faults that were seen as user code, shares of time on the CPU.
+struct Tails {
+    /// Part of what was seen at instructions that touched pages.
+    part: f64,
+    of: Vec<(Reason, f64)>,
+    /// All together, at least and at most.
+    least: f64,
+    most: f64,
+}
+
+impl Tails {
+    fn of(&self, reason: Reason) -> f64 {
+        let of = self.of.iter().filter(|of| of.0 == reason);
+        of.map(|of| of.1).sum()
+    }
 }
 
 struct Estimate<'a> {
     tally: &'a Tally,
     rules: &'a Rules,
     costs: &'a Costs,
+    ready: Ready,
     account: Account,
-    on_cpu: BTreeMap<Category, f64>,
+    /// Nanoseconds of wall time in which a thread ran.
+    on_cpu: BTreeMap<(Category, Side), Share>,
+    /// Part of the samples at instructions that touched new pages which were ends of the faults.
+    tail: f64,
+}
+
+/// As many samples as would by chance be as far off as these are of which this share is in the wrong place.
+fn worth_with(samples: f64, misplaced: f64) -> f64 {
+    if samples > 0.0 {
+        1.0 / (1.0 / samples + misplaced.min(1.0).powi(2))
+    } else {
+        0.0
+    }
+}
+
+/// How records are known of which so much had to be divided by what the counters say.
+fn method_of(divided: f64) -> Method {
+    if divided > 0.0 {
+        Method::Sampled
+    } else {
+        Method::Counted
+    }
 }
 
 /// The ledger of these runs, with the costs of kernel work on this machine.
@@ -93,8 +147,10 @@ pub fn ledger(tally: &Tally, rules: &Rules, costs: &Costs) -> Ledger {
         tally,
         rules,
         costs,
+        ready: woken::ready(tally),
         account: Account::default(),
         on_cpu: BTreeMap::new(),
+        tail: 0.0,
     };
     estimate.recorded();
     estimate.looked();
@@ -110,10 +166,9 @@ impl Estimate<'_> {
     fn counted(&self) -> (f64, f64) {
         let tally = self.tally;
         let cpu = (tally.usage.user_ns + tally.usage.system_ns) as f64;
-        let queue = tally.usage.queue_ns.unwrap_or(0) as f64;
         (
             (cpu - tally.recorded.thread_running as f64).max(0.0),
-            (queue - tally.recorded.thread_ready as f64).max(0.0),
+            self.ready.looked,
         )
     }
 
@@ -124,12 +179,33 @@ impl Estimate<'_> {
         }
         self.account
             .exact(self.whole(Category::StartAndExit), sums.absent as f64);
-        self.account
-            .exact(self.whole(Category::RunQueueWait), sums.ready as f64);
+        let (ends, unknown_ends) = woken::at_ends(self.tally);
+        let mut woken = 0.0;
         for (reason, ns) in sums.waits.each() {
-            self.account.exact(reason, ns as f64);
+            let end = ends.get(&reason).copied().unwrap_or(0.0);
+            // Where all threads wait for each other, one of them has been woken; where one waits for the outside, the ends of waits lie anywhere.
+            let end = if self.rules.category(reason).is_outside() {
+                end * ns as f64 / (sums.thread_waits.of(reason) as f64).max(1.0)
+            } else {
+                end
+            };
+            woken += self.but_for_its_end(reason, ns as f64, end);
         }
-        self.unknown(sums.unknown as f64);
+        let unknown = sums.unknown as f64;
+        let end = (unknown_ends * unknown / (sums.thread_unknown as f64).max(1.0)).min(unknown);
+        woken += end;
+        self.unknown(unknown - end);
+        let ready = sums.ready as f64;
+        let range = Range {
+            low: ready,
+            high: ready + 2.0 * woken,
+        };
+        self.account.add(
+            self.whole(Category::RunQueueWait),
+            ready + woken,
+            range,
+            method_of(woken),
+        );
         let running = sums.running as f64;
         self.on_cpu(
             running,
@@ -138,6 +214,17 @@ impl Estimate<'_> {
                 high: running,
             },
         );
+    }
+
+    /// A recorded wait without what of it was spent ready, at its end; that.
+    fn but_for_its_end(&mut self, reason: Reason, ns: f64, end: f64) -> f64 {
+        let end = end.min(ns);
+        let range = Range {
+            low: (ns - 2.0 * end).max(0.0),
+            high: ns,
+        };
+        self.account.add(reason, ns - end, range, method_of(end));
+        end
     }
 
     /// Waits that were over before their reason could be read are taken for those of the same program that could be read in time.
@@ -149,8 +236,34 @@ impl Estimate<'_> {
             self.account.add(reason, ns * share, range, Method::Sampled);
         }
         let rest = ns * (1.0 - given).max(0.0);
+        // Where none was read in time, they are taken for those that looks met.
+        let (looked, looks) = (&self.tally.looked, self.tally.looks as f64);
+        let met = (looked.waits.total() + looked.unknown) as f64;
+        let mut left = rest;
+        for (reason, seen) in looked.waits.each().filter(|_| rest > 0.0) {
+            let share = seen as f64 / met;
+            let range = of_share(share, looks).times(rest);
+            left -= rest * share;
+            self.account.add(reason, rest * share, range, Method::Sampled);
+        }
         let unexplained = self.whole(Category::Unexplained);
-        self.account.exact(unexplained, rest);
+        self.account.exact(unexplained, left.max(0.0));
+    }
+
+    /// Run-queue delay of what was looked at. A process that ends takes its last wait for a CPU with it, and with it what the host took: where
+    /// threads were ready or running for beyond doubt longer than the counters know, what is more than their CPU time was waiting for one.
+    fn queue(&self, cpu: f64, counted: f64, wall: f64, looks: f64) -> f64 {
+        let sums = &self.tally.looked;
+        let (running, seen) = (sums.running as f64, sums.thread_running as f64);
+        if self.tally.most_threads <= 1 || seen <= 0.0 {
+            return counted;
+        }
+        let sure = of_share(running / wall, looks).low * wall;
+        if (cpu + counted) * running / seen < sure {
+            (seen - cpu).max(counted)
+        } else {
+            counted
+        }
     }
 
     fn looked(&mut self) {
@@ -163,6 +276,7 @@ impl Estimate<'_> {
         }
         let looks = (self.tally.looks as f64).max(1.0);
         let (cpu, queue) = self.counted();
+        let queue = self.queue(cpu, queue, wall, looks);
         let seen = sums.thread_running as f64;
         let alone = self.tally.most_threads <= 1;
         let busy = if alone || seen <= 0.0 {
@@ -199,17 +313,19 @@ impl Estimate<'_> {
         } else {
             1.0
         };
-        let waiting = busy * waits.powf(together);
+        // For no longer than their CPU time can threads have run.
+        let sure = if alone { 0.0 } else { (range.low - cpu).max(0.0) };
+        let waiting = (busy * waits.powf(together)).max(sure);
         let spread = Range {
             low: if alone {
                 (waiting - CLOCKS * wall).max(0.0)
             } else {
-                0.0
+                sure
             },
             high: if alone {
                 (waiting + CLOCKS * wall).min(busy)
             } else {
-                busy * waits
+                (busy * waits).max(waiting)
             },
         };
         let (method, reason) = (Method::Counted, self.whole(Category::RunQueueWait));
@@ -259,7 +375,7 @@ impl Estimate<'_> {
             let range = of_share(ns / wall, looks).times(wall);
             let range = Range {
                 low: range.low,
-                high: range.high.min(idle),
+                high: range.high.min(idle + CLOCKS * wall),
             };
             if ns > 0.0 {
                 self.account.add(reason, ns, range, Method::Sampled);
@@ -272,35 +388,184 @@ impl Estimate<'_> {
             return;
         }
         let sampled = self.tally.mix.total();
-        let worth = if sampled.squares > 0.0 {
-            sampled.sum * sampled.sum / sampled.squares
-        } else {
-            0.0
-        };
+        let worth = sampled.worth();
         if sampled.samples == 0 {
             self.by_counters(ns, range);
         } else if self.tally.sees_kernel {
-            let parts: Vec<_> = self.tally.mix.reasons().collect();
-            for (reason, weight) in parts {
-                let share = weight.sum / sampled.sum;
-                self.sampled(reason, share, worth, ns, range);
+            let mix = &self.tally.mix;
+            let parts: Vec<_> = mix
+                .reasons()
+                .map(|(reason, weight)| {
+                    (
+                        reason,
+                        weight.sum / sampled.sum,
+                        mix.kernel_of(reason) / sampled.sum,
+                    )
+                })
+                .collect();
+            let kernel: f64 = parts.iter().map(|part| part.2).sum();
+            let (user, taken) = self.user_share(1.0 - kernel, worth);
+            // A handful of samples in the kernel may have missed half of what it does there: what the counts say stands beside them.
+            let of_model = 1.0 / (1.0 + worth * kernel / MODELLED);
+            let scale = |to: f64, from: f64| if from > 0.0 { to / from } else { 0.0 };
+            let of_user = scale(user, 1.0 - kernel);
+            let of_kernel = scale((1.0 - user) * (1.0 - of_model), kernel);
+            let touching = mix.touching();
+            let tails = self.tails(
+                &touching.user,
+                of_user / sampled.sum,
+                touching.kernel * of_user / sampled.sum,
+            );
+            for (reason, share, kernel) in parts {
+                let user = (share - kernel) * of_user - tails.of(reason);
+                let sides = [
+                    (Side::User, share - kernel, user),
+                    (Side::Kernel, kernel, kernel * of_kernel),
+                ];
+                for (side, _, share) in sides.into_iter().filter(|side| side.1 > 0.0) {
+                    self.sampled((side, reason), share, self.steady(worth), ns, range);
+                }
             }
+            self.tail(&tails, ns);
+            if self.sees_user() {
+                self.unmet(self.steady(worth) * (1.0 - kernel), user * range.high);
+            } else {
+                let whole = self.whole(Category::UserCpu);
+                self.sampled((Side::User, whole), user, taken, ns, range);
+            }
+            let modelled = (1.0 - user) * of_model;
+            let range = Range {
+                low: modelled * range.low,
+                high: modelled * range.high,
+            };
+            self.kernel(ns * modelled, range, ns * of_model);
         } else {
             self.by_user_samples(ns, range, sampled.sum, worth);
         }
     }
 
-    fn sampled(&mut self, reason: Reason, share: f64, worth: f64, ns: f64, range: Range) {
+    /// Share of user code in time on the CPU, and of how many samples it is known: besides those that were taken, of which there may be few,
+    /// the kernel's ticks, which are samples of the whole program that tell nothing else.
+    fn user_share(&self, sampled: f64, taken: f64) -> (f64, f64) {
+        let taken = self.steady(taken);
+        let (counted, ticks) = self.ticks();
+        if taken + ticks <= 0.0 {
+            return (sampled, taken);
+        }
+        (
+            (sampled * taken + counted * ticks) / (taken + ticks),
+            taken + ticks,
+        )
+    }
+
+    /// What so many samples are worth where some of them are not where they came due.
+    fn steady(&self, samples: f64) -> f64 {
+        let ran = self.tally.recorded.thread_running as f64;
+        worth_with(samples, self.tally.switches as f64 * DISPLACED_NS / ran.max(1.0))
+    }
+
+    /// Share of user code by the kernel's ticks, with what of the kernel's work they cannot see; and how many came, or what they are worth
+    /// where that was much.
+    fn ticks(&self) -> (f64, f64) {
+        let usage = &self.tally.usage;
+        let cpu = (usage.user_ns + usage.system_ns) as f64;
+        if cpu <= 0.0 {
+            return (0.5, 0.0);
+        }
+        let waits = self.waits();
+        let sleeps = self.many(&waits) == 0 && waits.of_category(Category::Sleep, self.rules) > 0;
+        let around = usage.voluntary_switches as f64 * self.costs.sleep.mid / cpu;
+        let (most, unseen) = if sleeps {
+            let unseen = (around * UNSEEN_OF_SLEEP).min(1.0);
+            (unseen, unseen)
+        } else {
+            let most = around * UNSEEN_OF_WAIT;
+            (most, (most * self.found_idle()).min(UNSEEN_AT_MOST))
+        };
+        let seen = 1.0 - unseen;
+        // Disks, pipes and other CPUs wake in different ways: half of it may be otherwise.
+        let off = most - unseen / 2.0;
+        (
+            usage.user_ns as f64 / cpu * seen,
+            worth_with(seen * cpu / TICK_NS, off),
+        )
+    }
+
+    /// Share of waits at whose end the CPU idled, by how long they then waited for it: others who have it keep its tick going.
+    fn found_idle(&self) -> f64 {
+        let usage = &self.tally.usage;
+        let switches = (usage.voluntary_switches + usage.involuntary_switches).max(1) as f64;
+        let queue = usage.queue_ns.unwrap_or(0) as f64 / switches;
+        let sleep = self.costs.sleep.mid;
+        if queue > 0.0 { sleep / (sleep + queue) } else { 1.0 }
+    }
+
+    /// Whether a sample fell in user code.
+    fn sees_user(&self) -> bool {
+        let mix = &self.tally.mix;
+        mix.reasons()
+            .any(|(reason, weight)| weight.sum > mix.kernel_of(reason))
+    }
+
+    /// Share of page faults in the kernel's time, by counts and costs.
+    fn modelled_faults(&self) -> f64 {
+        let model = self.model();
+        let of = |faults: bool| {
+            let parts = model.iter().filter(|part| !faults || self.rules.is_fault(part.0));
+            parts.map(|part| part.1.mid).sum::<f64>()
+        };
+        let all = of(false);
+        if all > 0.0 { of(true) / all } else { 0.0 }
+    }
+
+    /// What of user code, by reason and times `scale`, was the end of a page fault; `faults` is what was seen of them in the kernel.
+    fn tails(&self, user: &[(Reason, f64)], scale: f64, faults: f64) -> Tails {
+        let all: f64 = user.iter().map(|of| of.1).sum::<f64>() * scale;
+        let at_most = |share: f64| (faults * share / (1.0 - share.min(0.9))).min(all);
+        let Cost { low, mid, high } = self.costs.fault_in_user;
+        let part = if all > 0.0 { at_most(mid) / all } else { 0.0 };
+        Tails {
+            part,
+            of: user
+                .iter()
+                .map(|(reason, of)| (*reason, of * scale * part))
+                .collect(),
+            least: at_most(low),
+            most: at_most(high),
+        }
+    }
+
+    /// Gives the ends of page faults, shares of time on the CPU, to those.
+    fn tail(&mut self, tails: &Tails, ns: f64) {
+        self.tail = tails.part;
+        let all: f64 = tails.of.iter().map(|of| of.1).sum();
+        let (inside, outside) = self.fault_reasons();
+        for (reason, share) in &tails.of {
+            let allocates = self.rules.category(*reason) == Category::Allocator;
+            let range = Range {
+                low: tails.least * share / all.max(1e-12) * ns,
+                high: tails.most * share / all.max(1e-12) * ns,
+            };
+            let to = if allocates { inside } else { outside };
+            self.spend((Side::Kernel, to), share * ns, range, Method::Modelled);
+        }
+    }
+
+    fn sampled(&mut self, what: (Side, Reason), share: f64, worth: f64, ns: f64, range: Range) {
         let of = of_share(share, worth);
         let range = Range {
             low: of.low * range.low,
             high: of.high * range.high,
         };
-        self.spend(reason, share * ns, range, Method::Sampled);
+        self.spend(what, share * ns, range, Method::Sampled);
     }
 
-    fn spend(&mut self, reason: Reason, ns: f64, range: Range, method: Method) {
-        *self.on_cpu.entry(self.rules.category(reason)).or_default() += ns;
+    fn spend(&mut self, (side, reason): (Side, Reason), ns: f64, range: Range, method: Method) {
+        let spent = self
+            .on_cpu
+            .entry((self.rules.category(reason), side))
+            .or_default();
+        *spent = spent.and(Share::within(ns, range));
         self.account.add(reason, ns, range, method);
     }
 
@@ -308,13 +573,34 @@ impl Estimate<'_> {
     fn by_user_samples(&mut self, ns: f64, range: Range, sampled: f64, worth: f64) {
         let mix = &self.tally.mix;
         let user = (sampled / (self.tally.recorded.running as f64).max(1.0)).min(1.0);
-        let taken = worth / user.max(1e-6);
+        let (user, taken) = self.user_share(user, worth / user.max(1e-6));
+        // A sample that a virtual machine has missed, as it did not run itself, would count as the kernel's: ticks bound that.
+        let (counted, ticks) = self.ticks();
+        let counted = of_share(counted, ticks);
+        let user = if ticks > 0.0 {
+            user.clamp(counted.low, counted.high)
+        } else {
+            user
+        };
         let of_user = of_share(user, taken);
         let parts: Vec<_> = mix.reasons().collect();
+        let faults = self.modelled_faults() * (1.0 - user);
+        let tails = self.tails(&mix.touching().user, user / sampled, faults);
+        // Ticks tell how much user code there is; of what it is, only as many samples tell as there are.
+        let in_user = self.steady(worth);
         for (reason, weight) in parts {
-            let share = weight.sum / sampled * user;
-            self.sampled(reason, share, taken, ns, range);
+            let part = weight.sum / sampled;
+            let of_part = of_share(part, in_user);
+            let share = part * user - tails.of(reason);
+            let off = |part_off: f64, user_off: f64| (user * part_off).hypot(part * user_off);
+            let within = Range {
+                low: (share - off(part - of_part.low, user - of_user.low)).max(0.0) * range.low,
+                high: (share + off(of_part.high - part, of_user.high - user)).min(1.0) * range.high,
+            };
+            self.spend((Side::User, reason), share * ns, within, Method::Sampled);
         }
+        self.unmet(in_user, of_user.high * range.high);
+        self.tail(&tails, ns);
         let kernel = Range {
             low: (1.0 - of_user.high) * range.low,
             high: (1.0 - of_user.low) * range.high,
@@ -322,18 +608,27 @@ impl Estimate<'_> {
         self.kernel(ns * (1.0 - user), kernel, ns);
     }
 
+    /// What no sample of user code fell into may yet have had a part of it, of which there is this much at most.
+    fn unmet(&mut self, samples: f64, user: f64) {
+        let most = of_share(0.0, samples).high * user;
+        for category in Category::OF_USER_CODE {
+            let met = |reason| self.rules.category(reason) == category;
+            if !self.tally.mix.reasons().any(|(reason, _)| met(reason)) {
+                let range = Range { low: 0.0, high: most };
+                self.spend((Side::User, self.whole(category)), 0.0, range, Method::Sampled);
+            }
+        }
+    }
+
     /// Without samples: user code as a whole, the kernel's work by counts.
     fn by_counters(&mut self, ns: f64, range: Range) {
         let usage = &self.tally.usage;
         let cpu = (usage.user_ns + usage.system_ns) as f64;
-        let counted = if cpu > 0.0 {
-            usage.system_ns as f64 / cpu
-        } else {
-            0.5
-        };
-        let ticks = of_share(counted, (cpu / TICK_NS).max(1.0));
+        let (of_user, ticks) = self.ticks();
+        let counted = 1.0 - of_user;
+        let ticks = of_share(counted, ticks.max(1.0));
         // The tick knows a short program's kernel time badly; counts bound it from below, and most of it from above.
-        let model = self.model(ns);
+        let model = self.model();
         let total = model
             .iter()
             .fold((0.0, 0.0), |sum, part| (sum.0 + part.1.low, sum.1 + part.1.high));
@@ -351,7 +646,16 @@ impl Estimate<'_> {
             low: of_user.low * range.low,
             high: of_user.high * range.high,
         };
-        self.spend(self.whole(Category::UserCpu), ns * user, whole, Method::Counted);
+        let counted = [(self.whole(Category::UserCpu), user)];
+        let tails = self.tails(&counted, 1.0, self.modelled_faults() * system);
+        let tail = tails.of(counted[0].0);
+        let whole = Range {
+            low: (whole.low - tails.most * ns).max(0.0),
+            ..whole
+        };
+        let rest = (user - tail) * ns;
+        self.spend((Side::User, counted[0].0), rest, whole, Method::Counted);
+        self.tail(&tails, ns);
         let kernel = Range {
             low: (1.0 - of_user.high) * range.low,
             high: (1.0 - of_user.low) * range.high,
@@ -359,39 +663,54 @@ impl Estimate<'_> {
         self.kernel(ns * system, kernel, ns);
     }
 
+    /// Waits of all threads by reason, recorded or met by looks.
+    fn waits(&self) -> Counted {
+        let mut waits = self.tally.looked.thread_waits.clone();
+        waits.add(&self.tally.recorded.thread_waits);
+        waits
+    }
+
+    /// Few switches are made for it, however long it lasts.
+    fn is_rare(&self, reason: Reason) -> bool {
+        matches!(
+            self.rules.category(reason),
+            Category::WaitingForChildren | Category::Sleep
+        )
+    }
+
+    /// Time of the waits for which many are made.
+    fn many(&self, waits: &Counted) -> u64 {
+        let often = waits.each().filter(|(reason, _)| !self.is_rare(*reason));
+        often.map(|(_, ns)| ns).sum()
+    }
+
     /// What counts of kernel work cost: nanoseconds of CPU time, of all the program's.
-    fn model(&self, _ns: f64) -> Vec<(Reason, Cost)> {
+    fn model(&self) -> Vec<(Reason, Cost)> {
         let (usage, costs) = (&self.tally.usage, self.costs);
         let pages = usage.max_resident_bytes as f64 / 4096.0 * f64::from(self.tally.runs);
         let faults = costs
             .fault
             .times((usage.minor_faults + usage.major_faults) as f64);
         let mut parts = self.faults(faults);
+        // More was touched than the processes can have held at their ends: it was given back before.
+        let touched = (usage.minor_faults + usage.major_faults) as f64;
+        let held = usage.max_resident_bytes as f64 / 4096.0 * self.tally.processes as f64;
+        parts.push((self.gives_back(), costs.unmap.times((touched - held).max(0.0))));
         let ending = costs
             .unmap
             .times(pages)
             .plus(costs.process.times(self.tally.processes as f64));
         parts.push((self.whole(Category::StartAndExit), ending));
         // Giving up the CPU is part of what it was given up for.
-        let mut waits = Counted::default();
-        waits.add(&self.tally.looked.thread_waits);
-        waits.add(&self.tally.recorded.thread_waits);
-        // Few of the switches are made for these, however long they last.
-        let few = |reason| {
-            matches!(
-                self.rules.category(reason),
-                Category::WaitingForChildren | Category::Sleep
-            )
-        };
-        let many: u64 = waits
-            .each()
-            .filter(|(reason, _)| !few(*reason))
-            .map(|(_, ns)| ns)
-            .sum();
+        let waits = self.waits();
+        let many = self.many(&waits);
         let total = if many > 0 { many } else { waits.total() };
         let of = |category| waits.of_category(category, self.rules) as f64 / (total as f64).max(1.0);
         let switches = usage.voluntary_switches as f64;
-        for (reason, ns) in waits.each().filter(|(reason, _)| many == 0 || !few(*reason)) {
+        for (reason, ns) in waits
+            .each()
+            .filter(|(reason, _)| many == 0 || !self.is_rare(*reason))
+        {
             let switches = switches * ns as f64 / total as f64;
             let (category, cost) = match self.rules.category(reason) {
                 Category::StorageWait => (Category::FileIoCpu, costs.switch.plus(costs.device)),
@@ -400,9 +719,9 @@ impl Estimate<'_> {
             parts.push((self.whole(category), cost.times(switches)));
         }
         if let Some(io) = usage.io {
-            // Reads and writes do not say of what. Where threads wait for pipes or sockets, that is what they read and write.
+            // Where the positions of files have moved, those were read and written. The other reads and writes do not say of what: where
+            // threads wait for pipes or sockets, of those.
             let calls = costs.call.times((io.read_calls + io.write_calls) as f64);
-            let bytes = costs.byte.times((io.read_chars + io.written_chars) as f64);
             let (pipe, network) = (of(Category::Pipe), of(Category::Network));
             let waited = waits.total() as f64 / (self.tally.wall_ns as f64).max(1.0);
             let (pipe, network) = if waited * (pipe + network) > WAITED {
@@ -410,6 +729,21 @@ impl Estimate<'_> {
             } else {
                 (0.0, 0.0)
             };
+            let chars = (io.read_chars + io.written_chars) as f64;
+            // What was on its way to or from a disk was a file's, too.
+            let file_chars = usage
+                .file_chars
+                .max(io.read_bytes.min(io.read_chars) + io.written_bytes.min(io.written_chars));
+            let others = 1.0 - (file_chars as f64 / chars.max(1.0)).min(1.0);
+            // What is thrown away is copied by nobody; at most it is what went neither to a disk nor through the positions of files.
+            let kept = io.written_bytes.min(io.written_chars);
+            let thrown = if usage.discards {
+                ((io.written_chars - kept) as f64).min(others * chars)
+            } else {
+                0.0
+            };
+            let bytes = costs.byte.times(chars - thrown);
+            let (pipe, network) = (others * pipe, others * network);
             for (category, share) in [
                 (Category::Pipe, pipe),
                 (Category::Network, network),
@@ -427,19 +761,37 @@ impl Estimate<'_> {
         parts
     }
 
+    /// Where giving memory back counts: with the allocator's work, where that can be told from user code.
+    fn gives_back(&self) -> Reason {
+        if self.sees_user() {
+            let part = self.rules.named(Category::Allocator, "in the kernel");
+            part.unwrap_or(self.whole(Category::Allocator))
+        } else {
+            self.whole(Category::PageFaults)
+        }
+    }
+
+    /// Page faults of the allocator, and of other code, where user code can be told apart.
+    fn fault_reasons(&self) -> (Reason, Reason) {
+        let part = |name| {
+            let part = self.rules.named(Category::PageFaults, name);
+            let part = part.filter(|_| self.sees_user());
+            part.unwrap_or(self.whole(Category::PageFaults))
+        };
+        (part("in the allocator"), part("in other code"))
+    }
+
     /// Page faults by whose code touched the page, where that was sampled.
     fn faults(&self, cost: Cost) -> Vec<(Reason, Cost)> {
         let sampled = self.tally.mix.faults();
         let all = sampled.total();
         let allocating = sampled.of_category(Category::Allocator, self.rules);
-        let part = |name| self.rules.named(Category::PageFaults, name);
-        match (part("in the allocator"), part("in other code")) {
-            (Some(inside), Some(outside)) if all > 0 => {
-                let share = allocating as f64 / all as f64;
-                vec![(inside, cost.times(share)), (outside, cost.times(1.0 - share))]
-            }
-            _ => vec![(self.whole(Category::PageFaults), cost)],
+        if all == 0 {
+            return vec![(self.whole(Category::PageFaults), cost)];
         }
+        let (inside, outside) = self.fault_reasons();
+        let share = allocating as f64 / all as f64;
+        vec![(inside, cost.times(share)), (outside, cost.times(1.0 - share))]
     }
 
     fn kernel(&mut self, ns: f64, range: Range, on_cpu: f64) {
@@ -447,7 +799,7 @@ impl Estimate<'_> {
         // From CPU time of all threads to wall time of the part in question.
         let scale = if cpu > 0.0 { on_cpu / cpu } else { 0.0 };
         let parts: Vec<(Reason, Cost)> = self
-            .model(on_cpu)
+            .model()
             .into_iter()
             .map(|(reason, cost)| (reason, cost.times(scale)))
             .collect();
@@ -485,7 +837,7 @@ impl Estimate<'_> {
                 low: cost.low.min(part),
                 high: cost.high.max(part).min(range.high),
             };
-            self.spend(reason, part, bounds, Method::Modelled);
+            self.spend((Side::Kernel, reason), part, bounds, Method::Modelled);
         }
         let rest = (ns - given).max(0.0);
         let bounds = Range {
@@ -493,7 +845,7 @@ impl Estimate<'_> {
             high: (range.high - total.low).max(rest),
         };
         let other = self.whole(Category::Unexplained);
-        self.spend(other, rest, bounds, Method::Modelled);
+        self.spend((Side::Kernel, other), rest, bounds, Method::Modelled);
     }
 
     fn finish(self) -> Ledger {
@@ -506,7 +858,9 @@ impl Estimate<'_> {
         };
         // Rounding of the clocks is spread over all rows; more than that is what `closure` says.
         let scale = if sum > 0.0 { 1.0 / sum } else { 1.0 };
-        let levels_user = !self.tally.mix.reasons().any(|(_, weight)| weight.samples > 0);
+        let told = self.told(scale / wall);
+        let functions = functions(&self.tally.mix, &told);
+        let levels_user = !self.sees_user();
         let mut rows = Vec::new();
         for category in Category::ALL {
             let unseen = Category::OF_USER_CODE.contains(&category) && levels_user;
@@ -520,7 +874,8 @@ impl Estimate<'_> {
             if of.is_empty() && (unseen || category == Category::UserCpu) {
                 continue;
             }
-            rows.push(self.row(category, &of, wall, scale, runs));
+            let functions = functions.get(&category).map_or(&[][..], Vec::as_slice);
+            rows.push(self.row(category, &of, wall, scale, runs, functions));
         }
         if let Some(user) = rows.iter_mut().find(|row| row.name == Category::UserCpu) {
             user.within = Category::OF_USER_CODE
@@ -532,37 +887,53 @@ impl Estimate<'_> {
                 .to_vec();
         }
         rows.sort_by(|a, b| b.share.total_cmp(&a.share).then(a.name.cmp(&b.name)));
-        let bounds = rows
-            .iter()
-            .filter(|row| row.high > 0.0 && row.name != Category::Unexplained);
-        let bounds = bounds
-            .map(|row| Bound {
-                name: row.name,
-                condition: "free".to_owned(),
-                wall_s_at_least: wall / 1e9 / runs * (1.0 - row.high),
-                saved_at_most: row.high,
-            })
-            .collect();
-        let sampled = self.tally.mix.total().sum.max(1.0);
-        let running: f64 = self.on_cpu.values().sum::<f64>() * scale / wall;
         let stacks = self.tally.mix.stacks().into_iter().take(MOST_STACKS);
-        let stacks = stacks
-            .map(|(name, frames, weight)| Stack {
+        let mut stacks: Vec<Stack> = stacks
+            .map(|(name, side, frames, weight)| Stack {
                 name,
                 frames: frames.to_vec(),
-                share: weight / sampled * running,
+                share: told.any(name, side, weight).of,
             })
             .collect();
+        stacks.sort_by(|a, b| b.share.total_cmp(&a.share));
+        let mut on_cpu: BTreeMap<Category, f64> = BTreeMap::new();
+        for ((category, _), spent) in &self.on_cpu {
+            *on_cpu.entry(*category).or_default() += spent.of;
+        }
         Ledger {
             rows,
             closure,
-            bounds,
             stacks,
-            on_cpu: self.on_cpu.into_iter().collect(),
+            on_cpu: on_cpu.into_iter().collect(),
+            sampled: told,
         }
     }
 
-    fn row(&self, category: Category, of: &[(Reason, &Vec<Sum>)], wall: f64, scale: f64, runs: f64) -> Row {
+    /// What the samples stand for; `share`: of wall time, of a nanosecond.
+    fn told(&self, share: f64) -> Sampled {
+        let mix = &self.tally.mix;
+        let total = mix.total();
+        let recorded = (self.tally.recorded.running as f64).max(1.0);
+        let sampled = (total.sum / recorded).clamp(1e-6, 1.0);
+        let worth = if self.tally.sees_kernel {
+            total.worth()
+        } else {
+            total.worth() / sampled
+        };
+        let spent = self.on_cpu.iter().map(|(key, spent)| (*key, spent.times(share)));
+        let steady = self.steady(total.worth());
+        Sampled::of(&spent.collect(), mix, self.rules, self.tail, worth, steady)
+    }
+
+    fn row(
+        &self,
+        category: Category,
+        of: &[(Reason, &Vec<Sum>)],
+        wall: f64,
+        scale: f64,
+        runs: f64,
+        functions: &[Function],
+    ) -> Row {
         let all = || of.iter().flat_map(|(_, sums)| sums.iter());
         let share = all().map(|sum| sum.ns).sum::<f64>().max(0.0) / wall * scale;
         let root = |side: fn(&Sum) -> f64| all().map(|sum| side(sum).powi(2)).sum::<f64>().sqrt() / wall;
@@ -588,20 +959,6 @@ impl Estimate<'_> {
             })
             .collect();
         parts.sort_by(|a, b| b.share.total_cmp(&a.share));
-        let sampled = self.tally.mix.total().sum.max(1.0);
-        let on_cpu: f64 = self.on_cpu.values().sum::<f64>() * scale / wall;
-        let user = if self.tally.sees_kernel {
-            on_cpu
-        } else {
-            let running = (self.tally.recorded.running as f64).max(1.0);
-            on_cpu * (sampled / running).min(1.0)
-        };
-        let functions = self
-            .tally
-            .mix
-            .functions(category)
-            .into_iter()
-            .take(MOST_FUNCTIONS);
         Row {
             name: category,
             share,
@@ -610,16 +967,31 @@ impl Estimate<'_> {
             seconds: share * wall / 1e9 / runs,
             method: method.unwrap_or(Method::Counted),
             parts,
-            functions: functions
-                .map(|(name, object, weight)| Function {
-                    name: name.to_owned(),
-                    object: object.to_owned(),
-                    share: weight / sampled * user,
-                })
-                .collect(),
+            functions: functions.to_vec(),
             within: Vec::new(),
         }
     }
+}
+
+/// The heaviest functions of each category.
+fn functions(mix: &Mix, told: &Sampled) -> BTreeMap<Category, Vec<Function>> {
+    let mut of: BTreeMap<Category, Vec<Function>> = BTreeMap::new();
+    for (category, name, object, weight) in mix.functions(told.tail) {
+        let share = told.own(category, Side::of(object), weight);
+        let range = share.range();
+        of.entry(category).or_default().push(Function {
+            name: name.to_owned(),
+            object: object.to_owned(),
+            share: share.of,
+            low: range.low,
+            high: range.high,
+        });
+    }
+    for functions in of.values_mut() {
+        functions.sort_by(|a, b| b.share.total_cmp(&a.share).then_with(|| a.name.cmp(&b.name)));
+        functions.truncate(MOST_FUNCTIONS);
+    }
+    of
 }
 
 #[cfg(test)]

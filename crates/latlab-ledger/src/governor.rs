@@ -1,8 +1,9 @@
 //! When recording may be on: its cost, by rates and calibrated costs, stays within a share of the program's own CPU time.
 //!
-//! Records cost per switch and per fault, not per second: a program that only blocks and wakes would take twice as long. So recording earns its time:
-//! it begins with a small credit, goes on while what it has cost stays below the share of the time used, and pauses until it could pay for
-//! another slice at the rate last seen. While it pauses, threads are looked at.
+//! Records cost per switch and per fault, not per second: a program that only blocks and wakes would take twice as long. So a program is looked at
+//! first, and the kernel's counters tell how often it switches and faults. Recording begins when what a slice of it would cost at that rate has
+//! been earned, the share of the CPU time used so far, and goes on while what it has cost stays below that. Otherwise it pauses until another
+//! slice has been earned.
 
 /// What recording costs a piece, nanoseconds of the program's own time.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -11,16 +12,47 @@ pub struct Price {
     pub switch_ns: f64,
     /// A sample.
     pub sample_ns: f64,
-    /// A page fault while faults are counted.
+    /// A page fault while faults are recorded.
     pub fault_ns: f64,
+    /// Opening the events of a thread that runs, and closing them.
+    pub open_ns: f64,
+    /// A thread or process that is started, and ends, with the events that it inherits.
+    pub start_ns: f64,
 }
 
 /// Share of the program's CPU time that recording may cost; of its wall time that is as much or less.
 pub const SHARE: f64 = 0.02;
-/// What may be spent before anything was earned: enough to see the start of a program, and how often it switches.
-const CREDIT_NS: f64 = 500_000.0;
-/// A slice shorter than this says little of what the program does.
+/// A slice shorter than this, of CPU time, says little of what the program does.
 const SLICE_NS: f64 = 5_000_000.0;
+/// CPU time between counts from which a rate is taken.
+const COUNTED_NS: u64 = 1_500_000;
+/// What a slice costs more than this, times what was expected, is a reason to end it early.
+const DEARER: f64 = 2.0;
+/// How much of having come late is remembered from one time to the next: tens of times.
+const FORGET: f64 = 0.97;
+/// A slice is expected to cost at least this part of what the last one did: counters do not know of everything.
+const LAST: f64 = 0.5;
+
+/// How much there was of what recording costs.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Counts {
+    /// Threads that left a CPU.
+    pub switches: u64,
+    /// Page faults that would be recorded.
+    pub faults: u64,
+    /// Threads and processes started.
+    pub starts: u64,
+}
+
+impl Counts {
+    fn since(self, before: Self) -> Self {
+        Self {
+            switches: self.switches.saturating_sub(before.switches),
+            faults: self.faults.saturating_sub(before.faults),
+            starts: self.starts.saturating_sub(before.starts),
+        }
+    }
+}
 
 impl Price {
     /// Time on the CPU between samples, nanoseconds, from `least` on: samples take at most half of what recording may cost, as they come
@@ -32,29 +64,61 @@ impl Price {
         let fair = (self.sample_ns / (SHARE / 2.0)).min(MOST_NS);
         crate::tally::whole_ns(fair).max(least)
     }
+
+    fn of(&self, counts: Counts) -> f64 {
+        counts.switches as f64 * self.switch_ns
+            + counts.faults as f64 * self.fault_ns
+            + counts.starts as f64 * self.start_ns
+    }
 }
 
-/// See the module.
+#[derive(Clone, Copy, Debug, Default)]
+struct Slice {
+    /// CPU time at which it began.
+    begun: u64,
+    /// Spent before.
+    before_ns: f64,
+    /// What it was expected to cost.
+    expected_ns: f64,
+}
+
+/// See the module. Lives through all runs of a program: what was learned of one holds for the next.
 #[derive(Clone, Debug)]
 pub struct Governor {
     price: Price,
+    /// Cost of the samples per nanosecond.
+    sampling: f64,
+    /// CPU time of the runs before this one.
+    earlier_ns: u64,
     spent_ns: f64,
-    /// Cost per nanosecond of recorded time, in the last slice.
-    rate: f64,
-    slice: (u64, f64),
+    /// Spent before this run.
+    run_ns: f64,
+    /// Cost per nanosecond of CPU time: by the counters; of the last slice.
+    rate: Option<f64>,
+    last: f64,
+    counted: (u64, Counts),
+    slice: Slice,
     on: bool,
+    /// By how much the watcher came late, nanoseconds: the most of late.
+    late_ns: f64,
 }
 
 impl Governor {
-    /// Recording is on from the start, at `now` 0.
+    /// Recording is off, and nothing is known of the program. `period_ns`: CPU time between samples.
     #[must_use]
-    pub fn with(price: Price) -> Self {
+    pub fn with(price: Price, period_ns: u64) -> Self {
         Self {
             price,
+            sampling: price.sample_ns / (period_ns as f64).max(1.0),
+            earlier_ns: 0,
             spent_ns: 0.0,
-            rate: 0.0,
-            slice: (0, 0.0),
-            on: true,
+            run_ns: 0.0,
+            rate: None,
+            last: 0.0,
+            counted: (0, Counts::default()),
+            slice: Slice::default(),
+            on: false,
+            late_ns: 0.0,
         }
     }
 
@@ -64,33 +128,81 @@ impl Governor {
         self.on
     }
 
-    /// What recording has cost, nanoseconds.
+    /// What recording has cost in this run, nanoseconds.
     #[must_use]
     pub fn spent_ns(&self) -> f64 {
-        self.spent_ns
+        self.spent_ns - self.run_ns
+    }
+
+    /// A run begins; the counters stand at `counts`.
+    pub fn begin(&mut self, counts: Counts) {
+        self.run_ns = self.spent_ns;
+        self.counted = (0, counts);
+    }
+
+    /// The run has used this CPU time, and there was so much in it. Recording is off.
+    pub fn end(&mut self, cpu_ns: u64, counts: Counts) {
+        self.earlier_ns += cpu_ns;
+        self.on = false;
+        if cpu_ns > 0 {
+            self.rate = Some(self.price.of(counts) / cpu_ns as f64);
+        }
     }
 
     /// So much was recorded since the last time.
-    pub fn recorded(&mut self, switches: u64, samples: u64, faults: u64) {
-        self.spent_ns += switches as f64 * self.price.switch_ns
-            + samples as f64 * self.price.sample_ns
-            + faults as f64 * self.price.fault_ns;
+    pub fn recorded(&mut self, counts: Counts, samples: u64) {
+        self.spent_ns += self.price.of(counts) + samples as f64 * self.price.sample_ns;
     }
 
-    /// Whether recording is to be on from now on; `now` is the CPU time that the program has used, nanoseconds.
-    pub fn decide(&mut self, now: u64) -> bool {
-        let allowed = CREDIT_NS + SHARE * now as f64;
-        let past = now.saturating_sub(self.slice.0) as f64;
+    /// Events were opened for so many threads.
+    pub fn opened(&mut self, threads: usize) {
+        self.spent_ns += threads as f64 * self.price.open_ns;
+    }
+
+    /// The counters of the run so far; `None`: they cannot be read, and only what slices cost is known.
+    pub fn counted(&mut self, cpu_ns: u64, counts: Option<Counts>) {
+        let past = cpu_ns.saturating_sub(self.counted.0);
+        if past < COUNTED_NS {
+            return;
+        }
+        let cost = counts.map_or(0.0, |counts| {
+            let cost = self.price.of(counts.since(self.counted.1));
+            self.counted = (cpu_ns, counts);
+            cost
+        });
+        self.rate = Some(cost / past as f64);
+    }
+
+    /// The watcher came so much later than it wanted to: a slice that is begun may go on for as long before it can be ended.
+    pub fn came_late(&mut self, ns: u64) {
+        self.late_ns = (self.late_ns * FORGET).max(ns as f64);
+    }
+
+    /// Whether recording is to be on from now on. `cpu_ns` is what this run has used, of which `threads` run now.
+    pub fn decide(&mut self, cpu_ns: u64, threads: usize) -> bool {
+        let now = self.earlier_ns + cpu_ns;
+        let allowed = SHARE * now as f64;
         if self.on {
+            let past = now.saturating_sub(self.slice.begun) as f64;
+            let cost = self.spent_ns - self.slice.before_ns;
             if past > 0.0 {
-                self.rate = (self.spent_ns - self.slice.1) / past;
+                self.last = cost / past.max(SLICE_NS);
             }
-            self.on = self.spent_ns <= allowed;
-        } else {
-            // The next slice costs what the last did; a program may have changed, so even the dearest gets one when it is earned.
-            self.on = self.spent_ns + self.rate * SLICE_NS <= allowed;
+            // It was paid for in advance.
+            let paid = past < SLICE_NS && cost <= DEARER * self.slice.expected_ns;
+            let late_ns = self.last * threads as f64 * self.late_ns;
+            self.on = paid || self.spent_ns + late_ns <= allowed;
+        } else if let Some(rate) = self.rate {
+            let rate = self.sampling + rate.max(LAST * self.last - self.sampling);
+            let threads = threads as f64;
+            let expected_ns = rate * (SLICE_NS + threads * self.late_ns) + threads * self.price.open_ns;
+            self.on = self.spent_ns + expected_ns <= allowed;
             if self.on {
-                self.slice = (now, self.spent_ns);
+                self.slice = Slice {
+                    begun: now,
+                    before_ns: self.spent_ns,
+                    expected_ns,
+                };
             }
         }
         self.on
@@ -106,29 +218,56 @@ mod tests {
         switch_ns: 8000.0,
         sample_ns: 4000.0,
         fault_ns: 200.0,
+        open_ns: 50_000.0,
+        start_ns: 30_000.0,
     };
 
-    /// Runs a program that switches this often while recording is on; the time recorded of it, and what that cost, as shares.
-    fn governed(switches_per_ms: impl Fn(u64) -> u64, ms: u64) -> (f64, f64) {
-        let mut governor = Governor::with(PRICE);
-        let mut recorded = 0_u64;
+    fn switches(switches: u64) -> Counts {
+        Counts {
+            switches,
+            ..Counts::default()
+        }
+    }
+
+    /// Runs a program that switches this often; the time recorded of it, and what that cost, as shares, and when recording began.
+    fn governed(switches_per_ms: impl Fn(u64) -> u64, ms: u64) -> (f64, f64, u64) {
+        let mut governor = Governor::with(PRICE, MS);
+        governor.begin(switches(0));
+        let (mut recorded, mut counted, mut began) = (0_u64, 0, 0);
         for at in 1..=ms {
+            counted += switches_per_ms(at);
             if governor.is_on() {
                 recorded += 1;
-                governor.recorded(switches_per_ms(at), 1, 0);
+                governor.recorded(switches(switches_per_ms(at)), 1);
+            } else if at % 4 == 0 {
+                governor.counted(at * MS, Some(switches(counted)));
             }
-            governor.decide(at * MS);
+            if governor.decide(at * MS, 1) && began == 0 {
+                began = at;
+                governor.opened(1);
+            }
         }
         (
             recorded as f64 / ms as f64,
             governor.spent_ns() / (ms * MS) as f64,
+            began,
         )
     }
 
     #[test]
-    fn a_quiet_program_is_recorded_all_the_time() {
-        let (recorded, cost) = governed(|_| 1, 1000);
-        assert!((recorded - 1.0).abs() < 1e-9 && cost < 0.02, "{recorded} {cost}");
+    fn nothing_is_recorded_before_the_counters_have_told_how_often_a_program_switches() {
+        let mut governor = Governor::with(PRICE, MS);
+        governor.begin(switches(1000));
+        assert!(!governor.decide(100 * MS, 1));
+        governor.counted(100 * MS, Some(switches(1001)));
+        assert!(governor.decide(100 * MS, 1));
+    }
+
+    #[test]
+    fn a_quiet_program_is_recorded_from_its_first_milliseconds_on() {
+        let (recorded, cost, began) = governed(|_| 1, 1000);
+        assert!(recorded > 0.98 && cost < 0.02, "{recorded} {cost}");
+        assert!(began <= 16, "{began}");
     }
 
     #[test]
@@ -142,22 +281,105 @@ mod tests {
     }
 
     #[test]
-    fn a_ping_pong_is_recorded_in_slices_that_it_can_pay_for() {
-        let (recorded, cost) = governed(|_| 36, 2000);
-        assert!(cost < 0.025, "{cost}");
-        assert!(recorded > 0.02 && recorded < 0.2, "{recorded}");
+    fn a_ping_pong_is_recorded_in_slices_that_it_has_paid_for() {
+        for ms in [100, 300, 2000] {
+            let (recorded, cost, began) = governed(|_| 36, ms);
+            assert!(cost <= SHARE, "{cost} in {ms}");
+            assert!(recorded < 0.1, "{recorded} in {ms}");
+            assert!(
+                began > 60,
+                "the first slice is earned before it is spent: {began}"
+            );
+        }
+    }
+
+    #[test]
+    fn who_comes_late_waits_until_as_much_has_been_earned() {
+        // Of two threads that switch all the time; on a busy machine each slice goes on until the watcher gets a CPU.
+        for (late_ms, learns) in [(0, true), (40, true), (40, false)] {
+            let mut governor = Governor::with(PRICE, MS);
+            governor.begin(switches(0));
+            let (mut at, mut worst) = (0, 0.0_f64);
+            while at < 4000 {
+                let past = if governor.is_on() { 4 + 2 * late_ms } else { 4 };
+                at += past;
+                if learns {
+                    governor.came_late(late_ms * MS);
+                }
+                if governor.is_on() {
+                    governor.recorded(switches(20 * past), past);
+                    worst = worst.max(governor.spent_ns() / (at * MS) as f64);
+                } else {
+                    governor.counted(at * MS, Some(switches(20 * at)));
+                }
+                governor.decide(at * MS, 2);
+            }
+            assert!(worst > 0.0, "it is recorded all the same");
+            assert_eq!(worst <= 1.25 * SHARE, learns, "{worst} {late_ms}");
+        }
     }
 
     #[test]
     fn a_program_that_becomes_quiet_is_recorded_again() {
-        let (recorded, _) = governed(|at| if at < 300 { 50 } else { 0 }, 2000);
+        let (recorded, _, _) = governed(|at| if at < 300 { 50 } else { 0 }, 2000);
         assert!(recorded > 0.75, "{recorded}");
     }
 
     #[test]
     fn a_program_that_becomes_busy_is_no_longer() {
-        let (recorded, cost) = governed(|at| if at < 1000 { 0 } else { 60 }, 2000);
-        assert!(cost < 0.025, "{cost}");
+        let (recorded, cost, _) = governed(|at| if at < 1000 { 0 } else { 60 }, 2000);
+        assert!(cost < 0.021, "{cost}");
         assert!(recorded < 0.6, "{recorded}");
+    }
+
+    #[test]
+    fn what_counters_do_not_know_of_is_learned_from_the_last_slice() {
+        let mut governor = Governor::with(PRICE, MS);
+        governor.begin(Counts::default());
+        let mut recorded = 0;
+        for at in 1..=2000_u64 {
+            governor.counted(at * MS, Some(Counts::default()));
+            if governor.is_on() {
+                recorded += 1;
+                // Threads of a moment, met by no look.
+                governor.recorded(
+                    Counts {
+                        starts: 20,
+                        ..Counts::default()
+                    },
+                    1,
+                );
+            }
+            governor.decide(at * MS, 1);
+        }
+        let cost = governor.spent_ns() / (2000 * MS) as f64;
+        assert!(cost < 0.022 && recorded < 100, "{cost} {recorded}");
+    }
+
+    #[test]
+    fn a_second_run_begins_with_what_the_first_has_taught() {
+        let mut governor = Governor::with(PRICE, MS);
+        for run in 0..40 {
+            governor.begin(switches(0));
+            let on = governor.decide(0, 1);
+            assert!(run > 0 || !on);
+            if on {
+                governor.recorded(switches(1), 1);
+            }
+            governor.end(2 * MS, switches(1));
+        }
+        assert!(governor.decide(0, 1), "forty runs have earned a slice");
+        governor.begin(switches(0));
+        assert!(governor.spent_ns() < 1.0, "what is spent is told of each run");
+    }
+
+    #[test]
+    fn without_counters_a_slice_tells() {
+        let mut governor = Governor::with(PRICE, MS);
+        governor.begin(Counts::default());
+        governor.counted(10 * MS, None);
+        assert!(governor.decide(10 * MS, 1));
+        governor.recorded(switches(300), 1);
+        assert!(!governor.decide(15 * MS, 1));
     }
 }

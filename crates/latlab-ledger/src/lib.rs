@@ -9,22 +9,31 @@
 //!
 //! What is pure ([`sweep`], [`estimate`], [`rules`]) knows no operating system and is tested with synthetic ledgers.
 
+pub mod by_place;
 pub mod by_stage;
 mod category;
 pub mod costs;
 mod counted;
 pub mod estimate;
+pub mod files;
 pub mod governor;
+mod grain;
 pub mod interval;
+pub mod lanes;
+pub mod marks;
 pub mod mix;
 pub mod model;
+pub mod python;
 pub mod records;
 pub mod rules;
+pub mod sampled;
 pub mod stream;
 pub mod sweep;
 pub mod tally;
 pub mod timeline;
 pub mod unread;
+pub mod whole;
+pub mod woken;
 
 #[cfg_attr(target_os = "linux", path = "linux/mod.rs")]
 #[cfg_attr(not(target_os = "linux"), path = "elsewhere.rs")]

@@ -1,12 +1,21 @@
 //! Samples taken on the CPU, by what they fell in. A sample weighs its period over the threads that ran: wall time, not thread time.
 
 use std::collections::HashMap;
+use std::rc::Rc;
 
 use crate::rules::{Reason, Rules};
+use crate::sampled::Side;
 use crate::{Category, Counted};
 
 /// Functions and stacks kept; the rest is summed without a name.
 const MOST: usize = 4096;
+/// Addresses kept, to be looked up in the tables of source lines when the program has ended.
+const MOST_SPOTS: usize = 32_768;
+
+/// What functions of the kernel have instead of a file.
+pub(crate) const KERNEL: &str = "[kernel]";
+/// What a function without a name is called.
+pub(crate) const WITHOUT_NAME: &str = "[no name]";
 
 /// A sum of weights, and of their squares, which say how many equal samples they are worth.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -20,33 +29,86 @@ pub struct Weight {
 }
 
 impl Weight {
-    fn add(&mut self, other: Self) {
+    /// Of one sample.
+    pub(crate) fn of(ns: f64) -> Self {
+        Self {
+            sum: ns,
+            squares: ns * ns,
+            samples: 1,
+        }
+    }
+
+    /// How many equal samples these are worth.
+    pub(crate) fn worth(self) -> f64 {
+        if self.squares > 0.0 {
+            self.sum * self.sum / self.squares
+        } else {
+            0.0
+        }
+    }
+
+    pub(crate) fn add(&mut self, other: Self) {
         self.sum += other.sum;
         self.squares += other.squares;
         self.samples += other.samples;
     }
 }
 
+/// An address in a file that samples fell in.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Spot {
+    /// The function; `None`: it has no name.
+    pub function: Option<Rc<str>>,
+    /// The file without its folder.
+    pub object: Rc<str>,
+    /// Sum of their weights.
+    pub weight: f64,
+}
+
 /// See the module.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Mix {
     reasons: HashMap<Reason, Weight>,
+    /// Of these, what fell in the kernel.
+    kernel: HashMap<Reason, f64>,
     functions: HashMap<(Category, String, String), f64>,
-    stacks: HashMap<(Category, Vec<String>), f64>,
+    stacks: HashMap<(Category, Side, Vec<String>), f64>,
+    /// By file and offset in it.
+    spots: HashMap<(Category, Rc<str>, u64), Spot>,
     /// Of samples of user code: all, and those without a name.
     named: (u64, u64),
     /// Page faults that were sampled, by what the user code did.
     faults: Counted,
+    /// Instructions, by file and offset, that touched a page that was not there: weight of the samples in the kernel for that.
+    touched: HashMap<(Rc<str>, u64), f64>,
+    /// Samples of user code by instruction and reason.
+    at: HashMap<(Rc<str>, u64, Reason), f64>,
+}
+
+/// Samples at instructions that touched pages which were not there.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Touching {
+    /// In the kernel, for the faults.
+    pub kernel: f64,
+    /// At the instruction itself, by what the user code did.
+    pub user: Vec<(Reason, f64)>,
 }
 
 impl Mix {
     /// A sample.
     pub fn sample(&mut self, reason: Reason, weight: f64) {
-        self.reasons.entry(reason).or_default().add(Weight {
-            sum: weight,
-            squares: weight * weight,
-            samples: 1,
-        });
+        self.reasons.entry(reason).or_default().add(Weight::of(weight));
+    }
+
+    /// That sample was taken in the kernel.
+    pub fn in_kernel(&mut self, reason: Reason, weight: f64) {
+        *self.kernel.entry(reason).or_default() += weight;
+    }
+
+    /// What of a reason fell in the kernel, nanoseconds.
+    #[must_use]
+    pub fn kernel_of(&self, reason: Reason) -> f64 {
+        self.kernel.get(&reason).copied().unwrap_or(0.0)
     }
 
     /// Where it was.
@@ -57,9 +119,56 @@ impl Mix {
         }
     }
 
+    /// Where it was, to the instruction: an offset in a file.
+    pub fn spot(&mut self, category: Category, path: &Rc<str>, offset: u64, of: Spot) {
+        let key = (category, Rc::clone(path), offset);
+        if let Some(known) = self.spots.get_mut(&key) {
+            known.weight += of.weight;
+        } else if self.spots.len() < MOST_SPOTS {
+            self.spots.insert(key, of);
+        }
+    }
+
+    /// Addresses that samples fell in: what they count as, file, offset, and what is there. Of samples at instructions that touched pages this
+    /// part, the ends of page faults, is left out.
+    pub fn spots(&self, tail: f64) -> impl Iterator<Item = (Category, &Rc<str>, u64, Spot)> {
+        self.spots.iter().map(move |((category, path, offset), spot)| {
+            let touched = self.touched.contains_key(&(Rc::clone(path), *offset));
+            let weight = spot.weight * if touched { 1.0 - tail } else { 1.0 };
+            let spot = Spot {
+                weight,
+                ..spot.clone()
+            };
+            (*category, path, *offset, spot)
+        })
+    }
+
+    /// Functions of all categories: category, name, file, weight. Of samples at instructions that touched pages this part, the ends of page
+    /// faults, is left out.
+    #[must_use]
+    pub fn functions(&self, tail: f64) -> Vec<(Category, &str, &str, f64)> {
+        let mut touching: HashMap<(Category, &str, &str), f64> = HashMap::new();
+        for ((category, path, offset), spot) in &self.spots {
+            if self.touched.contains_key(&(Rc::clone(path), *offset)) {
+                let name = spot.function.as_deref().unwrap_or(WITHOUT_NAME);
+                *touching.entry((*category, name, &spot.object)).or_default() += spot.weight;
+            }
+        }
+        let functions = self.functions.iter().map(|((category, name, object), weight)| {
+            let touching = touching.get(&(*category, name, object)).copied().unwrap_or(0.0);
+            (
+                *category,
+                name.as_str(),
+                object.as_str(),
+                weight - tail * touching,
+            )
+        });
+        functions.collect()
+    }
+
     /// How it got there, outermost function first.
-    pub fn stack(&mut self, category: Category, frames: Vec<String>, weight: f64) {
-        let key = (category, frames);
+    pub fn stack(&mut self, category: Category, side: Side, frames: Vec<String>, weight: f64) {
+        let key = (category, side, frames);
         if self.stacks.len() < MOST || self.stacks.contains_key(&key) {
             *self.stacks.entry(key).or_default() += weight;
         }
@@ -80,6 +189,39 @@ impl Mix {
     #[must_use]
     pub fn faults(&self) -> &Counted {
         &self.faults
+    }
+
+    /// The kernel served a fault of this instruction; `weight`: of a sample in it, if it was one.
+    pub fn touched(&mut self, path: &Rc<str>, offset: u64, weight: f64) {
+        let key = (Rc::clone(path), offset);
+        if self.touched.len() < MOST_SPOTS || self.touched.contains_key(&key) {
+            *self.touched.entry(key).or_default() += weight;
+        }
+    }
+
+    /// A sample of user code at this instruction.
+    pub fn at(&mut self, path: &Rc<str>, offset: u64, reason: Reason, weight: f64) {
+        let key = (Rc::clone(path), offset, reason);
+        if self.at.len() < MOST_SPOTS || self.at.contains_key(&key) {
+            *self.at.entry(key).or_default() += weight;
+        }
+    }
+
+    /// What fell on instructions at which pages were touched.
+    #[must_use]
+    pub fn touching(&self) -> Touching {
+        let mut user: HashMap<Reason, f64> = HashMap::new();
+        for ((path, offset, reason), weight) in &self.at {
+            if self.touched.contains_key(&(Rc::clone(path), *offset)) {
+                *user.entry(*reason).or_default() += weight;
+            }
+        }
+        let mut user: Vec<_> = user.into_iter().collect();
+        user.sort_by_key(|of| of.0);
+        Touching {
+            kernel: self.touched.values().sum(),
+            user,
+        }
     }
 
     /// By reason.
@@ -113,26 +255,15 @@ impl Mix {
         (self.named.0 > 0).then(|| self.named.1 as f64 / self.named.0 as f64)
     }
 
-    /// Functions of a category, heaviest first: name, file, weight.
+    /// Stacks, heaviest first: category, whose code ran, functions, weight.
     #[must_use]
-    pub fn functions(&self, category: Category) -> Vec<(&str, &str, f64)> {
-        let functions = self.functions.iter().filter(|(key, _)| key.0 == category);
-        let mut functions: Vec<_> = functions
-            .map(|(key, weight)| (key.1.as_str(), key.2.as_str(), *weight))
-            .collect();
-        functions.sort_by(|a, b| b.2.total_cmp(&a.2).then_with(|| a.0.cmp(b.0)));
-        functions
-    }
-
-    /// Stacks, heaviest first.
-    #[must_use]
-    pub fn stacks(&self) -> Vec<(Category, &[String], f64)> {
+    pub fn stacks(&self) -> Vec<(Category, Side, &[String], f64)> {
         let mut stacks: Vec<_> = self
             .stacks
             .iter()
-            .map(|(key, weight)| (key.0, key.1.as_slice(), *weight))
+            .map(|((category, side, frames), weight)| (*category, *side, frames.as_slice(), *weight))
             .collect();
-        stacks.sort_by(|a, b| b.2.total_cmp(&a.2).then_with(|| a.1.cmp(b.1)));
+        stacks.sort_by(|a, b| b.3.total_cmp(&a.3).then_with(|| a.2.cmp(b.2)));
         stacks
     }
 
@@ -141,14 +272,26 @@ impl Mix {
         for (reason, weight) in other.reasons() {
             self.reasons.entry(reason).or_default().add(weight);
         }
+        for (reason, weight) in &other.kernel {
+            self.in_kernel(*reason, *weight);
+        }
         for ((category, name, object), weight) in &other.functions {
             self.function(*category, name, object, *weight);
         }
-        for ((category, frames), weight) in &other.stacks {
-            self.stack(*category, frames.clone(), *weight);
+        for ((category, side, frames), weight) in &other.stacks {
+            self.stack(*category, *side, frames.clone(), *weight);
+        }
+        for (category, path, offset, spot) in other.spots(0.0) {
+            self.spot(category, path, offset, spot);
         }
         self.named.0 += other.named.0;
         self.named.1 += other.named.1;
         self.faults.add(&other.faults);
+        for ((path, offset), weight) in &other.touched {
+            self.touched(path, *offset, *weight);
+        }
+        for ((path, offset, reason), weight) in &other.at {
+            self.at(path, *offset, *reason, *weight);
+        }
     }
 }

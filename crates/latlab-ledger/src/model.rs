@@ -32,8 +32,6 @@ pub struct Explained {
     pub raise: Option<String>,
     /// The ledger. Shares of wall time that sum to 1, largest first; `unexplained` always among them.
     pub categories: Vec<Row>,
-    /// What a category costs at most.
-    pub bounds: Vec<Bound>,
     /// Whether the books close.
     pub closure: Closure,
     /// What watching cost.
@@ -47,11 +45,28 @@ pub struct Explained {
     /// Share of the samples of user code whose function has no name; absent where none were taken.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub nameless_share: Option<f64>,
-    /// The ledger over time.
+    /// The course of the first run.
     pub timeline: Timeline,
+    /// Which files it read and wrote, of the first run.
+    #[serde(default)]
+    pub files: Files,
     /// Sampled stacks, heaviest first; at most 512.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub stacks: Vec<Stack>,
+    /// Functions of the program and the kernel by their share of wall time on a CPU: the twenty heaviest, and the rest as one. They sum to the
+    /// share of wall time in which a thread ran; none where nothing was sampled.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub symbols: Vec<Symbol>,
+    /// The same time by source line.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub lines: Vec<Line>,
+    /// How `symbols` came about, or why there are none.
+    pub about_symbols: String,
+    /// The same of `lines`.
+    pub about_lines: String,
+    /// Functions and lines of Python code; absent where no interpreter ran.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub python: Option<PythonCode>,
     /// The stages that the program marks, longest first, and last what lies outside them; none where it marks nothing.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub stages: Vec<Stage>,
@@ -179,8 +194,12 @@ pub struct Function {
     pub name: String,
     /// The file it is in, without its folder; `[kernel]`.
     pub object: String,
-    /// Of wall time.
+    /// Of wall time; all functions of a category together have no more than it has.
     pub share: f64,
+    /// Lower end of the share's 95 % interval.
+    pub low: f64,
+    /// Upper end.
+    pub high: f64,
 }
 
 /// What a row may contain that cannot be told apart.
@@ -192,20 +211,6 @@ pub struct Within {
     pub low: f64,
     /// At most.
     pub high: f64,
-}
-
-/// What could be saved at most.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Bound {
-    /// The category.
-    pub name: Category,
-    /// `free`: if it took no time at all.
-    #[serde(rename = "if")]
-    pub condition: String,
-    /// Wall time would be at least this, seconds.
-    pub wall_s_at_least: f64,
-    /// Share of wall time saved at most.
-    pub saved_at_most: f64,
 }
 
 /// The check that every instant was given away once.
@@ -220,9 +225,9 @@ pub struct Closure {
 /// What watching cost.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Observer {
-    /// Estimated share of the program's wall time: records made in its own threads.
+    /// Estimated share of the program's CPU time that recording took, in its own threads: records, and opening and closing events.
     pub share: f64,
-    /// CPU time of the watcher beside it, as a share of one CPU.
+    /// CPU time of the watching process beside it while the program ran, all its threads, as a share of one CPU.
     pub watcher_share: f64,
     /// Share of wall time in which perf records were on; the rest was filled by looking.
     pub recorded_share: f64,
@@ -277,7 +282,7 @@ pub struct Process {
     pub waits: Vec<Part>,
 }
 
-/// The kernel's counts for the program and the children it waited for, per run. Absent: could not be read.
+/// The kernel's counts for the program and the children it waited for, per run; bytes and calls of all its processes. Absent: could not be read.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Counters {
     /// CPU time in user code, seconds.
@@ -317,15 +322,136 @@ pub struct Counters {
     pub device_written_bytes: Option<f64>,
 }
 
-/// The ledger over time: of the first run.
+/// The course of the first run. Times are seconds since it was started.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Timeline {
     /// Length of one bin, seconds.
     pub bin_s: f64,
     /// The columns of `bins`.
     pub names: Vec<Category>,
-    /// Seconds of each category in each bin; at most 256 bins.
+    /// Seconds of each category in each bin; at most 512 bins. They sum to the ledger of this run.
     pub bins: Vec<Vec<f64>>,
+    /// What threads do: names of categories, `on-cpu` where no sample says more, `on-cpu-or-ready` where it was looked at.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub thread_names: Vec<String>,
+    /// The busiest threads, in the order in which they began; at most 64.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub threads: Vec<Lane>,
+    /// Threads that are not among them.
+    #[serde(default)]
+    pub threads_left_out: u64,
+    /// Stretches of threads shorter than this are part of others, seconds; 0: all are there.
+    #[serde(default)]
+    pub grain_s: f64,
+    /// When threads were in the stages that the program marks.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub stages: Vec<StageSpans>,
+}
+
+/// What one thread did.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Lane {
+    /// Its process.
+    pub process: u32,
+    /// Its id.
+    pub thread: u32,
+    /// In order of time; at most 8192 in all lanes.
+    pub spans: Vec<Span>,
+}
+
+/// From when, for how long (seconds), what most of it was (a column of `thread_names`), and which share of it.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Span(pub f64, pub f64, pub usize, pub f64);
+
+/// When a thread was in a stage.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct StageSpans {
+    /// The stage.
+    pub name: String,
+    /// Its process; 0: the program as a whole.
+    pub process: u32,
+    /// Its thread; 0: the process as a whole.
+    pub thread: u32,
+    /// From when, for how long, how often it ran, and for how long of it (seconds); at most 4096 in all rows.
+    pub spans: Vec<(f64, f64, u64, f64)>,
+}
+
+/// Files, pipes and sockets of the first run, as they were found open when the program was looked at: what was open for less than the time
+/// between two looks may be missing, and so may the last bytes before a file was closed.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Files {
+    /// Those with the most bytes first; at most 64.
+    pub rows: Vec<File>,
+    /// Looks at a process.
+    pub looks: u64,
+    /// Files that are not among them.
+    pub left_out: u64,
+    /// Bytes of all rows as a share of what the kernel counted; absent where it counted nothing, or what could not be read.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub read_share: Option<f64>,
+    /// The same for writing.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub written_share: Option<f64>,
+    /// What the kernel counted, of all processes as far as they were looked at.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub counted_read_bytes: Option<f64>,
+    /// The same for writing.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub counted_written_bytes: Option<f64>,
+    /// The descriptors or counters of some process could not be read.
+    #[serde(default)]
+    pub refused: bool,
+    /// Seconds from one look at all processes to the next, the mean; absent where there was none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub every_s: Option<f64>,
+    /// The kernel did not say which descriptors share a position (`kcmp`): those that stood together were taken for one.
+    #[serde(default)]
+    pub by_position: bool,
+}
+
+/// One file of one process.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct File {
+    /// Its path, or what the kernel calls it: `pipe:[4711]`.
+    pub name: String,
+    /// `file`, `pipe`, `socket`, `terminal`, `device`.
+    pub kind: String,
+    /// The process.
+    pub process: u32,
+    /// Its name.
+    pub process_name: String,
+    /// Numbers that it had; at most 8.
+    pub descriptors: Vec<u32>,
+    /// How often it was found open anew.
+    pub opened: u64,
+    /// Times between two looks in which its position went back, or further than was read.
+    pub seeks: u64,
+    /// First and last sight, seconds since the start.
+    pub from_s: f64,
+    /// See `from_s`.
+    pub to_s: f64,
+    /// What was read; absent: nothing that was found.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub read: Option<Moved>,
+    /// What was written.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub written: Option<Moved>,
+}
+
+/// Bytes read or written.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Moved {
+    /// How many.
+    pub bytes: f64,
+    /// Of them: no position moved, and this is the only descriptor in which a thread was seen waiting.
+    pub inferred: f64,
+    /// Mean bytes of a call, in times in which the process used nothing else; absent: there were none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub block_bytes: Option<f64>,
+    /// Share of the bytes that moved in such times.
+    pub block_known: f64,
+    /// Times between two looks in which they moved, seconds; 0 where only one look saw them.
+    pub busy_s: f64,
 }
 
 /// A stack that was seen, outermost function first.
@@ -337,4 +463,122 @@ pub struct Stack {
     pub frames: Vec<String>,
     /// Of wall time.
     pub share: f64,
+}
+
+/// A function, by the samples that fell in it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Symbol {
+    /// Demangled; `[no name]` where the file has none, `[37 more]` for the rest.
+    pub name: String,
+    /// The file it is in, without its folder; `[kernel]`; empty for the rest.
+    pub object: String,
+    /// What most of it counts as; absent where several functions are one row.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub category: Option<Category>,
+    /// Where it counts as several: its share by category, largest first. They sum to it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub categories: Vec<Counts>,
+    /// Of wall time; of one category no more than that has.
+    pub share: f64,
+    /// Lower end of the share's 95 % interval.
+    pub low: f64,
+    /// Upper end.
+    pub high: f64,
+    /// Of the time in which a thread ran.
+    pub cpu_share: f64,
+}
+
+/// What of a function or a line counts as a category.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Counts {
+    /// The category.
+    pub name: Category,
+    /// Of wall time.
+    pub share: f64,
+}
+
+/// A source line, by the samples that fell in its code.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Line {
+    /// The file as the compiler knew it; absent where nothing tells lines.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub file: Option<String>,
+    /// Its line.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub line: Option<u32>,
+    /// The function that most of the samples are in; where there is no line, what of it is meant.
+    pub function: String,
+    /// See [`Symbol`] for these.
+    pub object: String,
+    /// See [`Symbol`].
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub category: Option<Category>,
+    /// See [`Symbol`].
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub categories: Vec<Counts>,
+    /// See [`Symbol`].
+    pub share: f64,
+    /// See [`Symbol`].
+    pub low: f64,
+    /// See [`Symbol`].
+    pub high: f64,
+    /// See [`Symbol`].
+    pub cpu_share: f64,
+}
+
+/// Where a Python program was in its own code, by reading the interpreter's frames now and then.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct PythonCode {
+    /// Of the interpreters.
+    pub versions: Vec<String>,
+    /// Instants at which frames were read.
+    pub reads: u64,
+    /// Reads that contradicted themselves as the program went on meanwhile, and were left out.
+    pub torn: u64,
+    /// Share of wall time in which no Python function could be named: the interpreter starts, ends, or is not there.
+    pub nameless_share: f64,
+    /// Functions by their own share of wall time: the twenty heaviest, the rest as one, and the time outside Python code. They sum to 1.
+    pub functions: Vec<PythonPlace>,
+    /// The same by line.
+    pub lines: Vec<PythonPlace>,
+    /// Stacks, heaviest first; at most 512.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub stacks: Vec<PythonStack>,
+    /// Why an interpreter could not be read.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub refused: Option<String>,
+}
+
+/// A function or a line of Python code.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct PythonPlace {
+    /// The function's; in brackets: several, or none.
+    pub name: String,
+    /// The file as the interpreter knows it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub file: Option<String>,
+    /// Absent for functions.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub line: Option<u32>,
+    /// Of wall time, itself, with what it calls that is not Python.
+    pub share: f64,
+    /// Lower end of the share's 95 % interval.
+    pub low: f64,
+    /// Upper end.
+    pub high: f64,
+    /// Of wall time, with the Python functions that it calls.
+    pub within: f64,
+    /// Of the time in which the interpreter's lock was held or a thread was on a CPU, or ready for one.
+    pub busy_share: f64,
+}
+
+/// A stack of Python functions, outermost first.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct PythonStack {
+    /// Functions from the outermost to the running one.
+    pub frames: Vec<String>,
+    /// Of wall time.
+    pub share: f64,
+    /// Of it, on a CPU.
+    pub running: f64,
 }

@@ -7,6 +7,8 @@ use serde::Deserialize;
 
 use crate::Category;
 
+/// What a wait in `poll`, `select` or `epoll_wait` is of which no more is known.
+const READINESS: &str = "readiness";
 const TEXT: &str = include_str!("../rules/v1.toml");
 /// Callers that are looked at above the running function; an allocator calls itself no deeper.
 pub const CALLERS: usize = 12;
@@ -31,6 +33,8 @@ pub enum Kind {
     Event,
     /// A timer.
     Timer,
+    /// A process.
+    Process,
     /// Not looked at, or something else.
     Other,
 }
@@ -52,6 +56,8 @@ impl Kind {
             Self::Event
         } else if link.starts_with("anon_inode:[timerfd") {
             Self::Timer
+        } else if link.starts_with("anon_inode:[pidfd") || link.starts_with("pidfd:") {
+            Self::Process
         } else if link.starts_with("anon_inode:") {
             Self::Other
         } else {
@@ -195,7 +201,11 @@ pub struct Rules {
     wait: Vec<Frame>,
     busy: Vec<Frame>,
     user: Vec<User>,
-    whole: Vec<Reason>,
+    whole: [Reason; Category::ALL.len()],
+    /// Reading because a page of a file was touched.
+    reads_for_faults: Option<Reason>,
+    /// Waiting in `poll`, `select` or `epoll_wait`: for whatever, and for sockets.
+    readiness: [Option<Reason>; 2],
 }
 
 impl Rules {
@@ -222,7 +232,7 @@ impl Rules {
                 });
             Reason(u16::try_from(at).unwrap_or(u16::MAX))
         };
-        let whole = Category::ALL.map(|category| intern(category, "")).to_vec();
+        let whole = Category::ALL.map(|category| intern(category, ""));
         let mut calls: HashMap<String, Vec<(Option<Kind>, Reason)>> = HashMap::new();
         for rule in &file.wait_call {
             let reason = intern(rule.category, &rule.part);
@@ -253,15 +263,21 @@ impl Rules {
                 threads: patterns(&rule.threads),
             })
             .collect();
-        Ok(Self {
+        let mut rules = Self {
             version: file.version,
-            reasons,
             calls,
             wait,
             busy,
             user,
             whole,
-        })
+            reads_for_faults: None,
+            readiness: [None; 2],
+            reasons,
+        };
+        rules.reads_for_faults = rules.named(Category::FileIoCpu, "reading for page faults");
+        rules.readiness =
+            [READINESS, "readiness of sockets"].map(|part| rules.named(Category::Network, part));
+        Ok(rules)
     }
 
     /// Of the file: raised when a rule means something else.
@@ -295,8 +311,7 @@ impl Rules {
     /// A category as a whole.
     #[must_use]
     pub fn whole(&self, category: Category) -> Reason {
-        let at = Category::ALL.iter().position(|known| *known == category);
-        at.and_then(|at| self.whole.get(at)).copied().unwrap_or(Reason(0))
+        self.whole[category.index()]
     }
 
     /// The reason of this category and part, if a rule has it.
@@ -307,6 +322,25 @@ impl Rules {
             .iter()
             .position(|known| known.0 == category && known.1 == part)?;
         u16::try_from(at).ok().map(Reason)
+    }
+
+    /// Whether a wait is for the outside, whatever else the program does. Who waits for readiness may wait for the program's own threads and
+    /// processes, as a loop does for those that read files for it.
+    #[must_use]
+    pub fn is_outside(&self, reason: Reason) -> bool {
+        self.category(reason).is_outside() && !self.readiness.contains(&Some(reason))
+    }
+
+    /// Whether a wait is for descriptors of which it is not known what they are.
+    #[must_use]
+    pub fn is_readiness(&self, reason: Reason) -> bool {
+        self.readiness[0] == Some(reason)
+    }
+
+    /// Whether a reason for running in the kernel is a page fault.
+    #[must_use]
+    pub fn is_fault(&self, reason: Reason) -> bool {
+        self.category(reason) == Category::PageFaults || self.reads_for_faults == Some(reason)
     }
 
     /// Why a thread waits in a system call; `None` for calls of which nothing is said.

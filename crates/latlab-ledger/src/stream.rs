@@ -4,9 +4,10 @@ use std::collections::HashMap;
 use std::rc::Rc;
 
 use crate::Category;
-use crate::mix::Mix;
+use crate::mix::{KERNEL, Mix, Spot, WITHOUT_NAME};
 use crate::records::{Record, What};
 use crate::rules::{CALLERS, Fit, Reason, Rules};
+use crate::sampled::Side;
 use crate::sweep::{Source, State, Sweep};
 
 /// More than a program has; beyond, mappings are no longer followed.
@@ -76,6 +77,10 @@ pub struct Stream<'a, N> {
     leaving: HashMap<u32, (u64, Option<Reason>)>,
     /// When the thread left its CPU to wait.
     pub waiting: HashMap<u32, u64>,
+    /// Threads that wait for descriptors of which nobody has said lately what they are: processes, and since when.
+    pub polling: HashMap<u32, (u32, u64)>,
+    /// What threads wait for that poll, and when that was found out.
+    polled: HashMap<u32, (Reason, u64)>,
     /// Samples.
     pub mix: Mix,
     /// Threads that left a CPU.
@@ -102,6 +107,8 @@ impl<'a, N: Names> Stream<'a, N> {
             user: HashMap::new(),
             leaving: HashMap::new(),
             waiting: HashMap::new(),
+            polling: HashMap::new(),
+            polled: HashMap::new(),
             mix: Mix::default(),
             switches: 0,
             lost: 0,
@@ -159,13 +166,15 @@ impl<'a, N: Names> Stream<'a, N> {
             What::Out { preempted } if recorded => {
                 self.switches += 1;
                 self.waiting.remove(&tid);
-                sweep.set(time, tid, pid, self.left(time, tid, *preempted));
+                let state = self.left(time, tid, *preempted);
+                sweep.set(time, tid, pid, self.with_descriptors(record, state));
                 if !preempted && self.waiting.len() < MOST_THREADS {
                     self.waiting.insert(tid, time);
                 }
             }
             What::In if recorded => {
                 self.waiting.remove(&tid);
+                self.polling.remove(&tid);
                 sweep.set(time, tid, pid, State::Running);
             }
             What::Name { exec, name } => {
@@ -184,6 +193,8 @@ impl<'a, N: Names> Stream<'a, N> {
                 self.threads.remove(&tid);
                 self.leaving.remove(&tid);
                 self.waiting.remove(&tid);
+                self.polling.remove(&tid);
+                self.polled.remove(&tid);
                 if pid == tid {
                     self.children.remove(&pid);
                     self.maps.remove(&pid);
@@ -201,6 +212,9 @@ impl<'a, N: Names> Stream<'a, N> {
             What::Lost(records) => self.lost += records,
             What::Learned { since, reason } if recorded && self.waiting.get(&tid) == Some(since) => {
                 sweep.learn(time, tid, *reason);
+                if self.polling.remove(&tid).is_some() && self.polled.len() < MOST_THREADS {
+                    self.polled.insert(tid, (*reason, time));
+                }
             }
             What::Learned { .. } | What::Out { .. } | What::In => {}
         }
@@ -226,6 +240,22 @@ impl<'a, N: Names> Stream<'a, N> {
         } else {
             State::Waiting(reason)
         }
+    }
+
+    /// The kernel's stack does not say what descriptors a thread waits for that polls; what it waited for the last time does.
+    fn with_descriptors(&mut self, record: &Record, state: State) -> State {
+        const LATELY_NS: u64 = 50_000_000;
+        let State::Waiting(Some(reason)) = state else {
+            return state;
+        };
+        if !self.rules.is_readiness(reason) {
+            return state;
+        }
+        let known = self.polled.get(&record.tid);
+        if known.is_none_or(|known| known.1 + LATELY_NS < record.time) && self.polling.len() < MOST_THREADS {
+            self.polling.insert(record.tid, (record.pid, record.time));
+        }
+        State::Waiting(Some(known.map_or(reason, |known| known.0)))
     }
 
     fn started(&mut self, record: &Record, parent: u32, sweep: &mut Sweep<'_>) {
@@ -283,14 +313,18 @@ impl<'a, N: Names> Stream<'a, N> {
         self.rules.wait_by(stack)
     }
 
+    /// The file that is mapped at an address, and the offset in it.
+    fn file(&self, pid: u32, address: u64) -> Option<(Rc<str>, u64)> {
+        let maps = self.maps.get(&pid)?.iter().rev();
+        let map = maps
+            .into_iter()
+            .find(|map| (map.start..map.end).contains(&address))?;
+        Some((Rc::clone(&map.path), address - map.start + map.offset))
+    }
+
     fn place(&mut self, pid: u32, address: u64) -> Place {
-        let maps = self.maps.get(&pid).cloned();
-        let map = maps.as_ref().and_then(|maps| {
-            maps.iter()
-                .rev()
-                .find(|map| (map.start..map.end).contains(&address))
-        });
-        let file = map.map(|map| (&map.path, address - map.start + map.offset));
+        let file = self.file(pid, address);
+        let file = file.as_ref().map(|(path, offset)| (path, *offset));
         self.names.user(file, pid, address)
     }
 
@@ -349,12 +383,21 @@ impl<'a, N: Names> Stream<'a, N> {
         };
         let category = self.rules.category(reason);
         self.mix.sample(reason, weight);
+        let file = user.first().and_then(|address| self.file(record.pid, *address));
+        match &file {
+            Some((path, offset)) if kernel.is_empty() => self.mix.at(path, *offset, reason, weight),
+            Some((path, offset)) if self.rules.is_fault(reason) => self.mix.touched(path, *offset, weight),
+            _ => {}
+        }
+        if !kernel.is_empty() {
+            self.mix.in_kernel(reason, weight);
+        }
         let stages = sweep.stages();
         if stages.is_used() {
             let got = stages.of(record.pid, record.tid);
             *got.samples.entry(reason).or_default() += weight;
         }
-        sweep.bins().sample(category, record.time, weight);
+        sweep.sample(record.time, record.tid, category, weight);
         if let (true, Some(leaf)) = (kernel.is_empty(), places.first()) {
             self.mix.is_named(leaf.function.is_some());
         }
@@ -365,11 +408,19 @@ impl<'a, N: Names> Stream<'a, N> {
         match (kernel.is_empty(), places.first()) {
             (false, _) => {
                 let leaf = names.first().map_or("", |name| name);
-                self.mix.function(category, leaf, "[kernel]", weight);
+                self.mix.function(category, leaf, KERNEL, weight);
             }
             (true, Some(leaf)) => {
-                let name = leaf.function.as_deref().unwrap_or("[no name]");
+                let name = leaf.function.as_deref().unwrap_or(WITHOUT_NAME);
                 self.mix.function(category, name, &leaf.object, weight);
+                if let Some((path, offset)) = file {
+                    let spot = Spot {
+                        function: leaf.function.clone(),
+                        object: Rc::clone(&leaf.object),
+                        weight,
+                    };
+                    self.mix.spot(category, &path, offset, spot);
+                }
             }
             (true, None) => {}
         }
@@ -378,11 +429,19 @@ impl<'a, N: Names> Stream<'a, N> {
             .rev()
             .map(shown)
             .chain(names.iter().rev().map(ToString::to_string));
-        self.mix.stack(category, frames.collect(), weight);
+        let side = if kernel.is_empty() {
+            Side::User
+        } else {
+            Side::Kernel
+        };
+        self.mix.stack(category, side, frames.collect(), weight);
     }
 
     fn fault(&mut self, pid: u32, tid: u32, user: &[u64]) {
         self.faults += 1;
+        if let Some((path, offset)) = user.first().and_then(|address| self.file(pid, *address)) {
+            self.mix.touched(&path, offset, 0.0);
+        }
         let (_, fit) = self.places(pid, tid, user);
         let reason = self.rules.user_by(fit).unwrap_or(self.compute);
         self.mix.fault(reason);

@@ -7,8 +7,9 @@
 use std::collections::HashMap;
 
 use crate::by_stage::{self, ByStage};
+use crate::lanes::Doing;
 use crate::rules::{Reason, Rules};
-use crate::timeline::Bins;
+use crate::timeline::Course;
 use crate::unread::Unread;
 use crate::{Category, Counted};
 
@@ -51,6 +52,12 @@ pub struct Sums {
     pub unknown: u64,
     /// Waiting threads by reason, whatever the others did.
     pub thread_waits: Counted,
+    /// The same where the reason is not known.
+    pub thread_unknown: u64,
+    /// Recorded waits that ended, by reason, and those of which it is not known: each ends with some time ready, which no record tells.
+    pub wakes: Counted,
+    /// See `wakes`.
+    pub unknown_wakes: u64,
     /// No thread was there: before the program was loaded, after its last thread.
     pub absent: u64,
 }
@@ -66,6 +73,9 @@ impl Sums {
         self.waits.add(&other.waits);
         self.unknown += other.unknown;
         self.thread_waits.add(&other.thread_waits);
+        self.thread_unknown += other.thread_unknown;
+        self.wakes.add(&other.wakes);
+        self.unknown_wakes += other.unknown_wakes;
         self.absent += other.absent;
     }
 
@@ -83,6 +93,8 @@ struct Group {
     running: u32,
     ready: u32,
     waiting: Vec<(Option<Reason>, u32)>,
+    /// Of a process: time for which no reason is known since a thread of it last did something else.
+    pending: u64,
 }
 
 impl Group {
@@ -112,7 +124,7 @@ impl Group {
 
     /// Why all of them wait. `first`: the main thread's reason.
     fn reason(&self, first: Option<Reason>, rules: &Rules) -> Option<Reason> {
-        if let Some(first) = first.filter(|first| rules.category(*first).is_outside()) {
+        if let Some(first) = first.filter(|first| rules.is_outside(*first)) {
             return Some(first);
         }
         // An unknown reason stands among the others where locks stand: it hides neither the disk nor the network.
@@ -171,10 +183,14 @@ pub struct Seen {
     pub to: u64,
     /// A thread of it ran or was ready.
     pub busy: u64,
+    /// The same, times the threads that did.
+    pub thread_busy: u64,
     /// All of its threads waited.
     pub waits: Counted,
     /// And the reason is not known.
     pub unknown: u64,
+    /// Its waits whose reason was read in time, and those whose was not.
+    pub unread: Unread,
 }
 
 #[derive(Debug)]
@@ -203,7 +219,7 @@ pub struct Sweep<'a> {
     looked: Sums,
     recorded: Sums,
     most: u32,
-    bins: Bins,
+    course: Course,
     unread: Unread,
     stages: ByStage,
 }
@@ -222,7 +238,7 @@ pub struct Swept {
     /// By process.
     pub processes: HashMap<u32, Seen>,
     /// Over time.
-    pub bins: Bins,
+    pub course: Course,
     /// By stages that the program marks.
     pub stages: by_stage::Sums,
 }
@@ -244,7 +260,7 @@ impl<'a> Sweep<'a> {
             looked: Sums::default(),
             recorded: Sums::default(),
             most: 0,
-            bins: Bins::begin(now),
+            course: Course::begin(now),
             unread: Unread::default(),
             stages: ByStage::default(),
         }
@@ -274,9 +290,22 @@ impl<'a> Sweep<'a> {
         self.threads.is_empty()
     }
 
-    /// The timeline, for samples.
-    pub fn bins(&mut self) -> &mut Bins {
-        &mut self.bins
+    /// A sample of a running thread, for the course of the run.
+    pub fn sample(&mut self, time: u64, thread: u32, category: Category, weight: f64) {
+        self.course.bins.sample(category, time, weight);
+        self.course.lanes.sample(time, thread, category);
+    }
+
+    /// What a thread in this state does.
+    fn doing(&self, state: State) -> Doing {
+        match state {
+            State::Running if self.source == Source::Looked => Doing::OnCpuOrReady,
+            State::Running => Doing::OnCpu,
+            State::Ready => Doing::On(Category::RunQueueWait),
+            State::Waiting(reason) => {
+                Doing::On(reason.map_or(Category::Unexplained, |reason| self.rules.category(reason)))
+            }
+        }
     }
 
     /// The stages, to expect changes and for samples.
@@ -378,8 +407,10 @@ impl<'a> Sweep<'a> {
         sums.thread_running += past * u64::from(self.whole.running);
         sums.thread_ready += past * u64::from(self.whole.ready);
         for (reason, waiting) in self.whole.waits() {
-            if let Some(reason) = reason {
-                sums.thread_waits.count(reason, past * u64::from(waiting));
+            let past = past * u64::from(waiting);
+            match reason {
+                Some(reason) => sums.thread_waits.count(reason, past),
+                None => sums.thread_unknown += past,
             }
         }
         let spent = self.spent();
@@ -390,23 +421,23 @@ impl<'a> Sweep<'a> {
         match spent {
             Spent::Running => {
                 sums.running += past;
-                self.bins.running(from, now);
+                self.course.bins.running(from, now);
             }
             Spent::Ready => {
                 sums.ready += past;
-                self.bins.spend(Category::RunQueueWait, from, now);
+                self.course.bins.spend(Category::RunQueueWait, from, now);
             }
             Spent::Absent => {
                 sums.absent += past;
-                self.bins.spend(Category::StartAndExit, from, now);
+                self.course.bins.spend(Category::StartAndExit, from, now);
             }
             Spent::Waiting(reason) => {
                 sums.waits.count(reason, past);
-                self.bins.spend(self.rules.category(reason), from, now);
+                self.course.bins.spend(self.rules.category(reason), from, now);
             }
             Spent::Unknown(bearer) => {
                 sums.unknown += past;
-                self.bins.spend(Category::Unexplained, from, now);
+                self.course.bins.spend(Category::Unexplained, from, now);
                 if let Some(thread) = bearer.and_then(|id| self.threads.get_mut(&id)) {
                     thread.pending += past;
                 }
@@ -440,12 +471,14 @@ impl<'a> Sweep<'a> {
             return;
         }
         seen.to = seen.to.max(now);
+        seen.thread_busy += past * u64::from(group.running + group.ready);
         if group.running + group.ready > 0 {
             seen.busy += past;
         } else if let Some(reason) = group.reason(None, self.rules) {
             seen.waits.count(reason, past);
         } else {
             seen.unknown += past;
+            group.pending += past;
         }
     }
 
@@ -458,6 +491,7 @@ impl<'a> Sweep<'a> {
             .get(&thread)
             .map(|known| (known.process, known.state));
         let process = before.map_or(process, |before| before.0);
+        self.course.lanes.set(now, thread, process, self.doing(state));
         self.group(process, now);
         if let Some((_, old)) = before {
             self.whole.count(old, -1);
@@ -468,28 +502,51 @@ impl<'a> Sweep<'a> {
                 group.count(old, -1);
             }
             group.count(state, 1);
+            group.pending = 0;
         }
-        let thread = self.threads.entry(thread).or_insert(Thread {
-            process,
-            state,
-            pending: 0,
-            began: now,
-            learned: false,
-        });
-        Self::close(&mut self.unread, thread, now);
-        thread.state = state;
-        thread.pending = 0;
-        thread.began = now;
-        thread.learned = false;
+        let before = self.threads.insert(
+            thread,
+            Thread {
+                process,
+                state,
+                pending: 0,
+                began: now,
+                learned: false,
+            },
+        );
+        if let Some(before) = before {
+            self.close(&before, now, matches!(state, State::Running | State::Ready));
+        }
     }
 
-    /// A wait is over: whether its reason was read.
-    fn close(unread: &mut Unread, thread: &Thread, now: u64) {
+    /// A thread does something else: whether the reason of its wait was read. `woken`: it waits no more.
+    fn close(&mut self, thread: &Thread, now: u64, woken: bool) {
         let ns = now.saturating_sub(thread.began);
+        let own = self
+            .processes
+            .get_mut(&thread.process)
+            .map(|(_, seen)| &mut seen.unread);
         match thread.state {
-            State::Waiting(Some(reason)) if thread.learned => unread.read(ns, reason),
-            State::Waiting(None) => unread.unread(ns, thread.pending),
+            State::Waiting(Some(reason)) if thread.learned => {
+                self.unread.read(ns, reason);
+                if let Some(own) = own {
+                    own.read(ns, reason);
+                }
+            }
+            State::Waiting(None) => {
+                self.unread.unread(ns, thread.pending);
+                if let Some(own) = own {
+                    own.unread(ns, thread.pending);
+                }
+            }
             _ => {}
+        }
+        if woken && self.source == Source::Recorded {
+            match thread.state {
+                State::Waiting(Some(reason)) => self.recorded.wakes.count(reason, 1),
+                State::Waiting(None) => self.recorded.unknown_wakes += 1,
+                State::Running | State::Ready => {}
+            }
         }
     }
 
@@ -499,10 +556,19 @@ impl<'a> Sweep<'a> {
         let Some(known) = self.threads.get(&thread) else {
             return;
         };
-        if known.state != State::Waiting(None) {
-            return;
+        match known.state {
+            State::Waiting(None) => {}
+            // What it waits for is known better from now on.
+            State::Waiting(Some(known_as)) if self.rules.is_readiness(known_as) => {
+                let process = known.process;
+                self.set(now, thread, process, State::Waiting(Some(reason)));
+                return;
+            }
+            _ => return,
         }
-        let (pending, process) = (known.pending, known.process);
+        let (pending, process, began) = (known.pending, known.process, known.began);
+        self.group(process, now);
+        let of_process = self.processes.get(&process).map_or(0, |(group, _)| group.pending);
         let sums = match self.source {
             Source::Looked => &mut self.looked,
             Source::Recorded => &mut self.recorded,
@@ -511,6 +577,9 @@ impl<'a> Sweep<'a> {
         let moved = pending.min(sums.unknown);
         sums.unknown -= moved;
         sums.waits.count(reason, moved);
+        let waited = now.saturating_sub(began).min(sums.thread_unknown);
+        sums.thread_unknown -= waited;
+        sums.thread_waits.count(reason, waited);
         if self.stages.is_used() {
             // A thread that waits stays in its stage; only one of its process or of the program may change meanwhile.
             let got = self.stages.of(process, thread);
@@ -518,12 +587,21 @@ impl<'a> Sweep<'a> {
             got.unknown -= moved;
             *got.waits.entry(reason).or_default() += moved;
         }
-        let began = known.began;
+        let doing = self.doing(State::Waiting(Some(reason)));
+        self.course.lanes.learn(thread, doing);
         // Its time has just been given to the reason: nothing of it is unread.
         if let Some(known) = self.threads.get_mut(&thread) {
             known.pending = 0;
+            known.began = now;
         }
         self.set(now, thread, process, State::Waiting(Some(reason)));
+        if let Some((group, seen)) = self.processes.get_mut(&process)
+            && let Some(known) = group.reason(None, self.rules)
+        {
+            let moved = of_process.min(seen.unknown);
+            seen.unknown -= moved;
+            seen.waits.count(known, moved);
+        }
         if let Some(known) = self.threads.get_mut(&thread) {
             known.began = began;
             known.learned = true;
@@ -538,11 +616,13 @@ impl<'a> Sweep<'a> {
             return;
         };
         self.group(process, now);
+        self.course.lanes.end(now, thread);
         if let Some(known) = self.threads.remove(&thread) {
-            Self::close(&mut self.unread, &known, now);
+            self.close(&known, now, false);
             self.whole.count(known.state, -1);
             if let Some((group, _)) = self.processes.get_mut(&process) {
                 group.count(known.state, -1);
+                group.pending = 0;
             }
         }
     }
@@ -583,6 +663,11 @@ impl<'a> Sweep<'a> {
     pub fn switch_source(&mut self, now: u64, source: Source) {
         self.advance(now);
         self.source = source;
+        let now = self.whole.since;
+        for (id, thread) in &self.threads {
+            let doing = self.doing(thread.state);
+            self.course.lanes.set(now, *id, thread.process, doing);
+        }
     }
 
     /// Where states come from.
@@ -596,13 +681,16 @@ impl<'a> Sweep<'a> {
     pub fn end(mut self, now: u64) -> Swept {
         self.advance(now);
         let now = self.whole.since;
-        for thread in self.threads.values() {
-            Self::close(&mut self.unread, thread, now);
+        for thread in std::mem::take(&mut self.threads).into_values() {
+            self.close(&thread, now, false);
         }
         let processes: Vec<u32> = self.processes.keys().copied().collect();
         for process in processes {
             self.group(process, now);
         }
+        let (stages, marks) = self.stages.finish(now);
+        self.course.lanes.end_all(now);
+        self.course.marks = marks;
         Swept {
             looked: self.looked,
             recorded: self.recorded,
@@ -613,8 +701,8 @@ impl<'a> Sweep<'a> {
                 .into_iter()
                 .map(|(pid, (_, seen))| (pid, seen))
                 .collect(),
-            bins: self.bins,
-            stages: self.stages.sums(),
+            course: self.course,
+            stages,
         }
     }
 }

@@ -24,8 +24,12 @@ pub struct Usage {
     pub involuntary_switches: u64,
     /// Largest of the runs.
     pub max_resident_bytes: u64,
-    /// `/proc/PID/io`.
+    /// `/proc/PID/io` of all processes.
     pub io: Option<Io>,
+    /// Bytes of regular files among what was read and written: their positions have moved so far.
+    pub file_chars: u64,
+    /// Whether `/dev/null` was open for writing: what goes there is counted as written, and copied by nobody.
+    pub discards: bool,
 }
 
 /// `/proc/PID/io`.
@@ -82,7 +86,14 @@ impl Io {
         }
     }
 
-    fn add(&mut self, other: &Self) {
+    /// Whether none of its counters is smaller than the other's.
+    #[must_use]
+    pub fn holds(&self, other: &Self) -> bool {
+        other.since(self) == Self::default()
+    }
+
+    /// Adds another's.
+    pub fn add(&mut self, other: &Self) {
         self.read_chars += other.read_chars;
         self.written_chars += other.written_chars;
         self.read_calls += other.read_calls;
@@ -106,6 +117,8 @@ impl Usage {
             a.add(&b);
             a
         });
+        self.file_chars += other.file_chars;
+        self.discards |= other.discards;
     }
 }
 
@@ -139,6 +152,8 @@ pub struct Tally {
     pub unread: Unread,
     /// What the samples on the CPU fell in.
     pub mix: Mix,
+    /// Frames of Python interpreters.
+    pub python: crate::python::Read,
     /// Whether samples were taken in the kernel, too.
     pub sees_kernel: bool,
     /// The kernel's counts.
@@ -177,6 +192,7 @@ impl Tally {
         self.recorded.add(&other.recorded);
         self.unread.add(&other.unread);
         self.mix.add(&other.mix);
+        self.python.add(&other.python);
         self.usage.add(&other.usage);
         self.processes += other.processes;
         self.most_threads = self.most_threads.max(other.most_threads);

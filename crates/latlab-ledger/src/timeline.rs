@@ -1,10 +1,21 @@
-//! The ledger over time, in a bounded number of bins.
+//! The ledger over time: in a bounded number of bins, by thread, and by stage.
 
 use crate::Category;
+use crate::lanes::Lanes;
+use crate::marks::Marks;
 use crate::model::Timeline;
 
 /// When all are used, pairs of bins become one.
-const MOST: usize = 256;
+const MOST: usize = 512;
+/// Rounds of fitting, and how near is near enough, as a share of wall time.
+const ROUNDS: usize = 100;
+const FITTED: f64 = 1e-6;
+/// This far off is as good as fitted, as a share of wall time.
+const NEAR: f64 = 1e-3;
+/// What is mixed into each bin of the ledger as a whole, as a share of its length, until that is so.
+const MIXED: [f64; 4] = [0.0, 0.01, 0.05, 0.25];
+/// What stands for a category that no bin has seen: next to nothing, until it is fitted.
+const UNSEEN: f64 = 1e-6;
 const FIRST_NS: u64 = 1_000_000;
 const CATEGORIES: usize = Category::ALL.len();
 
@@ -16,19 +27,18 @@ struct Bin {
     sampled: [f64; CATEGORIES],
 }
 
-/// See the module.
+impl Bin {
+    fn whole(&self) -> f64 {
+        (self.running + self.spent.iter().sum::<u64>()) as f64
+    }
+}
+
+/// The ledger by bins of time.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Bins {
     begin: u64,
     width: u64,
     kept: Vec<Bin>,
-}
-
-fn column(category: Category) -> usize {
-    Category::ALL
-        .iter()
-        .position(|known| *known == category)
-        .unwrap_or(CATEGORIES - 1)
 }
 
 impl Bins {
@@ -80,7 +90,7 @@ impl Bins {
 
     /// Time spent on a category.
     pub fn spend(&mut self, category: Category, from: u64, to: u64) {
-        let at = column(category);
+        let at = category.index();
         self.each(from, to, |bin, part| bin.spent[at] += part);
     }
 
@@ -91,82 +101,228 @@ impl Bins {
 
     /// A sample.
     pub fn sample(&mut self, category: Category, at: u64, weight: f64) {
-        let to = column(category);
-        self.at(at).sampled[to] += weight;
+        self.at(at).sampled[category.index()] += weight;
     }
 
-    /// As it is written; `on_cpu` divides time on the CPU where no sample fell.
-    #[must_use]
-    pub fn shown(&self, on_cpu: &[(Category, f64)]) -> Timeline {
+    /// Seconds by bin and category of `names`, fitted so that bins have their length and categories their share. `on_cpu` divides time on the
+    /// CPU where no sample fell.
+    fn fitted(
+        &self,
+        names: &[Category],
+        shares: &[f64],
+        on_cpu: &[(Category, f64)],
+        wall_s: f64,
+    ) -> Vec<Vec<f64>> {
         let whole: f64 = on_cpu.iter().map(|share| share.1).sum();
-        let used: Vec<usize> = (0..CATEGORIES)
-            .filter(|at| {
-                let category = Category::ALL[*at];
-                self.kept
-                    .iter()
-                    .any(|bin| bin.spent[*at] > 0 || bin.sampled[*at] > 0.0)
-                    || on_cpu.iter().any(|share| share.0 == category && share.1 > 0.0)
+        let divides: Vec<f64> = names
+            .iter()
+            .map(|name| {
+                let parts = on_cpu.iter().filter(|part| part.0 == *name);
+                parts.map(|part| part.1).sum::<f64>() / whole.max(f64::MIN_POSITIVE)
             })
             .collect();
-        let seconds = |bin: &Bin, at: usize| {
-            let sampled: f64 = bin.sampled.iter().sum();
-            let share = if sampled > 0.0 {
-                bin.sampled[at] / sampled
-            } else if whole > 0.0 {
-                let category = Category::ALL[at];
-                on_cpu
-                    .iter()
-                    .filter(|share| share.0 == category)
-                    .map(|share| share.1)
-                    .sum::<f64>()
-                    / whole
-            } else {
-                0.0
-            };
-            (bin.spent[at] as f64 + bin.running as f64 * share) / 1e9
-        };
-        Timeline {
-            bin_s: self.width as f64 / 1e9,
-            names: used.iter().map(|at| Category::ALL[*at]).collect(),
-            bins: self
-                .kept
-                .iter()
-                .map(|bin| used.iter().map(|at| seconds(bin, *at)).collect())
-                .collect(),
+        let seen: Vec<Vec<f64>> = self
+            .kept
+            .iter()
+            .map(|bin| {
+                let sampled: f64 = names.iter().map(|name| bin.sampled[name.index()]).sum();
+                let running = bin.running as f64;
+                let all = bin.whole();
+                let seed = |(at, name): (usize, &Category)| {
+                    let share = if sampled > 0.0 {
+                        bin.sampled[name.index()] / sampled
+                    } else {
+                        divides[at]
+                    };
+                    // Looks take being ready for running, and waits may have got their reasons later.
+                    let is_busy = divides[at] > 0.0 || *name == Category::RunQueueWait;
+                    let likely = if is_busy { running } else { all - running };
+                    let unseen = UNSEEN * shares[at] * (likely + UNSEEN * all);
+                    bin.spent[name.index()] as f64 + running * share + unseen
+                };
+                names.iter().enumerate().map(seed).collect()
+            })
+            .collect();
+        let given: f64 = self.kept.iter().map(Bin::whole).sum();
+        let rows: Vec<f64> = self
+            .kept
+            .iter()
+            .map(|bin| bin.whole() / given.max(1.0) * wall_s)
+            .collect();
+        let columns: Vec<f64> = shares.iter().map(|share| share * wall_s).collect();
+        // Where the counters know better than the looks, no bin may be only what was seen in it: as little is mixed in as does.
+        let mut table = Vec::new();
+        for mixed in MIXED {
+            table.clone_from(&seen);
+            for (bin, parts) in self.kept.iter().zip(&mut table) {
+                for (part, share) in parts.iter_mut().zip(shares) {
+                    *part += mixed * bin.whole() * share;
+                }
+            }
+            if fit(&mut table, &rows, &columns, FITTED * wall_s) < NEAR * wall_s {
+                break;
+            }
+        }
+        table
+    }
+}
+
+/// Iterative proportional fitting, bins last: they are met exactly. How far the farthest column is off.
+fn fit(table: &mut [Vec<f64>], rows: &[f64], columns: &[f64], near: f64) -> f64 {
+    let mut off: f64 = 0.0;
+    for _ in 0..ROUNDS {
+        off = 0.0;
+        for (at, wanted) in columns.iter().enumerate() {
+            let sum: f64 = table.iter().map(|row| row[at]).sum();
+            off = off.max((sum - wanted).abs());
+            for row in table.iter_mut() {
+                row[at] *= if sum > 0.0 { wanted / sum } else { 1.0 };
+            }
+        }
+        for (row, wanted) in table.iter_mut().zip(rows) {
+            let sum: f64 = row.iter().sum();
+            for part in row.iter_mut() {
+                *part *= if sum > 0.0 { wanted / sum } else { 1.0 };
+            }
+        }
+        if off < near {
+            break;
         }
     }
+    off
+}
+
+/// The course of one run.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Course {
+    /// By category.
+    pub bins: Bins,
+    /// By thread.
+    pub lanes: Lanes,
+    /// By stage.
+    pub marks: Marks,
+}
+
+impl Course {
+    /// Nothing yet.
+    #[must_use]
+    pub fn begin(now: u64) -> Self {
+        Self {
+            bins: Bins::begin(now),
+            lanes: Lanes::default(),
+            marks: Marks::default(),
+        }
+    }
+
+    /// As it is written. `shares`: the ledger of this run; `on_cpu`: what its time on the CPU is divided into; `wall_s`: its length.
+    #[must_use]
+    pub fn shown(&self, shares: &[(Category, f64)], on_cpu: &[(Category, f64)], wall_s: f64) -> Timeline {
+        let of = |category: Category| -> f64 {
+            let own = shares.iter().filter(|share| share.0 == category);
+            own.map(|share| share.1).sum()
+        };
+        let names: Vec<Category> = Category::ALL.into_iter().filter(|name| of(*name) > 0.0).collect();
+        let wanted: Vec<f64> = names.iter().map(|name| of(*name)).collect();
+        let bins = self.bins.fitted(&names, &wanted, on_cpu, wall_s);
+        let (thread_names, threads) = self.lanes.shown(self.bins.begin);
+        Timeline {
+            bin_s: self.bins.width as f64 / 1e9,
+            names,
+            bins: bins
+                .into_iter()
+                .map(|bin| bin.into_iter().map(nanos).collect())
+                .collect(),
+            thread_names,
+            threads,
+            threads_left_out: self.lanes.left_out(),
+            grain_s: self.lanes.grain_s(),
+            stages: self.marks.shown(self.bins.begin),
+        }
+    }
+}
+
+/// Seconds, to the nanosecond: more digits are only longer.
+fn nanos(seconds: f64) -> f64 {
+    (1e9 * seconds).round() / 1e9
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    fn sums(timeline: &Timeline) -> Vec<(Category, f64)> {
+        let of = |at: usize| timeline.bins.iter().map(|bin| bin[at]).sum();
+        let names = timeline.names.iter().enumerate();
+        names.map(|(at, name)| (*name, of(at))).collect()
+    }
+
     #[test]
     fn a_long_run_takes_no_more_bins_and_loses_no_time() {
-        let mut bins = Bins::begin(5);
+        let mut course = Course::begin(5);
         for second in 0..3600_u64 {
             let from = 5 + second * 1_000_000_000;
-            bins.spend(Category::Sleep, from, from + 400_000_000);
-            bins.running(from + 400_000_000, from + 1_000_000_000);
+            course.bins.spend(Category::Sleep, from, from + 400_000_000);
+            course.bins.running(from + 400_000_000, from + 1_000_000_000);
         }
-        let shown = bins.shown(&[(Category::Compute, 3.0), (Category::Allocator, 1.0)]);
+        let shares = [
+            (Category::Sleep, 0.4),
+            (Category::Compute, 0.45),
+            (Category::Allocator, 0.15),
+        ];
+        let on_cpu = [(Category::Compute, 3.0), (Category::Allocator, 1.0)];
+        let shown = course.shown(&shares, &on_cpu, 3600.0);
         assert!(shown.bins.len() <= MOST);
-        let sum = |name| {
-            let at = shown.names.iter().position(|known| *known == name).unwrap();
-            shown.bins.iter().map(|bin| bin[at]).sum::<f64>()
-        };
-        assert!((sum(Category::Sleep) - 1440.0).abs() < 1e-6);
-        assert!((sum(Category::Compute) - 1620.0).abs() < 1e-6);
-        assert!((sum(Category::Allocator) - 540.0).abs() < 1e-6);
+        for ((name, sum), (wanted, share)) in sums(&shown).iter().zip([shares[1], shares[2], shares[0]]) {
+            assert_eq!(*name, wanted);
+            assert!((sum - 3600.0 * share).abs() < 1e-3, "{name}: {sum}");
+        }
     }
 
     #[test]
     fn samples_divide_the_bin_that_they_fell_in() {
-        let mut bins = Bins::begin(0);
-        bins.running(0, 2_000_000);
-        bins.sample(Category::Allocator, 500_000, 1.0);
-        let shown = bins.shown(&[(Category::Compute, 1.0)]);
+        let mut course = Course::begin(0);
+        course.bins.running(0, 2_000_000);
+        course.bins.sample(Category::Allocator, 500_000, 1.0);
+        let shares = [(Category::Compute, 0.5), (Category::Allocator, 0.5)];
+        let shown = course.shown(&shares, &[(Category::Compute, 1.0)], 0.002);
         assert_eq!(shown.names, [Category::Compute, Category::Allocator]);
-        assert_eq!(shown.bins, [vec![0.0, 0.001], vec![0.001, 0.0]]);
+        assert!(shown.bins[0][1] > 0.000_999 && shown.bins[1][0] > 0.000_999);
+    }
+
+    #[test]
+    fn bins_sum_to_the_ledger_also_where_it_says_otherwise_than_any_bin() {
+        let mut course = Course::begin(0);
+        course.bins.running(0, 5_000_000);
+        course.bins.spend(Category::Sleep, 5_000_000, 10_000_000);
+        let shares = [(Category::UserCpu, 0.6), (Category::Sleep, 0.4)];
+        let shown = course.shown(&shares, &[(Category::UserCpu, 1.0)], 0.01);
+        let sums = sums(&shown);
+        assert!((sums[0].1 / 0.01 - 0.6).abs() < 0.002, "{sums:?}");
+        assert!(shown.bins[0][0] > 0.9e-3 && shown.bins[9][0] < 0.4e-3);
+    }
+
+    #[test]
+    fn bins_sum_to_the_ledger_where_looks_could_not_tell_what_it_knows() {
+        let mut course = Course::begin(0);
+        course.bins.running(0, 6_000_000);
+        course.bins.spend(Category::Unexplained, 6_000_000, 8_000_000);
+        course.bins.spend(Category::Sleep, 8_000_000, 10_000_000);
+        // The counters know of waits for a CPU, and the unread waits were given to the disk.
+        let shares = [
+            (Category::UserCpu, 0.35),
+            (Category::RunQueueWait, 0.2),
+            (Category::StorageWait, 0.2),
+            (Category::Sleep, 0.2),
+            (Category::PageFaults, 0.05),
+        ];
+        let on_cpu = [(Category::UserCpu, 0.9), (Category::PageFaults, 0.1)];
+        let shown = course.shown(&shares, &on_cpu, 0.01);
+        for (name, sum) in sums(&shown) {
+            let wanted = shares.iter().find(|share| share.0 == name).unwrap().1;
+            assert!((sum / 0.01 - wanted).abs() < 0.002, "{name}: {sum}");
+        }
+        for bin in &shown.bins {
+            assert!((bin.iter().sum::<f64>() - 0.001).abs() < 1e-8);
+        }
     }
 }

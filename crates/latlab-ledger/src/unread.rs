@@ -16,7 +16,16 @@ pub struct Unread {
     /// Waits whose reason was read, by length.
     read: Vec<Counted>,
     /// Wall time of the others, by length, nanoseconds.
-    unread: Vec<u64>,
+    wall: Vec<u64>,
+    /// The same of their threads' time.
+    waited: Vec<u64>,
+}
+
+fn count(sums: &mut Vec<u64>, at: usize, by: u64) {
+    if sums.is_empty() {
+        *sums = vec![0; LENGTHS];
+    }
+    sums[at] += by;
 }
 
 impl Unread {
@@ -30,10 +39,8 @@ impl Unread {
 
     /// Of a wait of this length nobody knows the reason; so much wall time was its own.
     pub fn unread(&mut self, ns: u64, wall: u64) {
-        if self.unread.is_empty() {
-            self.unread = vec![0; LENGTHS];
-        }
-        self.unread[length(ns)] += wall;
+        count(&mut self.wall, length(ns), wall);
+        count(&mut self.waited, length(ns), ns);
     }
 
     /// Adds those of another run.
@@ -46,27 +53,37 @@ impl Unread {
                 self.read[at].count(reason, count);
             }
         }
-        for (at, wall) in other.unread.iter().enumerate() {
-            if *wall > 0 {
-                self.unread(1 << at, *wall);
+        for (sums, others) in [(&mut self.wall, &other.wall), (&mut self.waited, &other.waited)] {
+            for (at, ns) in others.iter().enumerate() {
+                count(sums, at, *ns);
             }
         }
     }
 
-    /// Reasons for unread time: share of it, and the waits that this is known from. Together at most 1; the rest is unknown.
+    /// Reasons for unread wall time: share of it, and the waits that this is known from. Together at most 1; the rest is unknown.
     #[must_use]
     pub fn reasons(&self) -> Vec<(Reason, f64, f64)> {
-        let all: u64 = self.unread.iter().sum();
+        self.divided(&self.wall)
+    }
+
+    /// The same for the time of all threads, whatever the others did meanwhile.
+    #[must_use]
+    pub fn thread_reasons(&self) -> Vec<(Reason, f64, f64)> {
+        self.divided(&self.waited)
+    }
+
+    fn divided(&self, unread: &[u64]) -> Vec<(Reason, f64, f64)> {
+        let all: u64 = unread.iter().sum();
         let mut shares: Vec<(Reason, f64, f64)> = Vec::new();
         if all == 0 || self.read.is_empty() {
             return shares;
         }
-        for (at, wall) in self.unread.iter().enumerate().filter(|(_, wall)| **wall > 0) {
+        for (at, ns) in unread.iter().enumerate().filter(|(_, ns)| **ns > 0) {
             let Some((known, total)) = self.near(at) else {
                 continue;
             };
             for (reason, count) in known.each() {
-                let share = *wall as f64 / all as f64 * count as f64 / total as f64;
+                let share = *ns as f64 / all as f64 * count as f64 / total as f64;
                 match shares.iter_mut().find(|known| known.0 == reason) {
                     Some(known) => {
                         known.1 += share;

@@ -1,3 +1,5 @@
+use std::rc::Rc;
+
 use super::*;
 
 const SECOND: u64 = 1_000_000_000;
@@ -14,12 +16,14 @@ fn costs() -> Costs {
     };
     Costs {
         fault: exactly(1000.0),
+        fault_in_user: exactly(0.0),
         unmap: exactly(0.0),
         call: exactly(200.0),
         byte: exactly(0.1),
         cold_byte: exactly(0.0),
         device: exactly(0.0),
         switch: exactly(0.0),
+        sleep: exactly(0.0),
         process: exactly(0.0),
     }
 }
@@ -101,6 +105,39 @@ fn of_one_thread_the_counters_know_better_than_the_looks() {
 }
 
 #[test]
+fn waits_for_a_cpu_that_ended_with_their_process_are_no_sleep() {
+    let mut tally = looked(50, Category::Sleep);
+    tally.most_threads = 2;
+    tally.usage.user_ns = 200_000_000;
+    tally.usage.queue_ns = Some(100_000_000);
+    let found = ledger(&tally, rules(), &costs());
+    assert_closed(&found);
+    assert!((share(&found, Category::Sleep) - 0.5).abs() < 1e-6);
+    assert!((share(&found, Category::UserCpu) - 0.2).abs() < 1e-6);
+    assert!((share(&found, Category::RunQueueWait) - 0.3).abs() < 1e-6);
+    // Ten looks do not know better than the counters.
+    tally.looks = 10;
+    let few = ledger(&tally, rules(), &costs());
+    assert_closed(&few);
+    assert!((share(&few, Category::Sleep) - 0.7).abs() < 1e-6);
+}
+
+#[test]
+fn threads_cannot_have_run_for_longer_than_their_cpu_time() {
+    // Four threads, one of them on a CPU or ready nearly all the time, and a tenth of a second of CPU time between them.
+    let mut tally = looked(90, Category::Locks);
+    tally.most_threads = 4;
+    tally.looked.thread_running = 2 * tally.looked.running;
+    tally.usage.user_ns = SECOND / 10;
+    tally.usage.queue_ns = Some(17 * SECOND / 10);
+    let found = ledger(&tally, rules(), &costs());
+    assert_closed(&found);
+    let row = found.rows.iter().find(|row| row.name == Category::RunQueueWait);
+    let row = row.unwrap();
+    assert!(row.low > 0.75 && row.high < 0.9, "{row:?}");
+}
+
+#[test]
 fn kernel_time_is_divided_by_what_its_pieces_cost_and_the_rest_is_unexplained() {
     let mut tally = looked(100, Category::Sleep);
     tally.usage.user_ns = 200_000_000;
@@ -125,6 +162,107 @@ fn kernel_time_is_divided_by_what_its_pieces_cost_and_the_rest_is_unexplained() 
 }
 
 #[test]
+fn what_ticks_do_not_see_around_waits_is_the_kernels() {
+    let twenty = Cost {
+        low: 20_000.0,
+        mid: 20_000.0,
+        high: 20_000.0,
+    };
+    let costs = Costs {
+        sleep: twenty,
+        // Counts of calls bound nothing.
+        call: Cost {
+            low: 0.0,
+            mid: 1e3,
+            high: 1e9,
+        },
+        ..costs()
+    };
+    let queued = |waits, switches, queue_ns| {
+        let mut tally = looked(50, waits);
+        tally.usage.queue_ns = Some(queue_ns);
+        tally.usage.user_ns = 300_000_000;
+        tally.usage.system_ns = 200_000_000;
+        tally.usage.voluntary_switches = switches;
+        tally.usage.io = Some(crate::tally::Io {
+            read_calls: 1,
+            ..crate::tally::Io::default()
+        });
+        let ledger = ledger(&tally, rules(), &costs);
+        assert_closed(&ledger);
+        let row = ledger.rows.iter().find(|row| row.name == Category::UserCpu);
+        row.map(|row| (row.share, row.high - row.low)).expect("a row")
+    };
+    let user = |waits, switches| queued(waits, switches, 0);
+    let wide = |switches| user(Category::StorageWait, switches).1;
+    assert!((user(Category::StorageWait, 0).0 - 0.3).abs() < 1e-6);
+    // Half of 20 us around each of 5,000 waits: a tenth of the CPU time.
+    assert!((user(Category::StorageWait, 5_000).0 - 0.27).abs() < 1e-6);
+    // Waits that ended with 20 us in the run queue: half of the CPUs did not idle.
+    let busy = queued(Category::StorageWait, 5_000, 100_000_000).0;
+    assert!((busy - 0.285).abs() < 1e-6, "{busy}");
+    assert!((user(Category::Sleep, 5_000).0 - 0.3 * (1.0 - 11.0 / 50.0)).abs() < 1e-6);
+    // With so many it cannot be known, and is not said to be.
+    assert!((user(Category::Pipe, 200_000).0 - 0.24).abs() < 1e-6);
+    assert!(wide(0) < wide(5_000) && wide(5_000) < wide(200_000));
+}
+
+#[test]
+fn files_that_were_read_are_no_pipe_although_a_pipe_was_waited_for() {
+    let mut tally = looked(50, Category::Pipe);
+    tally.usage.user_ns = 300_000_000;
+    tally.usage.system_ns = 200_000_000;
+    // 500 MB of a file, and as much into a pipe.
+    tally.usage.io = Some(crate::tally::Io {
+        read_chars: 500_000_000,
+        read_calls: 250_000,
+        written_chars: 500_000_000,
+        write_calls: 250_000,
+        ..crate::tally::Io::default()
+    });
+    tally.usage.file_chars = 500_000_000;
+    let found = ledger(&tally, rules(), &costs());
+    assert_closed(&found);
+    assert!((share(&found, Category::FileIoCpu) - 0.1).abs() < 0.01);
+    assert!((share(&found, Category::Pipe) - 0.6).abs() < 0.01);
+    // Where no position was seen to move, the waits are all that is known.
+    tally.usage.file_chars = 0;
+    let found = ledger(&tally, rules(), &costs());
+    assert_closed(&found);
+    assert!(share(&found, Category::FileIoCpu) < 0.01);
+    // Pipes have no disk: what was written for one was a file's, though it was closed before anybody looked.
+    tally.usage.io.as_mut().unwrap().written_bytes = 500_000_000;
+    let found = ledger(&tally, rules(), &costs());
+    assert_closed(&found);
+    assert!((share(&found, Category::FileIoCpu) - 0.1).abs() < 0.01);
+}
+
+#[test]
+fn what_is_thrown_away_is_no_work_on_files() {
+    let mut tally = looked(100, Category::Network);
+    tally.usage.user_ns = 700_000_000;
+    tally.usage.system_ns = 300_000_000;
+    // 1 GB from a socket, which no counter knows, into /dev/null.
+    tally.usage.io = Some(crate::tally::Io {
+        written_chars: 1_000_000_000,
+        write_calls: 100_000,
+        ..crate::tally::Io::default()
+    });
+    let of = |tally: &Tally| {
+        let found = ledger(tally, rules(), &costs());
+        assert_closed(&found);
+        let row = found.rows.iter().find(|row| row.name == Category::FileIoCpu);
+        row.unwrap().share
+    };
+    assert!((of(&tally) - 0.12).abs() < 0.01);
+    tally.usage.discards = true;
+    assert!((of(&tally) - 0.02).abs() < 0.01);
+    // What went to a disk was not thrown away.
+    tally.usage.io.as_mut().unwrap().written_bytes = 1_000_000_000;
+    assert!((of(&tally) - 0.12).abs() < 0.01);
+}
+
+#[test]
 fn recorded_waits_without_a_reason_follow_those_that_were_read_in_time() {
     let mut tally = looked(0, Category::Sleep);
     tally.looked = crate::sweep::Sums::default();
@@ -143,6 +281,24 @@ fn recorded_waits_without_a_reason_follow_those_that_were_read_in_time() {
     assert_closed(&ledger);
     assert!((share(&ledger, Category::Network) - 0.75).abs() < 1e-6);
     assert!((share(&ledger, Category::StorageWait) - 0.25).abs() < 1e-6);
+}
+
+#[test]
+fn recorded_waits_of_which_none_was_read_in_time_are_those_that_looks_met() {
+    let mut tally = looked(0, Category::StorageWait);
+    tally.looked.wall = SECOND / 2;
+    tally.looked.waits = Counted::default();
+    tally
+        .looked
+        .waits
+        .count(rules().whole(Category::StorageWait), 400_000_000);
+    tally.looked.unknown = 100_000_000;
+    tally.recorded.wall = SECOND / 2;
+    tally.recorded.unknown = SECOND / 2;
+    let ledger = ledger(&tally, rules(), &costs());
+    assert_closed(&ledger);
+    assert!((share(&ledger, Category::StorageWait) - 0.8).abs() < 1e-6);
+    assert!((share(&ledger, Category::Unexplained) - 0.2).abs() < 1e-6);
 }
 
 #[test]
@@ -193,6 +349,302 @@ fn samples_of_user_code_leave_the_kernel_to_its_counts() {
     assert_closed(&ledger);
     assert!((share(&ledger, Category::Compute) - 0.6).abs() < 1e-6);
     assert!((share(&ledger, Category::PageFaults) - 0.4).abs() < 0.01);
+}
+
+#[test]
+fn one_sample_of_user_code_knows_next_to_nothing_however_many_ticks_there_were() {
+    for sees_kernel in [false, true] {
+        let mut tally = ran(sees_kernel);
+        tally.usage.user_ns = SECOND;
+        tally.mix.sample(rules().whole(Category::GarbageCollection), 1e9);
+        let ledger = ledger(&tally, rules(), &costs());
+        assert_closed(&ledger);
+        let row = |category| ledger.rows.iter().find(|row| row.name == category).unwrap();
+        let collecting = row(Category::GarbageCollection);
+        assert!(collecting.low < 0.3 && collecting.high > 0.99, "{collecting:?}");
+        // Wilson's interval of none of one.
+        let computing = row(Category::Compute);
+        assert!(computing.share < 1e-9 && computing.high > 0.7, "{computing:?}");
+    }
+}
+
+/// One second in which a thread ran, all of it recorded.
+fn ran(sees_kernel: bool) -> Tally {
+    let mut tally = looked(100, Category::Sleep);
+    tally.looked = crate::sweep::Sums::default();
+    tally.recorded.wall = SECOND;
+    tally.recorded.running = SECOND;
+    tally.recorded.thread_running = SECOND;
+    tally.sees_kernel = sees_kernel;
+    tally
+}
+
+/// A loop that touches pages for 600 ms, gives them back for 60 and computes for 340, with a sample a 100 us. Of the faults' samples every tenth
+/// falls on the instruction that touched the page, as the kernel's ticks do.
+fn touches_pages(sees_kernel: bool) -> (Tally, Costs) {
+    let mut tally = ran(sees_kernel);
+    let (path, faults) = (Rc::from("/bin/known"), 400_000);
+    let (compute, fault) = (
+        rules().whole(Category::Compute),
+        named(Category::PageFaults, "in other code"),
+    );
+    for at in 0..3400 {
+        tally.mix.sample(compute, 1e5);
+        tally.mix.at(&path, 0x2000 + at % 7, compute, 1e5);
+    }
+    for at in 0..6000 {
+        if at % 10 == 0 {
+            tally.mix.sample(compute, 1e5);
+            tally.mix.at(&path, 0x1000, compute, 1e5);
+        } else if sees_kernel {
+            tally.mix.sample(fault, 1e5);
+            tally.mix.in_kernel(fault, 1e5);
+            tally.mix.touched(&path, 0x1000, 1e5);
+        }
+    }
+    if sees_kernel {
+        for _ in 0..600 {
+            let unmap = named(Category::Allocator, "in the kernel");
+            tally.mix.sample(unmap, 1e5);
+            tally.mix.in_kernel(unmap, 1e5);
+        }
+    } else {
+        tally.mix.touched(&path, 0x1000, 0.0);
+    }
+    tally.usage.user_ns = 400_000_000;
+    tally.usage.system_ns = 600_000_000;
+    tally.usage.minor_faults = faults;
+    let each = |ns: f64| ns / faults as f64;
+    let costs = Costs {
+        fault: Cost {
+            low: each(0.5 * 600e6),
+            mid: each(540e6),
+            high: each(2.0 * 600e6),
+        },
+        fault_in_user: Cost {
+            low: 0.07,
+            mid: 0.1,
+            high: 0.13,
+        },
+        unmap: Cost {
+            low: each(50e6),
+            mid: each(60e6),
+            high: each(70e6),
+        },
+        ..costs()
+    };
+    (tally, costs)
+}
+
+fn named(category: Category, part: &str) -> Reason {
+    rules().named(category, part).unwrap()
+}
+
+#[test]
+fn the_part_of_a_page_fault_that_samples_take_for_user_code_is_the_faults() {
+    for sees_kernel in [true, false] {
+        let (tally, costs) = touches_pages(sees_kernel);
+        let ledger = ledger(&tally, rules(), &costs);
+        assert_closed(&ledger);
+        for (category, truth) in [
+            (Category::PageFaults, 0.60),
+            (Category::Allocator, 0.06),
+            (Category::Compute, 0.34),
+        ] {
+            let found = share(&ledger, category);
+            assert!(
+                (found - truth).abs() < 0.01,
+                "{category} {found} of {truth}, kernel {sees_kernel}"
+            );
+        }
+    }
+}
+
+#[test]
+fn an_instruction_that_mostly_finds_its_page_keeps_its_samples() {
+    let (mut tally, costs) = touches_pages(true);
+    let path = Rc::from("/bin/known");
+    let compute = rules().whole(Category::Compute);
+    // It computes for as long again, and touches no new page.
+    for _ in 0..10_000 {
+        tally.mix.sample(compute, 1e5);
+        tally.mix.at(&path, 0x1000, compute, 1e5);
+    }
+    tally.usage.user_ns += SECOND;
+    tally.recorded.wall = 2 * SECOND;
+    tally.recorded.running = 2 * SECOND;
+    tally.wall_ns = 2 * SECOND;
+    let ledger = ledger(&tally, rules(), &costs);
+    assert_closed(&ledger);
+    assert!((share(&ledger, Category::PageFaults) - 0.30).abs() < 0.005);
+    assert!((share(&ledger, Category::Compute) - 0.67).abs() < 0.005);
+}
+
+#[test]
+fn without_samples_the_interval_knows_that_ticks_take_a_part_of_page_faults_for_user_code() {
+    let (mut tally, mut costs) = touches_pages(false);
+    tally.mix = crate::mix::Mix::default();
+    costs.fault_in_user = Costs::default().fault_in_user;
+    let ledger = ledger(&tally, rules(), &costs);
+    assert_closed(&ledger);
+    let row = |category| ledger.rows.iter().find(|row| row.name == category).unwrap();
+    let (user, faults) = (row(Category::UserCpu), row(Category::PageFaults));
+    assert!(user.low < 0.34 && 0.34 < user.high, "{user:?}");
+    assert!(faults.low < 0.66 && 0.66 < faults.high, "{faults:?}");
+    assert!((user.share - 0.34).abs() < 0.05 && (faults.share - 0.66).abs() < 0.05);
+    assert!(!ledger.rows.iter().any(|row| row.name == Category::Allocator));
+    assert!(
+        faults.parts.is_empty(),
+        "nothing tells whose they were: {faults:?}"
+    );
+}
+
+#[test]
+fn where_all_of_a_few_samples_fell_in_the_kernel_its_ticks_still_know_of_user_code() {
+    let mut tally = ran(true);
+    tally.usage.user_ns = 400_000_000;
+    tally.usage.system_ns = 600_000_000;
+    let reading = named(Category::FileIoCpu, "reading");
+    for _ in 0..5 {
+        tally.mix.sample(reading, 1e6);
+        tally.mix.in_kernel(reading, 1e6);
+    }
+    let ledger = ledger(&tally, rules(), &costs());
+    assert_closed(&ledger);
+    let row = |category| ledger.rows.iter().find(|row| row.name == category);
+    let user = row(Category::UserCpu).unwrap();
+    assert!((user.share - 0.4).abs() < 0.02, "{user:?}");
+    assert!(user.low < 0.4 && 0.4 < user.high);
+    assert!(row(Category::Compute).is_none(), "no sample tells it apart");
+}
+
+#[test]
+fn functions_and_stacks_of_a_category_have_no_more_than_it_has() {
+    for sees_kernel in [true, false] {
+        let (mut tally, costs) = touches_pages(sees_kernel);
+        let path: Rc<str> = Rc::from("/bin/known");
+        let spot = |name: &str, weight| crate::mix::Spot {
+            function: Some(Rc::from(name)),
+            object: Rc::from("known"),
+            weight,
+        };
+        // `touches` has all instructions that touched a page, and as much of its own.
+        for (name, offset, weight) in [
+            ("touches", 0x1000, 60e6),
+            ("touches", 0x2000, 60e6),
+            ("computes", 0x2001, 280e6),
+        ] {
+            tally.mix.function(Category::Compute, name, "known", weight);
+            tally
+                .mix
+                .spot(Category::Compute, &path, offset, spot(name, weight));
+            let frames = vec![name.to_owned()];
+            tally.mix.stack(Category::Compute, Side::User, frames, weight);
+        }
+        if sees_kernel {
+            tally
+                .mix
+                .function(Category::PageFaults, "clear_page", "[kernel]", 540e6);
+            tally.mix.function(Category::Allocator, "unmap", "[kernel]", 60e6);
+        }
+        let ledger = ledger(&tally, rules(), &costs);
+        assert_closed(&ledger);
+        for row in &ledger.rows {
+            let stacks = ledger.stacks.iter().filter(|stack| stack.name == row.name);
+            let (functions, stacks): (f64, f64) = (
+                row.functions.iter().map(|function| function.share).sum(),
+                stacks.map(|stack| stack.share).sum(),
+            );
+            assert!(
+                functions <= row.share + 1e-9 && stacks <= row.share + 1e-9,
+                "{row:?}"
+            );
+        }
+        let function = |category, name: &str| {
+            let row = ledger.rows.iter().find(|row| row.name == category).unwrap();
+            let found = row.functions.iter().find(|function| function.name == name);
+            found.map_or(0.0, |function| function.share)
+        };
+        // What ended page faults is no time of the instruction's function.
+        assert!((function(Category::Compute, "touches") - 0.06).abs() < 0.003);
+        assert!((function(Category::Compute, "computes") - 0.28).abs() < 0.01);
+        let faults = function(Category::PageFaults, "clear_page");
+        assert!((faults - if sees_kernel { 0.6 } else { 0.0 }).abs() < 0.01);
+        let symbols = crate::by_place::symbols(&tally.mix, &ledger.sampled);
+        let sum: f64 = symbols.iter().map(|row| row.share).sum();
+        assert!((sum - 1.0).abs() < 1e-9, "{sum}");
+    }
+}
+
+#[test]
+fn samples_of_a_program_that_leaves_its_cpu_all_the_time_count_less_than_ticks() {
+    let user_of = |switches| {
+        let mut tally = ran(true);
+        tally.usage.user_ns = 400_000_000;
+        tally.usage.system_ns = 600_000_000;
+        tally.switches = switches;
+        // Of what came due in the kernel much came in user code.
+        for _ in 0..800 {
+            tally.mix.sample(rules().whole(Category::Compute), 1e6);
+        }
+        let reading = named(Category::FileIoCpu, "reading");
+        for _ in 0..200 {
+            tally.mix.sample(reading, 1e6);
+            tally.mix.in_kernel(reading, 1e6);
+        }
+        let ledger = ledger(&tally, rules(), &costs());
+        assert_closed(&ledger);
+        let row = ledger.rows.iter().find(|row| row.name == Category::Compute);
+        row.unwrap().clone()
+    };
+    let (never, always) = (user_of(0), user_of(50_000));
+    assert!(never.share > 0.7, "{never:?}");
+    assert!((always.share - 0.4).abs() < 0.02, "{always:?}");
+    assert!(always.low < 0.4 && 0.4 < always.high);
+}
+
+#[test]
+fn samples_that_a_virtual_machine_missed_are_no_work_of_the_kernel() {
+    let mut tally = ran(false);
+    tally.recorded.wall = 10 * SECOND;
+    tally.recorded.running = 10 * SECOND;
+    tally.recorded.thread_running = 10 * SECOND;
+    tally.wall_ns = 10 * SECOND;
+    tally.usage.user_ns = 9_950_000_000;
+    tally.usage.system_ns = 50_000_000;
+    for _ in 0..9300 {
+        tally.mix.sample(rules().whole(Category::Compute), 1e6);
+    }
+    let ledger = ledger(&tally, rules(), &costs());
+    assert_closed(&ledger);
+    assert!(share(&ledger, Category::Compute) > 0.99);
+    assert!(share(&ledger, Category::Unexplained) < 0.01);
+}
+
+#[test]
+fn the_ends_of_recorded_waits_that_were_spent_ready_are_waiting_for_a_cpu() {
+    let mut tally = ran(true);
+    tally.recorded.running = 400_000_000;
+    tally.recorded.thread_running = 400_000_000;
+    tally.usage.user_ns = 400_000_000;
+    tally.usage.queue_ns = Some(90_000_000);
+    for (category, ns, times) in [
+        (Category::Network, 400_000_000, 200),
+        (Category::Sleep, 200_000_000, 100),
+    ] {
+        let reason = rules().whole(category);
+        tally.recorded.waits.count(reason, ns);
+        tally.recorded.thread_waits.count(reason, ns);
+        tally.recorded.wakes.count(reason, times);
+    }
+    for _ in 0..400 {
+        tally.mix.sample(rules().whole(Category::Compute), 1e6);
+    }
+    let ledger = ledger(&tally, rules(), &costs());
+    assert_closed(&ledger);
+    assert!((share(&ledger, Category::RunQueueWait) - 0.09).abs() < 1e-6);
+    assert!((share(&ledger, Category::Network) - 0.34).abs() < 1e-6);
+    assert!((share(&ledger, Category::Sleep) - 0.17).abs() < 1e-6);
 }
 
 #[test]

@@ -14,6 +14,7 @@ pub(crate) fn name(number: i64) -> Option<&'static str> {
         SYS_writev => "writev", SYS_preadv => "preadv", SYS_pwritev => "pwritev", SYS_preadv2 => "preadv2", SYS_pwritev2 => "pwritev2",
         SYS_futex => "futex", SYS_nanosleep => "nanosleep", SYS_clock_nanosleep => "clock_nanosleep", SYS_wait4 => "wait4",
         SYS_waitid => "waitid", SYS_ppoll => "ppoll", SYS_pselect6 => "pselect6", SYS_epoll_pwait => "epoll_pwait",
+        SYS_epoll_pwait2 => "epoll_pwait2",
         SYS_recvfrom => "recvfrom", SYS_sendto => "sendto", SYS_recvmsg => "recvmsg", SYS_sendmsg => "sendmsg", SYS_recvmmsg => "recvmmsg",
         SYS_sendmmsg => "sendmmsg", SYS_connect => "connect", SYS_accept => "accept", SYS_accept4 => "accept4", SYS_shutdown => "shutdown",
         SYS_fsync => "fsync", SYS_fdatasync => "fdatasync", SYS_sync => "sync", SYS_syncfs => "syncfs", SYS_msync => "msync",

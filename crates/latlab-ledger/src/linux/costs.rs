@@ -1,22 +1,30 @@
-//! What kernel work costs on this machine, measured when the program has ended: some ten milliseconds.
+//! What kernel work costs on this machine, measured when the program has ended: some ten milliseconds, some fifty where samples may be taken.
 
 use std::fs::File;
 use std::io::{Read as _, Write as _};
 use std::os::fd::{AsRawFd as _, FromRawFd as _, OwnedFd};
 use std::os::unix::fs::FileExt as _;
 use std::ptr;
+use std::time::Duration;
 
+use super::recorder::{Recorder, this_thread};
 use super::thread_cpu_ns;
 use crate::costs::{Cost, Costs};
+use crate::interval::of_share;
+use crate::records::What;
+use crate::stream::Event;
 
 const REPETITIONS: usize = 7;
 const PAGES: usize = 256;
 const BLOCK: usize = 64 << 10;
+/// Between samples of page faults, and how long they are sampled, CPU time: some two hundred.
+const SAMPLED_NS: u64 = 197_003;
+const SAMPLED_FOR_NS: u64 = 40_000_000;
 
-/// Measures; what cannot be measured keeps the wide range of [`Costs::default`].
-pub(crate) fn measure() -> Costs {
+/// Measures; what cannot be measured keeps the wide range of [`Costs::default`]. `recording`: whether samples may be taken; if so, whether in the kernel.
+pub(crate) fn measure(recording: Option<bool>) -> Costs {
     let usual = Costs::default();
-    let (faults, unmaps) = pages();
+    let (faults, unmaps) = pages(REPETITIONS);
     let (calls, bytes) = copies();
     // Host and page size make a fault twice as dear from one minute to the next: the range is kept at least that wide.
     let fault = Cost::of(faults).map_or(usual.fault, |cost| Cost {
@@ -26,14 +34,21 @@ pub(crate) fn measure() -> Costs {
     });
     Costs {
         fault,
+        fault_in_user: recording.and_then(fault_in_user).unwrap_or(usual.fault_in_user),
         unmap: Cost::of(unmaps).unwrap_or(usual.unmap),
         call: Cost::of(calls).unwrap_or(usual.call),
-        byte: Cost::of(bytes).unwrap_or(usual.byte),
+        // What was measured lay in a cache; a file of any size is copied from memory.
+        byte: Cost::of(bytes).map_or(usual.byte, |cost| Cost {
+            low: cost.low,
+            mid: cost.mid * 1.5,
+            high: cost.high * 5.0,
+        }),
         switch: Cost::of(switches()).map_or(usual.switch, |cost| Cost {
             // Waiting for a device or another CPU wakes more slowly than a pipe does.
             high: cost.high * 2.0,
             ..cost
         }),
+        sleep: Cost::of(sleeps()).unwrap_or(usual.sleep),
         // Not without a disk; the range is that of bare metal to virtual machines.
         cold_byte: usual.cold_byte,
         device: usual.device,
@@ -47,13 +62,13 @@ fn per(count: usize, work: impl FnOnce()) -> f64 {
     thread_cpu_ns().saturating_sub(before) as f64 / count as f64
 }
 
-/// Touching fresh pages, and giving them back.
-fn pages() -> (Vec<f64>, Vec<f64>) {
+/// Touching fresh pages, and giving them back: nanoseconds a page.
+fn pages(repetitions: usize) -> (Vec<f64>, Vec<f64>) {
     // SAFETY: asks for a number.
     let page = usize::try_from(unsafe { libc::sysconf(libc::_SC_PAGESIZE) }).unwrap_or(4096);
     let bytes = page * PAGES;
     let (mut faults, mut unmaps) = (Vec::new(), Vec::new());
-    for _ in 0..REPETITIONS {
+    for _ in 0..repetitions {
         // SAFETY: a new private mapping of our own, touched within its length and given back as a whole. No huge pages: the advice is
         // taken or refused, and small mappings have none.
         unsafe {
@@ -75,6 +90,38 @@ fn pages() -> (Vec<f64>, Vec<f64>) {
         }
     }
     (faults, unmaps)
+}
+
+/// Where samples of code that only touches pages fall: the share of them that is in user code.
+fn fault_in_user(sees_kernel: bool) -> Option<Cost> {
+    let mut recorder = Recorder::of(sees_kernel, SAMPLED_NS);
+    recorder
+        .start(&[u32::try_from(this_thread()).ok()?], false)
+        .ok()?;
+    let until = thread_cpu_ns() + SAMPLED_FOR_NS;
+    let mut ns = 0.0;
+    while thread_cpu_ns() < until {
+        let touched = pages(1).0;
+        ns += touched.iter().sum::<f64>() * PAGES as f64;
+        if touched.is_empty() {
+            break;
+        }
+    }
+    recorder.stop();
+    let mut records = Vec::new();
+    recorder.drain(&mut records);
+    let samples = records.iter().filter(|record| {
+        matches!(&record.what, What::Sample { event, kernel, .. }
+            if kernel.is_empty() && matches!(recorder.events.get(event), Some(Event::Cpu(_))))
+    });
+    let worth = ns / SAMPLED_NS as f64;
+    let share = samples.count() as f64 / worth.max(1.0);
+    let range = of_share(share, worth);
+    (worth >= 1.0).then_some(Cost {
+        low: range.low,
+        mid: share.min(1.0),
+        high: range.high,
+    })
 }
 
 /// Reading a file that is in memory: one byte at a time, and in blocks.
@@ -135,6 +182,21 @@ fn switches() -> Vec<f64> {
     let _ = helper.join();
     drop(back);
     costs
+}
+
+/// Sleeping for as short as the system lets one: CPU time of one sleep.
+fn sleeps() -> Vec<f64> {
+    // Each takes a tenth of a millisecond, mostly asleep, and whoever explains a short program waits for them.
+    const ROUNDS: usize = 2;
+    (0..REPETITIONS)
+        .map(|_| {
+            per(ROUNDS, || {
+                for _ in 0..ROUNDS {
+                    std::thread::sleep(Duration::from_micros(1));
+                }
+            })
+        })
+        .collect()
 }
 
 fn pipe() -> Option<(File, File)> {

@@ -2,18 +2,23 @@
 
 use super::launch::{Signals, Streams};
 use super::levels::{self, Levels};
+use super::lines::Dwarf;
+use super::look::started_with;
 use super::watch::{self, Watched};
 use super::{costs, now_ns};
 use latlab_stages::{Heard, Listener, StageRow};
 
+use crate::by_place;
 use crate::by_stage::{self, Spent};
 use crate::costs::Costs;
 use crate::estimate;
+use crate::governor::Governor;
 use crate::model::{
     self, Counters, Explained, Method, Observer, Part, Process, Program, Stage, ThreadWait, Threads,
 };
 use crate::rules::Rules;
 use crate::tally::Tally;
+use crate::woken;
 use crate::{Category, ExplainError, Progress, Request, Subject};
 
 const MOST_LISTED: usize = 64;
@@ -26,6 +31,10 @@ const REPEAT_FOR_NS: u64 = 10_000_000_000;
 /// Marks of stages that wait to be heard: more than a thread writes in the time between.
 const MARKS: u32 = 1 << 17;
 const MOST_RUNS: u32 = 10_000;
+
+fn governor(levels: &Levels) -> Governor {
+    Governor::with(levels.sight.price, levels.sight.period_ns())
+}
 
 fn seconds(ns: u64) -> f64 {
     ns as f64 / 1e9
@@ -51,11 +60,12 @@ pub fn explain(
                 signals: Signals::hand_on(),
                 stdin: Stdin::now(),
                 tally: Tally::default(),
+                governor: governor(&levels),
                 // Without memory for it, stages go unheard.
                 listener: Listener::new(MARKS).ok(),
             };
             let first = runs.first()?;
-            let costs = costs::measure();
+            let costs = costs::measure(levels.sight.recording);
             match request.runs {
                 Some(times) => runs.up_to(times, &first)?,
                 None => runs.until_known(&first, &costs, &mut told)?,
@@ -65,19 +75,16 @@ pub fn explain(
                 .map(|word| word.to_string_lossy().into_owned())
                 .collect();
             let heard = runs.listener.as_ref().map(Listener::heard);
-            Ok(assemble(
-                &runs.tally,
-                &first,
-                &levels,
-                rules,
-                &costs,
-                words,
-                heard,
-            ))
+            let mut explained = assemble(&runs.tally, &first, &levels, rules, &costs, words, heard);
+            explained.notes.extend(runs.fewer_than(request.runs));
+            Ok(explained)
         }
         Subject::Running { pid, for_ns } => {
-            let watched = watch::attach(*pid, *for_ns, rules, levels.sight, || told(&Progress::Watching))?;
-            let costs = costs::measure();
+            let mut governor = governor(&levels);
+            let watched = watch::attach(*pid, *for_ns, rules, levels.sight, &mut governor, || {
+                told(&Progress::Watching)
+            })?;
+            let costs = costs::measure(levels.sight.recording);
             Ok(assemble(
                 &watched.tally,
                 &watched,
@@ -127,25 +134,33 @@ struct Runs<'a> {
     signals: Signals,
     stdin: Stdin,
     tally: Tally,
+    governor: Governor,
     listener: Option<Listener>,
 }
 
 impl Runs<'_> {
     fn once(&mut self, streams: Streams) -> Result<Watched, ExplainError> {
-        let watched = watch::run(
+        watch::run(
             self.arguments,
             streams,
             self.rules,
             &self.signals,
             self.levels.sight,
+            &mut self.governor,
             self.listener.as_mut(),
-        )?;
-        self.tally.add(&watched.tally);
-        Ok(watched)
+        )
     }
 
     fn first(&mut self) -> Result<Watched, ExplainError> {
-        self.once(Streams::Inherited)
+        let mut first = self.once(Streams::Inherited)?;
+        self.tally.add(&first.tally);
+        // One that is over at once may leave processes that no look has met, and would leave some in each run.
+        if let Some(listener) = self.listener.as_ref().filter(|_| first.tally.wall_ns < SHORT_NS) {
+            let [(name, value), _] = listener.environment();
+            let left = started_with(&format!("{name}={value}"));
+            first.left_running = first.left_running.max(left);
+        }
+        Ok(first)
     }
 
     /// Runs it again, its output thrown away; whether it ended as the first time.
@@ -158,14 +173,7 @@ impl Runs<'_> {
             Stdin::Nothing => None,
             Stdin::Gone => return Ok(false),
         };
-        let again = watch::run(
-            self.arguments,
-            Streams::Repeated(from),
-            self.rules,
-            &self.signals,
-            self.levels.sight,
-            self.listener.as_mut(),
-        )?;
+        let again = self.once(Streams::Repeated(from))?;
         let ended = |watched: &Watched| watched.ended.map(|ended| (ended.exit_code, ended.signal));
         let same = ended(&again) == ended(first);
         if same && !self.signals.have_come() {
@@ -177,6 +185,20 @@ impl Runs<'_> {
     fn up_to(&mut self, times: u32, first: &Watched) -> Result<(), ExplainError> {
         while self.tally.runs < times && self.again(first)? {}
         Ok(())
+    }
+
+    /// Why it was not run as often as was asked for.
+    fn fewer_than(&self, asked: Option<u32>) -> Option<String> {
+        let asked = asked.filter(|times| *times > self.tally.runs)?;
+        let why = if self.signals.have_come() {
+            "it was interrupted"
+        } else if matches!(self.stdin, Stdin::Gone) {
+            "the first run has read its input, which is no file (< FILE can be read again)"
+        } else {
+            "the next run did not end as the first"
+        };
+        let times = self.tally.runs;
+        Some(format!("Of {asked} runs {times} could be made: {why}."))
     }
 
     fn until_known(
@@ -232,6 +254,10 @@ fn assemble(
     let level = if recorded { levels.level } else { 3 };
     let runs = f64::from(tally.runs.max(1));
     let wall = (tally.wall_ns as f64).max(1.0);
+    let symbols = by_place::symbols(&tally.mix, &ledger.sampled);
+    let mut dwarf = Dwarf::begin();
+    let lines = by_place::lines(&tally.mix, &ledger.sampled, &mut dwarf);
+    let about_lines = about_lines(&lines, &dwarf);
     Explained {
         version: model::VERSION,
         rules_version: rules.version(),
@@ -246,13 +272,19 @@ fn assemble(
         levels: levels.rungs.clone(),
         raise: levels.raise.clone(),
         stages: stages(tally, &ledger, rules, &heard),
-        timeline: first.bins.shown(&ledger.on_cpu),
+        timeline: course(tally, first, &ledger, rules, costs),
+        files: first.files.clone(),
         categories: ledger.rows,
-        bounds: ledger.bounds,
         closure: ledger.closure,
         stacks: ledger.stacks,
+        symbols,
+        lines,
+        about_symbols: about_symbols(tally),
+        about_lines,
+        python: tally.python.told(),
         observer: Observer {
-            share: tally.recording_ns as f64 / wall,
+            share: tally.recording_ns as f64
+                / ((tally.usage.user_ns + tally.usage.system_ns) as f64).max(1.0),
             watcher_share: tally.watcher_ns as f64 / wall,
             recorded_share: tally.recorded.wall as f64 / wall,
             looks: tally.looks,
@@ -264,11 +296,72 @@ fn assemble(
         processes: processes(first, rules),
         counters: counters(tally, runs),
         nameless_share: tally.mix.nameless(),
-        notes: notes(tally, first, &heard),
+        notes: notes(tally, first, &heard, levels.sight.recording.is_some()),
     }
 }
 
-fn notes(tally: &Tally, first: &Watched, heard: &Heard) -> Vec<String> {
+/// How the functions were found.
+fn about_symbols(tally: &Tally) -> String {
+    let samples = tally.mix.total().samples;
+    if samples == 0 {
+        return "Functions cannot be told: nothing was sampled, and looks at /proc do not see into a program.".to_owned();
+    }
+    let of = if tally.sees_kernel {
+        "the program and the kernel"
+    } else {
+        "the program's own code; the kernel's part is known from what they leave of the time on the CPU, and not divided"
+    };
+    let nameless = match tally.mix.nameless() {
+        Some(share) if share > 0.0 => {
+            let share = 100.0 * share;
+            format!(
+                " Of those in the program's code {share:.1} % fell in functions without a name: the file has none for them."
+            )
+        }
+        _ => String::new(),
+    };
+    format!(
+        "By {samples} samples on the CPU, of {of}. They divide what each category took, so no function has more than its categories.{nameless}"
+    )
+}
+
+/// How the lines were found.
+fn about_lines(lines: &[model::Line], dwarf: &Dwarf) -> String {
+    let Some(lineless) = by_place::lineless(lines) else {
+        return "Source lines cannot be told: no code of the program was sampled.".to_owned();
+    };
+    let left = match dwarf.left_out.first() {
+        Some(file) => format!(" Some tables were too large to read in time, as that of {file}."),
+        None => String::new(),
+    };
+    if !dwarf.found() {
+        return format!(
+            "Source lines are not known: no file that ran has line tables (compile with -g).{left}"
+        );
+    }
+    let share = 100.0 * lineless;
+    format!(
+        "By the line tables of the files that ran; for {share:.1} % of the time in the program's code there is none.{left}"
+    )
+}
+
+/// The course of the first run, fitted to what the ledger says of that run alone.
+fn course(
+    tally: &Tally,
+    first: &Watched,
+    ledger: &estimate::Ledger,
+    rules: &Rules,
+    costs: &Costs,
+) -> model::Timeline {
+    let own = (tally.runs > 1).then(|| estimate::ledger(&first.tally, rules, costs));
+    let ledger = own.as_ref().unwrap_or(ledger);
+    let shares: Vec<(Category, f64)> = ledger.rows.iter().map(|row| (row.name, row.share)).collect();
+    first
+        .course
+        .shown(&shares, &ledger.on_cpu, seconds(first.tally.wall_ns))
+}
+
+fn notes(tally: &Tally, first: &Watched, heard: &Heard, may_record: bool) -> Vec<String> {
     let mut notes = Vec::new();
     if let Some(reason) = &first.unrecorded {
         notes.push(format!(
@@ -276,10 +369,16 @@ fn notes(tally: &Tally, first: &Watched, heard: &Heard) -> Vec<String> {
         ));
     }
     let recorded = tally.recorded.wall as f64 / (tally.wall_ns as f64).max(1.0);
-    if tally.recorded.wall > 0 && recorded < 0.99 {
+    if may_record && first.unrecorded.is_none() && tally.recorded.wall == 0 {
+        notes.push(
+            "Nothing was recorded of this program: it was over before it was known how often it switches, or recording would have slowed \
+             it by more than 2 %; it was looked at instead."
+                .to_owned(),
+        );
+    } else if tally.recorded.wall > 0 && recorded < 0.9 {
         notes.push(format!(
-            "The program switches or faults so often that recording it all would have slowed it: {:.0} % of the time was recorded, in \
-             slices; in between, its threads were looked at.",
+            "{:.0} % of the time was recorded: as much as slows the program by no more than 2 %. The rest of the time its threads were looked \
+             at.",
             100.0 * recorded
         ));
     }
@@ -307,6 +406,13 @@ fn notes(tally: &Tally, first: &Watched, heard: &Heard) -> Vec<String> {
              kernel.yama.ptrace_scope); the kernel function they waited in was used where it could be read."
                 .to_owned(),
         );
+    }
+    if first.by_looks > 0 {
+        notes.push(format!(
+            "{} processes ended and the program had not waited for them: what they read and wrote is counted as far as the last look at them \
+             saw it.",
+            first.by_looks
+        ));
     }
     if first.overflown {
         notes.push("There were more threads than are followed.".to_owned());
@@ -378,21 +484,12 @@ fn threads(tally: &Tally, rules: &Rules, runs: f64) -> Threads {
     let cpu = tally.usage.user_ns + tally.usage.system_ns;
     let running = tally.looked.running + tally.recorded.running;
     let at_once = tally.looked.thread_running + tally.recorded.thread_running;
-    let of = |category| {
-        let sums = [&tally.looked, &tally.recorded];
-        let ns: u64 = sums
-            .iter()
-            .map(|sums| sums.thread_waits.of_category(category, rules))
-            .sum();
-        ns as f64 / 1e9 / runs
-    };
-    let mut waits: Vec<ThreadWait> = Category::ALL
+    let mut waits: Vec<ThreadWait> = woken::by_category(&woken::thread_waits(tally), rules)
         .into_iter()
-        .map(|name| ThreadWait {
+        .map(|(name, ns)| ThreadWait {
             name,
-            seconds: of(name),
+            seconds: ns / 1e9 / runs,
         })
-        .filter(|wait| wait.seconds > 0.0)
         .collect();
     waits.sort_by(|a, b| b.seconds.total_cmp(&a.seconds));
     Threads {
@@ -413,15 +510,14 @@ fn processes(first: &Watched, rules: &Rules) -> Vec<Process> {
         .iter()
         .map(|(pid, seen)| {
             let about = first.about.get(pid).cloned().unwrap_or_default();
+            let books = woken::of_process(seen, &first.tally.unread, about.busy(seen.from, seen.to));
             let wall = (seen.to - seen.from).max(1) as f64;
-            let mut waits: Vec<Part> = Category::ALL
+            let mut waits: Vec<Part> = woken::by_category(&books.waits, rules)
                 .into_iter()
-                .map(|category| (category, seen.waits.of_category(category, rules)))
-                .filter(|(_, ns)| *ns > 0)
                 .map(|(category, ns)| Part {
                     name: category.name().to_owned(),
-                    share: ns as f64 / wall,
-                    seconds: seconds(ns),
+                    share: ns / wall,
+                    seconds: ns / 1e9,
                 })
                 .collect();
             waits.sort_by(|a, b| b.share.total_cmp(&a.share));
@@ -430,7 +526,7 @@ fn processes(first: &Watched, rules: &Rules) -> Vec<Process> {
                 parent: about.parent,
                 name: about.name,
                 wall_s: wall / 1e9,
-                running: seen.busy as f64 / wall,
+                running: books.busy / wall,
                 waits,
             }
         })

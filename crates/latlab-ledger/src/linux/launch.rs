@@ -2,14 +2,18 @@
 //!
 //! The program stays in the process group that the shell made: Ctrl-C, Ctrl-\ and Ctrl-Z reach it as they would without the watcher. Signals
 //! that somebody sends to the watcher alone are handed on.
+//!
+//! Until it becomes the program, the new process runs in the watcher's memory, as with `vfork`: a copy of Python's would have to be made here and
+//! given back by the program's exec, which took a program of a millisecond half of one.
 
 use std::ffi::{CString, OsStr};
 use std::io;
 use std::mem::MaybeUninit;
-use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+use std::os::fd::{AsFd as _, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt as _;
 use std::ptr;
 use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
+use std::thread::JoinHandle;
 
 /// A program that could not be started: a shell's exit codes.
 pub(crate) const NOT_FOUND: i32 = 127;
@@ -109,13 +113,15 @@ pub(crate) enum Streams {
 pub(crate) struct Held {
     pub(crate) pid: i32,
     release: Option<OwnedFd>,
-    pub(crate) status: OwnedFd,
+    status: OwnedFd,
+    /// The thread that it runs in the place of, until it has a memory of its own.
+    lender: Option<JoinHandle<()>>,
 }
 
-fn pipe() -> io::Result<(OwnedFd, OwnedFd)> {
+fn pipe(flags: libc::c_int) -> io::Result<(OwnedFd, OwnedFd)> {
     let mut ends = [0; 2];
     // SAFETY: fills two descriptors of ours.
-    if unsafe { libc::pipe2(ends.as_mut_ptr(), libc::O_CLOEXEC) } != 0 {
+    if unsafe { libc::pipe2(ends.as_mut_ptr(), libc::O_CLOEXEC | flags) } != 0 {
         return Err(io::Error::last_os_error());
     }
     // SAFETY: the kernel has just given us both.
@@ -135,41 +141,46 @@ impl Held {
             .map(|word| CString::new(word.as_ref().as_bytes()))
             .collect::<Result<Vec<_>, _>>()
             .map_err(|_| io::Error::from_raw_os_error(libc::ENOENT))?;
-        let mut pointers: Vec<*const libc::c_char> = words.iter().map(|word| word.as_ptr()).collect();
-        if pointers.is_empty() {
+        if words.is_empty() {
             return Err(io::Error::from_raw_os_error(libc::ENOENT));
         }
-        pointers.push(ptr::null());
-        let environment = environment(added)?;
-        let mut variables: Vec<*const libc::c_char> = environment.iter().map(|word| word.as_ptr()).collect();
-        variables.push(ptr::null());
-        let ignored = signals.ignored();
-        let (wait, release) = pipe()?;
-        let (status, tell) = pipe()?;
-        // SAFETY: the new process calls nothing but what `become_program` does.
-        let pid = unsafe { libc::fork() };
-        if pid < 0 {
-            return Err(io::Error::last_os_error());
-        }
-        if pid == 0 {
-            // Its own copy would keep the pipe open when the watcher is gone.
-            // SAFETY: a descriptor of ours that nothing uses any more in this process.
-            unsafe { libc::close(release.as_raw_fd()) };
-            become_program(
-                &pointers,
-                &variables,
-                wait.as_raw_fd(),
-                tell.as_raw_fd(),
-                streams,
-                &ignored,
-            );
-        }
-        RECEIVER.store(pid, Ordering::Relaxed);
-        Ok(Self {
-            pid,
+        let (wait, release) = pipe(0)?;
+        let (status, tell) = pipe(libc::O_NONBLOCK)?;
+        let start = Start {
+            words,
+            environment: environment(added)?,
+            wait: wait.as_raw_fd(),
+            release: release.as_raw_fd(),
+            tell: tell.as_raw_fd(),
+            streams,
+            ignored: signals.ignored(),
+        };
+        let lender = std::thread::Builder::new().spawn(move || start.lend())?;
+        let mut held = Self {
+            pid: 0,
             release: Some(release),
             status,
-        })
+            lender: Some(lender),
+        };
+        // Whoever kills it before it has told its id does not stop the watcher.
+        for _ in 0..100 {
+            wait_for(&[Some(held.status.as_fd())], 100_000_000);
+            if let Ok(Some(number)) = held.number() {
+                held.pid = number;
+                break;
+            }
+        }
+        if held.pid <= 0 {
+            return Err(io::Error::from_raw_os_error(if held.pid < 0 {
+                -held.pid
+            } else {
+                libc::EIO
+            }));
+        }
+        RECEIVER.store(held.pid, Ordering::Relaxed);
+        // The process has copies of its own by now; ours would keep the pipes open after it.
+        drop((wait, tell));
+        Ok(held)
     }
 
     /// Lets it go on.
@@ -180,18 +191,34 @@ impl Held {
         }
     }
 
-    /// Why it did not become the program, once `status` can be read: `None` when it did.
-    pub(crate) fn failure(&self) -> Option<io::Error> {
-        let mut code = [0_u8; 4];
-        // SAFETY: at most four bytes into an array of four.
-        let got = unsafe { libc::read(self.status.as_raw_fd(), code.as_mut_ptr().cast(), 4) };
-        (got == 4).then(|| io::Error::from_raw_os_error(i32::from_ne_bytes(code)))
+    /// Waits until it has become the program, or has ended.
+    ///
+    /// # Errors
+    /// Why it could not.
+    pub(crate) fn loaded(&self, ending: Option<BorrowedFd<'_>>) -> io::Result<()> {
+        loop {
+            wait_for(&[Some(self.status.as_fd()), ending], 10_000_000_000);
+            let over = has_ended(self.pid);
+            match self.number() {
+                Ok(Some(reason)) => return Err(io::Error::from_raw_os_error(reason)),
+                Ok(None) => return Ok(()),
+                Err(_) if over => return Ok(()),
+                Err(_) => {}
+            }
+        }
     }
-}
 
-unsafe extern "C" {
-    /// What `execvp` hands on; POSIX.
-    static mut environ: *const *const libc::c_char;
+    /// What it tells next: first its id, or why there is none, as a negative number; then why it did not become the program. `None`: nothing
+    /// any more; an error: nothing yet.
+    fn number(&self) -> io::Result<Option<i32>> {
+        let mut number = [0_u8; 4];
+        // SAFETY: at most four bytes into an array of four.
+        let got = unsafe { libc::read(self.status.as_raw_fd(), number.as_mut_ptr().cast(), 4) };
+        if got < 0 {
+            return Err(io::Error::last_os_error());
+        }
+        Ok((got == 4).then(|| i32::from_ne_bytes(number)))
+    }
 }
 
 /// This process's environment with these in place of their like.
@@ -205,31 +232,99 @@ fn environment(added: &[(&str, String)]) -> io::Result<Vec<CString>> {
         .collect()
 }
 
-/// Runs in the forked process: only system calls, no memory from the allocator, until the program replaces it.
-fn become_program(
-    arguments: &[*const libc::c_char],
-    environment: &[*const libc::c_char],
+/// What a new process needs to become the program.
+struct Start {
+    words: Vec<CString>,
+    environment: Vec<CString>,
     wait: libc::c_int,
+    release: libc::c_int,
     tell: libc::c_int,
     streams: Streams,
-    ignored: &[libc::c_int],
-) -> ! {
-    // SAFETY: system calls on descriptors and memory of this process; `arguments` and `environment` end with a null pointer.
+    ignored: Vec<libc::c_int>,
+}
+
+/// The same as the process takes it.
+struct Ready<'a> {
+    of: &'a Start,
+    /// End with a null pointer.
+    words: Vec<*const libc::c_char>,
+    environment: Vec<*const libc::c_char>,
+    /// Signals that were blocked before all were.
+    blocked: libc::sigset_t,
+}
+
+/// Stack for the calls below; `execvpe` needs some for each word besides.
+const STACK: usize = 128 << 10;
+
+impl Start {
+    /// Starts the process, and stands still until it has a memory of its own or is gone.
+    fn lend(&self) {
+        let pointers = |words: &[CString]| -> Vec<*const libc::c_char> {
+            words
+                .iter()
+                .map(|word| word.as_ptr())
+                .chain(std::iter::once(ptr::null()))
+                .collect()
+        };
+        let mut ready = Ready {
+            of: self,
+            words: pointers(&self.words),
+            environment: pointers(&self.environment),
+            // SAFETY: a set of bits.
+            blocked: unsafe { MaybeUninit::zeroed().assume_init() },
+        };
+        let bytes = STACK + 16 * self.words.len();
+        let mut stack: Vec<u128> = Vec::with_capacity(bytes / size_of::<u128>());
+        // SAFETY: the process runs on a stack of its own, in memory that nothing touches or gives back before it has left it, as this thread stands
+        // still until then. It calls nothing but what `become_program` does: all signals are blocked until they have their usual actions
+        // again.
+        let (pid, error) = unsafe {
+            let mut all = MaybeUninit::uninit();
+            libc::sigfillset(all.as_mut_ptr());
+            libc::pthread_sigmask(libc::SIG_SETMASK, all.as_ptr(), &raw mut ready.blocked);
+            let top = stack.as_mut_ptr().add(stack.capacity());
+            let flags = libc::CLONE_VM | libc::CLONE_VFORK | libc::SIGCHLD;
+            let pid = libc::clone(become_program, top.cast(), flags, (&raw mut ready).cast());
+            (pid, *libc::__errno_location())
+        };
+        if pid < 0 {
+            tell(self.tell, -error);
+        }
+    }
+}
+
+/// Four bytes into a pipe that has room for them.
+fn tell(to: libc::c_int, number: i32) {
+    // SAFETY: a number of ours. When it fails, nobody reads it any more.
+    unsafe { libc::write(to, (&raw const number).cast(), 4) };
+}
+
+/// Runs in the new process: only system calls, no memory from the allocator, until the program replaces it.
+extern "C" fn become_program(ready: *mut libc::c_void) -> libc::c_int {
+    // SAFETY: what `lend` gave, which stands still meanwhile.
+    let ready = unsafe { &*ready.cast::<Ready<'_>>() };
+    let start = ready.of;
+    // SAFETY: system calls on descriptors and memory of this process; `words` and `environment` end with a null pointer.
     unsafe {
-        for signal in HANDED_ON {
-            let action = if ignored.contains(&signal) {
-                libc::SIG_IGN
-            } else {
-                libc::SIG_DFL
-            };
-            libc::signal(signal, action);
+        // Its own copy would keep the pipe open when the watcher is gone.
+        libc::close(start.release);
+        // No handler may run here: it would find the watcher's memory.
+        for signal in 1..=libc::SIGRTMAX() {
+            let mut action = MaybeUninit::<libc::sigaction>::zeroed();
+            let known = libc::sigaction(signal, ptr::null(), action.as_mut_ptr()) == 0;
+            let handler = (*action.as_ptr()).sa_sigaction;
+            if start.ignored.contains(&signal) {
+                libc::signal(signal, libc::SIG_IGN);
+            } else if IGNORED_BY_PYTHON.contains(&signal)
+                || known && handler != libc::SIG_IGN && handler != libc::SIG_DFL
+            {
+                libc::signal(signal, libc::SIG_DFL);
+            }
         }
-        for signal in IGNORED_BY_PYTHON {
-            libc::signal(signal, libc::SIG_DFL);
-        }
+        tell(start.tell, libc::getpid());
         let mut go = 0_u8;
         loop {
-            let got = libc::read(wait, (&raw mut go).cast(), 1);
+            let got = libc::read(start.wait, (&raw mut go).cast(), 1);
             if got == 1 {
                 break;
             }
@@ -237,7 +332,7 @@ fn become_program(
                 libc::_exit(NOT_FOUND);
             }
         }
-        if let Streams::Repeated(from) = streams {
+        if let Streams::Repeated(from) = start.streams {
             if let Some(from) = from {
                 libc::lseek(0, from, libc::SEEK_SET);
             }
@@ -248,10 +343,10 @@ fn become_program(
                 libc::close(nowhere);
             }
         }
-        environ = environment.as_ptr();
-        libc::execvp(arguments[0], arguments.as_ptr());
+        libc::sigprocmask(libc::SIG_SETMASK, &raw const ready.blocked, ptr::null_mut());
+        libc::execvpe(ready.words[0], ready.words.as_ptr(), ready.environment.as_ptr());
         let error = *libc::__errno_location();
-        libc::write(tell, (&raw const error).cast(), 4);
+        tell(start.tell, error);
         libc::_exit(if error == libc::ENOENT {
             NOT_FOUND
         } else {
@@ -262,12 +357,15 @@ fn become_program(
 
 impl Drop for Held {
     fn drop(&mut self) {
-        if self.release.take().is_some() {
+        if self.release.take().is_some() && self.pid > 0 {
             // Never let go: it ends by itself as its pipe closes; only its entry is left to be cleared.
             // SAFETY: waits for a child of ours.
             unsafe { libc::waitpid(self.pid, ptr::null_mut(), 0) };
         }
         RECEIVER.store(0, Ordering::Relaxed);
+        if let Some(lender) = self.lender.take() {
+            let _ = lender.join();
+        }
     }
 }
 
@@ -340,7 +438,7 @@ pub(crate) fn pidfd(pid: i32) -> Option<OwnedFd> {
 }
 
 /// Waits until one of the descriptors can be read or the time is over. An interrupted wait ends early.
-pub(crate) fn wait_for(descriptors: &[Option<&OwnedFd>], ns: u64) {
+pub(crate) fn wait_for(descriptors: &[Option<BorrowedFd<'_>>], ns: u64) {
     let mut polled: Vec<libc::pollfd> = descriptors
         .iter()
         .flatten()
@@ -363,4 +461,43 @@ pub(crate) fn wait_for(descriptors: &[Option<&OwnedFd>], ns: u64) {
             ptr::null(),
         )
     };
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn started(words: &[&str]) -> (Held, Signals) {
+        let signals = Signals::hand_on();
+        let added = [("LATLAB_TRIED", "a b".to_owned())];
+        let held = Held::fork(words, &added, Streams::Inherited, &signals).unwrap();
+        (held, signals)
+    }
+
+    #[test]
+    fn a_program_begins_when_it_is_released_with_what_was_added_to_its_environment() {
+        let script = r#"[ "$LATLAB_TRIED" = "a b" ] && exit 3"#;
+        let (mut held, _signals) = started(&["sh", "-c", script]);
+        assert!(!has_ended(held.pid));
+        held.release();
+        held.loaded(None).unwrap();
+        assert_eq!(reap(held.pid).exit_code, Some(3));
+    }
+
+    #[test]
+    fn why_a_program_cannot_be_started_is_told() {
+        let (mut held, _signals) = started(&["/nowhere/at/all"]);
+        held.release();
+        let reason = held.loaded(None).unwrap_err().raw_os_error();
+        assert_eq!(reason, Some(libc::ENOENT));
+        assert_eq!(reap(held.pid).exit_code, Some(NOT_FOUND));
+    }
+
+    #[test]
+    fn a_process_that_is_never_released_leaves_nothing() {
+        let (held, _signals) = started(&["true"]);
+        let pid = held.pid;
+        drop(held);
+        assert!(has_ended(pid), "there is no such child");
+    }
 }

@@ -3,7 +3,7 @@
 use super::price;
 use super::proc_file::text;
 use super::recorder::{LEAST_PERIOD_NS, Recorder, this_thread};
-use super::symbols::Symbols;
+use super::symbols::{self, Symbols};
 use super::watch::Sight;
 use crate::governor::Price;
 use crate::model::Rung;
@@ -53,14 +53,21 @@ pub(crate) fn find(most: u8) -> Levels {
     }
     rungs.push(rung(3, None));
     let recording = (level < 3).then_some(level == 1);
-    let price = recording.map_or(
-        Price {
-            switch_ns: 0.0,
-            sample_ns: 0.0,
-            fault_ns: 0.0,
-        },
-        price::measure,
-    );
+    let price = std::thread::scope(|scope| {
+        let price = scope.spawn(move || recording.map(price::measure));
+        if level == 1 {
+            // Both take some tens of milliseconds, which the program's start waits for.
+            Symbols::default().know_the_kernel();
+        }
+        price.join().ok().flatten()
+    });
+    let price = price.unwrap_or(Price {
+        switch_ns: 0.0,
+        sample_ns: 0.0,
+        fault_ns: 0.0,
+        open_ns: 0.0,
+        start_ns: 0.0,
+    });
     Levels {
         level,
         raise: (level > most).then(|| raise(level)),
@@ -70,9 +77,8 @@ pub(crate) fn find(most: u8) -> Levels {
 }
 
 fn try_out(sees_kernel: bool) -> Result<(), String> {
-    Recorder::open(sees_kernel, LEAST_PERIOD_NS)?
-        .start(&[u32::try_from(this_thread()).unwrap_or(0)], true)?;
-    if sees_kernel && !Symbols::default().knows_the_kernel() {
+    Recorder::of(sees_kernel, LEAST_PERIOD_NS).start(&[u32::try_from(this_thread()).unwrap_or(0)], true)?;
+    if sees_kernel && !symbols::shows_the_kernel() {
         return Err("the kernel hides where its functions are (kernel.kptr_restrict)".to_owned());
     }
     Ok(())

@@ -5,21 +5,26 @@ use std::io;
 use std::os::unix::fs::MetadataExt as _;
 
 use super::calls;
-use super::proc_file::{ProcFile, text};
+use super::polled::Polled;
+use super::proc_file::{ProcFile, after_name, letter, text};
 use crate::Category;
+use crate::governor::Counts;
 use crate::rules::{Kind, Reason, Rules};
 use crate::sweep::State;
 
 /// Files kept open at once; beyond, they are opened for each look. Below the usual limit of 1024.
 const MOST_OPEN: usize = 640;
-/// One look may take this long; threads that are left keep the state they had; each look begins
-/// with others. The kernel makes
-/// whoever reads `syscall` wait for a tick when the thread is just about to wait itself.
+/// Of each process.
+const OF_PROCESS: usize = 3;
+/// One look may take this long; threads that are left keep the state they had, and each look begins with others. The kernel makes whoever
+/// reads `syscall` wait for a tick when the thread is just about to wait itself.
 const LONGEST_NS: u64 = 20_000_000;
 /// More threads than this are not followed; said in a note.
 const MOST_THREADS: usize = 8192;
 /// Looks between those at what changes slowly: run-queue delay, names, children of other threads than the main one.
 const SELDOM: u64 = 8;
+/// Or after this long: while a program is recorded, looks are seldom themselves.
+const SELDOM_NS: u64 = 45_000_000;
 
 /// How a process can be seen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -37,7 +42,35 @@ struct Thread {
     file: Option<ProcFile>,
     /// What it did when it was last looked at.
     last: State,
-    delays: (u64, u64),
+    counters: Option<ProcFile>,
+    delays: Delays,
+}
+
+/// `/proc/TID/schedstat`: CPU time and run-queue delay, nanoseconds, and how often the thread came to a CPU.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Delays {
+    ran: u64,
+    waited: u64,
+    came: u64,
+}
+
+impl Delays {
+    fn parse(line: &str) -> Option<Self> {
+        let mut numbers = line.split_whitespace().map_while(|word| word.parse().ok());
+        Some(Self {
+            ran: numbers.next()?,
+            waited: numbers.next()?,
+            came: numbers.next()?,
+        })
+    }
+
+    fn and(self, other: Self) -> Self {
+        Self {
+            ran: self.ran + other.ran,
+            waited: self.waited + other.waited,
+            came: self.came + other.came,
+        }
+    }
 }
 
 #[derive(Debug)]
@@ -49,6 +82,18 @@ struct Process {
     links: u64,
     memory: Option<ProcFile>,
     children: Option<ProcFile>,
+    counters: Option<ProcFile>,
+    /// Of its threads that are gone.
+    past: Delays,
+    /// Page faults, those of children that it waited for too.
+    faults: u64,
+}
+
+impl Process {
+    fn delays(&self) -> Delays {
+        let threads = self.threads.values();
+        threads.fold(self.past, |sum, thread| sum.and(thread.delays))
+    }
 }
 
 /// What is known of a process besides its states.
@@ -56,6 +101,26 @@ struct Process {
 pub(crate) struct About {
     pub(crate) parent: u32,
     pub(crate) name: String,
+    /// Its counters when they were first read, and last.
+    counted: Option<(Counted, Counted)>,
+}
+
+/// CPU time and run-queue delay of a process's threads at a moment, nanoseconds.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Counted {
+    at: u64,
+    busy: u64,
+}
+
+impl About {
+    /// Threads of a process that was there from then to then that ran or were ready, on average, by its counters; `None` where they were read for
+    /// less than half of that time.
+    pub(crate) fn busy(&self, from: u64, to: u64) -> Option<f64> {
+        let (first, last) = self.counted?;
+        let past = last.at.min(to).saturating_sub(first.at.max(from));
+        let busy = last.busy.saturating_sub(first.busy);
+        (past > 0 && past >= (to - from) / 2).then(|| busy as f64 / past as f64)
+    }
 }
 
 /// See the module.
@@ -67,15 +132,23 @@ pub(crate) struct Looker {
     known: HashSet<u32>,
     open: usize,
     looks: u64,
-    /// CPU time and run-queue delay of threads that are gone, nanoseconds.
-    past: (u64, u64),
+    /// When the counters were read last.
+    counted: u64,
+    /// Of threads that are gone.
+    past: Delays,
+    /// Threads ever seen.
+    started: u64,
     lists_children: bool,
     functions: HashMap<String, Option<Reason>>,
+    polled: Polled,
     /// Of every process that was ever seen; as many as the sweep lists.
     pub(crate) about: HashMap<u32, About>,
-    /// Whether some thread could only be seen by its letter, or was too many.
+    /// Whether `syscall` of some thread could not be read.
     pub(crate) refused: bool,
+    /// Whether there were more threads than are followed.
     pub(crate) overflown: bool,
+    /// Processes that ended after their parents; as many as the sweep lists.
+    orphans: HashSet<u32>,
 }
 
 impl Looker {
@@ -87,12 +160,16 @@ impl Looker {
             known: HashSet::new(),
             open: 0,
             looks: 0,
-            past: (0, 0),
+            counted: 0,
+            past: Delays::default(),
+            started: 0,
             lists_children: std::path::Path::new(&format!("/proc/{root}/task/{root}/children")).exists(),
             functions: HashMap::new(),
+            polled: Polled::default(),
             about: HashMap::new(),
             refused: false,
             overflown: false,
+            orphans: HashSet::new(),
         };
         looker.follow(root, 0);
         looker
@@ -108,6 +185,21 @@ impl Looker {
     pub(crate) fn threads(&self) -> impl Iterator<Item = (u32, Vec<u32>)> {
         let of = |process: &Process| (process.pid, process.threads.keys().copied().collect());
         self.processes.iter().map(of)
+    }
+
+    /// Processes, as they were last seen, the first one first.
+    pub(crate) fn pids(&self) -> impl Iterator<Item = u32> {
+        self.processes.iter().map(|process| process.pid)
+    }
+
+    /// The parent that a process had when it was first seen; 0: not known.
+    pub(crate) fn parent(&self, pid: u32) -> u32 {
+        self.about.get(&pid).map_or(0, |about| about.parent)
+    }
+
+    /// Whether a process has ended after its parent.
+    pub(crate) fn is_orphan(&self, pid: u32) -> bool {
+        self.orphans.contains(&pid)
     }
 
     /// A process that was started between two looks.
@@ -150,21 +242,70 @@ impl Looker {
     /// CPU time and run-queue delay of all threads that were seen, nanoseconds.
     pub(crate) fn delays(&mut self) -> (u64, u64) {
         self.read_delays();
+        let sum = self.sum();
+        (sum.ran, sum.waited)
+    }
+
+    /// CPU time of all threads, nanoseconds, as it was last read; the kernel brings that of a running thread up to date at its tick.
+    pub(crate) fn ran_ns(&self) -> u64 {
+        self.sum().ran
+    }
+
+    /// Threads that ran, or were ready to, when they were last looked at.
+    pub(crate) fn running(&self) -> usize {
         let threads = self.processes.iter().flat_map(|process| process.threads.values());
-        threads.fold(self.past, |sum, thread| {
-            (sum.0 + thread.delays.0, sum.1 + thread.delays.1)
+        threads.filter(|thread| thread.last == State::Running).count()
+    }
+
+    /// What recording would have cost for, by the counters as they were last read; `None` where there are none.
+    pub(crate) fn counts(&self) -> Option<Counts> {
+        let sum = self.sum();
+        let faults = self.processes.iter().map(|process| process.faults).sum::<u64>();
+        (sum != Delays::default()).then_some(Counts {
+            switches: sum.came,
+            faults: faults / super::watch::FAULT_SLICES,
+            starts: self.started,
         })
     }
 
+    fn sum(&self) -> Delays {
+        let processes = self.processes.iter();
+        processes.fold(self.past, |sum, process| sum.and(process.delays()))
+    }
+
     fn read_delays(&mut self) {
-        for process in &mut self.processes {
-            for (tid, thread) in &mut process.threads {
-                let line = text(&format!("/proc/{}/task/{tid}/schedstat", process.pid));
-                let mut numbers = line.split_whitespace().map(str::parse::<u64>);
-                if let (Some(Ok(ran)), Some(Ok(waited))) = (numbers.next(), numbers.next()) {
-                    thread.delays = (ran, waited);
-                }
+        for at in 0..self.processes.len() {
+            self.read_delays_of(at);
+        }
+    }
+
+    fn read_delays_of(&mut self, at: usize) {
+        let mut buffer = [0_u8; 1024];
+        let process = &mut self.processes[at];
+        for (tid, thread) in &mut process.threads {
+            let path = || format!("/proc/{}/task/{tid}/schedstat", process.pid);
+            if thread.counters.is_none() && self.open < MOST_OPEN {
+                thread.counters = ProcFile::open(&path()).ok();
+                self.open += usize::from(thread.counters.is_some());
             }
+            let read = match &thread.counters {
+                Some(file) => file.read(&mut buffer).and_then(Delays::parse),
+                None => Delays::parse(&text(&path())),
+            };
+            thread.delays = read.unwrap_or(thread.delays);
+        }
+        if let Some(file) = &process.counters {
+            let faults = file.read(&mut buffer).and_then(faults);
+            process.faults = faults.unwrap_or(process.faults);
+        }
+        let sum = process.delays();
+        let now = Counted {
+            at: super::now_ns(),
+            busy: sum.ran + sum.waited,
+        };
+        if let Some(about) = self.about.get_mut(&process.pid).filter(|_| sum.ran > 0) {
+            let first = about.counted.map_or(now, |counted| counted.0);
+            about.counted = Some((first, now));
         }
     }
 
@@ -174,8 +315,13 @@ impl Looker {
         }
         let name = text(&format!("/proc/{pid}/comm")).trim_end().to_owned();
         if self.about.len() < MOST_THREADS {
-            let name = name.clone();
-            self.about.insert(pid, About { parent, name });
+            let about = About {
+                parent,
+                name: name.clone(),
+                // One that was started since had nothing to count before.
+                counted: (self.looks > 1).then(Default::default),
+            };
+            self.about.insert(pid, about);
         }
         self.processes.push(Process {
             pid,
@@ -185,30 +331,44 @@ impl Looker {
             links: 0,
             memory: ProcFile::open(&format!("/proc/{pid}/statm")).ok(),
             children: ProcFile::open(&format!("/proc/{pid}/task/{pid}/children")).ok(),
+            counters: ProcFile::open(&format!("/proc/{pid}/stat")).ok(),
+            past: Delays::default(),
+            faults: 0,
         });
-        self.open += 2;
+        self.open += OF_PROCESS;
     }
 
-    /// One look at every thread.
-    pub(crate) fn look(&mut self, into: &mut Vec<(u32, u32, State)>) {
+    /// One look at every thread; whether the counters were read too.
+    pub(crate) fn look(&mut self, into: &mut Vec<(u32, u32, State)>) -> bool {
         into.clear();
         self.looks += 1;
-        let seldom = self.looks % SELDOM == 1;
+        let now = super::now_ns();
+        let seldom = self.looks % SELDOM == 1 || now >= self.counted + SELDOM_NS;
         if seldom {
-            self.read_delays();
             self.names();
         }
         self.find_children(seldom);
-        let until = super::now_ns() + LONGEST_NS;
+        let until = now + LONGEST_NS;
         let mut gone = Vec::new();
         for at in 0..self.processes.len() {
             if !self.find_threads(at) || !self.look_at(at, until, into) {
                 gone.push(self.processes[at].pid);
             }
         }
+        for pid in &gone {
+            let parent = self.parent(*pid);
+            if parent != 0 && !self.known.contains(&parent) && self.orphans.len() < MOST_THREADS {
+                self.orphans.insert(*pid);
+            }
+        }
         for pid in gone {
             self.forget(pid);
         }
+        if seldom {
+            self.counted = now;
+            self.read_delays();
+        }
+        seldom
     }
 
     fn names(&mut self) {
@@ -230,19 +390,19 @@ impl Looker {
             return;
         }
         if let Some(at) = self.processes.iter().position(|process| process.pid == pid) {
+            // One that nobody has waited for yet still has its counters.
+            self.read_delays_of(at);
             let process = self.processes.swap_remove(at);
-            self.open = self.open.saturating_sub(2);
-            for thread in process.threads.values() {
-                self.lose(thread);
-            }
+            self.open = self.open.saturating_sub(OF_PROCESS);
+            self.past = self.past.and(process.delays());
+            process.threads.values().for_each(|thread| self.close(thread));
             self.known.remove(&pid);
         }
     }
 
-    fn lose(&mut self, thread: &Thread) {
-        self.past.0 += thread.delays.0;
-        self.past.1 += thread.delays.1;
-        self.open = self.open.saturating_sub(usize::from(thread.file.is_some()));
+    fn close(&mut self, thread: &Thread) {
+        let open = usize::from(thread.file.is_some()) + usize::from(thread.counters.is_some());
+        self.open = self.open.saturating_sub(open);
     }
 
     fn find_children(&mut self, seldom: bool) {
@@ -307,14 +467,19 @@ impl Looker {
             .filter_map(|tid| process.threads.remove(tid))
             .collect();
         for tid in there {
-            process.threads.entry(tid).or_insert(Thread {
-                file: None,
-                last: State::Waiting(None),
-                delays: (0, 0),
+            process.threads.entry(tid).or_insert_with(|| {
+                self.started += 1;
+                Thread {
+                    file: None,
+                    last: State::Waiting(None),
+                    counters: None,
+                    delays: Delays::default(),
+                }
             });
         }
         for thread in lost {
-            self.lose(&thread);
+            self.processes[at].past = self.processes[at].past.and(thread.delays);
+            self.close(&thread);
         }
         true
     }
@@ -414,7 +579,7 @@ impl Looker {
         Ok(self.of_line(pid, line.trim_end()))
     }
 
-    fn of_line(&self, pid: u32, line: &str) -> Option<State> {
+    fn of_line(&mut self, pid: u32, line: &str) -> Option<State> {
         if line.starts_with("running") {
             return Some(State::Running);
         }
@@ -436,7 +601,10 @@ impl Looker {
         if calls::descriptors_argument(name).and_then(argument) == Some(0) {
             return Some(State::Waiting(self.rules.wait_in_call("nanosleep", Kind::Other)));
         }
-        let kind = if self.rules.depends_on_descriptor(name) {
+        let kind = if Polled::is(name) {
+            let arguments = [0, 1, 2].map(|at| argument(at).unwrap_or(0));
+            self.polled.kind(pid, name, arguments)
+        } else if self.rules.depends_on_descriptor(name) {
             argument(0).map_or(Kind::Other, |fd| kind(pid, fd))
         } else {
             Kind::Other
@@ -483,15 +651,31 @@ fn is_refusal(error: &io::Error) -> bool {
     matches!(error.raw_os_error(), Some(libc::EACCES | libc::EPERM))
 }
 
-/// The letter of a thread's state, in a line of `stat`; the name before it may hold anything.
-fn letter(stat: &str) -> Option<u8> {
-    let after = stat.rfind(") ")? + 2;
-    stat.as_bytes().get(after).copied()
+/// Minor page faults of a process and of the children that it waited for, in a line of `stat`.
+fn faults(stat: &str) -> Option<u64> {
+    let mut fields = after_name(stat)?
+        .split(' ')
+        .skip(7)
+        .map_while(|word| word.parse::<u64>().ok());
+    Some(fields.next()? + fields.next()?)
 }
 
-fn kind(pid: u32, fd: u64) -> Kind {
+pub(crate) fn kind(pid: u32, fd: u64) -> Kind {
     let link = std::fs::read_link(format!("/proc/{pid}/fd/{fd}"));
     link.map_or(Kind::Other, |link| Kind::of_link(&link.to_string_lossy()))
+}
+
+/// Processes that still run and have this, `NAME=VALUE`, in the environment that they were started with, as far as they may be asked.
+pub(crate) fn started_with(variable: &str) -> u32 {
+    let entries = std::fs::read_dir("/proc").into_iter().flatten().flatten();
+    let pids = entries.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
+    let found = pids.filter(|pid| {
+        let environment = std::fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
+        environment
+            .split(|byte| *byte == 0)
+            .any(|word| word == variable.as_bytes())
+    });
+    u32::try_from(found.count()).unwrap_or(u32::MAX)
 }
 
 /// Children by looking at all processes, for kernels without lists of them.
@@ -500,8 +684,7 @@ fn by_parents(known: &HashSet<u32>) -> Vec<(u32, u32)> {
     let pids = entries.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
     let new = pids.filter(|pid| !known.contains(pid)).filter_map(|pid| {
         let stat = text(&format!("/proc/{pid}/stat"));
-        let rest = stat.get(stat.rfind(") ")? + 2..)?;
-        let parent: u32 = rest.split(' ').nth(1)?.parse().ok()?;
+        let parent: u32 = after_name(&stat)?.split(' ').nth(1)?.parse().ok()?;
         known.contains(&parent).then_some((pid, parent))
     });
     new.take(MOST_THREADS).collect()
@@ -512,17 +695,43 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_state_is_found_behind_a_name_with_brackets() {
-        assert_eq!(letter("12 (a) R (b)) S 1 12"), Some(b'S'));
-        assert_eq!(letter(""), None);
+    fn counters_are_found_in_their_lines() {
+        let stat = "12 (a b) S 1 12 12 0 -1 4194304 300 40 2 0 5 6";
+        assert_eq!(faults(stat), Some(340));
+        let delays = Delays::parse("500 60 7\n").unwrap();
+        assert_eq!((delays.ran, delays.waited, delays.came), (500, 60, 7));
+        assert_eq!(Delays::parse(""), None);
+    }
+
+    #[test]
+    fn processes_are_found_by_what_they_were_started_with_while_they_run() {
+        let value = format!("{}", std::process::id());
+        let variable = format!("LATLAB_TEST_STARTED_WITH={value}");
+        assert_eq!(started_with(&variable), 0);
+        let mut child = std::process::Command::new("sleep")
+            .arg("60")
+            .env("LATLAB_TEST_STARTED_WITH", &value)
+            .spawn()
+            .unwrap();
+        // What an emulator starts is still a copy of this process for a moment.
+        let begun = std::time::Instant::now();
+        while started_with(&variable) == 0 && begun.elapsed().as_secs() < 30 {
+            std::thread::sleep(std::time::Duration::from_millis(1));
+        }
+        let found = started_with(&variable);
+        child.kill().unwrap();
+        child.wait().unwrap();
+        assert_eq!(found, 1);
+        assert_eq!(started_with(&variable), 0);
     }
 
     #[test]
     fn lines_of_system_calls_become_states() {
-        let looker = Looker::at(Rules::built_in(), std::process::id());
-        let of = |line: &str| looker.of_line(std::process::id(), line);
+        let rules = Rules::built_in();
+        let mut looker = Looker::at(rules, std::process::id());
+        let mut of = |line: &str| looker.of_line(std::process::id(), line);
         let wait = |state: Option<State>| match state {
-            Some(State::Waiting(Some(reason))) => Some(looker.rules.category(reason)),
+            Some(State::Waiting(Some(reason))) => Some(rules.category(reason)),
             _ => None,
         };
         assert_eq!(of("running"), Some(State::Running));

@@ -1,15 +1,22 @@
 //! What asks Linux: starting the program, looking at it in /proc, its counters, what kernel work costs here.
 
+pub(crate) mod blocks;
 pub(crate) mod calls;
 pub(crate) mod costs;
 mod explain;
+pub(crate) mod files;
 pub(crate) mod launch;
 pub(crate) mod levels;
+pub(crate) mod lines;
 pub(crate) mod look;
 pub(crate) mod maps;
+pub(crate) mod memory;
+pub(crate) mod polled;
 pub(crate) mod price;
 pub(crate) mod proc_file;
+pub(crate) mod python;
 pub(crate) mod recorder;
+pub(crate) mod segments;
 pub(crate) mod symbols;
 pub(crate) mod watch;
 
@@ -25,12 +32,17 @@ pub(crate) fn thread_cpu_ns() -> u64 {
     clock_ns(libc::CLOCK_THREAD_CPUTIME_ID)
 }
 
+/// CPU time of all threads of this process, nanoseconds.
+pub(crate) fn process_cpu_ns() -> u64 {
+    clock_ns(libc::CLOCK_PROCESS_CPUTIME_ID)
+}
+
 fn clock_ns(clock: libc::clockid_t) -> u64 {
     let mut time = libc::timespec {
         tv_sec: 0,
         tv_nsec: 0,
     };
-    // SAFETY: the call fills a timespec of ours; both clocks exist since Linux 2.6.
+    // SAFETY: the call fills a timespec of ours; these clocks exist since Linux 2.6.
     unsafe { libc::clock_gettime(clock, &raw mut time) };
     u64::try_from(time.tv_sec).unwrap_or(0) * 1_000_000_000 + u64::try_from(time.tv_nsec).unwrap_or(0)
 }

@@ -1,52 +1,71 @@
-//! What recording costs on this machine: one thread waits for another, without and with the events that a program would have.
+//! What recording costs on this machine: threads that wait for each other, work, are followed and are started, without and with the events that
+//! a program would have.
 
 use std::fs::File;
 use std::io::{Read as _, Write as _};
 use std::os::fd::FromRawFd as _;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc;
 
 use super::recorder::{LEAST_PERIOD_NS, Recorder, this_thread};
-use super::thread_cpu_ns;
+use super::{process_cpu_ns, thread_cpu_ns};
 use crate::governor::Price;
 
 /// Waits timed at once; each is one switch of the thread that is timed.
 const ROUNDS: u32 = 100;
 const REPETITIONS: usize = 5;
+/// Samples are priced where they come ten times as often as they ever do in a program: what they add to so little work is then more than what
+/// differs from one time to the next, and is known in a tenth of the time.
+const PERIOD_NS: u64 = LEAST_PERIOD_NS / 10;
 /// Work timed under samples: some periods long.
-const WORK: u64 = 6 * LEAST_PERIOD_NS;
+const WORK_NS: f64 = 10.0 * PERIOD_NS as f64;
+/// Work during which events are opened and closed again and again.
+const OPEN_WORK_NS: f64 = 3e6;
+/// Threads started at once.
+const STARTS: u32 = 16;
 /// Where it cannot be measured: as seen on virtual machines, where the timer behind the clock event costs an exit; bare metal is below.
 const USUAL: Price = Price {
     switch_ns: 8000.0,
     sample_ns: 8000.0,
     fault_ns: 200.0,
+    open_ns: 150_000.0,
+    start_ns: 60_000.0,
 };
 /// What is measured less than this was lost in the noise.
 const LEAST: Price = Price {
     switch_ns: 2000.0,
     sample_ns: 2000.0,
     fault_ns: 200.0,
+    open_ns: 20_000.0,
+    start_ns: 10_000.0,
 };
 const MOST_NS: f64 = 200_000.0;
+const MOST_OPEN_NS: f64 = 2_000_000.0;
 
-/// Measures in some tens of milliseconds; the usual price where that fails.
+/// Measures in some twenty milliseconds; the usual price where that fails.
 pub(crate) fn measure(sees_kernel: bool) -> Price {
     let measured = std::thread::scope(|scope| {
-        let timed = scope.spawn(move || (switch(sees_kernel), sample(sees_kernel)));
-        timed.join().unwrap_or((None, None))
+        // Each in a thread of its own: the first stays on one CPU.
+        let prices: [fn(bool) -> Option<f64>; 4] = [switch, sample, open, start];
+        prices.map(|price| {
+            let timed = scope.spawn(move || price(sees_kernel));
+            timed.join().ok().flatten()
+        })
     });
+    let [switch, sample, open, start] = measured;
     // Measured with everything in the caches: in a program that has other work the records find them cold. Twice as much was seen.
-    let cold = |measured: Option<f64>| measured.map(|ns| 2.0 * ns);
-    let measured = (cold(measured.0), cold(measured.1));
+    let cold = |measured: Option<f64>, usual: f64, least: f64, most: f64| {
+        measured.map_or(usual, |ns| 2.0 * ns).clamp(least, most)
+    };
     Price {
-        switch_ns: measured
-            .0
-            .unwrap_or(USUAL.switch_ns)
-            .clamp(LEAST.switch_ns, MOST_NS),
-        sample_ns: measured
-            .1
-            .unwrap_or(USUAL.sample_ns)
-            .clamp(LEAST.sample_ns, MOST_NS),
-        ..USUAL
+        switch_ns: cold(switch, USUAL.switch_ns, LEAST.switch_ns, MOST_NS),
+        sample_ns: cold(sample, USUAL.sample_ns, LEAST.sample_ns, MOST_NS),
+        // Where the kernel is seen, faults are not recorded.
+        fault_ns: if sees_kernel { 0.0 } else { USUAL.fault_ns },
+        open_ns: open.unwrap_or(USUAL.open_ns).clamp(LEAST.open_ns, MOST_OPEN_NS),
+        start_ns: start
+            .unwrap_or(USUAL.start_ns)
+            .clamp(LEAST.start_ns, MOST_OPEN_NS),
     }
 }
 
@@ -108,11 +127,9 @@ fn switch(sees_kernel: bool) -> Option<f64> {
     };
     let mut typical = || middle((0..REPETITIONS).filter_map(|_| round()).collect());
     let plain = typical();
-    let mut recorder = Recorder::open(sees_kernel, LEAST_PERIOD_NS).ok();
-    let watched = recorder.as_mut().and_then(|recorder| {
-        recorder.start(&threads(&[this_thread(), other]), false).ok()?;
-        typical()
-    });
+    let mut recorder = Recorder::of(sees_kernel, LEAST_PERIOD_NS);
+    let started = recorder.start(&threads(&[this_thread(), other]), false);
+    let watched = started.ok().and_then(|()| typical());
     drop(recorder);
     drop(there);
     let _ = helper.join();
@@ -121,22 +138,74 @@ fn switch(sees_kernel: bool) -> Option<f64> {
 
 /// What a sample adds to work without waits.
 fn sample(sees_kernel: bool) -> Option<f64> {
-    let work = |steps: u64| {
-        let before = thread_cpu_ns();
-        let mut state = 1_u64;
-        for _ in 0..steps {
-            state = std::hint::black_box(state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1));
-        }
-        (thread_cpu_ns() - before) as f64
-    };
-    let mut steps = 100_000_u64;
-    while work(steps) < WORK as f64 / 2.0 && steps < 1 << 32 {
-        steps *= 2;
-    }
+    let steps = steps(WORK_NS);
     let typical = || middle((0..REPETITIONS).map(|_| work(steps)).collect());
     let plain = typical()?;
-    let mut recorder = Recorder::open(sees_kernel, LEAST_PERIOD_NS).ok()?;
+    let mut recorder = Recorder::of(sees_kernel, PERIOD_NS);
     recorder.start(&threads(&[this_thread()]), false).ok()?;
     let watched = typical()?;
-    Some((watched - plain) / (plain / LEAST_PERIOD_NS as f64))
+    Some((watched - plain) / (plain / PERIOD_NS as f64))
+}
+
+/// Some work: its CPU time.
+fn work(steps: u64) -> f64 {
+    let before = thread_cpu_ns();
+    let mut state = 1_u64;
+    for _ in 0..steps {
+        state = std::hint::black_box(state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1));
+    }
+    (thread_cpu_ns() - before) as f64
+}
+
+/// Steps of work that take about this long.
+fn steps(ns: f64) -> u64 {
+    const TRIED: u64 = 50_000;
+    let took = (0..REPETITIONS)
+        .map(|_| work(TRIED))
+        .fold(f64::INFINITY, f64::min);
+    crate::tally::whole_ns(TRIED as f64 * ns / took.max(1.0))
+}
+
+/// What opening events takes from a thread that runs, and closing them: the kernel interrupts it on its CPU for each.
+fn open(sees_kernel: bool) -> Option<f64> {
+    let steps = steps(OPEN_WORK_NS);
+    let mut recorder = Recorder::of(sees_kernel, LEAST_PERIOD_NS);
+    let (tell, told) = mpsc::channel();
+    let done = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        let worker = scope.spawn(|| {
+            let plain = middle((0..REPETITIONS).map(|_| work(steps)).collect());
+            let _ = tell.send(this_thread());
+            let watched = work(steps);
+            done.store(true, Ordering::Release);
+            Some(watched - plain?)
+        });
+        let other = told.recv().ok()?;
+        let mut times = 0_u32;
+        while !done.load(Ordering::Acquire) {
+            recorder.start(&threads(&[other]), false).ok()?;
+            recorder.stop();
+            times += 1;
+        }
+        let added = worker.join().ok()??;
+        (times > 0).then(|| added / f64::from(times))
+    })
+}
+
+/// What inheriting events adds to starting a thread, and to its end.
+fn start(sees_kernel: bool) -> Option<f64> {
+    let round = || {
+        let before = process_cpu_ns();
+        for _ in 0..STARTS {
+            let started = std::thread::Builder::new().stack_size(64 << 10).spawn(|| ());
+            started.ok()?.join().ok()?;
+        }
+        Some((process_cpu_ns() - before) as f64 / f64::from(STARTS))
+    };
+    let typical = || middle((0..REPETITIONS).filter_map(|_| round()).collect());
+    let plain = typical()?;
+    let mut recorder = Recorder::of(sees_kernel, LEAST_PERIOD_NS);
+    recorder.start(&threads(&[this_thread()]), false).ok()?;
+    let watched = typical()?;
+    Some(watched - plain)
 }

@@ -74,8 +74,18 @@ fn cpus() -> u32 {
 }
 
 impl Recorder {
-    /// Makes room for records. `sees_kernel`: of the kernel, too.
-    pub(crate) fn open(sees_kernel: bool, period_ns: u64) -> Result<Self, String> {
+    /// Nothing is open yet: while any process has an event of a task, every switch of every thread takes a little longer.
+    pub(crate) fn of(sees_kernel: bool, period_ns: u64) -> Self {
+        Self {
+            rings: Vec::new(),
+            period_ns,
+            events: HashMap::new(),
+            sees_kernel,
+        }
+    }
+
+    /// Makes room for records.
+    fn open(sees_kernel: bool) -> Result<Vec<(u32, Ring)>, String> {
         let cpus = cpus();
         let pages = (MOST_PAGES / cpus as usize).clamp(8, 512);
         let pages = 1_usize << pages.ilog2();
@@ -90,16 +100,14 @@ impl Recorder {
                 Err(error) => return Err(reason(&error)),
             }
         }
-        Ok(Self {
-            rings,
-            period_ns,
-            events: HashMap::new(),
-            sees_kernel,
-        })
+        Ok(rings)
     }
 
     /// Opens all events for these threads and whatever they start. `on_exec`: they go on with the next exec; else at once.
     pub(crate) fn start(&mut self, threads: &[u32], on_exec: bool) -> Result<(), String> {
+        if self.rings.is_empty() {
+            self.rings = Self::open(self.sees_kernel)?;
+        }
         if threads.len() * self.rings.len() > MOST_FOLLOWED {
             return Err(format!("{} threads are too many to attach to", threads.len()));
         }

@@ -2,12 +2,16 @@
 
 use std::collections::HashMap;
 use std::fs::File;
+use std::io::{BufRead as _, BufReader};
 use std::os::unix::fs::MetadataExt as _;
 use std::rc::Rc;
 
 use object::read::ReadCache;
-use object::{Object as _, ObjectSegment as _, ObjectSymbol as _, ReadRef, SymbolKind};
+use object::{Object as _, ObjectSection as _, ObjectSymbol as _, ReadRef, SymbolKind};
 
+use super::blocks::Blocks;
+use super::segments::Segments;
+use crate::mix::WITHOUT_NAME;
 use crate::stream::{Names, Place};
 
 /// Files whose symbols are kept; a program with more libraries has some without names.
@@ -44,6 +48,9 @@ const MALLOC: [&str; 20] = [
 /// The name that functions of malloc.c have here when the library was stripped of them.
 const IN_MALLOC: &str = "_int_malloc or another static function of malloc.c";
 
+/// The name of code that only jumps to a function of another file.
+const STUB: &str = "[call into a library]";
+
 #[derive(Clone, Debug)]
 struct Symbol {
     address: u64,
@@ -55,9 +62,10 @@ struct Symbol {
 #[derive(Debug, Default)]
 struct Table {
     symbols: Vec<Symbol>,
-    /// File offset, bytes, address.
-    segments: Vec<(u64, u64, u64)>,
+    segments: Segments,
     malloc: Option<(u64, u64)>,
+    /// Addresses of stubs through which functions of other files are called.
+    stubs: Vec<(u64, u64)>,
 }
 
 fn demangled(name: &str) -> Rc<str> {
@@ -84,10 +92,14 @@ impl Table {
         let Ok(file) = object::File::parse(&cache) else {
             return table;
         };
-        for segment in file.segments() {
-            let (offset, bytes) = segment.file_range();
-            table.segments.push((offset, bytes, segment.address()));
-        }
+        table.segments = Segments::of(&file);
+        let stubs = file.sections().filter(|section| {
+            let name = section.name().unwrap_or("");
+            name == ".plt" || name.starts_with(".plt.")
+        });
+        table.stubs = stubs
+            .map(|section| (section.address(), section.address() + section.size()))
+            .collect();
         let id = file.build_id().ok().flatten().map(<[u8]>::to_vec);
         table.add(&file);
         let debug = id.as_deref().and_then(debug_file).and_then(|path| opened(&path));
@@ -136,11 +148,11 @@ impl Table {
 
     /// The function at an offset in the file.
     fn function(&self, offset: u64) -> Option<Rc<str>> {
-        let segment = self
-            .segments
-            .iter()
-            .find(|segment| (segment.0..segment.0 + segment.1).contains(&offset));
-        let address = segment.map_or(offset, |segment| offset - segment.0 + segment.2);
+        let address = self.segments.address(offset).unwrap_or(offset);
+        // Symbols without a length would reach into them.
+        if self.stubs.iter().any(|stub| (stub.0..stub.1).contains(&address)) {
+            return Some(Rc::from(STUB));
+        }
         let after = self.symbols.partition_point(|symbol| symbol.address <= address);
         let symbol = after.checked_sub(1).map(|at| &self.symbols[at]);
         if let Some(symbol) =
@@ -153,10 +165,10 @@ impl Table {
     }
 }
 
-fn opened(path: &str) -> Option<ReadCache<File>> {
+pub(crate) fn opened(path: &str) -> Option<ReadCache<Blocks>> {
     let file = File::open(path).ok()?;
     let about = file.metadata().ok()?;
-    (about.is_file() && about.len() <= LARGEST).then(|| ReadCache::new(file))
+    (about.is_file() && about.len() <= LARGEST).then(|| ReadCache::new(Blocks::of(file)))
 }
 
 fn is_libc(path: &str) -> bool {
@@ -165,7 +177,7 @@ fn is_libc(path: &str) -> bool {
 }
 
 /// Where distributions put symbols that they have taken out.
-fn debug_file(id: &[u8]) -> Option<String> {
+pub(crate) fn debug_file(id: &[u8]) -> Option<String> {
     use std::fmt::Write as _;
     let mut hex = String::new();
     for byte in id {
@@ -252,10 +264,29 @@ fn kallsyms() -> Vec<Symbol> {
     symbols
 }
 
+/// Whether the kernel shows where its functions are: where it does not, all are at 0.
+pub(crate) fn shows_the_kernel() -> bool {
+    let lines = File::open("/proc/kallsyms").map(|file| BufReader::new(file).lines());
+    let mut lines = lines.into_iter().flatten().map_while(Result::ok);
+    lines.any(|line| {
+        line.bytes()
+            .take_while(|digit| *digit != b' ')
+            .any(|digit| digit != b'0')
+    })
+}
+
 impl Symbols {
-    /// Whether the kernel shows where its functions are.
-    pub(crate) fn knows_the_kernel(&mut self) -> bool {
-        !self.kernel.get_or_insert_with(kernel).is_empty()
+    /// Reads where the kernel's functions are; once for all that ask later.
+    pub(crate) fn know_the_kernel(&mut self) {
+        self.kernel.get_or_insert_with(kernel);
+    }
+
+    /// Reads the names of a file, if they are not known: for a large program this takes many milliseconds.
+    pub(crate) fn know(&mut self, path: &Rc<str>) {
+        let is_file = path.starts_with('/') && !path.starts_with("//anon") && !path.starts_with("/memfd:");
+        if is_file && !self.files.contains_key(path) && self.files.len() < MOST_FILES {
+            self.files.insert(Rc::clone(path), Table::read(path));
+        }
     }
 
     fn at_run_time(&mut self, pid: u32, address: u64) -> Option<Rc<str>> {
@@ -283,7 +314,7 @@ impl Names for Symbols {
         let symbols = self.kernel.get_or_insert_with(kernel);
         let after = symbols.partition_point(|symbol| symbol.address <= address);
         let symbol = after.checked_sub(1).map(|at| &symbols[at]);
-        symbol.map_or_else(|| Rc::from("[no name]"), |symbol| Rc::clone(&symbol.name))
+        symbol.map_or_else(|| Rc::from(WITHOUT_NAME), |symbol| Rc::clone(&symbol.name))
     }
 
     fn user(&mut self, file: Option<(&Rc<str>, u64)>, pid: u32, address: u64) -> Place {
@@ -307,9 +338,7 @@ impl Names for Symbols {
         if let Some(place) = self.places.get(&(Rc::clone(path), offset)) {
             return place.clone();
         }
-        if !self.files.contains_key(path) && self.files.len() < MOST_FILES {
-            self.files.insert(Rc::clone(path), Table::read(path));
-        }
+        self.know(path);
         let function = self.files.get(path).and_then(|table| table.function(offset));
         let place = nowhere(path.rsplit('/').next().unwrap_or(path), function);
         if self.places.len() >= MOST_PLACES {
@@ -327,23 +356,17 @@ mod tests {
     #[test]
     fn a_function_of_this_very_program_has_its_name() {
         let path = std::env::current_exe().unwrap();
+        let own = a_function_of_this_very_program_has_its_name as fn() as usize as u64;
+        let map = super::super::maps::of(std::process::id())
+            .into_iter()
+            .find(|map| (map.start..map.end).contains(&own))
+            .unwrap();
         let table = Table::read(path.to_str().unwrap());
+        let found = table.function(own - map.start + map.offset + 4).unwrap();
         assert!(
-            table
-                .symbols
-                .iter()
-                .any(|symbol| symbol.name.contains("a_function_of_this_very_program"))
+            found.ends_with("a_function_of_this_very_program_has_its_name"),
+            "{found}"
         );
-        let symbol = table.symbols.iter().find(|symbol| symbol.bytes > 8).unwrap();
-        let segment = table
-            .segments
-            .iter()
-            .find(|at| (at.2..at.2 + at.1).contains(&symbol.address))
-            .unwrap();
-        let found = table
-            .function(symbol.address - segment.2 + segment.0 + 4)
-            .unwrap();
-        assert_eq!(found, demangled(&symbol.name));
     }
 
     #[test]
@@ -360,8 +383,9 @@ mod tests {
                 symbol(0x460, 0x40, "free"),
                 symbol(0x600, 0x10, "memcpy"),
             ],
-            segments: vec![(0, 0x1000, 0)],
+            segments: Segments::default(),
             malloc: None,
+            stubs: vec![(0x800, 0x840)],
         };
         let malloc = table.range_of_malloc();
         assert_eq!(malloc, Some((0x120, 0x4a0)));
@@ -369,6 +393,7 @@ mod tests {
         assert_eq!(table.function(0x200).as_deref(), Some(IN_MALLOC));
         assert_eq!(table.function(0x410).as_deref(), Some("malloc"));
         assert_eq!(table.function(0x700), None);
+        assert_eq!(table.function(0x810).as_deref(), Some(STUB));
     }
 
     #[test]

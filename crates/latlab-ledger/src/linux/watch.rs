@@ -2,28 +2,34 @@
 
 use std::collections::HashMap;
 use std::ffi::OsString;
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use latlab_stages::{Event, Listener};
 use latlab_stats::rng::Rng;
 
+use super::files::Descriptors;
 use super::launch::{Ended, Held, Signals, Streams, has_ended, pidfd, reap, wait_for};
 use super::look::{About, Looker};
-use super::proc_file::text;
-use super::recorder::{FAULT_PERIOD, LEAST_PERIOD_NS, Recorder};
-use super::symbols::Symbols;
-use super::{now_ns, thread_cpu_ns};
+use super::proc_file::{io_of, letter, text};
+use super::python::Python;
+use super::recorder::{LEAST_PERIOD_NS, Recorder};
+use super::{now_ns, process_cpu_ns, thread_cpu_ns};
 use crate::ExplainError;
 use crate::by_stage::{self, Change};
-use crate::governor::{Governor, Price};
-use crate::records::{Record, What};
+use crate::governor::{Counts, Governor, Price};
+use crate::model;
 use crate::rules::Rules;
-use crate::stream::{self, Stream};
 use crate::sweep::{Seen, Source, State, Sweep};
 use crate::tally::{Io, Tally, Usage};
-use crate::timeline::Bins;
+use crate::timeline::Course;
+
+mod before;
+mod recording;
+
+use before::Before;
+use recording::Recording;
 
 /// Looks come at random distances around this, so that they do not fall into step with a program's own period.
 const USUAL_NS: u64 = 1_000_000;
@@ -34,20 +40,19 @@ const FIRST_FOR_NS: u64 = 20_000_000;
 const LATER_NS: u64 = 4_000_000;
 const LATER_FROM_NS: u64 = 30_000_000_000;
 /// Thousands of threads take milliseconds to look at: seldom, but not never.
-const FARTHEST_NS: u64 = 50_000_000;
+const FARTHEST_NS: u64 = 100_000_000;
 /// Looking may take one part in so many of one CPU.
-const SHARE: u64 = 50;
+const SHARE: u64 = 100;
+/// Stages that the program marks by lines get the time at which they are heard, which is promised to 10 ms; and a ring of 2^17 marks
+/// is read before it is full, at whatever rate one can be written.
+const HEAR_NS: u64 = 5_000_000;
 /// Recorded, with the kernel's stacks: rings are emptied this often.
 const DRAIN_NS: u64 = 4_000_000;
 /// Records of different CPUs are put in order; one may come this late.
 const LATE_NS: u64 = 3_000_000;
-/// Records that wait to be put in order; more are taken as they are.
-const MOST_PENDING: usize = 1 << 18;
-/// Threads whose reason is asked for at once.
-const MOST_ASKED: usize = 32;
 /// Faults are recorded for one slice of so many.
 const FAULT_SLICE_NS: u64 = 10_000_000;
-const FAULT_SLICES: u64 = 10;
+pub(crate) const FAULT_SLICES: u64 = 10;
 /// Counters and names are read this often while everything is recorded.
 const SELDOM_NS: u64 = 50_000_000;
 
@@ -60,6 +65,13 @@ pub(crate) struct Sight {
     pub(crate) price: Price,
 }
 
+impl Sight {
+    /// CPU time between samples, nanoseconds.
+    pub(crate) fn period_ns(&self) -> u64 {
+        self.price.period_ns(LEAST_PERIOD_NS)
+    }
+}
+
 /// A run, and what else is to be told of it.
 #[derive(Debug)]
 pub(crate) struct Watched {
@@ -67,36 +79,31 @@ pub(crate) struct Watched {
     pub(crate) ended: Option<Ended>,
     pub(crate) pid: u32,
     pub(crate) left_running: u32,
-    pub(crate) bins: Bins,
+    pub(crate) course: Course,
+    pub(crate) files: model::Files,
     pub(crate) processes: HashMap<u32, Seen>,
     pub(crate) about: HashMap<u32, About>,
     pub(crate) refused: bool,
     pub(crate) overflown: bool,
     /// Why nothing was recorded although it might have been.
     pub(crate) unrecorded: Option<String>,
+    /// Processes whose bytes and calls are those of their last look.
+    pub(crate) by_looks: u32,
 }
 
-/// Makes timeouts exact while it lives, where that is allowed also on a busy machine: the usual slack of 50 us is more than a short program's
-/// share, and records are lost when nobody reads them. Of this thread alone.
+/// Makes timeouts exact while it lives: the usual slack of 50 us is more than a short program's share. Of this thread alone, whose priority
+/// stays what it was: before the program it would take CPUs from it.
 struct Sharp {
     slack: libc::c_int,
-    nice: libc::c_int,
 }
-
-/// Before others, behind what is in real time.
-const NICE: libc::c_int = -11;
 
 impl Sharp {
     fn timers() -> Self {
         // SAFETY: asks for a number, then sets it for this thread.
         unsafe {
-            let this = libc::id_t::try_from(libc::gettid()).unwrap_or(0);
             let slack = libc::prctl(libc::PR_GET_TIMERSLACK);
             libc::prctl(libc::PR_SET_TIMERSLACK, 1_000);
-            let nice = libc::getpriority(libc::PRIO_PROCESS, this);
-            // Refused to ordinary users, who do without.
-            libc::setpriority(libc::PRIO_PROCESS, this, nice.min(NICE));
-            Self { slack, nice }
+            Self { slack }
         }
     }
 }
@@ -104,17 +111,14 @@ impl Sharp {
 impl Drop for Sharp {
     fn drop(&mut self) {
         // SAFETY: gives back what it was.
-        unsafe {
-            let this = libc::id_t::try_from(libc::gettid()).unwrap_or(0);
-            libc::prctl(libc::PR_SET_TIMERSLACK, self.slack);
-            libc::setpriority(libc::PRIO_PROCESS, this, self.nice);
-        }
+        unsafe { libc::prctl(libc::PR_SET_TIMERSLACK, self.slack) };
     }
 }
 
 /// Stamps the moment at which a process ends, whatever the watcher is busy with.
 struct EndStamp {
     at: Arc<AtomicU64>,
+    thread: Option<std::thread::JoinHandle<()>>,
 }
 
 impl EndStamp {
@@ -122,10 +126,10 @@ impl EndStamp {
         let at = Arc::new(AtomicU64::new(0));
         let stamp = Arc::clone(&at);
         // A thread that cannot be had costs exactness, nothing else.
-        let _ = std::thread::Builder::new().stack_size(64 << 10).spawn(move || {
+        let thread = std::thread::Builder::new().stack_size(64 << 10).spawn(move || {
             let Some(ending) = pidfd(pid) else { return };
             loop {
-                wait_for(&[Some(&ending)], 10_000_000_000);
+                wait_for(&[Some(ending.as_fd())], 10_000_000_000);
                 if has_ended(pid) {
                     stamp.store(now_ns(), Ordering::Release);
                     return;
@@ -136,7 +140,10 @@ impl EndStamp {
                 }
             }
         });
-        Self { at }
+        Self {
+            at,
+            thread: thread.ok(),
+        }
     }
 
     /// When it ended; now, where nobody saw it. To be asked once it has.
@@ -153,6 +160,15 @@ impl EndStamp {
     }
 }
 
+impl Drop for EndStamp {
+    /// Its descriptor is closed with it. The process has been waited for by now.
+    fn drop(&mut self) {
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
+    }
+}
+
 /// Distance to the next look.
 fn distance(running_for: u64, look_ns: u64, random: &mut Rng) -> u64 {
     let usual = match running_for {
@@ -164,6 +180,12 @@ fn distance(running_for: u64, look_ns: u64, random: &mut Rng) -> u64 {
     mean / 2 + random.next_u64() % mean.max(1)
 }
 
+/// How long nobody was there to end a slice: records are read often where the kernel is seen, and the watcher may come late; elsewhere they are
+/// read as seldom as threads are looked at.
+fn late(sees_kernel: bool, now: u64, next: u64, before: u64) -> u64 {
+    now.saturating_sub(if sees_kernel { next } else { before })
+}
+
 /// Runs the program once.
 pub(crate) fn run(
     arguments: &[OsString],
@@ -171,6 +193,7 @@ pub(crate) fn run(
     rules: &'static Rules,
     signals: &Signals,
     sight: Sight,
+    governor: &mut Governor,
     listener: Option<&mut Listener>,
 ) -> Result<Watched, ExplainError> {
     let name = arguments
@@ -195,13 +218,13 @@ pub(crate) fn run(
     let pid = u32::try_from(held.pid).unwrap_or(0);
     let stamp = EndStamp::of(held.pid);
     let ending = pidfd(held.pid);
-    let mut watching = Watching::of(pid, rules, sight, true);
+    let ending = ending.as_ref().map(OwnedFd::as_fd);
+    let mut watching = Watching::of(pid, rules, sight, governor, true);
     watching.listener = listener;
     watching.begin(Before::of(pid));
     held.release();
     // Until the program is loaded there is nothing to look at.
-    wait_for(&[Some(&held.status), ending.as_ref()], 60_000_000_000);
-    if let Some(error) = held.failure() {
+    if let Err(error) = held.loaded(ending) {
         reap(held.pid);
         return Err(not_started(&error));
     }
@@ -212,11 +235,24 @@ pub(crate) fn run(
         now_ns()
     });
     while !has_ended(held.pid) {
-        watching.step(ending.as_ref(), || has_ended(held.pid));
+        watching.step(ending, || has_ended(held.pid));
     }
     let end = stamp.time();
-    let io = Io::parse(&text(&format!("/proc/{pid}/io")));
-    Ok(watching.finish(end, io, |_| Some(reap(held.pid))))
+    Ok(watching.finish(end, io_of(pid), || reap_with_io(held.pid)))
+}
+
+/// Takes the ended process's entry away, and has its counters of bytes and calls: newer kernels (6.18) show those of a process that has ended to
+/// nobody but root, but add them, and those of its children, to whoever waits for it.
+fn reap_with_io(pid: i32) -> (Ended, Option<Io>) {
+    let own = || Io::parse(&text("/proc/self/io"));
+    // Reading counts, too.
+    let (first, before) = (own(), own());
+    let ended = reap(pid);
+    let counted = own().zip(before).zip(first).map(|((after, before), first)| {
+        let reading = before.since(&first);
+        after.since(&before).since(&reading)
+    });
+    (ended, counted)
 }
 
 /// Watches a process that runs already, for so long or until it ends.
@@ -225,6 +261,7 @@ pub(crate) fn attach(
     for_ns: u64,
     rules: &'static Rules,
     sight: Sight,
+    governor: &mut Governor,
     mut go_on: impl FnMut() -> bool,
 ) -> Result<Watched, ExplainError> {
     let no_process = |reason: &str| ExplainError::NoProcess {
@@ -240,21 +277,17 @@ pub(crate) fn attach(
     }
     let _sharp = Sharp::timers();
     let ending = pidfd(i32::try_from(pid).unwrap_or(0));
-    let mut watching = Watching::of(pid, rules, sight, false);
+    let mut watching = Watching::of(pid, rules, sight, governor, false);
     watching.begin(Before::of_running(pid));
     let until = watching.begin + for_ns;
-    let gone = || text(&format!("/proc/{pid}/stat")).rfind(") Z").is_some() || !is_there(pid);
+    let gone = || letter(&text(&format!("/proc/{pid}/stat"))).is_none_or(|letter| letter == b'Z');
     while now_ns() < until && go_on() && !gone() {
-        watching.step(ending.as_ref(), || now_ns() >= until);
+        watching.step(ending.as_ref().map(OwnedFd::as_fd), || now_ns() >= until);
     }
     let end = now_ns().min(until.max(watching.begin + 1));
-    let io = Io::parse(&text(&format!("/proc/{pid}/io")));
-    Ok(watching.finish(end, io, |before| {
-        // Not ours to wait for: what it used meanwhile, by its own counters.
-        let after = Before::of_running(pid);
-        let _ = before;
-        Some(after.ended())
-    }))
+    let io = io_of(pid);
+    // Not ours to wait for: what it used meanwhile, by its own counters.
+    Ok(watching.finish(end, io, || (Before::of_running(pid).ended(), None)))
 }
 
 fn is_there(pid: u32) -> bool {
@@ -270,105 +303,10 @@ fn words(error: &std::io::Error) -> String {
     }
 }
 
-/// What a process had used when it began to be watched.
-#[derive(Clone, Copy, Debug, Default)]
-struct Before {
-    user_ns: u64,
-    system_ns: u64,
-    queue_ns: u64,
-    faults: u64,
-    major_faults: u64,
-    switches: (u64, u64),
-    io: Option<Io>,
-    resident: u64,
-}
-
-impl Before {
-    /// Of the process that is to become the program: its CPU time is not the program's.
-    fn of(pid: u32) -> Self {
-        let line = text(&format!("/proc/{pid}/schedstat"));
-        let mut numbers = line.split_whitespace().filter_map(|word| word.parse().ok());
-        let (system_ns, queue_ns) = (numbers.next().unwrap_or(0), numbers.next().unwrap_or(0));
-        Self {
-            system_ns,
-            queue_ns,
-            faults: stat_field(pid, 7),
-            io: Io::parse(&text(&format!("/proc/{pid}/io"))),
-            ..Self::default()
-        }
-    }
-
-    /// Of a process that runs already.
-    fn of_running(pid: u32) -> Self {
-        // SAFETY: asks for a number.
-        let ticks = u64::try_from(unsafe { libc::sysconf(libc::_SC_CLK_TCK) })
-            .unwrap_or(100)
-            .max(1);
-        let ns = |field| stat_field(pid, field) * (1_000_000_000 / ticks);
-        let status = text(&format!("/proc/{pid}/status"));
-        let of = |name: &str| {
-            let line = status.lines().find_map(|line| line.strip_prefix(name))?;
-            line.split_whitespace().next()?.parse::<u64>().ok()
-        };
-        Self {
-            user_ns: ns(11),
-            system_ns: ns(12),
-            queue_ns: 0,
-            faults: stat_field(pid, 7),
-            major_faults: stat_field(pid, 9),
-            switches: (
-                of("voluntary_ctxt_switches:").unwrap_or(0),
-                of("nonvoluntary_ctxt_switches:").unwrap_or(0),
-            ),
-            io: Io::parse(&text(&format!("/proc/{pid}/io"))),
-            resident: of("VmHWM:").unwrap_or(0) * 1024,
-        }
-    }
-
-    fn ended(self) -> Ended {
-        Ended {
-            user_ns: self.user_ns,
-            system_ns: self.system_ns,
-            minor_faults: self.faults,
-            major_faults: self.major_faults,
-            voluntary_switches: self.switches.0,
-            involuntary_switches: self.switches.1,
-            max_resident_bytes: self.resident,
-            ..Ended::default()
-        }
-    }
-}
-
-/// A number of `/proc/PID/stat`, counted from the state, 0.
-fn stat_field(pid: u32, field: usize) -> u64 {
-    let stat = text(&format!("/proc/{pid}/stat"));
-    let rest = stat.rfind(") ").and_then(|at| stat.get(at + 2..)).unwrap_or("");
-    rest.split(' ')
-        .nth(field)
-        .and_then(|word| word.parse().ok())
-        .unwrap_or(0)
-}
-
-struct Recording {
-    recorder: Recorder,
-    stream: Stream<'static, Symbols>,
-    governor: Governor,
-    pending: Vec<Record>,
-    faults_on: bool,
-    /// Whether events are open.
-    on: bool,
-    /// Events could not be opened again.
-    given_up: bool,
-    /// Of threads that left a CPU to wait, by the records read last: when, of which process, and whether the reason was asked for.
-    asked: HashMap<u32, (u64, u32, bool)>,
-    /// Records before this moment have been taken.
-    taken: u64,
-    seldom: u64,
-}
-
 struct Watching<'a> {
     pid: u32,
     looker: Looker,
+    descriptors: Descriptors,
     sweep: Sweep<'static>,
     begin: u64,
     loading_ns: u64,
@@ -376,54 +314,87 @@ struct Watching<'a> {
     random: Rng,
     look_ns: u64,
     looks: u64,
+    /// When threads are to be looked at, or records read, again; when stages were heard.
+    next: u64,
+    heard: u64,
+    /// When the last step ended, and how long it took to look or to read.
+    stepped: u64,
+    worked: u64,
+    /// CPU time of this thread until what it does now.
+    used: u64,
     states: Vec<(u32, u32, State)>,
     io: Option<Io>,
     rules: &'static Rules,
+    governor: &'a mut Governor,
+    /// CPU time of the program, as far as it is known, and what its threads had used before.
+    cpu_ns: u64,
+    ran_before: u64,
     recording: Option<Recording>,
     unrecorded: Option<String>,
     before: Before,
     launched: bool,
+    /// Reads the frames of Python interpreters.
+    python: Python,
     /// Hears the stages of a program that was launched.
     listener: Option<&'a mut Listener>,
 }
 
-impl Watching<'_> {
-    fn of(pid: u32, rules: &'static Rules, sight: Sight, launched: bool) -> Self {
+impl<'a> Watching<'a> {
+    fn of(pid: u32, rules: &'static Rules, sight: Sight, governor: &'a mut Governor, launched: bool) -> Self {
         let now = now_ns();
         let mut looker = Looker::at(rules, pid);
+        looker.all_threads();
+        governor.begin(looker.counts().unwrap_or_default());
+        let ran_before = looker.ran_ns();
         let mut unrecorded = None;
         let mut recording = None;
         if let Some(sees_kernel) = sight.recording {
-            let period = sight.price.period_ns(LEAST_PERIOD_NS);
-            let threads = if launched { vec![pid] } else { looker.all_threads() };
-            let opened = Recorder::open(sees_kernel, period).and_then(|mut recorder| {
-                if launched {
-                    recorder.start(&threads, true)?;
-                }
-                Ok(recorder)
-            });
+            // In runs before, a program has shown what it costs to record: it is recorded from its first instruction.
+            let at_once = launched && governor.decide(0, 1);
+            let mut period_ns = sight.period_ns();
+            if at_once {
+                // The first sample comes one period after the exec: in run after run of a short program it would fall on the same instruction.
+                period_ns =
+                    period_ns / 4 + Rng::new(now ^ u64::from(pid)).next_u64() % (3 * period_ns / 4).max(1);
+            }
+            let mut recorder = Recorder::of(sees_kernel, period_ns);
+            let mut opened = Ok(());
+            if at_once {
+                governor.opened(1);
+                opened = recorder.start(&[pid], true);
+            }
             match opened {
-                Ok(recorder) => recording = Some(Recording::of(recorder, rules, sight.price)),
+                Ok(()) => recording = Some(Recording::of(recorder, rules, at_once)),
                 Err(reason) => unrecorded = Some(reason),
             }
         }
         Self {
             pid,
             looker,
+            descriptors: Descriptors::begin(now),
             sweep: Sweep::begin(rules, now, pid),
             begin: now,
             loading_ns: 0,
-            cpu_begin: thread_cpu_ns(),
+            cpu_begin: process_cpu_ns(),
             random: Rng::new(now ^ u64::from(pid)),
             look_ns: 0,
             looks: 0,
+            next: now,
+            heard: now,
+            stepped: now,
+            worked: 0,
+            used: thread_cpu_ns(),
             states: Vec::new(),
             io: None,
             rules,
+            governor,
+            cpu_ns: 0,
+            ran_before,
             recording,
             unrecorded,
             before: Before::default(),
             launched,
+            python: Python::begin(now),
             listener: None,
         }
     }
@@ -431,18 +402,19 @@ impl Watching<'_> {
     /// Time counts from now.
     fn begin(&mut self, before: Before) {
         self.before = before;
-        self.cpu_begin = thread_cpu_ns();
+        self.cpu_begin = process_cpu_ns();
+        self.used = thread_cpu_ns();
         self.begin = now_ns();
+        self.next = self.begin + self.distance();
         self.sweep = Sweep::begin(self.rules, self.begin, self.pid);
-        let Some(recording) = &mut self.recording else {
-            return;
-        };
-        if self.launched {
-            recording.on = true;
+        self.python = Python::begin(self.begin);
+        self.descriptors = Descriptors::begin(self.begin);
+        // What was started before it was watched has counted before.
+        let running: Vec<u32> = self.looker.pids().collect();
+        self.descriptors.inherit(&running);
+        if self.recording.as_ref().is_some_and(|recording| recording.on) {
             // Everything goes on with the exec: the first states are those of its record.
             self.sweep.switch_source(self.begin, Source::Recorded);
-        } else {
-            self.resume();
         }
     }
 
@@ -451,6 +423,7 @@ impl Watching<'_> {
             self.sweep.advance(at);
         }
         self.loading_ns = at.saturating_sub(self.begin);
+        self.next = now_ns() + self.distance();
     }
 
     /// What the program has marked since the last time, before the sweep goes on. With `last`, there is no more to come.
@@ -458,6 +431,7 @@ impl Watching<'_> {
         let Some(listener) = self.listener.as_deref_mut() else {
             return;
         };
+        self.heard = now_ns();
         let stages = self.sweep.stages();
         let mut at = 0;
         let take = |event: Event<'_>| {
@@ -489,48 +463,97 @@ impl Watching<'_> {
         }
     }
 
-    /// Waits for the next moment to look or to read records, and does so.
-    fn step(&mut self, ending: Option<&OwnedFd>, over: impl Fn() -> bool) {
-        let now = now_ns();
-        let running_for = now - self.begin;
-        let ns = match &self.recording {
-            Some(recording) if recording.on => match recording.recorder.sees_kernel {
-                true if running_for > FIRST_FOR_NS => DRAIN_NS,
-                true => FIRST_NS * 2,
-                // Reasons are asked for as often as threads would be looked at.
-                false => distance(running_for, self.look_ns, &mut self.random),
-            },
-            _ => distance(running_for, self.look_ns, &mut self.random),
-        };
-        wait_for(&[ending], ns);
+    /// Waits until there is something to do, and does that: what must come often does not bring along what is dear.
+    fn step(&mut self, ending: Option<BorrowedFd<'_>>, over: impl Fn() -> bool) {
+        let hear = self.listener.as_ref().map_or(u64::MAX, |_| self.heard + HEAR_NS);
+        let next = self.next.min(hear).min(self.python.due());
+        wait_for(&[ending], next.saturating_sub(now_ns()));
         if over() {
             return;
         }
-        if self.recording.as_ref().is_some_and(|recording| recording.on) {
-            self.read_records();
+        let now = now_ns();
+        if now >= self.next {
+            let sees_kernel = self
+                .recording
+                .as_ref()
+                .is_some_and(|recording| recording.recorder.sees_kernel);
+            let late = late(sees_kernel, now, self.next, self.stepped) + self.worked;
+            self.governor.came_late(late);
+            if self.recording.as_ref().is_some_and(|recording| recording.on) {
+                self.read_records();
+            } else {
+                self.look();
+            }
+            self.descriptors.step(self.looker.threads());
+            self.worked = now_ns() - now;
+            self.govern();
+            // Both have shares of their own, and are not the cost of a look.
+            self.used = thread_cpu_ns();
+            self.next = now_ns() + self.distance();
+            self.stepped = now_ns();
         } else {
-            self.look();
+            self.hear(false);
         }
-        self.govern();
+        if self.sweep.stages().is_filling() {
+            self.next = now_ns();
+        }
+        self.python
+            .look(self.looker.pids(), self.used, self.random.next_u64());
+        self.used = thread_cpu_ns();
+    }
+
+    /// From now to the next look or reading of records.
+    fn distance(&mut self) -> u64 {
+        let running_for = now_ns() - self.begin;
+        match &self.recording {
+            Some(recording) if recording.on && recording.recorder.sees_kernel => {
+                if running_for > FIRST_FOR_NS {
+                    DRAIN_NS
+                } else {
+                    FIRST_NS * 2
+                }
+            }
+            // Reasons are asked for as often as threads would be looked at.
+            _ => distance(running_for, self.look_ns, &mut self.random),
+        }
     }
 
     fn look(&mut self) {
-        let before = thread_cpu_ns();
-        self.looker.look(&mut self.states);
+        let counted = self.looker.look(&mut self.states);
+        if self.launched && self.states.is_empty() && !is_there(self.pid) {
+            // Its entry stays until it is waited for: it is hidden (hidepid), and there is nothing to know but that it lives.
+            self.looker.refused = true;
+            self.states.push((self.pid, self.pid, State::Waiting(None)));
+        }
         let now = now_ns();
         self.hear(false);
         if !self.states.is_empty() {
             self.sweep.look(now, &self.states);
             self.looks += 1;
         }
-        self.took(thread_cpu_ns() - before);
+        if counted {
+            self.count();
+        }
         // Kept for when the process is gone before it can be asked.
         if self.looks % 64 == 1 {
-            self.io = Io::parse(&text(&format!("/proc/{}/io", self.pid))).or(self.io);
+            self.io = io_of(self.pid).or(self.io);
         }
+        self.took();
     }
 
-    fn took(&mut self, ns: u64) {
+    /// What the counters say of the program, which the governor goes by.
+    fn count(&mut self) {
+        let ran = self.looker.ran_ns().saturating_sub(self.ran_before);
+        let ran = if ran > 0 { ran } else { self.sweep.cpu_ns() };
+        self.cpu_ns = self.cpu_ns.max(ran);
+        self.governor.counted(self.cpu_ns, self.looker.counts());
+    }
+
+    /// A step is over: what it took of a CPU, from its wake-up on.
+    fn took(&mut self) {
+        let used = thread_cpu_ns();
+        let ns = used - self.used;
+        self.used = used;
         self.look_ns = if self.look_ns == 0 {
             ns
         } else {
@@ -539,20 +562,18 @@ impl Watching<'_> {
     }
 
     fn read_records(&mut self) {
-        let mut asking_ns = None;
         let now = now_ns();
-        let Some(read) = self.recording.as_mut().map(Recording::read) else {
+        let Some((read, counts, samples)) = self.recording.as_mut().map(Recording::read) else {
             return;
         };
+        self.governor.recorded(counts, samples);
         self.hear(false);
         let Some(recording) = &mut self.recording else {
             return;
         };
         if !recording.recorder.sees_kernel {
             self.looks += 1;
-            let before = thread_cpu_ns();
             recording.ask(read, &mut self.looker);
-            asking_ns = Some(thread_cpu_ns() - before);
             let slice = (now - self.begin) / FAULT_SLICE_NS % FAULT_SLICES;
             if (slice == 0) != recording.faults_on {
                 recording.faults_on = slice == 0;
@@ -560,14 +581,17 @@ impl Watching<'_> {
             }
         }
         recording.take(now.saturating_sub(LATE_NS), &mut self.sweep);
+        if recording.recorder.sees_kernel {
+            recording.ask_what_is_polled(&mut self.looker);
+        }
         if now >= recording.seldom {
             recording.seldom = now + SELDOM_NS;
             self.looker.look(&mut self.states);
-            self.io = Io::parse(&text(&format!("/proc/{}/io", self.pid))).or(self.io);
+            self.io = io_of(self.pid).or(self.io);
         }
-        if let Some(ns) = asking_ns {
-            self.took(ns);
-        }
+        let (cpu_ns, swept_ns) = recording.from;
+        self.cpu_ns = self.cpu_ns.max(cpu_ns + self.sweep.cpu_ns() - swept_ns);
+        self.took();
     }
 
     fn govern(&mut self) {
@@ -578,7 +602,7 @@ impl Watching<'_> {
             return;
         }
         let was = recording.on;
-        let on = recording.governor.decide(self.sweep.cpu_ns());
+        let on = self.governor.decide(self.cpu_ns, self.looker.running().max(1));
         if was && !on {
             self.pause();
         } else if !was && on {
@@ -586,29 +610,38 @@ impl Watching<'_> {
         }
     }
 
+    /// Closes the events, reads what the rings still hold, and hears what was marked meanwhile; with `last`, there is no more to come.
+    fn stop_recording(&mut self, last: bool) {
+        if let Some(recording) = &mut self.recording {
+            recording.recorder.stop();
+            recording.on = false;
+            let (_, counts, samples) = recording.read();
+            self.governor.recorded(counts, samples);
+        }
+        self.hear(last);
+    }
+
     fn pause(&mut self) {
-        let Some(recording) = &mut self.recording else {
-            return;
-        };
-        recording.recorder.stop();
-        recording.on = false;
+        // Closing takes milliseconds, in which more and more is missing: what came before counts.
         let now = now_ns();
-        recording.read();
-        self.hear(false);
+        self.stop_recording(false);
         let Some(recording) = &mut self.recording else {
             return;
         };
         recording.take(now, &mut self.sweep);
-        recording.stream.waiting.clear();
-        recording.asked.clear();
+        recording.forget_waits();
         self.sweep.switch_source(now, Source::Looked);
+        // Of the rest only mappings and names are of use.
+        recording.take(u64::MAX, &mut self.sweep);
     }
 
     fn resume(&mut self) {
         let Some(recording) = &mut self.recording else {
             return;
         };
+        recording.learns_names(&self.looker);
         let threads = self.looker.all_threads();
+        self.governor.opened(self.looker.running().max(1));
         if let Err(reason) = recording.recorder.start(&threads, false) {
             // Too many threads, or too many open files: they are looked at to the end.
             recording.given_up = true;
@@ -625,23 +658,20 @@ impl Watching<'_> {
         self.sweep.look(now, &self.states);
         self.looks += 1;
         self.sweep.switch_source(now, Source::Recorded);
-        recording.taken = now;
+        recording.from = (self.cpu_ns, self.sweep.cpu_ns());
     }
 
-    fn finish(mut self, end: u64, io: Option<Io>, ended: impl FnOnce(&Before) -> Option<Ended>) -> Watched {
-        if let Some(recording) = &mut self.recording {
-            recording.recorder.stop();
-            recording.read();
-        }
-        self.hear(true);
+    /// `io`: its counters of bytes and calls, if they could be read; `ended`: how it ended, and these counters by another way.
+    fn finish(mut self, end: u64, io: Option<Io>, ended: impl FnOnce() -> (Ended, Option<Io>)) -> Watched {
+        self.stop_recording(true);
         if let Some(recording) = &mut self.recording {
             recording.take(u64::MAX, &mut self.sweep);
         }
         // A look that was under way when the program ended counts to its own end.
         let end = end.max(self.sweep.now()).max(self.begin + 1);
-        let watcher_ns = thread_cpu_ns() - self.cpu_begin;
+        let watcher_ns = process_cpu_ns() - self.cpu_begin;
         let delays = self.looker.delays();
-        let ended = ended(&self.before);
+        let (ended, counted) = ended();
         if let Some(recording) = &self.recording {
             for (pid, parent) in recording.stream.started_processes() {
                 self.looker.learn(*pid, *parent);
@@ -652,7 +682,18 @@ impl Watching<'_> {
         } else {
             0
         };
-        let usage = self.usage(ended.unwrap_or_default(), io.or(self.io), delays.1);
+        let began = self.before.io.unwrap_or_default();
+        let whole = io.or(counted).or(self.io).map(|last| {
+            let parent = |process| self.looker.parent(process);
+            let is_orphan = |process| self.looker.is_orphan(process);
+            self.descriptors.whole((self.pid, began, last), parent, is_orphan)
+        });
+        let usage = self.usage(ended, whole.map(|whole| whole.io), delays.1);
+        let name = |process: u32| {
+            let about = self.looker.about.get(&process);
+            about.map(|about| about.name.clone()).unwrap_or_default()
+        };
+        let files = self.descriptors.shown(usage.io.as_ref(), name);
         let swept = self.sweep.end(end);
         let wall_ns = swept.looked.wall + swept.recorded.wall;
         let processes = u64::try_from(self.looker.about.len()).unwrap_or(1);
@@ -669,28 +710,39 @@ impl Watching<'_> {
             most_threads: swept.most,
             looks: self.looks,
             watcher_ns,
+            python: self.python.finish(end),
             ..Tally::default()
         };
         debug_assert!(wall_ns >= tally.wall_ns, "{wall_ns} {}", tally.wall_ns);
         tally.wall_range_ns = (tally.wall_ns, tally.wall_ns);
         if let Some(recording) = self.recording {
             tally.sees_kernel = recording.recorder.sees_kernel;
-            tally.recording_ns = crate::tally::whole_ns(recording.governor.spent_ns());
+            tally.recording_ns = crate::tally::whole_ns(self.governor.spent_ns());
             tally.switches = recording.stream.switches;
             tally.lost = recording.stream.lost;
             tally.mix = recording.stream.mix;
         }
+        self.governor.end(
+            usage.user_ns + usage.system_ns,
+            Counts {
+                switches: usage.voluntary_switches + usage.involuntary_switches,
+                faults: (usage.minor_faults + usage.major_faults) / FAULT_SLICES,
+                starts: self.looker.counts().unwrap_or_default().starts,
+            },
+        );
         Watched {
             tally,
-            ended: ended.filter(|_| self.launched),
+            ended: self.launched.then_some(ended),
             pid: self.pid,
             left_running,
-            bins: swept.bins,
+            course: swept.course,
+            files,
             processes: swept.processes,
             refused: self.looker.refused,
             overflown: self.looker.overflown,
             about: self.looker.about,
             unrecorded: self.unrecorded,
+            by_looks: whole.map_or(0, |whole| whole.by_looks),
         }
     }
 
@@ -719,111 +771,12 @@ impl Watching<'_> {
             voluntary_switches: ended.voluntary_switches.saturating_sub(before.switches.0),
             involuntary_switches: ended.involuntary_switches.saturating_sub(before.switches.1),
             max_resident_bytes: ended.max_resident_bytes,
-            io: match (io, before.io) {
-                (Some(io), Some(before)) => Some(io.since(&before)),
-                (io, _) => io,
-            },
+            io,
+            file_chars: self.descriptors.of_regular_files(),
+            discards: self.descriptors.discards,
         }
     }
 }
 
-impl Recording {
-    fn of(recorder: Recorder, rules: &'static Rules, price: Price) -> Self {
-        let events = recorder.events.clone();
-        Self {
-            recorder,
-            stream: Stream::of(rules, Symbols::default(), events),
-            governor: Governor::with(price),
-            pending: Vec::new(),
-            faults_on: true,
-            on: false,
-            given_up: false,
-            asked: HashMap::new(),
-            taken: 0,
-            seldom: 0,
-        }
-    }
-
-    /// Mappings and names of processes that ran before.
-    fn knows_already(&mut self, looker: &Looker) {
-        for (pid, threads) in looker.threads() {
-            self.stream.has_mapped(pid, super::maps::of(pid));
-            for tid in threads {
-                let name = text(&format!("/proc/{pid}/task/{tid}/comm"));
-                self.stream.is_named(tid, name.trim_end());
-            }
-        }
-    }
-
-    /// Reads what the rings hold; where the records that came now begin. What they cost is told at once: they are put in order later.
-    fn read(&mut self) -> usize {
-        let from = self.pending.len();
-        self.recorder.drain(&mut self.pending);
-        let (mut switches, mut samples, mut faults) = (0, 0, 0);
-        for record in &self.pending[from..] {
-            match &record.what {
-                What::Out { .. } => switches += 1,
-                What::Sample { event, .. } => match self.recorder.events.get(event) {
-                    Some(stream::Event::Cpu(_)) => samples += 1,
-                    Some(stream::Event::Fault) => faults += FAULT_PERIOD,
-                    _ => {}
-                },
-                // A switch makes three records: in, out, and its stack or nothing.
-                What::Lost(records) => switches += records / 3,
-                _ => {}
-            }
-        }
-        self.governor.recorded(switches, samples, faults);
-        from
-    }
-
-    /// Hands records before `until` to the stream, in order.
-    fn take(&mut self, until: u64, sweep: &mut Sweep<'_>) {
-        self.pending.sort_by_key(|record| record.time);
-        let until = if self.pending.len() > MOST_PENDING {
-            u64::MAX
-        } else {
-            until
-        };
-        let ready = self.pending.partition_point(|record| record.time < until);
-        for record in self.pending.drain(..ready) {
-            self.stream.take(&record, sweep);
-        }
-        self.taken = self.taken.max(until.min(now_ns()));
-    }
-
-    /// Asks /proc why threads wait that have left their CPU and not come back, by the records read last.
-    fn ask(&mut self, from: usize, looker: &mut Looker) {
-        for record in &self.pending[from..] {
-            let known = self.asked.get(&record.tid).map_or(0, |known| known.0);
-            match record.what {
-                What::Out { preempted: false } if record.time >= known => {
-                    self.asked.insert(record.tid, (record.time, record.pid, false));
-                }
-                What::Out { .. } | What::In | What::End if record.time >= known => {
-                    self.asked.remove(&record.tid);
-                }
-                _ => {}
-            }
-        }
-        let open: Vec<(u32, u64, u32)> = self
-            .asked
-            .iter()
-            .filter(|(_, asked)| !asked.2)
-            .map(|(tid, asked)| (*tid, asked.0, asked.1))
-            .take(MOST_ASKED)
-            .collect();
-        let unexplained = self.stream.unexplained();
-        for (tid, since, pid) in open {
-            if let Some(State::Waiting(reason)) = looker.one(pid, tid) {
-                let reason = reason.unwrap_or(unexplained);
-                let what = What::Learned { since, reason };
-                let time = now_ns();
-                self.pending.push(Record { time, pid, tid, what });
-                if let Some(asked) = self.asked.get_mut(&tid) {
-                    asked.2 = true;
-                }
-            }
-        }
-    }
-}
+#[cfg(test)]
+mod tests;

@@ -37,7 +37,7 @@ fn user(stack: &[(&str, &str)]) -> Option<(Category, &'static str)> {
 #[test]
 fn the_built_in_rules_can_be_read_and_no_table_outgrows_its_mask() {
     let rules = Rules::parse(TEXT).expect("readable");
-    assert_eq!(rules.version(), 1);
+    assert_eq!(rules.version(), 2);
     assert!(rules.wait.len() <= 64 && rules.busy.len() <= 64 && rules.user.len() <= 64);
     for category in Category::ALL {
         assert_eq!(rules.category(rules.whole(category)), category);
@@ -61,6 +61,11 @@ fn a_read_waits_for_what_its_descriptor_is() {
     assert_eq!(wait("futex", Kind::Other), Category::Locks);
     assert_eq!(wait("clock_nanosleep", Kind::Other), Category::Sleep);
     assert_eq!(wait("wait4", Kind::Other), Category::WaitingForChildren);
+    assert_eq!(wait("poll", Kind::Socket), Category::Network);
+    assert_eq!(wait("poll", Kind::Pipe), Category::Pipe);
+    assert_eq!(wait("epoll_wait", Kind::Event), Category::Locks);
+    assert_eq!(wait("select", Kind::Timer), Category::Sleep);
+    assert_eq!(wait("epoll_pwait", Kind::Other), Category::Network);
     assert_eq!(rules().wait_in_call("getpid", Kind::Other), None);
 }
 
@@ -73,6 +78,7 @@ fn descriptors_are_told_apart_by_their_links() {
         ("anon_inode:[eventfd]", Kind::Event),
         ("anon_inode:[timerfd]", Kind::Timer),
         ("anon_inode:[eventpoll]", Kind::Other),
+        ("anon_inode:[pidfd]", Kind::Process),
         ("/home/x/pipe:", Kind::File),
     ] {
         assert_eq!(Kind::of_link(link), kind, "{link}");

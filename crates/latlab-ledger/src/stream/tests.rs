@@ -132,7 +132,9 @@ fn samples_are_divided_by_code_and_cause() {
         .reasons()
         .find(|(reason, _)| Rules::built_in().category(*reason) == Category::PageFaults);
     assert_eq!(Rules::built_in().part(faults.unwrap().0), "in the allocator");
-    assert_eq!(stream.mix.functions(Category::Compute)[0].0, "main");
+    let functions = stream.mix.functions(0.0);
+    let main = functions.iter().find(|function| function.0 == Category::Compute);
+    assert_eq!(main.unwrap().1, "main");
     assert_eq!(stream.mix.nameless(), Some(0.0));
 }
 
@@ -228,6 +230,24 @@ fn threads_and_maps_without_end_take_no_memory_without_end() {
     }
     assert!(recording.stream.threads.len() <= MOST_THREADS);
     assert!(recording.stream.maps[&1].len() <= MOST_MAPS);
+}
+
+#[test]
+fn samples_at_an_instruction_that_touched_a_new_page_are_told_apart() {
+    let mut recording = Recording::begin();
+    for at in 0..10 {
+        recording.sample(at * MS, 1, CPU, if at < 7 { &[105, 104] } else { &[] }, &[0x1010]);
+    }
+    recording.sample(10 * MS, 1, CPU, &[], &[0x1018]);
+    recording.sample(11 * MS, 1, CPU, &[102], &[0x1018]);
+    let (_, stream) = recording.end(12 * MS);
+    let touching = stream.mix.touching();
+    assert!((touching.kernel / MS as f64 - 7.0).abs() < 1e-9);
+    assert_eq!(touching.user.len(), 1);
+    assert!((touching.user[0].1 / MS as f64 - 3.0).abs() < 1e-9);
+    let mut twice = stream.mix.clone();
+    twice.add(&stream.mix);
+    assert!((twice.touching().kernel / MS as f64 - 14.0).abs() < 1e-9);
 }
 
 #[test]

@@ -66,6 +66,50 @@ fn time_before_and_after_all_threads_is_start_and_exit() {
 }
 
 #[test]
+fn a_loop_that_waits_for_its_own_threads_waits_for_what_they_do() {
+    let readiness = State::Waiting(rules().named(Category::Network, "readiness"));
+    for (other, found) in [
+        (Category::StorageWait, Category::StorageWait),
+        (Category::Locks, Category::Network),
+        (Category::Sleep, Category::Network),
+    ] {
+        let mut sweep = sweep();
+        sweep.set(0, 1, 1, readiness);
+        sweep.set(0, 2, 1, wait(other));
+        assert_eq!(ms(&sweep.end(10 * MS), found), 10, "{other}");
+    }
+}
+
+#[test]
+fn who_polls_the_pipes_of_a_process_waits_for_what_that_does() {
+    let named = |category, part| State::Waiting(rules().named(category, part));
+    let readiness = named(Category::Network, "readiness");
+    let pipes = rules().named(Category::Pipe, "readiness of pipes").unwrap();
+    let mut sweep = sweep();
+    sweep.set(0, 1, 1, readiness);
+    sweep.set(0, 2, 2, wait(Category::Sleep));
+    // Only now it is found out what is polled.
+    sweep.learn(2 * MS, 1, pipes);
+    sweep.set(8 * MS, 2, 2, State::Running);
+    sweep.remove(9 * MS, 2);
+    let swept = sweep.end(10 * MS);
+    let of = |category| ms(&swept, category);
+    assert_eq!(
+        (of(Category::Network), of(Category::Sleep), of(Category::Pipe)),
+        (2, 6, 1)
+    );
+    for part in ["readiness", "readiness of sockets"] {
+        let State::Waiting(Some(reason)) = named(Category::Network, part) else {
+            panic!("{part}");
+        };
+        assert!(
+            !rules().is_outside(reason),
+            "its own threads may be at the other end"
+        );
+    }
+}
+
+#[test]
 fn a_wait_behind_a_running_thread_costs_no_wall_time() {
     let mut sweep = sweep();
     sweep.set(0, 1, 1, wait(Category::Locks));

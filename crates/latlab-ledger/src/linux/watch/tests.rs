@@ -1,0 +1,97 @@
+use std::io::Write as _;
+
+use super::*;
+
+const FREE: Sight = Sight {
+    recording: None,
+    price: Price {
+        switch_ns: 0.0,
+        sample_ns: 0.0,
+        fault_ns: 0.0,
+        open_ns: 0.0,
+        start_ns: 0.0,
+    },
+};
+const FAR_NS: u64 = 60_000_000_000;
+
+/// This process, looked at by itself.
+fn watching(governor: &mut Governor) -> Watching<'_> {
+    let pid = std::process::id();
+    let mut watching = Watching::of(pid, Rules::built_in(), FREE, governor, false);
+    watching.begin(Before::default());
+    watching
+}
+
+fn governor() -> Governor {
+    Governor::with(FREE.price, 1_000_000)
+}
+
+#[test]
+fn what_looking_at_files_costs_is_not_the_cost_of_a_look() {
+    let files: Vec<std::fs::File> = (0..200)
+        .filter_map(|_| std::fs::File::open("/proc/self/exe").ok())
+        .collect();
+    let mut governor = governor();
+    let mut watching = watching(&mut governor);
+    watching.next = 0;
+    watching.step(None, || false);
+    let left = thread_cpu_ns() - watching.used;
+    assert_eq!(watching.looks, 1);
+    let cost = watching.descriptors.cost_ns();
+    assert!(left < cost / 2, "{left} of {cost} ns for {} files", files.len());
+}
+
+#[test]
+fn a_read_of_python_code_brings_no_look_at_threads_along() {
+    let mut governor = governor();
+    let mut watching = watching(&mut governor);
+    watching.next = now_ns() + FAR_NS;
+    watching.python = Python::due_at(now_ns());
+    watching.step(None, || false);
+    assert_eq!(watching.looks, 0);
+    assert!(watching.python.due() > now_ns(), "it was read");
+}
+
+#[test]
+fn lines_are_heard_between_two_looks() {
+    let mut listener = Listener::new(64).unwrap();
+    let mut governor = governor();
+    let mut watching = watching(&mut governor);
+    let [_, (_, lines)] = listener.environment();
+    watching.listener = Some(&mut listener);
+    watching.next = now_ns() + FAR_NS;
+    let mut file = std::fs::OpenOptions::new().append(true).open(lines).unwrap();
+    for line in ["begin nap\n", "end nap\n"] {
+        file.write_all(line.as_bytes()).unwrap();
+        watching.step(None, || false);
+    }
+    assert_eq!(watching.looks, 0);
+    let heard = listener.heard();
+    assert_eq!(heard.stages[0].count, 1);
+}
+
+#[test]
+#[expect(clippy::zombie_processes, reason = "that is waited for by what is tested")]
+fn what_a_program_wrote_is_known_from_waiting_for_it() {
+    let child = std::process::Command::new("head")
+        .args(["-c", "1000000", "/dev/zero"])
+        .stdout(std::process::Stdio::null())
+        .spawn()
+        .unwrap();
+    let pid = i32::try_from(child.id()).unwrap();
+    while !has_ended(pid) {
+        std::thread::sleep(std::time::Duration::from_millis(1));
+    }
+    let (ended, counted) = reap_with_io(pid);
+    assert_eq!(ended.exit_code, Some(0));
+    // Other tests write meanwhile.
+    let written = counted.unwrap().written_chars;
+    assert!((1_000_000..5_000_000).contains(&written), "{written}");
+}
+
+#[test]
+fn the_distance_of_readings_counts_where_it_is_that_of_looks() {
+    assert_eq!(late(true, 30, 24, 10), 6);
+    assert_eq!(late(false, 30, 24, 10), 20);
+    assert_eq!(late(true, 20, 24, 10), 0);
+}

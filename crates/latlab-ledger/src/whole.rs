@@ -1,0 +1,139 @@
+//! Bytes and calls of all processes of a program together.
+//!
+//! The kernel adds a process's counters to its parent's when the parent waits for it. So those of the processes that are there when the program
+//! ends are exact, and hold all that they have waited for. Missing are processes that ended without that: of them, the last look counts.
+
+use std::collections::HashMap;
+
+use crate::tally::Io;
+
+/// Parents of parents that are asked for a process.
+const FARTHEST: usize = 64;
+
+/// One process's counters.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Account {
+    /// Which process.
+    pub process: u32,
+    /// Its parent when it was first seen.
+    pub parent: u32,
+    /// What it had used before it was watched.
+    pub began: Io,
+    /// Its counters now, or when it was last looked at.
+    pub last: Io,
+    /// It is still there: `last` is now.
+    pub is_there: bool,
+    /// Its parent ended before it: nobody of the program can have waited for it.
+    pub is_orphan: bool,
+}
+
+/// The sum.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Whole {
+    /// Since watching began.
+    pub io: Io,
+    /// Processes of which only the last look is known.
+    pub by_looks: u32,
+}
+
+/// Adds up a program's processes.
+#[must_use]
+pub fn whole(accounts: &[Account]) -> Whole {
+    let by_process: HashMap<u32, &Account> = accounts
+        .iter()
+        .map(|account| (account.process, account))
+        .collect();
+    let mut whole = Whole::default();
+    let mut began = Io::default();
+    for account in accounts {
+        began.add(&account.began);
+        if account.is_there {
+            whole.io.add(&account.last);
+        } else if account.is_orphan || !was_waited_for(account, &by_process) {
+            whole.io.add(&account.last);
+            whole.by_looks += 1;
+        }
+    }
+    whole.io = whole.io.since(&began);
+    whole
+}
+
+/// Whether one that it came from may have waited for it: its counters are then no smaller.
+fn was_waited_for(account: &Account, by_process: &HashMap<u32, &Account>) -> bool {
+    let parent = |account: &&Account| by_process.get(&account.parent).copied();
+    std::iter::successors(parent(&account), parent)
+        .take(FARTHEST)
+        .any(|other| other.process != account.process && other.last.holds(&account.last))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(bytes: u64) -> Io {
+        Io {
+            read_chars: bytes,
+            read_calls: bytes / 100,
+            ..Io::default()
+        }
+    }
+
+    fn there(process: u32, parent: u32, bytes: u64) -> Account {
+        Account {
+            process,
+            parent,
+            began: Io::default(),
+            last: read(bytes),
+            is_there: true,
+            is_orphan: false,
+        }
+    }
+
+    fn gone(process: u32, parent: u32, bytes: u64) -> Account {
+        Account {
+            is_there: false,
+            ..there(process, parent, bytes)
+        }
+    }
+
+    #[test]
+    fn what_a_parent_has_waited_for_is_in_its_own_counters() {
+        let sum = whole(&[there(1, 0, 5000), gone(2, 1, 3000), gone(3, 2, 1000)]);
+        assert_eq!((sum.io, sum.by_looks), (read(5000), 0));
+    }
+
+    #[test]
+    fn what_was_started_and_is_still_there_counts_too() {
+        let sum = whole(&[there(1, 0, 1000), there(2, 1, 3000), gone(3, 2, 2000)]);
+        assert_eq!((sum.io, sum.by_looks), (read(4000), 0));
+    }
+
+    #[test]
+    fn nobody_has_waited_for_a_process_that_has_read_more_than_all_before_it() {
+        let sum = whole(&[there(1, 0, 1000), gone(2, 1, 3000)]);
+        assert_eq!((sum.io, sum.by_looks), (read(4000), 1));
+    }
+
+    #[test]
+    fn an_orphan_is_in_nobodys_counters() {
+        let orphan = Account {
+            is_orphan: true,
+            ..gone(3, 2, 500)
+        };
+        let sum = whole(&[there(1, 0, 1000), gone(2, 1, 300), orphan]);
+        assert_eq!((sum.io, sum.by_looks), (read(1500), 1));
+    }
+
+    #[test]
+    fn what_was_read_before_is_not_the_programs() {
+        let mut child = there(2, 1, 3000);
+        child.began = read(2000);
+        assert_eq!(whole(&[there(1, 0, 1000), child]).io, read(2000));
+    }
+
+    #[test]
+    fn parents_of_each_other_end_the_search() {
+        let sum = whole(&[there(1, 0, 10), gone(2, 3, 3000), gone(3, 2, 4000)]);
+        assert_eq!(sum.by_looks, 1);
+    }
+}

@@ -40,7 +40,7 @@ PROGRAMS = {
         "-c",
         "import os, time; os.closerange(0, 512); time.sleep(0.05); os._exit(9)",
     ],
-    "leaves a child running": ["sh", "-c", "sleep 1.5 >/dev/null 2>&1 & sleep 0.1; exit 4"],
+    "leaves a child running": ["sh", "-c", "sleep 5 >/dev/null 2>&1 & sleep 0.1; exit 4"],
     "does not exist": ["/nowhere/no-such-program"],
     "cannot be executed": ["/etc/passwd"],
 }

@@ -83,4 +83,4 @@ def test_all_threads_are_followed(told: Told) -> None:
 
 def test_a_process_that_goes_on_is_counted_and_left_alone(told: Told) -> None:
     assert told["leaves a child running"]["left_running"] == 1
-    assert told["leaves a child running"]["wall_s"] < 1.4
+    assert told["leaves a child running"]["wall_s"] < 4

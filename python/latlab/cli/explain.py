@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
+import contextlib
 import sys
-from typing import TYPE_CHECKING
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
 import click
 
 from latlab.errors import UserError
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from latlab.explain.judge import Judgement
     from latlab.explain.model import Explained
+    from latlab.explain.prove import Proof, Streams
     from latlab.explain.run import Repeating
+    from latlab.run.run import Run
 
 _LONGEST_S = 86_400
 _MOST_RUNS = 10_000
@@ -37,16 +44,70 @@ _BY_SIGNAL = 128
     metavar="N",
     help="Run the program N times (default: once; a short one more often, its output thrown away).",
 )
+@click.option(
+    "--run",
+    "run_name",
+    metavar="RUN",
+    help="Judge by the limits in this run: a file, an id or `last` (default: the newest of this machine that"
+    " has them; what none has is measured, for 3 s at most).",
+)
+@click.option(
+    "--no-limits", is_flag=True, help="Do not judge by this machine's limits, and do not measure them."
+)
+@click.option(
+    "--prove",
+    is_flag=True,
+    help="Then run the program again and again with one thing changed (input in memory, allocator settings,"
+    " ...), to see what it saves. It says before how often, and asks.",
+)
+@click.option("--yes", is_flag=True, help="With --prove: do not ask.")
+@click.option(
+    "--best-of",
+    "best",
+    metavar="N",
+    help="Run it N times and explain the fastest run; the first one's output is shown, a file on its input"
+    " is read again.",
+)
+@click.option(
+    "--by",
+    "by_what",
+    type=click.Choice(["symbol", "line"]),
+    help="Also list where the CPU time went by function or by source line: of the program, its libraries, the"
+    " kernel where it is seen, and of Python code.",
+)
 @click.option("--json", "json_file", metavar="FILE", help="Write everything to FILE as JSON, too.")
+@click.option("--html", "html_file", metavar="FILE", help="Write a page with pictures to FILE, too.")
+@click.option(
+    "--trace",
+    "trace_file",
+    metavar="FILE",
+    help="Write the course of threads and stages to FILE, for chrome://tracing and Perfetto.",
+)
+@click.option(
+    "--firefox",
+    "firefox_file",
+    metavar="FILE",
+    help="Write threads, stages and stacks to FILE, for profiler.firefox.com.",
+)
 @click.pass_context
 def command(
     context: click.Context,
     program: tuple[str, ...],
+    *,
     pid: str | None,
     duration: str | None,
     level: str | None,
     runs: str | None,
+    run_name: str | None,
+    no_limits: bool,
+    prove: bool,
+    yes: bool,
+    best: str | None,
+    by_what: Literal["symbol", "line"] | None,
     json_file: str | None,
+    html_file: str | None,
+    trace_file: str | None,
+    firefox_file: str | None,
 ) -> None:
     """Run PROGRAM and say where its wall time goes.
 
@@ -59,27 +120,197 @@ def command(
     Examples:
       latlab explain -- ./program --its-option
       latlab explain --json where.json -- python3 script.py
+      latlab explain --by symbol -- ./program
+      latlab explain --html where.html --trace where.trace.json -- make
       latlab explain --runs 1 -- ./changes-something
+      latlab explain --best-of 3 -- ./count-words < book.txt
       latlab explain --pid 4711 --for 10s
+      latlab explain --prove -- ./program     what would help, by trying it
     """
-    from latlab.cli.arguments import checked_output  # noqa: PLC0415 - not needed for --help
-
-    target = checked_output(json_file, (), may_exist=True)
+    files = _Files.checked(json_file, html_file, trace_file, firefox_file)
     most = int(level or 1)
+    if best is not None and (runs is not None or pid is not None or prove):
+        raise UserError("--best-of: runs the program itself, so --runs, --pid and --prove do not go with it")
+    if yes and not prove:
+        raise UserError("--yes: agrees to what --prove does; without that there is nothing to agree to")
+    by = _limits_of(run_name, no_limits=no_limits)
+    proof = None
     if pid is not None:
+        if prove:
+            raise UserError("--prove: a process that runs already cannot be run again")
         explained, plain = _process(program, pid, duration, runs, most)
+        judgement = _judged(explained, (), by, wanted=not no_limits)
     else:
         if duration is not None:
             raise UserError("--for: says how long --pid watches; a program is watched until it ends")
         if not program:
             raise UserError("explain: name a program to run, as in: latlab explain -- ./program")
+        count = _runs(runs)
+        streams = _provable(program, yes=yes) if prove else None
+        from latlab.explain.inputs import Watch  # noqa: PLC0415 - not needed for --help
         from latlab.explain.run import explain  # noqa: PLC0415 - loads the extension
 
-        explained, plain = explain(program, level=most, runs=_runs(runs), told=_told)
-    if target is not None:
-        target.write_bytes(plain + b"\n")
-    _show(explained)
+        watch = Watch(program)
+        with watch if prove else contextlib.nullcontext():
+            if best is None:
+                explained, plain = explain(program, level=most, runs=count, told=_told)
+            else:
+                from latlab.explain.best import best_of  # noqa: PLC0415 - loads the extension
+
+                explained, plain = best_of(_runs(best, "--best-of") or 1, program, level=most)
+        judgement = _judged(explained, watch.files, by, wanted=not no_limits)
+        if streams is not None:
+            proof = _proved(explained, judgement, program, watch.files, streams, yes=yes)
+    _show(explained, judgement, proof, by_what)
+    files.write(explained, plain, judgement, proof)
     context.exit(_exit_code(explained))
+
+
+def _limits_of(name: str | None, *, no_limits: bool) -> Run | None:
+    if name is None:
+        return None
+    if no_limits:
+        raise UserError("--run: names limits that --no-limits leaves out")
+    from latlab.run.run import load  # noqa: PLC0415 - not needed for --help
+
+    return load(name)
+
+
+def _judged(explained: Explained, inputs: Sequence[Path], by: Run | None, *, wanted: bool) -> Judgement:
+    from latlab.cli.terminal.screen import talk  # noqa: PLC0415 - only when there is something to say
+    from latlab.explain import judge, limits  # noqa: PLC0415 - not needed for --help
+
+    names = judge.wanted(explained) if wanted else []
+    found = limits.find(
+        names,
+        inputs=inputs,
+        run=by,
+        calibrate=judge.worth_measuring_for(explained),
+        told=lambda text: talk(f"latlab: {text}"),
+    )
+    return judge.judge(explained, found)
+
+
+def _provable(program: Sequence[str], *, yes: bool) -> Streams:
+    """Refuses before anything is run."""
+    from latlab.explain.prove import check  # noqa: PLC0415 - only for --prove
+
+    if not yes and not (sys.stdin.isatty() and sys.stderr.isatty()):
+        raise UserError(
+            "--prove: runs the program again, and what it changes it changes each time: add --yes, or run it"
+            " on a terminal to be asked"
+        )
+    return check(program)
+
+
+def _proved(
+    explained: Explained,
+    judgement: Judgement,
+    program: Sequence[str],
+    files: Sequence[Path],
+    streams: Streams,
+    *,
+    yes: bool,
+) -> Proof | None:
+    from latlab.cli.terminal.screen import screen_of, talk  # noqa: PLC0415 - only for --prove
+    from latlab.explain.beside import about_to  # noqa: PLC0415 - see above
+    from latlab.explain.prove import agenda, prove, reason_not_to  # noqa: PLC0415 - see above
+
+    reason = reason_not_to(explained)
+    if reason is not None:
+        talk(f"latlab: --prove: not run again, as {reason}")
+        return None
+    what = agenda(explained, program, files)
+    if not what.planned.experiments:
+        talk("latlab: --prove: the ledger suggests no experiment")
+        for text in what.planned.left_out:
+            talk(f"latlab: {text}")
+        return None
+    for line in screen_of(sys.stderr).wrapped(f"latlab: {about_to(what)}"):
+        talk(line.text)
+    if not yes:
+        sys.stderr.write("Go on? [y/N] ")
+        sys.stderr.flush()
+        if sys.stdin.readline().strip().lower() not in {"y", "yes"}:
+            return None
+    return prove(explained, judgement, program, what, streams)
+
+
+def _whole(explained: Explained, plain: bytes, judgement: Judgement, proof: Proof | None) -> bytes:
+    """The ledger's JSON with what was made of it."""
+    import msgspec  # noqa: PLC0415 - not needed for --help
+
+    from latlab.explain.answer import answer  # noqa: PLC0415 - see above
+    from latlab.explain.beside import sentences  # noqa: PLC0415 - see above
+
+    whole = msgspec.json.decode(plain)
+    whole["verdict"] = answer(explained).plain() | {"says": sentences(explained, judgement, proof)}
+    whole |= msgspec.to_builtins({"bounds": judgement.bounds, "judged": judgement.judged})
+    whole["notes"] = [*whole.get("notes", ()), *judgement.notes]
+    if proof is not None:
+        whole["proof"] = msgspec.to_builtins(proof)
+    return msgspec.json.encode(whole)
+
+
+class _Files(NamedTuple):
+    """What is written, and where to."""
+
+    json: Path | None
+    html: Path | None
+    trace: Path | None
+    firefox: Path | None
+
+    @classmethod
+    def checked(cls, *names: str | None) -> _Files:
+        """The files, before anything is run.
+
+        Raises:
+            UserError: One cannot be written, or two are the same.
+        """
+        from latlab.cli.arguments import checked_output  # noqa: PLC0415 - not needed for --help
+
+        targets = [checked_output(name, (), may_exist=True) for name in names]
+        named = [target.absolute() for target in targets if target is not None]
+        if len(set(named)) < len(named):
+            raise UserError("explain: --json, --html, --trace and --firefox: name a file of its own for each")
+        return cls(*targets)
+
+    def write(self, explained: Explained, plain: bytes, judgement: Judgement, proof: Proof | None) -> None:
+        """All that was asked for. What cannot be written now costs a line, not the program's exit code."""
+        made: list[tuple[Path | None, Callable[[], bytes]]] = [
+            (self.json, lambda: _whole(explained, plain, judgement, proof) + b"\n"),
+            (self.html, lambda: _page(explained, judgement, proof)),
+            (self.trace, lambda: _trace(explained)),
+            (self.firefox, lambda: _firefox(explained)),
+        ]
+        for target, make in made:
+            if target is None:
+                continue
+            try:
+                target.write_bytes(make())
+            except OSError as error:
+                from latlab.cli.terminal.screen import talk  # noqa: PLC0415 - only when there is something to say
+                from latlab.text import clean  # noqa: PLC0415 - see above
+
+                talk(f"latlab: {clean(target, most=200)} cannot be written: {clean(error.strerror or error)}")
+
+
+def _page(explained: Explained, judgement: Judgement, proof: Proof | None) -> bytes:
+    from latlab.explain.page import render  # noqa: PLC0415 - takes some time to import
+
+    return render(explained, judgement, proof)
+
+
+def _trace(explained: Explained) -> bytes:
+    from latlab.explain.trace import chrome  # noqa: PLC0415 - only where it is asked for
+
+    return chrome(explained)
+
+
+def _firefox(explained: Explained) -> bytes:
+    from latlab.explain.firefox import firefox  # noqa: PLC0415 - only where it is asked for
+
+    return firefox(explained)
 
 
 def _process(
@@ -103,11 +334,11 @@ def _process(
     return explain_process(int(pid), seconds, level=level)
 
 
-def _runs(text: str | None) -> int | None:
+def _runs(text: str | None, option: str = "--runs") -> int | None:
     if text is None:
         return None
     if not text.isdecimal() or not 1 <= int(text) <= _MOST_RUNS:
-        raise UserError(f"--runs: {text!r} is no number from 1 to {_MOST_RUNS:,}")
+        raise UserError(f"{option}: {text!r} is no number from 1 to {_MOST_RUNS:,}")
     return int(text)
 
 
@@ -121,21 +352,36 @@ def _told(repeating: Repeating) -> None:
     )
 
 
-def _show(explained: Explained) -> None:
+def _show(
+    explained: Explained, judgement: Judgement, proof: Proof | None, by_what: Literal["symbol", "line"] | None
+) -> None:
     from latlab.cli.terminal.screen import Line, say, screen_of, styled  # noqa: PLC0415 - for people only
+    from latlab.explain.beside import (  # noqa: PLC0415 - see above
+        bounds_table,
+        proof_lines,
+        proof_table,
+        sentences,
+    )
+    from latlab.explain.places import places  # noqa: PLC0415 - see above
     from latlab.explain.table import facts, processes, stages, table  # noqa: PLC0415 - see above
-    from latlab.explain.verdict import verdict  # noqa: PLC0415 - see above
 
     screen = screen_of(sys.stderr)
     lines = [Line()]
-    for at, sentence in enumerate(verdict(explained)):
+    for at, sentence in enumerate(sentences(explained, judgement, proof)):
         wrapped = screen.wrapped(sentence)
         lines += [styled(line.text, "bold") for line in wrapped] if at == 0 else wrapped
     lines.append(Line())
     lines += [Line(screen.fit(line)) for line in table(explained)]
-    for listed in (stages(explained), processes(explained)):
+    for listed in (stages(explained), processes(explained), bounds_table(judgement)):
         if listed:
             lines += [Line(), *(Line(screen.fit(line)) for line in listed)]
+    if proof is not None:
+        lines += [Line(), *(Line(screen.fit(line)) for line in proof_table(proof))]
+        for sentence in proof_lines(proof):
+            lines += screen.wrapped(sentence, rest="  ")
+    for listed, about in places(explained, by_what):
+        lines += [Line(), *(Line(screen.fit(line)) for line in listed)]
+        lines += screen.wrapped(about, rest="  ")
     lines.append(Line())
     for fact in facts(explained):
         lines += screen.wrapped(fact, rest="  ")

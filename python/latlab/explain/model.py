@@ -22,11 +22,13 @@ class Part(msgspec.Struct, frozen=True):
 
 
 class Function(msgspec.Struct, frozen=True):
-    """A function that samples fell in."""
+    """A function that samples fell in; those of a category have no more than it has."""
 
     name: str
     object: str
     share: float
+    low: float
+    high: float
 
 
 class Within(msgspec.Struct, frozen=True):
@@ -49,15 +51,6 @@ class Row(msgspec.Struct, frozen=True):
     parts: tuple[Part, ...] = ()
     functions: tuple[Function, ...] = ()
     within: tuple[Within, ...] = ()
-
-
-class Bound(msgspec.Struct, frozen=True, rename={"condition": "if"}):
-    """What could be saved at most."""
-
-    name: str
-    condition: str
-    wall_s_at_least: float
-    saved_at_most: float
 
 
 class Program(msgspec.Struct, frozen=True):
@@ -144,12 +137,92 @@ class Counters(msgspec.Struct, frozen=True):
     device_written_bytes: float | None = None
 
 
+class Lane(msgspec.Struct, frozen=True):
+    """What one thread did."""
+
+    process: int
+    thread: int
+    spans: tuple[tuple[float, float, int, float], ...]
+    """From when, for how long (seconds), a number into `thread_names`, and which share of it that was."""
+
+
+class StageSpans(msgspec.Struct, frozen=True):
+    """When a thread was in a stage. Process or thread 0: as a whole."""
+
+    name: str
+    process: int
+    thread: int
+    spans: tuple[tuple[float, float, int, float], ...]
+    """From when, for how long, how often it ran, and for how long of it (seconds)."""
+
+
 class Timeline(msgspec.Struct, frozen=True):
-    """Seconds of each category, by bin of the first run."""
+    """The course of the first run: times are seconds since it was started."""
 
     bin_s: float
     names: tuple[str, ...]
     bins: tuple[tuple[float, ...], ...]
+    """Seconds of each category by bin; they sum to the ledger of that run."""
+    thread_names: tuple[str, ...] = ()
+    threads: tuple[Lane, ...] = ()
+    threads_left_out: int = 0
+    grain_s: float = 0.0
+    stages: tuple[StageSpans, ...] = ()
+
+    @property
+    def end_s(self) -> float:
+        """When the run was over."""
+        return sum(map(sum, self.bins))
+
+
+class Moved(msgspec.Struct, frozen=True):
+    """Bytes read or written."""
+
+    bytes: float
+    inferred: float
+    """Of them: no position moved, and no other descriptor was seen waited in."""
+    block_known: float
+    busy_s: float
+    block_bytes: float | None = None
+
+    @property
+    def rate(self) -> float | None:
+        """Bytes a second while they moved; `None` where only one look saw them."""
+        return self.bytes / self.busy_s if self.busy_s > 0 else None
+
+
+class File(msgspec.Struct, frozen=True):
+    """One file, pipe or socket of one process."""
+
+    name: str
+    kind: str
+    process: int
+    process_name: str
+    descriptors: tuple[int, ...]
+    opened: int
+    seeks: int
+    from_s: float
+    to_s: float
+    read: Moved | None = None
+    written: Moved | None = None
+
+
+class Files(msgspec.Struct, frozen=True):
+    """What the first run read and wrote, as far as it was found open."""
+
+    rows: tuple[File, ...] = ()
+    looks: int = 0
+    left_out: int = 0
+    read_share: float | None = None
+    """Of the bytes that the kernel counted."""
+    written_share: float | None = None
+    counted_read_bytes: float | None = None
+    counted_written_bytes: float | None = None
+    refused: bool = False
+    every_s: float | None = None
+    """From one look at all processes to the next, the mean."""
+    by_position: bool = False
+    """The kernel did not say which descriptors share a position: those that stood together count as one."""
 
 
 class Times(msgspec.Struct, frozen=True):
@@ -187,6 +260,76 @@ class Stack(msgspec.Struct, frozen=True):
     share: float
 
 
+class Counts(msgspec.Struct, frozen=True):
+    """What of a function or a line counts as a category, of wall time."""
+
+    name: str
+    share: float
+
+
+class Symbol(msgspec.Struct, frozen=True):
+    """A function, by the samples that fell in it; in brackets: several as one row."""
+
+    name: str
+    object: str
+    share: float
+    low: float
+    high: float
+    cpu_share: float
+    category: str | None = None
+    categories: tuple[Counts, ...] = ()
+    """Where it counts as several: its share by category, the largest first."""
+
+
+class SourceLine(msgspec.Struct, frozen=True):
+    """A source line, by the samples that fell in its code; without a file: what has no line."""
+
+    function: str
+    object: str
+    share: float
+    low: float
+    high: float
+    cpu_share: float
+    file: str | None = None
+    line: int | None = None
+    category: str | None = None
+    categories: tuple[Counts, ...] = ()
+
+
+class PythonPlace(msgspec.Struct, frozen=True):
+    """A function or a line of Python code: its own share of wall time, and that with what it calls."""
+
+    name: str
+    share: float
+    low: float
+    high: float
+    within: float
+    busy_share: float
+    file: str | None = None
+    line: int | None = None
+
+
+class PythonStack(msgspec.Struct, frozen=True):
+    """A stack of Python functions, outermost first."""
+
+    frames: tuple[str, ...]
+    share: float
+    running: float
+
+
+class PythonCode(msgspec.Struct, frozen=True):
+    """Where a Python program was in its own code, by reading the interpreter's frames now and then."""
+
+    versions: tuple[str, ...]
+    reads: int
+    torn: int
+    nameless_share: float
+    functions: tuple[PythonPlace, ...]
+    lines: tuple[PythonPlace, ...]
+    stacks: tuple[PythonStack, ...] = ()
+    refused: str | None = None
+
+
 class Explained(msgspec.Struct, frozen=True):
     """Where the wall time of a program went."""
 
@@ -199,18 +342,26 @@ class Explained(msgspec.Struct, frozen=True):
     level: Level
     levels: tuple[Rung, ...]
     categories: tuple[Row, ...]
-    bounds: tuple[Bound, ...]
     closure: Closure
     observer: Observer
     threads: Threads
     processes: tuple[Process, ...]
     counters: Counters
     timeline: Timeline
+    files: Files = Files()
     raise_: str | None = msgspec.field(default=None, name="raise")
     nameless_share: float | None = None
     stacks: tuple[Stack, ...] = ()
+    symbols: tuple[Symbol, ...] = ()
+    """The twenty heaviest functions, and the rest as one row: they sum to the time on a CPU."""
+    lines: tuple[SourceLine, ...] = ()
+    about_symbols: str = ""
+    about_lines: str = ""
+    python: PythonCode | None = None
     stages: tuple[Stage, ...] = ()
     notes: tuple[str, ...] = ()
+    best_of_s: tuple[float, ...] = ()
+    """Wall times of the runs of which this is the fastest; empty where that was not asked for."""
 
     def row(self, name: str) -> Row | None:
         """The category of this name; `None` where this level cannot know it."""

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from latlab.explain.model import Explained, Row, Stage
-from latlab.explain.verdict import percent
+from latlab.explain.model import Explained, Row, SourceLine, Stage, Symbol
+from latlab.explain.verdict import interval, percent
 from latlab.text import clean
 from latlab.units import format_bytes, format_count, format_ns, format_rate
 
@@ -38,7 +38,7 @@ def table(explained: Explained) -> list[str]:
         )
     whole = sum(row.share for row in explained.categories)
     cells.append(("sum", f"{100 * whole:.1f} %", "", format_ns(1e9 * explained.wall_s), ""))
-    return _aligned(cells)
+    return aligned(cells)
 
 
 def stages(explained: Explained) -> list[str]:
@@ -60,7 +60,7 @@ def stages(explained: Explained) -> list[str]:
                 _spent(stage),
             )
         )
-    return _aligned(cells)
+    return aligned(cells)
 
 
 def _spent(stage: Stage) -> str:
@@ -85,7 +85,7 @@ def processes(explained: Explained) -> list[str]:
                 "",
             )
         )
-    lines = _aligned(cells)
+    lines = aligned(cells)
     more = len(explained.processes) - _MOST_PROCESSES
     return [*lines, f"  and {more} more"] if more > 0 else lines
 
@@ -113,7 +113,7 @@ def facts(explained: Explained) -> list[str]:
     )
     lines.append(_seen(explained))
     lines.append(
-        f"observer: {percent(observer.share)} of the program's time,"
+        f"observer: {percent(observer.share)} of the program's CPU time,"
         f" {percent(observer.watcher_share)} of a CPU beside it;"
         f" {observer.looks:,} looks, {observer.samples:,} samples"
     )
@@ -144,20 +144,19 @@ def _threads(most: int) -> str:
 
 
 def _cells(row: Row) -> tuple[str, str, str, str, str]:
-    interval = f"{100 * row.low:.1f}–{100 * row.high:.1f} %"
-    return (row.name, percent(row.share), interval, format_ns(1e9 * row.seconds), row.method)
+    time = format_ns(1e9 * row.seconds)
+    return (row.name, percent(row.share), interval(row.low, row.high), time, row.method)
 
 
 def _parts(row: Row) -> list[tuple[str, str, str, str, str]]:
-    cells = []
     if row.within:
-        for within in row.within:
-            span = f"{100 * within.low:.1f}–{100 * within.high:.1f} %"
-            cells.append((f"  {within.name}", "", span, "", "not separable"))
-        return cells
+        return [
+            (f"  {within.name}", "", interval(within.low, within.high), "", "not separable")
+            for within in row.within
+        ]
     # A single part that is the whole row says nothing that the row does not.
     several = len(row.parts) > 1
-    cells += [
+    cells = [
         (f"  {part.name}", percent(part.share), "", format_ns(1e9 * part.seconds), "")
         for part in row.parts[:_MOST_PARTS]
         if part.share >= _PART_SHOWN and (several or part.share < row.share)
@@ -165,11 +164,21 @@ def _parts(row: Row) -> list[tuple[str, str, str, str, str]]:
     for function in row.functions[:_MOST_FUNCTIONS]:
         if function.share >= _PART_SHOWN:
             name = f"{clean(function.name, most=40)} ({clean(function.object, most=24)})"
-            cells.append((f"    {name}", percent(function.share), "", "", ""))
+            known = interval(function.low, function.high)
+            cells.append((f"    {name}", percent(function.share), known, "", ""))
     return cells
 
 
-def _aligned(cells: Sequence[tuple[str, ...]]) -> list[str]:
+def counts_as(row: Symbol | SourceLine) -> str:
+    """The category of a function or a line; where it is several that can be seen, the share of each."""
+    seen = [each for each in row.categories if each.share >= _SHOWN / 2]
+    if len(seen) < 2:  # noqa: PLR2004 - one is no list
+        return row.category or ""
+    return ", ".join(f"{each.name} {percent(each.share)}" for each in seen)
+
+
+def aligned(cells: Sequence[tuple[str, ...]]) -> list[str]:
+    """Columns, the first and the last to the left."""
     widths = [max(len(row[at]) for row in cells) for at in range(len(cells[0]))]
     return [
         "  ".join(

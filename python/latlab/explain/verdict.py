@@ -2,29 +2,42 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Final
 
-from latlab.explain.model import Explained, Row
+from latlab.explain.answer import GROUPS, SMALL, UNEXPLAINED, Answer, Share, answer, together
+from latlab.explain.model import Explained, Process, Row
+from latlab.text import clean
 from latlab.units import format_ns
 
-_SMALL: Final = 0.02
-"""Below this share of wall time, nothing is worth a sentence: it is what a share is known to."""
-_MOST_RULED_OUT: Final = 4
+_MOST_NAMED: Final = 4
+_LARGER_HALF: Final = 0.5
+_AT_A_PIPE: Final = 0.1
+"""Share of its time that some process waits at a pipe before there is a pipeline to speak of."""
+_SLOWER: Final = 0.1
+"""So much less of its time at its pipes than the next, and a stage is the slow one: twice level 3's error."""
+_EXACT: Final = 0.9
+"""Share of wall time that was recorded, from which on processes are known by more than looks."""
+_NOT_ASKED_FOR: Final = "not asked for"
+"""The reason of a level that `--level` left out, as `levels.rs` of the ledger has it."""
 
-GROUPS: Final[dict[str, tuple[str, ...]]] = {
-    "bound by computing": ("compute", "user-cpu", "memory-copy", "garbage-collection", "allocator"),
-    "bound by memory management": ("page-faults",),
-    "bound by storage": ("storage-wait", "file-io-cpu"),
-    "bound by the network": ("network",),
-    "bound by pipes": ("pipe",),
-    "bound by locks": ("locks",),
-    "short of CPUs": ("run-queue-wait",),
-    "mostly asleep": ("sleep",),
-    "mostly waiting for its children": ("waiting-for-children",),
-    "mostly starting and ending": ("start-and-exit",),
-    "mostly interrupted": ("interrupts-for-others",),
+_IS: Final[dict[str, str]] = {
+    "computing": "bound by computing",
+    "memory-management": "bound by memory management",
+    "storage": "bound by storage",
+    "network": "bound by the network",
+    "pipes": "bound by pipes",
+    "locks": "bound by locks",
+    "waiting-for-cpus": "short of CPUs",
+    "sleeping": "asleep",
+    "waiting-for-children": "waiting for its children",
+    "starting-and-ending": "starting and ending",
+    "interrupts": "interrupted",
+    UNEXPLAINED: "something that was not found",
 }
-"""What a program is said to be, and the categories that make it so."""
+"""What a program is said to be."""
+_STATES: Final = frozenset({"sleeping", "waiting-for-children", "starting-and-ending", "interrupts"})
+"""What it is for a time: mostly, then."""
 
 NAMES: Final[dict[str, str]] = {
     "compute": "computing",
@@ -67,31 +80,99 @@ _NEXT: Final[dict[str, str]] = {
     "unexplained": "raise the level of sight",
 }
 
+_PARTS: Final[dict[tuple[str, str], tuple[str, str, str]]] = {
+    ("network", "readiness"): (
+        "waiting for descriptors to become ready",
+        "waiting for readiness (poll, select, epoll)",
+        "look at what it polls: sockets, pipes or nothing but a time",
+    ),
+    ("network", "readiness of sockets"): (
+        "waiting for its sockets to become ready",
+        "waiting for sockets (poll, select, epoll)",
+        "look at who is at the other end of its sockets, or whether there was anything to do",
+    ),
+    ("pipe", "readiness of pipes"): (
+        "waiting for its pipes to become ready",
+        "waiting for pipes (poll, select, epoll)",
+        "look at who is at the other end of its pipes",
+    ),
+    ("locks", "event descriptor"): (
+        "waiting for its own threads",
+        "waiting for its own threads (an event descriptor)",
+        "look at what its other threads wait for",
+    ),
+    ("sleep", "terminal"): (
+        "waiting for a terminal",
+        "waiting for a terminal",
+        "give it its input beforehand, or write less to the terminal",
+    ),
+    ("storage-wait", "flushing"): (
+        "bound by storage",
+        "waiting until data is safe on storage",
+        "flush less often, or several changes at once",
+    ),
+    ("file-io-cpu", "names and metadata"): (
+        "bound by work on names of files",
+        "the kernel's work on names of files",
+        "open, look up or list fewer names",
+    ),
+}
+"""What a category is called, as in `_IS`, `NAMES` and `_NEXT`, if this part is most of it."""
+_WRITES: Final = "write larger blocks, or let the kernel write behind (neither O_SYNC nor O_DIRECT)"
+
+
+def _part(row: Row) -> tuple[str, str]:
+    """A category with what most of it is."""
+    most = row.parts[0] if row.parts and row.parts[0].share > row.share / 2 else None
+    return row.name, most.name if most else ""
+
+
+def _name(row: Row) -> str:
+    return _PARTS[_part(row)][1] if _part(row) in _PARTS else NAMES[row.name]
+
+
+def _is(explained: Explained, share: Share) -> str:
+    """What a program is by a share of `GROUPS`."""
+    rows = [row for row in explained.categories if row.name in GROUPS[share.name]]
+    most = max(rows, key=lambda row: row.share)
+    if most.share <= share.share / 2:
+        return _IS[share.name]
+    # What was in memory, or goes no further than that, is no storage.
+    warm = "bound by the kernel's work on files" if most.name == "file-io-cpu" else _IS[share.name]
+    return _PARTS[_part(most)][0] if _part(most) in _PARTS else warm
+
+
+def _step(explained: Explained, name: str) -> str:
+    """What a category asks for."""
+    row = explained.row(name)
+    if row is not None and _part(row) in _PARTS:
+        return _PARTS[_part(row)][2]
+    counters = explained.counters
+    if name == "storage-wait" and (counters.device_written_bytes or 0) > (counters.device_read_bytes or 0):
+        return _WRITES
+    return _NEXT[name]
+
 
 def verdict(explained: Explained) -> list[str]:
     """The sentences, most important first."""
-    sentences = [_dominates(explained), *_largest(explained)]
-    ruled_out = _ruled_out(explained)
+    found = answer(explained)
+    sentences = [_dominates(explained, found), *_shares(explained)]
+    stage = _slow_stage(explained)
+    if stage:
+        sentences.append(stage)
+    ruled_out = _ruled_out(found)
     if ruled_out:
         sentences.append(ruled_out)
     sentences += _doubts(explained)
-    step = _next(explained)
+    step = _next(explained, found)
     if step:
         sentences.append(step)
     return sentences
 
 
-def group_of(explained: Explained) -> tuple[str, float, float, float] | None:
-    """What the program is, with the share of wall time that makes it so and that share's interval."""
-    shares = []
-    for name, categories in GROUPS.items():
-        rows = [row for row in explained.categories if row.name in categories]
-        share = sum(row.share for row in rows)
-        below = sum((row.share - row.low) ** 2 for row in rows) ** 0.5
-        above = sum((row.high - row.share) ** 2 for row in rows) ** 0.5
-        shares.append((name, share, max(share - below, 0.0), min(share + above, 1.0)))
-    best = max(shares, key=lambda each: each[1])
-    return best if best[1] > 0 else None
+def interval(low: float, high: float, dash: str = "–") -> str:
+    """`1.2–3.4 %`."""
+    return f"{100 * low:.1f}{dash}{100 * high:.1f} %"
 
 
 def percent(share: float) -> str:
@@ -100,46 +181,103 @@ def percent(share: float) -> str:
     return f"{points:.1f} %" if points < 9.95 else f"{points:.0f} %"  # noqa: PLR2004 - two digits
 
 
-def _dominates(explained: Explained) -> str:
+def _dominates(explained: Explained, found: Answer) -> str:
     took = f"took {format_ns(1e9 * explained.wall_s)}"
     if explained.runs > 1:
         took += f" (mean of {explained.runs:,} runs)"
-    group = group_of(explained)
-    if group is None:
-        return f"The program {took}; nothing was seen of what it did."
-    name, share, low, high = group
-    sure = f"{percent(share)} of that time, {percent(low)} to {percent(high)}"
-    if low > 0.5:  # noqa: PLR2004 - the larger half
-        return f"The program {took}. It is {name} ({sure})."
-    return f"The program {took}. No one thing takes half of it; most of all it is {name} ({sure})."
+    if explained.best_of_s:
+        walls = ", ".join(format_ns(1e9 * seconds) for seconds in explained.best_of_s)
+        took += f" (best of {len(explained.best_of_s):,} runs: {walls})"
+    return f"The program {took}{_what_leads(explained, found)}."
 
 
-def _largest(explained: Explained) -> list[str]:
-    rows = [row for row in explained.categories if row.share >= _SMALL and row.name != "unexplained"][:3]
+def _what_leads(explained: Explained, found: Answer) -> str:
+    named = found.leading.of
+    if not named:
+        return "; nothing was seen of what it did"
+    first = named[0]
+    listed = [f"{_is(explained, share)} ({_known(share)})" for share in named[:_MOST_NAMED]]
+    if len(named) > _MOST_NAMED:
+        listed[-1] = f"one of {len(named) - _MOST_NAMED + 1} others"
+    if found.leading.is_tie:
+        return f". It is about as much {_joined(listed, 'as')}: which is more cannot be told"
+    if not found.leading.is_known:
+        return f". What takes most of it cannot be told: it may be {_joined(listed, 'or')}"
+    sure = f"{percent(first.share)} of that time, {percent(first.low)} to {percent(first.high)}"
+    if first.name == UNEXPLAINED:
+        much = "Most of it" if first.low > _LARGER_HALF else "More of it than anything else took"
+        return f". {much} could not be explained ({sure})"
+    if first.low > _LARGER_HALF:
+        mostly = "mostly " if first.name in _STATES else ""
+        return f". It is {mostly}{_is(explained, first)} ({sure})"
+    few = "No one thing takes half of it; most" if first.high <= _LARGER_HALF else "Most"
+    return f". {few} of all it is {_is(explained, first)} ({sure})"
+
+
+def _known(share: Share) -> str:
+    return f"{percent(share.share)}, {percent(share.low)} to {percent(share.high)}"
+
+
+def _joined(parts: Sequence[str], word: str) -> str:
+    return f" {word} ".join(parts) if word == "as" else f"{', '.join(parts[:-1])} {word} {parts[-1]}"
+
+
+def _shares(explained: Explained) -> list[str]:
+    rows = [row for row in explained.categories if row.share >= SMALL and row.name != UNEXPLAINED][:3]
     if not rows:
         return []
-    parts = [f"{NAMES[row.name]} {percent(row.share)} ({format_ns(1e9 * row.seconds)})" for row in rows]
-    return [f"Largest: {'; '.join(parts)}."]
+    parts = [
+        f"{_name(row)} {percent(row.share)} ({interval(row.low, row.high)}; {format_ns(1e9 * row.seconds)})"
+        for row in rows
+    ]
+    return [f"Largest shares: {', '.join(parts)}."]
 
 
-def _ruled_out(explained: Explained) -> str | None:
-    """What people suspect, and what it is not."""
-    suspects = (
-        "storage-wait",
-        "file-io-cpu",
-        "network",
-        "locks",
-        "allocator",
-        "page-faults",
-        "run-queue-wait",
-    )
-    rows: list[Row] = [row for name in suspects if (row := explained.row(name)) and row.high < _SMALL]
-    if not rows:
+def _slow_stage(explained: Explained) -> str | None:
+    """Of processes that wait for each other at pipes, the one that waits least: all others wait for it."""
+
+    def waits(process: Process, name: str) -> float:
+        return sum(wait.share for wait in process.waits if wait.name == name)
+
+    stages = [
+        (waits(process, "pipe"), process)
+        for process in explained.processes
+        if process.wall_s >= explained.wall_s / 2 and waits(process, "waiting-for-children") < _LARGER_HALF
+    ]
+    stages.sort(key=lambda stage: stage[0])
+    if len(stages) < 2 or stages[-1][0] < _AT_A_PIPE:  # noqa: PLR2004 - a stage and what it waits for
         return None
-    named = ", ".join(NAMES[row.name] for row in rows[:_MOST_RULED_OUT])
-    most = max(row.high for row in rows[:_MOST_RULED_OUT])
-    each = "Each" if len(rows[:_MOST_RULED_OUT]) > 1 else "It"
-    return f"Ruled out: {named}. {each} takes at most {percent(most)}."
+    (least, slow), (next_, _) = stages[:2]
+    if next_ < _AT_A_PIPE:
+        # Several that wait at no pipe are no chain: one process gives work to the others, say.
+        return None
+    shares = f"{percent(least)} and {percent(next_)}"
+    if next_ - least < _SLOWER:
+        return (
+            f"No stage of its pipeline is much slower than the next: {shares} of their time at their pipes."
+        )
+    exact = explained.observer.recorded_share >= _EXACT
+    looks = max(explained.observer.looks / max(explained.runs, 1), 1.0)
+    # Looks know a share to about one over the root of their number.
+    if not exact and next_ - least < looks**-0.5:
+        return (
+            f"Which stage of its pipeline is the slow one cannot be told from {looks:,.0f} looks ({shares})."
+        )
+    return (
+        f"The slow stage of its pipeline is {clean(slow.name, most=24)} ({slow.pid}): it waits at its pipes"
+        f" {percent(least)} of its time, every other at least {percent(next_)}."
+    )
+
+
+def _ruled_out(found: Answer) -> str | None:
+    """What people suspect, and what it is not."""
+    if not found.ruled_out:
+        return None
+    shown = found.ruled_out[:_MOST_NAMED]
+    most = max(share.high for share in shown)
+    each = "Each" if len(shown) > 1 else "It"
+    named = ", ".join(NAMES[share.name] for share in shown)
+    return f"Ruled out: {named}. {each} takes at most {percent(most)}, with all that was not explained."
 
 
 def _doubts(explained: Explained) -> list[str]:
@@ -149,29 +287,62 @@ def _doubts(explained: Explained) -> list[str]:
             f"The books do not close: {100 * explained.closure.sum:.1f} % of wall time was given away;"
             " distrust every share."
         )
-    unexplained = explained.share("unexplained")
-    if unexplained >= _SMALL:
-        doubts.append(f"{percent(unexplained)} could not be explained.")
+    unexplained = explained.row(UNEXPLAINED)
+    if unexplained and unexplained.share >= SMALL:
+        known = interval(unexplained.low, unexplained.high)
+        doubts.append(f"{percent(unexplained.share)} ({known}) could not be explained.")
     user = explained.row("user-cpu")
-    if user and user.share >= _SMALL:
+    if user and user.share >= SMALL:
         doubts.append(
             f"Of {percent(user.share)} in its own code this level cannot say what is computing and what the"
             " allocator, copying or garbage collection: each is between none and all of it."
         )
-    quiet = explained.share("interrupts-for-others", "run-queue-wait")
-    if quiet >= 0.1:  # noqa: PLR2004 - then the machine, not the program, is what is measured
-        doubts.append(f"Other programs cost it {percent(quiet)}: measure again on a quiet machine.")
+    others = together(
+        "others",
+        [row for row in explained.categories if row.name in ("interrupts-for-others", "run-queue-wait")],
+    )
+    if others.low >= 0.1:  # noqa: PLR2004 - then the machine, not the program, is what is measured
+        doubts.append(
+            f"Other programs, or a limit on its CPU time, cost it {percent(others.share)}"
+            f" ({interval(others.low, others.high)}): measure again on a quiet machine."
+        )
     return doubts
 
 
-def _next(explained: Explained) -> str | None:
-    rows = [row for row in explained.categories if row.share >= _SMALL]
-    if not rows:
+def _next(explained: Explained, found: Answer) -> str | None:
+    if not found.leading.of:
         return None
-    first = rows[0].name
-    step = _NEXT[first]
-    if explained.raise_ and first in {"user-cpu", "unexplained"}:
-        step = f"{step}: {explained.raise_}"
-    elif first in {"user-cpu", "unexplained"} and explained.level > 1:
-        step = f"{step}, where that is allowed"
-    return f"Next: {step}."
+    if not found.is_known:
+        return f"Next: {_to_know_more(explained, found)}."
+    first = found.categories.of[0].name
+    step = _step(explained, first)
+    if first not in {"user-cpu", UNEXPLAINED}:
+        return f"Next: {step}."
+    higher = _higher(explained)
+    return f"Next: {step}{f': {higher}' if higher else ', where that is allowed'}."
+
+
+def _to_know_more(explained: Explained, found: Answer) -> str:
+    """What tells apart what cannot be told now."""
+    if found.again is not None:
+        return (
+            "run it again and put the runs together (whatever it does, it does each time):"
+            f" --runs {found.again}"
+        )
+    if not explained.program.arguments:
+        return "watch it for longer (--for)"
+    higher = _higher(explained)
+    if higher:
+        return f"raise the level, which tells more of them apart: {higher}"
+    return "look at each of them, as nothing here tells which is more"
+
+
+def _higher(explained: Explained) -> str | None:
+    """How to get a higher level."""
+    if explained.raise_:
+        return explained.raise_
+    above = [rung for rung in explained.levels if rung.level < explained.level]
+    if any(rung.available for rung in above):
+        # It was too short, or switched too often, for anything to be recorded.
+        return f"--runs {10 * explained.runs}, of which more can be recorded"
+    return "leave out --level" if any(rung.reason == _NOT_ASKED_FOR for rung in above) else None

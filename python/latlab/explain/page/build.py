@@ -1,0 +1,327 @@
+"""The page, as a document of the report's."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from pathlib import PurePath
+from typing import Final
+
+import altair as alt
+from altair.utils import schemapi
+
+from latlab.charts.drawing import plain_spec
+from latlab.charts.table import Column, Table
+from latlab.explain.beside import bounds_cells, proof_cells, proof_lines, sentences
+from latlab.explain.judge import Judgement
+from latlab.explain.model import Explained
+from latlab.explain.page import bar, course, flame, lanes, roofline, tables
+from latlab.explain.page.measured import newest
+from latlab.explain.page.series import Series
+from latlab.explain.prove import Proof
+from latlab.explain.table import facts
+from latlab.installed import version
+from latlab.report.document import Document, Figure, Listing, Notice, Section, cleaned
+from latlab.run.core import describe
+from latlab.run.model import Machine
+from latlab.run.run import Run
+from latlab.text import clean
+from latlab.units import format_ns
+
+_UNJUDGED: Final = Judgement()
+
+
+def render(explained: Explained, judgement: Judgement = _UNJUDGED, proof: Proof | None = None) -> bytes:
+    """The whole page."""
+    from latlab.report import html  # noqa: PLC0415 - takes some time to import
+
+    machine = describe().machine
+    runs = newest(roofline.PROBES, machine)
+    return html.render(document(explained, machine, runs, judgement, proof)).encode("utf-8")
+
+
+def document(
+    explained: Explained,
+    machine: Machine,
+    runs: Mapping[str, Run],
+    judgement: Judgement = _UNJUDGED,
+    proof: Proof | None = None,
+) -> Document:
+    """The page, ready for a renderer.
+
+    Args:
+        explained: What was found.
+        machine: On what.
+        runs: The newest runs of this machine by probe, for its measured curves.
+        judgement: It beside this machine's limits.
+        proof: What experiments have shown.
+    """
+    series = Series(explained)
+    with schemapi.debug_mode(False):
+        sections = (
+            _answer(explained, series, sentences(explained, judgement, proof)),
+            _ledger(explained),
+            _savings(judgement, proof),
+            _course(explained, series),
+            _functions(explained, series),
+            _lines(explained),
+            _stages(explained),
+            _files(explained),
+            _roofline(explained, runs, judgement),
+            _processes(explained),
+            Section(id="seen", title="How was it seen?", statements=_seen(explained)),
+        )
+    name = _name(explained)
+    return cleaned(
+        Document(
+            title=f"Where the time of {name} went",
+            facts=tuple(fact for fact in _facts(explained, machine) if fact),
+            notices=_notices(explained),
+            sections=tuple(section for section in sections if section is not None),
+            colophon=f"latlab {version()} · explain, rules {explained.rules_version}",
+        )
+    )
+
+
+def _name(explained: Explained) -> str:
+    arguments = explained.program.arguments
+    if arguments:
+        return clean(PurePath(arguments[0]).name or arguments[0], most=40)
+    names = [each.name for each in explained.processes if each.pid == explained.program.pid]
+    return clean(names[0] if names else "process", most=40) + f" ({explained.program.pid})"
+
+
+def _facts(explained: Explained, machine: Machine) -> tuple[str, ...]:
+    program = explained.program
+    ended = (
+        f"ended by signal {program.signal}"
+        if program.signal is not None
+        else f"exit code {program.exit_code}"
+        if program.exit_code is not None
+        else "still runs"
+    )
+    cpus = machine.integer("cpu.logical_cpus")
+    return (
+        clean(shlex.join(program.arguments), most=160) if program.arguments else f"process {program.pid}",
+        format_ns(1e9 * explained.wall_s),
+        f"{explained.runs:,} runs" if explained.runs > 1 else "",
+        ended,
+        f"seen at level {explained.level} of 3",
+        machine.text("cpu.model_name") or "",
+        f"{cpus} CPUs" if cpus else "",
+        f"{datetime.now().astimezone():%Y-%m-%d %H:%M}",
+    )
+
+
+def _notices(explained: Explained) -> tuple[Notice, ...]:
+    found = []
+    if not explained.closure.holds:
+        found.append(
+            Notice(
+                "warning",
+                "The books do not close",
+                f"{100 * explained.closure.sum:.1f} % of wall time was given away: distrust every share.",
+            )
+        )
+    if explained.level > 1:
+        reasons = [rung.reason for rung in explained.levels if rung.level < explained.level and rung.reason]
+        found.append(
+            Notice(
+                "caution" if explained.level == 3 else "note",  # noqa: PLR2004 - the least
+                f"Seen at level {explained.level} of 3",
+                "; ".join(dict.fromkeys(map(str, reasons))),
+                explained.raise_ or "",
+            )
+        )
+    found += [Notice("caution", note, "") for note in explained.notes]
+    return tuple(found)
+
+
+def _figure(
+    name: str, title: str, chart: alt.LayerChart | None, words: str, caption: str, table: Table
+) -> tuple[Figure, ...]:
+    if chart is None:
+        return ()
+    return (Figure(f"explain_{name}", title, plain_spec(chart), words, caption, table),)
+
+
+def _answer(explained: Explained, series: Series, lines: Sequence[str]) -> Section:
+    return Section(
+        id="answer",
+        title="Where does the time go?",
+        sentences=tuple(lines),
+        figures=_figure(
+            "bar",
+            bar.TITLE,
+            bar.chart(explained, series),
+            bar.alt_text(explained),
+            bar.CAPTION + bar.others(explained, series),
+            bar.table(explained),
+        ),
+    )
+
+
+def _ledger(explained: Explained) -> Section:
+    listing = Listing("Shares of wall time; they sum to all of it", tables.ledger(explained))
+    return Section(id="ledger", title="And exactly?", listings=(listing,))
+
+
+def _seen(explained: Explained) -> tuple[str, ...]:
+    """The facts without the notes, which stand above all else."""
+    return tuple(fact for fact in facts(explained) if fact not in explained.notes)
+
+
+def _savings(judgement: Judgement, proof: Proof | None) -> Section | None:
+    bounds = bounds_cells(judgement)
+    tried = proof_cells(proof) if proof is not None else []
+    if not bounds and not tried:
+        return None
+    listings = [Listing("Bounds: what the ledger allows", _plain(bounds))] if bounds else []
+    if tried:
+        listings.append(Listing("Experiments: the program run again with one thing changed", _plain(tried)))
+    return Section(
+        id="savings",
+        title="What could be saved?",
+        listings=tuple(listings),
+        statements=tuple(proof_lines(proof)) if proof is not None else (),
+    )
+
+
+def _plain(cells: Sequence[tuple[str, ...]]) -> Table:
+    """Rows of text below their headings."""
+    return Table(tuple(Column(title or "note") for title in cells[0]), tuple(cells[1:]))
+
+
+def _course(explained: Explained, series: Series) -> Section | None:
+    over_time = _figure(
+        "timeline",
+        course.TITLE,
+        course.chart(explained, series),
+        course.alt_text(explained),
+        course.caption(explained),
+        course.table(explained),
+    )
+    threads = _figure(
+        "threads",
+        lanes.TITLE,
+        lanes.chart(explained, series),
+        lanes.alt_text(explained),
+        lanes.caption(explained),
+        lanes.table(explained),
+    )
+    if not over_time and not threads:
+        return None
+    return Section(id="timeline", title="And over time?", figures=(*over_time, *threads))
+
+
+def _functions(explained: Explained, series: Series) -> Section | None:
+    figures = _figure(
+        "flame",
+        flame.TITLE,
+        flame.chart(explained, series),
+        flame.alt_text(explained),
+        flame.caption(explained),
+        flame.table(explained),
+    )
+    code = _figure(
+        "python",
+        flame.PYTHON_TITLE,
+        flame.python_chart(explained),
+        flame.python_words(explained),
+        flame.PYTHON_CAPTION,
+        flame.python_table(explained),
+    )
+    if not figures and not code:
+        return None
+    return Section(id="functions", title=flame.TITLE, figures=(*figures, *code))
+
+
+def _lines(explained: Explained) -> Section | None:
+    listings = tuple(Listing(title, table) for title, table in tables.places(explained) if table.rows)
+    if not listings:
+        return None
+    about = tuple(text for text in (explained.about_symbols, explained.about_lines) if text)
+    return Section(
+        id="lines", title="Which functions and lines most of all?", listings=listings, statements=about
+    )
+
+
+def _stages(explained: Explained) -> Section | None:
+    if not explained.stages:
+        return None
+    figures = _figure(
+        "stages",
+        lanes.STAGES_TITLE,
+        lanes.stages_chart(explained),
+        f"A lane for each of {len(lanes.stage_names(explained))} stages over time.",
+        "The fainter, the less of a stretch was spent in the stage. Stages may lie within each other.",
+        lanes.stages_table(explained),
+    )
+    return Section(
+        id="stages",
+        title="Which of its stages?",
+        listings=(
+            Listing(
+                "Stages that the program marks: shares of wall time as the innermost stage",
+                tables.stages(explained),
+            ),
+        ),
+        figures=figures,
+    )
+
+
+def _files(explained: Explained) -> Section:
+    if not any(row.read or row.written for row in explained.files.rows):
+        reason = (
+            "its descriptors could not be read"
+            if explained.files.refused
+            else "no file, pipe or socket was found open long enough to be seen"
+        )
+        return Section(
+            id="files", title="Which files?", absence=reason, statements=tables.files_statements(explained)
+        )
+    return Section(
+        id="files",
+        title="Which files?",
+        sentences=(tables.files_sentence(explained),),
+        listings=(Listing("What it read and wrote, of the first run", tables.files(explained)),),
+        statements=tables.files_statements(explained),
+    )
+
+
+def _roofline(explained: Explained, runs: Mapping[str, Run], judgement: Judgement) -> Section:
+    figures = _figure(
+        "roofline",
+        roofline.TITLE,
+        roofline.chart(explained, runs),
+        roofline.alt_text(explained, runs),
+        roofline.caption(runs),
+        roofline.table(explained, runs),
+    )
+    absence = (
+        "" if figures else "the program spent too little time on files, or the size of its calls is not known"
+    )
+    said = [each.says for each in judgement.judged if each.name in ("reading", "writing")]
+    missing = roofline.missing(runs) if figures else ""
+    return Section(
+        id="roofline",
+        title=roofline.TITLE,
+        sentences=tuple(text for text in (*said, missing) if text),
+        figures=figures,
+        absence=absence,
+    )
+
+
+def _processes(explained: Explained) -> Section | None:
+    if len(explained.processes) < 2:  # noqa: PLR2004 - one is the program itself
+        return None
+    return Section(
+        id="processes",
+        title="Which process?",
+        listings=(
+            Listing(
+                "Its processes, the busiest first; shares of their own time", tables.processes(explained)
+            ),
+        ),
+    )

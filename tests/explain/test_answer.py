@@ -1,0 +1,246 @@
+"""What may be named: only what its interval sets apart from all else, everywhere by the same rule."""
+
+from __future__ import annotations
+
+import json
+from typing import Literal
+
+import msgspec
+import pytest
+from tests.explain.ledgers import ledger
+
+from latlab.cli.explain import _whole
+from latlab.explain.answer import Answer, Share, answer, leading
+from latlab.explain.judge import Judgement
+from latlab.explain.model import Counts, Explained, Function, Row, Rung, Symbol
+from latlab.explain.places import places
+from latlab.explain.table import table
+from latlab.explain.verdict import verdict
+
+
+def rows(
+    *known: tuple[str, float, float, float],
+    level: Literal[1, 2, 3] = 2,
+    method: Literal["counted", "sampled", "modelled"] = "sampled",
+    wall_s: float = 0.3,
+    **fields: object,
+) -> Explained:
+    """A ledger of these rows: name, share and interval."""
+    made = ledger({}, wall_s=wall_s)
+    found = tuple(
+        Row(name, share, low, high, share * wall_s, method) for name, share, low, high in known if share >= 0
+    )
+    return msgspec.structs.replace(made, categories=found, level=level, **fields)
+
+
+def names(found: Answer) -> list[str]:
+    return [share.name for share in found.leading.of]
+
+
+FEW_SAMPLES = rows(
+    ("compute", 0.5, 0.1, 0.9), ("page-faults", 0.3, 0.05, 0.8), ("storage-wait", 0.2, 0.19, 0.21)
+)
+
+
+def test_what_lies_above_all_others_with_its_whole_interval_is_named() -> None:
+    found = answer(rows(("compute", 0.6, 0.45, 0.7), ("sleep", 0.4, 0.38, 0.42)))
+    assert names(found) == ["computing"]
+    assert found.again is None
+
+
+def test_a_low_end_above_half_leaves_the_others_less_whatever_their_own_intervals_say() -> None:
+    found = answer(rows(("compute", 0.7, 0.55, 0.9), ("page-faults", 0.3, 0.02, 0.6)))
+    assert names(found) == ["computing"]
+
+
+def test_what_overlaps_is_not_told_apart_and_the_next_step_is_more_runs() -> None:
+    found = answer(FEW_SAMPLES)
+    assert names(found) == ["computing", "memory-management", "storage"]
+    said = verdict(FEW_SAMPLES)
+    assert (
+        "What takes most of it cannot be told: it may be bound by computing (50 %, 10 % to 90 %)," in said[0]
+    )
+    assert "bound by memory management (30 %, 5.0 % to 80 %) or bound by storage" in said[0]
+    assert said[-1].endswith(f"--runs {found.again}.")
+    assert not any(line.startswith("Ruled out") for line in said)
+
+
+def test_half_of_it_is_not_denied_to_what_may_have_it() -> None:
+    wide = rows(("compute", 0.48, 0.42, 0.54), ("sleep", 0.3, 0.29, 0.31), ("network", 0.22, 0.2, 0.24))
+    assert ". Most of all it is bound by computing (48 % of that time, 42 % to 54 %)." in verdict(wide)[0]
+    narrow = rows(("compute", 0.46, 0.44, 0.48), ("sleep", 0.3, 0.29, 0.31), ("network", 0.24, 0.2, 0.28))
+    assert "No one thing takes half of it; most of all it is bound by computing" in verdict(narrow)[0]
+
+
+def test_figures_that_are_known_and_about_as_large_need_no_more_runs() -> None:
+    tie = rows(("storage-wait", 0.5, 0.48, 0.52), ("compute", 0.48, 0.46, 0.5), ("sleep", 0.02, 0.0, 0.04))
+    assert "about as much bound by storage (50 %" in verdict(tie)[0]
+    assert answer(tie).again is None
+    assert verdict(tie)[-1] == "Next: read ahead, read more at once, or keep the file in memory."
+
+
+def test_what_was_not_explained_may_be_more_than_what_was() -> None:
+    hidden = rows(("unexplained", 0.5, 0.4, 0.6), ("compute", 0.5, 0.4, 0.6))
+    assert "or something that was not found (50 %" in verdict(hidden)[0]
+    most = rows(("unexplained", 0.8, 0.7, 0.9), ("compute", 0.2, 0.1, 0.3))
+    assert "Most of it could not be explained (80 % of that time, 70 % to 90 %)." in verdict(most)[0]
+
+
+def test_nothing_is_ruled_out_that_the_unexplained_may_hide() -> None:
+    small = ("network", 0.001, 0.0, 0.004)
+    sure = answer(rows(("compute", 0.99, 0.98, 1.0), small, ("unexplained", 0.0, 0.0, 0.002)))
+    (network,) = sure.ruled_out
+    assert network.name == "network"
+    assert network.high == pytest.approx(0.006)
+    hidden = answer(rows(("compute", 0.9, 0.8, 1.0), small, ("unexplained", 0.09, 0.0, 0.2)))
+    assert hidden.ruled_out == ()
+
+
+def test_the_next_step_is_of_the_category_that_leads_the_group_that_leads() -> None:
+    # The largest row is storage's, the largest group is computing.
+    both = rows(
+        ("storage-wait", 0.4, 0.39, 0.41), ("allocator", 0.35, 0.34, 0.36), ("compute", 0.25, 0.24, 0.26)
+    )
+    assert "bound by computing (60 %" in verdict(both)[0]
+    assert verdict(both)[-1] == "Next: look at who allocates, or try another allocator."
+
+
+def test_a_group_that_leads_for_sure_may_be_of_categories_that_are_not_told_apart() -> None:
+    user = rows(("compute", 0.5, 0.3, 0.7), ("allocator", 0.4, 0.25, 0.6), ("sleep", 0.1, 0.09, 0.11))
+    found = answer(user)
+    assert found.leading.is_known
+    assert [share.name for share in found.categories.of] == ["compute", "allocator"]
+    assert "--runs" in verdict(user)[-1]
+
+
+@pytest.mark.parametrize(
+    ("level", "rung", "raised", "says"),
+    [
+        (3, Rung(2, "x", available=False, reason="refused"), "sudo x", "tells more of them apart: sudo x."),
+        (3, Rung(2, "x", available=False, reason="not asked for"), None, "leave out --level."),
+        (3, Rung(2, "x", available=True), None, "--runs 10, of which more can be recorded."),
+        (
+            2,
+            Rung(1, "x", available=False),
+            None,
+            "look at each of them, as nothing here tells which is more.",
+        ),
+        (1, Rung(1, "x", available=True), None, "--runs 200."),
+    ],
+)
+def test_what_a_model_leaves_open_is_told_by_a_higher_level_if_there_is_one(
+    level: Literal[1, 2, 3], rung: Rung, raised: str | None, says: str
+) -> None:
+    modelled = rows(
+        ("page-faults", 0.5, 0.2, 0.8), ("file-io-cpu", 0.5, 0.2, 0.8), level=level, method="modelled"
+    )
+    explained = msgspec.structs.replace(modelled, levels=(rung,), raise_=raised)
+    assert verdict(explained)[-1].endswith(says)
+
+
+def test_a_process_that_runs_is_watched_for_longer() -> None:
+    program = msgspec.structs.replace(FEW_SAMPLES.program, arguments=())
+    assert "--for" in verdict(msgspec.structs.replace(FEW_SAMPLES, program=program))[-1]
+
+
+@pytest.mark.parametrize(("wall_s", "runs", "most"), [(0.3, 1, 200), (100.0, 1, 2), (0.3, 100, 500)])
+def test_nobody_is_told_to_wait_for_more_than_a_minute_or_twice_as_long_as_before(
+    wall_s: float, runs: int, most: int
+) -> None:
+    explained = msgspec.structs.replace(FEW_SAMPLES, wall_s=wall_s, runs=runs)
+    again = answer(explained).again
+    assert again is not None
+    assert 2 * runs <= again <= most
+
+
+def test_the_nearer_two_are_the_more_runs_it_takes() -> None:
+    def again(other: float) -> int:
+        found = answer(
+            rows(
+                ("compute", 1 - other, 0.75 - other, 1.0),
+                ("sleep", other, other - 0.1, min(other + 0.4, 1.0)),
+                wall_s=0.01,
+            )
+        )
+        assert found.again is not None
+        return found.again
+
+    assert again(0.45) > again(0.35)
+
+
+@pytest.mark.parametrize(
+    ("row", "part", "says", "step"),
+    [
+        (
+            "network",
+            "readiness",
+            "It is waiting for descriptors to become ready (90 %",
+            "look at what it polls",
+        ),
+        (
+            "network",
+            "readiness of sockets",
+            "It is waiting for its sockets to become ready (90 %",
+            "look at who is at the other end of its sockets",
+        ),
+        (
+            "pipe",
+            "readiness of pipes",
+            "It is waiting for its pipes to become ready",
+            "look at who is at the other end of its pipes",
+        ),
+        ("locks", "event descriptor", "It is waiting for its own threads (90 %", "look at what its other"),
+        ("network", "socket", "It is bound by the network (90 %", "make fewer round trips"),
+        ("sleep", "terminal", "It is mostly waiting for a terminal (90 %", "give it its input beforehand"),
+        ("storage-wait", "flushing", "It is bound by storage (90 %", "flush less often"),
+        ("file-io-cpu", "names and metadata", "It is bound by work on names of files", "open, look up"),
+        ("file-io-cpu", "reading", "It is bound by the kernel's work on files (90 %", "use larger blocks"),
+        ("storage-wait", "page fault", "It is bound by storage (90 %", "read ahead"),
+    ],
+)
+def test_what_most_of_a_category_is_decides_what_is_said_of_it(
+    row: str, part: str, says: str, step: str
+) -> None:
+    said = verdict(ledger({row: 0.9}, parts={row: {part: 0.8}}))
+    assert f". {says}" in said[0]
+    assert said[-1].startswith(f"Next: {step}")
+
+
+def test_who_waits_for_a_disk_to_write_is_not_told_to_read_ahead() -> None:
+    counters = {"device_written_bytes": 1e9, "device_read_bytes": 1e6}
+    assert "write larger blocks" in verdict(ledger({"storage-wait": 0.9}, counters=counters))[-1]
+
+
+def test_without_a_share_nothing_leads() -> None:
+    assert leading([Share("sleeping", 0.0, 0.0, 1.0)]).of == ()
+    assert "nothing was seen of what it did" in verdict(rows())[0]
+
+
+def test_the_written_file_says_what_the_sentences_say() -> None:
+    found = json.loads(_whole(FEW_SAMPLES, b"{}", Judgement(), None))["verdict"]
+    assert found["known"] is False
+    assert [share["name"] for share in found["leading"]] == names(answer(FEW_SAMPLES))
+    assert found["again"] == answer(FEW_SAMPLES).again
+    assert found["says"] == verdict(FEW_SAMPLES)
+
+
+def test_a_function_stands_in_the_table_with_its_interval() -> None:
+    made = ledger({"sleep": 0.5})
+    compute = next(row for row in made.categories if row.name == "compute")
+    main = Function("main", "list", 0.25, 0.02, 0.49)
+    rows = (msgspec.structs.replace(compute, functions=(main,)),)
+    lines = table(msgspec.structs.replace(made, categories=rows))
+    (said,) = (line.split() for line in lines if "main (list)" in line)
+    assert said[2:] == ["25", "%", "2.0–49.0", "%"]
+
+
+def test_a_function_that_counts_as_several_categories_says_how_much_of_each() -> None:
+    made = ledger({"sleep": 0.5})
+    both = (Counts("file-io-cpu", 0.044), Counts("pipe", 0.026))
+    copy = Symbol("rep_movs", "[kernel]", 0.07, 0.05, 0.09, 0.14, "file-io-cpu", both)
+    one = msgspec.structs.replace(
+        copy, name="main", categories=(Counts("compute", 0.07), Counts("pipe", 1e-5))
+    )
+    ((lines, _),) = places(msgspec.structs.replace(made, symbols=(copy, one)), "symbol")
+    assert "file-io-cpu 4.4 %, pipe 2.6 %" in lines[1]
+    assert "pipe" not in lines[2]

@@ -1,0 +1,147 @@
+"""Limits from run files: the newest of this machine that has them, at the program's own block size."""
+
+from __future__ import annotations
+
+import json
+import math
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from latlab.explain.limits import Curve, Speed, find, from_runs, same_machine
+from latlab.run.model import Machine, Record
+from latlab.run.reader import read
+from latlab.run.store import Store
+
+NOW = datetime(2026, 11, 21, 12, tzinfo=UTC)
+
+
+def first_line(path: Path) -> dict[str, Any]:
+    header: dict[str, Any] = json.loads(path.read_text(encoding="utf-8").partition("\n")[0])
+    return header
+
+
+def record(probe: str, point: dict[str, Any], p50: float, more: dict[str, Any]) -> dict[str, Any]:
+    return {
+        "line": "record",
+        "probe": probe,
+        "method": 1,
+        "unit": "ns",
+        "kind": "per_op",
+        "stopped_by": "planned",
+        "point": point,
+        "samples": 100,
+        "summary": {"p50": p50, "mean": 1.5 * p50, "p90": 2 * p50},
+    } | more
+
+
+def reading(
+    size: int, rate: float, between: tuple[float, float], path: str = "buffered-warm"
+) -> dict[str, Any]:
+    return record(
+        "storage.read.sequential",
+        {"block_bytes": size, "path": path, "engine": "psync"},
+        # A median of copies, which must not be taken for the rate.
+        1.0,
+        {"findings": {"bytes_per_s": rate, "bytes_per_s_between_blocks": list(between)}},
+    )
+
+
+@pytest.fixture
+def store(tmp_path: Path, root: Path) -> Store:
+    """Runs of this machine and of another one."""
+    head = first_line(root / "tests/data/run-small.latlab.jsonl")
+    head["machine"]["os"]["host_name"] = "here"
+
+    def write(name: str, age: timedelta, records: list[dict[str, Any]], host: str = "here") -> None:
+        header = json.loads(json.dumps(head))
+        header |= {"id": name, "started": (NOW - age).isoformat()}
+        header["machine"]["os"]["host_name"] = host
+        lines = [header, *records]
+        text = "".join(json.dumps(line, separators=(",", ":")) + "\n" for line in lines)
+        (tmp_path / f"{name}.latlab.jsonl").write_text(text, encoding="utf-8")
+
+    write("old", timedelta(days=9), [reading(4096, 2e9, (1e9, 4e9)), reading(65_536, 8e9, (6e9, 9e9))])
+    write("older", timedelta(days=20), [reading(4096, 1e6, (1e6, 1e6)), fault(100)])
+    write("new", timedelta(hours=2), [fault(1000), fault(5, ok=False)])
+    write("elsewhere", timedelta(hours=1), [reading(4096, 9e12, (9e12, 9e12)), fault(1)], host="there")
+    return Store(tmp_path)
+
+
+def fault(p50: float, *, ok: bool = True) -> dict[str, Any]:
+    checks = [{"name": "touched", "ok": ok, "detail": ""}]
+    point = {"operation": "first-write", "pages": "4k", "size_bytes": 4096}
+    return record("vm.fault", point, p50, {"checks": checks})
+
+
+def here(store: Store) -> Machine:
+    return read(store.resolve("new")).machine
+
+
+def test_each_limit_is_from_the_newest_run_of_this_machine_that_has_it(store: Store) -> None:
+    found = from_runs(["read-memory", "fault"], store, here(store), now=NOW)
+    assert found.source("fault") == "run new"
+    # Median, mean, 90th percentile; the record whose proof failed has no part in it.
+    assert found.at("fault") == Speed(0, 1000, 1000, 2000)
+    # Nine days are said; the rate is that of all bytes, its range that of the blocks.
+    assert found.source("read-memory") == "run old, 9 days old"
+    at = found.at("read-memory", 4096)
+    assert at is not None
+    assert at.rates == pytest.approx((1e9, 4e9))
+
+
+def test_a_read_from_memory_takes_what_single_ones_do_whatever_else_had_the_cpu(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Three of four reads in the middle; in the last tenth another program ran.
+    buckets = [(390.0, 410.0, 15), (590.0, 610.0, 75), (990.0, 1010.0, 5), (4e6, 4e6, 5)]
+    monkeypatch.setattr(Record, "buckets", lambda _: buckets)
+    at = from_runs(["read-memory"], store, here(store), now=NOW).at("read-memory", 4096)
+    assert at == Speed(4096, 400, 600, 600)
+
+
+def test_between_two_sizes_the_time_is_interpolated_on_logarithmic_axes() -> None:
+    curve = Curve("x", (Speed(4096, 100, 100, 100), Speed(65_536, 1600, 6400, 10_000)), "")
+    middle = curve.at(16_384)
+    assert (middle.low, middle.mid, middle.high) == pytest.approx((400, 800, 1000))
+    # A smaller call costs as much, a larger one by its bytes.
+    assert curve.at(1).mid == 100
+    assert curve.at(10 * 65_536).mid == pytest.approx(64_000)
+    assert math.isclose(curve.at(65_536).mid, 6400)
+
+
+def test_what_no_run_has_is_not_made_up(store: Store) -> None:
+    found = from_runs(["read-random", "malloc"], store, here(store), now=NOW)
+    assert found.curves == {}
+    assert found.at("malloc", 16) is None
+
+
+def test_a_run_without_a_host_name_is_of_no_machine(store: Store) -> None:
+    machine = here(store)
+    assert same_machine(machine, machine)
+    nameless = Machine({**machine, "os": {**machine["os"], "host_name": None}})
+    assert not same_machine(nameless, nameless)
+
+
+def test_a_run_that_is_asked_for_is_used_and_said_to_be_foreign(store: Store) -> None:
+    found = find(["fault", "malloc"], run=read(store.resolve("elsewhere")))
+    assert found.at("fault") == Speed(0, 1, 1, 2)
+    assert any("another machine" in note for note in found.notes)
+    assert any("alloc.malloc" in note for note in found.notes)
+    assert "malloc" not in found.curves
+
+
+def test_a_limit_of_a_disk_is_of_the_disk_that_the_program_reads(store: Store) -> None:
+    cold = "buffered-cold"
+    folder = store.folder
+    header = first_line(folder / "new.latlab.jsonl")
+    header |= {"id": "disk", "settings": header["settings"] | {"file": str(folder)}}
+    lines = [header, reading(4096, 1e9, (1e9, 1e9), cold)]
+    (folder / "disk.latlab.jsonl").write_text(
+        "".join(json.dumps(line, separators=(",", ":")) + "\n" for line in lines), encoding="utf-8"
+    )
+    own = folder.stat().st_dev
+    assert "read-disk" in from_runs(["read-disk"], store, here(store), device=own, now=NOW).curves
+    assert from_runs(["read-disk"], store, here(store), device=own + 1, now=NOW).curves == {}

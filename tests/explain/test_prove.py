@@ -1,0 +1,403 @@
+"""Experiments: which are suggested, how they are compared, and what happens to the program and its files."""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+
+import pytest
+from tests.explain.ledgers import ledger
+
+from latlab.explain import inputs
+from latlab.explain.beside import proof_lines, proof_next, proof_table
+from latlab.explain.experiments import (
+    Experiment,
+    Machine,
+    Subject,
+    environment_of,
+    planned,
+    subject_of,
+)
+from latlab.explain.judge import Judgement
+from latlab.explain.prove import (
+    CONTROL,
+    Agenda,
+    Measured,
+    Proof,
+    Streams,
+    agenda,
+    beats,
+    bound_of,
+    compared,
+    prove,
+    reason_not_to,
+)
+
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="explain reads /proc")
+
+NATIVE = Subject("/x", "native", "/lib64/ld-linux-x86-64.so.2")
+MACHINE = Machine(cpus=4, allocators={"jemalloc": "/lib/je.so"}, huge_pages=True, glibc=(2, 36))
+ALLOCATES = ledger({"allocator": 0.3, "page-faults": 0.2})
+
+
+def names(*arguments: object) -> list[str]:
+    return [each.name for each in planned(*arguments).experiments]  # type: ignore[arg-type]
+
+
+# ---- what is suggested
+
+
+def test_only_what_takes_three_percent_is_tried() -> None:
+    assert names(ledger({"allocator": 0.01, "page-faults": 0.01}), NATIVE, MACHINE, [], 0) == []
+    assert names(ALLOCATES, NATIVE, MACHINE, [], 0) == [
+        "malloc-keeps-memory",
+        "malloc-huge-pages",
+        "malloc-jemalloc",
+    ]
+
+
+def test_what_cannot_reach_the_program_is_left_out_with_a_reason() -> None:
+    static = planned(ALLOCATES, Subject("/x", "go"), MACHINE, [], 0)
+    assert [each.name for each in static.experiments] == ["go-collects-less"]
+    assert any("not loaded by glibc" in text for text in static.left_out)
+    bare = planned(ALLOCATES, NATIVE, Machine(cpus=1), [], 0)
+    assert [each.name for each in bare.experiments] == ["malloc-keeps-memory"]
+    assert any("none of mimalloc" in text for text in bare.left_out)
+
+
+def test_a_cold_input_is_made_cold_again_before_each_run_and_a_warm_one_is_warmed(tmp_path: Path) -> None:
+    io = {"storage-wait": 0.3, "file-io-cpu": 0.1}
+    cold = planned(ledger(io, counters={"device_read_bytes": 9e5}), NATIVE, MACHINE, [tmp_path], 10**6)
+    assert cold.baseline.cache == "evicted"
+    assert [each.name for each in cold.experiments] == ["input-in-memory"]
+    assert cold.experiments[0].cache == "warm"
+    warm = planned(ledger(io, counters={"device_read_bytes": 9e4}), NATIVE, MACHINE, [tmp_path], 10**6)
+    assert warm.baseline.cache == "warm"
+    assert [(each.name, each.is_worse) for each in warm.experiments] == [("input-evicted", True)]
+
+
+def test_a_preload_of_the_users_own_stays() -> None:
+    changed = Experiment(name="x", says="", environment={"LD_PRELOAD": "/je.so", "GLIBC_TUNABLES": "a=1"})
+    made = environment_of(changed, {"LD_PRELOAD": "/own.so", "GLIBC_TUNABLES": "b=2", "HOME": "/"})
+    assert made == {"LD_PRELOAD": "/je.so:/own.so", "GLIBC_TUNABLES": "b=2:a=1", "HOME": "/"}
+
+
+def test_what_a_command_starts_is_known(tmp_path: Path) -> None:
+    assert subject_of([sys.executable]).kind == "python"
+    script = tmp_path / "script"
+    script.write_text(f"#!{sys.executable}\n", encoding="ascii")
+    script.chmod(0o755)
+    assert subject_of([str(script)]).kind == "python"
+    shell = subject_of(["sh"])
+    assert shell.kind == "native"
+    assert subject_of(["/nowhere/none"]).kind == "unknown"
+
+
+# ---- how it is compared
+
+
+def test_the_figure_is_the_median_of_pairs_and_few_rounds_have_no_interval() -> None:
+    pairs = [(1.0, 0.5), (2.0, 1.0), (4.0, 2.2)]
+    low, median, high, is_interval = compared(pairs)
+    assert (low, median, high) == pytest.approx((0.45, 0.5, 0.5))
+    assert not is_interval
+    low, median, high, is_interval = compared(pairs * 3)
+    assert (low, median, high) == pytest.approx((0.45, 0.5, 0.5))
+    assert is_interval
+
+
+def test_a_bound_is_beaten_only_when_the_whole_interval_lies_above_it() -> None:
+    assert not beats(0.30, 0.31)
+    assert beats(0.32, 0.31)
+    assert not beats(0.99, None)
+    bound = bound_of(
+        ALLOCATES, Judgement(), Experiment(name="x", says="", categories=("allocator", "page-faults"))
+    )
+    assert bound == pytest.approx(0.5 + 0.01 * 2**0.5, abs=0.01)
+
+
+def test_a_bound_allows_for_the_waits_for_a_cpu_that_another_run_need_not_have() -> None:
+    waited = ledger({"allocator": 0.2, "run-queue-wait": 0.5})
+    change = Experiment(name="x", says="", categories=("allocator",))
+    assert bound_of(waited, Judgement(), change) == pytest.approx(0.42)
+
+
+def test_a_disk_that_is_not_read_from_costs_nothing_beside_file_io_either() -> None:
+    judged = Judgement(beside_reading=0.1)
+    reads = ledger({"storage-wait": 0.2, "file-io-cpu": 0.1}, width=0.0)
+    for name, allowed in (("input-in-memory", 0.4), ("output-to-null", 0.3)):
+        change = Experiment(name=name, says="", categories=("storage-wait", "file-io-cpu"))
+        assert bound_of(reads, judged, change) == pytest.approx(allowed)
+
+
+def measured(name: str, low: float, saving: float, high: float, bound: float | None = None) -> Measured:
+    return Measured(
+        name=name,
+        says="",
+        how=f"do {name}",
+        rounds=7,
+        wall_s=1 - saving,
+        base_s=1.0,
+        saving=saving,
+        low=low,
+        high=high,
+        is_interval=True,
+        bound=bound,
+        beats_bound=beats(low, bound),
+    )
+
+
+def proof(*experiments: Measured) -> Proof:
+    return Proof(baseline="warm", runs=9, input_files=0, input_bytes=0, experiments=experiments)
+
+
+def test_the_next_step_is_the_best_that_was_found_and_is_more_than_chance() -> None:
+    found = proof(
+        measured(CONTROL, -0.02, 0.0, 0.03),
+        measured("a", 0.1, 0.2, 0.3, 0.5),
+        measured("b", 0.35, 0.4, 0.45, 0.5),
+    )
+    said = proof_next(found)
+    assert said is not None
+    assert said.startswith("Next: do b. It saves 40 %")
+    assert "the ledger allows 50 %" in said
+    assert proof_next(proof(measured(CONTROL, -0.2, 0.0, 0.3), measured("a", 0.01, 0.1, 0.2))) is None
+
+
+def test_a_bound_that_was_beaten_is_called_wrong() -> None:
+    found = proof(measured("a", 0.4, 0.5, 0.6, 0.3))
+    assert any("BEATS ITS BOUND" in line for line in proof_table(found))
+    assert proof_lines(found)[0].startswith("The bound of a is wrong")
+    assert not any("BEATS" in line for line in proof_table(proof(measured("a", 0.2, 0.5, 0.6, 0.3))))
+
+
+# ---- files and what is left
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    """An input of a program."""
+    path = tmp_path / "input"
+    path.write_bytes(os.urandom(1 << 20))
+    return path
+
+
+def test_files_are_those_that_arguments_name(file: Path) -> None:
+    found = inputs.named(["prog", "-x", f"--in={file}", str(file), "/dev/null", "/nowhere"], stdin=None)
+    assert found == [file]
+    assert inputs.named(["prog", sys.executable, str(file.parent)], stdin=None) == []
+
+
+def test_a_file_named_by_key_is_an_input_and_what_was_written_meanwhile_is_none(file: Path) -> None:
+    written = file.parent / "output"
+    written.write_bytes(bytes(1 << 20))
+    with inputs.Watch(["dd", f"if={file}", f"of={written}"]) as watch:
+        later = time.time_ns() + 10**9
+        os.utime(written, ns=(later, later))
+    assert watch.files == [file]
+
+
+def test_tmpfs_is_offered_only_where_an_argument_names_the_input(file: Path) -> None:
+    reads = ledger({"file-io-cpu": 0.5})
+    for argument, offered in ((str(file), True), (f"if={file}", True), (f"--in={file}", True), ("-", False)):
+        plan = agenda(reads, ["dd", argument], [file]).planned
+        assert ("input-on-tmpfs" in [each.name for each in plan.experiments]) == offered
+        assert offered or "Input on tmpfs: no argument names it." in plan.left_out
+
+
+def test_a_file_is_put_into_memory_and_what_the_kernel_says_is_believed(file: Path) -> None:
+    inputs.warm([file])
+    assert inputs.resident([file]) == 1.0
+    inputs.evict([file])
+    # A file system in memory keeps its files; elsewhere they are gone.
+    assert inputs.resident([file]) in {0.0, 1.0}
+    assert inputs.resident([file.parent / "none"]) is None
+
+
+def test_files_that_a_child_opens_are_seen(file: Path) -> None:
+    program = f"import sys; file = open({str(file)!r}, 'rb'); sys.stdin.read()"
+    with (
+        inputs.Watch(["python"]) as watch,
+        subprocess.Popen([sys.executable, "-I", "-S", "-c", program], stdin=subprocess.PIPE) as child,
+    ):
+        deadline = time.monotonic() + 60
+        while file not in list(watch._found.values()) and time.monotonic() < deadline:
+            time.sleep(0.01)
+        child.communicate()
+    assert file in watch.files
+
+
+def run_agenda(
+    program: str, *experiments: Experiment, copied: Path | None = None, output: str = "null", key: str = ""
+) -> Proof:
+    arguments = [sys.executable, "-I", "-S", "-c", program, *([f"{key}{copied}"] if copied else [])]
+    plan = planned(ledger({}), NATIVE, MACHINE, [], 0)
+    what = Agenda(
+        planned=type(plan)(plan.baseline, experiments),
+        files=(copied,) if copied else (),
+        input_bytes=0,
+        rounds=2,
+        in_a_row=1,
+        seconds=1,
+    )
+    explained = ledger({"allocator": 0.5}, wall_s=0.05)
+    return prove(explained, Judgement(), arguments, what, Streams(None, output), seed=1)
+
+
+def test_each_variant_runs_in_each_round_with_its_change(tmp_path: Path) -> None:
+    said = tmp_path / "said"
+    program = f"import os; open({str(said)!r}, 'a').write(os.environ.get('CHANGED', 'no') + '\\n')"
+    found = run_agenda(program, Experiment(name="c", says="", environment={"CHANGED": "yes"}))
+    assert sorted(said.read_text(encoding="ascii").split()) == ["no"] * 4 + ["yes"] * 2
+    assert found.runs == 6
+    assert found.without_waits
+    assert [each.name for each in found.experiments] == [CONTROL, "c"]
+    assert all(each.rounds == 2 and not each.is_interval for each in found.experiments)
+
+
+def test_a_change_that_makes_the_program_fail_has_no_figure() -> None:
+    program = "import os, sys; sys.exit(3 if 'CHANGED' in os.environ else 0)"
+    found = run_agenda(program, Experiment(name="c", says="", environment={"CHANGED": "1"}))
+    failed = found.experiments[1]
+    assert failed.saving is None
+    assert failed.failed == "it ended with 3"
+
+
+@pytest.mark.parametrize("key", ["", "if="])
+def test_a_copied_input_is_read_from_memory_and_is_gone_afterwards(
+    tmp_path: Path, file: Path, key: str
+) -> None:
+    said = tmp_path / "said"
+    program = f"import sys; open({str(said)!r}, 'a').write(sys.argv[1].removeprefix({key!r}) + '\\n')"
+    run_agenda(program, Experiment(name="c", says="", copies=True), copied=file, key=key)
+    read = [path for path in said.read_text(encoding="ascii").split() if path != str(file)]
+    assert len(read) == 2
+    assert all(path.startswith("/dev/shm/latlab-prove-") for path in read)
+    assert not Path(read[0]).parent.parent.exists()
+
+
+NULL = Experiment(name="n", says="", output="null")
+
+
+def test_without_room_for_a_copy_its_experiment_says_so_and_the_others_have_figures(
+    file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*_: object, **__: object) -> str:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), "/dev/shm/x")
+
+    monkeypatch.setattr("latlab.explain.prove.tempfile.mkdtemp", full)
+    found = run_agenda("", Experiment(name="c", says="", copies=True), NULL, copied=file)
+    assert [each.saving is None for each in found.experiments] == [False, True, False]
+    assert "No space left" in (found.experiments[1].failed or "")
+
+
+def test_where_no_output_can_be_written_the_program_has_no_figure_and_the_rest_is_printed(
+    tmp_path: Path,
+) -> None:
+    found = run_agenda("", NULL, output=str(tmp_path / "gone"))
+    assert all("unchanged program" in (each.failed or "") for each in found.experiments)
+    assert any("No such file" in line for line in proof_table(found))
+
+
+def test_a_child_left_behind_with_the_output_costs_no_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    waited: list[float | None] = []
+    join = threading.Thread.join
+
+    def joins(thread: threading.Thread, timeout: float | None = None) -> None:
+        waited.append(timeout)
+        join(thread, timeout)
+        assert not thread.is_alive()
+
+    monkeypatch.setattr("threading.Thread.join", joins)
+    leaves = "import os, time\nif os.fork() == 0: time.sleep(0.5)"
+    found = run_agenda(leaves, NULL, output="pipe")
+    assert all(each.saving is not None for each in found.experiments)
+    assert waited == [None]
+
+
+def test_a_program_that_failed_is_not_run_again() -> None:
+    assert reason_not_to(ledger({}, exit_code=3)) == "it ended with 3"
+    assert reason_not_to(ledger({}, left_running=2)) == "processes of it are still running"
+    assert reason_not_to(ledger({})) is None
+
+
+def test_a_long_program_is_run_fewer_times_and_a_short_one_several_times_in_a_row() -> None:
+    long = agenda(ledger({"page-faults": 0.5}, wall_s=100), ["sh"], [])
+    short = agenda(ledger({"page-faults": 0.5}, wall_s=0.01), ["sh"], [])
+    assert (long.rounds, long.in_a_row) == (3, 1)
+    assert (short.rounds, short.in_a_row) == (7, 10)
+    assert short.runs == 7 * 10 * len(short.variants)
+
+
+# ---- the command
+
+
+def latlab(*arguments: str, stdin: int = subprocess.DEVNULL) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "latlab", "explain", *arguments],
+        stdin=stdin,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+
+
+def test_the_command_says_how_often_tries_it_and_names_bound_and_what_was_found(tmp_path: Path) -> None:
+    file = tmp_path / "ledger.json"
+    touches = "[len(bytearray(8 << 20)) for _ in range(40)]"
+    told = latlab(
+        "--prove", "--yes", "--no-limits", "--runs", "1", "--level", "3", "--json", str(file), "--",
+        sys.executable, "-I", "-S", "-c", f"print('once'); {touches}",
+    )  # fmt: skip
+    assert told.returncode == 0, told.stderr
+    assert told.stdout == "once\n"
+    assert "more times, about" in told.stderr
+    assert "whatever else it does" in told.stderr.replace("\n", " ")
+    written = json.loads(file.read_text(encoding="utf-8"))
+    names = [each["name"] for each in written["proof"]["experiments"]]
+    assert names[0] == CONTROL
+    assert "malloc-keeps-memory" in names
+    assert written["proof"]["runs"] > 0
+    assert {"name", "kind", "wall_s", "low_s", "high_s", "saving_low", "saving_high", "why"} <= set(
+        written["bounds"][0]
+    )
+    assert "experiment" in told.stderr
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (["--prove", "--", "true"], "--yes"),
+        (["--yes", "--", "true"], "--yes"),
+        (["--prove", "--yes", "--pid", "1"], "--prove"),
+        (["--run", "none-such", "--", "true"], "none-such"),
+        (["--run", "last", "--no-limits", "--", "true"], "--no-limits"),
+    ],
+)
+def test_a_mistake_is_one_line_before_anything_is_run(arguments: list[str], says: str) -> None:
+    told = latlab(*arguments)
+    assert told.returncode == 2
+    assert len(told.stderr.splitlines()) == 1
+    assert says in told.stderr
+
+
+def test_an_input_that_can_be_read_only_once_is_no_input_of_experiments() -> None:
+    reading, writing = os.pipe()
+    os.close(writing)
+    told = latlab("--prove", "--yes", "--", "cat", stdin=reading)
+    os.close(reading)
+    assert told.returncode == 2
+    assert "read only once" in told.stderr
+
+
+def test_what_fails_is_explained_and_not_run_again() -> None:
+    told = latlab("--prove", "--yes", "--no-limits", "--level", "3", "--", "sh", "-c", "exit 4")
+    assert told.returncode == 4
+    assert "not run again, as it ended with 4" in told.stderr

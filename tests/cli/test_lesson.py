@@ -15,8 +15,8 @@ from latlab import lessons
 Command = Callable[..., subprocess.CompletedProcess[str]]
 
 
-def test_the_lessons_are_listed_by_their_opening_questions(command: Command) -> None:
-    told = command("lesson")
+def test_the_lessons_are_listed_by_their_opening_questions(called: Command) -> None:
+    told = called("lesson")
     assert told.returncode == 0
     shown = " ".join(told.stdout.split())
     for name in lessons.LESSONS:
@@ -79,6 +79,16 @@ def test_every_form_that_was_asked_for_is_written_and_nothing_else(
     assert all(f"wrote {name}" in done.stderr for name in ("a.html", "a.ipynb", "a.json"))
 
 
+def test_the_first_picture_is_written_alone(called: Command, tmp_path: Path) -> None:
+    pytest.importorskip("vl_convert", reason="pictures need the extra latlab[export]")
+    target = tmp_path / "picture.svg"
+    told = called("lesson", "heat-equation", "--small", "--plain", "--svg", str(target))
+    assert told.returncode == 0, told.stderr
+    text = target.read_text(encoding="utf-8")
+    assert text.startswith("<svg")
+    assert "?</text>" in text, "its question is its title"
+
+
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
@@ -90,8 +100,8 @@ def test_every_form_that_was_asked_for_is_written_and_nothing_else(
         ("list-cost --guess", "no guess"),
     ],
 )
-def test_a_mistake_is_one_line_before_anything_runs(command: Command, arguments: str, said: str) -> None:
-    told = command("lesson", *arguments.split())
+def test_a_mistake_is_one_line_before_anything_runs(called: Command, arguments: str, said: str) -> None:
+    told = called("lesson", *arguments.split())
     assert (told.returncode, told.stdout) == (2, "")
     assert said in told.stderr
     assert len(told.stderr.splitlines()) == 1

@@ -7,9 +7,17 @@ from pathlib import Path
 import pytest
 
 from latlab import lessons
+from latlab.lessons.document import document
 from latlab.lessons.model import Result
+from latlab.report.document import Document
 
 Found = Callable[[str], Result]
+Made = Callable[[str], Document]
+
+
+@pytest.fixture(autouse=True, scope="session")
+def programs_are_compiled(compilers: None) -> None:
+    """Lessons have programs in several languages."""
 
 
 @pytest.fixture(scope="session")
@@ -27,3 +35,15 @@ def found(place: Path) -> Found:
         return lessons.run(name, "small", directory=place)
 
     return run
+
+
+@pytest.fixture(scope="session")
+def made(found: Found) -> Made:
+    """The page of each lesson before it is rendered."""
+    return cache(lambda name: document(found(name)))
+
+
+@pytest.fixture
+def result(found: Found, request: pytest.FixtureRequest) -> Result:
+    """Of the lesson that the file of the test is named after."""
+    return found(request.path.stem.removeprefix("test_").replace("_", "-"))

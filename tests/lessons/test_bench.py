@@ -6,13 +6,15 @@ import errno
 import os
 import subprocess
 import sys
+import tempfile
 import time
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
 from latlab.lessons import bench as benches
-from latlab.lessons.bench import PREFIX, Bench, Cannot, Times, reason_of, sweep
+from latlab.lessons.bench import PREFIX, Bench, Cannot, Times, in_turns, reason_of, sweep
 
 
 def test_arms_take_turns_in_going_first(tmp_path: Path) -> None:
@@ -28,10 +30,44 @@ def test_arms_take_turns_in_going_first(tmp_path: Path) -> None:
     assert found["a"].values == (1, 4, 5, 8)
 
 
+@pytest.mark.parametrize(("round_s", "rounds"), [(1.0, 5), (2.0, 3), (60.0, 2)])
+def test_no_round_is_begun_that_would_end_too_late_and_two_are_done_in_any_case(
+    monkeypatch: pytest.MonkeyPatch, round_s: float, rounds: int
+) -> None:
+    now = [0.0]
+    monkeypatch.setattr(benches, "time", SimpleNamespace(perf_counter=lambda: now[0]))
+    done = []
+    for item in in_turns("ab", 5, within=7.0):
+        done.append(item)
+        now[0] += round_s / 2
+    assert "".join(done) == "abbaabbaab"[: 2 * rounds]
+
+
 def test_a_ratio_is_that_of_the_medians_and_its_spread_that_of_the_pairs() -> None:
     cell = Times((4.0, 6.0, 10.0)).over(Times((2.0, 2.0, 4.0)))
     assert (cell.value, cell.low, cell.high, cell.repeats) == (3.0, 2.0, 3.0, 3)
-    assert cell.shown == "3x (2x – 3x)"
+    assert cell.shown == "3.00x (2.00x – 3.00x)"
+
+
+def test_times_of_one_cell_are_written_in_one_way() -> None:
+    assert Times((62.9, 37.5, 254.0)).cell().shown == "62.9 s (37.5 s – 254 s)"
+    assert Times((1041.0, 815.0, 2702.0)).cell().shown == "17 min 21 s (13 min 35 s – 45 min 2 s)"
+
+
+def test_who_waits_is_told_how_far_it_is_where_nothing_was_said_for_long(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    now = [0.0]
+    monkeypatch.setattr(benches, "time", SimpleNamespace(perf_counter=lambda: now[0]))
+    for round_s, told in (
+        (2.0, []),
+        (20.0, ["round 2 of 3, about 40 s left", "round 3 of 3, about 20 s left"]),
+    ):
+        said: list[str] = []
+        with Bench(directory=tmp_path, say=said.append) as bench:
+            for _ in bench.turns("ab", 3):
+                now[0] += round_s / 2
+        assert said == told
 
 
 def test_a_rate_is_fastest_where_the_time_is_shortest() -> None:
@@ -118,6 +154,17 @@ def test_a_killed_lesson_holds_its_folder_no_longer(tmp_path: Path, monkeypatch:
     assert sweep(tmp_path) == 1
 
 
+def test_a_folder_elsewhere_is_held_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(benches, "_YOUNG_S", 0.0)
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    with Bench(directory=tmp_path / "gone") as bench:
+        with bench.scratch() as place:
+            assert place.parent == tmp_path
+            assert sweep(tmp_path) == 0
+            assert place.is_dir()
+        assert not list(tmp_path.iterdir())
+
+
 def test_the_reason_of_a_refused_write_names_the_option_that_helps() -> None:
     assert "--dir" in reason_of(PermissionError(errno.EACCES, "Permission denied"))
 
@@ -131,3 +178,26 @@ def test_memory_that_may_be_used_is_known_here_and_bounded_by_the_limit() -> Non
 
 def test_timed_work_is_timed() -> None:
     assert benches.timed(lambda: time.sleep(0.01)) >= 0.01
+
+
+@pytest.mark.parametrize(
+    ("line", "folder", "limit", "used", "prefix"),
+    [
+        ("0::/of/ours", "of", "max", "current", ""),
+        ("0::/not/visible", "", "max", "current", ""),
+        ("4:memory:/of/ours", "memory/of/ours", "limit_in_bytes", "usage_in_bytes", "total_"),
+    ],
+)
+def test_the_memory_of_a_control_group_is_a_limit_and_files_in_it_can_go(
+    tmp_path: Path, line: str, folder: str, limit: str, used: str, prefix: str
+) -> None:
+    place = tmp_path / folder
+    place.mkdir(parents=True, exist_ok=True)
+    (place / f"memory.{limit}").write_text("1000\n")
+    (place / f"memory.{used}").write_text("900\n")
+    (place / "memory.stat").write_text(f"{prefix}inactive_file 300\n{prefix}active_file 100\n")
+    listed = tmp_path / "listed"
+    listed.write_text(f"7:cpu:/else\n{line}\n")
+    assert benches._left_in_groups(listed, tmp_path) == [500]
+    (place / f"memory.{limit}").write_text("max\n")
+    assert benches._left_in_groups(listed, tmp_path) == []

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import os
 from array import array
-from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
@@ -13,13 +14,6 @@ from latlab.lessons.bench import Times
 from latlab.lessons.experiments import block_size as lesson
 from latlab.lessons.model import Result
 from latlab.lessons.programs import block_size
-
-Found = Callable[[str], Result]
-
-
-@pytest.fixture
-def result(found: Found) -> Result:
-    return found("block-size")
 
 
 @pytest.mark.parametrize("table", ["original", "blocks"])
@@ -61,6 +55,24 @@ def test_a_rule_is_true_or_false_only_beyond_the_spread_of_the_repeats() -> None
     assert {verdict for verdict, _ in lesson.verdicts(slower).values()} == {"false"}
 
 
+def test_each_probe_decides_its_own_side_of_a_rule(monkeypatch: pytest.MonkeyPatch) -> None:
+    def derived(probe: str, verdict: str) -> SimpleNamespace:
+        rules = [{"rule": "large blocks beat small ones", "verdict": verdict, "detail": probe}]
+        return SimpleNamespace(probe=probe, finding=lambda name: rules if name == "rules" else None)
+
+    records = [derived("storage.read.sequential", "undecided"), derived("storage.write.sequential", "true")]
+    run: Any = SimpleNamespace(
+        select=lambda probe, kind: [record for record in records if record.probe == probe], absent=()
+    )
+    monkeypatch.setattr(lesson, "_reading_ahead", lambda native: ("false", "writing was ahead"))
+    table = lesson.rule_table({}, run, "", "")
+    assert [table.cell(row, "native").value for row in ("large_read", "large_write", "reading")] == [
+        "undecided (storage.read.sequential)",
+        "true (storage.write.sequential)",
+        "false (writing was ahead)",
+    ]
+
+
 def test_the_sweet_spot_is_the_smallest_size_with_nine_tenths_of_the_best() -> None:
     found = curve({10: (10.0,), 100: (10.5,), 1000: (100.0,)}, {10: (1.0,), 100: (1.0,), 1000: (1.0,)})
     assert lesson.sweet_spot(found, "read_cold") == 100
@@ -88,6 +100,27 @@ def test_both_layouts_hold_the_same_column_and_a_broken_one_is_noticed(tmp_path:
 
 def test_one_disk_does_not_decide_what_takes_two(result: Result) -> None:
     assert str(result["rules.solid.python"].value).startswith("undecided")
+
+
+@pytest.mark.parametrize(
+    ("buffered", "rows", "said"),
+    [
+        ((0.001, 0.002), (8.0, 9.0), ("Yes: ", "because all other")),
+        ((0.9, 1.3), (0.9, 1.1), ("Not beyond what the repeats differ: ", "although all other")),
+    ],
+)
+def test_what_the_repeats_do_not_bear_out_is_not_said(
+    buffered: tuple[float, float], rows: tuple[float, float], said: tuple[str, str]
+) -> None:
+    files = {1000: {"write": Times((1.0, 1.2)), "write_buffered": Times(buffered)}}
+    column = {
+        f"{layout}_{state}": Times(rows if layout == "rows" else (1.0, 1.0))
+        for layout in ("rows", "columns")
+        for state in ("cold", "warm")
+    }
+    answers = lesson.answers(lesson.claim_table(files, {}, None, "", ""), column)
+    assert next(each for each in answers if "guard" in each.question).answer.startswith(said[0])
+    assert said[1] in lesson.reasons({}, {}, column, None)[-1]
 
 
 def test_power_is_said_or_unknown() -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 
@@ -12,13 +12,6 @@ from latlab.lessons.experiments import heat_equation as lesson
 from latlab.lessons.model import Result
 from latlab.lessons.programs import heat_equation, heat_lines
 
-Found = Callable[[str], Result]
-
-
-@pytest.fixture
-def result(found: Found) -> Result:
-    return found("heat-equation")
-
 
 def test_the_saving_is_that_of_the_totals_shown(result: Result) -> None:
     for name, total in (("saving", "total_published"), ("saving_fresh", "total_fresh")):
@@ -26,6 +19,29 @@ def test_the_saving_is_that_of_the_totals_shown(result: Result) -> None:
         assert result[f"original.{name}"].number == pytest.approx(
             1 - swapped / (result[f"original.{total}"].number or 1)
         )
+
+
+def test_of_all_steps_the_total_is_their_sum_and_the_spread_that_of_ten_at_a_time() -> None:
+    steps = Times(tuple([0.5] * 90 + [0.6] * 9 + [5.1]))
+    cell = lesson.steps_cell(steps, lesson.STEPS)
+    assert cell.value == pytest.approx(sum(steps.values))
+    assert (cell.low, cell.high) == pytest.approx((50, 105))
+    assert cell.repeats == 10
+    few = lesson.steps_cell(Times((0.5, 0.6, 5.1)), lesson.STEPS)
+    assert (few.value, few.low, few.high) == pytest.approx((60, 50, 510))
+
+
+def test_the_share_of_making_grids_is_that_of_the_times_shown() -> None:
+    arm = lesson.Arm(Times((2.0, 3.0, 9.0)), Times((1.0, 2.0, 8.0)), None)
+    cell = lesson._allocation({"fresh": arm}, "fresh", {"fresh": ""})
+    assert cell.value == pytest.approx(2 / 3)
+    assert (cell.low, cell.high) == pytest.approx((1 / 2, 8 / 9))
+
+
+def test_a_saving_within_the_spread_is_none() -> None:
+    fresh, swapped = lesson.Arm(Times((2.0, 2.2)), None, None), lesson.Arm(Times((1.9, 2.3)), None, None)
+    (said,) = lesson.answer(lesson.PLANS["default"], {"fresh": fresh, "swapped": swapped})[:1]
+    assert said.startswith("Here two grids that swap save no time beyond what the steps differ")
 
 
 @pytest.mark.parametrize("table", ["profile_fresh", "profile_swapped"])
@@ -84,6 +100,27 @@ def test_a_step_that_was_not_done_is_noticed() -> None:
     lost[8][8] = 0.0
     with pytest.raises(AssertionError):
         heat_equation.check(lost, 16, 2)
+
+
+def test_the_arms_take_turns_so_that_a_busy_minute_meets_each_of_them(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    order: list[str] = []
+
+    def round_of(name: str, plan: lesson.Plan) -> lesson.Arm:
+        order.append(name[0])
+        return lesson.Arm(Times((float(len(order)),) * (plan.steps - 1)), None, 6.0)
+
+    monkeypatch.setattr(lesson, "stepped", round_of)
+    result = lessons.run("heat-equation", "small", plain=True, directory=tmp_path)
+    assert "".join(order) == "pfssfppfs"
+    assert result["grids.swapped.faults"].value == 6
+    assert result["original.total_swapped.python"].repeats == 6
+
+
+def test_with_the_documents_sizes_a_hundred_steps_count() -> None:
+    plan = lesson.PLANS["original"]
+    assert plan.rounds * (plan.steps - 1) == lesson.STEPS
 
 
 def test_too_little_memory_is_named_and_the_other_arms_run(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 from array import array
-from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
@@ -12,13 +13,7 @@ from latlab.lessons.bench import Times
 from latlab.lessons.experiments import latency_ladder as lesson
 from latlab.lessons.model import Result
 from latlab.lessons.programs import ladder
-
-Found = Callable[[str], Result]
-
-
-@pytest.fixture
-def result(found: Found) -> Result:
-    return found("latency-ladder")
+from latlab.run.run import load
 
 
 def test_every_bar_of_the_documents_chart_has_its_row(result: Result) -> None:
@@ -35,13 +30,17 @@ def test_every_bar_of_the_documents_chart_has_its_row(result: Result) -> None:
 
 def test_what_was_not_measured_is_marked_as_a_reference(result: Result) -> None:
     packet = result["original.packet.native"]
-    assert packet.why.startswith("reference, not measured")
+    assert packet.value is None
     assert packet.published is not None
+    assert result["original.packet.reference"].value == 0.14
+    columns = {column.name: column.title for column in result.table("original").columns}
+    assert columns["reference"] == "reference, not measured"
     assert packet.published.text == "140 milliseconds"
     (picture,) = result.pictures
     references = {mark.label for mark in picture.marks if mark.series == "reference, not measured"}
     assert "packet London – California – London" in references
-    assert len(references) == 2, "the packet and the kind of disk that is not here"
+    disks = [result[f"original.{kind}.python"].number for kind in ("SSD", "HDD")]
+    assert len(references) == 1 + disks.count(None), "the packet and each kind of disk that is not here"
 
 
 def test_the_published_bandwidths_are_as_printed(result: Result) -> None:
@@ -55,16 +54,47 @@ def test_the_published_bandwidths_are_as_printed(result: Result) -> None:
     }
 
 
+def test_the_disks_bandwidth_is_that_of_the_probe_that_reads_it_in_order(root: Path) -> None:
+    run = load(root / "tests/data/run-small.latlab.jsonl")
+    rungs = {rung.key: rung for rung in run.ladder()}
+    table = lesson.bandwidths({}, {"warm_rate": Times((5e9,))}, run, rungs, "SSD", "", "", "not copied")
+    for row, path in (("SSD", "direct"), ("cache", "buffered-warm")):
+        (record,) = run.select("storage.read.sequential", path=path, block_bytes=1 << 20)
+        assert table.cell(row, "native").value == record.finding("bytes_per_s")
+    assert table.cell("RAM", "native").value == rungs["RAM"].bandwidth
+
+
+def test_ram_that_a_cache_may_have_answered_for_says_so(root: Path) -> None:
+    run = load(root / "tests/data/run-small.latlab.jsonl")
+    rungs = {rung.key: replace(rung, bandwidth=None) for rung in run.ladder()}
+    cell = lesson.bandwidths({}, {}, run, rungs, "SSD", "", "", "").cell("RAM", "native")
+    assert cell.value is None
+    assert cell.why == "the largest size that was read is 1 GiB, of which a cache may have answered a part"
+
+
 def test_the_orders_of_magnitude_are_those_of_the_figures_shown(result: Result) -> None:
     for column in ("native", "python"):
         ratio = result[f"orders.disk_over_ram_ratio.{column}"].number
         if ratio is None:
             continue
         disk = result[f"original.SSD.{column}"]
-        if disk.number is None or disk.why.startswith("reference"):
+        if disk.number is None:
             disk = result[f"original.HDD.{column}"]
         assert ratio == pytest.approx((disk.number or 0) / (result[f"original.RAM.{column}"].number or 1))
         assert result[f"orders.magnitude.{column}"].value == f"{math.log10(ratio):.1f}"
+
+
+def test_memory_that_seems_faster_than_a_cache_has_no_figure() -> None:
+    chased = {1 << 14: Times((50e-9, 60e-9, 70e-9)), 1 << 26: Times((60e-9, 55e-9, 65e-9))}
+    disk = {"cold": Times((1e-4, 2e-4))}
+    table = lesson.latencies(chased, disk, None, {}, "SSD", "", "not run")
+    assert table.cell("RAM", "python").value is None
+    assert "took no longer" in table.cell("RAM", "python").why
+    told = lesson.orders(table, "not run")
+    assert told.cell("magnitude", "python").value is None
+    assert lesson.misled(table, lesson.bandwidths({}, {}, None, {}, "SSD", "", "not run", ""))
+    assert lesson.picture(table).marks
+    assert "not both measured" in lesson.answer(table, told)[0]
 
 
 def test_a_cycle_visits_every_place_once_and_a_broken_one_is_noticed() -> None:

@@ -2,19 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import pytest
 
 from latlab.lessons.model import Result
 from latlab.lessons.programs import list_cost
-
-Found = Callable[[str], Result]
-
-
-@pytest.fixture
-def result(found: Found) -> Result:
-    return found("list-cost")
 
 
 def test_the_ratios_are_those_of_the_timings_shown(result: Result) -> None:

@@ -3,32 +3,30 @@
 from __future__ import annotations
 
 import statistics
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
+from latlab.lessons.bench import Bench, Cannot
 from latlab.lessons.experiments import random_pokes as lesson
 from latlab.lessons.model import Result
 from latlab.lessons.programs import pokes
 
-Found = Callable[[str], Result]
-
-
-@pytest.fixture
-def result(found: Found) -> Result:
-    return found("random-pokes")
-
 
 def test_the_published_table_is_as_printed(result: Result) -> None:
     for row in result.table("original").rows:
-        printed = lesson.PUBLISHED[int(row.name.removeprefix("bytes_"))]
+        printed = lesson.PUBLISHED.get(int(row.name.removeprefix("bytes_")), ())
         quoted = [
             row.cells[name].published for name in ("memory_mean", "memory_std", "file_mean", "file_std")
         ]
         assert tuple(each.text for each in quoted if each) == printed
     created = [row.cells["write"].published for row in result.table("creation").rows]
-    assert [each.text for each in created if each] == ["0.001522 sec", "0.007607 sec", "0.022258 sec"]
+    assert [each.text for each in created if each] == [
+        "0.001522 sec",
+        "0.007607 sec",
+        "0.022258 sec",
+        "13.825604 sec",
+    ]
     elements = [row.cells["element"].published for row in result.table("sequential").rows]
     assert [each.text for each in elements if each] == ["0.00036", "6.3e-09", "6.9e-09"]
 
@@ -65,6 +63,21 @@ def test_a_ccdf_falls_and_says_the_share_that_takes_longer() -> None:
         assert share == pytest.approx(sum(value > x for value in values) / 1000)
 
 
+def test_on_linear_axes_the_points_of_a_ccdf_lie_evenly() -> None:
+    points = lesson.ccdf(tuple(number / 1000 for number in range(1, 1001)), 10, log=False)
+    assert [share for _, share in points] == pytest.approx(
+        [0.999, 0.899, 0.799, 0.699, 0.599, 0.499, 0.399, 0.299, 0.199, 0.099]
+    )
+
+
+def test_what_a_few_slow_pokes_make_of_a_mean_is_not_taken_for_pythons_steps() -> None:
+    quick = lesson.Poked((40e-9,) * 99, 0)
+    slowed = lesson.Poked((*(50e-9,) * 98, 20e-3), 0)
+    found = {("memory", 0): quick, ("memory", 10**3): slowed, ("memory", 10**6): slowed}
+    (reason,) = lesson.reasons(found, None)
+    assert "1 KB, 50.0 ns, that is 80 %" in reason
+
+
 def test_a_histogram_counts_every_poke_in_its_range_once() -> None:
     poked = lesson.Poked(tuple(sorted([1e-7] * 5 + [9.9e-7] * 3 + [5e-6] * 2)), 0)
     below, above = (lesson.histogram(poked, "x", below=side) for side in (True, False))
@@ -94,3 +107,47 @@ def test_a_poke_beyond_the_file_is_noticed(tmp_path: Path) -> None:
 def test_a_file_is_created_with_its_size(tmp_path: Path) -> None:
     pokes.create_file(tmp_path / "file", 3000, 1000)
     assert (tmp_path / "file").stat().st_size == 3000
+
+
+def test_a_size_that_was_not_asked_for_says_so(result: Result) -> None:
+    ten = result["original.bytes_10000000000.file_mean"]
+    assert (ten.value, "only with --original" in ten.why) == (None, True)
+    assert "--small" in result["original.bytes_1000000000.file_mean"].why
+
+
+def test_ten_gigabytes_that_would_take_too_long_are_not_written(tmp_path: Path) -> None:
+    with Bench("original", directory=tmp_path) as bench:
+        bench.room = lambda needed: None  # type: ignore[method-assign]
+        with pytest.raises(Cannot, match="writing it would take"):
+            lesson.poked_file(bench, 10**10, {10**9: (0.0, lesson.LONGEST_S)})
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_file_that_could_not_be_written_whole_is_taken_away_at_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(path: Path, size: int, block: int) -> tuple[float, float]:
+        path.write_bytes(b"the beginning")
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(pokes, "create_file", full)
+    with Bench("small", directory=tmp_path) as bench:
+        with pytest.raises(OSError, match="No space"):
+            lesson.poked_file(bench, 1000, {})
+        assert not list(bench.folder.iterdir())
+
+
+def test_how_often_is_said_with_two_digits() -> None:
+    poked = lesson.Poked(tuple([1e-6] * 33 + [20e-6] * 67), 0)
+    table = lesson.ten_microseconds({("file", 10**9): poked}, None)
+    assert table.cell("file_1000000000", "one_in").value == "1 in 1.5"
+
+
+def test_what_moves_and_what_calculates_are_shares_of_the_pokes_shown(result: Result) -> None:
+    for arm in ("python", "native"):
+        near, far = (result[f"bottleneck.{arm}_{end}"].number for end in ("small", "large"))
+        moving = result[f"bottleneck.{arm}_moving"]
+        if near is None or far is None:
+            assert moving.why
+        else:
+            assert moving.number == pytest.approx(max(1 - near / far, 0))

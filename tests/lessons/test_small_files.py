@@ -4,23 +4,16 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from latlab import lessons
+from latlab.lessons.bench import Times
 from latlab.lessons.experiments import small_files
 from latlab.lessons.model import Result
 from latlab.lessons.programs import file_steps
 from latlab.lessons.programs import small_files as program
-
-Found = Callable[[str], Result]
-
-
-@pytest.fixture
-def result(found: Found) -> Result:
-    return found("small-files")
 
 
 def test_the_ratios_are_those_of_the_timings_shown(result: Result) -> None:
@@ -55,8 +48,6 @@ def test_the_native_arm_stands_beside_the_plain_one(result: Result) -> None:
 
 
 def test_a_reason_or_unknown_is_given_where_the_published_ratio_is_far_away() -> None:
-    from latlab.lessons.bench import Times  # noqa: PLC0415 - for this test only
-
     pair = small_files.PAIRS["default"][0]
     times = {"write_one": 0.002, "write_many": 0.15, "read_one": 0.001, "read_many": 0.01}
     found = {name: Times((value,)) for name, value in times.items()}
@@ -65,6 +56,14 @@ def test_a_reason_or_unknown_is_given_where_the_published_ratio_is_far_away() ->
     assert "unknown" in said
     near = found | {"read_many": Times((0.5,))}
     assert "523.9" not in " ".join(small_files.reasons(pair, near, {}, {}, {}))
+
+
+def test_a_price_of_a_file_is_told_only_where_it_is_more_than_the_rounds_differ() -> None:
+    pairs = small_files.PAIRS["default"]
+    found = {name: Times((0.03, 0.004)) for name in ("write_one", "read_one", "read_many")}
+    for many, told in (((0.031, 0.03), True), ((0.031, 0.003), False)):
+        said = " ".join(small_files.answer(pairs[0], found | {"write_many": Times(many)}, pairs[1], {}))
+        assert ("beyond the writing of its bytes" in said) is told
 
 
 def test_the_steps_of_a_file_are_all_there(result: Result) -> None:

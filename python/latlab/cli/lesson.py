@@ -13,12 +13,21 @@ from latlab.errors import UserError
 if TYPE_CHECKING:
     from latlab.lessons import Lesson, Result
 
-_FORMS = {"html": (".html", ".htm"), "pdf": (".pdf",), "json": (".json",), "notebook": (".ipynb",)}
+_FORMS = {
+    "html": (".html", ".htm"),
+    "pdf": (".pdf",),
+    "svg": (".svg",),
+    "json": (".json",),
+    "notebook": (".ipynb",),
+}
+
+#: Of the extra `latlab[export]`.
+_PACKAGES = {"pdf": ("typst", "vl_convert"), "svg": ("vl_convert",)}
 
 
 @click.command("lesson")
 @click.argument("name", metavar="[NAME]", required=False)
-@click.option("--original", is_flag=True, help="The document's own sizes, however long they take.")
+@click.option("--original", is_flag=True, help="The document's own sizes; says first how long they take.")
 @click.option("--small", is_flag=True, help="The smallest sizes: a few seconds.")
 @click.option(
     "--plain", is_flag=True, help="Only the plain-Python arm, without the measuring core: less evidence."
@@ -26,6 +35,7 @@ _FORMS = {"html": (".html", ".htm"), "pdf": (".pdf",), "json": (".json",), "note
 @click.option("--guess", is_flag=True, help="Ask for your guess first; show guess, yours and the textbook's.")
 @click.option("--html", metavar="FILE", help="Also write it as one HTML file.")
 @click.option("--pdf", metavar="FILE", help="Also write it as PDF (needs latlab[export]).")
+@click.option("--svg", metavar="FILE", help="Also write its first picture alone (needs latlab[export]).")
 @click.option(
     "--json", metavar="FILE", help="Also write every figure as JSON; - is stdout, instead of the text."
 )
@@ -36,7 +46,20 @@ _FORMS = {"html": (".html", ".htm"), "pdf": (".pdf",), "json": (".json",), "note
     metavar="DIR",
     help="Measure the disk of this directory. [default: your cache folder]",
 )
-def command(name: str | None, directory: str | None, **asked: Any) -> None:  # noqa: ANN401 - click hands over one dict
+@click.option(
+    "--url",
+    "urls",
+    metavar="URL",
+    multiple=True,
+    help="Also download this (lesson downloads; again for each file). Ask only servers whose owner agrees.",
+)
+@click.option(
+    "--file",
+    "file",
+    metavar="FILE",
+    help="Use your own file, where a lesson takes one: the text of io-bottleneck.",
+)
+def command(name: str | None, directory: str | None, urls: tuple[str, ...], **asked: Any) -> None:  # noqa: ANN401 - click hands over one dict
     """Run an experiment of a textbook here; without NAME, list them.
 
     Each shows the question, the program, this machine's figures beside the
@@ -48,13 +71,17 @@ def command(name: str | None, directory: str | None, **asked: Any) -> None:  # n
       latlab lesson small-files                       in under a minute
       latlab lesson small-files --guess --html lesson.html
       latlab lesson small-files --original --dir /data
+      latlab lesson downloads --url https://example.org/a --url https://example.org/b
     """
-    from latlab import lessons  # noqa: PLC0415 - not needed for --help
+    from urllib.parse import urlsplit  # noqa: PLC0415 - not needed for --help
+
+    from latlab import lessons  # noqa: PLC0415 - see above
     from latlab.cli.arguments import checked_directory  # noqa: PLC0415 - see above
     from latlab.cli.terminal.screen import say, screen_of, talk  # noqa: PLC0415 - see above
+    from latlab.text import clean  # noqa: PLC0415 - see above
 
     if name is None:
-        if any(asked.values()) or directory is not None:
+        if any(asked.values()) or directory is not None or urls:
             raise UserError("which lesson? latlab lesson lists them")
         from latlab.cli.terminal.lesson_view import list_lines  # noqa: PLC0415 - see above
 
@@ -65,14 +92,24 @@ def command(name: str | None, directory: str | None, **asked: Any) -> None:  # n
     if asked["original"] and asked["small"]:
         raise UserError("--original or --small, not both")
     place = checked_directory(directory)
+    lessons.checked_urls(lesson, urls)
+    if urls:
+        hosts = dict.fromkeys(urlsplit(url).netloc.rpartition("@")[2] for url in urls)
+        talk(f" asks {', '.join(clean(host, most=80) for host in hosts)}, four times for each URL")
     targets = {form: _target(form, asked[form]) for form in _FORMS if asked[form] is not None}
+    if asked["file"] is not None:
+        lessons.check_file(lesson, asked["file"])
     guess = _asked(lesson) if asked["guess"] else None
+    if asked["original"] and asked["file"] is None:
+        talk(f" {lesson.ORIGINAL_TAKES.announced}")
     result = lessons.run(
         name,
         "original" if asked["original"] else "small" if asked["small"] else "default",
         plain=asked["plain"],
         directory=place,
+        file=asked["file"],
         guess=guess,
+        urls=urls,
         say=lambda text: talk(f" {text} ..."),
     )
     if asked["json"] == "-":
@@ -99,8 +136,13 @@ def _named(name: str) -> Lesson:
 
 
 def _target(form: str, path: str) -> Path | None:
-    from latlab.cli.arguments import checked_output  # noqa: PLC0415 - not needed for --help
+    from importlib.util import find_spec  # noqa: PLC0415 - not needed for --help
 
+    from latlab.cli.arguments import checked_output  # noqa: PLC0415 - see above
+
+    # What a lesson found in minutes must not be lost for want of a package.
+    if not all(map(find_spec, _PACKAGES.get(form, ()))):
+        raise UserError(f"--{form} needs the extra: pip install 'latlab[export]'")
     return None if form == "json" and path == "-" else checked_output(path, _FORMS[form], may_exist=True)
 
 
@@ -108,7 +150,7 @@ def _asked(lesson: Lesson) -> str:
     """The reader's guess, from standard input; the prompt goes to standard error, as all talk does."""
     if lesson.GUESS is None:
         raise UserError("this lesson asks for no guess: run it without --guess")
-    sys.stderr.write(f"{lesson.GUESS.question} ")
+    sys.stderr.write(f"{lesson.GUESS.question}\nyour guess: ")
     sys.stderr.flush()
     typed = sys.stdin.readline().strip()
     return typed or "none"

@@ -9,7 +9,8 @@
 `docs/lessons/<id>.md`, its test `tests/lessons/test_<id>.py`. The file has
 
 - `QUESTION` (the document's opening question), `ORIGIN` (which document), `PROGRAMS` (files in `programs/`
-  that are run and shown), and `GUESS` or None;
+  that are run and shown, the document's experiment first), `GUESS` or None, and `ORIGINAL_TAKES` (how long
+  the document's sizes take, and why); `TAKES_FILE = True` where the user may name a file (`bench.file`);
 - `run(bench) -> Told`, the whole experiment. It asks `bench.size` for its sizes, and goes through
 
   1. the plain arm: a program in `programs/`, standard library only, as a Python user would write it. It is
@@ -35,16 +36,18 @@ import functools
 import importlib
 import os
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from importlib import resources
-from pathlib import PurePath
+from pathlib import Path, PurePath
 from typing import Final, Protocol, cast
+from urllib.parse import urlsplit
 
 from latlab.errors import UserError
+from latlab.installed import version
 from latlab.lessons.bench import Bench
-from latlab.lessons.machine import machine, version
-from latlab.lessons.model import SIZES, Guess, Guessed, Program, Result, Size, Told
+from latlab.lessons.machine import machine
+from latlab.lessons.model import SIZES, Guess, Guessed, Original, Program, Result, Size, Told
 from latlab.text import clean
 
 __all__ = ["LESSONS", "Lesson", "Result", "named", "program_texts", "run"]
@@ -52,13 +55,17 @@ __all__ = ["LESSONS", "Lesson", "Result", "named", "program_texts", "run"]
 #: Every lesson, in the order in which they are listed.
 LESSONS: Final = (
     "small-files",
+    "downloads",
     "latency-ladder",
     "list-cost",
     "heat-equation",
     "random-pokes",
+    "linked-list",
     "block-size",
+    "io-bottleneck",
 )
 
+_MOST_URLS: Final = 50
 _LANGUAGES: Final = {".py": "python", ".c": "c", ".go": "go", ".rs": "rust"}
 
 
@@ -69,6 +76,7 @@ class Lesson(Protocol):
     ORIGIN: str
     PROGRAMS: tuple[str, ...]
     GUESS: Guess | None
+    ORIGINAL_TAKES: Original
 
     def run(self, bench: Bench) -> Told:
         """The experiment."""
@@ -101,7 +109,9 @@ def run(
     *,
     plain: bool = False,
     directory: str | os.PathLike[str] | None = None,
+    file: str | os.PathLike[str] | None = None,
     guess: str | None = None,
+    urls: Sequence[str] = (),
     say: Callable[[str], None] | None = None,
 ) -> Result:
     """Runs a lesson.
@@ -111,18 +121,23 @@ def run(
         size: `small` (seconds), `default` (under a minute) or `original` (the document's sizes).
         plain: Only the plain-Python arm, without the measuring core: less evidence.
         directory: Whose disk is measured; by default your cache folder's.
+        file: A file of yours instead of what the lesson makes; `io-bottleneck` counts its words.
         guess: What the reader expects, to be shown beside what was found.
+        urls: Files of real servers, for the lesson `downloads`: only then does anything leave this machine.
         say: Called with what is being done now.
 
     Raises:
-        UserError: no such lesson or size.
+        UserError: no such lesson or size, or it takes no such URL or file.
     """
     if size not in SIZES:
         raise UserError(f"there is no size {clean(size, most=60)!r}; there are {', '.join(SIZES)}")
     lesson = named(name)
+    asked = checked_urls(lesson, urls)
+    if file is not None:
+        check_file(lesson, file)
     started = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
     begin = time.perf_counter()
-    with Bench(size, plain=plain, directory=directory, say=say) as bench:
+    with Bench(size, plain=plain, directory=directory, file=file, urls=asked, say=say) as bench:
         told = lesson.run(bench)
         missing, found = tuple(bench.missing), bench.run
     result = Result(
@@ -149,6 +164,45 @@ def run(
         run=found,
     )
     return result if guess is None or lesson.GUESS is None else _with_guess(result, lesson.GUESS, guess)
+
+
+def checked_urls(lesson: Lesson, urls: Sequence[str]) -> tuple[str, ...]:
+    """The URLs of the user, for a lesson that takes some.
+
+    Raises:
+        UserError: it takes none, there are too many, or one is not HTTP.
+    """
+    if urls and not getattr(lesson, "URLS", False):
+        raise UserError("only the lesson downloads takes URLs")
+    if len(urls) > _MOST_URLS:
+        raise UserError(f"{len(urls)} URLs are more than a lesson asks; name {_MOST_URLS} at most")
+    for url in urls:
+        try:
+            place = urlsplit(url)
+            port = place.port
+        except ValueError as error:
+            raise UserError(f"{clean(url, most=80)!r} is no URL: {error}") from None
+        if place.scheme not in {"http", "https"} or not place.hostname or port == 0:
+            raise UserError(
+                f"{clean(url, most=80)!r} is no URL that begins with http:// or https:// and a host"
+            )
+    return tuple(urls)
+
+
+def check_file(lesson: Lesson, file: str | os.PathLike[str]) -> None:
+    """Whether the lesson takes a file, and this one is there.
+
+    Raises:
+        UserError: not so.
+    """
+    path = Path(file)
+    if not getattr(lesson, "TAKES_FILE", False):
+        raise UserError("--file: this lesson makes what it measures itself; io-bottleneck takes a file")
+    if not path.is_file():
+        raise UserError(f"--file: there is no file {clean(path, most=200)}")
+    if path.stat().st_size == 0 or not os.access(path, os.R_OK):
+        what = "is empty" if path.stat().st_size == 0 else "cannot be read"
+        raise UserError(f"--file: {clean(path, most=200)} {what}")
 
 
 def _with_guess(result: Result, asked: Guess, guess: str) -> Result:

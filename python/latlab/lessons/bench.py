@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import math
 import os
 import shutil
 import statistics
@@ -14,26 +15,33 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from latlab.errors import LatlabError
 from latlab.lessons.model import Cell, Missing, Published, Size, Unit
+from latlab.lessons.processes import last_words
 from latlab.text import clean
-from latlab.units import format_bytes
+from latlab.units import format_bytes, format_seconds
 
 if TYPE_CHECKING:
     from latlab.run.run import Run
 
 T = TypeVar("T")
 
-PREFIX = "latlab-lesson-"
+PREFIX: Final = "latlab-lesson-"
+#: Why there is no figure of what needs more than the standard library.
+PLAIN: Final = "only the plain-Python arm was asked for (--plain)"
 #: What a lesson leaves free of a disk. Measuring also keeps a twentieth; a lesson writes less, and has to
 #: work where 4 GiB are free, also on a large disk.
 KEPT_BYTES = 1 << 30
 _YOUNG_S = 60.0
+#: One round has no spread.
+_FEWEST_ROUNDS: Final = 2
+#: Who waits is told again how far it is after so long.
+_SILENT_S: Final = 10.0
 
 
 class Cannot(Exception):  # noqa: N818 - it is an answer, not an error
@@ -42,7 +50,7 @@ class Cannot(Exception):  # noqa: N818 - it is an answer, not an error
 
 @dataclass(frozen=True, slots=True)
 class Times:
-    """The same work, timed several times: seconds."""
+    """The same work, timed several times: seconds, or what else was counted of it."""
 
     values: tuple[float, ...]
 
@@ -56,17 +64,17 @@ class Times:
         """The smallest."""
         return min(self.values)
 
-    def cell(self, *, divide: float = 1.0, published: Published | None = None, best: bool = False) -> Cell:
-        """As a figure in seconds.
+    def cell(self, unit: Unit = "s", *, divide: float = 1.0, published: Published | None = None) -> Cell:
+        """As a figure: the median, from the smallest to the largest.
 
         Args:
+            unit: Of the values, where they are not seconds.
             divide: By how many operations.
             published: The document's figure for the same.
-            best: The smallest instead of the median, where the document gives that.
         """
         return Cell(
-            unit="s",
-            value=(self.best if best else self.median) / divide,
+            unit=unit,
+            value=self.median / divide,
             low=min(self.values) / divide,
             high=max(self.values) / divide,
             repeats=len(self.values),
@@ -111,6 +119,8 @@ class Bench:
         plain: The native arm is not run, and the core is not even imported.
         missing: What could not be done, so far.
         run: The native arm's run.
+        urls: Files of real servers, as the user named them.
+        file: A file of the user's that is to be used, where the lesson takes one.
     """
 
     def __init__(
@@ -119,26 +129,28 @@ class Bench:
         *,
         plain: bool = False,
         directory: str | os.PathLike[str] | None = None,
+        urls: tuple[str, ...] = (),
+        file: str | os.PathLike[str] | None = None,
         say: Callable[[str], None] | None = None,
     ) -> None:
+        self.urls = urls
         self.size: Size = size
         self.plain = plain
         self.missing: list[Missing] = []
         self.run: Run | None = None
+        self.file = None if file is None else Path(file)
         self._asked = None if directory is None else Path(directory)
         self._folder: Path | None = None
-        self._lock: int | None = None
+        self._held = contextlib.ExitStack()
         self._reasons: dict[str, str] = {}
         self._say = say
+        self._told = time.perf_counter()
 
     def __enter__(self) -> Bench:
         return self
 
     def __exit__(self, *exception: object) -> None:
-        if self._folder is not None:
-            shutil.rmtree(self._folder, ignore_errors=True)
-        if self._lock is not None:
-            os.close(self._lock)
+        self._held.close()
 
     @property
     def folder(self) -> Path:
@@ -148,10 +160,7 @@ class Bench:
             OSError: it cannot be made.
         """
         if self._folder is None:
-            place = self.directory
-            sweep(place)
-            self._folder = Path(tempfile.mkdtemp(prefix=PREFIX, dir=place))
-            self._lock = _locked(self._folder)
+            self._folder = self._held.enter_context(own_folder(self.directory))
         return self._folder
 
     @property
@@ -164,17 +173,20 @@ class Bench:
 
     def tell(self, text: str) -> None:
         """What is being done now, for who waits."""
+        self._told = time.perf_counter()
         if self._say is not None:
             self._say(text)
 
-    def attempt(self, what: str, work: Callable[[], T]) -> T | None:
+    def attempt(self, what: str, work: Callable[[], T], *, told: bool = True) -> T | None:
         """Does some work; where this machine does not let it, the reason is kept and the rest goes on.
 
         Args:
             what: What is being measured, for the list of what is missing.
             work: Raises `Cannot`, `OSError`, `MemoryError`, a failed program's or latlab's own error.
+            told: Whether it is said that this is done now.
         """
-        self.tell(what)
+        if told:
+            self.tell(what)
         try:
             return work()
         except Cannot as error:
@@ -186,9 +198,8 @@ class Bench:
         except subprocess.TimeoutExpired as error:
             self.lacks(what, f"it took longer than {error.timeout:.0f} s")
         except subprocess.CalledProcessError as error:
-            told = (error.stderr or b"") if isinstance(error.stderr, bytes) else (error.stderr or "").encode()
-            last = clean(told.decode("utf-8", "replace").strip().rpartition("\n")[2], most=200)
-            self.lacks(what, f"the program ended with {error.returncode}{f': {last}' if last else ''}")
+            said = last_words(error.stderr)
+            self.lacks(what, f"the program ended with {error.returncode}{f': {said}' if said else ''}")
         except (LatlabError, ImportError) as error:
             self.lacks(what, clean(error, most=300))
         return None
@@ -197,6 +208,10 @@ class Bench:
         """Keeps what was not measured, and why."""
         self._reasons[what] = why
         self.missing.append(Missing(what, why))
+
+    def keep_why(self, what: str, why: str) -> None:
+        """Keeps why a part was not measured, whose whole is named as missing already."""
+        self._reasons[what] = why
 
     def why(self, what: str) -> str:
         """Why that could not be done; empty when it was."""
@@ -208,18 +223,18 @@ class Bench:
         The run file goes into the lesson's folder and away with it.
         """
         if self.plain:
-            self.lacks(what, "only the plain-Python arm was asked for (--plain)")
+            self.lacks(what, PLAIN)
             return None
 
         def work() -> Run:
             from latlab.run.conduct import measure  # noqa: PLC0415 - the core is not there everywhere
 
-            with self._place() as place:
+            with self.scratch() as place:
                 return measure(
                     only=only,
                     profile=profile,
                     dir=self.directory,
-                    out=Path(place) / "native.latlab.jsonl",
+                    out=place / "native.latlab.jsonl",
                     progress=_silently,
                     **options,
                 )
@@ -227,12 +242,19 @@ class Bench:
         self.run = self.attempt(what, work) or self.run
         return None if self.why(what) else self.run
 
-    def _place(self) -> tempfile.TemporaryDirectory[str]:
-        """A folder for a run file: where the disk is measured may be read-only or full."""
-        try:
-            return tempfile.TemporaryDirectory(dir=self.folder)
-        except OSError:
-            return tempfile.TemporaryDirectory(prefix=PREFIX)
+    @contextlib.contextmanager
+    def scratch(self) -> Iterator[Path]:
+        """A folder for what is not measured itself: where the disk is measured may be read-only or full.
+
+        Raises:
+            OSError: there is no place for it.
+        """
+        with contextlib.ExitStack() as stack:
+            try:
+                place = stack.enter_context(own_folder(self.folder))
+            except OSError:
+                place = stack.enter_context(own_folder(Path(tempfile.gettempdir())))
+            yield place
 
     def room(self, needed: int) -> None:
         """Checks that the disk has room, beyond what is kept free.
@@ -246,22 +268,70 @@ class Bench:
         if free < needed:
             raise Cannot(
                 f"the disk has no room for {format_bytes(needed)}: {format_bytes(usage.free)} are free, and"
-                f" {format_bytes(KEPT_BYTES)} of them are left alone; name another disk with --dir"
+                f" a lesson leaves {format_bytes(KEPT_BYTES)} free; name another disk with --dir"
             )
 
-    def times(self, arms: Mapping[str, Callable[[], float]], rounds: int) -> dict[str, Times]:
-        """Each arm once a round, forwards and backwards in turn (A B B A): none always runs second.
+    def times(
+        self, arms: Mapping[str, Callable[[], float]], rounds: int, within: float = math.inf
+    ) -> dict[str, Times]:
+        """Each arm once a round, in turns.
 
         Args:
             arms: Each returns the seconds that its work took.
-            rounds: How many.
+            rounds: How many at most.
+            within: Seconds; see `in_turns`.
         """
-        names = list(arms)
-        found: dict[str, list[float]] = {name: [] for name in names}
-        for number in range(rounds):
-            for name in names if number % 2 == 0 else reversed(names):
-                found[name].append(arms[name]())
+        found: dict[str, list[float]] = {name: [] for name in arms}
+        for name in self.turns(arms, rounds, within):
+            found[name].append(arms[name]())
         return {name: Times(tuple(values)) for name, values in found.items()}
+
+    def turns(self, items: Iterable[T], rounds: int, within: float = math.inf) -> Iterator[T]:
+        """`in_turns`, and who waits is told in which round it is."""
+        kept, begun = list(items), time.perf_counter()
+        for number, item in enumerate(in_turns(kept, rounds, within)):
+            done, rest = divmod(number, len(kept))
+            if done and not rest and time.perf_counter() - self._told > _SILENT_S:
+                self.tell(f"round {done + 1} of {rounds}, {time_left(begun, done, rounds)}")
+            yield item
+
+
+def in_turns(items: Iterable[T], rounds: int, within: float = math.inf) -> Iterator[T]:
+    """Each once a round, forwards and backwards in turn (A B B A): none always comes second.
+
+    Args:
+        items: What takes turns.
+        rounds: How many at most.
+        within: Seconds. After two rounds none is begun that would end later, at the pace of those before.
+    """
+    kept, begun = list(items), time.perf_counter()
+    for number in range(rounds):
+        if number >= _FEWEST_ROUNDS and (time.perf_counter() - begun) * (number + 1) / number > within:
+            return
+        yield from kept if number % 2 == 0 else reversed(kept)
+
+
+def time_left(begun: float, done: int, rounds: int) -> str:
+    """How long the rounds that are left will take, at the pace of those that are done since `begun`."""
+    return f"about {format_seconds((time.perf_counter() - begun) / done * (rounds - done))} left"
+
+
+@contextlib.contextmanager
+def own_folder(place: Path) -> Iterator[Path]:
+    """A new folder in that one, held until it is removed at the end; what killed lessons left goes first.
+
+    Raises:
+        OSError: it cannot be made.
+    """
+    sweep(place)
+    folder = Path(tempfile.mkdtemp(prefix=PREFIX, dir=place))
+    lock = _locked(folder)
+    try:
+        yield folder
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+        if lock is not None:
+            os.close(lock)
 
 
 def _silently(event: object) -> None:
@@ -282,11 +352,7 @@ def available_memory() -> int | None:
     with contextlib.suppress(OSError, ValueError, IndexError):
         lines = Path("/proc/meminfo").read_text(encoding="ascii").splitlines()
         found += [int(line.split()[1]) * 1024 for line in lines if line.startswith("MemAvailable:")]
-    with contextlib.suppress(OSError, ValueError):
-        limit = Path("/sys/fs/cgroup/memory.max").read_text(encoding="ascii").strip()
-        if limit != "max":
-            used = int(Path("/sys/fs/cgroup/memory.current").read_text(encoding="ascii"))
-            found.append(max(int(limit) - used, 0))
+    found += _left_in_groups(Path("/proc/self/cgroup"), Path("/sys/fs/cgroup"))
     with contextlib.suppress(ImportError, ValueError, OSError):
         import resource  # noqa: PLC0415 - Unix only
 
@@ -295,6 +361,48 @@ def available_memory() -> int | None:
             used_pages = int(Path("/proc/self/statm").read_text(encoding="ascii").split()[0])
             found.append(max(soft - used_pages * os.sysconf("SC_PAGE_SIZE"), 0))
     return min(found) if found else None
+
+
+def enough_memory(needed: int) -> None:
+    """Checks that there is so much memory.
+
+    Raises:
+        Cannot: there is not.
+    """
+    available = available_memory()
+    if available is not None and available < needed:
+        raise Cannot(f"it takes {format_bytes(needed)} of memory, and {format_bytes(available)} are free")
+
+
+def _left_in_groups(listed: Path, root: Path) -> list[int]:
+    """Bytes that each control group over this process still gives; what it holds of files can go."""
+    try:
+        lines = listed.read_text(encoding="utf-8", errors="replace").splitlines()
+    except OSError:
+        return []
+    found = []
+    for line in lines:
+        _, _, rest = line.partition(":")
+        controllers, _, path = rest.partition(":")
+        if "memory" in controllers.split(","):
+            place, limit, used, prefix = root / "memory", "limit_in_bytes", "usage_in_bytes", "total_"
+        elif not controllers:
+            place, limit, used, prefix = root, "max", "current", ""
+        else:
+            continue
+        own = place / path.strip("/")
+        # In a container the group that is named may not be there: its own is the root.
+        for folder in {own, *own.parents, place}:
+            if folder != place and place not in folder.parents:
+                continue
+            with contextlib.suppress(OSError, ValueError):
+                most = int((folder / f"memory.{limit}").read_text(encoding="ascii"))
+                taken = int((folder / f"memory.{used}").read_text(encoding="ascii"))
+                stat = (folder / "memory.stat").read_text(encoding="ascii").split()
+                numbers = dict(zip(stat[::2], stat[1::2], strict=False))
+                files = sum(int(numbers.get(f"{prefix}{kind}_file", 0)) for kind in ("active", "inactive"))
+                found.append(max(most - max(taken - files, 0), 0))
+    return found
 
 
 def reason_of(error: OSError) -> str:

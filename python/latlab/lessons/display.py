@@ -1,11 +1,34 @@
-"""A lesson in a notebook's cell: tables and sentences without scripts, so that saved notebooks keep it."""
+"""A lesson in a notebook's cell: without scripts, so that saved notebooks keep it; or as its page."""
 
 from __future__ import annotations
 
 from html import escape
+from typing import Final
 
 from latlab.lessons.model import Result, Table
 from latlab.text import clean
+
+_HEIGHT_PX: Final = 900
+
+
+class Page:
+    """The lesson's page with its pictures, in a frame of its own: it draws them without asking any server.
+
+    Args:
+        result: Of the lesson.
+    """
+
+    def __init__(self, result: Result) -> None:
+        self._result = result
+
+    def _repr_html_(self) -> str:
+        from latlab.lessons.document import render  # noqa: PLC0415 - it imports altair
+
+        page = render(self._result, "html").decode("utf-8")
+        return (
+            f'<iframe title="{_safe(self._result.question)}" sandbox="allow-scripts allow-downloads"'
+            f' width="100%" height="{_HEIGHT_PX}" style="border: 0" srcdoc="{escape(page)}"></iframe>'
+        )
 
 
 def html(result: Result) -> str:
@@ -29,7 +52,7 @@ def _table(table: Table) -> str:
     rows = "".join(
         "<tr>" + "".join(f"<td>{_safe(cell)}</td>" for cell in row) + "</tr>" for row in table.lines()
     )
-    note = f"<p><small>{_safe(table.note)}</small></p>" if table.note else ""
+    note = "".join(f"<p><small>{_safe(line)}</small></p>" for line in table.notes)
     return f"<h4>{_safe(table.title)}</h4><table><tr>{heads}</tr>{rows}</table>{note}"
 
 

@@ -2,7 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
+import altair as alt
+from altair.utils import schemapi
+
 from latlab.charts import table as tables
+from latlab.charts.drawing import plain_spec
+from latlab.charts.theme import LIGHT, config
+from latlab.errors import UserError
 from latlab.lessons import drawing
 from latlab.lessons.model import Picture, Result, Table
 from latlab.report.document import Code, Document, Figure, Listing, Notice, Section, cleaned
@@ -12,15 +20,27 @@ from latlab.units import format_seconds
 
 def document(result: Result) -> Document:
     """The whole lesson, ready for any renderer."""
-    sections = (_question(result), _code(result), _more(result), *_texts(result))
+    misled = [f"{each.says} {each.found}" for each in result.misled]
+    answers = [f"{each.question} {each.answer}" for each in result.answers]
+    missing = [f"{each.what}: {each.why}" for each in result.missing]
+    sections = (
+        _question(result),
+        _code(result),
+        _statements("why", "Why is that so?", result.reasons),
+        _statements("misleads", "Where does the document mislead?", misled),
+        _statements("asks", "What else does it ask or say?", answers),
+        _more(result),
+        _statements("missing", "What was not measured?", missing),
+        _statements("next", "What to try next?", result.further),
+    )
     machine = result.machine
     facts = (
         machine.get("processor", "unknown processor"),
-        f"{machine.get('cpus', '?')} CPUs",
+        "1 CPU" if machine.get("cpus") == "1" else f"{machine.get('cpus', '?')} CPUs",
         machine.get("memory", ""),
         machine.get("system", ""),
         machine.get("python", ""),
-        result.started.replace("T", " ")[:16],
+        f"{result.started.replace('T', ' ')[:16]} UTC",
         f"{result.size} sizes, {format_seconds(result.seconds)}",
     )
     return cleaned(
@@ -35,17 +55,30 @@ def document(result: Result) -> Document:
 
 
 def render(result: Result, form: str) -> bytes:
-    """The lesson as `html`, `md` or `pdf`.
+    """The lesson as `html`, `md` or `pdf`, or its first picture as `svg`.
 
     Raises:
-        UserError: PDF without the extra `latlab[export]`.
+        UserError: PDF or SVG without the extra `latlab[export]`; SVG of a lesson that has drawn nothing.
     """
+    if form == "svg":
+        return _first_picture(result)
     from latlab.report import html, markdown, pdf  # noqa: PLC0415 - each takes some time to import
 
     made = document(result)
     if form == "pdf":
         return pdf.render(made)
     return (html.render(made) if form == "html" else markdown.render(made)).encode("utf-8")
+
+
+def _first_picture(result: Result) -> bytes:
+    from latlab.charts.picture import convert  # noqa: PLC0415 - needs the export extra
+
+    if not result.pictures:
+        raise UserError(f"the lesson {result.name} has no picture: nothing that it draws was measured")
+    picture = result.pictures[0]
+    drawn = drawing.chart(picture).properties(title=picture.title, description=picture.words)
+    drawn.config = alt.Config(**config(LIGHT, background=True))
+    return convert(drawn.to_dict(), "svg")
 
 
 def _question(result: Result) -> Section:
@@ -65,7 +98,6 @@ def _question(result: Result) -> Section:
         sentences=(*result.answer, *lines),
         listings=tuple(map(_listing, leading)),
         figures=tuple(_figure(picture) for picture in result.pictures),
-        statements=tuple(table.note for table in leading if table.note),
     )
 
 
@@ -91,7 +123,6 @@ def _more(result: Result) -> Section | None:
         title="What else was measured?",
         listings=tuple(_listing(table) for table in others),
         figures=charts,
-        statements=tuple(f"{table.title}: {table.note}" for table in others if table.note),
     )
 
 
@@ -99,23 +130,8 @@ def _native(result: Result, name: str) -> tuple[Figure, ...]:
     return () if result.run is None else figure(result.run, name)
 
 
-def _texts(result: Result) -> list[Section]:
-    parts = [
-        ("why", "Why is that so?", result.reasons),
-        (
-            "misleads",
-            "Where does the document mislead?",
-            tuple(f"{each.says} {each.found}" for each in result.misled),
-        ),
-        (
-            "asks",
-            "What else does it ask or say?",
-            tuple(f"{each.question} {each.answer}" for each in result.answers),
-        ),
-        ("missing", "What was not measured?", tuple(f"{each.what}: {each.why}" for each in result.missing)),
-        ("next", "What to try next?", result.further),
-    ]
-    return [Section(id=name, title=title, statements=lines) for name, title, lines in parts if lines]
+def _statements(name: str, title: str, lines: Sequence[str]) -> Section | None:
+    return Section(id=name, title=title, statements=tuple(lines)) if lines else None
 
 
 def _notices(result: Result) -> tuple[Notice, ...]:
@@ -144,13 +160,13 @@ def _listing(table: Table) -> Listing:
     heads = table.headings()
     columns = tuple(tables.Column(title) for title in heads)
     rows = tuple(tuple(cells) for cells in table.lines())
-    return Listing(table.title, tables.Table(columns, rows))
+    return Listing(table.title, tables.Table(columns, rows), table.notes)
 
 
 def _figure(picture: Picture) -> Figure:
-    spec = drawing.chart(picture).to_dict(validate=False)
-    spec.pop("config", None)
-    spec.pop("$schema", None)
+    # Checking it against Vega-Lite's schema takes longer than all the rest; a test does so for every picture.
+    with schemapi.debug_mode(False):
+        spec = plain_spec(drawing.chart(picture))
     return Figure(
         f"lesson_{picture.name}", picture.title, spec, picture.words, picture.caption, drawing.table(picture)
     )

@@ -9,8 +9,10 @@ import altair as alt
 from latlab.charts import table as tables
 from latlab.charts.axes import (
     DURATION_FROM_ZERO,
+    decades,
     duration_x,
     duration_y,
+    rate_x,
     rate_y,
     share_y,
     size_axis,
@@ -21,6 +23,8 @@ from latlab.charts.drawing import inline, layered
 from latlab.lessons.model import Mark, Picture, Unit, written
 
 _WIDTH, _HEIGHT, _ROW = 620, 320, 20
+#: About so many steps of an axis.
+_TICKS = 8
 #: Points of a line that are drawn large.
 _MARKED = 20
 _TITLES: dict[Unit, tables.Quantity] = {
@@ -33,24 +37,25 @@ _TITLES: dict[Unit, tables.Quantity] = {
 
 def chart(picture: Picture) -> alt.LayerChart:
     """The picture without colours: a theme's configuration adds them."""
-    return _bars(picture) if picture.kind == "bars" else _lines(picture)
+    return {"bars": _bars, "lines": _lines, "spans": _spans}[picture.kind](picture)
 
 
 def table(picture: Picture) -> tables.Table:
     """The figures behind it."""
     quantity = _TITLES.get(picture.unit, "number")
     first = (
-        tables.Column("bar")
-        if picture.kind == "bars"
-        else tables.Column(picture.x_axis, _TITLES.get(picture.x_unit, "number"))
+        tables.Column(picture.x_axis, _TITLES.get(picture.x_unit, "number"))
+        if picture.kind == "lines"
+        else tables.Column("bar")
     )
+    names = ("length", "begun", "ended") if picture.kind == "spans" else ("median", "smallest", "largest")
     columns = (
         first,
         tables.Column("series"),
-        *(tables.Column(name, quantity) for name in ("median", "smallest", "largest")),
+        *(tables.Column(name, quantity) for name in names),
     )
     rows = tuple(
-        (mark.label if picture.kind == "bars" else mark.x, mark.series, mark.value, mark.low, mark.high)
+        (mark.x if picture.kind == "lines" else mark.label, mark.series, mark.value, mark.low, mark.high)
         for mark in picture.marks
     )
     return tables.Table(columns, rows)
@@ -94,9 +99,10 @@ def _bars(picture: Picture) -> alt.LayerChart:
         axis=alt.Axis(grid=False, ticks=False, domain=False, labelLimit=300, labelPadding=6),
     )
     several = len(picture.series) > 1
+    # Bars that share a name lie beside each other; where each has a name of its own, they have the whole row.
     beside: dict[str, Any] = (
         {"yOffset": alt.YOffset("series:N", sort=None, scale=alt.Scale(domain=list(picture.series)))}
-        if several
+        if several and len(labels) < len(rows)
         else {}
     )
     legend = alt.Legend(title=None) if several else None
@@ -113,12 +119,44 @@ def _bars(picture: Picture) -> alt.LayerChart:
             x=_along(picture, "high", low, high), y=names, text="figure:N", **beside
         ),
     ]
+    bars = len(labels) * len(picture.series) if beside else len(labels)
+    return layered(layers, data=inline(rows), width=_WIDTH, height=max(_ROW * bars, 60))
+
+
+def _spans(picture: Picture) -> alt.LayerChart:
+    """Bars that begin where something began: which was done first is seen by their ends."""
+    rows = _rows(picture)
+    high = 1.12 * max(row["high"] for row in rows)
+    names = alt.Y(
+        "label:N",
+        title=None,
+        sort=None,
+        scale=alt.Scale(domain=list(dict.fromkeys(row["label"] for row in rows)), paddingInner=0.3),
+        axis=alt.Axis(grid=False, ticks=False, domain=False, labelLimit=300, labelPadding=6),
+    )
+    legend = alt.Legend(title=None) if len(picture.series) > 1 else None
+    color = alt.Color("series:N", legend=legend, scale=alt.Scale(domain=list(picture.series)))
+    base = alt.Chart()
+    layers = [
+        base.mark_bar().encode(
+            x=_along(picture, "low", 0.0, high),
+            x2="high:Q",
+            y=names,
+            color=color,
+            tooltip=alt.Tooltip("text:N"),
+        ),
+        base.mark_text(style="name", align="left", dx=5).encode(
+            x=_along(picture, "high", 0.0, high), y=names, text="figure:N"
+        ),
+    ]
     return layered(layers, data=inline(rows), width=_WIDTH, height=max(_ROW * len(rows), 60))
 
 
 def _along(picture: Picture, field: str, low: float, high: float) -> alt.X:
     if picture.log and picture.unit == "s":
         return duration_x(field, f"{picture.axis}, logarithmic", low, high)
+    if picture.log and picture.unit == "bytes_per_s":
+        return rate_x(field, f"{picture.axis}, logarithmic", low, high)
     title = f"{picture.axis}{', logarithmic' if picture.log else ''}"
     kind: dict[str, Any] = {"type": "log"} if picture.log else {}
     scale = alt.Scale(domain=[low, high], nice=False, clamp=True, **kind)
@@ -126,21 +164,29 @@ def _along(picture: Picture, field: str, low: float, high: float) -> alt.X:
         f"{field}:Q",
         title=title,
         scale=scale,
-        axis=alt.Axis(**_labels(picture.unit), grid=True, labelOverlap=True),
+        axis=alt.Axis(**_labels(picture.unit), grid=True, labelOverlap=True, tickCount=_TICKS),
     )
 
 
 def _labels(unit: Unit) -> dict[str, Any]:
     if unit == "s":
         return {"labelExpr": DURATION_FROM_ZERO}
-    return {"format": "%"} if unit == "share" else {"format": "~s"}
+    if unit == "share":
+        # There is room for figures beyond all of it, and no more than all.
+        return {"labelExpr": "datum.value > 1 ? '' : format(datum.value, '~%')"}
+    if unit == "bytes":
+        return {"labelExpr": "format(datum.value, '~s') + 'B'"}
+    # Each label by itself: an axis-wide format makes 0 a "0k". No half workers.
+    least = {"tickMinStep": 1} if unit == "count" else {}
+    return {"labelExpr": "format(datum.value, '~s')", **least}
 
 
 def _lines(picture: Picture) -> alt.LayerChart:
     rows = _rows(picture)
     left, right = widened((row["x"] for row in rows), down=1.3, up=1.3)
     bottom, top = widened(row[key] for row in rows for key in ("low", "high"))
-    if picture.x_unit == "bytes" and picture.x_log:
+    tens = decades(left, right) if picture.x_log else []
+    if picture.x_unit == "bytes" and picture.x_log and not {row["x"] for row in rows} <= set(tens):
         x = size_axis("x", picture.x_axis, left, right)
     elif picture.x_unit == "s" and picture.x_log:
         x = duration_x("x", picture.x_axis, left, right)
@@ -148,9 +194,9 @@ def _lines(picture: Picture) -> alt.LayerChart:
         kind: dict[str, Any] = (
             {"type": "log", "domain": [left, right], "nice": False} if picture.x_log else {}
         )
-        x = alt.X(
-            "x:Q", title=picture.x_axis, scale=alt.Scale(**kind), axis=alt.Axis(**_labels(picture.x_unit))
-        )
+        ticks: dict[str, Any] = {"values": tens} if picture.x_log else {}
+        axis = alt.Axis(**_labels(picture.x_unit), **ticks)
+        x = alt.X("x:Q", title=picture.x_axis, scale=alt.Scale(**kind), axis=axis)
     y = _up(picture, "value", bottom, top)
     lower = _up(picture, "low", bottom, top)
     color, shape = series_encodings(picture.series)
@@ -158,7 +204,14 @@ def _lines(picture: Picture) -> alt.LayerChart:
     few = len(rows) <= _MARKED * len(picture.series)
     layers = [
         base.mark_area(opacity=0.18).encode(x=x, y=lower, y2="high:Q", color=color),
-        *(line.encode(x=x, y=y, color=color) for line in dashed_lines(len(picture.series))),
+        *(
+            (
+                line.mark_line(interpolate="step-after", strokeDash=[6, 3])
+                if name in picture.stepped
+                else line
+            ).encode(x=x, y=y, color=color)
+            for name, line in zip(picture.series, dashed_lines(len(picture.series)), strict=True)
+        ),
         base.mark_point(size=34 if few else 12, filled=True, opacity=1).encode(
             x=x, y=y, color=color, shape=shape, tooltip=alt.Tooltip("text:N")
         ),

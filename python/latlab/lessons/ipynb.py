@@ -18,18 +18,14 @@ def notebook(result: Result) -> str:
         _code(f"import latlab\n\nfound = latlab.lessons.{function}({options})\nfound"),
         _markdown("A figure by its name, and all of them as plain data:"),
         _code("{name: cell.shown for name, cell in found.cells.items()}"),
-        _markdown("The pictures:"),
-        _code(
-            "from latlab.lessons import drawing\n\n"
-            "charts = [drawing.chart(each).properties(title=each.title) for each in found.pictures]\n"
-            "charts[0] if charts else None"
-        ),
+        _markdown("Its page with the pictures, which are drawn here and ask no server:"),
+        _code("from latlab.lessons.display import Page\n\nPage(found)"),
     ]
     for program in result.programs:
         cells.append(_markdown(f"What it runs: `{program.name}`"))
         if program.language == "python":
             # Without its last part, which is for the command line.
-            cells.append(_code(program.text.partition('\nif __name__ == "__main__":')[0].rstrip()))
+            cells.append(_code(program.text.partition('\nif __name__ == "__main__"')[0].rstrip()))
         else:
             cells.append(_markdown(f"```{program.language}\n{program.text.rstrip()}\n```"))
     cells.append(_markdown("What to try next:\n\n" + "\n".join(f"- {line}" for line in result.further)))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import platform
-from importlib import metadata
 from pathlib import Path
 
 from latlab.text import clean
@@ -22,14 +21,6 @@ def machine() -> dict[str, str]:
         "python": f"{platform.python_implementation()} {platform.python_version()}",
     }
     return {name: clean(text, most=120) for name, text in found.items() if text}
-
-
-def version() -> str:
-    """The installed latlab; `unknown` when run from a tree that was never installed."""
-    try:
-        return metadata.version("latlab")
-    except metadata.PackageNotFoundError:
-        return "unknown"
 
 
 def _cpus() -> int:

@@ -11,7 +11,15 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, fields
 from typing import Any, Literal
 
-from latlab.units import format_bytes, format_count, format_ns, format_percent, format_rate, format_seconds
+from latlab.units import (
+    format_bytes,
+    format_count,
+    format_factor,
+    format_ns,
+    format_percent,
+    format_rate,
+    format_seconds,
+)
 
 SCHEMA = "latlab.lesson/1"
 #: From here on people count in minutes.
@@ -21,7 +29,7 @@ SIZES: tuple[Size, ...] = ("small", "default", "original")
 #: What a cell's value counts. A ratio is a plain number, a share is 1 for all of it.
 Unit = Literal["s", "bytes_per_s", "bytes", "count", "ratio", "share", "text"]
 #: How a picture is drawn.
-Kind = Literal["bars", "lines"]
+Kind = Literal["bars", "lines", "spans"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,8 +82,23 @@ class Cell:
         text = written(self.value, self.unit)
         if self.low is None or self.high is None or self.repeats < 2:  # noqa: PLR2004 - one has no spread
             return text
-        low, high = written(self.low, self.unit), written(self.high, self.unit)
+        if self.unit == "s" and self.high >= _LONG_S:
+            # One way of writing in one cell, also where only the longest counts in minutes.
+            text, low, high = map(format_seconds, (self.number, self.low, self.high))
+        else:
+            low, high = written(self.low, self.unit), written(self.high, self.unit)
         return text if low == high else f"{text} ({low} – {high})"
+
+    def mark(self, label: str, series: str, x: float | None = None) -> Mark:
+        """As a bar or a point of a picture.
+
+        Raises:
+            ValueError: there is no number to draw.
+        """
+        value = self.number
+        if value is None:
+            raise ValueError(f"{label}: there is no figure to draw ({self.why})")
+        return Mark(label, value, series, x, self.low, self.high)
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,6 +156,14 @@ class Table:
                 return each.cells[column or self.columns[0].name]
         raise KeyError(row)
 
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What must be known to read it, and why a cell has no figure, each reason once."""
+        absent = (
+            cell.why for row in self.rows for cell in row.cells.values() if cell.value is None and cell.why
+        )
+        return (*filter(None, (self.note,)), *(f"–: {why}" for why in dict.fromkeys(absent)))
+
     def headings(self) -> list[str]:
         """As shown: a column whose cells have published figures is followed by one of those."""
         return [self.first, *(title for title, _ in self._shown())]
@@ -184,7 +215,7 @@ class Picture:
     Attributes:
         name: For programs and as an anchor.
         title: The question that it answers.
-        kind: `bars` are horizontal, `lines` have an x.
+        kind: `bars` are horizontal, `lines` have an x, `spans` are bars from `low` to `high`.
         axis: What the values are.
         unit: Of the values.
         marks: In order.
@@ -193,6 +224,7 @@ class Picture:
         x_unit: Of x.
         x_log: Whether the axis of x is logarithmic.
         caption: How to read it.
+        stepped: Series of lines that hold their value until the next x.
     """
 
     name: str
@@ -206,6 +238,7 @@ class Picture:
     x_unit: Unit = "bytes"
     x_log: bool = True
     caption: str = ""
+    stepped: tuple[str, ...] = ()
 
     @property
     def series(self) -> tuple[str, ...]:
@@ -215,11 +248,14 @@ class Picture:
     @property
     def words(self) -> str:
         """What it shows, for who does not see it."""
-        kind = "Horizontal bars" if self.kind == "bars" else "Lines"
+        kind = {"bars": "Horizontal bars", "lines": "Lines", "spans": "Bars from a beginning to an end"}[
+            self.kind
+        ]
         scale = ", logarithmic" if self.log else ""
         parts = (
-            f"{mark.label if self.kind == 'bars' else written(mark.x or 0.0, self.x_unit)}"
+            f"{written(mark.x or 0.0, self.x_unit) if self.kind == 'lines' else mark.label}"
             f"{f' ({mark.series})' if len(self.series) > 1 else ''}: {written(mark.value, self.unit)}"
+            f"{f' from {written(mark.low or 0.0, self.unit)} on' if self.kind == 'spans' else ''}"
             for mark in self.marks
         )
         return f"{kind} of {self.axis}{scale}. {'; '.join(parts)}."
@@ -286,6 +322,31 @@ class Guess:
     question: str
     cell: str
     textbook: Published
+
+
+@dataclass(frozen=True, slots=True)
+class Original:
+    """What a lesson takes with the document's sizes.
+
+    Attributes:
+        seconds: On two CPUs of a virtual machine with a solid-state disk.
+        written: Bytes, to the disk that is measured.
+        because: What of it takes so long.
+    """
+
+    seconds: float
+    written: float
+    because: str
+
+    @property
+    def announced(self) -> str:
+        """To be said before it begins."""
+        minutes = math.ceil(self.seconds / 60)
+        about = "a minute" if minutes == 1 else f"{minutes} minutes"
+        written = f", and up to {format_bytes(self.written, decimal=True)} written" if self.written else ""
+        return (
+            f"about {about} with the document's sizes (longer on a slower machine){written}: {self.because}"
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -422,7 +483,7 @@ def written(value: float, unit: Unit) -> str:
     if unit == "s":
         return format_seconds(value) if value >= _LONG_S else format_ns(value * 1e9)
     if unit == "ratio":
-        return f"{value:,.0f}x" if abs(value) >= 100 else f"{value:.3g}x"  # noqa: PLR2004 - three digits
+        return f"{format_factor(value, 3)}x"
     return str(_WRITTEN[unit](value))
 
 

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
+from latlab.lessons.bench import nothing
 from latlab.lessons.model import Cell, Published, Unit
+from latlab.units import format_bytes
 
 if TYPE_CHECKING:
     from latlab.run.model import Record
     from latlab.run.run import Run
+
+#: Blocks in which the plain arms read and write.
+PLAIN_BLOCK: Final = 1 << 20
 
 
 def why_not(run: Run | None, probe: str, refused: str) -> str:
@@ -45,3 +50,29 @@ def cell_of(record: Record, *, published: Published | None = None) -> Cell:
         published,
         "median with its 95 % interval",
     )
+
+
+def disk_rate(
+    run: Run | None, side: str, path: str, refused: str, *, published: Published | None = None
+) -> Cell:
+    """What the probe of a side (`read` or `write`) moves over a path, in the blocks nearest to 1 MiB."""
+    found = nearest_block(run, side, path)
+    if found is None:
+        return nothing("bytes_per_s", why_not(run, f"storage.{side}.sequential", refused), published)
+    block, rate = found
+    return Cell(
+        "bytes_per_s",
+        rate,
+        published=published,
+        why=f"{path}, blocks of {format_bytes(block)}, all bytes over the time of all calls",
+    )
+
+
+def nearest_block(run: Run | None, side: str, path: str) -> tuple[int, float] | None:
+    """Of the blocks in which it went over a path, the one nearest to 1 MiB: its bytes, and bytes a second."""
+    found = []
+    for record in [] if run is None else run.select(f"storage.{side}.sequential"):
+        rate, block = record.finding("bytes_per_s"), record.point.block_bytes
+        if record.value is not None and record.point.path == path and block and isinstance(rate, int | float):
+            found.append((abs(block - PLAIN_BLOCK), block, float(rate)))
+    return min(found)[1:] if found else None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from latlab.lessons.model import Cell, written
-from latlab.units import format_rate
+from latlab.units import format_factor, format_rate
 
 
 def ratio(cell: Cell) -> str:
@@ -28,5 +28,5 @@ def figure(cell: Cell) -> str:
 
 
 def plain(value: float) -> str:
-    """Two digits: `0.7`, `18`, `524`."""
-    return f"{value:,.0f}" if abs(value) >= 100 else f"{value:.2g}"  # noqa: PLR2004 - two digits are enough
+    """Two digits: `0.70`, `1.0`, `18`, `524`."""
+    return format_factor(value, 2)

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import functools
+import itertools
+import statistics
 import sys
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
@@ -16,6 +19,7 @@ from latlab.lessons.model import (
     Guess,
     Mark,
     Misled,
+    Original,
     Picture,
     Published,
     Row,
@@ -74,8 +78,13 @@ GUESS = Guess(
     "original.saving.python",
     SAVING,
 )
+ORIGINAL_TAKES: Final = Original(
+    100, 0, "100 steps in each of three ways, one of which makes a grid of 1 GiB in each step"
+)
 #: The document's number of steps; with fewer, totals are reckoned.
 STEPS: Final = 100
+#: Of all steps of the document the spread is that of so many parts: single steps say little of a hundred.
+_PARTS: Final = 10
 #: What else is alive beside two grids of the published size, and some room.
 _ROOM: Final = 1.25
 
@@ -94,7 +103,7 @@ class Plan:
         return self.n**3 * 8
 
 
-PLANS: Final = {"small": Plan(64, 3, 3), "default": Plan(512, 3, 3), "original": Plan(512, STEPS + 1, 1)}
+PLANS: Final = {"small": Plan(64, 3, 3), "default": Plan(512, 3, 3), "original": Plan(512, 26, 4)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,21 +115,47 @@ class Arm:
     faults: float | None
 
 
+def typical(times: Times) -> float:
+    """Seconds of a step: where all steps of the document were run their mean, so that totals are sums; else the median."""
+    return statistics.fmean(times.values) if len(times.values) >= STEPS else times.median
+
+
+def parts(times: Times) -> tuple[float, ...]:
+    """What the spread is of: single steps, or the means of consecutive tenths of very many."""
+    values, count = times.values, len(times.values)
+    if count < STEPS:
+        return values
+    ends = [count * number // _PARTS for number in range(_PARTS + 1)]
+    return tuple(statistics.fmean(values[start:end]) for start, end in itertools.pairwise(ends))
+
+
+def steps_cell(times: Times, steps: int = 1, published: Published | None = None) -> Cell:
+    """So many steps."""
+    own = parts(times)
+    return Cell(
+        "s", steps * typical(times), steps * min(own), steps * max(own), len(own), published=published
+    )
+
+
 def run(bench: Bench) -> Told:
     """The three arms, the share of each line, the same in NumPy, and below Python."""
     plan = PLANS[bench.size]
     what = {name: f"{text} ({plan.n} x {plan.n})" for name, text in ARMS.items()}
-    arms = {}
-    for name in ARMS:
-        arm = bench.attempt(what[name], functools.partial(stepped, name, plan))
-        if arm is not None:
-            arms[name] = arm
+    kept: dict[str, list[Arm]] = {name: [] for name in ARMS}
+    for name in bench.turns(ARMS, plan.rounds):
+        if name in kept:
+            arm = bench.attempt(what[name], functools.partial(stepped, name, plan), told=not kept[name])
+            if arm is None:
+                del kept[name]
+            else:
+                kept[name].append(arm)
+    arms = {name: together(rounds) for name, rounds in kept.items()}
     lines = bench.attempt("the lines of a step", lambda: by_line(bench, plan)) or {}
     traced = bench.attempt("a step under a line tracer", lambda: tracer(plan))
     arrays = bench.attempt("the same in NumPy", lambda: in_numpy(bench, plan)) or {}
     native_name = "the native arm (probe alloc.reuse)"
     native = bench.native(
-        native_name, "alloc.reuse", profile="quick", budget=1.5 if bench.size == "small" else 4.0
+        native_name, "alloc.reuse", profile="quick", budget=1.0 if bench.size == "small" else 4.0
     )
     whys = {name: bench.why(text) for name, text in what.items()}
     tables = [
@@ -157,17 +192,17 @@ def run(bench: Bench) -> Told:
         misled=tuple(misled(plan, arms, traced, lines, whys["published"])),
         answers=answers(arms),
         further=(
-            "latlab lesson heat-equation --original: all 100 steps (some minutes)",
+            "latlab lesson heat-equation --original: all 100 steps",
             "latlab measure --only alloc.reuse --profile standard: from which size on a kept buffer pays, below Python",
             "latlab lesson list-cost: what the lists themselves cost",
-            "python -X importtime is no help here: try scalene, memray or py-spy on your own program",
+            "scalene, memray or py-spy: what your own program allocates, and where its time goes",
         ),
         charts=("reuse",),
     )
 
 
 def stepped(name: str, plan: Plan) -> Arm:
-    """One arm, several rounds; the first step of each is left out: it has no old grid to free.
+    """A round of one arm; its first step is left out: it has no old grid to free.
 
     Raises:
         Cannot: the grid as published does not fit into memory twice.
@@ -178,23 +213,29 @@ def stepped(name: str, plan: Plan) -> Arm:
             raise Cannot(
                 f"two grids as published need {format_bytes(needed)} of memory, and {format_bytes(available)} are free"
             )
-    steps: list[float] = []
-    making: list[float] = []
-    before, counted = _faults(), 0
-    for _ in range(plan.rounds):
-        if name == "swapped":
-            seconds, grid = heat_equation.swapped(plan.n, plan.steps)
-        else:
-            make = heat_equation.new_as_published if name == "published" else heat_equation.new
-            seconds, made, grid = heat_equation.fresh(plan.n, plan.steps, make)
-            making += made[1:]
-        heat_equation.check(grid, plan.n, plan.steps)
-        del grid
-        steps += seconds[1:]
-        counted += plan.steps
+    made: list[float] = []
+    before = _faults()
+    if name == "swapped":
+        seconds, grid = heat_equation.swapped(plan.n, plan.steps)
+    else:
+        make = heat_equation.new_as_published if name == "published" else heat_equation.new
+        seconds, made, grid = heat_equation.fresh(plan.n, plan.steps, make)
+    heat_equation.check(grid, plan.n, plan.steps)
+    del grid
     after = _faults()
-    faults = None if before is None or after is None else (after - before) / counted
-    return Arm(Times(tuple(steps)), Times(tuple(making)) if making else None, faults)
+    faults = None if before is None or after is None else (after - before) / plan.steps
+    return Arm(Times(tuple(seconds[1:])), Times(tuple(made[1:])) if made else None, faults)
+
+
+def together(rounds: Sequence[Arm]) -> Arm:
+    """Several rounds of one arm."""
+    making = [value for arm in rounds if arm.making is not None for value in arm.making.values]
+    faults = [arm.faults for arm in rounds if arm.faults is not None]
+    return Arm(
+        Times(tuple(value for arm in rounds for value in arm.step.values)),
+        Times(tuple(making)) if making else None,
+        statistics.fmean(faults) if faults else None,
+    )
 
 
 def _faults() -> int | None:
@@ -264,7 +305,7 @@ def totals(plan: Plan, arms: dict[str, Arm], whys: dict[str, str]) -> Table:
     rows = []
     for name, text in ARMS.items():
         cell = (
-            arms[name].step.cell(divide=1 / STEPS, published=TOTALS.get(name))
+            steps_cell(arms[name].step, STEPS, TOTALS.get(name))
             if name in arms
             else nothing("s", whys[name], TOTALS.get(name))
         )
@@ -292,9 +333,9 @@ def totals(plan: Plan, arms: dict[str, Arm], whys: dict[str, str]) -> Table:
         ),
     ]
     reckoned = (
-        ""
-        if plan.steps > STEPS
-        else f" Totals are reckoned: {STEPS} times the median step of {plan.rounds * (plan.steps - 1)}."
+        f" Totals are sums; the brackets are of means of {STEPS // _PARTS} steps."
+        if plan.rounds * (plan.steps - 1) >= STEPS
+        else f" Totals are reckoned: {STEPS} times the median step of {plan.rounds * (plan.steps - 1)}; the brackets are of single steps."
     )
     size = "" if plan.n == 512 else f" The published figures are of 512 x 512; this is {plan.n} x {plan.n}."
     return Table(
@@ -313,12 +354,9 @@ def _allocation(arms: dict[str, Arm], name: str, whys: dict[str, str]) -> Cell:
     arm = arms.get(name)
     if arm is None or arm.making is None:
         return nothing("share", whys[name], published)
-    shares = [made / step for made, step in zip(arm.making.values, arm.step.values, strict=True)]
-    return _share(Times(tuple(shares)), published)
-
-
-def _share(times: Times, published: Published | None) -> Cell:
-    return Cell("share", times.median, min(times.values), max(times.values), len(times.values), published)
+    value = typical(arm.making) / typical(arm.step)
+    shares = [made / step for made, step in zip(parts(arm.making), parts(arm.step), strict=True)]
+    return Cell("share", value, min(value, *shares), max(value, *shares), len(shares), published)
 
 
 def saving(arms: dict[str, Arm], name: str, why: str, published: Published | None) -> Cell:
@@ -326,8 +364,8 @@ def saving(arms: dict[str, Arm], name: str, why: str, published: Published | Non
     if name not in arms or "swapped" not in arms:
         return nothing("share", why, published)
     mine, theirs = arms["swapped"].step, arms[name].step
-    value = 1 - mine.median / theirs.median
-    pairs = [1 - a / b for a, b in zip(mine.values, theirs.values, strict=False)]
+    value = 1 - typical(mine) / typical(theirs)
+    pairs = [1 - a / b for a, b in zip(parts(mine), parts(theirs), strict=False)]
     return Cell("share", value, min(value, *pairs), max(value, *pairs), len(pairs), published)
 
 
@@ -350,10 +388,10 @@ def profile(
     why: str,
 ) -> Table:
     """The document's line profile: hits, time, time a hit, share; ours for 100 steps by leaving lines out."""
-    n, parts = plan.n, line_seconds(arm, arms, lines)
+    n, seconds = plan.n, line_seconds(arm, arms, lines)
     hits = {"rows": n + 1, "columns": n * (n + 1)} | dict.fromkeys(("along_x", "along_y", "assign"), n * n)
-    known = [value for value in parts.values() if value is not None]
-    all_of_it = sum(value.median for value in known)
+    known = [value for value in seconds.values() if value is not None]
+    all_of_it = sum(map(typical, known))
     rows = []
     for line, theirs in published.items():
         count = hits.get(line, 1) * STEPS
@@ -363,7 +401,7 @@ def profile(
             Published(f"{theirs[2]} us", float(theirs[2]) / 1e6),
             Published(f"{theirs[3]} %", float(theirs[3]) / 100),
         ]
-        part = parts.get(line)
+        part = seconds.get(line)
         reason = why or (
             "once a step, below what the clock and the rounds resolve here"
             if line in {"shape", "return"}
@@ -376,13 +414,15 @@ def profile(
             cells["share"] = nothing("share", reason, quoted[3])
         else:
             cells |= {
-                "time": part.cell(divide=1 / STEPS, published=quoted[1]),
-                "per_hit": part.cell(divide=hits.get(line, 1), published=quoted[2]),
+                "time": steps_cell(part, STEPS, quoted[1]),
+                "per_hit": part.cell(divide=hits[line], published=quoted[2])
+                if line in hits
+                else steps_cell(part, 1, quoted[2]),
                 "share": Cell(
                     "share",
-                    part.median / all_of_it,
+                    typical(part) / all_of_it,
                     published=quoted[3],
-                    why="of the sum of the lines' medians",
+                    why="of the sum of the lines",
                 ),
             }
         rows.append(Row(line, LINES[line], cells))
@@ -393,7 +433,7 @@ def profile(
         _HEADS,
         tuple(rows),
         original=True,
-        note="Ours: for 100 steps, from the median of one; a line's time is that of a step with it less that of a step without it, so nothing slows the others down. The published ones are a line profiler's.",
+        note="Ours: 100 times the time of one step; a line's time is that of a step with it less that of a step without it, so nothing slows the others down. The published ones are a line profiler's.",
     )
 
 
@@ -539,6 +579,8 @@ def answer(plan: Plan, arms: dict[str, Arm]) -> tuple[str, ...]:
     if mine.number is not None:
         said.append(
             f"Here two grids that swap save {mine.shown} of the time of a program that makes a new grid of the right size in each step."
+            if (mine.low or 0.0) > 0
+            else f"Here two grids that swap save no time beyond what the steps differ ({mine.shown}), against a program that makes a new grid of the right size in each step."
         )
     if published.number is not None:
         said.append(
@@ -562,12 +604,12 @@ def reasons(
     if published is not None and published.making is not None and published.faults:
         pages = published.faults
         said.append(
-            f"A grid as published is {format_bytes(plan.published_bytes)}: making and freeing one takes {format_ns(published.making.median * 1e9)} and {format_count(pages)} page faults."
-            f" The kernel clears each page before the list's pointers are copied into it, and takes it back when the grid is freed: {format_ns(published.making.median / pages * 1e9)} a page in all."
+            f"A grid as published is {format_bytes(plan.published_bytes)}: making and freeing one takes {format_ns(typical(published.making) * 1e9)} and {format_count(pages)} page faults."
+            f" The kernel clears each page before the list's pointers are copied into it, and takes it back when the grid is freed: {format_ns(typical(published.making) / pages * 1e9)} a page in all."
         )
     if fresh is not None and fresh.making is not None:
         said.append(
-            f"A grid of the right size is {plan.n} lists of {plan.n}: {format_ns(fresh.making.median * 1e9)} a step to make and free, beside {format_ns((fresh.step.median - fresh.making.median) * 1e9)} for the arithmetic."
+            f"A grid of the right size is {plan.n} lists of {plan.n}: {format_ns(typical(fresh.making) * 1e9)} a step to make and free, beside {format_ns((typical(fresh.step) - typical(fresh.making)) * 1e9)} for the arithmetic."
         )
     if lines:
         each = lines["step"].median / plan.n**2 * 1e9
@@ -575,9 +617,15 @@ def reasons(
             f"The arithmetic is slow because it is Python: {format_ns(each)} for one cell. Each result is a new float object, too: reusing the list does not reuse those."
         )
     if arrays and "swapped" in arms:
+        cost = arrays["fresh"].over(arrays["swapped"])
+        worth = (
+            "in NumPy allocation is worth a look, new arrays take"
+            if (cost.low or 0.0) > 1
+            else "beyond what the rounds differ new arrays cost no more, they take"
+        )
         said.append(
-            f"In NumPy the step takes {format_ns(arrays['swapped'].median * 1e9)} where nothing new is made, {words.ratio(arms['swapped'].step.over(arrays['swapped']))} less than lists:"
-            f" there allocation is worth a look, new arrays take {words.ratio(arrays['fresh'].over(arrays['swapped']))} as long. Part of that is np.roll, which copies."
+            f"In NumPy the step takes {format_ns(arrays['swapped'].median * 1e9)} where nothing new is made, and lists take {words.ratio(arms['swapped'].step.over(arrays['swapped']))} as long:"
+            f" {worth} {words.ratio(cost)} as long. Part of that is np.roll, which copies."
         )
     ratios = reuse_ratios(native)
     if ratios:
@@ -649,24 +697,10 @@ def answers(arms: dict[str, Arm]) -> tuple[Answer, ...]:
 def picture(plan: Plan, arms: dict[str, Arm]) -> Picture:
     """A step of each arm."""
     marks = [
-        Mark(
-            text,
-            arms[name].step.median,
-            "a step, here",
-            low=min(arms[name].step.values),
-            high=max(arms[name].step.values),
-        )
-        for name, text in ARMS.items()
-        if name in arms
+        steps_cell(arms[name].step).mark(text, "a step, here") for name, text in ARMS.items() if name in arms
     ]
     marks += [
-        Mark(
-            text,
-            making.median,
-            "of it making and freeing grids",
-            low=min(making.values),
-            high=max(making.values),
-        )
+        steps_cell(making).mark(text, "of it making and freeing grids")
         for name, text in ARMS.items()
         if name in arms and (making := arms[name].making) is not None
     ]
@@ -682,5 +716,5 @@ def picture(plan: Plan, arms: dict[str, Arm]) -> Picture:
         f"one step on {plan.n} x {plan.n}",
         "s",
         tuple(marks),
-        caption="Medians; the thin lines go from the fastest to the slowest step. Each step of the axis is ten times the one before.",
+        caption="The thin lines are the spread of the table above. Each step of the axis is ten times the one before.",
     )

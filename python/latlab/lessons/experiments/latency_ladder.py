@@ -10,21 +10,22 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from latlab.lessons import words
-from latlab.lessons.bench import Bench, Times, nothing
+from latlab.lessons.bench import Bench, Cannot, Times, available_memory, nothing
+from latlab.lessons.cache import brought_in, why_not_cold
 from latlab.lessons.model import (
     Answer,
     Cell,
     Column,
     Guess,
-    Mark,
     Misled,
+    Original,
     Picture,
     Published,
     Row,
     Table,
     Told,
 )
-from latlab.lessons.native import why_not
+from latlab.lessons.native import disk_rate, why_not
 from latlab.lessons.programs import ladder
 from latlab.run.distance import DISTANCE_M, FLOOR_NS
 from latlab.units import format_bytes, format_count, format_ns
@@ -59,6 +60,7 @@ GUESS = Guess(
     "orders.disk_over_ram_ratio.native",
     Published("another order of magnitude", 10.0),
 )
+ORIGINAL_TAKES: Final = Original(45, 1.5e9, "a file of 1 GiB, arrays of up to 256 MiB, and 24 s of probes")
 #: Light in fibre, London to San Francisco and back.
 FLOOR_S: Final = FLOOR_NS / 1e9
 #: Slower random reads are those of a head that moves; none that moves is faster.
@@ -69,6 +71,7 @@ _POWERS: Final = {
     "default": (12, 16, 18, 20, 22, 24),
     "original": (12, 16, 18, 20, 22, 24, 26),
 }
+_FILE, _COLD = "reading a file", "reading a file past the page cache"
 _FILE_BYTES: Final = {"small": 1 << 24, "default": 1 << 28, "original": 1 << 30}
 
 
@@ -76,7 +79,8 @@ def run(bench: Bench) -> Told:
     """As Python sees it; then the probes' ladder; references where there is no such level."""
     chased = bench.attempt("chasing through memory of each size", lambda: chases(bench)) or {}
     copied = bench.attempt("copying within memory", lambda: copies(bench)) or {}
-    disk = bench.attempt("reading a file", lambda: file_reads(bench)) or {}
+    disk = bench.attempt(_FILE, lambda: file_reads(bench)) or {}
+    why_disk = bench.why(_FILE) or bench.why(_COLD) or "the cache did not let go of the file"
     what = "the native arm (probes memory.load.dependent, memory.bandwidth, storage.read.*)"
     small = bench.size == "small"
     native = bench.native(
@@ -90,8 +94,17 @@ def run(bench: Bench) -> Told:
     rungs = {} if native is None else {rung.key: rung for rung in native.ladder()}
     kind, called = disk_kind(rungs, disk), rotational(bench.directory)
     why = bench.why(what)
-    table = latencies(chased, disk, native, rungs, kind, bench.why("reading a file"), why)
-    rates = bandwidths(copied, disk, native, rungs, kind, bench.why("reading a file"), why)
+    table = latencies(chased, disk, native, rungs, kind, why_disk, why)
+    rates = bandwidths(
+        copied,
+        disk,
+        native,
+        rungs,
+        kind,
+        why_disk,
+        why,
+        bench.why("copying within memory"),
+    )
     pokes = chase_table(chased, bench.why("chasing through memory of each size"))
     told = orders(table, why)
     return Told(
@@ -114,7 +127,13 @@ def run(bench: Bench) -> Told:
 def chases(bench: Bench) -> dict[int, Times]:
     """Seconds of a step by bytes of the array."""
     steps = 100_000 if bench.size == "small" else 300_000
-    places = {4 << power: ladder.cycle(1 << power) for power in _POWERS[bench.size]}
+    places = {}
+    for power in _POWERS[bench.size]:
+        size, available = 4 << power, available_memory()
+        if available is not None and available < 2 * size:
+            bench.lacks(f"an array of {format_bytes(size)}", f"{format_bytes(available)} of memory are free")
+            continue
+        places[size] = ladder.cycle(1 << power)
     found = bench.times(
         {str(size): (lambda cycle=cycle: ladder.chase(cycle, steps)) for size, cycle in places.items()},  # type: ignore[misc]
         5,
@@ -123,8 +142,16 @@ def chases(bench: Bench) -> dict[int, Times]:
 
 
 def copies(bench: Bench) -> dict[str, Times]:
-    """Bytes a second (not seconds) of copies in a cache and in memory."""
-    large = (1 << 25) if bench.size == "small" else (1 << 27)
+    """Bytes a second (not seconds) of copies in a cache and in memory.
+
+    Raises:
+        Cannot: they do not fit.
+    """
+    large, available = (1 << 25) if bench.size == "small" else (1 << 27), available_memory()
+    if available is not None and available < 3 * large:
+        raise Cannot(
+            f"two blocks of {format_bytes(large)} do not fit: {format_bytes(available)} of memory are free"
+        )
     return bench.times(
         {
             "L1": lambda: ladder.copy_rate(1 << 14, 2000),
@@ -136,18 +163,22 @@ def copies(bench: Bench) -> dict[str, Times]:
 
 
 def file_reads(bench: Bench) -> dict[str, Times]:
-    """Seconds of a read of 4 KiB and bytes a second, with the file forgotten and remembered."""
+    """Seconds of a read of 4 KiB and bytes a second, with all of the file in the page cache and nothing of it."""
     size = _FILE_BYTES[bench.size]
     bench.room(size)
     path = bench.folder / "file.bin"
     ladder.write_file(path, size)
-    can_forget = hasattr(os, "posix_fadvise")
-    found = {"warm": Times(tuple(ladder.poke_file(path, 1000, forget=False)))}
-    found["warm_rate"] = Times(tuple(ladder.read_rate(path, forget=False) for _ in range(3)))
-    if can_forget:
-        found["cold"] = Times(tuple(ladder.poke_file(path, 300, forget=True)))
-        found["cold_rate"] = Times(tuple(ladder.read_rate(path, forget=True) for _ in range(3)))
-    return found
+    found = {}
+    if brought_in(path):
+        found["warm"] = Times(tuple(ladder.poke_file(path, 1000, forget=False)))
+        found["warm_rate"] = Times(tuple(ladder.read_rate(path, forget=False) for _ in range(3)))
+    why = why_not_cold(path)
+    if why:
+        bench.lacks(_COLD, why)
+        return found
+    found["cold"] = Times(tuple(ladder.poke_file(path, 300, forget=True)))
+    rates = tuple(ladder.read_rate(path, forget=True) for _ in range(3) if not why_not_cold(path))
+    return found | ({"cold_rate": Times(rates)} if rates else {})
 
 
 def rotational(directory: Path) -> bool | None:
@@ -165,17 +196,22 @@ def rotational(directory: Path) -> bool | None:
 
 
 def disk_kind(rungs: dict[str, Rung], disk: dict[str, Times]) -> str:
-    """`SSD` or `HDD` by what a random read takes: half a turn at 15,000 a minute is 2 ms, and no read waits less."""
+    """`SSD` or `HDD` by what a random read takes: half a turn at 15,000 a minute is 2 ms, and no read waits less.
+
+    Empty where no read of the disk was timed.
+    """
     rung = rungs.get("disk-read")
     found = rung.latency_p50_ns / 1e9 if rung is not None and rung.latency_p50_ns else None
     if found is None and "cold" in disk:
         found = disk["cold"].median
-    return "HDD" if found is not None and found > SPINS_S else "SSD"
+    if found is None:
+        return ""
+    return "HDD" if found > SPINS_S else "SSD"
 
 
 def about_the_disk(kind: str, called: bool | None) -> tuple[str, ...]:
     """Where the kernel's flag and the measurement differ."""
-    if called is None or called == (kind == "HDD"):
+    if called is None or not kind or called == (kind == "HDD"):
         return ()
     name = "a spinning disk" if called else "no spinning disk"
     return (
@@ -197,40 +233,28 @@ def latencies(
     why: str,
 ) -> Table:
     """The document's chart as rows: measured where there is such a level, else a reference, marked."""
+    from latlab.run.textbook import USUAL  # noqa: PLC0415 - figures only, but not needed at once
+
     rows = []
     sizes = sorted(chased)
     for key, title in LEVELS.items():
         published = LATENCIES.get(key)
         if key == "packet":
-            reference = Cell(
-                "s",
-                0.14,
-                published=published,
-                why="reference, not measured: the document's own figure; no packet is sent so far",
-            )
-            rows.append(
-                Row(
-                    key,
-                    title,
-                    {"native": reference, "python": nothing("s", "no packet is sent so far", published)},
-                )
-            )
+            unsent = "this lesson sends no packet that far"
+            cells = {"native": nothing("s", unsent, published), "python": nothing("s", unsent)}
+            cells["reference"] = Cell("s", 0.14, why="the document's own figure")
+            rows.append(Row(key, title, cells))
             continue
         if key in {"SSD", "HDD"} and key != kind:
-            from latlab.run.textbook import USUAL  # noqa: PLC0415 - figures only, but not needed at once
-
             value = USUAL.get("disk_seek" if key == "HDD" else "ssd_random_4k") or 0.0
-            text = f"reference, not measured: this disk is no {key}; {USUAL.source}, {USUAL.year}"
-            rows.append(
-                Row(
-                    key,
-                    title,
-                    {
-                        "native": Cell("s", value / 1e9, why=text),
-                        "python": nothing("s", f"this disk is no {key}"),
-                    },
-                )
-            )
+            not_this = f"this disk is no {key}" if kind else ""
+            reference = Cell("s", value / 1e9, why=f"{USUAL.source}, {USUAL.year}")
+            cells = {
+                "native": nothing("s", not_this or why_not(native, "storage.read.random", why)),
+                "python": nothing("s", not_this or why_disk),
+                "reference": reference,
+            }
+            rows.append(Row(key, title, cells))
             continue
         rung = rungs.get("disk-read" if key == kind else key)
         cell = (
@@ -247,17 +271,22 @@ def latencies(
             Row(
                 key,
                 title,
-                {"native": cell, "python": _python(key, kind, chased, sizes, disk, why_disk, published)},
+                {"native": cell, "python": _python(key, kind, chased, sizes, disk, why_disk)},
             )
         )
     return Table(
         "original",
         "One access at each level",
         "level",
-        (Column("native", "native"), Column("python", "Python")),
+        (
+            Column("native", "native"),
+            Column("python", "Python"),
+            Column("reference", "reference, not measured"),
+        ),
         tuple(rows),
         original=True,
-        note="Native: dependent loads; brackets hold the 95 % interval or the spread over the level's sizes. Python: a step through an array less the same step through one of 16 KiB, so Python's own cost is taken off once; the disk is read through the cache after that was asked to forget the file.",
+        note="Native: dependent loads; brackets hold the 95 % interval or the spread over the level's sizes. Python: a step through an array less the same step through one of 16 KiB, so Python's own cost is taken off once; the disk is read through the cache when that had nothing of the file left."
+        f" References: of the packet the document's own figure, of a disk {USUAL.source}, {USUAL.year}.",
     )
 
 
@@ -277,26 +306,27 @@ def _python(
     sizes: list[int],
     disk: dict[str, Times],
     why_disk: str,
-    published: Published | None,
 ) -> Cell:
     if key == kind:
         if "cold" in disk:
             return _quartiles(disk["cold"])
-        return nothing("s", why_disk or "this system cannot be asked to forget a file")
+        return nothing("s", why_disk)
     if key == "RAM" and len(sizes) > 1:
         base, far = chased[sizes[0]], chased[sizes[-1]]
         differences = [a - b for a, b in zip(far.values, base.values, strict=True)]
         value = far.median - base.median
+        if value <= 0:
+            sizes_of = f"{format_bytes(sizes[-1])} took no longer than through {format_bytes(sizes[0])}"
+            return nothing("s", f"a step through {sizes_of}: the rounds differ by more than that")
         return Cell(
             "s",
             value,
             min(value, *differences),
             max(value, *differences),
             len(differences),
-            published,
-            f"array of {format_bytes(sizes[-1])} less {format_bytes(sizes[0])}",
+            why=f"array of {format_bytes(sizes[-1])} less {format_bytes(sizes[0])}",
         )
-    return nothing("s", "Python's own steps are longer than this and cannot be told apart from it", published)
+    return nothing("s", "Python's own steps are longer than this and cannot be told apart from it")
 
 
 def _quartiles(times: Times) -> Cell:
@@ -312,49 +342,52 @@ def bandwidths(
     kind: str,
     why_disk: str,
     why: str,
+    why_copied: str,
 ) -> Table:
     """What the document says of each level's bandwidth."""
     rows = []
     for key, published in RATES.items():
         title = LEVELS[key].removesuffix(", 4 KiB at random")
         if key in {"SSD", "HDD"} and key != kind:
-            absent = f"this disk is no {key}"
+            not_this = f"this disk is no {key}" if kind else ""
             rows.append(
                 Row(
                     key,
                     title,
                     {
-                        "native": nothing("bytes_per_s", absent, published),
-                        "python": nothing("bytes_per_s", absent),
+                        "native": nothing(
+                            "bytes_per_s",
+                            not_this or why_not(native, "storage.read.sequential", why),
+                            published,
+                        ),
+                        "python": nothing("bytes_per_s", not_this or why_disk),
                     },
                 )
             )
             continue
-        rung = rungs.get("disk-read" if key == kind else key)
-        if rung is not None and rung.bandwidth:
+        rung = rungs.get(key)
+        if key == kind:
+            cell = disk_rate(native, "read", "direct", why, published=published)
+        elif rung is not None and rung.bandwidth:
             cell = Cell(
                 "bytes_per_s",
                 rung.bandwidth,
                 published=published,
-                why=f"one thread, {rung.bandwidth_point or 'front to back'}",
+                why=f"one thread, {rung.bandwidth_point}",
             )
         else:
-            cell = nothing(
-                "bytes_per_s",
-                why_not(native, "storage.read.sequential" if key == kind else "memory.bandwidth", why),
-                published,
-            )
+            cell = nothing("bytes_per_s", _no_reading(key, rung, native, why), published)
         if key == kind:
             plain = (
-                _rate(disk["cold_rate"])
+                disk["cold_rate"].cell("bytes_per_s")
                 if "cold_rate" in disk
-                else nothing("bytes_per_s", why_disk or "this system cannot be asked to forget a file")
+                else nothing("bytes_per_s", why_disk)
             )
         else:
             plain = (
-                _rate(copied[key])
+                copied[key].cell("bytes_per_s")
                 if key in copied
-                else nothing("bytes_per_s", "the copies were not measured")
+                else nothing("bytes_per_s", why_copied or "the copies were not measured")
             )
         rows.append(Row(key, title, {"native": cell, "python": plain}))
     if "warm_rate" in disk:
@@ -362,7 +395,10 @@ def bandwidths(
             Row(
                 "cache",
                 "the same file from the page cache",
-                {"native": nothing("bytes_per_s", "not asked for"), "python": _rate(disk["warm_rate"])},
+                {
+                    "native": disk_rate(native, "read", "buffered-warm", why),
+                    "python": disk["warm_rate"].cell("bytes_per_s"),
+                },
             )
         )
     return Table(
@@ -372,12 +408,24 @@ def bandwidths(
         (Column("native", "native"), Column("python", "Python")),
         tuple(rows),
         original=True,
-        note="Native: reading with one thread. Python: copying bytes within memory, each counted once; the file from front to back after the cache was asked to forget it.",
+        note="Native: reading with one thread; the disk past the page cache, one block after the other. Python: copying bytes within memory, each counted once; the file from front to back when the cache had nothing of it left.",
     )
 
 
-def _rate(times: Times) -> Cell:
-    return Cell("bytes_per_s", times.median, min(times.values), max(times.values), len(times.values))
+def _no_reading(key: str, rung: Rung | None, native: Run | None, why: str) -> str:
+    """Why a level of memory has no bandwidth."""
+    if rung is None or native is None:
+        return why_not(native, "memory.bandwidth", why)
+    if rung.note and not rung.measured:
+        return rung.note
+    sizes = [
+        record.point.working_set_bytes or 0
+        for record in native.select("memory.bandwidth", operation="read", threads=1)
+        if record.value is not None
+    ]
+    if key == "RAM" and sizes:
+        return f"the largest size that was read is {format_bytes(max(sizes))}, of which a cache may have answered a part"
+    return why_not(native, "memory.bandwidth", why)
 
 
 def orders(table: Table, why: str) -> Table:
@@ -386,11 +434,7 @@ def orders(table: Table, why: str) -> Table:
     for column in ("native", "python"):
         ram = table.cell("RAM", column).number
         disk = next(
-            (
-                table.cell(key, column)
-                for key in ("SSD", "HDD")
-                if not table.cell(key, column).why.startswith(("reference", "this disk"))
-            ),
+            (cell for key in ("SSD", "HDD") if (cell := table.cell(key, column)).number is not None),
             Cell(),
         )
         if ram and ram > 0 and disk.number:
@@ -445,7 +489,7 @@ def answer(table: Table, told: Table) -> tuple[str, ...]:
     if magnitude is None or ratio is None:
         return ("Disk and RAM were not both measured here; the reasons are below.",)
     ram, disk = table.cell("RAM", column), table.cell("SSD", column)
-    if disk.number is None or disk.why.startswith("reference"):
+    if disk.number is None:
         disk = table.cell("HDD", column)
     arm = "" if column == "native" else " as Python sees it"
     return (
@@ -461,22 +505,22 @@ def reasons(
     first, last = table.cell("L1", "native").number, table.cell("RAM", "native").number
     if first and last:
         said.append(
-            f"A cache near the core is small, so it is near: L1 answers in {format_ns(first * 1e9)}, RAM in {format_ns(last * 1e9)}, {words.plain(last / first)} times as long. What lies between is the way through the caches, the memory's controller, and the memory itself."
+            f"The nearer to the core a cache is, the smaller and the faster it is: L1 answers in {format_ns(first * 1e9)}, RAM in {format_ns(last * 1e9)}, {words.plain(last / first)} times as long. What lies between is the way through the caches, the memory's controller, and the memory itself."
         )
     if len(chased) > 1:
         sizes = sorted(chased)
         said.append(
             f"Python hides the caches: a step through {format_bytes(sizes[0])} takes {format_ns(chased[sizes[0]].median * 1e9)}, through {format_bytes(sizes[-1])} {format_ns(chased[sizes[-1]].median * 1e9)}; the interpreter's own work is most of the first."
         )
-    if "cold" in disk:
+    if "cold" in disk and "warm" in disk:
         cold, warm = disk["cold"].median, disk["warm"].median
         said.append(
-            f"A file's block from the page cache takes {format_ns(warm * 1e9)}, mostly the system call; from the disk {format_ns(cold * 1e9)}: {words.plain(cold / warm)} times. That the cache keeps files is worth more than any disk."
+            f"A file's block from the page cache takes {format_ns(warm * 1e9)}, mostly the system call; from the disk {format_ns(cold * 1e9)}: {words.plain(cold / warm)} times. So a program that reads the same file twice seldom waits for the disk the second time."
         )
     ranged = [rung for rung in rungs.values() if rung.is_range and rung.group == "levels"]
     if ranged:
         said.append(
-            f"{', '.join(rung.level for rung in ranged)} moved while it was measured: {ranged[0].note or 'something else uses the same caches'}."
+            f"{' and '.join(rung.level for rung in ranged)} moved while measured: {ranged[0].note or 'something else uses the same caches'}."
         )
     said.append(
         f"The packet: {format_count(2 * DISTANCE_M / 1000)} km there and back, in fibre at two thirds of the speed of light, are {format_ns(FLOOR_S * 1e9)} at least. No machine makes that shorter; the document's 140 ms have the detours and the routers in them."
@@ -489,7 +533,7 @@ def misled(table: Table, rates: Table) -> list[Misled]:
     said = []
     column = "native" if table.cell("RAM", "native").number else "python"
     ram, disk = table.cell("RAM", column), table.cell("SSD", column)
-    if ram.number and disk.number and not disk.why.startswith("reference"):
+    if ram.number and disk.number:
         said.append(
             Misled(
                 "It says that the latency of files on disk is “another order of magnitude higher” than that of variables.",
@@ -497,6 +541,7 @@ def misled(table: Table, rates: Table) -> list[Misled]:
             )
         )
     l1 = rates.cell("L1", "native").number
+    ssd = next((cell for arm in ("native", "python") if (cell := rates.cell("SSD", arm)).number), None)
     told = f" One thread reads L1 at {words.rate(l1)} here." if l1 else ""
     said += [
         Misled(
@@ -505,7 +550,8 @@ def misled(table: Table, rates: Table) -> list[Misled]:
         ),
         Misled(
             "It gives SSDs “up to 32 GB/s”.",
-            f"That is about what a PCIe 5.0 slot of eight lanes carries, not what a drive delivers. Here: {rates.cell('SSD', 'native').shown if rates.cell('SSD', 'native').value is not None else rates.cell('SSD', 'python').shown}.",
+            "That is about what a PCIe 5.0 slot of eight lanes carries, not what a drive delivers."
+            + (f" Here: {ssd.shown}." if ssd else ""),
         ),
         Misled(
             "Its chart has bars and no figures.",
@@ -535,20 +581,15 @@ def answers(rates: Table) -> tuple[Answer, ...]:
 def picture(table: Table) -> Picture:
     """The document's chart: horizontal bars on a logarithmic axis."""
     marks = []
+    series = {
+        "native": "measured here",
+        "python": "measured here in Python",
+        "reference": "reference, not measured",
+    }
     for row in table.rows:
-        native, python = row.cells["native"], row.cells["python"]
-        cell = native if native.number else python
-        if not cell.number or cell.number <= 0:
-            continue
-        reference = native.why.startswith("reference")
-        series = (
-            "reference, not measured"
-            if reference
-            else "measured here"
-            if cell is native
-            else "measured here in Python"
-        )
-        marks.append(Mark(row.title, cell.number, series, low=cell.low, high=cell.high))
+        found = next((name for name in series if row.cells.get(name, Cell()).number), None)
+        if found is not None:
+            marks.append(row.cells[found].mark(row.title, series[found]))
     return Picture(
         "ladder",
         "How long does one access take at each level?",

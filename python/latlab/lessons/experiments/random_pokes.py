@@ -22,18 +22,21 @@ from latlab.lessons.model import (
     Guess,
     Mark,
     Misled,
+    Original,
     Picture,
     Published,
     Row,
     Series,
     Table,
     Told,
+    written,
 )
 from latlab.lessons.native import cell_of, why_not
 from latlab.lessons.programs import pokes
 from latlab.units import format_bytes, format_count, format_ns, format_percent, format_seconds
 
 if TYPE_CHECKING:
+    from latlab.run.model import Record
     from latlab.run.run import Run
 
 QUESTION = "Once every ~10,000 of a zero-time poke there is a 10 us delay. Maybe a context switch?"
@@ -60,7 +63,10 @@ SEQUENTIAL: Final = {1_000: "0.00036", 1_000_000: "6.3e-09", 1_000_000_000: "6.9
 GUESS = Guess(
     "How many microseconds does a random read and write back of a byte take in a file of 1 MB that is in the cache?",
     "original.bytes_1000000.file_mean",
-    Published("1.38e-05", 1.38e-05),
+    Published("1.38e-05 s, which is 13.8 us", 1.38e-05),
+)
+ORIGINAL_TAKES: Final = Original(
+    100, 12e9, "files of 1 GB and 10 GB are written and poked, and 8 GB of integers are written in memory"
 )
 
 SIZES: Final = {
@@ -72,6 +78,8 @@ POKES: Final = {"small": 5_000, "default": 100_000, "original": 100_000}
 NAMES: Final = {0: "Zero", 10**3: "1KB", 10**6: "1MB", 10**9: "1GB", 10**10: "10GB"}
 #: Blocks of this size make a file of at least as much; smaller ones are written byte by byte, as the notebook does.
 BLOCK: Final = 10**6
+#: Writing the 10 GB may take so long, reckoned from the rate of the 1 GB.
+LONGEST_S: Final = 300.0
 KEPT: Final = 1000
 SLOW_S: Final = 10e-6
 #: Where the histogram is cut in two, as there.
@@ -97,6 +105,11 @@ class Poked:
         return statistics.pstdev(self.seconds)
 
     @property
+    def median(self) -> float:
+        """The middle one."""
+        return self.seconds[len(self.seconds) // 2]
+
+    @property
     def slow(self) -> int:
         """How many took ten microseconds or more."""
         return sum(value >= SLOW_S for value in self.seconds)
@@ -111,7 +124,9 @@ def run(bench: Bench) -> Told:
     created: dict[int, tuple[float, float]] = {}
     for size in SIZES[bench.size]:
         name = NAMES[size]
-        made = bench.attempt(f"pokes in a file of {name}", functools.partial(poked_file, bench, size))
+        made = bench.attempt(
+            f"pokes in a file of {name}", functools.partial(poked_file, bench, size, created)
+        )
         if made is not None:
             created[size], found["file", size] = made
         memory = bench.attempt(f"pokes in memory of {name}", functools.partial(poked_memory, bench, size))
@@ -125,7 +140,7 @@ def run(bench: Bench) -> Told:
         what,
         "memory.poke" if bench.size == "small" else "memory.poke,memory.parallelism,storage.poke",
         profile="quick",
-        budget=2.5 if bench.size == "small" else 15.0,
+        budget=1.5 if bench.size == "small" else 15.0,
     )
     refused = bench.why(what)
     tables = [
@@ -133,6 +148,7 @@ def run(bench: Bench) -> Told:
         creation(bench, created),
         sequential_table(bench, sequence),
         summary(found, sequence, created, native, refused),
+        bottleneck(batches, native, refused, bench.why("pokes in batches, around the caches")),
         ten_microseconds(found, native),
         distribution(found),
         clock_table(clocks, bench.why("the steps of two clocks")),
@@ -146,10 +162,10 @@ def run(bench: Bench) -> Told:
         pictures=tuple(pictures(found)),
         reasons=tuple(reasons(found, native)),
         misled=tuple(misled(found, clocks, sequence)),
-        answers=tuple(answers(found, created)),
+        answers=tuple(answers(found, created, batches, native)),
         further=(
             "latlab noise: every gap of a CPU with its cause, for ten seconds",
-            "latlab measure --only memory.poke,storage.poke --profile thorough: 10 GB too, and the tail's families",
+            "latlab measure --only memory.poke,storage.poke --profile thorough: 10 GB too, and what the tails look like",
             "latlab lesson random-pokes --pdf pokes.pdf: every figure in one file",
             "latlab lesson latency-ladder: the sizes around the caches as levels",
         ),
@@ -161,21 +177,34 @@ def run(bench: Bench) -> Told:
     )
 
 
-def poked_file(bench: Bench, size: int) -> tuple[tuple[float, float], Poked]:
-    """Creates the file and pokes it.
+def poked_file(
+    bench: Bench, size: int, created: dict[int, tuple[float, float]]
+) -> tuple[tuple[float, float], Poked]:
+    """Creates the file, every byte of it written, and pokes it.
 
     Raises:
-        Cannot: no room.
+        Cannot: no room, or it would take too long at the rate of the file before.
         OSError: it cannot be written.
     """
     bench.room(size)
+    if size > 10**9 and 10**9 in created:
+        seconds_to_write = size / 10**9 * created[10**9][1]
+        if seconds_to_write > LONGEST_S:
+            raise Cannot(
+                f"writing it would take {format_seconds(seconds_to_write)} at the rate of the 1 GB, more than {format_seconds(LONGEST_S)}"
+            )
+        bench.tell(
+            f"writing {format_bytes(size, decimal=True)} into {bench.folder.parent}, about {format_seconds(seconds_to_write)}"
+        )
     path = bench.folder / f"BlockData{size}"
     block = BLOCK if size >= BLOCK else 1
-    made = pokes.create_file(path, size, block)
-    before = _switches()
-    seconds = pokes.poke_file(path, size, POKES[bench.size])
-    after = _switches()
-    path.unlink()
+    try:
+        made = pokes.create_file(path, size, block)
+        before = _switches()
+        seconds = pokes.poke_file(path, size, POKES[bench.size])
+        after = _switches()
+    finally:
+        path.unlink(missing_ok=True)
     return made, Poked(tuple(sorted(seconds)), None if before is None or after is None else after - before)
 
 
@@ -238,7 +267,16 @@ def batched(bench: Bench) -> dict[int, list[float]]:
         else (0, 1 << 14, 1 << 17, 1 << 20, 1 << 23, 1 << 26, 1 << 28)
     )
     many = 30 if bench.size == "small" else 100
-    return {size: pokes.poke_batches(size, many, 1000) for size in sizes}
+    found = {}
+    for size in sizes:
+        available = available_memory()
+        if available is not None and available < 1.25 * size:
+            bench.lacks(
+                f"batches of pokes in {format_bytes(size)}", f"{format_bytes(available)} of memory are free"
+            )
+            continue
+        found[size] = pokes.poke_batches(size, many, 1000)
+    return found
 
 
 # ----------------------------------------------------------------------------------------------------------
@@ -254,7 +292,7 @@ def original(bench: Bench, found: Found) -> Table:
         Column("file_std", "disk std"),
     )
     rows = []
-    for size in SIZES[bench.size]:
+    for size in NAMES:
         quoted = PUBLISHED.get(size)
         cells = {}
         for number, head in enumerate(heads):
@@ -264,7 +302,8 @@ def original(bench: Bench, found: Found) -> Table:
             if poked is None:
                 cells[head.name] = nothing(
                     "s",
-                    bench.why(f"pokes in {'a file' if place == 'file' else 'memory'} of {NAMES[size]}"),
+                    bench.why(f"pokes in {'a file' if place == 'file' else 'memory'} of {NAMES[size]}")
+                    or _not_asked(bench, size),
                     published,
                 )
             else:
@@ -280,25 +319,42 @@ def original(bench: Bench, found: Found) -> Table:
         heads,
         tuple(rows),
         original=True,
-        note="As the notebook calls it, “disk” is a file in the page cache: no disk is asked. With the clock and Python's own steps in each; the row Zero is those alone. The cold disk is in a table below.",
+        note="As the notebook calls it, “disk” is a file in the page cache: no disk is asked. With the clock and Python's own steps in each; the row Zero is those alone. The cold disk is in a table below. Published figures are seconds, as printed there.",
+    )
+
+
+def _not_asked(bench: Bench, size: int) -> str:
+    """Why a size was not tried."""
+    if size in SIZES[bench.size]:
+        return "it was not reached"
+    return (
+        f"{NAMES[size]}: only with --original, where it fits"
+        if size > 10**9
+        else f"{NAMES[size]}: not with --small"
     )
 
 
 def creation(bench: Bench, created: dict[int, tuple[float, float]]) -> Table:
     """What creating the files took."""
     rows = []
-    for size in SIZES[bench.size]:
+    for size in NAMES:
         quoted, made = CREATED.get(size), created.get(size)
         cells = {}
         for number, name in enumerate(("block", "write")):
             published = Published(quoted[number], float(quoted[number].split()[0])) if quoted else None
             cells[name] = (
-                nothing("s", bench.why(f"pokes in a file of {NAMES[size]}"), published)
+                nothing(
+                    "s",
+                    bench.why(f"pokes in a file of {NAMES[size]}") or _not_asked(bench, size),
+                    published,
+                )
                 if made is None
                 else Cell("s", made[number], published=published, why="once, not flushed")
             )
         block, many = (BLOCK, size // BLOCK) if size >= BLOCK else (1, size)
-        rows.append(Row(f"bytes_{size}", f"{NAMES[size]}: {many:,} blocks of {block:,} bytes", cells))
+        blocks = f"{many:,} {'block' if many == 1 else 'blocks'}"
+        each = "1 byte" if block == 1 else f"{block:,} bytes"
+        rows.append(Row(f"bytes_{size}", f"{NAMES[size]}: {blocks} of {each}", cells))
     return Table(
         "creation",
         "Creating the files",
@@ -336,10 +392,11 @@ def sequential_table(bench: Bench, sequence: dict[int, Times]) -> Table:
                 "byte": times.cell(divide=8 * elements),
                 "rate": times.rate(8 * elements),
             }
+        there = f"; there “{elements / 1e6:.3f} MB”" if text else ""
         rows.append(
             Row(
                 f"elements_{elements}",
-                f"{format_count(elements)} integers, {format_bytes(8 * elements, decimal=True)}; there “{elements / 1e6:.3f} MB”",
+                f"{format_count(elements)} integers, {format_bytes(8 * elements, decimal=True)}{there}",
                 cells,
             )
         )
@@ -366,118 +423,85 @@ def summary(
     refused: str,
 ) -> Table:
     """The notebook's ranges and blanks, tested and filled."""
-    heads = (Column("here", "here"),)
     memory = [poked for (place, size), poked in found.items() if place == "memory" and size]
-    span = [poked.seconds[len(poked.seconds) // 2] for poked in memory]
-    rows = [
-        Row(
+    span = [poked.median for poked in memory]
+    published, largest = Published("100MB/sec", 1e8), max(sequence, default=0)
+    single, many = parallel(native)
+    rows = (
+        _here(
             "memory_range",
             "memory, random: there from 1e-9 to 1e-6 s",
-            {"here": _range(span, "Python's steps and the clock are in it", "memory was not poked")},
-        )
-    ]
+            _range(span, "Python's steps and the clock are in it", "memory was not poked"),
+        ),
+        *_of_the_disk(native, why_not(native, "storage.poke", refused)),
+        _here(
+            "memory_rate",
+            "memory throughput: there 100 MB/s",
+            sequence[largest].rate(8 * largest, published=published)
+            if sequence
+            else nothing("bytes_per_s", "nothing was written", published),
+        ),
+        *_of_the_file({size: took for size, took in created.items() if size >= BLOCK}),
+        _here(
+            "overlap_ratio",
+            "misses under way at once: one at a time over many",
+            Cell("ratio", single / many, why="medians of the probe memory.parallelism")
+            if single and many
+            else nothing("ratio", why_not(native, "memory.parallelism", refused)),
+        ),
+    )
+    heads = (Column("here", "here"),)
+    return Table("summary", "The notebook's summary, tested and filled", "what", heads, rows)
+
+
+def _here(name: str, title: str, cell: Cell) -> Row:
+    return Row(name, title, {"here": cell})
+
+
+def _of_the_disk(native: Run | None, absent: str) -> tuple[Row, Row]:
+    """The time of a poke past the page cache, and its range."""
     cold = {
         record.point.path or "": record
         for record in ([] if native is None else native.select("storage.poke", kind="per_op"))
         if record.point.file_bytes and record.value
     }
     disk = next((cold[path] for path in ("buffered-cold", "direct") if path in cold), None)
-    absent = why_not(native, "storage.poke", refused)
+    latency, ends = nothing("s", absent), nothing("text", absent)
     if disk is not None and disk.summary is not None:
-        rows.append(Row("disk_latency", "SSD random access latency (blank there)", {"here": cell_of(disk)}))
-        ends = [disk.summary.min, disk.summary.max]
-        rows.append(
-            Row(
-                "disk_range",
-                "SSD, random: there from 1e-5 to 1e-1 s",
-                {
-                    "here": Cell(
-                        "text",
-                        " – ".join(format_ns(end) for end in ends),
-                        why="fastest and slowest poke of the probe",
-                    )
-                },
-            )
-        )
-    else:
-        rows.append(
-            Row("disk_latency", "SSD random access latency (blank there)", {"here": nothing("s", absent)})
-        )
-        rows.append(
-            Row("disk_range", "SSD, random: there from 1e-5 to 1e-1 s", {"here": nothing("text", absent)})
-        )
-    largest = max(sequence, default=0)
-    rows.append(
-        Row(
-            "memory_rate",
-            "memory throughput: there 100 MB/s",
-            {
-                "here": sequence[largest].rate(8 * largest, published=Published("100MB/sec", 1e8))
-                if sequence
-                else nothing("bytes_per_s", "nothing was written", Published("100MB/sec", 1e8))
-            },
-        )
+        span = f"{format_ns(disk.summary.min)} – {format_ns(disk.summary.max)}"
+        latency, ends = cell_of(disk), Cell("text", span, why="fastest and slowest poke of the probe")
+    return (
+        _here("disk_latency", "SSD random access latency (blank there)", latency),
+        _here("disk_range", "SSD, random: there from 1e-5 to 1e-1 s", ends),
     )
-    sizes = [size for size in created if size >= BLOCK]
-    if sizes:
-        size = max(sizes)
-        rate = size / created[size][1]
-        rows.append(
-            Row(
-                "disk_rate",
-                "disk throughput (blank there): the file just created, not flushed",
-                {
-                    "here": Cell(
-                        "bytes_per_s",
-                        rate,
-                        published=Published("1GB/sec", 1e9),
-                        why="once, into the page cache; latlab lesson block-size has the disk",
-                    )
-                },
-            )
+
+
+def _of_the_file(created: dict[int, tuple[float, float]]) -> tuple[Row, Row]:
+    """The rate at which the largest file was written, and what a terabyte would take."""
+    published, thousand = Published("1GB/sec", 1e9), Published("~1000 seconds", 1000.0)
+    title = "SSD throughput (there 1GB/sec; the disk's is blank)"
+    terabyte = "1 TB at that rate: there ~1000 seconds"
+    if not created:
+        why = "no file was created"
+        return (
+            _here("disk_rate", title, nothing("bytes_per_s", why, published)),
+            _here("terabyte", terabyte, nothing("s", why, thousand)),
         )
-        rows.append(
-            Row(
-                "terabyte",
-                "1 TB at that rate: there ~1000 seconds",
-                {
-                    "here": Cell(
-                        "s",
-                        1e12 / rate,
-                        published=Published("~1000 seconds", 1000.0),
-                        why="reckoned from the rate above",
-                    )
-                },
-            )
-        )
-    else:
-        rows.append(
-            Row(
-                "disk_rate",
-                "disk throughput (blank there)",
-                {"here": nothing("bytes_per_s", "no file was created", Published("1GB/sec", 1e9))},
-            )
-        )
-        rows.append(
-            Row(
-                "terabyte",
-                "1 TB at that rate: there ~1000 seconds",
-                {"here": nothing("s", "no file was created", Published("~1000 seconds", 1000.0))},
-            )
-        )
-    single, many = parallel(native)
-    rows.append(
-        Row(
-            "overlap_ratio",
-            "misses under way at once: one at a time over many",
-            {
-                "here": Cell("ratio", single / many, why="medians of the probe memory.parallelism")
-                if single and many
-                else nothing("ratio", why_not(native, "memory.parallelism", refused))
-            },
-        )
+    size = max(created)
+    rate = size / created[size][1]
+    why = "once, into the page cache; latlab lesson block-size has the disk"
+    return (
+        _here(
+            "disk_rate",
+            f"{title}: the file just created, not flushed",
+            Cell("bytes_per_s", rate, published=published, why=why),
+        ),
+        _here(
+            "terabyte",
+            terabyte,
+            Cell("s", 1e12 / rate, published=thousand, why="reckoned from the rate above"),
+        ),
     )
-    return Table("summary", "The notebook's summary, tested and filled", "what", heads, tuple(rows))
 
 
 def _range(values: list[float], why: str, absent: str) -> Cell:
@@ -507,9 +531,7 @@ def ten_microseconds(found: Found, native: Run | None) -> Table:
             "slow": Cell("count", float(poked.slow), why="counted"),
             "one_in": Cell(
                 "text",
-                f"1 in {format_count(count / poked.slow)}"
-                if poked.slow
-                else f"none of {format_count(count)}",
+                f"1 in {words.plain(count / poked.slow)}" if poked.slow else f"none of {format_count(count)}",
                 published=Published("every ~10,000", 10_000.0) if size == 0 else None,
                 why="counted",
             ),
@@ -572,7 +594,7 @@ def distribution(found: Found) -> Table:
                 published=ZEROS if (place, size) == ("memory", 10**9) else None,
                 why="counted",
             ),
-            "median": Cell("s", values[len(values) // 2], why=f"of {len(values):,}"),
+            "median": Cell("s", poked.median, why=f"of {len(values):,}"),
             "largest": Cell("s", values[-1], why=f"of {len(values):,}"),
             "beyond": Cell("share", beyond, why="counted"),
             "normal": Cell("share", 1 - normal.cdf(poked.mean + 4 * poked.std), why="by the formula"),
@@ -658,11 +680,89 @@ def batch_table(batches: dict[int, list[float]], native: Run | None, refused: st
     )
 
 
+def bottleneck(batches: dict[int, list[float]], native: Run | None, refused: str, why: str) -> Table:
+    """What of a poke is calculating, and what is moving data: in Python, and below it."""
+    rows = []
+    for name, title, ends, absent in (
+        ("python", "Python", _python_ends(batches), why or "too few sizes"),
+        ("native", "native", _native_ends(native), why_not(native, "memory.poke", refused)),
+    ):
+        if ends is None:
+            rows += [
+                Row(f"{name}_small", f"{title}: a poke in the cache", {"here": nothing("s", absent)}),
+                Row(f"{name}_large", f"{title}: a poke in much memory", {"here": nothing("s", absent)}),
+                Row(f"{name}_moving", f"{title}: of that, moving data", {"here": nothing("share", absent)}),
+            ]
+            continue
+        (small, near), (large, far) = ends
+        told = "mean over a batch, median of batches"
+        rows += [
+            Row(
+                f"{name}_small",
+                f"{title}: a poke in {written(small, 'bytes')}",
+                {"here": Cell("s", near, why=told)},
+            ),
+            Row(
+                f"{name}_large",
+                f"{title}: a poke in {written(large, 'bytes')}",
+                {"here": Cell("s", far, why=told)},
+            ),
+            Row(
+                f"{name}_moving",
+                f"{title}: of that, moving data",
+                {
+                    "here": Cell(
+                        "share", max(1 - near / far, 0.0), why="what the larger takes more, of the two above"
+                    )
+                },
+            ),
+        ]
+    return Table(
+        "bottleneck",
+        "Moving data against calculating",
+        "what",
+        (Column("here", "here"),),
+        tuple(rows),
+        note="In the cache next to the core a poke is its instructions; what it takes more in much memory is moving data.",
+    )
+
+
+Ends = tuple[tuple[int, float], tuple[int, float]]
+
+
+def _python_ends(batches: dict[int, list[float]]) -> Ends | None:
+    """The smallest size that is more than a byte, and the largest: bytes, seconds a poke."""
+    sizes = sorted(size for size in batches if size)
+    if len(sizes) < 2:
+        return None
+    near, far = (statistics.median(batches[size]) for size in (sizes[0], sizes[-1]))
+    return (sizes[0], near), (sizes[-1], far)
+
+
+def _native_ends(native: Run | None) -> Ends | None:
+    """The same of the native arm's batches."""
+    found = {
+        record.point.working_set_bytes: record.value / 1e9
+        for record in (
+            [] if native is None else native.select("memory.poke", kind="batch_mean", operation="read-write")
+        )
+        if record.point.working_set_bytes and record.value
+    }
+    if len(found) < 2:
+        return None
+    return (min(found), found[min(found)]), (max(found), found[max(found)])
+
+
+def _by_path(record: Record) -> tuple[str, int]:
+    return record.point.path or "", record.point.working_set_bytes or record.point.file_bytes or 0
+
+
 def native_table(native: Run | None, refused: str) -> Table:
     """The native arm, each poke alone."""
     rows = []
     for probe, place in (("memory.poke", "memory"), ("storage.poke", "file")):
-        for record in [] if native is None else native.select(probe, kind="per_op", operation="read-write"):
+        records = [] if native is None else native.select(probe, kind="per_op", operation="read-write")
+        for record in sorted(records, key=_by_path):
             size = record.point.working_set_bytes if probe == "memory.poke" else record.point.file_bytes
             summary_of = record.summary
             if record.value is None or summary_of is None:
@@ -720,7 +820,9 @@ def answer(found: Found, native: Run | None) -> tuple[str, ...]:
     if zero is not None:
         often = f"{zero.slow} of {len(zero.seconds):,} pokes of nothing took 10 us or more here"
         switches = (
-            f", while the process was switched {zero.switches} times" if zero.switches is not None else ""
+            f"; context switches of the process meanwhile: {zero.switches}"
+            if zero.switches is not None
+            else ""
         )
         said.append(f"{often}{switches}.")
     counted = causes(native)
@@ -734,7 +836,7 @@ def answer(found: Found, native: Run | None) -> tuple[str, ...]:
     memory, file = found.get(("memory", 10**6)), found.get(("file", 10**6))
     if memory is not None and file is not None:
         said.append(
-            f"A poke of 1 MB takes {format_ns(memory.mean * 1e9)} in memory and {format_ns(file.mean * 1e9)} in a file that is in the cache, {words.plain(file.mean / memory.mean)} times as long."
+            f"A poke of 1 MB takes {format_ns(memory.median * 1e9)} in memory and {format_ns(file.median * 1e9)} in a file that is in the cache (medians), {words.plain(file.median / memory.median)} times as long."
         )
     return tuple(said) or ("Nothing was measured here, so there is no answer from this machine.",)
 
@@ -746,19 +848,20 @@ def reasons(found: Found, native: Run | None) -> list[str]:
     small = found.get(("memory", 10**3))
     if zero is not None and small is not None:
         said.append(
-            f"A poke of nothing already takes {format_ns(zero.mean * 1e9)}: two readings of the clock. Of a poke in 1 KB, {format_ns(small.mean * 1e9)}, that is {format_percent(min(zero.mean / small.mean, 1.0))}; the rest is Python's own steps."
+            f"A poke of nothing already takes {format_ns(zero.median * 1e9)}: two readings of the clock. Of a poke in 1 KB, {format_ns(small.median * 1e9)}, that is {format_percent(min(zero.median / small.median, 1.0))}; the rest is Python's own steps (medians: a mean is that of the few slowest, too)."
         )
     file, memory = found.get(("file", 10**6)), found.get(("memory", 10**6))
     if file is not None and memory is not None:
         said.append(
-            f"A file in the page cache costs four calls of the kernel for a poke (seek, read, seek, write): {format_ns((file.mean - memory.mean) * 1e9)} more than memory. No disk is in that."
+            f"A file in the page cache costs four calls of the kernel for a poke (seek, read, seek, write): {format_ns((file.median - memory.median) * 1e9)} more than memory (medians). No disk is in that."
         )
     largest = max((size for place, size in found if place == "memory"), default=0)
     if largest > 10**6 and memory is not None:
-        big = found["memory", largest]
-        said.append(
-            f"{NAMES[largest]} of memory takes {format_ns((big.mean - memory.mean) * 1e9)} more than 1 MB: misses of the caches and of the address translation."
-        )
+        more = found["memory", largest].median - memory.median
+        if more > 0:
+            said.append(
+                f"A poke in {NAMES[largest]} of memory takes {format_ns(more * 1e9)} more than in 1 MB (medians): misses of the caches and of the address translation."
+            )
     said += _large_pieces(found, native)
     counted = causes(native)
     if counted:
@@ -782,7 +885,7 @@ def _large_pieces(found: Found, native: Run | None) -> list[str]:
     small, large = found.get(("file", 10**6)), found.get(("file", 10**9))
     if small is None or large is None:
         return []
-    middles = [poked.seconds[len(poked.seconds) // 2] for poked in (small, large)]
+    middles = [poked.median for poked in (small, large)]
     warm = [
         record
         for record in (
@@ -814,7 +917,11 @@ def misled(found: Found, clocks: dict[str, list[float]], sequence: dict[int, Tim
     if clocks:
         steps = {name: sorted(values)[len(values) // 2] for name, values in clocks.items()}
         zero = found.get(("memory", 0))
-        told = f" A poke of nothing takes {format_ns(zero.mean * 1e9)} here." if zero is not None else ""
+        told = (
+            f" A poke of nothing takes {format_ns(zero.median * 1e9)} here (median)."
+            if zero is not None
+            else ""
+        )
         said.append(
             Misled(
                 "It times accesses of nanoseconds with time.time(), whose steps it gives as a microsecond, and reads a mean of 1.38e-07 from them.",
@@ -848,15 +955,20 @@ def _normal_told(found: Found) -> str:
         if key in found:
             poked = found[key]
             share = sum(value > poked.mean + 4 * poked.std for value in poked.seconds) / len(poked.seconds)
-            return f"Beyond the mean and four deviations lie {share:.1e} of the pokes in memory of {NAMES[key[1]]} here; a normal has 3.2e-05 there, and nothing at all where the largest is ({format_ns(poked.seconds[-1] * 1e9)})."
+            return f"Beyond the mean and four deviations lie {format_percent(share)} of the pokes in memory of {NAMES[key[1]]} here; a normal has 0.0032 % there, and nothing at all where the largest is ({format_ns(poked.seconds[-1] * 1e9)})."
     return "Latencies have long tails: see the table of the distribution."
 
 
-def answers(found: Found, created: dict[int, tuple[float, float]]) -> list[Answer]:
+def answers(
+    found: Found,
+    created: dict[int, tuple[float, float]],
+    batches: dict[int, list[float]],
+    native: Run | None,
+) -> list[Answer]:
     """What else it says."""
     said = []
     memory = [
-        poked.seconds[len(poked.seconds) // 2]
+        poked.median
         for (place, size), poked in sorted(found.items(), key=lambda each: each[0][1])
         if place == "memory" and size
     ]
@@ -876,10 +988,23 @@ def answers(found: Found, created: dict[int, tuple[float, float]]) -> list[Answe
                 f"At the rate of the file just created, {format_seconds(1e12 * created[size][1] / size)}; flushed it is longer (latlab lesson block-size).",
             )
         )
+    shares = [
+        f"{title} {format_percent(max(1 - near / far, 0.0))} ({format_ns(near * 1e9)} in {written(small, 'bytes')}, {format_ns(far * 1e9)} in {written(large, 'bytes')})"
+        for title, ends in (("in Python", _python_ends(batches)), ("below Python", _native_ends(native)))
+        if ends is not None
+        for (small, near), (large, far) in (ends,)
+    ]
+    if shares:
+        said.append(
+            Answer(
+                "Is “the main bottleneck moving data around, not calculation”?",
+                f"Of a random poke, moving data is {'; '.join(shares)}. It depends on who calculates: the slower the program's own steps, the less its data matters.",
+            )
+        )
     said.append(
         Answer(
             "Latencies typically have long tails: use log-log graphs?",
-            "Yes: on linear axes nothing but the median can be seen. Both are drawn.",
+            "Yes: on linear axes the few slow pokes lie on the axis itself. Both are drawn.",
         )
     )
     return said
@@ -920,7 +1045,7 @@ def pictures(found: Found) -> list[Picture]:
             x_axis="delay",
             x_unit="s",
             x_log=False,
-            caption="Beside a normal with the same mean and deviation: on linear axes both seem to end at once.",
+            caption="Beside a normal with the same mean and deviation, of which a part lies below the fastest poke. What is slower than the end of the axis is left out.",
         ),
         Picture(
             "ccdf_loglog",
@@ -931,17 +1056,18 @@ def pictures(found: Found) -> list[Picture]:
             tuple(_ccdf_marks(poked, below=math.inf)),
             x_axis="delay, logarithmic",
             x_unit="s",
-            caption="The normal falls off; what was measured goes on.",
+            caption="The normal has the same mean and deviation. It ends where less than one poke of all would be slower; what was measured goes on as long as there are pokes.",
         ),
     ]
 
 
-def ccdf(values: tuple[float, ...], most: int = 60) -> list[tuple[float, float]]:
-    """`(delay, share that takes longer)` of sorted values, at shares that lie evenly on a log axis."""
+def ccdf(values: tuple[float, ...], most: int = 60, *, log: bool = True) -> list[tuple[float, float]]:
+    """`(delay, share that takes longer)` of sorted values, at shares that lie evenly on such an axis."""
     count = len(values)
     points: dict[float, float] = {}
     for number in range(most + 1):
-        beyond = max(round(count ** (1 - number / most)), 1)
+        left = 1 - number / most
+        beyond = max(round(count**left if log else count * left), 1)
         value = values[count - beyond]
         share = (count - bisect.bisect_right(values, value)) / count
         if value > 0 and share > 0:
@@ -960,7 +1086,8 @@ def _all_sizes(found: Found) -> list[Mark]:
 
 
 def _ccdf_marks(poked: Poked, *, below: float) -> list[Mark]:
-    measured = [(x, share) for x, share in ccdf(poked.seconds) if x <= below]
+    # What is cut is drawn on linear axes.
+    measured = [(x, share) for x, share in ccdf(poked.seconds, log=below == math.inf) if x <= below]
     marks = [Mark("measured", share, "measured", x) for x, share in measured]
     normal, least = _normal(poked), 1 / len(poked.seconds)
     top = min(below, poked.mean + 5 * poked.std)

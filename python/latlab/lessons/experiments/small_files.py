@@ -11,7 +11,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from latlab.lessons import words
-from latlab.lessons.bench import Bench, Cannot, Times, nothing, timed
+from latlab.lessons.bench import Bench, Cannot, Times, enough_memory, nothing, timed
+from latlab.lessons.cache import why_not_cold
 from latlab.lessons.model import (
     Answer,
     Cell,
@@ -19,6 +20,7 @@ from latlab.lessons.model import (
     Guess,
     Mark,
     Misled,
+    Original,
     Picture,
     Published,
     Row,
@@ -28,7 +30,7 @@ from latlab.lessons.model import (
 )
 from latlab.lessons.native import why_not
 from latlab.lessons.programs import file_steps, small_files
-from latlab.units import format_bytes, format_count, format_ns
+from latlab.units import format_bytes, format_count, format_ns, format_percent
 
 if TYPE_CHECKING:
     from latlab.run.run import Run
@@ -48,6 +50,9 @@ GUESS = Guess(
     "How many times as long does it take to write 10 MB as 1,000 files instead of one?",
     "original.write_ratio.python",
     PUBLISHED["write_ratio"],
+)
+ORIGINAL_TAKES: Final = Original(
+    30, 4e9, "10 MB in 1,000 files are written and read 20 times, 100 MB in 100 files 10 times"
 )
 #: Beyond this a difference from the published figure needs a reason.
 APART: Final = 2.0
@@ -101,7 +106,7 @@ def run(bench: Bench) -> Told:
         "the native arm (probe storage.files)",
         "storage.files",
         profile="quick" if bench.size == "small" else "standard",
-        budget=2.0 if bench.size == "small" else 10.0,
+        budget=1.2 if bench.size == "small" else 10.0,
     )
     why = bench.why(f"{first.one_name} against {first.many_name}")
     why_native = why_not(native, "storage.files", bench.why("the native arm (probe storage.files)"))
@@ -116,7 +121,7 @@ def run(bench: Bench) -> Told:
         if table
     ]
     return Told(
-        answer=answer(first, found, question),
+        answer=answer(first, found, second, question),
         tables=tuple(tables),
         pictures=(picture(first, found, core),) if found else (),
         reasons=tuple(reasons(first, found, steps, others, cold)),
@@ -135,6 +140,8 @@ def run(bench: Bench) -> Told:
 def passes(bench: Bench, pair: Pair) -> dict[str, Times]:
     """The document's four timings, one and many in turn first, each write into a new folder."""
     bench.room(2 * pair.rounds * pair.total)
+    # What is written, what is read back, and a buffer that is kept.
+    enough_memory(int(3.2 * pair.total))
     data, numbers = os.urandom(pair.total), count()
     root = bench.folder / f"pair-{pair.files}-{pair.total}"
     root.mkdir()
@@ -231,13 +238,11 @@ def flushed(bench: Bench, pair: Pair) -> dict[str, Times]:
 
 
 def forgotten(bench: Bench, whole: Pair) -> dict[str, Times]:
-    """A part of the files, read after the cache was asked to drop the files' contents; names and inodes stay in memory.
+    """A part of the files, read when nothing of their contents is cached; names and inodes stay in memory.
 
     Raises:
-        Cannot: this system cannot be asked.
+        Cannot: the cache does not let go of them, or cannot be asked.
     """
-    if not hasattr(os, "posix_fadvise"):
-        raise Cannot("this system cannot be asked to drop a file from its cache (no posix_fadvise)")
     pair = part_of(whole)
     bench.room(2 * pair.total)
     data, in_order = os.urandom(pair.total), list(range(pair.files))
@@ -248,7 +253,9 @@ def forgotten(bench: Bench, whole: Pair) -> dict[str, Times]:
 
     def after(read: Callable[[], float]) -> float:
         for path in folder.iterdir():
-            _forget(path)
+            why = why_not_cold(path)
+            if why:
+                raise Cannot(why)
         return read()
 
     return bench.times(
@@ -266,15 +273,6 @@ def forgotten(bench: Bench, whole: Pair) -> dict[str, Times]:
 def part_of(pair: Pair) -> Pair:
     """A fifth of the files: flushing all of them first may take ten seconds."""
     return Pair(pair.total // 5, pair.files // 5, 3)
-
-
-def _forget(path: Path) -> None:
-    descriptor = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-        os.posix_fadvise(descriptor, 0, 0, os.POSIX_FADV_DONTNEED)
-    finally:
-        os.close(descriptor)
 
 
 # ----------------------------------------------------------------------------------------------------------
@@ -449,11 +447,11 @@ def disk_table(
         "what",
         (Column("python", "Python"),),
         tuple(rows),
-        note="Of the many flushed files a twentieth was written, and the time is that times 20. Whether the cache obeyed is not checked here; the probe storage.files checks it.",
+        note="Of the many flushed files a twentieth was written, and the time is that times 20. Forgotten: the kernel was asked page by page that nothing of any file's contents was left; names and inodes stay in memory.",
     )
 
 
-def answer(pair: Pair, found: dict[str, Times], question: dict[str, Times]) -> tuple[str, ...]:
+def answer(pair: Pair, found: dict[str, Times], second: Pair, question: dict[str, Times]) -> tuple[str, ...]:
     """The short answer."""
     if not found:
         return ("Nothing could be written here, so there is no answer from this machine.",)
@@ -468,12 +466,12 @@ def answer(pair: Pair, found: dict[str, Times], question: dict[str, Times]) -> t
             question["read_many"].over(question["read_one"]),
         )
         said.append(
-            f"For the opening question's kind of sizes it is {words.ratio(mine[0])} and {words.ratio(mine[1])}."
+            f"{second.many_name}, as in the question, take {words.ratio(mine[0])} as long to write as {second.one_name}, and {words.ratio(mine[1])} as long to read."
         )
     a_file = (found["write_many"].median - found["write_one"].median) / pair.files
-    if a_file > 0:
+    if (write.low or 0.0) > 1:
         said.append(
-            f"Each file costs {format_ns(a_file * 1e9)} to write beyond its bytes, however small it is: the fewer bytes it has, the more of its time that is."
+            f"Each file costs {format_ns(a_file * 1e9)} beyond the writing of its bytes, however few they are: the fewer it has, the larger that share of its time."
         )
     return tuple(said)
 
@@ -492,7 +490,7 @@ def reasons(
         create = steps["write create"].median
         said.append(
             f"Creating: a new name must be entered in the directory and a new inode found. That is {format_ns(create * 1e9)} a"
-            f" file here, {create / whole:.0%} of writing one of {format_bytes(pair.each, decimal=True)}; one large file pays it once."
+            f" file here, {format_percent(create / whole)} of writing one of {format_bytes(pair.each, decimal=True)}; one large file pays it once."
         )
         fetch = sum(steps[f"read {name}"].median for name in ("open", "read", "close"))
         fixed = fetch - steps["read read"].median
@@ -509,12 +507,14 @@ def reasons(
     if cold:
         order = cold["scattered"].over(cold["many"])
         verdict = (
-            "no more than the repeats differ"
-            if order.low is not None and order.low <= 1 <= (order.high or 0)
-            else "more than the repeats differ"
+            "more than the repeats differ"
+            if (order.low or 0.0) > 1
+            else "less than in order"
+            if (order.high or 0.0) < 1
+            else "no more than the repeats differ"
         )
         said.append(
-            f"Order: files read in another order than they were written take {words.ratio(order)} as long once the cache was asked to forget them, {verdict}. A disk with a moving head would pay a seek for each; this is what this one pays."
+            f"Order: files read in another order than they were written take {words.ratio(order)} as long once the cache was asked to forget them, {verdict}. A disk with a moving head would pay a seek for each file."
         )
     if found:
         read = found["read_many"].over(found["read_one"])
@@ -531,7 +531,7 @@ def reasons(
                 else ""
             )
             said.append(
-                f"The published ratio for reading, {PUBLISHED['read_ratio'].text}, is not what this machine shows ({words.ratio(read)}). Its 2.5 s are {format_ns(theirs * 1e9)} a"
+                f"The published ratio for reading, {PUBLISHED['read_ratio'].text}, is not what this machine shows: {words.ratio(read)}. Its 2.5 s are {format_ns(theirs * 1e9)} a"
                 f" file, {theirs / a_file:.0f} times what one costs here, and 17 times what writing it cost there.{coldest} The reason is unknown: the document does"
                 " not say on which system it ran. A program that examines every file when it is opened (a virus scanner) would fit; nothing measured here can tell."
             )
@@ -597,8 +597,9 @@ def answers(found: dict[str, Times], steps: dict[str, Times], others: dict[str, 
         said.append(
             Answer(
                 "Does reading the same file again and again cost even more than reading many files?",
-                f"Against keeping it: {words.ratio(ratio)} as long here. Against as many different files: {others['again'].median / found['read_many'].median:.2g} times"
-                " as long, so an “even greater overhead” it is not; the larger ratio comes from what it is compared with."
+                f"Against keeping it: {words.ratio(ratio)} as long here. Against as many different files:"
+                f" {words.plain(others['again'].median / found['read_many'].median)} times as long,"
+                " so an “even greater overhead” it is not; the larger ratio comes from what it is compared with."
                 if found
                 else f"Against keeping it: {words.ratio(ratio)} as long here.",
             )
@@ -624,12 +625,10 @@ def picture(pair: Pair, found: dict[str, Times], core: dict[str, Cell]) -> Pictu
     marks = []
     for name in _PASSES:
         times = found[name]
-        marks.append(
-            Mark(titles[name], times.median, "Python, here", low=min(times.values), high=max(times.values))
-        )
+        marks.append(times.cell().mark(titles[name], "Python, here"))
         cell = core.get(name)
         if cell is not None and cell.number is not None and pair.total == 10_000_000:
-            marks.append(Mark(titles[name], cell.number, "native, here", low=cell.low, high=cell.high))
+            marks.append(cell.mark(titles[name], "native, here"))
         if pair.total == 10_000_000:
             marks.append(Mark(titles[name], PUBLISHED[name].value, "published"))
     return Picture(

@@ -14,7 +14,7 @@ from pathlib import Path
 def cycle(elements: int) -> array[int]:
     """Each place says where to go next; all come once before the first comes again. A power of two."""
     mask = elements - 1
-    return array("I", [(i * 1_664_525 + 1_013_904_223) & mask for i in range(elements)])
+    return array("I", ((i * 1_664_525 + 1_013_904_223) & mask for i in range(elements)))
 
 
 def chase(places: array[int], steps: int) -> float:

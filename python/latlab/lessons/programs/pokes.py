@@ -42,7 +42,7 @@ def poke_memory(size: int, pokes: int, clock: Clock = time.perf_counter) -> list
 
 
 def poke_file(path: Path, size: int, pokes: int, clock: Clock = time.perf_counter) -> list[float]:
-    """Seconds of each poke in a file: seek, read a byte, write it back; three system calls."""
+    """Seconds of each poke in a file: seek, read a byte, seek back, write it; four system calls."""
     seconds, draw = [], random.random
     with open(path, "r+b", buffering=0) as file:
         for _ in range(pokes):

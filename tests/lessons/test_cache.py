@@ -1,0 +1,88 @@
+"""What is called cold or cached was looked at."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from latlab.lessons.bench import Bench, Cannot
+from latlab.lessons.cache import brought_in, why_not_cold
+from latlab.lessons.experiments import latency_ladder, small_files
+from latlab.lessons.programs import block_size
+
+asks_linux = pytest.mark.skipif(not hasattr(os, "posix_fadvise"), reason="asks Linux's page cache")
+
+
+@pytest.fixture
+def bench(tmp_path: Path) -> Iterator[Bench]:
+    with Bench("small", plain=True, directory=tmp_path) as made:
+        yield made
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    path = tmp_path / "file"
+    path.write_bytes(os.urandom(100_000))
+    return path
+
+
+@pytest.fixture
+def nothing_is_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As a file system in memory: what is written is in the cache, whatever is asked."""
+    monkeypatch.setattr(block_size, "forget", lambda path: None)
+
+
+def shares(monkeypatch: pytest.MonkeyPatch, *answers: float) -> None:
+    left = list(answers)
+    monkeypatch.setattr(block_size, "cached_share", lambda path: left.pop(0))
+
+
+@asks_linux
+@pytest.mark.usefixtures("nothing_is_forgotten")
+def test_a_file_of_which_a_part_stays_in_the_cache_is_not_cold(
+    file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shares(monkeypatch, 1.0, 0.5, 0.25)
+    assert why_not_cold(file) == "the cache did not let go of 25 % of the file"
+    shares(monkeypatch, 0.5, 0.0)
+    assert why_not_cold(file) == ""
+
+
+def test_a_file_is_read_until_all_of_it_is_in_the_cache(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    shares(monkeypatch, 0.5, 1.0)
+    assert brought_in(file)
+    shares(monkeypatch, 0.5, 0.9, 0.9)
+    assert not brought_in(file)
+
+
+@asks_linux
+@pytest.mark.usefixtures("nothing_is_forgotten")
+def test_small_files_that_stay_in_the_cache_are_not_called_forgotten(bench: Bench) -> None:
+    with pytest.raises(Cannot, match="did not let go of 100 %"):
+        small_files.forgotten(bench, small_files.Pair(20_000, 10, 2))
+
+
+@asks_linux
+@pytest.mark.usefixtures("nothing_is_forgotten")
+def test_a_file_that_stays_in_memory_is_no_disk(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(latency_ladder._FILE_BYTES, "small", 1 << 20)
+    disk = latency_ladder.file_reads(bench)
+    assert set(disk) == {"warm", "warm_rate"}
+    assert [missing.what for missing in bench.missing] == ["reading a file past the page cache"]
+    kind = latency_ladder.disk_kind({}, disk)
+    assert kind == ""
+    assert latency_ladder.about_the_disk(kind, called=True) == ()
+    table = latency_ladder.latencies({}, disk, None, {}, kind, "it stays", "not run")
+    rates = latency_ladder.bandwidths({}, disk, None, {}, kind, "it stays", "not run", "")
+    for key in ("SSD", "HDD"):
+        assert [table.cell(key, arm).why for arm in ("native", "python")] == ["not run", "it stays"]
+        assert table.cell(key, "reference").number
+        assert rates.cell(key, "python").why == "it stays"
+    marks = {mark.label: mark.series for mark in latency_ladder.picture(table).marks}
+    assert marks["SSD, 4 KiB at random"] == marks["HDD, 4 KiB at random"] == "reference, not measured"
+    assert "not both measured" in latency_ladder.answer(table, latency_ladder.orders(table, ""))[0]
+    said = " ".join(each.found for each in latency_ladder.misled(table, rates))
+    assert "Here:" not in said

@@ -1,0 +1,499 @@
+"""Is I/O the bottleneck: shares of the times shown, counts that are checked, what is missing named."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from collections import Counter
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from types import SimpleNamespace
+from typing import cast
+
+import pytest
+
+from latlab import lessons
+from latlab.errors import UserError
+from latlab.lessons import bench as benches
+from latlab.lessons.bench import Bench, Cannot
+from latlab.lessons.experiments import io_bottleneck as lesson
+from latlab.lessons.model import Result
+from latlab.lessons.programs import block_size, words_text
+from latlab.run.run import Run, load
+
+Found = Callable[[str], Result]
+PROGRAMS = Path(words_text.__file__).parent
+
+
+def test_the_total_is_the_sum_of_the_stages_and_the_shares_are_of_it(result: Result) -> None:
+    for table in ("original", "others"):
+        for column in result.table(table).columns:
+            stages = [result[f"{table}.{stage}.{column.name}"].number for stage in lesson.STAGES]
+            total = result[f"{table}.total.{column.name}"].number
+            if total is None:
+                continue
+            assert total == pytest.approx(sum(value or 0.0 for value in stages))
+            assert (
+                result[f"{table}.process.{column.name}"].number or 0.0
+            ) >= total or column.name == "python_lines"
+            reading, _, _, outputting = (value or 0.0 for value in stages)
+            share = result[f"share.{column.name}.io"].number
+            assert share == pytest.approx((reading + outputting) / total)
+            assert result[f"share.{column.name}.reading"].number == pytest.approx(reading / total)
+
+
+def test_the_published_figures_are_as_printed(result: Result) -> None:
+    def published(cell: str) -> str | None:
+        found = result[cell].published
+        return None if found is None else found.text
+
+    printed = {
+        "python_simple": ["0.384 s", "7.980 s", "0.005 s", "0.010 s", "8.386 s"],
+        "go_simple": ["0.499 s", "3.492 s", "0.002 s", "0.009 s", "4.000 s"],
+        "go_optimised": ["0.154 s", "2.249 s", "0.002 s", "0.010 s", "2.414 s"],
+    }
+    for name, column in printed.items():
+        assert [published(f"original.{stage}.{name}") for stage in (*lesson.STAGES, "total")] == column
+    assert [
+        published(f"disk.{row}.python") for row in ("read_cold", "read_cached", "write_sync", "write")
+    ] == [
+        "1.7 GB/s",
+        "10.8 GB/s",
+        "1.2 GB/s",
+        "1.6 GB/s",
+    ]
+    assert [published(f"share.{name}.reading") for name in ("go_simple", "go_optimised")] == ["14%", "7%"]
+    said = " ".join(each.found for each in result.misled)
+    assert "12.5 %" in said
+    assert round(0.499 / 4.000, 3) == 0.125
+    assert round((0.499 + 0.009) / 4.000, 3) == 0.127
+    assert round(0.154 / 2.414, 3) == 0.064
+    assert "2.7 GB/s" in said
+
+
+@pytest.mark.parametrize("name", [arm.name for arm in lesson.ARMS])
+def test_each_program_whose_language_is_there_was_timed(result: Result, name: str) -> None:
+    arm = next(arm for arm in lesson.ARMS if arm.name == name)
+    needed = {"go": ("go",), "rust": ("rustc",), "c": ("cc", "gcc", "clang")}.get(arm.language, ())
+    cell = result[f"share.{name}.io"]
+    if needed and not any(map(shutil.which, needed)):
+        assert cell.value is None
+        assert needed[0] in cell.why
+    else:
+        assert cell.number, result.missing
+
+
+def test_the_text_is_what_its_maker_says_and_the_same_every_time() -> None:
+    copy, tally = words_text.one_copy(300_000)
+    assert len(copy) == 300_000
+    assert Counter(copy.decode().lower().split()) == tally
+    assert words_text.one_copy(300_000) == (copy, tally)
+
+
+def test_a_whole_copy_has_as_many_words_as_a_very_long_book() -> None:
+    copy, tally = words_text.one_copy()
+    assert 100 * len(copy) == 413_000_000
+    assert 750_000 < tally.total() < 900_000
+    assert 28_000 < len(tally) < 38_000
+
+
+# ------------------------------------------------------------------------------------------- wrong programs
+
+
+@pytest.fixture
+def shop(tmp_path: Path) -> Iterator[lesson.Workshop]:
+    with Bench("small", plain=True, directory=tmp_path) as bench, lesson.Workshop(bench) as made:
+        yield made
+
+
+@pytest.mark.parametrize(
+    ("fault", "said"),
+    [
+        ("counts.popitem()", "counts are wrong"),
+        ("counts[next(iter(counts))] += 1", "counts are wrong"),
+        (
+            "counts = Counter(dict(counts.most_common()[::-1])); Counter.most_common = Counter.items",
+            "do not come first",
+        ),
+        ("sys.exit('it broke')", "it broke"),
+    ],
+)
+def test_a_wrong_program_gets_no_figure(shop: lesson.Workshop, fault: str, said: str) -> None:
+    text = shop.make_text()
+    program = (PROGRAMS / "words.py").read_text(encoding="utf-8")
+    broken = shop.folder / "broken.py"
+    broken.write_text(
+        program.replace("    counts = WAYS[way]()\n", f"    counts = WAYS[way]()\n    {fault}\n"),
+        encoding="utf-8",
+    )
+    assert broken.read_text(encoding="utf-8") != program
+    runs = shop.count({"python_simple": [sys.executable, str(broken), "simple"]}, text)
+    assert runs == {}
+    assert said in shop.bench.why("Python, cached")
+    table = lesson.stage_table("original", lesson.ORIGINAL, runs, text, lambda name, state="": "it miscounts")
+    assert all(cell.value is None and cell.why for row in table.rows for cell in row.cells.values())
+
+
+def test_a_program_that_never_ends_is_ended_with_all_that_it_started(
+    shop: lesson.Workshop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    text = shop.make_text()
+    monkeypatch.setitem(lesson._LONGEST_S, "small", 0.5)
+    sleeper = [sys.executable, "-c", "import time; time.sleep(600)", str(shop.folder)]
+    with pytest.raises(subprocess.TimeoutExpired):
+        shop.once(lesson.ARMS[0], sleeper, text, lesson.CACHED)
+    left = subprocess.run(["ps", "-eo", "args"], capture_output=True, text=True, check=True).stdout
+    assert str(shop.folder) not in left
+
+
+@pytest.mark.skipif(not hasattr(os, "posix_fadvise"), reason="asks Linux's page cache")
+def test_a_file_that_stays_in_the_cache_is_not_called_cold(
+    shop: lesson.Workshop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    text = shop.make_text()
+    lesson.prepare(text.path, lesson.CACHED)
+    monkeypatch.setattr(block_size, "forget", lambda path: None)
+    with pytest.raises(Cannot, match="did not let go of 100 %"):
+        lesson.prepare(text.path, lesson.COLD)
+
+
+def test_every_language_agrees_on_words_that_are_hard_to_split(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Long words, many kinds of white space, capitals, no end of line, bytes that are not ASCII."""
+    own = tmp_path / "own.txt"
+    own.write_bytes(
+        b"A a\tb\r\nB\x0bC\x1cc \xc3\x84 " + b"Long" * 50_000 + b" x\x00y\n\n the " * 3000 + b"end"
+    )
+    monkeypatch.setitem(lesson._ROUNDS, "small", 1)
+    with Bench("small", directory=tmp_path, file=own) as bench, lesson.Workshop(bench) as made:
+        text = replace(made.make_text(), cold_why="one state is enough")
+        assert (text.words, text.distinct) == (6009, 8)
+        assert "2 bytes that are not ASCII" in text.note
+        programs = made.build()
+        runs = made.count(programs, text)
+        assert {name for name, _ in runs} == set(programs), bench.missing
+
+
+# ------------------------------------------------------------------------------------------- what is missing
+
+
+def test_a_text_that_a_program_cannot_sort_is_named_once_and_its_cells_say_why(
+    shop: lesson.Workshop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def once(arm: lesson.Arm, command: list[str], text: lesson.Text, state: str) -> lesson.Heard:
+        if arm.name == "go_optimised" and text.distinct > 100:
+            raise Cannot("no memory for so many")
+        return heard(1, 2, 3, 4)
+
+    monkeypatch.setattr(shop, "once", once)
+    sorting = shop.sort({"python_simple": ["python"], "go_optimised": ["go"]})
+    why = partial(lesson._why, shop.bench, lesson._SORT)
+    few, many = lesson.sorting_table(sorting, "small", why).rows
+    assert few.cells["go_optimised_sorting"].value == 3
+    assert many.cells["python_simple_sorting"].value == 3
+    for part in ("processing", "sorting", "share"):
+        assert many.cells[f"go_optimised_{part}"].why == "no memory for so many"
+    assert len(shop.bench.missing) == 1
+
+
+def test_where_there_is_no_room_for_texts_to_sort_the_table_says_so(
+    shop: lesson.Workshop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(_needed: int) -> None:
+        raise Cannot("the disk has no room")
+
+    monkeypatch.setattr(shop, "_room", full)
+    assert shop.bench.attempt(lesson._SORT, lambda: shop.sort({})) is None
+    table = lesson.sorting_table({}, "small", partial(lesson._why, shop.bench, lesson._SORT))
+    assert [cell.why for row in table.rows for cell in row.cells.values()] == ["the disk has no room"]
+
+
+def test_a_language_that_is_not_there_is_named_and_the_rest_runs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(shutil, "which", lambda name: None)
+    with Bench("small", directory=tmp_path) as bench, lesson.Workshop(bench) as made:
+        programs = made.build()
+        missing = {each.what: each.why for each in bench.missing}
+    assert all(lesson.TITLES[name].startswith("Python") for name in programs)
+    assert "there is no go here" in missing["Go (simple)"]
+    assert "there is no rustc here" in missing["Rust"]
+    assert "there is no cc or gcc or clang here" in missing["C"]
+
+
+def test_a_compiler_that_fails_says_why(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    compiler = tmp_path / "cc"
+    compiler.write_text("#!/bin/sh\necho 'words.c:1: error: no header' >&2\nexit 1\n", encoding="ascii")
+    compiler.chmod(0o755)
+    monkeypatch.setattr(shutil, "which", lambda name: str(compiler))
+    with Bench("small", directory=tmp_path) as bench, lesson.Workshop(bench) as made:
+        made.build()
+        assert "could not build it: words.c:1: error: no header" in bench.why("C")
+
+
+def test_where_the_directory_cannot_be_written_the_text_is_counted_elsewhere(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(lesson._ROUNDS, "small", 1)
+    result = lessons.run("io-bottleneck", "small", plain=True, directory=tmp_path / "gone")
+    assert result["share.python_simple.io"].number
+    assert result["share.python_simple.cold"].value is None
+    assert "temporary directory" in result["share.python_simple.cold"].why
+    assert result["disk.read_cold.python"].value is None
+    assert {"the speed of the disk", "reading past the cache"} <= {each.what for each in result.missing}
+
+
+def test_where_the_disk_has_no_room_the_text_is_counted_elsewhere(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(_bench: Bench, _needed: int) -> None:
+        raise Cannot("the disk has no room")
+
+    monkeypatch.setattr(Bench, "room", full)
+    with Bench("small", plain=True, directory=tmp_path) as bench, lesson.Workshop(bench) as made:
+        text = made.make_text()
+        assert tmp_path not in made.folder.parents
+        assert text.cold_why.endswith("the disk has no room")
+        monkeypatch.setattr(benches, "_YOUNG_S", 0.0)
+        benches.sweep(made.folder.parent)
+        assert made.folder.is_dir(), "no other lesson takes it away"
+        elsewhere = made.folder
+    assert not elsewhere.exists()
+
+
+def test_too_little_memory_is_said_before_it_is_taken(
+    shop: lesson.Workshop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    text = shop.make_text()
+    monkeypatch.setattr(lesson, "available_memory", lambda: 1_000_000)
+    with pytest.raises(Cannot, match=r"needs about .* of memory"):
+        shop.once(lesson.ARMS[0], ["true"], text, lesson.CACHED)
+
+
+@pytest.mark.parametrize(
+    ("name", "file", "said"),
+    [
+        ("io-bottleneck", "nowhere.txt", "no file"),
+        ("io-bottleneck", ".", "no file"),
+        ("io-bottleneck", "empty", "is empty"),
+        ("list-cost", "full", "makes what it measures itself"),
+    ],
+)
+def test_a_file_that_cannot_be_counted_is_a_mistake(name: str, file: str, said: str, tmp_path: Path) -> None:
+    (tmp_path / "empty").touch()
+    (tmp_path / "full").write_text("words", encoding="ascii")
+    with pytest.raises(UserError, match=said):
+        lessons.run(name, "small", plain=True, directory=tmp_path, file=tmp_path / file)
+
+
+# ------------------------------------------------------------------------------------------- what is told
+
+
+def heard(*stages: float) -> lesson.Heard:
+    return lesson.Heard(sum(stages) + 0.1, dict(zip(lesson.STAGES, stages, strict=True)))
+
+
+@pytest.mark.parametrize(
+    ("level", "samples", "told"), [(1, 50, True), (1, 40, False), (2, 50, False), (3, 50, False)]
+)
+def test_what_reading_is_made_of_is_told_by_samples_in_it_and_without_waits_for_a_cpu(
+    level: int, samples: int, *, told: bool
+) -> None:
+    shares = {"file-io-cpu": 0.02, "page-faults": 0.05, "memory-copy": 0.01, "run-queue-wait": 0.6}
+    parts = [{"name": name, "share": share} for name, share in shares.items()]
+    ledger = {
+        "level": level,
+        "observer": {"samples": samples},
+        "categories": parts,
+        "stages": [{"name": "reading", "share": 0.68, "categories": parts}],
+    }
+    ledgers: lesson.Ledgers = {"go_simple": (lesson.COLD, ledger)}
+    said = lesson.misled({}, ledgers)[-1]
+    assert ("It takes the stage of reading" in said.says) is told
+    assert not told or ("25 % is I/O here" in said.found and "75 % is memory" in said.found)
+    cell = lesson.ledger_table(ledgers).cell("go_simple_reading", "cpu")
+    assert f"level {level}, {samples} samples" in cell.why
+
+
+def test_a_native_rate_of_other_blocks_than_pythons_says_so(root: Path) -> None:
+    run = load(root / "tests/data/run-small.latlab.jsonl")
+    whole = lesson.disk_table("default", {}, run, "not measured", "")
+    assert "native: blocks of" not in whole.note
+    assert whole.cell("write", "native").number
+    kept = [each for each in run.select("storage.write.sequential") if (each.point.block_bytes or 0) <= 4096]
+    fewer = SimpleNamespace(select=lambda probe: kept if "write" in probe else run.select(probe), absent=())
+    table = lesson.disk_table("default", {}, cast("Run", fewer), "not measured", "")
+    (record,) = [each for each in kept if (each.point.path, each.point.block_bytes) == ("buffered", 4096)]
+    assert table.cell("write", "native").value == record.finding("bytes_per_s")
+    assert "Write (not incl. sync), native: blocks of 4 KiB." in table.note
+
+
+def test_the_verdict_is_beyond_what_the_runs_differ() -> None:
+    verdict = lesson._verdict
+    assert verdict((heard(1, 9, 0, 0), heard(2, 8, 0, 0))) == "is not"
+    assert verdict((heard(9, 1, 0, 0), heard(7, 2, 0, 1))) == "is"
+    assert verdict((heard(4, 6, 0, 0), heard(6, 4, 0, 0))) == "may be"
+
+
+@pytest.mark.parametrize(
+    ("lines", "said"),
+    [
+        ((heard(2, 9, 0, 0), heard(2, 9, 0, 0)), "it is slower: line by line takes 1.1 times"),
+        ((heard(1, 8, 0, 0), heard(1, 8.5, 0, 0)), "it is faster: line by line takes 0.90 times"),
+        ((heard(1, 9, 0, 0), heard(3, 9, 0, 0)), "neither is faster in every round: "),
+    ],
+)
+def test_line_by_line_is_slower_or_faster_only_in_every_round(
+    lines: tuple[lesson.Heard, ...], said: str
+) -> None:
+    whole = tuple(replace(heard(1, 9, 0, 0), seconds=seconds, peak_bytes=1 << 20) for seconds in (10, 11))
+    runs = {("python_simple", lesson.CACHED): whole, ("python_lines", lesson.CACHED): lines}
+    claims = lesson.claim_table(runs, lambda name, state="": "not run")
+    asked = lesson.answers(runs, {}, {}, None, claims, {}, None)
+    answer = next(each.answer for each in asked if "line by line" in each.question)
+    assert said in answer
+    assert answer.endswith("1 MiB of memory, line by line less than the interpreter that starts it.")
+
+
+@pytest.mark.parametrize(
+    ("light", "said"),
+    [
+        ((heard(9, 1, 0, 0), heard(8, 2, 0, 0)), "Each is"),
+        ((heard(2, 8, 0, 0), heard(3, 7, 0, 0)), "For one program at a time the article is"),
+        ((heard(4, 6, 0, 0), heard(6, 4, 0, 0)), "It depends"),
+    ],
+)
+def test_which_document_is_right_follows_from_the_shares_beside_it(
+    light: tuple[lesson.Heard, ...], said: str
+) -> None:
+    text = lesson.Text(Path("text"), 1000, 100, 10, 5, (10, 0))
+    runs: lesson.Runs = {
+        ("newlines", lesson.COLD): light,
+        ("python_simple", lesson.COLD): (heard(1, 9, 0, 0), heard(2, 8, 0, 0)),
+        ("python_simple", lesson.CACHED): (heard(1, 9, 0, 0),),
+    }
+    assert lesson.reconciled(runs, {}, text, None)[0].startswith(said)
+
+
+def test_the_figures_are_those_of_the_fastest_run_and_the_spread_that_of_all() -> None:
+    text = lesson.Text(Path("text"), 1000, 100, 10, 5, (10, 0))
+    runs: lesson.Runs = {
+        ("go_simple", lesson.CACHED): (heard(1, 9, 1, 1), heard(2, 5, 1, 1), heard(3, 9, 1, 1))
+    }
+    table = lesson.stage_table("original", lesson.ORIGINAL, runs, text, lambda name, state="": "not there")
+    reading = table.cell("reading", "go_simple")
+    assert (reading.value, reading.low, reading.high, reading.repeats) == (2, 1, 3, 3)
+    assert table.cell("total", "go_simple").value == 9
+    assert table.cell("total", "python_simple").why == "not there"
+    moved = lesson.movement_table(runs, 1000.0, text, lambda name, state="": "not there")
+    assert moved.cell("go_simple", "rate").value == 200
+    assert moved.cell("go_simple", "disk_ratio").value == 5
+
+
+def test_line_by_line_reading_is_what_only_reading_takes() -> None:
+    runs: lesson.Runs = {
+        ("python_lines", lesson.CACHED): (heard(0, 5, 1, 1), heard(0, 6, 1, 1)),
+        ("only_read", lesson.CACHED): (heard(1, 0, 0, 0), heard(2, 0, 0, 0)),
+    }
+    apart = lesson.with_lines_apart(runs)
+    assert [run.of("reading") for run in apart["python_lines", lesson.CACHED]] == [1, 2]
+    assert [run.of("processing") for run in apart["python_lines", lesson.CACHED]] == [4, 4]
+    assert [run.total for run in apart["python_lines", lesson.CACHED]] == [7, 8]
+    assert ("only_read", lesson.CACHED) not in apart
+
+
+def test_reading_alone_that_took_longer_than_with_counting_divides_nothing() -> None:
+    disturbed: lesson.Runs = {
+        ("python_lines", lesson.CACHED): (heard(0, 5, 1, 1), heard(0, 6, 1, 1)),
+        ("only_read", lesson.CACHED): (heard(5, 0, 0, 0), heard(2, 0, 0, 0)),
+    }
+    assert len(lesson.with_lines_apart(disturbed)["python_lines", lesson.CACHED]) == 1
+    disturbed["only_read", lesson.CACHED] = (heard(9, 0, 0, 0),)
+    assert ("python_lines", lesson.CACHED) not in lesson.with_lines_apart(disturbed)
+
+
+def test_the_page_that_reconciles_both_claims_has_this_runs_figures(result: Result) -> None:
+    said = next(each.answer for each in result.answers if each.question == lesson.BOTH)
+    assert "counting only its lines" in said
+    assert result["movement.newlines.rate"].number
+    rate, mine = result["disk.read_cold.python"].number, result["movement.python_simple.rate"].number
+    ratio = result["movement.python_simple.disk_ratio"].number
+    if rate and mine:
+        assert ratio == pytest.approx(rate / mine)
+
+
+def test_the_ledger_of_explain_stands_beside_the_stages(result: Result) -> None:
+    cell = result["share.go_optimised.cpu"]
+    if cell.value is None:
+        assert cell.why
+        return
+    rows = {row.name: row.cells for row in result.table("ledger").rows}
+    parts = [cells for name, cells in rows.items() if not name.endswith("_all")]
+    assert sum(cells["share"].number or 0.0 for cells in parts) == pytest.approx(1.0, abs=0.01)
+    for cells in rows.values():
+        others = sum(cells[column].number or 0.0 for column in cells if column != "share")
+        assert others == pytest.approx(cells["share"].number, abs=0.01)
+
+
+EXPLAIN = [sys.executable, "-m", "latlab", "explain"]
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="explain reads /proc")
+def test_explain_shows_the_stages_of_the_fastest_of_three_runs(tmp_path: Path) -> None:
+    copy, tally = words_text.one_copy(200_000)
+    (tmp_path / "text").write_bytes(copy)
+    with (tmp_path / "text").open("rb") as source:
+        told = subprocess.run(
+            [
+                *EXPLAIN,
+                "--best-of",
+                "3",
+                "--json",
+                "a.json",
+                "--",
+                sys.executable,
+                str(PROGRAMS / "words.py"),
+            ],
+            cwd=tmp_path,
+            stdin=source,
+            capture_output=True,
+            text=True,
+            check=True,
+            timeout=60,
+        )
+    body = json.loads((tmp_path / "a.json").read_text(encoding="utf-8"))
+    assert len(body["best_of_s"]) == 3
+    assert body["wall_s"] == min(body["best_of_s"])
+    assert {stage["name"] for stage in body["stages"]} == {*lesson.STAGES, ""}
+    assert "(best of 3 runs: " in told.stderr
+    assert len(told.stdout.splitlines()) == len(tally)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="explain reads /proc")
+def test_a_run_that_fails_is_the_last_and_a_pipe_is_refused(tmp_path: Path) -> None:
+    second_fails = "echo x >> runs; test $(wc -l < runs) -lt 2 || exit 3"
+    command = [*EXPLAIN, "--best-of", "5", "--", "sh", "-c", second_fails]
+    told = subprocess.run(
+        command, cwd=tmp_path, stdin=subprocess.DEVNULL, capture_output=True, check=False, timeout=60
+    )
+    assert (told.returncode, (tmp_path / "runs").read_text(encoding="ascii")) == (3, "x\nx\n")
+    told = subprocess.run(command, cwd=tmp_path, input=b"words", capture_output=True, check=False, timeout=60)
+    assert (told.returncode, (tmp_path / "runs").read_text(encoding="ascii")) == (2, "x\nx\n")
+    assert b"only once" in told.stderr
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="explain reads /proc")
+@pytest.mark.parametrize(
+    "wrong", ["--best-of 0", "--best-of x", "--best-of 2 --runs 2", "--best-of 2 --pid 1"]
+)
+def test_a_wrong_number_of_runs_is_one_line(wrong: str) -> None:
+    told = subprocess.run(
+        [*EXPLAIN, *wrong.split(), "--", "true"], capture_output=True, check=False, timeout=60
+    )
+    assert (told.returncode, len(told.stderr.splitlines())) == (2, 1), told.stderr

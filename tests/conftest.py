@@ -1,20 +1,100 @@
-"""What all tests share: where the project is, and a home of their own."""
+"""What all tests share: where the project is, a home of their own, and who runs beside whom."""
 
 from __future__ import annotations
 
 import os
+import re
+import signal
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
 
+#: Files of `explain` that look at one program, and of `lessons` those that look at all of these.
+EXPLAINED = ("course", "page", "trace")
+OF_ALL_LESSONS = ("every_lesson", "nothing_is_missing")
+#: Folders whose tests wait or measure for long: they begin first, so that nobody waits for them at the end.
+LONG = ("lessons", "robust", "explain", "conduct", "browser")
+
+
+def pytest_configure() -> None:
+    """A shell that runs tests in the background has SIGINT ignored; what they start would inherit that."""
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """The long ones first."""
+
+    def folder(item: pytest.Item) -> int:
+        name = item.path.parent.name
+        return LONG.index(name) if name in LONG else len(LONG)
+
+    items.sort(key=folder)
+
+
+def group_of(test: str) -> str:
+    """Tests of one group run in one process, one after another: they share what they have made.
+
+    That is those of a file, and of files that look at the same thing: a report, its page in a browser, a
+    program that was explained, a lesson.
+    """
+    file, _, name = test.partition("::")
+    folder, stem = Path(file).parent.name, Path(file).stem.removeprefix("test_")
+    if folder in {"browser", "report"} or (folder == "explain" and stem in EXPLAINED):
+        return folder
+    if folder == "lessons":
+        named = re.search(r"\[([a-z-]+)(: |\])", name)
+        return f"{folder} {named[1] if named and stem in OF_ALL_LESSONS else stem.replace('_', '-')}"
+    return file
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: object) -> object:
+    """Groups side by side, as `make test` wants it."""
+    from xdist.scheduler import LoadScopeScheduling  # noqa: PLC0415 - only where somebody asks for it
+
+    groups = LoadScopeScheduling(config, log)
+    # Its own groups are modules. Nodes' ids are all that it knows, so no mark could say it.
+    groups._split_scope = group_of
+    return groups
+
 
 @pytest.fixture(scope="session")
 def root() -> Path:
     """The project's folder."""
     return ROOT
+
+
+@pytest.fixture(scope="session")
+def compilers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """Compilers find what belongs to them in the home of the person, not in that of the tests."""
+    if sys.platform == "win32":
+        yield
+        return
+    import pwd  # noqa: PLC0415 - Unix only
+
+    home = Path(pwd.getpwuid(os.getuid()).pw_dir)
+    cache, own = home / ".cache" / "go-build", tmp_path_factory.getbasetemp()
+    if "PYTEST_XDIST_WORKER" in os.environ:
+        own = own.parent
+    if not os.access(cache, os.W_OK):
+        cache = own / "go"
+        cache.mkdir(exist_ok=True)
+    places = {
+        "RUSTUP_HOME": home / ".rustup",
+        "CARGO_HOME": home / ".cargo",
+        # Go compiles its own library first: once, not for each test.
+        "GOCACHE": cache,
+    }
+    with pytest.MonkeyPatch.context() as patch:
+        for name, path in places.items():
+            if name not in os.environ and path.is_dir():
+                patch.setenv(name, str(path))
+        yield
 
 
 @pytest.fixture(autouse=True)

@@ -256,6 +256,18 @@ def format_count(count: float | None) -> str:
     return f"{number.rstrip('0').rstrip('.') if '.' in number else number} {unit}"
 
 
+def format_digits(value: float | None, digits: int) -> str:
+    """`1.5`, `12`, `1,240`: so many digits or all before the point, no power of ten; `–` for none."""
+    if value is None or not abs(value) < _BEYOND_SAYING:
+        return _NONE
+    return f"{value:,.0f}" if abs(value) >= 10**digits - 0.5 else f"{value:.{digits}g}"
+
+
+def format_factor(value: float, digits: int) -> str:
+    """How many times: `1.0`, `12`, `1,240`. Trailing zeros are kept: they say how exact it is."""
+    return f"{value:,.0f}" if abs(value) >= 10**digits - 0.5 else _significant(value, digits)
+
+
 def format_value(value: float | None, unit: str, *, digits: int = 3) -> str:
     """A record's value by its `unit`: `ns` or `bytes_per_s`."""
     return format_rate(value, digits=digits) if unit == "bytes_per_s" else format_ns(value, digits=digits)

@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.browser
 
+PATIENCE_MS = 120_000
+"""Only what never comes is waited for so long."""
 DRAWN = "document.documentElement.dataset.allDrawn === ''"
 BEGUN = "document.documentElement.dataset.drawMs"
 
@@ -34,6 +36,7 @@ def opened(
 ) -> Page:
     """The page when that is true, with a script that ran before its own."""
     page: Page = browser.new_page(viewport={"width": width, "height": 900})
+    page.set_default_timeout(PATIENCE_MS)
     page.on("console", lambda message: complaints.append(message.text))
     page.on("pageerror", lambda error: complaints.append(str(error)))
     page.on("dialog", lambda dialog: complaints.append(dialog.message))
@@ -49,7 +52,7 @@ def opened(
 
 def wait_until(page: Page, script: str) -> None:
     """Playwright's own waiting compiles a string in the page, which the page's policy forbids."""
-    for _ in range(600):
+    for _ in range(PATIENCE_MS // 50):
         if page.evaluate(script):
             return
         page.wait_for_timeout(50)

@@ -80,6 +80,25 @@ def test_a_rate_that_was_not_reached_did_not_keep_up(run: Run) -> None:
     assert not storage_rate.kept_up(late)
 
 
+def test_few_random_moments_are_no_nominal_rate_and_whoever_did_all_that_were_due_kept_up(run: Run) -> None:
+    record = storage_rate.records(run)[-1]
+    rate = record.point.rate_per_s or 0
+    few = msgspec.structs.replace(
+        record, findings={"offered_per_s": 0.8 * rate, "achieved_per_s": 0.79 * rate}
+    )
+    assert storage_rate.kept_up(few)
+    many = msgspec.structs.replace(record, findings={"offered_per_s": 1.2 * rate, "achieved_per_s": rate})
+    assert not storage_rate.kept_up(many)
+
+
+def test_what_disturbed_a_response_disturbed_the_service_within_it(run: Run) -> None:
+    record = storage_rate.records(run)[-1]
+    noisy = msgspec.structs.replace(record, flags=("disturbed",))
+    lines = storage_rate.lines(Run(run.header, [noisy]))
+    assert lines["service, median"][0].disturbed
+    assert lines["response, median"][0].disturbed
+
+
 def test_pokes_stand_from_the_nearest_path_to_the_farthest(run: Run) -> None:
     assert list(storage_pokes.pokes(run)) == ["buffered-warm", "buffered-cold", "direct"]
     assert storage_pokes.names(run) == ["empty file (no I/O)", "1 kB", "1 MB", "1 GB"]

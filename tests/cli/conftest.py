@@ -6,6 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from tests import calling
 
 from latlab.run.run import Run, load
 
@@ -25,17 +26,29 @@ def run(file: str) -> Run:
 
 
 @pytest.fixture
-def command(latlab: str, tmp_path: Path, own_home: Path) -> Command:
-    """Runs the installed command in an empty folder, as a program without a terminal would."""
+def place(tmp_path: Path) -> Path:
+    """The empty folder in which `command` and `called` run."""
     place = tmp_path / "place"
     place.mkdir()
+    return place
 
-    def call(*arguments: str, **environment: str) -> Told:
-        plain = {name: value for name, value in os.environ.items() if name not in {"COLUMNS", "NO_COLOR"}}
+
+@pytest.fixture
+def environment(own_home: Path) -> dict[str, str]:
+    """As without a terminal."""
+    plain = {name: value for name, value in os.environ.items() if name not in {"COLUMNS", "NO_COLOR"}}
+    return plain | {"HOME": str(own_home), "LC_ALL": "C.UTF-8"}
+
+
+@pytest.fixture
+def command(latlab: str, place: Path, environment: dict[str, str]) -> Command:
+    """Runs the installed command in an empty folder, as a program without a terminal would."""
+
+    def call(*arguments: str, **more: str) -> Told:
         return subprocess.run(
             [latlab, *arguments],
             cwd=place,
-            env=plain | {"HOME": str(own_home), "LC_ALL": "C.UTF-8"} | environment,
+            env=environment | more,
             stdin=subprocess.DEVNULL,
             capture_output=True,
             text=True,
@@ -48,6 +61,10 @@ def command(latlab: str, tmp_path: Path, own_home: Path) -> Command:
 
 
 @pytest.fixture
-def place(command: Command, tmp_path: Path) -> Path:
-    """The folder in which `command` runs."""
-    return tmp_path / "place"
+def called(place: Path, environment: dict[str, str]) -> Command:
+    """The same without a process of its own."""
+
+    def call(*arguments: str, **more: str) -> Told:
+        return calling.called(arguments, place, environment | more)
+
+    return call

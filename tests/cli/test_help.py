@@ -17,16 +17,16 @@ Command = Callable[..., CompletedProcess[str]]
 
 
 @pytest.mark.parametrize("name", COMMANDS)
-def test_every_command_has_help_with_an_example(command: Command, name: str) -> None:
-    told = command(name, "--help")
+def test_every_command_has_help_with_an_example(called: Command, name: str) -> None:
+    told = called(name, "--help")
     assert told.returncode == 0
     assert told.stdout.startswith(f"Usage: latlab {name}")
     assert f"latlab {name}" in told.stdout.partition("\n")[2]
     assert max(map(len, told.stdout.splitlines())) <= 100
 
 
-def test_help_lists_all_commands_on_lines_that_are_not_wrapped(command: Command) -> None:
-    told = command("--help")
+def test_help_lists_all_commands_on_lines_that_are_not_wrapped(called: Command) -> None:
+    told = called("--help")
     assert told.returncode == 0
     for name, (_, line) in COMMANDS.items():
         assert re.search(rf"^  {name} +{re.escape(line)}$", told.stdout, re.MULTILINE)
@@ -59,18 +59,18 @@ def test_the_examples_name_commands_that_exist() -> None:
         assert words in COMMANDS
 
 
-def test_options_without_a_command_are_those_of_measure(command: Command) -> None:
-    told = command("--only", "nope")
+def test_options_without_a_command_are_those_of_measure(called: Command) -> None:
+    told = called("--only", "nope")
     assert "--only: 'nope'" in told.stderr
 
 
-def test_the_version_is_printed(command: Command) -> None:
-    assert re.fullmatch(r"latlab \d+\.\d+\.\d+\S*\n", command("--version").stdout)
+def test_the_version_is_printed(called: Command) -> None:
+    assert re.fullmatch(r"latlab \d+\.\d+\.\d+\S*\n", called("--version").stdout)
 
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
-def test_a_shell_gets_its_completion_script(command: Command, shell: str) -> None:
-    told = command("completion", shell)
+def test_a_shell_gets_its_completion_script(called: Command, shell: str) -> None:
+    told = called("completion", shell)
     assert told.returncode == 0
     assert "_LATLAB_COMPLETE" in told.stdout
 

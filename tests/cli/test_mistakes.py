@@ -60,7 +60,10 @@ MISTAKES = {
     "a chart without a file": (["chart", "{run}", "ladder"], "-o ladder.svg"),
     "a file without a chart": (["chart", "{run}", "-o", "x.svg"], "which chart"),
     "a chart of another kind": (["chart", "{run}", "ladder", "-o", "x.gif"], ".svg or .png or .pdf"),
-    "an export of another kind": (["export", "{run}", "-o", "x.xls"], ".csv or .npz or .json or .parquet"),
+    "an export of another kind": (
+        ["export", "{run}", "-o", "x.xls"],
+        ".csv or .npz or .json or .jsonl or .parquet",
+    ),
     "a server at a name": (["serve", "--bind", "localhost"], "'localhost' is no address"),
     "a server at no port": (["serve", "--bind", "127.0.0.1:http"], "'http' is no port"),
     "a server at a port too high": (["serve", "--bind", "[::1]:65536"], "'65536' is no port"),
@@ -77,14 +80,14 @@ MISTAKES = {
 
 @pytest.mark.parametrize(("arguments", "said"), MISTAKES.values(), ids=MISTAKES.keys())
 def test_a_mistake_costs_one_line(
-    command: Command, place: Path, file: str, arguments: list[str], said: str
+    called: Command, place: Path, file: str, arguments: list[str], said: str
 ) -> None:
     (place / "a-file").touch()
     (place / "a-secret").touch(mode=0o600)
     (place / "a-link").symlink_to("picture.jsonl")
     (place / "picture.jsonl").write_bytes(b"\x89PNG\r\n\x1a\n" + bytes(200))
     before = sorted(place.rglob("*"))
-    told = command(*(argument.format(run=file) for argument in arguments))
+    told = called(*(argument.format(run=file) for argument in arguments))
     assert told.returncode == 2, told.stderr
     assert told.stdout == ""
     assert told.stderr.count("\n") == 1, told.stderr
@@ -93,8 +96,8 @@ def test_a_mistake_costs_one_line(
     assert sorted(place.rglob("*")) == before
 
 
-def test_a_terminal_does_not_obey_what_was_typed(command: Command) -> None:
-    told = command("show", "\x1b]0;owned\x07")
+def test_a_terminal_does_not_obey_what_was_typed(called: Command) -> None:
+    told = called("show", "\x1b]0;owned\x07")
     assert told.returncode == 2
     assert "\x1b" not in told.stderr
     assert "\x07" not in told.stderr

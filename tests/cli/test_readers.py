@@ -14,20 +14,20 @@ import pytest
 Command = Callable[..., CompletedProcess[str]]
 
 
-def test_show_prints_the_ladder(command: Command, file: str) -> None:
-    told = command("show", file)
+def test_show_prints_the_ladder(called: Command, file: str) -> None:
+    told = called("show", file)
     assert told.returncode == 0
     assert "L3 10–14 of 32 MiB" in told.stdout
     assert told.stderr == ""
 
 
-def test_show_is_as_wide_as_it_is_told(command: Command, file: str) -> None:
-    assert "10–14 of 32 MiB" in command("show", file, COLUMNS="140").stdout
-    assert max(map(len, command("show", file, COLUMNS="140").stdout.splitlines())) > 100
+def test_show_is_as_wide_as_it_is_told(called: Command, file: str) -> None:
+    assert "10–14 of 32 MiB" in called("show", file, COLUMNS="140").stdout
+    assert max(map(len, called("show", file, COLUMNS="140").stdout.splitlines())) > 100
 
 
-def test_show_v_tells_samples_paths_intervals_checks_and_findings(command: Command, file: str) -> None:
-    told = command("show", file, "-v")
+def test_show_v_tells_samples_paths_intervals_checks_and_findings(called: Command, file: str) -> None:
+    told = called("show", file, "-v")
     for words in (
         "30 windows of 4,096 accesses",
         "95 % interval",
@@ -38,28 +38,28 @@ def test_show_v_tells_samples_paths_intervals_checks_and_findings(command: Comma
     assert "what distorted figures" in told.stdout
 
 
-def test_a_hostile_run_file_does_not_write_to_the_terminal(command: Command, file: str, place: Path) -> None:
+def test_a_hostile_run_file_does_not_write_to_the_terminal(called: Command, file: str, place: Path) -> None:
     lines = Path(file).read_text(encoding="utf-8").splitlines()
     header = json.loads(lines[0])
     header["machine"]["cpu"]["model_name"] = "Evil\x1b]0;owned\x07\u202ePU"
     header["doctor"][0]["title"] = "\x1b[2Jnothing to see"
     lines[0] = json.dumps(header)
     (place / "hostile.latlab.jsonl").write_text("\n".join(lines), encoding="utf-8")
-    told = command("show", "hostile.latlab.jsonl", "-v")
+    told = called("show", "hostile.latlab.jsonl", "-v")
     assert told.returncode == 0
     assert not {"\x1b", "\x07", "\u202e"} & set(told.stdout)
 
 
-def test_a_run_that_was_cut_short_says_so(command: Command, file: str, place: Path) -> None:
+def test_a_run_that_was_cut_short_says_so(called: Command, file: str, place: Path) -> None:
     lines = Path(file).read_text(encoding="utf-8").splitlines()
     (place / "part.latlab.jsonl").write_text("\n".join(lines[:40]), encoding="utf-8")
-    told = command("show", "part.latlab.jsonl")
+    told = called("show", "part.latlab.jsonl")
     assert told.returncode == 0
     assert "cut short" in told.stdout
 
 
-def test_charts_are_listed_without_a_name(command: Command, file: str) -> None:
-    told = command("chart", file)
+def test_charts_are_listed_without_a_name(called: Command, file: str) -> None:
+    told = called("chart", file)
     assert told.returncode == 0
     assert [line.split()[0] for line in told.stdout.splitlines() if line[0] != " "][:2] == [
         "ladder",
@@ -69,54 +69,57 @@ def test_charts_are_listed_without_a_name(command: Command, file: str) -> None:
 
 @pytest.mark.parametrize("ending", ["html", "md"])
 def test_a_report_is_written_under_the_name_given(
-    command: Command, file: str, place: Path, ending: str
+    called: Command, file: str, place: Path, ending: str
 ) -> None:
-    told = command("report", file, "-o", f"report.{ending}")
+    told = called("report", file, "-o", f"report.{ending}")
     assert told.returncode == 0, told.stderr
     assert told.stdout == ""
     assert (place / f"report.{ending}").stat().st_size > 1000
 
 
-def test_an_export_as_csv_has_one_row_a_record(command: Command, file: str, place: Path) -> None:
-    assert command("export", file, "-o", "run.csv").returncode == 0
+def test_an_export_as_csv_has_one_row_a_record(called: Command, file: str, place: Path) -> None:
+    assert called("export", file, "-o", "run.csv").returncode == 0
     with (place / "run.csv").open(newline="") as text:
         rows = list(csv.DictReader(text))
     assert len(rows) == len(Path(file).read_text(encoding="utf-8").splitlines()) - 2
     assert {"probe", "p50", "unit"} <= set(rows[0])
 
 
-def test_an_export_as_json_is_what_measure_prints(command: Command, file: str, place: Path) -> None:
-    assert command("export", file, "-o", "run.json").returncode == 0
+def test_an_export_as_json_is_what_measure_prints(called: Command, file: str, place: Path) -> None:
+    assert called("export", file, "-o", "run.json").returncode == 0
     assert json.loads((place / "run.json").read_text(encoding="utf-8"))["records"]
-    assert command("show", "run.json").returncode == 0
+    assert called("show", "run.json").returncode == 0
 
 
-def test_an_export_as_npz_has_the_raw_values(command: Command, file: str, place: Path) -> None:
-    assert command("export", file, "-o", "run.npz").returncode == 0
+def test_an_export_as_npz_has_the_raw_values(called: Command, file: str, place: Path) -> None:
+    assert called("export", file, "-o", "run.npz").returncode == 0
     with np.load(place / "run.npz", allow_pickle=False) as arrays:
         assert "index" in arrays.files
 
 
-def test_an_anonymous_export_does_not_name_the_host(command: Command, file: str, place: Path) -> None:
+def test_an_anonymous_export_does_not_name_the_host(called: Command, file: str, place: Path) -> None:
     assert "synthetic-host" in Path(file).read_text(encoding="utf-8")
-    assert command("export", file, "--anonymous", "-o", "run.json").returncode == 0
+    assert called("export", file, "--anonymous", "-o", "run.json").returncode == 0
     assert "synthetic-host" not in (place / "run.json").read_text(encoding="utf-8")
+    assert called("export", file, "--anonymous", "-o", "run.latlab.jsonl").returncode == 0
+    assert "synthetic-host" not in (place / "run.latlab.jsonl").read_text(encoding="utf-8")
+    assert called("show", "run.latlab.jsonl").stdout == called("show", "run.json").stdout
 
 
-def test_the_list_of_probes_has_the_fields_that_programs_rely_on(command: Command) -> None:
-    probes = json.loads(command("list", "--json").stdout)
+def test_the_list_of_probes_has_the_fields_that_programs_rely_on(called: Command) -> None:
+    probes = json.loads(called("list", "--json").stdout)
     assert [probe["id"] for probe in probes][:2] == ["clock.read", "memory.load.dependent"]
     assert all({"id", "tier", "title", "needs", "touches"} <= set(probe) for probe in probes)
-    shown = command("list").stdout
+    shown = called("list").stdout
     assert all(probe["id"] in shown for probe in probes)
 
 
-def test_the_doctor_works_without_a_run(command: Command) -> None:
-    told = command("doctor", "--no-listen")
+def test_the_doctor_works_without_a_run(called: Command) -> None:
+    told = called("doctor", "--no-listen")
     assert told.returncode == 0, told.stderr
     assert told.stdout.startswith("latlab ")
-    quick = json.loads(command("doctor", "--no-listen", "--json").stdout)
-    findings = json.loads(command("doctor", "--json").stdout)
+    quick = json.loads(called("doctor", "--no-listen", "--json").stdout)
+    findings = json.loads(called("doctor", "--json").stdout)
     assert all({"id", "severity", "title", "effect"} <= set(finding) for finding in findings)
     more = {finding["id"] for finding in findings} - {finding["id"] for finding in quick}
     assert "disturbed-cpu" in more, "no CPU is left alone for two seconds"

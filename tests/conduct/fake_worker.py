@@ -84,6 +84,7 @@ def visit(scenario: dict[str, Any], request: dict[str, Any], probes: list[str], 
             misbehave(scenario, f"{probe}/{number}")
             time.sleep(scenario.get("pause", 0.0))
             say(record(probe, point, scenario))
+            misbehave(scenario, f"after {probe}/{number}")
             progress = {"probe": probe, "point": f"{number} KiB", "p50": 1.5, "unit": "ns"}
             say({"event": "progress", **progress, "elapsed_s": 0.1, "left_s": 1.0, "fraction": 0.5})
 

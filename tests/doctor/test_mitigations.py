@@ -35,3 +35,11 @@ def test_a_cpu_that_is_not_affected_is_no_finding(host: Maker) -> None:
 
 def test_nothing_is_said_when_it_is_unknown(host: Maker) -> None:
     assert finding(host({})) is None
+
+
+def test_barriers_that_are_switched_on_once_slow_no_call(host: Maker) -> None:
+    def of(state: str) -> object:
+        return finding(host({"boot": {"mitigations": [{"name": "spectre_v2", "state": state}]}}))
+
+    assert of("Mitigation: Enhanced / Automatic IBRS; IBPB: conditional; PBRSB-eIBRS: SW sequence") is None
+    assert of("Mitigation: IBRS; IBPB: conditional; RSB filling") is not None

@@ -180,25 +180,68 @@ def test_the_slowest_figure_of_a_small_machine_is_not_called_ram(run: Run, key: 
     assert "the largest working set was 32 MiB" in rung.note
 
 
-def test_a_plateau_that_was_found_to_be_ram_is_ram_at_any_size(run: Run, changed: Change) -> None:
+def test_a_plateau_that_was_found_to_be_ram_is_ram_from_where_it_begins(run: Run, changed: Change) -> None:
     findings = next(record.findings for record in run.records if is_derived(record))
     levels = [level for level in findings["levels"] if level["name"] in {"L1", "L2", "L3"}]
     endless = [*levels[:2], {**levels[2], "upper_end_bytes": 1 << 40}]
     assert not rungs(changed(is_derived, findings={**findings, "levels": endless}))["RAM"].measured
-    named = [*endless, {"name": "RAM"}]
+    named = [*endless, {"name": "RAM", "from_bytes": 16 << 20}]
     assert rungs(changed(is_derived, findings={**findings, "levels": named}))["RAM"].measured
 
 
-def test_a_cache_that_answers_for_more_than_it_reports_is_not_a_part_of_it(run: Run, changed: Change) -> None:
+def test_a_cache_that_is_only_reported_hides_no_bandwidth_of_the_ram_that_the_curve_shows(
+    run: Run, changed: Change
+) -> None:
+    findings = next(record.findings for record in run.records if is_derived(record))
+    levels = [level for level in findings["levels"] if level["name"] != "RAM"]
+    hosts = [*levels[:2], {**levels[2], "upper_end_bytes": 480 << 20}]
+    assert rungs(changed(is_derived, findings={**findings, "levels": hosts}))["RAM"].bandwidth is None
+    seen = [*hosts, {"name": "RAM", "from_bytes": 64 << 20}]
+    found = rungs(changed(is_derived, findings={**findings, "levels": seen}))["RAM"]
+    assert found.bandwidth == rungs(run)["RAM"].bandwidth
+    late = [*hosts, {"name": "RAM", "from_bytes": 512 << 20}]
+    assert rungs(changed(is_derived, findings={**findings, "levels": late}))["RAM"].bandwidth is None
+
+
+def test_a_curve_that_only_climbs_contradicts_no_reported_size(run: Run, changed: Change) -> None:
+    findings = next(record.findings for record in run.records if is_derived(record))
+    levels = [dict(level) for level in findings["levels"]]
+    levels[1] |= {"bracket_bytes": [3 << 20, 24 << 20], "to_bytes": 1 << 20, "upper_end_bytes": 24 << 20}
+    found = rungs(changed(is_derived, findings={**findings, "levels": levels}))["L2"]
+    assert found.size_text == "1 MiB"
+    assert "where it ends was not found: the curve climbs from 3 MiB to 24 MiB" in found.note
+
+
+def test_random_accesses_to_little_are_not_called_ram_where_the_time_ran_out(
+    run: Run, without: Callable[..., Run]
+) -> None:
+    def large(record: Record) -> bool:
+        return (
+            is_curve(record)
+            and record.point.order == "random"
+            and (record.point.working_set_bytes or 0) > 1 << 20
+        )
+
+    found = rungs(without(large))
+    assert found["RAM"].measured
+    assert not found["RAM+TLB"].measured
+    assert "may be answered by the last cache" in found["RAM+TLB"].note
+
+
+@pytest.mark.parametrize(("flat", "size"), [(3 << 20, "3–12 MiB, not 2 MiB"), (1 << 20, "2 MiB")])
+def test_a_cache_that_answers_for_more_than_it_reports_is_not_a_part_of_it_where_it_is_as_fast_there(
+    run: Run, changed: Change, flat: int, size: str
+) -> None:
     findings = next(record.findings for record in run.records if is_derived(record))
     levels = [dict(level) for level in findings["levels"]]
     levels[1] |= {
         "bracket_bytes": [3 << 20, 12 << 20],
+        "to_bytes": flat,
         "upper_end_bytes": 16 << 20,
         "reported_bytes": 2 << 20,
     }
     found = rungs(changed(is_derived, findings={**findings, "levels": levels}))
-    assert found["L2"].size_text == "3–12 MiB, not 2 MiB"
+    assert found["L2"].size_text == size
 
 
 def test_bounds_of_a_cache_are_its_sizes_and_of_ram_the_interval_of_one_median(run: Run) -> None:

@@ -26,6 +26,7 @@ KEYS = [
     "page-fault",
     "wakeup",
     "loopback",
+    "loopback-loaded",
     "thread",
     "process",
     "file-poke",
@@ -132,6 +133,18 @@ def test_a_round_trip_is_that_between_cpus_and_names_the_other_placements(run: R
     assert value(rung) == p50(run, "network.roundtrip", placement="across-blocking", **trip)
     assert rung.note.startswith("TCP, 64 B, two CPUs, both sleep; 15.3 µs on one CPU; 9.5")
     assert rung.textbook_ns is None, "no table lists it"
+
+
+def test_a_round_trip_knows_what_a_stream_carries_and_what_it_takes_beside_streams(run: Run) -> None:
+    found = rungs(run)
+    stream = p50(
+        run, "network.throughput", transport="tcp", streams=1, placement="anywhere", message_bytes=128 << 10
+    )
+    assert found["loopback"].bandwidth == stream
+    loaded = found["loopback-loaded"]
+    assert value(loaded) == p50(run, "network.loaded", path="loopback", streams=4)
+    assert loaded.note.startswith("TCP, 4 streams beside it carry ")
+    assert loaded.note.endswith(" without them")
 
 
 def test_one_cpu_has_a_round_trip_of_its_own(run: Run) -> None:

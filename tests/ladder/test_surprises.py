@@ -41,6 +41,16 @@ def test_an_empty_run_surprises_nobody(run: Run) -> None:
     assert surprises(Run(run.header, (), None), len(RULES)) == []
 
 
+def test_a_figure_of_a_disturbance_surprises_nobody(run: Run, changed: Change) -> None:
+    def told(flags: tuple[str, ...]) -> bool:
+        probes = {"alloc.nodes", "memory.load.dependent"}
+        noisy = changed(lambda record: record.probe in probes, flags=flags)
+        return any(named(noisy, name) for name in ("touched-memory-beats-malloc", "translation-costs"))
+
+    assert told(())
+    assert not told(("disturbed",))
+
+
 @pytest.mark.parametrize(
     ("name", "probe"),
     [
@@ -88,6 +98,11 @@ def test_the_tail_of_pokes_leaves_out_the_empty_ones(run: Run) -> None:
     counted = sum(record.samples for record in pokes if record.point.working_set_bytes)
     assert counted == 600_000
     assert "of 600,000" in text_of(run, "pokes-have-a-tail")
+
+
+def test_what_disturbed_pokes_is_told_with_its_causes(run: Run, changed: Change) -> None:
+    noisy = changed(lambda record: record.probe == "memory.poke", flags=("disturbed",))
+    assert text_of(noisy, "pokes-have-a-tail") == text_of(run, "pokes-have-a-tail")
 
 
 def test_threads_are_compared_beyond_all_caches(run: Run, without: Drop) -> None:

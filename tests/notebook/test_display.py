@@ -15,7 +15,7 @@ def test_a_run_is_shown_as_its_ladder(run: Run) -> None:
     html = notebook.run_html(run)
     assert "L1 cache, 48 KiB" in html
     assert "1.06 ns" in html
-    assert html.count("<tr>") == 1 + 5 + 16
+    assert html.count("<tr>") == 1 + 5 + 17
     assert "<script" not in html
 
 

@@ -26,6 +26,7 @@ CRATES = [
 MODULES = [
     "latlab._core",
     "latlab.errors",
+    "latlab.installed",
     "latlab.text",
     "latlab.units",
     "latlab.stages",

@@ -6,7 +6,7 @@ import io
 import pytest
 
 from latlab.charts.table import Cell, Column, Quantity, Table
-from latlab.report.cells import as_csv, shown, span
+from latlab.report.cells import as_csv, figure_and_spread, shown, span
 
 
 @pytest.mark.parametrize(
@@ -48,3 +48,17 @@ def test_text_that_a_spreadsheet_would_run_is_quoted(text: str) -> None:
 
 def test_a_negative_number_is_no_formula() -> None:
     assert as_csv(Table((Column("x", "number"),), ((-1.5,),))) == "x\r\n-1.5\r\n"
+
+
+@pytest.mark.parametrize(
+    ("cell", "parts"),
+    [
+        ("1.06 s (1.05 s – 1.07 s)", ("1.06\u00a0s", "(1.05 s – 1.07 s)")),
+        ("1.06 s", None),
+        ("undecided (one disk was measured)", None),
+        (None, None),
+        (3, None),
+    ],
+)
+def test_a_figure_and_its_spread_are_two_parts(cell: Cell, parts: tuple[str, str] | None) -> None:
+    assert figure_and_spread(cell) == parts

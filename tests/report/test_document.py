@@ -12,8 +12,18 @@ import pytest
 from latlab.report.build import build
 from latlab.report.document import Document, Section
 from latlab.report.probes import Probes
-from latlab.report.sections import storage_blocks, storage_files, storage_reread
-from latlab.run.model import Json
+from latlab.report.sections import (
+    ladder,
+    network_throughput,
+    network_transfer,
+    storage_blocks,
+    storage_files,
+    storage_random,
+    storage_rate,
+    storage_reread,
+    unmeasured,
+)
+from latlab.run.model import Json, Record
 from latlab.run.run import Run
 from latlab.text import clean
 
@@ -107,7 +117,7 @@ def test_mounted_disks_are_named_as_not_measured(run: Run, described: Probes) ->
     }
     memory = {**system, "mount_point": "/dev/shm", "kind": "tmpfs", "source": "tmpfs", "in_memory": True}
     machine = type(run.machine)({**run.machine, "file_systems": [system, memory]})
-    with_disk = Run(msgspec.structs.replace(run.header, machine=machine), run.records, run.footer)
+    with_disk = Run(msgspec.structs.replace(run.header, machine=machine), run.records[:40], run.footer)
     listing = section(build(with_disk, described), "unmeasured").listings[-1]
     assert [row[0] for row in listing.table.rows] == ["/data"]
 
@@ -227,10 +237,10 @@ def test_without_a_stall_both_views_agree(run: Run, described: Probes) -> None:
 def test_several_streams_are_compared_with_one_and_placement_is_named(document: Document) -> None:
     own = section(document, "network_throughput")
     text = " ".join(own.sentences)
-    assert re.search(
-        r"2\.\d+ GB/s by one TCP stream and 5\.\d+ GB/s by 4 streams together, 2\.\d times", text
-    )
-    assert re.search(r"both ends on one CPU a stream carries 2\.\d+ GB/s, on two CPUs 1\.\d+ GB/s", text)
+    assert re.search(r"2\.\d+ GB/s \([^)]+\) by one TCP stream and 5\.\d+ GB/s \([^)]+\) by 4 streams", text)
+    assert re.search(r" together, 2\.\d times", text)
+    one_cpu = r"both ends on one CPU a stream carries 2\.\d+ GB/s \([^)]+\), on two CPUs 1\.\d+ GB/s"
+    assert re.search(one_cpu, text)
     assert "past the network's layers" in own.evidence[0]
     assert "room at the receiver for 75%" in own.evidence[1]
     rows = own.listings[0].table.rows
@@ -301,6 +311,86 @@ def test_whether_reading_beats_writing_is_decided_from_both_sides_beyond_their_r
     listings = storage_blocks.section(Run(run.header, records), described).listings
     (row,) = [row for own in listings for row in own.table.rows if row[0] == "reading beats writing"]
     assert row[1] == verdict
+
+
+def test_what_30_gb_would_take_has_the_spread_of_the_repeats(document: Document) -> None:
+    _, job = section(document, "storage_blocks").sentences
+    assert re.fullmatch(
+        r"At these rates reading 30 GB would take 7 min \d+ s \([^)]+\) in blocks of 4 KiB"
+        r" and \d+ s \([^)]+\) in blocks of 64 MiB,"
+        r" through an empty page cache \d+ s \([^)]+\) in blocks of \d+ [KM]iB;"
+        r" in brackets the fastest and the slowest repeat\.",
+        job,
+    )
+
+
+def test_memory_that_answers_takes_no_30_gb_of_a_disk(run: Run, described: Probes) -> None:
+    def said(machine: Json) -> dict[tuple[object, object], str]:
+        changed = msgspec.structs.replace(run.header, machine=type(run.machine)({**run.machine, **machine}))
+        listing, *_ = storage_blocks.section(Run(changed, run.records), described).listings
+        return {(row[0], row[1]): str(row[-1]) for row in listing.table.rows}
+
+    small, large = said({}), said({"memory": {"total_bytes": 64 << 30}})
+    assert small["reading", "warm cache"] == "more than memory holds"
+    assert large["reading", "warm cache"].startswith("4 KiB: ")
+    assert small["writing", "never flushed"] == "the disk is not waited for"
+    assert "4 KiB: " in small["reading", "cold cache"]
+
+
+def test_a_queue_that_needs_the_deepest_that_was_tried_is_not_called_saturated(
+    run: Run, described: Probes
+) -> None:
+    derived = run.select("storage.read.random", kind="derived")[0]
+    found: Json = {"saturation": [{"block_bytes": 4096, "depth": 64, "rate_per_s": 9e4, "reached": False}]}
+    records = [*run["storage.read.random"][:3], msgspec.structs.replace(derived, findings=found)]
+    listing, *_ = storage_random.section(Run(run.header, records), described).listings
+    assert listing.table.rows == (("read", 4096.0, 64.0, 9e4, "no: more depth may give more"),)
+
+
+@pytest.mark.parametrize(("low", "sleeps"), [(1.0, False), (1.2, True)])
+def test_a_disk_sleeps_only_where_intervals_say_so(
+    run: Run, described: Probes, low: float, *, sleeps: bool
+) -> None:
+    def of(rate: int, times: float) -> Record:
+        record = run.select("storage.rate", rate_per_s=rate)[0]
+        assert record.summary is not None
+        ends = (low * 1e5 if rate == 10 else 1e5, times * 1e5)
+        summary = msgspec.structs.replace(record.summary, p50=times * 1e5, intervals={"p50": ends})
+        return msgspec.structs.replace(record, summary=summary)
+
+    records = [of(10, 1.3), of(100, 1.0)]
+    sentences = storage_rate.section(Run(run.header, records), described).sentences
+    assert any("falls asleep" in text for text in sentences) is sleeps
+
+
+def test_how_many_times_as_long_small_files_take_has_its_spread(run: Run, described: Probes) -> None:
+    def with_repeats(record: Record) -> Record:
+        if not isinstance(record.findings, dict) or not record.point.files:
+            return record
+        means = [1e5, 2e5] if record.point.files > 1 else [1e7, 2e7]
+        return msgspec.structs.replace(record, findings={**record.findings, "block_means_ns": means})
+
+    records = [with_repeats(record) for record in run["storage.files"]]
+    first, *_ = storage_files.section(Run(run.header, records), described).sentences
+    assert re.search(r"takes [\d,.]+ times as long as one file \(5 to 20 between repeats\); most", first)
+
+
+def test_what_was_disturbed_is_told_below_the_ladder(run: Run, described: Probes) -> None:
+    def noisy(record: Record) -> Record:
+        own = record.probe == "kernel.syscall"
+        return msgspec.structs.replace(record, flags=("disturbed", "few_blocks: 1 of 6")) if own else record
+
+    lines = ladder.section(Run(run.header, list(map(noisy, run.records))), described).evidence
+    called = "system call (getppid)"
+    assert f"{called}: disturbed: something else used the caches or the CPU meanwhile." in lines
+    assert f"{called}: few blocks: 1 of 6." in lines
+
+
+def test_a_spread_over_sizes_is_not_called_an_interval(document: Document) -> None:
+    levels, _ = section(document, "ladder").listings
+    said = {str(row[0]).partition(",")[0]: str(row[2]) for row in levels.table.rows}
+    assert said["L1 cache"].endswith(" ns over its sizes")
+    assert said["RAM"].endswith(" ns")
 
 
 def test_a_disks_section_says_what_was_proved_and_how_to_check_it(document: Document) -> None:
@@ -385,6 +475,17 @@ def test_a_rule_that_one_point_breaks_withholds_what_is_made_of_that_point_and_n
     assert shown.listings[0] == module.section(run, described).listings[0]
 
 
+def test_the_device_has_its_part_of_a_mean_and_what_is_not_told_says_why(document: Document) -> None:
+    own = section(document, "storage_sync")
+    rows = own.listings[-1].table.rows
+    assert len(rows) == 4
+    for _, mean, device, _, rest, requests in rows:
+        assert float(device or 0) + float(rest or 0) == pytest.approx(mean)
+        assert requests == pytest.approx(2.0)
+    told = "The device's part is not told of 4 points: others used the device: it moved 1.4 times the bytes."
+    assert told in own.evidence
+
+
 def test_the_measured_disk_is_not_listed_as_unmeasured(document: Document) -> None:
     mounted = section(document, "unmeasured").listings[-1].table.rows
     assert [row[0] for row in mounted] == ["/data"]
@@ -410,3 +511,43 @@ def test_what_a_first_reading_cannot_know_is_said(document: Document) -> None:
         in own.evidence[0]
     )
     assert "200 regions (3 GiB) that could be read first are left" in own.evidence[1]
+
+
+def test_points_that_one_record_stands_for_are_counted_among_what_was_not_measured(
+    run: Run, described: Probes
+) -> None:
+    (missed,) = [r for r in run["memory.poke"] if r.error is not None][:1]
+    together = msgspec.structs.replace(missed, findings={"points": [{}, {}, {}]})
+    table = unmeasured.section(Run(run.header, [together]), described).listings[0].table
+    assert table.rows[0][3] == 3
+
+
+def test_a_caption_speaks_of_what_is_in_the_picture(run: Run, described: Probes) -> None:
+    both = network_throughput.section(run, described).figures[0].caption
+    usual = Run(run.header, run.select("network.throughput", message_bytes=128 << 10))
+    alone = network_throughput.section(usual, described).figures[0].caption
+    assert "Right: one connection." in both
+    assert "Right" not in alone
+    far, near = (
+        network_transfer.section(of, described).figures[0].caption for of in (run, without_models(run))
+    )
+    assert "The tick is the model" in far
+    assert "tick" not in near
+
+
+def without_models(run: Run) -> Run:
+    """As where there was no path."""
+    (concluded,) = [r for r in run["network.transfer"] if r.kind == "derived"]
+    assert isinstance(concluded.findings, dict)
+    singles = concluded.findings["singles"]
+    assert isinstance(singles, list)
+    rows = [{**row, "model": None} for row in singles if isinstance(row, dict)]
+    record = msgspec.structs.replace(concluded, findings={**concluded.findings, "singles": rows})
+    return Run(run.header, [record])
+
+
+def test_of_all_gaps_together_nothing_is_usual(document: Document) -> None:
+    (listing,) = section(document, "noise").listings
+    everything = listing.table.rows[-1]
+    assert everything[0] == "all gaps"
+    assert everything[2] is None

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import shutil
-import signal
 import subprocess
 import sys
 import time
@@ -14,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests import calling
 
 PATIENCE_S = 60.0
 """Only what hangs waits so long: no test passes or fails by how fast something is."""
@@ -36,8 +36,16 @@ class Place:
             "LC_ALL": "C.UTF-8",
         }
 
-    def start(self, *arguments: str, **more: Any) -> subprocess.Popen[str]:  # noqa: ANN401 - Popen's own
-        """Starts `latlab ARGUMENTS`, by default with its output in pipes, and with Ctrl-C as in a shell."""
+    def start(
+        self,
+        *arguments: str,
+        inside: tuple[str, ...] = (),
+        **more: Any,  # noqa: ANN401 - Popen's own
+    ) -> subprocess.Popen[str]:
+        """Starts `latlab ARGUMENTS`, by default with its output in pipes, and with Ctrl-C as in a shell.
+
+        `inside` is the command that starts it in other surroundings.
+        """
         settings: dict[str, Any] = {
             "stdin": subprocess.DEVNULL,
             "stdout": subprocess.PIPE,
@@ -48,10 +56,7 @@ class Place:
             "encoding": "utf-8",
             **more,
         }
-        # Who starts tests in the background ignores SIGINT, and that is inherited.
-        before = signal.signal(signal.SIGINT, signal.default_int_handler)
-        process = subprocess.Popen(self.started_as(*arguments), **settings)
-        signal.signal(signal.SIGINT, before)
+        process = subprocess.Popen([*inside, *self.started_as(*arguments)], **settings)
         self.started.append(process)
         return process
 
@@ -63,6 +68,10 @@ class Place:
         """Runs `latlab ARGUMENTS` to its end."""
         return self.ended(self.start(*arguments, **more))
 
+    def called(self, *arguments: str) -> subprocess.CompletedProcess[str]:
+        """`latlab ARGUMENTS` to its end, without a process of its own."""
+        return calling.called(arguments, self.root / "here", self.environment)
+
     def ended(self, process: subprocess.Popen[str]) -> subprocess.CompletedProcess[str]:
         """Waits for the end of one that was started."""
         out, err = process.communicate(timeout=PATIENCE_S)
@@ -72,6 +81,11 @@ class Place:
     def run_files(self) -> list[Path]:
         """The run files in the store."""
         return sorted((self.root / "data").rglob("*.latlab.jsonl"))
+
+    def forget_runs(self) -> None:
+        """Empties the store of runs."""
+        for file in self.run_files:
+            file.unlink()
 
     def left(self) -> list[str]:
         """Every file and folder that is there and is neither a run, its report nor the store itself."""

@@ -21,8 +21,8 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="takes away what Linux gives")
 
-ONE = ("measure", "--only", "clock.read", "--budget", "3", "--no-report")
-MEMORY = ("measure", "--only", "memory.load.dependent,memory.bandwidth", "--budget", "4", "--no-report")
+ONE = ("measure", "--only", "clock.read", "--budget", "1", "--no-report")
+MEMORY = ("measure", "--only", "memory.load.dependent,memory.bandwidth", "--budget", "3", "--no-report")
 _PR_SET_THP_DISABLE = 41
 
 

@@ -97,7 +97,7 @@ def test_what_is_no_run_is_one_line_and_code_2_and_leaves_nothing(
 ) -> None:
     file = made(name, small_run.read_bytes(), tmp_path)
     for command, *options in READERS:
-        told = place.run(command, str(file), *options)
+        told = place.called(command, str(file), *options)
         assert (told.returncode, told.stdout) == (2, ""), told.stderr
         assert told.stderr.count("\n") == 1
         assert told.stderr.startswith("latlab: ")
@@ -107,7 +107,7 @@ def test_what_is_no_run_is_one_line_and_code_2_and_leaves_nothing(
 
 @pytest.mark.parametrize("device", ["/dev/zero", "/dev/null", "/dev/tty", "/proc/self/mem"])
 def test_a_device_is_not_read(place: Place, device: str) -> None:
-    told = place.run("show", device)
+    told = place.called("show", device)
     assert (told.returncode, told.stdout) == (2, "")
     assert told.stderr.count("\n") == 1
 
@@ -143,7 +143,7 @@ def test_what_a_terminal_or_a_browser_would_obey_is_shown_as_text(
     file = tmp_path / "evil.latlab.jsonl"
     file.write_text("".join(f"{json.dumps(line)}\n" for line in lines))
     for command, *options in READERS:
-        told = place.run(command, str(file), *options)
+        told = place.called(command, str(file), *options)
         assert told.returncode == 0, told.stderr
         shown = told.stdout + told.stderr
         assert all(character.isprintable() or character == "\n" for character in shown)
@@ -206,6 +206,9 @@ def test_anything_in_the_place_of_anything_is_refused_or_shown(
 ) -> None:
     dice = random.Random(seed)
     lines = [json.loads(line) for line in small_run.read_bytes().splitlines()]
+    # What is damaged is all there; of the rest enough that there is something to show.
+    first, *others, last = lines
+    lines = [first, *(line for n, line in enumerate(others) if line.get("findings") or n % 8 == 0), last]
     for turn in range(25):
         try:
             run = reader.read(as_file(damaged(lines, dice)))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import errno
 import os
 import platform
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="namespaces are Linux's")
 
+LIBC = ctypes.CDLL(None, use_errno=True)
 UNSHARE = {"x86_64": 272, "aarch64": 97}.get(platform.machine(), -1)
 ASKED = (
     *("measure", "--profile", "quick", "--no-report", "--delay", "5", "--budget", "9"),
@@ -27,6 +29,13 @@ ASKED = (
 def without_namespaces() -> None:
     """As a container's filter of system calls answers."""
     refuse(UNSHARE, errno.EPERM)
+
+
+def without_capabilities() -> None:
+    """As in a container that may not change networks: neither CAP_NET_ADMIN nor CAP_SYS_ADMIN."""
+    for capability in (12, 21):
+        # PR_CAPBSET_DROP. Who is not root has none to lose.
+        LIBC.prctl(24, capability, 0, 0, 0)
 
 
 def children(place: Place) -> list[str]:
@@ -42,6 +51,11 @@ def children(place: Place) -> list[str]:
             if b"--child" in words and os.fsencode(place.root) in environment:
                 left.append(entry.name)
     return left
+
+
+def not_reached(place: Place) -> set[str]:
+    """Probes with points for which a machine that is busy had no time."""
+    return {line["probe"] for line in place.lines() if line.get("stopped_by") == "not_reached"}
 
 
 def measured(place: Place, **more: Any) -> list[dict[str, Any]]:  # noqa: ANN401 - Popen's own
@@ -62,7 +76,8 @@ def test_figures_over_a_path_say_so_and_are_never_shorter_than_it(place: Place) 
     kinds = {record["findings"]["route"]["kind"] for record in records}
     assert len(kinds) == 1
     if kinds <= {"netem", "delay-line"}:
-        assert {record["probe"] for record in records} == {"network.connect", "network.transfer"}
+        probes = {record["probe"] for record in records} | not_reached(place)
+        assert probes == {"network.connect", "network.transfer"}
     for record in records:
         assert any(flag.startswith("emulated: ") for flag in record["flags"])
         assert record["findings"]["route"]["rtt_ns"] == 5_000_000
@@ -70,12 +85,28 @@ def test_figures_over_a_path_say_so_and_are_never_shorter_than_it(place: Place) 
             assert record["summary"]["min"] >= 4_900_000
 
 
+def test_without_the_capabilities_of_a_network_s_root_a_path_is_made_or_its_absence_is_said(
+    place: Place,
+) -> None:
+    options = ("measure", "--profile", "quick", "--no-report", "--delay", "5", "--budget", "4")
+    told = place.run(*options, "--only", "network.connect", preexec_fn=without_capabilities)
+    assert told.returncode == 0, told.stderr
+    assert not children(place)
+    records = [line for line in place.lines() if line.get("point", {}).get("path") == "emulated"]
+    assert records
+    for record in records:
+        if record.get("summary"):
+            assert record["summary"]["min"] >= 4_900_000
+        elif record["stopped_by"] != "not_reached":
+            assert "no path can be had" in record["error"]["text"]
+
+
 def test_where_namespaces_are_refused_the_server_waits_and_every_figure_says_what_it_is_good_for(
     place: Place,
 ) -> None:
     # Root may make networks without a user namespace; the filter refuses both.
     records = measured(place, preexec_fn=without_namespaces)
-    assert {record["probe"] for record in records} == {"network.transfer"}
+    assert {record["probe"] for record in records} == {"network.transfer"}, not_reached(place)
     reasons = {record["error"]["text"] for record in place.lines() if record.get("error")}
     assert any("delays no handshake" in reason for reason in reasons), reasons
     for record in records:

@@ -21,8 +21,6 @@ if TYPE_CHECKING:
 
     from tests.robust.conftest import Disk, Place
 
-pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="looks for processes in /proc")
-
 MANY = int(os.environ.get("LATLAB_KILLS", "0"))
 KILLS = MANY or 3
 RUN = ("measure", "--profile", "quick", "--only", "storage.*", "--no-report")
@@ -30,6 +28,12 @@ SHORT = (*RUN, "--budget", "3")
 NEXT_START = ("measure", "--only", "clock.read", "--budget", "1", "--no-report")
 WHOM = ("all of it", "the measuring process", "the command")
 PATIENCE_S = 60.0
+
+pytestmark = [
+    pytest.mark.skipif(sys.platform != "linux", reason="looks for processes in /proc"),
+    # Each is a run, and what is looked at after it.
+    pytest.mark.timeout(60 * max(KILLS, 5)),
+]
 
 
 def of_session(session: int) -> list[int]:
@@ -136,6 +140,5 @@ def test_kill_9_leaves_nothing_in_a_directory_of_the_users(place: Place) -> None
     told = place.run(*words, "--dir", str(directory))
     if told.returncode != 0 or "tmpfs" in place.shown():
         pytest.skip("no disk can be measured where temporary files are")
-    for file in place.run_files:
-        file.unlink()
+    place.forget_runs()
     at_random_moments(place, directory, lambda: names_in(directory) == [])

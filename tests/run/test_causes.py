@@ -32,6 +32,12 @@ def test_shares_are_of_all_slow_samples_and_the_unexplained_come_last() -> None:
     assert causes.shares() == "61 % timer tick, 25 % host tick, 1.0 % context switch, 13 % unexplained"
 
 
+def test_abbreviations_of_files_are_written_out() -> None:
+    causes = slow_causes([poked({"ipi": 6, "interrupt": 4})], 10_000.0)
+    assert causes is not None
+    assert causes.shares() == "60 % interrupt from another CPU, 40 % some interrupt, 0 % unexplained"
+
+
 def test_that_nothing_stays_unexplained_is_said_too() -> None:
     causes = slow_causes([poked({"timer-tick": 10})], 10_000.0)
     assert causes is not None
@@ -83,8 +89,18 @@ def test_the_time_of_what_waits_is_split_and_the_rest_stays_unexplained() -> Non
     assert parts is not None
     assert parts.text == (
         "The slowest 10 of 1,000 took 1.00 ms or longer; of their time: 70 % the disk, 20 % waiting for a"
-        " CPU, 0 % first touch of memory, 10 % own work or unexplained (seen by perf records)."
+        " CPU, 0 % first touch of memory, 10 % own work or unexplained (seen by perf records); how much"
+        " of the disk's part was the device, and how much the way to it and back, was not seen."
     )
+
+
+def test_where_requests_were_recorded_the_device_is_told_apart_from_the_way_to_it() -> None:
+    device, way = TailPart(cause="device", ns=3e6), TailPart(cause="way", ns=1e6)
+    parts = slow_parts([waited(device, way), waited(DISK)])
+    assert parts is not None
+    assert "of their time: 55 % the disk, 0 % waiting for a CPU" in parts.text
+    told = "where requests were recorded, 75 % was the device and 25 % the way to it and back."
+    assert parts.text.endswith(told)
 
 
 def test_what_only_a_counter_of_all_knows_is_a_bound() -> None:
@@ -97,6 +113,8 @@ def test_parts_of_several_records_are_added_and_the_least_that_was_seen_is_said(
     parts = slow_parts([waited(DISK), waited(LATE, level="counters")])
     assert parts is not None
     assert (parts.samples, parts.of) == (20, 2_000)
+    # Each point has a threshold of its own: none of them holds for all operations.
+    assert parts.text.startswith("The slowest of each of 2 points, 20 of 2,000 operations; of their time: ")
     assert parts.total_ns == pytest.approx(2e7)
     assert parts.unexplained_ns == pytest.approx(1.1e7)
     assert "counters" in parts.text

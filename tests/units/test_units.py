@@ -239,6 +239,23 @@ def test_a_terminal_that_knows_ascii_only_gets_ascii() -> None:
     assert ascii_only(units.format_ns(None)) == "-"
 
 
+@pytest.mark.parametrize(
+    ("value", "two", "three"),
+    [
+        (0.7, "0.7", "0.7"),
+        (2.04, "2", "2.04"),
+        (99.49, "99", "99.5"),
+        (99.7, "100", "99.7"),
+        (524.0, "524", "524"),
+        (999.6, "1,000", "1,000"),
+        (-1234.5, "-1,234", "-1,234"),
+    ],
+)
+def test_digits_have_no_power_of_ten(value: float, two: str, three: str) -> None:
+    assert units.format_digits(value, 2) == two
+    assert units.format_digits(value, 3) == three
+
+
 def test_what_fits_is_decided_by_the_streams_encoding() -> None:
     from latlab.text import can_encode, fitting  # noqa: PLC0415
 
@@ -259,6 +276,7 @@ def test_what_fits_is_decided_by_the_streams_encoding() -> None:
         units.format_bytes,
         units.format_count,
         units.format_percent,
+        lambda value: units.format_digits(value, 2),
         lambda value: units.format_value(value, "bytes_per_s"),
     ],
 )

@@ -97,10 +97,19 @@ def duration_y(field: str, title: str, low: float, high: float) -> alt.Y:
     return alt.Y(f"{field}:Q", title=title, **_duration(low, high))
 
 
+def _rate(low: float, high: float) -> dict[str, Any]:
+    axis = alt.Axis(values=_ticks(low, high), labelExpr=_RATE_LABEL, labelOverlap=True, grid=True)
+    return {"scale": _scale(low, high), "axis": axis}
+
+
+def rate_x(field: str, title: str, low: float, high: float) -> alt.X:
+    """Bytes a second along x."""
+    return alt.X(f"{field}:Q", title=title, **_rate(low, high))
+
+
 def rate_y(field: str, title: str, low: float, high: float) -> alt.Y:
     """Bytes a second along y."""
-    axis = alt.Axis(values=_ticks(low, high), labelExpr=_RATE_LABEL, labelOverlap=True, grid=True)
-    return alt.Y(f"{field}:Q", title=title, scale=_scale(low, high), axis=axis)
+    return alt.Y(f"{field}:Q", title=title, **_rate(low, high))
 
 
 def _per_second(low: float, high: float) -> dict[str, Any]:

@@ -164,9 +164,10 @@ def alt_text(run: Run) -> str:
         middle = statistics.median(pair.value for pair in own)
         doubted = sum(pair.disturbed for pair in own)
         parts.append(
-            f"{name}, {len(own)} pairs of {len(cpus(own))} CPUs: {format_ns(best.value)} (CPU {best.first}"
-            f" and {best.second}) to {format_ns(worst.value)} (CPU {worst.first} and {worst.second}), median"
-            f" {format_ns(middle)}" + (f"; {doubted} disturbed" if doubted else "")
+            f"{name}, {len(own)} pair{'' if len(own) == 1 else 's'} of {len(cpus(own))} CPUs:"
+            f" {format_ns(best.value)} (CPU {best.first} and {best.second}) to {format_ns(worst.value)}"
+            f" (CPU {worst.first} and {worst.second}), median {format_ns(middle)}"
+            + (f"; {doubted} disturbed" if doubted else "")
         )
     return "Map of pairs of CPUs: time of a cache line there and back. " + ". ".join(parts) + "."
 

@@ -10,6 +10,14 @@ import altair as alt
 AnyChart: TypeAlias = alt.LayerChart | alt.HConcatChart | alt.VConcatChart
 
 
+def plain_spec(chart: AnyChart) -> dict[str, Any]:
+    """What a document embeds. The theme is set where it is drawn; Altair's own config would win over it."""
+    spec: dict[str, Any] = chart.to_dict(validate=False)
+    spec.pop("config", None)
+    spec.pop("$schema", None)
+    return spec
+
+
 class _Rows(alt.Data):
     """Rows that nobody changes any more.
 

@@ -128,6 +128,37 @@ def hills(record: Record) -> list[tuple[float, float]]:
     ]
 
 
+def _diamonds(kind: Kind, base: int) -> list[dict[str, Any]]:
+    """The modes of a kind, with their names."""
+    humps = kind.modes or tuple(Mode(at, 1.0, "") for at in list(quantiles(kind.record).values())[:1])
+    # Where two modes lie side by side, their names stand away from each other.
+    close = len(humps) > 1 and max(h.at for h in humps) < _APART * min(h.at for h in humps)
+    middle = math.sqrt(max(h.at for h in humps) * min(h.at for h in humps)) if humps else 0.0
+    marks = []
+    for hump in humps:
+        share = f" {format_percent(hump.share)}" if len(humps) > 1 else ""
+        likely = f": {hump.likely}" if hump.likely else ""
+        marks.append(
+            {
+                "x": hump.at,
+                "y": base,
+                "name": f"{format_ns(hump.at)}{share}",
+                "side": (1 if hump.at > middle else -1) if close else 0,
+                "text": f"{kind.name}: {format_ns(hump.at)}{share}{likely}",
+            }
+        )
+    return marks
+
+
+def _slow_end(kind: Kind, base: int) -> list[dict[str, Any]]:
+    """The highest quantile that is known, where it is not the only one."""
+    known = quantiles(kind.record)
+    if len(known) <= 1:
+        return []
+    name, at = list(known.items())[-1]
+    return [{"x": at, "y": base, "y2": base + 0.35, "name": f"{name} {format_ns(at)}"}]
+
+
 def chart(run: Run) -> alt.LayerChart | None:
     """A hill a kind, all over one log axis; a diamond on each mode, a tick at p99.9 or the highest known."""
     found = kinds(run)
@@ -142,33 +173,8 @@ def chart(run: Run) -> alt.LayerChart | None:
             {"series": number, "x": at, "low": base, "high": base + _HILL * height}
             for at, height in hills(kind.record)
         ]
-        humps = kind.modes or tuple(Mode(at, 1.0, "") for at in list(quantiles(kind.record).values())[:1])
-        # Where two modes lie side by side, their names stand away from each other.
-        close = len(humps) > 1 and max(h.at for h in humps) < _APART * min(h.at for h in humps)
-        middle = math.sqrt(max(h.at for h in humps) * min(h.at for h in humps)) if humps else 0.0
-        for hump in humps:
-            share = f" {format_percent(hump.share)}" if len(humps) > 1 else ""
-            likely = f": {hump.likely}" if hump.likely else ""
-            marks.append(
-                {
-                    "x": hump.at,
-                    "y": base,
-                    "name": f"{format_ns(hump.at)}{share}",
-                    "side": (1 if hump.at > middle else -1) if close else 0,
-                    "text": f"{kind.name}: {format_ns(hump.at)}{share}{likely}",
-                }
-            )
-        known = quantiles(kind.record)
-        if len(known) > 1:
-            highest = list(known)[-1]
-            ticks.append(
-                {
-                    "x": known[highest],
-                    "y": base,
-                    "y2": base + 0.35,
-                    "name": f"{highest} {format_ns(known[highest])}",
-                }
-            )
+        marks += _diamonds(kind, base)
+        ticks += _slow_end(kind, base)
     places = [row["x"] for row in [*rows, *marks, *ticks]]
     x = duration_x("x", "one fault, logarithmic", min(places) / 1.5, max(places) * 2.5)
     # Names are constants of this file and sizes, never text of a run file: they may stand in an expression.

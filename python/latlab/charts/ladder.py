@@ -91,7 +91,8 @@ def chart(run: Run) -> alt.LayerChart | None:
     if marks:
         present = [entry for entry in _MARKS if any(mark["mark"] == entry[0] for mark in marks)]
         shapes = alt.Scale(domain=[name for name, _ in present], range=[drawn for _, drawn in present])
-        outlined = alt.Legend(title=None, symbolStrokeWidth=1.8)
+        # All five in a row are wider than the chart.
+        outlined = alt.Legend(title=None, columns=3, symbolStrokeWidth=1.8)
         data = alt.Chart(inline(marks))
         whiskers = data.transform_filter("isNumber(datum.since) && datum.since < datum.x")
         points = data.mark_point(size=70, filled=True, opacity=1, style="outlined")
@@ -173,8 +174,9 @@ def table(run: Run) -> Table:
         Column("level"),
         Column("holds"),
         Column("one access, median", "ns"),
-        Column("95 % from", "ns"),
-        Column("95 % to", "ns"),
+        Column("from", "ns"),
+        Column("to", "ns"),
+        Column("which is"),
         Column("slow end", "ns"),
         Column("slow end is"),
         Column("one thread reads", "bytes_per_s"),
@@ -193,6 +195,7 @@ def table(run: Run) -> Table:
             rung.latency_p50_ns,
             rung.interval[0] if rung.interval else None,
             rung.interval[1] if rung.interval else None,
+            rung.interval_kind if rung.interval else None,
             rung.tail.value_ns if rung.tail else None,
             f"{rung.tail.quantile} of {rung.tail.kind}" if rung.tail else rung.refused,
             rung.bandwidth,

@@ -32,13 +32,18 @@ class Sweep:
         row: What was concluded.
         goodput: Bytes a second, with intervals.
         times: Median of one transfer.
-        knee: Smallest concurrency with 80 % of the largest goodput.
+        knee: Smallest concurrency with 80 % of the largest goodput; absent where no plateau was reached.
     """
 
     row: Machine
     goodput: list[Spot]
     times: list[Spot]
-    knee: int
+    knee: int | None
+
+    @property
+    def in_words(self) -> str:
+        """`knee at 24`."""
+        return f"knee at {self.knee}" if self.knee else "no plateau, no knee"
 
 
 def sweeps(run: Run) -> dict[str, Sweep]:
@@ -46,7 +51,7 @@ def sweeps(run: Run) -> dict[str, Sweep]:
     found: dict[str, Sweep] = {}
     for row in transfers.rows(run, "knees"):
         kind, knee = transfers.kind_of(row), transfers.count(row, "knee")
-        if kind is None or knee is None:
+        if kind is None:
             continue
         goodput, times = [], []
         for step in row.sections("curve"):
@@ -56,7 +61,8 @@ def sweeps(run: Run) -> dict[str, Sweep]:
                 continue
             low, high = transfers.ends(step, "goodput_interval") or (rate, rate)
             goodput.append(Spot(many, rate, low, high, 1, disturbed=False))
-            times.append(Spot(many, time, time, time, 1, disturbed=False))
+            soon, late = transfers.ends(step, "interval") or (time, time)
+            times.append(Spot(many, time, soon, late, 1, disturbed=False))
         if len(goodput) > 1:
             found[kind.name] = Sweep(row, goodput, times, knee)
     return found
@@ -75,6 +81,8 @@ def chart(run: Run) -> alt.HConcatChart | None:
     goodput = {name: sweep.goodput for name, sweep in found.items()}
     times = {name: sweep.times for name, sweep in found.items()}
     steps = sorted({int(spot.x) for spot in curves.everywhere(goodput)})
+    # Around a knee there are too many to name each.
+    steps = [many for many in steps if many.bit_count() == 1] or steps
     x = count_axis("x", "transfers under way", steps)
     rates = rate_y("value", "all together", *widened(curves.ends(goodput)))
     rings = [
@@ -107,7 +115,7 @@ def chart(run: Run) -> alt.HConcatChart | None:
 def alt_text(run: Run) -> str:
     """What the picture shows, for a screen reader."""
     parts = [
-        f"{name}: {format_rate(sweep.goodput[0].value)} with {sweep.goodput[0].x:.0f}, knee at {sweep.knee},"
+        f"{name}: {format_rate(sweep.goodput[0].value)} with {sweep.goodput[0].x:.0f}, {sweep.in_words},"
         f" {format_rate(sweep.goodput[-1].value)} with {sweep.goodput[-1].x:.0f}"
         for name, sweep in sweeps(run).items()
     ]
@@ -126,6 +134,8 @@ def table(run: Run) -> Table:
         Column("95 % from", "bytes_per_s"),
         Column("95 % to", "bytes_per_s"),
         Column("median of one", "ns"),
+        Column("95 % from", "ns"),
+        Column("95 % to", "ns"),
         Column("p99 of one", "ns"),
         Column("limited by"),
     )
@@ -135,7 +145,6 @@ def table(run: Run) -> Table:
         for spot, time in zip(sweep.goodput, sweep.times, strict=True):
             step = by_many.get(int(spot.x), Machine({}))
             p99, verdict = positive(step, "p99_ns"), step.text("verdict")
-            rows.append(
-                (name, int(spot.x), spot.value, spot.low, spot.high, time.value, p99, verdict or "unknown")
-            )
+            ends = (spot.value, spot.low, spot.high, time.value, time.low, time.high)
+            rows.append((name, int(spot.x), *ends, p99, verdict or "unknown"))
     return Table(columns, tuple(rows))

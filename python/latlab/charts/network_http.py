@@ -20,7 +20,7 @@ CLOSED = "closed loop: from when it was sent"
 _SERVICE = "service"
 #: Panels side by side; the slowest, a middle and the fastest rate are enough to see what changes.
 _MOST_PANELS = 3
-_WIDTH, _HEIGHT, _SPACING = 720, 320, 20
+_HEIGHT = 320
 
 
 def records(run: Run) -> list[Record]:
@@ -68,26 +68,8 @@ def chart(run: Run) -> alt.HConcatChart | None:
         }
         for record in drawn(run)
     }
-    if not panels:
-        return None
     names = [name for name in (OPEN, CLOSED) if any(name in own for own in panels.values())]
-    ends = stairs.span({f"{rate} {name}": own[name] for rate, own in panels.items() for name in own})
-    width = (_WIDTH - 80 - _SPACING * (len(panels) - 1)) // len(panels)
-    return alt.hconcat(
-        *(
-            stairs.panel(
-                own,
-                names,
-                ("a request takes at least", "share of requests" if number == 0 else None),
-                ends,
-                width,
-                _HEIGHT,
-                rate,
-            )
-            for number, (rate, own) in enumerate(panels.items())
-        ),
-        spacing=_SPACING,
-    )
+    return stairs.beside(panels, names, ("a request takes at least", "share of requests"), _HEIGHT)
 
 
 def by_name(run: Run) -> dict[str, Record]:

@@ -6,7 +6,6 @@ import altair as alt
 
 from latlab.charts import stairs
 from latlab.charts.points import why_absent, with_figures
-from latlab.charts.pokes_data import survival, thinned
 from latlab.charts.table import Table
 from latlab.run.model import Record
 from latlab.run.run import Run
@@ -18,7 +17,7 @@ PROBE = "network.loaded"
 PATHS = {"emulated": "emulated path", "loopback": "loopback"}
 _MOST_STEPS = 110
 _MOST_LINES = 4
-_WIDTH, _HEIGHT, _SPACING = 720, 320, 20
+_HEIGHT = 320
 
 
 def by_path(run: Run) -> dict[str, list[Record]]:
@@ -45,27 +44,12 @@ def absence(run: Run) -> str | None:
 def chart(run: Run) -> alt.HConcatChart | None:
     """One panel a path: what moves to the right is slower."""
     panels = {
-        path: {load(record): thinned(survival(record), _MOST_STEPS) for record in own}
+        PATHS[path]: {load(record): stairs.steps(record, _MOST_STEPS) for record in own}
         for path, own in by_path(run).items()
     }
-    if not panels:
-        return None
     names = list(dict.fromkeys(load(r) for own in by_path(run).values() for r in own))
-    ends = stairs.span({f"{path} {name}": s for path, own in panels.items() for name, s in own.items()})
-    width = (_WIDTH - 80 - _SPACING * (len(panels) - 1)) // len(panels)
-    drawn = [
-        stairs.panel(
-            own,
-            names,
-            ("a round trip takes at least", "share of round trips" if number == 0 else None),
-            ends,
-            width,
-            _HEIGHT,
-            PATHS[path],
-        )
-        for number, (path, own) in enumerate(panels.items())
-    ]
-    return alt.hconcat(*drawn, spacing=_SPACING)
+    titles = ("a round trip takes at least", "share of round trips")
+    return stairs.beside(panels, names, titles, _HEIGHT)
 
 
 def by_name(run: Run) -> dict[str, Record]:

@@ -31,6 +31,7 @@ class Single:
     Attributes:
         kind: What it is.
         time_ns: Median of all of it.
+        ends: Its 95 % interval; absent where there are too few blocks.
         phases: Median of each phase, in order.
         model_ns: What the model says; absent where it says nothing.
         verdict: What limits it; absent where that is not known.
@@ -38,6 +39,7 @@ class Single:
 
     kind: transfers.Kind
     time_ns: float
+    ends: tuple[float, float] | None
     phases: dict[str, float]
     model_ns: float | None
     verdict: str | None
@@ -58,7 +60,8 @@ def singles(run: Run) -> list[Single]:
             continue
         own = row.section("phases_ns")
         phases = {name: ns for name in transfers.PHASES if (ns := positive(own, name)) is not None}
-        found.append(Single(kind, time_ns, phases, positive(row, "model.time_ns"), row.text("verdict")))
+        ends, model_ns = transfers.ends(row, "interval"), positive(row, "model.time_ns")
+        found.append(Single(kind, time_ns, ends, phases, model_ns, row.text("verdict")))
     paths = list(transfers.PATHS)
     order = ("new", "kept")
     return sorted(
@@ -79,6 +82,11 @@ def drawn(run: Run) -> dict[str, list[Single]]:
         if one.phases and one.kind.file_bytes <= _LARGEST_BYTES:
             found.setdefault(one.kind.path, []).append(one)
     return found
+
+
+def has_model(run: Run) -> bool:
+    """Whether a tick is drawn anywhere."""
+    return any(one.model_ns is not None for own in drawn(run).values() for one in own)
 
 
 def absence(run: Run) -> str | None:
@@ -161,6 +169,8 @@ def table(run: Run) -> Table:
         Column("transfer"),
         *(Column(phase, "ns") for phase in transfers.PHASES),
         Column("all of it", "ns"),
+        Column("95 % from", "ns"),
+        Column("95 % to", "ns"),
         Column(_MODEL, "ns"),
         Column("limited by"),
     )
@@ -170,6 +180,7 @@ def table(run: Run) -> Table:
             one.name,
             *(one.phases.get(phase) for phase in transfers.PHASES),
             one.time_ns,
+            *(one.ends or (None, None)),
             one.model_ns,
             one.verdict or "unknown",
         )

@@ -6,7 +6,6 @@ import altair as alt
 
 from latlab.charts import stairs
 from latlab.charts.points import why_absent, with_figures
-from latlab.charts.pokes_data import survival, thinned
 from latlab.charts.table import Table
 from latlab.run.model import Record
 from latlab.run.operations import PLACEMENTS
@@ -19,7 +18,7 @@ PROBE = "network.roundtrip"
 TRANSPORTS = {"tcp": "TCP", "udp": "UDP", "unix": "Unix socket"}
 #: Points of one staircase: nine are embedded.
 _MOST_STEPS = 110
-_WIDTH, _HEIGHT, _SPACING = 720, 320, 20
+_HEIGHT = 320
 
 
 def small(run: Run) -> dict[str, list[Record]]:
@@ -56,27 +55,12 @@ def absence(run: Run) -> str | None:
 def chart(run: Run) -> alt.HConcatChart | None:
     """One panel a transport on the same axes: what moves to the right is slower."""
     panels = {
-        transport: {placement(record): thinned(survival(record), _MOST_STEPS) for record in own}
+        TRANSPORTS[transport]: {placement(record): stairs.steps(record, _MOST_STEPS) for record in own}
         for transport, own in small(run).items()
     }
-    if not panels:
-        return None
     names = [place for place in PLACEMENTS.values() if any(place in own for own in panels.values())]
-    ends = stairs.span({f"{t} {name}": s for t, own in panels.items() for name, s in own.items()})
-    width = (_WIDTH - 80 - _SPACING * (len(panels) - 1)) // len(panels)
-    drawn = [
-        stairs.panel(
-            own,
-            names,
-            ("a round trip takes at least", "share of round trips" if number == 0 else None),
-            ends,
-            width,
-            _HEIGHT,
-            TRANSPORTS[transport],
-        )
-        for number, (transport, own) in enumerate(panels.items())
-    ]
-    return alt.hconcat(*drawn, spacing=_SPACING)
+    titles = ("a round trip takes at least", "share of round trips")
+    return stairs.beside(panels, names, titles, _HEIGHT)
 
 
 def by_name(run: Run) -> dict[str, Record]:

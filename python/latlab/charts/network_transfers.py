@@ -13,6 +13,8 @@ from latlab.units import format_bytes
 PROBE = "network.transfer"
 #: What lies between client and server, by the point's `path`; what was asked for comes first.
 PATHS = {"emulated": "emulated path", "loopback": "loopback"}
+#: The same of probes that ask the server which the user names too.
+ALL_PATHS = {"url": "URL", **PATHS}
 CONNECTIONS = {"new": "new connections", "kept": "kept connections"}
 PHASES = ("resolve", "connect", "tls", "request", "first-byte", "last-byte")
 #: More of anything than this is no measurement.

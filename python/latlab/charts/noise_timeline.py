@@ -9,10 +9,9 @@ import altair as alt
 from latlab.charts.axes import duration_y, widened
 from latlab.charts.curves import HEIGHT, WIDTH, series_encodings
 from latlab.charts.drawing import inline, layered
-from latlab.charts.points import drawable, why_absent
+from latlab.charts.points import began_at, drawable, why_absent
 from latlab.charts.table import Column, Table
 from latlab.run.disturbances import PROBE, UNEXPLAINED, cause_name, heard_in
-from latlab.run.model import Record
 from latlab.run.run import Run
 from latlab.units import format_count, format_ns
 
@@ -33,7 +32,7 @@ def gaps(run: Run) -> dict[str, list[Gap]]:
     if heard is None:
         return {}
     record, _ = heard
-    start = _start(record)
+    start = began_at(record)
     by_cause: dict[str, list[Gap]] = {}
     for sample in record.tail:
         if drawable(sample.value) and sample.at_ns >= start:
@@ -48,10 +47,6 @@ def gaps(run: Run) -> dict[str, list[Gap]]:
     if unexplained:
         found[UNEXPLAINED] = unexplained
     return found
-
-
-def _start(record: Record) -> float:
-    return min([block.at_ns for block in record.blocks] + [sample.at_ns for sample in record.tail])
 
 
 def drawn_gaps(run: Run) -> dict[str, list[Gap]]:

@@ -11,7 +11,7 @@ from latlab.charts import tail_data
 from latlab.charts.axes import duration_y, widened
 from latlab.charts.curves import series_encodings
 from latlab.charts.drawing import inline, layered
-from latlab.charts.points import drawable
+from latlab.charts.points import began_at, drawable
 from latlab.charts.table import Column, Table
 from latlab.charts.tail_causes import OTHERS
 from latlab.run.disturbances import UNEXPLAINED, cause_name
@@ -51,13 +51,9 @@ def absence(run: Run) -> str | None:
     )
 
 
-def _start(record: Record) -> float:
-    return min([block.at_ns for block in record.blocks] + [sample.at_ns for sample in record.tail])
-
-
 def slow(record: Record) -> list[tuple[float, float, str]]:
     """Seconds since the record's first block, ns, cause; the slowest, in order of time."""
-    start = _start(record)
+    start = began_at(record)
     slowest = sorted(record.tail, key=lambda sample: -sample.value)[:_MOST]
     return sorted(
         ((s.at_ns - start) / 1e9, s.value, _cause(record, s.cause)) for s in slowest if drawable(s.value)
@@ -83,7 +79,7 @@ def _named(dots: list[tuple[float, float, str]]) -> list[str]:
 
 def blocks(record: Record) -> list[tuple[float, float, float]]:
     """Begin and end in seconds, median."""
-    start = _start(record)
+    start = began_at(record)
     return sorted(
         ((block.at_ns - start) / 1e9, (block.at_ns + block.duration_ns - start) / 1e9, block.p50)
         for block in record.blocks

@@ -90,6 +90,11 @@ def _joined(where: float, draws: list[Record]) -> Spot:
     )
 
 
+def began_at(record: Record) -> float:
+    """When its first block began, or its first slow operation: ns since the clock was opened."""
+    return min([block.at_ns for block in record.blocks] + [sample.at_ns for sample in record.tail])
+
+
 def why_absent(run: Run, probe: str) -> str:
     """One sentence: why this probe has no figures in this run."""
     reasons = [

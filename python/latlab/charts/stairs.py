@@ -19,11 +19,13 @@ Steps = Sequence[tuple[float, float]]
 #: Points of one staircase that are embedded.
 _MOST_STEPS = 160
 _TABLE_STEPS = 40
+#: Pixels of all panels side by side, of the y axis's labels, and between two panels.
+_WIDTH, _AXIS, _SPACING = 720, 80, 20
 
 
-def steps(record: Record) -> list[tuple[float, float]]:
-    """`(ns, share that takes at least as long)` of a record's operations, ascending."""
-    return thinned(survival(record), _MOST_STEPS)
+def steps(record: Record, most: int = _MOST_STEPS) -> list[tuple[float, float]]:
+    """`(ns, share that takes at least as long)` of a record's operations, ascending, no more than so many."""
+    return thinned(survival(record), most)
 
 
 def span(stairs: Mapping[str, Steps]) -> tuple[float, float, float]:
@@ -77,6 +79,31 @@ def panel(
         .encode(x=x, y=y, color=color, shape=shape, tooltip="text:N"),
     ]
     return layered(layers, data=inline(rows), width=width, height=height, title=title)
+
+
+def beside(
+    panels: Mapping[str, Mapping[str, Steps]],
+    names: Sequence[str],
+    titles: tuple[str, str],
+    height: int,
+) -> alt.HConcatChart | None:
+    """Panels side by side on the same axes; none without panels.
+
+    Args:
+        panels: The staircases of each panel, by name, by the panel's title.
+        names: All names of the picture.
+        titles: Of the x axis of each and of the one y axis.
+        height: Pixels.
+    """
+    if not panels:
+        return None
+    ends = span({f"{head} {name}": own for head, stairs in panels.items() for name, own in stairs.items()})
+    width = (_WIDTH - _AXIS - _SPACING * (len(panels) - 1)) // len(panels)
+    drawn = [
+        panel(stairs, names, (titles[0], titles[1] if number == 0 else None), ends, width, height, head)
+        for number, (head, stairs) in enumerate(panels.items())
+    ]
+    return alt.hconcat(*drawn, spacing=_SPACING)
 
 
 def _marks(name: str, own: Steps) -> list[dict[str, Any]]:

@@ -36,7 +36,6 @@ class Fit:
         half: Block of which the two parts are equal: half of the bandwidth, bytes.
         ninety: Block with nine tenths of the bandwidth, bytes.
         worst: Farthest residual, as measured over fitted; absent when not said.
-        thirty_gb: `(block in bytes, seconds)` for 30 GB.
     """
 
     path: str
@@ -45,7 +44,6 @@ class Fit:
     half: float
     ninety: float
     worst: float | None
-    thirty_gb: tuple[tuple[int, float], ...]
 
 
 def lines(run: Run, probe: str) -> dict[str, list[Spot]]:
@@ -103,13 +101,8 @@ def fits(run: Run, probe: str) -> list[Fit]:
             continue
         residuals = [positive(entry.section("residuals"), name) for name in entry.section("residuals")]
         off = [value for value in residuals if value is not None]
-        thirty = tuple(
-            (block, seconds)
-            for each in entry.sections("thirty_gb")
-            if (block := each.integer("block_bytes")) and (seconds := positive(each, "seconds"))
-        )
         worst = max(off, key=lambda value: max(value, 1 / value), default=None)
-        out.append(Fit(path, alpha, beta, half, ninety, worst, thirty))
+        out.append(Fit(path, alpha, beta, half, ninety, worst))
     return out
 
 

@@ -13,7 +13,7 @@ from latlab.charts.points import drawable, is_disturbed, why_absent
 from latlab.charts.storage import found, timed
 from latlab.charts.table import Column, Table
 from latlab.run.findings import positive
-from latlab.run.model import Record
+from latlab.run.model import Machine, Record
 from latlab.run.run import Run
 from latlab.units import format_bytes, format_count, format_ns
 
@@ -47,6 +47,7 @@ class Pass:
         drift: Later blocks over earlier ones; absent when unknown.
         share_of_wall: What the phases are of the pass's wall time.
         disturbed: Something else ran while it was measured.
+        repeats_ns: One file, mean of each repeat.
         record: What all of that was taken from.
     """
 
@@ -62,6 +63,7 @@ class Pass:
     drift: float | None
     share_of_wall: float | None
     disturbed: bool
+    repeats_ns: tuple[float, ...]
     record: Record
 
     def twin_of(self, many: Pass) -> bool:
@@ -114,8 +116,16 @@ def _pass(record: Record) -> Pass | None:
         drift=positive(own, "drift"),
         share_of_wall=positive(own, "phases_share_of_wall"),
         disturbed=is_disturbed(record),
+        repeats_ns=_repeats(own),
         record=record,
     )
+
+
+def _repeats(own: Machine) -> tuple[float, ...]:
+    means = own.at("block_means_ns")
+    if not isinstance(means, list):
+        return ()
+    return tuple(float(mean) for mean in means if isinstance(mean, int | float) and drawable(mean))
 
 
 def compared(run: Run) -> dict[str, list[Pass]]:

@@ -19,7 +19,7 @@ PROBE = "storage.first_touch"
 _READINGS = ("first", "second")
 #: Points of one staircase: the page has room for a few hundred.
 _MOST_STEPS = 70
-_WIDTH, _HEIGHT, _SPACING = 720, 300, 20
+_HEIGHT = 300
 
 
 def readings(run: Run) -> dict[int, dict[str, Record]]:
@@ -40,26 +40,12 @@ def absence(run: Run) -> str | None:
 def chart(run: Run) -> alt.HConcatChart | None:
     """One panel a size on the same axes: what moves to the right is slower."""
     panels = {
-        size: {word: thinned(stairs.steps(record), _MOST_STEPS) for word, record in pair.items()}
+        f"blocks of {format_bytes(size)}": {
+            word: thinned(stairs.steps(record), _MOST_STEPS) for word, record in pair.items()
+        }
         for size, pair in readings(run).items()
     }
-    if not panels:
-        return None
-    ends = stairs.span({f"{size} {word}": s for size, own in panels.items() for word, s in own.items()})
-    width = (_WIDTH - 80 - _SPACING * (len(panels) - 1)) // len(panels)
-    drawn = [
-        stairs.panel(
-            own,
-            _READINGS,
-            ("a block takes at least", "share of blocks" if number == 0 else None),
-            ends,
-            width,
-            _HEIGHT,
-            f"blocks of {format_bytes(size)}",
-        )
-        for number, (size, own) in enumerate(panels.items())
-    ]
-    return alt.hconcat(*drawn, spacing=_SPACING)
+    return stairs.beside(panels, _READINGS, ("a block takes at least", "share of blocks"), _HEIGHT)
 
 
 def by_name(run: Run) -> dict[str, Record]:

@@ -15,7 +15,7 @@ ID = "storage_pokes"
 TITLE = "What does it cost to poke at a file?"
 PROBE = "storage.poke"
 _MOST_SIZES = 6
-_WIDTH, _HEIGHT, _SPACING = 720, 320, 20
+_HEIGHT = 320
 
 
 def pokes(run: Run) -> dict[str, list[Record]]:
@@ -53,26 +53,10 @@ def absence(run: Run) -> str | None:
 def chart(run: Run) -> alt.HConcatChart | None:
     """One panel a path on the same axes: what moves to the right is slower."""
     panels = {
-        path: {file_name(r.point.file_bytes): stairs.steps(r) for r in own}
+        path_name(path): {file_name(r.point.file_bytes): stairs.steps(r) for r in own}
         for path, own in pokes(run).items()
     }
-    if not panels:
-        return None
-    ends = stairs.span({f"{path} {name}": s for path, own in panels.items() for name, s in own.items()})
-    width = (_WIDTH - 80 - _SPACING * (len(panels) - 1)) // len(panels)
-    drawn = [
-        stairs.panel(
-            own,
-            names(run),
-            ("a poke takes at least", "share of pokes" if number == 0 else None),
-            ends,
-            width,
-            _HEIGHT,
-            path_name(path),
-        )
-        for number, (path, own) in enumerate(panels.items())
-    ]
-    return alt.hconcat(*drawn, spacing=_SPACING)
+    return stairs.beside(panels, names(run), ("a poke takes at least", "share of pokes"), _HEIGHT)
 
 
 def by_name(run: Run) -> dict[str, Record]:

@@ -17,7 +17,7 @@ from latlab.charts.table import Column, Table
 from latlab.run.findings import positive
 from latlab.run.model import Record
 from latlab.run.run import Run
-from latlab.units import format_rate
+from latlab.units import format_digits, format_rate
 
 ID = "storage_steady"
 TITLE = "Does the disk stay as fast as it begins?"
@@ -104,11 +104,12 @@ def chart(run: Run) -> alt.LayerChart | None:
         steps = slices(record)
         every = math.ceil(len(steps) / (MOST_POINTS // 2))
         for at, rate in steps[::every]:
-            text = f"{series}, after {at / _GIGA:.3g} GB: {format_rate(rate)}"
+            text = f"{series}, after {format_digits(at / _GIGA, 3)} GB: {format_rate(rate)}"
             rows.append({"series": series, "x": at / _GIGA, "value": rate, "text": text})
         for regime in regimes(record):
             ends = (regime.from_bytes / _GIGA, regime.to_bytes / _GIGA)
-            text = f"{series}, {ends[0]:.3g} to {ends[1]:.3g} GB: {format_rate(regime.bytes_per_s)}"
+            begin, end = (format_digits(each, 3) for each in ends)
+            text = f"{series}, {begin} to {end} GB: {format_rate(regime.bytes_per_s)}"
             levels.append(
                 {"series": series, "x": ends[0], "x2": ends[1], "value": regime.bytes_per_s, "text": text}
             )
@@ -138,9 +139,9 @@ def levels_in_words(record: Record) -> str:
     if not own:
         return "no level"
     if len(own) == 1:
-        return f"{own[0].to_bytes / _GIGA:.3g} GB at {format_rate(own[0].bytes_per_s)}"
+        return f"{format_digits(own[0].to_bytes / _GIGA, 3)} GB at {format_rate(own[0].bytes_per_s)}"
     parts = [
-        f"{'first ' if place == 0 else 'then '}{(level.to_bytes - level.from_bytes) / _GIGA:.3g} GB"
+        f"{'then' if place else 'first'} {format_digits((level.to_bytes - level.from_bytes) / _GIGA, 3)} GB"
         f" at {format_rate(level.bytes_per_s)}"
         for place, level in enumerate(own[:-1])
     ]

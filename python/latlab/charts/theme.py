@@ -152,6 +152,7 @@ def config(palette: Palette, *, background: bool = False) -> dict[str, Any]:
             "predicted": {"color": palette.ink, "strokeWidth": 1.5, "strokeDash": [5, 4]},
             "note": {"color": palette.muted, "fontSize": 11},
             "name": {"color": palette.ink, "fontSize": 11},
+            "box": {"stroke": palette.surface, "strokeWidth": 0.8},
             "outlined": {"color": palette.surface, "stroke": palette.ink, "strokeWidth": 1.8},
             "crossed": {"color": palette.ink, "strokeWidth": 2},
         },

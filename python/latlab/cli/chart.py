@@ -1,60 +1,175 @@
-"""`latlab chart RUN [NAME -o FILE]`."""
+"""`latlab chart [NAME] RUN... [-o FILE]`."""
 
 from __future__ import annotations
 
 import sys
+from typing import TYPE_CHECKING
 
 import click
 
 from latlab.errors import UserError
 
-_ENDINGS = (".svg", ".png", ".pdf")
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+    from latlab.charts.many import Machine
+    from latlab.charts.table import Table
+    from latlab.run.run import Run
+
+_ENDINGS = (".svg", ".png", ".pdf", ".csv")
 
 
 @click.command("chart")
-@click.argument("run", metavar="RUN")
-@click.argument("name", metavar="[NAME]", required=False)
+@click.argument("words", metavar="RUN... [NAME]", nargs=-1, required=True)
 @click.option(
-    "-o", "--out", metavar="FILE", help="FILE.svg, FILE.png or FILE.pdf; an existing one is replaced."
+    "-o", "--out", metavar="FILE", help="FILE.svg, .png, .pdf or .csv; an existing one is replaced."
 )
-def command(run: str, name: str | None, out: str | None) -> None:
-    """Write one chart of a run as a picture; without NAME, list the charts.
+@click.option("--anonymous", is_flag=True, help="Call several machines by numbers, never by their host.")
+def command(words: tuple[str, ...], out: str | None, *, anonymous: bool) -> None:
+    """Write one chart of a run as a picture, or of several runs laid over one another.
 
-    RUN is a file, an id, the beginning of one, or `last`. Needs latlab[export].
+    RUN is a file, an id, the beginning of one, or `last`; NAME, before or after, is the chart. Without NAME,
+    list the charts. Of several runs without -o, print what differs by more than the noise. CSV has the
+    figures. Pictures need latlab[export].
 
     \b
     Examples:
       latlab chart last                            which charts there are
       latlab chart last hierarchy -o curve.svg
+      latlab chart ladder *.latlab.jsonl           how 2 to 30 machines differ
+      latlab chart ladder *.latlab.jsonl -o class.pdf
     """
     from latlab.cli.arguments import checked_output  # noqa: PLC0415 - not needed for --help
     from latlab.cli.runs import loaded  # noqa: PLC0415 - see above
 
     target = checked_output(out, _ENDINGS, may_exist=True)
-    found = loaded(run)
     from latlab.charts import CHARTS  # noqa: PLC0415 - imports altair: 0.3 s
 
     names = [chart.ID for chart in CHARTS]
+    name, runs = _parted(words, names)
+    if len(runs) > 1:
+        if name is None:
+            from latlab.charts import overlay  # noqa: PLC0415 - only after a mistake
+
+            raise UserError(
+                f"which chart of these {len(runs)} runs? Name it before them: latlab chart ladder {runs[0]}"
+                f" ...; there are {', '.join(overlay.NAMES)}"
+            )
+        _several(name, [loaded(run) for run in runs], target, anonymous=anonymous)
+        return
+    found = loaded(runs[0])
     if name is None:
         if target is not None:
             raise UserError(f"which chart is to be written? {', '.join(names)}")
         _list(found)
         return
-    if name not in names:
-        from latlab.cli.nearest import nearest  # noqa: PLC0415 - only after a mistake
-
-        guess = nearest(name, names)
-        hint = f"did you mean {guess}?" if guess else f"there are {', '.join(names)}"
-        raise UserError(f"there is no chart {name!r}; {hint}")
     if target is None:
-        raise UserError(f"name the file: latlab chart {run} {name} -o {name}.svg")
-    from latlab.charts.picture import write  # noqa: PLC0415 - needs the export extra
+        raise UserError(f"name the file: latlab chart {runs[0]} {name} -o {name}.svg")
+    if target.suffix.lower() == ".csv":
+        from latlab.charts import named  # noqa: PLC0415 - see above
 
-    write(name, found, target)
+        _save_table(named(name).table(found), target)
+    else:
+        from latlab.charts.picture import write  # noqa: PLC0415 - needs the export extra
+
+        write(name, found.anonymous() if anonymous else found, target)
     sys.stderr.write(f"wrote {target}\n")
 
 
-def _list(run: object) -> None:
+def _parted(words: Sequence[str], names: Sequence[str]) -> tuple[str | None, list[str]]:
+    """The chart, which stands first or last, and the runs.
+
+    Raises:
+        UserError: There is no run, or no chart of that name.
+    """
+    for place in (0, -1):
+        if words[place] in names:
+            runs = list(words[1:] if place == 0 else words[:-1])
+            if not runs:
+                raise UserError(f"which run? latlab chart {words[place]} last -o {words[place]}.svg")
+            return words[place], runs
+    if len(words) == 1 or all(map(_is_run, words)):
+        return None, list(words)
+    # One of the two ends was meant to be a chart.
+    from latlab.cli.nearest import nearest  # noqa: PLC0415 - only after a mistake
+
+    meant = words[0] if _is_run(words[-1]) else words[-1]
+    guess = nearest(meant, names)
+    hint = f"did you mean {guess}?" if guess else f"there are {', '.join(names)}"
+    raise UserError(f"there is no chart {meant!r}; {hint}")
+
+
+def _is_run(word: str) -> bool:
+    from latlab.run.store import Store  # noqa: PLC0415 - only after a mistake
+
+    try:
+        return Store().resolve(word).exists()
+    except UserError:
+        return False
+
+
+def _several(name: str, runs: list[Run], target: Path | None, *, anonymous: bool) -> None:
+    from latlab.charts import many, overlay  # noqa: PLC0415 - imports altair
+
+    machines, notes = overlay.checked(name, many.machines_of(runs, anonymous=anonymous))
+    _tell(notes)
+    if target is None:
+        _show(name, machines)
+        return
+    if target.suffix.lower() == ".csv":
+        _save_table(overlay.table(name, machines), target)
+    else:
+        from latlab.charts.picture import convert  # noqa: PLC0415 - needs the export extra
+        from latlab.run.saving import save  # noqa: PLC0415 - see above
+
+        picture = overlay.standalone(name, machines).to_dict()
+        save(target, convert(picture, target.suffix.removeprefix(".").lower()))
+    sys.stderr.write(f"wrote {target}\n")
+
+
+def _save_table(table: Table, target: Path) -> None:
+    from latlab.report.cells import as_csv  # noqa: PLC0415 - not needed for --help
+    from latlab.run.saving import save  # noqa: PLC0415 - see above
+
+    save(target, as_csv(table).encode())
+
+
+def _tell(notes: Sequence[str]) -> None:
+    from latlab.cli.terminal.screen import talk  # noqa: PLC0415 - for people only
+
+    for note in notes:
+        talk(note)
+
+
+def _show(name: str, machines: Sequence[Machine]) -> None:
+    """What differs, a line each; of a ladder each machine's figure too."""
+    from latlab.charts import overlay  # noqa: PLC0415 - imported by now
+    from latlab.cli.terminal.header import machine_parts  # noqa: PLC0415 - not needed for --help
+    from latlab.cli.terminal.screen import Line, say, screen_of  # noqa: PLC0415 - not needed for --help
+    from latlab.report.cells import shown  # noqa: PLC0415 - not needed for --help
+
+    screen = screen_of(sys.stdout)
+    lines: list[Line] = []
+    for machine in machines:
+        lines += screen.wrapped(
+            f"{machine.name}: {' · '.join(machine_parts(machine.run.machine))}", rest="  "
+        )
+    for part in overlay.parts(name, machines):
+        lines += [Line(), *screen.wrapped(f"{part.name}: {part.words}", rest="  ")]
+        if list(part.figures) != [""]:
+            continue
+        width = max(len(figure.machine) for figure in part.figures[""])
+        for figure in part.figures[""]:
+            span = "" if figure.low is None else f"   {shown(figure.low, 'ns')} to {shown(figure.high, 'ns')}"
+            doubt = "   disturbed" if figure.doubtful else ""
+            lines += screen.wrapped(
+                f"  {figure.machine.ljust(width)}  {shown(figure.value, 'ns')}{span}{doubt}", rest="    "
+            )
+    say(lines)
+
+
+def _list(run: Run) -> None:
     from latlab.charts import CHARTS  # noqa: PLC0415 - imported by now
     from latlab.cli.terminal.screen import Line, say, screen_of  # noqa: PLC0415 - not needed for --help
 
@@ -62,7 +177,7 @@ def _list(run: object) -> None:
     width = max(len(chart.ID) for chart in CHARTS)
     lines: list[Line] = []
     for chart in CHARTS:
-        absence = chart.absence(run)  # type: ignore[arg-type]
+        absence = chart.absence(run)
         text = chart.TITLE if absence is None else f"not in this run: {absence}"
         lines += screen.wrapped(text, first=f"{chart.ID.ljust(width)}  ", rest=" " * (width + 2))
     say(lines)

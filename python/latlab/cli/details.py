@@ -8,7 +8,7 @@ import sys
 import tempfile
 import traceback
 
-from latlab.cli.version import version
+from latlab.installed import version
 
 
 def keep_details(error: BaseException) -> str | None:

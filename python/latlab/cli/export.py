@@ -14,7 +14,7 @@ from latlab.errors import UserError
 if TYPE_CHECKING:
     from latlab.run.run import Run
 
-_ENDINGS = (".csv", ".npz", ".json", ".parquet")
+_ENDINGS = (".csv", ".npz", ".json", ".jsonl", ".parquet")
 
 
 @click.command("export")
@@ -24,19 +24,19 @@ _ENDINGS = (".csv", ".npz", ".json", ".parquet")
     "--out",
     metavar="FILE",
     required=True,
-    help="FILE.csv, .npz, .json or .parquet; an existing one is replaced.",
+    help="FILE.csv, .npz, .json, .jsonl or .parquet; an existing one is replaced.",
 )
-@click.option("--anonymous", is_flag=True, help="Leave out host name, user, directories and disks.")
+@click.option("--anonymous", is_flag=True, help="Leave out host, user, paths and addresses.")
 def command(run: str, out: str, *, anonymous: bool) -> None:
     """Write the data of a run for other programs.
 
     RUN is a file, an id, the beginning of one, or `last` (the default). CSV and Parquet have one row a
-    record; NPZ has all raw values and histograms; JSON has everything, as one object.
+    record; NPZ has all raw values and histograms; JSON has everything, as one object; JSONL is a run file.
 
     \b
     Examples:
       latlab export last -o run.csv
-      latlab export last --anonymous -o run.json
+      latlab export last --anonymous -o mine.latlab.jsonl
     """
     from latlab.cli.arguments import checked_output  # noqa: PLC0415 - not needed for --help
     from latlab.cli.runs import loaded  # noqa: PLC0415 - see above
@@ -49,7 +49,8 @@ def command(run: str, out: str, *, anonymous: bool) -> None:
 
 
 def _write(run: Run, target: Path) -> None:
-    from latlab.run.saving import save  # noqa: PLC0415 - not needed for --help
+    from latlab.run.export import to_lines  # noqa: PLC0415 - not needed for --help
+    from latlab.run.saving import save  # noqa: PLC0415 - see above
 
     ending = target.suffix.lower()
     if ending == ".csv":
@@ -58,6 +59,8 @@ def _write(run: Run, target: Path) -> None:
         run.to_npz(target)
     elif ending == ".json":
         save(target, f"{run.to_json()}\n".encode())
+    elif ending == ".jsonl":
+        save(target, to_lines(run))
     else:
         save(target, _parquet(run))
 

@@ -106,7 +106,7 @@ class Commands(click.Group):
 
 def _print_version(ctx: click.Context, _parameter: click.Parameter, asked: bool) -> None:
     if asked:
-        from latlab.cli.version import version  # noqa: PLC0415 - reads the package's metadata
+        from latlab.installed import version  # noqa: PLC0415 - reads the package's metadata
 
         click.echo(f"latlab {version()}")
         ctx.exit()

@@ -26,7 +26,7 @@ DISTANCES = ("same-rack", "same-city", "london-california")
 _EPILOG = """\b
 Examples:
   latlab measure                                    everything, about a minute and a half
-  latlab measure --profile quick                    coarser, at most 20 seconds
+  latlab measure --profile quick                    coarser, at most 30 seconds
   latlab measure --only 'memory.load.*' --budget 30s
   latlab measure --skip memory.poke,memory.stride
   latlab measure --cpu 2 --gentle                   on a machine that is serving
@@ -48,6 +48,7 @@ class Wishes:
     as_json: bool
     report: bool
     quiet: bool
+    anonymous: bool
 
 
 @click.command("measure", epilog=_EPILOG)
@@ -56,7 +57,7 @@ class Wishes:
     type=click.Choice(["quick", "standard", "thorough"]),
     default="standard",
     show_default=True,
-    help="How long it may take: about 20 s, 90 s, 10 min.",
+    help="How long it may take: about 30 s, 90 s, 10 min.",
 )
 @click.option(
     "--only",
@@ -106,7 +107,8 @@ class Wishes:
 @click.option(
     "--url",
     metavar="URL",
-    help="Let network.http ask this HTTP or HTTPS URL; only then does anything leave this machine.",
+    help="Let network.http, .connect and .transfer ask this HTTP or HTTPS URL;"
+    " only then does anything leave this machine.",
 )
 @click.option(
     "--secret-file",
@@ -147,6 +149,11 @@ class Wishes:
     help="One CPU, no saturating probes, idle I/O class: for machines that are serving.",
 )
 @click.option(
+    "--anonymous",
+    is_flag=True,
+    help="Leave host, user, paths and addresses out of the run file and the report.",
+)
+@click.option(
     "--dry-run",
     is_flag=True,
     help="Print what would be run, read and written, and for how long; run nothing.",
@@ -165,6 +172,7 @@ def command(**asked: Any) -> int:  # noqa: ANN401 - click hands over one dict; `
         as_json=asked["as_json"],
         report=not asked["no_report"] and not asked["as_json"],
         quiet=asked["quiet"],
+        anonymous=asked["anonymous"],
     )
     run = _measured(settings, plan, wishes)
     try:
@@ -299,7 +307,10 @@ def _measured(settings: Settings, plan: Plan, wishes: Wishes) -> Run:
 
     with progress_on(sys.stderr, plan=plan, quiet=wishes.quiet) as progress:
         return conduct.conduct(
-            settings, out=wishes.out, listener=lambda event: progress.on_event(events.plain(event))
+            settings,
+            out=wishes.out,
+            listener=lambda event: progress.on_event(events.plain(event)),
+            anonymous=wishes.anonymous,
         )
 
 

@@ -13,7 +13,7 @@ from latlab.errors import UserError
 if TYPE_CHECKING:
     from latlab.cli.terminal.screen import Line, Screen
 
-_LEVELS = ("time-stamps", "rseq", "perf-records", "tracepoints")
+_LEVELS = ("time-stamps", "interrupt-flag", "rseq", "perf-records", "tracepoints")
 #: What is heard must fit into memory.
 _LONGEST_S = 3600
 _THRESHOLDS_NS = (100, 1e9)

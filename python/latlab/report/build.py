@@ -36,7 +36,7 @@ def _facts(run: Run) -> tuple[str, ...]:
     system = " ".join(part for part in (machine.text("os.name"), machine.text("os.kernel_release")) if part)
     facts = [
         f"{cpu or 'unknown processor'}{f' ({arch})' if arch else ''}",
-        f"{cpus} CPUs" if cpus else "",
+        f"{cpus} {'CPU' if cpus == 1 else 'CPUs'}" if cpus else "",
         format_bytes(memory) if memory else "",
         f"{system} in a virtual machine ({virtual})" if virtual else system,
         run.header.started.replace("T", " ")[:16],

@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable
 
 import msgspec
 
-from latlab.charts.storage import timed
+from latlab.charts.storage import found, timed
+from latlab.charts.table import Cell, Column, Table
 from latlab.report import fio
-from latlab.report.document import Notice, sentence
+from latlab.report.document import Listing, Notice, sentence
 from latlab.report.evidence import evidence
 from latlab.run.causes import slow_parts
+from latlab.run.findings import positive
 from latlab.run.model import Point, Record
 from latlab.run.run import Run
 from latlab.run.sanity import Broken, broken_rules, stopped
-from latlab.run.tails import split
+from latlab.text import clean
 from latlab.units import format_count
 
 #: Proofs of which the words say more than that they held.
@@ -39,9 +42,12 @@ def disk_evidence(run: Run, *probes: str) -> tuple[str, ...]:
         if engine:
             engines[engine] = engines.get(engine, 0) + 1
     if engines:
-        listed = ", ".join(f"{name} ({format_count(count)} points)" for name, count in engines.items())
+        listed = ", ".join(
+            f"{name} ({format_count(count)} point{'s' if count > 1 else ''})"
+            for name, count in engines.items()
+        )
         lines.append(f"Engine: {listed}.")
-    return tuple(lines)
+    return (*lines, *device_words(run, *probes))
 
 
 def _told(name: str, detail: str) -> str:
@@ -88,14 +94,52 @@ def sound(run: Run, records: Iterable[Record]) -> list[Record]:
 
 def tail_words(record: Record | None) -> tuple[str, ...]:
     """One sentence on who had a part in a record's slowest operations; none where that is not known."""
-    if record is None:
-        return ()
-    # Where each slow operation was looked at, that is more than what all of them together can say.
-    parts = slow_parts([record])
-    if parts is not None:
-        return (parts.text,)
-    found = split(record)
-    return (found.text,) if found is not None else ()
+    parts = None if record is None else slow_parts([record])
+    return () if parts is None else (parts.text,)
+
+
+_COUNTED = (
+    "The device's time of an operation is counted by the kernel, from when its request was made until it was"
+    " seen done: the block layer's queue and the delivery of the interrupt are in it. The rest is the"
+    " software before and the wake-up after."
+)
+_DEVICE_COLUMNS = (
+    Column("operation"),
+    Column("mean", "ns"),
+    Column("of it the device", "ns"),
+    Column("plus or minus", "ns"),
+    Column("software and wake-up", "ns"),
+    Column("requests for each", "number"),
+)
+
+
+def device_times(run: Run, *probes: str) -> tuple[Listing, ...]:
+    """How much of an operation's mean time its requests were with the device, where that is counted."""
+    rows: list[tuple[Cell, ...]] = []
+    for record in (record for probe in probes for record in timed(run, probe)):
+        own = found(record).section("device_time")
+        figures = [positive(own, name) for name in ("operation_mean_ns", "device_mean_ns", "error_ns")]
+        whole, device, error = figures
+        if whole is None or device is None:
+            continue
+        name = f"{record.probe} {record.point.label()}" if len(probes) > 1 else record.point.label()
+        rows.append(
+            (name, whole, device, error, max(whole - device, 0.0), own.number("requests_per_operation"))
+        )
+    return (
+        (Listing("Where the time of an operation goes", Table(_DEVICE_COLUMNS, tuple(rows))),) if rows else ()
+    )
+
+
+def device_words(run: Run, *probes: str) -> tuple[str, ...]:
+    """What the device's time is, and of how many points it is not told and why."""
+    owns = [found(record).section("device_time") for probe in probes for record in timed(run, probe)]
+    lines = [_COUNTED] if any(positive(own, "device_mean_ns") for own in owns) else []
+    reasons = Counter(reason for own in owns if (reason := own.text("not_told")))
+    for reason, count in reasons.most_common(3):
+        points = f"{format_count(count)} point{'' if count == 1 else 's'}"
+        lines.append(sentence(f"The device's part is not told of {points}: {clean(reason, most=160)}"))
+    return tuple(lines)
 
 
 def commands(records: Iterable[Record]) -> tuple[str, ...]:

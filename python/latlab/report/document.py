@@ -39,10 +39,17 @@ class Figure:
 
 @dataclass(frozen=True, slots=True)
 class Listing:
-    """A table that is shown as such."""
+    """A table that is shown as such.
+
+    Attributes:
+        title: What it shows.
+        table: Its cells.
+        notes: What must be known to read it, a line each.
+    """
 
     title: str
     table: Table
+    notes: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

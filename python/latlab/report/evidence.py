@@ -83,7 +83,7 @@ def _slow(records: list[Record]) -> list[str]:
     causes = slow_causes(others, 0.0)
     if causes is not None:
         lines.append(
-            f"Causes of the {format_count(causes.samples)} slowest operations: {causes.shares()}."
+            f"Causes of {format_count(causes.samples)} slow operations: {causes.shares()}."
             f" What could be seen here: {causes.level}. A cause is named where an event or a period accounts"
             " for it; the rest is unexplained."
         )

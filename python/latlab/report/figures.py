@@ -5,6 +5,7 @@ from __future__ import annotations
 from altair.utils import schemapi
 
 from latlab.charts import named
+from latlab.charts.drawing import plain_spec
 from latlab.report.document import Figure
 from latlab.run.run import Run
 
@@ -17,8 +18,5 @@ def figure(run: Run, name: str, caption: str = "") -> tuple[Figure, ...]:
         drawn = definition.chart(run)
         if drawn is None:
             return ()
-        spec = drawn.to_dict(validate=False)
-    # The theme's is set where it is drawn; Altair's own would win over it.
-    spec.pop("config", None)
-    spec.pop("$schema", None)
+        spec = plain_spec(drawn)
     return (Figure(name, definition.TITLE, spec, definition.alt_text(run), caption, definition.table(run)),)

@@ -13,7 +13,7 @@ import jinja2
 from markupsafe import Markup
 
 from latlab.charts.theme import CSS_VARIABLES, DARK, LIGHT, config, css
-from latlab.report.cells import as_csv, is_number, shown
+from latlab.report.cells import as_csv, figure_and_spread, is_number, shown
 from latlab.report.document import Document
 from latlab.report.packing import packed
 
@@ -71,7 +71,7 @@ def _template() -> jinja2.Template:
         lstrip_blocks=True,
     )
     environment.filters["glued"] = glued
-    environment.globals.update(shown=shown, is_number=is_number)
+    environment.globals.update(shown=shown, is_number=is_number, figure_and_spread=figure_and_spread)
     return environment.get_template("report.html.j2")
 
 

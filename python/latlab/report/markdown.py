@@ -53,6 +53,9 @@ def _section(section: Section) -> Iterator[str]:
         yield ""
         yield f"**{_text(listing.title)}**"
         yield from _table(listing.table)
+        if listing.notes:
+            yield ""
+            yield from (f"- {_text(line)}" for line in listing.notes)
     if section.points:
         yield ""
         yield "**Most surprising here**"

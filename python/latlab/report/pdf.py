@@ -9,16 +9,19 @@ from typing import Any
 from latlab.charts.picture import convert
 from latlab.charts.theme import LIGHT, config
 from latlab.errors import UserError
-from latlab.report.cells import is_number, shown
+from latlab.report.cells import figure_and_spread, is_number, shown
 from latlab.report.document import Document, Figure, Listing, Section
 
-# Two charts and their words fit on a page.
-_HIGHEST_MM = 88
+# Higher charts are made smaller: with many rows up to half of a page, so that they can still be read.
+_HIGHEST_MM = 130
 _MM_A_PIXEL = 0.24
 #: Title, legend and labels around a chart's plane.
 _AXES_PIXELS = 70
 #: A cell up to this long stays on one line; the column with the longest cell above it takes what is left.
 _ONE_LINE = 26
+#: Characters of a line of a table. Where the others leave that column no room, all but short cells wrap.
+_LINE = 105
+_SHORT = 12
 
 
 def render(document: Document) -> bytes:
@@ -40,10 +43,15 @@ def _data(document: Document) -> dict[str, Any]:
     methods = {method.probe: method for section in document.sections for method in section.methods}
     return {
         "title": document.title,
-        "facts": document.facts,
+        "facts": [_whole(fact, _ONE_LINE) for fact in document.facts],
         "colophon": document.colophon,
         "notices": [_fields(notice, "severity", "title", "text", "remedy") for notice in document.notices],
         "sections": [_section(section) for section in document.sections],
+        "codes": [
+            {"title": code.title, "text": "\n".join(code.lines)}
+            for section in document.sections
+            for code in section.codes
+        ],
         "methods": [
             _fields(method, "probe", "title", "version", "paragraphs") for method in methods.values()
         ],
@@ -56,7 +64,7 @@ def _section(section: Section) -> dict[str, Any]:
         "notices": [_fields(notice, "severity", "title", "text", "remedy") for notice in section.notices],
         "listings": [_listing(listing) for listing in section.listings],
         "figures": [_figure(figure) for figure in section.figures],
-        "codes": [{"title": code.title, "text": "\n".join(code.lines)} for code in section.codes],
+        "codes": [f"{code.title} ({len(code.lines)} lines)" for code in section.codes],
     }
 
 
@@ -67,17 +75,32 @@ def _listing(listing: Listing) -> dict[str, Any]:
         for row in listing.table.rows
     ]
     lengths = [max((len(row[number]) for row in rows), default=0) for number in range(len(columns))]
-    widest = lengths.index(max(lengths)) if max(lengths) > _ONE_LINE else None
+    titled = [max(length, len(column.title)) for length, column in zip(lengths, columns, strict=True)]
+    crowded = sum(titled) - max(titled) > _LINE - _ONE_LINE
+    widest = lengths.index(max(lengths)) if max(lengths) > _ONE_LINE and not crowded else None
+    kept = _SHORT if crowded else _ONE_LINE
     return {
         "title": listing.title,
         "columns": [
             {"title": column.title, "number": is_number(column.quantity), "wide": number == widest}
             for number, column in enumerate(columns)
         ],
-        "rows": [
-            [cell.replace(" ", "\u00a0") if len(cell) <= _ONE_LINE else cell for cell in row] for row in rows
-        ],
+        "rows": [[_whole(cell, kept) for cell in row] for row in rows],
+        "notes": listing.notes,
     }
+
+
+def _whole(cell: str, longest: int) -> str:
+    """The cell with what must not be broken: all of a short one, and a spread."""
+    if len(cell) <= longest:
+        return _unbroken(cell)
+    parts = figure_and_spread(cell)
+    return cell if parts is None else " ".join(map(_unbroken, parts))
+
+
+def _unbroken(text: str) -> str:
+    # A dash and a slash allow a break after them, whatever comes then: a word joiner does not.
+    return text.replace(" ", "\u00a0").replace("–", "–\u2060").replace("/", "/\u2060")
 
 
 def _figure(figure: Figure) -> dict[str, Any]:

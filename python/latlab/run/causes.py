@@ -38,7 +38,14 @@ class Causes:
 
 
 #: The rungs of evidence, least first.
-_LEVELS = ("time stamps", "counters", "rseq", "perf records", "tracepoints")
+_LEVELS = ("time stamps", "counters", "interrupt flag", "rseq", "perf records", "tracepoints")
+#: Causes whose names in files would say too little in a sentence.
+_NAMES = {
+    "interrupt": "some interrupt",
+    "ipi": "interrupt from another CPU",
+    "nmi": "NMI",
+    "outside": "outside this kernel",
+}
 #: How people call the parts of an operation that waits; on a disk the waiting is the disk's.
 _PARTS = {
     "waiting": "asleep until what it had asked for was there",
@@ -48,8 +55,13 @@ _PARTS = {
     "throttled": "the CPU quota",
 }
 _DISK = "the disk"
+#: The waiting where requests were recorded: while the device had one, and the way there and back.
+_DEVICE, _WAY = "device", "way"
 #: Parts of the disk's slow operations that are told even when they are none.
 _ASKED = ("waiting", "run-queue-delay", "page-fault")
+
+
+_NOT_APART = "; how much of the disk's part was the device, and how much the way to it and back, was not seen"
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,21 +72,27 @@ class Parts:
         samples: How many there are.
         of: Among how many.
         least_ns: The shortest of them.
+        points: How many points they are of; each has a threshold of its own.
         total_ns: Their time together.
         named: Name and ns of each part, the largest first.
         unexplained_ns: The rest: this thread's own work on its CPU, and what nothing explains.
         cpu_more_ns: At most so much more of it was waiting for a CPU; 0 where all of it is known.
         level: What could be seen.
+        device_ns: Of the disk's part where requests were recorded, the time in which the device had one.
+        way_ns: The rest of it: the software before, the interrupt, the wake-up.
     """
 
     samples: int
     of: int
     least_ns: float
+    points: int
     total_ns: float
     named: tuple[tuple[str, float], ...]
     unexplained_ns: float
     cpu_more_ns: float
     level: str
+    device_ns: float = 0.0
+    way_ns: float = 0.0
 
     @property
     def text(self) -> str:
@@ -86,11 +104,29 @@ class Parts:
             if self.cpu_more_ns > 0.005 * self.total_ns
             else ""
         )
-        return (
+        slowest = (
             f"The slowest {format_count(self.samples)} of {format_count(self.of)} took"
-            f" {format_ns(self.least_ns)} or longer; of their time: {', '.join(shares)}{more}"
-            f" (seen by {self.level})."
+            f" {format_ns(self.least_ns)} or longer"
+            if self.points == 1
+            else f"The slowest of each of {format_count(self.points)} points, {format_count(self.samples)} of"
+            f" {format_count(self.of)} operations"
         )
+        return f"{slowest}; of their time: {', '.join(shares)}{more} (seen by {self.level}){self._apart}."
+
+    @property
+    def _apart(self) -> str:
+        """What the disk's part was, where that is known."""
+        seen = self.device_ns + self.way_ns
+        if seen > 0:
+            device = format_percent(self.device_ns / seen)
+            way = format_percent(self.way_ns / seen)
+            return (
+                f"; of the disk's part, where requests were recorded, {device} was the device and {way} the"
+                " way to it and back"
+            )
+        if any(name == _DISK for name, _ in self.named):
+            return _NOT_APART
+        return ""
 
 
 def slow_parts(records: Iterable[Record]) -> Parts | None:
@@ -100,7 +136,7 @@ def slow_parts(records: Iterable[Record]) -> Parts | None:
     """
     named: dict[str, float] = {}
     levels = set()
-    samples = of = 0
+    samples = of = points = 0
     total = more = 0.0
     least = float("inf")
     on_disk = True
@@ -114,6 +150,7 @@ def slow_parts(records: Iterable[Record]) -> Parts | None:
         levels.add(causes.level)
         samples += counted
         of += record.samples
+        points += 1
         total += sum(row.ns for row in causes.causes)
         least = min(least, causes.threshold_ns)
         on_disk &= record.probe.startswith("storage.")
@@ -124,16 +161,22 @@ def slow_parts(records: Iterable[Record]) -> Parts | None:
         return None
     for cause in _ASKED if on_disk else ():
         named.setdefault(cause, 0.0)
+    device, way = named.pop(_DEVICE, 0.0), named.pop(_WAY, 0.0)
+    if device + way > 0:
+        named["waiting"] = named.get("waiting", 0.0) + device + way
     rows = sorted(named.items(), key=lambda row: -row[1])
     return Parts(
         samples=samples,
         of=of,
         least_ns=least,
+        points=points,
         total_ns=total,
         named=tuple((_part(cause, on_disk=on_disk), ns) for cause, ns in rows if ns > 0 or cause in _ASKED),
         unexplained_ns=max(total - sum(named.values()), 0.0),
         cpu_more_ns=min(more, total),
         level=_least(levels),
+        device_ns=device,
+        way_ns=way,
     )
 
 
@@ -170,7 +213,7 @@ def slow_causes(records: Iterable[Record], least_ns: float) -> Causes | None:
     # Never folded away, and never left out: that nothing stays unexplained is an answer too.
     rows = [*named, (UNEXPLAINED, counts[UNEXPLAINED])]
     return Causes(
-        counts=tuple((name.replace("-", " "), count) for name, count in rows),
+        counts=tuple((_NAMES.get(name) or name.replace("-", " "), count) for name, count in rows),
         samples=samples,
         level=_least(levels),
     )

@@ -35,6 +35,7 @@ from latlab.run.death import OomKills, cause_of_death, last_words, oom_kills
 from latlab.run.events import Begin, Died, End, Event, Fatal, Hello, Listener, Progress, Recorded
 from latlab.run.run import Run
 from latlab.run.settings import make_settings
+from latlab.run.sharing import Sharing
 from latlab.run.store import Store, new_id
 from latlab.run.writer import RunWriter
 from latlab.text import clean
@@ -93,6 +94,7 @@ def measure(  # noqa: PLR0917 - in a notebook `measure("memory.*")` is natural
     url: str | None = None,
     secret_file: str | os.PathLike[str] | None = None,
     requests_per_s: int | None = None,
+    anonymous: bool = False,
 ) -> Run:
     """Measures this machine and saves the run.
 
@@ -117,9 +119,11 @@ def measure(  # noqa: PLR0917 - in a notebook `measure("memory.*")` is natural
         delay_ms: delay between the two sides of network probes, there and back together, milliseconds.
         rate_mbit: rate between them, in each direction, 10^6 bits a second.
         distance: a delay by its name: `same-rack` (0.1 ms), `same-city` (2 ms), `london-california` (140 ms).
-        url: HTTP or HTTPS URL that `network.http` asks. Only then does anything leave this machine.
+        url: HTTP or HTTPS URL that `network.http`, `.connect` and `.transfer` ask. Only then does
+            anything leave this machine.
         secret_file: file with the secret of another latlab's server there.
         requests_per_s: requests a second that `network.http` sends.
+        anonymous: leave host, user, paths and addresses out of the run and its file.
 
     Returns:
         The run; `run.path` is its file.
@@ -154,7 +158,7 @@ def measure(  # noqa: PLR0917 - in a notebook `measure("memory.*")` is natural
         raise UserError(f"no probe matches {clean(unmatched[0], most=100)!r}: `latlab list` shows their ids")
     listener, close = (progress, None) if progress is not None else _cell_listener()
     try:
-        return conduct(settings, out=out, listener=listener)
+        return conduct(settings, out=out, listener=listener, anonymous=anonymous)
     finally:
         if close is not None:
             close()
@@ -166,6 +170,7 @@ def conduct(
     out: str | os.PathLike[str] | None = None,
     listener: Listener | None = None,
     command: list[str] | None = None,
+    anonymous: bool = False,
 ) -> Run:
     """Runs checked settings; see `measure`. The file is opened before anything is started."""
     run_id = new_id()
@@ -177,7 +182,10 @@ def conduct(
         writer = store.create(run_id)
         notice = store.notice
     with writer:
-        run = Conductor(settings, writer, run_id=run_id, listener=listener, command=command).run()
+        conductor = Conductor(
+            settings, writer, run_id=run_id, listener=listener, command=command, anonymous=anonymous
+        )
+        run = conductor.run()
     if notice:
         run.notes = (notice, *run.notes)
     return run
@@ -193,8 +201,8 @@ def _cell_listener() -> tuple[Listener | None, Callable[[], object] | None]:
     return listener, None if listener is None else listener.close
 
 
-# ------------------------------------------------------------------------------------------------------ the
-# conductor
+# ----------------------------------------------------------------------------------------------------------
+# the conductor
 
 
 @dataclass(slots=True)
@@ -230,6 +238,7 @@ class Conductor:
         command: list[str] | None = None,
         shortest_hang_s: float = SHORTEST_HANG_S,
         grace_s: float = GRACE_S,
+        anonymous: bool = False,
     ) -> None:
         """Prepares a run.
 
@@ -241,6 +250,7 @@ class Conductor:
             command: the measuring process, instead of this Python with `latlab/worker.py`.
             shortest_hang_s: seconds without an event after which the worker counts as hung, at least.
             grace_s: seconds that it has to write what it has after an interrupt.
+            anonymous: what names the host, its user or their files never reaches the run file.
         """
         self._settings = settings
         self._writer = writer
@@ -250,6 +260,8 @@ class Conductor:
         self._grace_s = grace_s
         deadline = settings.budget_s or SECONDS.get(settings.profile, SECONDS["thorough"])
         self._hang_s = max(shortest_hang_s, 3 * deadline) if command is None else shortest_hang_s
+        self._anonymous = anonymous
+        self._sharing: Sharing | None = None
         self._header: model.Header | None = None
         self._records: list[model.Record] = []
         self._keys: set[tuple[str, model.Point, str]] = set()
@@ -500,6 +512,9 @@ class Conductor:
             plan=hello.plan,
             doctor=_findings(hello, self._settings),
         )
+        if self._anonymous:
+            self._sharing = Sharing(self._header)
+            self._header = self._sharing.header
         if self._writer is not None:
             self._writer.header(self._header)
         if self._false_start and hello.plan:
@@ -518,6 +533,8 @@ class Conductor:
             if key in self._keys and self._restarts:
                 return
             self._keys.add(key)
+        if self._sharing is not None:
+            record, raw = self._sharing.record(record), None
         self._records.append(record)
         if self._writer is not None and self._header is not None:
             self._writer.record(record if raw is None else raw)
@@ -541,6 +558,8 @@ class Conductor:
                 worker_restarts=self._restarts,
             ),
         )
+        if self._sharing is not None:
+            footer = self._sharing.footer(footer)
         path, error = None, None
         if self._writer is not None:
             self._writer.footer(footer)
@@ -570,11 +589,15 @@ class Conductor:
             first = next((each.id for each in self._header.plan if each.id not in self._finished), "")
             current = Begin(first, model.Point())
             text = f"while this probe was set up, {text}"
-        probe = current.probe
+        probe, point = current.probe, current.point
         self._deaths[probe] = self._deaths.get(probe, 0) + 1
-        self._dead.append((probe, current.point))
+        self._dead.append((probe, point))
+        if any(key[:2] == (probe, point) for key in self._keys):
+            # Of this point nothing is missing.
+            point = model.Point()
+            text = f"between two points, {text}"
         sentence = f"{text}; it said: {said}" if said else text
-        self._append(self._absent(probe, current.point, sentence))
+        self._append(self._absent(probe, point, sentence))
         # Probes run in the order of the plan: those before the one that died are done.
         plan_ids = [planned.id for planned in self._header.plan]
         before = plan_ids[: plan_ids.index(probe)] if probe in plan_ids else []
@@ -594,7 +617,7 @@ class Conductor:
         goes_on = sum(self._deaths.values()) < MOST_DEATHS and set(plan_ids) - set(self._finished) != set()
         if goes_on:
             self._restarts += 1
-        self._tell(Died(probe, current.point.label(), sentence, restarts=goes_on))
+        self._tell(Died(probe, point.label(), sentence, restarts=goes_on))
         return goes_on
 
     def _after_false_start(self, sentence: str, *, hung: bool) -> bool:

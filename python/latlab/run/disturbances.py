@@ -29,10 +29,12 @@ CAUSES: Final = {
     "timer-tick": "timer tick",
     "ipi": "interrupt from another CPU",
     "device-interrupt": "device interrupt",
+    "interrupt": "some interrupt",
     "softirq": "softirq",
     "nmi": "NMI",
     "host-tick": "host's tick",
     "periodic": "periodic",
+    "outside": "outside this kernel",
     UNEXPLAINED: "unexplained",
     "busy-stall": "busy stall",
 }
@@ -41,6 +43,7 @@ EVIDENCE: Final = {
     "fault-record": "fault records",
     "tracepoint": "tracepoints",
     "rseq-flag": "rseq flag",
+    "interrupt-flag": "interrupt flag",
     "comb": "its period",
     "quota-counter": "quota counter",
 }
@@ -135,10 +138,21 @@ def with_causes(noise: Noise) -> str:
 
 def share_with_cause(row: Explained, whose: str = "") -> str:
     """`of 430 gaps of 10 µs or more, 94.1 % have a cause, 27 % by their period alone`."""
-    only = f", {percent(row.by_comb / row.gaps)} by their period alone" if row.by_comb else ""
+    how = ""
+    if row.by_comb_interrupted:
+        how = (
+            f", {percent(row.by_comb / row.gaps)} by their period"
+            f" (an interrupt of this kernel in {percent(row.by_comb_interrupted / row.gaps)})"
+        )
+    elif row.by_comb:
+        how = f", {percent(row.by_comb / row.gaps)} by their period alone"
+    if row.by_interrupt:
+        how += f", {percent(row.by_interrupt / row.gaps)} some interrupt by the interrupt flag alone"
+    if row.outside:
+        how += f", {percent(row.outside / row.gaps)} outside this kernel by the same flag"
     return (
         f"{whose}of {row.gaps:,} gaps of {units.format_ns_as_asked(row.at_least_ns)} or more,"
-        f" {percent(row.attributed / row.gaps, down=True)} have a cause{only}"
+        f" {percent(row.attributed / row.gaps, down=True)} have a cause{how}"
     )
 
 

@@ -6,15 +6,13 @@ import csv
 import importlib
 import io
 import os
-import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-import msgspec
-
 from latlab.errors import RunFileError, UserError
 from latlab.run import model, saving
+from latlab.run.sharing import Sharing
 from latlab.run.writer import RunWriter
 from latlab.text import clean
 
@@ -195,60 +193,17 @@ def save(run: Run, path: str | os.PathLike[str]) -> Path:
         return writer.path
 
 
-# ------------------------------------------------------------------------------------------------------- for
-# sharing
-
-_REMOVED: Final = "(left out)"
-_SHORTEST_SECRET: Final = 4
-_NO_SECRETS: Final = ("/proc", "/sys")
+def to_lines(run: Run) -> bytes:
+    """The run as the text of a run file."""
+    lines = [run.header, *run.records, *([] if run.footer is None else [run.footer])]
+    return b"".join(model.ENCODER.encode(line) + b"\n" for line in lines)
 
 
 def anonymous(run: Run) -> Run:
-    """The run without what the schema marks as private, also where a sentence repeats it."""
+    """The run without what names the host, its user or their files; see `latlab.run.sharing`."""
     from latlab.run.run import Run  # noqa: PLC0415 - they know each other
 
-    plain = msgspec.to_builtins(run.header, enc_hook=model.from_machine)
-    secrets: set[str] = set()
-    for path in model.PRIVATE:
-        _take_out(plain, path.split("."), secrets)
-    hidden = _hider(secrets)
-    header = msgspec.convert(hidden(plain), model.Header, dec_hook=model.to_machine)
-    records = [msgspec.convert(hidden(msgspec.to_builtins(record)), model.Record) for record in run.records]
-    return Run(header, records, run.footer, notes=("private fields were left out",))
-
-
-def _take_out(fields: model.Json, path: list[str], secrets: set[str]) -> None:
-    """Removes the text at a path, through lists; what it said is remembered, to be found in sentences."""
-    name, *rest = path
-    if isinstance(fields, list):
-        for item in fields:
-            _take_out(item, path, secrets)
-    elif isinstance(fields, dict) and name in fields:
-        value = fields[name]
-        if rest:
-            _take_out(value, rest, secrets)
-        elif value is not None:
-            fields[name] = _REMOVED
-            if (
-                isinstance(value, str)
-                and len(value) >= _SHORTEST_SECRET
-                and not value.startswith(_NO_SECRETS)
-            ):
-                secrets.add(value)
-
-
-def _hider(secrets: set[str]) -> Any:  # noqa: ANN401 - JSON to JSON of the same form
-    pattern = (
-        re.compile("|".join(map(re.escape, sorted(secrets, key=len, reverse=True)))) if secrets else None
-    )
-
-    def hide(value: model.Json) -> model.Json:
-        if isinstance(value, str):
-            return pattern.sub(_REMOVED, value) if pattern else value
-        if isinstance(value, Mapping):
-            return {name: hide(item) for name, item in value.items()}
-        if isinstance(value, list | tuple):
-            return [hide(item) for item in value]
-        return value
-
-    return hide
+    sharing = Sharing(run.header)
+    footer = None if run.footer is None else sharing.footer(run.footer)
+    records = [sharing.record(record) for record in run.records]
+    return Run(sharing.header, records, footer, notes=("private fields were left out",))

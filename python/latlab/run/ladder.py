@@ -31,6 +31,8 @@ _TIMES_BEYOND = 4
 _TAIL_BEYOND = 2
 #: A tail of single accesses is the level's own only when it is this far above that of an empty timed region.
 _ABOVE_INSTRUMENT = 2.0
+#: Ends of a level that lie further apart than this are none: the curve climbs, or sizes between are missing.
+_CLIMBS = 4
 #: Of a size in its unit: 9.5, but 14.
 _DECIMALS_BELOW = 9.95
 _LEVEL_NAMES = {"L1": "L1 cache", "L2": "L2 cache", "L3": "L3 cache", "L4": "L4 cache"}
@@ -45,6 +47,7 @@ class _Level:
     interval: tuple[float, float] | None
     above: int  # largest size that is still in the level before, bytes
     inside: int | None  # largest size that is surely in this level, bytes; absent for the last one
+    flat: int | None  # largest size that is as fast as the others of this level, bytes
     outside: int | None  # size that surely misses it already, bytes: the other end of the bracket
     end: int | None  # size from which the next level answers alone, bytes
     reported: int | None
@@ -133,6 +136,13 @@ def _found_levels(found: list[dict[str, Any]]) -> list[_Level]:
         lo, hi = _number(entry.get("latency_lo_ns")), _number(entry.get("latency_hi_ns"))
         flags = _validation(entry.get("validated"))
         reported = _number(entry.get("reported_bytes"))
+        note = str(entry.get("note") or "")
+        outside = int(bracket[1]) if bracket else None
+        flat = round(_number(entry.get("to_bytes")) or 0) or inside
+        if bracket and bracket[1] > _CLIMBS * bracket[0]:
+            low, high = map(units.format_bytes, bracket)
+            note = f"where it ends was not found: the curve climbs from {low} to {high}"
+            inside, outside = flat, None
         levels.append(
             _Level(
                 name=str(entry.get("name", "?")),
@@ -140,10 +150,11 @@ def _found_levels(found: list[dict[str, Any]]) -> list[_Level]:
                 interval=(lo, hi) if lo is not None and hi is not None else None,
                 above=above,
                 inside=inside,
-                outside=int(bracket[1]) if bracket else None,
+                flat=flat,
+                outside=outside,
                 end=end,
                 reported=int(reported) if reported else None,
-                note=str(entry.get("note") or ""),
+                note=note,
                 flags=flags,
             )
         )
@@ -160,7 +171,7 @@ def _nominal_levels(run: Run, known: set[str], *, concluded: bool) -> list[_Leve
     levels = []
     for name, size in reported_caches(run).items():
         if name not in known:
-            levels.append(_Level(name, None, None, 0, None, None, None, size, reason, ()))
+            levels.append(_Level(name, None, None, 0, None, None, None, None, size, reason, ()))
     return levels
 
 
@@ -199,18 +210,21 @@ def _cache_rung(run: Run, level: _Level, textbook: Textbook) -> Rung:
 
 
 def _ram_rungs(run: Run, findings: dict[str, Any], levels: list[_Level], textbook: Textbook) -> list[Rung]:
-    """RAM is what answers four times beyond the last cache, or what the curve's last plateau was found to be.
+    """RAM is what answers four times beyond the last cache, or from where the curve's last plateau begins.
 
     The slowest figure of a run is not RAM by that alone: with little memory, or a large cache, it is a cache.
     """
     beyond = max([level.end or level.reported or 0 for level in levels], default=0)
-    plateau = any(entry.get("name") == "RAM" for entry in _entries(findings))
-    least = 0 if plateau else _TIMES_BEYOND * beyond
+    plateau = next((entry for entry in _entries(findings) if entry.get("name") == "RAM"), None)
+    begins = _number(plateau.get("from_bytes")) if plateau else None
+    least = _TIMES_BEYOND * beyond if begins is None else round(begins)
+    # Where the curve shows RAM, a cache that is only reported does not count: a host's may be others'.
+    least_read = _TIMES_BEYOND * (beyond if begins is None else round(begins))
     concluded = findings.get("ram") if isinstance(findings.get("ram"), dict) else {}
     figures = {name: _number(value) for name, value in (concluded or {}).items()}
     local = _ram_rung(run, ("RAM", "RAM"), _CACHE_ORDER, least, figures.get("page_local_ns"))
     local = _with_bandwidth(
-        with_textbook(local, textbook, "RAM"), _farthest(_reads(run), _TIMES_BEYOND * beyond), capacity=None
+        with_textbook(local, textbook, "RAM"), _farthest(_reads(run), least_read), capacity=None
     )
     random = _ram_rung(run, ("RAM+TLB", "… + TLB miss"), "random", least, figures.get("random_ns"))
     pokes = [r for r in _pokes(run, "per_op", "read") if beyond and _bytes(r) >= _TAIL_BEYOND * beyond]
@@ -237,8 +251,8 @@ def _why_no_ram(run: Run, order: str, least: int) -> str:
     if reason or not largest:
         return reason or "no point of this order was measured"
     return (
-        f"the largest working set was {units.format_bytes(largest)}; less than {units.format_bytes(least)}, "
-        f"{_TIMES_BEYOND} times the last cache, may be answered by that cache"
+        f"the largest working set was {units.format_bytes(largest)}; less than {units.format_bytes(least)} "
+        "may be answered by the last cache"
     )
 
 
@@ -275,8 +289,8 @@ def _batch_twin(run: Run, record: Record) -> Record:
     return record
 
 
-# ------------------------------------------------------------------------------------------------- parts of a
-# rung
+# ----------------------------------------------------------------------------------------------------------
+# parts of a rung
 
 
 def _with_tail(
@@ -348,7 +362,9 @@ def _l1_ns(rungs: list[Rung]) -> float | None:
 def _size_text(level: _Level) -> str:
     """`48 KiB` where the curve agrees with the CPU, `10–14 of 32 MiB` where it does not."""
     low, high, reported = level.inside, level.outside, level.reported
-    agrees = reported and low and level.end and low <= reported <= level.end
+    # Only sizes that are as fast as the rest of the level contradict a smaller one.
+    surely = min(low or 0, level.flat or 0)
+    agrees = reported and low and level.end and surely <= reported <= level.end
     if agrees or low is None or high is None:
         return units.format_bytes(reported) if reported else ""
     unit, name = next((u for u in ((_GIB, "GiB"), (_MIB, "MiB")) if high >= u[0]), (_KIB, "KiB"))
@@ -378,8 +394,8 @@ def _cache_note(run: Run, level: _Level, *, wide: bool) -> str:
     return "; ".join(notes)
 
 
-# ------------------------------------------------------------------------------------------------ choosing
-# records
+# ----------------------------------------------------------------------------------------------------------
+# choosing records
 
 
 def _curve(run: Run, order: str) -> list[Record]:

@@ -627,13 +627,14 @@ PRIVATE: Final = (
     "machine.disks.mapper_name",
     "machine.file_systems.mount_point",
     "machine.file_systems.source",
+    "machine.limits.uid",
     "settings.dir",
     "settings.file",
     "settings.first_touch",
     "settings.url",
     "settings.secret_file",
 )
-"""Fields of the header that name the host, its user or their files, as the schema marks them."""
+"""What in the header names the host, its user or their files: what the schema marks, and the user's id."""
 
 
 def to_machine(kind: type, value: Json) -> Machine:

@@ -16,7 +16,7 @@ from latlab.run.conduct import clean_environment, sigint_blocked, worker_command
 from latlab.run.death import cause_of_death, last_words, oom_kills
 from latlab.text import clean
 
-LEVELS: Final = ("time stamps", "rseq", "perf records", "tracepoints")
+LEVELS: Final = ("time stamps", "interrupt flag", "rseq", "perf records", "tracepoints")
 """Of evidence, least first."""
 
 _GRACE_S: Final = 5.0
@@ -72,7 +72,11 @@ class Comb(msgspec.Struct, frozen=True):
 
 
 class Explained(msgspec.Struct, frozen=True):
-    """How many gaps of a length and more have a cause; `by_comb` of them only from their period."""
+    """How many gaps of a length and more have a cause.
+
+    `by_comb` of them have it from their period, of which `by_comb_interrupted` had an interrupt too; by the
+    interrupt flag alone, `by_interrupt` are some interrupt, and `outside` were not this kernel's.
+    """
 
     at_least_ns: float
     gaps: int
@@ -81,6 +85,11 @@ class Explained(msgspec.Struct, frozen=True):
     ns: float
     attributed_ns: float
     by_comb_ns: float
+    by_comb_interrupted: int = 0
+    by_interrupt: int = 0
+    by_interrupt_ns: float = 0.0
+    outside: int = 0
+    outside_ns: float = 0.0
 
 
 class Agreement(msgspec.Struct, frozen=True):
@@ -93,11 +102,29 @@ class Agreement(msgspec.Struct, frozen=True):
 
 
 class Unprivileged(msgspec.Struct, frozen=True):
-    """The same gaps judged without what root alone sees."""
+    """The same gaps judged without what root alone sees.
+
+    `named` counts gaps of 10 µs and more by the cause found so, then by the cause that tracepoints give.
+    """
 
     explained: tuple[Explained, ...]
     combs: tuple[Comb, ...] = ()
     timer_ticks: Agreement | None = None
+    named: dict[str, dict[str, int]] = {}
+
+
+class Count(msgspec.Struct, frozen=True):
+    """How often the kernel counted something on the CPU meanwhile; `what` in its own words."""
+
+    name: str
+    what: str
+    count: int
+
+
+class Counted(msgspec.Struct, frozen=True):
+    """What the kernel counted meanwhile, the most frequent first."""
+
+    interrupts: tuple[Count, ...] = ()
 
 
 class Noise(msgspec.Struct, frozen=True):
@@ -120,6 +147,7 @@ class Noise(msgspec.Struct, frozen=True):
     dropped_gaps: int
     events_outside: int
     unprivileged: Unprivileged | None = None
+    counted: Counted = Counted()
 
 
 class CpuNoise(msgspec.Struct, frozen=True):
@@ -141,7 +169,10 @@ class Survey(msgspec.Struct, frozen=True):
 
 
 class Score(msgspec.Struct, frozen=True):
-    """How well one cause is found. `confirmed` were not injected, but the kernel counted them too."""
+    """How well one cause is found. `confirmed` were not injected, but the kernel counted them too.
+
+    `not_injected` are those that were tried and did not come about, by reason.
+    """
 
     injected: int
     found: int
@@ -149,6 +180,7 @@ class Score(msgspec.Struct, frozen=True):
     confirmed: int
     recall: float
     precision: float
+    not_injected: dict[str, int] = {}
 
 
 class Stalls(msgspec.Struct, frozen=True):
@@ -157,6 +189,7 @@ class Stalls(msgspec.Struct, frozen=True):
     injected: int
     unexplained: int
     recall: float
+    not_injected: dict[str, int] = {}
 
 
 class Confusion(msgspec.Struct, frozen=True):

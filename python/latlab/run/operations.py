@@ -33,6 +33,8 @@ _SLEPT_NS = 1_000_000
 _BLOCK_BYTES = 4096
 #: A file that a program pokes at: larger than any buffer, small enough to stay in the page cache.
 _POKED_BYTES = 1_000_000
+#: What most tools hand over at once to a stream.
+_STREAM_BYTES = 128 << 10
 #: A message that costs nothing itself.
 _MESSAGE_BYTES = 64
 #: Where the two sides of an exchange are, by the point's `placement`, the usual one first.
@@ -88,6 +90,8 @@ def operation_rungs(run: Run, textbook: Textbook = USUAL) -> list[Rung]:
             made = operation.make(rung, measured)
             if operation.probe == "storage.sync":
                 made = _with_verdict(made, run)
+            if operation.key == "loopback":
+                made = _with_stream(made, run)
             rungs.append(with_textbook(made, textbook, operation.textbook) if operation.textbook else made)
             continue
         if operation.key == "packet" and not _has_path(run):
@@ -96,6 +100,11 @@ def operation_rungs(run: Run, textbook: Textbook = USUAL) -> list[Rung]:
         if known or any(entry.id == operation.probe for entry in run.header.plan):
             rungs.append(replace(rung, note=f"not measured: {_why(run, operation.probe, records)}"))
     return rungs
+
+
+def keys_of(*tiers: str) -> frozenset[str]:
+    """The keys of the rungs that probes of these tiers (`storage`) are behind."""
+    return frozenset(each.key for each in _OPERATIONS if each.probe.partition(".")[0] in tiers)
 
 
 def _has_path(run: Run) -> bool:
@@ -204,6 +213,40 @@ def _loopback(rung: Rung, records: list[Record]) -> Rung:
     return replace(_of(rung, by[order[0]]), note="; ".join([note, *others]))
 
 
+def _with_stream(rung: Rung, run: Run) -> Rung:
+    """With what one stream carries to the other side, where that was measured."""
+    rates = [
+        record
+        for record in run.records
+        if record.probe == "network.throughput"
+        and record.value
+        and (record.point.transport, record.point.streams, record.point.placement) == ("tcp", 1, "anywhere")
+    ]
+    usual = [record for record in rates if record.point.message_bytes == _STREAM_BYTES]
+    if not usual or not usual[0].value:
+        return rung
+    rate = usual[0].value
+    where = f"one TCP stream, {usual[0].point.label()}; what the other process has received"
+    made = replace(rung, bandwidth=rate, bandwidth_point=where)
+    return replace(made, seconds_1MiB=2**20 / rate, seconds_1GiB=2**30 / rate)
+
+
+def _beside_streams(rung: Rung, records: list[Record]) -> Rung:
+    """Beside the most streams that were measured, and what the same takes without them."""
+    most = max(records, key=lambda record: record.point.streams or 0)
+    streams = most.point.streams or 0
+    if not streams:
+        return replace(rung, note="not measured: its points have no streams")
+    idle = next((record for record in records if record.point.streams == 0), None)
+    carried = (
+        positive(Machine(most.findings), "load_bytes_per_s") if isinstance(most.findings, dict) else None
+    )
+    note = f"TCP, {streams} streams beside it"
+    note += f" carry {units.format_rate(carried)}" if carried else ""
+    note += f"; {units.format_ns(idle.value)} without them" if idle else ""
+    return replace(_of(rung, most), note=note)
+
+
 def _packet(rung: Rung, records: list[Record]) -> Rung:
     """Named by how long the path was to be; the flag of the record says by what and how long it was."""
     record = records[0]
@@ -278,6 +321,13 @@ _OPERATIONS: tuple[_Operation, ...] = (
         "network.roundtrip",
         _is(transport="tcp", message_bytes=_MESSAGE_BYTES),
         _loopback,
+    ),
+    _Operation(
+        "loopback-loaded",
+        "round trip on loopback, loaded",
+        "network.loaded",
+        _is(path="loopback"),
+        _beside_streams,
     ),
     _Operation("thread", "thread, start to join", "kernel.spawn", _is(operation="thread"), _first),
     _Operation("process", "process, fork to wait", "kernel.spawn", _is(operation="fork-exit"), _first),

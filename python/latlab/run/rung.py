@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal
 
@@ -120,6 +121,19 @@ class Rung:
 #: range.
 _RANGE_SHARE = 0.25
 _QUANTILES = (("p999", "p99.9"), ("p99", "p99"), ("p90", "p90"))
+
+
+#: Flags that are one word, in a sentence.
+_FLAGS = {"disturbed": "disturbed: something else used the caches or the CPU meanwhile"}
+
+
+def flagged(rungs: Sequence[Rung], name: Callable[[Rung], str] = lambda rung: rung.level) -> list[str]:
+    """A line a flag, with the rungs that have it: `L3, RAM: disturbed: ...`."""
+    return [
+        f"{', '.join(name(rung) for rung in rungs if flag in rung.flags)}:"
+        f" {_FLAGS.get(flag, flag.replace('_', ' '))}"
+        for flag in sorted({flag for rung in rungs for flag in rung.flags})
+    ]
 
 
 def with_record(rung: Rung, record: Record | None) -> Rung:

@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from latlab import units
 from latlab.run import disturbances
@@ -48,6 +48,9 @@ def surprises(run: Run, most: int = 3) -> list[Surprise]:
     return sorted(found, key=lambda surprise: -surprise.score)[:most]
 
 
+_DISTURBED: Final = "disturbed"
+
+
 class _Facts:
     """What the rules look at, gathered once."""
 
@@ -59,15 +62,19 @@ class _Facts:
 
     def ns(self, key: str) -> float | None:
         rung = self.rungs.get(key)
-        return rung.latency_p50_ns if rung else None
+        if rung is None or any(flag.startswith(_DISTURBED) for flag in rung.flags):
+            return None
+        return rung.latency_p50_ns
 
-    def records(self, probe: str, kind: str = "batch_mean") -> Iterator[Record]:
+    def records(self, probe: str, kind: str = "batch_mean", *, disturbed: bool = False) -> Iterator[Record]:
+        """Those with a figure that is the machine's: what was disturbed may be the disturbance's."""
         for record in self.run.records:
             if (
                 record.probe == probe
                 and record.kind == kind
                 and record.summary is not None
                 and record.summary.p50
+                and (disturbed or not any(flag.startswith(_DISTURBED) for flag in record.flags))
             ):
                 yield record
 
@@ -181,7 +188,12 @@ def _order_matters(facts: _Facts) -> Surprise | None:
 
 def _pokes_have_a_tail(facts: _Facts) -> Surprise | None:
     limit_ns = 10_000.0
-    pokes = [r for r in facts.records("memory.poke", "per_op") if _size(r) and r.tail_threshold is not None]
+    # What disturbed them is what is told here, with its causes.
+    pokes = [
+        r
+        for r in facts.records("memory.poke", "per_op", disturbed=True)
+        if _size(r) and r.tail_threshold is not None
+    ]
     samples = sum(record.samples for record in pokes)
     # From the histograms: of the time-stamped samples only the slowest few thousand are kept.
     slow = sum(count for record in pokes for low, _, count in record.buckets() if low >= limit_ns)
@@ -282,8 +294,8 @@ def _neighbours_were_heard(facts: _Facts) -> Surprise | None:
         return None
     text = (
         f"{disturbed:,} of {len(blocks):,} blocks were disturbed: the same memory became slower and faster "
-        "again during the "
-        "run. Something else uses this machine's caches."
+        "again during the run, or a thread was kept from its CPU. Something else uses this machine's caches "
+        "or CPUs."
     )
     return Surprise("neighbours-were-heard", 2 + 10 * disturbed / len(blocks), text)
 

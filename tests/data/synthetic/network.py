@@ -193,9 +193,12 @@ def transfer_records() -> list[JSON]:
                 "connections": "new",
                 "protocol": "http/1.1",
                 "knee": knee,
+                "below": max((number for number in many if number < knee), default=None),
+                "one_step": True,
                 "interval": [knee, knee],
                 "plateau_bytes_per_s": plateau,
-                "beyond": False,
+                "at_least": None,
+                "not_found": None,
                 "foretold": rounded(0.8 * plateau / rates[0]),
                 "foretold_interval": [rounded(0.75 * plateau / rates[0]), rounded(0.85 * plateau / rates[0])],
                 "factor": 1.2,
@@ -227,7 +230,9 @@ def transfer_records() -> list[JSON]:
                         "workers": workers,
                         "files": 10,
                         "sequential_ns": rounded(alone),
+                        "sequential_interval": [rounded(alone * 0.99), rounded(alone * 1.01)],
                         "pool_ns": rounded(alone / times),
+                        "pool_interval": [rounded(alone / times * 0.98), rounded(alone / times * 1.02)],
                         "speed_up": rounded(times),
                         "interval": [rounded(times * 0.98), rounded(times * 1.02)] if workers == 6 else None,
                         "ceiling": rounded(at_most),
@@ -236,7 +241,12 @@ def transfer_records() -> list[JSON]:
                 )
     rows: JSON = {
         "paths": [
-            {"path": path, "route": route, "throughput_bytes_per_s": LINK if path == "emulated" else 2e9}
+            {
+                "path": path,
+                "route": route,
+                "congestion_control": "cubic",
+                "throughput_bytes_per_s": LINK if path == "emulated" else 2e9,
+            }
             for path, route in ROUTES.items()
         ],
         "singles": singles,
@@ -248,9 +258,18 @@ def transfer_records() -> list[JSON]:
                 "path": "emulated",
                 "connections": "new",
                 "total_bytes": 10 * size,
-                "one_ns": rounded(one_ns("emulated", 1024 * KIB, "new")),
-                "many_ns": rounded(10 * one_ns("emulated", size, "new")),
-                "pool_ns": rounded(2 * one_ns("emulated", size, "new")),
+                **{
+                    key: value
+                    for name, ns in (
+                        ("one", one_ns("emulated", 1024 * KIB, "new")),
+                        ("many", 10 * one_ns("emulated", size, "new")),
+                        ("pool", 2 * one_ns("emulated", size, "new")),
+                    )
+                    for key, value in (
+                        (f"{name}_ns", rounded(ns)),
+                        (f"{name}_interval", [rounded(ns * 0.98), rounded(ns * 1.02)]),
+                    )
+                },
                 "many_over_one": 6.2,
                 "pool_over_one": 1.3,
             }
@@ -300,8 +319,10 @@ def stream_records() -> list[JSON]:
 def stream(transport: str, size: int, streams: int, placement: str, rate: float) -> JSON:
     tcp = {
         "rtt_ns": 82_000.0,
+        "rtt_ns_least_most": [61_000.0, 104_000.0],
         "min_rtt_ns": 2_000.0,
         "congestion_window_segments": 16.0,
+        "congestion_window_least_most": [10.0, 31.0],
         "segment_bytes": 65_483.0,
         "most_retransmits_of_a_connection": 0,
         "delivery_bytes_per_s": 3.4e9,

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from latlab.cli.terminal.screen import Line, Screen, styled
 from latlab.doctor import important
 from latlab.run.model import Finding, Machine
+from latlab.units import format_digits
 
 #: As many findings as stand above a ladder; the doctor has the others.
 _SHOWN = 3
@@ -74,7 +75,7 @@ def _cpus(machine: Machine) -> str:
     some = allowed or online
     if some is None:
         return "unknown number of CPUs"
-    count = f"{quota:.2g}" if quota is not None and quota < some else str(some)
+    count = format_digits(quota, 2) if quota is not None and quota < some else str(some)
     noun = "CPU" if count == "1" else "CPUs"
     return f"{count} {noun}" if online is None else f"{count} {noun} of {online}"
 

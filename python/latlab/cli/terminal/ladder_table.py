@@ -7,15 +7,13 @@ from dataclasses import dataclass
 
 from latlab import units
 from latlab.cli.terminal.screen import Line, Screen, styled
-from latlab.run.rung import Rung, Tail
+from latlab.run.rung import Rung, Tail, flagged
 
 _NONE = "–"
 #: Between two columns; the second is used where everything fits with it.
 _GAPS = (1, 2, 3)
 #: A table that leaves this many columns free has the size in a column of its own.
 _LEVELS_SHORT = {"L1 cache": "L1", "L2 cache": "L2", "L3 cache": "L3", "L4 cache": "L4"}
-#: Flags that are one word, in a sentence.
-_FLAGS = {"disturbed": "disturbed: something else used the caches meanwhile"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -269,15 +267,16 @@ def _notes(rungs: Sequence[Rung], screen: Screen) -> list[Line]:
         notes.append(f"A worst case without a mark is of single {single}; {singles[0].note}.")
     notes += [f"{_short_level(rung)}: {rung.note}" for rung in rungs if rung.measured and rung.note]
     conventions = sorted(
-        {rung.bandwidth_point.partition("; ")[2] for rung in rungs if rung.bandwidth is not None}
+        {
+            rung.bandwidth_point.partition("; ")[2]
+            for rung in rungs
+            if rung.bandwidth is not None and rung.group == "levels"
+        }
     )
     notes += [f"Reading: {convention}." for convention in conventions if convention]
     sources = sorted({rung.textbook_source for rung in rungs if rung.measured and rung.textbook_source})
     notes += [f"Textbook: {source}." for source in sources]
-    flagged = sorted({flag for rung in rungs for flag in rung.flags})
-    for flag in flagged:
-        levels = ", ".join(_short_level(rung) for rung in rungs if flag in rung.flags)
-        notes.append(f"{levels}: {_FLAGS.get(flag, flag.replace('_', ' '))}")
+    notes += flagged(rungs, _short_level)
     lines = []
     for note in notes:
         lines += [styled(line.text, "dim") for line in screen.wrapped(note, first=" · ", rest="   ")]

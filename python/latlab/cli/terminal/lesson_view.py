@@ -7,12 +7,14 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from latlab.cli.terminal.screen import Line, Screen, styled
-from latlab.lessons.model import Mark, Picture, Program, Result, Table, written
+from latlab.lessons.model import Mark, Picture, Result, Table, written
 
 if TYPE_CHECKING:
     from latlab.lessons import Lesson
 
 _NARROWEST_BAR = 10
+#: Cells of rows with more columns stand one after another where the table does not fit.
+_MANY = 4
 #: Of a line on the terminal, for each series.
 _POINTS = 8
 
@@ -23,7 +25,11 @@ def list_lines(lessons: Sequence[tuple[str, Lesson]], screen: Screen) -> list[Li
     for name, lesson in lessons:
         lines.append(styled(screen.fit(name), "bold"))
         lines += screen.wrapped(lesson.QUESTION, first="    ", rest="    ")
-    return [*lines, Line(), *screen.wrapped("latlab lesson NAME runs one, in under a minute.")]
+    told = (
+        "latlab lesson NAME runs one, in under a minute; with --guess it asks first what you expect. With"
+        " --original it has the document's sizes, and says first how long they take."
+    )
+    return [*lines, Line(), *screen.wrapped(told)]
 
 
 def lesson_lines(result: Result, screen: Screen) -> list[Line]:
@@ -38,8 +44,7 @@ def lesson_lines(result: Result, screen: Screen) -> list[Line]:
         lines += screen.wrapped(
             f"  your guess {guessed.guess} · here {guessed.here} · the document {guessed.textbook}"
         )
-    lines += [Line(), *_titled("What was run", screen)]
-    lines += [line for program in result.programs for line in _program(program, screen)]
+    lines += [Line(), *_titled("What was run", screen), *_programs(result, screen)]
     for table in result.tables:
         lines += [Line(), *_table(table, screen)]
     for picture in result.pictures:
@@ -50,6 +55,8 @@ def lesson_lines(result: Result, screen: Screen) -> list[Line]:
         ("What else it asks or says", [f"{each.question} {each.answer}" for each in result.answers]),
         ("Not measured", [f"{each.what}: {each.why}" for each in result.missing]),
         ("What to try next", result.further),
+        # So much stands between that its beginning has left the screen.
+        ("In short", result.answer),
     )
     for title, texts in parts:
         if texts:
@@ -66,9 +73,16 @@ def _titled(text: str, screen: Screen) -> list[Line]:
     return [_bold(line) for line in screen.wrapped(text)]
 
 
-def _program(program: Program, screen: Screen) -> list[Line]:
-    lines = [Line(screen.fit(f"  {program.name}"))]
-    return [*lines, *(Line(screen.fit(f"    {text}".rstrip())) for text in program.text.splitlines())]
+def _programs(result: Result, screen: Screen) -> list[Line]:
+    """The first, which is the experiment itself; the others by their names."""
+    first, *others = result.programs
+    lines = [Line(screen.fit(f"  {first.name}"))]
+    lines += [Line(screen.fit(f"    {text}".rstrip())) for text in first.text.splitlines()]
+    if others:
+        names = ", ".join(f"{each.name} ({len(each.text.splitlines())} lines)" for each in others)
+        told = f"and {names}: latlab lesson {result.name} --html FILE shows them"
+        lines += screen.wrapped(told, first="  ", rest="  ")
+    return lines
 
 
 def _table(table: Table, screen: Screen) -> list[Line]:
@@ -88,17 +102,15 @@ def _table(table: Table, screen: Screen) -> list[Line]:
         heads = rows[0]
         for row in rows[1:]:
             lines += screen.wrapped(row[0], first=" ", rest="   ")
-            lines += [
-                line
+            cells = [
+                f"{head}: {cell}"
                 for head, cell in zip(heads[1:], row[1:], strict=True)
                 if cell not in {"–", "-"}
-                for line in screen.wrapped(f"{head}: {cell}", first="     ", rest="       ")
             ]
-    reasons = dict.fromkeys(
-        cell.why for row in table.rows for cell in row.cells.values() if cell.value is None and cell.why
-    )
-    notes = [table.note] if table.note else []
-    for text in [*notes, *(f"–: {why}" for why in reasons)]:
+            if len(heads) > _MANY:
+                cells = [" · ".join(cells)]
+            lines += [line for cell in cells for line in screen.wrapped(cell, first="     ", rest="       ")]
+    for text in table.notes:
         lines += screen.wrapped(text, first="   ", rest="   ")
     return lines
 
@@ -116,15 +128,19 @@ def _picture(picture: Picture, screen: Screen) -> list[Line]:
         return lines
     low, high = (min(values) / 2, max(values)) if picture.log else (0.0, max(values))
     full = "█" if screen.unicode else "#"
+    spans = picture.kind == "spans"
+    if spans:
+        high = max(mark.high or 0.0 for mark in marks)
     for mark, name, text in zip(marks, names, figures, strict=True):
         length = _length(mark.value, low, high, room, log=picture.log)
-        lines.append(Line(f" {name.ljust(label)} {full * length} {text}"))
+        begins = min(round((mark.low or 0.0) / high * room), room - length) if spans else 0
+        lines.append(Line(f" {name.ljust(label)} {' ' * max(begins, 0)}{full * length} {text}"))
     return lines
 
 
 def _some(picture: Picture) -> list[Mark]:
     """All bars; of a line with many points, a few from end to end."""
-    if picture.kind == "bars":
+    if picture.kind != "lines":
         return list(picture.marks)
     kept = []
     for series in picture.series:
@@ -142,6 +158,8 @@ def _length(value: float, low: float, high: float, room: int, *, log: bool) -> i
 
 
 def _name(picture: Picture, mark: Mark) -> str:
+    if picture.kind == "spans":
+        return mark.label
     if picture.kind == "bars":
         return f"{mark.label}, {mark.series}" if len(picture.series) > 1 else mark.label
     at = written(mark.x or 0.0, picture.x_unit)

@@ -8,7 +8,19 @@ from latlab import units
 from latlab.cli.terminal.screen import Line, Screen, styled
 from latlab.run import disturbances
 from latlab.run.disturbances import cause_name, percent, rate, share_with_cause
-from latlab.run.noise import CauseRow, Comb, Confusion, Noise, Rung
+from latlab.run.noise import CauseRow, Comb, Confusion, Noise, Rung, Score, Stalls
+from latlab.text import clean
+
+#: Kinds of interrupts that are told, the most frequent.
+_COUNTED = 5
+#: Why a disturbance that was tried is none that could be found.
+_NOT_MADE = {
+    "still-away": "while the loop was still off its CPU after the one before",
+    "off-cpu": "due while the loop was off its CPU",
+    "nobody-listened": "while nobody listened",
+    "not-interrupted": "while the CPU ran another program, which is not interrupted",
+    "same-gap": "in a gap with another, of which the interrupt flag tells one",
+}
 
 
 def noise_lines(noise: Noise, screen: Screen) -> list[Line]:
@@ -33,9 +45,10 @@ def self_test_lines(found: Confusion, screen: Screen) -> list[Line]:
     if worst is None:
         verdict = f"No cause of a gap can be seen on CPU {found.cpu} with this permission but by its period."
     else:
+        found_of = "All" if worst == 1 else f"At least {percent(worst, down=True)}"
         verdict = (
-            f"At least {percent(worst, down=True)} of the disturbances made on CPU {found.cpu} were found"
-            f" with their cause ({', '.join(cause_name(name) for name in seen)})."
+            f"{found_of} of the disturbances made on CPU {found.cpu} were found with evidence of their cause"
+            f" ({', '.join(cause_name(name) for name in seen)})."
         )
     rows = [("made", "", "found", "recall", "precision")]
     for name, score in found.causes.items():
@@ -54,12 +67,16 @@ def self_test_lines(found: Confusion, screen: Screen) -> list[Line]:
             cause_name("busy-stall"),
             f"{stalls.injected:,}",
             f"{stalls.unexplained:,}*",
-            percent(stalls.recall),
+            percent(stalls.recall) if stalls.injected else "–",
             "–",
         )
     )
     lines = [*_bold(screen.wrapped(verdict)), Line(), *_table(rows, screen)]
     lines += screen.wrapped("* nothing explains a busy stall: it must come out unexplained, and so many did")
+    made: dict[str, Score | Stalls] = {**found.causes, "busy-stall": found.stalls}
+    for name, tried in made.items():
+        if tried.not_injected:
+            lines += screen.wrapped(_not_made(name, tried))
     lines += [Line(), styled(screen.fit("taken for"), "bold")]
     for name, row in found.matrix.items():
         taken = ", ".join(
@@ -72,6 +89,16 @@ def self_test_lines(found: Confusion, screen: Screen) -> list[Line]:
     if found.lost_records:
         lines += screen.wrapped(f"{found.lost_records:,} of the kernel's records were lost for want of room")
     return [*lines, Line(), *_levels(found.level, found.levels, screen)]
+
+
+def _not_made(name: str, tried: Score | Stalls) -> str:
+    """What was tried in vain, so that nobody takes a busy machine's few for all."""
+    vain = sum(tried.not_injected.values())
+    reasons = ", ".join(
+        f"{count:,} {_NOT_MADE.get(why) or clean(why, most=40)}"
+        for why, count in sorted(tried.not_injected.items(), key=lambda each: -each[1])
+    )
+    return f"not made: {cause_name(name)}: {vain:,} of {vain + tried.injected:,} that were tried ({reasons})"
 
 
 def _causes(rows: Sequence[CauseRow], screen: Screen) -> list[Line]:
@@ -139,7 +166,24 @@ def _shares(noise: Noise) -> list[str]:
                 f" {percent(ticks.recall, down=True)} of {ticks.truly:,} found,"
                 f" {percent(ticks.precision, down=True)} of {ticks.found:,} right"
             )
+    causes = {row.cause for row in noise.causes}
+    if "interrupt" in causes and noise.counted.interrupts:
+        said.append(_counted(noise))
+    if "outside" in causes:
+        said.append(
+            "outside this kernel: it was not entered, and the loop does nothing but look; the host, the"
+            " firmware or the hardware took that time"
+        )
     return said
+
+
+def _counted(noise: Noise) -> str:
+    """What the kernel counted, where gaps are known to be some interrupt but not which."""
+    most = ", ".join(
+        f"{clean(one.what, most=40)} {rate(one.count / noise.seconds)}"
+        for one in noise.counted.interrupts[:_COUNTED]
+    )
+    return f"counted on this CPU, a second: {most}; which of them those gaps had was not seen"
 
 
 def _doubts(noise: Noise) -> list[str]:

@@ -18,7 +18,6 @@ from latlab.cli.terminal.screen import Line, Screen, say, screen_of
 
 if TYPE_CHECKING:
     from rich.live import Live
-    from rich.text import Text
 
     from latlab.run.core import Plan
 
@@ -72,6 +71,9 @@ class Silent:
 class Plain:
     """A line now and then, for logs."""
 
+    #: Seconds between two of them.
+    every_s = _PLAIN_EVERY_S
+
     def __init__(self, stream: TextIO, screen: Screen, plan: Plan) -> None:
         self._stream = stream
         self._screen = screen
@@ -80,51 +82,44 @@ class Plain:
         self._greeted = False
 
     def on_event(self, event: Mapping[str, Any]) -> None:
-        """Prints the header once, then a line at most every few seconds."""
+        """Prints the header once, what has died, and how far it is when that is due again."""
         if event.get("event") == "hello" and not self._greeted:
             self._greeted = True
             say(opening_lines(event, self._plan, self._screen), self._stream)
         elif event.get("event") == "died":
+            self._make_room()
             say(death_lines(event, self._screen), self._stream)
         elif event.get("event") == "progress":
             now = time.monotonic()
             if now >= self._due:
-                self._due = now + _PLAIN_EVERY_S
-                say([Line(self._screen.fit(status_text(event)))], self._stream)
+                self._due = now + self.every_s
+                self._show(event)
+
+    def _make_room(self) -> None:
+        """Before lines that stay."""
+
+    def _show(self, event: Mapping[str, Any]) -> None:
+        say([Line(self._screen.fit(status_text(event)))], self._stream)
 
 
-class Lively:
+class Lively(Plain):
     """One line that changes in its place."""
 
+    every_s = _LIVE_EVERY_S
+
     def __init__(self, live: Live, stream: TextIO, screen: Screen, plan: Plan) -> None:
+        super().__init__(stream, screen, plan)
         self._live = live
-        self._stream = stream
-        self._screen = screen
-        self._plan = plan
-        self._due = 0.0
-        self._greeted = False
 
-    def on_event(self, event: Mapping[str, Any]) -> None:
-        """Prints the header above the live line, then redraws the line."""
-        if event.get("event") == "hello" and not self._greeted:
-            self._greeted = True
-            say(opening_lines(event, self._plan, self._screen), self._stream)
-        elif event.get("event") == "died":
-            self._live.update("", refresh=True)
-            say(death_lines(event, self._screen), self._stream)
-        elif event.get("event") == "progress":
-            now = time.monotonic()
-            if now >= self._due:
-                self._due = now + _LIVE_EVERY_S
-                self._live.update(self._drawn(event), refresh=True)
+    def _make_room(self) -> None:
+        self._live.update("", refresh=True)
 
-    def _drawn(self, event: Mapping[str, Any]) -> Text:
+    def _show(self, event: Mapping[str, Any]) -> None:
         from rich.text import Text  # noqa: PLC0415 - terminals only
 
         # A resized window must not wrap the line: it could not be erased then.
-        screen = screen_of(self._stream)
-        line = live_line(event, screen)
-        return Text(line, no_wrap=True, overflow="crop")
+        line = live_line(event, screen_of(self._stream))
+        self._live.update(Text(line, no_wrap=True, overflow="crop"), refresh=True)
 
 
 def opening_lines(hello: Mapping[str, Any], plan: Plan, screen: Screen) -> list[Line]:

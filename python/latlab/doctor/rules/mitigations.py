@@ -6,8 +6,8 @@ from latlab.doctor.host import Host
 from latlab.run.model import Finding
 
 #: States that add work to every entry into the kernel: page table isolation, buffer clearing, branch
-#: barriers.
-SLOW = ("PTI", "Clear CPU buffers", "IBRS", "Retpoline", "Clear Registers")
+#: barriers. Enhanced IBRS is switched on once and adds none.
+SLOW = ("PTI", "Clear CPU buffers", "Mitigation: IBRS", "Retpoline", "Clear Registers")
 
 
 def finding(host: Host) -> Finding | None:

@@ -11,7 +11,7 @@ from latlab.report.figures import figure
 from latlab.report.probes import Probes
 from latlab.run.findings import findings, positive
 from latlab.run.run import Run
-from latlab.units import format_bytes, format_rate
+from latlab.units import format_bytes, format_digits, format_rate
 
 _CAPTION = "Bands are 95 % intervals. What a byte counts differs by operation: see the lines below."
 _THREADS_CAPTION = "Threads have arrays of their own; a working set is what all of them touch together."
@@ -87,6 +87,6 @@ def _threads(run: Run) -> tuple[str, ...]:
     first, last = curve[0], curve[-1]
     factor = last.value / first.value
     return (
-        f"From {size}, {last.x:.0f} threads together read {format_rate(last.value)}, {factor:.2g} times what"
-        f" {'one does' if first.x == 1 else f'{first.x:.0f} do'}.",
+        f"From {size}, {last.x:.0f} threads together read {format_rate(last.value)},"
+        f" {format_digits(factor, 2)} times what {'one does' if first.x == 1 else f'{first.x:.0f} do'}.",
     )

@@ -8,7 +8,7 @@ from latlab.report.evidence import evidence
 from latlab.report.figures import figure
 from latlab.report.probes import Probes
 from latlab.run.run import Run
-from latlab.units import format_ns
+from latlab.units import format_digits, format_ns
 
 _CAPTION = (
     "A clock that steps by more than it costs cannot time what is shorter than its step, however"
@@ -20,7 +20,7 @@ def section(run: Run, probes: Probes) -> Section:
     """What the clock can tell."""
     clock = run.clock
     step, cost = format_ns(clock.quantum_ns, digits=2), format_ns(clock.overhead_ns.mean)
-    error = f"{clock.rate_error_ppm:.2g} parts per million of the system's raw clock"
+    error = f"{format_digits(clock.rate_error_ppm, 2)} parts per million of the system's raw clock"
     rate = f"{clock.kind}, {clock.ticks_per_ns:.6g} ticks/ns, known to {error}"
     facts = [f"Clock: {rate}.", sentence(f"Fences: {clock.fences}")]
     if clock.why_not_hardware:

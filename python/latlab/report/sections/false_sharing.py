@@ -10,7 +10,7 @@ from latlab.report.probes import Probes
 from latlab.run.findings import findings, positive
 from latlab.run.model import Record
 from latlab.run.run import Run
-from latlab.units import format_bytes, format_ns
+from latlab.units import format_bytes, format_digits, format_ns
 
 PROBE = "memory.false_sharing"
 _COLUMNS = (
@@ -63,7 +63,7 @@ def _sentences(run: Run) -> tuple[str, ...]:
             if entry.text("operation") == operation and same is not None and own is not None:
                 found.append(
                     f"Two threads that {called} variables of their own need {format_ns(same)} a time when"
-                    f" these share a line and {format_ns(own)} when they do not: {same / own:.2g} times as"
-                    " long."
+                    f" these share a line and {format_ns(own)} when they do not:"
+                    f" {format_digits(same / own, 2)} times as long."
                 )
     return tuple(found[:2])

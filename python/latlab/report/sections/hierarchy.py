@@ -23,7 +23,7 @@ _CAPTION = (
 _COLUMNS = (
     Column("level"),
     Column("one load", "ns"),
-    Column("95 % interval"),
+    Column("spread over its sizes"),
     Column("core cycles", "number"),
     Column("ends between"),
     Column("CPU reports", "bytes"),

@@ -13,7 +13,7 @@ from latlab.run.run import Run
 from latlab.units import format_ns, format_ns_as_asked
 
 _CAPTION = (
-    "Each grid line is ten times the one before it. What was timed one by one has a whisker to its slow end;"
+    "On the axis equal distances are equal ratios. What was timed one by one has a whisker to its slow end;"
     " the rest are means over windows, which have no tail. A row that goes there and back is two switches."
 )
 

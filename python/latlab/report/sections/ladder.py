@@ -10,14 +10,14 @@ from latlab.report.figures import figure
 from latlab.report.probes import Probes
 from latlab.run.ladder import ladder
 from latlab.run.run import Run
-from latlab.run.rung import Rung
+from latlab.run.rung import Rung, flagged
 from latlab.run.surprises import surprises
 from latlab.units import format_count, format_ns
 
 _COLUMNS = (
     Column("level"),
     Column("one access", "ns"),
-    Column("95 % interval"),
+    Column("95 % interval, or spread"),
     Column("slow end", "ns"),
     Column("which is"),
     Column("one thread reads", "bytes_per_s"),
@@ -29,7 +29,7 @@ _COLUMNS = (
 _OPERATIONS = (
     Column("operation"),
     Column("one", "ns"),
-    Column("95 % interval"),
+    Column("95 % interval, or spread"),
     Column("slow end", "ns"),
     Column("which is"),
     Column("= L1 hits", "number"),
@@ -57,6 +57,7 @@ def section(run: Run, probes: Probes) -> Section:
         table = Table(_OPERATIONS, tuple(_operation(rung) for rung in operations))
         listings.append(Listing("What a program asks for, in the same measure", table))
     notes = [sentence(f"{rung.level}: {rung.note}") for rung in rungs if rung.note and rung.measured]
+    notes += map(sentence, flagged([rung for rung in rungs if rung.measured]))
     sources = sorted({rung.textbook_source for rung in rungs if rung.textbook_source})
     return Section(
         id="ladder",
@@ -100,8 +101,16 @@ def _operation(rung: Rung) -> tuple[str | float | None, ...]:
     noun = "single operations" if rung.tail and rung.tail.kind == "single accesses" else "window means"
     slow = (rung.tail.value_ns, f"{rung.tail.quantile}, {noun}") if rung.tail else (None, rung.refused)
     median = "a range" if rung.is_range else rung.latency_p50_ns
-    interval = span(*rung.interval) if rung.interval else None
-    return (rung.level, median, interval, *slow, rough(rung.l1_hits), rung.textbook_ns)
+    return (rung.level, median, _interval(rung), *slow, rough(rung.l1_hits), rung.textbook_ns)
+
+
+def _interval(rung: Rung) -> str | None:
+    """Its ends, with what they are of where that is no 95 % interval: `1.05 – 1.07 ns over its sizes`."""
+    if rung.interval is None:
+        return None
+    of_what = rung.interval_kind.removeprefix("spread ")
+    ends = span(*rung.interval)
+    return ends if of_what == rung.interval_kind else f"{ends} {of_what}"
 
 
 def rough(ratio: float | None) -> float | None:
@@ -118,5 +127,4 @@ def _row(rung: Rung) -> tuple[str | float | None, ...]:
     if not rung.measured:
         return (name, None, rung.note, *slow, rung.bandwidth, None, None, None, rung.textbook_ns)
     times = (rung.seconds_1MiB, rung.seconds_1GiB)
-    interval = span(*rung.interval) if rung.interval else None
-    return (name, median, interval, *slow, rung.bandwidth, *times, rung.l1_hits, rung.textbook_ns)
+    return (name, median, _interval(rung), *slow, rung.bandwidth, *times, rung.l1_hits, rung.textbook_ns)

@@ -35,7 +35,7 @@ _HILL_CAPTION = (
 )
 _TIME_CAPTION = (
     "Dots: single operations that took over the threshold from which times are kept. Grey: blocks, with a"
-    " black mark at their median; between them something else was measured."
+    " short mark at their median; between them something else was measured."
 )
 
 

@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-from latlab.charts.network_transfers import PATHS
+from latlab.charts.network_transfers import ALL_PATHS as PATHS
+from latlab.charts.network_transfers import ends
 from latlab.charts.points import why_absent, with_figures
+from latlab.charts.storage import found
 from latlab.charts.table import Column, Table
+from latlab.report.cells import stated
 from latlab.report.document import Listing, Section
 from latlab.report.evidence import evidence
 from latlab.report.probes import Probes
-from latlab.run.findings import findings, positive
 from latlab.run.model import Record
 from latlab.run.run import Run
-from latlab.units import format_ns
 
 _PROBE = "network.connect"
 _TITLE = "What is paid before a request can go?"
-_STEPS = {"resolve": "name (localhost)", "tcp": "TCP connection", "tls": "TLS handshake"}
+_STEPS = {"resolve": "name", "tcp": "TCP connection", "tls": "TLS handshake"}
 _COLUMNS = (
     Column("path"),
     Column("step"),
@@ -43,7 +44,7 @@ def section(run: Run, probes: Probes) -> Section:
     return Section(
         id="network_connect",
         title=_TITLE,
-        sentences=_sentences(run) if records else (),
+        sentences=_sentences(records),
         listings=(Listing("Steps of a new connection", table),) if records else (),
         evidence=(*_labels(records), *evidence(run, _PROBE)),
         methods=probes.methods_of(_PROBE),
@@ -53,10 +54,10 @@ def section(run: Run, probes: Probes) -> Section:
 
 def _row(record: Record) -> tuple[str | float | int | None, ...]:
     s = record.summary
-    low, high = record.interval or (None, None)
+    low, high = _interval(record) or (None, None)
     return (
         PATHS[record.point.path or ""],
-        _STEPS[record.point.operation or ""],
+        _step(record),
         s.min if s else None,
         record.value,
         low,
@@ -66,17 +67,39 @@ def _row(record: Record) -> tuple[str | float | int | None, ...]:
     )
 
 
+def _interval(record: Record) -> tuple[float, float] | None:
+    """The median's; where blocks have few connections each, that of the blocks' medians.
+
+    Those are exact and the median is rounded to a step of its histogram: the interval reaches to it.
+    """
+    between = ends(found(record), "time_interval")
+    if record.interval or between is None or record.value is None:
+        return record.interval
+    return min(between[0], record.value), max(between[1], record.value)
+
+
+def _step(record: Record) -> str:
+    step = _STEPS[record.point.operation or ""]
+    local = record.point.operation == "resolve" and record.point.path != "url"
+    return f"{step} (localhost)" if local else step
+
+
 def _labels(records: list[Record]) -> tuple[str, ...]:
     flags = (flag for record in records for flag in record.flags if flag.startswith("emulated: "))
     return tuple(dict.fromkeys(flags))
 
 
-def _sentences(run: Run) -> tuple[str, ...]:
+def _sentences(records: list[Record]) -> tuple[str, ...]:
     sentences = []
-    for row in findings(run, _PROBE).sections("paths"):
-        path, tcp, tls = row.text("path"), positive(row, "tcp_ns"), positive(row, "tls_ns")
-        if path not in PATHS or tcp is None:
+    for path, name in PATHS.items():
+        steps = {r.point.operation: r for r in records if r.point.path == path}
+        tcp, tls = steps.get("tcp"), steps.get("tls")
+        if tcp is None or tcp.value is None:
             continue
-        text = f"Over the {PATHS[path]} a connection is open after {format_ns(tcp)}"
-        sentences.append(text + (f", with TLS after {format_ns(tcp + tls)}." if tls else "."))
+        text = f"Over the {name} a connection" if path != "url" else "To the server of --url a connection"
+        text += f" is open after {stated(tcp.value, _interval(tcp))}"
+        more = (
+            f"; a TLS handshake takes {stated(tls.value, _interval(tls))} more." if tls and tls.value else "."
+        )
+        sentences.append(text + more)
     return tuple(sentences[:2])

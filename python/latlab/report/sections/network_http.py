@@ -10,7 +10,7 @@ from latlab.report.figures import figure
 from latlab.report.probes import Probes
 from latlab.run.model import Machine, Record
 from latlab.run.run import Run
-from latlab.units import format_count, format_ns
+from latlab.units import format_count, format_digits, format_ns
 
 _CAPTION = (
     "The same requests, counted in two ways. Open loop: from when each was due, as its user waits. Closed"
@@ -18,7 +18,8 @@ _CAPTION = (
     " stalls such a client asks nothing, and its quantiles hide the stall (coordinated omission)."
 )
 _COLUMNS = (
-    Column("due in a second", "count"),
+    Column("asked for in a second", "count"),
+    Column("due, as the moments fell", "count"),
     Column("answered in a second", "count"),
     Column("counted"),
     Column("median", "ns"),
@@ -58,6 +59,7 @@ def _rows(record: Record) -> list[tuple[str | float | int | None, ...]]:
         rows.append(
             (
                 record.point.rate_per_s,
+                found.number("offered_per_s"),
                 found.number("achieved_per_s"),
                 name,
                 *((s.p50, s.p90, s.p99, s.p999, s.max) if s else (None,) * 5),
@@ -87,12 +89,12 @@ def _sentences(records: list[Record]) -> tuple[str, ...]:
         return (
             first,
             f"A client that waits for each answer would have reported {format_ns(closed)}: nothing stalled"
-            " while this was measured, so both views agree.",
+            f" for long while this was measured, so both views agree within a factor of {_OMITTED}.",
         )
     return (
         first,
         f"A client that waits for each answer would have reported {format_ns(closed)},"
-        f" {opened / closed:,.0f} times less: it asks nothing while the server stalls,"
+        f" {format_digits(opened / closed, 2)} times less: it asks nothing while the server stalls,"
         " and leaves out who would have waited.",
     )
 

@@ -6,6 +6,7 @@ from latlab.charts import network_loaded as chart
 from latlab.charts.points import is_disturbed, with_figures
 from latlab.charts.storage import found
 from latlab.charts.table import Column, Table
+from latlab.report.cells import stated
 from latlab.report.document import Listing, Section, sentence
 from latlab.report.evidence import evidence
 from latlab.report.figures import figure
@@ -13,7 +14,7 @@ from latlab.report.probes import Probes
 from latlab.run.findings import positive
 from latlab.run.model import Record
 from latlab.run.run import Run
-from latlab.units import format_count, format_ns, format_rate
+from latlab.units import format_count, format_rate
 
 _CAPTION = (
     "Messages of 64 B by TCP, there and back, one after the other, without and with streams to the same side."
@@ -92,9 +93,10 @@ def _sentences(records: list[Record]) -> tuple[str, ...]:
         carried = positive(found(full), "load_bytes_per_s")
         meanwhile = f" while {chart.load(full)} carry {format_rate(carried)}" if carried else ""
         minute = _a_minute(full)
-        trips = f": {format_count(minute)} round trips a minute" if minute else ""
+        trips = f": by their mean {format_count(minute)} round trips a minute" if minute else ""
         out.append(
-            f"Over the {name} a round trip takes {format_ns(idle.value)} idle and {format_ns(full.value)}"
+            f"Over the {name} a round trip takes {stated(idle.value, idle.interval)} idle and"
+            f" {stated(full.value, full.interval)}"
             f"{meanwhile}, {full.value / idle.value:.1f} times as long{trips}."
         )
     return tuple(out)

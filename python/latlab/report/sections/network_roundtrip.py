@@ -5,6 +5,7 @@ from __future__ import annotations
 from latlab.charts import network_roundtrip as chart
 from latlab.charts.points import with_figures
 from latlab.charts.table import Column, Table
+from latlab.report.cells import stated
 from latlab.report.document import Listing, Section
 from latlab.report.evidence import evidence
 from latlab.report.figures import figure
@@ -80,12 +81,14 @@ def _sentences(run: Run) -> tuple[str, ...]:
     first = next(iter(own), None)
     if first is None:
         return ()
-    named = {record.point.placement: record.value for record in own[first]}
+    named = {record.point.placement: record for record in own[first] if record.value is not None}
     figures = [
-        f"{format_ns(value)} {PLACEMENTS[place]}"
+        f"{stated(record.value, record.interval)} {PLACEMENTS[place]}"
         for place in PLACEMENTS
-        if (value := named.get(place)) is not None
+        if (record := named.get(place)) is not None
     ]
+    if not figures:
+        return ()
     name = chart.TRANSPORTS[first]
     if len(figures) == 1:
         return (f"A round trip of 64 B by {name} takes {figures[0]}.",)

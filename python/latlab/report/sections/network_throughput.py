@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from latlab.charts import network_throughput as chart
 from latlab.charts.network_roundtrip import TRANSPORTS
+from latlab.charts.network_transfers import ends
 from latlab.charts.points import is_disturbed
 from latlab.charts.storage import found
 from latlab.charts.table import Column, Table
+from latlab.report.cells import span, stated
 from latlab.report.document import Listing, Section
 from latlab.report.evidence import evidence
 from latlab.report.figures import figure
@@ -14,7 +16,7 @@ from latlab.report.probes import Probes
 from latlab.run.findings import positive
 from latlab.run.model import Record
 from latlab.run.run import Run
-from latlab.units import format_bytes_as_asked, format_rate
+from latlab.units import format_bytes_as_asked, format_count, format_rate
 
 PLACES = {
     "anywhere": "anywhere",
@@ -23,8 +25,10 @@ PLACES = {
 }
 _CAPTION = (
     "What the receiving program took out of its sockets. Each connection has a thread at either end; the"
-    " system moves the threads as it likes. Left: messages of 128 KiB. Right: one connection."
+    " system moves the threads as it likes."
 )
+_BOTH = " Left: messages of 128 KiB. Right: one connection."
+_STREAMS_ALONE = " Messages of 128 KiB."
 _COLUMNS = (
     Column("transport"),
     Column("message"),
@@ -33,26 +37,36 @@ _COLUMNS = (
     Column("median", "bytes_per_s"),
     Column("95 % from", "bytes_per_s"),
     Column("95 % to", "bytes_per_s"),
-    Column("slowest window", "bytes_per_s"),
-    Column("fastest window", "bytes_per_s"),
-    Column("TCP's round trip", "ns"),
-    Column("window", "count"),
-    Column("sent again", "count"),
+    Column("slowest to fastest window"),
     Column("windows", "count"),
     Column("disturbed"),
+)
+#: Of all streams and blocks: the median, and from the least to the most.
+_TCP = (
+    Column("message"),
+    Column("streams", "count"),
+    Column("the two ends"),
+    Column("round trip", "ns"),
+    Column("least to most"),
+    Column("window, segments", "count"),
+    Column("least to most"),
+    Column("most sent again by one", "count"),
 )
 
 
 def section(run: Run, probes: Probes) -> Section:
     """By connections, by message, by placement, with what TCP says."""
     own = sorted(chart.records(run), key=_place)
-    table = Table(_COLUMNS, tuple(_row(record) for record in own))
+    tables = {
+        "Streams": Table(_COLUMNS, tuple(_row(record) for record in own)),
+        "What TCP says at the sender's end (medians)": Table(_TCP, tuple(filter(None, map(_tcp, own)))),
+    }
     return Section(
         id="network_throughput",
         title=chart.TITLE,
         sentences=_sentences(own),
-        listings=(Listing("Streams", table),) if own else (),
-        figures=figure(run, chart.ID, _CAPTION),
+        listings=tuple(Listing(title, table) for title, table in tables.items() if table.rows),
+        figures=figure(run, chart.ID, _CAPTION + (_BOTH if chart.by_message(run) else _STREAMS_ALONE)),
         evidence=(*_unix(own), *_limits(own), *evidence(run, chart.PROBE)),
         methods=probes.methods_of(chart.PROBE),
         absence="" if own else chart.absence(run) or "",
@@ -73,7 +87,6 @@ def _place(record: Record) -> tuple[int, int, int, int]:
 def _row(record: Record) -> tuple[str | float | int | None, ...]:
     point, s = record.point, record.summary
     low, high = record.interval or (None, None)
-    told = found(record)
     return (
         TRANSPORTS.get(point.transport or "", point.transport or "?"),
         format_bytes_as_asked(point.message_bytes or 0),
@@ -82,16 +95,31 @@ def _row(record: Record) -> tuple[str | float | int | None, ...]:
         record.value,
         low,
         high,
-        *((s.min, s.max) if s else (None, None)),
-        positive(told, "tcp.rtt_ns"),
-        positive(told, "tcp.congestion_window_segments"),
-        told.number("tcp.most_retransmits_of_a_connection"),
+        span(s.min, s.max, format_rate) if s and s.min is not None and s.max else None,
         record.samples,
         "yes" if is_disturbed(record) else "no",
     )
 
 
-def _find(own: list[Record], transport: str, streams: int, placement: str) -> float | None:
+def _tcp(record: Record) -> tuple[str | float | int | None, ...] | None:
+    told, point = found(record), record.point
+    trip, window = positive(told, "tcp.rtt_ns"), positive(told, "tcp.congestion_window_segments")
+    if trip is None or window is None:
+        return None
+    trips, windows = (ends(told, f"tcp.{name}_least_most") for name in ("rtt_ns", "congestion_window"))
+    return (
+        format_bytes_as_asked(point.message_bytes or 0),
+        point.streams,
+        PLACES.get(point.placement or "", point.placement or "?"),
+        trip,
+        span(*trips) if trips else "not kept",
+        window,
+        span(*windows, format_count) if windows else "not kept",
+        told.number("tcp.most_retransmits_of_a_connection"),
+    )
+
+
+def _find(own: list[Record], transport: str, streams: int, placement: str) -> Record | None:
     for record in own:
         point = record.point
         if (point.transport, point.streams, point.placement, point.message_bytes) == (
@@ -100,26 +128,32 @@ def _find(own: list[Record], transport: str, streams: int, placement: str) -> fl
             placement,
             chart.USUAL_BYTES,
         ):
-            return record.value
+            return record
     return None
+
+
+def _rate(record: Record) -> str:
+    return stated(record.value, record.interval, format_rate)
 
 
 def _sentences(own: list[Record]) -> tuple[str, ...]:
     one = _find(own, "tcp", 1, chart.ANYWHERE)
-    if one is None:
+    if one is None or not one.value:
         return ()
-    first = f"Another process on this machine gets {format_rate(one)} by one TCP stream"
+    first = f"Another process on this machine gets {_rate(one)} by one TCP stream"
     more = [
-        (streams, rate)
+        record
         for streams in sorted({record.point.streams or 0 for record in own})
-        if streams > 1 and (rate := _find(own, "tcp", streams, chart.ANYWHERE)) is not None
+        if streams > 1 and (record := _find(own, "tcp", streams, chart.ANYWHERE)) is not None
     ]
     if more:
-        streams, rate = max(more, key=lambda pair: pair[1])
+        most = max(more, key=lambda record: record.value or 0.0)
+        by = f"{_rate(most)} by {most.point.streams} streams"
+        times = (most.value or 0.0) / one.value
         first += (
-            f" and {format_rate(rate)} by {streams} streams together, {rate / one:.1f} times as much."
-            if rate > one
-            else f"; more streams together carry no more ({format_rate(rate)} by {streams} streams)."
+            f" and {by} together, {times:.1f} times as much."
+            if times > 1
+            else f"; more streams together carry no more: {by}."
         )
     else:
         first += "."
@@ -127,17 +161,16 @@ def _sentences(own: list[Record]) -> tuple[str, ...]:
     same, across = _find(own, "tcp", 1, "same-cpu"), _find(own, "tcp", 1, "across-blocking")
     if same is not None and across is not None:
         sentences.append(
-            f"With both ends on one CPU a stream carries {format_rate(same)}, on two CPUs"
-            f" {format_rate(across)}."
+            f"With both ends on one CPU a stream carries {_rate(same)}, on two CPUs {_rate(across)}."
         )
     return tuple(sentences)
 
 
 def _unix(own: list[Record]) -> tuple[str, ...]:
-    rate = _find(own, "unix", 1, chart.ANYWHERE)
-    if rate is None:
+    record = _find(own, "unix", 1, chart.ANYWHERE)
+    if record is None:
         return ()
-    return (f"A Unix socket, which goes past the network's layers, carries {format_rate(rate)}.",)
+    return (f"A Unix socket, which goes past the network's layers, carries {_rate(record)}.",)
 
 
 def _limits(own: list[Record]) -> tuple[str, ...]:

@@ -6,6 +6,7 @@ from latlab.charts import network_concurrency, network_phases, network_workers
 from latlab.charts import network_transfers as transfers
 from latlab.charts.network_transfers import CONNECTIONS, PATHS, PROBE
 from latlab.charts.table import Cell, Column, Table
+from latlab.report.cells import span, stated
 from latlab.report.document import Listing, Notice, Section
 from latlab.report.evidence import evidence
 from latlab.report.figures import figure
@@ -14,13 +15,17 @@ from latlab.run.findings import findings, positive
 from latlab.run.model import Machine
 from latlab.run.run import Run
 from latlab.text import clean
-from latlab.units import format_bytes, format_ns, format_rate
+from latlab.units import format_bytes, format_digits, format_rate
 
 _TITLE = "What does a file cost that comes over the network, and how many should come at once?"
 _PHASES = (
     "Medians of one transfer at a time. connect and tls: a round trip each; first-byte: the request's round"
-    " trip; last-byte: the rest of the body, on a new connection mostly waiting for its window to grow."
-    " The tick is the model: it knows this run's round trip and rate, and the file's size."
+    " trip; last-byte: the rest of the body."
+)
+#: Where a path was measured, and with it the model.
+_FAR_PHASES = (
+    " Over a path a new connection mostly waits there for its window to grow. The tick is the model: it knows"
+    " this run's round trip and rate, and the file's size."
 )
 _WORKERS = (
     "Ten files of 100 KiB. w workers take ten files in ceil(10 / w) turns: the staircase is the most that is"
@@ -36,24 +41,22 @@ _WIDEST = 2.0
 #: Medians of a few blocks may lie this much above what ten files allow.
 _ABOVE_THE_MOST = 1.05
 _EXPERIMENT = (
-    Column("ten files"),
-    Column("connections"),
+    Column("ten files, connections"),
     Column("path"),
     Column("by"),
-    Column("one worker", "ns"),
-    Column("six workers", "ns"),
+    Column("one worker (95 %)"),
+    Column("six workers (95 %)"),
     Column("times as fast", "number"),
-    Column("95 % from", "number"),
-    Column("95 % to", "number"),
+    Column("95 %"),
     Column("at most", "number"),
 )
 _MODEL = (
     Column("transfer"),
-    Column("measured", "ns"),
+    Column("measured (95 %)"),
     Column("model", "ns"),
     Column("model / measured", "number"),
     Column("round trips", "number"),
-    Column("of these slow start", "number"),
+    Column("of these window and pace", "number"),
     Column("software's part", "ns"),
     Column("limited by"),
 )
@@ -65,25 +68,36 @@ _KNEES = (
     Column("foretold", "number"),
     Column("from", "number"),
     Column("to", "number"),
-    Column("plateau", "bytes_per_s"),
-    Column("foretold within a factor of 2"),
+    Column("plateau (95 %)"),
+    Column("remarks"),
 )
 _ONE_OR_MANY = (
     Column("path"),
     Column("connections"),
-    Column("one of 1,000 KiB", "ns"),
-    Column("ten of 100 KiB", "ns"),
-    Column("ten by six", "ns"),
+    Column("one of 1,000 KiB (95 %)"),
+    Column("ten of 100 KiB (95 %)"),
+    Column("ten by six (95 %)"),
     Column("ten / one", "number"),
+)
+#: Of the server that the user names; every figure with its 95 % interval.
+_NAMED = (
+    Column("connections"),
+    Column("one transfer"),
+    *(Column(phase) for phase in transfers.PHASES),
+    Column("bytes"),
+    Column("transfers", "count"),
 )
 #: Python's engines, by the point's `engine`.
 _ENGINES = {"latlab": "latlab", "python-requests": "Python, requests", "python-httpx": "Python, httpx"}
 _LESSON_WORKERS = 6
+#: 10 / ceil(10 / 6).
+_LESSON_MOST = 5
 
 
 def section(run: Run, probes: Probes) -> Section:
     """The experiment, the model, the knees, and the charts."""
     tables = {
+        "One transfer of --url by its phases": Table(_NAMED, tuple(_named_server(run))),
         "Ten files by six workers": Table(_EXPERIMENT, tuple(_experiment(run))),
         "The model beside the measurement": Table(_MODEL, tuple(_model(run))),
         "Knees": Table(_KNEES, tuple(_knees(run))),
@@ -91,7 +105,7 @@ def section(run: Run, probes: Probes) -> Section:
     }
     listings = tuple(Listing(title, table) for title, table in tables.items() if table.rows)
     figures = (
-        *figure(run, network_phases.ID, _PHASES),
+        *figure(run, network_phases.ID, _PHASES + (_FAR_PHASES if network_phases.has_model(run) else "")),
         *figure(run, network_workers.ID, _WORKERS),
         *figure(run, network_concurrency.ID, _CONCURRENCY),
     )
@@ -121,13 +135,53 @@ def _named(row: Machine) -> tuple[str, str, str] | None:
 
 
 def _speed_up(row: Machine) -> float | None:
-    """How many times as fast the pool was; nothing where the spread hides it, or where it cannot be."""
+    """How many times as fast the pool was; nothing where there is a doubt."""
+    return None if _doubt(row) else positive(row, "speed_up")
+
+
+def _doubt(row: Machine) -> str:
+    """Why it is not known how much faster the pool was; empty where it is."""
     times, spread = positive(row, "speed_up"), transfers.ends(row, "interval")
     ceiling = positive(row, "ceiling")
-    if times is None or (ceiling is not None and times > ceiling * _ABOVE_THE_MOST):
-        return None
-    # Without blocks enough for an interval it stands for itself.
-    return times if spread is None or spread[1] <= spread[0] * _WIDEST else None
+    if times is None or spread is None:
+        return "there are too few blocks"
+    if spread[1] > spread[0] * _WIDEST:
+        return "the sets differ too much among themselves"
+    if ceiling is not None and times > ceiling * _ABOVE_THE_MOST:
+        return (
+            f"{times:.3g} is more than ten files allow: the sets of one worker were kept from their work by"
+            " something that left those of six alone"
+        )
+    return ""
+
+
+def _stated(row: Machine, name: str) -> str:
+    """A time with its interval, by the name that both begin with."""
+    return stated(positive(row, f"{name}_ns"), transfers.ends(row, f"{name}_interval"))
+
+
+def _named_server(run: Run) -> list[tuple[Cell, ...]]:
+    rows: list[tuple[Cell, ...]] = []
+    for row in findings(run, PROBE).sections("named"):
+        connections = row.text("connections")
+        if connections not in CONNECTIONS:
+            continue
+        times, spread = row.section("phases_ns"), row.section("phases_interval")
+        phases = [
+            stated(positive(times, name), transfers.ends(spread, name)) if positive(times, name) else None
+            for name in transfers.PHASES
+        ]
+        bodies = transfers.ends(row, "bodies_bytes")
+        rows.append(
+            (
+                CONNECTIONS[connections],
+                stated(positive(row, "time_ns"), transfers.ends(row, "interval")),
+                *phases,
+                span(*bodies, lambda size: format_bytes(round(size))) if bodies else "0",
+                row.integer("transfers"),
+            )
+        )
+    return rows
 
 
 def _experiment(run: Run) -> list[tuple[Cell, ...]]:
@@ -136,10 +190,13 @@ def _experiment(run: Run) -> list[tuple[Cell, ...]]:
         named, engine = _named(row), row.text("engine")
         if named is None or engine not in _ENGINES or row.integer("workers") != _LESSON_WORKERS:
             continue
-        low, high = transfers.ends(row, "interval") or (None, None)
-        figures = [positive(row, name) for name in ("sequential_ns", "pool_ns")]
+        spread = transfers.ends(row, "interval")
+        between = span(*spread, "{:.3g}".format) if spread else None
+        figures = [_stated(row, name) for name in ("sequential", "pool")]
         times = _speed_up(row)
-        rows.append((*named, _ENGINES[engine], *figures, times, low, high, positive(row, "ceiling")))
+        size, connections, path = named
+        who = (f"{size}, {connections}", path, _ENGINES[engine])
+        rows.append((*who, *figures, times, between, positive(row, "ceiling")))
     return rows
 
 
@@ -152,7 +209,7 @@ def _model(run: Run) -> list[tuple[Cell, ...]]:
         rows.append(
             (
                 kind.name,
-                positive(row, "time_ns"),
+                stated(positive(row, "time_ns"), transfers.ends(row, "interval")),
                 positive(model, "time_ns"),
                 positive(model, "over_measured"),
                 positive(model, "round_trips"),
@@ -168,27 +225,44 @@ def _knees(run: Run) -> list[tuple[Cell, ...]]:
     rows: list[tuple[Cell, ...]] = []
     for row in transfers.rows(run, "knees"):
         kind, knee = transfers.kind_of(row), transfers.count(row, "knee")
-        if kind is None or knee is None:
+        if kind is None or (knee is None and not row.text("not_found")):
             continue
         low, high = transfers.ends(row, "interval") or (None, None)
         foretold = transfers.ends(row, "foretold_interval") or (None, None)
-        verified = row.flag("verified")
-        words = "not foretold" if verified is None else "yes" if verified else "no"
-        if row.flag("beyond"):
-            words += "; the goodput still rises at the end"
         rows.append(
-            (
-                kind.name,
-                knee,
-                low,
-                high,
-                positive(row, "foretold"),
-                *foretold,
-                positive(row, "plateau_bytes_per_s"),
-                words,
-            )
+            (kind.name, knee, low, high, positive(row, "foretold"), *foretold, _plateau(row), _remarks(row))
         )
     return rows
+
+
+def _plateau(row: Machine) -> str:
+    plateau = positive(row, "plateau_bytes_per_s")
+    steps = [step for step in row.sections("curve") if positive(step, "goodput_bytes_per_s") == plateau]
+    spread = transfers.ends(steps[0], "goodput_interval") if steps else None
+    return stated(plateau, spread, format_rate)
+
+
+def _remarks(row: Machine) -> str:
+    """How closely the knee is known, and what came of foretelling it."""
+    reason = row.text("not_found")
+    if reason:
+        least = transfers.count(row, "at_least")
+        why = clean(reason, most=200)
+        return f"{why}; the knee is at {least} or more" if least else why
+    words = []
+    below, knee = transfers.count(row, "below"), transfers.count(row, "knee")
+    if row.flag("one_step") is False and below and knee:
+        words.append(f"nothing between {below} and {knee} was measured: the time was up")
+    if row.flag("beyond"):
+        words.append("the goodput still rises at the end")
+    verified = row.flag("verified")
+    if verified is None:
+        words.append("not foretold")
+    else:
+        words.append(f"foretold{'' if verified else ' not'} within a factor of 2")
+    if positive(row, "foretold") and not transfers.ends(row, "foretold_interval"):
+        words.append("too few blocks for an interval of that")
+    return "; ".join(words)
 
 
 def _one_or_many(run: Run) -> list[tuple[Cell, ...]]:
@@ -196,8 +270,8 @@ def _one_or_many(run: Run) -> list[tuple[Cell, ...]]:
     for row in transfers.rows(run, "one_or_many"):
         path, connections = row.text("path"), row.text("connections")
         if path in PATHS and connections in CONNECTIONS:
-            names = ("one_ns", "many_ns", "pool_ns", "many_over_one")
-            rows.append((PATHS[path], connections, *(positive(row, name) for name in names)))
+            times = (_stated(row, name) for name in ("one", "many", "pool"))
+            rows.append((PATHS[path], connections, *times, positive(row, "many_over_one")))
     return rows
 
 
@@ -210,25 +284,40 @@ def _sentences(run: Run) -> tuple[str, ...]:
             size, connections, path = named
             files = f"Ten files of {size} over the {path}, {CONNECTIONS[connections]}"
             times, spread = _speed_up(row), transfers.ends(row, "interval")
-            if times is not None:
+            allowed = f"ten files allow {positive(row, 'ceiling') or _LESSON_MOST:.3g}"
+            if times is not None and spread is not None:
                 sentences.append(
-                    f"{files}: {format_ns(one)} one after the other, {format_ns(six)} by six workers:"
-                    f" {times:.2f} times as fast, where ten files allow 5."
+                    f"{files}: {_stated(row, 'sequential')} one after the other,"
+                    f" {_stated(row, 'pool')} by six workers: {times:.2f} times as fast"
+                    f" (95 % interval {spread[0]:.2f} to {spread[1]:.2f}), where {allowed}."
                 )
             else:
-                between = f" (95 % interval {spread[0]:.2g} to {spread[1]:.2g})" if spread else ""
+                ends = " to ".join(format_digits(end, 2) for end in spread or ())
+                between = f" (95 % interval {ends})" if spread else ""
                 sentences.append(
-                    f"{files}: by how much six workers are faster is not known{between}; the sets differ too"
-                    " much among themselves, and ten files allow 5."
+                    f"{files}: by how much six workers are faster is not known{between}, because"
+                    f" {_doubt(row)}; {allowed}."
                 )
     for row in transfers.rows(run, "knees")[:1]:
         kind, knee = transfers.kind_of(row), transfers.count(row, "knee")
-        plateau, foretold = positive(row, "plateau_bytes_per_s"), positive(row, "foretold")
-        if kind and knee and plateau:
-            text = (
-                f"With {kind.name}, {knee} at once reach 80 % of the {format_rate(plateau)} there is to get"
+        interval, foretold = transfers.ends(row, "interval"), positive(row, "foretold")
+        reason = row.text("not_found")
+        if kind and knee:
+            known = (
+                f"95 % interval {interval[0]:.0f} to {interval[1]:.0f}"
+                if interval
+                else "no interval: too few blocks"
             )
-            sentences.append(text + (f"; foretold from one transfer: {foretold:.1f}." if foretold else "."))
+            text = (
+                f"With {kind.name}, {knee} at once ({known})"
+                f" reach{'es' if knee == 1 else ''} 80 % of the {_plateau(row)} there is to get"
+            )
+            spread = transfers.ends(row, "foretold_interval")
+            between = f" ({spread[0]:.1f} to {spread[1]:.1f})" if spread else " (no interval: too few blocks)"
+            text += f"; foretold from one transfer: {foretold:.1f}{between}" if foretold else ""
+            sentences.append(f"{text}.")
+        elif kind and reason:
+            sentences.append(f"With {kind.name} no knee was found: {clean(reason, most=200)}.")
     return tuple(sentences)
 
 
@@ -250,8 +339,10 @@ def _notices(run: Run) -> tuple[Notice, ...]:
 def _congestion_control(run: Run) -> list[str]:
     names = [row.text("congestion_control") for row in transfers.rows(run, "paths")]
     known = dict.fromkeys(clean(name, most=40) for name in names if name)
+    paced = " and leave at a pace, as BBR has it"
     return [
-        f"TCP's congestion control is {name}; the model's windows double with each round trip."
+        f"The server's congestion control is {name}; the model's windows double with each round trip"
+        f"{paced if name.startswith('bbr') else ''}."
         for name in known
     ]
 

@@ -10,7 +10,7 @@ from latlab.report.figures import figure
 from latlab.report.probes import Probes
 from latlab.run.findings import findings, positive
 from latlab.run.run import Run
-from latlab.units import format_count, format_ns, format_percent
+from latlab.units import format_count, format_digits, format_ns, format_percent
 
 _CAPTION = "Lengths are times. A way whose page faults are not known has one colour."
 _COLUMNS = (
@@ -55,7 +55,7 @@ def _sentences(run: Run) -> tuple[str, ...]:
         return (text + "; no other way is faster by a tenth.",)
     second = (
         f"The fastest way here ({best.name}) costs {format_ns(best.value)}: malloc takes"
-        f" {malloc.value / best.value:.2g} times as long."
+        f" {format_digits(malloc.value / best.value, 2)} times as long."
     )
     return (text + ".", second)
 

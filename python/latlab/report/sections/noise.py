@@ -78,7 +78,8 @@ def _listings(noise: Noise) -> tuple[Listing, ...]:
         (
             name,
             float(f"{one.hz:.4g}"),
-            one.gap_ns,
+            # Of all of them together there is a mean, and nothing that is usual.
+            None if one is everything else one.gap_ns,
             *(f"1 in {format_count(one.one_in(length))}" for _, length in _OPERATIONS),
             one.touches_from_ns(0.999),
             one.share,

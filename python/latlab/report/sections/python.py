@@ -12,7 +12,7 @@ from latlab.run.run import Run
 from latlab.units import format_ns
 
 _CAPTION = (
-    "Each grid line is ten times the one before it. A row of so many elements is for all of them together."
+    "On the axis equal distances are equal ratios. A row of so many elements is for all of them together."
 )
 
 

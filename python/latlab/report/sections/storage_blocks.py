@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+
 from latlab.charts import storage_blocks as chart
 from latlab.charts import storage_random
+from latlab.charts.points import Spot
 from latlab.charts.storage import PATHS_EXPLAINED, path_name, timed
 from latlab.charts.table import Cell, Column, Table
-from latlab.report.disk import commands, disk_evidence, notices, sound
+from latlab.report.cells import span
+from latlab.report.disk import commands, device_times, disk_evidence, notices, sound
 from latlab.report.document import Listing, Section
 from latlab.report.figures import figure
 from latlab.report.probes import Probes
 from latlab.run.findings import findings, positive
 from latlab.run.model import Record
 from latlab.run.run import Run
-from latlab.units import format_bytes, format_ns, format_rate, format_seconds
+from latlab.units import format_bytes, format_ns, format_percent, format_rate, format_seconds
 
 _PROBES = (chart.READ, chart.WRITE)
 _CAPTION = (
@@ -29,7 +33,7 @@ _FITS = (
     Column("half from", "bytes"),
     Column("90 % from", "bytes"),
     Column("farthest point", "share"),
-    Column("30 GB take"),
+    Column("30 GB would take"),
 )
 #: Two figures of one table that do not come from the same times.
 _TITLE = (
@@ -39,6 +43,10 @@ _TITLE = (
 _RULES = (Column("rule"), Column("here"), Column("figures"))
 #: Blocks of which a doubter would ask.
 _TRIED = (4096, 1 << 20)
+#: A job of everyday size, bytes, and the blocks for which it is told, beside the largest.
+_JOB = 30e9
+_JOBS = (4096, 64 << 10, 1 << 20)
+_DIRECT, _COLD, _WARM, _UNFLUSHED = map(path_name, ("direct", "buffered-cold", "buffered-warm", "buffered"))
 
 
 def section(run: Run, probes: Probes) -> Section:
@@ -54,7 +62,7 @@ def section(run: Run, probes: Probes) -> Section:
         id="storage_blocks",
         title=chart.TITLE,
         sentences=_sentences(run) if _all_sound(run) else (),
-        listings=tuple(listings),
+        listings=(*listings, *device_times(run, *_PROBES)),
         figures=figure(run, chart.ID, _CAPTION),
         notices=doubts,
         evidence=(
@@ -75,48 +83,67 @@ def _all_sound(run: Run) -> bool:
 
 
 def _sentences(run: Run) -> tuple[str, ...]:
+    curves = chart.lines(run, chart.READ)
     for fit in chart.fits(run, chart.READ):
-        if fit.path != "direct":
+        if path_name(fit.path) != _DIRECT:
             continue
+        off = ""
+        if fit.worst is not None:
+            off = f"; the block farthest from that is {format_percent(abs(fit.worst - 1))} off"
         text = (
             f"A block read past the page cache costs {format_ns(fit.alpha_ns)} and its bytes at"
             f" {format_rate(fit.beta)}: half of that rate from blocks of {format_bytes(fit.half)},"
             f" nine tenths from"
-            f" {format_bytes(fit.ninety)}."
+            f" {format_bytes(fit.ninety)}{off}."
         )
-        times = sorted(fit.thirty_gb)
-        if len(times) > 1:
-            (small, slow), (large, fast) = times[0], times[-1]
-            return (
-                text,
-                f"Reading 30 GB takes {format_seconds(slow)} in blocks of {format_bytes(small)} and"
-                f" {format_seconds(fast)} in blocks of {format_bytes(large)}.",
-            )
-        return (text,)
-    best = [
-        (spot.value, name, spot.x)
-        for name, curve in chart.lines(run, chart.READ).items()
-        for spot in curve
-        if name != path_name("buffered-warm")
-    ]
+        return (text, *_job(curves))
+    best = [(spot.value, name, spot.x) for name, curve in curves.items() for spot in curve if name != _WARM]
     if not best:
         return ()
     rate, name, block = max(best)
     return (f"The fastest reading: {format_rate(rate)} in blocks of {format_bytes(block)} ({name}).",)
 
 
+def _job(curves: Mapping[str, Sequence[Spot]]) -> tuple[str, ...]:
+    """What 30 GB would take: by the smallest and the largest block, and as most programs read."""
+    direct = [spot for spot in curves.get(_DIRECT, ()) if spot.x >= _JOBS[0]]
+    cold = curves.get(_COLD)
+    if len(direct) < 2:  # noqa: PLR2004 - nothing to compare
+        return ()
+    told = [f"{_seconds(spot)} in blocks of {format_bytes(spot.x)}" for spot in (direct[0], direct[-1])]
+    text = f"At these rates reading 30 GB would take {' and '.join(told)}"
+    if cold:
+        best = max(cold, key=lambda spot: spot.value)
+        text += f", through an empty page cache {_seconds(best)} in blocks of {format_bytes(best.x)}"
+    return (f"{text}; in brackets the fastest and the slowest repeat.",)
+
+
+def _seconds(spot: Spot) -> str:
+    return f"{format_seconds(_JOB / spot.value)} ({span(_JOB / spot.high, _JOB / spot.low, format_seconds)})"
+
+
 def _fits(run: Run) -> list[tuple[Cell, ...]]:
     rows: list[tuple[Cell, ...]] = []
     for probe, verb in chart.PANELS.items():
-        for fit in chart.fits(run, probe):
-            thirty = "; ".join(
-                f"{format_bytes(block)}: {format_seconds(s)}" for block, s in sorted(fit.thirty_gb)
-            )
-            off = None if fit.worst is None else abs(fit.worst - 1)
-            rows.append(
-                (verb, path_name(fit.path), fit.alpha_ns, fit.beta, fit.half, fit.ninety, off, thirty)
-            )
+        found = {path_name(fit.path): fit for fit in chart.fits(run, probe)}
+        for name, curve in chart.lines(run, probe).items():
+            fit = found.get(name)
+            line: tuple[Cell, ...] = (None,) * 5
+            if fit is not None:
+                off = None if fit.worst is None else abs(fit.worst - 1)
+                line = (fit.alpha_ns, fit.beta, fit.half, fit.ninety, off)
+            rows.append((verb, name, *line, _thirty(run, name, curve)))
     return rows
+
+
+def _thirty(run: Run, name: str, curve: Sequence[Spot]) -> str:
+    """By block size; nothing where memory answers that does not hold so much."""
+    if name == _UNFLUSHED:
+        return "the disk is not waited for"
+    if name == _WARM and (run.machine.number("memory.total_bytes") or 0.0) < _JOB:
+        return "more than memory holds"
+    told = [spot for spot in curve if spot.x in _JOBS or spot is curve[-1]]
+    return "; ".join(f"{format_bytes(spot.x)}: {format_seconds(_JOB / spot.value)}" for spot in told)
 
 
 def _rules(run: Run) -> list[tuple[Cell, ...]]:
@@ -129,18 +156,18 @@ def _rules(run: Run) -> list[tuple[Cell, ...]]:
             if rule and rule != _BEATS and (rule not in found or verdict != "undecided"):
                 found[rule] = (rule, verdict, entry.text("detail"))
         if probe == chart.WRITE and any(chart.lines(run, own) for own in _PROBES):
-            found[_BEATS] = (_BEATS, *_reading_beats_writing(run))
+            found[_BEATS] = (_BEATS, *reading_beats_writing(run))
     return list(found.values())
 
 
-def _reading_beats_writing(run: Run) -> tuple[str, str]:
+def reading_beats_writing(run: Run) -> tuple[str, str]:
     """The verdict with its figures, where both were measured past the page cache in blocks of the same size.
 
     Of a size, one side is ahead when its slowest repeat is faster than the other's fastest. The rule is true
     or false where at least half of the sizes have the same side ahead and none the other.
     """
     reading, writing = (
-        {spot.x: spot for spot in chart.lines(run, probe).get(path_name("direct"), [])} for probe in _PROBES
+        {spot.x: spot for spot in chart.lines(run, probe).get(_DIRECT, [])} for probe in _PROBES
     )
     common = sorted(reading.keys() & writing.keys())
     if not common:

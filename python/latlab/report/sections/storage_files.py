@@ -11,7 +11,7 @@ from latlab.report.figures import figure
 from latlab.report.probes import Probes
 from latlab.run.findings import findings, positive
 from latlab.run.run import Run
-from latlab.units import format_ns
+from latlab.units import format_digits, format_ns
 
 _CAPTION = (
     "The same 10 MB, one file after the other. A bar is the sum of its phases, each a mean of all repeats"
@@ -119,16 +119,26 @@ def _sentences(run: Run, passes: list[chart.Pass]) -> tuple[str, ...]:
     for operation, verb in (("write", "Writing"), ("read-cold", "Reading"), ("read-warm", "Reading")):
         for each in passes:
             # Of one large file the rule may be broken as well.
-            one = any(other.twin_of(each) for other in passes)
+            one = next((other for other in passes if other.twin_of(each)), None)
             ratio = _ratio(run, each) if one else None
             if each.operation == operation and each.engine == "psync" and each.files == chart.MANY and ratio:
                 how = {"read-cold": " from the disk", "read-warm": " from the page cache"}.get(operation, "")
                 phase, ns = max(each.phases.items(), key=lambda item: item[1], default=("", 0.0))
+                most = f"; most of it is {phase}, {format_ns(ns)} a file on average" if phase else ""
                 out.append(
-                    f"{verb} 10 MB{how} as a thousand files takes {ratio:.3g} times as long as one file"
-                    + (f"; most of it is {phase}, {format_ns(ns)} a file on average." if phase else ".")
+                    f"{verb} 10 MB{how} as a thousand files takes {format_digits(ratio, 3)} times as long"
+                    f" as one file{_ends(each, one)}{most}."
                 )
     return tuple(out[:2])
+
+
+def _ends(many: chart.Pass, one: chart.Pass | None) -> str:
+    """How far the ratio goes between the repeats of both: ` (55 to 90 between repeats)`."""
+    if one is None or not many.repeats_ns or not one.repeats_ns:
+        return ""
+    low = many.files * min(many.repeats_ns) / max(one.repeats_ns)
+    high = many.files * max(many.repeats_ns) / min(one.repeats_ns)
+    return f" ({format_digits(low, 2)} to {format_digits(high, 2)} between repeats)"
 
 
 def _drift(passes: list[chart.Pass]) -> tuple[str, ...]:

@@ -37,7 +37,7 @@ def section(run: Run, probes: Probes) -> Section:
         id="storage_first_touch",
         title=chart.TITLE,
         sentences=() if doubts else _sentences(run),
-        listings=(Listing("Medians hide it, totals do not", Table(_COLUMNS, rows)),) if rows else (),
+        listings=(Listing("First reading and second", Table(_COLUMNS, rows)),) if rows else (),
         figures=figure(run, chart.ID, _CAPTION),
         notices=doubts,
         evidence=(*_limits(run), *disk_evidence(run, chart.PROBE)),

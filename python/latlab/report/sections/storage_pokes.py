@@ -5,14 +5,14 @@ from __future__ import annotations
 from latlab.charts import storage_pokes as chart
 from latlab.charts.storage import file_name, path_name
 from latlab.charts.table import Column, Table
-from latlab.report.disk import commands, disk_evidence, notices, sound, tail_words
+from latlab.report.disk import commands, device_times, disk_evidence, notices, sound, tail_words
 from latlab.report.document import Listing, Section
 from latlab.report.figures import figure
 from latlab.report.probes import Probes
 from latlab.run.findings import findings
 from latlab.run.model import Record
 from latlab.run.run import Run
-from latlab.units import format_ns
+from latlab.units import format_digits, format_ns
 
 _CAPTION = (
     "A poke goes to a random place, reads one byte and writes one byte there. Warm: the page cache holds the"
@@ -50,6 +50,7 @@ def section(run: Run, probes: Probes) -> Section:
         listings=(
             *((Listing("Pokes at files", Table(_COLUMNS, tuple(rows))),) if rows else ()),
             *_times(run),
+            *device_times(run, chart.PROBE),
         ),
         figures=figure(run, chart.ID, _CAPTION),
         notices=doubts,
@@ -108,5 +109,5 @@ def _sentences(records: list[Record]) -> tuple[str, ...]:
     times = cold.value / warm.value
     return (
         f"A poke at a file of {name} takes {format_ns(warm.value)} when the page cache holds it and"
-        f" {format_ns(cold.value)} when the disk has to be asked: {times:.3g} times as long.",
+        f" {format_ns(cold.value)} when the disk has to be asked: {format_digits(times, 3)} times as long.",
     )

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from types import MappingProxyType
+
 from latlab.charts import storage_depth, storage_random
 from latlab.charts.table import Cell, Column, Table
-from latlab.report.disk import commands, disk_evidence, notices, sound, tail_words
+from latlab.report.disk import commands, device_times, disk_evidence, notices, sound, tail_words
 from latlab.report.document import Listing, Section
 from latlab.report.figures import figure
 from latlab.report.probes import Probes
@@ -20,12 +23,16 @@ _DEPTHS = (
 )
 #: Of the highest rate.
 _NEARLY = 0.95
+_NINE_TENTHS = "From which depth the disk gives nine tenths of the highest rate measured"
 _SATURATION = (
     Column("operation"),
     Column("block", "bytes"),
-    Column("no gain beyond depth", "count"),
-    Column("blocks a second", "count"),
+    Column("from depth", "count"),
+    Column("blocks a second there", "count"),
+    Column("deeper ones were tried"),
 )
+#: A queue that needs the deepest that was tried may need a deeper one.
+_TRIED: Mapping[bool | None, str] = MappingProxyType({True: "yes", False: "no: more depth may give more"})
 
 
 def section(run: Run, probes: Probes) -> Section:
@@ -36,7 +43,10 @@ def section(run: Run, probes: Probes) -> Section:
         id="storage_random",
         title=storage_random.TITLE,
         sentences=_sentences(run),
-        listings=(Listing("Where the disk is saturated", Table(_SATURATION, tuple(rows))),) if rows else (),
+        listings=(
+            *((Listing(_NINE_TENTHS, Table(_SATURATION, tuple(rows))),) if rows else ()),
+            *device_times(run, *_PROBES),
+        ),
         figures=(*figure(run, storage_random.ID, _SHARES), *figure(run, storage_depth.ID, _DEPTHS)),
         notices=doubts,
         evidence=(
@@ -81,5 +91,5 @@ def _saturation(run: Run) -> list[tuple[Cell, ...]]:
         for entry in findings(run, probe).sections("saturation"):
             figures = [positive(entry, name) for name in ("block_bytes", "depth", "rate_per_s")]
             if all(figure is not None for figure in figures):
-                rows.append((verb, *figures))
+                rows.append((verb, *figures, _TRIED.get(entry.flag("reached"))))
     return rows

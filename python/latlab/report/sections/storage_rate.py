@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import math
+
 from latlab.charts import storage_rate as chart
-from latlab.report.disk import commands, disk_evidence, notices, sound
+from latlab.report.disk import commands, device_times, disk_evidence, notices, sound
 from latlab.report.document import Section
 from latlab.report.figures import figure
 from latlab.report.probes import Probes
@@ -16,6 +18,8 @@ _CAPTION = (
     " since a request"
     " was due, with its waiting. Service: since it was handed over."
 )
+#: Intervals that lie so far apart are more than what two points differ by anyway.
+_SLEPT = 1.1
 
 
 def section(run: Run, probes: Probes) -> Section:
@@ -26,6 +30,7 @@ def section(run: Run, probes: Probes) -> Section:
         id="storage_rate",
         title=chart.TITLE,
         sentences=_sentences(run),
+        listings=device_times(run, chart.PROBE),
         figures=figure(run, chart.ID, _CAPTION),
         notices=doubts,
         evidence=(
@@ -51,8 +56,12 @@ def _sentences(run: Run) -> tuple[str, ...]:
     if last is first:
         return (f"{text}.",)
     text += f", at {format_count(last.point.rate_per_s)} in {format_ns(last.value)}."
-    if (first.value or 0.0) > 1.1 * min(record.value or 0.0 for record in records):
-        return (text, "Seldom asked, a disk (and the machine around it) goes to sleep and has to wake up.")
+    quickest = min(records, key=lambda record: record.value or math.inf)
+    if first.interval and quickest.interval and first.interval[0] > _SLEPT * quickest.interval[1]:
+        return (
+            text,
+            "Asked seldom it answers later, as where a disk, its host or a CPU falls asleep in between.",
+        )
     return (text,)
 
 

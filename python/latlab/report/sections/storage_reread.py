@@ -10,7 +10,7 @@ from latlab.report.document import Listing, Section
 from latlab.report.probes import Probes
 from latlab.run.model import Record
 from latlab.run.run import Run
-from latlab.units import format_ns
+from latlab.units import format_digits, format_ns
 
 PROBE = "storage.reread"
 _COLUMNS = (
@@ -62,6 +62,6 @@ def _sentences(rows: list[tuple[Cell, ...]]) -> tuple[str, ...]:
         if isinstance(again, float) and isinstance(kept, float) and isinstance(times, float):
             return (
                 f"Going through {file} takes {format_ns(again)} when it is read again from the page cache and"
-                f" {format_ns(kept)} when it was kept: {times:.3g} times as long.",
+                f" {format_ns(kept)} when it was kept: {format_digits(times, 3)} times as long.",
             )
     return ()

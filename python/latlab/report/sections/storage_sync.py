@@ -5,13 +5,13 @@ from __future__ import annotations
 from latlab.charts.points import why_absent
 from latlab.charts.storage import timed
 from latlab.charts.table import Cell, Column, Table
-from latlab.report.disk import commands, disk_evidence, notices, sound, tail_words
+from latlab.report.disk import commands, device_times, disk_evidence, notices, sound, tail_words
 from latlab.report.document import Listing, Notice, Section, sentence
 from latlab.report.probes import Probes
 from latlab.run.findings import findings
 from latlab.run.model import Machine, Record
 from latlab.run.run import Run
-from latlab.units import format_ns
+from latlab.units import format_digits, format_ns
 
 PROBE = "storage.sync"
 _OPERATIONS = {
@@ -54,7 +54,7 @@ def section(run: Run, probes: Probes) -> Section:
         id="storage_sync",
         title="What does it cost to be sure that a write is on the disk?",
         sentences=_sentences(run, sound(run, records)),
-        listings=(Listing("Durable writes", table),) if records else (),
+        listings=(Listing("Durable writes", table), *device_times(run, PROBE)) if records else (),
         notices=(*doubts, *_verdict(run)),
         evidence=(
             *tail_words(_usual(records)),
@@ -117,8 +117,8 @@ def _sentences(run: Run, records: list[Record]) -> tuple[str, ...]:
         return (f"{text}.",)
     return (
         f"{text}.",
-        f"A file that grows takes {times:.2g} times as long as one that has its size: a log that"
-        " is laid out before it is written saves that.",
+        f"A file that grows takes {format_digits(times, 2)} times as long as one that has its size: a log"
+        " that is laid out before it is written saves that.",
     )
 
 

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections import Counter
+
 from latlab.charts.table import Column, Table
 from latlab.report.document import Listing, Section
 from latlab.report.probes import Probes
+from latlab.run.model import Record
 from latlab.run.run import Run
 from latlab.units import format_count
 
@@ -43,9 +46,11 @@ def section(run: Run, probes: Probes) -> Section:
 
 def _absent(run: Run) -> list[tuple[str | int, ...]]:
     reasons: dict[tuple[str, str], list[str]] = {}
+    together: Counter[tuple[str, str]] = Counter()
     for record in run.records:
         if record.error is not None:
             reasons.setdefault((record.probe, record.error.text), []).append(record.point.label())
+            together[record.probe, record.error.text] += _others(record)
         failed = [check for check in record.checks if not check.ok]
         if failed:
             text = f"proof of work failed: {failed[0].name}: {failed[0].detail}"
@@ -54,8 +59,15 @@ def _absent(run: Run) -> list[tuple[str | int, ...]]:
     for (probe, why), points in reasons.items():
         named = "; ".join(point for point in points[:_MOST_POINTS_NAMED] if point)
         more = len(points) - _MOST_POINTS_NAMED
-        rows.append((probe, named + (f"; {more} more" if more > 0 else ""), why, len(points)))
+        count = len(points) + together[probe, why]
+        rows.append((probe, named + (f"; {more} more" if more > 0 else ""), why, count))
     return rows
+
+
+def _others(record: Record) -> int:
+    """Points beside one that a record of what was not reached stands for."""
+    points = record.findings.get("points") if isinstance(record.findings, dict) else None
+    return len(points) - 1 if isinstance(points, list) and points else 0
 
 
 def _left_out(run: Run, probes: Probes) -> list[tuple[str | int, ...]]:

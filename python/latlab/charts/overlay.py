@@ -1,0 +1,569 @@
+"""One picture of several runs: ladders, curves and staircases laid over one another, with what is only noise.
+
+Each kind of picture has one outline: a panel a curve (reading, writing, ...), a line a machine. Charts of
+what happened when, of one machine's own CPUs or of causes say nothing side by side and are not in the lists.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final, TypeAlias, TypeVar
+
+import altair as alt
+
+from latlab.charts import (
+    bandwidth,
+    curves,
+    hierarchy,
+    ladder,
+    long_tail,
+    named,
+    network_roundtrip,
+    parallelism,
+    pokes,
+    pokes_read_write,
+    reuse,
+    stairs,
+    storage_blocks,
+    storage_pokes,
+    storage_random,
+    storage_rate,
+    tail_data,
+    translation,
+)
+from latlab.charts.axes import count_axis, duration_x, duration_y, per_second_x, rate_y, size_axis, widened
+from latlab.charts.drawing import inline, layered
+from latlab.charts.many import (
+    SAME,
+    SAME_OF_WHAT_VARIES,
+    Difference,
+    Figure,
+    Machine,
+    comparable,
+    difference,
+    shared_with_neighbours,
+)
+from latlab.charts.points import Spot, drawable
+from latlab.charts.pokes_data import single_pokes, size_name
+from latlab.charts.storage import file_name, path_name
+from latlab.charts.table import Cell, Column, Quantity, Table
+from latlab.charts.theme import LIGHT, config
+from latlab.errors import UserError
+from latlab.run.model import Record
+from latlab.run.operations import keys_of
+from latlab.run.run import Run
+from latlab.run.rung import Rung
+from latlab.units import format_bytes, format_count, format_ns, format_rate
+
+Picture: TypeAlias = alt.LayerChart | alt.ConcatChart
+_Drawn = TypeVar("_Drawn", Sequence[Spot], Record)
+_PANEL_WIDTH, _PANEL_HEIGHT, _MOST_PANELS = 330, 250, 8
+#: Machines up to which each has its own line in a row of the ladder, and pixels of such a line.
+_PIXELS = ((6, 9.0), (12, 5.0), (30, 2.4))
+_LEAST_ROW = 26
+_LEGEND_COLUMNS = 5
+#: Quantiles of a distribution that are compared.
+_QUANTILES = {"p50": "median", "p99": "p99", "p999": "p99.9"}
+#: Charts of disks and networks begin so, and these rungs of the ladder are of them.
+_VARIES = ("storage", "network")
+_VARYING_RUNGS = keys_of(*_VARIES)
+#: Levels that no neighbour shares, by the key of their rung.
+_OWN = ("L1", "L2")
+
+
+@dataclass(frozen=True, slots=True)
+class _Curves:
+    """A chart of curves: what it draws of one run, and on which axes."""
+
+    lines: Callable[[Run], Mapping[str, Sequence[Spot]]]
+    x: Callable[[Sequence[float]], alt.X]
+    y: Callable[[float, float], alt.Y]
+    column: Column
+    quantity: Quantity
+
+
+@dataclass(frozen=True, slots=True)
+class _Stairs:
+    """A chart of distributions: what it draws of one run."""
+
+    records: Callable[[Run], Mapping[str, Record]]
+    title: str
+
+
+def _sizes(title: str) -> Callable[[Sequence[float]], alt.X]:
+    return lambda values: size_axis("x", title, *widened(values, down=1.3, up=1.3))
+
+
+def _counts(title: str) -> Callable[[Sequence[float]], alt.X]:
+    def axis(values: Sequence[float]) -> alt.X:
+        ticks = [2**power for power in range(0, 40, 2) if min(values) <= 2**power <= max(values)]
+        drawn = count_axis("x", title, ticks or sorted({round(value) for value in values}))
+        drawn["scale"]["domain"] = [min(values) / 1.2, max(values) * 1.2]
+        return drawn
+
+    return axis
+
+
+def _times(title: str) -> Callable[[float, float], alt.Y]:
+    return lambda low, high: duration_y("value", title, low, high)
+
+
+def _rates(title: str) -> Callable[[float, float], alt.Y]:
+    return lambda low, high: rate_y("value", title, low, high)
+
+
+def _blocks(run: Run) -> dict[str, Sequence[Spot]]:
+    return {
+        f"{verb}, {path}": curve
+        for probe, verb in storage_blocks.PANELS.items()
+        for path, curve in storage_blocks.lines(run, probe).items()
+    }
+
+
+def _tail(run: Run) -> dict[str, Record]:
+    record = tail_data.record_of(run)
+    return {} if record is None else {tail_data.name_of(record): record}
+
+
+CURVES: Final[dict[str, _Curves]] = {
+    bandwidth.ID: _Curves(
+        bandwidth.lines,
+        _sizes("working set"),
+        _rates("bytes a second, one thread"),
+        Column("working set", "bytes"),
+        "bytes_per_s",
+    ),
+    hierarchy.ID: _Curves(
+        hierarchy.lines,
+        _sizes("working set"),
+        _times("one dependent load, median"),
+        Column("working set", "bytes"),
+        "ns",
+    ),
+    translation.ID: _Curves(
+        translation.lines,
+        _counts("lines visited"),
+        _times("one dependent load, median"),
+        Column("lines", "count"),
+        "ns",
+    ),
+    parallelism.ID: _Curves(
+        parallelism.lines,
+        _counts("independent chains of loads"),
+        _times("one access, all chains together"),
+        Column("chains", "count"),
+        "ns",
+    ),
+    reuse.ID: _Curves(
+        reuse.lines,
+        _sizes("size of the array"),
+        _times("one iteration, median"),
+        Column("array", "bytes"),
+        "ns",
+    ),
+    storage_blocks.ID: _Curves(
+        _blocks, _sizes("block"), _rates("bytes a second"), Column("block", "bytes"), "bytes_per_s"
+    ),
+    storage_rate.ID: _Curves(
+        storage_rate.lines,
+        lambda values: per_second_x("x", "requests due in a second", *widened(values, down=1.4, up=1.4)),
+        _times("one request"),
+        Column("requests a second", "count"),
+        "ns",
+    ),
+}
+STAIRS: Final[dict[str, _Stairs]] = {
+    pokes.ID: _Stairs(
+        lambda run: {f"read, {size_name(record)}": record for record in single_pokes(run, "read")},
+        "a poke takes at least this long",
+    ),
+    pokes_read_write.ID: _Stairs(
+        lambda run: {f"{r.point.operation or '?'}, {size_name(r)}": r for r in single_pokes(run)},
+        "a poke takes at least this long",
+    ),
+    long_tail.ID: _Stairs(_tail, "takes at least this long"),
+    storage_random.ID: _Stairs(storage_random.distributions, "a block of 4 KiB takes at least this long"),
+    storage_pokes.ID: _Stairs(
+        lambda run: {
+            f"{path_name(path)}, {file_name(record.point.file_bytes)}": record
+            for path, own in storage_pokes.pokes(run).items()
+            for record in own
+        },
+        "a poke takes at least this long",
+    ),
+    network_roundtrip.ID: _Stairs(
+        lambda run: {
+            f"{network_roundtrip.TRANSPORTS[transport]}, {network_roundtrip.placement(record)}": record
+            for transport, own in network_roundtrip.small(run).items()
+            for record in own
+        },
+        "a round trip takes at least this long",
+    ),
+}
+#: Every chart that says something of several runs.
+NAMES: Final = (ladder.ID, *CURVES, *STAIRS)
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """One level of the ladder, curve or distribution, of all machines that have it.
+
+    Attributes:
+        name: Its name.
+        differences: What was compared, by name: a size, a quantile; one without a name for a level.
+        figures: What was compared, likewise.
+    """
+
+    name: str
+    differences: dict[str, Difference]
+    figures: dict[str, list[Figure]]
+
+    @property
+    def words(self) -> str:
+        """What can be said of all of it in one line."""
+        said = [(at, each) for at, each in self.differences.items() if each.beyond is not None]
+        if not said:
+            return next((each.words for each in self.differences.values()), "not compared: nothing in common")
+        if list(self.differences) == [""]:
+            return said[0][1].words
+        apart = [(at, each) for at, each in said if each.beyond]
+        if not apart:
+            return f"within the noise at {_all_of(said)}"
+        if len(said) > len(_QUANTILES):
+            # At the end of a cache runs of one machine differ too: one size alone is no difference.
+            places = [at for at, _ in said]
+            apart = [
+                pair
+                for pair in apart
+                if any(abs(places.index(pair[0]) - places.index(at)) == 1 for at, _ in apart)
+            ]
+            if not apart:
+                return f"within the noise at all {len(said)} points but lone ones"
+        at, most = max(apart, key=lambda pair: pair[1].ratio or 0.0)
+        within = len(said) - len(apart)
+        rest = f"; within the noise at {within} of {len(said)}" if within else ""
+        return f"at {at} {most.words}{rest}"
+
+
+def _all_of(said: Sequence[tuple[str, Difference]]) -> str:
+    if len(said) == 1:
+        return said[0][0]
+    return ", ".join(at for at, _ in said) if len(said) <= len(_QUANTILES) else f"all {len(said)} points"
+
+
+def checked(name: str, machines: Sequence[Machine]) -> tuple[list[Machine], list[str]]:
+    """The machines as this chart may compare them, and what was left out.
+
+    Raises:
+        UserError: this chart has nothing to say of several runs, or fewer than two have data for it.
+    """
+    chart = named(name)
+    if name not in NAMES:
+        raise UserError(
+            f"the chart {name} shows one run only: nothing in it can be laid over another machine's;"
+            f" several runs: {', '.join(NAMES)}"
+        )
+    found, notes = comparable(machines)
+    absences = {machine.name: why for machine in found if (why := chart.absence(machine.run)) is not None}
+    if len(found) - len(absences) < 2:  # noqa: PLR2004 - nothing to compare with
+        who, why = next(iter(absences.items()), ("", "there is one run"))
+        raise UserError(f"fewer than two of these runs have the chart {name}: {who}: {why}")
+    notes += [f"{who} is not in the picture: {why}" for who, why in absences.items()]
+    return [machine for machine in found if machine.name not in absences], notes
+
+
+def parts(name: str, machines: Sequence[Machine]) -> list[Part]:
+    """What several machines have in common, compared."""
+    if name == ladder.ID:
+        shared = shared_with_neighbours(machines)
+        return [
+            _compared_rung(level, own, shared=shared)
+            for level, own in _rungs(machines).items()
+            if _common(own)
+        ]
+    if name in CURVES:
+        varies = name.startswith(_VARIES) or shared_with_neighbours(machines)
+        same = SAME_OF_WHAT_VARIES if varies else SAME
+        return [
+            _compared_curve(CURVES[name], part, own, same) for part, own in _lines(name, machines).items()
+        ]
+    same = SAME_OF_WHAT_VARIES if name.startswith(_VARIES) else SAME
+    return [_compared_stairs(part, own, same) for part, own in _records(name, machines).items()]
+
+
+def standalone(name: str, machines: Sequence[Machine]) -> Picture:
+    """The picture, with its title, in the light theme on its own surface.
+
+    Raises:
+        UserError: see :func:`checked`; or no two machines measured the same of it.
+    """
+    found, _ = checked(name, machines)
+    own = parts(name, found)
+    if not own:
+        raise UserError(f"no chart {name} of these runs: no two of them measured the same")
+    drawn: Picture
+    if name == ladder.ID:
+        drawn = _ladder(found, own)
+    elif name in CURVES:
+        drawn = _curve_panels(name, found, own)
+    else:
+        drawn = _stair_panels(name, found, own)
+    title = alt.Title(
+        f"{named(name).TITLE.replace('this machine', f'{len(found)} machines')}",
+        subtitle=[
+            f"{len(found)} runs, each figure with its own run's interval; a cross: disturbed, not compared.",
+            "Within the noise: no two differ by more than their intervals, and than runs of one machine do.",
+        ],
+    )
+    titled: Picture = drawn.properties(title=title, description=alt_text(name, own))
+    titled.config = alt.Config(**config(LIGHT, background=True))
+    return titled
+
+
+def alt_text(name: str, own: Sequence[Part]) -> str:
+    """What the picture shows, in words."""
+    return (
+        f"{named(name).TITLE} Several machines: "
+        + "; ".join(f"{part.name}: {part.words}" for part in own)
+        + "."
+    )
+
+
+def table(name: str, machines: Sequence[Machine]) -> Table:
+    """Every figure that was compared, a row a machine."""
+    quantity: Quantity = CURVES[name].quantity if name in CURVES else "ns"
+    columns = (
+        Column("what"),
+        Column("at"),
+        Column("machine"),
+        Column("value" if name in STAIRS or name == storage_blocks.ID else "median", quantity),
+        Column("its interval from", quantity),
+        Column("to", quantity),
+        Column("disturbed"),
+        Column("difference"),
+    )
+    rows: list[tuple[Cell, ...]] = [
+        (
+            part.name,
+            at,
+            figure.machine,
+            figure.value,
+            figure.low,
+            figure.high,
+            "yes" if figure.doubtful else "no",
+            part.differences[at].words,
+        )
+        for part in parts(name, machines)
+        for at, figures in part.figures.items()
+        for figure in figures
+    ]
+    return Table(columns, tuple(rows))
+
+
+# ---------------------------------------------------------------------------------------------------- ladder
+
+
+def _rungs(machines: Sequence[Machine]) -> dict[str, dict[str, Rung]]:
+    """The rungs by level and machine, in the order of the longest ladder."""
+    own = {machine.name: {rung.level: rung for rung in ladder.rungs(machine.run)} for machine in machines}
+    # A level that was not found is in its machine's ladder too, where it belongs.
+    ladders = sorted((machine.run.ladder() for machine in machines), key=len, reverse=True)
+    order = [rung.level for rungs in ladders for rung in rungs]
+    return {
+        level: {name: rungs[level] for name, rungs in own.items() if level in rungs}
+        for level in dict.fromkeys(order)
+    }
+
+
+def _common(own: Mapping[str, object]) -> bool:
+    return len(own) > 1
+
+
+def _compared_rung(level: str, own: Mapping[str, Rung], *, shared: bool) -> Part:
+    figures = [_figure(name, rung) for name, rung in own.items()]
+    # A level without a single figure has a range of them, which is no interval of one.
+    ranges = any(rung.is_range or rung.interval_kind != "95 % interval" for rung in own.values())
+    rungs = own.values()
+    varies = any(
+        rung.key in _VARYING_RUNGS or (shared and rung.group == "levels" and rung.key not in _OWN)
+        for rung in rungs
+    )
+    same = SAME_OF_WHAT_VARIES if varies else SAME
+    return Part(level, {"": difference(figures, ranges=ranges, same=same)}, {"": figures})
+
+
+def _figure(name: str, rung: Rung) -> Figure:
+    low, high = rung.interval or (None, None)
+    step = rung.resolution_ns / max(rung.ops_per_sample, 1)
+    doubtful = any(flag.startswith("disturbed") for flag in rung.flags)
+    return Figure(name, rung.latency_p50_ns or 0.0, low, high, step, doubtful)
+
+
+def _ladder(machines: Sequence[Machine], own: Sequence[Part]) -> alt.LayerChart:
+    names = [machine.name for machine in machines]
+    rows: list[dict[str, Any]] = [
+        {
+            "name": part.name,
+            "series": figure.machine,
+            "x": figure.value,
+            "low": figure.low if drawable(figure.low) else figure.value,
+            "high": figure.high if drawable(figure.high) else figure.value,
+            "doubt": int(figure.doubtful),
+            "text": f"{part.name}, {figure.machine}: {format_ns(figure.value)}",
+        }
+        for part in own
+        for figure in part.figures[""]
+    ]
+    low, high = widened([end for row in rows for end in (row["low"], row["high"])], down=1.6, up=1.6)
+    pixels = next((size for most, size in _PIXELS if len(names) <= most), _PIXELS[-1][1])
+    height = round(max(_LEAST_ROW, pixels * len(names) + 8) * len(own))
+    axis = alt.Axis(grid=True, ticks=False, domain=False, labelFontSize=13, labelPadding=8, tickBand="extent")
+    y = alt.Y("name:N", title=None, sort=None, scale=alt.Scale(domain=[part.name for part in own]), axis=axis)
+    offset = alt.YOffset("series:N", scale=alt.Scale(domain=names))
+    x, from_low = (duration_x(field, "one access, logarithmic", low, high) for field in ("x", "low"))
+    color, shape = _legend(names)
+    data = alt.Chart(inline(rows))
+    tip = alt.Tooltip("text:N")
+    said = [{"name": part.name, "text": part.words} for part in own]
+    layers = [
+        data.mark_rule(strokeWidth=2).encode(x=from_low, x2="high:Q", y=y, yOffset=offset, color=color),
+        data.mark_point(size=46 if len(names) <= _PIXELS[1][0] else 22, filled=True, opacity=1).encode(
+            x=x, y=y, yOffset=offset, color=color, shape=shape, tooltip=tip
+        ),
+        data.transform_filter("datum.doubt == 1")
+        .mark_point(shape="cross", size=110, angle=45, style="crossed")
+        .encode(x=x, y=y, yOffset=offset, tooltip=tip),
+        alt.Chart(inline(said))
+        .mark_text(style="note", align="left", dx=8)
+        .encode(x=alt.value(560), y=y, text="text:N"),
+    ]
+    return layered(layers, width=560, height=height)
+
+
+def _legend(names: Sequence[str]) -> tuple[alt.Color, alt.Shape]:
+    columns = _LEGEND_COLUMNS if len(names) > _LEGEND_COLUMNS else 0
+    return curves.series_encodings(names, columns)
+
+
+# ---------------------------------------------------------------------------------------------------- curves
+
+
+def _lines(name: str, machines: Sequence[Machine]) -> dict[str, dict[str, Sequence[Spot]]]:
+    return _by_panel(machines, CURVES[name].lines)
+
+
+def _by_panel(
+    machines: Sequence[Machine], of: Callable[[Run], Mapping[str, _Drawn]]
+) -> dict[str, dict[str, _Drawn]]:
+    """What a chart draws of each run, by panel and machine; only what two machines have."""
+    own = {machine.name: of(machine.run) for machine in machines}
+    panels = dict.fromkeys(panel for drawn in own.values() for panel in drawn)
+    found = {panel: {who: drawn[panel] for who, drawn in own.items() if drawn.get(panel)} for panel in panels}
+    return dict([pair for pair in found.items() if _common(pair[1])][:_MOST_PANELS])
+
+
+def _compared_curve(outline: _Curves, name: str, own: Mapping[str, Sequence[Spot]], same: float) -> Part:
+    by_x: dict[float, list[Figure]] = {}
+    for place in sorted({spot.x for curve in own.values() for spot in curve}):
+        figures = [
+            Figure(who, spot.value, spot.low, spot.high, doubtful=spot.disturbed)
+            for who, curve in own.items()
+            for spot in curve
+            if spot.x == place
+        ]
+        if len(figures) > 1:
+            by_x[place] = figures
+    at = dict(zip(_places(outline, by_x), by_x.values(), strict=True))
+    return Part(name, {place: difference(figures, same=same) for place, figures in at.items()}, at)
+
+
+def _places(outline: _Curves, values: Iterable[float]) -> list[str]:
+    """What each is called: 4,099 and 4,100 bytes are both 4 KiB, so they are written out."""
+    shown = [(x, _place(outline, x)) for x in values]
+    counts = Counter(text for _, text in shown)
+    unit = "B" if outline.column.quantity == "bytes" else outline.column.title
+    return [text if counts[text] == 1 else f"{x:,.12g} {unit}" for x, text in shown]
+
+
+def _place(outline: _Curves, x: float) -> str:
+    if outline.column.quantity == "bytes":
+        return format_bytes(x)
+    return f"{format_count(x)} {outline.column.title}"
+
+
+def _curve_panels(name: str, machines: Sequence[Machine], own: Sequence[Part]) -> alt.ConcatChart:
+    outline = CURVES[name]
+    panels = _lines(name, machines)
+    spots = [spot for lines in panels.values() for spot in curves.everywhere(lines)]
+    written = format_rate if outline.quantity == "bytes_per_s" else format_ns
+    bottom, top = widened(end for spot in spots for end in (spot.low, spot.high))
+    names = [machine.name for machine in machines]
+    drawn = []
+    for part in own:
+        # Every panel has every machine: a machine has one colour and one shape in all of them.
+        lines = {who: panels[part.name].get(who, ()) for who in names}
+        x = outline.x([spot.x for spot in spots])
+        layers = curves.layers(lines, x, outline.y(bottom, top), columns=_columns(names))
+        data = curves.rows(lines, lambda spot: f"{_place(outline, spot.x)}: {written(spot.value)}")
+        drawn.append(_panel(layers, data, part))
+    return alt.concat(*drawn, columns=2, spacing=24)
+
+
+def _columns(names: Sequence[str]) -> int:
+    return min(len(names), _LEGEND_COLUMNS)
+
+
+def _panel(layers: Sequence[alt.Chart], data: alt.Data, part: Part) -> alt.LayerChart:
+    drawn = layered(layers, data=data, width=_PANEL_WIDTH, height=_PANEL_HEIGHT)
+    titled: alt.LayerChart = drawn.properties(title=alt.Title(part.name, subtitle=_folded(part.words)))
+    return titled
+
+
+def _folded(words: str) -> list[str]:
+    """Two lines at most: a panel is narrow."""
+    head, mark, rest = words.partition("; within")
+    return [head, f"within{rest}"] if mark else [head]
+
+
+# ---------------------------------------------------------------------------------------------------- stairs
+
+
+def _records(name: str, machines: Sequence[Machine]) -> dict[str, dict[str, Record]]:
+    return _by_panel(machines, STAIRS[name].records)
+
+
+def _compared_stairs(name: str, own: Mapping[str, Record], same: float) -> Part:
+    at: dict[str, list[Figure]] = {}
+    for quantile, shown in _QUANTILES.items():
+        figures = []
+        for who, record in own.items():
+            value = getattr(record.summary, quantile) if record.summary is not None else None
+            if value is None or record.summary is None:
+                continue
+            low, high = record.summary.intervals.get(quantile, (None, None))
+            figures.append(
+                Figure(who, value, low, high, record.resolution_ns or 0.0, doubtful=record.disturbed)
+            )
+        if len(figures) > 1:
+            at[shown] = figures
+    of_tails = max(same, SAME_OF_WHAT_VARIES)
+    differences = {
+        shown: difference(figures, same=same if shown == _QUANTILES["p50"] else of_tails)
+        for shown, figures in at.items()
+    }
+    return Part(name, differences, at)
+
+
+def _stair_panels(name: str, machines: Sequence[Machine], own: Sequence[Part]) -> alt.ConcatChart:
+    records = _records(name, machines)
+    names = [machine.name for machine in machines]
+    panels = {part: {who: stairs.steps(record) for who, record in of.items()} for part, of in records.items()}
+    ends = stairs.span({f"{part} {who}": s for part, of in panels.items() for who, s in of.items()})
+    drawn: list[Any] = []
+    for part in own:
+        titles = (STAIRS[name].title, "share" if not drawn else None)
+        panel = stairs.panel(panels[part.name], names, titles, ends, _PANEL_WIDTH, _PANEL_HEIGHT)
+        drawn.append(panel.properties(title=alt.Title(part.name, subtitle=_folded(part.words))))
+    return alt.concat(*drawn, columns=2, spacing=24)

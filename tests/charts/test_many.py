@@ -1,0 +1,311 @@
+"""Several runs in one picture: names, what may be compared, and what is only noise."""
+
+from __future__ import annotations
+
+import dataclasses
+import random
+import shlex
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+from latlab.charts import curves, overlay
+from latlab.charts.many import MOST, SAME, Figure, Machine, comparable, difference, machines_of, widening
+from latlab.charts.points import Spot
+from latlab.charts.theme import SHAPES
+from latlab.cli import main as command_line
+from latlab.errors import UserError
+from latlab.run import model
+from latlab.run.run import Run
+
+
+def changed(
+    run: Run, number: int, times: float = 1.0, host: str | None = None, probe: str = "memory.bandwidth"
+) -> Run:
+    """The run as another machine would have it, all figures of a probe so many times as large."""
+    plain = msgspec.to_builtins(run.header, enc_hook=model.from_machine)
+    plain["id"] = f"{run.id}-{number}"
+    plain["machine"]["os"]["host_name"] = host
+    header = msgspec.convert(plain, model.Header, dec_hook=model.to_machine)
+    return Run(header, [_scaled(record, times, probe) for record in run.records], run.footer)
+
+
+def _scaled(record: model.Record, times: float, probe: str) -> model.Record:
+    summary = record.summary
+    if times == 1.0 or summary is None or record.probe != probe:
+        return record
+    figures = {name: getattr(summary, name) for name in ("min", "p50", "p90", "p99", "max", "mean")}
+    own = {name: None if value is None else value * times for name, value in figures.items()}
+    intervals = {name: (low * times, high * times) for name, (low, high) in summary.intervals.items()}
+    return msgspec.structs.replace(
+        record, summary=msgspec.structs.replace(summary, **own, intervals=intervals)
+    )
+
+
+@pytest.fixture(scope="module")
+def three(run: Run) -> list[Machine]:
+    """Two equal machines, and one that moves data half as fast."""
+    return machines_of([changed(run, 1), changed(run, 2), changed(run, 3, times=0.5)])
+
+
+def test_a_machine_is_called_by_its_host_or_by_its_number(run: Run) -> None:
+    runs = [changed(run, 1, host="lovelace"), changed(run, 2), changed(run, 3, host="(left out)")]
+    assert [m.name for m in machines_of(runs)] == ["lovelace", "machine 2", "machine 3"]
+    assert [m.name for m in machines_of(runs, anonymous=True)] == ["machine 1", "machine 2", "machine 3"]
+    again = [changed(run, 1, host="lovelace"), changed(run, 2, host="lovelace")]
+    assert [m.name for m in machines_of(again)] == ["lovelace, run 1", "lovelace, run 2"]
+
+
+def test_the_same_run_twice_and_too_many_runs_are_mistakes(run: Run) -> None:
+    with pytest.raises(UserError, match="given twice"):
+        machines_of([run, run])
+    with pytest.raises(UserError, match="30 at most"):
+        machines_of([changed(run, number) for number in range(MOST + 1)])
+
+
+def test_a_difference_needs_intervals_apart_and_more_than_runs_of_one_machine_differ() -> None:
+    calm = Figure("a", 100.0, 99.0, 101.0)
+    assert difference([calm, Figure("b", 100.5, 99.0, 102.0)]).words == "within the noise"
+    assert difference([calm, Figure("b", 200.0, 90.0, 300.0)]).beyond is False
+    assert difference([calm, Figure("b", 100 * SAME - 1, 100 * SAME - 2, 100 * SAME)]).beyond is False
+    told = difference([calm, Figure("b", 200.0, 190.0, 210.0)])
+    assert told.beyond
+    assert told.ratio == 2.0
+    assert told.words == "2 times, beyond the noise (a to b)"
+
+
+@pytest.mark.parametrize(
+    ("ratio", "words"),
+    [(1.5, "50 % more"), (2.04, "2 times"), (99.4, "99 times"), (99.7, "100 times"), (1234.0, "1,234 times")],
+)
+def test_a_ratio_is_written_without_powers_of_ten(ratio: float, words: str) -> None:
+    told = difference([Figure("a", 1.0, 1.0, 1.0), Figure("b", ratio, ratio, ratio)], same=1.0)
+    assert told.words == f"{words}, beyond the noise (a to b)"
+
+
+def test_a_step_of_the_clock_is_no_difference() -> None:
+    figures = [Figure("a", 1.0, 1.0, 1.0, step=1.0), Figure("b", 2.0, 2.0, 2.0, step=1.0)]
+    assert difference(figures).beyond is False
+    assert difference([dataclasses.replace(figure, step=0.1) for figure in figures]).beyond
+
+
+def test_what_was_disturbed_or_has_no_interval_is_not_compared() -> None:
+    calm = Figure("a", 100.0, 99.0, 101.0)
+    disturbed = Figure("b", 900.0, 890.0, 910.0, doubtful=True)
+    assert difference([calm, disturbed]).words == "not compared: all but one disturbed"
+    assert difference([disturbed, disturbed]).words == "not compared: all disturbed"
+    assert difference([calm, Figure("b", 900.0)]).beyond is None
+
+
+def test_of_thirty_equal_machines_chance_alone_makes_a_difference_at_most_once_in_twenty() -> None:
+    chance = random.Random(8)
+    sigma, found, rounds = 10.0, 0, 400
+    for _ in range(rounds):
+        values = [100 + chance.gauss(0, sigma) for _ in range(30)]
+        figures = [Figure(str(k), v, v - 1.96 * sigma, v + 1.96 * sigma) for k, v in enumerate(values)]
+        found += difference(figures, same=1.0).beyond is True
+    assert found / rounds < 0.08
+    assert widening(2) == 1.0 < widening(30)
+
+
+@pytest.mark.parametrize("name", overlay.NAMES)
+def test_every_picture_of_several_runs_has_all_machines_and_says_what_is_noise(
+    name: str, three: list[Machine]
+) -> None:
+    found, notes = overlay.checked(name, three)
+    assert not notes
+    assert [machine.name for machine in found] == ["machine 1", "machine 2", "machine 3"]
+    spec = overlay.standalone(name, three).to_json()
+    assert all(machine.name in spec for machine in found)
+    parts = overlay.parts(name, found)
+    assert parts
+    for part in parts:
+        if name != "bandwidth":
+            assert all(each.beyond is not True for each in part.differences.values()), part.words
+    table = overlay.table(name, found)
+    assert {row[2] for row in table.rows} == {machine.name for machine in found}
+
+
+def test_half_the_bandwidth_is_a_difference_and_equal_bandwidth_is_none(three: list[Machine]) -> None:
+    apart = overlay.parts("bandwidth", three)
+    assert all("2 times, beyond the noise (machine 3 to machine" in part.words for part in apart)
+    same = overlay.parts("bandwidth", three[:2])
+    assert all(part.words.startswith("within the noise") for part in same)
+
+
+@pytest.mark.parametrize(
+    ("probe", "level", "same"),
+    [
+        ("kernel.syscall", "system call (getppid)", 1.25),
+        ("storage.read.random", "disk, random 4 KiB read", 1.5),
+        ("network.roundtrip", "round trip on loopback", 1.5),
+    ],
+)
+def test_disks_and_networks_of_the_ladder_may_differ_by_more_than_the_rest(
+    run: Run, probe: str, level: str, same: float
+) -> None:
+    def said(times: float) -> str:
+        two = machines_of([changed(run, 1), changed(run, 2, times=times, probe=probe)])
+        return next(part.words for part in overlay.parts("ladder", two) if part.name == level)
+
+    assert said(0.95 * same) == "within the noise"
+    assert "beyond the noise" in said(1.3 * same)
+
+
+def test_sizes_that_are_written_alike_are_compared_apart(
+    three: list[Machine], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    outline = overlay.CURVES["bandwidth"]
+    spots = [Spot(size, float(size), 1.0, 1e9, 9, disturbed=False) for size in (4096, 4100, 8192)]
+    monkeypatch.setitem(
+        overlay.CURVES, "bandwidth", dataclasses.replace(outline, lines=lambda _: {"read": spots})
+    )
+    (part,) = overlay.parts("bandwidth", three)
+    assert list(part.figures) == ["4,096 B", "4,100 B", "8 KiB"]
+
+
+def test_one_size_alone_is_no_difference_of_machines() -> None:
+    within = difference([Figure("a", 1.0, 0.9, 1.1), Figure("b", 1.0, 0.9, 1.1)])
+    apart = difference([Figure("a", 1.0, 0.9, 1.1), Figure("b", 3.0, 2.9, 3.1)])
+    lone = dict(zip("abcde", (within, within, apart, within, within), strict=True))
+    assert overlay.Part("read", lone, {}).words == "within the noise at all 5 points but lone ones"
+    pair = lone | {"d": apart}
+    assert overlay.Part("read", pair, {}).words.startswith("at c 3 times, beyond the noise")
+
+
+def test_thirty_machines_are_thirty_marks_that_differ(run: Run) -> None:
+    machines = machines_of([changed(run, number) for number in range(MOST)])
+    _, shape = curves.series_encodings([machine.name for machine in machines])
+    shapes: Any = shape.to_dict()
+    marks = {(place % len(SHAPES), drawn) for place, drawn in enumerate(shapes["scale"]["range"])}
+    assert len(marks) == MOST
+    assert "machine 30" in overlay.standalone("ladder", machines).to_json()
+
+
+def test_other_methods_and_other_paths_are_left_out_and_named(run: Run) -> None:
+    newer = Run(
+        changed(run, 2).header,
+        [
+            msgspec.structs.replace(record, method=record.method + 1)
+            if record.probe == "memory.bandwidth"
+            else record
+            for record in run.records
+        ],
+    )
+    farther = changed(run, 3)
+    settings = msgspec.structs.replace(farther.settings, delay_ms=99.0)
+    farther = Run(msgspec.structs.replace(farther.header, settings=settings), farther.records)
+    kept, notes = comparable(machines_of([changed(run, 1), newer, farther]))
+    assert "memory.bandwidth" not in kept[1].run
+    assert not any(probe.startswith("network.") for probe in kept[2].run.probes)
+    assert any("machine 2: memory.bandwidth was measured by version" in note for note in notes)
+    assert any("another path" in note for note in notes)
+    with pytest.raises(UserError, match="fewer than two"):
+        overlay.checked("bandwidth", machines_of([changed(run, 1), newer]))
+
+
+def test_a_chart_of_one_machine_says_so(three: list[Machine]) -> None:
+    with pytest.raises(UserError, match="one run only"):
+        overlay.checked("noise_timeline", three)
+
+
+@pytest.fixture(scope="module")
+def files(run: Run, tmp_path_factory: pytest.TempPathFactory) -> list[str]:
+    place = tmp_path_factory.mktemp("class")
+    runs = [changed(run, 1, host="lovelace"), changed(run, 2, times=0.5)]
+    return [str(each.save(place / f"{number}.latlab.jsonl")) for number, each in enumerate(runs)]
+
+
+def called(capsys: pytest.CaptureFixture[str], *words: str) -> tuple[int, str, str]:
+    """The command, in this process."""
+    code = command_line.run(words)
+    told = capsys.readouterr()
+    return code, told.out, told.err
+
+
+def test_ids_of_runs_without_a_chart_are_no_names_of_charts(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))
+    folder = tmp_path / "latlab" / "runs"
+    folder.mkdir(parents=True)
+    runs = [changed(run, number) for number in (1, 2)]
+    for each in runs:
+        each.save(folder / f"{each.id}.latlab.jsonl")
+    code, _, told = called(capsys, "chart", *(each.id for each in runs))
+    assert code == 2
+    assert f"latlab chart ladder {runs[0].id} ..." in told
+    assert "no chart 'laddr'; did you mean ladder?" in called(capsys, "chart", "laddr", runs[0].id)[2]
+
+
+def test_the_command_takes_the_chart_first_or_last(
+    files: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    code, first, _ = called(capsys, "chart", "ladder", *files)
+    assert code == 0
+    assert "lovelace: " in first
+    assert "machine 2: " in first
+    assert "RAM: within the noise" in first
+    assert called(capsys, "chart", *files, "ladder")[1] == first
+    assert "lovelace" not in called(capsys, "chart", "ladder", *files, "--anonymous")[1]
+
+
+def test_the_command_writes_a_picture_and_a_table(
+    files: list[str], capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    assert called(capsys, "chart", "bandwidth", *files, "-o", str(tmp_path / "class.csv"))[0] == 0
+    lines = (tmp_path / "class.csv").read_text(encoding="utf-8").splitlines()
+    assert "beyond the noise" in lines[1]
+    pytest.importorskip("vl_convert", reason="pictures need the extra latlab[export]")
+    assert called(capsys, "chart", "bandwidth", *files, "-o", str(tmp_path / "class.svg"))[0] == 0
+    text = (tmp_path / "class.svg").read_text(encoding="utf-8")
+    assert "lovelace" in text
+    assert "machine 2" in text
+
+
+@pytest.mark.parametrize(
+    ("words", "why"),
+    [
+        (("noise_timeline", "0", "1"), "shows one run only"),
+        (("ladder", "0", "0"), "given twice"),
+        (("laddr", "0", "1"), "did you mean ladder"),
+        (("0", "1"), "latlab chart ladder"),
+        (("ladder",), "which run"),
+    ],
+)
+def test_a_mistake_is_one_line(
+    words: tuple[str, ...], why: str, files: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    code, out, told = called(capsys, "chart", *(files[int(w)] if w.isdigit() else w for w in words))
+    assert code == 2
+    assert out == ""
+    assert why in told
+    assert told.count("\n") == 1
+
+
+def test_the_page_for_teachers_works_as_it_is_written(
+    root: Path,
+    files: list[str],
+    capsys: pytest.CaptureFixture[str],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    pytest.importorskip("vl_convert", reason="pictures need the extra latlab[export]")
+    monkeypatch.chdir(tmp_path)
+    for number, file in enumerate(files):
+        Path(f"machine-{number:02}.latlab.jsonl").write_bytes(Path(file).read_bytes())
+    page = (root / "docs/how-to/thirty-laptops.md").read_text(encoding="utf-8")
+    lines = [line for line in page.splitlines() if line.startswith(("latlab chart", "latlab export"))]
+    assert len(lines) > 5
+    for line in lines:
+        words = shlex.split(line, comments=True)[1:]
+        globbed = [
+            path
+            for word in words
+            for path in (sorted(map(str, Path().glob(word))) if "*" in word else [word])
+        ]
+        code, _, told = called(capsys, *(files[0] if word == "last" else word for word in globbed))
+        assert code == 0, f"{line}: {told}"
+    assert "lovelace" not in Path("mine.latlab.jsonl").read_text(encoding="utf-8")

@@ -32,10 +32,13 @@ endif
 # The binding crate is compiled against the interpreter of .venv, whoever calls cargo.
 export PYO3_PYTHON := $(CURDIR)/$(BIN)/python
 
+# Most tests of Python wait for processes that measure for a given time: as many more as there are CPUs.
+SIDE_BY_SIDE := $(shell n=$$(nproc 2>/dev/null || echo 2); echo $$((n < 4 ? n + 1 : 4)))
+
 RUST_SOURCES := Cargo.toml Cargo.lock pyproject.toml \
                 $(shell find crates \( -name '*.rs' -o -name Cargo.toml \) -not -path '*/target/*' 2>/dev/null)
 
-.PHONY: help build run test lint docs bench wheel test-aarch64 generate pins clean
+.PHONY: help build run test rust-tests native emulated lint docs bench wheel test-aarch64 generate pins clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -74,21 +77,36 @@ wheel: $(VENV)/.run ## dist/*.whl, for machines like this one without Rust
 
 # ------------------------------------------------------------------------------------------------ for developers
 
-test: build $(VENV)/.dev ## all tests of this machine; says what it has to skip
+# No crate's documentation has examples to run.
+RUST_TESTS := $(CARGO) test --workspace --tests --locked
+OPTIMISED  := $(CARGO) test --release --package latlab-python --test optimised --locked
+
+rust-tests: | $(VENV)/.made
+	$(RUST_TESTS) --no-run
+
+test: ## all tests of this machine; says what it has to skip
+# Side by side: compiling often comes down to one crate on one CPU.
+	@$(MAKE) --no-print-directory --jobs=3 build rust-tests $(VENV)/.dev
 	@tools/debian-packages.sh chromium poppler-utils
-	$(CARGO) test --workspace --exclude latlab-python --locked
-	@echo 'again with the optimiser at its strongest: no work may be removed'
-	$(CARGO) test --release --package latlab-probes --lib --locked every_probe_proves
-	@echo 'pytest, and beside it the aarch64 tests under emulation: they use one CPU most of the time'
-	@$(ALONE) tools/test-aarch64.sh --if-possible >$(VENV)/aarch64.log 2>&1 & emulated=$$!; failed=0; \
-	$(BIN)/python -m pytest || failed=1; \
-	wait $$emulated || failed=1; \
+	@failed=0; $(MAKE) --no-print-directory --jobs=2 native emulated || failed=1; \
 	cat $(VENV)/aarch64.log; \
 	exit $$failed
+
+native:
+	$(RUST_TESTS)
+	@echo 'again with the optimiser at its strongest: no work may be removed'
+	$(OPTIMISED)
+	$(ALONE) $(BIN)/python -m pytest --numprocesses=$(SIDE_BY_SIDE) --dist=loadscope --no-loadscope-reorder
+
+# Many of the native tests wait, or use one CPU.
+emulated:
+	@echo 'beside these the aarch64 tests under emulation; what they say comes at the end'
+	@$(ALONE) nice -n 5 tools/test-aarch64.sh --if-possible >$(VENV)/aarch64.log 2>&1
 
 lint: build $(VENV)/.dev ## formatting, lints, types, generated files
 	$(CARGO) fmt --all --check
 	$(CARGO) clippy --workspace --all-targets --locked -- -D warnings
+	$(CARGO) clippy --workspace --test optimised --locked -- -D warnings
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
 	$(BIN)/mypy

@@ -7,7 +7,7 @@
     .venv/bin/python benches/compare.py cores --pairs 9 --cpu 2
     .venv/bin/python benches/compare.py loaded --pairs 9
     .venv/bin/python benches/compare.py blocks --pairs 9 --cpu 3 --dir /data
-    .venv/bin/python benches/compare.py random --pairs 9 --cpu 3 --dir /data
+    .venv/bin/python benches/compare.py random --pairs 9 --cpu 3 --dir /data [--awake]
     .venv/bin/python benches/compare.py sync --pairs 9 --cpu 3 --dir /data
     .venv/bin/python benches/compare.py observing --pairs 9 --cpu 3 --dir /data [--line memory.poke]
     .venv/bin/python benches/compare.py roundtrip --pairs 9 --cpu 2
@@ -165,6 +165,23 @@ def observed(arguments: argparse.Namespace) -> dict[tuple[str, str], list[observ
     return pairs
 
 
+@contextlib.contextmanager
+def awake(cpu: int) -> Iterator[None]:
+    """Keeps a CPU from idling, with a loop that gives way to everybody (SCHED_IDLE).
+
+    On a machine with nothing else to do a CPU that mostly waits becomes slower to wake, and latlab, which
+    does other work between its blocks, meets it less often than a program that does one thing all the time.
+    """
+    loop = subprocess.Popen(
+        ["taskset", "-c", str(cpu), "chrt", "--idle", "0", "sh", "-c", "while :; do :; done"]
+    )
+    try:
+        yield
+    finally:
+        loop.kill()
+        loop.wait()
+
+
 def table(kind: Kind, lines: list[Line], pairs: dict[str, list[Pair]]) -> list[str]:
     """The rows of the table, the head first."""
     peer, unit = kind.peer, kind.unit
@@ -199,6 +216,9 @@ def main() -> None:
     parser.add_argument("--budget", help="seconds of each run of latlab")
     parser.add_argument("--line", default="", help="only the lines whose name contains this")
     parser.add_argument("--dir", type=Path, default=Path.home() / ".cache", help="where the disk is measured")
+    parser.add_argument(
+        "--awake", action="store_true", help="keep --cpu from idling, for the peer and latlab alike"
+    )
     parser.add_argument("--verbose", action="store_true", help="print every pair")
     arguments = parser.parse_args()
     if arguments.kind == "observing":
@@ -211,7 +231,8 @@ def main() -> None:
     lines = [line for line in kind.lines(arguments.cpu) if arguments.line in line.name]
     # Only what is compared on a disk needs a file.
     scratch = laid_out(arguments.dir) if kind.runs else contextlib.nullcontext(("", ""))
-    with scratch as (file, directory):
+    waking = awake(arguments.cpu) if arguments.awake else contextlib.nullcontext()
+    with waking, scratch as (file, directory):
         pairs = measured(kind, lines, arguments, file, directory)
     print("\n".join(table(kind, lines, pairs)))
     print("\nCommands:")

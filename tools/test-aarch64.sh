@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Cross-compiles the Rust crates' tests for aarch64 and runs them under emulation:
 #
-#   test-aarch64.sh [--if-possible] [arguments of cargo test, instead of --workspace --exclude latlab-python]
+#   test-aarch64.sh [--if-possible] [arguments of cargo test, instead of --tests --workspace --exclude latlab-python]
 #
 # As root on Debian it installs what it needs. Anywhere else, and with --if-possible or without, missing programs
 # are named and no error; a failing test always is. The user's Rust toolchain is used if it has the aarch64
@@ -17,7 +17,7 @@ least_rust=$(sed -n 's/^rust-version = "\(.*\)"/\1/p' Cargo.toml)
 
 if [[ $(uname -m) == aarch64 ]]; then
     echo "this machine is aarch64: nothing to emulate"
-    [[ $# -gt 0 ]] || set -- --locked --workspace --exclude latlab-python
+    [[ $# -gt 0 ]] || set -- --locked --tests --workspace --exclude latlab-python
     exec cargo test "$@"
 fi
 
@@ -118,28 +118,28 @@ fi
 CARGO_TARGET_DIR=${CARGO_TARGET_DIR:-target}/aarch64
 export CARGO_TARGET_DIR
 export CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_LINKER=aarch64-linux-gnu-gcc
-CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_RUNNER=$(emulator)
+CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_RUNNER=$PWD/tools/run-aarch64.sh
+export CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_RUNNER
+EMULATOR=$(emulator)
 # Where libc6:arm64 is installed (with Debian's standard library), programs find it by themselves; a loader from the
 # cross compiler's folder would join it with that libc, and the first thread to be started hangs.
 if [[ ! -e /lib/ld-linux-aarch64.so.1 ]]; then
-    CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_RUNNER+=" -L $sysroot"
+    EMULATOR+=" -L $sysroot"
 fi
-export CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_RUNNER
+export EMULATOR
 # Code for the machine that compiles would be an unknown CPU to the other compiler.
 unset RUSTFLAGS CARGO_BUILD_RUSTFLAGS
+# Lines in backtraces and quick second builds are for the native tests.
+export CARGO_PROFILE_DEV_DEBUG=0 CARGO_INCREMENTAL=0
 
 echo "aarch64 tests: $("$rustc" --version), run by $(emulator)"
-tests() {
-    cargo test --target "$target" "$@" || {
-        echo "failed: the aarch64 tests" >&2
-        exit 1
-    }
-}
-# The probes' tests one at a time: the emulator makes children by fork, which write-protects every page of the tests
-# beside it, and those that count page faults would count that. (posix_spawn proper copies no page tables.)
 if [[ $# -gt 0 ]]; then
-    RUST_TEST_THREADS=1 tests "$@"
+    export STUDIES=yes
 else
-    tests --locked --workspace --exclude latlab-python --exclude latlab-probes
-    RUST_TEST_THREADS=1 tests --locked --package latlab-probes
+    # All crates at once: apart, each selection would have its libraries compiled with other features.
+    set -- --locked --tests --workspace --exclude latlab-python
 fi
+cargo test --target "$target" "$@" || {
+    echo "failed: the aarch64 tests" >&2
+    exit 1
+}

@@ -78,6 +78,7 @@ wheel: $(VENV)/.run ## dist/*.whl, for machines like this one without Rust
 # ------------------------------------------------------------------------------------------------ for developers
 
 # No crate's documentation has examples to run.
+TESTED     := $(ALONE) $(BIN)/python tools/run_tests.py
 RUST_TESTS := $(CARGO) test --workspace --tests --locked
 OPTIMISED  := $(CARGO) test --release --package latlab-python --test optimised --locked
 
@@ -93,10 +94,10 @@ test: ## all tests of this machine; says what it has to skip
 	exit $$failed
 
 native:
-	$(RUST_TESTS)
+	$(TESTED) $(RUST_TESTS)
 	@echo 'again with the optimiser at its strongest: no work may be removed'
-	$(OPTIMISED)
-	$(ALONE) $(BIN)/python -m pytest --numprocesses=$(SIDE_BY_SIDE) --dist=loadscope --no-loadscope-reorder
+	$(TESTED) $(OPTIMISED)
+	$(TESTED) $(BIN)/python -m pytest --numprocesses=$(SIDE_BY_SIDE) --dist=loadscope --no-loadscope-reorder
 
 # Many of the native tests wait, or use one CPU.
 emulated:

@@ -50,12 +50,33 @@ mod path {
             .skip(1)
             .filter(|word| !word.starts_with('-'))
             .collect();
-        for (name, test) in TESTS {
-            if filters.is_empty() || filters.iter().any(|filter| name.contains(filter.as_str())) {
-                println!("test {name} ...");
-                test();
+        let chosen = TESTS.into_iter().filter(|(name, _)| {
+            filters.is_empty() || filters.iter().any(|filter| name.contains(filter.as_str()))
+        });
+        let mut passed = 0;
+        let mut failed = Vec::new();
+        for (name, test) in chosen {
+            println!("test {name} ...");
+            if std::panic::catch_unwind(test).is_ok() {
+                passed += 1;
+            } else {
+                failed.push(name);
             }
         }
+        // As libtest says it.
+        if failed.is_empty() {
+            println!("test result: ok. {passed} passed; 0 failed");
+            return;
+        }
+        println!("\nfailures:");
+        for name in &failed {
+            println!("    {name}");
+        }
+        println!(
+            "\ntest result: FAILED. {passed} passed; {} failed",
+            failed.len()
+        );
+        std::process::exit(101);
     }
 
     /// Set for the test binary when it is started again: what it is to do.

@@ -9,7 +9,8 @@ no CPU for a second) holds in a process of its own; a defect does not. Both are 
 full, and the list of what held alone, at the end, where `.ci/run` repeats it. Such a test is to be mended all
 the same.
 
-More than five failures are no matter of neighbours, and neither is a program that does not compile or that died.
+More than five failures are no matter of neighbours, and neither is a program that does not compile or that
+died.
 """
 
 from __future__ import annotations

@@ -72,10 +72,7 @@ mod path {
         for name in &failed {
             println!("    {name}");
         }
-        println!(
-            "\ntest result: FAILED. {passed} passed; {} failed",
-            failed.len()
-        );
+        println!("\ntest result: FAILED. {passed} passed; {} failed", failed.len());
         std::process::exit(101);
     }
 

@@ -1,5 +1,6 @@
 //! The reads, one system call each.
 
+use std::ops::Range;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
@@ -15,6 +16,8 @@ pub(super) fn open<'env>(env: &'env Env) -> Result<Box<dyn Session + 'env>, Prob
     Ok(Box::new(Reading::open(env)?))
 }
 
+/// In what blocks what is to be warm is read: what one call asks for beyond what was read ahead comes as single pages, so not in large ones.
+const WARMED_BY: usize = 1 << 16;
 /// How often what is to be warm is read before it is given up.
 const ROUNDS: u32 = 3;
 /// How often a warm stretch is read that the kernel takes pages of: of stretches of 128 MiB one in five was met by that on a machine whose memory is watched.
@@ -97,37 +100,36 @@ impl Reading {
         Ok(self.states.len() - 1)
     }
 
-    /// Puts exactly the first `bytes` into the page cache.
+    /// Puts the first `bytes` into the page cache, as a reader from front to back leaves them there: read ahead, in large folios. (Brought in
+    /// as single pages they are three to four times slower to read: METHODOLOGY.md, "Warm reads".)
     fn warm_up(&mut self, bytes: u64) -> Result<(), ProbeError> {
-        if self.warm == bytes && self.resident_bytes()? >= bytes {
+        let file = Arc::clone(&self.target.test.file);
+        let missing = || missing(&*file, bytes).map_err(refused);
+        if self.warm == bytes && missing()?.is_empty() {
             return Ok(());
         }
         if self.warm != bytes {
             self.warm = 0;
             self.target.chill()?;
-            self.target.read_ahead(false)?;
+            self.target.read_ahead(true)?;
         }
-        let mut chunk = Buffer::new(1 << 20, 4096);
-        let mut resident = 0;
+        let mut chunk = Buffer::new(WARMED_BY, 4096);
         // The kernel may have taken pages back, now or in the next round: those alone are read.
         for _ in 0..ROUNDS {
-            for gone in missing(&*self.target.test.file, bytes).map_err(refused)? {
-                let end = gone.end.min(bytes);
-                let mut at = gone.start;
-                while at < end {
-                    let length = usize::try_from((end - at).min(1 << 20)).unwrap_or(1 << 20);
-                    read_whole(&self.target.test.file, &mut chunk.bytes_mut()[..length], at)?;
-                    at += length as u64;
-                }
+            for gone in missing()? {
+                read_through(&file, &mut chunk, gone.start..gone.end.min(bytes))?;
             }
-            resident = self.resident_bytes()?;
-            if resident >= bytes {
+            // Whoever reads the first page of what was read ahead starts the next reading: once, so now.
+            read_through(&file, &mut chunk, 0..bytes)?;
+            if missing()?.is_empty() {
                 self.warm = bytes;
                 return Ok(());
             }
         }
+        let gone: u64 = missing()?.iter().map(|gone| gone.end - gone.start).sum();
         Err(ProbeError::Proof(format!(
-            "{resident} of {bytes} bytes stay in the page cache after {ROUNDS} readings: the kernel takes pages back"
+            "{} of {bytes} bytes stay in the page cache after {ROUNDS} readings: the kernel takes pages back",
+            bytes.saturating_sub(gone)
         )))
     }
 
@@ -167,7 +169,9 @@ impl Reading {
             self.stretch(begin, &mut |_, from, to| stamps.push((from, to)))?;
             let answered = match before.zip(fetched()) {
                 Some((then, now)) => now == then,
-                None => self.resident_bytes()? >= self.warm,
+                None => missing(&*self.target.test.file, self.warm)
+                    .map_err(refused)?
+                    .is_empty(),
             };
             let state = &mut self.states[self.selected];
             if answered {
@@ -189,23 +193,30 @@ impl Reading {
     }
 
     #[cfg(test)]
+    pub(super) fn file(&self) -> &OwnedFd {
+        &self.target.test.file
+    }
+
+    #[cfg(test)]
     fn take_back(&mut self) {
         if self.taken_back > 0 {
             self.taken_back -= 1;
             self.target.test.evict().expect("evicted");
         }
     }
-
-    fn resident_bytes(&self) -> Result<u64, ProbeError> {
-        Ok(latlab_storage::residency(&*self.target.test.file)
-            .map_err(refused)?
-            .resident_bytes)
-    }
 }
 
-fn read_whole(file: &OwnedFd, bytes: &mut [u8], offset: u64) -> Result<(), ProbeError> {
-    let length = bytes.len();
-    whole(rustix::io::pread(file, bytes, offset), length, "reading a block")
+/// Reads a part of the file from front to back.
+fn read_through(file: &OwnedFd, chunk: &mut Buffer, part: Range<u64>) -> Result<(), ProbeError> {
+    let mut at = part.start;
+    while at < part.end {
+        let bytes = chunk.bytes_mut();
+        let length = usize::try_from(part.end - at).map_or(bytes.len(), |left| left.min(bytes.len()));
+        let read = rustix::io::pread(file, &mut bytes[..length], at);
+        whole(read, length, "reading a block")?;
+        at += length as u64;
+    }
+    Ok(())
 }
 
 impl Session for Reading {

@@ -163,6 +163,96 @@ fn what_met_pages_that_the_kernel_took_back_does_not_count_and_is_read_again_or_
     assert!(text.contains("the kernel takes pages back"), "{text}");
 }
 
+/// How many pages of the file's begin are parts of large folios, of how many that could be asked about; only root may ask.
+#[cfg(target_os = "linux")]
+fn in_large_folios(file: impl std::os::fd::AsFd, bytes: usize) -> Option<(usize, usize)> {
+    use std::io::{Read, Seek, SeekFrom};
+
+    use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
+
+    const PRESENT: u64 = 1 << 63;
+    const FRAME: u64 = (1 << 55) - 1;
+    /// `KPF_COMPOUND_HEAD` and `KPF_COMPOUND_TAIL`.
+    const COMPOUND: u64 = (1 << 15) | (1 << 16);
+
+    let number = |file: &mut std::fs::File, place: u64| {
+        let mut bytes = [0; 8];
+        file.seek(SeekFrom::Start(place * 8)).ok()?;
+        file.read_exact(&mut bytes).ok()?;
+        Some(u64::from_ne_bytes(bytes))
+    };
+    let mut maps = std::fs::File::open("/proc/self/pagemap").ok()?;
+    let mut flags = std::fs::File::open("/proc/kpageflags").ok()?;
+    // SAFETY: a fresh mapping at an address of the kernel's choice.
+    let base = unsafe {
+        mmap(
+            std::ptr::null_mut(),
+            bytes,
+            ProtFlags::READ,
+            MapFlags::SHARED,
+            file,
+            0,
+        )
+    }
+    .expect("mapped");
+    let (mut large, mut known) = (0, 0);
+    for page in (0..bytes).step_by(4096) {
+        // SAFETY: inside the mapping; the file is longer.
+        unsafe { base.cast::<u8>().add(page).read_volatile() };
+        let entry = number(&mut maps, (base as u64 + page as u64) / 4096).unwrap_or(0);
+        let frame = entry & FRAME;
+        if entry & PRESENT != 0
+            && frame != 0
+            && let Some(what) = number(&mut flags, frame)
+        {
+            known += 1;
+            large += usize::from(what & COMPOUND != 0);
+        }
+    }
+    // SAFETY: mapped above; nothing refers to it.
+    unsafe { munmap(base, bytes) }.expect("unmapped");
+    (known > 0).then_some((large, known))
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn what_is_warm_lies_in_the_page_cache_as_a_reader_from_front_to_back_leaves_it() {
+    const BYTES: usize = 8 << 20;
+    let env = testing::env(64 << 20);
+    if !testing::has_disk(&ReadSequential, &env) {
+        return;
+    }
+    let target = crate::disk::Target::open(&env).expect("room");
+    let mut chunk = vec![0; 1 << 16];
+    let mut by = |read_ahead: bool| {
+        target.chill().expect("cold");
+        target.read_ahead(read_ahead).expect("advised");
+        for offset in (0..BYTES as u64).step_by(chunk.len()) {
+            assert_eq!(
+                rustix::io::pread(&*target.test.file, &mut *chunk, offset),
+                Ok(chunk.len())
+            );
+        }
+        in_large_folios(&*target.test.file, BYTES)
+    };
+    // Only root sees folios, and not every file system has large ones.
+    let (Some((ahead, _)), Some((apart, _))) = (by(true), by(false)) else {
+        return;
+    };
+    if ahead <= apart {
+        return;
+    }
+    target.chill().expect("cold");
+    let mut session = work::Reading::open(&env).expect("room");
+    let planned = plan(Profile::Quick, disk::file_bytes(&env), WARM, 64 * KIB, 0);
+    session.select(&planned.point).expect("warm");
+    let (large, known) = in_large_folios(session.file(), BYTES).expect("asked before");
+    assert!(
+        2 * large > known,
+        "{large} of {known}; read ahead {ahead}, apart {apart}"
+    );
+}
+
 #[cfg(target_os = "linux")]
 #[test]
 fn a_live_mapping_leaves_no_cold_figure() {

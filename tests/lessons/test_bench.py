@@ -15,6 +15,7 @@ import pytest
 
 from latlab.lessons import bench as benches
 from latlab.lessons.bench import PREFIX, Bench, Cannot, Times, in_turns, reason_of, sweep
+from latlab.lessons.model import Cell
 
 
 def test_arms_take_turns_in_going_first(tmp_path: Path) -> None:
@@ -52,6 +53,10 @@ def test_a_ratio_is_that_of_the_medians_and_its_spread_that_of_the_pairs() -> No
 def test_times_of_one_cell_are_written_in_one_way() -> None:
     assert Times((62.9, 37.5, 254.0)).cell().shown == "62.9 s (37.5 s – 254 s)"
     assert Times((1041.0, 815.0, 2702.0)).cell().shown == "17 min 21 s (13 min 35 s – 45 min 2 s)"
+    # The largest of these happens to be a whole number of thousands.
+    memory = Cell("bytes", 231_735_296.0, 231_731_200.0, 231_736_000.0, 3)
+    assert memory.shown == "221 MiB"
+    assert Cell("bytes", 2e6, 1e6, 4e6, 3).shown == "2 MB (1 MB – 4 MB)"
 
 
 def test_who_waits_is_told_how_far_it_is_where_nothing_was_said_for_long(

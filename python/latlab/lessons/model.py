@@ -85,6 +85,10 @@ class Cell:
         if self.unit == "s" and self.high >= _LONG_S:
             # One way of writing in one cell, also where only the longest counts in minutes.
             text, low, high = map(format_seconds, (self.number, self.low, self.high))
+        elif self.unit == "bytes":
+            three = (self.value, self.low, self.high)
+            decimal = all(map(_is_decimal, three))
+            text, low, high = (format_bytes(size, decimal=decimal) for size in three)
         else:
             low, high = written(self.low, self.unit), written(self.high, self.unit)
         return text if low == high else f"{text} ({low} – {high})"
@@ -487,9 +491,13 @@ def written(value: float, unit: Unit) -> str:
     return str(_WRITTEN[unit](value))
 
 
+def _is_decimal(size: float) -> bool:
+    """A power of ten is what somebody typed as decimal."""
+    return size >= 1000 and size % 1000 == 0  # noqa: PLR2004
+
+
 def _bytes(value: float) -> str:
-    # A power of ten is what somebody typed as decimal.
-    return format_bytes(value, decimal=value >= 1000 and value % 1000 == 0)  # noqa: PLR2004
+    return format_bytes(value, decimal=_is_decimal(value))
 
 
 _WRITTEN: dict[str, Any] = {

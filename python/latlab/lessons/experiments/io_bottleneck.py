@@ -1135,6 +1135,7 @@ _LEDGER: Final = {
     "own": ("its own code", ("compute", "user-cpu")),
     "busy": ("on a CPU or ready", ("on-cpu-or-ready",)),
     "queue": ("ready, waiting for a CPU", ("run-queue-wait",)),
+    "unexplained": ("not explained", ("unexplained",)),
     "rest": ("the rest", ()),
 }
 
@@ -1164,7 +1165,7 @@ def ledger_table(ledgers: Ledgers) -> Table:
         "program and stage",
         tuple(Column(name, title) for name, (title, _) in _LEDGER.items()),
         tuple(rows),
-        note="How a stage divides is told by the samples in it; of a stage with few of them, and of the kernel's work at levels 2 and 3, it is estimated from the whole program's. The rest: starting and ending, interrupts, unexplained. On a CPU or ready: where latlab explain saw only that (without samples, or while recording would have cost too much)."
+        note="How a stage divides is told by the samples in it; of a stage with few of them, and of the kernel's work at levels 2 and 3, it is estimated from the whole program's. The rest: starting and ending, interrupts, other waits. On a CPU or ready: where latlab explain saw only that (without samples, or while recording would have cost too much)."
         + (
             " At level 3 nothing can look into a program's own code: there it includes page faults and all of memory."
             if any(ledger["level"] == 3 for _, ledger in ledgers.values())

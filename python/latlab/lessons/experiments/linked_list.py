@@ -101,6 +101,7 @@ PARTS: Final = {
     "main": "main: the list itself",
     "start_and_exit": "loading the program, and giving its memory back at its end",
     "waiting": "ready to run, while other programs had the CPU",
+    "unexplained": "not explained",
     "rest": "everything else",
 }
 #: Categories in which the program is not on a CPU: perf, whose profile the document shows, does not see them.
@@ -767,6 +768,7 @@ def part_cells(explained: Explained) -> dict[str, Cell]:
         cells["page_faults"] = of("page-faults")
     cells["start_and_exit"] = of("start-and-exit")
     cells["waiting"] = of("run-queue-wait")
+    cells["unexplained"] = of("unexplained")
     cells["rest"] = of(*(row.name for row in explained.categories if row.name not in used))
     return {name: cells[name] for name in PARTS if name in cells}
 

@@ -5,9 +5,11 @@ from __future__ import annotations
 import contextlib
 import io
 import os
+import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from subprocess import CompletedProcess
+from typing import Any
 from unittest import mock
 
 from latlab.cli import main
@@ -28,3 +30,14 @@ def called(arguments: Sequence[str], folder: Path, environment: Mapping[str, str
         stream.seek(0)
         texts.append(stream.read())
     return CompletedProcess(arguments, code, *texts)
+
+
+def warning(told: CompletedProcess[str], doctor: Sequence[Mapping[str, Any]], name: str) -> str:
+    """The title of this one of a run's findings, which stood above its figures.
+
+    Three do: on a busy machine there may be graver ones, and it is among the others that are counted there.
+    """
+    (title,) = (finding["title"] for finding in doctor if finding["id"] == name)
+    words = " ".join(told.stderr.split())
+    assert title in words or re.search(r"before you trust this: .* and \d+ more ", words), words
+    return str(title)

@@ -13,6 +13,7 @@ from pathlib import Path
 from subprocess import CompletedProcess
 
 import pytest
+from tests import calling
 
 from latlab.cli import measure
 from latlab.errors import UserError
@@ -227,4 +228,6 @@ def test_one_allowed_cpu_is_enough_and_is_said(latlab: str, own_home: Path) -> N
         check=False,
     )
     assert told.returncode == 0, told.stderr
-    assert "one CPU may be used" in told.stderr
+    (file,) = own_home.rglob("*.latlab.jsonl")
+    doctor = json.loads(file.read_bytes().splitlines()[0])["doctor"]
+    assert calling.warning(told, doctor, "one-cpu") == "one CPU may be used"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -135,9 +136,12 @@ def test_what_is_no_matter_of_neighbours_is_not_tried_again(
 
 
 def pytest_in(root: Path, folder: Path, test: str) -> Done:
-    """Runs a test of this text in a project of its own."""
+    """Runs a test of this text in a project of its own, beside whatever runs this one."""
     (folder / "tests").mkdir()
     (folder / "tests/test_one.py").write_text(test, encoding="utf-8")
+    # It is no worker of the tests beside it, and each of its processes would import all plugins for nothing.
+    own = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST_")}
+    own["PYTEST_DISABLE_PLUGIN_AUTOLOAD"] = "1"
     return subprocess.run(
         [
             sys.executable,
@@ -145,10 +149,13 @@ def pytest_in(root: Path, folder: Path, test: str) -> Done:
             sys.executable,
             "-m",
             "pytest",
+            "-p",
+            "xdist.plugin",
             "-ra",
-            "--numprocesses=2",
+            "--numprocesses=1",
         ],
         cwd=folder,
+        env=own,
         capture_output=True,
         text=True,
         check=False,

@@ -12,6 +12,7 @@ from types import SimpleNamespace
 from typing import TYPE_CHECKING
 
 import pytest
+from tests import calling
 
 from latlab import __main__
 from latlab.run.store import default_folder
@@ -30,7 +31,7 @@ def test_one_cpu_is_told_and_what_needs_more_is_left_out(place: Place) -> None:
     one = {min(os.sched_getaffinity(0))}
     told = place.run(*MEMORY, preexec_fn=lambda: os.sched_setaffinity(0, one))
     assert told.returncode == 0, told.stderr
-    assert "one CPU" in told.stderr
+    assert "one CPU" in calling.warning(told, place.lines()[0]["doctor"], "one-cpu")
     assert "1 CPU" in told.stderr
     assert any("one CPU is allowed" in (line.get("error") or {}).get("text", "") for line in place.lines())
 
@@ -38,13 +39,19 @@ def test_one_cpu_is_told_and_what_needs_more_is_left_out(place: Place) -> None:
 @pytest.mark.parametrize("kib", [600_000, 300_000])
 def test_a_limit_of_address_space_is_kept_and_named(place: Place, kib: int) -> None:
     limit = (kib * 1024, kib * 1024)
-    told = place.run(*MEMORY, preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_AS, limit))
-    assert told.returncode == 0, told.stderr
-    assert "ulimit -v" in told.stderr
-    assert not place.deaths()
-    sizes = [
-        line["point"].get("working_set_bytes") or 0 for line in place.lines() if line["line"] == "record"
-    ]
+    # The longer ones are for a machine that is so busy that nothing was reached.
+    for budget_s in (3, 10, 40):
+        place.forget_runs()
+        words = [*MEMORY, "--budget", str(budget_s)]
+        told = place.run(*words, preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_AS, limit))
+        assert told.returncode == 0, told.stderr
+        assert "ulimit -v" in calling.warning(told, place.lines()[0]["doctor"], "memory-limit")
+        assert not place.deaths()
+        sizes = [
+            line["point"].get("working_set_bytes") or 0 for line in place.lines() if line["line"] == "record"
+        ]
+        if max(sizes):
+            break
     assert 0 < max(sizes) <= kib * 1024 // 4
     flags = [flag for line in place.lines() for flag in line.get("flags", [])]
     assert any("a quarter of the memory that may be used" in flag for flag in flags)
@@ -56,9 +63,7 @@ def test_without_huge_pages_no_figure_bears_their_name_and_the_reason_is_printed
 
     told = place.run(*MEMORY, preexec_fn=forbid)
     assert told.returncode == 0, told.stderr
-    (finding,) = (each for each in place.lines()[0]["doctor"] if each["id"] == "huge-pages")
-    assert "huge pages" in finding["title"]
-    assert finding["title"] in " ".join(told.stderr.split())
+    assert "huge pages" in calling.warning(told, place.lines()[0]["doctor"], "huge-pages")
     huge = [line for line in place.lines() if line.get("point", {}).get("pages") == "huge"]
     assert all(not check["ok"] for line in huge for check in line["checks"] if "huge pages" in check["name"])
 

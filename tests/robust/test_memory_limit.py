@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+from tests import calling
 
 if TYPE_CHECKING:
     from tests.robust.conftest import Place
@@ -74,7 +75,8 @@ def test_a_measuring_process_ended_by_the_limit_is_a_record_and_the_run_goes_on(
         told = place.ended(process)
         greedy.kill()
     assert told.returncode == 0, told.stderr
-    assert "may be used (the control group's limit)" in told.stderr
+    title = calling.warning(told, place.lines()[0]["doctor"], "memory-limit")
+    assert "may be used (the control group's limit)" in title
     assert place.lines()[-1]["stopped_by"] == "completed"
     if not place.deaths():
         pytest.skip("the kernel chose another process")
@@ -90,7 +92,8 @@ def test_within_the_limit_nothing_dies_and_the_limit_is_named(place: Place, grou
     arguments = ("--only", "memory.load.dependent,memory.poke", "--budget", "6", "--no-report")
     told = place.run("measure", *arguments, preexec_fn=enter)
     assert told.returncode == 0, told.stderr
-    assert "of memory may be used (the control group's limit)" in told.stderr
+    title = calling.warning(told, place.lines()[0]["doctor"], "memory-limit")
+    assert "of memory may be used (the control group's limit)" in title
     assert not place.deaths()
     peak = next(
         path for path in (group / "memory.max_usage_in_bytes", group / "memory.peak") if path.exists()

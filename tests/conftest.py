@@ -21,7 +21,12 @@ LONG = ("lessons", "robust", "explain", "conduct", "browser")
 
 
 def pytest_configure() -> None:
-    """A shell that runs tests in the background has SIGINT ignored; what they start would inherit that."""
+    """What the tests start has the surroundings that people have.
+
+    A shell that runs tests in the background has SIGINT ignored, and what is built in a container often has
+    streams without buffers; both are inherited.
+    """
+    os.environ.pop("PYTHONUNBUFFERED", None)
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
 

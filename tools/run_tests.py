@@ -9,7 +9,7 @@ no CPU for a second) holds in a process of its own; a defect does not. Both are 
 full, and the list of what held alone, at the end, where `.ci/run` repeats it. Such a test is to be mended all
 the same.
 
-More than five failures are no matter of neighbours, and neither is a program that does not compile or that
+More than twenty failures are no matter of neighbours, and neither is a program that does not compile or that
 died.
 """
 
@@ -22,7 +22,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 #: More than so many are not tried again.
-MOST = 5
+MOST = 20
 #: What pytest's exit code says when tests failed and nothing else went wrong.
 TESTS_FAILED = 1
 

@@ -172,5 +172,6 @@ def test_closed_and_full_streams_do_not_harm_the_run(
     assert told.returncode == code, told.stderr
     assert said in told.stderr
     assert "fault" not in told.stderr
+    assert "Exception ignored" not in told.stderr
     assert place.lines()[-1]["stopped_by"] == "completed"
     assert place.left() == []

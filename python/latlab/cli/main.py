@@ -6,6 +6,7 @@ latlab itself failed, with one line that says where the details are. stdout is d
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import importlib
 import os
@@ -151,8 +152,11 @@ def run(arguments: Sequence[str] | None = None) -> int:
         result = group.main(
             args=None if arguments is None else list(arguments), prog_name="latlab", standalone_mode=False
         )
+        sys.stdout.flush()
     except (Exception, KeyboardInterrupt) as error:
-        return _ended_by(error)
+        code = _ended_by(error)
+        _drop_what_cannot_be_written()
+        return code
     return result if isinstance(result, int) else 0
 
 
@@ -179,7 +183,9 @@ def _ended_by(error: Exception | KeyboardInterrupt) -> int:
 def _say(message: str, code: int) -> int:
     from latlab.cli.terminal.screen import talk  # noqa: PLC0415 - only when there is something to say
 
-    talk(f"latlab: {message}")
+    # Where nobody can be told, the exit code is all that is left.
+    with contextlib.suppress(OSError):
+        talk(f"latlab: {message}")
     return code
 
 
@@ -192,9 +198,17 @@ def _usage(error: click.ClickException) -> str:
 
 
 def _quietly() -> int:
-    """Whoever read our output has gone: end as other programs do, without another error at exit."""
-    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    """Whoever read our output has gone: end as other programs do."""
     return 128 + getattr(signal, "SIGPIPE", 13)
+
+
+def _drop_what_cannot_be_written() -> None:
+    """Otherwise what a full disk did not take is tried again at exit, and the interpreter has its own code for it."""
+    for stream in (sys.stdout, sys.stderr):
+        try:
+            stream.flush()
+        except OSError:
+            os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
 
 
 def _internal(error: Exception) -> int:

@@ -203,7 +203,7 @@ def _quietly() -> int:
 
 
 def _drop_what_cannot_be_written() -> None:
-    """Otherwise what a full disk did not take is tried again at exit, for which Python has a code of its own."""
+    """Otherwise what a full disk did not take is tried again at exit, and ends with a code of Python's."""
     for stream in (sys.stdout, sys.stderr):
         try:
             stream.flush()

@@ -262,6 +262,12 @@ pub trait Probe {
         None
     }
 
+    /// Whether these settings make its work take so much longer than usual that it is given the time that the chosen probes leave over of the
+    /// profile's: with a path between client and server each transfer waits for its round trips.
+    fn takes_the_rest(&self, _settings: &Settings) -> bool {
+        false
+    }
+
     /// Whether it can run here.
     fn supports(&self, env: &Env) -> Support;
 

@@ -16,6 +16,18 @@ impl Share {
 /// choosing the CPU, rendering the report.
 const AROUND_S: [f64; 3] = [2.0, 2.5, 4.0];
 
+/// Wall seconds of a run of all probes.
+const WHOLE_S: [f64; 3] = [30.0, 90.0, 600.0];
+
+/// Gives the probe at `place` what these shares leave over of the profile's time; nothing where they fill it.
+pub fn give_the_rest(shares: &mut [Share], place: usize, profile: Profile) {
+    let measuring: f64 = shares.iter().map(|share| share.of(profile)).sum();
+    let left_s = Share(WHOLE_S).of(profile) - around_s(profile) - measuring;
+    if let Some(share) = shares.get_mut(place) {
+        *share = Share([share.of(profile) + left_s.max(0.0); 3]);
+    }
+}
+
 /// Wall seconds that a run with these shares takes at most, all included.
 #[must_use]
 pub fn profile_seconds(shares: &[Share], settings: &Settings) -> f64 {
@@ -86,6 +98,18 @@ mod tests {
         let seconds = plan_shares(&SHARES, &settings);
         assert!((seconds.iter().sum::<f64>() - 20.0).abs() < 1e-9);
         assert!((seconds[1] / seconds[0] - 4.5).abs() < 1e-9);
+    }
+
+    #[test]
+    fn the_rest_fills_a_profile_and_no_more() {
+        let settings = Settings::default();
+        let mut few = SHARES;
+        give_the_rest(&mut few, 1, settings.profile);
+        assert_eq!(few[0], SHARES[0]);
+        assert!((profile_seconds(&few, &settings) - 90.0).abs() < 1e-9);
+        let mut many = [Share([30.0, 90.0, 600.0]), SHARES[1]];
+        give_the_rest(&mut many, 1, settings.profile);
+        assert!((many[1].of(settings.profile) - 9.0).abs() < 1e-9);
     }
 
     #[test]

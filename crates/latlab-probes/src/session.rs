@@ -12,8 +12,8 @@ use std::time::{Duration, Instant};
 use latlab_clock::{Clock, ClockFacts};
 use latlab_harness::{
     Env, Interpreter, MemorySource, NoReference, Progress, Reference, Share, Sink, Spec, Support,
-    give_way_to_others, left_of_budget, pin_this_thread, plan_shares, profile_seconds, quietest_cpu,
-    run_probe,
+    give_the_rest, give_way_to_others, left_of_budget, pin_this_thread, plan_shares, profile_seconds,
+    quietest_cpu, run_probe,
 };
 use latlab_machine::Machine;
 use latlab_record::{Kind, PlannedProbe, Point, Profile, Record, Settings, Tool, Totals};
@@ -317,7 +317,7 @@ fn surroundings(machine: Machine, clock: Clock, settings: Settings, host: Host) 
 /// to measure in them.
 fn affordable(settings: &Settings) -> Profile {
     // Before the disk was looked at, nobody knows whether there will be a test file.
-    let shares = shares(settings, &chosen(settings, &[]), 0);
+    let shares = usual_shares(settings, &chosen(settings, &[]), 0);
     let whole_s = profile_seconds(
         &shares,
         &Settings {
@@ -402,7 +402,7 @@ fn test_file_bytes(env: &Env, chosen: &[&Entry]) -> u64 {
 }
 
 /// One for laying out the test file, which may be none, then one a probe.
-fn shares(settings: &Settings, chosen: &[&Entry], test_file_bytes: u64) -> Vec<Share> {
+fn usual_shares(settings: &Settings, chosen: &[&Entry], test_file_bytes: u64) -> Vec<Share> {
     let layout = if test_file_bytes > 0 {
         LAYOUT
     } else {
@@ -415,6 +415,19 @@ fn shares(settings: &Settings, chosen: &[&Entry], test_file_bytes: u64) -> Vec<S
                 .map(|entry| entry.probe.share(settings).unwrap_or(entry.share)),
         )
         .collect()
+}
+
+/// As [`usual_shares`], and what they leave over of the profile's time for a probe that these settings slow down.
+fn shares(settings: &Settings, chosen: &[&Entry], test_file_bytes: u64) -> Vec<Share> {
+    let mut shares = usual_shares(settings, chosen, test_file_bytes);
+    let slow = chosen
+        .iter()
+        .position(|entry| entry.probe.takes_the_rest(settings));
+    if let Some(place) = slow {
+        // The first is the test file's.
+        give_the_rest(&mut shares, 1 + place, settings.profile);
+    }
+    shares
 }
 
 /// The layout's seconds and those of the probes.
@@ -590,6 +603,37 @@ mod tests {
                 .iter()
                 .all(|probe| probe.points > 0 && probe.seconds > 0.0)
         );
+    }
+
+    #[test]
+    fn transfers_over_a_path_have_what_the_others_leave_of_the_profiles_time() {
+        let seconds = |settings: Settings| plan(&settings, Host::default()).seconds;
+        let transfers = |delay_ms| Settings {
+            only: vec!["network.transfer".to_owned()],
+            delay_ms,
+            ..Settings::default()
+        };
+        assert!(seconds(transfers(None)) < 10.0);
+        assert!((seconds(transfers(Some(20.0))) - 90.0).abs() < 1e-6);
+        let far = Settings {
+            only: vec!["network.*".to_owned()],
+            ..transfers(Some(20.0))
+        };
+        assert!((seconds(far.clone()) - 90.0).abs() < 1e-6);
+        let with_budget = Settings {
+            budget_s: Some(40.0),
+            ..far
+        };
+        assert!((seconds(with_budget) - 40.0).abs() < 1e-6);
+        // Everything takes as long as without a path.
+        let all = |delay_ms| Settings {
+            skip: vec!["storage.*".to_owned()],
+            only: Vec::new(),
+            ..transfers(delay_ms)
+        };
+        let more_s = seconds(all(Some(20.0))) - seconds(all(None));
+        assert!((0.0..=90.0).contains(&more_s), "{more_s}");
+        assert!(seconds(all(Some(20.0))) <= 90.0 + 1e-6);
     }
 
     /// The disk below the test binary.

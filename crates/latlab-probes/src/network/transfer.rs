@@ -268,7 +268,9 @@ fn wanted(env: &Env, path: &str) -> Vec<(u8, Point)> {
     // Over a path the experiment takes seconds, and so does the beginning of a sweep; where there is none they take less than what else is asked
     // here.
     let far = paths(&env.settings) != [LOOPBACK];
-    let (experiment, swept_below) = if far { (2, 4) } else { (0, 3) };
+    let (experiment, swept_below) = if far { (2, 5) } else { (0, 3) };
+    // Over a path Python's libraries come before what only refines other figures.
+    let refining = 4 + u8::from(far);
     let protocol = |name: &str, point: Point| Point {
         protocol: Some(name.to_owned()),
         ..point
@@ -299,7 +301,7 @@ fn wanted(env: &Env, path: &str) -> Vec<(u8, Point)> {
     // Over a path few at once, lest each is begun and none has its six blocks.
     let of_libraries = match (far, path) {
         (false, _) => [3, 3],
-        (true, LOOPBACK) => [6, 6],
+        (true, LOOPBACK) => [7, 7],
         (true, _) => [3, 4],
     };
     for (priority, connections) in of_libraries.into_iter().zip([NEW, KEPT]) {
@@ -309,28 +311,28 @@ fn wanted(env: &Env, path: &str) -> Vec<(u8, Point)> {
         all.extend(installed.map(|(engine, _)| (priority, ten_files(path, USUAL, connections, engine))));
     }
     all.extend([
-        (4, ten_files(path, KIB, NEW, OWN)),
-        (4, ten_files(path, KIB, KEPT, OWN)),
-        (4, ten_files(path, MIB, NEW, OWN)),
-        (4, ten_files(path, MIB, KEPT, OWN)),
+        (refining, ten_files(path, KIB, NEW, OWN)),
+        (refining, ten_files(path, KIB, KEPT, OWN)),
+        (refining, ten_files(path, MIB, NEW, OWN)),
+        (refining, ten_files(path, MIB, KEPT, OWN)),
     ]);
     all.extend([2, 3, 4, 5, 7, 8, 9, 10].map(|workers| {
         let own = Point {
             concurrency: Some(workers),
             ..ten_files(path, USUAL, NEW, OWN)
         };
-        (4, own)
+        (refining, own)
     }));
     if profile != Profile::Quick {
-        all.extend(COARSE.map(|many| (5, point(USUAL, many, KEPT))));
-        all.extend(COARSE.map(|many| (5, point(MIB, many, NEW))));
-        all.extend(COARSE.map(|many| (6, point(MIB, many, KEPT))));
-        all.extend([KIB, MIB].map(|bytes| (6, protocol(HTTPS, point(bytes, 1, NEW)))));
-        all.extend([2, 4, 16, 64].map(|many| (6, protocol(HTTP2, point(USUAL, many, KEPT)))));
+        all.extend(COARSE.map(|many| (refining + 1, point(USUAL, many, KEPT))));
+        all.extend(COARSE.map(|many| (refining + 1, point(MIB, many, NEW))));
+        all.extend(COARSE.map(|many| (refining + 2, point(MIB, many, KEPT))));
+        all.extend([KIB, MIB].map(|bytes| (refining + 2, protocol(HTTPS, point(bytes, 1, NEW)))));
+        all.extend([2, 4, 16, 64].map(|many| (refining + 2, protocol(HTTP2, point(USUAL, many, KEPT)))));
     }
     if profile == Profile::Thorough {
-        all.push((6, point(100 * MIB, 1, KEPT)));
-        all.push((7, point(100 * MIB, 1, NEW)));
+        all.push((refining + 2, point(100 * MIB, 1, KEPT)));
+        all.push((refining + 3, point(100 * MIB, 1, NEW)));
     }
     all
 }
@@ -377,6 +379,36 @@ fn planned(env: &Env, priority: u8, point: Point) -> Planned {
     })
 }
 
+/// What a run takes beside the blocks of its points: beginning and ending, s.
+const AROUND_S: f64 = 5.0;
+/// How much longer than planned it may take until a library had its turn: looking for the knee adds points, and on a busy machine all take longer.
+const LONGER: f64 = 1.5;
+
+/// Why a library's row over the path is missing where there could be one, with the budget that would do.
+fn why_no_time(env: &Env, engine: &str, results: &[PointResult]) -> Option<String> {
+    let points = Transfer.points(env);
+    let is_missing = |planned: &&Planned| {
+        let point = &planned.point;
+        point.path.as_deref() == Some(EMULATED)
+            && point.engine.as_deref() == Some(engine)
+            && results.iter().all(|result| result.point != *point)
+    };
+    let last = points
+        .iter()
+        .filter(is_missing)
+        .map(|planned| planned.priority)
+        .max()?;
+    let needed = points.iter().filter(|planned| planned.priority <= last);
+    let planned_s: f64 = needed
+        .map(|planned| planned.first_s + 6.0 * (planned.setup_s + planned.block_s))
+        .sum();
+    let budget_s = ((AROUND_S + LONGER * planned_s) / 10.0).ceil() * 10.0;
+    Some(format!(
+        "time ran out before all of its ten files over the path; {} alone with --budget {budget_s:.0}s has them",
+        SPEC.id
+    ))
+}
+
 impl Probe for Transfer {
     fn spec(&self) -> &'static Spec {
         &SPEC
@@ -384,6 +416,11 @@ impl Probe for Transfer {
 
     fn share(&self, settings: &Settings) -> Option<Share> {
         settings.url.is_some().then_some(AWAY)
+    }
+
+    /// Ten files by one after the other over 20 ms take a second, and six blocks of each of the libraries half a minute.
+    fn takes_the_rest(&self, settings: &Settings) -> bool {
+        settings.url.is_none() && paths(settings) != [LOOPBACK]
     }
 
     fn supports(&self, env: &Env) -> Support {
@@ -439,7 +476,8 @@ impl Probe for Transfer {
         findings["python"] = work::LIBRARIES
             .into_iter()
             .filter_map(|(engine, package)| {
-                let reason = work::why_no_library(env, package)?;
+                let reason =
+                    work::why_no_library(env, package).or_else(|| why_no_time(env, engine, results))?;
                 Some(serde_json::json!({ "engine": engine, "not_measured": reason }))
             })
             .collect();

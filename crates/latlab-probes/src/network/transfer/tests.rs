@@ -280,6 +280,111 @@ fn points_fit_small_machines_and_quick_ones_are_cheap() {
     );
 }
 
+/// An interpreter that is only looked for.
+struct Somewhere;
+
+impl latlab_harness::Interpreter for Somewhere {
+    fn name(&self) -> String {
+        "CPython".to_owned()
+    }
+
+    fn executable(&self) -> Option<std::path::PathBuf> {
+        Some("python".into())
+    }
+
+    fn compile(&self, _program: &str) -> Result<Box<dyn latlab_harness::Batch>, String> {
+        Err("it compiles nothing".to_owned())
+    }
+}
+
+/// A folder in which both libraries seem to be installed, removed with its end.
+struct Packages(std::path::PathBuf);
+
+impl Packages {
+    fn new(name: &str) -> Self {
+        let folder = std::env::temp_dir().join(format!("latlab-packages-{name}-{}", std::process::id()));
+        for package in ["requests", "httpx"] {
+            std::fs::create_dir_all(folder.join(package)).expect("a folder for the test");
+            std::fs::write(folder.join(package).join("__init__.py"), "").expect("a file");
+        }
+        Self(folder)
+    }
+}
+
+impl Drop for Packages {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+/// Twenty milliseconds, with both libraries installed beside the interpreter.
+fn far_with(packages: &Packages) -> Env {
+    let mut env = testing::env(64 << 20);
+    env.settings.profile = Profile::Standard;
+    env.settings.delay_ms = Some(20.0);
+    env.interpreter = Some(Box::new(Somewhere));
+    env.packages = Some(packages.0.clone());
+    env
+}
+
+#[test]
+#[cfg(target_os = "linux")]
+fn over_a_path_pythons_libraries_come_before_what_only_refines() {
+    let packages = Packages::new("order");
+    let env = far_with(&packages);
+    let points = Transfer.points(&env);
+    let ten = |connections, engine| {
+        let wanted = ten_files(EMULATED, USUAL, connections, engine);
+        let found = points.iter().find(|planned| planned.point == wanted);
+        found.expect("planned").priority
+    };
+    for (engine, _) in work::LIBRARIES {
+        assert!(ten(NEW, OWN) < ten(NEW, engine) && ten(NEW, engine) < ten(KEPT, engine));
+        let last = ten(KEPT, engine);
+        let refining = |planned: &&Planned| {
+            let point = &planned.point;
+            let few = point.operation.as_deref() == Some(TRANSFERS) && point.concurrency < Some(16);
+            planned.priority <= last
+                && few
+                && point.concurrency > Some(1)
+                && point.protocol.as_deref() == Some(HTTP)
+        };
+        assert_eq!(points.iter().find(refining).map(|planned| &planned.point), None);
+    }
+}
+
+#[test]
+#[cfg(target_os = "linux")]
+fn a_library_that_had_no_turn_is_named_with_the_budget_that_reaches_it() {
+    let packages = Packages::new("turns");
+    let env = far_with(&packages);
+    let set = || json!({ "sequential_ns": 1.04e9, "pool_ns": 0.21e9, "speed_up": 4.95 });
+    let python = |results: &[PointResult]| {
+        let found = Transfer.conclude(&env, results);
+        found[0].findings.as_ref().expect("findings")["python"].clone()
+    };
+    let of =
+        |connections, engine: &str| result(ten_files(EMULATED, USUAL, connections, engine), 0.21e9, set());
+    let requests = work::LIBRARIES[0].0;
+    let mut results = vec![of(NEW, OWN), of(NEW, requests), of(KEPT, requests)];
+    let missing = python(&results);
+    let [only] = missing.as_array().expect("a list").as_slice() else {
+        panic!("{missing}");
+    };
+    assert_eq!(only["engine"], "python-httpx");
+    let reason = only["not_measured"].as_str().expect("a reason");
+    let (_, budget) = reason.split_once("--budget ").expect("a budget");
+    let seconds: f64 = budget
+        .split('s')
+        .next()
+        .expect("seconds")
+        .parse()
+        .expect("a number");
+    assert!((60.0..250.0).contains(&seconds), "{reason}");
+    results.extend([of(NEW, "python-httpx"), of(KEPT, "python-httpx")]);
+    assert_eq!(python(&results), json!([]));
+}
+
 #[test]
 fn a_path_is_measured_before_its_control_and_large_files_want_a_rate_that_carries_them() {
     let mut env = testing::env(64 << 20);

@@ -9,7 +9,7 @@
     .venv/bin/python benches/compare.py blocks --pairs 9 --cpu 3 --dir /data
     .venv/bin/python benches/compare.py random --pairs 9 --cpu 3 --dir /data [--awake]
     .venv/bin/python benches/compare.py sync --pairs 9 --cpu 3 --dir /data
-    .venv/bin/python benches/compare.py observing --pairs 9 --cpu 3 --dir /data [--line memory.poke]
+    .venv/bin/python benches/compare.py observing --pairs 9 --dir /data [--line memory.poke]
     .venv/bin/python benches/compare.py roundtrip --pairs 9 --cpu 2
     .venv/bin/python benches/compare.py http --pairs 3
     .venv/bin/python benches/compare.py throughput --pairs 9 --budget 4
@@ -20,8 +20,9 @@ median of the ratios is within the tolerance, or within the A/A range where that
 on the PATH. Nothing here is a pass mark: tests must not depend on timing.
 
 For the disk take the CPU that the device interrupts (/proc/interrupts): others wait for it. latlab reads the
-very file that fio reads; what is written, latlab writes into a file of its own, fio into one of the same size
-in the same directory, written whole with random bytes in the same way.
+very file that fio reads, and nobody writes into that; what is written, latlab writes into a file of its own,
+fio into one of the same size in the same directory, written whole with random bytes in the same way.
+Where all CPUs are taken (`observing`, `throughput`, `http`), taskset before the command leaves others some.
 """
 
 from __future__ import annotations
@@ -86,13 +87,17 @@ def peers_figures(lines: list[Line], file: str, directory: str) -> list[float]:
 
     What is overwritten is as new as latlab's file is in each of its runs: on the disk of a virtual machine
     what was laid out through the page cache, or overwritten by the gigabyte, took up to twice as long.
+    It is laid out right before, as latlab's is.
     """
-    if any(storage.writes(line.peer) for line in lines):
-        lay_out(Path(file))
+    new = False
     printed: dict[tuple[str, ...], str] = {}
     for line in lines:
-        if tuple(line.peer) not in printed:
-            printed[tuple(line.peer)] = output(placed(line.peer, file, directory))
+        if tuple(line.peer) in printed:
+            continue
+        if storage.writes(line.peer) and not new:
+            lay_out(Path(*placed([storage.WRITTEN], file, directory)))
+            new = True
+        printed[tuple(line.peer)] = output(placed(line.peer, file, directory))
     return [line.read(printed[tuple(line.peer)]) for line in lines]
 
 

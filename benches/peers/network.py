@@ -25,7 +25,7 @@ def sockperf(client: int, server: int, *more: str) -> list[str]:
     own = " ".join(["--tcp", "-i", "127.0.0.1", "-p", str(PORT), "--msg-size", "64", *more])
     serving = " ".join(["--tcp", "-i", "127.0.0.1", "-p", str(PORT), *more])
     script = (
-        f"taskset -c {server} sockperf sr {serving} >/dev/null 2>&1 & server=$!; sleep 0.3; "
+        f"taskset -c {server} sockperf sr {serving} >/dev/null 2>&1 & server=$!; sleep 1; "
         f"taskset -c {client} sockperf pp {own} --full-rtt -t 2; "
         "status=$?; kill $server; wait $server; exit $status"
     )
@@ -116,7 +116,7 @@ def iperf3_rate(text: str) -> float:
 def iperf3(streams: int, place: str = "") -> list[str]:
     """A server for one test and, once it listens, its client; neither is left."""
     script = (
-        f"{place} iperf3 -s -1 -p {PORT} >/dev/null 2>&1 & server=$!; sleep 0.3; "
+        f"{place} iperf3 -s -1 -p {PORT} >/dev/null 2>&1 & server=$!; sleep 1; "
         f"{place} iperf3 -c 127.0.0.1 -p {PORT} -t 2 -P {streams} -J; "
         "status=$?; kill $server 2>/dev/null; wait $server; exit $status"
     )

@@ -17,6 +17,8 @@ WRITTEN_MIB = 96
 """What a point of storage.write.sequential writes at most in the standard profile."""
 PART_MIB = 200
 """Of the file for each size of block that fio writes: none overwrites what another one wrote."""
+WRITTEN = f"{FILE}.written"
+"""What fio overwrites: not the file that both read, which latlab would read after fio had written into it."""
 PG_TEST_FSYNC = "pg_test_fsync"
 
 
@@ -26,7 +28,8 @@ def fio(cpu: int, verb: str, *more: str, seconds: float = 0.6, part: int | None 
     With `part`, only that part of the file is used, which no other part's command touches.
     """
     span = "--size=1g" if part is None else f"--offset={part * PART_MIB}m --size={PART_MIB}m"
-    same = f"--name=latlab --filename={FILE} {span} --rw={verb} --cpus_allowed={cpu} --randrepeat=0"
+    name = FILE if "read" in verb else WRITTEN
+    same = f"--name=latlab --filename={name} {span} --rw={verb} --cpus_allowed={cpu} --randrepeat=0"
     # As many bytes as latlab writes at a point: the more is written, the slower a virtual disk becomes.
     most = "--time_based" if "read" in verb else f"--io_size={WRITTEN_MIB}m"
     timed = f"{most} --runtime={round(seconds * 1000)}ms"

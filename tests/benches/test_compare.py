@@ -158,6 +158,14 @@ def test_the_file_is_made_anew_for_commands_that_overwrite_it(peers: dict[str, M
     }
 
 
+def test_nobody_writes_into_the_file_that_both_read(peers: dict[str, ModuleType]) -> None:
+    storage = peers["storage"]
+    for line in (line for kind in storage.KINDS.values() for line in kind.lines(1)):
+        writes = storage.writes(line.peer)
+        assert (f"--filename={storage.WRITTEN}" in line.peer) == writes, line.name
+        assert ("--filename=FILE" in line.peer) == (line.peer[0] == "fio" and not writes), line.name
+
+
 def test_a_command_is_told_without_the_place_where_it_ran(peers: dict[str, ModuleType]) -> None:
     lines = peers["lines"]
     line = peers["storage"].block_lines(1)[0]

@@ -57,6 +57,15 @@ fn of_kernel(unmet: f64, all: f64) -> &'static str {
     }
 }
 
+/// The row of the program's own code, or of what of it nothing was recorded.
+fn of_program(unmet: f64, all: f64) -> &'static str {
+    if unmet < all {
+        "[of the program, not recorded]"
+    } else {
+        "[all of the program]"
+    }
+}
+
 fn is_empty(mix: &Mix) -> bool {
     mix.total().sum <= 0.0
 }
@@ -106,9 +115,9 @@ pub fn symbols(mix: &Mix, sampled: &Sampled) -> Vec<Symbol> {
         let name = of_kernel(unmet, all).to_owned();
         rows.push(row(name, KERNEL, Vec::new(), sampled.rest(unmet)));
     }
-    let (_, unmet) = sampled.side(Side::User);
+    let (all, unmet) = sampled.side(Side::User);
     if unmet > LEAST {
-        let name = "[all of the program]".to_owned();
+        let name = of_program(unmet, all).to_owned();
         rows.push(row(name, "", Vec::new(), sampled.rest(unmet)));
     }
     rows.sort_by(|a, b| b.share.total_cmp(&a.share));

@@ -115,6 +115,19 @@ impl Sums {
     }
 }
 
+/// Samples of a stretch of the run, by stage and by what they fell in: their weights.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Samples(BTreeMap<(Arc<str>, Reason), f64>);
+
+impl Samples {
+    /// Adds another stretch's, each so many times as heavy.
+    pub fn add(&mut self, other: &Self, by: f64) {
+        for ((stage, reason), weight) in &other.0 {
+            *self.0.entry((Arc::clone(stage), *reason)).or_default() += weight * by;
+        }
+    }
+}
+
 /// A stage's number and name.
 type Open = (u64, Arc<str>);
 
@@ -126,6 +139,8 @@ pub struct ByStage {
     /// Of a thread, what is open, the innermost last.
     open: HashMap<(u32, u32), Vec<Open>>,
     sums: Sums,
+    /// Samples since they were taken out.
+    samples: Samples,
     used: bool,
     marks: Marks,
 }
@@ -137,6 +152,7 @@ impl Default for ByStage {
             pending: VecDeque::new(),
             open: HashMap::new(),
             sums: Sums::default(),
+            samples: Samples::default(),
             used: false,
             marks: Marks::default(),
         }
@@ -232,10 +248,30 @@ impl ByStage {
         self.sums.of(&stage)
     }
 
+    /// A sample of a thread.
+    pub fn sample(&mut self, process: u32, thread: u32, reason: Reason, weight: f64) {
+        let stage = self.stage(process, thread);
+        *self.samples.0.entry((stage, reason)).or_default() += weight;
+    }
+
+    /// Samples since the last time. Nobody has them then: they are to come back with the weight that they have in the whole run.
+    pub fn take_samples(&mut self) -> Samples {
+        std::mem::take(&mut self.samples)
+    }
+
+    /// Samples of a stretch that stand for so many times what they were.
+    pub fn give_samples(&mut self, samples: &Samples, by: f64) {
+        for ((stage, reason), weight) in &samples.0 {
+            *self.sums.of(stage).samples.entry(*reason).or_default() += weight * by;
+        }
+    }
+
     /// What all stages got, nothing where none was marked, and when they were.
     #[must_use]
     pub fn finish(mut self, now: u64) -> (Sums, Marks) {
         self.marks.end_all(now);
+        let samples = self.take_samples();
+        self.give_samples(&samples, 1.0);
         let sums = if self.used { self.sums } else { Sums::default() };
         (sums, self.marks)
     }

@@ -38,6 +38,8 @@ const UNSEEN_OF_WAIT: f64 = 0.5;
 const UNSEEN_AT_MOST: f64 = 0.2;
 /// Samples in the kernel that the model of its work counts as much as.
 const MODELLED: f64 = 20.0;
+/// Less of the CPU time, of which nothing alike was recorded, is taken for the rest: no interval would show it.
+pub(crate) const LEAST_UNLIKE: f64 = 0.02;
 const MOST_FUNCTIONS: usize = 16;
 const MOST_STACKS: usize = 512;
 
@@ -120,6 +122,8 @@ struct Estimate<'a> {
     on_cpu: BTreeMap<(Category, Side), Share>,
     /// Part of the samples at instructions that touched new pages which were ends of the faults.
     tail: f64,
+    /// User code of which nothing is known, at most, nanoseconds of wall time.
+    unseen: f64,
 }
 
 /// As many samples as would by chance be as far off as these are of which this share is in the wrong place.
@@ -151,6 +155,7 @@ pub fn ledger(tally: &Tally, rules: &Rules, costs: &Costs) -> Ledger {
         account: Account::default(),
         on_cpu: BTreeMap::new(),
         tail: 0.0,
+        unseen: 0.0,
     };
     estimate.recorded();
     estimate.looked();
@@ -207,13 +212,11 @@ impl Estimate<'_> {
             method_of(woken),
         );
         let running = sums.running as f64;
-        self.on_cpu(
-            running,
-            Range {
-                low: running,
-                high: running,
-            },
-        );
+        let range = Range {
+            low: running,
+            high: running,
+        };
+        self.on_cpu(running, range, 0.0);
     }
 
     /// A recorded wait without what of it was spent ready, at its end; that.
@@ -335,13 +338,13 @@ impl Estimate<'_> {
             spread,
             if alone { method } else { Method::Sampled },
         );
-        self.on_cpu(
-            busy - waiting,
-            Range {
-                low: (range.low - waiting).max(0.0),
-                high: (range.high - waiting).max(0.0),
-            },
-        );
+        let range = Range {
+            low: (range.low - waiting).max(0.0),
+            high: (range.high - waiting).max(0.0),
+        };
+        let all = (self.tally.usage.user_ns + self.tally.usage.system_ns) as f64;
+        let unlike = (self.unlike() * all / cpu.max(1.0)).min(1.0);
+        self.on_cpu(busy - waiting, range, unlike);
         self.idle(wall, wall - busy, loading, looks);
     }
 
@@ -383,12 +386,29 @@ impl Estimate<'_> {
         }
     }
 
-    fn on_cpu(&mut self, ns: f64, range: Range) {
+    /// Part of the CPU time that samples do not stand for.
+    fn unlike(&self) -> f64 {
+        let unlike = self.tally.unlike.of_cpu();
+        if unlike > LEAST_UNLIKE {
+            unlike.min(1.0)
+        } else {
+            0.0
+        }
+    }
+
+    /// Time on the CPU, of which this part was like nothing that was recorded.
+    fn on_cpu(&mut self, ns: f64, range: Range, unlike: f64) {
         if ns <= 0.0 && range.high <= 0.0 {
             return;
         }
+        let (ns, range) = if unlike > 0.0 && self.tally.mix.total().samples > 0 {
+            self.unlike_on_cpu(ns * unlike, range.times(unlike));
+            (ns * (1.0 - unlike), range.times(1.0 - unlike))
+        } else {
+            (ns, range)
+        };
         let sampled = self.tally.mix.total();
-        let worth = sampled.worth();
+        let worth = self.tally.mix.worth();
         if sampled.samples == 0 {
             self.by_counters(ns, range);
         } else if self.tally.sees_kernel {
@@ -438,7 +458,7 @@ impl Estimate<'_> {
                 low: modelled * range.low,
                 high: modelled * range.high,
             };
-            self.kernel(ns * modelled, range, ns * of_model);
+            self.kernel(ns * modelled, range, ns * of_model * self.counts_left());
         } else {
             self.by_user_samples(ns, range, sampled.sum, worth);
         }
@@ -448,6 +468,10 @@ impl Estimate<'_> {
     /// the kernel's ticks, which are samples of the whole program that tell nothing else.
     fn user_share(&self, sampled: f64, taken: f64) -> (f64, f64) {
         let taken = self.steady(taken);
+        if self.unlike() > 0.0 {
+            // Ticks say what the whole is.
+            return (sampled, taken);
+        }
         let (counted, ticks) = self.ticks();
         if taken + ticks <= 0.0 {
             return (sampled, taken);
@@ -572,12 +596,12 @@ impl Estimate<'_> {
     /// Samples of user code: what of the time on the CPU they do not cover is the kernel's.
     fn by_user_samples(&mut self, ns: f64, range: Range, sampled: f64, worth: f64) {
         let mix = &self.tally.mix;
-        let user = (sampled / (self.tally.recorded.running as f64).max(1.0)).min(1.0);
+        let user = (sampled / self.sampled_ns()).min(1.0);
         let (user, taken) = self.user_share(user, worth / user.max(1e-6));
         // A sample that a virtual machine has missed, as it did not run itself, would count as the kernel's: ticks bound that.
         let (counted, ticks) = self.ticks();
         let counted = of_share(counted, ticks);
-        let user = if ticks > 0.0 {
+        let user = if ticks > 0.0 && self.unlike() <= 0.0 {
             user.clamp(counted.low, counted.high)
         } else {
             user
@@ -605,7 +629,62 @@ impl Estimate<'_> {
             low: (1.0 - of_user.high) * range.low,
             high: (1.0 - of_user.low) * range.high,
         };
-        self.kernel(ns * (1.0 - user), kernel, ns);
+        self.kernel(ns * (1.0 - user), kernel, ns * self.counts_left());
+    }
+
+    /// What nothing like it was recorded of: user code by what the ticks of the whole leave to it, which is unexplained, and the kernel by its
+    /// counters.
+    fn unlike_on_cpu(&mut self, ns: f64, range: Range) {
+        let unlike = self.unlike();
+        let mix = &self.tally.mix;
+        let sampled = if self.tally.sees_kernel {
+            let kernel: f64 = mix.reasons().map(|(reason, _)| mix.kernel_of(reason)).sum();
+            1.0 - kernel / mix.total().sum.max(1e-12)
+        } else {
+            (mix.total().sum / self.sampled_ns()).min(1.0)
+        };
+        let (counted, ticks) = self.ticks();
+        let left = |whole: f64, like: f64| ((whole - (1.0 - unlike) * like) / unlike).clamp(0.0, 1.0);
+        let user = left(counted, sampled);
+        let (whole, like) = (
+            of_share(counted, ticks),
+            of_share(sampled, self.steady(mix.worth())),
+        );
+        let below = (whole.low - counted).hypot((1.0 - unlike) * (like.high - sampled)) / unlike;
+        let above = (whole.high - counted).hypot((1.0 - unlike) * (sampled - like.low)) / unlike;
+        let (least, most) = ((user - below).max(0.0), (user + above).min(1.0));
+        let of_user = Range {
+            low: least * range.low,
+            high: most * range.high,
+        };
+        let unexplained = self.whole(Category::Unexplained);
+        self.spend((Side::User, unexplained), user * ns, of_user, Method::Sampled);
+        // It may have been any of these.
+        for category in Category::OF_USER_CODE {
+            let range = Range {
+                low: 0.0,
+                high: of_user.high,
+            };
+            self.account
+                .add(self.whole(category), 0.0, range, Method::Sampled);
+        }
+        self.unseen = self.unseen.max(of_user.high);
+        let kernel = Range {
+            low: (1.0 - most) * range.low,
+            high: (1.0 - least) * range.high,
+        };
+        let counts = self.tally.unlike.of_switches() * ns / unlike;
+        self.kernel((1.0 - user) * ns, kernel, counts);
+    }
+
+    /// Counts of switches and all else that are left to what samples stand for, beside what would be its part by time.
+    fn counts_left(&self) -> f64 {
+        let unlike = self.unlike();
+        if unlike > 0.0 && unlike < 1.0 {
+            (1.0 - self.tally.unlike.of_switches()) / (1.0 - unlike)
+        } else {
+            1.0
+        }
     }
 
     /// What no sample of user code fell into may yet have had a part of it, of which there is this much at most.
@@ -737,12 +816,13 @@ impl Estimate<'_> {
             let others = 1.0 - (file_chars as f64 / chars.max(1.0)).min(1.0);
             // What is thrown away is copied by nobody; at most it is what went neither to a disk nor through the positions of files.
             let kept = io.written_bytes.min(io.written_chars);
-            let thrown = if usage.discards {
-                ((io.written_chars - kept) as f64).min(others * chars)
-            } else {
-                0.0
+            let thrown = ((io.written_chars - kept) as f64).min(others * chars);
+            let (least, likely, most) = usage.discards.part();
+            let bytes = Cost {
+                low: costs.byte.low * (chars - most * thrown),
+                mid: costs.byte.mid * (chars - likely * thrown),
+                high: costs.byte.high * (chars - least * thrown),
             };
-            let bytes = costs.byte.times(chars - thrown);
             let (pipe, network) = (others * pipe, others * network);
             for (category, share) in [
                 (Category::Pipe, pipe),
@@ -783,14 +863,15 @@ impl Estimate<'_> {
 
     /// Page faults by whose code touched the page, where that was sampled.
     fn faults(&self, cost: Cost) -> Vec<(Reason, Cost)> {
-        let sampled = self.tally.mix.faults();
-        let all = sampled.total();
-        let allocating = sampled.of_category(Category::Allocator, self.rules);
-        if all == 0 {
+        let mix = &self.tally.mix;
+        let all: f64 = mix.faults().map(|of| of.1).sum();
+        let allocates = |reason| self.rules.category(reason) == Category::Allocator;
+        let allocating: f64 = mix.faults().filter(|of| allocates(of.0)).map(|of| of.1).sum();
+        if all <= 0.0 {
             return vec![(self.whole(Category::PageFaults), cost)];
         }
         let (inside, outside) = self.fault_reasons();
-        let share = allocating as f64 / all as f64;
+        let share = allocating / all;
         vec![(inside, cost.times(share)), (outside, cost.times(1.0 - share))]
     }
 
@@ -909,20 +990,29 @@ impl Estimate<'_> {
         }
     }
 
+    /// Nanoseconds of wall time in which a thread ran that the samples stand for, with those that fell in the kernel unseen.
+    fn sampled_ns(&self) -> f64 {
+        let ns = self.tally.sampled_ns;
+        if ns > 0.0 {
+            ns
+        } else {
+            (self.tally.recorded.running as f64).max(1.0)
+        }
+    }
+
     /// What the samples stand for; `share`: of wall time, of a nanosecond.
     fn told(&self, share: f64) -> Sampled {
         let mix = &self.tally.mix;
-        let total = mix.total();
-        let recorded = (self.tally.recorded.running as f64).max(1.0);
-        let sampled = (total.sum / recorded).clamp(1e-6, 1.0);
+        let sampled = (mix.total().sum / self.sampled_ns()).clamp(1e-6, 1.0);
         let worth = if self.tally.sees_kernel {
-            total.worth()
+            mix.worth()
         } else {
-            total.worth() / sampled
+            mix.worth() / sampled
         };
         let spent = self.on_cpu.iter().map(|(key, spent)| (*key, spent.times(share)));
-        let steady = self.steady(total.worth());
-        Sampled::of(&spent.collect(), mix, self.rules, self.tail, worth, steady)
+        let steady = self.steady(mix.worth());
+        let told = Sampled::of(&spent.collect(), mix, self.rules, self.tail, worth, steady);
+        told.beside(self.unseen * share)
     }
 
     fn row(

@@ -45,7 +45,7 @@ pub struct Counts {
 }
 
 impl Counts {
-    fn since(self, before: Self) -> Self {
+    pub(crate) fn since(self, before: Self) -> Self {
         Self {
             switches: self.switches.saturating_sub(before.switches),
             faults: self.faults.saturating_sub(before.faults),
@@ -63,6 +63,11 @@ impl Price {
         const MOST_NS: f64 = 10_007_000.0;
         let fair = (self.sample_ns / (SHARE / 2.0)).min(MOST_NS);
         crate::tally::whole_ns(fair).max(least)
+    }
+
+    /// What switches and starts cost. Faults are recorded now and then, and are no measure of a stretch.
+    pub(crate) fn of_waiting(&self, counts: Counts) -> f64 {
+        self.of(Counts { faults: 0, ..counts })
     }
 
     fn of(&self, counts: Counts) -> f64 {
@@ -120,6 +125,12 @@ impl Governor {
             on: false,
             late_ns: 0.0,
         }
+    }
+
+    /// What recording costs a piece.
+    #[must_use]
+    pub fn price(&self) -> Price {
+        self.price
     }
 
     /// Whether recording is on.

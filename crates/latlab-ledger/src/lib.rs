@@ -14,6 +14,7 @@ pub mod by_stage;
 mod category;
 pub mod costs;
 mod counted;
+pub mod discards;
 pub mod estimate;
 pub mod files;
 pub mod governor;
@@ -32,6 +33,7 @@ pub mod sweep;
 pub mod tally;
 pub mod timeline;
 pub mod unread;
+pub mod weights;
 pub mod whole;
 pub mod woken;
 

@@ -3,9 +3,10 @@
 use std::collections::HashMap;
 use std::rc::Rc;
 
+use crate::Category;
 use crate::rules::{Reason, Rules};
 use crate::sampled::Side;
-use crate::{Category, Counted};
+use crate::weights::Kinds;
 
 /// Functions and stacks kept; the rest is summed without a name.
 const MOST: usize = 4096;
@@ -52,6 +53,15 @@ impl Weight {
         self.squares += other.squares;
         self.samples += other.samples;
     }
+
+    /// Each of its samples so many times as heavy.
+    fn times(self, by: f64) -> Self {
+        Self {
+            sum: self.sum * by,
+            squares: self.squares * by * by,
+            samples: self.samples,
+        }
+    }
 }
 
 /// An address in a file that samples fell in.
@@ -75,14 +85,16 @@ pub struct Mix {
     stacks: HashMap<(Category, Side, Vec<String>), f64>,
     /// By file and offset in it.
     spots: HashMap<(Category, Rc<str>, u64), Spot>,
-    /// Of samples of user code: all, and those without a name.
-    named: (u64, u64),
+    /// Of samples of user code, weights: all, and those without a name.
+    named: (f64, f64),
     /// Page faults that were sampled, by what the user code did.
-    faults: Counted,
+    faults: HashMap<Reason, f64>,
     /// Instructions, by file and offset, that touched a page that was not there: weight of the samples in the kernel for that.
     touched: HashMap<(Rc<str>, u64), f64>,
     /// Samples of user code by instruction and reason.
     at: HashMap<(Rc<str>, u64, Reason), f64>,
+    /// See [`Mix::doubt`].
+    spread: f64,
 }
 
 /// Samples at instructions that touched pages which were not there.
@@ -175,20 +187,19 @@ impl Mix {
     }
 
     /// Whether a sample of user code has a name.
-    pub fn is_named(&mut self, named: bool) {
-        self.named.0 += 1;
-        self.named.1 += u64::from(!named);
+    pub fn is_named(&mut self, named: bool, weight: f64) {
+        self.named.0 += weight;
+        self.named.1 += if named { 0.0 } else { weight };
     }
 
     /// A sampled page fault, by what the user code did.
     pub fn fault(&mut self, reason: Reason) {
-        self.faults.count(reason, 1);
+        *self.faults.entry(reason).or_default() += 1.0;
     }
 
-    /// Sampled page faults.
-    #[must_use]
-    pub fn faults(&self) -> &Counted {
-        &self.faults
+    /// Sampled page faults, by what the user code did: each counts for what its stretch stands for.
+    pub fn faults(&self) -> impl Iterator<Item = (Reason, f64)> {
+        self.faults.iter().map(|(reason, faults)| (*reason, *faults))
     }
 
     /// The kernel served a fault of this instruction; `weight`: of a sample in it, if it was one.
@@ -252,7 +263,7 @@ impl Mix {
     /// Share of samples of user code without a name; `None` without samples.
     #[must_use]
     pub fn nameless(&self) -> Option<f64> {
-        (self.named.0 > 0).then(|| self.named.1 as f64 / self.named.0 as f64)
+        (self.named.0 > 0.0).then(|| self.named.1 / self.named.0)
     }
 
     /// Stacks, heaviest first: category, whose code ran, functions, weight.
@@ -267,31 +278,67 @@ impl Mix {
         stacks
     }
 
+    /// By how much slices differ more than samples do by chance, as a sum of squared weights. See [`crate::weights`].
+    pub fn doubt(&mut self, spread: f64) {
+        self.spread += spread;
+    }
+
+    /// Equal samples that all are worth, picked at random from what they stand for.
+    #[must_use]
+    pub fn worth(&self) -> f64 {
+        let total = self.total();
+        let off = total.squares + self.spread;
+        if off > 0.0 {
+            total.sum * total.sum / off
+        } else {
+            0.0
+        }
+    }
+
+    /// Shares by category and function.
+    #[must_use]
+    pub fn kinds(&self) -> Kinds {
+        let all: f64 = self.functions.values().sum();
+        let functions = self.functions.iter();
+        functions
+            .map(|(key, weight)| (key.clone(), weight / all.max(1e-12)))
+            .collect()
+    }
+
     /// Adds those of another run.
     pub fn add(&mut self, other: &Self) {
+        self.add_times(other, 1.0);
+    }
+
+    /// Adds those of another stretch or run, each so many times as heavy.
+    pub fn add_times(&mut self, other: &Self, by: f64) {
         for (reason, weight) in other.reasons() {
-            self.reasons.entry(reason).or_default().add(weight);
+            self.reasons.entry(reason).or_default().add(weight.times(by));
         }
         for (reason, weight) in &other.kernel {
-            self.in_kernel(*reason, *weight);
+            self.in_kernel(*reason, weight * by);
         }
         for ((category, name, object), weight) in &other.functions {
-            self.function(*category, name, object, *weight);
+            self.function(*category, name, object, weight * by);
         }
         for ((category, side, frames), weight) in &other.stacks {
-            self.stack(*category, *side, frames.clone(), *weight);
+            self.stack(*category, *side, frames.clone(), weight * by);
         }
-        for (category, path, offset, spot) in other.spots(0.0) {
+        for (category, path, offset, mut spot) in other.spots(0.0) {
+            spot.weight *= by;
             self.spot(category, path, offset, spot);
         }
-        self.named.0 += other.named.0;
-        self.named.1 += other.named.1;
-        self.faults.add(&other.faults);
+        self.named.0 += other.named.0 * by;
+        self.named.1 += other.named.1 * by;
+        for (reason, faults) in &other.faults {
+            *self.faults.entry(*reason).or_default() += faults * by;
+        }
         for ((path, offset), weight) in &other.touched {
-            self.touched(path, *offset, *weight);
+            self.touched(path, *offset, weight * by);
         }
         for ((path, offset, reason), weight) in &other.at {
-            self.at(path, *offset, *reason, *weight);
+            self.at(path, *offset, *reason, weight * by);
         }
+        self.doubt(other.spread * by * by);
     }
 }

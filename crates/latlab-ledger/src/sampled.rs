@@ -104,6 +104,8 @@ pub struct Sampled {
     /// Equal samples that the samples are worth, and the time on the CPU would be where the kernel is not sampled.
     pub worth: f64,
     got: BTreeMap<(Category, Side), Got>,
+    /// User code of which nothing is known, a share of wall time: each function may have had some of it.
+    unseen: f64,
 }
 
 impl Sampled {
@@ -142,7 +144,14 @@ impl Sampled {
             tail,
             worth,
             got,
+            unseen: 0.0,
         }
+    }
+
+    /// Besides, so much user code ran of which nothing is known, as a share of wall time at most.
+    #[must_use]
+    pub fn beside(self, unseen: f64) -> Self {
+        Self { unseen, ..self }
     }
 
     /// Samples of this weight, without those that were ends of page faults.
@@ -164,10 +173,11 @@ impl Sampled {
         let part = part(got).clamp(0.0, 1.0);
         let range = of_share(part, got.worth);
         let whole = got.share;
+        let unseen = if side == Side::User { self.unseen } else { 0.0 };
         Share {
             of: whole.of * part,
             below: (part * whole.below).hypot(whole.of * (part - range.low)),
-            above: (part * whole.above).hypot(whole.of * (range.high - part)),
+            above: (part * whole.above).hypot(whole.of * (range.high - part)) + unseen,
         }
     }
 

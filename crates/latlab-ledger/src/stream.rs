@@ -85,6 +85,8 @@ pub struct Stream<'a, N> {
     pub mix: Mix,
     /// Threads that left a CPU.
     pub switches: u64,
+    /// Threads and processes that were started.
+    pub starts: u64,
     /// Records lost.
     pub lost: u64,
     /// Page faults sampled.
@@ -111,6 +113,7 @@ impl<'a, N: Names> Stream<'a, N> {
             polled: HashMap::new(),
             mix: Mix::default(),
             switches: 0,
+            starts: 0,
             lost: 0,
             faults: 0,
             unexplained: rules.whole(Category::Unexplained),
@@ -260,6 +263,7 @@ impl<'a, N: Names> Stream<'a, N> {
 
     fn started(&mut self, record: &Record, parent: u32, sweep: &mut Sweep<'_>) {
         let (pid, tid) = (record.pid, record.tid);
+        self.starts += 1;
         if pid != parent && self.children.len() < MOST_PROCESSES {
             self.children.insert(pid, parent);
         }
@@ -394,12 +398,11 @@ impl<'a, N: Names> Stream<'a, N> {
         }
         let stages = sweep.stages();
         if stages.is_used() {
-            let got = stages.of(record.pid, record.tid);
-            *got.samples.entry(reason).or_default() += weight;
+            stages.sample(record.pid, record.tid, reason, weight);
         }
         sweep.sample(record.time, record.tid, category, weight);
         if let (true, Some(leaf)) = (kernel.is_empty(), places.first()) {
-            self.mix.is_named(leaf.function.is_some());
+            self.mix.is_named(leaf.function.is_some(), weight);
         }
         let shown = |place: &Place| match &place.function {
             Some(name) => name.to_string(),

@@ -278,6 +278,12 @@ impl<'a> Sweep<'a> {
         self.looked.thread_running + self.recorded.thread_running
     }
 
+    /// Of it what was recorded, and the wall time in which a thread ran meanwhile.
+    #[must_use]
+    pub fn recorded_ns(&self) -> (u64, u64) {
+        (self.recorded.thread_running, self.recorded.running)
+    }
+
     /// Threads running now; at least 1, as this is what a sample's weight is divided by.
     #[must_use]
     pub fn running(&self) -> u32 {

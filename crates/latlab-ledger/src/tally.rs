@@ -1,9 +1,11 @@
 //! What one or more runs of the program gave: sums that can be added up.
 
 use crate::by_stage;
+use crate::discards::Discards;
 use crate::mix::Mix;
 use crate::sweep::Sums;
 use crate::unread::Unread;
+use crate::weights::Unlike;
 
 /// The kernel's counts for the program and the children that it waited for. `None`: could not be read.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -28,8 +30,8 @@ pub struct Usage {
     pub io: Option<Io>,
     /// Bytes of regular files among what was read and written: their positions have moved so far.
     pub file_chars: u64,
-    /// Whether `/dev/null` was open for writing: what goes there is counted as written, and copied by nobody.
-    pub discards: bool,
+    /// What may have gone to `/dev/null`.
+    pub discards: Discards,
 }
 
 /// `/proc/PID/io`.
@@ -118,7 +120,7 @@ impl Usage {
             a
         });
         self.file_chars += other.file_chars;
-        self.discards |= other.discards;
+        self.discards.add(&other.discards);
     }
 }
 
@@ -152,8 +154,12 @@ pub struct Tally {
     pub unread: Unread,
     /// What the samples on the CPU fell in.
     pub mix: Mix,
+    /// Nanoseconds of wall time in which a thread ran that they stand for.
+    pub sampled_ns: f64,
     /// Frames of Python interpreters.
     pub python: crate::python::Read,
+    /// What they do not stand for, as nothing like it was recorded.
+    pub unlike: Unlike,
     /// Whether samples were taken in the kernel, too.
     pub sees_kernel: bool,
     /// The kernel's counts.
@@ -192,6 +198,8 @@ impl Tally {
         self.recorded.add(&other.recorded);
         self.unread.add(&other.unread);
         self.mix.add(&other.mix);
+        self.sampled_ns += other.sampled_ns;
+        self.unlike.add(&other.unlike);
         self.python.add(&other.python);
         self.usage.add(&other.usage);
         self.processes += other.processes;

@@ -255,8 +255,24 @@ fn what_is_thrown_away_is_no_work_on_files() {
         row.unwrap().share
     };
     assert!((of(&tally) - 0.12).abs() < 0.01);
-    tally.usage.discards = true;
+    tally.usage.discards = crate::discards::Discards {
+        alone: 1_000_000_000,
+        beside_files: 0,
+        times: 300,
+        seen: true,
+    };
     assert!((of(&tally) - 0.02).abs() < 0.01);
+    // Files in memory reach no disk either: with one open meanwhile, they may have got it.
+    let alone = tally.usage.discards;
+    tally.usage.discards.beside_files = std::mem::take(&mut tally.usage.discards.alone);
+    let found = ledger(&tally, rules(), &costs());
+    let row = found
+        .rows
+        .iter()
+        .find(|row| row.name == Category::FileIoCpu)
+        .unwrap();
+    assert!((row.share - 0.12).abs() < 0.01 && row.low < 0.03, "{row:?}");
+    tally.usage.discards = alone;
     // What went to a disk was not thrown away.
     tally.usage.io.as_mut().unwrap().written_bytes = 1_000_000_000;
     assert!((of(&tally) - 0.12).abs() < 0.01);
@@ -645,6 +661,119 @@ fn the_ends_of_recorded_waits_that_were_spent_ready_are_waiting_for_a_cpu() {
     assert!((share(&ledger, Category::RunQueueWait) - 0.09).abs() < 1e-6);
     assert!((share(&ledger, Category::Network) - 0.34).abs() < 1e-6);
     assert!((share(&ledger, Category::Sleep) - 0.17).abs() < 1e-6);
+}
+
+#[test]
+fn a_function_of_a_quiet_part_that_was_recorded_more_has_its_share_of_the_whole_run() {
+    use crate::weights::{Kept, Stretches};
+    const MS: f64 = 1e6;
+    let mut stretches = Stretches::default();
+    let slice = |stretches: &mut Stretches, ms: usize, cost: f64, wanted: usize| {
+        stretches.begin_slice();
+        let mut kept = Kept {
+            running_ns: ms as f64 * MS,
+            sampled_ns: ms as f64 * MS,
+            ..Kept::default()
+        };
+        for at in 0..ms {
+            let name = if at % 10 < wanted { "wanted" } else { "other" };
+            kept.mix.sample(rules().whole(Category::Compute), MS);
+            kept.mix.function(Category::Compute, name, "program", MS);
+        }
+        stretches.recorded(ms as f64 * MS, cost * ms as f64 * MS, kept);
+    };
+    // A second that waits often, a tenth of it recorded, and half a second that does not.
+    for _ in 0..10 {
+        stretches.unrecorded(90.0 * MS, 0.2 * 90.0 * MS);
+        slice(&mut stretches, 10, 0.2, 1);
+    }
+    slice(&mut stretches, 500, 0.0, 7);
+    let mut tally = looked(90, Category::StorageWait);
+    tally.wall_ns += 600_000_000;
+    tally.recorded.wall = 600_000_000;
+    tally.recorded.running = 600_000_000;
+    tally.recorded.thread_running = 600_000_000;
+    tally.usage.user_ns = 1_500_000_000;
+    tally.sees_kernel = true;
+    let weighed = stretches.weigh(900.0 * MS, true);
+    tally.mix = weighed.mix;
+    tally.sampled_ns = weighed.of_ns;
+    let found = ledger(&tally, rules(), &costs());
+    assert_closed(&found);
+    let symbols = crate::by_place::symbols(&tally.mix, &found.sampled);
+    let wanted = symbols.iter().find(|symbol| symbol.name == "wanted").unwrap();
+    // (0.1 * 1000 + 0.7 * 500) / 1500; each sample taken for as much it would be 60 %.
+    assert!((wanted.cpu_share - 0.3).abs() < 0.01, "{wanted:?}");
+    let wide = (wanted.high - wanted.low) / wanted.share * wanted.cpu_share;
+    assert!(wide > 0.1 && wide < 0.25, "600 equal samples have 0.07: {wide}");
+}
+
+#[test]
+fn what_nothing_like_it_was_recorded_of_is_unexplained_in_user_code_and_counted_in_the_kernel() {
+    for sees_kernel in [true, false] {
+        // Four seconds of a program that does nothing but compute, half of it in one function, after one that waits all the time, of which nothing
+        // was recorded: a tenth of it in user code, the rest in the kernel.
+        let mut tally = looked(100, Category::Sleep);
+        tally.wall_ns = 5 * SECOND;
+        tally.recorded.wall = 4 * SECOND;
+        tally.recorded.running = 4 * SECOND;
+        tally.recorded.thread_running = 4 * SECOND;
+        tally.sees_kernel = sees_kernel;
+        tally.usage.user_ns = 4_100_000_000;
+        tally.usage.system_ns = 900_000_000;
+        tally.usage.voluntary_switches = 10_000;
+        tally
+            .looked
+            .thread_waits
+            .count(rules().whole(Category::StorageWait), 10 * SECOND);
+        for at in 0..4000 {
+            let name = if at % 2 == 0 { "wanted" } else { "other" };
+            tally.mix.sample(rules().whole(Category::Compute), 1e6);
+            tally.mix.function(Category::Compute, name, "program", 1e6);
+        }
+        tally.sampled_ns = 4e9;
+        tally.unlike = crate::weights::Unlike {
+            ns: 1e9,
+            of_ns: 5e9,
+            cost: 1e9,
+            of_cost: 1e9,
+        };
+        let mut costs = costs();
+        costs.switch = Cost {
+            low: 60_000.0,
+            mid: 90_000.0,
+            high: 120_000.0,
+        };
+        let found = ledger(&tally, rules(), &costs);
+        assert_closed(&found);
+        assert!(
+            (share(&found, Category::Compute) - 0.8).abs() < 0.01,
+            "{:?}",
+            found.rows
+        );
+        assert!(
+            (share(&found, Category::Unexplained) - 0.02).abs() < 0.01,
+            "{:?}",
+            found.rows
+        );
+        assert!(
+            (share(&found, Category::FileIoCpu) - 0.18).abs() < 0.01,
+            "{:?}",
+            found.rows
+        );
+        let symbols = crate::by_place::symbols(&tally.mix, &found.sampled);
+        let wanted = symbols.iter().find(|symbol| symbol.name == "wanted").unwrap();
+        assert!((wanted.share - 0.4).abs() < 0.01, "{wanted:?}");
+        assert!(
+            wanted.high > 0.42,
+            "it may have run in the other part: {wanted:?}"
+        );
+        assert!(
+            symbols
+                .iter()
+                .any(|symbol| symbol.name == "[of the program, not recorded]")
+        );
+    }
 }
 
 #[test]

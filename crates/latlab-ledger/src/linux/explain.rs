@@ -382,6 +382,14 @@ fn notes(tally: &Tally, first: &Watched, heard: &Heard, may_record: bool) -> Vec
             100.0 * recorded
         ));
     }
+    let unlike = tally.unlike.of_cpu();
+    if unlike > estimate::LEAST_UNLIKE {
+        notes.push(format!(
+            "Of parts with {:.0} % of the CPU time nothing was recorded, nor of any that switch as often: what the program's own code did in them is \
+             unexplained, and the kernel's work is known from its counters.",
+            100.0 * unlike
+        ));
+    }
     if tally.lost > 0 {
         notes.push(format!(
             "{} records were lost, as the watcher did not get a CPU in time.",

@@ -5,6 +5,7 @@ use std::collections::HashMap;
 use super::calls;
 use super::proc_file::{io_of, text};
 use super::{now_ns, thread_cpu_ns};
+use crate::discards::Discarding;
 use crate::files::{Access, Descriptor, Files, Kind, Look};
 use crate::model;
 use crate::tally::Io;
@@ -55,8 +56,8 @@ pub(crate) struct Descriptors {
     refused: bool,
     /// The kernel does not say which descriptors share a position.
     by_position: bool,
-    /// Whether `/dev/null` was open for writing.
-    pub(crate) discards: bool,
+    /// What may have gone to `/dev/null`.
+    pub(crate) discarding: Discarding,
 }
 
 impl Descriptors {
@@ -73,7 +74,7 @@ impl Descriptors {
             last: now,
             refused: false,
             by_position: false,
-            discards: false,
+            discarding: Discarding::default(),
         }
     }
 
@@ -137,12 +138,11 @@ impl Descriptors {
             .take(MOST_DESCRIPTORS)
             .filter_map(|number| descriptor(process, number))
             .collect();
-        self.discards |= descriptors
-            .iter()
-            .any(|descriptor| descriptor.access.write && descriptor.target == "/dev/null");
         self.compare(process, &mut descriptors);
         let after = io_of(process);
         self.refused |= before.is_none();
+        let written = after.map(|io| io.written_chars);
+        self.discarding.look(process, written, &descriptors);
         self.files.take(&Look {
             at: now_ns(),
             process,

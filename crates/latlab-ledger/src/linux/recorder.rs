@@ -46,7 +46,7 @@ const MOST_FOLLOWED: usize = 200;
 pub(crate) struct Recorder {
     /// One for each CPU, owned by an event of the watcher's own that never fires.
     rings: Vec<(u32, Ring)>,
-    period_ns: u64,
+    pub(crate) period_ns: u64,
     pub(crate) events: HashMap<u64, Event>,
     pub(crate) sees_kernel: bool,
 }

@@ -364,7 +364,11 @@ impl<'a> Watching<'a> {
                 opened = recorder.start(&[pid], true);
             }
             match opened {
-                Ok(()) => recording = Some(Recording::of(recorder, rules, at_once)),
+                Ok(()) => {
+                    let mut new = Recording::of(recorder, rules, at_once);
+                    new.begin(looker.counts());
+                    recording = Some(new);
+                }
                 Err(reason) => unrecorded = Some(reason),
             }
         }
@@ -547,6 +551,9 @@ impl<'a> Watching<'a> {
         let ran = if ran > 0 { ran } else { self.sweep.cpu_ns() };
         self.cpu_ns = self.cpu_ns.max(ran);
         self.governor.counted(self.cpu_ns, self.looker.counts());
+        if let Some(recording) = self.recording.as_mut().filter(|recording| !recording.on) {
+            recording.pass(self.cpu_ns, self.looker.counts(), self.governor.price());
+        }
     }
 
     /// A step is over: what it took of a CPU, from its wake-up on.
@@ -581,6 +588,7 @@ impl<'a> Watching<'a> {
             }
         }
         recording.take(now.saturating_sub(LATE_NS), &mut self.sweep);
+        recording.cut(&mut self.sweep, false, self.governor.price());
         if recording.recorder.sees_kernel {
             recording.ask_what_is_polled(&mut self.looker);
         }
@@ -631,16 +639,22 @@ impl<'a> Watching<'a> {
         recording.take(now, &mut self.sweep);
         recording.forget_waits();
         self.sweep.switch_source(now, Source::Looked);
+        recording.cut(&mut self.sweep, true, self.governor.price());
         // Of the rest only mappings and names are of use.
         recording.take(u64::MAX, &mut self.sweep);
     }
 
     fn resume(&mut self) {
+        if let Some(recording) = &mut self.recording {
+            recording.learns_names(&self.looker);
+        }
+        let threads = self.looker.all_threads();
+        // What was used until now was not recorded.
+        self.looker.delays();
+        self.count();
         let Some(recording) = &mut self.recording else {
             return;
         };
-        recording.learns_names(&self.looker);
-        let threads = self.looker.all_threads();
         self.governor.opened(self.looker.running().max(1));
         if let Err(reason) = recording.recorder.start(&threads, false) {
             // Too many threads, or too many open files: they are looked at to the end.
@@ -649,6 +663,7 @@ impl<'a> Watching<'a> {
             return;
         }
         recording.on = true;
+        recording.begin_slice();
         recording.faults_on = true;
         recording.stream.has(recording.recorder.events.clone());
         recording.knows_already(&self.looker);
@@ -671,6 +686,12 @@ impl<'a> Watching<'a> {
         let end = end.max(self.sweep.now()).max(self.begin + 1);
         let watcher_ns = process_cpu_ns() - self.cpu_begin;
         let delays = self.looker.delays();
+        if let Some(recording) = &mut self.recording {
+            // What was recorded to the end, or what was not.
+            recording.cut(&mut self.sweep, true, self.governor.price());
+            let ran = self.looker.ran_ns().saturating_sub(self.ran_before);
+            recording.pass(ran, self.looker.counts(), self.governor.price());
+        }
         let (ended, counted) = ended();
         if let Some(recording) = &self.recording {
             for (pid, parent) in recording.stream.started_processes() {
@@ -694,6 +715,12 @@ impl<'a> Watching<'a> {
             about.map(|about| about.name.clone()).unwrap_or_default()
         };
         let files = self.descriptors.shown(usage.io.as_ref(), name);
+        let cpu_ns = usage.user_ns + usage.system_ns;
+        let sweep = &mut self.sweep;
+        let weighed = self
+            .recording
+            .as_mut()
+            .map(|recording| recording.weigh(cpu_ns, sweep));
         let swept = self.sweep.end(end);
         let wall_ns = swept.looked.wall + swept.recorded.wall;
         let processes = u64::try_from(self.looker.about.len()).unwrap_or(1);
@@ -720,7 +747,11 @@ impl<'a> Watching<'a> {
             tally.recording_ns = crate::tally::whole_ns(self.governor.spent_ns());
             tally.switches = recording.stream.switches;
             tally.lost = recording.stream.lost;
-            tally.mix = recording.stream.mix;
+        }
+        if let Some(weighed) = weighed {
+            tally.mix = weighed.mix;
+            tally.sampled_ns = weighed.of_ns;
+            tally.unlike = weighed.unlike;
         }
         self.governor.end(
             usage.user_ns + usage.system_ns,
@@ -773,7 +804,7 @@ impl<'a> Watching<'a> {
             max_resident_bytes: ended.max_resident_bytes,
             io,
             file_chars: self.descriptors.of_regular_files(),
-            discards: self.descriptors.discards,
+            discards: self.descriptors.discarding.found(),
         }
     }
 }

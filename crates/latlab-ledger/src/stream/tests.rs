@@ -258,11 +258,7 @@ fn sampled_faults_say_who_touched_the_page() {
     }
     let (_, stream) = recording.end(MS);
     assert_eq!(stream.faults, 4);
-    assert_eq!(
-        stream
-            .mix
-            .faults()
-            .of_category(Category::Allocator, Rules::built_in()),
-        3
-    );
+    let allocates = |reason| Rules::built_in().category(reason) == Category::Allocator;
+    let by_allocator = stream.mix.faults().filter(|of| allocates(of.0));
+    assert!((by_allocator.map(|of| of.1).sum::<f64>() - 3.0).abs() < 1e-9);
 }

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use crate::governor::Counts;
+use crate::governor::{Counts, Price};
 use crate::records::{Record, What};
 use crate::rules::Rules;
 use crate::stream::{self, Stream};
@@ -12,6 +12,7 @@ use crate::system::proc_file::text;
 use crate::system::recorder::{FAULT_PERIOD, Recorder};
 use crate::system::symbols::Symbols;
 use crate::system::{maps, now_ns};
+use crate::weights::{Kept, RECORDED_NS, Stretches, Weighed};
 
 /// Records that wait to be put in order; more are taken as they are.
 const MOST_PENDING: usize = 1 << 18;
@@ -34,6 +35,21 @@ pub(super) struct Recording {
     asked: HashMap<u32, (u64, u32, bool)>,
     /// When counters and names are to be read again.
     pub(super) seldom: u64,
+    /// What was recorded and what was not, with what the counters said where the last stretch ended.
+    stretches: Stretches,
+    cut: Cut,
+}
+
+/// Counters at the end of a stretch.
+#[derive(Clone, Copy, Debug, Default)]
+struct Cut {
+    /// Recorded CPU time, and wall time in which a thread ran.
+    recorded: (u64, u64),
+    /// Switches and starts that were recorded.
+    of: Counts,
+    /// CPU time, switches and starts that were not recorded.
+    unrecorded_ns: u64,
+    unrecorded: Counts,
 }
 
 impl Recording {
@@ -49,7 +65,74 @@ impl Recording {
             from: (0, 0),
             asked: HashMap::new(),
             seldom: 0,
+            stretches: Stretches::default(),
+            cut: Cut::default(),
         }
+    }
+
+    fn recorded(&self) -> Counts {
+        Counts {
+            switches: self.stream.switches,
+            starts: self.stream.starts,
+            faults: 0,
+        }
+    }
+
+    /// A stretch of what was recorded ends, if it is long enough or the last of its slice.
+    pub(super) fn cut(&mut self, sweep: &mut Sweep<'_>, last: bool, price: Price) {
+        let (cpu_ns, running_ns) = sweep.recorded_ns();
+        let cpu_ns_past = cpu_ns.saturating_sub(self.cut.recorded.0) as f64;
+        if !last && cpu_ns_past < RECORDED_NS {
+            return;
+        }
+        let of = self.recorded();
+        let mix = std::mem::take(&mut self.stream.mix);
+        let kept = Kept {
+            sampled_ns: mix.total().samples as f64 * self.recorder.period_ns as f64,
+            mix,
+            stages: sweep.stages().take_samples(),
+            running_ns: running_ns.saturating_sub(self.cut.recorded.1) as f64,
+        };
+        let cost_ns = price.of_waiting(of.since(self.cut.of));
+        self.stretches.recorded(cpu_ns_past, cost_ns, kept);
+        self.cut.recorded = (cpu_ns, running_ns);
+        self.cut.of = of;
+    }
+
+    /// A stretch of what was not recorded ends: `cpu_ns` and `counts` are the program's so far, recorded or not.
+    pub(super) fn pass(&mut self, cpu_ns: u64, counts: Option<Counts>, price: Price) {
+        // The kernel brings the CPU time of a running thread up to date at its tick: what is missing now comes later.
+        let unrecorded_ns = cpu_ns.saturating_sub(self.cut.recorded.0);
+        let past = unrecorded_ns.saturating_sub(self.cut.unrecorded_ns);
+        if past == 0 {
+            return;
+        }
+        let unrecorded = counts.unwrap_or_default().since(self.recorded());
+        let cost_ns = price.of_waiting(unrecorded.since(self.cut.unrecorded));
+        self.stretches.unrecorded(past as f64, cost_ns);
+        self.cut.unrecorded_ns = unrecorded_ns;
+        self.cut.unrecorded = unrecorded;
+    }
+
+    /// What the counters say before anything is watched.
+    pub(super) fn begin(&mut self, counts: Option<Counts>) {
+        self.cut.unrecorded = counts.unwrap_or_default();
+    }
+
+    /// Recording begins again.
+    pub(super) fn begin_slice(&mut self) {
+        self.stretches.begin_slice();
+    }
+
+    /// What all samples say of the program, which used so much CPU time by the kernel's last word.
+    pub(super) fn weigh(&mut self, cpu_ns: u64, sweep: &mut Sweep<'_>) -> Weighed {
+        let unrecorded_ns = cpu_ns.saturating_sub(self.cut.recorded.0);
+        let stretches = std::mem::take(&mut self.stretches);
+        let weighed = stretches.weigh(unrecorded_ns as f64, self.recorder.sees_kernel);
+        for (samples, by) in &weighed.stages {
+            sweep.stages().give_samples(samples, *by);
+        }
+        weighed
     }
 
     /// Names of the functions in files that are mapped. To be read before anything is recorded: of a large program they take many

@@ -7,7 +7,7 @@ use std::time::Duration;
 use latlab_harness::{Env, NoReference, Probe, Progress, Proof, Sink, Support, run_probe};
 use latlab_record::{Point, Record, StoppedBy};
 
-pub(crate) use self::proofs::{ATTEMPTS, assert_proved, env, env_of_one_cpu, runner};
+pub(crate) use self::proofs::{ATTEMPTS, assert_proved, env, env_of_one_cpu, runner, taken};
 
 /// Keeps every record; wants all points, or those that a test names.
 #[derive(Default)]

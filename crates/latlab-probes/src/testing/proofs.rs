@@ -75,14 +75,11 @@ const OF_A_BUSY_MACHINE: [&str; 8] = [
 /// How often such a block is taken before it counts.
 pub(crate) const ATTEMPTS: usize = 5;
 
-/// Takes one block of each of these points and asserts that it has samples and that every check holds. Returns the proofs. What only a busy
-/// machine can have spoilt is taken again.
+/// One block of each of these points: its number of samples, and its proof. What only a busy machine can have spoilt is taken again.
 ///
 /// # Panics
-/// When a point cannot be measured, proves nothing, or a check fails.
-pub(crate) fn assert_proved(probe: &dyn Probe, env: &Env, points: &[Planned]) -> Vec<Proof> {
-    let id = probe.spec().id;
-    assert!(!matches!(probe.supports(env), Support::No(_)), "{id}");
+/// When a point cannot be measured.
+pub(crate) fn taken(probe: &dyn Probe, env: &Env, points: &[Planned]) -> Vec<(u64, Proof)> {
     let mut outcomes = Vec::new();
     for attempt in 1..=ATTEMPTS {
         match catch_unwind(AssertUnwindSafe(|| measure_once(probe, env, points))) {
@@ -98,6 +95,17 @@ pub(crate) fn assert_proved(probe: &dyn Probe, env: &Env, points: &[Planned]) ->
             break;
         }
     }
+    outcomes
+}
+
+/// Takes one block of each of these points and asserts that it has samples and that every check holds. Returns the proofs.
+///
+/// # Panics
+/// When a point cannot be measured, proves nothing, or a check fails.
+pub(crate) fn assert_proved(probe: &dyn Probe, env: &Env, points: &[Planned]) -> Vec<Proof> {
+    let id = probe.spec().id;
+    assert!(!matches!(probe.supports(env), Support::No(_)), "{id}");
+    let outcomes = taken(probe, env, points);
     for (planned, (samples, proof)) in points.iter().zip(&outcomes) {
         let label = planned.point.label();
         assert!(*samples > 0, "{id}: {label} has no samples");

@@ -346,26 +346,27 @@ impl Probe for With {
 fn kernels_that_leave_out_a_line_get_no_figure() {
     let mut env = env(quick(), 24 << 20);
     two_cpus(&mut env);
-    let mut kept = Kept::default();
-    run_probe(
-        &With(&lazy::KERNELS),
-        &env,
-        env.clock.now_ns() + DEADLINE_NS,
-        &mut NoReference,
-        &mut kept,
-    );
-    assert_eq!(kept.records.len(), 15);
-    for record in kept.records {
-        let error = record.error.unwrap_or_else(|| panic!("{}", record.point.label()));
-        assert_eq!(
-            error.kind,
-            "proof_failed",
-            "{}: {}",
-            record.point.label(),
-            error.text
-        );
-        assert!(record.summary.is_none());
+    let lazy = With(&lazy::KERNELS);
+    let points = lazy.points(&env);
+    assert_eq!(points.len(), 15);
+    for (planned, (samples, proof)) in points.iter().zip(testing::taken(&lazy, &env, &points)) {
+        assert!(samples > 0, "{}", planned.point.label());
+        assert!(!testing::failed(&proof).is_empty(), "{}", planned.point.label());
     }
+    // What a run makes of it, once, where least is moved before each block: these kernels are not optimised here.
+    let mut kept = Kept {
+        wanted: Some(|point| {
+            point.operation.as_deref().and_then(Operation::named) == Some(Operation::WriteNt)
+                && point.working_set_bytes == Some(24 << 10)
+        }),
+        ..Kept::default()
+    };
+    let deadline = env.clock.now_ns() + DEADLINE_NS;
+    run_probe(&lazy, &env, deadline, &mut NoReference, &mut kept);
+    assert_eq!(kept.records.len(), 1);
+    let error = kept.records[0].error.as_ref().expect("no figure");
+    assert_eq!(error.kind, "proof_failed", "{}", error.text);
+    assert!(kept.records[0].summary.is_none());
 }
 
 #[test]

@@ -270,6 +270,16 @@ def test_the_body_of_a_poke_comes_from_batches_and_its_tail_from_single_ones(run
     assert rung.tail_kind == "single accesses"
 
 
+def test_a_poke_without_batches_that_is_as_short_as_the_instrument_has_no_figure(
+    without: Callable[..., Run],
+) -> None:
+    run = without(lambda record: record.probe == "memory.poke" and record.kind == "batch_mean")
+    short, far = (rungs(run)[f"poke:{size}:read"] for size in (1_000, 1_000_000_000))
+    assert not short.measured
+    assert "shorter than the instrument" in short.note
+    assert far.measured, "one that is far above it has"
+
+
 def test_the_empty_poke_is_named_as_the_instrument(run: Run) -> None:
     assert "instrument" in rungs(run)["poke:0:read"].note
 

@@ -268,6 +268,12 @@ pub trait Probe {
         false
     }
 
+    /// Whether another measurement at the end of the run is one of the same thing: not of what is there once, of what it listens to for long, or
+    /// of what somebody else serves.
+    fn repeats(&self, _settings: &Settings) -> bool {
+        true
+    }
+
     /// Whether it can run here.
     fn supports(&self, env: &Env) -> Support;
 

@@ -24,6 +24,11 @@ const QUANTILES: [(&str, f64); 5] = [
 const DIGITS: i32 = 5;
 /// Tail samples kept in one record; beyond that the slowest are kept and the rest is counted.
 const TAIL_KEPT: usize = 4_000;
+/// Quantiles on either side of the median that say whether it lies between two kinds of operations, and how far these are apart then. A cold file that is read in
+/// order is such a case where about half of its blocks had been read ahead.
+const BESIDE_MEDIAN: [f64; 2] = [0.4, 0.6];
+const KINDS_APART: f64 = 3.0;
+const BETWEEN_MODES: &str = "between_modes: two of five operations took less than a third of what two others took, so the median may be of either kind";
 
 /// Everything known about a point when its record is made.
 pub(crate) struct Measured<'a> {
@@ -147,6 +152,9 @@ pub(crate) fn record(measured: Measured) -> Record {
             histogram.merge(own);
         }
     }
+    if per_op && is_between_modes(&histogram) {
+        flags.push(BETWEEN_MODES.to_owned());
+    }
     let work = work_of(proof.work, blocks, spec);
     let findings = if error.is_none() {
         with_samples(proof.findings, &used, &summary)
@@ -195,6 +203,13 @@ pub(crate) fn record(measured: Measured) -> Record {
         findings,
         error,
     }
+}
+
+/// Whether the median lies between two kinds of operations: then a small shift of their shares makes it another figure.
+fn is_between_modes(histogram: &Histogram) -> bool {
+    let occupied = histogram.occupied();
+    let [below, above] = BESIDE_MEDIAN.map(|q| quantile_of(histogram, &occupied, q));
+    histogram.total() >= 30 && above > KINDS_APART * below
 }
 
 /// Why there is no figure, when a check did not hold.
@@ -666,6 +681,21 @@ mod tests {
             facts: &clock.facts,
             seed: 1,
         })
+    }
+
+    #[test]
+    fn a_median_between_two_kinds_of_operations_says_so() {
+        for (fast, said) in [(52, true), (45, true), (80, false), (20, false)] {
+            let mut operations = vec![3_300_u64; fast];
+            operations.resize(100, 58_000);
+            let blocks: Vec<BlockData> = (0..6).map(|_| single(&operations)).collect();
+            let flags = recorded(&blocks, Proof::default()).flags;
+            assert_eq!(
+                flags.iter().any(|flag| flag.starts_with("between_modes")),
+                said,
+                "{fast} of 100 are fast: {flags:?}"
+            );
+        }
     }
 
     #[test]

@@ -1,5 +1,6 @@
 //! The probes, one a file in the folder of its tier, and the registry that lists them.
 
+mod again;
 mod alloc;
 mod children;
 mod clock;

@@ -2,6 +2,7 @@
 //!
 //! ```text
 //! Request ──► Env (machine, clock, CPUs, memory) ──► for each probe: run_probe ──► Event per line
+//!                                                └─► for most once more, briefly ──► in the last Event
 //! ```
 
 use std::ffi::OsString;
@@ -16,10 +17,11 @@ use latlab_harness::{
     quietest_cpu, run_probe,
 };
 use latlab_machine::Machine;
-use latlab_record::{Kind, PlannedProbe, Point, Profile, Record, Settings, Tool, Totals};
+use latlab_record::{Kind, LookedAgain, PlannedProbe, Point, Profile, Record, Settings, Tool, Totals};
 use latlab_storage::{Budget, Disk, default_directory};
 use serde::{Deserialize, Serialize};
 
+use crate::again::{self, Figure};
 use crate::disk;
 use crate::registry::{Entry, LAYOUT, REGISTRY};
 use crate::walk::ReferenceChase;
@@ -119,6 +121,7 @@ enum Event<'a> {
         stopped_by: &'a str,
         totals: &'a Totals,
         clock: &'a ClockFacts,
+        looked_again: &'a [LookedAgain],
     },
 }
 
@@ -218,7 +221,7 @@ pub fn run(
         None => left_of_budget(&env.settings, ready_s).unwrap_or(planned_s),
     };
     for own_s in seconds.iter_mut().chain([&mut layout_s]) {
-        *own_s *= total_s / planned_s.max(f64::MIN_POSITIVE);
+        *own_s *= (1.0 - env.settings.profile.of(again::SHARE)) * total_s / planned_s.max(f64::MIN_POSITIVE);
     }
     let mut teller = Teller {
         out,
@@ -229,6 +232,7 @@ pub fn run(
         begun_ns,
         total_s,
         totals: Totals::default(),
+        figures: Vec::new(),
     };
     teller.tell(&Event::Hello {
         machine: &env.machine,
@@ -241,6 +245,7 @@ pub fn run(
     });
 
     let mut deadline_ns = env.clock.now_ns();
+    let ends_ns = deadline_ns + total_s * 1e9;
     let mut interrupted = false;
     for (entry, own_s) in chosen.iter().zip(&seconds) {
         // A running sum: what one probe leaves over goes to those after it.
@@ -259,6 +264,13 @@ pub fn run(
             break;
         }
     }
+    let mut looked_again = Vec::new();
+    if !interrupted {
+        let first = std::mem::take(&mut teller.figures);
+        let second = again::look(&env, &chosen, &first, ends_ns, reference.as_mut(), &mut teller);
+        interrupted = teller.cancelled();
+        looked_again = again::compared(&first, &second);
+    }
     drop(reference);
     // Minutes later the rate is known a hundred times better than at the start.
     let _refined = env.clock.recalibrate();
@@ -270,6 +282,7 @@ pub fn run(
         stopped_by,
         totals: &sums,
         clock: &env.clock.facts,
+        looked_again: &looked_again,
     });
     teller.failed.map_or(Ok(()), Err)
 }
@@ -491,6 +504,8 @@ struct Teller<'a> {
     begun_ns: f64,
     total_s: f64,
     totals: Totals,
+    /// Of all records so far.
+    figures: Vec<Figure>,
 }
 
 impl Teller<'_> {
@@ -540,6 +555,7 @@ impl Sink for Teller<'_> {
             Kind::Absent => "absent",
         };
         *self.totals.records.entry(kind.to_owned()).or_default() += 1;
+        self.figures.extend(Figure::of(&record));
         self.tell(&Event::Record { record: &record });
     }
 

@@ -90,6 +90,9 @@ pub struct Summary {
     pub refused: BTreeMap<String, String>,
     /// Smallest and largest of the blocks' medians: how far repeats within this run lie apart.
     pub between_blocks: Option<[f64; 2]>,
+    /// The 95 % interval of the median that also holds what changed until a second look; readers take it from the footer.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub between_looks: Option<[f64; 2]>,
 }
 
 /// A single slow operation, kept with its time so that it can be explained.

@@ -4,6 +4,7 @@
 //! samples in blocks ─► dependence ─► quantile_interval ─► should_stop
 //!                                    mean_interval
 //! histogram buckets ─► weighted
+//! two looks in a run ─► between_looks
 //! bandwidth in time ─► changes (levels, trend)
 //! latency by size   ─► levels (plateaus, brackets, where to measure next, TLB reach)
 //! slow samples      ─► tail (index, shape, families compared), modes
@@ -21,6 +22,7 @@ mod dependence;
 mod dip;
 mod estimate;
 pub mod levels;
+mod looks;
 pub mod modes;
 mod moments;
 mod order;
@@ -43,6 +45,7 @@ pub use estimate::{
     DEFAULT_RESAMPLES, Estimate, MIN_BLOCKS, between_block_range, between_blocks_interval, mean_interval,
     quantile_interval,
 };
+pub use looks::{Look, Seen, between_looks};
 pub use moments::{Moments, moments};
 pub use order::{Interval, IntervalMethod, min_samples, order_statistic_interval};
 pub use quantile::quantile;

@@ -94,8 +94,7 @@ def table(run: Run) -> Table:
     )
     rows = []
     for record in records(run):
-        interval = record.summary.intervals.get("p50") if record.summary else None
-        low, high = interval or (None, None)
+        low, high = record.interval or (None, None)
         median = record.summary.p50 if record.summary else None
         rows.append((str(record.point.clock), median, low, high, step_ns(record), record.samples))
     return Table(columns, tuple(rows))

@@ -396,9 +396,8 @@ def _compared_rung(level: str, own: Mapping[str, Rung], *, shared: bool) -> Part
 
 def _figure(name: str, rung: Rung) -> Figure:
     low, high = rung.interval or (None, None)
-    step = rung.resolution_ns / max(rung.ops_per_sample, 1)
     doubtful = any(flag.startswith("disturbed") for flag in rung.flags)
-    return Figure(name, rung.latency_p50_ns or 0.0, low, high, step, doubtful)
+    return Figure(name, rung.latency_p50_ns or 0.0, low, high, rung.resolution_ns, doubtful)
 
 
 def _ladder(machines: Sequence[Machine], own: Sequence[Part]) -> alt.LayerChart:
@@ -542,7 +541,8 @@ def _compared_stairs(name: str, own: Mapping[str, Record], same: float) -> Part:
             value = getattr(record.summary, quantile) if record.summary is not None else None
             if value is None or record.summary is None:
                 continue
-            low, high = record.summary.intervals.get(quantile, (None, None))
+            ends = record.interval if quantile == "p50" else record.summary.intervals.get(quantile)
+            low, high = ends or (None, None)
             figures.append(
                 Figure(who, value, low, high, record.resolution_ns or 0.0, doubtful=record.disturbed)
             )

@@ -79,7 +79,7 @@ def _joined(where: float, draws: list[Record]) -> Spot:
         if summary is None or summary.p50 is None:
             continue
         medians.append(summary.p50)
-        ends += [summary.p50, *filter(drawable, summary.intervals.get("p50", ()))]
+        ends += [summary.p50, *filter(drawable, record.interval or ())]
     return Spot(
         x=where,
         value=statistics.median(medians),

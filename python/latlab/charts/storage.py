@@ -46,7 +46,8 @@ def latency(record: Record, x: float, quantile: str = "p50") -> Spot | None:
     value = getattr(record.summary, quantile)
     if not drawable(value):
         return None
-    ends = [value, *filter(drawable, record.summary.intervals.get(quantile, ()))]
+    own = record.interval if quantile == "p50" else record.summary.intervals.get(quantile)
+    ends = [value, *filter(drawable, own or ())]
     return Spot(x, value, min(ends), max(ends), record.samples, is_disturbed(record))
 
 

@@ -77,7 +77,7 @@ def record_html(record: Record) -> str:
         for name in (*QUANTILES, "mean", "std", "min", "max"):
             value = getattr(summary, name)
             if value is not None:
-                interval = summary.intervals.get(name)
+                interval = record.interval if name == "p50" else summary.intervals.get(name)
                 low, high = interval or (None, None)
                 ends = (
                     f"{format_value(low, record.unit)} – {format_value(high, record.unit)}"

@@ -270,6 +270,7 @@ class Conductor:
         self._finished: list[str] = []
         self._false_start = ""
         self._written_bytes = 0
+        self._looked_again: tuple[model.LookedAgain, ...] = ()
         self._restarts = 0
         self._left_s: float | None = None
         self._left_bytes: int | None = None
@@ -319,6 +320,7 @@ class Conductor:
             if worker.ended is not None:
                 # What one that died wrote after its last word is not in the sum.
                 worker.written_bytes = worker.ended.totals.written_bytes
+                self._looked_again = worker.ended.looked_again
             self._written_bytes += worker.written_bytes
             if self._interrupts:
                 return "interrupted"
@@ -557,6 +559,7 @@ class Conductor:
                 disturbed_blocks=sum(block.disturbed for record in self._records for block in record.blocks),
                 worker_restarts=self._restarts,
             ),
+            looked_again=self._looked_again,
         )
         if self._sharing is not None:
             footer = self._sharing.footer(footer)

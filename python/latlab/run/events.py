@@ -59,6 +59,7 @@ class End(msgspec.Struct, frozen=True, tag_field="event", tag="end"):
 
     stopped_by: str
     totals: model.Totals = model.Totals()
+    looked_again: tuple[model.LookedAgain, ...] = ()
 
 
 class Fatal(msgspec.Struct, frozen=True, tag_field="event", tag="fatal"):

@@ -12,7 +12,17 @@ from typing import TYPE_CHECKING, Any
 
 from latlab import units
 from latlab.run.operations import operation_rungs
-from latlab.run.rung import Rung, Tail, TailKind, absence, is_wide, tail_of, with_record, with_textbook
+from latlab.run.rung import (
+    Rung,
+    Tail,
+    TailKind,
+    absence,
+    is_wide,
+    tail_of,
+    was_wide,
+    with_record,
+    with_textbook,
+)
 from latlab.run.textbook import USUAL, Textbook
 
 if TYPE_CHECKING:
@@ -35,6 +45,9 @@ _ABOVE_INSTRUMENT = 2.0
 _CLIMBS = 4
 #: Of a size in its unit: 9.5, but 14.
 _DECIMALS_BELOW = 9.95
+_SHORTER_THAN_INSTRUMENT = (
+    "not measured: one by one it is shorter than the instrument, and there was no time for batches"
+)
 _LEVEL_NAMES = {"L1": "L1 cache", "L2": "L2 cache", "L3": "L3 cache", "L4": "L4 cache"}
 
 
@@ -204,9 +217,22 @@ def _cache_rung(run: Run, level: _Level, textbook: Textbook) -> Rung:
     )
     wide = is_wide(rung)
     rung = replace(rung, is_range=wide, note=_cache_note(run, level, wide=wide), flags=level.flags)
-    rung = with_record(rung, record)
+    rung = _between_looks(with_record(rung, record), record)
     rung = _with_tail(rung, run, record, _poke_inside(run, level))
     return _with_bandwidth(rung, _inside(_reads(run), level), capacity=level.inside)
+
+
+def _between_looks(rung: Rung, record: Record | None) -> Rung:
+    """With the share by which figures of this level differ between two looks, as its record has it."""
+    value, interval = rung.latency_p50_ns, record.interval if record else None
+    if record is None or record.value is None or interval is None or not rung.looked_twice or value is None:
+        return rung
+    low, high = rung.interval or (value, value)
+    wide = (
+        min(low, value, value * interval[0] / record.value),
+        max(high, value, value * interval[1] / record.value),
+    )
+    return replace(rung, interval=wide)
 
 
 def _ram_rungs(run: Run, findings: dict[str, Any], levels: list[_Level], textbook: Textbook) -> list[Rung]:
@@ -241,7 +267,7 @@ def _ram_rung(run: Run, names: tuple[str, str], order: str, least: int, conclude
     low, high = record.interval or (0.0, math.inf)
     value = concluded_ns if concluded_ns is not None and low <= concluded_ns <= high else record.value
     rung = Rung(key, level, "", value, record.interval)
-    rung = with_record(replace(rung, is_range=is_wide(rung)), record)
+    rung = with_record(replace(rung, is_range=was_wide(record)), record)
     return _with_tail(rung, run, record, None)
 
 
@@ -270,12 +296,22 @@ def _poke_rungs(run: Run) -> list[Rung]:
             )
             continue
         body = _batch_twin(run, record) if size else record
+        if size and body is record and _is_instrument(record, instrument(run)):
+            rungs.append(Rung(key, name, note=_SHORTER_THAN_INSTRUMENT))
+            continue
         rung = Rung(key, name, "", body.value, body.interval)
         rung = with_record(rung, body)
         if not size:
             rung = replace(rung, note="the instrument itself: an empty timed region")
         rungs.append(_with_tail(rung, run, body, record, own=True))
     return rungs
+
+
+def _is_instrument(record: Record, empty: Record | None) -> bool:
+    """Whether single pokes took hardly longer than an empty timed region: then that is all that they say."""
+    if record.kind != "per_op" or empty is None or not empty.value:
+        return False
+    return (record.value or 0.0) < _ABOVE_INSTRUMENT * empty.value
 
 
 def _batch_twin(run: Run, record: Record) -> Record:

@@ -367,6 +367,7 @@ class Summary(Model, frozen=True, kw_only=True):
     interval_methods: dict[str, str] = {}
     refused: dict[str, str] = {}
     between_blocks: tuple[float, float] | None = None
+    between_looks: tuple[float, float] | None = None
 
 
 class EncodedHistogram(Model, frozen=True, kw_only=True):
@@ -522,8 +523,10 @@ class Record(Model, frozen=True, kw_only=True, omit_defaults=True, tag_field="li
 
     @property
     def interval(self) -> tuple[float, float] | None:
-        """The 95 % interval of `value`."""
-        return None if self.value is None or self.summary is None else self.summary.intervals.get("p50")
+        """The 95 % interval of `value`, with what a second look at the end said if there was one."""
+        if self.value is None or self.summary is None:
+            return None
+        return self.summary.between_looks or self.summary.intervals.get("p50")
 
     @property
     def proved(self) -> bool:
@@ -587,12 +590,24 @@ class Totals(Model, frozen=True, kw_only=True):
     worker_restarts: Count = 0
 
 
-class Footer(Model, frozen=True, kw_only=True, tag_field="line", tag="footer"):
+class LookedAgain(Model, frozen=True, kw_only=True, omit_defaults=True):
+    """A record's median in the light of a second look at its probe, at the end of the run."""
+
+    probe: str
+    point: Point
+    between_looks: tuple[float, float]
+    p50: float | None = None
+    interval: tuple[float, float] | None = None
+    later_s: float | None = None
+
+
+class Footer(Model, frozen=True, kw_only=True, omit_defaults=True, tag_field="line", tag="footer"):
     """Last line of a complete run file."""
 
     ended: str
     stopped_by: str
     totals: Totals = Totals()
+    looked_again: tuple[LookedAgain, ...] = ()
 
 
 class Header(Model, frozen=True, kw_only=True, tag_field="line", tag="header"):

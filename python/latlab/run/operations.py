@@ -17,7 +17,7 @@ from latlab import units
 from latlab.run.distance import USUAL_NS
 from latlab.run.findings import findings, positive
 from latlab.run.model import Machine
-from latlab.run.rung import Rung, TailKind, absence, is_wide, tail_of, with_record, with_textbook
+from latlab.run.rung import Rung, TailKind, absence, is_wide, tail_of, was_wide, with_record, with_textbook
 from latlab.run.sanity import broken
 from latlab.run.textbook import USUAL, Textbook
 from latlab.text import clean
@@ -142,7 +142,7 @@ def _of(rung: Rung, record: Record, *, parts: int = 1) -> Rung:
         tail=tail,
         refused=f"p99.9: {refused}" if refused and (tail is None or tail.quantile != "p99.9") else "",
     )
-    return replace(made, is_range=is_wide(made))
+    return replace(made, is_range=was_wide(record))
 
 
 def _instrument_note(record: Record) -> str:

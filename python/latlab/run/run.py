@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Final, overload
 import msgspec
 
 from latlab.run import model
+from latlab.run.looks import with_looks
 from latlab.run.model import Footer, Header, Level, Machine, Record
 from latlab.text import clean
 
@@ -165,7 +166,7 @@ class Run:
         write_error: str | None = None,
     ) -> None:
         self.header = header
-        self.records = Records(records)
+        self.records = Records(with_looks(records, footer.looked_again) if footer is not None else records)
         self.footer = footer
         self.path = path
         self.notes = tuple(notes)

@@ -74,6 +74,7 @@ class Rung:
         checks: Proofs of the records behind it: (name, held, detail).
         resolution_ns: Smallest difference that one value can show, ns.
         group: A level of memory, or an operation of the kernel, the allocator or the interpreter.
+        looked_twice: The interval holds what changed until a second look at the end of the run.
     """
 
     key: str
@@ -100,6 +101,7 @@ class Rung:
     checks: tuple[tuple[str, bool, str], ...] = ()
     resolution_ns: float = 0.0
     group: Group = "levels"
+    looked_twice: bool = False
 
     @property
     def tail_ns(self) -> float | None:
@@ -149,6 +151,7 @@ def with_record(rung: Rung, record: Record | None) -> Rung:
         flags=rung.flags + tuple(record.flags),
         checks=checks,
         resolution_ns=record.resolution_ns or 0.0,
+        looked_twice=record.summary is not None and record.summary.between_looks is not None,
     )
 
 
@@ -172,9 +175,18 @@ def tail_of(record: Record, kind: TailKind) -> Tail | None:
 
 def is_wide(rung: Rung) -> bool:
     """Whether the interval says that there was no single figure."""
-    if rung.interval is None or not rung.latency_p50_ns:
-        return False
-    return rung.interval[1] - rung.interval[0] > _RANGE_SHARE * rung.latency_p50_ns
+    return _spreads(rung.interval, rung.latency_p50_ns)
+
+
+def was_wide(record: Record) -> bool:
+    """The same of a record's blocks alone: what another look finds is another figure, not a range of them."""
+    return record.summary is not None and _spreads(record.summary.intervals.get("p50"), record.value)
+
+
+def _spreads(interval: tuple[float, float] | None, median: float | None) -> bool:
+    return (
+        interval is not None and bool(median) and interval[1] - interval[0] > _RANGE_SHARE * (median or 0.0)
+    )
 
 
 def absence(run: Run, probe: str) -> str:

@@ -6,7 +6,7 @@ use latlab_harness::{
 };
 use latlab_observe::noise::{Judged, Listener, NoiseError, Request};
 use latlab_observe::{Cause, Level};
-use latlab_record::{Check, Point, Profile, Unit};
+use latlab_record::{Check, Point, Profile, Settings, Unit};
 use serde_json::{Value, json};
 
 /// The probe.
@@ -54,6 +54,10 @@ const NAMED: [Cause; 4] = [
 impl Probe for Noise {
     fn spec(&self) -> &'static Spec {
         &SPEC
+    }
+
+    fn repeats(&self, _settings: &Settings) -> bool {
+        false
     }
 
     fn supports(&self, env: &Env) -> Support {

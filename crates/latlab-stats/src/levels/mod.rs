@@ -170,11 +170,11 @@ fn describe(curve: &Curve, p: Plateau, edge: Option<&Edge>, confidence: Option<f
     let counted = on
         .filter(|&i| disturbed == points || !curve.disturbed[i])
         .map(|i| curve.raw[i]);
-    let range_ns = counted.fold((f64::INFINITY, f64::NEG_INFINITY), |(a, b), x| {
-        (a.min(x), b.max(x))
-    });
+    // The latency is of all points: where most of them are disturbed, those that are not may all lie to one side of it.
+    let latency_ns = curve.median(p.from, p.to);
+    let range_ns = counted.fold((latency_ns, latency_ns), |(a, b), x| (a.min(x), b.max(x)));
     Level {
-        latency_ns: curve.median(p.from, p.to),
+        latency_ns,
         range_ns,
         from_bytes: curve.size[p.from],
         to_bytes: curve.size[p.to],

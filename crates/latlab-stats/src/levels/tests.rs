@@ -234,6 +234,29 @@ fn few_odd_or_no_points_are_no_trouble() {
 }
 
 #[test]
+fn the_range_of_a_level_holds_its_latency_also_where_few_points_are_undisturbed() {
+    let point = |doubling: i32, p50_ns: f64, disturbed: bool| CurvePoint {
+        size_bytes: 1024.0 * 2.0_f64.powi(doubling),
+        p50_ns,
+        lo_ns: p50_ns,
+        hi_ns: p50_ns,
+        disturbed,
+    };
+    let found = levels(&[
+        point(0, 3.54, false),
+        point(1, 3.70, true),
+        point(2, 3.71, true),
+        point(3, 3.72, true),
+    ]);
+    let (lo, hi) = found[0].range_ns;
+    within(found[0].latency_ns, lo, hi);
+    assert!(
+        lo <= 3.54 && hi < 3.72,
+        "the disturbed ones are no part of it: {lo} to {hi}"
+    );
+}
+
+#[test]
 fn several_page_draws_of_one_size_count_as_one_point() {
     let mut points = zen5(0);
     let same = points[10];

@@ -259,6 +259,7 @@ def _notes(rungs: Sequence[Rung], screen: Screen) -> list[Line]:
         notes.append(
             "± of a cache: the spread over its sizes; of the others: the 95 % interval of the median."
         )
+    notes += _what_intervals_hold(rungs)
     singles = [
         rung.tail for rung in rungs if rung.tail and rung.tail.kind == "single accesses" and rung.tail.note
     ]
@@ -281,6 +282,23 @@ def _notes(rungs: Sequence[Rung], screen: Screen) -> list[Line]:
     for note in notes:
         lines += [styled(line.text, "dim") for line in screen.wrapped(note, first=" · ", rest="   ")]
     return lines
+
+
+def _what_intervals_hold(rungs: Sequence[Rung]) -> list[str]:
+    """In one place, what ± promises of another run."""
+    known = [rung for rung in rungs if rung.measured and rung.interval is not None]
+    once = [rung for rung in known if not rung.looked_twice]
+    if len(once) == len(known):
+        return ["± is of one look, a fraction of a second: what changes later is not in it."] if known else []
+    said = "± holds what changed between two looks in this run, not what another hour or neighbour changes."
+    if not once:
+        return [said]
+    if len(once) > len(known) / 2:
+        twice = [rung for rung in known if rung.looked_twice]
+        return [
+            f"{said} That is so of {', '.join(map(_short_level, twice))}; the others were looked at once."
+        ]
+    return [f"{said} Looked at once, for a fraction of a second: {', '.join(map(_short_level, once))}."]
 
 
 def _behind(rungs: Sequence[Rung], screen: Screen) -> list[Line]:

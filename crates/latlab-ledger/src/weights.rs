@@ -305,7 +305,9 @@ impl Stretches {
             if weights[at].own > 0.0 {
                 continue;
             }
-            let found = self.nearest(at, &taken, |other| other.is_alike(stretch));
+            // A switch or two of a moment are no rate.
+            let is_moment = stretch.cpu_ns < RECORDED_NS;
+            let found = self.nearest(at, &taken, |other| is_moment || other.is_alike(stretch));
             if found.iter().all(Vec::is_empty) {
                 unlike.cpu_ns += stretch.cpu_ns;
                 unlike.cost_ns += stretch.cost_ns;

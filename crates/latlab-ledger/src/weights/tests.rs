@@ -229,6 +229,16 @@ fn what_nothing_like_it_was_recorded_of_is_not_taken_for_what_was() {
 }
 
 #[test]
+fn a_moment_around_a_recorded_run_is_as_the_run() {
+    let mut program = Program::begin(1);
+    program.slice(1, 0.0, 0.5);
+    program.stretches.unrecorded(0.3 * MS, 0.1 * MS);
+    let weighed = program.stretches.weigh(0.3 * MS, true);
+    assert!(weighed.unlike.ns.abs() < 1e-9, "{:?}", weighed.unlike);
+    assert!((weighed.of_ns / MS - 1.3).abs() < 1e-9, "{}", weighed.of_ns);
+}
+
+#[test]
 fn samples_of_user_code_alone_know_how_much_of_all_of_it_there_is() {
     let run = |seed| {
         let mut program = Program::begin(seed);

@@ -131,7 +131,7 @@ def _validation(validated: object) -> tuple[str, ...]:
         return ()
     if validated is False:
         return ("unvalidated: a second pass did not find its end again",)
-    return ("unvalidated: there was no time for a second look at its end",)
+    return ("unvalidated: its end was measured once only, for lack of time",)
 
 
 def _found_levels(found: list[dict[str, Any]]) -> list[_Level]:

@@ -56,8 +56,15 @@ def main() -> None:
     if "once" not in scenario or is_first(scenario["once"]):
         misbehave(scenario, "set-up")
     visit(scenario, request, probes, stopping)
+    say({"event": "again"})
+    misbehave(scenario, "again")
+    looks = [
+        {"probe": p, "point": {"working_set_bytes": 1024}, "between_looks": [1.0, 2.0]}
+        for p in probes if p not in request["done_probes"]
+    ]  # fmt: skip
     totals = {"records": {}, "seconds": 0.1, "written_bytes": 7, "disturbed_blocks": 0, "worker_restarts": 0}
-    say({"event": "end", "stopped_by": "interrupted" if stopping else "completed", "totals": totals})
+    say({"event": "end", "stopped_by": "interrupted" if stopping else "completed", "totals": totals,
+         "looked_again": looks})  # fmt: skip
 
 
 def is_first(mark: str | None) -> bool:

@@ -101,6 +101,29 @@ def test_a_worker_killed_in_a_point_leaves_a_record_and_the_run_goes_on_without_
     assert any(isinstance(event, Died) and event.restarts for event in events)
 
 
+def test_a_worker_killed_in_its_second_look_has_told_everything_and_blames_no_probe(tmp_path: Path) -> None:
+    run = conducted(tmp_path, deaths=[["again", "SIGKILL"]])
+    assert run.stopped_by == "completed"
+    assert not run.absent
+    assert len(run.records.measured()) == 6
+    assert run.footer is not None
+    assert (run.footer.totals.worker_restarts, run.footer.looked_again) == (0, ())
+    (note,) = run.notes
+    assert "looked at once" in note
+    assert "SIGKILL" in note
+
+
+def test_a_second_look_is_not_told_of_a_figure_that_an_earlier_worker_measured(tmp_path: Path) -> None:
+    (tmp_path / "calm").mkdir()
+    looked = conducted(tmp_path / "calm").footer
+    assert looked is not None
+    assert [look.probe for look in looked.looked_again] == ["fake.one", "fake.two"]
+    footer = conducted(tmp_path, deaths=[["fake.one/2", "SIGKILL"]]).footer
+    assert footer is not None
+    # The second worker measured the first point of `fake.one` anew, which is not in the run.
+    assert [look.probe for look in footer.looked_again] == ["fake.two"]
+
+
 @pytest.mark.parametrize("how", ["SIGBUS", "SIGILL", "SIGSEGV", "SIGABRT"])
 def test_the_signal_that_ended_the_worker_is_named(tmp_path: Path, how: str) -> None:
     run = conducted(tmp_path, deaths=[["fake.one/1", how]], stderr="a last\x1b[31m word\n")

@@ -61,6 +61,32 @@ def test_a_figure_that_moved_says_so(times: float, moved: bool) -> None:
     assert {MOVED in record.flags for record in run["clock.read"]} == {moved}
 
 
+def test_a_figure_that_is_not_inside_does_not_say_that_it_is() -> None:
+    """As where the second look was disturbed: it widened nothing."""
+    run = with_footer(RUN, looked_again(RUN, "clock.read", times=1.5, width=0.1))
+    assert {MOVED in record.flags for record in run["clock.read"]} == {False}
+
+
+def test_a_step_of_the_clock_is_no_move() -> None:
+    coarse = [msgspec.structs.replace(record, resolution_ns=1e6) for record in RUN.records]
+    looks = looked_again(RUN, "clock.read", times=1.5)
+    run = with_footer(Run(RUN.header, coarse, RUN.footer), looks)
+    assert {MOVED in record.flags for record in run["clock.read"]} == {False}
+
+
+def test_a_figure_of_too_few_samples_for_an_interval_gets_none_by_another_look() -> None:
+    looks = looked_again(RUN, "clock.read")
+    records = [
+        msgspec.structs.replace(record, summary=msgspec.structs.replace(record.summary, intervals={}))
+        if record.probe == "clock.read" and record.summary is not None
+        else record
+        for record in RUN.records
+    ]
+    run = with_footer(Run(RUN.header, records, RUN.footer), looks)
+    assert {record.interval for record in run["clock.read"]} == {None}
+    assert {record.interval for record in with_footer(RUN, looks)["clock.read"]} != {None}
+
+
 def test_a_run_that_is_saved_and_read_again_is_the_same(tmp_path: Path) -> None:
     run = with_footer(RUN, looked_again(RUN, "clock.read", times=1.5))
     saved = reader.read(run.save(tmp_path / "again.latlab.jsonl"))

@@ -242,7 +242,7 @@ impl Sink for Looker<'_> {
     }
 }
 
-/// What both looks say of each figure of the first one: see [`between_looks`].
+/// What both looks say of each figure of the first one that has an interval of its own: see [`between_looks`].
 pub(crate) fn compared(first: &[Figure], second: &[Figure]) -> Vec<LookedAgain> {
     let mut groups: Vec<Vec<(&Figure, Option<&Figure>)>> = Vec::new();
     for figure in first {
@@ -261,9 +261,10 @@ pub(crate) fn compared(first: &[Figure], second: &[Figure]) -> Vec<LookedAgain> 
                 .iter()
                 .map(|(figure, later)| Seen {
                     first: figure.look(),
-                    // A disturbed figure is one of the disturbance: how far it lies off says nothing of others.
+                    // A disturbed figure is one of the disturbance: how far it lies off says nothing of others. Nor does one of too few
+                    // samples for an interval: what it is off by may be their scatter.
                     second: later
-                        .filter(|later| !figure.disturbed && !later.disturbed)
+                        .filter(|later| figure.interval.is_some() && !figure.disturbed && !later.disturbed)
                         .map(|later| later.look_beside(figure)),
                 })
                 .collect()
@@ -275,6 +276,8 @@ pub(crate) fn compared(first: &[Figure], second: &[Figure]) -> Vec<LookedAgain> 
         .zip(intervals)
         .flat_map(|(group, intervals)| group.iter().zip(intervals))
         .filter_map(|((figure, later), interval)| {
+            // What its samples cannot support, those of others cannot either.
+            figure.interval?;
             let (lo, hi) = interval?;
             Some(LookedAgain {
                 probe: figure.probe.clone(),
@@ -334,6 +337,21 @@ mod tests {
             found[1].between_looks[1] > 20.2,
             "its neighbour moved: {:?}",
             found[1]
+        );
+    }
+
+    #[test]
+    fn a_figure_of_too_few_samples_for_an_interval_gets_none_by_another_look() {
+        let few = |nodes, p50| Figure {
+            interval: None,
+            ..figure("a", nodes, p50)
+        };
+        let first = [figure("a", 1, 10.0), few(2, 20.0), few(3, 30.0)];
+        let found = compared(&first, &[figure("a", 1, 10.0), figure("a", 2, 90.0)]);
+        assert_eq!(found.len(), 1, "{found:?}");
+        assert!(
+            found[0].between_looks[1] < 10.5,
+            "its scatter is not others': {found:?}"
         );
     }
 

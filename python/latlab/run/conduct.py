@@ -32,7 +32,7 @@ from latlab.errors import LatlabError, UserError, WorkerError
 from latlab.run import events, model
 from latlab.run.core import list_probes, plan, sweep
 from latlab.run.death import OomKills, cause_of_death, last_words, oom_kills
-from latlab.run.events import Begin, Died, End, Event, Fatal, Hello, Listener, Progress, Recorded
+from latlab.run.events import Again, Begin, Died, End, Event, Fatal, Hello, Listener, Progress, Recorded
 from latlab.run.run import Run
 from latlab.run.settings import make_settings
 from latlab.run.sharing import Sharing
@@ -214,6 +214,7 @@ class _Worker:
     out: bytearray = field(default_factory=bytearray)
     err: bytearray = field(default_factory=bytearray)
     current: Begin | None = None
+    again: bool = False
     ended: End | None = None
     fatal: str = ""
     broken: str = ""
@@ -271,6 +272,8 @@ class Conductor:
         self._false_start = ""
         self._written_bytes = 0
         self._looked_again: tuple[model.LookedAgain, ...] = ()
+        #: Points that a worker measured once more after another one had died: its figures are not in the run.
+        self._left_out: set[tuple[str, model.Point]] = set()
         self._restarts = 0
         self._left_s: float | None = None
         self._left_bytes: int | None = None
@@ -320,7 +323,11 @@ class Conductor:
             if worker.ended is not None:
                 # What one that died wrote after its last word is not in the sum.
                 worker.written_bytes = worker.ended.totals.written_bytes
-                self._looked_again = worker.ended.looked_again
+                self._looked_again = tuple(
+                    look
+                    for look in worker.ended.looked_again
+                    if (look.probe, look.point) not in self._left_out
+                )
             self._written_bytes += worker.written_bytes
             if self._interrupts:
                 return "interrupted"
@@ -330,6 +337,9 @@ class Conductor:
                 if self._header is None:
                     raise WorkerError(clean(worker.fatal, most=500))
                 return f"failed: {clean(worker.fatal, most=500)}"
+            if worker.again:
+                self._note_unlooked(worker)
+                return self._why_it_ends()
             if not self._after_death(worker):
                 return self._why_it_ends()
 
@@ -481,6 +491,8 @@ class Conductor:
                 worker.written_before_probe = event.written_bytes
             worker.written_bytes = event.written_bytes
             worker.current = event
+        elif isinstance(event, Again):
+            worker.again = True
         elif isinstance(event, End):
             worker.ended = event
         elif isinstance(event, Fatal):
@@ -533,6 +545,7 @@ class Conductor:
         key = (record.probe, record.point, record.kind)
         if raw is not None:
             if key in self._keys and self._restarts:
+                self._left_out.add((record.probe, record.point))
                 return
             self._keys.add(key)
         if self._sharing is not None:
@@ -573,6 +586,13 @@ class Conductor:
 
     # -------------------------------------------------------------------------------------------- death and
     # restart
+
+    def _note_unlooked(self, worker: _Worker) -> None:
+        """A worker that died while it looked again has told all of its records."""
+        text = worker.broken or cause_of_death(
+            worker.process.returncode, fatal=worker.fatal, before=worker.oom_kills
+        )
+        self._notes.append(f"no figure is missing, but each was looked at once: at the second look, {text}")
 
     def _after_death(self, worker: _Worker) -> bool:
         """Records what the worker died of; returns whether another one is to go on."""

@@ -54,6 +54,10 @@ class Recorded(msgspec.Struct, frozen=True, tag_field="event", tag="record"):
         return RECORD.decode(self.raw)
 
 
+class Again(msgspec.Struct, frozen=True, tag_field="event", tag="again"):
+    """All records were told; what was measured is looked at again, which makes none."""
+
+
 class End(msgspec.Struct, frozen=True, tag_field="event", tag="end"):
     """The worker is done."""
 
@@ -78,7 +82,7 @@ class Died:
     restarts: bool
 
 
-Event: TypeAlias = Hello | Begin | Progress | Recorded | End | Fatal
+Event: TypeAlias = Hello | Begin | Progress | Recorded | Again | End | Fatal
 Listener: TypeAlias = Callable[[Event | Died], object]
 
 RECORD = msgspec.json.Decoder(model.Record)

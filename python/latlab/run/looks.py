@@ -27,6 +27,9 @@ def with_looks(records: Iterable[Record], looked_again: Sequence[LookedAgain]) -
 def _with(record: Record, look: LookedAgain | None) -> Record:
     if look is None or record.summary is None or record.kind not in {"batch_mean", "per_op"}:
         return record
+    if "p50" not in record.summary.intervals:
+        # Of too few samples for an interval: how far others moved does not say how far these scatter.
+        return record
     summary = msgspec.structs.replace(record.summary, between_looks=look.between_looks)
     flags = record.flags
     if _moved(record, look) and MOVED not in flags:
@@ -40,4 +43,12 @@ def _moved(record: Record, look: LookedAgain) -> bool:
     if own is None or look.interval is None or look.p50 is None or not median or look.p50 <= 0:
         return False
     apart = own[0] > look.interval[1] or look.interval[0] > own[1]
-    return apart and max(median / look.p50, look.p50 / median) >= _MOVED
+    # Where one of both was disturbed, ± does not hold the second.
+    held = look.between_looks[0] <= look.p50 <= look.between_looks[1]
+    step = (record.resolution_ns or 0.0) if record.unit == "ns" else 0.0
+    return (
+        apart
+        and held
+        and abs(median - look.p50) > step
+        and max(median / look.p50, look.p50 / median) >= _MOVED
+    )

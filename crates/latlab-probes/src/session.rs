@@ -438,7 +438,7 @@ fn shares(settings: &Settings, chosen: &[&Entry], test_file_bytes: u64) -> Vec<S
         .position(|entry| entry.probe.takes_the_rest(settings));
     if let Some(place) = slow {
         // The first is the test file's.
-        give_the_rest(&mut shares, 1 + place, settings.profile);
+        give_the_rest(&mut shares, 1 + place, settings);
     }
     shares
 }

@@ -117,6 +117,8 @@ enum Event<'a> {
     Record {
         record: &'a Record,
     },
+    /// All records were told: who dies from here on leaves none out.
+    Again,
     End {
         stopped_by: &'a str,
         totals: &'a Totals,
@@ -266,6 +268,7 @@ pub fn run(
     }
     let mut looked_again = Vec::new();
     if !interrupted {
+        teller.tell(&Event::Again);
         let first = std::mem::take(&mut teller.figures);
         let second = again::look(&env, &chosen, &first, ends_ns, reference.as_mut(), &mut teller);
         interrupted = teller.cancelled();

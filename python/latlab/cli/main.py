@@ -47,7 +47,7 @@ _OWN_OPTIONS = frozenset({"--help", "-h", "--version", "-V"})
 EPILOG = """\b
 Examples:
   latlab                                      measure everything, about a minute and a half
-  latlab --profile quick                      the same in twenty seconds
+  latlab --profile quick                      the same in half a minute
   latlab measure --only 'memory.load.*'       one question only
   latlab measure --dry-run                    what would be run, read and written
   latlab doctor                               what to distrust on this machine

@@ -9,11 +9,14 @@ import pytest
 
 from latlab.cli.terminal.ladder_table import ladder_lines
 from latlab.cli.terminal.screen import Screen
+from latlab.report.probes import known
+from latlab.report.sections import provenance
 from latlab.run import model, reader
 from latlab.run.looks import MOVED
 from latlab.run.run import Run
 
 RUN = reader.read(Path(__file__).resolve().parent.parent / "data" / "run-small.latlab.jsonl")
+PROBES = known()
 
 
 def looked_again(
@@ -121,3 +124,11 @@ def test_the_ladder_says_in_one_place_what_its_intervals_hold() -> None:
     some = said(with_footer(RUN, looked_again(RUN, "memory.load.dependent")))
     assert "between two looks" in some
     assert "looked at once" in some or "Looked at once" in some
+
+
+def test_the_report_says_how_many_medians_were_measured_again() -> None:
+    again = looked_again(RUN, "clock.read")
+    unreached = tuple(msgspec.structs.replace(look, p50=None) for look in again[2:])
+    evidence = " ".join(provenance.section(with_footer(RUN, (*again[:2], *unreached)), PROBES).evidence)
+    assert f"measured 2 of these medians again. The 95 % intervals of {len(again)} hold" in evidence
+    assert "second look" not in " ".join(provenance.section(RUN, PROBES).evidence)

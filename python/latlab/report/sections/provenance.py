@@ -52,5 +52,24 @@ def section(run: Run, probes: Probes) -> Section:  # noqa: ARG001 - every sectio
         id="provenance",
         title="Where are these figures from?",
         listings=(Listing("The run", Table((Column("what"), Column("value")), tuple(rows))),),
-        evidence=(*((f"95 % intervals by: {found}.",) if found else ()), *map(sentence, run.notes)),
+        evidence=(
+            *((f"95 % intervals by: {found}.",) if found else ()),
+            *_second_look(run),
+            *map(sentence, run.notes),
+        ),
+    )
+
+
+def _second_look(run: Run) -> tuple[str, ...]:
+    """What the second look at the end of the run was of, and which intervals it widened."""
+    again = run.footer.looked_again if run.footer is not None else ()
+    if not again:
+        return ()
+    own = sum(look.p50 is not None for look in again)
+    wide = sum(bool(record.summary and record.summary.between_looks) for record in run.records)
+    return (
+        f"A second look at the end of the run measured {own} of these medians again. The 95 % intervals of"
+        f" {wide} hold what changed until then: where one was not measured again, what the others of its"
+        " probe say, or all others of the run. Intervals of other quantiles, and of ratios and fits, are of"
+        " one look.",
     )

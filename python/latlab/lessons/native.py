@@ -39,8 +39,11 @@ def cell_of(record: Record, *, published: Published | None = None) -> Cell:
     scale = 1.0 if unit == "bytes_per_s" else 1e-9
     if record.value is None:
         return Cell(unit, published=published, why="a proof failed or there were no samples")
-    low, high = record.interval or (record.value, record.value)
     value = record.value * scale
+    if record.interval is None:
+        why = "median; too few samples for an interval"
+        return Cell(unit, value, repeats=record.samples, published=published, why=why)
+    low, high = record.interval
     return Cell(
         unit,
         value,

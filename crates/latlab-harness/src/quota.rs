@@ -19,16 +19,10 @@ const AROUND_S: [f64; 3] = [2.0, 2.5, 4.0];
 /// Wall seconds of a run of all probes.
 const WHOLE_S: [f64; 3] = [30.0, 90.0, 600.0];
 
-/// Gives the probe at `place` what these shares leave over of the profile's time, or of a smaller budget; nothing where they fill it. The others
-/// keep theirs.
-pub fn give_the_rest(shares: &mut [Share], place: usize, settings: &Settings) {
-    let profile = settings.profile;
+/// Gives the probe at `place` what these shares leave over of the profile's time; nothing where they fill it.
+pub fn give_the_rest(shares: &mut [Share], place: usize, profile: Profile) {
     let measuring: f64 = shares.iter().map(|share| share.of(profile)).sum();
-    let usual_s = Share(WHOLE_S).of(profile);
-    let whole_s = settings
-        .budget_s
-        .map_or(usual_s, |budget_s| budget_s.min(usual_s));
-    let left_s = whole_s - around_s(profile) - measuring;
+    let left_s = Share(WHOLE_S).of(profile) - around_s(profile) - measuring;
     if let Some(share) = shares.get_mut(place) {
         *share = Share([share.of(profile) + left_s.max(0.0); 3]);
     }
@@ -110,25 +104,12 @@ mod tests {
     fn the_rest_fills_a_profile_and_no_more() {
         let settings = Settings::default();
         let mut few = SHARES;
-        give_the_rest(&mut few, 1, &settings);
+        give_the_rest(&mut few, 1, settings.profile);
         assert_eq!(few[0], SHARES[0]);
         assert!((profile_seconds(&few, &settings) - 90.0).abs() < 1e-9);
         let mut many = [Share([30.0, 90.0, 600.0]), SHARES[1]];
-        give_the_rest(&mut many, 1, &settings);
+        give_the_rest(&mut many, 1, settings.profile);
         assert!((many[1].of(settings.profile) - 9.0).abs() < 1e-9);
-    }
-
-    #[test]
-    fn of_a_small_budget_only_what_is_left_over_is_given() {
-        let settings = Settings {
-            budget_s: Some(20.0),
-            ..Settings::default()
-        };
-        let mut shares = SHARES;
-        give_the_rest(&mut shares, 1, &settings);
-        let seconds = plan_shares(&shares, &settings);
-        assert!((seconds[0] - 2.0).abs() < 1e-9, "{seconds:?}");
-        assert!((seconds.iter().sum::<f64>() - 17.5).abs() < 1e-9);
     }
 
     #[test]

@@ -433,15 +433,16 @@ fn usual_shares(settings: &Settings, chosen: &[&Entry], test_file_bytes: u64) ->
         .collect()
 }
 
-/// As [`usual_shares`], and what they leave over of the profile's time for a probe that these settings slow down.
+/// As [`usual_shares`], and what they leave over of the profile's time for a probe that these settings slow down. A budget is split in the usual
+/// proportions: else that probe would leave the others a part of too little.
 fn shares(settings: &Settings, chosen: &[&Entry], test_file_bytes: u64) -> Vec<Share> {
     let mut shares = usual_shares(settings, chosen, test_file_bytes);
     let slow = chosen
         .iter()
         .position(|entry| entry.probe.takes_the_rest(settings));
-    if let Some(place) = slow {
+    if let (Some(place), None) = (slow, settings.budget_s) {
         // The first is the test file's.
-        give_the_rest(&mut shares, 1 + place, settings);
+        give_the_rest(&mut shares, 1 + place, settings.profile);
     }
     shares
 }
@@ -643,7 +644,17 @@ mod tests {
             budget_s: Some(40.0),
             ..far
         };
-        assert!((seconds(with_budget) - 40.0).abs() < 1e-6);
+        assert!((seconds(with_budget.clone()) - 40.0).abs() < 1e-6);
+        // And of a budget the others have what they would have without a path.
+        let apart = |settings: &Settings| {
+            let shares = shares(settings, &chosen(settings, &[]), 0);
+            plan_shares(&shares, settings)
+        };
+        let near = Settings {
+            delay_ms: None,
+            ..with_budget.clone()
+        };
+        assert_eq!(apart(&with_budget), apart(&near));
         // Everything takes as long as without a path.
         let all = |delay_ms| Settings {
             skip: vec!["storage.*".to_owned()],

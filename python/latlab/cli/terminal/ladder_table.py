@@ -290,7 +290,10 @@ def _what_intervals_hold(rungs: Sequence[Rung]) -> list[str]:
     once = [rung for rung in known if not rung.looked_twice]
     if len(once) == len(known):
         return ["± is of one look, a fraction of a second: what changes later is not in it."] if known else []
-    said = "± holds what such figures changed by between two looks in this run, not what another hour or neighbour changes."
+    said = (
+        "± holds what such figures changed by between two looks in this run,"
+        " not what another hour or neighbour changes."
+    )
     if not once:
         return [said]
     if len(once) > len(known) / 2:

@@ -667,13 +667,17 @@ impl<'a> Watching<'a> {
         recording.faults_on = true;
         recording.stream.has(recording.recorder.events.clone());
         recording.knows_already(&self.looker);
-        // What the records begin with: states at this moment, which later records correct.
+        // What the records begin with: states at this moment, which later records correct. Opening events takes milliseconds, in which much may have
+        // been marked.
         let now = now_ns();
         self.looker.look(&mut self.states);
+        self.hear(false);
         self.sweep.look(now, &self.states);
         self.looks += 1;
         self.sweep.switch_source(now, Source::Recorded);
-        recording.from = (self.cpu_ns, self.sweep.cpu_ns());
+        if let Some(recording) = &mut self.recording {
+            recording.from = (self.cpu_ns, self.sweep.cpu_ns());
+        }
     }
 
     /// `io`: its counters of bytes and calls, if they could be read; `ended`: how it ended, and these counters by another way.

@@ -7,7 +7,7 @@ use std::os::fd::{AsRawFd, OwnedFd};
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread::JoinHandle;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use io_uring::{IoUring, opcode, types};
 use rustix::io::Errno;
@@ -52,12 +52,15 @@ pub trait Engine {
     fn name(&self) -> &'static str;
 
     /// The buffer of a token that is not under way.
+    ///
+    /// # Panics
+    /// When the token's transfer is under way, or there is no such token.
     fn buffer(&mut self, token: u32) -> &mut Buffer;
 
     /// Begins a transfer. `psync` is done when it returns.
     ///
     /// # Errors
-    /// When the system refuses it.
+    /// When the system refuses it, the token's last transfer is still under way, or there is no such token.
     fn submit(&mut self, transfer: Transfer) -> Result<(), StorageError>;
 
     /// Calls `done` for each transfer that has ended whole.
@@ -89,19 +92,16 @@ pub fn open_engine(
     block_bytes: usize,
     alignment: usize,
 ) -> Result<Box<dyn Engine>, StorageError> {
-    let buffers = |count: u32| -> Vec<Buffer> {
-        (0..count.max(1))
-            .map(|_| Buffer::new(block_bytes, alignment))
-            .collect()
-    };
+    let depth = depth.max(1);
+    let buffers = Buffers::new(depth, block_bytes, alignment);
     Ok(match kind {
         EngineKind::Psync => Box::new(Psync {
             file: Arc::clone(file),
-            buffers: buffers(depth),
+            buffers,
             ended: Vec::new(),
         }),
-        EngineKind::Uring => Box::new(Uring::open(Arc::clone(file), buffers(depth))?),
-        EngineKind::Threads => Box::new(Threads::start(file, depth.max(1), &[], buffers(depth))?),
+        EngineKind::Uring => Box::new(Uring::open(Arc::clone(file), buffers)?),
+        EngineKind::Threads => Box::new(Threads::start(file, depth, &[], buffers)?),
     })
 }
 
@@ -119,10 +119,38 @@ pub fn open_threads(
     alignment: usize,
 ) -> Result<Box<dyn Engine>, StorageError> {
     let depth = depth.max(1);
-    let buffers = (0..slots.max(depth))
-        .map(|_| Buffer::new(block_bytes, alignment))
-        .collect();
+    let buffers = Buffers::new(slots.max(depth), block_bytes, alignment);
     Ok(Box::new(Threads::start(file, depth, cpus, buffers)?))
+}
+
+/// The buffers that are not under way, by token. A transfer owns its buffer until it has ended, so that nothing else can reach it.
+struct Buffers(Vec<Option<Buffer>>);
+
+impl Buffers {
+    fn new(count: u32, block_bytes: usize, alignment: usize) -> Self {
+        let buffer = |_| Some(Buffer::new(block_bytes, alignment));
+        Self((0..count).map(buffer).collect())
+    }
+
+    fn get(&mut self, token: u32) -> &mut Buffer {
+        let buffer = self.0.get_mut(token as usize).and_then(Option::as_mut);
+        buffer.expect("the token exists and is not under way")
+    }
+
+    /// For a transfer that begins.
+    fn take(&mut self, token: u32) -> Result<Buffer, StorageError> {
+        let buffer = self.0.get_mut(token as usize).and_then(Option::take);
+        buffer.ok_or_else(|| {
+            StorageError::Refused(format!(
+                "transfer {token} is under way, or there is no such buffer"
+            ))
+        })
+    }
+
+    /// From a transfer that has ended.
+    fn put_back(&mut self, token: u32, buffer: Buffer) {
+        self.0[token as usize] = Some(buffer);
+    }
 }
 
 /// The whole block, or why not.
@@ -157,7 +185,7 @@ fn whole(moved: usize, asked: usize, what: &str) -> Result<(), StorageError> {
 
 struct Psync {
     file: Arc<OwnedFd>,
-    buffers: Vec<Buffer>,
+    buffers: Buffers,
     ended: Vec<u32>,
 }
 
@@ -167,18 +195,14 @@ impl Engine for Psync {
     }
 
     fn buffer(&mut self, token: u32) -> &mut Buffer {
-        &mut self.buffers[token as usize]
+        self.buffers.get(token)
     }
 
     fn submit(&mut self, asked: Transfer) -> Result<(), StorageError> {
-        transfer(
-            &self.file,
-            &mut self.buffers[asked.token as usize],
-            asked.offset,
-            asked.direction,
-        )?;
-        self.ended.push(asked.token);
-        Ok(())
+        let mut buffer = self.buffers.take(asked.token)?;
+        let moved = transfer(&self.file, &mut buffer, asked.offset, asked.direction);
+        self.buffers.put_back(asked.token, buffer);
+        moved.map(|()| self.ended.push(asked.token))
     }
 
     fn reap(&mut self, _patience: Patience, done: &mut dyn FnMut(u32)) -> Result<(), StorageError> {
@@ -187,17 +211,20 @@ impl Engine for Psync {
     }
 }
 
+/// How long the end of an engine waits for its last transfers.
+const LAST_WAIT: Duration = Duration::from_secs(30);
+
 struct Uring {
     ring: IoUring,
     file: Arc<OwnedFd>,
-    buffers: Vec<Buffer>,
-    directions: Vec<Direction>,
-    under_way: usize,
+    buffers: Buffers,
+    /// By token: what the kernel reads or writes until its completion.
+    under_way: Vec<Option<(Buffer, Direction)>>,
 }
 
 impl Uring {
-    fn open(file: Arc<OwnedFd>, buffers: Vec<Buffer>) -> Result<Self, StorageError> {
-        let entries = u32::try_from(buffers.len())
+    fn open(file: Arc<OwnedFd>, buffers: Buffers) -> Result<Self, StorageError> {
+        let entries = u32::try_from(buffers.0.len())
             .unwrap_or(u32::MAX)
             .next_power_of_two();
         let ring = IoUring::new(entries).map_err(|error| match error.raw_os_error() {
@@ -221,9 +248,8 @@ impl Uring {
         Ok(Self {
             ring,
             file,
-            directions: vec![Direction::Read; buffers.len()],
+            under_way: buffers.0.iter().map(|_| None).collect(),
             buffers,
-            under_way: 0,
         })
     }
 
@@ -251,36 +277,39 @@ impl Engine for Uring {
     }
 
     fn buffer(&mut self, token: u32) -> &mut Buffer {
-        &mut self.buffers[token as usize]
+        self.buffers.get(token)
     }
 
     fn submit(&mut self, asked: Transfer) -> Result<(), StorageError> {
-        let buffer = self.buffers[asked.token as usize].bytes_mut();
-        let length = u32::try_from(buffer.len())
-            .map_err(|_| StorageError::Refused("a block of 4 GiB or more".to_owned()))?;
+        let mut buffer = self.buffers.take(asked.token)?;
+        let length = buffer.bytes().len();
+        let Ok(length) = u32::try_from(length) else {
+            self.buffers.put_back(asked.token, buffer);
+            return Err(StorageError::Refused("a block of 4 GiB or more".to_owned()));
+        };
         let file = types::Fd(self.file.as_raw_fd());
         let entry = match asked.direction {
-            Direction::Read => opcode::Read::new(file, buffer.as_mut_ptr(), length)
+            Direction::Read => opcode::Read::new(file, buffer.bytes_mut().as_mut_ptr(), length)
                 .offset(asked.offset)
                 .build(),
-            Direction::Write => opcode::Write::new(file, buffer.as_ptr(), length)
+            Direction::Write => opcode::Write::new(file, buffer.bytes().as_ptr(), length)
                 .offset(asked.offset)
                 .build(),
         };
-        self.directions[asked.token as usize] = asked.direction;
-        // SAFETY: buffer and file live until the transfer has ended: they belong to this engine, which waits for all transfers before it
-        // gives them up, and hands out no buffer that is under way (the caller's promise).
+        // SAFETY: the buffer's memory stays where it is and belongs to `under_way` alone until the completion is seen; the drop of this engine
+        // waits for that, or gives the memory up. The engine holds the file open.
         let pushed = unsafe {
             self.ring
                 .submission()
                 .push(&entry.user_data(u64::from(asked.token)))
         };
         if pushed.is_err() {
+            self.buffers.put_back(asked.token, buffer);
             return Err(StorageError::Refused(
                 "more transfers than the queue has room for".to_owned(),
             ));
         }
-        self.under_way += 1;
+        self.under_way[asked.token as usize] = Some((buffer, asked.direction));
         self.ring.submit().map_err(|source| StorageError::System {
             what: "handing a transfer to io_uring".to_owned(),
             source,
@@ -297,26 +326,24 @@ impl Engine for Uring {
         }
         let mut failed = None;
         for entry in self.ring.completion() {
-            self.under_way = self.under_way.saturating_sub(1);
             let token = u32::try_from(entry.user_data()).unwrap_or(u32::MAX);
-            let Some(direction) = self.directions.get(token as usize) else {
+            let ended = self.under_way.get_mut(token as usize).and_then(Option::take);
+            let Some((buffer, direction)) = ended else {
                 continue;
             };
-            let what = if *direction == Direction::Read {
+            let bytes = buffer.bytes().len();
+            self.buffers.put_back(token, buffer);
+            let what = if direction == Direction::Read {
                 "reading a block"
             } else {
                 "writing a block"
             };
-            match usize::try_from(entry.result()) {
-                Ok(moved) => match whole(moved, self.buffers[token as usize].bytes().len(), what) {
-                    Ok(()) => done(token),
-                    Err(error) => failed = Some(error),
-                },
-                Err(_) => {
-                    failed = Some(StorageError::asking(what)(Errno::from_raw_os_error(
-                        -entry.result(),
-                    )));
-                }
+            let moved = usize::try_from(entry.result())
+                .map_err(|_| StorageError::asking(what)(Errno::from_raw_os_error(-entry.result())))
+                .and_then(|moved| whole(moved, bytes, what));
+            match moved {
+                Ok(()) => done(token),
+                Err(error) => failed = Some(error),
             }
         }
         failed.map_or(Ok(()), Err)
@@ -325,19 +352,16 @@ impl Engine for Uring {
 
 impl Drop for Uring {
     fn drop(&mut self) {
-        while self.under_way > 0 {
-            if self.wait(Patience::AtMost(Duration::from_secs(30))).is_err() {
-                break;
-            }
-            let ended = self.ring.completion().count();
-            if ended == 0 {
-                break;
-            }
-            self.under_way = self.under_way.saturating_sub(ended);
+        let begun = Instant::now();
+        while self.under_way.iter().any(Option::is_some)
+            && let Some(left) = LAST_WAIT.checked_sub(begun.elapsed())
+        {
+            // Whether a transfer failed does not matter any more.
+            let _ = self.reap(Patience::AtMost(left), &mut |_| {});
         }
-        if self.under_way > 0 {
-            // The device never answered, and may still write there: these bytes are given up for good.
-            std::mem::forget(std::mem::take(&mut self.buffers));
+        for (buffer, _) in self.under_way.drain(..).flatten() {
+            // The device never answered, and may still write there: this memory is given up for good.
+            std::mem::forget(buffer);
         }
     }
 }
@@ -352,8 +376,7 @@ struct Job {
 }
 
 struct Threads {
-    /// At home while not under way.
-    buffers: Vec<Option<Buffer>>,
+    buffers: Buffers,
     inboxes: Vec<Sender<Job>>,
     /// Threads that wait for a transfer.
     idle: Vec<usize>,
@@ -366,7 +389,7 @@ impl Threads {
         file: &Arc<OwnedFd>,
         threads: u32,
         cpus: &[u32],
-        buffers: Vec<Buffer>,
+        buffers: Buffers,
     ) -> Result<Self, StorageError> {
         let (report, ended) = channel();
         let threads = threads as usize;
@@ -380,7 +403,7 @@ impl Threads {
             inboxes: Vec::with_capacity(threads),
             handles: Vec::with_capacity(threads),
             idle: (0..threads).collect(),
-            buffers: buffers.into_iter().map(Some).collect(),
+            buffers,
             ended,
         };
         for number in 0..threads {
@@ -417,16 +440,17 @@ impl Engine for Threads {
     }
 
     fn buffer(&mut self, token: u32) -> &mut Buffer {
-        self.buffers[token as usize]
-            .as_mut()
-            .expect("the caller asks for buffers that are not under way")
+        self.buffers.get(token)
     }
 
     fn submit(&mut self, asked: Transfer) -> Result<(), StorageError> {
-        let gone = || StorageError::Refused("a thread for transfers ended unexpectedly".to_owned());
-        let busy = || StorageError::Refused("more transfers at once than threads".to_owned());
-        let thread = self.idle.pop().ok_or_else(busy)?;
-        let buffer = self.buffers[asked.token as usize].take().ok_or_else(gone)?;
+        let buffer = self.buffers.take(asked.token)?;
+        let Some(thread) = self.idle.pop() else {
+            self.buffers.put_back(asked.token, buffer);
+            return Err(StorageError::Refused(
+                "more transfers at once than threads".to_owned(),
+            ));
+        };
         let job = Job {
             token: asked.token,
             thread,
@@ -434,7 +458,8 @@ impl Engine for Threads {
             direction: asked.direction,
             buffer,
         };
-        self.inboxes[thread].send(job).map_err(|_| gone())
+        let gone = |_| StorageError::Refused("a thread for transfers ended unexpectedly".to_owned());
+        self.inboxes[thread].send(job).map_err(gone)
     }
 
     fn reap(&mut self, patience: Patience, done: &mut dyn FnMut(u32)) -> Result<(), StorageError> {
@@ -447,7 +472,7 @@ impl Engine for Threads {
         while let Some((job, moved)) = next {
             let token = job.token;
             self.idle.push(job.thread);
-            self.buffers[token as usize] = Some(job.buffer);
+            self.buffers.put_back(token, job.buffer);
             match moved {
                 Ok(()) => done(token),
                 Err(error) => failed = Some(error),
@@ -473,7 +498,7 @@ impl Drop for Threads {
 /// # Errors
 /// The reason.
 pub fn uring_allowed(file: &Arc<OwnedFd>) -> Result<(), StorageError> {
-    Uring::open(Arc::clone(file), vec![Buffer::new(4096, 4096)]).map(|_| ())
+    Uring::open(Arc::clone(file), Buffers::new(1, 4096, 4096)).map(|_| ())
 }
 
 #[cfg(test)]
@@ -622,6 +647,35 @@ mod tests {
                 "{}: {error}",
                 engine.name()
             );
+        }
+    }
+
+    #[test]
+    fn a_buffer_that_is_under_way_cannot_be_reached_or_submitted_again() {
+        let (_own, file) = written("owned");
+        for mut engine in engines(&file, 2) {
+            if engine.name() == "psync" {
+                continue; // Its transfers have ended when they are submitted.
+            }
+            let read = Transfer {
+                token: 0,
+                offset: 0,
+                direction: Direction::Read,
+            };
+            engine.submit(read).expect("taken");
+            let again = engine.submit(read).expect_err("its buffer is not there");
+            assert!(again.to_string().contains("under way"), "{again}");
+            let reached = std::panic::AssertUnwindSafe(|| engine.buffer(0).bytes().len());
+            assert!(std::panic::catch_unwind(reached).is_err(), "{}", engine.name());
+            let mut done = Vec::new();
+            while done.is_empty() {
+                engine
+                    .reap(Patience::ForOne, &mut |token| done.push(token))
+                    .expect("no error");
+            }
+            assert_eq!(done, [0], "{}", engine.name());
+            assert_eq!(Contents::new(3).verify(0, engine.buffer(0).bytes()), Ok(()));
+            engine.submit(read).expect("free again");
         }
     }
 

@@ -11,7 +11,7 @@ use latlab_record::{Absence, Check, Pages, Point, Profile, Record, StoppedBy, Un
 use serde_json::json;
 
 use crate::levels;
-use crate::vector::{self, Field, Kernels, Operation, Pass, Shape, Tally};
+use crate::vector::{self, Field, Kernels, Operation, Pass, Shape, Streams, Tally};
 
 mod best;
 
@@ -440,9 +440,9 @@ enum Worker {
 }
 
 /// What is needed to look after a thread's work from outside.
+#[derive(Clone)]
 struct Part {
-    field: Arc<Field>,
-    shape: Shape,
+    streams: Streams,
     tally: Arc<Tally>,
 }
 
@@ -511,7 +511,7 @@ impl<'env> Moving<'env> {
         tallies: Vec<Arc<Tally>>,
     ) -> Result<(Vec<Part>, Worker), ProbeError> {
         let threads = tallies.len();
-        let part_of = move |nth: usize, field: Arc<Field>, parts: u64, tally: &Arc<Tally>| {
+        let part_of = move |nth: usize, field: &Arc<Field>, parts: u64, tally: &Arc<Tally>| {
             // Whole pages, of the destination too, so that no two threads have one in common.
             let own = field.bytes() / parts / 8192 * 8192;
             let place = |bytes: u64| usize::try_from(bytes / vector::LINE_BYTES as u64).unwrap_or(usize::MAX);
@@ -523,11 +523,10 @@ impl<'env> Moving<'env> {
                 place(nth * own),
                 place(nth * own / 2),
             );
-            Part {
-                field,
-                shape,
+            Ok(Part {
+                streams: Streams::new(field, shape).map_err(|error| error.to_string())?,
                 tally: Arc::clone(tally),
-            }
+            })
         };
         let common = if self.layout.own {
             None
@@ -536,7 +535,8 @@ impl<'env> Moving<'env> {
         };
         let (owned, seed) = (Arc::clone(&self.own), self.env.seed(21));
         let own_bytes = (self.layout.largest / threads as u64).next_multiple_of(4096);
-        let parts: Arc<Vec<OnceLock<Part>>> = Arc::new((0..threads).map(|_| OnceLock::new()).collect());
+        let parts: Arc<Vec<OnceLock<Result<Part, String>>>> =
+            Arc::new((0..threads).map(|_| OnceLock::new()).collect());
         let made = Arc::clone(&parts);
         let warm = warm_bytes(self.env) / threads as u64;
         let crew = Crew::start(&self.env.clock, &self.cpus[..threads], move |nth| {
@@ -550,27 +550,14 @@ impl<'env> Moving<'env> {
                 });
                 (field.clone()?, 1)
             };
-            let part = made[nth].get_or_init(|| part_of(nth, field, of, &tallies[nth]));
-            let mut pass = Pass::new(
-                Arc::clone(&part.field),
-                kernels,
-                part.shape.clone(),
-                Arc::clone(&part.tally),
-            )
-            .map_err(|error| error.to_string())?;
+            let part = made[nth].get_or_init(|| part_of(nth, &field, of, &tallies[nth]));
+            let Part { streams, tally } = part.clone()?;
+            let mut pass = Pass::new(streams, kernels, tally).map_err(|error| error.to_string())?;
             pass.warm(warm);
             Ok(pass)
         });
         let crew = crew.map_err(|error| crew_error(&error))?;
-        let parts = parts
-            .iter()
-            .filter_map(OnceLock::get)
-            .map(|part| Part {
-                field: Arc::clone(&part.field),
-                shape: part.shape.clone(),
-                tally: Arc::clone(&part.tally),
-            })
-            .collect();
+        let parts = parts.iter().filter_map(|part| part.get()?.clone().ok()).collect();
         Ok((parts, Worker::Several(crew)))
     }
 }
@@ -615,15 +602,15 @@ impl Session for Moving<'_> {
             } else {
                 let field = self.field(point.pages.unwrap_or(Pages::Base))?;
                 let tally = Arc::clone(&tallies[0]);
-                let shape = Shape::new(operation, bytes, 0, 0);
-                let pass = Pass::new(Arc::clone(&field), kernels, shape.clone(), Arc::clone(&tally))?;
-                (vec![Part { field, shape, tally }], Worker::One(pass))
+                let streams = Streams::new(&field, Shape::new(operation, bytes, 0, 0))?;
+                let pass = Pass::new(streams.clone(), kernels, Arc::clone(&tally))?;
+                (vec![Part { streams, tally }], Worker::One(pass))
             };
             let evidence = self.evidence.entry(point.clone()).or_default();
             kernels.isa.clone_into(&mut evidence.engine);
             evidence.pages = parts
                 .iter()
-                .flat_map(|part| part.field.pages_checks.clone())
+                .flat_map(|part| part.streams.pages_checks().clone())
                 .collect();
             self.selected = Some(Selected {
                 point: point.clone(),
@@ -655,9 +642,9 @@ impl Session for Moving<'_> {
         self.blocks += 1;
         let places: Vec<usize> = parts.iter().map(|part| part.tally.at()).collect();
         for (part, at) in parts.iter().zip(&places) {
-            if part.shape.operation.writes() {
-                part.field
-                    .spoil(&part.shape, *at, part.shape.slice_lines, self.blocks);
+            let shape = part.streams.shape();
+            if shape.operation.writes() {
+                part.streams.spoil(*at, shape.slice_lines, self.blocks);
             }
         }
         let before: Vec<(u64, u64)> = parts.iter().map(|part| part.tally.checksums()).collect();
@@ -669,7 +656,7 @@ impl Session for Moving<'_> {
             Worker::Several(crew) => {
                 block.set_windows(CREW_WINDOWS);
                 block
-                    .crew(crew, parts[0].shape.bytes_per_op())
+                    .crew(crew, parts[0].streams.shape().bytes_per_op())
                     .map_err(|error| crew_error(&error))?;
             }
         }
@@ -678,9 +665,10 @@ impl Session for Moving<'_> {
             let after = part.tally.checksums();
             evidence.checksums += after.0 - before.0;
             evidence.wrong_checksums += after.1 - before.1;
-            if part.shape.operation.writes() {
-                evidence.words += part.shape.slice_words();
-                evidence.wrong_words += part.field.wrong_words(&part.shape, at, part.shape.slice_lines);
+            let shape = part.streams.shape();
+            if shape.operation.writes() {
+                evidence.words += shape.slice_words();
+                evidence.wrong_words += part.streams.wrong_words(at, shape.slice_lines);
             }
         }
         Ok(())

@@ -1,9 +1,7 @@
-//! The memory that passes go over: known contents to read from, and a destination half as large.
+//! The memory that passes go over: known contents to read from, and a destination half as large; and the streams of one operation in it,
+//! which are checked to lie inside once, when they are made.
 
-#![expect(
-    clippy::cast_ptr_alignment,
-    reason = "buffers begin on a line of 64 bytes, and offsets are whole words"
-)]
+use std::sync::Arc;
 
 use latlab_harness::ProbeError;
 use latlab_record::{Check, Pages};
@@ -22,11 +20,11 @@ pub(crate) struct Field {
     contents: Contents,
     dest: Arena,
     source_lines: usize,
-    pub(crate) pages_checks: [Check; 2],
+    pages_checks: [Check; 2],
 }
 
-// SAFETY: the arenas are plain memory; they are only reached through the kernels and the word accesses below, which
-// work on raw pointers, and sessions give each thread parts of its own and look at them between windows only.
+// SAFETY: the arenas are plain memory; they are only reached through the kernels and the word accesses of `Streams`, which
+// work on raw pointers, and sessions give each thread parts of its own and read them between windows only.
 unsafe impl Send for Field {}
 // SAFETY: as above.
 unsafe impl Sync for Field {}
@@ -57,49 +55,107 @@ impl Field {
     }
 
     /// Whether the streams of this shape lie inside.
-    pub(crate) fn holds(&self, shape: &Shape) -> bool {
-        shape.source + shape.operation.sources() * shape.stream_lines <= self.source_lines
-            && (!shape.operation.writes() || shape.dest + shape.stream_lines <= self.source_lines / 2)
+    fn holds(&self, shape: &Shape) -> bool {
+        let inside = |first: usize, streams: usize, lines: usize| {
+            let length = streams.checked_mul(shape.stream_lines);
+            length
+                .and_then(|length| first.checked_add(length))
+                .is_some_and(|end| end <= lines)
+        };
+        let writes = shape.operation.writes();
+        inside(shape.source, shape.operation.sources(), self.source_lines)
+            && (!writes || inside(shape.dest, 1, self.source_lines / 2))
+    }
+}
+
+/// The streams of one operation, inside a field.
+#[derive(Clone)]
+pub(crate) struct Streams {
+    field: Arc<Field>,
+    shape: Shape,
+}
+
+impl Streams {
+    /// # Errors
+    /// When the field is too small for them, or they are empty.
+    pub(crate) fn new(field: &Arc<Field>, shape: Shape) -> Result<Self, ProbeError> {
+        if shape.slice_lines == 0 || shape.slice_lines > shape.stream_lines || !field.holds(&shape) {
+            return Err(ProbeError::Other(format!(
+                "{shape:?} does not fit the memory taken"
+            )));
+        }
+        Ok(Self {
+            field: Arc::clone(field),
+            shape,
+        })
     }
 
-    /// First byte of line `at` of the shape's `nth` source stream.
-    pub(crate) fn source(&self, shape: &Shape, nth: usize, at: usize) -> *const u8 {
-        self.source
+    pub(crate) fn shape(&self) -> &Shape {
+        &self.shape
+    }
+
+    /// Checks of the pages behind source and destination.
+    pub(crate) fn pages_checks(&self) -> &[Check; 2] {
+        &self.field.pages_checks
+    }
+
+    /// First byte of line `at` of the `nth` source stream.
+    pub(crate) fn source(&self, nth: usize, at: usize) -> *const u8 {
+        let line = self.shape.source + nth * self.shape.stream_lines + at;
+        self.field.source.base().wrapping_add(line * LINE_BYTES)
+    }
+
+    /// First byte of line `at` of the destination.
+    pub(crate) fn dest(&self, at: usize) -> *mut u8 {
+        self.field
+            .dest
             .base()
-            .wrapping_add((shape.source + nth * shape.stream_lines + at) * LINE_BYTES)
+            .wrapping_add((self.shape.dest + at) * LINE_BYTES)
     }
 
-    /// First byte of line `at` of the shape's destination.
-    pub(crate) fn dest(&self, shape: &Shape, at: usize) -> *mut u8 {
-        self.dest.base().wrapping_add((shape.dest + at) * LINE_BYTES)
+    /// Checksum of `lines` lines of the source from line `at` on, from the definition of the contents.
+    pub(crate) fn checksum(&self, at: usize, lines: usize) -> u64 {
+        self.field.contents.checksum(self.shape.source + at, lines)
     }
 
-    /// Checksum of `lines` lines of the shape's source from line `at` on, from the definition of the contents.
-    pub(crate) fn checksum(&self, shape: &Shape, at: usize, lines: usize) -> u64 {
-        self.contents.checksum(shape.source + at, lines)
+    /// The destination's words from line `at` on, `lines` lines of them.
+    ///
+    /// # Panics
+    /// When they are not inside, or the operation writes nothing.
+    fn words(&self, at: usize, lines: usize) -> *mut u64 {
+        let end = at.checked_add(lines).expect("lines in memory");
+        assert!(end <= self.shape.stream_lines && self.shape.operation.writes());
+        self.dest(at).cast()
     }
 
     /// Overwrites words of a part of the destination with what no operation writes: one in each of 64 parts of it, somewhere
     /// else for each `salt`, the first and the last one. Lines stay in the cache of the thread that works on them.
-    pub(crate) fn spoil(&self, shape: &Shape, at: usize, lines: usize, salt: u64) {
+    ///
+    /// # Panics
+    /// When the part is empty or not inside, or the operation writes nothing.
+    pub(crate) fn spoil(&self, at: usize, lines: usize, salt: u64) {
+        let base = self.words(at, lines);
         let words = lines * LINE_WORDS;
         let part = words.div_ceil(SPOILT_PARTS);
         let inside = (salt.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 33) as usize % part;
-        let base = self.dest(shape, at).cast::<u64>();
         for word in (0..SPOILT_PARTS)
             .map(|nth| nth * part + inside)
             .chain([0, words - 1])
         {
             if word < words {
-                // SAFETY: the shape was checked against the arenas when its pass was made.
+                // SAFETY: `words` has checked the part, and this one is below its end.
                 unsafe { base.add(word).write(JUNK) };
             }
         }
     }
 
     /// Words of a part of the destination that are not what the operation should have left there.
-    pub(crate) fn wrong_words(&self, shape: &Shape, at: usize, lines: usize) -> u64 {
-        let words = self.dest(shape, at).cast::<u64>();
+    ///
+    /// # Panics
+    /// When the part is not inside, or the operation writes nothing.
+    pub(crate) fn wrong_words(&self, at: usize, lines: usize) -> u64 {
+        let words = self.words(at, lines);
+        let (shape, contents) = (&self.shape, &self.field.contents);
         let first = (shape.source + at) * LINE_WORDS;
         let second = first + shape.stream_lines * LINE_WORDS;
         let wrong = |expected: &dyn Fn(usize) -> u64| {
@@ -111,12 +167,9 @@ impl Field {
         match shape.operation {
             Operation::Read => 0,
             Operation::Write | Operation::WriteNt => wrong(&|_| WORD),
-            Operation::Copy => wrong(&|word| self.contents.word(first + word)),
+            Operation::Copy => wrong(&|word| contents.word(first + word)),
             Operation::Triad => wrong(&|word| {
-                let (b, c) = (
-                    self.contents.word(first + word),
-                    self.contents.word(second + word),
-                );
+                let (b, c) = (contents.word(first + word), contents.word(second + word));
                 // Exact for these contents, so neither order nor fusing of the two roundings can matter.
                 (f64::from_bits(b) + FACTOR * f64::from_bits(c)).to_bits()
             }),

@@ -21,7 +21,7 @@ mod portable;
 mod native;
 
 use contents::Contents;
-pub(crate) use field::Field;
+pub(crate) use field::{Field, Streams};
 pub(crate) use pass::{Operation, Pass, Shape, Tally};
 
 /// Kernels count in lines; buffers begin on a line.

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
 use latlab_harness::{Batch, ProbeError};
 
-use super::{Field, Kernels, LINE_BYTES};
+use super::{Kernels, LINE_BYTES, Streams};
 
 /// What is done with the bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -168,9 +168,8 @@ impl Tally {
 
 /// An operation under way. One operation of the batch is a pass over a small set or over one slice of a large one.
 pub(crate) struct Pass {
-    field: Arc<Field>,
+    streams: Streams,
     kernels: &'static Kernels,
-    shape: Shape,
     /// Of each slice, for reads.
     expected: Vec<u64>,
     tally: Arc<Tally>,
@@ -178,18 +177,13 @@ pub(crate) struct Pass {
 
 impl Pass {
     /// # Errors
-    /// When the field is too small for the shape, or the instruction set lacks the operation.
+    /// When the instruction set lacks the operation.
     pub(crate) fn new(
-        field: Arc<Field>,
+        streams: Streams,
         kernels: &'static Kernels,
-        shape: Shape,
         tally: Arc<Tally>,
     ) -> Result<Self, ProbeError> {
-        if shape.slice_lines == 0 || !field.holds(&shape) {
-            return Err(ProbeError::Other(format!(
-                "{shape:?} does not fit the memory taken"
-            )));
-        }
+        let shape = streams.shape();
         if shape.operation == Operation::WriteNt && kernels.write_nt.is_none() {
             return Err(ProbeError::Other(format!(
                 "{} has no non-temporal stores",
@@ -198,84 +192,76 @@ impl Pass {
         }
         let expected = if shape.operation == Operation::Read {
             (0..shape.stream_lines / shape.slice_lines)
-                .map(|nth| field.checksum(&shape, nth * shape.slice_lines, shape.slice_lines))
+                .map(|nth| streams.checksum(nth * shape.slice_lines, shape.slice_lines))
                 .collect()
         } else {
             Vec::new()
         };
         Ok(Self {
-            field,
+            streams,
             kernels,
-            shape,
             expected,
             tally,
         })
     }
 
     pub(crate) fn shape(&self) -> &Shape {
-        &self.shape
+        self.streams.shape()
     }
 
     /// Passes over what an endless run would have passed over last, `bytes` at most, ending where the next slice begins.
     pub(crate) fn warm(&mut self, bytes: u64) {
-        if self.shape.is_whole() {
+        let (stream_lines, slice_lines) = (self.shape().stream_lines, self.shape().slice_lines);
+        if self.shape().is_whole() {
             self.run(WARM_PASSES);
             return;
         }
-        let slices = self.shape.stream_lines / self.shape.slice_lines;
-        let wanted = usize::try_from(bytes.div_ceil(self.shape.bytes_per_op()))
+        let slices = stream_lines / slice_lines;
+        let wanted = usize::try_from(bytes.div_ceil(self.shape().bytes_per_op()))
             .unwrap_or(slices)
             .clamp(1, slices);
-        let place = self.tally.at() / self.shape.slice_lines;
-        self.tally.at.store(
-            (place + slices - wanted) % slices * self.shape.slice_lines,
-            Ordering::Release,
-        );
+        let place = self.tally.at() / slice_lines;
+        let first = (place + slices - wanted) % slices * slice_lines;
+        self.tally.at.store(first, Ordering::Release);
         self.run(wanted as u64);
     }
 
     /// Goes on over the slices that come next, all of them or [`PROVED_BYTES`], after spoiling them, and looks at every word
     /// that it left there: words compared and words that were wrong. For reads the checksums are the proof.
     pub(crate) fn prove_destination(&mut self, salt: u64) -> (u64, u64) {
-        let (shape, field, lines) = (
-            self.shape.clone(),
-            Arc::clone(&self.field),
-            self.shape.slice_lines,
-        );
+        let streams = self.streams.clone();
+        let (shape, lines) = (streams.shape(), streams.shape().slice_lines);
         let slices = (PROVED_BYTES / (lines * LINE_BYTES)).clamp(1, shape.stream_lines / lines);
         let begin = self.tally.at();
         let places: Vec<usize> = (0..slices)
             .map(|nth| (begin + nth * lines) % shape.stream_lines)
             .collect();
         for at in &places {
-            field.spoil(&shape, *at, lines, salt);
+            streams.spoil(*at, lines, salt);
         }
         self.run(slices as u64);
-        let wrong = places
-            .iter()
-            .map(|at| field.wrong_words(&shape, *at, lines))
-            .sum();
+        let wrong = places.iter().map(|at| streams.wrong_words(*at, lines)).sum();
         (shape.slice_words() * slices as u64, wrong)
     }
 
     /// One call of the kernel.
     fn call(&self, at: usize, passes: u64) -> u64 {
-        let (field, shape, kernels) = (&*self.field, &self.shape, self.kernels);
-        let (lines, first) = (shape.slice_lines, field.source(shape, 0, at));
-        // SAFETY: `new` checked that the streams lie inside the field's arenas, which live as long as the field; the CPU
-        // has the kernels' instructions; source and destination are different arenas.
+        let (streams, shape, kernels) = (&self.streams, self.shape(), self.kernels);
+        let (lines, first) = (shape.slice_lines, streams.source(0, at));
+        // SAFETY: the streams lie inside the field's arenas, which live as long as the field, and slices are whole parts of them; the
+        // CPU has the kernels' instructions; source and destination are different arenas.
         unsafe {
             match shape.operation {
                 Operation::Read => return (kernels.read)(first, lines, passes),
-                Operation::Write => (kernels.write)(field.dest(shape, at), lines, passes, WORD),
+                Operation::Write => (kernels.write)(streams.dest(at), lines, passes, WORD),
                 Operation::WriteNt => {
                     let write = kernels.write_nt.unwrap_or(kernels.write);
-                    write(field.dest(shape, at), lines, passes, WORD);
+                    write(streams.dest(at), lines, passes, WORD);
                 }
-                Operation::Copy => (kernels.copy)(field.dest(shape, at), first, lines, passes),
+                Operation::Copy => (kernels.copy)(streams.dest(at), first, lines, passes),
                 Operation::Triad => {
-                    let second = field.source(shape, 1, at);
-                    (kernels.triad)(field.dest(shape, at), first, second, lines, passes, FACTOR);
+                    let second = streams.source(1, at);
+                    (kernels.triad)(streams.dest(at), first, second, lines, passes, FACTOR);
                 }
             }
         }
@@ -283,7 +269,7 @@ impl Pass {
     }
 
     fn compare(&self, at: usize, folded: u64) {
-        if let Some(expected) = self.expected.get(at / self.shape.slice_lines) {
+        if let Some(expected) = self.expected.get(at / self.shape().slice_lines) {
             // One thread at a time passes, so no locked instruction is needed: it would wait for every access under way.
             let compared = self.tally.compared.load(Ordering::Relaxed) + 1;
             self.tally.compared.store(compared, Ordering::Release);
@@ -296,7 +282,7 @@ impl Pass {
 
 impl Batch for Pass {
     fn run(&mut self, ops: u64) -> u64 {
-        if self.shape.is_whole() {
+        if self.shape().is_whole() {
             let folded = self.call(0, ops);
             if ops > 0 {
                 self.compare(0, folded);
@@ -309,8 +295,8 @@ impl Batch for Pass {
             let folded = self.call(at, 1);
             self.compare(at, folded);
             all ^= folded;
-            at += self.shape.slice_lines;
-            if at >= self.shape.stream_lines {
+            at += self.shape().slice_lines;
+            if at >= self.shape().stream_lines {
                 at = 0;
             }
         }

@@ -1,4 +1,5 @@
 use std::alloc::{Layout, alloc_zeroed, dealloc};
+use std::sync::Arc;
 
 use super::*;
 
@@ -211,4 +212,51 @@ fn words_differ_from_place_to_place() {
             .iter()
             .all(|word| (1.0..2.0).contains(&f64::from_bits(*word)))
     );
+}
+
+/// Copying a MiB of a field of a MiB, from this line and to that one.
+fn copying(field: &Arc<Field>, source: usize, dest: usize) -> Result<Streams, latlab_harness::ProbeError> {
+    let stream_lines = 8192;
+    let shape = Shape {
+        operation: Operation::Copy,
+        stream_lines,
+        slice_lines: stream_lines,
+        source,
+        dest,
+    };
+    Streams::new(field, shape)
+}
+
+#[test]
+fn streams_lie_inside_their_field_wherever_they_begin() {
+    let field = Arc::new(Field::new(1 << 20, latlab_record::Pages::Base, &[], 3).expect("1.5 MiB"));
+    assert!(copying(&field, 0, 0).is_ok());
+    assert!(copying(&field, 8192, 0).is_ok());
+    for (source, dest) in [
+        (8193, 0),
+        (0, 1),
+        (usize::MAX, 0),
+        (0, usize::MAX),
+        (usize::MAX - 8191, 0),
+    ] {
+        assert!(copying(&field, source, dest).is_err(), "{source} {dest}");
+    }
+}
+
+#[test]
+fn words_beyond_the_streams_are_neither_spoilt_nor_compared() {
+    let field = Arc::new(Field::new(1 << 20, latlab_record::Pages::Base, &[], 3).expect("1.5 MiB"));
+    let streams = copying(&field, 0, 0).expect("it fits");
+    let refused =
+        |work: &dyn Fn() -> u64| std::panic::catch_unwind(std::panic::AssertUnwindSafe(work)).is_err();
+    for (at, lines) in [(8192, 1), (1, 8192), (usize::MAX, 2)] {
+        assert!(
+            refused(&|| {
+                streams.spoil(at, lines, 1);
+                0
+            }),
+            "{at} {lines}"
+        );
+        assert!(refused(&|| streams.wrong_words(at, lines)), "{at} {lines}");
+    }
 }

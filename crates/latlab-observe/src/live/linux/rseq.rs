@@ -4,6 +4,7 @@
 //! delivered a signal, because its instruction pointer was not inside the sequence (`rseq(2)`, `clear_rseq_cs` of kernel/rseq.c). Raising and
 //! reading the flag is a store and a load: no system call, no permission, 0-1 ns.
 
+use std::cell::UnsafeCell;
 use std::ffi::{c_int, c_uint};
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -11,7 +12,7 @@ use super::thread_pointer::{SIGNATURE, thread_pointer};
 
 /// `struct rseq` as first published: 32 bytes, aligned to 32.
 #[repr(C, align(32))]
-#[derive(Debug, Default)]
+#[derive(Default)]
 struct Area {
     cpu_id_start: u32,
     cpu_id: u32,
@@ -49,8 +50,8 @@ static NEVER_RUN: [u32; 3] = [0, SIGNATURE, 0];
 pub(crate) struct RseqFlag {
     sequence: Box<Sequence>,
     slot: *const AtomicU64,
-    /// Registered by us, as glibc has not.
-    own: Option<Box<Area>>,
+    /// Registered by us, as glibc has not. No Box: the kernel writes there, which a unique owner may assume that nobody else does.
+    own: Option<*mut UnsafeCell<Area>>,
 }
 
 impl RseqFlag {
@@ -71,8 +72,10 @@ impl RseqFlag {
                 own: None,
             });
         }
-        let own = Box::new(Area::default());
-        if let Err(error) = register(&own, 0) {
+        let own = Box::into_raw(Box::new(UnsafeCell::new(Area::default())));
+        if let Err(error) = register(own, 0) {
+            // SAFETY: made above; the kernel has not registered it.
+            drop(unsafe { Box::from_raw(own) });
             return Err(match error.raw_os_error() {
                 Some(libc::ENOSYS) => {
                     "this kernel (before 4.18), emulator or sandbox has no rseq(2)".to_owned()
@@ -85,7 +88,7 @@ impl RseqFlag {
         }
         Ok(Self {
             sequence,
-            slot: &raw const own.rseq_cs,
+            slot: own.wrapping_byte_add(SEQUENCE_AT).cast(),
             own: Some(own),
         })
     }
@@ -113,19 +116,20 @@ impl Drop for RseqFlag {
     fn drop(&mut self) {
         // The kernel must not find a sequence that is gone.
         self.slot().store(0, Ordering::Relaxed);
-        if let Some(area) = &self.own {
-            // A failure would leave the kernel writing to memory that is about to be freed.
-            if register(area, UNREGISTER).is_err() {
-                std::mem::forget(self.own.take());
-            }
+        // After a failure the kernel goes on writing there: the memory is given up.
+        if let Some(area) = self.own.take()
+            && register(area, UNREGISTER).is_ok()
+        {
+            // SAFETY: from Box::into_raw in `open`, freed once, and the kernel does not know it any more.
+            drop(unsafe { Box::from_raw(area) });
         }
     }
 }
 
-fn register(area: &Area, flags: c_int) -> std::io::Result<()> {
+fn register(area: *mut UnsafeCell<Area>, flags: c_int) -> std::io::Result<()> {
     let bytes = c_uint::try_from(size_of::<Area>()).unwrap_or(32);
-    // SAFETY: the area is boxed, so it stays where it is until it is unregistered.
-    let status = unsafe { libc::syscall(libc::SYS_rseq, &raw const *area, bytes, flags, SIGNATURE) };
+    // SAFETY: the area stays where it is until it is unregistered, and is only reached through raw pointers and atomics.
+    let status = unsafe { libc::syscall(libc::SYS_rseq, area, bytes, flags, SIGNATURE) };
     if status == 0 {
         Ok(())
     } else {

@@ -11,7 +11,7 @@ use latlab_harness::{Batch, ProbeError, Stamps, pin_this_thread};
 use latlab_observe::Observer;
 use latlab_record::{Observed, Pages};
 
-use crate::vector::{self, Field, Kernels, Operation, Pass, Shape, Tally};
+use crate::vector::{self, Field, Kernels, Operation, Pass, Shape, Streams, Tally};
 
 /// Lines of one turn: a page, so that a delay between two turns spreads the load evenly (0.4 us at full speed) and still costs little
 /// where there is none.
@@ -151,44 +151,38 @@ pub(super) struct Ended {
 
 /// What is looked after from outside.
 struct Part {
-    field: Arc<Field>,
     read: Stream,
     write: Stream,
 }
 
 struct Stream {
-    shape: Shape,
+    streams: Streams,
     tally: Arc<Tally>,
 }
 
 impl Stream {
-    fn new(operation: Operation, bytes: u64) -> Self {
+    fn new(field: &Arc<Field>, operation: Operation, bytes: u64) -> Result<Self, ProbeError> {
         let lines = usize::try_from(bytes / LINE_BYTES).unwrap_or(0) / TURN_LINES * TURN_LINES;
-        Self {
-            shape: Shape {
-                operation,
-                stream_lines: lines,
-                slice_lines: TURN_LINES,
-                source: 0,
-                dest: 0,
-            },
+        let shape = Shape {
+            operation,
+            stream_lines: lines,
+            slice_lines: TURN_LINES,
+            source: 0,
+            dest: 0,
+        };
+        Ok(Self {
+            streams: Streams::new(field, shape)?,
             tally: Arc::default(),
-        }
+        })
     }
 
-    fn pass(&self, field: &Arc<Field>, kernels: &'static Kernels) -> Result<Pass, String> {
-        Pass::new(
-            Arc::clone(field),
-            kernels,
-            self.shape.clone(),
-            Arc::clone(&self.tally),
-        )
-        .map_err(|error| error.to_string())
+    fn pass(&self, kernels: &'static Kernels) -> Result<Pass, ProbeError> {
+        Pass::new(self.streams.clone(), kernels, Arc::clone(&self.tally))
     }
 
     /// Where so many turns from here on end.
     fn after(&self, at: usize, turns: u64) -> usize {
-        let slices = (self.shape.stream_lines / TURN_LINES) as u64;
+        let slices = (self.streams.shape().stream_lines / TURN_LINES) as u64;
         let nth = (at / TURN_LINES) as u64;
         usize::try_from((nth + turns % slices) % slices).unwrap_or(0) * TURN_LINES
     }
@@ -270,8 +264,7 @@ impl Loaders {
         for (own, made) in reports {
             let part = made
                 .recv()
-                .map_err(|_| ProbeError::Other("a load thread ended unexpectedly".to_owned()))?
-                .map_err(ProbeError::Other)?;
+                .map_err(|_| ProbeError::Other("a load thread ended unexpectedly".to_owned()))??;
             parts.push((own, part));
         }
         for ((own, part), thread) in parts.into_iter().zip(starting.threads.drain(..)) {
@@ -297,9 +290,9 @@ impl Loaders {
         self.runs += 1;
         let threads = run.threads.min(self.team.len());
         for loader in &mut self.team[..threads] {
-            let Part { field, read, write } = &loader.part;
+            let Part { read, write } = &loader.part;
             if run.mix.writes() {
-                field.spoil(&write.shape, write.tally.at(), TURN_LINES, self.runs);
+                write.streams.spoil(write.tally.at(), TURN_LINES, self.runs);
             }
             loader.before = Some(Before {
                 count: loader.count(),
@@ -361,7 +354,7 @@ impl Loaders {
             };
             ended.kept_their_cpus &= !loader.own.lost_its_cpu.load(Ordering::Acquire);
             let count = loader.count();
-            let Part { field, read, write } = &loader.part;
+            let Part { read, write } = &loader.part;
             let checksums = read.tally.checksums();
             ended.checksums += checksums.0 - before.checksums.0;
             ended.wrong_checksums += checksums.1 - before.checksums.1;
@@ -373,8 +366,8 @@ impl Loaders {
             ended.wrong_counts += u64::from(read.after(before.read_at, turns.0) != read.tally.at());
             ended.wrong_counts += u64::from(write.after(before.write_at, turns.1) != write.tally.at());
             if run.mix.writes() {
-                ended.words += write.shape.slice_words();
-                ended.wrong_words += field.wrong_words(&write.shape, before.write_at, TURN_LINES);
+                ended.words += write.streams.shape().slice_words();
+                ended.wrong_words += write.streams.wrong_words(before.write_at, TURN_LINES);
             }
         }
         Ok(ended)
@@ -444,7 +437,7 @@ fn work(
     clocking: Clocking,
     orders: &Orders,
     own: &Own,
-    report: &Sender<Result<Part, String>>,
+    report: &Sender<Result<Part, ProbeError>>,
 ) {
     let made = make(nth, bytes, seed, kernels);
     let (mut read, mut write) = match made {
@@ -480,16 +473,17 @@ fn work(
     std::hint::black_box(sink);
 }
 
-fn make(nth: usize, bytes: u64, seed: u64, kernels: &'static Kernels) -> Result<(Part, Pass, Pass), String> {
-    let field = Field::new(bytes, Pages::Base, &[], seed ^ nth as u64)
-        .map(Arc::new)
-        .map_err(|error| error.to_string())?;
-    let (read, write) = (
-        Stream::new(Operation::Read, bytes),
-        Stream::new(Operation::Write, bytes / 2),
-    );
-    let passes = (read.pass(&field, kernels)?, write.pass(&field, kernels)?);
-    Ok((Part { field, read, write }, passes.0, passes.1))
+fn make(
+    nth: usize,
+    bytes: u64,
+    seed: u64,
+    kernels: &'static Kernels,
+) -> Result<(Part, Pass, Pass), ProbeError> {
+    let field = Arc::new(Field::new(bytes, Pages::Base, &[], seed ^ nth as u64)?);
+    let read = Stream::new(&field, Operation::Read, bytes)?;
+    let write = Stream::new(&field, Operation::Write, bytes / 2)?;
+    let passes = (read.pass(kernels)?, write.pass(kernels)?);
+    Ok((Part { read, write }, passes.0, passes.1))
 }
 
 /// Turns until other orders come.
@@ -591,8 +585,7 @@ mod tests {
     #[test]
     fn a_load_that_reads_something_else_is_noticed() {
         let mut loaders = started();
-        let Part { field, read, .. } = &loaders.team[1].part;
-        let word = field.source(&read.shape, 0, 0).cast_mut();
+        let word = loaders.team[1].part.read.streams.source(0, 0).cast_mut();
         // SAFETY: a byte of the field, whose thread is parked.
         unsafe { word.write(word.read() ^ 1) };
         loaders.run(&run(Mix::Read)).expect("they begin");
@@ -603,8 +596,8 @@ mod tests {
     fn a_load_that_does_not_write_is_noticed() {
         let mut loaders = started();
         loaders.run(&run(Mix::Read)).expect("they begin");
-        let Part { field, write, .. } = &loaders.team[0].part;
-        field.spoil(&write.shape, write.tally.at(), TURN_LINES, 1);
+        let write = &loaders.team[0].part.write;
+        write.streams.spoil(write.tally.at(), TURN_LINES, 1);
         loaders.running = Some(run(Mix::Write));
         assert!(loaders.park().expect("they stop").wrong_words > 0);
     }

@@ -9,6 +9,7 @@ from types import ModuleType
 from typing import Protocol
 
 import pytest
+from tests.some import some
 
 
 @pytest.fixture(scope="module")
@@ -138,16 +139,14 @@ def test_a_record_is_found_by_its_probe_and_its_point(peers: dict[str, ModuleTyp
 
 def test_both_sides_do_the_same(peers: dict[str, ModuleType]) -> None:
     """Past the page cache or through it, as many under way, the same blocks."""
-    for kind in peers["storage"].KINDS.values():
-        for line in kind.lines(2):
-            if line.peer[0] != "fio":
-                continue
-            block = line.point.get("block_bytes", 4096)
-            assert {f"--bs={block}", f"--bs={block // 1024}k"} & set(line.peer), line.name
-            assert ("--direct=1" in line.peer) == ("operation" not in line.point), line.name
-            depth = line.point.get("queue_depth", 1)
-            assert (f"--iodepth={depth}" in line.peer) == (depth > 1), line.name
-            assert "--cpus_allowed=2" in line.peer, line.name
+    lines = [line for kind in peers["storage"].KINDS.values() for line in kind.lines(2)]
+    for line in some((line for line in lines if line.peer[0] == "fio"), 5):
+        block = line.point.get("block_bytes", 4096)
+        assert {f"--bs={block}", f"--bs={block // 1024}k"} & set(line.peer), line.name
+        assert ("--direct=1" in line.peer) == ("operation" not in line.point), line.name
+        depth = line.point.get("queue_depth", 1)
+        assert (f"--iodepth={depth}" in line.peer) == (depth > 1), line.name
+        assert "--cpus_allowed=2" in line.peer, line.name
 
 
 def test_the_file_is_made_anew_for_commands_that_overwrite_it(peers: dict[str, ModuleType]) -> None:
@@ -160,7 +159,9 @@ def test_the_file_is_made_anew_for_commands_that_overwrite_it(peers: dict[str, M
 
 def test_nobody_writes_into_the_file_that_both_read(peers: dict[str, ModuleType]) -> None:
     storage = peers["storage"]
-    for line in (line for kind in storage.KINDS.values() for line in kind.lines(1)):
+    lines = [line for kind in storage.KINDS.values() for line in kind.lines(1)]
+    assert {storage.writes(line.peer) for line in lines} == {False, True}
+    for line in lines:
         writes = storage.writes(line.peer)
         assert (f"--filename={storage.WRITTEN}" in line.peer) == writes, line.name
         assert ("--filename=FILE" in line.peer) == (line.peer[0] == "fio" and not writes), line.name
@@ -175,8 +176,8 @@ def test_a_command_is_told_without_the_place_where_it_ran(peers: dict[str, Modul
 
 
 def test_names_of_lines_are_one_each(peers: dict[str, ModuleType]) -> None:
-    for kind in (peers["machine"].KINDS | peers["storage"].KINDS).values():
-        names = [line.name for line in kind.lines(1)]
+    for kind in some((peers["machine"].KINDS | peers["storage"].KINDS).values()):
+        names = some(line.name for line in kind.lines(1))
         assert len(set(names)) == len(names)
 
 

@@ -5,6 +5,7 @@ from itertools import combinations
 
 import msgspec
 import pytest
+from tests.some import some
 
 from latlab.charts import core_to_core
 from latlab.run.run import Run
@@ -25,7 +26,7 @@ def machine_of(run: Run, cpus: int, *, disturbed: bool = False) -> Run:
 
 
 def test_every_pair_is_there_once_and_drawn_on_both_sides(run: Run) -> None:
-    for own in core_to_core.pairs(run).values():
+    for own in some(core_to_core.pairs(run).values()):
         assert len(own) == 6
         assert core_to_core.cpus(own) == [0, 1, 2, 3]
 

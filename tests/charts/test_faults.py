@@ -4,6 +4,7 @@ import json
 
 import msgspec
 import pytest
+from tests.some import some
 
 from latlab.charts import faults
 from latlab.run.run import Run
@@ -27,7 +28,7 @@ def test_a_quantile_with_too_few_faults_is_not_drawn(run: Run) -> None:
 
 
 def test_a_hill_is_highest_where_most_faults_are(run: Run) -> None:
-    for kind in faults.kinds(run):
+    for kind in some(faults.kinds(run)):
         hills = faults.hills(kind.record)
         highest = max(hills, key=lambda hill: hill[1])
         assert highest[1] == 1.0

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import msgspec
 import pytest
+from tests.some import some
 
 from latlab.charts import Chart, network_concurrency, network_phases, network_transfers, network_workers
 from latlab.run.run import Run
@@ -47,8 +48,10 @@ def test_every_sweep_has_its_knee(run: Run) -> None:
 
 
 def test_phases_add_up_and_the_model_stands_beside_the_emulated_path_only(run: Run) -> None:
-    for path, own in network_phases.drawn(run).items():
-        for one in own:
+    drawn = network_phases.drawn(run)
+    assert set(drawn) == {"emulated", "loopback"}
+    for path, own in drawn.items():
+        for one in some(own):
             assert sum(one.phases.values()) == pytest.approx(one.time_ns, rel=0.02)
             assert (one.model_ns is not None) == (path == "emulated")
 

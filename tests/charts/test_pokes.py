@@ -4,6 +4,7 @@ import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.some import some
 
 from latlab.charts import poke_histogram, pokes, pokes_data
 from latlab.charts.pokes_data import normal_share, single_pokes, size_name, slower_than, survival, thinned
@@ -11,7 +12,7 @@ from latlab.run.run import Run
 
 
 def test_a_staircase_begins_with_all_pokes_and_ends_with_the_slowest_one(run: Run) -> None:
-    for record in single_pokes(run):
+    for record in some(single_pokes(run)):
         steps = survival(record)
         assert steps[0][1] == 1.0
         assert record.summary is not None
@@ -20,7 +21,7 @@ def test_a_staircase_begins_with_all_pokes_and_ends_with_the_slowest_one(run: Ru
 
 
 def test_a_staircase_only_goes_down_and_to_the_right(run: Run) -> None:
-    for record in single_pokes(run):
+    for record in some(single_pokes(run)):
         steps = survival(record)
         assert steps == sorted(steps)
         assert [share for _, share in steps] == sorted((share for _, share in steps), reverse=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import msgspec
 import pytest
+from tests.some import some
 
 from latlab.charts import (
     storage_blocks,
@@ -69,7 +70,7 @@ def test_a_depth_without_a_rate_is_not_drawn(run: Run, rate: object) -> None:
 
 def test_service_is_a_part_of_the_response(run: Run) -> None:
     lines = storage_rate.lines(run)
-    for inner, outer in zip(lines["service, median"], lines["response, median"], strict=True):
+    for inner, outer in some(zip(lines["service, median"], lines["response, median"], strict=True)):
         assert inner.value <= outer.value
 
 
@@ -105,7 +106,7 @@ def test_pokes_stand_from_the_nearest_path_to_the_farthest(run: Run) -> None:
 
 
 def test_phases_add_up_to_the_file(run: Run) -> None:
-    for each in storage_files.passes(run):
+    for each in some(storage_files.passes(run)):
         assert sum(each.phases.values()) == pytest.approx(each.file_ns)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 from syrupy.assertion import SnapshotAssertion
+from tests.some import some
 
 from latlab.cli.terminal.doctor_table import doctor_lines
 from latlab.cli.terminal.run_view import run_lines
@@ -47,5 +48,7 @@ def test_no_line_is_longer_than_the_screen_where_a_table_fits(run: Run, width: i
 
 
 def test_every_mark_lies_within_its_line(run: Run) -> None:
-    for line in run_lines(run, Screen(width=80), verbose=True):
+    lines = run_lines(run, Screen(width=80), verbose=True)
+    some(mark for line in lines for mark in line.marks)
+    for line in lines:
         assert all(0 <= start <= end <= len(line.text) for start, end, _ in line.marks)

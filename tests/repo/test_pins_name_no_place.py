@@ -6,12 +6,13 @@ import re
 from pathlib import Path
 
 import pytest
+from tests.some import some
 
 
 @pytest.mark.parametrize("name", ["run.txt", "dev.txt"])
 def test_every_requirement_is_pinned_with_a_hash(root: Path, name: str) -> None:
     text = (root / "requirements" / name).read_text(encoding="utf-8").replace("\\\n", " ")
-    for line in filter(None, text.splitlines()):
+    for line in some(filter(None, text.splitlines())):
         assert re.match(r"[a-z0-9._-]+==[^ ]+ .*--hash=sha256:[0-9a-f]{64}", line), line
 
 

@@ -6,6 +6,7 @@ from pathlib import Path
 import msgspec
 import numpy as np
 import pytest
+from tests.some import some
 
 pytest.importorskip("latlab._core")
 scipy_stats = pytest.importorskip("scipy.stats")
@@ -37,7 +38,7 @@ def blocks_of(samples: np.ndarray, number: int = 8) -> list[np.ndarray]:
 def test_hills_estimate_is_the_mean_logarithm_above_the_threshold() -> None:
     samples = 5.0 + np.random.default_rng(1).pareto(1.5, 5000) * 5.0
     ordered = np.sort(samples)[::-1]
-    for point in tails.tail(tails.of_samples(blocks_of(samples))).hill:
+    for point in some(tails.tail(tails.of_samples(blocks_of(samples))).hill):
         k = round(point.beyond)
         assert point.index == pytest.approx(1 / np.log(ordered[:k] / ordered[k]).mean())
         assert point.threshold == ordered[k]
@@ -46,7 +47,7 @@ def test_hills_estimate_is_the_mean_logarithm_above_the_threshold() -> None:
 @pytest.mark.parametrize("shape", [-0.2, 0.0, 0.4, 1.1])
 def test_the_shape_of_the_tail_is_that_of_scipys_fit(shape: float) -> None:
     samples = 100 + scipy_stats.genpareto.rvs(shape, scale=7, size=3000, random_state=3)
-    for point in tails.tail(tails.of_samples(blocks_of(samples))).shape[::6]:
+    for point in some(tails.tail(tails.of_samples(blocks_of(samples))).shape[::6]):
         excess = samples[samples > point.threshold] - point.threshold
         theirs, _, scale = scipy_stats.genpareto.fit(excess, floc=0)
         mine = scipy_stats.genpareto.logpdf(excess, point.shape, scale=point.scale).sum()
@@ -84,7 +85,7 @@ def test_a_tail_index_is_given_for_a_power_law_with_its_interval_and_for_nothing
 
 def test_mean_excess_is_the_mean_distance_above_the_threshold() -> None:
     samples = np.random.default_rng(4).exponential(10, 3000)
-    for point in tails.tail(tails.of_samples(samples)).mean_excess:
+    for point in some(tails.tail(tails.of_samples(samples)).mean_excess):
         assert point.excess == pytest.approx(
             float((samples[samples > point.threshold] - point.threshold).mean())
         )

@@ -3,6 +3,7 @@
 pub(crate) mod blocks;
 pub(crate) mod calls;
 pub(crate) mod costs;
+pub(crate) mod demangle;
 mod explain;
 pub(crate) mod files;
 pub(crate) mod launch;

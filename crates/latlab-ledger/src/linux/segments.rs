@@ -29,9 +29,11 @@ impl Segments {
 
     /// The address of what is at an offset in the file; `None`: it is not loaded.
     pub(crate) fn address(&self, offset: u64) -> Option<u64> {
-        let holds = |segment: &&Segment| (segment.offset..segment.offset + segment.bytes).contains(&offset);
+        // Of a file that was made to do harm, no sum need fit.
+        let within = |segment: &Segment| offset.checked_sub(segment.offset);
+        let holds = |segment: &&Segment| within(segment).is_some_and(|at| at < segment.bytes);
         let segment = self.0.iter().find(holds)?;
-        Some(offset - segment.offset + segment.address)
+        within(segment)?.checked_add(segment.address)
     }
 }
 
@@ -56,5 +58,13 @@ mod tests {
         assert_eq!(segments.address(0x1200), Some(0x60_0200));
         assert_eq!(segments.address(0x1300), None);
         assert_eq!(segments.address(0), None);
+        let false_one = Segment {
+            offset: 0x2000,
+            bytes: u64::MAX,
+            address: u64::MAX - 1,
+        };
+        let segments = Segments(vec![code, false_one]);
+        assert_eq!(segments.address(0x2001), Some(u64::MAX));
+        assert_eq!(segments.address(0x2002), None);
     }
 }

@@ -10,6 +10,7 @@ use object::read::ReadCache;
 use object::{Object as _, ObjectSection as _, ObjectSymbol as _, ReadRef, SymbolKind};
 
 use super::blocks::Blocks;
+use super::demangle::Demangler;
 use super::segments::Segments;
 use crate::mix::WITHOUT_NAME;
 use crate::stream::{Names, Place};
@@ -56,6 +57,19 @@ struct Symbol {
     address: u64,
     bytes: u64,
     name: Rc<str>,
+    /// The name is as in the source, if it can be.
+    is_plain: bool,
+}
+
+impl Symbol {
+    fn of(address: u64, bytes: u64, name: &str) -> Self {
+        Self {
+            address,
+            bytes,
+            name: Rc::from(name),
+            is_plain: false,
+        }
+    }
 }
 
 /// The symbols of a file, by address.
@@ -66,21 +80,6 @@ struct Table {
     malloc: Option<(u64, u64)>,
     /// Addresses of stubs through which functions of other files are called.
     stubs: Vec<(u64, u64)>,
-}
-
-fn demangled(name: &str) -> Rc<str> {
-    if let Ok(rust) = rustc_demangle::try_demangle(name) {
-        return Rc::from(format!("{rust:#}"));
-    }
-    if name.starts_with("_Z") {
-        let cpp = cpp_demangle::Symbol::new(name)
-            .ok()
-            .and_then(|symbol| symbol.demangle().ok());
-        if let Some(cpp) = cpp {
-            return Rc::from(cpp);
-        }
-    }
-    Rc::from(name)
 }
 
 impl Table {
@@ -98,7 +97,10 @@ impl Table {
             name == ".plt" || name.starts_with(".plt.")
         });
         table.stubs = stubs
-            .map(|section| (section.address(), section.address() + section.size()))
+            .map(|section| {
+                let start = section.address();
+                (start, start.saturating_add(section.size()))
+            })
             .collect();
         let id = file.build_id().ok().flatten().map(<[u8]>::to_vec);
         table.add(&file);
@@ -123,11 +125,8 @@ impl Table {
                 continue;
             }
             if let Ok(name) = symbol.name() {
-                self.symbols.push(Symbol {
-                    address: symbol.address(),
-                    bytes: symbol.size(),
-                    name: Rc::from(name),
-                });
+                self.symbols
+                    .push(Symbol::of(symbol.address(), symbol.size(), name));
             }
         }
     }
@@ -143,22 +142,26 @@ impl Table {
             .iter()
             .take_while(|symbol| own(symbol))
             .last()?;
-        Some((from.address + from.bytes, end.address + end.bytes))
+        let end_of = |symbol: &Symbol| symbol.address.saturating_add(symbol.bytes);
+        Some((end_of(from), end_of(end)))
     }
 
     /// The function at an offset in the file.
-    fn function(&self, offset: u64) -> Option<Rc<str>> {
+    fn function(&mut self, offset: u64, demangler: &mut Demangler) -> Option<Rc<str>> {
         let address = self.segments.address(offset).unwrap_or(offset);
         // Symbols without a length would reach into them.
         if self.stubs.iter().any(|stub| (stub.0..stub.1).contains(&address)) {
             return Some(Rc::from(STUB));
         }
         let after = self.symbols.partition_point(|symbol| symbol.address <= address);
-        let symbol = after.checked_sub(1).map(|at| &self.symbols[at]);
-        if let Some(symbol) =
-            symbol.filter(|symbol| symbol.bytes == 0 || address < symbol.address + symbol.bytes)
-        {
-            return Some(demangled(&symbol.name));
+        let symbol = after.checked_sub(1).map(|at| &mut self.symbols[at]);
+        let holds = |symbol: &&mut Symbol| symbol.bytes == 0 || address - symbol.address < symbol.bytes;
+        if let Some(symbol) = symbol.filter(holds) {
+            if !symbol.is_plain {
+                symbol.name = demangler.name(&symbol.name);
+                symbol.is_plain = true;
+            }
+            return Some(Rc::clone(&symbol.name));
         }
         let (from, to) = self.malloc?;
         (from..to).contains(&address).then(|| Rc::from(IN_MALLOC))
@@ -210,11 +213,7 @@ fn made_at_run_time(pid: u32) -> Table {
             continue;
         };
         if let Some(name) = words.next() {
-            table.symbols.push(Symbol {
-                address,
-                bytes,
-                name: Rc::from(name),
-            });
+            table.symbols.push(Symbol::of(address, bytes, name));
         }
     }
     // Code is replaced: the last entry of an address counts.
@@ -231,6 +230,7 @@ pub(crate) struct Symbols {
     files: HashMap<Rc<str>, Table>,
     places: HashMap<(Rc<str>, u64), Place>,
     run_time: HashMap<u32, (u64, Table)>,
+    demangler: Demangler,
 }
 
 thread_local! {
@@ -252,12 +252,8 @@ fn kallsyms() -> Vec<Symbol> {
                 .ok()
                 .filter(|address| *address != 0)?;
             let code = matches!(words.next()?, "t" | "T" | "w" | "W");
-            let name = Rc::from(words.next()?);
-            code.then_some(Symbol {
-                address,
-                bytes: 0,
-                name,
-            })
+            let name = words.next()?;
+            code.then(|| Symbol::of(address, 0, name))
         })
         .collect();
     symbols.sort_by_key(|symbol| symbol.address);
@@ -299,11 +295,11 @@ impl Symbols {
             return None;
         }
         let known = self.run_time.entry(pid).or_default();
-        let mut name = known.1.function(address);
+        let mut name = known.1.function(address, &mut self.demangler);
         // Twice as long as when it was last read, or the name is missing and it has grown: reading costs milliseconds.
         if name.is_none() && length > known.0 + known.0 / 8 {
             *known = (length, made_at_run_time(pid));
-            name = known.1.function(address);
+            name = known.1.function(address, &mut self.demangler);
         }
         name
     }
@@ -339,7 +335,8 @@ impl Names for Symbols {
             return place.clone();
         }
         self.know(path);
-        let function = self.files.get(path).and_then(|table| table.function(offset));
+        let table = self.files.get_mut(path);
+        let function = table.and_then(|table| table.function(offset, &mut self.demangler));
         let place = nowhere(path.rsplit('/').next().unwrap_or(path), function);
         if self.places.len() >= MOST_PLACES {
             self.places.clear();
@@ -361,8 +358,9 @@ mod tests {
             .into_iter()
             .find(|map| (map.start..map.end).contains(&own))
             .unwrap();
-        let table = Table::read(path.to_str().unwrap());
-        let found = table.function(own - map.start + map.offset + 4).unwrap();
+        let mut table = Table::read(path.to_str().unwrap());
+        let offset = own - map.start + map.offset + 4;
+        let found = table.function(offset, &mut Demangler::default()).unwrap();
         assert!(
             found.ends_with("a_function_of_this_very_program_has_its_name"),
             "{found}"
@@ -371,17 +369,12 @@ mod tests {
 
     #[test]
     fn static_functions_of_malloc_are_found_between_its_exports() {
-        let symbol = |address, bytes, name: &str| Symbol {
-            address,
-            bytes,
-            name: Rc::from(name),
-        };
         let table = Table {
             symbols: vec![
-                symbol(0x100, 0x20, "fgetc"),
-                symbol(0x400, 0x40, "malloc"),
-                symbol(0x460, 0x40, "free"),
-                symbol(0x600, 0x10, "memcpy"),
+                Symbol::of(0x100, 0x20, "fgetc"),
+                Symbol::of(0x400, 0x40, "malloc"),
+                Symbol::of(0x460, 0x40, "free"),
+                Symbol::of(0x600, 0x10, "memcpy"),
             ],
             segments: Segments::default(),
             malloc: None,
@@ -389,21 +382,12 @@ mod tests {
         };
         let malloc = table.range_of_malloc();
         assert_eq!(malloc, Some((0x120, 0x4a0)));
-        let table = Table { malloc, ..table };
-        assert_eq!(table.function(0x200).as_deref(), Some(IN_MALLOC));
-        assert_eq!(table.function(0x410).as_deref(), Some("malloc"));
-        assert_eq!(table.function(0x700), None);
-        assert_eq!(table.function(0x810).as_deref(), Some(STUB));
-    }
-
-    #[test]
-    fn names_are_demangled() {
-        assert_eq!(
-            demangled("_ZN4core3fmt5write17h0123456789abcdefE").as_ref(),
-            "core::fmt::write"
-        );
-        assert_eq!(demangled("_Znwm").as_ref(), "operator new(unsigned long)");
-        assert_eq!(demangled("malloc").as_ref(), "malloc");
+        let mut table = Table { malloc, ..table };
+        let mut function = |offset| table.function(offset, &mut Demangler::default());
+        assert_eq!(function(0x200).as_deref(), Some(IN_MALLOC));
+        assert_eq!(function(0x410).as_deref(), Some("malloc"));
+        assert_eq!(function(0x700), None);
+        assert_eq!(function(0x810).as_deref(), Some(STUB));
     }
 
     #[test]

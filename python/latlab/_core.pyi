@@ -72,8 +72,7 @@ def die_with_parent() -> bool:
 def explain_program(
     arguments: list[str],
     level: int = 1,
-    runs: int | None = None,
-    told: Callable[[str], bool] | None = None,
+    runs: int = 1,
 ) -> str:
     """Runs a program and returns the ledger of its wall time.
 

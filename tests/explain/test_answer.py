@@ -138,6 +138,23 @@ def test_what_a_model_leaves_open_is_told_by_a_higher_level_if_there_is_one(
     assert verdict(explained)[-1].endswith(says)
 
 
+def test_one_short_run_says_how_many_would_narrow_its_shares() -> None:
+    def said(
+        width: float = 0.08, wall_s: float = 0.003, exit_code: int = 0, looks: int = 9, runs: int = 1
+    ) -> list[str]:
+        made = ledger({"sleep": 0.9}, wall_s=wall_s, width=width, exit_code=exit_code)
+        observer = msgspec.structs.replace(made.observer, looks=looks)
+        found = verdict(msgspec.structs.replace(made, observer=observer, runs=runs))
+        return [line for line in found if "--runs" in line]
+
+    # Four times as wide as two points on either side.
+    (line,) = said()
+    assert line.startswith("One run of 3.00 ms shows little: --runs 20 shows more")
+    # Over before anybody looked.
+    assert "--runs 1000 " in said(width=0.0, looks=0)[0]
+    assert said(width=0.01) == said(wall_s=1.0) == said(exit_code=1) == said(runs=20) == []
+
+
 def test_a_process_that_runs_is_watched_for_longer() -> None:
     program = msgspec.structs.replace(FEW_SAMPLES.program, arguments=())
     assert "--for" in verdict(msgspec.structs.replace(FEW_SAMPLES, program=program))[-1]

@@ -128,9 +128,23 @@ def test_a_program_that_has_read_its_pipe_is_not_run_again_and_that_is_said() ->
     assert "Of 5 runs 1 could be made: the first run has read its input" in told.stderr.replace("\n  ", " ")
 
 
-def test_a_program_that_is_over_before_it_is_looked_at_is_not_run_again_if_it_leaves_one_running(
-    tmp_path: Path,
+@pytest.mark.parametrize(
+    ("asked", "times"),
+    [((), 1), (("--runs", "1"), 1), (("--runs", "3"), 3), (("--best-of", "2"), 2)],
+    ids=lambda value: " ".join(value) or "by default" if isinstance(value, tuple) else str(value),
+)
+@pytest.mark.parametrize("level", ["1", "3"])
+def test_what_a_program_changes_it_changes_as_often_as_was_asked_for(
+    tmp_path: Path, level: str, asked: tuple[str, ...], times: int
 ) -> None:
+    count = tmp_path / "count"
+    told = explain("--level", level, *asked, "--", "sh", "-c", f"echo x; echo x >> '{count}'")
+    assert told.returncode == 0, told.stderr
+    assert count.read_text(encoding="ascii") == "x\n" * times
+    assert told.stdout == "x\n"
+
+
+def test_a_short_program_may_leave_one_running_and_that_is_said(tmp_path: Path) -> None:
     file = tmp_path / "ledger.json"
     daemon = "setsid sleep 3 < /dev/null > /dev/null 2> /dev/null &"
     told = explain("--level", "3", "--json", str(file), "--", "sh", "-c", daemon)
@@ -179,5 +193,3 @@ def test_a_signal_to_the_watcher_goes_to_the_program_and_it_decides(tmp_path: Pa
         _, said = watched.communicate(timeout=20)
     assert watched.returncode == 9
     assert "The program took" in said
-    # It may have been a short run: whoever sends a signal does not want it again.
-    assert "again" not in said.splitlines()[0]

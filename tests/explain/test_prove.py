@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import ctypes
 import errno
 import json
 import os
@@ -218,6 +220,36 @@ def test_a_file_is_put_into_memory_and_what_the_kernel_says_is_believed(file: Pa
     # A file system in memory keeps its files; elsewhere they are gone.
     assert inputs.resident([file]) in {0.0, 1.0}
     assert inputs.resident([file.parent / "none"]) is None
+
+
+def opened(watched: int) -> bool:
+    """Whether inotify has told of anybody who opened the file."""
+    with contextlib.suppress(BlockingIOError):
+        return bool(os.read(watched, 4096))
+    return False
+
+
+def test_nobody_opens_an_input_before_the_program_has_ended(file: Path) -> None:
+    libc = ctypes.CDLL(None)
+    watched = libc.inotify_init1(os.O_NONBLOCK | os.O_CLOEXEC)
+    assert libc.inotify_add_watch(watched, bytes(file), 0x20) >= 0, "IN_OPEN"
+    with inputs.Watch(["prog", str(file)]) as watch:
+        pass
+    before, found = opened(watched), watch.files
+    assert (before, found, opened(watched)) == (False, [file], True)
+    os.close(watched)
+
+
+def test_a_pipe_in_the_place_of_an_input_is_not_waited_for(file: Path) -> None:
+    with inputs.Watch(["prog", str(file)]) as watch:
+        file.unlink()
+        os.mkfifo(file)
+        os.utime(file, ns=(0, 0))
+    # Whoever opens it to read waits for a writer, which does not come.
+    assert watch.files == []
+    inputs.warm([file])
+    inputs.evict([file])
+    assert inputs.resident([file]) is None
 
 
 def test_files_that_a_child_opens_are_seen(file: Path) -> None:

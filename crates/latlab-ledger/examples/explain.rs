@@ -28,9 +28,9 @@ fn main() {
     let request = Request {
         subject,
         level,
-        runs: Some(1),
+        runs: 1,
     };
-    match explain(&request, |_| true) {
+    match explain(&request, || true) {
         Ok(explained) => {
             let text = serde_json::to_string(&explained).expect("plain data");
             eprintln!("{text}");

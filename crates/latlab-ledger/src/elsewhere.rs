@@ -1,11 +1,11 @@
 //! Other systems: nothing can be explained yet.
 
-use crate::{ExplainError, Explained, Progress, Request};
+use crate::{ExplainError, Explained, Request};
 
 /// Not on this system.
 ///
 /// # Errors
 /// Always.
-pub fn explain(_: &Request, _: impl FnMut(&Progress) -> bool) -> Result<Explained, ExplainError> {
+pub fn explain(_: &Request, _: impl FnMut() -> bool) -> Result<Explained, ExplainError> {
     Err(ExplainError::Unsupported)
 }

@@ -69,23 +69,8 @@ pub struct Request {
     pub subject: Subject,
     /// At most this level of sight: 1 the most, 3 the least.
     pub level: u8,
-    /// Runs of the program; `None`: one, and more of a short program while its shares are not known well.
-    pub runs: Option<u32>,
-}
-
-/// What the caller is told while it goes on.
-#[derive(Clone, Debug, PartialEq, serde::Serialize)]
-#[serde(tag = "what", rename_all = "kebab-case")]
-pub enum Progress {
-    /// The program has ended and was too short: it is run again, its output thrown away, for at most this long.
-    Repeating {
-        /// Wall time of the first run, nanoseconds.
-        wall_ns: u64,
-        /// At most, nanoseconds.
-        budget_ns: u64,
-    },
-    /// A process that runs already is being watched; said now and then.
-    Watching,
+    /// Runs of the program, at least one. It does all that it does in each of them; only the first one's output is shown.
+    pub runs: u32,
 }
 
 /// Why nothing can be explained.

@@ -1,10 +1,8 @@
 //! Where a program's wall time goes.
 
-#![expect(clippy::needless_pass_by_value, reason = "PyO3 hands over what it converted")]
-
 use std::ffi::OsString;
 
-use latlab_ledger::{ExplainError, Progress, Request, Subject};
+use latlab_ledger::{ExplainError, Request, Subject};
 use pyo3::exceptions::{PyChildProcessError, PyOSError, PyValueError};
 use pyo3::prelude::*;
 
@@ -20,18 +18,16 @@ fn raised(error: &ExplainError) -> PyErr {
 
 /// Runs a program and returns the ledger of its wall time, as JSON.
 ///
-/// `level` is the most that is used, 1 to 3; `runs` how often it is run, without one once, and more often when it is short. `told` is
-/// called with what is about to happen, as JSON, and returns whether to go on.
+/// `level` is the most that is used, 1 to 3; `runs` how often it is run.
 #[pyfunction]
-#[pyo3(signature = (arguments, level=1, runs=None, told=None))]
+#[pyo3(signature = (arguments, level=1, runs=1))]
 pub(crate) fn explain_program(
     py: Python<'_>,
     arguments: Vec<OsString>,
     level: u8,
-    runs: Option<u32>,
-    told: Option<Py<PyAny>>,
+    runs: u32,
 ) -> PyResult<String> {
-    explained(py, Subject::Program(arguments), level, runs, told)
+    explained(py, Subject::Program(arguments), level, runs)
 }
 
 /// The same of a process that runs already, for so many seconds.
@@ -41,42 +37,19 @@ pub(crate) fn explain_process(py: Python<'_>, pid: u32, seconds: f64, level: u8)
     let time = std::time::Duration::try_from_secs_f64(seconds)
         .map_err(|error| PyValueError::new_err(format!("seconds: {error}")))?;
     let for_ns = u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
-    explained(py, Subject::Running { pid, for_ns }, level, None, None)
+    explained(py, Subject::Running { pid, for_ns }, level, 1)
 }
 
-fn explained(
-    py: Python<'_>,
-    subject: Subject,
-    level: u8,
-    runs: Option<u32>,
-    told: Option<Py<PyAny>>,
-) -> PyResult<String> {
+fn explained(py: Python<'_>, subject: Subject, level: u8, runs: u32) -> PyResult<String> {
     if !(1..=3).contains(&level) {
         return Err(PyValueError::new_err(format!("level: {level} is not 1, 2 or 3")));
     }
-    if runs == Some(0) {
+    if runs == 0 {
         return Err(PyValueError::new_err("runs: 0 is not above 0"));
     }
     let request = Request { subject, level, runs };
-    let mut failure = None;
-    let explained = py.detach(|| {
-        latlab_ledger::explain(&request, |progress| {
-            let Some(told) = &told else { return true };
-            Python::attach(|py| match tell(py, told, progress) {
-                Ok(go_on) => go_on,
-                Err(error) => {
-                    failure = Some(error);
-                    false
-                }
-            })
-        })
-    });
-    if let Some(error) = failure {
-        return Err(error);
-    }
+    // Ctrl-C ends the watching of a process, and what was seen until then is told.
+    let not_interrupted = || Python::attach(|py| py.check_signals().is_ok());
+    let explained = py.detach(|| latlab_ledger::explain(&request, not_interrupted));
     crate::json(&explained.map_err(|error| raised(&error))?)
-}
-
-fn tell(py: Python<'_>, told: &Py<PyAny>, progress: &Progress) -> PyResult<bool> {
-    told.call1(py, (crate::json(progress)?,))?.extract(py)
 }

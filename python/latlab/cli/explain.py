@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from latlab.explain.judge import Judgement
     from latlab.explain.model import Explained
     from latlab.explain.prove import Proof, Streams
-    from latlab.explain.run import Repeating
     from latlab.run.run import Run
 
 _LONGEST_S = 86_400
@@ -42,7 +41,8 @@ _BY_SIGNAL = 128
 @click.option(
     "--runs",
     metavar="N",
-    help="Run the program N times (default: once; a short one more often, its output thrown away).",
+    help="Run the program N times and put the runs together; only the first one's output is shown, a file on"
+    " its input is read again (default: once).",
 )
 @click.option(
     "--run",
@@ -122,7 +122,7 @@ def command(
       latlab explain --json where.json -- python3 script.py
       latlab explain --by symbol -- ./program
       latlab explain --html where.html --trace where.trace.json -- make
-      latlab explain --runs 1 -- ./changes-something
+      latlab explain --runs 100 -- ./short-program
       latlab explain --best-of 3 -- ./count-words < book.txt
       latlab explain --pid 4711 --for 10s
       latlab explain --prove -- ./program     what would help, by trying it
@@ -153,7 +153,7 @@ def command(
         watch = Watch(program)
         with watch if prove else contextlib.nullcontext():
             if best is None:
-                explained, plain = explain(program, level=most, runs=count, told=_told)
+                explained, plain = explain(program, level=most, runs=count or 1)
             else:
                 from latlab.explain.best import best_of  # noqa: PLC0415 - loads the extension
 
@@ -340,16 +340,6 @@ def _runs(text: str | None, option: str = "--runs") -> int | None:
     if not text.isdecimal() or not 1 <= int(text) <= _MOST_RUNS:
         raise UserError(f"{option}: {text!r} is no number from 1 to {_MOST_RUNS:,}")
     return int(text)
-
-
-def _told(repeating: Repeating) -> None:
-    from latlab.cli.terminal.screen import talk  # noqa: PLC0415 - only when there is something to say
-    from latlab.units import format_ns  # noqa: PLC0415 - see above
-
-    talk(
-        f"latlab: the program took {format_ns(repeating.wall_ns)}: running it again for at most"
-        f" {format_ns(repeating.budget_ns)}, its output thrown away (--runs 1: once only)"
-    )
 
 
 def _show(

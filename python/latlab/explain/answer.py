@@ -25,6 +25,8 @@ _RULED_OUT: Final = 0.05
 _POOLED_S: Final = 60.0
 """Nobody waits for longer for more samples without having thought of it."""
 _MOST_RUNS: Final = 1000
+_SHORT_S: Final = 0.05
+"""A run of less time has few samples and looks."""
 UNEXPLAINED: Final = "unexplained"
 
 GROUPS: Final[dict[str, tuple[str, ...]]] = {
@@ -144,6 +146,22 @@ def answer(explained: Explained) -> Answer:
     first = GROUPS[groups.of[0].name] if groups.of else ()
     categories = leading([together(row.name, (row,)) for row in _rows(explained, first)])
     return Answer(groups, categories, _ruled_out(explained), _again(explained, groups, categories))
+
+
+def narrowing(explained: Explained) -> int | None:
+    """Runs that narrow each share of one short run to `SMALL` on either side; None where it needs none.
+
+    Runs do not narrow what is modelled. A run in which nothing was seen says nothing of any share.
+    """
+    if explained.runs > 1 or explained.best_of_s or explained.program.exit_code != 0:
+        return None
+    widths = [row.high - row.low for row in explained.categories if row.method != "modelled"]
+    was_seen = explained.observer.looks + explained.observer.samples > 0
+    widest = max(widths, default=0.0) if was_seen else 1.0
+    if explained.wall_s >= _SHORT_S or widest <= 2 * SMALL:
+        return None
+    wanted = (widest / (2 * SMALL)) ** 2
+    return _round(max(2.0, min(wanted, _POOLED_S / max(explained.wall_s, 1e-9), _MOST_RUNS)))
 
 
 def _rows(explained: Explained, names: Sequence[str]) -> list[Row]:

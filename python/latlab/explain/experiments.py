@@ -11,6 +11,7 @@ from typing import Final, Literal
 
 import msgspec
 
+from latlab.explain.inputs import regular
 from latlab.explain.judge import FILE_IO, WORTH_JUDGING, weight
 from latlab.explain.model import Explained
 from latlab.units import format_bytes
@@ -348,7 +349,7 @@ def subject_of(arguments: Sequence[str]) -> Subject:
 def _interpreter(path: Path) -> Path | None:
     """The program that a script's first line names."""
     try:
-        with path.open("rb") as file:
+        with regular(path) as file:
             line = file.read(256).split(b"\n", 1)[0]
     except OSError:
         return None
@@ -365,7 +366,7 @@ def _elf(path: Path) -> Subject:
     kind = _kind_of_name(path.name)
     try:
         about = path.stat()
-        with path.open("rb") as file:
+        with regular(path) as file:
             head = file.read(_MOST_READ)
     except OSError:
         return Subject(str(path), kind)

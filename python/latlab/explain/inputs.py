@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
+import errno
+import io
 import mmap
 import os
 import stat
@@ -22,6 +24,7 @@ from latlab.errors import UserError
 _SMALLEST: Final = 64 << 10
 """Smaller files are configuration, and their reading is not what takes the time."""
 _MOST_FILES: Final = 256
+_MOST_SEEN: Final = 4096
 _CHUNK: Final = 256 << 20
 _READ: Final = 4 << 20
 _LOOK_S: Final = 0.05
@@ -30,14 +33,18 @@ _NO_DISK: Final = frozenset({"proc", "sysfs", "tmpfs", "devtmpfs", "cgroup", "cg
 
 def named(arguments: Sequence[str], stdin: int | None = 0) -> list[Path]:
     """Regular files that the arguments name, and standard input if it is one."""
+    return list(filter(_is_data, _named(arguments, stdin).values()))
+
+
+def _named(arguments: Sequence[str], stdin: int | None = 0) -> dict[tuple[int, int], Path]:
     found: dict[tuple[int, int], Path] = {}
     paths = [Path(part) for word in arguments[1:] for part in parts(word)]
     if stdin is not None:
         with contextlib.suppress(OSError):
             paths.append(Path(f"/proc/self/fd/{stdin}").readlink())
     for path in paths:
-        _keep(path, found, set())
-    return list(found.values())
+        _keep(path, found)
+    return found
 
 
 def parts(argument: str) -> tuple[str, ...]:
@@ -64,14 +71,14 @@ def place_on_stdin(refusal: str) -> int | None:
 
 
 class Watch:
-    """Looks which files the children of this process have open, now and then, while it is entered."""
+    """Looks which files the children of this process have open, now and then, while it is entered.
+
+    The files themselves are opened by nobody before `files` is asked for: that would bring them into memory.
+    """
 
     def __init__(self, arguments: Sequence[str]) -> None:
-        self._found: dict[tuple[int, int], Path] = {}
-        self._refused: set[tuple[int, int]] = set()
         self._begun_ns = time.time_ns()
-        for path in named(arguments):
-            _keep(path, self._found, self._refused)
+        self._found = _named(arguments)
         self._done = threading.Event()
         self._thread = threading.Thread(target=self._look, daemon=True)
 
@@ -86,13 +93,15 @@ class Watch:
     @property
     def files(self) -> list[Path]:
         """Those that arguments name and those that were seen open; what was written meanwhile is no input."""
-        return [path for path in self._found.values() if not _is_newer(path, self._begun_ns)]
+        seen = self._found.values()
+        found = [path for path in seen if not _is_newer(path, self._begun_ns) and _is_data(path)]
+        return found[:_MOST_FILES]
 
     def _look(self) -> None:
         own = os.getpid()
         while not self._done.wait(_LOOK_S):
             for path in opened(pid for pid in tree(own) if pid != own):
-                _keep(path, self._found, self._refused)
+                _keep(path, self._found)
 
 
 def opened(pids: Iterable[int]) -> Iterator[Path]:
@@ -122,20 +131,16 @@ def tree(pid: int) -> list[int]:
 def evict(paths: Iterable[Path]) -> None:
     """Writes back what is dirty of each file and asks the kernel to forget its pages."""
     for path in paths:
-        with contextlib.suppress(OSError):
-            file = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
-            try:
-                os.fsync(file)
-                os.posix_fadvise(file, 0, 0, os.POSIX_FADV_DONTNEED)
-            finally:
-                os.close(file)
+        with contextlib.suppress(OSError), regular(path) as file:
+            os.fsync(file)
+            os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
 
 
 def warm(paths: Iterable[Path]) -> None:
     """Reads each file through the page cache."""
     buffer = bytearray(_READ)
     for path in paths:
-        with contextlib.suppress(OSError), path.open("rb", buffering=0) as file:
+        with contextlib.suppress(OSError), regular(path) as file:
             while file.readinto(buffer):
                 pass
 
@@ -168,7 +173,7 @@ def _pages(path: Path) -> tuple[int, int] | None:
     libc = ctypes.CDLL(None, use_errno=True)
     inside = pages = 0
     try:
-        with path.open("rb") as file:
+        with regular(path) as file:
             left, at = os.fstat(file.fileno()).st_size, 0
             while left > 0:
                 length = min(left, _CHUNK)
@@ -204,29 +209,40 @@ def _is_told(path: Path) -> bool:
         return False
 
 
-def _keep(path: Path, found: dict[tuple[int, int], Path], refused: set[tuple[int, int]]) -> None:
-    """Adds a regular file with data; what a program or no disk holds is looked at once."""
-    if len(found) >= _MOST_FILES:
+def _keep(path: Path, found: dict[tuple[int, int], Path]) -> None:
+    """Adds a regular file that is large enough, without opening it."""
+    if len(found) >= _MOST_SEEN:
         return
-    try:
+    with contextlib.suppress(OSError, ValueError):
         about = path.stat()
-        if not stat.S_ISREG(about.st_mode) or about.st_size < _SMALLEST or not os.access(path, os.R_OK):
-            return
-        key = (about.st_dev, about.st_ino)
-        if key in found or key in refused:
-            return
-        if _is_program(path) or _file_system(about.st_dev) in _NO_DISK:
-            refused.add(key)
-            return
-    except (OSError, ValueError):
-        return
-    found[key] = path.absolute()
+        if stat.S_ISREG(about.st_mode) and about.st_size >= _SMALLEST and os.access(path, os.R_OK):
+            found.setdefault((about.st_dev, about.st_ino), path.absolute())
 
 
-def _is_program(path: Path) -> bool:
-    """Programs and libraries are in memory because they are mapped, by others too."""
-    with path.open("rb") as file:
-        return file.read(4) == b"\x7fELF"
+def _is_data(path: Path) -> bool:
+    """Whether a disk holds it, and it is no program or library: those are mapped, by others too."""
+    try:
+        with regular(path) as file:
+            on_a_disk = _file_system(os.fstat(file.fileno()).st_dev) not in _NO_DISK
+            return on_a_disk and file.read(4) != b"\x7fELF"
+    except OSError:
+        return False
+
+
+def regular(path: str | Path) -> io.FileIO:
+    """A regular file, open for reading. What else has that name by now is not opened at all.
+
+    Raises:
+        OSError: it is none, or cannot be opened.
+    """
+    place = os.open(path, os.O_PATH | os.O_CLOEXEC)
+    try:
+        if not stat.S_ISREG(os.fstat(place).st_mode):
+            raise OSError(errno.EINVAL, "is no regular file", os.fspath(path))
+        flags = os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
+        return io.FileIO(os.open(f"/proc/self/fd/{place}", flags), "r")
+    finally:
+        os.close(place)
 
 
 def _file_system(device: int) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 import msgspec
 
@@ -21,39 +21,19 @@ class NotStartedError(LatlabError):
         self.exit_code = exit_code
 
 
-class Repeating(msgspec.Struct, frozen=True, tag_field="what", tag="repeating"):
-    """A short program is about to be run again, its output thrown away, for at most `budget_ns`."""
-
-    wall_ns: int
-    budget_ns: int
-
-
-def explain(
-    arguments: Sequence[str],
-    *,
-    level: int = 1,
-    runs: int | None = None,
-    told: Callable[[Repeating], None] | None = None,
-) -> tuple[Explained, bytes]:
+def explain(arguments: Sequence[str], *, level: int = 1, runs: int = 1) -> tuple[Explained, bytes]:
     """Runs a program on this terminal and returns its ledger, decoded and as JSON.
 
     Args:
         arguments: Name and arguments.
         level: At most this level of sight; 1 is the most.
-        runs: How often it is run; by default once, a short program more often until its shares are known.
-        told: Called before it is run again.
+        runs: How often it is run; from the second time on its output is thrown away.
 
     Raises:
         NotStartedError: There is no such program, or it cannot be executed.
     """
-
-    def tell(text: str) -> bool:
-        if told is not None:
-            told(msgspec.json.decode(text, type=Repeating))
-        return True
-
     try:
-        text = core().explain_program([os.fspath(word) for word in arguments], level, runs, tell)
+        text = core().explain_program([os.fspath(word) for word in arguments], level, runs)
     except ChildProcessError as error:
         raise NotStartedError(clean(error.strerror, most=300), error.errno or 127) from None
     except OSError as error:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from latlab.explain.answer import GROUPS, SMALL, UNEXPLAINED, Answer, Share, answer, together
+from latlab.explain.answer import GROUPS, SMALL, UNEXPLAINED, Answer, Share, answer, narrowing, together
 from latlab.explain.model import Explained, Process, Row
 from latlab.text import clean
 from latlab.units import format_ns
@@ -165,6 +165,12 @@ def verdict(explained: Explained) -> list[str]:
         sentences.append(ruled_out)
     sentences += _doubts(explained)
     step = _next(explained, found)
+    runs = narrowing(explained)
+    if runs is not None and "--runs" not in (step or ""):
+        sentences.append(
+            f"One run of {format_ns(1e9 * explained.wall_s)} shows little: --runs {runs} shows more (whatever"
+            " the program does, it does each time)."
+        )
     if step:
         sentences.append(step)
     return sentences

@@ -1,11 +1,11 @@
 //! From a request to the ledger: runs, levels, and what is told of them.
 
+use super::costs;
 use super::launch::{Signals, Streams};
 use super::levels::{self, Levels};
 use super::lines::Dwarf;
 use super::look::started_with;
 use super::watch::{self, Watched};
-use super::{costs, now_ns};
 use latlab_stages::{Heard, Listener, StageRow};
 
 use crate::by_place;
@@ -13,24 +13,17 @@ use crate::by_stage::{self, Spent};
 use crate::costs::Costs;
 use crate::estimate;
 use crate::governor::Governor;
-use crate::model::{
-    self, Counters, Explained, Method, Observer, Part, Process, Program, Stage, ThreadWait, Threads,
-};
+use crate::model::{self, Counters, Explained, Observer, Part, Process, Program, Stage, ThreadWait, Threads};
 use crate::rules::Rules;
 use crate::tally::Tally;
 use crate::woken;
-use crate::{Category, ExplainError, Progress, Request, Subject};
+use crate::{Category, ExplainError, Request, Subject};
 
 const MOST_LISTED: usize = 64;
-/// A program that is over sooner is run again, unless it is said how often.
+/// Looks may miss the processes that a program of less time leaves behind.
 const SHORT_NS: u64 = 50_000_000;
-/// Until each share is known to this, half the width of its interval.
-const KNOWN: f64 = 0.02;
-/// Or for this long.
-const REPEAT_FOR_NS: u64 = 10_000_000_000;
 /// Marks of stages that wait to be heard: more than a thread writes in the time between.
 const MARKS: u32 = 1 << 17;
-const MOST_RUNS: u32 = 10_000;
 
 fn governor(levels: &Levels) -> Governor {
     Governor::with(levels.sight.price, levels.sight.period_ns())
@@ -40,14 +33,11 @@ fn seconds(ns: u64) -> f64 {
     ns as f64 / 1e9
 }
 
-/// Runs or watches what is asked for, and says where its wall time went. `told` returns whether to go on.
+/// Runs or watches what is asked for, and says where its wall time went. A process that runs already is watched while `go_on` says so.
 ///
 /// # Errors
 /// The program cannot be started, there is no such process, or the system refuses what is needed.
-pub fn explain(
-    request: &Request,
-    mut told: impl FnMut(&Progress) -> bool,
-) -> Result<Explained, ExplainError> {
+pub fn explain(request: &Request, go_on: impl FnMut() -> bool) -> Result<Explained, ExplainError> {
     let rules = Rules::built_in();
     let levels = levels::find(request.level);
     match &request.subject {
@@ -66,24 +56,19 @@ pub fn explain(
             };
             let first = runs.first()?;
             let costs = costs::measure(levels.sight.recording);
-            match request.runs {
-                Some(times) => runs.up_to(times, &first)?,
-                None => runs.until_known(&first, &costs, &mut told)?,
-            }
+            let fewer = runs.up_to(request.runs, &first)?;
             let words = arguments
                 .iter()
                 .map(|word| word.to_string_lossy().into_owned())
                 .collect();
             let heard = runs.listener.as_ref().map(Listener::heard);
             let mut explained = assemble(&runs.tally, &first, &levels, rules, &costs, words, heard);
-            explained.notes.extend(runs.fewer_than(request.runs));
+            explained.notes.extend(fewer);
             Ok(explained)
         }
         Subject::Running { pid, for_ns } => {
             let mut governor = governor(&levels);
-            let watched = watch::attach(*pid, *for_ns, rules, levels.sight, &mut governor, || {
-                told(&Progress::Watching)
-            })?;
+            let watched = watch::attach(*pid, *for_ns, rules, levels.sight, &mut governor, go_on)?;
             let costs = costs::measure(levels.sight.recording);
             Ok(assemble(
                 &watched.tally,
@@ -154,7 +139,7 @@ impl Runs<'_> {
     fn first(&mut self) -> Result<Watched, ExplainError> {
         let mut first = self.once(Streams::Inherited)?;
         self.tally.add(&first.tally);
-        // One that is over at once may leave processes that no look has met, and would leave some in each run.
+        // One that is over at once may leave processes that no look has met.
         if let Some(listener) = self.listener.as_ref().filter(|_| first.tally.wall_ns < SHORT_NS) {
             let [(name, value), _] = listener.environment();
             let left = started_with(&format!("{name}={value}"));
@@ -163,79 +148,46 @@ impl Runs<'_> {
         Ok(first)
     }
 
-    /// Runs it again, its output thrown away; whether it ended as the first time.
-    fn again(&mut self, first: &Watched) -> Result<bool, ExplainError> {
+    /// Runs it this often, first run included. Of a repeated run the output is thrown away.
+    ///
+    /// Returns why it was not run as often.
+    fn up_to(&mut self, times: u32, first: &Watched) -> Result<Option<String>, ExplainError> {
+        while self.tally.runs < times {
+            if let Some(why) = self.again(first)? {
+                return Ok(Some(format!(
+                    "Of {times} runs {} could be made: {why}.",
+                    self.tally.runs
+                )));
+            }
+        }
+        Ok(None)
+    }
+
+    /// Runs it again; why it could not be, or why that run does not count.
+    fn again(&mut self, first: &Watched) -> Result<Option<&'static str>, ExplainError> {
+        const INTERRUPTED: Option<&str> = Some("it was interrupted");
         if self.signals.have_come() {
-            return Ok(false);
+            return Ok(INTERRUPTED);
         }
         let from = match self.stdin {
             Stdin::File(at) => Some(at),
             Stdin::Nothing => None,
-            Stdin::Gone => return Ok(false),
+            Stdin::Gone => {
+                return Ok(Some(
+                    "the first run has read its input, which is no file (< FILE can be read again)",
+                ));
+            }
         };
         let again = self.once(Streams::Repeated(from))?;
         let ended = |watched: &Watched| watched.ended.map(|ended| (ended.exit_code, ended.signal));
-        let same = ended(&again) == ended(first);
-        if same && !self.signals.have_come() {
-            self.tally.add(&again.tally);
+        if self.signals.have_come() {
+            return Ok(INTERRUPTED);
         }
-        Ok(same && !self.signals.have_come())
-    }
-
-    fn up_to(&mut self, times: u32, first: &Watched) -> Result<(), ExplainError> {
-        while self.tally.runs < times && self.again(first)? {}
-        Ok(())
-    }
-
-    /// Why it was not run as often as was asked for.
-    fn fewer_than(&self, asked: Option<u32>) -> Option<String> {
-        let asked = asked.filter(|times| *times > self.tally.runs)?;
-        let why = if self.signals.have_come() {
-            "it was interrupted"
-        } else if matches!(self.stdin, Stdin::Gone) {
-            "the first run has read its input, which is no file (< FILE can be read again)"
-        } else {
-            "the next run did not end as the first"
-        };
-        let times = self.tally.runs;
-        Some(format!("Of {asked} runs {times} could be made: {why}."))
-    }
-
-    fn until_known(
-        &mut self,
-        first: &Watched,
-        costs: &Costs,
-        told: &mut impl FnMut(&Progress) -> bool,
-    ) -> Result<(), ExplainError> {
-        let ended = first.ended.unwrap_or_default();
-        // A program that failed or was interrupted is not run again: it may go on for longer this time.
-        let succeeded = ended.exit_code == Some(0) && !self.signals.have_come();
-        let repeatable = succeeded && first.left_running == 0 && !matches!(self.stdin, Stdin::Gone);
-        if self.tally.wall_ns >= SHORT_NS || !repeatable || self.is_known(costs) {
-            return Ok(());
+        if ended(&again) != ended(first) {
+            return Ok(Some("the next run did not end as the first"));
         }
-        let go_on = told(&Progress::Repeating {
-            wall_ns: self.tally.wall_ns,
-            budget_ns: REPEAT_FOR_NS,
-        });
-        let until = now_ns() + REPEAT_FOR_NS;
-        let mut next = 8;
-        while go_on && self.tally.runs < MOST_RUNS && now_ns() < until && self.again(first)? {
-            if self.tally.runs >= next {
-                next = next * 5 / 4;
-                if self.is_known(costs) {
-                    break;
-                }
-            }
-        }
-        Ok(())
-    }
-
-    /// Whether more runs would say nothing more: what is modelled does not get better by them.
-    fn is_known(&self, costs: &Costs) -> bool {
-        let ledger = estimate::ledger(&self.tally, self.rules, costs);
-        let open = |row: &model::Row| row.method != Method::Modelled && row.high - row.low > 2.0 * KNOWN;
-        !ledger.rows.iter().any(open)
+        self.tally.add(&again.tally);
+        Ok(None)
     }
 }
 

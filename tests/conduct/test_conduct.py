@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.leftovers import leave_folder
 
 from latlab.errors import RunFileError, UserError, WorkerError
 from latlab.run import conduct, core, death, events, model, reader
@@ -514,21 +515,12 @@ def test_kills_for_want_of_memory_are_counted_where_the_kernel_says(tmp_path: Pa
     assert oom_kills(tmp_path / "empty") == (None, None)
 
 
-def abandoned(folder: Path) -> Path:
-    """A scratch folder as a killed worker leaves it: its lock is held by nobody."""
-    left = folder / ".latlab-1-2"
-    left.mkdir()
-    (left / "lock").touch()
-    (left / "data").write_bytes(b"x" * 4096)
-    return left
-
-
 @pytest.mark.skipif(sys.platform != "linux", reason="scratch folders are made on Linux only")
 @pytest.mark.parametrize("scenario", [{}, {"deaths": [["fake.two/3", "SIGKILL"]]}], ids=["start", "death"])
 def test_scratch_that_nobody_holds_is_gone_after_the_start_and_after_a_death(
     tmp_path: Path, scenario: dict[str, Any]
 ) -> None:
-    left = abandoned(tmp_path)
+    left = leave_folder(tmp_path)
     seen: list[bool] = []
 
     def listener(event: object) -> None:
@@ -536,7 +528,7 @@ def test_scratch_that_nobody_holds_is_gone_after_the_start_and_after_a_death(
             seen.append(left.exists())
         if isinstance(event, Begin) and event.point.working_set_bytes == 2048 and len(seen) == 1:
             seen.append(False)
-            abandoned(tmp_path)
+            leave_folder(tmp_path)
 
     conductor = Conductor(model.Settings(dir=str(tmp_path)), command=fake(**scenario), listener=listener)
     run = conductor.run()
@@ -551,12 +543,12 @@ def test_scratch_that_nobody_holds_is_gone_after_the_start_and_after_a_death(
 def test_folders_that_somebody_holds_and_files_of_others_stay(tmp_path: Path) -> None:
     import fcntl  # noqa: PLC0415 - not on every system
 
-    held, other = abandoned(tmp_path), tmp_path / "latlab-1-2"
+    held, other = leave_folder(tmp_path), tmp_path / "latlab-1-2"
     other.mkdir()
-    with (held / "lock").open("w") as lock:
+    with (held / "lock").open() as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         assert core.sweep(tmp_path) == 0
-        assert (held / "data").exists()
+        assert (held / "f0").exists()
     assert core.sweep(tmp_path) == 1
     assert other.exists()
 

@@ -1,50 +1,100 @@
 //! A private folder with a name, for what needs names: many small files, creating, renaming, removing.
 //!
 //! Whoever makes one holds a lock in it for as long as it is used. The kernel lets go of the lock however the process ends, so a folder whose
-//! lock is free is nobody's, and the next one to come removes it: only its own user's, on the same device, never through a link.
-//! While something is made that has a name and no lock yet, the directory that it is made in is locked, shared with others who make something.
+//! lock is free is nobody's, and the next run removes it. It counts as latlab's only if all of this holds: its name is one that [`scratch_name`]
+//! gives, it is this user's and on this device, and its lock is a regular file with the text [`MAGIC`]. Inside, only an [`Entry`] is removed.
+//! Anything else stays where it is, and so do the folder and its lock then.
 
 use std::ffi::{CStr, CString};
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::fmt::{self, Display};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use rustix::fs::{
-    AtFlags, Dir, FileType, FlockOperation, Mode, OFlags, flock, fstat, mkdirat, openat, statat, unlinkat,
+    AtFlags, CWD, Dir, FileType, FlockOperation, Mode, OFlags, Stat, flock, fstat, linkat, mkdirat, openat,
+    statat, unlinkat,
 };
-use rustix::io::Errno;
+use rustix::io::{Errno, pread, write};
 use rustix::process::geteuid;
 
 use crate::{Place, StorageError};
 
 const PREFIX: &str = ".latlab-";
-const LOCK: &CStr = c"lock";
-/// Between making a folder and locking it, it is nobody's; so long it is left alone where the directory around it cannot be locked.
-const GRACE: Duration = Duration::from_mins(1);
-/// Folders within folders that are followed when removing; ours are two deep.
-const DEEPEST: u32 = 16;
+/// What a lock file holds, to the byte.
+const MAGIC: &[u8] = b"latlab scratch folder: latlab removes it when no process holds a lock on this file\n";
+/// A folder may be swept before it has a lock. It is empty then, and another one is made, at most so many times.
+const ATTEMPTS: u32 = 10;
 
-/// How long who makes something waits for who sweeps.
-pub(crate) const PATIENCE: Duration = Duration::from_millis(500);
+/// A name for a scratch folder, or for a file that has a name for a moment: `.latlab-PID-TIME`, the time in ns since 1970, hexadecimal.
+pub(crate) fn scratch_name() -> CString {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    let text = format!("{PREFIX}{}-{:x}", std::process::id(), now.as_nanos());
+    CString::new(text).expect("letters and digits")
+}
 
-/// Locks a directory; `None` when it cannot be had in that time, as on a network's file system. Let go of with the result, or with its process.
-pub(crate) fn claim(directory: BorrowedFd<'_>, how: FlockOperation, patience: Duration) -> Option<OwnedFd> {
-    let begun = Instant::now();
-    // A description of its own: the lock is not shared with who has the directory open.
-    let own = open_folder(directory, c".").ok()?;
-    loop {
-        match flock(&own, how) {
-            Ok(()) => return Some(own),
-            Err(Errno::WOULDBLOCK | Errno::INTR) if begun.elapsed() < patience => {
-                std::thread::sleep(Duration::from_millis(1));
-            }
-            Err(_) => return None,
+/// Whether [`scratch_name`] could have given this name.
+fn is_scratch_name(name: &CStr) -> bool {
+    let parts = name
+        .to_str()
+        .ok()
+        .and_then(|text| text.strip_prefix(PREFIX)?.split_once('-'));
+    parts.is_some_and(|(process, time)| {
+        let process_id = process.parse::<u32>().unwrap_or_default();
+        let time_ns = u128::from_str_radix(time, 16).unwrap_or_default();
+        // No sign, no leading zero, no capital letter.
+        process_id > 0 && process_id.to_string() == process && format!("{time_ns:x}") == time
+    })
+}
+
+/// Everything that gets a name inside a scratch folder. Names are given and recognised here only.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Entry {
+    /// The lock, in the folder itself.
+    Lock,
+    /// A directory of files, in the folder itself.
+    Directory(u64),
+    /// A file, in the folder or in a directory of it.
+    File(u64),
+    /// A file under its second name.
+    Renamed(u64),
+}
+
+impl Display for Entry {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Lock => write!(out, "lock"),
+            Self::Directory(number) => write!(out, "{number}"),
+            Self::File(number) => write!(out, "f{number}"),
+            Self::Renamed(number) => write!(out, "g{number}"),
         }
     }
 }
 
-/// A locked folder, removed with everything in it when this is dropped.
+impl Entry {
+    /// Its name.
+    #[must_use]
+    pub fn name(self) -> CString {
+        CString::new(self.to_string()).unwrap_or_default()
+    }
+
+    /// The entry of this name.
+    fn named(name: &CStr) -> Option<Self> {
+        let text = name.to_str().ok()?;
+        let number = |digits: &str| digits.parse().ok();
+        let found = match text.as_bytes().first()? {
+            b'l' => Self::Lock,
+            b'f' => Self::File(number(&text[1..])?),
+            b'g' => Self::Renamed(number(&text[1..])?),
+            _ => Self::Directory(number(text)?),
+        };
+        // No sign and no leading zero.
+        (found.to_string() == text).then_some(found)
+    }
+}
+
+/// A locked folder, removed with every [`Entry`] in it when this is dropped.
 #[derive(Debug)]
 pub struct Folder {
     parent: OwnedFd,
@@ -52,7 +102,6 @@ pub struct Folder {
     directory: OwnedFd,
     /// Holding it is what keeps others from sweeping.
     _lock: OwnedFd,
-    device: u64,
     removals: Arc<Removals>,
 }
 
@@ -83,53 +132,91 @@ impl Removals {
     }
 }
 
+/// Locks a file, or says why not.
+type Locking = fn(BorrowedFd<'_>) -> Result<(), Errno>;
+/// Makes the lock file of a new folder. When that fails there is none.
+type Making = fn(BorrowedFd<'_>, Locking) -> Result<OwnedFd, Errno>;
+
 impl Folder {
     /// Makes and locks a new one.
     ///
     /// # Errors
-    /// When the system refuses.
+    /// When the system refuses, also a lock; nothing is left behind then.
     pub fn create(place: &Place) -> Result<Self, StorageError> {
+        let locking = |lock: BorrowedFd<'_>| flock(lock, FlockOperation::NonBlockingLockExclusive);
+        Self::made_by(place, make_lock, locking)
+    }
+
+    fn made_by(place: &Place, making: Making, locking: Locking) -> Result<Self, StorageError> {
         let what = "making a scratch folder";
         let parent = place
             .directory()
             .try_clone_to_owned()
-            .map_err(|source| StorageError::System {
-                what: what.to_owned(),
-                source,
-            })?;
-        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-        let name = format!("{PREFIX}{}-{:x}", std::process::id(), now.as_nanos());
-        let name = CString::new(name).map_err(|_| StorageError::Refused(what.to_owned()))?;
-        let _making = claim(parent.as_fd(), FlockOperation::NonBlockingLockShared, PATIENCE);
-        mkdirat(&parent, &name, Mode::RWXU).map_err(StorageError::asking(what))?;
-        match Self::lock(&parent, &name) {
-            Ok((folder, lock)) => Ok(Self {
-                parent,
-                name,
-                directory: folder,
-                _lock: lock,
-                device: place.device(),
-                removals: Arc::clone(place.removals()),
-            }),
-            Err(errno) => {
-                let _removed = unlinkat(&parent, &name, AtFlags::REMOVEDIR);
-                Err(StorageError::asking(what)(errno))
+            .map_err(StorageError::asking(what))?;
+        let mut attempts = 1..=ATTEMPTS;
+        loop {
+            let name = scratch_name();
+            mkdirat(&parent, &name, Mode::RWXU).map_err(StorageError::asking(what))?;
+            let made = open_folder(parent.as_fd(), &name)
+                .and_then(|folder| Ok((making(folder.as_fd(), locking)?, folder)));
+            match made {
+                Ok((lock, directory)) => {
+                    return Ok(Self {
+                        parent,
+                        name,
+                        directory,
+                        _lock: lock,
+                        removals: Arc::clone(place.removals()),
+                    });
+                }
+                // Another run swept it while it was empty.
+                Err(Errno::NOENT) if attempts.next().is_some() => {}
+                Err(errno) => {
+                    let _removed = unlinkat(&parent, &name, AtFlags::REMOVEDIR);
+                    return Err(StorageError::asking(what)(errno));
+                }
             }
         }
     }
 
-    fn lock(parent: &OwnedFd, name: &CStr) -> Result<(OwnedFd, OwnedFd), Errno> {
-        let folder = open_folder(parent.as_fd(), name)?;
-        let flags = OFlags::RDWR | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        let lock = openat(&folder, LOCK, flags, Mode::RUSR | Mode::WUSR)?;
-        flock(&lock, FlockOperation::NonBlockingLockExclusive)?;
-        Ok((folder, lock))
-    }
-
-    /// The folder, to make files in.
+    /// The folder, to make an [`Entry`] in.
     #[must_use]
     pub fn directory(&self) -> BorrowedFd<'_> {
         self.directory.as_fd()
+    }
+}
+
+/// Makes it without a name where the file system can: whoever sees it then sees it locked and with its text.
+fn make_lock(folder: BorrowedFd<'_>, locking: Locking) -> Result<OwnedFd, Errno> {
+    let flags = OFlags::RDWR | OFlags::CLOEXEC | OFlags::TMPFILE;
+    let Ok(lock) = openat(folder, c".", flags, Mode::RUSR | Mode::WUSR) else {
+        return make_named_lock(folder, locking);
+    };
+    fill_lock(&lock, locking)?;
+    let link = format!("/proc/self/fd/{}", lock.as_raw_fd());
+    match linkat(CWD, link, folder, Entry::Lock.name(), AtFlags::SYMLINK_FOLLOW) {
+        Ok(()) => Ok(lock),
+        // Without /proc, for one.
+        Err(_) => make_named_lock(folder, locking),
+    }
+}
+
+fn make_named_lock(folder: BorrowedFd<'_>, locking: Locking) -> Result<OwnedFd, Errno> {
+    let flags = OFlags::RDWR | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let name = Entry::Lock.name();
+    let lock = openat(folder, &name, flags, Mode::RUSR | Mode::WUSR)?;
+    fill_lock(&lock, locking).inspect_err(|_| {
+        let _removed = unlinkat(folder, &name, AtFlags::empty());
+    })?;
+    Ok(lock)
+}
+
+fn fill_lock(lock: &OwnedFd, locking: Locking) -> Result<(), Errno> {
+    locking(lock.as_fd())?;
+    if write(lock, MAGIC)? == MAGIC.len() {
+        Ok(())
+    } else {
+        Err(Errno::NOSPC)
     }
 }
 
@@ -137,69 +224,71 @@ impl Drop for Folder {
     fn drop(&mut self) {
         let (begun, mut files) = (Instant::now(), 0);
         // What cannot be removed now is swept at the next start.
-        let _ = remove(self.parent.as_fd(), &self.name, self.device, 0, &mut files);
+        let _ = remove(
+            self.parent.as_fd(),
+            &self.name,
+            self.directory.as_fd(),
+            &mut files,
+        );
         self.removals.add(files, begun.elapsed());
     }
 }
 
-/// Removes folders of this user's that nobody holds any more, and empty files that a process was killed before it took their names away;
-/// returns how many.
+/// Removes what killed runs of this user left in a directory: folders that nobody holds, empty ones without a lock, and empty files. Their
+/// names are those of scratch folders to the letter. Returns how many.
 ///
 /// # Errors
 /// When the directory cannot be listed.
 pub fn sweep(place: &Place) -> Result<usize, StorageError> {
-    let mut swept = 0;
-    // Held until all is done: nobody is between making something and locking it.
-    let alone = claim(
-        place.directory(),
-        FlockOperation::NonBlockingLockExclusive,
-        Duration::ZERO,
-    );
-    for name in
-        names(place.directory()).map_err(StorageError::asking("looking for left-over scratch folders"))?
-    {
-        if !name.to_bytes().starts_with(PREFIX.as_bytes()) {
-            continue;
-        }
-        let removed = match abandoned(place, &name, alone.is_some()) {
-            Some(FileType::Directory) => remove(place.directory(), &name, place.device(), 0, &mut 0),
-            Some(_) => unlinkat(place.directory(), &name, AtFlags::empty()),
-            None => continue,
-        };
-        swept += usize::from(removed.is_ok());
-    }
-    Ok(swept)
+    let names =
+        names(place.directory()).map_err(StorageError::asking("looking for left-over scratch folders"))?;
+    let swept = names
+        .iter()
+        .filter(|name| is_scratch_name(name) && sweep_one(place, name).is_ok());
+    Ok(swept.count())
 }
 
-/// What it is, when it is nobody's.
-fn abandoned(place: &Place, name: &CStr, alone: bool) -> Option<FileType> {
-    let stat = statat(place.directory(), name, AtFlags::SYMLINK_NOFOLLOW).ok()?;
-    if stat.st_uid != geteuid().as_raw() || stat.st_dev != place.device() {
-        return None;
-    }
-    let age = u64::try_from(stat.st_mtime).ok().and_then(|seconds| {
-        SystemTime::now()
-            .duration_since(UNIX_EPOCH + Duration::from_secs(seconds))
-            .ok()
-    });
-    let nobody_is_at_it = alone || age.is_some_and(|age| age > GRACE);
-    let kind = FileType::from_raw_mode(stat.st_mode);
-    let is_free = match kind {
+fn sweep_one(place: &Place, name: &CStr) -> Result<(), Errno> {
+    let parent = place.directory();
+    let is_ours = |stat: &Stat| stat.st_uid == geteuid().as_raw() && stat.st_dev == place.device();
+    let stat = statat(parent, name, AtFlags::SYMLINK_NOFOLLOW)?;
+    match FileType::from_raw_mode(stat.st_mode) {
         // Where no file can be made without a name; nothing is written before the name is gone.
-        FileType::RegularFile => stat.st_size == 0 && nobody_is_at_it,
+        FileType::RegularFile if is_ours(&stat) && stat.st_size == 0 => {
+            unlinkat(parent, name, AtFlags::empty())
+        }
         FileType::Directory => {
-            let folder = open_folder(place.directory(), name).ok()?;
-            let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-            match openat(&folder, LOCK, flags, Mode::empty()) {
-                Ok(lock) => flock(&lock, FlockOperation::NonBlockingLockExclusive).is_ok(),
-                // It died between making and locking, or is about to lock.
-                Err(Errno::NOENT) => nobody_is_at_it,
-                Err(_) => false,
+            let folder = open_folder(parent, name)?;
+            if !is_ours(&fstat(&folder)?) {
+                return Err(Errno::PERM);
+            }
+            match free_lock(folder.as_fd()) {
+                Ok(_held) => remove(parent, name, folder.as_fd(), &mut 0),
+                // Its maker died before it made the lock. The kernel removes no folder that holds anything.
+                Err(Errno::NOENT) => unlinkat(parent, name, AtFlags::REMOVEDIR),
+                Err(errno) => Err(errno),
             }
         }
-        _ => false,
-    };
-    is_free.then_some(kind)
+        _ => Err(Errno::PERM),
+    }
+}
+
+/// The lock of a folder that nobody holds, now held; [`Errno::NOENT`] when there is no file of that name.
+fn free_lock(folder: BorrowedFd<'_>) -> Result<OwnedFd, Errno> {
+    // Without O_NONBLOCK a pipe of this name would wait for its writer.
+    let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC | OFlags::NONBLOCK | OFlags::NOCTTY;
+    let lock = openat(folder, Entry::Lock.name(), flags, Mode::empty())?;
+    let mut text = [0; MAGIC.len() + 1];
+    let is_file = FileType::from_raw_mode(fstat(&lock)?.st_mode) == FileType::RegularFile;
+    if !is_file {
+        return Err(Errno::PERM);
+    }
+    let length = pread(&lock, &mut text, 0)?;
+    if &text[..length] != MAGIC {
+        return Err(Errno::PERM);
+    }
+    flock(&lock, FlockOperation::NonBlockingLockExclusive)?;
+    Ok(lock)
 }
 
 fn open_folder(parent: BorrowedFd<'_>, name: &CStr) -> Result<OwnedFd, Errno> {
@@ -218,37 +307,47 @@ fn names(folder: BorrowedFd<'_>) -> Result<Vec<CString>, Errno> {
     Ok(names)
 }
 
-/// Removes a folder and what is in it, counting the files: the lock last, so that a sweep that is cut short can be gone on with.
-fn remove(
-    parent: BorrowedFd<'_>,
-    name: &CStr,
-    device: u64,
-    depth: u32,
-    files: &mut u64,
-) -> Result<(), Errno> {
-    let folder = open_folder(parent, name)?;
-    // Something was mounted there, or it goes down without end: not ours.
-    if fstat(&folder)?.st_dev != device || depth > DEEPEST {
-        return Err(Errno::XDEV);
+/// Removes the entries of a folder, counting the files, then its lock and the folder. Both stay if anything else is in it, or if this is cut short:
+/// the next sweep goes on with it.
+fn remove(parent: BorrowedFd<'_>, name: &CStr, folder: BorrowedFd<'_>, files: &mut u64) -> Result<(), Errno> {
+    if !remove_entries(folder, &fstat(folder)?, true, files)? {
+        return Err(Errno::NOTEMPTY);
     }
-    let mut locked = false;
-    for name in names(folder.as_fd())? {
-        if name.as_c_str() == LOCK {
-            locked = true;
+    unlinkat(folder, Entry::Lock.name(), AtFlags::empty())?;
+    unlinkat(parent, name, AtFlags::REMOVEDIR)
+}
+
+/// Removes the files and directories of ours; whether nothing else was there. `top` is the scratch folder.
+fn remove_entries(folder: BorrowedFd<'_>, top: &Stat, is_top: bool, files: &mut u64) -> Result<bool, Errno> {
+    let mut is_empty = true;
+    for name in names(folder)? {
+        let entry = Entry::named(&name);
+        if is_top && entry == Some(Entry::Lock) {
             continue;
         }
-        let stat = statat(&folder, &name, AtFlags::SYMLINK_NOFOLLOW)?;
-        if FileType::from_raw_mode(stat.st_mode) == FileType::Directory {
-            remove(folder.as_fd(), &name, device, depth + 1, files)?;
-        } else {
-            unlinkat(&folder, &name, AtFlags::empty())?;
-            *files += 1;
-        }
+        let stat = statat(folder, &name, AtFlags::SYMLINK_NOFOLLOW)?;
+        let is_removed = match (entry, FileType::from_raw_mode(stat.st_mode)) {
+            // On another device: something was mounted there.
+            (Some(Entry::Directory(_)), FileType::Directory) if is_top && stat.st_dev == top.st_dev => {
+                let directory = open_folder(folder, &name)?;
+                let is_emptied = remove_entries(directory.as_fd(), top, false, files)?;
+                if is_emptied {
+                    unlinkat(folder, &name, AtFlags::REMOVEDIR)?;
+                }
+                is_emptied
+            }
+            (Some(Entry::File(_) | Entry::Renamed(_)), FileType::RegularFile)
+                if stat.st_uid == top.st_uid && stat.st_nlink == 1 =>
+            {
+                unlinkat(folder, &name, AtFlags::empty())?;
+                *files += 1;
+                true
+            }
+            _ => false,
+        };
+        is_empty &= is_removed;
     }
-    if locked {
-        unlinkat(&folder, LOCK, AtFlags::empty())?;
-    }
-    unlinkat(parent, name, AtFlags::REMOVEDIR)
+    Ok(is_empty)
 }
 
 #[cfg(test)]
@@ -274,9 +373,11 @@ mod tests {
     fn a_folder_is_gone_with_all_that_is_in_it() {
         let (own, place) = place("folder");
         let folder = Folder::create(&place).expect("made");
-        mkdirat(folder.directory(), c"sub", Mode::RWXU).expect("made");
+        mkdirat(folder.directory(), Entry::Directory(0).name(), Mode::RWXU).expect("made");
         let flags = OFlags::CREATE | OFlags::WRONLY;
-        openat(folder.directory(), c"sub/file", flags, Mode::RWXU).expect("made");
+        for name in [c"0/f3", c"0/g4", c"f12"] {
+            openat(folder.directory(), name, flags, Mode::RWXU).expect("made");
+        }
         assert_eq!(count(&own.0), 1);
         drop(folder);
         assert_eq!(count(&own.0), 0);
@@ -289,7 +390,7 @@ mod tests {
         let make_and_remove = |count: u64| {
             let folder = Folder::create(&place).expect("made");
             for number in 0..count {
-                let name = CString::new(number.to_string()).expect("digits");
+                let name = Entry::File(number).name();
                 openat(folder.directory(), &name, flags, Mode::RWXU).expect("made");
             }
         };
@@ -306,53 +407,90 @@ mod tests {
     }
 
     #[test]
-    fn a_folder_that_is_in_use_is_not_swept_and_an_abandoned_one_is() {
-        let (own, place) = place("sweep");
-        let folder = Folder::create(&place).expect("made");
+    fn names_are_recognised_to_the_letter() {
+        assert!(is_scratch_name(&scratch_name()));
+        for other in [
+            c".latlab-notes",
+            c".latlab-1",
+            c".latlab-1-",
+            c".latlab--1",
+            c".latlab-0-1",
+            c".latlab-01-1",
+            c".latlab-+1-1",
+            c".latlab-1-01",
+            c".latlab-1-+1",
+            c".latlab-1-A",
+            c".latlab-1-g",
+            c".latlab-1-1-",
+            c".latlab-1-1.txt",
+            c"latlab-1-1",
+            c".latlab-1-1 ",
+            c".latlab-4294967296-1",
+            c".LATLAB-1-1",
+            c".latlab-1-\xff",
+        ] {
+            assert!(!is_scratch_name(other), "{other:?}");
+        }
+        for entry in [
+            Entry::Lock,
+            Entry::Directory(0),
+            Entry::File(9),
+            Entry::Renamed(u64::MAX),
+        ] {
+            assert_eq!(Entry::named(&entry.name()), Some(entry));
+        }
+        for other in [
+            c"", c"f", c"f01", c"f+1", c"f-1", c"F1", c"h1", c"01", c"+1", c"lock1", c"loc", c"1f", c"f1 ",
+            c"\xff",
+        ] {
+            assert_eq!(Entry::named(other), None, "{other:?}");
+        }
+    }
+
+    #[test]
+    fn a_refused_lock_leaves_no_folder_behind() {
+        let (own, place) = place("refused");
+        for making in [make_lock as Making, make_named_lock] {
+            let error = Folder::made_by(&place, making, |_| Err(Errno::NOLCK)).expect_err("refused");
+            assert!(matches!(error, StorageError::System { .. }), "{error}");
+            assert_eq!(count(&own.0), 0);
+        }
+    }
+
+    #[test]
+    fn a_lock_that_is_made_step_by_step_holds_the_same() {
+        let (own, place) = place("named");
+        let locking = |lock: BorrowedFd<'_>| flock(lock, FlockOperation::NonBlockingLockExclusive);
+        let folder = Folder::made_by(&place, make_named_lock, locking).expect("made");
+        let path = own.0.join(folder.name.to_str().expect("ASCII")).join("lock");
+        assert_eq!(fs::read(path).expect("readable"), MAGIC);
         assert_eq!(sweep(&place).expect("listed"), 0);
-        assert_eq!(count(&own.0), 1);
-        // As a killed process leaves it: the lock is let go, the folder stays.
-        let left = own.0.join(format!("{PREFIX}1-dead"));
-        fs::create_dir(&left).expect("made");
-        fs::write(left.join("lock"), b"").expect("written");
-        fs::write(left.join("data"), b"x").expect("written");
-        assert_eq!(sweep(&place).expect("listed"), 1);
-        assert!(!left.exists());
         drop(folder);
         assert_eq!(count(&own.0), 0);
     }
 
     #[test]
-    fn a_sweep_follows_no_link_and_touches_nothing_else() {
-        let (own, place) = place("links");
-        let precious = own.0.join("precious");
-        fs::create_dir(&precious).expect("made");
-        fs::write(precious.join("file"), b"x").expect("written");
-        std::os::unix::fs::symlink(&precious, own.0.join(format!("{PREFIX}2-link"))).expect("linked");
-        let left = own.0.join(format!("{PREFIX}3-dead"));
-        fs::create_dir(&left).expect("made");
-        fs::write(left.join("lock"), b"").expect("written");
-        std::os::unix::fs::symlink(&precious, left.join("inside")).expect("linked");
-        assert_eq!(sweep(&place).expect("listed"), 1);
-        assert!(precious.join("file").exists());
-        assert_eq!(count(&own.0), 2, "the precious folder and the link");
-    }
-
-    #[test]
-    fn what_is_just_being_made_is_left_alone_and_what_a_killed_process_had_begun_is_not() {
-        let (own, place) = place("young");
-        fs::create_dir(own.0.join(format!("{PREFIX}4-young"))).expect("made");
-        fs::write(own.0.join(format!("{PREFIX}5-0")), b"").expect("made");
-        fs::write(own.0.join(format!("{PREFIX}precious")), b"x").expect("made");
-        let making = claim(place.directory(), FlockOperation::NonBlockingLockShared, PATIENCE);
-        if making.is_none() {
-            // A file system without locks: the age decides.
-            return;
-        }
-        assert_eq!(sweep(&place).expect("listed"), 0);
-        drop(making);
-        assert_eq!(sweep(&place).expect("listed"), 2);
-        assert_eq!(count(&own.0), 1, "what holds something was not ours");
-        drop(Folder::create(&place).expect("a sweep that is over is in nobody's way"));
+    fn a_folder_that_is_swept_before_it_has_a_lock_is_made_again() {
+        let (own, place) = place("again");
+        let sweeping = std::sync::atomic::AtomicBool::new(true);
+        std::thread::scope(|scope| {
+            let sweeper = scope.spawn(|| {
+                while sweeping.load(Ordering::Relaxed) {
+                    sweep(&place).expect("listed");
+                }
+            });
+            for _ in 0..300 {
+                let folder = Folder::create(&place).expect("made, at the second attempt if need be");
+                assert!(
+                    own.0
+                        .join(folder.name.to_str().expect("ASCII"))
+                        .join("lock")
+                        .exists()
+                );
+            }
+            sweeping.store(false, Ordering::Relaxed);
+            sweeper.join().expect("ended");
+        });
+        assert_eq!(count(&own.0), 0);
     }
 }

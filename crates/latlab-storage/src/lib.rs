@@ -50,7 +50,7 @@ pub use error::StorageError;
 #[cfg(target_os = "linux")]
 pub use extents::{Extents, extents};
 #[cfg(target_os = "linux")]
-pub use folder::{Folder, sweep};
+pub use folder::{Entry, Folder, sweep};
 #[cfg(target_os = "linux")]
 pub use place::{Place, Purpose, open_existing};
 pub use room::{Budget, Room};

@@ -1,19 +1,17 @@
 //! The directory in which files of ours are made.
 
-use std::ffi::CString;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
 use rustix::fs::{
-    Access, AtFlags, FileType, FlockOperation, FsWord, Mode, OFlags, accessat, fstat, fstatfs, fstatvfs,
-    openat, unlinkat,
+    Access, AtFlags, FileType, FsWord, Mode, OFlags, accessat, fstat, fstatfs, fstatvfs, openat, unlinkat,
 };
 use rustix::io::Errno;
 use rustix::process::{Resource, geteuid, getrlimit};
 
-use crate::folder::{PATIENCE, Removals, claim};
+use crate::folder::{Removals, scratch_name};
 use crate::{Room, StorageError};
 
 /// What the files are for.
@@ -120,17 +118,14 @@ impl Place {
             Ok(file) => Ok(file),
             // Some file systems cannot make a file without a name: then it has one for a moment.
             Err(Errno::OPNOTSUPP | Errno::ISDIR | Errno::INVAL | Errno::NOENT) => {
-                let _making = claim(
-                    self.directory.as_fd(),
-                    FlockOperation::NonBlockingLockShared,
-                    PATIENCE,
-                );
-                let name = unlikely_name();
+                let name = scratch_name();
                 let flags = flags | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW;
                 let file = openat(&self.directory, &name, flags, mode).map_err(StorageError::asking(what))?;
-                unlinkat(&self.directory, &name, AtFlags::empty())
-                    .map_err(StorageError::asking("removing a scratch file's name"))?;
-                Ok(file)
+                match unlinkat(&self.directory, &name, AtFlags::empty()) {
+                    // Another run swept the name.
+                    Ok(()) | Err(Errno::NOENT) => Ok(file),
+                    Err(errno) => Err(StorageError::asking("removing a scratch file's name")(errno)),
+                }
             }
             Err(errno) => Err(StorageError::asking(what)(errno)),
         }
@@ -188,15 +183,6 @@ pub fn open_existing(path: &Path) -> Result<OwnedFd, StorageError> {
             }
         ))),
     }
-}
-
-/// Unlike any other of this process; only there for a moment.
-fn unlikely_name() -> CString {
-    use std::sync::atomic::{AtomicU32, Ordering};
-    static NEXT: AtomicU32 = AtomicU32::new(0);
-    let number = NEXT.fetch_add(1, Ordering::Relaxed);
-    let text = format!(".latlab-{}-{number}", std::process::id());
-    CString::new(text).expect("digits and letters")
 }
 
 #[cfg(test)]

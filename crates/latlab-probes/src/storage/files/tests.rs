@@ -328,7 +328,9 @@ fn an_eviction_that_does_nothing_fails_the_proof() {
     let mut filing = filing_at(&env, &point(MANY, Operation::ReadCold, NATIVE));
     let place = filing.keep(150, 10_000).expect("laid out");
     let set = filing.kept[place].clone();
-    let names = filing.names(&set, 'f', 0..150).expect("names");
+    let names = filing
+        .names(&set, latlab_storage::Entry::File, 0..150)
+        .expect("names");
     let file = open_to_read(&names[3]).expect("there");
     let flags = rustix::mm::MapFlags::SHARED | rustix::mm::MapFlags::POPULATE;
     // SAFETY: a fresh mapping at an address of the kernel's choice.

@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use latlab_harness::{Env, ProbeError};
-use latlab_storage::{Folder, Place, StorageError, sweep};
+use latlab_storage::{Entry, Folder, Place, StorageError, sweep};
 use rustix::fs::{AtFlags, Mode, OFlags};
 use rustix::io::Errno;
 
@@ -93,8 +93,7 @@ impl Scratch {
     /// A new empty directory in it, by its number.
     pub(super) fn directory(&mut self) -> Result<u64, ProbeError> {
         let number = self.directories;
-        let name = CString::new(number.to_string())
-            .map_err(|_| ProbeError::Other("a number has no zero byte".to_owned()))?;
+        let name = Entry::Directory(number).name();
         rustix::fs::mkdirat(self.folder.directory().as_fd(), &name, Mode::RWXU)
             .map_err(|errno| refused("making a directory", errno))?;
         self.directories += 1;
@@ -102,8 +101,11 @@ impl Scratch {
     }
 
     /// Absolute path of a file in a directory of these.
-    pub(super) fn file(&self, directory: u64, name: &str) -> Result<CString, ProbeError> {
-        let path = self.path.join(directory.to_string()).join(name);
+    pub(super) fn file(&self, directory: u64, entry: Entry) -> Result<CString, ProbeError> {
+        let path = self
+            .path
+            .join(Entry::Directory(directory).to_string())
+            .join(entry.to_string());
         CString::new(path.into_os_string().into_vec())
             .map_err(|_| ProbeError::Other("the scratch folder's path has a zero byte".to_owned()))
     }

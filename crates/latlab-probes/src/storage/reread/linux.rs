@@ -5,7 +5,7 @@ use std::hint::black_box;
 
 use latlab_harness::{Block, Env, ProbeError, Proof, Session, Stamps};
 use latlab_record::{Check, Point};
-use latlab_storage::{BLOCK_BYTES, Contents, ProcessCounters};
+use latlab_storage::{BLOCK_BYTES, Contents, Entry, ProcessCounters};
 use serde_json::json;
 
 use super::{KEPT, readings};
@@ -84,7 +84,7 @@ impl<'env> Reading<'env> {
             .spend(file_bytes)
             .map_err(|error| said(&error))?;
         let directory = self.scratch.directory()?;
-        let name = self.scratch.file(directory, "file")?;
+        let name = self.scratch.file(directory, Entry::File(0))?;
         let contents = Contents::new(self.env.seed(0x5E5E_0000 + file_bytes));
         self.data
             .resize(usize::try_from(file_bytes).unwrap_or(usize::MAX), 0);

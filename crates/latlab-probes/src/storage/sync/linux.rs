@@ -1,7 +1,6 @@
 //! Linux: files on the directory that is measured.
 
 use std::collections::BTreeMap;
-use std::ffi::CString;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::path::Path;
 use std::sync::Arc;
@@ -10,7 +9,7 @@ use latlab_harness::{Block, Env, Planned, ProbeError, Proof, Session, Stamps};
 use latlab_machine::Disk;
 use latlab_record::{Check, Point, Work};
 use latlab_storage::{
-    Buffer, Contents, DeviceCounters, Direction, Folder, Place, ProcessCounters, TestFile, evict,
+    Buffer, Contents, DeviceCounters, Direction, Entry, Folder, Place, ProcessCounters, TestFile, evict,
     open_direct, residency,
 };
 use rustix::fs::{Mode, OFlags, fdatasync, fsync, openat};
@@ -320,8 +319,7 @@ impl<'env> Syncing<'env> {
         // Closing is no part of it.
         self.created = None;
         self.files += 1;
-        let name =
-            CString::new(format!("{:06}", self.files)).map_err(|_| ProbeError::Other("digits".to_owned()))?;
+        let name = Entry::File(self.files).name();
         let folder = self
             .folder
             .as_ref()

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use latlab_harness::{Block, Env, ProbeError, Proof, Session, Stamps};
 use latlab_record::{Check, Point};
-use latlab_storage::{BLOCK_BYTES, Contents, Direction, ProcessCounters, evict, extents, residency};
+use latlab_storage::{BLOCK_BYTES, Contents, Direction, Entry, ProcessCounters, evict, extents, residency};
 use rustix::fs::{Advice, fadvise};
 use serde_json::json;
 
@@ -221,11 +221,11 @@ impl<'env> Filing<'env> {
     fn names(
         &self,
         set: &Set,
-        prefix: char,
+        entry: fn(u64) -> Entry,
         files: std::ops::Range<u64>,
     ) -> Result<Vec<CString>, ProbeError> {
         files
-            .map(|number| self.scratch.file(set.directory, &format!("{prefix}{number}")))
+            .map(|number| self.scratch.file(set.directory, entry(number)))
             .collect()
     }
 
@@ -253,7 +253,7 @@ impl<'env> Filing<'env> {
 
     /// Reads the first `files` files of a set, outside any time, and compares every byte with `data`.
     fn verify(&mut self, set: &Set, files: u64) -> Result<Result<String, String>, ProbeError> {
-        let names = self.names(set, 'f', 0..files)?;
+        let names = self.names(set, Entry::File, 0..files)?;
         let size = usize::try_from(set.file_bytes).unwrap_or(usize::MAX);
         // One byte more than there should be.
         self.expected.resize(size + 1, 0);
@@ -280,7 +280,7 @@ impl<'env> Filing<'env> {
             return Ok(place);
         }
         let set = self.prepare(files, file_bytes)?;
-        let names = self.names(&set, 'f', 0..files)?;
+        let names = self.names(&set, Entry::File, 0..files)?;
         native::write(self.stamps, &names, &self.data, false)?;
         self.verify(&set, files)?.map_err(ProbeError::Proof)?;
         self.kept.push(set);
@@ -310,7 +310,7 @@ impl<'env> Filing<'env> {
     fn flush(&mut self, place: usize, files: u64) -> Result<(), ProbeError> {
         let set = self.kept[place].clone();
         if set.flushed < files {
-            for name in self.names(&set, 'f', set.flushed..files)? {
+            for name in self.names(&set, Entry::File, set.flushed..files)? {
                 open_to_read(&name)
                     .and_then(rustix::fs::fsync)
                     .map_err(|errno| refused("flushing a file before its pages are dropped", errno))?;
@@ -343,7 +343,7 @@ impl<'env> Filing<'env> {
                 .pass(job, set.directory, &self.env.clock, self.stamps.begin())?
                 .0
         } else {
-            let names = self.names(&set, 'f', 0..files)?;
+            let names = self.names(&set, Entry::File, 0..files)?;
             native::write(self.stamps, &names, &self.data, sync)?
         };
         notes.note("contents verified", self.verify(&set, files)?);
@@ -362,7 +362,7 @@ impl<'env> Filing<'env> {
         let all = Operation::ReadWarm.files_a_block(self.point.files.unwrap_or(files), profile);
         let place = self.keep(all.max(files), file_bytes)?;
         let set = self.kept[place].clone();
-        let names = self.names(&set, 'f', 0..files)?;
+        let names = self.names(&set, Entry::File, 0..files)?;
         fill(&mut self.expected, &set, files);
         self.data.clear();
         self.data.resize(self.expected.len(), 0);
@@ -429,7 +429,7 @@ impl<'env> Filing<'env> {
     fn stat(&mut self, files: u64, file_bytes: u64, notes: &mut Notes) -> Result<Pass, ProbeError> {
         let place = self.keep(files, file_bytes)?;
         let set = self.kept[place].clone();
-        let names = self.names(&set, 'f', 0..files)?;
+        let names = self.names(&set, Entry::File, 0..files)?;
         let (done, sum) = native::stat(self.stamps, &names)?;
         notes.note("sizes as written", equal(sum, files * file_bytes, "bytes in all"));
         Ok(done)
@@ -438,7 +438,10 @@ impl<'env> Filing<'env> {
     fn rename(&mut self, files: u64, file_bytes: u64, notes: &mut Notes) -> Result<Pass, ProbeError> {
         let place = self.keep(files, file_bytes)?;
         let set = self.kept[place].clone();
-        let (from, to) = (self.names(&set, 'f', 0..files)?, self.names(&set, 'g', 0..files)?);
+        let (from, to) = (
+            self.names(&set, Entry::File, 0..files)?,
+            self.names(&set, Entry::Renamed, 0..files)?,
+        );
         let done = native::rename(self.stamps, &from, &to)?;
         let moved = from
             .iter()
@@ -464,13 +467,13 @@ impl<'env> Filing<'env> {
         } else {
             // Nothing was written before: the point was asked for alone.
             let set = self.prepare(files, file_bytes)?;
-            let names = self.names(&set, 'f', 0..files)?;
+            let names = self.names(&set, Entry::File, 0..files)?;
             native::write(self.stamps, &names, &self.data, false)?;
             self.written.push(set);
             self.written.len() - 1
         };
         let set = self.written[place].clone();
-        let names = self.names(&set, 'f', set.removed..set.removed + files)?;
+        let names = self.names(&set, Entry::File, set.removed..set.removed + files)?;
         for name in &names {
             // Removing what has no place on the disk yet is another, cheaper thing.
             open_to_read(name)

@@ -1,0 +1,26 @@
+"""What a killed run leaves in a directory, as the core makes it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+#: What the lock file of a scratch folder holds.
+LOCK_TEXT = "latlab scratch folder: latlab removes it when no process holds a lock on this file\n"
+
+
+def leave_folder(directory: Path, name: str = ".latlab-1-2") -> Path:
+    """A scratch folder whose process is gone: nobody holds its lock."""
+    left = directory / name
+    (left / "0").mkdir(parents=True)
+    (left / "lock").write_text(LOCK_TEXT)
+    (left / "f0").write_bytes(b"x" * 4096)
+    (left / "0/g1").write_bytes(b"x")
+    return left
+
+
+def contents(directory: Path) -> dict[str, bytes | None]:
+    """Every file below a directory with its bytes; folders and what is no file have None."""
+    return {
+        str(path.relative_to(directory)): path.read_bytes() if path.is_file() else None
+        for path in sorted(directory.rglob("*"))
+    }

@@ -1,0 +1,54 @@
+"""The user's own files, under names that are nearly latlab's, where latlab removes what killed runs left."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING
+
+import pytest
+from tests.leftovers import LOCK_TEXT, contents, leave_folder
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from tests.robust.conftest import Place
+
+SHORT = ("measure", "--only", "clock.read", "--budget", "1", "--no-report")
+
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="scratch folders are made on Linux only")
+
+
+def plant(directory: Path) -> dict[str, bytes | None]:
+    """Makes what must stay; returns what is there then."""
+    for name in (".latlab-notes", ".latlab-7-8", "latlab-lesson-notes", "latlab-lesson-abcd1234"):
+        folder = directory / name
+        folder.mkdir()
+        (folder / "thesis.txt").write_text("three years")
+    (directory / ".latlab-7-8/lock").write_text("mine\n")
+    (directory / ".latlab-notes/lock").write_text(LOCK_TEXT)
+    (directory / ".latlab-9-9").write_text("a file")
+    return contents(directory)
+
+
+@pytest.mark.parametrize("where", ["--dir", "the cache"])
+def test_measuring_removes_what_a_killed_run_left_and_nothing_of_the_users(place: Place, where: str) -> None:
+    directory = place.root / ("here" if where == "--dir" else "home/.cache")
+    directory.mkdir(exist_ok=True)
+    place.environment.pop("XDG_CACHE_HOME", None)
+    kept = plant(directory)
+    left = leave_folder(directory)
+    told = place.run(*SHORT, *(["--dir", str(directory)] if where == "--dir" else []))
+    assert told.returncode == 0, told.stderr
+    assert not left.exists()
+    assert contents(directory) == kept
+
+
+def test_what_the_user_put_into_a_folder_of_ours_stays_there(place: Place) -> None:
+    left = leave_folder(place.root / "here")
+    (left / "0/thesis.txt").write_text("three years")
+    told = place.run(*SHORT, "--dir", str(place.root / "here"))
+    assert told.returncode == 0, told.stderr
+    assert sorted(contents(left)) == ["0", "0/thesis.txt", "lock"]
+    (left / "0/thesis.txt").unlink()
+    assert place.run(*SHORT, "--dir", str(place.root / "here")).returncode == 0
+    assert not left.exists()

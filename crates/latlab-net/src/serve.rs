@@ -1,8 +1,8 @@
 //! A server that costs as little as a server can: bodies are slices of one buffer, nothing is read from a disk and nothing kept.
 //!
 //! ```text
-//! accepted ─► first byte ─┬─ a TLS record ─► rustls ─┬─► hyper (HTTP/1.1 or HTTP/2) ─► guard ─► answer ─► body
-//!                         └─ anything else ──────────┘
+//! accepted ─► place ─► first byte ─┬─ a TLS record ─► rustls ─┬─► hyper (HTTP/1.1 or HTTP/2) ─► guard ─► answer ─► body
+//!                                 └─ anything else ──────────┘
 //! ```
 //! One port serves all of it, so that what differs between two measurements is the protocol and not the socket. A look at the first
 //! byte (one `recv` with `MSG_PEEK` a connection) tells TLS from plain text.
@@ -17,8 +17,8 @@ mod guard;
 #[cfg_attr(unix, path = "serve/limits_unix.rs")]
 #[cfg_attr(not(unix), path = "serve/limits_elsewhere.rs")]
 mod limits;
+mod places;
 
-use std::future::Future;
 use std::io;
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::sync::Arc;
@@ -28,27 +28,28 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use hyper::service::service_fn;
-use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
+use hyper_util::rt::{TokioExecutor, TokioIo};
 use hyper_util::server::conn::auto;
 use serde::{Deserialize, Serialize};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpSocket, TcpStream};
-use tokio::sync::{Semaphore, oneshot};
-use tokio::time::{sleep, timeout};
+use tokio::sync::oneshot;
+use tokio::task::yield_now;
+use tokio::time::sleep;
 use tokio_rustls::TlsAcceptor;
 
 use answer::State;
 pub use body::is_body;
 pub use guard::{LEAST_SECRET_BYTES, Pass};
+use places::{Counted, Place, Places};
 
-/// Connections served at once; more wait in the kernel's queue. Twice what the probes open at most.
-const MOST_CONNECTIONS: usize = 4096;
-/// A connection that says nothing for so long is closed. Longer than any pause of a measurement between two uses of a kept one.
-const SILENCE: Duration = Duration::from_mins(2);
-/// A handshake takes a few round trips; nobody's path takes seconds for each.
-const HANDSHAKE: Duration = Duration::from_secs(20);
-/// When the process has no descriptor left, the next attempt waits so long.
-const OUT_OF_DESCRIPTORS: Duration = Duration::from_millis(10);
+/// Connections that may wait in the kernel's queue.
+const QUEUE: u32 = 4096;
+/// The longest head of a request by HTTP/1, bytes, and so what a connection without one can make the server keep. Four times hyper's limit for
+/// HTTP/2.
+const LONGEST_HEAD: usize = 64 << 10;
+/// When no connection can be accepted, the next attempt waits so long.
+const NEXT_ATTEMPT: Duration = Duration::from_millis(10);
 /// What is under way when the server ends may take so long.
 const PARTING: Duration = Duration::from_millis(200);
 
@@ -162,7 +163,7 @@ impl Server {
         limits::raise_open_files();
         let (certificate, tls) = certificate::make(settings.bind.map(|bind| bind.ip()))?;
         let totals = Arc::new(Totals::default());
-        let state = Arc::new(State::new(settings, Arc::clone(&totals)));
+        let state = Arc::new(State::new(settings, Arc::clone(&totals))?);
         let runtime = runtime(settings.threads)?;
         let listener = {
             let _entered = runtime.enter();
@@ -272,29 +273,40 @@ fn listen_on(address: SocketAddr) -> Result<TcpListener, ServeError> {
         socket.set_reuseaddr(true)?;
         socket.bind(address)?;
         // All connections of a sweep may be opened at one moment.
-        socket.listen(u32::try_from(MOST_CONNECTIONS).unwrap_or(u32::MAX))
+        socket.listen(QUEUE)
     };
     open().map_err(|source| ServeError::Bind { address, source })
 }
 
 /// Accepts for ever.
 async fn accept(listener: &TcpListener, acceptor: &TlsAcceptor, state: &Arc<State>) {
-    let places = Arc::new(Semaphore::new(MOST_CONNECTIONS));
+    let places = Arc::new(Places::default());
     loop {
-        let Ok(place) = Arc::clone(&places).acquire_owned().await else {
-            return;
+        let (stream, from) = match listener.accept().await {
+            Ok(accepted) => accepted,
+            Err(error) if limits::is_out_of_descriptors(&error) && places.make_room() => {
+                // The one that was told to end does so now.
+                yield_now().await;
+                continue;
+            }
+            Err(_) => {
+                // A connection that was reset while it waited, or no descriptor left: the others go on.
+                sleep(NEXT_ATTEMPT).await;
+                continue;
+            }
         };
-        let Ok((stream, _)) = listener.accept().await else {
-            // A connection that was reset while it waited, or no descriptor left: the others go on.
-            sleep(OUT_OF_DESCRIPTORS).await;
+        let Some((place, notice)) = places.enter(from.ip()) else {
             continue;
         };
         let (acceptor, state) = (acceptor.clone(), Arc::clone(state));
         tokio::spawn(async move {
-            let _place = place;
             let _open = Open::count(&state);
-            // How a connection ends is its client's affair.
-            let _ = connection(stream, &acceptor, &state).await;
+            tokio::select! {
+                biased;
+                // How a connection ends is its client's affair.
+                _ = connection(stream, &acceptor, &state, &place) => {}
+                () = place.overdue(notice) => {}
+            }
         });
     }
 }
@@ -316,43 +328,46 @@ impl Drop for Open {
     }
 }
 
-async fn connection(stream: TcpStream, acceptor: &TlsAcceptor, state: &Arc<State>) -> io::Result<()> {
+async fn connection(
+    stream: TcpStream,
+    acceptor: &TlsAcceptor,
+    state: &Arc<State>,
+    place: &Arc<Place>,
+) -> io::Result<()> {
     /// The type of a record that carries a handshake (RFC 8446, 5.1); no HTTP method begins with it.
     const TLS_HANDSHAKE: u8 = 0x16;
     // Small answers leave at once.
     stream.set_nodelay(true)?;
     let mut first = [0];
-    if within(SILENCE, stream.peek(&mut first)).await? == 0 {
+    if stream.peek(&mut first).await? == 0 {
         return Ok(());
     }
+    // In memory of its own, so that who says nothing takes little.
     if first[0] == TLS_HANDSHAKE {
-        let stream = within(HANDSHAKE, acceptor.accept(stream)).await?;
-        http(stream, state).await
+        Box::pin(async { http(acceptor.accept(stream).await?, state, place).await }).await
     } else {
-        http(stream, state).await
+        Box::pin(http(stream, state, place)).await
     }
 }
 
-async fn within<T>(limit: Duration, work: impl Future<Output = io::Result<T>>) -> io::Result<T> {
-    timeout(limit, work)
-        .await
-        .unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into()))
-}
-
-async fn http<S>(stream: S, state: &Arc<State>) -> io::Result<()>
+async fn http<S>(stream: S, state: &Arc<State>, place: &Arc<Place>) -> io::Result<()>
 where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
     let mut builder = auto::Builder::new(TokioExecutor::new());
+    // The place looks after all times.
     builder
         .http1()
-        .timer(TokioTimer::new())
-        .header_read_timeout(SILENCE);
-    builder.http2().timer(TokioTimer::new());
+        .header_read_timeout(None)
+        .max_buf_size(LONGEST_HEAD);
     let answers = service_fn(|request| {
-        let state = Arc::clone(state);
-        async move { state.answer(request).await }
+        let (state, place) = (Arc::clone(state), Arc::clone(place));
+        async move { state.answer(request, &place).await }
     });
+    let stream = Counted {
+        stream,
+        place: Arc::clone(place),
+    };
     builder
         .serve_connection(TokioIo::new(stream), answers)
         .await

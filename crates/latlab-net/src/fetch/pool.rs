@@ -142,7 +142,7 @@ impl Pool {
         });
         let request = request(&self.authority, target, authorization.as_deref());
         self.members[place].asked = Some(Asked::new(request, Instant::now() + self.patience));
-        if self.members[place].link.is_none() {
+        if self.members[place].link.is_none() || self.members[place].was_closed_unused() {
             self.connect(place)?;
         }
         self.advance(place, false).map(|_| ())
@@ -340,6 +340,16 @@ impl Pool {
 impl Member {
     fn is_open(&self) -> bool {
         matches!(self.link, Some((_, Stage::Open)))
+    }
+
+    /// Whether the server closed it before anything was asked, as servers do that wait for a first request for some seconds only. One that was used
+    /// needs no such look: it is opened again once its request finds it closed.
+    fn was_closed_unused(&self) -> bool {
+        let Some((stream, Stage::Open)) = &self.link else {
+            return false;
+        };
+        let mut looked_at = [PollFd::new(stream.socket_ref(), PollFlags::RDHUP)];
+        !self.used && poll(&mut looked_at, Some(&Timespec::default())).is_ok_and(|ended| ended > 0)
     }
 
     /// What ends next.

@@ -2,6 +2,7 @@
 
 use std::convert::Infallible;
 use std::future::poll_fn;
+use std::io;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -14,6 +15,7 @@ use hyper::{Method, Request, Response, StatusCode};
 
 use super::body::Body;
 use super::guard::Guard;
+use super::places::{Place, UnderWay};
 use super::{Settings, Totals};
 
 /// The longest body: beyond any measurement, and short of what would run for days by a slip of the hand.
@@ -28,25 +30,29 @@ pub(super) struct State {
 }
 
 impl State {
-    pub(super) fn new(settings: &Settings, totals: Arc<Totals>) -> Self {
-        Self {
-            guard: settings.secret.as_deref().map(Guard::new),
+    /// Fails when there is a secret and the system has no random numbers.
+    pub(super) fn new(settings: &Settings, totals: Arc<Totals>) -> io::Result<Self> {
+        Ok(Self {
+            guard: settings.secret.as_deref().map(Guard::new).transpose()?,
             answers_after: settings.answers_after,
             totals,
-        }
+        })
     }
 
     pub(super) fn totals(&self) -> &Totals {
         &self.totals
     }
 
-    pub(super) async fn answer(&self, request: Request<Incoming>) -> Result<Response<Body>, Infallible> {
+    pub(super) async fn answer(
+        &self,
+        request: Request<Incoming>,
+        place: &Arc<Place>,
+    ) -> Result<Response<Body>, Infallible> {
         self.totals.requests.fetch_add(1, Ordering::Relaxed);
-        let path = request.uri().path();
-        if path == "/challenge" {
-            return Ok(self.challenge(request.method()));
+        if request.uri().path() == "/challenge" {
+            return Ok(self.challenge(request.method(), place));
         }
-        if !self.admits(&request) {
+        if !self.admits(&request, place) {
             self.totals.refused.fetch_add(1, Ordering::Relaxed);
             let mut refusal = said(
                 StatusCode::UNAUTHORIZED,
@@ -57,11 +63,22 @@ impl State {
                 .insert(WWW_AUTHENTICATE, HeaderValue::from_static("latlab"));
             return Ok(refusal);
         }
+        let Some(under_way) = place.begin() else {
+            return Ok(said(
+                StatusCode::SERVICE_UNAVAILABLE,
+                "as many connections as can be are served already\n",
+            ));
+        };
         if !self.answers_after.is_zero() {
             tokio::time::sleep(self.answers_after).await;
         }
+        Ok(self.admitted(request, under_way).await)
+    }
+
+    async fn admitted(&self, request: Request<Incoming>, under_way: UnderWay) -> Response<Body> {
+        let path = request.uri().path();
         let reading = matches!(*request.method(), Method::GET | Method::HEAD);
-        Ok(match path {
+        let response = match path {
             "/" if reading => said(
                 StatusCode::OK,
                 concat!(
@@ -78,10 +95,11 @@ impl State {
                 Some(count) => self.bytes(count, request.method()),
                 None => said(StatusCode::NOT_FOUND, "not found: GET /bytes/N, POST /sink\n"),
             },
-        })
+        };
+        response.map(|body| body.keeping(under_way))
     }
 
-    fn admits(&self, request: &Request<Incoming>) -> bool {
+    fn admits(&self, request: &Request<Incoming>, place: &Place) -> bool {
         let Some(guard) = &self.guard else {
             return true;
         };
@@ -93,17 +111,17 @@ impl State {
             .uri()
             .path_and_query()
             .map_or("/", |target| target.as_str());
-        authorization
-            .is_some_and(|authorization| guard.admits(authorization, request.method().as_str(), target))
+        authorization.is_some_and(|authorization| {
+            guard.admits(authorization, request.method().as_str(), target, place.address())
+        })
     }
 
-    fn challenge(&self, method: &Method) -> Response<Body> {
+    fn challenge(&self, method: &Method, place: &Place) -> Response<Body> {
         if method != Method::GET {
             return wrong_method("GET");
         }
-        match self.guard.as_ref().map(Guard::challenge) {
-            Some(Some(challenge)) => said(StatusCode::OK, challenge),
-            Some(None) => said(StatusCode::SERVICE_UNAVAILABLE, "no random numbers\n"),
+        match &self.guard {
+            Some(guard) => said(StatusCode::OK, guard.challenge(place.address())),
             None => said(StatusCode::NOT_FOUND, "nothing has to be proven here\n"),
         }
     }

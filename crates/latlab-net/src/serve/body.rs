@@ -8,6 +8,8 @@ use std::task::{Context, Poll};
 use bytes::Bytes;
 use http_body::{Frame, SizeHint};
 
+use super::places::UnderWay;
+
 /// Large enough that handing out a slice costs nothing beside sending it, small enough to stay in a core's cache.
 const BLOCK_BYTES: usize = 256 << 10;
 
@@ -41,7 +43,14 @@ pub fn is_body(mut from: u64, mut part: &[u8]) -> bool {
 
 /// What is left of an answer's body.
 #[derive(Debug)]
-pub(super) enum Body {
+pub(super) struct Body {
+    left: Left,
+    /// The request that this answers.
+    _under_way: Option<UnderWay>,
+}
+
+#[derive(Debug)]
+enum Left {
     /// Bytes of the block, from its beginning.
     Block {
         /// Handed out so far.
@@ -55,30 +64,44 @@ pub(super) enum Body {
 
 impl Body {
     pub(super) fn bytes(count: u64) -> Self {
-        Self::Block { from: 0, to: count }
+        Self {
+            left: Left::Block { from: 0, to: count },
+            _under_way: None,
+        }
     }
 
     pub(super) fn text(text: impl Into<Bytes>) -> Self {
-        Self::Text(text.into())
+        Self {
+            left: Left::Text(text.into()),
+            _under_way: None,
+        }
+    }
+
+    /// The same as the answer to a request, which is under way as long as this lives.
+    pub(super) fn keeping(self, under_way: UnderWay) -> Self {
+        Self {
+            _under_way: Some(under_way),
+            ..self
+        }
     }
 
     fn left(&self) -> u64 {
-        match self {
-            Self::Block { from, to } => to - from,
-            Self::Text(text) => text.len() as u64,
+        match &self.left {
+            Left::Block { from, to } => to - from,
+            Left::Text(text) => text.len() as u64,
         }
     }
 
     fn take(&mut self) -> Bytes {
-        match self {
-            Self::Block { from, to } => {
+        match &mut self.left {
+            Left::Block { from, to } => {
                 let start = usize::try_from(*from % BLOCK_BYTES as u64).unwrap_or_default();
                 let rest = usize::try_from(*to - *from).unwrap_or(BLOCK_BYTES);
                 let length = rest.min(BLOCK_BYTES - start);
                 *from += length as u64;
                 BLOCK.slice(start..start + length)
             }
-            Self::Text(text) => std::mem::take(text),
+            Left::Text(text) => std::mem::take(text),
         }
     }
 }

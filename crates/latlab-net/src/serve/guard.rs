@@ -3,27 +3,40 @@
 //! A client asks for a challenge once (`GET /challenge`) and then signs every request with HMAC-SHA256 over the challenge, a number that it
 //! never uses twice, the method and the target: `Authorization: latlab CHALLENGE NUMBER SIGNATURE`. Nothing on the wire can be used
 //! again by somebody who listens, and no request takes a round trip more than it would without.
+//!
+//! A challenge is not kept: it holds the second in which it was made and its own number, and an HMAC over both and the client's address, by a key
+//! that the server makes at each start. So whoever asks for challenges only costs no memory and takes nobody's place.
+//!
+//! A signed request is good once, because the numbers used with a challenge are kept from its first right signature on. Only who knows
+//! the secret can fill that table. It forgets no challenge that could still be answered for the first time, since its requests could then be sent
+//! again: when all of them are so young, the next client is refused until one is a minute old.
 
-use std::collections::VecDeque;
+use std::collections::HashMap;
+use std::io;
+use std::net::IpAddr;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use ring::hmac;
-use ring::rand::{SecureRandom, SystemRandom};
+use ring::rand::SystemRandom;
+use tokio::time::Instant;
 
 use super::certificate::hex;
 
 /// The shortest secret, bytes: 128 bits, when they are random.
 pub const LEAST_SECRET_BYTES: usize = 16;
-/// A challenge that nobody answers is forgotten after this.
+/// A challenge can be answered for so long.
 const PATIENCE: Duration = Duration::from_mins(1);
-/// Challenges without an answer yet; an older one makes room.
-const MOST_OPEN: usize = 1024;
-/// Clients that have answered; the one that was silent longest makes room.
-const MOST_ANSWERED: usize = 64;
+/// Clients that have answered; the one that was silent longest makes room. Each takes little more than 1 KiB.
+const MOST_ANSWERED: usize = 1024;
 /// Numbers may arrive out of order, as far as this many connections at a time make them.
 const WINDOW: usize = 8192;
 const WORD_BITS: usize = 64;
+/// Of a challenge: the second of the server's life in which it was made, and its number.
+const MADE_BYTES: usize = 8 + 8;
+/// Of the HMAC as many bytes are in a challenge: 128 bits.
+const SEAL_BYTES: usize = 16;
 
 /// A client's side: signs requests.
 #[derive(Debug)]
@@ -62,53 +75,78 @@ fn message(challenge: &str, number: u64, method: &str, target: &str) -> Vec<u8> 
 /// The server's side.
 #[derive(Debug)]
 pub(super) struct Guard {
+    /// What the client and the server share.
     key: hmac::Key,
-    random: SystemRandom,
-    known: Mutex<Known>,
-}
-
-#[derive(Debug, Default)]
-struct Known {
-    open: VecDeque<(String, Instant)>,
-    answered: VecDeque<Client>,
+    /// What challenges of this server are told by.
+    own: hmac::Key,
+    started: Instant,
+    given: AtomicU64,
+    answered: Mutex<HashMap<String, Client>>,
 }
 
 #[derive(Debug)]
 struct Client {
-    challenge: String,
     used: Used,
     last: Instant,
+    /// When its challenge could last be answered for the first time.
+    until: Instant,
 }
 
 impl Guard {
-    pub(super) fn new(secret: &[u8]) -> Self {
-        Self {
+    /// Fails when the system has no random numbers.
+    pub(super) fn new(secret: &[u8]) -> io::Result<Self> {
+        let own = hmac::Key::generate(hmac::HMAC_SHA256, &SystemRandom::new());
+        Ok(Self {
             key: key(secret),
-            random: SystemRandom::new(),
-            known: Mutex::default(),
-        }
+            own: own.map_err(|_| io::Error::other("the system has no random numbers"))?,
+            started: Instant::now(),
+            given: AtomicU64::new(0),
+            answered: Mutex::default(),
+        })
     }
 
-    /// A new challenge; `None` when the system has no random numbers.
-    pub(super) fn challenge(&self) -> Option<String> {
-        let mut bytes = [0; 16];
-        self.random.fill(&mut bytes).ok()?;
-        let challenge = hex(&bytes);
-        let mut known = self.known();
-        if known.open.len() == MOST_OPEN {
-            known.open.pop_front();
-        }
-        known.open.push_back((challenge.clone(), Instant::now()));
-        Some(challenge)
+    /// A new challenge for a client at this address.
+    pub(super) fn challenge(&self, address: IpAddr) -> String {
+        let number = self.given.fetch_add(1, Ordering::Relaxed);
+        let mut made = [0; MADE_BYTES];
+        made[..8].copy_from_slice(&self.started.elapsed().as_secs().to_be_bytes());
+        made[8..].copy_from_slice(&number.to_be_bytes());
+        hex(&made) + &hex(&self.seal(&made, address))
     }
 
-    /// Whether a request's `Authorization` is right, and is used for the first time.
-    pub(super) fn admits(&self, authorization: &str, method: &str, target: &str) -> bool {
-        self.admits_at(authorization, method, target, Instant::now())
+    fn seal(&self, made: &[u8], address: IpAddr) -> [u8; SEAL_BYTES] {
+        let text = format!("latlab challenge 1\n{}\n{address}", hex(made));
+        let mut seal = [0; SEAL_BYTES];
+        seal.copy_from_slice(&hmac::sign(&self.own, text.as_bytes()).as_ref()[..SEAL_BYTES]);
+        seal
+    }
+
+    /// When a challenge could last be answered; none when it was not given to this address by this server.
+    fn until(&self, challenge: &str, address: IpAddr) -> Option<Instant> {
+        let bytes = unhex(challenge)?;
+        let (made, seal) = bytes.split_first_chunk::<MADE_BYTES>()?;
+        // The signature over it, which only who knows the secret can make, was right: the time that this takes tells nobody anything.
+        if seal != self.seal(made, address) {
+            return None;
+        }
+        let (second, _) = made.split_first_chunk::<8>()?;
+        Some(self.started + Duration::from_secs(u64::from_be_bytes(*second)) + PATIENCE)
+    }
+
+    /// Whether a request's `Authorization` is right, and is used for the first time. `address` is the client's.
+    pub(super) fn admits(&self, authorization: &str, method: &str, target: &str, address: IpAddr) -> bool {
+        self.admits_at(authorization, method, target, address, Instant::now())
             .unwrap_or(false)
     }
 
-    fn admits_at(&self, authorization: &str, method: &str, target: &str, now: Instant) -> Option<bool> {
+    fn admits_at(
+        &self,
+        authorization: &str,
+        method: &str,
+        target: &str,
+        address: IpAddr,
+        now: Instant,
+    ) -> Option<bool> {
         let mut words = authorization.split(' ');
         let (scheme, challenge, number, signature) =
             (words.next()?, words.next()?, words.next()?, words.next()?);
@@ -118,36 +156,36 @@ impl Guard {
         if scheme != "latlab" || hmac::verify(&self.key, &message, &signature).is_err() {
             return Some(false);
         }
-        let mut known = self.known();
-        if let Some(client) = known
-            .answered
-            .iter_mut()
-            .find(|client| client.challenge == challenge)
-        {
+        let mut answered = self.answered();
+        if let Some(client) = answered.get_mut(challenge) {
             client.last = now;
             return Some(client.used.first_use_of(number));
         }
-        let at = known.open.iter().position(|(open, _)| open == challenge)?;
-        let (challenge, given) = known.open.remove(at)?;
-        if now.saturating_duration_since(given) > PATIENCE {
+        let until = self.until(challenge, address)?;
+        if now > until {
             return Some(false);
         }
-        if known.answered.len() == MOST_ANSWERED {
-            let silent = (0..MOST_ANSWERED).min_by_key(|at| known.answered[*at].last)?;
-            known.answered.remove(silent);
+        if answered.len() >= MOST_ANSWERED {
+            let silent = answered
+                .iter()
+                .filter(|(_, client)| client.until < now)
+                .min_by_key(|(_, client)| client.last)
+                .map(|(challenge, _)| challenge.clone())?;
+            answered.remove(&silent);
         }
         let mut used = Used::default();
         let first = used.first_use_of(number);
-        known.answered.push_back(Client {
-            challenge,
+        let client = Client {
             used,
             last: now,
-        });
+            until,
+        };
+        answered.insert(challenge.to_owned(), client);
         Some(first)
     }
 
-    fn known(&self) -> MutexGuard<'_, Known> {
-        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+    fn answered(&self) -> MutexGuard<'_, HashMap<String, Client>> {
+        self.answered.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -208,18 +246,30 @@ mod tests {
     use super::*;
 
     const SECRET: &[u8] = b"sixteen bytes or more";
+    const CLIENT: IpAddr = IpAddr::V4(std::net::Ipv4Addr::new(192, 0, 2, 1));
+
+    fn guard() -> Guard {
+        Guard::new(SECRET).expect("random numbers")
+    }
 
     fn admitted(guard: &Guard, authorization: &str) -> bool {
-        guard.admits(authorization, "GET", "/bytes/1")
+        guard.admits(authorization, "GET", "/bytes/1", CLIENT)
+    }
+
+    fn admitted_after(guard: &Guard, authorization: &str, seconds: u64) -> bool {
+        let now = guard.started + Duration::from_secs(seconds);
+        guard
+            .admits_at(authorization, "GET", "/bytes/1", CLIENT, now)
+            .unwrap_or(false)
     }
 
     fn pass(guard: &Guard) -> Pass {
-        Pass::new(SECRET, &guard.challenge().expect("random numbers"))
+        Pass::new(SECRET, &guard.challenge(CLIENT))
     }
 
     #[test]
     fn whoever_knows_the_secret_is_admitted_in_any_order_of_numbers() {
-        let guard = Guard::new(SECRET);
+        let guard = guard();
         let pass = pass(&guard);
         for number in [3, 0, 1, 2, 20_000, 19_000, 20_001] {
             assert!(
@@ -231,14 +281,14 @@ mod tests {
 
     #[test]
     fn what_was_heard_on_the_wire_is_of_no_use() {
-        let guard = Guard::new(SECRET);
+        let guard = guard();
         let pass = pass(&guard);
         let heard = pass.sign(5, "GET", "/bytes/1");
         assert!(admitted(&guard, &heard));
         assert!(!admitted(&guard, &heard), "again");
-        assert!(!guard.admits(&pass.sign(6, "GET", "/bytes/1"), "GET", "/bytes/999"));
-        assert!(!guard.admits(&pass.sign(7, "GET", "/bytes/1"), "POST", "/bytes/1"));
-        let other = Guard::new(SECRET);
+        assert!(!guard.admits(&pass.sign(6, "GET", "/bytes/1"), "GET", "/bytes/999", CLIENT));
+        assert!(!guard.admits(&pass.sign(7, "GET", "/bytes/1"), "POST", "/bytes/1", CLIENT));
+        let other = super::tests::guard();
         assert!(
             !admitted(&other, &pass.sign(8, "GET", "/bytes/1")),
             "another server's challenge"
@@ -258,8 +308,8 @@ mod tests {
 
     #[test]
     fn nothing_else_is_admitted() {
-        let guard = Guard::new(SECRET);
-        let challenge = guard.challenge().expect("random numbers");
+        let guard = guard();
+        let challenge = guard.challenge(CLIENT);
         let wrong = Pass::new(b"another secret, as long", &challenge);
         let right = Pass::new(SECRET, &challenge).sign(0, "GET", "/bytes/1");
         let shorter = &right[..right.len() - 2];
@@ -280,30 +330,75 @@ mod tests {
     }
 
     #[test]
-    fn a_challenge_that_was_not_answered_in_time_is_forgotten() {
-        let guard = Guard::new(SECRET);
-        let signed = pass(&guard).sign(0, "GET", "/");
-        let late = Instant::now() + PATIENCE * 2;
-        assert_eq!(guard.admits_at(&signed, "GET", "/", late), Some(false));
+    fn a_challenge_can_be_answered_for_a_minute_and_its_client_goes_on() {
+        let guard = guard();
+        let (early, late) = (pass(&guard), pass(&guard));
+        let sign = |pass: &Pass, number| pass.sign(number, "GET", "/bytes/1");
+        assert!(admitted_after(&guard, &sign(&early, 0), 60));
+        assert!(!admitted_after(&guard, &sign(&late, 0), 61));
+        assert!(admitted_after(&guard, &sign(&early, 1), 100_000));
+        assert!(!admitted_after(&guard, &sign(&early, 1), 100_000), "again");
     }
 
     #[test]
-    fn whoever_asks_for_challenges_only_fills_no_memory() {
-        let guard = Guard::new(SECRET);
+    fn a_challenge_is_good_for_the_address_that_asked_and_as_it_was_given() {
+        let guard = guard();
+        let elsewhere = IpAddr::V4(std::net::Ipv4Addr::new(192, 0, 2, 2));
+        let challenge = guard.challenge(elsewhere);
+        let signed = |challenge: &str| Pass::new(SECRET, challenge).sign(0, "GET", "/bytes/1");
+        assert!(!admitted(&guard, &signed(&challenge)));
+        for at in 0..challenge.len() {
+            let mut other = challenge.clone();
+            let digit = if &challenge[at..=at] == "0" { "1" } else { "0" };
+            other.replace_range(at..=at, digit);
+            assert!(
+                !guard.admits(&signed(&other), "GET", "/bytes/1", elsewhere),
+                "{at}"
+            );
+        }
+        for part in ["", &challenge[2..], &challenge[..62]] {
+            assert!(
+                !guard.admits(&signed(part), "GET", "/bytes/1", elsewhere),
+                "{part}"
+            );
+        }
+        assert!(guard.admits(&signed(&challenge), "GET", "/bytes/1", elsewhere));
+    }
+
+    #[test]
+    fn whoever_asks_for_challenges_only_fills_no_memory_and_locks_nobody_out() {
+        let guard = guard();
         let first = pass(&guard);
+        let given: std::collections::HashSet<String> =
+            (0..100_000).map(|_| guard.challenge(CLIENT)).collect();
+        assert_eq!(given.len(), 100_000, "no two are the same");
+        assert!(guard.answered().is_empty());
         assert!(admitted(&guard, &first.sign(0, "GET", "/bytes/1")));
-        for _ in 0..MOST_OPEN * 2 {
-            guard.challenge().expect("random numbers");
-        }
-        assert_eq!(guard.known().open.len(), MOST_OPEN);
-        assert!(
-            admitted(&guard, &first.sign(1, "GET", "/bytes/1")),
-            "and drives nobody out"
+    }
+
+    #[test]
+    fn a_client_is_forgotten_only_when_nothing_of_its_can_be_sent_again() {
+        let guard = guard();
+        let heard: Vec<String> = (0..MOST_ANSWERED)
+            .map(|_| pass(&guard).sign(0, "GET", "/bytes/1"))
+            .collect();
+        assert!(heard.iter().all(|heard| admitted(&guard, heard)));
+        let next = pass(&guard).sign(0, "GET", "/bytes/1");
+        assert!(!admitted(&guard, &next), "all others could still be sent again");
+        assert!(!heard.iter().any(|heard| admitted(&guard, heard)));
+        // Made in the first second as the others were, so its time is up as well: one of a later second.
+        let later = guard.started + Duration::from_secs(62);
+        let made = {
+            let mut made = [0; MADE_BYTES];
+            made[7] = 62;
+            hex(&made) + &hex(&guard.seal(&made, CLIENT))
+        };
+        let signed = Pass::new(SECRET, &made).sign(0, "GET", "/bytes/1");
+        assert_eq!(
+            guard.admits_at(&signed, "GET", "/bytes/1", CLIENT, later),
+            Some(true)
         );
-        for _ in 0..MOST_ANSWERED {
-            let pass = pass(&guard);
-            assert!(admitted(&guard, &pass.sign(0, "GET", "/bytes/1")));
-        }
-        assert_eq!(guard.known().answered.len(), MOST_ANSWERED);
+        assert_eq!(guard.answered().len(), MOST_ANSWERED);
+        assert!(!heard.iter().any(|heard| admitted_after(&guard, heard, 62)));
     }
 }

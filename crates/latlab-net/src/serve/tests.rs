@@ -1,10 +1,13 @@
 //! The server as clients meet it: over sockets of the loopback, each wait bounded.
 
+mod deadlines;
+
 use std::io::{Read, Write};
 use std::net::{Shutdown, TcpStream};
 
 use rustls::pki_types::{CertificateDer, ServerName};
 use rustls::{ClientConfig, ClientConnection, RootCertStore, StreamOwned};
+use tokio::time::timeout;
 
 use super::*;
 
@@ -144,11 +147,11 @@ fn a_client_that_talks_garbage_harms_nobody_else() {
     assert_eq!(get(&mut connect(&server), "/bytes/5").body.len(), 5);
 }
 
-/// What trusts this server's certificate and nothing else.
-fn trusting(server: &Server, protocol: &[u8]) -> Arc<ClientConfig> {
+/// What trusts this certificate and nothing else.
+fn trusting(certificate: &[u8], protocol: &[u8]) -> Arc<ClientConfig> {
     let mut roots = RootCertStore::empty();
     roots
-        .add(CertificateDer::from(server.listening().certificate.clone()))
+        .add(CertificateDer::from(certificate.to_vec()))
         .expect("a certificate");
     let mut config = ClientConfig::builder_with_provider(Arc::new(rustls::crypto::ring::default_provider()))
         .with_safe_default_protocol_versions()
@@ -164,7 +167,8 @@ fn the_same_port_speaks_tls_with_a_certificate_for_the_loopback() {
     let server = server();
     let name = ServerName::from(server.listening().address.ip());
     for name in [name, ServerName::try_from("localhost").expect("a name")] {
-        let tls = ClientConnection::new(trusting(&server, b"http/1.1"), name).expect("a client");
+        let tls = ClientConnection::new(trusting(&server.listening().certificate, b"http/1.1"), name)
+            .expect("a client");
         let mut stream = StreamOwned::new(tls, connect(&server));
         assert_eq!(get(&mut stream, "/bytes/100000").body.len(), 100_000);
         assert_eq!(get(&mut stream, "/bytes/3").body.len(), 3);
@@ -207,7 +211,7 @@ async fn get_by_http2<S: AsyncRead + AsyncWrite + Unpin + Send + 'static>(stream
 fn http2_is_spoken_with_tls_and_without() {
     let server = server();
     let address = server.listening().address;
-    let tls = tokio_rustls::TlsConnector::from(trusting(&server, b"h2"));
+    let tls = tokio_rustls::TlsConnector::from(trusting(&server.listening().certificate, b"h2"));
     let work = async {
         let plain = tokio::net::TcpStream::connect(address).await.expect("accepted");
         assert_eq!(get_by_http2(plain, 500_000).await, 1_500_000);
@@ -262,7 +266,7 @@ fn resident_bytes() -> u64 {
 #[cfg(target_os = "linux")]
 fn readers_that_do_not_read_hold_no_memory_and_nobody_up() {
     let server = server();
-    let tls = trusting(&server, b"http/1.1");
+    let tls = trusting(&server.listening().certificate, b"http/1.1");
     drop(get(&mut connect(&server), "/bytes/1000000"));
     let before = resident_bytes();
     let mut plain = Vec::new();

@@ -146,6 +146,26 @@ fn a_connection_that_the_server_closed_while_it_was_idle_is_opened_again() {
 }
 
 #[test]
+fn a_connection_that_the_server_closed_before_its_first_request_is_opened_again() {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("the loopback");
+    let url = format!("http://{}/file", listener.local_addr().expect("an address"));
+    let mut pool = open(&url, 1, BOUND).expect("it listens");
+    drop(listener.accept().expect("a client"));
+    let begun = Instant::now();
+    while !pool.members[0].was_closed_unused() {
+        assert!(begun.elapsed() < BOUND);
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    let serving = std::thread::spawn(move || {
+        let (mut stream, _) = listener.accept().expect("the client again");
+        read(&mut stream) && stream.write_all(HELLO).is_ok()
+    });
+    assert_eq!(ask_all(&mut pool, 1).expect("an answer").len(), 1);
+    assert_eq!(pool.opened(), 2);
+    assert!(serving.join().expect("the server"));
+}
+
+#[test]
 fn an_answer_in_pieces_is_one_answer() {
     fn serve(mut stream: TcpStream) {
         let _ = read(&mut stream);
@@ -164,10 +184,10 @@ fn an_answer_in_pieces_is_one_answer() {
 
 #[test]
 fn each_way_to_fail_has_its_name() {
-    let error = failure(drop, BOUND);
+    let error = failure(|mut stream| assert!(read(&mut stream)), BOUND);
     assert!(
         matches!(error, FetchError::Truncated { got: 0 } | FetchError::Reset),
-        "a connection that was never used is not opened again: {error:?}"
+        "a connection on which the first request fails is not opened again: {error:?}"
     );
     let error = failure(
         |mut stream| {

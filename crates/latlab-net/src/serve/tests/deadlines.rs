@@ -1,0 +1,476 @@
+//! Every state in which a client can leave a connection, on a clock that only the test moves: open until its time is up, and then ended.
+
+use std::sync::mpsc::sync_channel;
+use std::time::Instant;
+
+use tokio::runtime::{Builder, Handle};
+
+use super::super::places::{ADMISSION, LEAST_BYTES, LOOK, SILENCE};
+use super::*;
+
+/// As little before or after a deadline as tokio's timers tell apart, and a little more.
+const JUST: Duration = Duration::from_millis(10);
+const SECOND: Duration = Duration::from_secs(1);
+const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
+/// Longer than all buffers between a server and its client.
+const LONG: &str = "/bytes/1000000000";
+
+/// A server whose clock stands still until it is moved.
+struct Frozen {
+    runtime: Handle,
+    address: SocketAddr,
+    certificate: Vec<u8>,
+    totals: Arc<Totals>,
+}
+
+/// Calls `test` beside a server. While a blocking task runs, tokio's clock does not move by itself.
+fn with_a_frozen_clock(secret: Option<&[u8]>, test: impl FnOnce(&Frozen) + Send + 'static) {
+    let runtime = Builder::new_current_thread()
+        .enable_all()
+        .start_paused(true)
+        .build()
+        .expect("a runtime");
+    let settings = Settings {
+        bind: None,
+        secret: secret.map(<[u8]>::to_vec),
+        threads: 1,
+        enclosed: false,
+        answers_after: Duration::ZERO,
+    };
+    let ended = runtime.block_on(async {
+        let listener = listen(None).expect("the loopback");
+        let (certificate, tls) = certificate::make(None).expect("a certificate");
+        let totals = Arc::new(Totals::default());
+        let state = Arc::new(State::new(&settings, Arc::clone(&totals)).expect("random numbers"));
+        let frozen = Frozen {
+            runtime: Handle::current(),
+            address: listener.local_addr().expect("bound"),
+            certificate,
+            totals,
+        };
+        let acceptor = TlsAcceptor::from(tls);
+        tokio::spawn(async move { accept(&listener, &acceptor, &state).await });
+        tokio::task::spawn_blocking(move || test(&frozen)).await
+    });
+    if let Err(failed) = ended {
+        std::panic::resume_unwind(failed.into_panic());
+    }
+}
+
+impl Frozen {
+    /// Moves the clock, with all that has to be done before and after.
+    fn advance(&self, by: Duration) {
+        /// Each yields to the tasks and looks at sockets and timers.
+        const ROUNDS: usize = 50;
+        let (tell, told) = sync_channel(1);
+        self.runtime.spawn(async move {
+            for round in 0..2 * ROUNDS {
+                if round == ROUNDS {
+                    tokio::time::advance(by).await;
+                }
+                yield_now().await;
+            }
+            tell.send(()).expect("it is waited for");
+        });
+        told.recv_timeout(BOUND).expect("the clock moves");
+    }
+
+    /// The same in steps, as timers that follow each other need it; calls this after each.
+    fn advance_by_seconds(&self, time: Duration, each: &mut dyn FnMut()) {
+        let mut rest = time;
+        while rest > SECOND {
+            self.advance(SECOND);
+            each();
+            rest -= SECOND;
+        }
+        self.advance(rest);
+    }
+
+    fn open(&self) -> u64 {
+        self.totals.open.load(Ordering::Acquire)
+    }
+
+    fn wait_for(&self, what: &str, is_so: impl Fn(&Totals) -> bool) {
+        let begun = Instant::now();
+        while !is_so(&self.totals) {
+            assert!(begun.elapsed() < BOUND, "{what}");
+            std::thread::sleep(Duration::from_millis(1));
+        }
+    }
+
+    fn connect(&self) -> TcpStream {
+        let stream = TcpStream::connect_timeout(&self.address, BOUND).expect("the server accepts");
+        stream.set_read_timeout(Some(BOUND)).expect("a time-out");
+        stream.set_write_timeout(Some(BOUND)).expect("a time-out");
+        self.wait_for("it is accepted", |totals| {
+            totals.open.load(Ordering::Acquire) == 1
+        });
+        stream
+    }
+
+    fn tls(&self, protocol: &[u8]) -> ClientConnection {
+        let name = ServerName::from(self.address.ip());
+        ClientConnection::new(trusting(&self.certificate, protocol), name).expect("a client")
+    }
+
+    fn secured(&self, protocol: &[u8]) -> Secured {
+        let mut stream = StreamOwned::new(self.tls(protocol), self.connect());
+        while stream.conn.is_handshaking() {
+            stream.conn.complete_io(&mut stream.sock).expect("TLS");
+        }
+        stream
+    }
+}
+
+type Secured = StreamOwned<ClientConnection, TcpStream>;
+
+/// A client's end, and what it goes on sending each second.
+struct Left {
+    socket: TcpStream,
+    goes_on: Box<dyn FnMut()>,
+    /// What has to stay alive.
+    _rest: Box<dyn std::any::Any>,
+}
+
+/// A client that stops here.
+fn silent(socket: TcpStream) -> Left {
+    going_on(socket, &[])
+}
+
+/// A client that sends this each second from now on.
+fn going_on(socket: TcpStream, part: &'static [u8]) -> Left {
+    let mut sending = socket.try_clone().expect("a second descriptor");
+    Left {
+        socket,
+        // Who was ended may hear of it by an error.
+        goes_on: Box::new(move || drop(sending.write_all(part))),
+        _rest: Box::new(()),
+    }
+}
+
+fn secured(stream: Secured) -> Left {
+    Left {
+        socket: stream.sock.try_clone().expect("a second descriptor"),
+        goes_on: Box::new(|| {}),
+        _rest: Box::new(stream),
+    }
+}
+
+fn sent(mut socket: TcpStream, bytes: &[u8]) -> TcpStream {
+    socket.write_all(bytes).expect("sent");
+    socket
+}
+
+fn asked(mut socket: TcpStream, path: &str, status: u16) -> TcpStream {
+    assert_eq!(get(&mut socket, path).status, status);
+    socket
+}
+
+/// Begins an upload; the server has asked for its body when this returns.
+fn uploading(mut socket: impl Read + Write) {
+    let head = "POST /sink HTTP/1.1\r\nHost: test\r\nContent-Length: 1000000\r\nExpect: 100-continue";
+    assert_eq!(ask(&mut socket, head).status, 100);
+}
+
+/// Begins a download and reads its first byte.
+fn downloading(mut socket: impl Read + Write) {
+    let request = format!("GET {LONG} HTTP/1.1\r\nHost: test\r\n\r\n");
+    socket.write_all(request.as_bytes()).expect("sent");
+    socket.read_exact(&mut [0]).expect("an answer");
+}
+
+/// A frame of HTTP/2 (RFC 9113, 4.1).
+fn frame(kind: u8, flags: u8, stream: u8, payload: &[u8]) -> Vec<u8> {
+    let length = u8::try_from(payload.len()).expect("a short one");
+    [&[0, 0, length, kind, flags, 0, 0, 0, stream], payload].concat()
+}
+
+const HEADERS: u8 = 1;
+const END_STREAM: u8 = 1;
+const END_HEADERS: u8 = 4;
+const PING: &[u8] = &[0, 0, 8, 6, 0, 0, 0, 0, 0, 1, 2, 3, 4, 5, 6, 7, 8];
+
+/// The header block of a request (RFC 7541): method and scheme by their numbers in the static table, path and host as they are.
+fn block(method: u8, path: &str) -> Vec<u8> {
+    let length = u8::try_from(path.len()).expect("a short path");
+    [
+        &[method, 0x86, 0x01, 4],
+        &b"test"[..],
+        &[0x04, length],
+        path.as_bytes(),
+    ]
+    .concat()
+}
+
+const GET: u8 = 0x82;
+const POST: u8 = 0x83;
+
+fn http2(mut socket: TcpStream) -> TcpStream {
+    socket.write_all(PREFACE).expect("sent");
+    socket.write_all(&frame(4, 0, 0, &[])).expect("sent");
+    // Of the server's settings.
+    socket.read_exact(&mut [0; 9]).expect("the server speaks HTTP/2");
+    socket
+}
+
+fn asked_by_http2(frozen: &Frozen, method: u8, path: &str, flags: u8) -> TcpStream {
+    let request = frame(HEADERS, flags, 1, &block(method, path));
+    let socket = sent(http2(frozen.connect()), &request);
+    frozen.wait_for("the request comes", |totals| {
+        totals.requests.load(Ordering::Acquire) == 1
+    });
+    socket
+}
+
+struct Case {
+    name: &'static str,
+    secret: Option<&'static [u8]>,
+    leave: fn(&Frozen) -> Left,
+    open_for: Duration,
+    /// Later than just after that where the kernel's buffers may take more for a while.
+    ended_after: Duration,
+}
+
+fn waits(name: &'static str, leave: fn(&Frozen) -> Left) -> Case {
+    ends(name, ADMISSION, leave)
+}
+
+fn waits_for_a_signature(name: &'static str, leave: fn(&Frozen) -> Left) -> Case {
+    Case {
+        secret: Some(SECRET),
+        ..waits(name, leave)
+    }
+}
+
+fn ends(name: &'static str, open_for: Duration, leave: fn(&Frozen) -> Left) -> Case {
+    Case {
+        name,
+        secret: None,
+        leave,
+        open_for,
+        ended_after: open_for,
+    }
+}
+
+/// A download that nobody reads goes on until the kernel's buffers are full, which is not by this clock.
+fn ends_once_buffers_are_full(name: &'static str, leave: fn(&Frozen) -> Left) -> Case {
+    Case {
+        ended_after: 10 * LOOK,
+        ..ends(name, LOOK, leave)
+    }
+}
+
+/// Of connections that are not admitted.
+fn waiting() -> Vec<Case> {
+    vec![
+        waits("nothing sent", |server| silent(server.connect())),
+        waits("the first byte of TLS", |server| {
+            silent(sent(server.connect(), &[0x16]))
+        }),
+        waits("half of TLS's first message", |server| {
+            let mut hello = Vec::new();
+            server.tls(b"h2").write_tls(&mut hello).expect("written");
+            silent(sent(server.connect(), &hello[..hello.len() / 2]))
+        }),
+        waits("TLS's first message, a byte each second", |server| {
+            going_on(sent(server.connect(), &[0x16, 3, 1, 2, 0, 1, 0, 1]), b"x")
+        }),
+        waits("TLS and nothing", |server| secured(server.secured(b"http/1.1"))),
+        waits("TLS for HTTP/2 and nothing", |server| {
+            secured(server.secured(b"h2"))
+        }),
+        waits("TLS and half a request", |server| {
+            let mut stream = server.secured(b"http/1.1");
+            stream.write_all(b"GET /bytes/1 HT").expect("sent");
+            secured(stream)
+        }),
+        waits("one byte of a request", |server| {
+            silent(sent(server.connect(), b"G"))
+        }),
+        waits("headers without an end", |server| {
+            silent(sent(server.connect(), b"GET /bytes/1 HTTP/1.1\r\nHost: test\r\n"))
+        }),
+        waits("a header each second", |server| {
+            going_on(
+                sent(server.connect(), b"GET /bytes/1 HTTP/1.1\r\nHost: test\r\n"),
+                b"A: b\r\n",
+            )
+        }),
+        waits("half of HTTP/2's preface", |server| {
+            silent(sent(server.connect(), &PREFACE[..12]))
+        }),
+        waits("HTTP/2's preface", |server| {
+            silent(sent(server.connect(), PREFACE))
+        }),
+        waits("HTTP/2's settings", |server| silent(http2(server.connect()))),
+        waits("HTTP/2's settings and a ping each second", |server| {
+            going_on(http2(server.connect()), PING)
+        }),
+        waits("HTTP/2's headers without an end", |server| {
+            let part = frame(HEADERS, END_STREAM, 1, &block(GET, "/"));
+            silent(sent(http2(server.connect()), &part))
+        }),
+        waits_for_a_signature("a challenge asked for", |server| {
+            silent(asked(server.connect(), "/challenge", 200))
+        }),
+        waits_for_a_signature("a challenge each second", |server| {
+            going_on(server.connect(), b"GET /challenge HTTP/1.1\r\nHost: test\r\n\r\n")
+        }),
+        waits_for_a_signature("an unsigned request", |server| {
+            silent(asked(server.connect(), "/bytes/1", 401))
+        }),
+        waits_for_a_signature("an unsigned request by HTTP/2", |server| {
+            silent(asked_by_http2(server, GET, "/", END_HEADERS | END_STREAM))
+        }),
+        waits_for_a_signature("an unsigned stream without data", |server| {
+            silent(asked_by_http2(server, POST, "/sink", END_HEADERS))
+        }),
+    ]
+}
+
+/// Of those that are.
+fn admitted() -> Vec<Case> {
+    vec![
+        ends("kept and idle", SILENCE, |server| {
+            silent(asked(server.connect(), "/bytes/1000", 200))
+        }),
+        ends("kept and idle with TLS", SILENCE, |server| {
+            let mut stream = server.secured(b"http/1.1");
+            assert_eq!(get(&mut stream, "/bytes/1000").status, 200);
+            secured(stream)
+        }),
+        ends("kept, and a header each second", SILENCE, |server| {
+            let socket = asked(server.connect(), "/bytes/1", 200);
+            going_on(sent(socket, b"GET / HTTP/1.1\r\nHost: test\r\n"), b"A: b\r\n")
+        }),
+        ends("kept by HTTP/2, and a ping each second", SILENCE, |server| {
+            going_on(
+                asked_by_http2(server, GET, "/bytes/1", END_HEADERS | END_STREAM),
+                PING,
+            )
+        }),
+        ends("an upload that stops", LOOK, |server| {
+            let socket = server.connect();
+            uploading(&socket);
+            silent(socket)
+        }),
+        ends("an upload that stops with TLS", LOOK, |server| {
+            let mut stream = server.secured(b"http/1.1");
+            uploading(&mut stream);
+            secured(stream)
+        }),
+        ends("an upload of a few bytes a second", LOOK, |server| {
+            let socket = server.connect();
+            uploading(&socket);
+            going_on(socket, b"hello")
+        }),
+        ends("a stream without data", LOOK, |server| {
+            silent(asked_by_http2(server, POST, "/sink", END_HEADERS))
+        }),
+        ends("a stream without data, and a ping each second", LOOK, |server| {
+            going_on(asked_by_http2(server, POST, "/sink", END_HEADERS), PING)
+        }),
+        ends_once_buffers_are_full("a download that is not read", |server| {
+            let socket = server.connect();
+            downloading(&socket);
+            silent(socket)
+        }),
+        ends_once_buffers_are_full("a download that is not read with TLS", |server| {
+            let mut stream = server.secured(b"http/1.1");
+            downloading(&mut stream);
+            secured(stream)
+        }),
+        ends_once_buffers_are_full("a download for which a stream has no window", |server| {
+            silent(asked_by_http2(server, GET, LONG, END_HEADERS | END_STREAM))
+        }),
+    ]
+}
+
+#[test]
+fn every_state_of_a_connection_ends_when_its_time_is_up_and_not_before() {
+    for state in waiting().into_iter().chain(admitted()) {
+        with_a_frozen_clock(state.secret, move |frozen| {
+            let name = state.name;
+            let mut left = (state.leave)(frozen);
+            frozen.advance_by_seconds(state.open_for.saturating_sub(JUST), &mut left.goes_on);
+            assert_eq!(frozen.open(), 1, "{name}: ended too early");
+            frozen.advance_by_seconds(
+                state.ended_after.saturating_sub(state.open_for) + 2 * JUST,
+                &mut left.goes_on,
+            );
+            frozen.wait_for(&format!("{name}: still open"), |totals| {
+                totals.open.load(Ordering::Acquire) == 0
+            });
+            // The client hears of it: an end after what was sent before, or a reset.
+            let mut room = vec![0; 1 << 20];
+            let ended = loop {
+                match left.socket.read(&mut room) {
+                    Ok(0) => break true,
+                    Ok(_) => {}
+                    Err(error) => break error.kind() == std::io::ErrorKind::ConnectionReset,
+                }
+            };
+            assert!(ended, "{name}: the client waits on");
+        });
+    }
+}
+
+#[test]
+fn an_upload_that_goes_on_slowly_is_taken_in_for_as_long_as_it_does() {
+    with_a_frozen_clock(None, |frozen| {
+        let mut socket = frozen.connect();
+        uploading(&socket);
+        let part = vec![b'x'; usize::try_from(LEAST_BYTES).expect("small")];
+        for count in 1..=20 {
+            socket.write_all(&part).expect("sent");
+            frozen.wait_for("it comes", |totals| {
+                totals.received_bytes.load(Ordering::Acquire) == count * LEAST_BYTES
+            });
+            frozen.advance(LOOK);
+            assert_eq!(frozen.open(), 1, "after {count} looks");
+        }
+        frozen.advance(LOOK);
+        frozen.wait_for("it stopped", |totals| totals.open.load(Ordering::Acquire) == 0);
+    });
+}
+
+#[test]
+fn a_kept_connection_that_is_used_now_and_then_stays() {
+    with_a_frozen_clock(None, |frozen| {
+        let mut socket = frozen.connect();
+        for _ in 0..20 {
+            assert_eq!(get(&mut socket, "/bytes/1").status, 200);
+            frozen.advance_by_seconds(SILENCE.saturating_sub(LOOK), &mut || {});
+        }
+        assert_eq!(frozen.open(), 1);
+    });
+}
+
+#[test]
+fn a_signed_request_admits_its_connection_in_time() {
+    with_a_frozen_clock(Some(SECRET), |frozen| {
+        let mut socket = frozen.connect();
+        let challenge = String::from_utf8(get(&mut socket, "/challenge").body).expect("text");
+        frozen.advance(ADMISSION.saturating_sub(JUST));
+        let signed = Pass::new(SECRET, &challenge).sign(0, "GET", "/bytes/7");
+        let request = format!("GET /bytes/7 HTTP/1.1\r\nHost: test\r\nAuthorization: {signed}");
+        assert_eq!(ask(&mut socket, &request).body.len(), 7);
+        frozen.advance_by_seconds(SILENCE.saturating_sub(JUST), &mut || {});
+        assert_eq!(frozen.open(), 1);
+        frozen.advance(2 * JUST);
+        frozen.wait_for("it is idle", |totals| totals.open.load(Ordering::Acquire) == 0);
+    });
+}
+
+#[test]
+fn a_head_without_an_end_takes_no_more_memory_than_a_long_one() {
+    with_a_frozen_clock(None, |frozen| {
+        let mut socket = sent(frozen.connect(), b"GET /bytes/1 HTTP/1.1\r\nA: ");
+        // More than all buffers hold: only who is ended cannot go on.
+        let part = vec![b'x'; 1 << 20];
+        let most = 64;
+        let taken = (0..most).take_while(|_| socket.write_all(&part).is_ok()).count();
+        assert!(taken < most);
+        frozen.wait_for("it is ended", |totals| totals.open.load(Ordering::Acquire) == 0);
+    });
+}

@@ -14,8 +14,11 @@ use crate::rules::{Reason, Rules};
 
 /// Changes that wait for the sweep to come to them.
 const MOST_PENDING: usize = 1 << 20;
-/// Stages that one thread may be in at once.
+/// Places from the end at which a change is put in order; one that belongs further forward counts from there on.
+const MOST_BACK: usize = 1024;
+/// Stages that one thread, and that all threads together, may be in at once.
 const MOST_DEEP: usize = 256;
+const MOST_OPEN: usize = 65_536;
 /// Rounds of fitting; tables of this size settle within ten.
 const ROUNDS: usize = 50;
 
@@ -138,6 +141,7 @@ pub struct ByStage {
     pending: VecDeque<Change>,
     /// Of a thread, what is open, the innermost last.
     open: HashMap<(u32, u32), Vec<Open>>,
+    opened: usize,
     sums: Sums,
     /// Samples since they were taken out.
     samples: Samples,
@@ -151,6 +155,7 @@ impl Default for ByStage {
             outside: Arc::from(""),
             pending: VecDeque::new(),
             open: HashMap::new(),
+            opened: 0,
             sums: Sums::default(),
             samples: Samples::default(),
             used: false,
@@ -161,7 +166,7 @@ impl Default for ByStage {
 
 impl ByStage {
     /// A change that the sweep will come to. Those of one thread come in order.
-    pub fn expect(&mut self, change: Change) {
+    pub fn expect(&mut self, mut change: Change) {
         self.used = true;
         self.marks.take(&change);
         if self.pending.len() >= MOST_PENDING {
@@ -176,11 +181,13 @@ impl ByStage {
             });
         }
         // Threads write at once: nearly in order, so the place is found from the end.
-        let place = self
-            .pending
-            .iter()
-            .rposition(|known| known.at <= change.at)
-            .map_or(0, |place| place + 1);
+        let first = self.pending.len().saturating_sub(MOST_BACK);
+        let later = self.pending.iter().rev().take(MOST_BACK);
+        let later = later.take_while(|known| known.at > change.at).count();
+        let place = self.pending.len() - later;
+        if let Some(before) = place.checked_sub(1).filter(|_| place == first) {
+            change.at = change.at.max(self.pending[before].at);
+        }
         self.pending.insert(place, change);
     }
 
@@ -212,20 +219,29 @@ impl ByStage {
         };
         match what {
             What::Begin(number, name) => {
+                if self.opened >= MOST_OPEN {
+                    return;
+                }
                 let open = self.open.entry((process, thread)).or_default();
                 if open.len() < MOST_DEEP {
                     open.push((number, name));
+                    self.opened += 1;
                 }
             }
             What::End(number) => {
                 if let Some(open) = self.open.get_mut(&(process, thread)) {
+                    let before = open.len();
                     open.retain(|(known, _)| *known != number);
+                    self.opened -= before - open.len();
                     if open.is_empty() {
                         self.open.remove(&(process, thread));
                     }
                 }
             }
-            What::Lost => self.open.clear(),
+            What::Lost => {
+                self.open.clear();
+                self.opened = 0;
+            }
         }
     }
 

@@ -42,7 +42,7 @@ impl<const MOST: usize> Grain<MOST> {
     }
 
     fn coarsen<R: Row>(&mut self, rows: &mut [R]) {
-        self.ns = (2 * self.ns).max(FIRST_NS);
+        self.ns = self.ns.saturating_mul(2).max(FIRST_NS);
         self.spans = 0;
         for row in rows {
             let spans = row.spans();

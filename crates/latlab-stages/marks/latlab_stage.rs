@@ -219,8 +219,9 @@ impl Ring {
         self.u32(at + 36).store(thread, Ordering::Relaxed);
         self.u32(at + 40).store(name, Ordering::Relaxed);
         self.u32(at + 44).store(kind, Ordering::Relaxed);
-        self.u64(at).store(index + 1, Ordering::Release);
-        index + 1
+        let number = index.wrapping_add(1);
+        self.u64(at).store(number, Ordering::Release);
+        number
     }
 }
 

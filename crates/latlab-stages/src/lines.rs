@@ -35,12 +35,13 @@ impl Lines {
     /// The lines that end in these bytes.
     pub fn take(&mut self, bytes: &[u8]) -> Vec<Result<Line, LineError>> {
         let mut lines = Vec::new();
-        for &byte in bytes {
-            if byte != b'\n' {
-                self.long |= self.rest.len() >= MOST_BYTES;
-                if !self.long {
-                    self.rest.push(byte);
-                }
+        for piece in bytes.split_inclusive(|byte| *byte == b'\n') {
+            let end = piece.strip_suffix(b"\n");
+            let part = end.unwrap_or(piece);
+            let room = MOST_BYTES - self.rest.len();
+            self.long |= part.len() > room;
+            self.rest.extend_from_slice(&part[..part.len().min(room)]);
+            if end.is_none() {
                 continue;
             }
             let text = String::from_utf8_lossy(&self.rest).into_owned();

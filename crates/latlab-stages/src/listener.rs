@@ -1,5 +1,6 @@
 //! Hears the stages of a program and of all that it starts, while they run.
 
+use std::collections::HashMap;
 use std::fs::File;
 use std::io;
 use std::os::fd::{AsRawFd as _, FromRawFd as _};
@@ -14,9 +15,12 @@ use crate::writer::now_ns;
 
 /// Stages that may be under way at once by lines.
 const MOST_OPEN_LINES: usize = 1_000;
-/// Bytes of lines that are read at a time, and that one drain reads at most.
+/// Names of stages by lines; further ones share one.
+const MOST_NAMES: usize = 256;
+/// Bytes of lines that are read at a time, that one drain reads at most, and that may wait for the next drains; what is beyond is not read.
 const CHUNK: usize = 1 << 16;
-const MOST_CHUNKS: usize = 256;
+const DRAINED: u64 = 1 << 20;
+const MOST_WAITING: u64 = 16 << 20;
 /// Numbers of lines' marks, which no ring reaches.
 const LINES_FROM: u64 = 1 << 63;
 
@@ -28,8 +32,9 @@ pub struct Listener {
     read_to: u64,
     lines: Lines,
     next_line: u64,
-    /// What lines have begun and not ended, by name and number.
-    open: Vec<(Arc<str>, u64)>,
+    /// By name, the numbers of what lines have begun and not ended.
+    names: HashMap<Arc<str>, Vec<u64>>,
+    open: usize,
     /// Of the last drain: kept for their memory.
     marks: Vec<Mark>,
     bytes: Vec<u8>,
@@ -37,6 +42,7 @@ pub struct Listener {
     table: Table,
     refused: u64,
     first_refused: Option<LineError>,
+    unread_bytes: u64,
 }
 
 /// What is heard.
@@ -61,13 +67,15 @@ pub struct Heard {
     pub refused: u64,
     /// The first of them.
     pub first_refused: Option<String>,
+    /// Lines that were not read, as they came too fast, bytes.
+    pub unread_bytes: u64,
 }
 
 impl Listener {
     /// Listens with a ring of so many slots (64 bytes each).
     ///
     /// # Errors
-    /// The system gives no anonymous file or no memory.
+    /// The system gives no anonymous file whose length can be fixed, or no memory.
     pub fn new(slots: u32) -> io::Result<Self> {
         let ring = Shared::new(slots)?;
         // SAFETY: the name is a string that ends with 0; the result is checked.
@@ -83,13 +91,15 @@ impl Listener {
             read_to: 0,
             lines: Lines::default(),
             next_line: LINES_FROM,
-            open: Vec::new(),
+            names: HashMap::new(),
+            open: 0,
             marks: Vec::new(),
             bytes: vec![0; CHUNK],
             spans: Spans::default(),
             table: Table::default(),
             refused: 0,
             first_refused: None,
+            unread_bytes: 0,
         })
     }
 
@@ -128,19 +138,23 @@ impl Listener {
             unmatched: self.spans.unmatched(),
             refused: self.refused,
             first_refused: self.first_refused.as_ref().map(LineError::to_string),
+            unread_bytes: self.unread_bytes,
         }
     }
 
     fn take(&mut self, last: bool, mut each: impl FnMut(Event<'_>)) {
-        let before = self.reader.lost();
+        let before = (self.reader.lost(), self.unread_bytes);
         let mut marks = std::mem::take(&mut self.marks);
         self.reader.drain(self.ring.words(), last, &mut marks);
-        self.read_lines(&mut marks);
-        if self.reader.lost() > before {
+        self.read_lines(last, &mut marks);
+        let now = now_ns();
+        if (self.reader.lost(), self.unread_bytes) != before {
             self.spans.forget();
             each(Event::Lost);
         }
-        for mark in marks.drain(..) {
+        for mut mark in marks.drain(..) {
+            // Whoever writes it may say anything.
+            mark.at_ns = mark.at_ns.min(now);
             each(Event::Mark(&mark));
             if let Some(span) = self.spans.take(mark) {
                 self.table.add(&span);
@@ -149,10 +163,24 @@ impl Listener {
         self.marks = marks;
     }
 
-    fn read_lines(&mut self, marks: &mut Vec<Mark>) {
-        for _ in 0..MOST_CHUNKS {
+    fn read_lines(&mut self, last: bool, marks: &mut Vec<Mark>) {
+        let length = self.file.metadata().map_or(0, |about| about.len());
+        if length < self.read_to {
+            // The program has emptied it, as `>` does in a shell.
+            self.read_to = 0;
+            self.lines = Lines::default();
+        }
+        let beyond = (length - self.read_to).saturating_sub(MOST_WAITING);
+        if beyond > 0 {
+            self.read_to += beyond;
+            self.lines = Lines::default();
+        }
+        self.unread_bytes = self.unread_bytes.saturating_add(beyond);
+        let until = self.read_to + if last { MOST_WAITING } else { DRAINED };
+        while self.read_to < until {
+            // Never mapped: it may become shorter at any time.
             let Ok(got @ 1..) = self.file.read_at(&mut self.bytes, self.read_to) else {
-                return;
+                break;
             };
             let seen_ns = now_ns();
             for line in self.lines.take(&self.bytes[..got]) {
@@ -165,8 +193,8 @@ impl Listener {
                 }
             }
             self.read_to += got as u64;
-            self.forget();
         }
+        self.forget();
     }
 
     /// Gives the memory of lines that were read back to the system.
@@ -186,23 +214,33 @@ impl Listener {
     }
 
     fn mark(&mut self, line: Line, seen_ns: u64) -> Mark {
-        let mut mark = Mark {
-            number: self.next_line,
+        let number = self.next_line;
+        self.next_line += 1;
+        let is_new = !self.names.contains_key(line.name.as_str());
+        let name: Arc<str> = if is_new && self.names.len() >= MOST_NAMES {
+            Arc::from("(further names)")
+        } else {
+            Arc::from(line.name)
+        };
+        let open = self.names.entry(Arc::clone(&name)).or_default();
+        let mut of = None;
+        if line.ends {
+            let begun = open.pop();
+            self.open -= usize::from(begun.is_some());
+            // An end without a begin keeps a number that was never begun, and is counted as that.
+            of = Some(begun.unwrap_or(number));
+        } else if self.open < MOST_OPEN_LINES {
+            open.push(number);
+            self.open += 1;
+        }
+        Mark {
+            number,
             at_ns: line.at_ns.unwrap_or(seen_ns),
-            of: None,
+            of,
             bytes: line.bytes,
             process: 0,
             thread: 0,
-            name: Arc::from(line.name),
-        };
-        self.next_line += 1;
-        if line.ends {
-            // An end without a begin keeps a number that was never begun, and is counted as that.
-            let place = self.open.iter().rposition(|(name, _)| *name == mark.name);
-            mark.of = Some(place.map_or(mark.number, |place| self.open.remove(place).1));
-        } else if self.open.len() < MOST_OPEN_LINES {
-            self.open.push((Arc::clone(&mark.name), mark.number));
+            name,
         }
-        mark
     }
 }

@@ -1,13 +1,12 @@
 //! Takes marks out of a ring, in the order in which their slots were taken.
 
-use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering, fence};
 
 /// Bytes of one name's entry and of one slot.
 const ENTRY: usize = 64;
-const NAMES: u32 = 256;
-pub(crate) const SLOTS_AT: usize = ENTRY + NAMES as usize * ENTRY;
+const NAMES: usize = 256;
+pub(crate) const SLOTS_AT: usize = ENTRY + NAMES * ENTRY;
 /// The longest name.
 const NAME_BYTES: usize = 56;
 
@@ -35,7 +34,8 @@ pub(crate) struct Reader {
     slots: u64,
     next: u64,
     lost: u64,
-    names: HashMap<u32, Arc<str>>,
+    /// By number, once written: what is written over them later does not count.
+    names: [Option<Arc<str>>; NAMES],
 }
 
 impl Reader {
@@ -45,7 +45,7 @@ impl Reader {
             slots: u64::from(slots),
             next: 0,
             lost: 0,
-            names: HashMap::new(),
+            names: [const { None }; NAMES],
         }
     }
 
@@ -57,16 +57,17 @@ impl Reader {
     /// What has come since the last time, into `marks`. With `last`, nobody writes any more: what is unfinished is lost.
     pub(crate) fn drain(&mut self, memory: &[AtomicU64], last: bool, marks: &mut Vec<Mark>) {
         let written = memory[2].load(Ordering::Acquire);
-        if written > self.next + self.slots {
-            self.lost += written - self.slots - self.next;
-            self.next = written - self.slots;
-        }
+        // The cursor only grows, unless somebody has written over it.
+        self.next = self.next.min(written);
+        let overwritten = (written - self.next).saturating_sub(self.slots);
+        self.lost = self.lost.saturating_add(overwritten);
+        self.next += overwritten;
         while self.next < written {
             match self.slot(memory, self.next) {
                 Taken::Mark(mark) => marks.push(mark),
                 // A writer is between taking the slot and filling it: later, unless it has died there.
                 Taken::Unfinished if !last && written - self.next < self.slots / 2 => return,
-                Taken::Unfinished | Taken::Overwritten => self.lost += 1,
+                Taken::Unfinished | Taken::Overwritten => self.lost = self.lost.saturating_add(1),
             }
             self.next += 1;
         }
@@ -100,13 +101,21 @@ impl Reader {
         })
     }
 
-    /// A name by its number, cleaned: the memory is another program's.
+    /// A name by its number, cleaned: the memory is another program's, and a number without a written name has none.
     fn name(&mut self, memory: &[AtomicU64], number: u32) -> Arc<str> {
-        if let Some(name) = self.names.get(&number) {
+        let number = usize::try_from(number).unwrap_or(NAMES);
+        let nameless = || Arc::from("(no name)");
+        let Some(known) = self.names.get_mut(number) else {
+            return nameless();
+        };
+        if let Some(name) = known {
             return Arc::clone(name);
         }
-        let at = (ENTRY + number.min(NAMES - 1) as usize * ENTRY) / 8;
+        let at = (ENTRY + number * ENTRY) / 8;
         let head = memory[at].load(Ordering::Acquire);
+        if head & u64::from(u32::MAX) != 2 {
+            return nameless();
+        }
         let length = usize::try_from(head >> 32).unwrap_or(0).min(NAME_BYTES);
         let mut text = [0; NAME_BYTES];
         for (place, chunk) in text.chunks_mut(8).enumerate() {
@@ -116,11 +125,12 @@ impl Reader {
             .chars()
             .map(|c| if c.is_control() { '?' } else { c })
             .collect();
-        let name: Arc<str> = Arc::from(if name.is_empty() { "(no name)" } else { &name });
-        if head & u64::from(u32::MAX) == 2 {
-            self.names.insert(number, Arc::clone(&name));
-        }
-        name
+        let name = if name.is_empty() {
+            nameless()
+        } else {
+            Arc::from(name)
+        };
+        Arc::clone(known.insert(name))
     }
 }
 

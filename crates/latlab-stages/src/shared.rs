@@ -28,12 +28,13 @@ impl Shared {
     /// A ring of so many marks, 64 bytes each; rounded up to a power of two.
     ///
     /// # Errors
-    /// The system gives no anonymous file or no memory for it.
+    /// The system gives no anonymous file whose length can be fixed, or no memory for it.
     pub fn new(slots: u32) -> io::Result<Self> {
         let slots = slots.clamp(2, MOST_SLOTS).next_power_of_two();
         let length = SLOTS_AT + slots as usize * 64;
+        let flags = libc::MFD_CLOEXEC | libc::MFD_ALLOW_SEALING;
         // SAFETY: the name is a string that ends with 0; the result is checked.
-        let number = unsafe { libc::memfd_create(c"latlab-stages".as_ptr(), libc::MFD_CLOEXEC) };
+        let number = unsafe { libc::memfd_create(c"latlab-stages".as_ptr(), flags) };
         if number < 0 {
             return Err(io::Error::last_os_error());
         }
@@ -42,6 +43,12 @@ impl Shared {
         let size = libc::off_t::try_from(length).map_err(io::Error::other)?;
         // SAFETY: a descriptor of ours.
         if unsafe { libc::ftruncate(number, size) } != 0 {
+            return Err(io::Error::last_os_error());
+        }
+        // Others may write into it but not shorten it: this process would get SIGBUS at the next mark. Where that is refused, nothing is mapped.
+        let seals = libc::F_SEAL_SHRINK | libc::F_SEAL_GROW | libc::F_SEAL_SEAL;
+        // SAFETY: a descriptor of ours, and an integer.
+        if unsafe { libc::fcntl(number, libc::F_ADD_SEALS, seals) } != 0 {
             return Err(io::Error::last_os_error());
         }
         // SAFETY: a new shared mapping of a file that long; unmapped once, in drop.

@@ -10,6 +10,8 @@ use crate::reader::Mark;
 
 /// Stages that may be under way at once; a program that never ends them is not followed beyond.
 const MOST_OPEN: usize = 100_000;
+/// Stages of one thread of which it is known what lies in what; goroutines and tasks share a thread's.
+const MOST_DEEP: usize = 1024;
 
 /// A stage from begin to end.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -64,10 +66,10 @@ impl Spans {
                 self.unmatched += 1;
                 return None;
             }
-            self.stacks
-                .entry((mark.process, mark.thread))
-                .or_default()
-                .push(mark.number);
+            let stack = self.stacks.entry((mark.process, mark.thread)).or_default();
+            if stack.len() < MOST_DEEP {
+                stack.push(mark.number);
+            }
             self.open.insert(mark.number, Open { mark, within_ns: 0 });
             return None;
         };
@@ -134,7 +136,7 @@ impl Spans {
         if span.thread != 0
             && let Some(outer) = outer.and_then(|number| self.open.get_mut(&number))
         {
-            outer.within_ns += span.ns();
+            outer.within_ns = outer.within_ns.saturating_add(span.ns());
         }
         Some(span)
     }
@@ -173,26 +175,21 @@ struct Sum {
     times: Histogram,
 }
 
-/// Sums of spans by name. Bounded: the ring knows 256 names; lines of a file are held to as many.
+/// Sums of spans by name, of which the ring and the lines have a bounded number each.
 #[derive(Default)]
 pub struct Table {
     by_name: BTreeMap<Arc<str>, Sum>,
 }
 
-const MOST_NAMES: usize = 256;
-
 impl Table {
     /// Adds one span.
     pub fn add(&mut self, span: &Span) {
-        let name = if self.by_name.len() < MOST_NAMES || self.by_name.contains_key(&span.name) {
-            Arc::clone(&span.name)
-        } else {
-            Arc::from("(further names)")
-        };
-        let sum = self.by_name.entry(name).or_default();
+        let sum = self.by_name.entry(Arc::clone(&span.name)).or_default();
         sum.count += 1;
-        sum.ns += span.ns();
-        sum.self_ns += span.ns().saturating_sub(span.within_ns);
+        sum.ns = sum.ns.saturating_add(span.ns());
+        sum.self_ns = sum
+            .self_ns
+            .saturating_add(span.ns().saturating_sub(span.within_ns));
         sum.bytes = sum.bytes.saturating_add(span.bytes);
         sum.cut += u64::from(span.cut);
         sum.times.record(span.ns().saturating_mul(1000));

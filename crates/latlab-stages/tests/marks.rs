@@ -2,6 +2,7 @@
 #![cfg(target_os = "linux")]
 
 use std::io::Write as _;
+use std::os::unix::fs::FileExt as _;
 
 use latlab_stages::writer::{Ring, now_ns};
 use latlab_stages::{Event, Heard, Listener, Mark, Span, Spans, StageRow};
@@ -192,4 +193,142 @@ fn lines_of_a_file_are_stages_of_the_program_as_a_whole() {
     assert_eq!((row(&heard, "sort").count, row(&heard, "write").cut), (1, 1));
     assert_eq!((heard.refused, heard.unmatched), (1, 1));
     assert!(heard.first_refused.expect("one").contains("nonsense"));
+}
+
+/// The file behind the ring or the lines, as a program opens it.
+fn file(listener: &Listener, which: usize) -> std::fs::File {
+    let path = &listener.environment()[which].1;
+    let mut options = std::fs::OpenOptions::new();
+    options.read(true).write(true).open(path).expect("the file")
+}
+
+#[test]
+fn a_program_cannot_shorten_or_lengthen_the_ring_under_its_reader() {
+    let (mut listener, ring) = listener(64);
+    let begun = ring.begin(ring.name("read"));
+    let file = file(&listener, 0);
+    for length in [0, 4096, 1 << 40] {
+        let error = file.set_len(length).expect_err("it is sealed");
+        assert_eq!(error.raw_os_error(), Some(libc::EPERM));
+    }
+    ring.end(ring.name("read"), begun, 0);
+    assert_eq!(marks(&mut listener).len(), 2);
+}
+
+#[test]
+fn a_ring_that_is_overwritten_is_read_on() {
+    let (mut listener, ring) = listener(64);
+    let memory = file(&listener, 0);
+    for cursor in [u64::MAX, 0, 1 << 63, 5] {
+        memory.write_all_at(&cursor.to_le_bytes(), 16).expect("room");
+        assert!(marks(&mut listener).len() <= 64);
+    }
+    let begun = ring.begin(ring.name("read"));
+    assert_eq!((begun, marks(&mut listener).len()), (6, 1));
+    memory
+        .write_all_at(&vec![0xff; 64 + 256 * 64 + 64 * 64], 0)
+        .expect("room");
+    assert!(
+        marks(&mut listener).len() <= 1,
+        "one has the number that its slot has"
+    );
+    assert!(listener.heard().lost > 0);
+}
+
+#[test]
+fn names_are_bounded_whatever_the_ring_says() {
+    let (mut listener, ring) = listener(64);
+    let memory = file(&listener, 0);
+    let mut names = std::collections::HashSet::new();
+    for turn in 0..1000_u32 {
+        // Numbers that no name has, and names that are written over.
+        let _ = ring.begin(if turn % 2 == 0 { 256 + turn } else { turn % 256 });
+        let mut entry = [2, 4].map(u32::to_le_bytes).concat();
+        entry.extend(turn.to_string().bytes());
+        entry.resize(64, 0);
+        memory
+            .write_all_at(&entry, 64 + u64::from(turn % 256) * 64)
+            .expect("room");
+        names.extend(marks(&mut listener).into_iter().map(|mark| mark.name));
+    }
+    assert!(names.contains("(no name)"), "{names:?}");
+    assert!((100..=257).contains(&names.len()), "{}", names.len());
+}
+
+#[test]
+fn lines_that_were_cut_off_are_forgotten_and_what_comes_then_is_read() {
+    let (mut listener, _ring) = listener(64);
+    let lines = file(&listener, 1);
+    lines.write_all_at(b"begin first\nbegin seco", 0).expect("room");
+    assert_eq!(marks(&mut listener).len(), 1);
+    lines.set_len(0).expect("not sealed");
+    lines.write_all_at(b"end first\n", 0).expect("room");
+    let spans = marks(&mut listener);
+    assert_eq!((spans.len(), &*spans[0].name), (1, "first"));
+    assert_eq!(listener.heard().refused, 0);
+}
+
+#[test]
+fn of_a_file_of_terabytes_the_end_is_read_and_the_rest_is_counted() {
+    let (mut listener, _ring) = listener(64);
+    let lines = file(&listener, 1);
+    lines.write_all_at(b"begin first\n", 0).expect("room");
+    assert_eq!(marks(&mut listener).len(), 1);
+    lines.set_len(1 << 40).expect("holes take no memory");
+    let mut lost = 0;
+    listener.drain(|event| lost += u32::from(matches!(event, Event::Lost)));
+    assert_eq!(lost, 1);
+    lines
+        .write_all_at(b"\nbegin last\nend last\n", 1 << 40)
+        .expect("room");
+    listener.finish(now_ns(), |_| ());
+    let heard = listener.heard();
+    assert_eq!(row(&heard, "last").count, 1);
+    assert!(
+        heard.unread_bytes >= (1 << 40) - (32 << 20),
+        "{}",
+        heard.unread_bytes
+    );
+    assert_eq!((heard.refused, heard.stages.len()), (1, 1));
+}
+
+#[test]
+fn lines_with_ever_new_names_share_one_and_none_is_of_the_future() {
+    let (mut listener, _ring) = listener(64);
+    let lines = file(&listener, 1);
+    let text: String = (0..2000)
+        .flat_map(|number| {
+            [
+                format!("begin n{number}\n"),
+                format!("end n{number} at={}\n", u64::MAX),
+            ]
+        })
+        .collect();
+    lines.write_all_at(text.as_bytes(), 0).expect("room");
+    listener.finish(now_ns(), |_| ());
+    let heard = listener.heard();
+    assert_eq!(heard.stages.len(), 257);
+    assert_eq!(row(&heard, "(further names)").count, 2000 - 256);
+    let longest = heard.stages.iter().map(|row| row.max_ns).fold(0.0, f64::max);
+    assert!(longest <= now_ns() as f64, "{longest}");
+}
+
+#[test]
+fn a_thread_in_ever_more_stages_keeps_those_that_it_began_first() {
+    let mut spans = Spans::default();
+    let mark = |number, of| Mark {
+        number,
+        at_ns: number,
+        of,
+        bytes: 0,
+        process: 1,
+        thread: 1,
+        name: "deep".into(),
+    };
+    for number in 1..=5000 {
+        assert!(spans.take(mark(number, None)).is_none());
+    }
+    let depth = |spans: &mut Spans, of| spans.take(mark(6000, Some(of))).map(|span| span.depth);
+    assert_eq!(depth(&mut spans, 1000), Some(999));
+    assert_eq!(depth(&mut spans, 5000), Some(0), "not known");
 }

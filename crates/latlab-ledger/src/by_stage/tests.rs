@@ -220,3 +220,29 @@ fn without_samples_time_on_the_cpu_is_not_divided() {
     assert!((read[&Spent::OnCpu] - 0.1).abs() < 1e-6);
     assert!((read[&Spent::On(Category::StorageWait)] - 0.3).abs() < 1e-6);
 }
+
+#[test]
+fn changes_of_any_order_are_put_in_order_among_the_last_ones() {
+    let mut stages = ByStage::default();
+    for turn in 0..5000 {
+        stages.expect(begin(1_000_000 - turn, 1, turn, "read"));
+    }
+    let ordered: Vec<u64> = stages.pending.iter().map(|change| change.at).collect();
+    assert_eq!(ordered.len(), 5000);
+    assert!(ordered.is_sorted());
+    // What belongs further forward counts from where it was put.
+    assert_eq!((ordered[0], ordered[4999]), (1_000_000 - 1024, 1_000_000));
+}
+
+#[test]
+fn ever_more_threads_with_open_stages_are_bounded() {
+    let mut stages = ByStage::default();
+    for thread in 0..100_000 {
+        stages.expect(begin(u64::from(thread), thread, u64::from(thread) + 1, "read"));
+        stages.change();
+    }
+    assert_eq!((stages.open.len(), stages.opened), (MOST_OPEN, MOST_OPEN));
+    stages.expect(end(100_000, 7, 8));
+    stages.change();
+    assert_eq!((stages.open.len(), stages.opened), (MOST_OPEN - 1, MOST_OPEN - 1));
+}

@@ -354,6 +354,12 @@ fn notes(tally: &Tally, first: &Watched, heard: &Heard, may_record: bool) -> Vec
             heard.lost
         ));
     }
+    if heard.unread_bytes > 0 {
+        notes.push(format!(
+            "{} bytes of lines about stages were left out: they came faster than they could be read.",
+            heard.unread_bytes
+        ));
+    }
     if let Some(refused) = &heard.first_refused {
         notes.push(format!(
             "{} lines about stages were left out; the first: {refused}.",

@@ -436,8 +436,9 @@ impl<'a> Watching<'a> {
             return;
         };
         self.heard = now_ns();
+        let earliest = self.begin;
         let stages = self.sweep.stages();
-        let mut at = 0;
+        let mut at = earliest;
         let take = |event: Event<'_>| {
             let change = match event {
                 Event::Lost => Change {
@@ -447,7 +448,7 @@ impl<'a> Watching<'a> {
                     what: by_stage::What::Lost,
                 },
                 Event::Mark(mark) => {
-                    at = mark.at_ns;
+                    at = mark.at_ns.max(earliest);
                     let name = || Arc::clone(&mark.name);
                     let begun = || by_stage::What::Begin(mark.number, name());
                     Change {

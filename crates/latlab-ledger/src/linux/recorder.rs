@@ -2,10 +2,11 @@
 
 use std::collections::HashMap;
 
-use latlab_observe::perf::{Attributes, Ring, Spec, reason};
+use latlab_observe::perf::{Attributes, Ring, Spec, page_bytes, reason};
 
 use crate::records::{Record, SAMPLE_TYPE, decode};
 use crate::stream::Event;
+use crate::system::proc_file::text;
 
 const TYPE_SOFTWARE: u32 = 1;
 const CPU_CLOCK: u64 = 0;
@@ -35,8 +36,12 @@ pub(crate) const LEAST_PERIOD_NS: u64 = 997_009;
 pub(crate) const FAULT_PERIOD: u64 = 61;
 /// Deeper callers say nothing of what the running function does.
 const DEEPEST: u16 = 48;
-/// All rings together, pages of 4 KiB: an ordinary user may lock 129 pages a CPU, root more.
-const MOST_PAGES: usize = 8192;
+/// Records of all rings together, and the least and the most of one, bytes.
+const ALL_BYTES: usize = 32 << 20;
+const LEAST_BYTES: usize = 32 << 10;
+const MOST_BYTES: usize = 2 << 20;
+/// What an ordinary user may lock for each CPU where the kernel does not say it, KiB: its own default with pages of 4 KiB.
+const USUAL_LOCK_KIB: usize = 516;
 
 /// Threads times CPUs that events may be opened for: three descriptors each, of the usual 1024.
 const MOST_FOLLOWED: usize = 200;
@@ -73,6 +78,20 @@ fn cpus() -> u32 {
     u32::try_from(cpus).unwrap_or(1).clamp(1, 1024)
 }
 
+/// Bytes of records that each CPU's ring has: a power of two of whole pages. `lock_bytes`: what may be locked for each CPU, together with the
+/// page that comes before the records; `None`: as much as is wanted.
+fn bytes_of_each(cpus: usize, page_bytes: usize, lock_bytes: Option<usize>) -> usize {
+    let share = (ALL_BYTES / cpus.max(1)).clamp(LEAST_BYTES, MOST_BYTES);
+    let allowed = lock_bytes.map_or(share, |bytes| share.min(bytes.saturating_sub(page_bytes)));
+    page_bytes << (allowed / page_bytes).max(1).ilog2()
+}
+
+/// What an ordinary user may lock for each CPU.
+fn lock_bytes() -> usize {
+    let kib = text("/proc/sys/kernel/perf_event_mlock_kb").trim().parse();
+    kib.unwrap_or(USUAL_LOCK_KIB).saturating_mul(1024)
+}
+
 impl Recorder {
     /// Nothing is open yet: while any process has an event of a task, every switch of every thread takes a little longer.
     pub(crate) fn of(sees_kernel: bool, period_ns: u64) -> Self {
@@ -87,13 +106,11 @@ impl Recorder {
     /// Makes room for records.
     fn open(sees_kernel: bool) -> Result<Vec<(u32, Ring)>, String> {
         let cpus = cpus();
-        let pages = (MOST_PAGES / cpus as usize).clamp(8, 512);
-        let pages = 1_usize << pages.ilog2();
-        let pages = if sees_kernel { pages } else { pages.min(128) };
+        let bytes = bytes_of_each(cpus as usize, page_bytes(), (!sees_kernel).then(lock_bytes));
         let own = attributes(DUMMY, 1, EXCLUDE_KERNEL);
         let mut rings = Vec::new();
         for cpu in 0..cpus {
-            match Ring::open(&Spec::of_task("ring", own, this_thread(), cpu), pages) {
+            match Ring::open(&Spec::of_task("ring", own, this_thread(), cpu), bytes) {
                 Ok((ring, _)) => rings.push((cpu, ring)),
                 // A CPU that is switched off has no events.
                 Err(error) if error.raw_os_error() == Some(libc::ENODEV) => {}
@@ -109,7 +126,11 @@ impl Recorder {
             self.rings = Self::open(self.sees_kernel)?;
         }
         if threads.len() * self.rings.len() > MOST_FOLLOWED {
-            return Err(format!("{} threads are too many to attach to", threads.len()));
+            return Err(format!(
+                "{} threads on {} CPUs are too many to attach to",
+                threads.len(),
+                self.rings.len()
+            ));
         }
         // Records of the events before have been read.
         self.events.clear();
@@ -193,4 +214,42 @@ impl Recorder {
 pub(crate) fn this_thread() -> libc::pid_t {
     // SAFETY: asks for a number.
     unsafe { libc::gettid() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rings_are_whole_pages_within_what_may_be_locked_on_any_machine() {
+        for page in [4 << 10, 16 << 10, 64 << 10] {
+            // The kernel's own default: 512 KiB and a page.
+            let usual = (512 << 10) + page;
+            for cpus in 1..=512 {
+                for lock in [None, Some(usual), Some(64 << 10), Some(0)] {
+                    let bytes = bytes_of_each(cpus, page, lock);
+                    assert!(
+                        bytes.is_multiple_of(page) && (bytes / page).is_power_of_two(),
+                        "{cpus} {page}"
+                    );
+                    assert!(
+                        cpus * bytes <= ALL_BYTES || bytes <= LEAST_BYTES.max(page),
+                        "{cpus} {page}"
+                    );
+                    assert!(bytes <= MOST_BYTES);
+                    // One page is the least that the kernel makes.
+                    assert!(
+                        bytes == page || lock.is_none_or(|lock| bytes + page <= lock),
+                        "{cpus} {page}"
+                    );
+                }
+                assert_eq!(
+                    bytes_of_each(cpus, page, Some(usual)),
+                    bytes_of_each(cpus, page, None).min(512 << 10)
+                );
+            }
+        }
+        assert_eq!(bytes_of_each(2, 4096, None), MOST_BYTES);
+        assert_eq!(bytes_of_each(512, 64 << 10, None), 64 << 10);
+    }
 }

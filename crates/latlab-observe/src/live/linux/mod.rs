@@ -28,12 +28,12 @@ use perf::{Ring, Spec};
 pub(crate) use rseq::RseqFlag;
 
 /// Room for the records of one thread between two drains: 256 KiB are 5,000 of them, and half of what an ordinary user may lock.
-const THREAD_PAGES: usize = 64;
+const THREAD_BYTES: usize = 256 << 10;
 /// Room for the tracepoints of one CPU; root may lock more.
-const CPU_PAGES: usize = 1024;
+const CPU_BYTES: usize = 4 << 20;
 
 /// Room for the requests that one CPU handed over or saw ended: 4,000 of them.
-const REQUEST_PAGES: usize = 128;
+const REQUEST_BYTES: usize = 512 << 10;
 /// On more CPUs than this requests are not watched: half a mebibyte for each would be memory that the run does not say it takes.
 const MOST_CPUS: u32 = 64;
 
@@ -166,7 +166,7 @@ impl Sources {
             if !is_switches && !self.wanted.faults {
                 continue;
             }
-            match add(&mut ring, &spec, THREAD_PAGES) {
+            match add(&mut ring, &spec, THREAD_BYTES) {
                 Ok(id) => {
                     self.roles.insert(id, role);
                     self.sees_switches |= is_switches;
@@ -193,7 +193,7 @@ impl Sources {
         let mut any = false;
         for point in tracepoints::wanted(&folder, self.sees_faults || !self.wanted.faults) {
             let spec = Spec::tracepoint(point.name.clone(), point.id, cpu, point.role.needs_raw());
-            match add(&mut ring, &spec, CPU_PAGES) {
+            match add(&mut ring, &spec, CPU_BYTES) {
                 Ok(id) => {
                     any = true;
                     self.roles.insert(id, point.role);
@@ -236,7 +236,7 @@ impl Sources {
             let mut ring: Option<Ring> = None;
             for point in &points {
                 let spec = Spec::tracepoint(point.name.clone(), point.id, cpu, true);
-                match add(&mut ring, &spec, REQUEST_PAGES) {
+                match add(&mut ring, &spec, REQUEST_BYTES) {
                     Ok(id) => drop(self.roles.insert(id, point.role.clone())),
                     // Switched off: no request comes there.
                     Err(error) if error.raw_os_error() == Some(libc::ENODEV) => {}
@@ -308,11 +308,11 @@ impl Sources {
 }
 
 /// Opens an event into a ring, making the ring with the first.
-fn add(ring: &mut Option<Ring>, spec: &Spec, pages: usize) -> std::io::Result<u64> {
+fn add(ring: &mut Option<Ring>, spec: &Spec, bytes: usize) -> std::io::Result<u64> {
     if let Some(ring) = ring {
         return ring.join(spec);
     }
-    let (made, id) = Ring::open(spec, pages)?;
+    let (made, id) = Ring::open(spec, bytes)?;
     *ring = Some(made);
     Ok(id)
 }

@@ -61,6 +61,25 @@ const IOC_ID: libc::c_ulong = 0x8008_2407;
 // Places in `struct perf_event_mmap_page`.
 const DATA_HEAD: usize = 1024;
 const DATA_TAIL: usize = 1032;
+/// No ring is larger, bytes.
+const LARGEST: usize = 1 << 30;
+
+/// A page of this system's memory, bytes: 4, 16 or 64 KiB.
+#[must_use]
+pub fn page_bytes() -> usize {
+    // SAFETY: asks for a number.
+    let bytes = unsafe { libc::sysconf(libc::_SC_PAGESIZE) };
+    usize::try_from(bytes)
+        .ok()
+        .filter(|bytes| bytes.is_power_of_two())
+        .unwrap_or(4096)
+}
+
+/// What a ring for so many bytes of records takes, bytes: the kernel wants a power of two of whole pages.
+#[must_use]
+pub fn ring_bytes(wanted: usize, page_bytes: usize) -> usize {
+    page_bytes * wanted.clamp(1, LARGEST).div_ceil(page_bytes).next_power_of_two()
+}
 
 /// What to open.
 #[derive(Clone, Debug)]
@@ -181,16 +200,15 @@ pub struct Ring {
 }
 
 impl Ring {
-    /// A ring of at most `pages` (a power of two) with its first event, and that event's id. Takes less when less may be locked.
+    /// A ring for so many bytes of records, in whole pages, with its first event, and that event's id. Takes less when less may be locked.
     ///
     /// # Errors
     /// The kernel refuses the event, or memory for its records; [`reason`] says what would lift it.
-    pub fn open(spec: &Spec, pages: usize) -> io::Result<(Self, u64)> {
+    pub fn open(spec: &Spec, bytes: usize) -> io::Result<(Self, u64)> {
         let event = spec.open()?;
         let id = id_of(&event)?;
-        // SAFETY: asks for a number.
-        let page_bytes = usize::try_from(unsafe { libc::sysconf(libc::_SC_PAGESIZE) }).unwrap_or(4096);
-        let mut data_bytes = pages * 4096;
+        let page_bytes = page_bytes();
+        let mut data_bytes = ring_bytes(bytes, page_bytes);
         let page = loop {
             // SAFETY: a new mapping of a descriptor of ours, at no address in particular.
             let mapped = unsafe {
@@ -359,6 +377,26 @@ mod tests {
     #[test]
     fn the_attributes_have_the_size_of_the_kernels_fifth_version() {
         assert_eq!(size_of::<Attributes>(), 112);
+    }
+
+    #[test]
+    fn a_ring_is_a_power_of_two_of_whole_pages_of_any_size() {
+        for page in [4096, 16 << 10, 64 << 10] {
+            for wanted in (0..200)
+                .map(|at| at * 997)
+                .chain([1 << 20, (1 << 20) + 1, usize::MAX])
+            {
+                let bytes = ring_bytes(wanted, page);
+                assert!(
+                    bytes.is_multiple_of(page) && (bytes / page).is_power_of_two(),
+                    "{bytes} of {page}"
+                );
+                assert!(
+                    bytes >= wanted.min(LARGEST) && bytes < 2 * wanted.clamp(page, LARGEST + 1),
+                    "{bytes} for {wanted}"
+                );
+            }
+        }
     }
 
     #[test]

@@ -51,9 +51,13 @@ def three(run: Run) -> list[Machine]:
 
 
 def test_a_machine_is_called_by_its_host_or_by_its_number(run: Run) -> None:
-    runs = [changed(run, 1, host="lovelace"), changed(run, 2), changed(run, 3, host="(left out)")]
+    runs = [changed(run, 1, host="lovelace"), changed(run, 2), changed(run, 3, host="host-1")]
     assert [m.name for m in machines_of(runs)] == ["lovelace", "machine 2", "machine 3"]
-    assert [m.name for m in machines_of(runs, anonymous=True)] == ["machine 1", "machine 2", "machine 3"]
+    assert [m.name for m in machines_of([run.anonymous() for run in runs])] == [
+        "machine 1",
+        "machine 2",
+        "machine 3",
+    ]
     again = [changed(run, 1, host="lovelace"), changed(run, 2, host="lovelace")]
     assert [m.name for m in machines_of(again)] == ["lovelace, run 1", "lovelace, run 2"]
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -65,7 +66,9 @@ def test_an_anonymous_run_never_names_the_host_or_a_folder(command: Command, pla
     )
     assert told.returncode == 0, told.stderr
     run = load(place / "mine.latlab.jsonl")
-    assert run.settings.dir == run.machine.text("os.host_name") == "(left out)"
+    assert run.machine.text("os.host_name") == "host-1"
+    assert run.settings.dir == run.machine.text("dir.path")
+    assert re.fullmatch(r"path-\d+", run.settings.dir or "")
     assert run.machine.at("limits.uid") is None
     for name in ("mine.latlab.jsonl", "mine.html"):
         text = (place / name).read_text(encoding="utf-8")

@@ -187,7 +187,7 @@ def test_an_anonymous_run_names_neither_host_nor_folders() -> None:
     text = shared.to_json()
     assert "synthetic" not in text
     assert "/data" not in text
-    assert shared.records[0].flags == ("degraded: (left out) on (left out) is ext4, see /sys/block/vda",)
+    assert shared.records[0].flags == ("degraded: path-1 on host-1 is ext4, see /sys/block/vda",)
     assert shared.machine.text("cpu.model_name") == "AMD EPYC"
     assert [system["kind"] for system in shared.machine.sections("file_systems")] == ["ext4", "xfs"]
 

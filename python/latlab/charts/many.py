@@ -9,7 +9,7 @@ from typing import Final
 
 from latlab.errors import UserError
 from latlab.run.run import Run
-from latlab.run.sharing import REMOVED
+from latlab.run.sharing import TOKEN
 from latlab.text import clean
 from latlab.units import format_digits
 
@@ -73,8 +73,8 @@ class Difference:
     words: str
 
 
-def machines_of(runs: Sequence[Run], *, anonymous: bool = False) -> list[Machine]:
-    """The runs with a name each: the host's, or its number where it has none or is not to be named.
+def machines_of(runs: Sequence[Run]) -> list[Machine]:
+    """The runs with a name each: the host's, or its number where it has none or was left out.
 
     Raises:
         UserError: there are too many, or one is there twice.
@@ -84,7 +84,7 @@ def machines_of(runs: Sequence[Run], *, anonymous: bool = False) -> list[Machine
     twice = [name for name, count in Counter(run.id for run in runs).items() if count > 1]
     if twice:
         raise UserError(f"the run {clean(twice[0], most=80)} was given twice: a chart shows each once")
-    hosts = [None if anonymous else _host(run) for run in runs]
+    hosts = [_host(run) for run in runs]
     counts = Counter(hosts)
     seen: Counter[str] = Counter()
     found = []
@@ -99,7 +99,7 @@ def machines_of(runs: Sequence[Run], *, anonymous: bool = False) -> list[Machine
 
 def _host(run: Run) -> str | None:
     host = run.machine.text("os.host_name")
-    return None if not host or host == REMOVED else clean(host, most=_LONGEST_NAME)
+    return None if not host or TOKEN.fullmatch(host) else clean(host, most=_LONGEST_NAME)
 
 
 def comparable(machines: Sequence[Machine]) -> tuple[list[Machine], list[str]]:

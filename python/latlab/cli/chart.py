@@ -25,7 +25,9 @@ _ENDINGS = (".svg", ".png", ".pdf", ".csv")
 @click.option(
     "-o", "--out", metavar="FILE", help="FILE.svg, .png, .pdf or .csv; an existing one is replaced."
 )
-@click.option("--anonymous", is_flag=True, help="Call several machines by numbers, never by their host.")
+@click.option(
+    "--anonymous", is_flag=True, help="Leave out host, user, paths and addresses: machines have numbers."
+)
 def command(words: tuple[str, ...], out: str | None, *, anonymous: bool) -> None:
     """Write one chart of a run as a picture, or of several runs laid over one another.
 
@@ -56,9 +58,12 @@ def command(words: tuple[str, ...], out: str | None, *, anonymous: bool) -> None
                 f"which chart of these {len(runs)} runs? Name it before them: latlab chart ladder {runs[0]}"
                 f" ...; there are {', '.join(overlay.NAMES)}"
             )
-        _several(name, [loaded(run) for run in runs], target, anonymous=anonymous)
+        found_all = [loaded(run) for run in runs]
+        _several(name, [each.anonymous() if anonymous else each for each in found_all], target)
         return
     found = loaded(runs[0])
+    if anonymous:
+        found = found.anonymous()
     if name is None:
         if target is not None:
             raise UserError(f"which chart is to be written? {', '.join(names)}")
@@ -73,7 +78,7 @@ def command(words: tuple[str, ...], out: str | None, *, anonymous: bool) -> None
     else:
         from latlab.charts.picture import write  # noqa: PLC0415 - needs the export extra
 
-        write(name, found.anonymous() if anonymous else found, target)
+        write(name, found, target)
     sys.stderr.write(f"wrote {target}\n")
 
 
@@ -109,10 +114,10 @@ def _is_run(word: str) -> bool:
         return False
 
 
-def _several(name: str, runs: list[Run], target: Path | None, *, anonymous: bool) -> None:
+def _several(name: str, runs: list[Run], target: Path | None) -> None:
     from latlab.charts import many, overlay  # noqa: PLC0415 - imports altair
 
-    machines, notes = overlay.checked(name, many.machines_of(runs, anonymous=anonymous))
+    machines, notes = overlay.checked(name, many.machines_of(runs))
     _tell(notes)
     if target is None:
         _show(name, machines)

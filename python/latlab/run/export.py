@@ -204,6 +204,9 @@ def anonymous(run: Run) -> Run:
     from latlab.run.run import Run  # noqa: PLC0415 - they know each other
 
     sharing = Sharing(run.header)
+    for record in run.records:
+        # What the last record names is in the first one too.
+        sharing.record(record)
     footer = None if run.footer is None else sharing.footer(run.footer)
     records = [sharing.record(record) for record in run.records]
     return Run(sharing.header, records, footer, notes=("private fields were left out",))

@@ -1,77 +1,291 @@
 """A run that can be passed on: without host, user, paths, addresses and serial numbers, in its sentences too.
 
-What the schema marks as private goes from its field. Sentences (flags, checks, reasons, findings of the
-doctor) may repeat it or name other files, so every text is searched: for what those fields said, and for
-anything that has the form of a path. What stays says what was measured on, not whose it is: CPU, sizes,
-kernel, the disk's model, the time of the run.
+Every string and every key of it is searched: for what the fields said that the schema marks as private, for
+the names of this machine and this user, and for all forms in `latlab.run.identifiers`. What is found becomes
+a word such as `host-1`, within one run the same for the same thing, so that it can still be compared. What
+stays says what was measured on, not whose it is: CPU, sizes, kernel, the disk's model, the time of the run.
 """
 
 from __future__ import annotations
 
 import contextlib
+import functools
+import getpass
+import os
 import re
+import socket
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Final
-from urllib.parse import urlsplit
+from typing import Final, TypeVar
+from urllib.parse import parse_qsl, urlsplit
 
 import msgspec
 
-from latlab.run import model
+from latlab.errors import WorkerError
+from latlab.run import identifiers, model
+from latlab.run.core import core
+from latlab.run.identifiers import NOBODYS, PATH_END
 
-REMOVED: Final = "(left out)"
-_SHORTEST_PATH: Final = 2
+KINDS: Final = ("address", "file", "host", "path", "serial", "url", "user", "volume")
+TOKEN: Final = re.compile(rf"(?:{'|'.join(KINDS)})-\d+|\(left out\)")
+"""What stands for a name that was removed; in brackets, as earlier versions wrote it."""
 _SHORTEST_NAME: Final = 3
-#: Names that thousands of machines and users have and that a sentence may use in its own sense.
+_SHORTEST_SECRET: Final = 6
+#: Names that thousands of machines and users have, and that a sentence may use in its own sense.
 _COMMON: Final = frozenset(
-    {
+    (
         *(
+            "admin",
+            "app",
+            "bench",
+            "centos",
+            "cdn",
             "data",
-            "disk",
+            "debian",
+            "docker",
             "ext4",
-            "file",
-            "files",
-            "home",
-            "instruction",
-            "kernel",
-            "localhost",
-            "memory",
-            "network",
+            "fedora",
+            "ftp",
+            "git",
         ),
         *(
+            "home",
+            "html",
+            "http",
+            "https",
+            "index.html",
+            "instruction",
+            "latlab",
+            "linux",
+            "local",
+            "localhost",
+        ),
+        *(
+            "machine",
+            "mail",
+            "nobody",
             "none",
-            "overlay",
             "overlayfs",
             "proc",
             "python",
-            "read",
             "root",
+            "run",
+            "runner",
+            "server",
+        ),
+        *(
             "storage",
             "sysfs",
             "system",
+            "test",
+            "tests",
+            "tmp",
             "tmpfs",
+            "ubuntu",
+            "unified",
+            "unknown",
+            "usr",
         ),
-        *("debian", "fedora", "linux", "ubuntu", "unified", "unknown", "user", "write"),
-    }
+        *("web", "write", "www"),
+    )
 )
-#: Where the system describes itself: the same on every machine, but for what stands under cgroup.
-_NOBODYS: Final = (
-    r"(?:proc|sys|etc|usr|lib|lib64|bin|sbin)(?:/|\b)"
-    r"|\.dockerenv\b|run/\.containerenv\b|dev/[a-z0-9]+(?![\w/-])"
-)
-_END: Final = r"[^\s'\"`,;:()\[\]<>|]"
-_FORMS: Final = re.compile(
-    r"/sys/fs/cgroup/" + _END + "+"  # holds user ids and names of containers
-    r"|(?<=['\"`])/(?!" + _NOBODYS + r")[^'\"`]+(?=['\"`])"
-    r"|(?<![\w.:/)~])/(?!" + _NOBODYS + ")" + _END + "+"
-    r"|(?<![\w/])~[\w.-]*/" + _END + "*"
-    r"|(?<!\w)[A-Za-z]:\\[^\s'\"`]+|\\\\[\w.-]+\\[^\s'\"`]*"
-    r"|(?<![\w:])(?:[0-9A-Fa-f]{2}:){5}[0-9A-Fa-f]{2}(?![\w:])"
-)
-_ADDRESS: Final = re.compile(r"(?<![\w.])(?!127\.|0\.)\d{1,3}(?:\.\d{1,3}){3}(?::\d+)?(?![\w.])")
+_KIND_OF_KEY: Final = {
+    **dict.fromkeys(("host", "host_name", "hostname", "fqdn"), "host"),
+    **dict.fromkeys(("user", "user_name", "username", "login"), "user"),
+    **dict.fromkeys(("mac", "mac_address"), "address"),
+    **dict.fromkeys(
+        ("serial", "serial_number", "wwid", "wwn", "eui", "eui64", "nguid", "uuid", "guid"), "serial"
+    ),
+    **dict.fromkeys(("machine_id", "boot_id", "product_uuid", "asset_tag"), "serial"),
+}
+_KIND_OF_PRIVATE: Final = {"host_name": "host", "mapper_name": "volume", "url": "url"}
 #: The folder after these is named as its user.
-_USERS_FOLDER: Final = re.compile(r"^/(?:var/)?(?:home|Users|media|run/media|run/user|mnt)/([^/]+)")
-#: Of a record's fields, those that hold sentences; the others hold names of the schema, and figures.
-_SENTENCES: Final = ("flags", "checks", "error", "findings")
+_USERS_FOLDER: Final = re.compile(r"(?:^|[/\\])(?:home|Users|media|run/user)[/\\]([^/\\\s]+)|^~([\w.-]+)/")
+_SERVER: Final = re.compile(r"(?://|\\\\)([\w.-]+)[/\\]|([\w.-]+):/")
+_FILE: Final = re.compile(r"[\w-]*[A-Za-z][\w-]*\.[\w.-]+")
+#: A file may hold names without end, made up to make this slow.
+_MOST_WORDS: Final = 500
+_MOST_SEEN: Final = 50_000
+_LONGEST_SEEN: Final = 2_000
+
+T = TypeVar("T", bound=msgspec.Struct)
+
+
+class Anonymous:
+    """Takes names out of texts, each replaced by the same word wherever it stands.
+
+    It learns as it goes: a user whose folder one text named is found by name in those that follow.
+    """
+
+    def __init__(self, keep: Iterable[str] = ()) -> None:
+        """Knows no name yet.
+
+        Args:
+            keep: Words that are no names, whoever is called so.
+        """
+        self._keep = _vocabulary() | {word.lower() for word in keep}
+        self._tokens: dict[tuple[str, str], str] = {}
+        self._counts: dict[str, int] = {}
+        #: Kind and replacement of each name that is found wherever it stands as a word.
+        self._words: dict[str, tuple[str, str]] = {}
+        self._paths: set[str] = set()
+        self._patterns: tuple[re.Pattern[str], re.Pattern[str] | None] | None = None
+        self._seen: dict[tuple[str, str], str] = {}
+
+    def know_this_machine(self) -> None:
+        """The names of this machine, its user and their home folder."""
+        for kind, name in _own_names():
+            self.know(kind, name, own=True)
+
+    def know(self, kind: str, name: str, *, own: bool = False) -> str:
+        """What stands for a name, which from now on is found wherever it stands as a word, in any case.
+
+        Args:
+            kind: One of `KINDS`.
+            name: As it was said.
+            own: It is this machine's for sure: its host is also called by the first part of the name alone,
+                and a path need not look like one.
+        """
+        name = name.strip()
+        if TOKEN.fullmatch(name):
+            return name
+        if kind == "host" and identifiers.normal_address(name) is not None:
+            kind = "address"
+        if kind == "path" and own and not re.search(r"[/\\]", name):
+            kind = "volume"
+        token = self._token(kind, name)
+        if kind == "host":
+            if own or name.count(".") > 1:
+                self._know_word(kind, name.partition(".")[0], token)
+            self._know_word(kind, name.rstrip("."), token)
+        elif kind == "url":
+            self._know_url(name, token, own=own)
+        elif re.search(r"[/\\]", name):
+            self._know_path(name, own=own)
+        elif kind not in {"path", "address"}:
+            self._know_word(kind, name, token)
+        return token
+
+    def text(self, text: str, key: str = "") -> str:
+        """The text without names; `key` is that of the field in which it stands."""
+        seen = self._seen.get((key, text))
+        if seen is not None:
+            return seen
+        kind = _KIND_OF_KEY.get(key)
+        hidden = self.know(kind, text) if kind and text.strip() else self._replaced(text, key)
+        if len(self._seen) < _MOST_SEEN and len(text) < _LONGEST_SEEN:
+            self._seen[key, text] = hidden
+        return hidden
+
+    def value(self, value: model.Json, key: str = "") -> model.Json:
+        """JSON without names, in its strings and its keys."""
+        if isinstance(value, str):
+            return self.text(value, key)
+        if isinstance(value, Mapping):
+            if _is_histogram(value):
+                return value
+            out: dict[str, model.Json] = {}
+            for name, item in value.items():
+                hidden = self.text(name)
+                while hidden in out:
+                    hidden += "'"
+                out[hidden] = self.value(item, name)
+            return out
+        if isinstance(value, list | tuple):
+            return [self.value(item, key) for item in value]
+        return value
+
+    def struct(self, value: T) -> T:
+        """A struct without names."""
+        plain = msgspec.to_builtins(value, enc_hook=model.from_machine)
+        return msgspec.convert(self.value(plain), type(value), dec_hook=model.to_machine)
+
+    def _token(self, kind: str, name: str) -> str:
+        if kind == "host":
+            name = name.rstrip(".").lower()
+            known = self._words.get(name) or self._words.get(name.partition(".")[0])
+            if known is not None and known[0] == "host":
+                return known[1]
+        elif kind == "address":
+            name = identifiers.normal_address(name) or name.lower().replace("-", ":")
+        elif kind == "path":
+            name = name.rstrip("/")
+        if (kind, name) not in self._tokens:
+            self._counts[kind] = self._counts.get(kind, 0) + 1
+            self._tokens[kind, name] = f"{kind}-{self._counts[kind]}"
+        return self._tokens[kind, name]
+
+    def _know_word(self, kind: str, word: str, token: str) -> None:
+        low = word.lower()
+        if len(word) < _SHORTEST_NAME or word.isdecimal() or TOKEN.fullmatch(low):
+            return
+        is_new = low not in self._words and len(self._words) < _MOST_WORDS
+        if is_new and low not in _COMMON and low not in self._keep:
+            self._words[low] = kind, token
+            self._forget()
+
+    def _know_path(self, path: str, *, own: bool) -> None:
+        if own and path not in self._paths and not re.match(rf"/(?:{NOBODYS}|\Z)", path):
+            self._paths.add(path)
+            self._forget()
+        for kind, part in _names_in(path):
+            self._know_word(kind, part, self._token(kind, part))
+
+    def _know_url(self, url: str, token: str, *, own: bool) -> None:
+        if own and url not in self._paths:
+            self._paths.add(url)
+            self._forget()
+        # A file of somebody else's may hold what is no address.
+        with contextlib.suppress(ValueError):
+            parts = urlsplit(url)
+            if parts.hostname:
+                self.know("host", parts.hostname)
+            secrets = [parts.username or "", parts.password or "", parts.query]
+            secrets += [value for _, value in parse_qsl(parts.query, max_num_fields=100)]
+            for word in secrets:
+                if len(word) >= _SHORTEST_SECRET:
+                    self._know_word("url", word, token)
+
+    def _forget(self) -> None:
+        self._patterns = None
+        self._seen.clear()
+
+    def _compiled(self) -> tuple[re.Pattern[str], re.Pattern[str] | None]:
+        """Finds paths and forms; finds words, a host's with the domain behind it."""
+        if self._patterns is None:
+            paths = "|".join(map(re.escape, sorted(self._paths, key=len, reverse=True)))
+            known = rf"(?<![\w.-])(?P<known>(?:{paths})(?![\w-])(?:/{PATH_END}*)?)|" if paths else ""
+            words = "|".join(
+                re.escape(word) + (r"(?:\.[A-Za-z][\w-]*)*" if kind == "host" else "")
+                for word, (kind, _) in sorted(self._words.items(), key=lambda item: -len(item[0]))
+            )
+            of_words = re.compile(rf"(?<![^\W_])(?:{words})(?![^\W_])", re.IGNORECASE) if words else None
+            self._patterns = re.compile(known + identifiers.FORMS), of_words
+        return self._patterns
+
+    def _replaced(self, text: str, key: str) -> str:
+        forms, _ = self._compiled()
+        out, at = [], 0
+        for match in forms.finditer(text):
+            for start, end, kind, name in self._found(match, key):
+                out += [self._without_words(text[at:start]), self.know(kind, name)]
+                at = end
+        return "".join([*out, self._without_words(text[at:])])
+
+    def _found(self, match: re.Match[str], key: str) -> Iterable[identifiers.Found]:
+        if match.lastgroup != "known":
+            return identifiers.found(match, key)
+        kind = "url" if "://" in match.group() else "path"
+        return (identifiers.Found(match.start(), match.end(), kind, match.group()),)
+
+    def _without_words(self, text: str) -> str:
+        _, words = self._compiled()
+        return text if words is None else words.sub(self._word, text)
+
+    def _word(self, match: re.Match[str]) -> str:
+        word = match.group().lower()
+        while word not in self._words:
+            word = word.rpartition(".")[0]
+        return self._words[word][1]
 
 
 class Sharing:
@@ -81,104 +295,98 @@ class Sharing:
         header: The header without it.
     """
 
-    def __init__(self, header: model.Header, names: Iterable[str] = ()) -> None:
-        """Learns.
-
-        Args:
-            header: The header as it was measured.
-            names: Further names that must not be said.
-        """
+    def __init__(self, header: model.Header) -> None:
+        """Learns from the header as it was measured."""
+        self._names = Anonymous()
         plain = msgspec.to_builtins(header, enc_hook=model.from_machine)
-        said: set[str] = set()
         for path in model.PRIVATE:
-            _take_out(plain, path.split("."), said)
-        self._away = header.settings.url is not None
-        self._secrets = _pattern(said, names)
-        for name in ("machine", "doctor"):
-            plain[name] = self._hidden(plain[name])
-        self.header: model.Header = msgspec.convert(plain, model.Header, dec_hook=model.to_machine)
+            _take_out(plain, path.split("."), self._names)
+        self._names.know_this_machine()
+        # Twice: what is learned at the end is in the beginning too.
+        self._names.value(plain)
+        hidden = self._names.value(plain)
+        self.header: model.Header = msgspec.convert(hidden, model.Header, dec_hook=model.to_machine)
 
     def record(self, record: model.Record) -> model.Record:
         """The record without it."""
-        plain = msgspec.to_builtins(record)
-        for name in _SENTENCES:
-            if name in plain:
-                plain[name] = self._hidden(plain[name])
-        return msgspec.convert(plain, model.Record)
+        return self._names.struct(record)
 
     def footer(self, footer: model.Footer) -> model.Footer:
         """The footer without it."""
-        return msgspec.structs.replace(footer, stopped_by=self._text(footer.stopped_by))
-
-    def _text(self, text: str) -> str:
-        if self._secrets is not None:
-            text = self._secrets.sub(REMOVED, text)
-        text = _FORMS.sub(REMOVED, text)
-        return _ADDRESS.sub(REMOVED, text) if self._away else text
-
-    def _hidden(self, value: model.Json) -> model.Json:
-        if isinstance(value, str):
-            return self._text(value)
-        if isinstance(value, Mapping):
-            return {self._text(name): self._hidden(item) for name, item in value.items()}
-        if isinstance(value, list | tuple):
-            return [self._hidden(item) for item in value]
-        return value
+        return self._names.struct(footer)
 
 
-def _take_out(fields: model.Json, path: list[str], said: set[str]) -> None:
-    """Removes what stands at a path, through lists; what it said is remembered, to be found in sentences."""
+def _take_out(fields: model.Json, path: list[str], names: Anonymous) -> None:
+    """Replaces what stands at a path, through lists; what it said is known from then on."""
     name, *rest = path
     if isinstance(fields, list):
         for item in fields:
-            _take_out(item, path, said)
+            _take_out(item, path, names)
     elif isinstance(fields, dict) and name in fields:
         value = fields[name]
         if rest:
-            _take_out(value, rest, said)
+            _take_out(value, rest, names)
         elif isinstance(value, str):
-            fields[name] = REMOVED
-            said.add(value)
+            if value.strip(" /"):
+                fields[name] = names.know(_KIND_OF_PRIVATE.get(name, "path"), value, own=True)
         else:
             fields[name] = None
 
 
-def _pattern(said: Iterable[str], names: Iterable[str]) -> re.Pattern[str] | None:
-    """Finds all of them: paths with what follows, names as whole words in any case; longest first."""
-    paths: set[str] = set()
-    words: set[str] = set(names)
-    for text in said:
-        if "://" in text:
-            paths.add(text)
-            # A file of somebody else's may hold what is no address.
-            with contextlib.suppress(ValueError):
-                parts = urlsplit(text)
-                words.update(filter(None, (parts.netloc, parts.hostname, parts.query, parts.path.strip("/"))))
-        elif "/" in text or "\\" in text:
-            if not re.match(rf"/(?:{_NOBODYS})", text):
-                paths.add(text)
-            words.update(_names_in(text))
-        else:
-            # A host's own name is the first part of its full one.
-            words.update((text, text.partition(".")[0]))
-    alternatives = [
-        rf"(?<![\w.-]){re.escape(path)}(?![\w-])(?:/{_END}*)?"
-        for path in paths
-        if len(path) >= _SHORTEST_PATH
-    ]
-    alternatives += [
-        rf"(?<!\w)(?i:{re.escape(word)})(?!\w)"
-        for word in words
-        if len(word) >= _SHORTEST_NAME and word.lower() not in _COMMON
-    ]
-    return re.compile("|".join(sorted(alternatives, key=len, reverse=True))) if alternatives else None
-
-
-def _names_in(path: str) -> Iterator[str]:
+def _names_in(path: str) -> Iterator[tuple[str, str]]:
     """The user whose folder it lies in, the server of a network file system, and a file's own name."""
-    if found := _USERS_FOLDER.match(path):
-        yield found.group(1)
-    if server := re.match(r"(?://)?([\w.-]+)(?::?/)", path):
-        yield server.group(1)
-    if "." in (name := path.rpartition("/")[2]):
-        yield name
+    for found in _USERS_FOLDER.finditer(path):
+        yield "user", found.group(1) or found.group(2)
+    if server := _SERVER.match(path):
+        yield "host", server.group(1) or server.group(2)
+    name = re.split(r"[/\\]", path)[-1]
+    if "/by-id/" in path:
+        for match in re.finditer(identifiers.FORMS, name):
+            yield from ((kind, said) for _, _, kind, said in identifiers.found(match))
+    elif _FILE.fullmatch(name):
+        yield "file", name
+
+
+def _own_names() -> Iterator[tuple[str, str]]:
+    """This machine, its user and their home folder."""
+    yield "host", socket.gethostname()
+    # Neither is there where a container runs as a number.
+    with contextlib.suppress(OSError, KeyError, ImportError):
+        yield "user", getpass.getuser()
+    home = os.path.expanduser("~")  # noqa: PTH111 - as Path.home(), but never an error
+    if home.strip("/\\~"):
+        yield "path", home
+
+
+def _is_histogram(value: Mapping[str, model.Json]) -> bool:
+    """Counts, encoded: what does not decode is a text like others."""
+    encoding, data = value.get("encoding"), value.get("data")
+    if not (isinstance(encoding, str) and isinstance(data, str)) or set(value) - {"encoding", "unit", "data"}:
+        return False
+    try:
+        core().decode_histogram(encoding, data)
+    except (ValueError, WorkerError):
+        return False
+    return isinstance(value.get("unit"), str) and len(value["unit"]) <= _SHORTEST_NAME
+
+
+@functools.cache
+def _vocabulary() -> frozenset[str]:
+    """The words of the format itself: names of its fields, its fixed values, probes."""
+    found: set[str] = set()
+    # Without the core a run can still be shared; only a machine that is called as a field loses its name.
+    with contextlib.suppress(WorkerError):
+        _words_of(msgspec.json.decode(core().schema_json()), found)
+        found.update(probe["id"] for probe in msgspec.json.decode(core().list_probes()))
+    return frozenset(part.lower() for name in found for part in (name, *re.split(r"[._/ -]", name)))
+
+
+def _words_of(schema: model.Json, found: set[str]) -> None:
+    if isinstance(schema, dict):
+        found.update(schema.get("properties", ()))
+        found.update(word for word in (*schema.get("enum", ()), schema.get("const")) if isinstance(word, str))
+        for item in schema.values():
+            _words_of(item, found)
+    elif isinstance(schema, list):
+        for item in schema:
+            _words_of(item, found)

@@ -24,12 +24,13 @@ def main() -> None:
 
 
 def _open_closed_streams() -> None:
-    """A closed standard stream (`>&-`) leads nowhere, instead of into the file that is opened next."""
-    for number, name, mode in ((0, "stdin", "r"), (1, "stdout", "w"), (2, "stderr", "w")):
+    """A closed standard stream (`>&-`) leads nowhere, instead of into the file that is opened next.
+
+    Programs that are started find it closed.
+    """
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
         if getattr(sys, name) is None:
             descriptor = os.open(os.devnull, os.O_RDWR)
-            if descriptor == number:
-                os.set_inheritable(descriptor, True)
             setattr(sys, name, open(descriptor, mode, encoding="utf-8"))  # noqa: SIM115, PTH123 - for good
 
 

@@ -138,7 +138,7 @@ def test_what_a_program_changes_it_changes_as_often_as_was_asked_for(
     tmp_path: Path, level: str, asked: tuple[str, ...], times: int
 ) -> None:
     count = tmp_path / "count"
-    told = explain("--level", level, *asked, "--", "sh", "-c", f"echo x; echo x >> '{count}'")
+    told = explain("--level", level, *asked, "--", "sh", "-c", f"echo x; echo x >> '{count}'; sleep 0.01")
     assert told.returncode == 0, told.stderr
     assert count.read_text(encoding="ascii") == "x\n" * times
     assert told.stdout == "x\n"

@@ -468,6 +468,17 @@ def _available() -> int:
     return 0
 
 
+def given_environment() -> dict[str, str]:
+    """The environment that this process was started with, without what Python set for itself."""
+    try:
+        block = Path("/proc/self/environ").read_bytes()
+    except OSError:
+        return dict(os.environ)
+    pairs = [os.fsdecode(entry).partition("=") for entry in block.split(b"\0") if b"=" in entry[1:]]
+    # Of several of one name a program is given the first.
+    return {name: value for name, _, value in reversed(pairs)}
+
+
 def environment_of(experiment: Experiment, before: Mapping[str, str]) -> dict[str, str]:
     """The environment of a run: a preload or tunable of the user's own stays, ours comes where it wins."""
     changed = dict(before)

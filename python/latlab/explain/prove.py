@@ -35,6 +35,7 @@ from latlab.explain.experiments import (
     Experiment,
     Planned,
     environment_of,
+    given_environment,
     machine_now,
     planned,
     subject_of,
@@ -358,7 +359,7 @@ class _Bench:
             out = stack.enter_context(self._output(variant))
             source = stack.enter_context(self._input())
             stack.enter_context(_on_cpus(variant.cpus))
-            environment = environment_of(variant, os.environ)
+            environment = environment_of(variant, given_environment())
             begun = time.perf_counter()
             try:
                 self._running = subprocess.Popen(  # noqa: S603 - the user's own command
@@ -367,6 +368,8 @@ class _Bench:
                     stdout=out,
                     stderr=subprocess.DEVNULL,
                     env=environment,
+                    # Ours are closed by themselves; those that the caller gave are the program's.
+                    close_fds=False,
                     start_new_session=True,
                 )
             except OSError as error:

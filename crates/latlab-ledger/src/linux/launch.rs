@@ -28,7 +28,7 @@ const HANDED_ON: [libc::c_int; 6] = [
     libc::SIGUSR1,
     libc::SIGUSR2,
 ];
-/// Python ignores these; a program expects them as a shell leaves them.
+/// Python ignores these when it starts, so whether the caller did cannot be known: a program has them as a shell leaves them.
 const IGNORED_BY_PYTHON: [libc::c_int; 2] = [libc::SIGPIPE, libc::SIGXFSZ];
 
 static RECEIVER: AtomicI32 = AtomicI32::new(0);
@@ -221,15 +221,38 @@ impl Held {
     }
 }
 
-/// This process's environment with these in place of their like.
+/// The environment that this process was given, with these in place of their like.
 fn environment(added: &[(&str, String)]) -> io::Result<Vec<CString>> {
-    let own = std::env::vars_os().filter(|(name, _)| added.iter().all(|(other, _)| name != other));
-    own.chain(added.iter().map(|(name, value)| (name.into(), value.into())))
-        .map(|(name, value)| {
-            let text = [name.as_bytes(), b"=", value.as_bytes()].concat();
-            CString::new(text).map_err(|_| io::Error::from_raw_os_error(libc::EINVAL))
-        })
+    let is_like = |entry: &[u8], name: &str| {
+        let rest = entry.strip_prefix(name.as_bytes());
+        rest.is_some_and(|rest| rest.starts_with(b"="))
+    };
+    let mut given = given();
+    given.retain(|entry| !added.iter().any(|(name, _)| is_like(entry, name)));
+    given.extend(
+        added
+            .iter()
+            .map(|(name, value)| format!("{name}={value}").into_bytes()),
+    );
+    given
+        .into_iter()
+        .map(|entry| CString::new(entry).map_err(|_| io::Error::from_raw_os_error(libc::EINVAL)))
         .collect()
+}
+
+/// The entries that this process was started with, byte for byte. Python sets variables for itself meanwhile (`LC_CTYPE`, where there is no
+/// locale), and keeps one of several of a name.
+fn given() -> Vec<Vec<u8>> {
+    match std::fs::read("/proc/self/environ") {
+        Ok(block) if block.is_empty() => Vec::new(),
+        Ok(block) => {
+            let entries = block.strip_suffix(b"\0").unwrap_or(&block);
+            entries.split(|byte| *byte == 0).map(<[u8]>::to_vec).collect()
+        }
+        Err(_) => std::env::vars_os()
+            .map(|(name, value)| [name.as_bytes(), b"=", value.as_bytes()].concat())
+            .collect(),
+    }
 }
 
 /// What a new process needs to become the program.

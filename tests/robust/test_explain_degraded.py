@@ -30,6 +30,7 @@ SLEEPS = ("sh", "-c", "sleep 0.3; exit 5")
 WITHOUT_CAPABILITIES = ("setpriv", "--bounding-set=-all", "--inh-caps=-all", "--no-new-privs")
 """Root's files and nobody's permissions: what an ordinary user may do with programs of the own."""
 HIDDEN = 'mount -t proc -o hidepid=2 proc /proc && exec "$@"'
+WITHOUT_DEVICES = 'mount -t tmpfs none /dev && exec "$@"'
 
 
 def explained(
@@ -149,6 +150,33 @@ def test_where_nobody_may_attach_waits_are_told_by_the_kernels_function_and_pyth
     assert is_what_it_waited_for(ledger, "sleep"), ledger["categories"]
     assert any("kernel.yama.ptrace_scope" in note and "was used" in note for note in ledger["notes"])
     assert "kernel.yama.ptrace_scope" in ledger["python"]["refused"]
+
+
+@pytest.mark.parametrize(
+    ("asked", "code", "output", "says"),
+    [
+        (("--runs", "3"), 5, "shown\n", "Of 3 runs 1 could be made: /dev/null cannot be opened"),
+        (("--best-of", "3"), 2, "", "latlab: --best-of: the output of further runs goes to /dev/null"),
+    ],
+    ids=lambda value: value[0] if isinstance(value, tuple) else "",
+)
+def test_where_nothing_takes_the_output_of_a_further_run_there_is_none(
+    place: Place, asked: tuple[str, ...], code: int, output: str, says: str
+) -> None:
+    user = () if os.geteuid() == 0 else ("--user", "--map-root-user")
+    inside = allowed("unshare", *user, "--mount", "sh", "-c", WITHOUT_DEVICES, "sh")
+    words = place.started_as("explain", "--level", "3", *asked, "--", "sh", "-c", "echo shown; exit 5")
+    told = subprocess.run(
+        [*inside, *words],
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        env=place.environment,
+        timeout=60,
+        check=False,
+    )
+    assert (told.returncode, told.stdout) == (code, output), told.stderr
+    assert says in " ".join(told.stderr.split())
 
 
 SHARED = """

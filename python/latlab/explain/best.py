@@ -9,6 +9,7 @@ from collections.abc import Iterator, Sequence
 
 import msgspec
 
+from latlab.errors import UserError
 from latlab.explain.inputs import place_on_stdin
 from latlab.explain.model import Explained
 from latlab.explain.run import explain
@@ -24,21 +25,30 @@ def best_of(times: int, arguments: Sequence[str], *, level: int = 1) -> tuple[Ex
     each time.
 
     Raises:
-        UserError: Its input can be read only once.
+        UserError: Its input can be read only once, or there is nowhere to put the output.
         NotStartedError: There is no such program, or it cannot be executed.
     """
     place = place_on_stdin(
         "--best-of: its input is a pipe, which can be read only once; give it a file: < FILE"
     )
+    try:
+        nowhere = os.open(os.devnull, os.O_WRONLY)
+    except OSError as error:
+        raise UserError(
+            f"--best-of: the output of further runs goes to {os.devnull}: {error.strerror}"
+        ) from None
     found: list[tuple[Explained, bytes]] = []
-    for number in range(times):
-        if place is not None:
-            os.lseek(_INPUT, place, os.SEEK_SET)
-        with contextlib.nullcontext() if number == 0 else _thrown_away():
-            found.append(explain(arguments, level=level, runs=1))
-        program = found[-1][0].program
-        if program.exit_code or program.signal is not None or program.left_running:
-            return found[-1] if number == 0 else _named(found[-1], found)
+    try:
+        for number in range(times):
+            if place is not None:
+                os.lseek(_INPUT, place, os.SEEK_SET)
+            with contextlib.nullcontext() if number == 0 else _thrown_away(nowhere):
+                found.append(explain(arguments, level=level, runs=1))
+            program = found[-1][0].program
+            if program.exit_code or program.signal is not None or program.left_running:
+                return found[-1] if number == 0 else _named(found[-1], found)
+    finally:
+        os.close(nowhere)
     return _named(min(found, key=lambda each: each[0].wall_s), found)
 
 
@@ -53,14 +63,13 @@ def _named(
 
 
 @contextlib.contextmanager
-def _thrown_away() -> Iterator[None]:
+def _thrown_away(nowhere: int) -> Iterator[None]:
     """What is written to standard output meanwhile goes nowhere."""
     sys.stdout.flush()
-    kept, nothing = os.dup(_OUTPUT), os.open(os.devnull, os.O_WRONLY)
+    kept = os.dup(_OUTPUT)
     try:
-        os.dup2(nothing, _OUTPUT)
+        os.dup2(nowhere, _OUTPUT)
         yield
     finally:
         os.dup2(kept, _OUTPUT)
         os.close(kept)
-        os.close(nothing)

@@ -1,6 +1,9 @@
 //! From a request to the ledger: runs, levels, and what is told of them.
 
 use super::costs;
+use std::fs::File;
+use std::os::fd::AsRawFd as _;
+
 use super::launch::{Signals, Streams};
 use super::levels::{self, Levels};
 use super::lines::Dwarf;
@@ -178,7 +181,12 @@ impl Runs<'_> {
                 ));
             }
         };
-        let again = self.once(Streams::Repeated(from))?;
+        let Ok(nowhere) = File::options().write(true).open("/dev/null") else {
+            return Ok(Some(
+                "/dev/null cannot be opened, which takes the output of further runs",
+            ));
+        };
+        let again = self.once(Streams::Repeated(from, nowhere.as_raw_fd()))?;
         let ended = |watched: &Watched| watched.ended.map(|ended| (ended.exit_code, ended.signal));
         if self.signals.have_come() {
             return Ok(INTERRUPTED);

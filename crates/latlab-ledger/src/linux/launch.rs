@@ -9,7 +9,7 @@
 use std::ffi::{CString, OsStr};
 use std::io;
 use std::mem::MaybeUninit;
-use std::os::fd::{AsFd as _, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
+use std::os::fd::{AsFd as _, AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
 use std::os::unix::ffi::OsStrExt as _;
 use std::ptr;
 use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
@@ -104,8 +104,8 @@ impl Drop for Signals {
 pub(crate) enum Streams {
     /// They are the watcher's own, untouched.
     Inherited,
-    /// Input again from this offset, output nowhere: a run for more samples.
-    Repeated(Option<i64>),
+    /// Input again from this offset, output to this descriptor: a run for more samples.
+    Repeated(Option<i64>, RawFd),
 }
 
 /// A process that waits to become the program.
@@ -118,7 +118,7 @@ pub(crate) struct Held {
     lender: Option<JoinHandle<()>>,
 }
 
-fn pipe(flags: libc::c_int) -> io::Result<(OwnedFd, OwnedFd)> {
+pub(crate) fn pipe(flags: libc::c_int) -> io::Result<(OwnedFd, OwnedFd)> {
     let mut ends = [0; 2];
     // SAFETY: fills two descriptors of ours.
     if unsafe { libc::pipe2(ends.as_mut_ptr(), libc::O_CLOEXEC | flags) } != 0 {
@@ -355,15 +355,12 @@ extern "C" fn become_program(ready: *mut libc::c_void) -> libc::c_int {
                 libc::_exit(NOT_FOUND);
             }
         }
-        if let Streams::Repeated(from) = start.streams {
+        if let Streams::Repeated(from, output) = start.streams {
             if let Some(from) = from {
                 libc::lseek(0, from, libc::SEEK_SET);
             }
-            let nowhere = libc::open(c"/dev/null".as_ptr(), libc::O_WRONLY);
-            libc::dup2(nowhere, 1);
-            libc::dup2(nowhere, 2);
-            if nowhere > 2 {
-                libc::close(nowhere);
+            if libc::dup2(output, 1) < 0 || libc::dup2(output, 2) < 0 {
+                libc::_exit(NOT_EXECUTABLE);
             }
         }
         libc::sigprocmask(libc::SIG_SETMASK, &raw const ready.blocked, ptr::null_mut());
@@ -460,7 +457,7 @@ pub(crate) fn pidfd(pid: i32) -> Option<OwnedFd> {
     Some(unsafe { OwnedFd::from_raw_fd(fd) })
 }
 
-/// Waits until one of the descriptors can be read or the time is over. An interrupted wait ends early.
+/// Waits until one of the descriptors can be read or was closed at its other end, or the time is over. An interrupted wait ends early.
 pub(crate) fn wait_for(descriptors: &[Option<BorrowedFd<'_>>], ns: u64) {
     let mut polled: Vec<libc::pollfd> = descriptors
         .iter()

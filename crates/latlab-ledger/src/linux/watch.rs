@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 use std::ffi::OsString;
-use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd as _, AsRawFd as _, BorrowedFd, OwnedFd};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -10,7 +10,7 @@ use latlab_stages::{Event, Listener};
 use latlab_stats::rng::Rng;
 
 use super::files::Descriptors;
-use super::launch::{Ended, Held, Signals, Streams, has_ended, pidfd, reap, wait_for};
+use super::launch::{Ended, Held, Signals, Streams, has_ended, pidfd, pipe, reap, wait_for};
 use super::look::{About, Looker};
 use super::proc_file::{io_of, letter, text};
 use super::python::Python;
@@ -118,6 +118,8 @@ impl Drop for Sharp {
 /// Stamps the moment at which a process ends, whatever the watcher is busy with.
 struct EndStamp {
     at: Arc<AtomicU64>,
+    /// The thread ends as this is closed, or with the process.
+    asked: Option<OwnedFd>,
     thread: Option<std::thread::JoinHandle<()>>,
 }
 
@@ -125,25 +127,23 @@ impl EndStamp {
     fn of(pid: i32) -> Self {
         let at = Arc::new(AtomicU64::new(0));
         let stamp = Arc::clone(&at);
+        let (still, asked) = pipe(libc::O_NONBLOCK).ok().unzip();
         // A thread that cannot be had costs exactness, nothing else.
-        let thread = std::thread::Builder::new().stack_size(64 << 10).spawn(move || {
-            let Some(ending) = pidfd(pid) else { return };
-            loop {
-                wait_for(&[Some(ending.as_fd())], 10_000_000_000);
-                if has_ended(pid) {
-                    stamp.store(now_ns(), Ordering::Release);
-                    return;
+        let thread = still.zip(pidfd(pid)).and_then(|(still, ending)| {
+            let wait = move || {
+                loop {
+                    wait_for(&[Some(ending.as_fd()), Some(still.as_fd())], 10_000_000_000);
+                    if has_ended(pid) {
+                        return stamp.store(now_ns(), Ordering::Release);
+                    }
+                    if is_closed(&still) {
+                        return;
+                    }
                 }
-                // Nobody asks any more: the watcher has gone on.
-                if Arc::strong_count(&stamp) == 1 {
-                    return;
-                }
-            }
+            };
+            std::thread::Builder::new().stack_size(64 << 10).spawn(wait).ok()
         });
-        Self {
-            at,
-            thread: thread.ok(),
-        }
+        Self { at, asked, thread }
     }
 
     /// When it ended; now, where nobody saw it. To be asked once it has.
@@ -161,12 +161,20 @@ impl EndStamp {
 }
 
 impl Drop for EndStamp {
-    /// Its descriptor is closed with it. The process has been waited for by now.
+    /// Its descriptors are closed with it, whether the process has ended or not.
     fn drop(&mut self) {
+        self.asked = None;
         if let Some(thread) = self.thread.take() {
             let _ = thread.join();
         }
     }
+}
+
+/// Whether the other end of a pipe, to which nobody writes, is closed.
+fn is_closed(pipe: &OwnedFd) -> bool {
+    let mut byte = 0_u8;
+    // SAFETY: at most one byte into a byte of ours; the pipe does not block.
+    unsafe { libc::read(pipe.as_raw_fd(), (&raw mut byte).cast(), 1) == 0 }
 }
 
 /// Distance to the next look.

@@ -95,3 +95,24 @@ fn the_distance_of_readings_counts_where_it_is_that_of_looks() {
     assert_eq!(late(false, 30, 24, 10), 20);
     assert_eq!(late(true, 20, 24, 10), 0);
 }
+
+#[test]
+fn nobody_waits_for_the_end_of_a_process_once_it_is_not_asked_for() {
+    let mut child = std::process::Command::new("cat")
+        .stdin(std::process::Stdio::piped())
+        .stdout(std::process::Stdio::null())
+        .spawn()
+        .unwrap();
+    let stamp = EndStamp::of(i32::try_from(child.id()).unwrap());
+    assert!(stamp.thread.is_some());
+    let (tell, told) = std::sync::mpsc::channel();
+    std::thread::spawn(move || {
+        drop(stamp);
+        tell.send(()).unwrap();
+    });
+    let ended = told.recv_timeout(std::time::Duration::from_mins(1));
+    assert!(child.try_wait().unwrap().is_none(), "it goes on");
+    drop(child.stdin.take());
+    child.wait().unwrap();
+    ended.expect("the thread has ended before the process");
+}

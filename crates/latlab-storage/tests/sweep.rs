@@ -48,16 +48,37 @@ enum Fate {
     },
 }
 
+/// What latlab calls a folder.
+const EXACT: &str = "\\.latlab-[1-9][0-9]{0,6}-[1-9a-f][0-9a-f]{0,15}";
+
+fn other_names() -> impl Strategy<Value = String> {
+    prop::sample::select(vec![
+        ".latlab-notes",
+        ".latlab-1",
+        ".latlab-12-",
+        ".latlab--1",
+        ".latlab-0-1",
+        ".latlab-012-1",
+        ".latlab-12-01",
+        ".latlab-12-AB",
+        ".latlab-12-zz",
+        ".latlab-12-1.txt",
+        ".latlab-12-1-2",
+        ".latlab-+12-1",
+        "latlab-12-1",
+        ".latlab",
+        ".latlab-",
+        ".Latlab-12-1",
+        ".latlab-99999999999-1",
+    ])
+    .prop_map(str::to_owned)
+}
+
 fn near_names() -> impl Strategy<Value = String> {
     prop_oneof![
-        3 => prop::sample::select(vec![
-            ".latlab-notes", ".latlab-1", ".latlab-12-", ".latlab--1", ".latlab-0-1", ".latlab-012-1", ".latlab-12-01", ".latlab-12-AB",
-            ".latlab-12-zz", ".latlab-12-1.txt", ".latlab-12-1-2", ".latlab-+12-1", "latlab-12-1", ".latlab", ".latlab-", ".Latlab-12-1",
-            ".latlab-99999999999-1",
-        ])
-        .prop_map(str::to_owned),
+        3 => other_names(),
         1 => "\\.latlab-[-+0-9a-fA-F_. ]{0,12}",
-        3 => "\\.latlab-[1-9][0-9]{0,6}-[1-9a-f][0-9a-f]{0,15}",
+        3 => EXACT,
         1 => inner_names(),
     ]
 }
@@ -121,6 +142,42 @@ fn foreign() -> impl Strategy<Value = Foreign> {
     ];
     leaf.prop_recursive(4, 24, 4, |inner| {
         prop::collection::btree_map(inner_names(), inner, 0..5).prop_map(Foreign::Folder)
+    })
+}
+
+/// A folder that latlab could have made, but for its lock.
+fn impostor() -> impl Strategy<Value = Foreign> {
+    let lock = prop_oneof![
+        4 => texts().prop_map(Foreign::File),
+        1 => Just(Foreign::Folder(BTreeMap::new())),
+        1 => any::<bool>().prop_map(|to_folder| Foreign::Link { to_folder }),
+        1 => Just(Foreign::Pipe),
+    ];
+    (
+        prop::option::weighted(0.8, lock),
+        prop::collection::btree_set(0..100, 1..4),
+    )
+        .prop_map(|(lock, files)| {
+            let mut inside: BTreeMap<_, _> = lock.into_iter().map(|lock| ("lock".to_owned(), lock)).collect();
+            inside.extend(
+                files
+                    .iter()
+                    .map(|number| (format!("f{number}"), Foreign::File(b"mine".to_vec()))),
+            );
+            Foreign::Folder(inside)
+        })
+}
+
+/// A folder that latlab could have made, but for its name.
+fn misnamed() -> impl Strategy<Value = Foreign> {
+    prop::collection::btree_set(0..100, 0..4).prop_map(|files| {
+        let mut inside = BTreeMap::from([("lock".to_owned(), Foreign::File(magic()))]);
+        inside.extend(
+            files
+                .iter()
+                .map(|number| (format!("f{number}"), Foreign::File(b"mine".to_vec()))),
+        );
+        Foreign::Folder(inside)
     })
 }
 
@@ -332,8 +389,12 @@ proptest! {
     #[test]
     fn fuzz_a_sweep_removes_all_that_killed_runs_left_and_nothing_else(
         mut foreign in prop::collection::btree_map(near_names(), foreign(), 0..12),
-        mut leftovers in prop::collection::btree_map("\\.latlab-[1-9][0-9]{0,6}-[1-9a-f][0-9a-f]{0,15}", leftover(), 1..6),
+        impostors in prop::collection::btree_map(EXACT, impostor(), 1..4),
+        misnamed in prop::collection::btree_map(other_names(), misnamed(), 1..4),
+        mut leftovers in prop::collection::btree_map(EXACT, leftover(), 1..6),
     ) {
+        foreign.extend(impostors);
+        foreign.extend(misnamed);
         foreign.retain(|name, _| !leftovers.contains_key(name));
         let (own, elsewhere, magic) = (Own::new(), Own::new(), magic());
         let precious = elsewhere.0.as_path();

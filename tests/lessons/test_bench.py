@@ -12,10 +12,13 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
+from tests.leftovers import contents
 
 from latlab.lessons import bench as benches
 from latlab.lessons.bench import PREFIX, Bench, Cannot, Times, in_turns, reason_of, sweep
 from latlab.lessons.model import Cell
+
+unix = pytest.mark.skipif(not hasattr(os, "getuid"), reason="folders are swept on Unix only")
 
 
 def test_arms_take_turns_in_going_first(tmp_path: Path) -> None:
@@ -120,7 +123,7 @@ def test_room_is_checked_before_anything_is_written(tmp_path: Path) -> None:
 def test_its_folder_goes_also_when_the_lesson_fails(tmp_path: Path) -> None:
     def fail() -> None:
         with Bench(directory=tmp_path) as bench:
-            (bench.folder / "file").write_bytes(b"x")
+            (bench.folder / "text").write_bytes(b"x")
             raise RuntimeError
 
     with pytest.raises(RuntimeError):
@@ -128,24 +131,110 @@ def test_its_folder_goes_also_when_the_lesson_fails(tmp_path: Path) -> None:
     assert not list(tmp_path.iterdir())
 
 
-@pytest.mark.skipif(not hasattr(os, "getuid"), reason="folders are swept on Unix only")
-def test_what_a_killed_lesson_left_is_swept_and_what_a_running_one_holds_is_not(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(benches, "_YOUNG_S", 0.0)
-    left = tmp_path / f"{PREFIX}left"
-    left.mkdir()
-    (left / "large.bin").write_bytes(b"x")
-    foreign = tmp_path / "latlab-other"
-    foreign.mkdir()
+def leave(directory: Path, name: str = f"{PREFIX}abcd1234", lock: bytes | None = benches.LOCK_TEXT) -> Path:
+    """A lesson's folder as a kill leaves it, or one that lacks something of it."""
+    left = directory / name
+    (left / "pair-10-1000/0").mkdir(parents=True)
+    (left / "pair-10-1000/0/small_3.bin").write_bytes(b"x")
+    (left / "text").write_bytes(b"x")
+    if lock is not None:
+        (left / "lock").write_bytes(lock)
+    return left
+
+
+@unix
+def test_what_a_killed_lesson_left_is_swept_and_what_a_running_one_holds_is_not(tmp_path: Path) -> None:
+    nested = leave(leave(tmp_path))
+    (nested / "list_walk.c").write_bytes(b"x")
+    (tmp_path / f"{PREFIX}00000000").mkdir()
     with Bench(directory=tmp_path) as bench:
         held = bench.folder
         assert sweep(tmp_path) == 0
-        assert {path.name for path in tmp_path.iterdir()} == {held.name, foreign.name}
-    assert list(tmp_path.iterdir()) == [foreign]
+        assert [path.name for path in tmp_path.iterdir()] == [held.name]
+    assert not list(tmp_path.iterdir())
 
 
-def test_a_killed_lesson_holds_its_folder_no_longer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@unix
+@pytest.mark.parametrize(
+    ("name", "lock"),
+    [
+        (f"{PREFIX}notes", benches.LOCK_TEXT),
+        (f"{PREFIX}ABCD1234", benches.LOCK_TEXT),
+        (f"{PREFIX}abcd12345", benches.LOCK_TEXT),
+        (f"{PREFIX}abcd1234", b""),
+        (f"{PREFIX}abcd1234", benches.LOCK_TEXT + b"\n"),
+        (f"{PREFIX}abcd1234", None),
+    ],
+)
+def test_a_folder_of_the_users_stays_whatever_it_is_called(
+    tmp_path: Path, name: str, lock: bytes | None
+) -> None:
+    leave(tmp_path, name, lock)
+    before = contents(tmp_path)
+    with Bench(directory=tmp_path) as bench:
+        assert bench.folder.is_dir()
+    assert contents(tmp_path) == before
+
+
+@unix
+def test_what_the_user_put_into_a_lessons_folder_stays_with_the_folder_and_its_lock(tmp_path: Path) -> None:
+    left = leave(tmp_path)
+    precious = tmp_path / "precious"
+    precious.write_text("three years")
+    (left / "pair-10-1000/thesis.txt").write_text("three years")
+    (left / "blocks").symlink_to(precious)
+    (left / "calls").hardlink_to(precious)
+    os.mkfifo(left / "disk")
+    assert sweep(tmp_path) == 0
+    there = {str(path.relative_to(left)) for path in left.rglob("*")}
+    assert there == {"lock", "blocks", "calls", "disk", "pair-10-1000", "pair-10-1000/thesis.txt"}
+    assert precious.read_text() == "three years"
+
+
+@unix
+@pytest.mark.parametrize("make", ["mkfifo", "mkdir", "symlink"])
+def test_a_lock_that_is_no_file_is_no_lock(tmp_path: Path, make: str) -> None:
+    left = leave(tmp_path, lock=None)
+    (tmp_path / "text").write_bytes(benches.LOCK_TEXT)
+    getattr(os, make)(*([tmp_path / "text"] if make == "symlink" else []), left / "lock")
+    assert sweep(tmp_path) == 0
+    assert (left / "text").exists()
+
+
+@unix
+def test_a_folder_that_is_swept_before_it_has_a_lock_is_made_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made: list[str] = []
+    real = tempfile.mkdtemp
+
+    def swept_at_once(prefix: str, dir: Path) -> str:  # noqa: A002 - as mkdtemp has it
+        made.append(real(prefix=prefix, dir=dir))
+        if len(made) < 3:
+            assert sweep(tmp_path) == 1
+        return made[-1]
+
+    monkeypatch.setattr(tempfile, "mkdtemp", swept_at_once)
+    with Bench(directory=tmp_path) as bench:
+        assert str(bench.folder) == made[2]
+        assert (bench.folder / "lock").read_bytes() == benches.LOCK_TEXT
+    assert not list(tmp_path.iterdir())
+
+
+@unix
+def test_where_there_are_no_locks_a_folder_is_never_swept_and_still_goes_at_the_end(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(benches, "_lock", lambda _descriptor: False)
+    with Bench(directory=tmp_path) as bench:
+        (bench.folder / "text").write_bytes(b"x")
+        monkeypatch.undo()
+        assert sweep(tmp_path) == 0
+        assert (bench.folder / "text").exists()
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_killed_lesson_holds_its_folder_no_longer(tmp_path: Path) -> None:
     program = (
         "import os, sys\n"
         "from latlab.lessons.bench import Bench\n"
@@ -153,14 +242,12 @@ def test_a_killed_lesson_holds_its_folder_no_longer(tmp_path: Path, monkeypatch:
         "bench.folder\n"
         "os.kill(os.getpid(), 9)\n"
     )
-    subprocess.run([sys.executable, "-c", program], check=False)
-    monkeypatch.setattr(benches, "_YOUNG_S", 0.0)
+    assert subprocess.run([sys.executable, "-c", program], check=False).returncode == -9
     assert len(list(tmp_path.iterdir())) == 1
     assert sweep(tmp_path) == 1
 
 
 def test_a_folder_elsewhere_is_held_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(benches, "_YOUNG_S", 0.0)
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     with Bench(directory=tmp_path / "gone") as bench:
         with bench.scratch() as place:

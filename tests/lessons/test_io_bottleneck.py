@@ -260,7 +260,6 @@ def test_where_the_disk_has_no_room_the_text_is_counted_elsewhere(
         text = made.make_text()
         assert tmp_path not in made.folder.parents
         assert text.cold_why.endswith("the disk has no room")
-        monkeypatch.setattr(benches, "_YOUNG_S", 0.0)
         benches.sweep(made.folder.parent)
         assert made.folder.is_dir(), "no other lesson takes it away"
         elsewhere = made.folder

@@ -7,9 +7,12 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import itertools
 import math
 import os
+import re
 import shutil
+import stat
 import statistics
 import subprocess
 import sys
@@ -37,7 +40,27 @@ PLAIN: Final = "only the plain-Python arm was asked for (--plain)"
 #: What a lesson leaves free of a disk. Measuring also keeps a twentieth; a lesson writes less, and has to
 #: work where 4 GiB are free, also on a large disk.
 KEPT_BYTES = 1 << 30
-_YOUNG_S = 60.0
+LOCK: Final = "lock"
+#: What the lock of a lesson's folder holds, to the byte.
+LOCK_TEXT: Final = b"latlab lesson folder: latlab removes it when no process holds a lock on this file\n"
+_NAME: Final = re.compile(re.escape(PREFIX) + r"[a-z0-9_]{8}")
+#: Everything that lessons make in their folders, as paths from there: nothing else is ever removed from one.
+#: The names that Go gives are those of its build cache.
+_MADE: Final = re.compile(
+    r"""
+      (text|disk|calls|output|errors|blocks|rows|columns|habits\.bin|again\.bin|file\.bin|native\.latlab\.jsonl)
+    | (file|buffered|answer|many|flushed)-\d+ | BlockData\d+ | \.?(ledger|explained)\.json(\.\w{8})?
+    | (pair-\d+-\d+(/\d+)?|steps-\d+|forgotten)(/(large|small_\d+)\.bin)?
+    | downloads(/file_\d+)?
+    | (linked_list|list_[a-z]+)(\.c|-\w+)?
+    | (rust|c)(/(program|words\.(rs|c)|latlab_stage\.(rs|h)))?
+    | go_(simple|optimised)(/(program|words_\w+\.go|go\.mod|stage(/stage\.go)?))?
+    | go-cache(/(README|\w+\.txt|[0-9a-f]{2}(/[0-9a-f]{64}-[ad](/\w+)?)?))?
+    """,
+    re.VERBOSE,
+)
+#: A folder may be swept before it has a lock; another one is made then, at most so many times.
+_ATTEMPTS: Final = 10
 #: One round has no spread.
 _FEWEST_ROUNDS: Final = 2
 #: Who waits is told again how far it is after so long.
@@ -324,12 +347,11 @@ def own_folder(place: Path) -> Iterator[Path]:
         OSError: it cannot be made.
     """
     sweep(place)
-    folder = Path(tempfile.mkdtemp(prefix=PREFIX, dir=place))
-    lock = _locked(folder)
+    folder, lock = _locked_folder(place)
     try:
         yield folder
     finally:
-        shutil.rmtree(folder, ignore_errors=True)
+        _remove(folder)
         if lock is not None:
             os.close(lock)
 
@@ -416,46 +438,108 @@ def reason_of(error: OSError) -> str:
 
 
 def sweep(directory: Path) -> int:
-    """Removes folders that killed lessons of this user left behind: those that nobody holds.
+    """Removes what killed lessons of this user left: folders that nobody holds, empty ones without a lock.
+
+    Their names are those of lessons' folders to the letter. What lessons do not make stays in them, and so do
+    the folder and its lock then.
 
     Returns:
         How many.
     """
+    if not hasattr(os, "getuid"):
+        return 0
     removed = 0
-    for folder in _ours(directory):
-        lock = _locked(folder)
-        if lock is None:
-            continue
-        shutil.rmtree(folder, ignore_errors=True)
-        os.close(lock)
-        removed += 1
+    with contextlib.suppress(OSError):
+        device = directory.stat().st_dev
+        for folder in [path for path in directory.iterdir() if _NAME.fullmatch(path.name)]:
+            found = folder.lstat()
+            if stat.S_ISDIR(found.st_mode) and (found.st_uid, found.st_dev) == (os.getuid(), device):
+                removed += _swept(folder)
     return removed
 
 
-def _ours(directory: Path) -> Iterator[Path]:
-    if not hasattr(os, "getuid"):
-        return
-    with contextlib.suppress(OSError):
-        for folder in directory.glob(f"{PREFIX}*"):
-            found = folder.lstat()
-            # One that was made just now may not be locked yet.
-            young = time.time() - found.st_mtime < _YOUNG_S
-            if not young and found.st_uid == os.getuid() and folder.is_dir() and not folder.is_symlink():
-                yield folder
+def _swept(folder: Path) -> bool:
+    try:
+        lock = os.open(folder / LOCK, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
+    except FileNotFoundError:
+        with contextlib.suppress(OSError):
+            folder.rmdir()
+    except OSError:
+        return False
+    else:
+        try:
+            is_file = stat.S_ISREG(os.fstat(lock).st_mode)
+            if is_file and os.read(lock, len(LOCK_TEXT) + 1) == LOCK_TEXT and _lock(lock):
+                _remove(folder)
+        finally:
+            os.close(lock)
+    return not folder.exists()
 
 
-def _locked(folder: Path) -> int | None:
-    """A lock on the folder that ends with this process; None where another holds it or there are no locks."""
+def _locked_folder(place: Path) -> tuple[Path, int | None]:
+    """A new folder, and its lock where there are such things."""
+    for attempt in itertools.count(1):
+        folder = Path(tempfile.mkdtemp(prefix=PREFIX, dir=place))
+        try:
+            return folder, _new_lock(folder / LOCK)
+        except OSError as error:
+            with contextlib.suppress(OSError):
+                folder.rmdir()
+            if attempt == _ATTEMPTS or not isinstance(error, FileNotFoundError):
+                raise
+    raise AssertionError
+
+
+def _new_lock(path: Path) -> int | None:
+    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    try:
+        # Without a lock it has no text either, and nobody sweeps the folder.
+        if _lock(descriptor):
+            os.write(descriptor, LOCK_TEXT)
+            return descriptor
+    except OSError:
+        os.close(descriptor)
+        path.unlink()
+        raise
+    os.close(descriptor)
+    return None
+
+
+def _lock(descriptor: int) -> bool:
+    """Locks a file until it is closed; False where another process holds it or there are no locks."""
     if sys.platform == "win32":
-        return None
+        return False
     import fcntl  # noqa: PLC0415 - Unix only
 
-    descriptor = -1
     try:
-        descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError:
-        if descriptor >= 0:
-            os.close(descriptor)
-        return None
-    return descriptor
+        return False
+    return True
+
+
+def _remove(folder: Path) -> None:
+    """Removes what lessons make in a folder, then its lock and the folder, unless anything else is in it."""
+    sweep(folder)
+    with contextlib.suppress(OSError):
+        own = folder.lstat()
+        # Links are not followed.
+        for root, folders, files in os.walk(folder, topdown=False):
+            for name in (*files, *folders):
+                path = Path(root, name)
+                if _MADE.fullmatch(path.relative_to(folder).as_posix()):
+                    with contextlib.suppress(OSError):
+                        _remove_one(path, own)
+        if [path.name for path in folder.iterdir()] == [LOCK]:
+            (folder / LOCK).unlink()
+            folder.rmdir()
+
+
+def _remove_one(path: Path, own: os.stat_result) -> None:
+    found = path.lstat()
+    if (found.st_uid, found.st_dev) != (own.st_uid, own.st_dev):
+        return
+    if stat.S_ISDIR(found.st_mode):
+        path.rmdir()
+    elif stat.S_ISREG(found.st_mode) and found.st_nlink == 1:
+        path.unlink()

@@ -612,9 +612,10 @@ def _compiler(language: str) -> str:
 def _go_environment(folder: Path) -> dict[str, str]:
     """Builds without a network; where the user has no folder for its cache, in the lesson's own."""
     settings = {"GO111MODULE": "on", "GOPROXY": "off", "GOTOOLCHAIN": "local", "GOFLAGS": "", "GOWORK": "off"}
-    settings |= {"CGO_ENABLED": "0", "GOPATH": os.environ.get("GOPATH") or str(folder / "gopath")}
-    # Where it would keep counts of its own use.
-    settings["XDG_CONFIG_HOME"] = str(folder / "config")
+    # Nothing is fetched, so nothing is put into the folder for that.
+    settings |= {"CGO_ENABLED": "0", "GOPATH": os.environ.get("GOPATH") or "/nonexistent/latlab"}
+    # No folder for counts of its own use: it takes no relative path.
+    settings |= {"XDG_CONFIG_HOME": "off", "GOENV": "off"}
     cache = Path(
         os.environ.get("XDG_CACHE_HOME") or Path(os.environ.get("HOME") or "/nonexistent") / ".cache"
     )

@@ -21,6 +21,7 @@ const SWITCH: u32 = 14;
 const MISC_OUT: u16 = 1 << 13;
 const MISC_PREEMPTED: u16 = 1 << 14;
 const MISC_EXEC: u16 = 1 << 13;
+const MISC_BUILD_ID: u16 = 1 << 14;
 /// Addresses from here on are marks between the parts of a call chain.
 const MARKS: u64 = 0xffff_ffff_ffff_f000;
 const MARK_KERNEL: u64 = 0xffff_ffff_ffff_ff80;
@@ -39,6 +40,17 @@ pub struct Record {
     pub tid: u32,
     /// What happened.
     pub what: What,
+}
+
+/// What the kernel says of a mapped file, by which it is known again.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct FileId {
+    /// Of its device.
+    pub major: u32,
+    /// Of its device.
+    pub minor: u32,
+    /// 0: there is no file, or the kernel has not said which.
+    pub inode: u64,
 }
 
 /// What a record tells.
@@ -70,6 +82,8 @@ pub enum What {
         offset: u64,
         /// Its path.
         path: String,
+        /// Which one it is.
+        file: FileId,
     },
     /// The thread has this name now.
     Name {
@@ -161,7 +175,18 @@ fn one(kind: u32, misc: u16, record: &[u8]) -> Option<Record> {
             ((u32_at(record, 8)?, u32_at(record, 16)?), what)
         }
         MMAP2 => {
+            let file = FileId {
+                major: u32_at(record, 40)?,
+                minor: u32_at(record, 44)?,
+                inode: u64_at(record, 48)?,
+            };
             let map = What::Map {
+                // An id of its contents may lie in this place.
+                file: if misc & MISC_BUILD_ID == 0 {
+                    file
+                } else {
+                    FileId::default()
+                },
                 start: u64_at(record, 16)?,
                 bytes: u64_at(record, 24)?,
                 offset: u64_at(record, 32)?,
@@ -301,11 +326,11 @@ mod tests {
         let map = bytes(
             MMAP2,
             0,
-            &[pair(7, 8), 0x1000, 0x2000, 0x40, 0, 0, 0, 0, path],
+            &[pair(7, 8), 0x1000, 0x2000, 0x40, pair(8, 1), 99, 0, 0, path],
             Some((7, 8, 80)),
         );
         assert!(
-            matches!(&decoded(&map)[0].what, What::Map { start: 0x1000, offset: 0x40, path, .. } if path == "/lib/a")
+            matches!(&decoded(&map)[0].what, What::Map { start: 0x1000, offset: 0x40, path, file: FileId { major: 8, minor: 1, inode: 99 }, .. } if path == "/lib/a")
         );
     }
 

@@ -5,13 +5,17 @@ use std::rc::Rc;
 
 use crate::Category;
 use crate::mix::{KERNEL, Mix, Spot, WITHOUT_NAME};
-use crate::records::{Record, What};
+use crate::records::{FileId, Record, What};
 use crate::rules::{CALLERS, Fit, Reason, Rules};
 use crate::sampled::Side;
 use crate::sweep::{Source, State, Sweep};
 
 /// More than a program has; beyond, mappings are no longer followed.
 const MOST_MAPS: usize = 8192;
+/// Paths of which it is known what is mapped from them.
+const MOST_FILES: usize = 8192;
+/// Different files with one path, one after the other or in different containers.
+const MOST_OF_ONE: usize = 16;
 const MOST_PROCESSES: usize = 4096;
 const MOST_THREADS: usize = 65_536;
 
@@ -26,6 +30,49 @@ pub struct Map {
     pub offset: u64,
     /// The file.
     pub path: Rc<str>,
+    /// Which one it is: other files may have had this path.
+    pub file: FileId,
+}
+
+/// Which files mappings were of: by name, the process and the mapping that had it last.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Mapped(HashMap<Rc<str>, (u32, Map)>);
+
+impl Mapped {
+    /// The name for the file of a mapping: its path, with a number where another file had the same path.
+    pub fn name(&mut self, pid: u32, map: &Map) -> Rc<str> {
+        for number in 1..=MOST_OF_ONE {
+            let name = if number == 1 {
+                Rc::clone(&map.path)
+            } else {
+                Rc::from(format!("{} ({number})", map.path))
+            };
+            let known = self.0.get(&name);
+            if known.is_some_and(|known| known.1.file != map.file) {
+                continue;
+            }
+            if known.is_some() || self.0.len() < MOST_FILES {
+                self.0.insert(Rc::clone(&name), (pid, map.clone()));
+            }
+            return name;
+        }
+        Rc::from(format!("{} (another)", map.path))
+    }
+
+    /// The process and the mapping that had the file of this name last.
+    #[must_use]
+    pub fn of(&self, name: &str) -> Option<&(u32, Map)> {
+        self.0.get(name)
+    }
+
+    /// Adds what another run had mapped.
+    pub fn add(&mut self, other: &Self) {
+        for (name, of) in &other.0 {
+            if self.0.len() < MOST_FILES {
+                self.0.entry(Rc::clone(name)).or_insert_with(|| of.clone());
+            }
+        }
+    }
 }
 
 /// A function of user code, or where its name would be.
@@ -39,6 +86,8 @@ pub struct Place {
 
 /// Who knows the names of addresses.
 pub trait Names {
+    /// The name for the file of a mapping that a process has now.
+    fn mapped(&mut self, pid: u32, map: &Map) -> Rc<str>;
     /// The kernel's function.
     fn kernel(&mut self, address: u64) -> Rc<str>;
     /// A function of user code: an offset in a file, or an address of a process where no file is.
@@ -133,7 +182,10 @@ impl<'a, N: Names> Stream<'a, N> {
     }
 
     /// The mappings of a process that ran before it was followed.
-    pub fn has_mapped(&mut self, pid: u32, maps: Vec<Map>) {
+    pub fn has_mapped(&mut self, pid: u32, mut maps: Vec<Map>) {
+        for map in &mut maps {
+            map.path = self.names.mapped(pid, map);
+        }
         self.maps.insert(pid, Rc::new(maps));
     }
 
@@ -211,7 +263,17 @@ impl<'a, N: Names> Stream<'a, N> {
                 bytes,
                 offset,
                 path,
-            } => self.map(pid, *start, *bytes, *offset, path),
+                file,
+            } => {
+                let map = Map {
+                    start: *start,
+                    end: start.saturating_add(*bytes),
+                    offset: *offset,
+                    path: Rc::from(path.as_str()),
+                    file: *file,
+                };
+                self.map(pid, map);
+            }
             What::Lost(records) => self.lost += records,
             What::Learned { since, reason } if recorded && self.waiting.get(&tid) == Some(since) => {
                 sweep.learn(time, tid, *reason);
@@ -276,20 +338,15 @@ impl<'a, N: Names> Stream<'a, N> {
         }
     }
 
-    fn map(&mut self, pid: u32, start: u64, bytes: u64, offset: u64, path: &str) {
+    fn map(&mut self, pid: u32, mut new: Map) {
         if self.maps.len() >= MOST_PROCESSES && !self.maps.contains_key(&pid) {
             return;
         }
-        let end = start.saturating_add(bytes);
+        new.path = self.names.mapped(pid, &new);
         let maps = Rc::make_mut(self.maps.entry(pid).or_default());
-        maps.retain(|map| map.end <= start || map.start >= end);
+        maps.retain(|map| map.end <= new.start || map.start >= new.end);
         if maps.len() < MOST_MAPS {
-            maps.push(Map {
-                start,
-                end,
-                offset,
-                path: Rc::from(path),
-            });
+            maps.push(new);
         }
     }
 
@@ -323,7 +380,10 @@ impl<'a, N: Names> Stream<'a, N> {
         let map = maps
             .into_iter()
             .find(|map| (map.start..map.end).contains(&address))?;
-        Some((Rc::clone(&map.path), address - map.start + map.offset))
+        Some((
+            Rc::clone(&map.path),
+            (address - map.start).saturating_add(map.offset),
+        ))
     }
 
     fn place(&mut self, pid: u32, address: u64) -> Place {

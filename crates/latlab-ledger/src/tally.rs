@@ -3,6 +3,7 @@
 use crate::by_stage;
 use crate::discards::Discards;
 use crate::mix::Mix;
+use crate::stream::Mapped;
 use crate::sweep::Sums;
 use crate::unread::Unread;
 use crate::weights::Unlike;
@@ -174,6 +175,8 @@ pub struct Tally {
     pub switches: u64,
     /// Records lost.
     pub lost: u64,
+    /// Which files the program had mapped.
+    pub mapped: Mapped,
     /// By stages that the program marks.
     pub stages: by_stage::Sums,
     /// CPU time of the watcher.
@@ -207,6 +210,7 @@ impl Tally {
         self.looks += other.looks;
         self.switches += other.switches;
         self.lost += other.lost;
+        self.mapped.add(&other.mapped);
         self.stages.add(&other.stages);
         self.watcher_ns += other.watcher_ns;
         self.recording_ns += other.recording_ns;

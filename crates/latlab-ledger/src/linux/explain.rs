@@ -215,7 +215,7 @@ fn assemble(
     let runs = f64::from(tally.runs.max(1));
     let wall = (tally.wall_ns as f64).max(1.0);
     let symbols = by_place::symbols(&tally.mix, &ledger.sampled);
-    let mut dwarf = Dwarf::begin();
+    let mut dwarf = Dwarf::begin(tally.mapped.clone());
     let lines = by_place::lines(&tally.mix, &ledger.sampled, &mut dwarf);
     let about_lines = about_lines(&lines, &dwarf);
     Explained {

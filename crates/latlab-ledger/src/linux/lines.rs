@@ -8,10 +8,12 @@ use addr2line::Context;
 use gimli::{EndianRcSlice, RunTimeEndian};
 use object::{CompressionFormat, Object as _, ObjectSection as _, ReadRef};
 
+use super::mapped;
 use super::now_ns;
 use super::segments::Segments;
 use super::symbols::{debug_file, opened};
 use crate::by_place::Lines;
+use crate::stream::Mapped;
 
 /// Debug information of one file that is read; the largest browsers have more.
 const LARGEST: u64 = 512 << 20;
@@ -30,6 +32,7 @@ struct Table {
 
 /// See the module.
 pub(crate) struct Dwarf {
+    mapped: Mapped,
     files: HashMap<Rc<str>, Option<Table>>,
     until: u64,
     /// Files whose tables had no time or no room to be read.
@@ -37,8 +40,10 @@ pub(crate) struct Dwarf {
 }
 
 impl Dwarf {
-    pub(crate) fn begin() -> Self {
+    /// `mapped`: which files the paths stand for.
+    pub(crate) fn begin(mapped: Mapped) -> Self {
         Self {
+            mapped,
             files: HashMap::new(),
             until: now_ns() + LONGEST_NS,
             left_out: Vec::new(),
@@ -51,12 +56,12 @@ impl Dwarf {
     }
 
     fn read(&mut self, path: &str) -> Option<Table> {
-        let cache = opened(path)?;
+        let cache = opened(mapped::named(&self.mapped, path)?)?;
         let file = object::File::parse(&cache).ok()?;
         let context = if file.section_by_name(".debug_line").is_some() {
             self.context(path, &file)?
         } else {
-            let apart = opened(&debug_file(file.build_id().ok()??)?)?;
+            let apart = opened(mapped::own(&debug_file(file.build_id().ok()??)?)?)?;
             let apart = object::File::parse(&apart).ok()?;
             self.context(path, &apart)?
         };
@@ -147,7 +152,9 @@ mod tests {
             .into_iter()
             .find(|map| (map.start..map.end).contains(&own))
             .unwrap();
-        let mut lines = Dwarf::begin();
+        let mut mapped = Mapped::default();
+        mapped.name(std::process::id(), &map);
+        let mut lines = Dwarf::begin(mapped);
         let found = lines.line(path, own - map.start + map.offset);
         // A build without line tables has none, and says so.
         if let Some((file, line)) = found {
@@ -161,7 +168,7 @@ mod tests {
 
     #[test]
     fn what_is_no_program_has_no_lines_and_does_no_harm() {
-        let mut lines = Dwarf::begin();
+        let mut lines = Dwarf::begin(Mapped::default());
         for path in [
             "/nowhere",
             "/dev/zero",

@@ -3,32 +3,45 @@
 use std::rc::Rc;
 
 use super::proc_file::text;
+use crate::records::FileId;
 use crate::stream::Map;
 
 /// From `/proc/PID/maps`; empty when it may not be read.
 pub(crate) fn of(pid: u32) -> Vec<Map> {
-    text(&format!("/proc/{pid}/maps"))
-        .lines()
-        .filter_map(parsed)
-        .collect()
+    let maps = text(&format!("/proc/{pid}/maps"));
+    let code = maps.lines().filter_map(parsed).filter(|(is_code, _)| *is_code);
+    code.map(|(_, map)| map).collect()
 }
 
-fn parsed(line: &str) -> Option<Map> {
-    let mut words = line.split_ascii_whitespace();
+/// The same with data.
+pub(crate) fn all(pid: u32) -> Vec<Map> {
+    let maps = text(&format!("/proc/{pid}/maps"));
+    maps.lines().filter_map(parsed).map(|(_, map)| map).collect()
+}
+
+/// A line, and whether it is of code.
+fn parsed(line: &str) -> Option<(bool, Map)> {
+    // The path may hold blanks, also at its end.
+    let mut words = line.splitn(6, ' ');
     let (start, end) = words.next()?.split_once('-')?;
-    let executable = words.next()?.contains('x');
+    let is_code = words.next()?.contains('x');
     let number = |text: &str| u64::from_str_radix(text, 16).ok();
     let offset = number(words.next()?)?;
-    // Device and inode; the path may hold blanks.
-    let path = words
-        .nth(2)
-        .map_or("//anon", |path| line.find(path).map_or(path, |at| &line[at..]));
-    executable.then_some(Map {
+    let (major, minor) = words.next()?.split_once(':')?;
+    let file = FileId {
+        major: u32::from_str_radix(major, 16).ok()?,
+        minor: u32::from_str_radix(minor, 16).ok()?,
+        inode: words.next()?.parse().ok()?,
+    };
+    let path = words.next().unwrap_or("").trim_start_matches(' ');
+    let map = Map {
         start: number(start)?,
         end: number(end)?,
         offset,
-        path: Rc::from(path.trim_end()),
-    })
+        path: Rc::from(if path.is_empty() { "//anon" } else { path }),
+        file,
+    };
+    Some((is_code, map))
 }
 
 #[cfg(test)]
@@ -37,14 +50,29 @@ mod tests {
 
     #[test]
     fn code_is_found_and_data_left_out() {
-        let code = parsed("55d0-55f0 r-xp 00002000 08:01 1234   /usr/bin/with blank").unwrap();
+        let line = "55d0-55f0 r-xp 00002000 08:1f 1234                       /usr/bin/with  blank";
+        let (is_code, code) = parsed(line).unwrap();
+        assert!(is_code);
         assert_eq!((code.start, code.end, code.offset), (0x55d0, 0x55f0, 0x2000));
-        assert_eq!(code.path.as_ref(), "/usr/bin/with blank");
-        assert_eq!(parsed("55d0-55f0 rw-p 00002000 08:01 1234   /usr/bin/x"), None);
-        assert_eq!(
-            parsed("7f00-7f10 rwxp 00000000 00:00 0").unwrap().path.as_ref(),
-            "//anon"
+        assert_eq!(code.path.as_ref(), "/usr/bin/with  blank");
+        let file = FileId {
+            major: 8,
+            minor: 31,
+            inode: 1234,
+        };
+        assert_eq!(code.file, file);
+        assert!(
+            !parsed("55d0-55f0 rw-p 00002000 08:01 1234   /usr/bin/x")
+                .unwrap()
+                .0
         );
+        for none in [
+            "7f00-7f10 rwxp 00000000 00:00 0",
+            "7f00-7f10 rwxp 00000000 00:00 0 ",
+        ] {
+            assert_eq!(parsed(none).unwrap().1.path.as_ref(), "//anon");
+        }
+        assert_eq!(parsed("nonsense"), None);
     }
 
     #[test]

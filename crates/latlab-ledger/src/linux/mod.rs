@@ -10,6 +10,7 @@ pub(crate) mod launch;
 pub(crate) mod levels;
 pub(crate) mod lines;
 pub(crate) mod look;
+pub(crate) mod mapped;
 pub(crate) mod maps;
 pub(crate) mod memory;
 pub(crate) mod polled;

@@ -9,12 +9,14 @@ use std::rc::Rc;
 
 use object::{Object as _, ObjectSymbol as _};
 
+use super::mapped;
 use super::memory::gather;
 use super::proc_file::{letter, text};
 use super::segments::Segments;
 use super::symbols::opened;
 use super::{now_ns, thread_cpu_ns};
 use crate::python::{Frame, Read};
+use crate::stream::{Map, Mapped};
 
 mod layout;
 
@@ -85,9 +87,9 @@ struct Interpreter {
 
 impl Interpreter {
     /// `None`: there is none in it; else, or the version whose memory is not known here.
-    fn of(path: &str) -> Option<Result<Self, String>> {
-        let version = version(path)?;
-        let cache = opened(path)?;
+    fn of(pid: u32, map: &Map) -> Option<Result<Self, String>> {
+        let version = version(&map.path)?;
+        let cache = opened(mapped::open(pid, map)?)?;
         let file = object::File::parse(&cache).ok()?;
         let (mut runtime, mut code_type) = (0, 0);
         let mut find = |name: Option<&str>, address| match name {
@@ -478,6 +480,7 @@ pub(crate) struct Python {
     followed: Vec<Process>,
     /// When to look again at what a process has mapped, and how long after that.
     sought: HashMap<u32, (u64, u64)>,
+    mapped: Mapped,
     files: HashMap<Rc<str>, Option<Result<Interpreter, String>>>,
     read: Read,
     cost_ns: u64,
@@ -491,6 +494,7 @@ impl Python {
             due: u64::MAX,
             followed: Vec::new(),
             sought: HashMap::new(),
+            mapped: Mapped::default(),
             files: HashMap::new(),
             read: Read::default(),
             cost_ns: 0,
@@ -619,8 +623,8 @@ impl Python {
             }
             let found = self
                 .files
-                .entry(Rc::clone(&map.path))
-                .or_insert_with(|| Interpreter::of(&map.path));
+                .entry(self.mapped.name(pid, &map))
+                .or_insert_with(|| Interpreter::of(pid, &map));
             match found {
                 Some(Ok(interpreter)) => {
                     let Some(moved) = interpreter.moved(map.start, map.offset) else {

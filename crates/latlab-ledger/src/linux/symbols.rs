@@ -11,9 +11,10 @@ use object::{Object as _, ObjectSection as _, ObjectSymbol as _, ReadRef, Symbol
 
 use super::blocks::Blocks;
 use super::demangle::Demangler;
+use super::mapped;
 use super::segments::Segments;
 use crate::mix::WITHOUT_NAME;
-use crate::stream::{Names, Place};
+use crate::stream::{Map, Mapped, Names, Place};
 
 /// Files whose symbols are kept; a program with more libraries has some without names.
 const MOST_FILES: usize = 512;
@@ -83,9 +84,9 @@ struct Table {
 }
 
 impl Table {
-    fn read(path: &str) -> Self {
+    fn read(path: &str, file: Option<File>) -> Self {
         let mut table = Self::default();
-        let Some((cache, is_libc)) = opened(path).map(|cache| (cache, is_libc(path))) else {
+        let Some((cache, is_libc)) = file.and_then(opened).map(|cache| (cache, is_libc(path))) else {
             return table;
         };
         let Ok(file) = object::File::parse(&cache) else {
@@ -104,7 +105,10 @@ impl Table {
             .collect();
         let id = file.build_id().ok().flatten().map(<[u8]>::to_vec);
         table.add(&file);
-        let debug = id.as_deref().and_then(debug_file).and_then(|path| opened(&path));
+        let debug = id
+            .as_deref()
+            .and_then(debug_file)
+            .and_then(|path| opened(mapped::own(&path)?));
         if let Some(Ok(file)) = debug.as_ref().map(object::File::parse) {
             table.add(&file);
         }
@@ -168,8 +172,7 @@ impl Table {
     }
 }
 
-pub(crate) fn opened(path: &str) -> Option<ReadCache<Blocks>> {
-    let file = File::open(path).ok()?;
+pub(crate) fn opened(file: File) -> Option<ReadCache<Blocks>> {
     let about = file.metadata().ok()?;
     (about.is_file() && about.len() <= LARGEST).then(|| ReadCache::new(Blocks::of(file)))
 }
@@ -227,6 +230,8 @@ fn made_at_run_time(pid: u32) -> Table {
 #[derive(Debug, Default)]
 pub(crate) struct Symbols {
     kernel: Option<Rc<Vec<Symbol>>>,
+    /// Which files the paths stand for.
+    pub(crate) mapped: Mapped,
     files: HashMap<Rc<str>, Table>,
     places: HashMap<(Rc<str>, u64), Place>,
     run_time: HashMap<u32, (u64, Table)>,
@@ -281,7 +286,8 @@ impl Symbols {
     pub(crate) fn know(&mut self, path: &Rc<str>) {
         let is_file = path.starts_with('/') && !path.starts_with("//anon") && !path.starts_with("/memfd:");
         if is_file && !self.files.contains_key(path) && self.files.len() < MOST_FILES {
-            self.files.insert(Rc::clone(path), Table::read(path));
+            let table = Table::read(path, mapped::named(&self.mapped, path));
+            self.files.insert(Rc::clone(path), table);
         }
     }
 
@@ -306,6 +312,10 @@ impl Symbols {
 }
 
 impl Names for Symbols {
+    fn mapped(&mut self, pid: u32, map: &Map) -> Rc<str> {
+        self.mapped.name(pid, map)
+    }
+
     fn kernel(&mut self, address: u64) -> Rc<str> {
         let symbols = self.kernel.get_or_insert_with(kernel);
         let after = symbols.partition_point(|symbol| symbol.address <= address);
@@ -358,7 +368,7 @@ mod tests {
             .into_iter()
             .find(|map| (map.start..map.end).contains(&own))
             .unwrap();
-        let mut table = Table::read(path.to_str().unwrap());
+        let mut table = Table::read(path.to_str().unwrap(), File::open(&path).ok());
         let offset = own - map.start + map.offset + 4;
         let found = table.function(offset, &mut Demangler::default()).unwrap();
         assert!(
@@ -392,8 +402,8 @@ mod tests {
 
     #[test]
     fn what_is_no_program_has_no_names_and_does_no_harm() {
-        assert!(Table::read("/dev/zero").symbols.is_empty());
-        assert!(Table::read("/proc/self/status").symbols.is_empty());
-        assert!(Table::read("/nowhere").symbols.is_empty());
+        for path in ["/dev/zero", "/proc/self/status", "/nowhere"] {
+            assert!(Table::read(path, File::open(path).ok()).symbols.is_empty());
+        }
     }
 }

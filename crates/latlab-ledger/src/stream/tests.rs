@@ -9,7 +9,8 @@ const SWITCH: u64 = 2;
 const FAULT: u64 = 3;
 
 /// Names of the addresses that the tests use.
-struct Fixed;
+#[derive(Default)]
+struct Fixed(Mapped);
 
 const KERNEL: [(u64, &str); 8] = [
     (100, "schedule"),
@@ -23,6 +24,10 @@ const KERNEL: [(u64, &str); 8] = [
 ];
 
 impl Names for Fixed {
+    fn mapped(&mut self, pid: u32, map: &Map) -> Rc<str> {
+        self.0.name(pid, map)
+    }
+
     fn kernel(&mut self, address: u64) -> Rc<str> {
         let known = KERNEL.iter().find(|known| known.0 == address);
         Rc::from(known.map_or("?", |known| known.1))
@@ -58,7 +63,7 @@ impl Recording {
         ]
         .into();
         let mut recording = Self {
-            stream: Stream::of(rules, Fixed, events),
+            stream: Stream::of(rules, Fixed::default(), events),
             sweep: Sweep::begin(rules, 0, 1),
         };
         recording.sweep.switch_source(0, Source::Recorded);
@@ -76,6 +81,7 @@ impl Recording {
             bytes: 0x1000,
             offset: 0,
             path: "program".to_owned(),
+            file: FileId::default(),
         };
         recording.at(0, 1, 1, map);
         recording
@@ -224,6 +230,7 @@ fn threads_and_maps_without_end_take_no_memory_without_end() {
                 bytes: 16,
                 offset: 0,
                 path: "x".to_owned(),
+                file: FileId::default(),
             };
             recording.at(u64::from(at), 1, 1, map);
         }
@@ -261,4 +268,30 @@ fn sampled_faults_say_who_touched_the_page() {
     let allocates = |reason| Rules::built_in().category(reason) == Category::Allocator;
     let by_allocator = stream.mix.faults().filter(|of| allocates(of.0));
     assert!((by_allocator.map(|of| of.1).sum::<f64>() - 3.0).abs() < 1e-9);
+}
+
+#[test]
+fn files_with_one_path_have_names_of_their_own() {
+    let of = |inode| Map {
+        start: 0,
+        end: 1,
+        offset: 0,
+        path: Rc::from("/lib/a.so"),
+        file: FileId {
+            major: 8,
+            minor: 1,
+            inode,
+        },
+    };
+    let mut mapped = Mapped::default();
+    assert_eq!(&*mapped.name(1, &of(5)), "/lib/a.so");
+    assert_eq!(&*mapped.name(2, &of(6)), "/lib/a.so (2)");
+    assert_eq!(&*mapped.name(3, &of(5)), "/lib/a.so");
+    assert_eq!(mapped.of("/lib/a.so"), Some(&(3, of(5))), "who had it last");
+    for inode in 0..100 {
+        mapped.name(4, &of(inode));
+    }
+    assert_eq!(mapped.0.len(), MOST_OF_ONE);
+    let name = mapped.name(4, &of(99));
+    assert_eq!(mapped.of(&name), None);
 }

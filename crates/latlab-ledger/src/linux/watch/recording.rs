@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use crate::governor::{Counts, Price};
 use crate::records::{Record, What};
 use crate::rules::Rules;
-use crate::stream::{self, Stream};
+use crate::stream::{self, Names as _, Stream};
 use crate::sweep::{State, Sweep};
 use crate::system::look::Looker;
 use crate::system::proc_file::text;
@@ -140,7 +140,8 @@ impl Recording {
     pub(super) fn learns_names(&mut self, looker: &Looker) {
         for pid in looker.pids() {
             for map in maps::of(pid) {
-                self.stream.names.know(&map.path);
+                let path = self.stream.names.mapped(pid, &map);
+                self.stream.names.know(&path);
             }
         }
     }

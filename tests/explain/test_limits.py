@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import ctypes
 import json
 import math
+import os
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from latlab.explain.limits import Curve, Speed, find, from_runs, same_machine
+from latlab.explain.limits import Curve, Speed, calibrated, find, from_runs, same_machine
 from latlab.run.model import Machine, Record
 from latlab.run.reader import read
 from latlab.run.store import Store
@@ -110,6 +112,20 @@ def test_between_two_sizes_the_time_is_interpolated_on_logarithmic_axes() -> Non
     assert curve.at(1).mid == 100
     assert curve.at(10 * 65_536).mid == pytest.approx(64_000)
     assert math.isclose(curve.at(65_536).mid, 6400)
+
+
+def test_limits_are_measured_without_a_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    watched = ctypes.CDLL(None).inotify_init1(os.O_NONBLOCK | os.O_CLOEXEC)
+    assert ctypes.CDLL(None).inotify_add_watch(watched, bytes(tmp_path), 0x100) >= 0, "IN_CREATE"
+    said: list[str] = []
+    calibrated(["fault"], told=said.append)
+    assert len(said) == 1
+    with pytest.raises(BlockingIOError):
+        os.read(watched, 4096)
+    (tmp_path / "seen").touch()
+    assert b"seen" in os.read(watched, 4096)
+    os.close(watched)
 
 
 def test_what_no_run_has_is_not_made_up(store: Store) -> None:

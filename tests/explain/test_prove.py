@@ -7,6 +7,7 @@ import ctypes
 import errno
 import json
 import os
+import signal
 import subprocess
 import sys
 import threading
@@ -293,6 +294,16 @@ def test_each_variant_runs_in_each_round_with_its_change(tmp_path: Path) -> None
     assert all(each.rounds == 2 and not each.is_interval for each in found.experiments)
 
 
+def test_a_hangup_that_is_ignored_is_ignored_by_the_program_too(tmp_path: Path) -> None:
+    said = tmp_path / "said"
+    program = f"import signal; open({str(said)!r}, 'a').write(signal.getsignal(signal.SIGHUP).name + '\\n')"
+    before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    run_agenda(program)
+    kept = signal.signal(signal.SIGHUP, before)
+    assert said.read_text(encoding="ascii").split() == ["SIG_IGN"] * 4
+    assert kept == signal.SIG_IGN
+
+
 def test_a_change_that_makes_the_program_fail_has_no_figure() -> None:
     program = "import os, sys; sys.exit(3 if 'CHANGED' in os.environ else 0)"
     found = run_agenda(program, Experiment(name="c", says="", environment={"CHANGED": "1"}))
@@ -310,8 +321,55 @@ def test_a_copied_input_is_read_from_memory_and_is_gone_afterwards(
     run_agenda(program, Experiment(name="c", says="", copies=True), copied=file, key=key)
     read = [path for path in said.read_text(encoding="ascii").split() if path != str(file)]
     assert len(read) == 2
-    assert all(path.startswith("/dev/shm/latlab-prove-") for path in read)
-    assert not Path(read[0]).parent.parent.exists()
+    assert all(path.startswith(f"/proc/{os.getpid()}/fd/") for path in read)
+    assert not any(map(os.path.exists, read))
+
+
+PROVES = """
+import sys
+from pathlib import Path
+from tests.explain.test_prove import run_agenda
+from latlab.explain.experiments import Experiment
+told, file = sys.argv[1:]
+program = f'''
+import os, sys, time
+if sys.argv[1] != {file!r}:
+    content = open(sys.argv[1], "rb").read()
+    open({told}, "wb").write(os.getpid().to_bytes(8, "little") + content)
+    time.sleep(600)
+'''
+run_agenda(program, Experiment(name="c", says="", copies=True), copied=Path(file))
+"""
+
+
+def named_copies(content: bytes, *folders: Path) -> list[Path]:
+    """Files below these folders that hold this."""
+    files = [path for folder in folders for path in folder.rglob("*") if path.is_file()]
+    return [path for path in files if path.stat().st_size == len(content) and path.read_bytes() == content]
+
+
+def test_nothing_is_left_of_a_copy_when_latlab_is_killed(tmp_path: Path, root: Path, file: Path) -> None:
+    temporary, content = tmp_path / "temporary", file.read_bytes()
+    temporary.mkdir()
+    in_memory = [path for path in (Path("/dev/shm"),) if path.is_dir()]
+    reading, told = os.pipe()
+    proving = subprocess.Popen(
+        [sys.executable, "-c", PROVES, str(told), str(file)],
+        cwd=root,
+        env=os.environ | {"TMPDIR": str(temporary), "PYTHONPATH": str(root)},
+        pass_fds=[told],
+    )
+    os.close(told)
+    with open(reading, "rb") as pipe:  # noqa: PTH123 - a descriptor
+        said = pipe.read(8 + len(content))
+    # The program has read its copy, which is there until it or latlab ends.
+    before = named_copies(content, temporary, *in_memory)
+    proving.kill()
+    assert proving.wait(timeout=60) == -signal.SIGKILL
+    os.kill(int.from_bytes(said[:8], "little"), signal.SIGKILL)
+    assert said[8:] == content
+    assert before == named_copies(content, temporary, *in_memory) == []
+    assert list(temporary.iterdir()) == []
 
 
 NULL = Experiment(name="n", says="", output="null")
@@ -320,10 +378,10 @@ NULL = Experiment(name="n", says="", output="null")
 def test_without_room_for_a_copy_its_experiment_says_so_and_the_others_have_figures(
     file: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def full(*_: object, **__: object) -> str:
-        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), "/dev/shm/x")
+    def full(*_: object) -> int:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
-    monkeypatch.setattr("latlab.explain.prove.tempfile.mkdtemp", full)
+    monkeypatch.setattr("latlab.explain.prove.os.sendfile", full)
     found = run_agenda("", Experiment(name="c", says="", copies=True), NULL, copied=file)
     assert [each.saving is None for each in found.experiments] == [False, True, False]
     assert "No space left" in (found.experiments[1].failed or "")

@@ -56,10 +56,10 @@ class Machine(msgspec.Struct, frozen=True):
     allocators: dict[str, str] = {}
     huge_pages: bool = False
     glibc: tuple[int, int] = (0, 0)
-    memory_folder: str | None = None
-    """A folder in memory with room for the inputs."""
-    no_memory_folder: str = ""
-    """Why there is none."""
+    copies: bool = False
+    """The files that arguments name can be copied into memory."""
+    no_copies: str = ""
+    """Why they cannot."""
 
 
 class Experiment(msgspec.Struct, frozen=True, kw_only=True):
@@ -170,18 +170,18 @@ def _of_input(
                 is_worse=True,
             )
         )
-    if machine.memory_folder is not None:
+    if machine.copies:
         found.append(
             Experiment(
                 name="input-on-tmpfs",
-                says=f"the files that its arguments name, copied into {machine.memory_folder}",
-                how=f"copy them to {machine.memory_folder}",
+                says="the files that its arguments name, copied into memory",
+                how="copy them to a file system in memory, as /dev/shm",
                 categories=FILE_IO,
                 copies=True,
             )
         )
-    elif machine.no_memory_folder:
-        left_out.append(f"Input on tmpfs: {machine.no_memory_folder}.")
+    elif machine.no_copies:
+        left_out.append(f"Input on tmpfs: {machine.no_copies}.")
     return found
 
 
@@ -406,14 +406,16 @@ def _loader(head: bytes) -> str | None:
 
 def machine_now(subject: Subject, input_bytes: int, names_input: bool) -> Machine:
     """What this machine offers; a file can be elsewhere only where an argument names it."""
-    folder, reason = _memory_folder(input_bytes) if names_input else (None, "no argument names it")
+    no_copies = "" if names_input else "no argument names it"
+    if input_bytes > _available() / 4:
+        no_copies = no_copies or f"{format_bytes(input_bytes)} of it is too much for the memory that is free"
     return Machine(
         cpus=len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else 1,
         allocators=_allocators() if subject.is_glibc else {},
         huge_pages=_gives_huge_pages(),
         glibc=_glibc(),
-        memory_folder=folder,
-        no_memory_folder=reason,
+        copies=not no_copies,
+        no_copies=no_copies,
     )
 
 
@@ -444,20 +446,6 @@ def _glibc() -> tuple[int, int]:
         return (int(major), int(minor)) if name == "glibc" else (0, 0)
     except (ValueError, OSError, AttributeError):
         return 0, 0
-
-
-def _memory_folder(input_bytes: int) -> tuple[str | None, str]:
-    folder = "/dev/shm"  # noqa: S108 - the file system in memory; a private folder is made in it
-    try:
-        free = os.statvfs(folder)
-        room = min(free.f_bavail * free.f_frsize / 1.2, _available() / 4)
-    except OSError:
-        return None, f"there is no {folder}"
-    if not os.access(folder, os.W_OK) or free.f_flag & os.ST_RDONLY:
-        return None, f"{folder} cannot be written to"
-    if room < input_bytes:
-        return None, f"{format_bytes(input_bytes)} of it is too much for {folder}"
-    return folder, ""
 
 
 def _available() -> int:

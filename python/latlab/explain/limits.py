@@ -13,7 +13,6 @@ import contextlib
 import itertools
 import math
 import os
-import tempfile
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
@@ -289,7 +288,7 @@ def calibrated(
     names: Sequence[str], inputs: Sequence[Path] = (), *, told: Callable[[str], None] | None = None
 ) -> Limits:
     """Measures what is wanted, in 3 seconds. A disk by reading the largest input; nothing is written."""
-    from latlab.run.conduct import conduct  # noqa: PLC0415 - only where no run has the figures
+    from latlab.run.conduct import Conductor  # noqa: PLC0415 - only where no run has the figures
     from latlab.run.settings import make_settings  # noqa: PLC0415 - see above
 
     disk = [name for name in names if _KINDS[name].probe.startswith("storage.")]
@@ -313,9 +312,8 @@ def calibrated(
         )
     source = "calibration of 3 s just now"
     try:
-        with tempfile.TemporaryDirectory(prefix="latlab-limits-") as folder:
-            settings = make_settings(only=probes, profile="quick", budget=CALIBRATION_S, file=file)
-            run = conduct(settings, out=Path(folder, f"limits{reader.SUFFIX}"))
+        settings = make_settings(only=probes, profile="quick", budget=CALIBRATION_S, file=file)
+        run = Conductor(settings).run()
     except (LatlabError, OSError, KeyboardInterrupt) as error:
         reason = clean(error, most=200) or "interrupted"
         notes.append(f"This machine's limits could not be measured: {reason}.")

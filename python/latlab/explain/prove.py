@@ -13,7 +13,6 @@ import contextlib
 import os
 import random
 import select
-import shutil
 import signal
 import stat
 import statistics
@@ -49,6 +48,7 @@ _ROUNDS: Final = ((7, 120.0), (6, 1800.0), (3, float("inf")))
 _VISIT_S: Final = 0.1
 """A shorter program is run several times in a row: starting it is then little of the time."""
 _MOST_IN_A_ROW: Final = 10
+_PIECE: Final = 1 << 30
 _EVICTED: Final = 0.02
 _WARM: Final = 0.98
 CONTROL: Final = "itself-again"
@@ -292,7 +292,7 @@ class _Bench:
         self._arguments = list(arguments)
         self._what = what
         self._streams = streams
-        self._folder: str | None = None
+        self._copies: list[int] = []
         self._copied: list[str] | None = None
         self._drain: _Drain | None = None
         self._running: subprocess.Popen[bytes] | None = None
@@ -304,8 +304,11 @@ class _Bench:
         self.runs = 0
 
     def __enter__(self) -> _Bench:
-        # Without this the program would go on, and its copied input stay, when this process is asked to end.
+        # Without this the program would go on when this process is asked to end.
         for number in (signal.SIGTERM, signal.SIGHUP):
+            # What the caller ignores (`nohup`), this process and the program ignore.
+            if signal.getsignal(number) == signal.SIG_IGN:
+                continue
             with contextlib.suppress(ValueError):
                 self._handlers[number] = signal.signal(number, _ended)
         return self
@@ -314,8 +317,8 @@ class _Bench:
         self._stop()
         if self._drain is not None:
             self._drain.close()
-        if self._folder is not None:
-            shutil.rmtree(self._folder, ignore_errors=True)
+        for copy in self._copies:
+            os.close(copy)
         for number, handler in self._handlers.items():
             with contextlib.suppress(ValueError, TypeError):
                 signal.signal(number, handler)  # type: ignore[arg-type] # what signal() gave
@@ -323,7 +326,7 @@ class _Bench:
     def visit(self, variant: Experiment) -> float:
         """Wall time of one run, the mean of those in a row."""
         try:
-            arguments = self._on_tmpfs() if variant.copies else self._arguments
+            arguments = self._in_memory() if variant.copies else self._arguments
             total = 0.0
             for _ in range(self._what.in_a_row):
                 self._prepare(variant)
@@ -443,16 +446,20 @@ class _Bench:
         finally:
             os.close(file)
 
-    def _on_tmpfs(self) -> list[str]:
-        """The arguments, with the files that they name copied into memory."""
+    def _in_memory(self) -> list[str]:
+        """The arguments, with the files that they name copied into memory.
+
+        A copy has no name but that of this process's descriptor: whatever ends this process takes it along.
+        """
         if self._copied is None:
-            self._folder = tempfile.mkdtemp(prefix="latlab-prove-", dir="/dev/shm")
             copied = list(self._arguments)
-            for number, (at, name) in enumerate(_replaceable(self._arguments, self._what.files)):
-                target = Path(self._folder, str(number), Path(name).name)
-                target.parent.mkdir()
-                shutil.copyfile(name, target)
-                copied[at] = copied[at].removesuffix(name) + str(target)
+            for at, name in _replaceable(self._arguments, self._what.files):
+                copy = os.memfd_create("latlab-prove", os.MFD_CLOEXEC)
+                self._copies.append(copy)
+                with inputs.regular(name) as file:
+                    while os.sendfile(copy, file.fileno(), None, _PIECE):
+                        pass
+                copied[at] = copied[at].removesuffix(name) + f"/proc/{os.getpid()}/fd/{copy}"
             self._copied = copied
         return self._copied
 

@@ -52,3 +52,13 @@ def test_what_the_user_put_into_a_folder_of_ours_stays_there(place: Place) -> No
     (left / "0/thesis.txt").unlink()
     assert place.run(*SHORT, "--dir", str(place.root / "here")).returncode == 0
     assert not left.exists()
+
+
+def test_a_file_of_the_users_beside_the_run_is_not_replaced_by_a_report(place: Place) -> None:
+    here = place.root / "here"
+    (here / "mine.html").write_text("three years")
+    told = place.run("measure", "--only", "clock.read", "--budget", "1", "--out", "mine.latlab.jsonl")
+    assert told.returncode == 0, told.stderr
+    assert "no report was written: mine.html exists already" in told.stderr
+    assert (here / "mine.html").read_text() == "three years"
+    assert sorted(contents(here)) == ["mine.html", "mine.latlab.jsonl"]

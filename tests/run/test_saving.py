@@ -69,3 +69,21 @@ def test_a_failed_replacement_leaves_the_older_file(tmp_path: Path, monkeypatch:
         save(tmp_path / "a", b"new")
     assert (tmp_path / "a").read_bytes() == b"older"
     assert len(list(tmp_path.iterdir())) == 1
+
+
+@pytest.mark.parametrize("kind", ["file", "link", "pipe"])
+@pytest.mark.parametrize("unnamed", [True, False])
+def test_what_is_not_to_be_replaced_stays(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str, unnamed: bool
+) -> None:
+    if not unnamed:
+        monkeypatch.setattr("latlab.run.saving.open_unnamed", lambda _folder: -1)
+    target, other = tmp_path / "report.html", tmp_path / "other"
+    assert save(target, b"first", replace=False).read_bytes() == b"first"
+    if kind != "file":
+        target.unlink()
+        target.symlink_to(other) if kind == "link" else os.mkfifo(target)
+    with pytest.raises(UserError, match=r"report\.html exists already"):
+        save(target, b"second", replace=False)
+    assert kind != "file" or target.read_bytes() == b"first"
+    assert [path.name for path in tmp_path.iterdir()] == ["report.html"]

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import msgspec
 import pytest
+from tests.leftovers import contents
 
 from latlab.errors import UserError
 from latlab.run import reader
@@ -160,17 +161,6 @@ def test_last_without_any_run_says_how_to_make_one(home: Path) -> None:
         Store().resolve("last")
 
 
-def test_files_that_are_no_runs_are_not_listed(home: Path) -> None:
-    folder = Store().folder
-    add(folder, "good")
-    (folder / "bad.latlab.jsonl").write_bytes(b"\xff\x00")
-    (folder / "empty.latlab.jsonl").write_bytes(b"")
-    (folder / "folder.latlab.jsonl").mkdir()
-    (folder / "dangling.latlab.jsonl").symlink_to("nowhere")
-    os.mkfifo(folder / "fifo.latlab.jsonl")
-    assert [entry.id for entry in Store().entries()] == ["good"]
-
-
 def test_a_run_that_was_cut_short_is_listed_as_such(home: Path) -> None:
     path = add(Store().folder, "a")
     path.write_bytes(path.read_bytes()[:-40])
@@ -186,20 +176,70 @@ def test_the_index_is_made_anew_when_it_is_of_no_use(home: Path, damage: str) ->
     Store().entries()
     index = folder / INDEX
     assert index.is_file()
-    index.unlink()
-    if damage == "garbage":
-        index.write_bytes(b"no database" * 100)
+    if damage == "deleted":
+        index.unlink()
+    elif damage == "garbage":
+        index.write_bytes(index.read_bytes()[:100] + b"no database" * 100)
     elif damage == "other tables":
         with sqlite3.connect(index) as base:
+            base.execute("DROP TABLE runs")
             base.execute("CREATE TABLE runs (x)")
         base.close()
-    elif damage == "emptied":
+    else:
         index.write_bytes(b"")
     add(folder, "b")
     assert [entry.id for entry in Store().entries()] == ["a", "b"]
     base = sqlite3.connect(index)
     assert {row[0] for row in base.execute("SELECT id FROM runs")} == {"a", "b"}
     base.close()
+
+
+@pytest.mark.parametrize("what", ["a text", "a database", "a folder", "a pipe", "a link"])
+def test_what_has_the_indexs_name_and_is_not_latlabs_is_left_alone(home: Path, what: str) -> None:
+    folder = Store().folder
+    add(folder, "a")
+    index = folder / INDEX
+    if what == "a text":
+        index.write_bytes(b"my index" * 100)
+    elif what == "a database":
+        with sqlite3.connect(index) as base:
+            base.execute("CREATE TABLE runs (name, mtime_ns, size, id, started, cpu, profile, stopped_by)")
+            base.execute("INSERT INTO runs (name) VALUES ('mine')")
+        base.close()
+    elif what == "a folder":
+        index.mkdir()
+    elif what == "a pipe":
+        os.mkfifo(index)
+    else:
+        (home / "mine").write_text("three years")
+        index.symlink_to(home / "mine")
+    kept = index.read_bytes() if index.is_file() else index.lstat()
+    assert [entry.id for entry in Store().entries()] == ["a"]
+    add(folder, "b")
+    assert [entry.id for entry in Store().entries()] == ["a", "b"]
+    assert (index.read_bytes() if index.is_file() else index.lstat()) == kept
+
+
+def test_files_that_are_no_runs_are_not_listed_and_stay(home: Path) -> None:
+    folder = Store().folder
+    whole = add(folder, "a").read_bytes()
+    (folder / "empty.latlab.jsonl").write_bytes(b"")
+    (folder / "half.latlab.jsonl").write_bytes(whole[:40])
+    (folder / "zeros.latlab.jsonl").write_bytes(bytes(5000))
+    (folder / "packed.latlab.jsonl.zst").write_bytes(b"\x28\xb5\x2f\xfd" + b"x" * 40)
+    (folder / "folder.latlab.jsonl").mkdir()
+    (folder / "loop.latlab.jsonl").symlink_to("loop.latlab.jsonl")
+    (folder / "gone.latlab.jsonl").symlink_to(home / "gone")
+    (folder / "secret.latlab.jsonl").write_bytes(whole)
+    (folder / "secret.latlab.jsonl").chmod(0)
+    (folder / "notes.txt").write_text("mine")
+    os.mkfifo(folder / "pipe.latlab.jsonl")
+    before = contents(folder)
+    ids = [entry.id for entry in Store().entries()]
+    assert ids == ["a"] * (2 if os.access(folder / "secret.latlab.jsonl", os.R_OK) else 1)
+    after = contents(folder)
+    assert after.pop(INDEX) is not None
+    assert after == before
 
 
 def test_the_index_follows_files_that_changed_or_went(home: Path) -> None:

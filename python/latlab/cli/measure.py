@@ -367,7 +367,8 @@ def _written_report(run: Run, wishes: Wishes) -> Path | None:
 
     target = run.path.with_name(run.path.name.removesuffix(".jsonl").removesuffix(".latlab") + ".html")
     try:
-        return write_report(run, target)
+        # Nobody named this file: one that is there is the user's.
+        return write_report(run, target, replace=False)
     except LatlabError as error:
         if not wishes.quiet:
             talk(f"latlab: no report was written: {error}")

@@ -44,9 +44,9 @@ def command(run: str, out: str) -> None:
     sys.stderr.write(f"wrote {target}\n")
 
 
-def write_report(run: Run, target: Path) -> Path:
+def write_report(run: Run, target: Path, *, replace: bool = True) -> Path:
     """Writes the report in the form that the name's ending asks for."""
     from latlab import report  # noqa: PLC0415 - draws charts
 
-    report.write(run, target)
+    report.write(run, target, replace=replace)
     return target

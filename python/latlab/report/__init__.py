@@ -39,16 +39,24 @@ def render(run: Run, form: str, probes: Probes | None = None) -> bytes:
     return (html.render(document) if form == "html" else markdown.render(document)).encode("utf-8")
 
 
-def write(run: Run, path: str | os.PathLike[str], probes: Probes | None = None) -> Path:
-    """Writes the report to `path`, in the form that its ending names; an older file of that name is replaced.
+def write(
+    run: Run, path: str | os.PathLike[str], probes: Probes | None = None, *, replace: bool = True
+) -> Path:
+    """Writes the report to `path`, in the form that its ending names.
+
+    Args:
+        run: Any run, complete or not.
+        path: The file.
+        probes: What the probes say of themselves; the measuring core's registry unless given.
+        replace: Whether an older file of that name is replaced.
 
     Raises:
-        UserError: no such form, or the file cannot be written.
+        UserError: no such form, the file cannot be written, or it exists and is not to be replaced.
     """
     from latlab.run.saving import save  # noqa: PLC0415 - as above
 
     target = Path(path)
-    return save(target, render(run, _form(target), probes))
+    return save(target, render(run, _form(target), probes), replace=replace)
 
 
 def chart(run: Run, name: str, path: str | os.PathLike[str]) -> Path:

@@ -12,19 +12,30 @@ from latlab.run.writer import give_name, open_unnamed
 from latlab.text import clean
 
 
-def save(target: Path, content: bytes) -> Path:
+def save(target: Path, content: bytes, *, replace: bool = True) -> Path:
     """Writes or replaces a file, so that a full disk or a kill never leaves half of one.
 
     A device or a pipe is written as it is.
 
+    Args:
+        target: the file.
+        content: all of it.
+        replace: whether it may exist already.
+
     Raises:
-        UserError: it cannot be written.
+        UserError: it cannot be written, or it exists and is not to be replaced.
     """
     try:
-        if target.exists() and not stat.S_ISREG(target.stat().st_mode):
+        if not replace:
+            if not _save_new(target, content):
+                with target.open("xb") as file:
+                    file.write(content)
+        elif target.exists() and not stat.S_ISREG(target.stat().st_mode):
             target.write_bytes(content)
         elif not _save_new(target, content):
             _replace(target, content)
+    except FileExistsError:
+        raise UserError(f"{clean(target, most=300)} exists already") from None
     except (OSError, ValueError) as error:
         reason = clean(getattr(error, "strerror", None) or error)
         raise UserError(f"cannot write {clean(target, most=300)}: {reason}") from None

@@ -1,7 +1,8 @@
 """The folder of runs: where they are kept, how one is named on the command line, and an index of them.
 
 The files are the store. The SQLite index beside them only saves reading every file's first line again: it is
-made anew when it is missing, damaged or old, and nothing needs it.
+made anew when it is missing, damaged or old, and nothing needs it. A file of its name that latlab did not make
+is left alone.
 """
 
 from __future__ import annotations
@@ -43,6 +44,8 @@ _PASSING: Final = frozenset(
         sqlite3.SQLITE_CANTOPEN,
     }
 )
+#: SQLite's application id of our indexes, "latl": a database without it is somebody else's.
+_APPLICATION: Final = 0x6C61_746C
 _COLUMNS: Final = "name, mtime_ns, size, id, started, cpu, profile, stopped_by"
 
 
@@ -248,11 +251,15 @@ def _refusal(folder: Path, error: OSError | RunFileError) -> str:
 def _entries(folder: Path, keeps_index: bool) -> list[Entry]:
     try:
         with os.scandir(folder) as scan:
-            files = [
-                (item.name, item.stat()) for item in scan if item.name.endswith(_SUFFIXES) and item.is_file()
-            ]
+            items = [item for item in scan if item.name.endswith(_SUFFIXES)]
     except OSError:
         return []
+    files = []
+    for item in items:
+        # A link that leads nowhere or round in circles, a file that has just gone.
+        with contextlib.suppress(OSError):
+            if item.is_file():
+                files.append((item.name, item.stat()))
     files = sorted(files)[-_MOST_LISTED:]
     index = _Index(folder)
     known = index.known()
@@ -308,8 +315,21 @@ class _Index:
         self._folder = folder
         self._path = folder / INDEX
 
+    def _is_ours(self) -> bool:
+        """Whether it is one that latlab made, is empty, or is not there."""
+        try:
+            if not self._path.is_file():
+                return not os.path.lexists(self._path)
+            with self._path.open("rb") as file:
+                head = file.read(72)
+        except OSError:
+            return False
+        # https://www.sqlite.org/fileformat.html, section 1.3: the application id at byte 68.
+        begin = b"SQLite format 3\0"
+        return not head or (head.startswith(begin) and head[68:] == _APPLICATION.to_bytes(4))
+
     def known(self) -> dict[tuple[str, int, int], Entry]:
-        if not self._path.is_file():
+        if not self._path.is_file() or not self._is_ours():
             return {}
         try:
             with contextlib.closing(self._open("ro")) as base:
@@ -330,11 +350,12 @@ class _Index:
             return {}
 
     def update(self, fresh: Sequence[tuple[str, int, Entry]], keep: set[str]) -> None:
-        if not fresh or not os.access(self._folder, os.W_OK):
+        if not fresh or not os.access(self._folder, os.W_OK) or not self._is_ours():
             return
         for attempt in (1, 2):
             try:
                 with contextlib.closing(self._open("rwc")) as base, base:
+                    base.execute(f"PRAGMA application_id = {_APPLICATION}")
                     base.execute(f"CREATE TABLE IF NOT EXISTS runs ({_COLUMNS}, PRIMARY KEY (name))")
                     gone = {name for (name,) in base.execute("SELECT name FROM runs")} - keep
                     base.executemany("DELETE FROM runs WHERE name = ?", [(name,) for name in gone])
@@ -348,7 +369,7 @@ class _Index:
             except sqlite3.DatabaseError as error:
                 if error.sqlite_errorcode in _PASSING:
                     return
-                # Not a database, or of another form: made anew, once.
+                # Damaged, or of another form: made anew, once.
                 if attempt == 1:
                     with contextlib.suppress(OSError):
                         self._path.unlink()

@@ -5,12 +5,15 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::linux::net::SocketAddrExt;
 use std::os::unix::net::UnixListener;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use crate::NetError;
 use crate::echo::{Address, Transport};
+
+/// What tells the time; tests have one that they move.
+pub(crate) type Clock = dyn Fn() -> Instant + Send + Sync;
 
 /// Between two looks at whether to give up.
 const LOOK: Timespec = Timespec {
@@ -65,26 +68,16 @@ pub(crate) fn listen(transport: Transport, ip: IpAddr) -> Result<(Listening, Add
 }
 
 impl Listening {
-    /// Waits for somebody to connect or, without connections, to send: at most so long, and no longer than `stopped` says no. `message` is the
-    /// size of what is sent without a connection.
+    /// Waits for somebody to connect or, without connections, to send, until `give_up` says so. `message` is the size of what is sent
+    /// without a connection.
     pub(crate) fn somebody(
         &self,
-        patience: Duration,
-        stopped: &dyn Fn() -> bool,
+        give_up: &dyn Fn() -> bool,
         message: usize,
     ) -> Result<Option<OwnedFd>, NetError> {
         let what = || NetError::system("waiting for a connection");
-        let begun = Instant::now();
-        loop {
-            if stopped() || begun.elapsed() > patience {
-                return Ok(None);
-            }
-            let mut asked = [PollFd::new(self, PollFlags::IN)];
-            match poll(&mut asked, Some(&LOOK)) {
-                Ok(0) | Err(rustix::io::Errno::INTR) => {}
-                Ok(_) => break,
-                Err(error) => return Err(what()(error.into())),
-            }
+        if !has_come(self, give_up).map_err(|error| what()(error.into()))? {
+            return Ok(None);
         }
         Ok(Some(match self {
             Self::Tcp(listener) => {
@@ -100,5 +93,58 @@ impl Listening {
                 socket.try_clone().map_err(what())?.into()
             }
         }))
+    }
+}
+
+/// Waits until there is something to accept or to read, even if it is an end; false when `give_up` says so before.
+pub(crate) fn has_come(at: &impl AsFd, give_up: &dyn Fn() -> bool) -> rustix::io::Result<bool> {
+    loop {
+        if give_up() {
+            return Ok(false);
+        }
+        match poll(&mut [PollFd::new(at, PollFlags::IN)], Some(&LOOK)) {
+            Ok(0) | Err(rustix::io::Errno::INTR) => {}
+            Ok(_) => return Ok(true),
+            Err(error) => return Err(error),
+        }
+    }
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use std::sync::Arc;
+    use std::time::Duration;
+
+    use super::*;
+
+    /// A clock that a test moves, and that counts how often it is looked at.
+    #[derive(Debug, Default)]
+    pub(crate) struct Moved(Arc<[AtomicU64; 2]>);
+
+    impl Moved {
+        pub(crate) fn clock(&self) -> impl Fn() -> Instant + Send + Sync + 'static {
+            let (begun, shared) = (Instant::now(), Arc::clone(&self.0));
+            move || {
+                shared[1].fetch_add(1, Ordering::AcqRel);
+                begun + Duration::from_millis(shared[0].load(Ordering::Acquire))
+            }
+        }
+
+        pub(crate) fn forward(&self, by: Duration) {
+            let by = u64::try_from(by.as_millis()).expect("a short time");
+            self.0[0].fetch_add(by, Ordering::AcqRel);
+        }
+
+        /// Waits until whoever looks at it has done what comes before and after a look.
+        pub(crate) fn is_looked_at(&self) {
+            /// The last one before somebody came, the one that says when, and two within the next wait.
+            const LOOKS: u64 = 4;
+            let looks = || self.0[1].load(Ordering::Acquire);
+            let (before, begun) = (looks(), Instant::now());
+            while looks() < before + LOOKS {
+                assert!(begun.elapsed() < Duration::from_secs(30), "nobody looks");
+                std::thread::sleep(Duration::from_millis(1));
+            }
+        }
     }
 }

@@ -4,7 +4,7 @@ use std::os::fd::OwnedFd;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use rustix::net::{Shutdown, shutdown};
 use serde::{Deserialize, Serialize};
@@ -13,9 +13,10 @@ use super::wire::{Fruitless, Wire};
 use super::{Address, Service, Waiting};
 use crate::NetError;
 use crate::cpu::{is_kept_to, keep_to, switches};
-use crate::listen::{Listening, listen};
+use crate::listen::{Clock, Listening, listen};
 
-/// A server to which nobody comes, and one that polls and is asked nothing, ends after so long.
+/// A server to which nobody comes, one whose first message is not whole so long after it was connected to, and one that polls and is asked nothing,
+/// ends after so long. One that blocks has no timer in its calls: it ends with its owner.
 const PATIENCE: Duration = Duration::from_secs(10);
 
 /// What is sent for a message.
@@ -78,7 +79,7 @@ impl Server {
         let theirs = Arc::clone(&shared);
         let thread = std::thread::Builder::new()
             .name("echo".to_owned())
-            .spawn(move || run(service, listening, &theirs, reply))
+            .spawn(move || run(service, listening, &theirs, reply, &Instant::now))
             .map_err(NetError::system("starting a thread that serves"))?;
         Ok(Self {
             address,
@@ -129,8 +130,9 @@ fn run(
     listening: Listening,
     shared: &Shared,
     reply: impl FnMut(u64, &mut [u8]) -> Reply,
+    clock: &Clock,
 ) -> Result<Counts, NetError> {
-    let counts = serve(service, listening, shared, reply);
+    let counts = serve(service, listening, shared, reply, clock);
     // The last descriptor: the other side is not left waiting.
     *shared.session.lock().unwrap_or_else(PoisonError::into_inner) = None;
     counts
@@ -141,6 +143,7 @@ fn serve(
     listening: Listening,
     shared: &Shared,
     mut reply: impl FnMut(u64, &mut [u8]) -> Reply,
+    clock: &Clock,
 ) -> Result<Counts, NetError> {
     if let Some(cpu) = service.cpu {
         keep_to(&[cpu])?;
@@ -148,9 +151,12 @@ fn serve(
     let mut message = vec![0xA5; service.bytes];
     let mut counts = Counts::default();
     let stopped = || shared.stop.load(Ordering::Acquire);
-    let Some(socket) = listening.somebody(PATIENCE, &stopped, service.bytes)? else {
+    let begun = clock();
+    let is_late = |since: Instant| stopped() || clock().saturating_duration_since(since) > PATIENCE;
+    let Some(socket) = listening.somebody(&|| is_late(begun), service.bytes)? else {
         return Ok(counts);
     };
+    let connected = clock();
     drop(listening);
     let own = socket
         .try_clone()
@@ -162,12 +168,13 @@ fn serve(
         waiting: service.waiting,
         patience: PATIENCE,
     };
+    let mut got = 0;
+    let mut received = wire.receive_or_give_up(&mut message, &mut got, &|| is_late(connected));
     // One that polls is pushed off a crowded CPU, and has not slept by that.
     let polls = service.waiting == Waiting::Polling;
     let before = switches(polls);
     while !stopped() {
-        let mut got = 0;
-        match wire.receive(&mut message, &mut got, &stopped) {
+        match received {
             Ok(()) => {}
             // Nobody asks any more: an idle server that polls must not take a CPU from others for ever.
             Err(Fruitless::Gone | Fruitless::Late | Fruitless::Failed(NetError::Reset)) => break,
@@ -192,6 +199,7 @@ fn serve(
         if answer.is_err() {
             break;
         }
+        received = wire.receive(&mut message, &mut got, &stopped);
     }
     counts.switches = before
         .zip(switches(polls))
@@ -199,3 +207,6 @@ fn serve(
     counts.kept_to_its_cpu = service.cpu.is_none_or(|cpu| is_kept_to(&[cpu]));
     Ok(counts)
 }
+
+#[cfg(test)]
+mod tests;

@@ -8,6 +8,7 @@ use rustix::net::{RecvFlags, SendFlags, recv, send};
 
 use super::{Transport, Waiting};
 use crate::NetError;
+use crate::listen::has_come;
 
 /// Fruitless polls between two looks at the clock: some milliseconds' worth.
 const LOOK_EVERY: u32 = 1 << 12;
@@ -62,13 +63,41 @@ impl Wire {
         if self.waiting == Waiting::Polling {
             flags |= RecvFlags::DONTWAIT;
         }
+        let mut polls = Polls::default();
+        self.receive_with(flags, message, got, || polls.again(self.patience, give_up))
+    }
+
+    /// The same for a message that may never come, or a byte now and then: however this side waits otherwise, it sleeps, and looks at whether to
+    /// give up.
+    pub(super) fn receive_or_give_up(
+        &self,
+        message: &mut [u8],
+        got: &mut usize,
+        give_up: &dyn Fn() -> bool,
+    ) -> Result<(), Fruitless> {
+        self.receive_with(RecvFlags::DONTWAIT, message, got, || {
+            match has_come(&self.socket, give_up) {
+                Ok(true) => Ok(()),
+                Ok(false) => Err(Fruitless::Late),
+                Err(error) => Err(failed("waiting for a message", error)),
+            }
+        })
+    }
+
+    #[inline]
+    fn receive_with(
+        &self,
+        mut flags: RecvFlags,
+        message: &mut [u8],
+        got: &mut usize,
+        mut again: impl FnMut() -> Result<(), Fruitless>,
+    ) -> Result<(), Fruitless> {
         let datagrams = self.transport == Transport::Udp;
         if datagrams {
             // The length of a datagram that is too long is told, not cut.
             flags |= RecvFlags::TRUNC;
         }
         let of = message.len();
-        let mut polls = Polls::default();
         *got = 0;
         while *got < of {
             match recv(&self.socket, &mut message[*got..], flags) {
@@ -78,7 +107,7 @@ impl Wire {
                 }
                 Ok((_, more)) => *got += more,
                 Err(Errno::INTR) => {}
-                Err(Errno::AGAIN) => polls.again(self.patience, give_up)?,
+                Err(Errno::AGAIN) => again()?,
                 Err(error) => return Err(failed("receiving a message", error)),
             }
         }

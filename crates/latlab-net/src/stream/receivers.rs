@@ -5,7 +5,7 @@ use std::os::fd::OwnedFd;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use rustix::io::Errno;
 use rustix::net::{RecvFlags, Shutdown, recv, shutdown};
@@ -16,9 +16,10 @@ use super::{Amount, Arrivals, Digest, MOST_STREAMS};
 use crate::NetError;
 use crate::cpu::{is_kept_to, seat, time_ns};
 use crate::echo::{Address, Transport};
-use crate::listen::{Listening, listen};
+use crate::listen::{Clock, Listening, has_come, listen};
 
-/// A receiver to which nobody comes gives up.
+/// A receiver to which nobody comes, or that gets nothing so long after it was connected to, gives up. What comes later has no timer in its calls: it
+/// ends with its owner.
 const PATIENCE: Duration = Duration::from_secs(10);
 /// What is taken at once at most: as much as iperf3 takes, and half of what a second-level cache holds.
 const ROOM: usize = 128 << 10;
@@ -97,7 +98,7 @@ impl Receivers {
         let theirs = Arc::clone(&shared);
         let thread = std::thread::Builder::new()
             .name("receivers".to_owned())
-            .spawn(move || run(&sink, &listening, &theirs, fault))
+            .spawn(move || run(&sink, &listening, &theirs, fault, &Instant::now))
             .map_err(NetError::system("starting a thread that receives"))?;
         Ok(Self {
             address,
@@ -148,13 +149,18 @@ fn run(
     listening: &Listening,
     shared: &Shared,
     fault: Option<Fault>,
+    clock: &Clock,
 ) -> Result<Vec<Received>, NetError> {
+    let is_late = |since: Instant| shared.stopped() || clock().saturating_duration_since(since) > PATIENCE;
+    let is_late = &is_late;
     std::thread::scope(|scope| {
         let mut threads = Vec::new();
         for number in 0..sink.streams.min(MOST_STREAMS) {
-            let Some(socket) = listening.somebody(PATIENCE, &|| shared.stopped(), 0)? else {
+            let begun = clock();
+            let Some(socket) = listening.somebody(&|| is_late(begun), 0)? else {
                 break;
             };
+            let connected = clock();
             let own = socket
                 .try_clone()
                 .map_err(NetError::system("a second descriptor of a socket"))?;
@@ -166,7 +172,9 @@ fn run(
             let cpus = (!sink.cpus.is_empty()).then(|| &sink.cpus[number % sink.cpus.len()][..]);
             let thread = std::thread::Builder::new()
                 .name(format!("receiver-{number}"))
-                .spawn_scoped(scope, move || receive(&socket, number, cpus, shared, fault))
+                .spawn_scoped(scope, move || {
+                    receive(&socket, number, cpus, shared, fault, &|| is_late(connected))
+                })
                 .map_err(NetError::system("starting a thread that receives"))?;
             threads.push(thread);
         }
@@ -183,6 +191,7 @@ fn receive(
     cpus: Option<&[u32]>,
     shared: &Shared,
     fault: Option<Fault>,
+    give_up: &dyn Fn() -> bool,
 ) -> Result<Received, NetError> {
     if let Some(cpus) = cpus {
         seat(cpus, number)?;
@@ -191,6 +200,10 @@ fn receive(
     let mut room = vec![0xA5; ROOM];
     let mut digest = Digest::default();
     let (mut bytes, mut looked_at) = (0_u64, 0_u64);
+    if !has_come(socket, give_up).map_err(NetError::system("waiting for a stream"))? {
+        // The sender hears of it, though there is a second descriptor.
+        let _ = shutdown(socket, Shutdown::Both);
+    }
     loop {
         // Each byte goes where its place in the stream puts it, so that no word is ever cut in two.
         let at = within(bytes, ROOM);
@@ -236,3 +249,6 @@ fn receive(
         kept_to_its_cpus: cpus.is_none_or(is_kept_to),
     })
 }
+
+#[cfg(test)]
+mod tests;

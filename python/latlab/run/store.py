@@ -1,8 +1,8 @@
 """The folder of runs: where they are kept, how one is named on the command line, and an index of them.
 
 The files are the store. The SQLite index beside them only saves reading every file's first line again: it is
-made anew when it is missing, damaged or old, and nothing needs it. A file of its name that latlab did not make
-is left alone.
+made anew when it is missing, damaged or old, and nothing needs it. A file of its name that is not latlab's is
+left alone.
 """
 
 from __future__ import annotations

@@ -177,6 +177,8 @@ pub struct Tally {
     pub lost: u64,
     /// Which files the program had mapped.
     pub mapped: Mapped,
+    /// Some names of functions would have taken too much memory or time to read.
+    pub names_left_out: bool,
     /// By stages that the program marks.
     pub stages: by_stage::Sums,
     /// CPU time of the watcher.
@@ -211,6 +213,7 @@ impl Tally {
         self.switches += other.switches;
         self.lost += other.lost;
         self.mapped.add(&other.mapped);
+        self.names_left_out |= other.names_left_out;
         self.stages.add(&other.stages);
         self.watcher_ns += other.watcher_ns;
         self.recording_ns += other.recording_ns;

@@ -4,16 +4,17 @@ use std::collections::HashMap;
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom};
 use std::os::unix::fs::FileExt as _;
+use std::rc::Rc;
 
 /// Read at once, and kept.
 const BLOCK: usize = 64 << 10;
-/// Blocks kept: 128 MiB.
-const MOST_KEPT: usize = 2048;
+/// Blocks kept: 32 MiB.
+const MOST_KEPT: usize = 512;
 
 /// See the module.
 #[derive(Debug)]
 pub(crate) struct Blocks {
-    file: File,
+    file: Rc<File>,
     at: u64,
     kept: HashMap<u64, Box<[u8]>>,
     /// How often the file itself was read.
@@ -22,7 +23,7 @@ pub(crate) struct Blocks {
 
 impl Blocks {
     /// Stands at the beginning.
-    pub(crate) fn of(file: File) -> Self {
+    pub(crate) fn of(file: Rc<File>) -> Self {
         Self {
             file,
             at: 0,
@@ -36,9 +37,9 @@ impl Blocks {
             let mut bytes = vec![0_u8; BLOCK];
             let mut filled = 0;
             while filled < BLOCK {
-                let got = self
-                    .file
-                    .read_at(&mut bytes[filled..], number * BLOCK as u64 + filled as u64)?;
+                // The number is that of an offset over the size.
+                let at = number * BLOCK as u64 + filled as u64;
+                let got = self.file.read_at(&mut bytes[filled..], at)?;
                 self.reads += 1;
                 if got == 0 {
                     break;
@@ -68,7 +69,7 @@ impl Read for Blocks {
             into[..got].copy_from_slice(&rest[..got]);
             got
         };
-        self.at += got as u64;
+        self.at = at.saturating_add(got as u64);
         Ok(got)
     }
 }
@@ -104,7 +105,7 @@ mod tests {
         for number in 0..40_000_u32 {
             file.write_all(&number.to_le_bytes()).unwrap();
         }
-        Blocks::of(file)
+        Blocks::of(Rc::new(file))
     }
 
     #[test]

@@ -271,6 +271,11 @@ fn about_symbols(tally: &Tally) -> String {
     } else {
         "the program's own code; the kernel's part is known from what they leave of the time on the CPU, and not divided"
     };
+    let left_out = if tally.names_left_out {
+        " Not all names were read: those of one of its files take too much memory or time."
+    } else {
+        ""
+    };
     let nameless = match tally.mix.nameless() {
         Some(share) if share > 0.0 => {
             let share = 100.0 * share;
@@ -281,7 +286,7 @@ fn about_symbols(tally: &Tally) -> String {
         _ => String::new(),
     };
     format!(
-        "By {samples} samples on the CPU, of {of}. They divide what each category took, so no function has more than its categories.{nameless}"
+        "By {samples} samples on the CPU, of {of}. They divide what each category took, so no function has more than its categories.{nameless}{left_out}"
     )
 }
 
@@ -291,7 +296,7 @@ fn about_lines(lines: &[model::Line], dwarf: &Dwarf) -> String {
         return "Source lines cannot be told: no code of the program was sampled.".to_owned();
     };
     let left = match dwarf.left_out.first() {
-        Some(file) => format!(" Some tables were too large to read in time, as that of {file}."),
+        Some(file) => format!(" Some tables take too much memory or time to read, as that of {file}."),
         None => String::new(),
     };
     if !dwarf.found() {

@@ -1,33 +1,28 @@
 //! Source lines of addresses, from the line tables that compilers write for debuggers (DWARF). Read when the program has ended.
 
 use std::collections::HashMap;
-use std::io::Read as _;
 use std::rc::Rc;
 
-use addr2line::Context;
-use gimli::{EndianRcSlice, RunTimeEndian};
-use object::{CompressionFormat, Object as _, ObjectSection as _, ReadRef};
+use gimli::RunTimeEndian;
+use object::Object as _;
 
+use super::budget::Budget;
+use super::image::{Image, Parsed};
+use super::line_tables::LineTables;
 use super::mapped;
 use super::now_ns;
 use super::segments::Segments;
-use super::symbols::{debug_file, opened};
+use super::symbols::debug_file;
 use crate::by_place::Lines;
 use crate::stream::Mapped;
 
-/// Debug information of one file that is read; the largest browsers have more.
-const LARGEST: u64 = 512 << 20;
 /// All tables together may take this long to read.
 const LONGEST_NS: u64 = 5_000_000_000;
-/// Of no use for lines, and often the largest.
-const UNUSED: [&str; 4] = [".debug_loc", ".debug_loclists", ".debug_macinfo", ".debug_macro"];
-
-type Slice = EndianRcSlice<RunTimeEndian>;
 
 /// The tables of one file.
 struct Table {
     segments: Segments,
-    context: Context<Slice>,
+    lines: LineTables,
 }
 
 /// See the module.
@@ -35,6 +30,7 @@ pub(crate) struct Dwarf {
     mapped: Mapped,
     files: HashMap<Rc<str>, Option<Table>>,
     until: u64,
+    budget: Rc<Budget>,
     /// Files whose tables had no time or no room to be read.
     pub(crate) left_out: Vec<String>,
 }
@@ -46,6 +42,7 @@ impl Dwarf {
             mapped,
             files: HashMap::new(),
             until: now_ns() + LONGEST_NS,
+            budget: Rc::new(Budget::here()),
             left_out: Vec::new(),
         }
     }
@@ -56,61 +53,32 @@ impl Dwarf {
     }
 
     fn read(&mut self, path: &str) -> Option<Table> {
-        let cache = opened(mapped::named(&self.mapped, path)?)?;
-        let file = object::File::parse(&cache).ok()?;
-        let context = if file.section_by_name(".debug_line").is_some() {
-            self.context(path, &file)?
+        let image = Image::of(mapped::named(&self.mapped, path)?, &self.budget)?;
+        let file = image.parsed()?;
+        let lines = if file.section_by_name(".debug_line").is_some() {
+            self.tables(&image, &file)?
         } else {
-            let apart = opened(mapped::own(&debug_file(file.build_id().ok()??)?)?)?;
-            let apart = object::File::parse(&apart).ok()?;
-            self.context(path, &apart)?
+            let apart = mapped::own(&debug_file(&image.build_id(&file)?)?)?;
+            let apart = Image::of(apart, &self.budget)?;
+            self.tables(&apart, &apart.parsed()?)?
         };
         let segments = Segments::of(&file);
-        Some(Table { segments, context })
+        Some(Table { segments, lines })
     }
 
-    fn context<'data, R: ReadRef<'data>>(
-        &mut self,
-        path: &str,
-        file: &object::File<'data, R>,
-    ) -> Option<Context<Slice>> {
+    fn tables(&self, image: &Image, file: &Parsed<'_>) -> Option<LineTables> {
         file.section_by_name(".debug_line")?;
-        let debug = file.sections().filter(|section| {
-            let name = section.name().unwrap_or("");
-            name.starts_with(".debug_") && !UNUSED.contains(&name)
-        });
-        let bytes: u64 = debug.map(|section| section.size()).sum();
-        if bytes > LARGEST || now_ns() > self.until {
-            self.left_out.push(path.to_owned());
-            return None;
-        }
         let endian = if file.is_little_endian() {
             RunTimeEndian::Little
         } else {
             RunTimeEndian::Big
         };
-        let load = |id: gimli::SectionId| -> Result<Slice, gimli::Error> {
-            let data = section(file, id.name()).unwrap_or_default();
-            Ok(EndianRcSlice::new(Rc::from(data), endian))
-        };
-        Context::from_dwarf(gimli::Dwarf::load(load).ok()?).ok()
-    }
-}
-
-fn section<'data, R: ReadRef<'data>>(file: &object::File<'data, R>, name: &str) -> Option<Vec<u8>> {
-    if UNUSED.contains(&name) {
-        return None;
-    }
-    let data = file.section_by_name(name)?.compressed_data().ok()?;
-    match data.format {
-        CompressionFormat::None => Some(data.data.to_vec()),
-        CompressionFormat::Zlib if data.uncompressed_size <= LARGEST => {
-            let mut plain = Vec::new();
-            let unpacked = flate2::read::ZlibDecoder::new(data.data);
-            unpacked.take(LARGEST).read_to_end(&mut plain).ok()?;
-            Some(plain)
-        }
-        _ => None,
+        let is_late = now_ns() > self.until;
+        (!is_late).then(|| {
+            LineTables::of(endian, &self.budget, |name| {
+                image.section(file, name).unwrap_or_default()
+            })
+        })
     }
 }
 
@@ -124,23 +92,21 @@ impl Lines for Dwarf {
             let table = self.read(path);
             self.files.insert(Rc::from(path), table);
         }
-        if now_ns() > self.until {
-            if !self.left_out.iter().any(|known| known == path) {
-                self.left_out.push(path.to_owned());
-            }
-            return None;
+        let is_late = now_ns() > self.until;
+        let table = self.files.get_mut(path)?.as_mut().filter(|_| !is_late);
+        let found = table.and_then(|table| table.lines.find(table.segments.address(offset)?));
+        let is_left_out = found.is_none() && (is_late || self.budget.is_spent());
+        if is_left_out && !self.left_out.iter().any(|known| known == path) {
+            self.left_out.push(path.to_owned());
         }
-        let table = self.files.get(path)?.as_ref()?;
-        let address = table.segments.address(offset)?;
-        let found = table.context.find_location(address).ok()??;
-        // Line 0: code that the compiler made up.
-        let line = found.line.filter(|line| *line > 0)?;
-        Some((Rc::from(found.file?), line))
+        found
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use object::ObjectSection as _;
+
     use super::*;
 
     #[test]
@@ -164,6 +130,46 @@ mod tests {
         } else {
             assert!(!lines.found());
         }
+    }
+
+    #[test]
+    fn lines_of_this_very_program_are_those_that_another_reader_finds() {
+        let path = std::env::current_exe().unwrap();
+        let bytes = std::fs::read(&path).unwrap();
+        let file = object::File::parse(&*bytes).unwrap();
+        let section = |id: gimli::SectionId| -> Result<_, gimli::Error> {
+            let section = file.section_by_name(id.name());
+            let data = section.and_then(|section| section.uncompressed_data().ok());
+            Ok(gimli::EndianRcSlice::new(
+                Rc::from(data.unwrap_or_default()),
+                RunTimeEndian::Little,
+            ))
+        };
+        let other = addr2line::Context::from_dwarf(gimli::Dwarf::load(section).unwrap()).unwrap();
+        let path = path.to_str().unwrap();
+        let mut mapped = Mapped::default();
+        let maps = super::super::maps::of(std::process::id());
+        let own = maps.iter().find(|map| map.path.as_ref() == path).unwrap();
+        mapped.name(std::process::id(), own);
+        let mut lines = Dwarf::begin(mapped);
+        let mut table = lines.read(path).unwrap();
+        let code = file.section_by_name(".text").unwrap();
+        let (mut compared, mut known) = (0, 0);
+        for address in (code.address()..code.address() + code.size()).step_by(4099) {
+            let expected = other.find_location(address).unwrap().and_then(|found| {
+                let line = found.line.filter(|line| *line > 0)?;
+                Some((found.file?.to_owned(), line))
+            });
+            let found = table
+                .lines
+                .find(address)
+                .map(|(path, line)| (path.to_string(), line));
+            assert_eq!(found, expected, "{address:x}");
+            compared += 1;
+            known += u32::from(found.is_some());
+        }
+        assert!(compared > 100, "{compared}");
+        assert!(known > compared / 2, "{known} of {compared}");
     }
 
     #[test]

@@ -1,13 +1,16 @@
 //! What asks Linux: starting the program, looking at it in /proc, its counters, what kernel work costs here.
 
 pub(crate) mod blocks;
+pub(crate) mod budget;
 pub(crate) mod calls;
 pub(crate) mod costs;
 pub(crate) mod demangle;
 mod explain;
 pub(crate) mod files;
+pub(crate) mod image;
 pub(crate) mod launch;
 pub(crate) mod levels;
+pub(crate) mod line_tables;
 pub(crate) mod lines;
 pub(crate) mod look;
 pub(crate) mod mapped;
@@ -18,6 +21,8 @@ pub(crate) mod price;
 pub(crate) mod proc_file;
 pub(crate) mod python;
 pub(crate) mod recorder;
+#[cfg(test)]
+pub(crate) mod sample;
 pub(crate) mod segments;
 pub(crate) mod symbols;
 pub(crate) mod watch;

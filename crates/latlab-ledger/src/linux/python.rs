@@ -9,11 +9,12 @@ use std::rc::Rc;
 
 use object::{Object as _, ObjectSymbol as _};
 
+use super::budget::Budget;
+use super::image::Image;
 use super::mapped;
 use super::memory::gather;
 use super::proc_file::{letter, text};
 use super::segments::Segments;
-use super::symbols::opened;
 use super::{now_ns, thread_cpu_ns};
 use crate::python::{Frame, Read};
 use crate::stream::{Map, Mapped};
@@ -26,6 +27,9 @@ use layout::{Holder, Instruction, Layout};
 const SHARE: u64 = 100;
 /// While Python code is there, reads come this often on average, or more often where the watcher wakes up for other things anyway.
 const USUAL_NS: u64 = 4_000_000;
+/// Of a file with an interpreter in it: its symbols are some ten thousand, and take some megabytes.
+const MOST_BYTES: u64 = 64 << 20;
+const MOST_STEPS: u64 = 4 << 20;
 /// Processes followed at once.
 const MOST_PROCESSES: usize = 16;
 /// Threads of one that are looked at when none of them holds the lock.
@@ -89,8 +93,9 @@ impl Interpreter {
     /// `None`: there is none in it; else, or the version whose memory is not known here.
     fn of(pid: u32, map: &Map) -> Option<Result<Self, String>> {
         let version = version(&map.path)?;
-        let cache = opened(mapped::open(pid, map)?)?;
-        let file = object::File::parse(&cache).ok()?;
+        let budget = Rc::new(Budget::of(MOST_BYTES, MOST_STEPS));
+        let image = Image::of(mapped::open(pid, map)?, &budget)?;
+        let file = image.parsed()?;
         let (mut runtime, mut code_type) = (0, 0);
         let mut find = |name: Option<&str>, address| match name {
             Some("_PyRuntime") => runtime = address,
@@ -98,6 +103,7 @@ impl Interpreter {
             _ => {}
         };
         for symbol in file.dynamic_symbols() {
+            budget.step(1)?;
             find(symbol.name().ok(), symbol.address());
         }
         if runtime == 0 || code_type == 0 {

@@ -6,11 +6,11 @@ use std::io::{BufRead as _, BufReader};
 use std::os::unix::fs::MetadataExt as _;
 use std::rc::Rc;
 
-use object::read::ReadCache;
-use object::{Object as _, ObjectSection as _, ObjectSymbol as _, ReadRef, SymbolKind};
+use object::{Object as _, ObjectSection as _, ObjectSymbol as _, SymbolKind};
 
-use super::blocks::Blocks;
+use super::budget::Budget;
 use super::demangle::Demangler;
+use super::image::{Image, Parsed};
 use super::mapped;
 use super::segments::Segments;
 use crate::mix::WITHOUT_NAME;
@@ -20,8 +20,8 @@ use crate::stream::{Map, Mapped, Names, Place};
 const MOST_FILES: usize = 512;
 /// Symbols of one file; the largest browsers have a million.
 const MOST_SYMBOLS: usize = 2_000_000;
-/// Files larger than this are not read.
-const LARGEST: u64 = 4 << 30;
+/// What a symbol takes beside its name.
+const OF_SYMBOL: u64 = 128;
 /// Bytes of a map of code made at run time.
 const LARGEST_MAP: u64 = 64 << 20;
 /// What malloc.c exports. It is one translation unit: its static functions lie between the export before its first and the end of its last.
@@ -84,12 +84,20 @@ struct Table {
 }
 
 impl Table {
-    fn read(path: &str, file: Option<File>) -> Self {
+    fn read(path: &str, file: Option<File>, budget: &Rc<Budget>) -> Self {
+        let mut table = file.map_or_else(Self::default, |file| Self::of(file, budget));
+        if is_libc(path) {
+            table.malloc = table.range_of_malloc();
+        }
+        table
+    }
+
+    fn of(file: File, budget: &Rc<Budget>) -> Self {
         let mut table = Self::default();
-        let Some((cache, is_libc)) = file.and_then(opened).map(|cache| (cache, is_libc(path))) else {
+        let Some(image) = Image::of(file, budget) else {
             return table;
         };
-        let Ok(file) = object::File::parse(&cache) else {
+        let Some(file) = image.parsed() else {
             return table;
         };
         table.segments = Segments::of(&file);
@@ -103,36 +111,39 @@ impl Table {
                 (start, start.saturating_add(section.size()))
             })
             .collect();
-        let id = file.build_id().ok().flatten().map(<[u8]>::to_vec);
-        table.add(&file);
+        // What does not fit in the budget has no name.
+        let _ = table.add(&file, budget);
+        let id = image.build_id(&file);
         let debug = id
             .as_deref()
             .and_then(debug_file)
-            .and_then(|path| opened(mapped::own(&path)?));
-        if let Some(Ok(file)) = debug.as_ref().map(object::File::parse) {
-            table.add(&file);
+            .and_then(|path| mapped::own(&path));
+        let debug = debug.and_then(|file| Image::of(file, budget));
+        if let Some(file) = debug.as_ref().and_then(Image::parsed) {
+            let _ = table.add(&file, budget);
         }
         table
             .symbols
             .sort_by(|a, b| a.address.cmp(&b.address).then(b.bytes.cmp(&a.bytes)));
         table.symbols.dedup_by_key(|symbol| symbol.address);
-        if is_libc {
-            table.malloc = table.range_of_malloc();
-        }
         table
     }
 
-    fn add<'data, R: ReadRef<'data>>(&mut self, file: &object::File<'data, R>) {
+    /// Takes the symbols of a file; `None`: the budget is spent.
+    fn add(&mut self, file: &Parsed<'_>, budget: &Budget) -> Option<()> {
         for symbol in file.symbols().chain(file.dynamic_symbols()) {
+            budget.step(1)?;
             let code = symbol.is_definition() && symbol.address() != 0 && symbol.kind() == SymbolKind::Text;
             if !code || self.symbols.len() >= MOST_SYMBOLS {
                 continue;
             }
             if let Ok(name) = symbol.name() {
+                budget.take(OF_SYMBOL + name.len() as u64)?;
                 self.symbols
                     .push(Symbol::of(symbol.address(), symbol.size(), name));
             }
         }
+        Some(())
     }
 
     fn range_of_malloc(&self) -> Option<(u64, u64)> {
@@ -170,11 +181,6 @@ impl Table {
         let (from, to) = self.malloc?;
         (from..to).contains(&address).then(|| Rc::from(IN_MALLOC))
     }
-}
-
-pub(crate) fn opened(file: File) -> Option<ReadCache<Blocks>> {
-    let about = file.metadata().ok()?;
-    (about.is_file() && about.len() <= LARGEST).then(|| ReadCache::new(Blocks::of(file)))
 }
 
 fn is_libc(path: &str) -> bool {
@@ -236,6 +242,7 @@ pub(crate) struct Symbols {
     places: HashMap<(Rc<str>, u64), Place>,
     run_time: HashMap<u32, (u64, Table)>,
     demangler: Demangler,
+    budget: Option<Rc<Budget>>,
 }
 
 thread_local! {
@@ -286,9 +293,15 @@ impl Symbols {
     pub(crate) fn know(&mut self, path: &Rc<str>) {
         let is_file = path.starts_with('/') && !path.starts_with("//anon") && !path.starts_with("/memfd:");
         if is_file && !self.files.contains_key(path) && self.files.len() < MOST_FILES {
-            let table = Table::read(path, mapped::named(&self.mapped, path));
+            let budget = self.budget.get_or_insert_with(|| Rc::new(Budget::here()));
+            let table = Table::read(path, mapped::named(&self.mapped, path), budget);
             self.files.insert(Rc::clone(path), table);
         }
+    }
+
+    /// Whether names are missing as they would have taken too much memory or time to read.
+    pub(crate) fn are_left_out(&self) -> bool {
+        self.budget.as_ref().is_some_and(|budget| budget.is_spent())
     }
 
     fn at_run_time(&mut self, pid: u32, address: u64) -> Option<Rc<str>> {
@@ -358,6 +371,7 @@ impl Names for Symbols {
 
 #[cfg(test)]
 mod tests {
+    use super::super::sample;
     use super::*;
 
     #[test]
@@ -368,7 +382,8 @@ mod tests {
             .into_iter()
             .find(|map| (map.start..map.end).contains(&own))
             .unwrap();
-        let mut table = Table::read(path.to_str().unwrap(), File::open(&path).ok());
+        let budget = Rc::new(Budget::here());
+        let mut table = Table::read(path.to_str().unwrap(), File::open(&path).ok(), &budget);
         let offset = own - map.start + map.offset + 4;
         let found = table.function(offset, &mut Demangler::default()).unwrap();
         assert!(
@@ -402,8 +417,61 @@ mod tests {
 
     #[test]
     fn what_is_no_program_has_no_names_and_does_no_harm() {
+        let budget = Rc::new(Budget::here());
         for path in ["/dev/zero", "/proc/self/status", "/nowhere"] {
-            assert!(Table::read(path, File::open(path).ok()).symbols.is_empty());
+            let table = Table::read(path, File::open(path).ok(), &budget);
+            assert!(table.symbols.is_empty());
         }
+    }
+
+    #[test]
+    fn a_name_that_cannot_be_read_within_the_budget_is_left_out() {
+        let budget = Rc::new(Budget::of(1 << 20, 1 << 20));
+        let name = "_ZN4core3fmt5write17h0123456789abcdefE";
+        let mut table = Table::of(sample::file(&sample::elf(&sample::named(name))), &budget);
+        let function = table.function(0x1004, &mut Demangler::default());
+        assert_eq!(function.as_deref(), Some("core::fmt::write"));
+        assert!(!budget.is_spent());
+        let budget = Rc::new(Budget::of(300, 1 << 20));
+        assert!(
+            Table::of(sample::file(&sample::elf(&sample::named(name))), &budget)
+                .symbols
+                .is_empty()
+        );
+        assert!(budget.is_spent());
+    }
+
+    #[test]
+    fn millions_of_symbols_are_a_bounded_number_of_steps() {
+        let mut sections = sample::named("work");
+        let symbol = sections[1].bytes[24..].to_vec();
+        sections[1].bytes = symbol.repeat(100_000);
+        let budget = Rc::new(Budget::of(64 << 20, 200_000));
+        let mut table = Table::of(sample::file(&sample::elf(&sections)), &budget);
+        assert!(budget.is_spent());
+        // What was read until then is told.
+        let function = table.function(0x1004, &mut Demangler::default());
+        assert_eq!(function.as_deref(), Some("work"));
+    }
+
+    #[test]
+    fn fuzzed_programs_are_read_within_their_budget() {
+        let mut sections = sample::named("_ZN4core3fmt5write17h0123456789abcdefE");
+        sections.extend(sample::dwarf(&sample::ROWS));
+        let mut samples = vec![sample::elf(&sections)];
+        samples.extend(sample::compiled());
+        sample::fuzz(|random| {
+            let mut bytes = samples[random.below(samples.len())].clone();
+            random.change(&mut bytes);
+            let budget = Rc::new(Budget::of(8 << 20, 1 << 18));
+            let mut table = Table::of(sample::file(&bytes), &budget);
+            let kept: usize = table.symbols.iter().map(|symbol| symbol.name.len() + 40).sum();
+            assert!(kept as u64 <= (8 << 20) - budget.bytes_left());
+            for symbol in 0..table.symbols.len().min(8) {
+                let address = table.symbols[symbol].address;
+                table.function(address, &mut Demangler::default());
+            }
+            table.function(u64::MAX, &mut Demangler::default());
+        });
     }
 }

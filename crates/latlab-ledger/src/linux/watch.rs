@@ -760,6 +760,7 @@ impl<'a> Watching<'a> {
             tally.recording_ns = crate::tally::whole_ns(self.governor.spent_ns());
             tally.switches = recording.stream.switches;
             tally.lost = recording.stream.lost;
+            tally.names_left_out = recording.stream.names.are_left_out();
             tally.mapped = recording.stream.names.mapped;
         }
         if let Some(weighed) = weighed {

@@ -569,3 +569,13 @@ def test_the_measuring_process_gets_no_allocators_settings_but_keeps_who_has_the
     assert "LD_PRELOAD" not in environment
     monkeypatch.setenv("GLIBC_TUNABLES", "glibc.malloc.tcache_count=0")
     assert "GLIBC_TUNABLES" not in conduct.clean_environment()
+
+
+def test_a_token_in_the_url_reaches_the_server_and_not_the_run_file(tmp_path: Path) -> None:
+    url = "http://127.0.0.1:9/x?size=1&token=secretmark"
+    with RunWriter(tmp_path / "run.latlab.jsonl") as writer:
+        conductor = Conductor(model.Settings(url=url), writer, command=fake())
+        run = conductor.run()
+    assert run.settings.url == "http://127.0.0.1:9/x?size=1&token=***"
+    assert "secretmark" not in (tmp_path / "run.latlab.jsonl").read_text(encoding="utf-8")
+    assert conductor._settings.url == url

@@ -28,6 +28,7 @@ MODULES = [
     "latlab.errors",
     "latlab.installed",
     "latlab.text",
+    "latlab.masking",
     "latlab.units",
     "latlab.stages",
     "latlab.run",

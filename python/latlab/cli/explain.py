@@ -84,6 +84,11 @@ _BY_SIGNAL = 128
     help="Write the course of threads and stages to FILE, for chrome://tracing and Perfetto.",
 )
 @click.option(
+    "--anonymous",
+    is_flag=True,
+    help="Leave host, user, paths and addresses out of what is shown and written.",
+)
+@click.option(
     "--firefox",
     "firefox_file",
     metavar="FILE",
@@ -108,6 +113,7 @@ def command(
     html_file: str | None,
     trace_file: str | None,
     firefox_file: str | None,
+    anonymous: bool,
 ) -> None:
     """Run PROGRAM and say where its wall time goes.
 
@@ -115,6 +121,7 @@ def command(
     wait for. They sum to 100 %. Needs no root and no rebuild; root sees more. The program's output and exit
     code are its own; what was found is written to standard error. Stages that the program marks itself
     (`latlab stages`; in Python `with latlab.stage("read"):`) are listed with what their time went to.
+    Passwords and tokens in its command line are shown as ***.
 
     \b
     Examples:
@@ -161,6 +168,10 @@ def command(
         judgement = _judged(explained, watch.files, by, wanted=not no_limits)
         if streams is not None:
             proof = _proved(explained, judgement, program, watch.files, streams, yes=yes)
+    if anonymous:
+        from latlab.explain import sharing  # noqa: PLC0415 - only where it is asked for
+
+        explained, plain, judgement, proof = sharing.anonymous(explained, plain, judgement, proof)
     _show(explained, judgement, proof, by_what)
     files.write(explained, plain, judgement, proof)
     context.exit(_exit_code(explained))

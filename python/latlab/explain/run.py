@@ -9,6 +9,7 @@ import msgspec
 
 from latlab.errors import LatlabError, UserError, WorkerError
 from latlab.explain.model import Explained
+from latlab.masking import masked
 from latlab.run.core import core
 from latlab.text import clean
 
@@ -57,5 +58,8 @@ def explain_process(pid: int, seconds: float, *, level: int = 1) -> tuple[Explai
 
 
 def _decoded(text: str) -> tuple[Explained, bytes]:
-    plain = text.encode()
-    return msgspec.json.decode(plain, type=Explained), plain
+    """Secrets in the command line are masked here: all that is shown and written repeats it."""
+    whole = msgspec.json.decode(text)
+    program = whole["program"]
+    program["arguments"] = masked(program["arguments"])
+    return msgspec.convert(whole, Explained), msgspec.json.encode(whole)

@@ -29,6 +29,7 @@ from typing import Any, Final
 import msgspec
 
 from latlab.errors import LatlabError, UserError, WorkerError
+from latlab.masking import masked_url
 from latlab.run import events, model
 from latlab.run.core import list_probes, plan, sweep
 from latlab.run.death import OomKills, cause_of_death, last_words, oom_kills
@@ -522,7 +523,8 @@ class Conductor:
             tool=hello.tool,
             machine=hello.machine,
             clock=hello.clock,
-            settings=self._settings,
+            # The file may be passed on; only the measuring process needs the URL as it is.
+            settings=msgspec.structs.replace(self._settings, url=masked_url(self._settings.url)),
             plan=hello.plan,
             doctor=_findings(hello, self._settings),
         )

@@ -53,6 +53,13 @@ pub(crate) fn own(path: &str) -> Option<File> {
     regular(&at(None, path, 0)?)
 }
 
+/// A regular file below the root of a process, by a path without links.
+pub(crate) fn below(pid: u32, path: &str) -> Option<File> {
+    let root = at(None, &format!("/proc/{pid}/root"), libc::O_DIRECTORY)?;
+    let place = is_local(pid, path, FileId::default()).then(|| at(Some(&root), path, libc::O_NOFOLLOW))?;
+    regular(&place?)
+}
+
 /// A place in the file system, of which nothing is opened yet. Below a root, no symbolic link is followed.
 fn at(root: Option<&OwnedFd>, path: &str, flags: libc::c_int) -> Option<OwnedFd> {
     let flags = flags | libc::O_PATH | libc::O_CLOEXEC;

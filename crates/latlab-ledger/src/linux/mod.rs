@@ -16,6 +16,7 @@ pub(crate) mod look;
 pub(crate) mod mapped;
 pub(crate) mod maps;
 pub(crate) mod memory;
+pub(crate) mod perf_map;
 pub(crate) mod polled;
 pub(crate) mod price;
 pub(crate) mod proc_file;

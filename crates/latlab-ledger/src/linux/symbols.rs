@@ -3,7 +3,6 @@
 use std::collections::HashMap;
 use std::fs::File;
 use std::io::{BufRead as _, BufReader};
-use std::os::unix::fs::MetadataExt as _;
 use std::rc::Rc;
 
 use object::{Object as _, ObjectSection as _, ObjectSymbol as _, SymbolKind};
@@ -12,6 +11,7 @@ use super::budget::Budget;
 use super::demangle::Demangler;
 use super::image::{Image, Parsed};
 use super::mapped;
+use super::perf_map::PerfMap;
 use super::segments::Segments;
 use crate::mix::WITHOUT_NAME;
 use crate::stream::{Map, Mapped, Names, Place};
@@ -22,8 +22,6 @@ const MOST_FILES: usize = 512;
 const MOST_SYMBOLS: usize = 2_000_000;
 /// What a symbol takes beside its name.
 const OF_SYMBOL: u64 = 128;
-/// Bytes of a map of code made at run time.
-const LARGEST_MAP: u64 = 64 << 20;
 /// What malloc.c exports. It is one translation unit: its static functions lie between the export before its first and the end of its last.
 const MALLOC: [&str; 20] = [
     "malloc",
@@ -202,34 +200,30 @@ pub(crate) fn debug_file(id: &[u8]) -> Option<String> {
     ))
 }
 
-/// Functions that a run-time compiler listed in `/tmp/perf-PID.map`.
-fn made_at_run_time(pid: u32) -> Table {
-    let path = format!("/tmp/perf-{pid}.map");
-    let mut table = Table::default();
-    let Ok(about) = std::fs::symlink_metadata(&path) else {
-        return table;
-    };
-    // Anybody may write there: only the program's own user is believed, and no link is followed.
-    let owner = std::fs::metadata(format!("/proc/{pid}")).map(|process| process.uid());
-    if !about.is_file() || about.len() > LARGEST_MAP || owner.is_ok_and(|owner| owner != about.uid()) {
-        return table;
-    }
-    let text = super::proc_file::text(&path);
-    for line in text.lines() {
-        let mut words = line.splitn(3, ' ');
-        let mut number = || u64::from_str_radix(words.next()?.trim_start_matches("0x"), 16).ok();
-        let (Some(address), Some(bytes)) = (number(), number()) else {
-            continue;
-        };
-        if let Some(name) = words.next() {
-            table.symbols.push(Symbol::of(address, bytes, name));
+/// Code that a process makes while it runs.
+#[derive(Debug, Default)]
+struct RunTime {
+    /// How often a name was missing.
+    missed: u32,
+    map: Option<PerfMap>,
+    table: Table,
+}
+
+impl RunTime {
+    /// Reads names, if there are more than before.
+    fn learn(&mut self, pid: u32, budget: &Budget) {
+        self.missed = self.missed.saturating_add(1);
+        // Its compiler may open a list later; nobody asks for it each time.
+        if self.map.is_none() && self.missed.is_power_of_two() {
+            self.map = PerfMap::open(pid);
+        }
+        if let Some(listed) = self.map.as_mut().and_then(|map| map.grown(budget)) {
+            let symbols = listed.into_iter();
+            self.table.symbols = symbols
+                .map(|of| Symbol::of(of.address, of.bytes, &of.name))
+                .collect();
         }
     }
-    // Code is replaced: the last entry of an address counts.
-    table.symbols.reverse();
-    table.symbols.sort_by_key(|symbol| symbol.address);
-    table.symbols.dedup_by_key(|symbol| symbol.address);
-    table
 }
 
 /// See the module.
@@ -240,7 +234,7 @@ pub(crate) struct Symbols {
     pub(crate) mapped: Mapped,
     files: HashMap<Rc<str>, Table>,
     places: HashMap<(Rc<str>, u64), Place>,
-    run_time: HashMap<u32, (u64, Table)>,
+    run_time: HashMap<u32, RunTime>,
     demangler: Demangler,
     budget: Option<Rc<Budget>>,
 }
@@ -305,22 +299,17 @@ impl Symbols {
     }
 
     fn at_run_time(&mut self, pid: u32, address: u64) -> Option<Rc<str>> {
-        // The list grows while the program runs; it is read again when it has.
         const MOST_PROCESSES: usize = 64;
-        let length = std::fs::symlink_metadata(format!("/tmp/perf-{pid}.map"))
-            .ok()?
-            .len();
         if self.run_time.len() >= MOST_PROCESSES && !self.run_time.contains_key(&pid) {
             return None;
         }
         let known = self.run_time.entry(pid).or_default();
-        let mut name = known.1.function(address, &mut self.demangler);
-        // Twice as long as when it was last read, or the name is missing and it has grown: reading costs milliseconds.
-        if name.is_none() && length > known.0 + known.0 / 8 {
-            *known = (length, made_at_run_time(pid));
-            name = known.1.function(address, &mut self.demangler);
+        if let Some(name) = known.table.function(address, &mut self.demangler) {
+            return Some(name);
         }
-        name
+        let budget = self.budget.get_or_insert_with(|| Rc::new(Budget::here()));
+        known.learn(pid, budget);
+        known.table.function(address, &mut self.demangler)
     }
 }
 

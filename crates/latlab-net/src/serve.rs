@@ -185,7 +185,7 @@ impl Server {
                     // Whoever waits for this has gone only when the process is about to end.
                     let _ = ready.send(());
                     tokio::select! {
-                        () = accept(&listener, &acceptor, &state) => {}
+                        () = accept(async || listener.accept().await, &acceptor, &state) => {}
                         _ = stopped => {}
                     }
                 });
@@ -278,11 +278,15 @@ fn listen_on(address: SocketAddr) -> Result<TcpListener, ServeError> {
     open().map_err(|source| ServeError::Bind { address, source })
 }
 
-/// Accepts for ever.
-async fn accept(listener: &TcpListener, acceptor: &TlsAcceptor, state: &Arc<State>) {
+/// Accepts what comes next, for ever.
+async fn accept(
+    mut next: impl AsyncFnMut() -> io::Result<(TcpStream, SocketAddr)>,
+    acceptor: &TlsAcceptor,
+    state: &Arc<State>,
+) {
     let places = Arc::new(Places::default());
     loop {
-        let (stream, from) = match listener.accept().await {
+        let (stream, from) = match next().await {
             Ok(accepted) => accepted,
             Err(error) if limits::is_out_of_descriptors(&error) && places.make_room() => {
                 // The one that was told to end does so now.

@@ -23,8 +23,12 @@ struct Frozen {
     totals: Arc<Totals>,
 }
 
-/// Calls `test` beside a server. While a blocking task runs, tokio's clock does not move by itself.
 fn with_a_frozen_clock(secret: Option<&[u8]>, test: impl FnOnce(&Frozen) + Send + 'static) {
+    with_descriptors_for(u64::MAX, secret, test);
+}
+
+/// Calls `test` beside a server that can have so many connections open. While a blocking task runs, tokio's clock does not move by itself.
+fn with_descriptors_for(most: u64, secret: Option<&[u8]>, test: impl FnOnce(&Frozen) + Send + 'static) {
     let runtime = Builder::new_current_thread()
         .enable_all()
         .start_paused(true)
@@ -46,11 +50,19 @@ fn with_a_frozen_clock(secret: Option<&[u8]>, test: impl FnOnce(&Frozen) + Send 
             runtime: Handle::current(),
             address: listener.local_addr().expect("bound"),
             certificate,
-            totals,
+            totals: Arc::clone(&totals),
         };
         let acceptor = TlsAcceptor::from(tls);
-        tokio::spawn(async move { accept(&listener, &acceptor, &state).await });
-        tokio::task::spawn_blocking(move || test(&frozen)).await
+        let accepted = async || {
+            if totals.open.load(Ordering::Acquire) >= most {
+                return Err(rustix::io::Errno::MFILE.into());
+            }
+            listener.accept().await
+        };
+        tokio::select! {
+            () = accept(accepted, &acceptor, &state) => unreachable!("it accepts for ever"),
+            ended = tokio::task::spawn_blocking(move || test(&frozen)) => ended,
+        }
     });
     if let Err(failed) = ended {
         std::panic::resume_unwind(failed.into_panic());
@@ -98,13 +110,19 @@ impl Frozen {
         }
     }
 
+    /// The only connection.
     fn connect(&self) -> TcpStream {
-        let stream = TcpStream::connect_timeout(&self.address, BOUND).expect("the server accepts");
-        stream.set_read_timeout(Some(BOUND)).expect("a time-out");
-        stream.set_write_timeout(Some(BOUND)).expect("a time-out");
+        let stream = self.connect_beside_others();
         self.wait_for("it is accepted", |totals| {
             totals.open.load(Ordering::Acquire) == 1
         });
+        stream
+    }
+
+    fn connect_beside_others(&self) -> TcpStream {
+        let stream = TcpStream::connect_timeout(&self.address, BOUND).expect("the server accepts");
+        stream.set_read_timeout(Some(BOUND)).expect("a time-out");
+        stream.set_write_timeout(Some(BOUND)).expect("a time-out");
         stream
     }
 
@@ -459,6 +477,30 @@ fn a_signed_request_admits_its_connection_in_time() {
         assert_eq!(frozen.open(), 1);
         frozen.advance(2 * JUST);
         frozen.wait_for("it is idle", |totals| totals.open.load(Ordering::Acquire) == 0);
+    });
+}
+
+#[test]
+fn a_client_that_knows_the_secret_is_served_when_silent_connections_have_all_descriptors() {
+    const MOST: usize = 5;
+    with_descriptors_for(MOST as u64, Some(SECRET), |frozen| {
+        let mut silent: Vec<TcpStream> = (0..3 * MOST).map(|_| frozen.connect_beside_others()).collect();
+        // The clock stands still: nobody's time is up.
+        let mut socket = frozen.connect_beside_others();
+        let challenge = String::from_utf8(get(&mut socket, "/challenge").body).expect("text");
+        let signed = Pass::new(SECRET, &challenge).sign(0, "GET", "/bytes/7");
+        let request = format!("GET /bytes/7 HTTP/1.1\r\nHost: test\r\nAuthorization: {signed}");
+        assert_eq!(ask(&mut socket, &request).body.len(), 7);
+        silent.extend((0..3 * MOST).map(|_| frozen.connect_beside_others()));
+        frozen.wait_for("all are accepted", |totals| {
+            totals.connections.load(Ordering::Acquire) == 6 * MOST as u64 + 1
+        });
+        assert_eq!(
+            get(&mut socket, "/challenge").status,
+            200,
+            "it is never ended for another"
+        );
+        assert_eq!(silent[0].read(&mut [0]).expect("an end"), 0, "the oldest");
     });
 }
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import secrets
 import signal
 import sys
 from collections.abc import Iterator
@@ -108,6 +109,8 @@ def own_home(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.Monke
     home = tmp_path_factory.mktemp("home")
     monkeypatch.setenv("HOME", str(home))
     monkeypatch.setenv("XDG_DATA_HOME", str(home / "data"))
+    # Tests run side by side, and none waits for another one's run.
+    monkeypatch.setenv("LATLAB_LOCK_NAME", secrets.token_hex(8))
     return home
 
 

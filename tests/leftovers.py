@@ -24,3 +24,15 @@ def contents(directory: Path) -> dict[str, bytes | None]:
         str(path.relative_to(directory)): path.read_bytes() if path.is_file() else None
         for path in sorted(directory.rglob("*"))
     }
+
+
+def plant(directory: Path) -> dict[str, bytes | None]:
+    """Makes files of the user's under names that are nearly latlab's; returns what is there then."""
+    for name in (".latlab-notes", ".latlab-7-8", "latlab-lesson-notes", "latlab-lesson-abcd1234"):
+        folder = directory / name
+        folder.mkdir()
+        (folder / "thesis.txt").write_text("three years")
+    (directory / ".latlab-7-8/lock").write_text("mine\n")
+    (directory / ".latlab-notes/lock").write_text(LOCK_TEXT)
+    (directory / ".latlab-9-9").write_text("a file")
+    return contents(directory)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import secrets
 import shutil
 import subprocess
 import sys
@@ -14,6 +15,7 @@ from typing import Any
 
 import pytest
 from tests import calling
+from tests.leftovers import contents, plant
 
 PATIENCE_S = 60.0
 """Only what hangs waits so long: no test passes or fails by how fast something is."""
@@ -25,6 +27,7 @@ class Place:
     def __init__(self, root: Path, command: str) -> None:
         self.root = root
         self.started: list[subprocess.Popen[str]] = []
+        self.foreign: dict[str, bytes | None] = {}
         self._command = command
         for name in ("data", "home", "tmp", "here"):
             (root / name).mkdir(parents=True)
@@ -33,6 +36,7 @@ class Place:
             "XDG_DATA_HOME": str(root / "data"),
             "HOME": str(root / "home"),
             "TMPDIR": str(root / "tmp"),
+            "LATLAB_LOCK_NAME": secrets.token_hex(8),
             "LC_ALL": "C.UTF-8",
         }
 
@@ -87,9 +91,21 @@ class Place:
         for file in self.run_files:
             file.unlink()
 
+    def plant(self) -> None:
+        """Puts files of the user's where latlab works, under names that are nearly latlab's."""
+        for directory in (self.root / name for name in ("here", "home/.cache", "tmp", "data/latlab/runs")):
+            directory.mkdir(parents=True, exist_ok=True)
+            plant(directory)
+        self.foreign = contents(self.root)
+
     def left(self) -> list[str]:
-        """Every file and folder that is there and is neither a run, its report nor the store itself."""
-        expected = {"data", "home", "tmp", "here", "data/latlab", "data/latlab/runs"}
+        """Every file and folder that is there and is neither a run, its report nor the store itself.
+
+        What was planted has to be as it was.
+        """
+        now = contents(self.root)
+        assert {name: now.get(name, "gone") for name in self.foreign} == self.foreign
+        expected = {"data", "home", "tmp", "here", "data/latlab", "data/latlab/runs", *self.foreign}
         return sorted(
             name
             for path in self.root.rglob("*")
@@ -97,16 +113,17 @@ class Place:
             and not (path.parent.name == "runs" and name.endswith((".latlab.jsonl", ".html")))
         )
 
-    def has_lines(self, process: subprocess.Popen[str], count: int) -> bool:
-        """Waits until the run file has so many lines; False when the command ended before."""
+    def until(self, process: subprocess.Popen[str], happened: Callable[[], object]) -> None:
+        """Waits until that is so; fails when the command ends before."""
         end = time.monotonic() + PATIENCE_S
-        while time.monotonic() < end:
-            if any(path.read_bytes().count(b"\n") >= count for path in self.run_files):
-                return True
-            if process.poll() is not None:
-                return False
-            time.sleep(0.005)
-        raise TimeoutError(f"no {count} lines in {PATIENCE_S} s")
+        while not happened():
+            assert process.poll() is None, f"it ended before, with {process.returncode}"
+            assert time.monotonic() < end, f"it did not happen in {PATIENCE_S} s"
+            time.sleep(0.001)
+
+    def until_lines(self, process: subprocess.Popen[str], count: int) -> None:
+        """Waits until the run file has so many lines; fails when the command ends before."""
+        self.until(process, lambda: any(path.read_bytes().count(b"\n") >= count for path in self.run_files))
 
     def shown(self) -> str:
         """The one run as `show` and `show -v` print it."""
@@ -121,9 +138,10 @@ class Place:
             parts.append(told.stdout)
         return "".join(parts)
 
-    def lines(self) -> list[dict[str, Any]]:
-        """The whole lines of the one run file."""
-        (file,) = self.run_files
+    def lines(self, file: Path | None = None) -> list[dict[str, Any]]:
+        """The whole lines of a run file, else of the only one in the store."""
+        if file is None:
+            (file,) = self.run_files
         whole = [line for line in file.read_bytes().splitlines(keepends=True) if line.endswith(b"\n")]
         return [json.loads(line) for line in whole]
 

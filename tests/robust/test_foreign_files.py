@@ -6,28 +6,14 @@ import sys
 from typing import TYPE_CHECKING
 
 import pytest
-from tests.leftovers import LOCK_TEXT, contents, leave_folder
+from tests.leftovers import contents, leave_folder, plant
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from tests.robust.conftest import Place
 
 SHORT = ("measure", "--only", "clock.read", "--budget", "1", "--no-report")
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="scratch folders are made on Linux only")
-
-
-def plant(directory: Path) -> dict[str, bytes | None]:
-    """Makes what must stay; returns what is there then."""
-    for name in (".latlab-notes", ".latlab-7-8", "latlab-lesson-notes", "latlab-lesson-abcd1234"):
-        folder = directory / name
-        folder.mkdir()
-        (folder / "thesis.txt").write_text("three years")
-    (directory / ".latlab-7-8/lock").write_text("mine\n")
-    (directory / ".latlab-notes/lock").write_text(LOCK_TEXT)
-    (directory / ".latlab-9-9").write_text("a file")
-    return contents(directory)
 
 
 @pytest.mark.parametrize("where", ["--dir", "the cache"])

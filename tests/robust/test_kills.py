@@ -1,82 +1,106 @@
-"""kill -9 of the command or of its measuring process: what stays is a readable run, and nothing else."""
+"""kill -9 of the command or of its measuring process: what stays is a run, and what was there."""
 
 from __future__ import annotations
 
-import contextlib
 import os
 import signal
 import sys
-from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 import pytest
 
 if TYPE_CHECKING:
+    import subprocess
+
     from tests.robust.conftest import Place
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="looks for processes in /proc")
 
 SHORT = ("measure", "--profile", "quick", "--only", "clock.read,memory.stride", "--no-report")
+#: Goes on for long after its first records.
+LONG = ("measure", "--profile", "quick", "--only", "clock.read,memory.*", "--no-report")
+MOST_DEATHS = 5
 
 
 @pytest.mark.parametrize("lines", [0, 1, 2, 9, 16])
 def test_killing_the_command_leaves_what_was_measured_and_no_process(place: Place, lines: int) -> None:
-    process = place.start(*SHORT)
-    if not place.has_lines(process, lines) and lines:
-        pytest.skip("it was done before")
+    place.plant()
+    process = place.start(*LONG)
+    place.until_lines(process, lines)
     process.kill()
-    process.wait()
+    assert process.wait() == -signal.SIGKILL
     assert place.no_worker_is_left(process)
     assert place.left() == []
     if lines:
-        assert "cut short" in place.shown() or place.lines()[-1]["line"] == "footer"
+        assert len(place.lines()) >= lines
+        assert "cut short" in place.shown()
 
 
-def test_killing_the_measuring_process_leaves_a_record_and_the_run_goes_on(
-    places: Callable[[], Place],
-) -> None:
-    for lines in (1, 9, 16):
-        place = places()
-        process = place.start(*SHORT)
-        if not (place.has_lines(process, lines) and (workers := place.workers(process))):
-            continue
-        with contextlib.suppress(ProcessLookupError):
-            os.kill(workers[0], signal.SIGKILL)
-        told = place.ended(process)
-        if not place.deaths():
-            assert place.lines()[-1]["stopped_by"] == "completed", "killed after its last word"
-            continue
-        (death,) = place.deaths()
-        assert "SIGKILL" in death
-        assert told.returncode == 0
-        footer = place.lines()[-1]
-        assert footer["stopped_by"] == "completed"
-        assert footer["totals"]["worker_restarts"] <= 1
-        assert "SIGKILL" in " ".join(told.stderr.split()), "it is said when it happens"
-        assert told.stderr.count("before you trust this") == 1, "the header is not printed again"
-        assert "SIGKILL" in place.shown()
-        assert place.no_worker_is_left(process)
-        assert place.left() == []
+@pytest.mark.parametrize("lines", [1, 5, 9])
+def test_killing_the_measuring_process_leaves_a_record_and_the_run_goes_on(place: Place, lines: int) -> None:
+    place.plant()
+    process = place.start(*SHORT)
+    place.until_lines(process, lines)
+    (worker,) = place.workers(process)
+    os.kill(worker, signal.SIGKILL)
+    told = place.ended(process)
+    (death,) = place.deaths()
+    assert "SIGKILL" in death
+    assert told.returncode == 0
+    footer = place.lines()[-1]
+    assert footer["stopped_by"] == "completed"
+    assert footer["totals"]["worker_restarts"] == 1
+    assert "SIGKILL" in " ".join(told.stderr.split()), "it is said when it happens"
+    assert told.stderr.count("before you trust this") == 1, "the header is not printed again"
+    assert "SIGKILL" in place.shown()
+    assert place.no_worker_is_left(process)
+    assert place.left() == []
+
+
+def kill_the_next_worker(place: Place, process: subprocess.Popen[str], killed: set[int]) -> None:
+    place.until(process, lambda: set(place.workers(process)) - killed)
+    (worker,) = set(place.workers(process)) - killed
+    os.kill(worker, signal.SIGKILL)
+    killed.add(worker)
 
 
 def test_a_measuring_process_that_is_killed_again_and_again_ends_the_run_with_what_there_is(
     place: Place,
 ) -> None:
-    process = place.start(*SHORT)
-    while process.poll() is None:
-        for worker in place.workers(process):
-            with contextlib.suppress(ProcessLookupError):
-                os.kill(worker, signal.SIGKILL)
+    place.plant()
+    process = place.start(*LONG)
+    place.until_lines(process, 2)
+    killed: set[int] = set()
+    for _ in range(MOST_DEATHS):
+        kill_the_next_worker(place, process, killed)
     told = place.ended(process)
-    assert told.returncode in {0, 1}
+    assert told.returncode == 1
     assert "SIGKILL" in " ".join(told.stderr.split())
     assert "fault" not in told.stderr
+    assert place.lines()[-1]["stopped_by"] == f"failed: the measuring process died {MOST_DEATHS} times"
+    assert "SIGKILL" in place.shown()
+    assert place.no_worker_is_left(process)
     assert place.left() == []
-    if place.run_files:
-        assert "SIGKILL" in place.shown()
+
+
+def test_a_measuring_process_that_is_killed_before_it_says_anything_is_started_once_more(
+    place: Place,
+) -> None:
+    place.plant()
+    process = place.start(*SHORT)
+    killed: set[int] = set()
+    for _ in range(2):
+        kill_the_next_worker(place, process, killed)
+    told = place.ended(process)
+    assert told.returncode == 1
+    assert "SIGKILL" in " ".join(told.stderr.split())
+    assert "before it measured anything" in " ".join(told.stderr.split())
+    assert place.run_files == []
+    assert place.left() == []
 
 
 def test_a_run_that_is_done_leaves_its_file_and_its_report(place: Place) -> None:
+    place.plant()
     told = place.run("measure", "--only", "clock.read", "--budget", "3")
     assert told.returncode == 0, told.stderr
     assert place.left() == []

@@ -164,7 +164,7 @@ def test_a_disk_that_somebody_else_fills_meanwhile_ends_figures_and_no_run(
 ) -> None:
     disk = disks(2 * GIB)
     process = place.start(*QUICK, "--only", "storage.*", "--dir", str(disk.path))
-    assert place.has_lines(process, 8)
+    place.until_lines(process, 8)
     file = disk.path / "others"
     with file.open("wb") as filling:
         fill(filling.fileno())
@@ -348,7 +348,7 @@ def test_a_device_that_fails_is_a_reason_and_what_was_measured_before_stays(
         if told.returncode != 0:
             pytest.skip("this loop device has no direct I/O: it would read zeros behind the end")
         process = place.start(*QUICK, *more, "--only", "storage.*", "--dir", str(disk.path))
-        assert place.has_lines(process, 8)
+        place.until_lines(process, 8)
         before = len(records(place))
         os.truncate(disk.image, MIB)
         told_of = place.ended(process)

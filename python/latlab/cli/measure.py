@@ -49,6 +49,7 @@ class Wishes:
     report: bool
     quiet: bool
     anonymous: bool
+    beside: bool
 
 
 @click.command("measure", epilog=_EPILOG)
@@ -141,6 +142,11 @@ class Wishes:
     is_flag=True,
     help="Print the run as one JSON object to stdout; no report is written.",
 )
+@click.option(
+    "--beside",
+    is_flag=True,
+    help="Do not wait for another latlab measure of yours; the run is marked if there is one.",
+)
 @click.option("--no-report", is_flag=True, help="Do not write the HTML report.")
 @click.option("--quiet", "-q", is_flag=True, help="Say nothing on stderr but errors.")
 @click.option(
@@ -173,6 +179,7 @@ def command(**asked: Any) -> int:  # noqa: ANN401 - click hands over one dict; `
         report=not asked["no_report"] and not asked["as_json"],
         quiet=asked["quiet"],
         anonymous=asked["anonymous"],
+        beside=asked["beside"],
     )
     run = _measured(settings, plan, wishes)
     try:
@@ -303,14 +310,24 @@ def _show_plan(plan: Plan, *, as_json: bool) -> None:
 def _measured(settings: Settings, plan: Plan, wishes: Wishes) -> Run:
     """Measures, with progress on standard error; an interrupt ends it early and is no error."""
     from latlab.cli.terminal.progress import progress_on  # noqa: PLC0415 - not needed for --help
+    from latlab.cli.terminal.screen import talk  # noqa: PLC0415 - see above
     from latlab.run import conduct, events  # noqa: PLC0415 - not needed for --help
+    from latlab.run.turn import turn  # noqa: PLC0415 - see above
 
-    with progress_on(sys.stderr, plan=plan, quiet=wishes.quiet) as progress:
+    def say(text: str) -> None:
+        if not wishes.quiet:
+            talk(text)
+
+    with (
+        turn(conduct.seconds_of(settings), beside=wishes.beside, say=say) as marks,
+        progress_on(sys.stderr, plan=plan, quiet=wishes.quiet) as progress,
+    ):
         return conduct.conduct(
             settings,
             out=wishes.out,
             listener=lambda event: progress.on_event(events.plain(event)),
             anonymous=wishes.anonymous,
+            marks=marks,
         )
 
 

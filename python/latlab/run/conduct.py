@@ -59,6 +59,12 @@ __all__ = [
 SECONDS: Final = {"quick": 30.0, "standard": 90.0, "thorough": 600.0}
 """Wall time of a whole run by profile: the budgets of the design, used here only to know a hang."""
 
+
+def seconds_of(settings: model.Settings) -> float:
+    """Wall time that a run may take, s: its budget, or its profile's."""
+    return settings.budget_s or SECONDS.get(settings.profile, SECONDS["thorough"])
+
+
 MOST_DEATHS_IN_ONE_PROBE: Final = 2
 MOST_DEATHS: Final = 5
 GRACE_S: Final = 3.0
@@ -172,8 +178,12 @@ def conduct(
     listener: Listener | None = None,
     command: list[str] | None = None,
     anonymous: bool = False,
+    marks: tuple[model.Finding, ...] = (),
 ) -> Run:
-    """Runs checked settings; see `measure`. The file is opened before anything is started."""
+    """Runs checked settings; see `measure`. The file is opened before anything is started.
+
+    `marks` come before what the doctor finds.
+    """
     run_id = new_id()
     notice = ""
     if out is not None:
@@ -184,7 +194,13 @@ def conduct(
         notice = store.notice
     with writer:
         conductor = Conductor(
-            settings, writer, run_id=run_id, listener=listener, command=command, anonymous=anonymous
+            settings,
+            writer,
+            run_id=run_id,
+            listener=listener,
+            command=command,
+            anonymous=anonymous,
+            marks=marks,
         )
         run = conductor.run()
     if notice:
@@ -241,6 +257,7 @@ class Conductor:
         shortest_hang_s: float = SHORTEST_HANG_S,
         grace_s: float = GRACE_S,
         anonymous: bool = False,
+        marks: tuple[model.Finding, ...] = (),
     ) -> None:
         """Prepares a run.
 
@@ -253,6 +270,7 @@ class Conductor:
             shortest_hang_s: seconds without an event after which the worker counts as hung, at least.
             grace_s: seconds that it has to write what it has after an interrupt.
             anonymous: what names the host, its user or their files never reaches the run file.
+            marks: what distorts this run, besides what the doctor finds.
         """
         self._settings = settings
         self._writer = writer
@@ -260,9 +278,10 @@ class Conductor:
         self._listener = listener
         self._command = command
         self._grace_s = grace_s
-        deadline = settings.budget_s or SECONDS.get(settings.profile, SECONDS["thorough"])
+        deadline = seconds_of(settings)
         self._hang_s = max(shortest_hang_s, 3 * deadline) if command is None else shortest_hang_s
         self._anonymous = anonymous
+        self._marks = marks
         self._sharing: Sharing | None = None
         self._header: model.Header | None = None
         self._records: list[model.Record] = []
@@ -526,7 +545,7 @@ class Conductor:
             # The file may be passed on; only the measuring process needs the URL as it is.
             settings=msgspec.structs.replace(self._settings, url=masked_url(self._settings.url)),
             plan=hello.plan,
-            doctor=_findings(hello, self._settings),
+            doctor=(*self._marks, *_findings(hello, self._settings)),
         )
         if self._anonymous:
             self._sharing = Sharing(self._header)

@@ -217,7 +217,8 @@ def format_bytes(size: float | None, *, decimal: bool = False) -> str:
 def format_bytes_as_asked(size: int | None) -> str:
     """The prefix with which it is exact, binary first: 1000000000 is `1 GB`, 1048576 is `1 MiB`."""
     binary, decimal = format_bytes(size), format_bytes(size, decimal=True)
-    if size is None or parse_size(binary) == size or parse_size(decimal) != size:
+    # Rounded up, the largest sizes are more than can be asked for.
+    if size is None or size > _MOST_BYTES // 2 or parse_size(binary) == size or parse_size(decimal) != size:
         return binary
     return decimal
 

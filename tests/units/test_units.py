@@ -152,7 +152,10 @@ def test_sizes_are_printed_binary_unless_decimal_is_asked_for(
 
 @pytest.mark.parametrize(
     ("size", "expected"),
-    [(10**9, "1 GB"), (10**10, "10 GB"), (2**20, "1 MiB"), (1000, "1000 B"), (12345, "12.1 KiB")],
+    [
+        *((10**9, "1 GB"), (10**10, "10 GB"), (2**20, "1 MiB"), (1000, "1000 B"), (12345, "12.1 KiB")),
+        (2**63 - 1, "8192 PiB"),
+    ],
 )
 def test_a_size_has_the_prefix_with_which_it_is_exact(size: int, expected: str) -> None:
     assert units.format_bytes_as_asked(size) == expected

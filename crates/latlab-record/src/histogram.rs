@@ -244,6 +244,10 @@ fn inflated(packed: &[u8]) -> Result<Vec<u8>, HistogramError> {
     if digits > MOST_DIGITS {
         return Err(damaged("it has more digits than any that latlab wrote"));
     }
+    // The library negates this run of zeros, 2^63 of them, without a check.
+    if plain[HEADER..].windows(9).any(|number| number == [0xff; 9]) {
+        return Err(damaged("it has a run of zeros without end"));
+    }
     Ok(plain)
 }
 
@@ -317,6 +321,68 @@ mod tests {
         let histogram = Histogram::new();
         assert_eq!(histogram.mean_ns(), None);
         assert_eq!(histogram.encode().decode().expect("our own encoding"), vec![]);
+    }
+
+    /// The stored form of bytes that pass for a V2 histogram.
+    fn packed(plain: &[u8]) -> EncodedHistogram {
+        let mut deflated = vec![0x1c, 0x84, 0x93, 0x14, 0, 0, 0, 0];
+        let mut encoder = flate2::write::ZlibEncoder::new(&mut deflated, flate2::Compression::fast());
+        std::io::Write::write_all(&mut encoder, plain).expect("memory");
+        encoder.finish().expect("memory");
+        EncodedHistogram {
+            encoding: ENCODING.to_owned(),
+            unit: "ps".to_owned(),
+            data: base64::engine::general_purpose::STANDARD.encode(deflated),
+        }
+    }
+
+    #[test]
+    fn fuzz_of_stored_histograms_gives_buckets_or_a_reason() {
+        let inputs: u64 =
+            std::env::var("LATLAB_FUZZ").map_or(10_000, |inputs| inputs.parse().expect("a number"));
+        let mut histogram = Histogram::new();
+        (0..200_u64).for_each(|at| histogram.record(at * at * 1_000));
+        let whole = base64::engine::general_purpose::STANDARD
+            .decode(histogram.encode().data)
+            .expect("our own encoding");
+        let valid = inflated(&whole).expect("our own encoding");
+        let mut accepted = 0;
+        for seed in 0..inputs {
+            let mut state = seed;
+            let mut random = |below: usize| {
+                state = state
+                    .wrapping_mul(0x5851_f42d_4c95_7f2d)
+                    .wrapping_add(0x1405_7b7e_f767_814f);
+                usize::try_from(state >> 33).expect("31 bits") % below
+            };
+            let mut plain = valid.clone();
+            for _ in 0..=random(3) {
+                // Half of it in the header, which says how much there is.
+                let within = if random(2) == 0 { 40 } else { plain.len() };
+                let at = random(within);
+                match random(5) {
+                    0 => plain[at] = [0, 1, 0x7f, 0x80, 0xff][random(5)],
+                    1 => plain[at] ^= 1 << random(8),
+                    2 => plain.truncate(at.max(1)),
+                    3 => plain.extend_from_within(at..),
+                    _ => plain[at..].iter_mut().take(8).for_each(|byte| *byte = 0xff),
+                }
+                plain.resize(plain.len().max(41), 0);
+            }
+            let decoded = std::panic::catch_unwind(|| packed(&plain).decode());
+            match decoded.unwrap_or_else(|_| panic!("failed with seed {seed}: {plain:?}")) {
+                Ok(buckets) => {
+                    accepted += 1;
+                    assert!(
+                        buckets.len() <= LARGEST_ENCODED,
+                        "seed {seed}: {} buckets",
+                        buckets.len()
+                    );
+                }
+                Err(error) => assert!(!error.to_string().is_empty(), "seed {seed}"),
+            }
+        }
+        assert!(accepted > inputs / 20, "{accepted} of {inputs} were histograms");
     }
 
     #[test]

@@ -42,6 +42,8 @@ const MODELLED: f64 = 20.0;
 pub(crate) const LEAST_UNLIKE: f64 = 0.02;
 const MOST_FUNCTIONS: usize = 16;
 const MOST_STACKS: usize = 512;
+/// Bytes of their functions' names together; of a large C++ program they are less.
+const MOST_TEXT: usize = 4 << 20;
 
 #[derive(Clone, Copy, Debug, Default)]
 struct Sum {
@@ -969,10 +971,15 @@ impl Estimate<'_> {
         }
         rows.sort_by(|a, b| b.share.total_cmp(&a.share).then(a.name.cmp(&b.name)));
         let stacks = self.tally.mix.stacks().into_iter().take(MOST_STACKS);
+        let mut text = 0;
         let mut stacks: Vec<Stack> = stacks
+            .take_while(|stack| {
+                text += stack.2.iter().map(|name| name.len()).sum::<usize>();
+                text <= MOST_TEXT
+            })
             .map(|(name, side, frames, weight)| Stack {
                 name,
-                frames: frames.to_vec(),
+                frames: frames.iter().map(ToString::to_string).collect(),
                 share: told.any(name, side, weight).of,
             })
             .collect();

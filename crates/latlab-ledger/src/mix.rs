@@ -82,7 +82,7 @@ pub struct Mix {
     /// Of these, what fell in the kernel.
     kernel: HashMap<Reason, f64>,
     functions: HashMap<(Category, String, String), f64>,
-    stacks: HashMap<(Category, Side, Vec<String>), f64>,
+    stacks: HashMap<(Category, Side, Vec<Rc<str>>), f64>,
     /// By file and offset in it.
     spots: HashMap<(Category, Rc<str>, u64), Spot>,
     /// Of samples of user code, weights: all, and those without a name.
@@ -179,7 +179,7 @@ impl Mix {
     }
 
     /// How it got there, outermost function first.
-    pub fn stack(&mut self, category: Category, side: Side, frames: Vec<String>, weight: f64) {
+    pub fn stack(&mut self, category: Category, side: Side, frames: Vec<Rc<str>>, weight: f64) {
         let key = (category, side, frames);
         if self.stacks.len() < MOST || self.stacks.contains_key(&key) {
             *self.stacks.entry(key).or_default() += weight;
@@ -268,7 +268,7 @@ impl Mix {
 
     /// Stacks, heaviest first: category, whose code ran, functions, weight.
     #[must_use]
-    pub fn stacks(&self) -> Vec<(Category, Side, &[String], f64)> {
+    pub fn stacks(&self) -> Vec<(Category, Side, &[Rc<str>], f64)> {
         let mut stacks: Vec<_> = self
             .stacks
             .iter()

@@ -465,8 +465,8 @@ impl<'a, N: Names> Stream<'a, N> {
             self.mix.is_named(leaf.function.is_some(), weight);
         }
         let shown = |place: &Place| match &place.function {
-            Some(name) => name.to_string(),
-            None => format!("[{}]", place.object),
+            Some(name) => Rc::clone(name),
+            None => Rc::from(format!("[{}]", place.object)),
         };
         match (kernel.is_empty(), places.first()) {
             (false, _) => {
@@ -491,7 +491,7 @@ impl<'a, N: Names> Stream<'a, N> {
             .iter()
             .rev()
             .map(shown)
-            .chain(names.iter().rev().map(ToString::to_string));
+            .chain(names.iter().rev().map(Rc::clone));
         let side = if kernel.is_empty() {
             Side::User
         } else {

@@ -535,6 +535,27 @@ fn where_all_of_a_few_samples_fell_in_the_kernel_its_ticks_still_know_of_user_co
 }
 
 #[test]
+fn stacks_of_long_names_are_listed_as_far_as_there_is_room() {
+    let mut tally = ran(true);
+    let compute = rules().whole(Category::Compute);
+    let name: Rc<str> = Rc::from("n".repeat(4096));
+    for number in 1..=300 {
+        let frames = vec![Rc::clone(&name); number];
+        tally.mix.sample(compute, 1e6);
+        tally
+            .mix
+            .stack(Category::Compute, Side::User, frames, number as f64);
+    }
+    let listed = ledger(&tally, rules(), &costs()).stacks;
+    let text: usize = listed
+        .iter()
+        .flat_map(|stack| &stack.frames)
+        .map(String::len)
+        .sum();
+    assert!(text <= MOST_TEXT && text > MOST_TEXT / 2, "{text}");
+}
+
+#[test]
 fn functions_and_stacks_of_a_category_have_no_more_than_it_has() {
     for sees_kernel in [true, false] {
         let (mut tally, costs) = touches_pages(sees_kernel);
@@ -554,7 +575,7 @@ fn functions_and_stacks_of_a_category_have_no_more_than_it_has() {
             tally
                 .mix
                 .spot(Category::Compute, &path, offset, spot(name, weight));
-            let frames = vec![name.to_owned()];
+            let frames = vec![Rc::from(name)];
             tally.mix.stack(Category::Compute, Side::User, frames, weight);
         }
         if sees_kernel {

@@ -12,6 +12,9 @@ pub(crate) const LONGEST: usize = 4096;
 /// a few names made for that.
 const LONGEST_NS: u64 = 1_000_000_000;
 
+/// Bytes of all names together.
+const MOST_TEXT: usize = 64 << 20;
+
 /// Text that ends at [`LONGEST`].
 #[derive(Debug, Default)]
 struct Bounded {
@@ -52,11 +55,15 @@ pub(crate) fn cut(name: &str) -> &str {
 #[derive(Debug)]
 pub(crate) struct Demangler {
     left_ns: u64,
+    left_bytes: usize,
 }
 
 impl Default for Demangler {
     fn default() -> Self {
-        Self { left_ns: LONGEST_NS }
+        Self {
+            left_ns: LONGEST_NS,
+            left_bytes: MOST_TEXT,
+        }
     }
 }
 
@@ -72,8 +79,12 @@ impl Demangler {
         let done = of_rust(mangled, &mut text).or_else(|| of_cpp(mangled, &mut text));
         let took = thread_cpu_ns().saturating_sub(began);
         self.left_ns = self.left_ns.saturating_sub(took);
-        match done {
-            Some(Ok(())) => Rc::from(text.text),
+        let left = self.left_bytes.checked_sub(text.text.len());
+        match (done, left) {
+            (Some(Ok(())), Some(left)) => {
+                self.left_bytes = left;
+                Rc::from(text.text)
+            }
             _ => Rc::from(cut(mangled)),
         }
     }
@@ -167,7 +178,10 @@ mod tests {
             return;
         };
         let file = object::File::parse(&*bytes).unwrap();
-        let mut demangler = Demangler { left_ns: u64::MAX };
+        let mut demangler = Demangler {
+            left_ns: u64::MAX,
+            ..Demangler::default()
+        };
         let mut compared = 0;
         for name in file.dynamic_symbols().filter_map(|symbol| symbol.name().ok()) {
             let unbounded = cpp_demangle::Symbol::new(name)
@@ -184,9 +198,18 @@ mod tests {
     }
 
     #[test]
-    fn without_time_left_names_stay_mangled_and_long_ones_are_cut() {
-        let mut spent = Demangler { left_ns: 0 };
-        assert_eq!(spent.name("_Znwm").as_ref(), "_Znwm");
+    fn without_time_or_room_left_names_stay_mangled_and_long_ones_are_cut() {
+        let mut late = Demangler {
+            left_ns: 0,
+            ..Demangler::default()
+        };
+        assert_eq!(late.name("_Znwm").as_ref(), "_Znwm");
+        let mut full = Demangler {
+            left_bytes: 40,
+            ..Demangler::default()
+        };
+        assert_eq!(full.name("_Znwm").as_ref(), "operator new(unsigned long)");
+        assert_eq!(full.name("_Znam").as_ref(), "_Znam");
         let long = "ä".repeat(LONGEST);
         assert_eq!(Demangler::default().name(&long).len(), LONGEST);
         assert_eq!(cut(&format!("a{long}")).len(), LONGEST - 1);

@@ -79,4 +79,19 @@ mod tests {
     fn this_process_has_mapped_itself() {
         assert!(!of(std::process::id()).is_empty());
     }
+
+    #[test]
+    fn fuzzed_lists_of_mappings_do_no_harm() {
+        let text = "55d0-55f0 r-xp 00002000 08:1f 1234                       /usr/bin/with  blank\n\
+                    7f00-7f10 rwxp 00000000 00:00 0 \n\
+                    ffffffffff600000-ffffffffff601000 --xp 00000000 00:00 0                  [vsyscall]\n";
+        super::super::sample::fuzz(|random| {
+            let mut bytes = text.as_bytes().to_vec();
+            random.change(&mut bytes);
+            let changed = String::from_utf8_lossy(&bytes);
+            for (_, map) in changed.lines().filter_map(parsed) {
+                assert!(!map.path.is_empty() && map.path.len() <= changed.len());
+            }
+        });
+    }
 }

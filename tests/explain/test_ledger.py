@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
+import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
 from typing import Any
@@ -14,6 +17,7 @@ import msgspec
 import pytest
 
 from latlab.explain.model import Explained
+from latlab.explain.run import explain_process
 from latlab.explain.table import facts, table
 from latlab.explain.verdict import verdict
 
@@ -174,6 +178,26 @@ def test_a_mistake_is_one_line(arguments: list[str], code: int, says: str) -> No
     assert told.stderr.startswith("latlab: ")
     assert says in told.stderr
     assert len(told.stderr.splitlines()) == 1
+
+
+def test_ctrl_c_ends_the_watching_of_a_process_and_what_was_seen_is_told() -> None:
+    def interrupt() -> None:
+        is_watched = False
+        while not is_watched:
+            time.sleep(0.01)
+            with contextlib.suppress(FileNotFoundError):
+                links = [os.readlink(entry) for entry in Path("/proc/self/fd").iterdir()]  # noqa: PTH115
+                is_watched = any(link.startswith(f"/proc/{process.pid}/") for link in links)
+        os.kill(os.getpid(), signal.SIGINT)
+
+    with subprocess.Popen(["sleep", "1000"]) as process:
+        other = threading.Thread(target=interrupt)
+        other.start()
+        explained, _ = explain_process(process.pid, 50, level=3)
+        other.join()
+        assert process.poll() is None
+        process.kill()
+    assert 0 < explained.wall_s < 49
 
 
 def test_a_signal_to_the_watcher_goes_to_the_program_and_it_decides(tmp_path: Path) -> None:

@@ -133,8 +133,6 @@ fn parsed(whole: &[u8], budget: &Budget) -> Vec<Listed> {
 
 #[cfg(test)]
 mod tests {
-    use std::io::Write as _;
-
     use super::super::sample;
     use super::*;
 
@@ -200,7 +198,7 @@ mod tests {
         let listed = map.grown(&budget).unwrap();
         assert_eq!(names(&listed), [(16, "name")]);
         assert_eq!(map.grown(&budget), None, "as long as before");
-        map.file.write_all(b"20 10 other\n").unwrap();
+        map.file.write_all_at(b"20 10 other\n", 11).unwrap();
         assert_eq!(map.grown(&budget).unwrap().len(), 2);
         assert_eq!(budget.bytes_left(), (1 << 20) - 2 * OF_FUNCTION - 9);
         map.file.set_len(LARGEST + 1).unwrap();

@@ -2,6 +2,7 @@
 
 use std::fs::File;
 use std::io::Write as _;
+use std::os::fd::AsRawFd as _;
 
 /// A section.
 #[derive(Clone, Debug, Default)]
@@ -161,14 +162,33 @@ pub(crate) fn file(bytes: &[u8]) -> File {
     static COUNT: std::sync::atomic::AtomicU32 = std::sync::atomic::AtomicU32::new(0);
     let count = COUNT.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
     let path = std::env::temp_dir().join(format!("latlab-sample-{}-{count}", std::process::id()));
-    let mut file = File::options()
+    let file = File::options()
         .read(true)
         .write(true)
         .create_new(true)
         .open(&path)
         .unwrap();
     std::fs::remove_file(&path).unwrap();
-    file.write_all(bytes).unwrap();
+    file.set_len(bytes.len() as u64).unwrap();
+    if bytes.is_empty() {
+        return file;
+    }
+    // Another test compares what this process writes by calls.
+    // SAFETY: a new mapping, as long as the file and the bytes, that nobody else knows.
+    unsafe {
+        let (access, length) = (libc::PROT_READ | libc::PROT_WRITE, bytes.len());
+        let at = libc::mmap(
+            std::ptr::null_mut(),
+            length,
+            access,
+            libc::MAP_SHARED,
+            file.as_raw_fd(),
+            0,
+        );
+        assert_ne!(at, libc::MAP_FAILED);
+        std::ptr::copy_nonoverlapping(bytes.as_ptr(), at.cast(), length);
+        libc::munmap(at, length);
+    }
     file
 }
 

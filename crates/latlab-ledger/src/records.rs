@@ -335,6 +335,86 @@ mod tests {
     }
 
     #[test]
+    fn fuzz_of_records_finds_no_harm() {
+        let path: Vec<u64> = b"/usr/lib/libc.so.6"
+            .chunks(8)
+            .map(|part| part.iter().rfold(0, |word, byte| word << 8 | u64::from(*byte)))
+            .collect();
+        let sample = [
+            9,
+            0x55,
+            pair(7, 8),
+            100,
+            3,
+            4,
+            MARK_KERNEL,
+            0xffff_8000_0000_0001,
+            MARK_USER,
+            0x55,
+        ];
+        let map = [
+            &[pair(7, 8), 0x1000, 0x2000, 0x40, pair(8, 1), 99, 0, 0],
+            path.as_slice(),
+        ]
+        .concat();
+        let who = Some((7, 8, 50));
+        let valid = [
+            bytes(SAMPLE, 0, &sample, None),
+            bytes(SWITCH, MISC_OUT, &[], who),
+            bytes(FORK, 0, &[pair(20, 7), pair(20, 8), 60], who),
+            bytes(
+                COMM,
+                MISC_EXEC,
+                &[pair(7, 8), u64::from_ne_bytes(*b"cat\0\0\0\0\0")],
+                who,
+            ),
+            bytes(MMAP2, 0, &map, who),
+            bytes(LOST, 0, &[1, 2], who),
+            bytes(EXIT, 0, &[pair(20, 7), pair(20, 8), 60], who),
+        ];
+        let whole = valid.concat();
+        assert_eq!(decoded(&whole).len(), valid.len());
+        let inputs = std::env::var("LATLAB_FUZZ").ok();
+        let inputs: u64 = inputs.map_or(10_000, |inputs| inputs.parse().unwrap());
+        let mut understood = 0;
+        for seed in 0..inputs {
+            let mut random = latlab_stats::rng::Rng::new(seed);
+            let mut bytes = whole.clone();
+            for _ in 0..random.below(12) {
+                let at = random.below(bytes.len());
+                let byte = random.next_u64().to_le_bytes()[0];
+                match random.below(5) {
+                    0 => bytes[at] = byte,
+                    1 => bytes[at] = [0, 0xff, 0x7f, 0x80][random.below(4)],
+                    2 => bytes.insert(at, byte),
+                    3 => bytes.truncate(at + 1),
+                    _ => drop(bytes.splice(at..at, valid[random.below(valid.len())].clone())),
+                }
+            }
+            let tried = std::panic::catch_unwind(|| decoded(&bytes));
+            let records = tried.unwrap_or_else(|_| panic!("failed with seed {seed}"));
+            understood += records.len();
+            assert!(records.len() <= bytes.len() / 8, "seed {seed}");
+            for record in &records {
+                match &record.what {
+                    What::Sample { kernel, user, .. } => {
+                        assert!(kernel.len() <= DEEPEST && user.len() <= DEEPEST, "seed {seed}");
+                    }
+                    What::Map { path: text, .. } | What::Name { name: text, .. } => {
+                        // What is no UTF-8 becomes three bytes.
+                        assert!(
+                            text.len() <= 3 * bytes.len() && !text.contains('\0'),
+                            "seed {seed}"
+                        );
+                    }
+                    _ => {}
+                }
+            }
+        }
+        assert!(understood > 0, "some records are understood");
+    }
+
+    #[test]
     fn damaged_bytes_never_panic_and_end_the_run() {
         let mut good = bytes(SWITCH, 0, &[], Some((7, 8, 50)));
         good.extend([1, 2, 3]);

@@ -10,8 +10,9 @@ use crate::rules::{CALLERS, Fit, Reason, Rules};
 use crate::sampled::Side;
 use crate::sweep::{Source, State, Sweep};
 
-/// More than a program has; beyond, mappings are no longer followed.
+/// More than a program has; beyond, mappings are no longer followed: of one process, and of many together.
 const MOST_MAPS: usize = 8192;
+const MOST_MAPS_TOGETHER: usize = 1 << 18;
 /// Paths of which it is known what is mapped from them.
 const MOST_FILES: usize = 8192;
 /// Different files with one path, one after the other or in different containers.
@@ -47,14 +48,20 @@ impl Mapped {
             } else {
                 Rc::from(format!("{} ({number})", map.path))
             };
-            let known = self.0.get(&name);
-            if known.is_some_and(|known| known.1.file != map.file) {
-                continue;
+            let Some((known, _)) = self.0.get_key_value(&name) else {
+                if self.0.len() < MOST_FILES {
+                    self.0.insert(Rc::clone(&name), (pid, map.clone()));
+                }
+                return name;
+            };
+            // One text for all that have it.
+            let known = Rc::clone(known);
+            let of = self.0.get_mut(&known).filter(|of| of.1.file == map.file);
+            if let Some(of) = of {
+                let path = Rc::clone(&of.1.path);
+                *of = (pid, Map { path, ..map.clone() });
+                return known;
             }
-            if known.is_some() || self.0.len() < MOST_FILES {
-                self.0.insert(Rc::clone(&name), (pid, map.clone()));
-            }
-            return name;
         }
         Rc::from(format!("{} (another)", map.path))
     }
@@ -343,9 +350,10 @@ impl<'a, N: Names> Stream<'a, N> {
             return;
         }
         new.path = self.names.mapped(pid, &new);
+        let most = MOST_MAPS.min(MOST_MAPS_TOGETHER / (self.maps.len() + 1));
         let maps = Rc::make_mut(self.maps.entry(pid).or_default());
         maps.retain(|map| map.end <= new.start || map.start >= new.end);
-        if maps.len() < MOST_MAPS {
+        if maps.len() < most {
             maps.push(new);
         }
     }

@@ -19,8 +19,8 @@ const MOST_OPEN_LINES: usize = 1_000;
 const MOST_NAMES: usize = 256;
 /// Bytes of lines that are read at a time, that one drain reads at most, and that may wait for the next drains; what is beyond is not read.
 const CHUNK: usize = 1 << 16;
-const DRAINED: u64 = 1 << 20;
-const MOST_WAITING: u64 = 16 << 20;
+const DRAINED: u64 = 256 << 10;
+const MOST_WAITING: u64 = 1 << 20;
 /// Numbers of lines' marks, which no ring reaches.
 const LINES_FROM: u64 = 1 << 63;
 

@@ -1,8 +1,9 @@
-//! What reading the files of a watched program may cost: memory and steps. A file of a few kilobytes can claim sections of 2^63 bytes, or
+//! What reading the files of a watched program may cost: memory, steps and, where somebody waits, time. A file of a few kilobytes can claim sections of 2^63 bytes, or
 //! hold gigabytes in a thousandth of that.
 
 use std::cell::Cell;
 
+use super::now_ns;
 use super::proc_file::text;
 
 /// Bytes, where there is memory enough: the largest browsers with their debug information take less.
@@ -11,6 +12,8 @@ const MOST_BYTES: u64 = 1 << 30;
 const PART: u64 = 4;
 /// A step is a symbol, an address range, or a byte of a line program. A million symbols with their lines are 20 million.
 const MOST_STEPS: u64 = 1 << 27;
+/// The clock is looked at about this often, steps.
+const BETWEEN_LOOKS: u64 = 1 << 12;
 /// Bytes that are read, or searched, in the time of one step.
 const BYTES_A_STEP: u64 = 16;
 
@@ -19,6 +22,7 @@ const BYTES_A_STEP: u64 = 16;
 pub(crate) struct Budget {
     bytes: Cell<u64>,
     steps: Cell<u64>,
+    until: Cell<u64>,
     is_spent: Cell<bool>,
 }
 
@@ -27,6 +31,7 @@ impl Budget {
         Self {
             bytes: Cell::new(bytes),
             steps: Cell::new(steps),
+            until: Cell::new(u64::MAX),
             is_spent: Cell::new(false),
         }
     }
@@ -36,6 +41,11 @@ impl Budget {
         let limits = [available(), limit_of_container(), limit_of_addresses()];
         let least = limits.into_iter().flatten().min().unwrap_or(MOST_BYTES);
         Self::of((least / PART).min(MOST_BYTES), MOST_STEPS)
+    }
+
+    /// Nothing more from this moment on.
+    pub(crate) fn end_by(&self, at: u64) {
+        self.until.set(at);
     }
 
     fn spend(&self, of: &Cell<u64>, amount: u64) -> Option<()> {
@@ -59,7 +69,15 @@ impl Budget {
 
     /// Counts steps; `None`: there are not so many left.
     pub(crate) fn step(&self, steps: u64) -> Option<()> {
-        self.spend(&self.steps, steps)
+        let before = self.steps.get();
+        self.spend(&self.steps, steps)?;
+        let is_time = before / BETWEEN_LOOKS != self.steps.get() / BETWEEN_LOOKS;
+        if is_time && now_ns() > self.until.get() {
+            self.steps.set(0);
+            self.is_spent.set(true);
+            return None;
+        }
+        Some(())
     }
 
     /// Counts the steps of reading or searching so many bytes.
@@ -113,6 +131,18 @@ mod tests {
         assert!(budget.take(50).is_some());
         assert!(budget.take(u64::MAX).is_none());
         assert!(budget.pass(160).is_some() && budget.step(1).is_none());
+    }
+
+    #[test]
+    fn steps_end_with_the_time_though_many_are_left() {
+        let budget = Budget::of(100, u64::MAX);
+        budget.end_by(now_ns());
+        let taken = (0..3 * BETWEEN_LOOKS).map_while(|_| budget.step(1)).count() as u64;
+        assert!(taken <= BETWEEN_LOOKS && budget.is_spent(), "{taken}");
+        assert!(budget.step(1).is_none(), "nor later");
+        let budget = Budget::of(100, u64::MAX);
+        budget.end_by(u64::MAX);
+        assert!((0..3 * BETWEEN_LOOKS).all(|_| budget.step(1).is_some()));
     }
 
     #[test]

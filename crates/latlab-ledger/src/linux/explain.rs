@@ -36,7 +36,8 @@ fn seconds(ns: u64) -> f64 {
     ns as f64 / 1e9
 }
 
-/// Runs or watches what is asked for, and says where its wall time went. A process that runs already is watched while `go_on` says so.
+/// Runs or watches what is asked for, and says where its wall time went. A process that runs already is watched, and a
+/// program is run again, while `go_on` says so.
 ///
 /// # Errors
 /// The program cannot be started, there is no such process, or the system refuses what is needed.
@@ -45,6 +46,10 @@ pub fn explain(request: &Request, go_on: impl FnMut() -> bool) -> Result<Explain
     let levels = levels::find(request.level);
     match &request.subject {
         Subject::Program(arguments) => {
+            // Without it, stages go unheard.
+            let listener = Listener::new(MARKS);
+            let unheard = listener.as_ref().err();
+            let unheard = unheard.map(|error| format!("No stages could be listened to: {error}."));
             let mut runs = Runs {
                 arguments,
                 rules,
@@ -54,19 +59,18 @@ pub fn explain(request: &Request, go_on: impl FnMut() -> bool) -> Result<Explain
                 stdin: Stdin::now(),
                 tally: Tally::default(),
                 governor: governor(&levels),
-                // Without memory for it, stages go unheard.
-                listener: Listener::new(MARKS).ok(),
+                listener: listener.ok(),
             };
             let first = runs.first()?;
             let costs = costs::measure(levels.sight.recording);
-            let fewer = runs.up_to(request.runs, &first)?;
+            let fewer = runs.up_to(request.runs, &first, go_on)?;
             let words = arguments
                 .iter()
                 .map(|word| word.to_string_lossy().into_owned())
                 .collect();
             let heard = runs.listener.as_ref().map(Listener::heard);
             let mut explained = assemble(&runs.tally, &first, &levels, rules, &costs, words, heard);
-            explained.notes.extend(fewer);
+            explained.notes.extend(fewer.into_iter().chain(unheard));
             Ok(explained)
         }
         Subject::Running { pid, for_ns } => {
@@ -154,9 +158,14 @@ impl Runs<'_> {
     /// Runs it this often, first run included. Of a repeated run the output is thrown away.
     ///
     /// Returns why it was not run as often.
-    fn up_to(&mut self, times: u32, first: &Watched) -> Result<Option<String>, ExplainError> {
+    fn up_to(
+        &mut self,
+        times: u32,
+        first: &Watched,
+        mut go_on: impl FnMut() -> bool,
+    ) -> Result<Option<String>, ExplainError> {
         while self.tally.runs < times {
-            if let Some(why) = self.again(first)? {
+            if let Some(why) = self.again(first, go_on())? {
                 return Ok(Some(format!(
                     "Of {times} runs {} could be made: {why}.",
                     self.tally.runs
@@ -167,9 +176,9 @@ impl Runs<'_> {
     }
 
     /// Runs it again; why it could not be, or why that run does not count.
-    fn again(&mut self, first: &Watched) -> Result<Option<&'static str>, ExplainError> {
+    fn again(&mut self, first: &Watched, go_on: bool) -> Result<Option<&'static str>, ExplainError> {
         const INTERRUPTED: Option<&str> = Some("it was interrupted");
-        if self.signals.have_come() {
+        if !go_on || self.signals.have_come() {
             return Ok(INTERRUPTED);
         }
         let from = match self.stdin {

@@ -47,7 +47,7 @@ extern "C" fn hand_on(signal: libc::c_int, info: *mut libc::siginfo_t, _context:
     }
 }
 
-/// Hands signals on while it lives; then everything is as it was.
+/// Hands signals on to the program while there is one; then everything is as it was.
 #[derive(Debug)]
 pub(crate) struct Signals {
     before: Vec<(libc::c_int, libc::sigaction)>,
@@ -56,6 +56,17 @@ pub(crate) struct Signals {
 impl Signals {
     pub(crate) fn hand_on() -> Self {
         SIGNALLED.store(false, Ordering::Relaxed);
+        Self { before: Self::take() }
+    }
+
+    /// The same before a further run of the program.
+    #[expect(clippy::unused_self, reason = "what is taken now is given back by it")]
+    pub(crate) fn hand_on_again(&self) {
+        Self::take();
+    }
+
+    /// What the signals did before.
+    fn take() -> Vec<(libc::c_int, libc::sigaction)> {
         let mut before = Vec::new();
         for signal in HANDED_ON {
             let mut action: libc::sigaction = unsafe {
@@ -71,7 +82,16 @@ impl Signals {
                 before.push((signal, unsafe { old.assume_init() }));
             }
         }
-        Self { before }
+        before
+    }
+
+    /// The program has ended: who wants the watcher ended from now on ends it, whatever it still has to find out.
+    pub(crate) fn give_back(&self) {
+        RECEIVER.store(0, Ordering::Relaxed);
+        for (signal, old) in &self.before {
+            // SAFETY: gives back the action that the kernel gave us.
+            unsafe { libc::sigaction(*signal, &raw const *old, ptr::null_mut()) };
+        }
     }
 
     /// Whether one has come: whoever sent it wants the program ended, not run again.
@@ -91,11 +111,7 @@ impl Signals {
 
 impl Drop for Signals {
     fn drop(&mut self) {
-        RECEIVER.store(0, Ordering::Relaxed);
-        for (signal, old) in &self.before {
-            // SAFETY: gives back the action that the kernel gave us.
-            unsafe { libc::sigaction(*signal, &raw const *old, ptr::null_mut()) };
-        }
+        self.give_back();
     }
 }
 

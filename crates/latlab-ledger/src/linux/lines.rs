@@ -16,8 +16,8 @@ use super::symbols::debug_file;
 use crate::by_place::Lines;
 use crate::stream::Mapped;
 
-/// All tables together may take this long to read.
-const LONGEST_NS: u64 = 5_000_000_000;
+/// All tables together may take this long to read: the program has ended, and its user waits.
+const LONGEST_NS: u64 = 4_000_000_000;
 
 /// The tables of one file.
 struct Table {
@@ -38,11 +38,17 @@ pub(crate) struct Dwarf {
 impl Dwarf {
     /// `mapped`: which files the paths stand for.
     pub(crate) fn begin(mapped: Mapped) -> Self {
+        Self::until(mapped, now_ns() + LONGEST_NS)
+    }
+
+    fn until(mapped: Mapped, until: u64) -> Self {
+        let budget = Budget::here();
+        budget.end_by(until);
         Self {
             mapped,
             files: HashMap::new(),
-            until: now_ns() + LONGEST_NS,
-            budget: Rc::new(Budget::here()),
+            until,
+            budget: Rc::new(budget),
             left_out: Vec::new(),
         }
     }
@@ -120,7 +126,7 @@ mod tests {
             .unwrap();
         let mut mapped = Mapped::default();
         mapped.name(std::process::id(), &map);
-        let mut lines = Dwarf::begin(mapped);
+        let mut lines = Dwarf::until(mapped, u64::MAX);
         let found = lines.line(path, own - map.start + map.offset);
         // A build without line tables has none, and says so.
         if let Some((file, line)) = found {
@@ -151,7 +157,7 @@ mod tests {
         let maps = super::super::maps::of(std::process::id());
         let own = maps.iter().find(|map| map.path.as_ref() == path).unwrap();
         mapped.name(std::process::id(), own);
-        let mut lines = Dwarf::begin(mapped);
+        let mut lines = Dwarf::until(mapped, u64::MAX);
         let mut table = lines.read(path).unwrap();
         let code = file.section_by_name(".text").unwrap();
         let (mut compared, mut known) = (0, 0);

@@ -1,22 +1,34 @@
 //! The code that a process has mapped.
 
+use std::fs::File;
+use std::io::Read as _;
 use std::rc::Rc;
 
-use super::proc_file::text;
 use crate::records::FileId;
 use crate::stream::Map;
 
+/// Of a longer list the rest is left out, bytes: a large browser's has one.
+const LONGEST: u64 = 16 << 20;
+
 /// From `/proc/PID/maps`; empty when it may not be read.
 pub(crate) fn of(pid: u32) -> Vec<Map> {
-    let maps = text(&format!("/proc/{pid}/maps"));
+    let maps = list(pid);
     let code = maps.lines().filter_map(parsed).filter(|(is_code, _)| *is_code);
     code.map(|(_, map)| map).collect()
 }
 
 /// The same with data.
 pub(crate) fn all(pid: u32) -> Vec<Map> {
-    let maps = text(&format!("/proc/{pid}/maps"));
+    let maps = list(pid);
     maps.lines().filter_map(parsed).map(|(_, map)| map).collect()
+}
+
+fn list(pid: u32) -> String {
+    let mut bytes = Vec::new();
+    // What came before an error counts.
+    let _ =
+        File::open(format!("/proc/{pid}/maps")).and_then(|file| file.take(LONGEST).read_to_end(&mut bytes));
+    String::from_utf8_lossy(&bytes).into_owned()
 }
 
 /// A line, and whether it is of code.

@@ -11,6 +11,7 @@ use super::budget::Budget;
 use super::demangle::Demangler;
 use super::image::{Image, Parsed};
 use super::mapped;
+use super::now_ns;
 use super::perf_map::PerfMap;
 use super::segments::Segments;
 use crate::mix::WITHOUT_NAME;
@@ -20,6 +21,8 @@ use crate::stream::{Map, Mapped, Names, Place};
 const MOST_FILES: usize = 512;
 /// Symbols of one file; the largest browsers have a million.
 const MOST_SYMBOLS: usize = 2_000_000;
+/// One file, and all that are read after the program's end, may take this long.
+const LONGEST_NS: u64 = 2_000_000_000;
 /// What a symbol takes beside its name.
 const OF_SYMBOL: u64 = 128;
 /// What malloc.c exports. It is one translation unit: its static functions lie between the export before its first and the end of its last.
@@ -237,6 +240,7 @@ pub(crate) struct Symbols {
     run_time: HashMap<u32, RunTime>,
     demangler: Demangler,
     budget: Option<Rc<Budget>>,
+    until: Option<u64>,
 }
 
 thread_local! {
@@ -288,9 +292,16 @@ impl Symbols {
         let is_file = path.starts_with('/') && !path.starts_with("//anon") && !path.starts_with("/memfd:");
         if is_file && !self.files.contains_key(path) && self.files.len() < MOST_FILES {
             let budget = self.budget.get_or_insert_with(|| Rc::new(Budget::here()));
+            // The program may end meanwhile, and then its user waits.
+            budget.end_by(self.until.unwrap_or(u64::MAX).min(now_ns() + LONGEST_NS));
             let table = Table::read(path, mapped::named(&self.mapped, path), budget);
             self.files.insert(Rc::clone(path), table);
         }
+    }
+
+    /// The program has ended: what is not known by then stays without a name.
+    pub(crate) fn has_ended(&mut self) {
+        self.until = Some(now_ns() + LONGEST_NS);
     }
 
     /// Whether names are missing as they would have taken too much memory or time to read.

@@ -217,6 +217,7 @@ pub(crate) fn run(
             super::launch::NOT_EXECUTABLE
         },
     };
+    signals.hand_on_again();
     let added = listener
         .as_deref()
         .map(|listener| listener.environment().to_vec());
@@ -245,6 +246,7 @@ pub(crate) fn run(
     while !has_ended(held.pid) {
         watching.step(ending, || has_ended(held.pid));
     }
+    signals.give_back();
     let end = stamp.time();
     Ok(watching.finish(end, io_of(pid), || reap_with_io(held.pid)))
 }
@@ -693,6 +695,7 @@ impl<'a> Watching<'a> {
     fn finish(mut self, end: u64, io: Option<Io>, ended: impl FnOnce() -> (Ended, Option<Io>)) -> Watched {
         self.stop_recording(true);
         if let Some(recording) = &mut self.recording {
+            recording.stream.names.has_ended();
             recording.take(u64::MAX, &mut self.sweep);
         }
         // A look that was under way when the program ended counts to its own end.

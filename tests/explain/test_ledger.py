@@ -10,6 +10,7 @@ import subprocess
 import sys
 import threading
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -181,13 +182,16 @@ def test_a_mistake_is_one_line(arguments: list[str], code: int, says: str) -> No
 
 
 def test_ctrl_c_ends_the_watching_of_a_process_and_what_was_seen_is_told() -> None:
-    def interrupt() -> None:
-        is_watched = False
-        while not is_watched:
-            time.sleep(0.01)
+    def links() -> Iterator[str]:
+        for entry in Path("/proc/self/fd").iterdir():
+            # The folder's own has gone by now.
             with contextlib.suppress(FileNotFoundError):
-                links = [os.readlink(entry) for entry in Path("/proc/self/fd").iterdir()]  # noqa: PTH115
-                is_watched = any(link.startswith(f"/proc/{process.pid}/") for link in links)
+                yield os.readlink(entry)  # noqa: PTH115 - no path
+
+    def interrupt() -> None:
+        # What tells of the process's end is open from the first moment to the last.
+        while not any("pidfd" in link for link in links()):
+            time.sleep(0.01)
         os.kill(os.getpid(), signal.SIGINT)
 
     with subprocess.Popen(["sleep", "1000"]) as process:

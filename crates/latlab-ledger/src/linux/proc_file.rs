@@ -1,10 +1,13 @@
 //! Files of /proc. One that is read again and again stays open, as opening costs more than reading.
 
 use std::fs::File;
-use std::io;
+use std::io::{self, Read as _};
 use std::os::unix::fs::FileExt as _;
 
 use crate::tally::Io;
+
+/// Bytes that are read: the kernel's list of its functions has some 20 million. A program can make that of its mappings longer.
+const LONGEST: u64 = 64 << 20;
 
 /// One that stays open.
 #[derive(Debug)]
@@ -23,11 +26,14 @@ impl ProcFile {
     }
 }
 
-/// The text of a small file, empty when it cannot be read.
+/// The text of a small file, empty when it cannot be read, and never longer than [`LONGEST`].
 pub(crate) fn text(path: &str) -> String {
-    std::fs::read(path)
-        .map(|bytes| String::from_utf8_lossy(&bytes).into_owned())
-        .unwrap_or_default()
+    let mut bytes = Vec::new();
+    let read = File::open(path).and_then(|file| file.take(LONGEST).read_to_end(&mut bytes));
+    if read.is_err() {
+        return String::new();
+    }
+    String::from_utf8(bytes).unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned())
 }
 
 /// What a process has read and written so far; `None`: it is gone, or hides it.
@@ -48,6 +54,12 @@ pub(crate) fn letter(stat: &str) -> Option<u8> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_text_without_end_is_cut() {
+        assert_eq!(text("/dev/zero").len() as u64, LONGEST);
+        assert_eq!(text("/nowhere"), "");
+    }
 
     #[test]
     fn a_state_is_found_behind_a_name_with_brackets() {

@@ -267,18 +267,23 @@ PATHS = [
 ]
 
 
-@settings(max_examples=400, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(st.sampled_from(PATHS), JSON)
-def test_any_value_in_any_field_is_read_or_refused(
-    tmp_path: Path, path: tuple[str | int, ...], value: object
-) -> None:
-    record = json.loads(RECORD)
-    place = record
-    for name in path[:-1]:
-        place = place[name]
-    place[path[-1]] = value
-    data = HEADER + json.dumps(record).encode() + b"\n" + FOOTER
-    try:
-        use(read_bytes(tmp_path, data))
-    except RunFileError as error:
-        assert str(error).isprintable()  # noqa: PT017
+def test_any_value_in_any_field_is_read_or_refused(tmp_path: Path) -> None:
+    accepted: list[bool] = []
+
+    @settings(max_examples=400, deadline=None)
+    @given(st.sampled_from(PATHS), JSON)
+    def given_one(path: tuple[str | int, ...], value: object) -> None:
+        record = json.loads(RECORD)
+        place = record
+        for name in path[:-1]:
+            place = place[name]
+        place[path[-1]] = value
+        accepted.append(False)
+        try:
+            use(read_bytes(tmp_path, HEADER + json.dumps(record).encode() + b"\n" + FOOTER))
+            accepted[-1] = True
+        except RunFileError as error:
+            assert str(error).isprintable()  # noqa: PT017 - either outcome is right
+
+    given_one()
+    assert sum(accepted) >= len(accepted) / 20, "nearly all were refused: nothing was used"

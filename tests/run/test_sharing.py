@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import functools
-import json
 import random
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Set
 from ipaddress import IPv6Address
 from pathlib import Path
 
@@ -14,6 +12,7 @@ import msgspec
 import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
+from tests.poisoned import READ, SHOWN, few, poisoned
 
 from latlab.cli.terminal.ending import ending_lines
 from latlab.cli.terminal.run_view import run_lines
@@ -286,60 +285,17 @@ SENTENCES_AROUND = (
     *("{}", "degraded: {} did not answer", "({})", "'{}' is not there", '"{}"', "{}: none", "was={}, 4 KiB"),
     *("at {} 12:34:56", "{}.", "<{}>", "{};{}"),
 )
-#: What decides how a line is read, and of the rest what decides whether a rendering shows it.
-_READ = {"line", "schema", "unit", "kind", "stopped_by", "severity", "encoding", "data"}
-_SHOWN = {"probe", "pages", "order", "state", "placement", "between", "transport", "connections", "protocol"}
-_SHOWN |= {"path", "engine", "operation", "profile", "id"}
-_FREE = {"machine", "findings", "refused", "intervals", "interval_methods"}
 
 
-def poisoned(
-    value: model.Json, texts: Iterator[str], keep: set[str], key: str = "", *, free: bool = False
-) -> model.Json:
-    """The same with one of the texts in the place of every string, and beside every key that may be any."""
-    if isinstance(value, dict):
-        free = free or key in _FREE
-        out = {
-            name: poisoned(item, texts, keep, name, free=free and key != "intervals")
-            for name, item in value.items()
-        }
-        if free and key not in {"intervals", "interval_methods", "refused"}:
-            out |= {next(texts): next(texts), next(texts): {next(texts): [next(texts)]}}
-        elif key in {"interval_methods", "refused"}:
-            out[next(texts)] = next(texts)
-        elif key == "intervals":
-            out[next(texts)] = [1.0, 2.0]
-        return out
-    if isinstance(value, list):
-        return [poisoned(item, texts, keep, key, free=free) for item in value]
-    if not isinstance(value, str) or key in keep:
-        return value
-    # Four numbers that are all of a field for versions are one.
-    return (
-        f"see {next(texts)}"
-        if key in {"version", "build", "kernel_release", "kernel_version"}
-        else next(texts)
-    )
-
-
-@functools.cache
-def few(most: int) -> list[dict[str, model.Json]]:
-    """Lines of a run: each probe once, with findings where it has any."""
-    path = Path(__file__).resolve().parent.parent / "data" / "run-small.latlab.jsonl"
-    lines = [json.loads(line) for line in path.read_bytes().splitlines()]
-    first: dict[tuple[str, str, bool], dict[str, model.Json]] = {}
-    for line in lines[1:-1]:
-        first.setdefault((line["probe"], line["kind"], "findings" in line), line)
-    return [lines[0], *list(first.values())[:most], lines[-1]]
-
-
-def poisoned_run(most: int, secrets: list[str], seed: int, keep: set[str]) -> Run:
+def poisoned_run(most: int, secrets: list[str], seed: int, keep: Set[str]) -> Run:
     dice = random.Random(seed)
 
     def texts() -> Iterator[str]:
         while True:
             each = [dice.choice(secrets), dice.choice(secrets)]
-            yield dice.choice(SENTENCES_AROUND).format(*each)
+            said = dice.choice(SENTENCES_AROUND).format(*each)
+            # Four numbers that are all of a field for versions are one.
+            yield said if re.search(r"[^\d.]", said) else f"see {said}"
 
     header, *records, footer = (poisoned(line, texts(), keep) for line in few(most))
     header["machine"]["os"]["host_name"] = "qhostq.qdomq.example"
@@ -374,7 +330,7 @@ def test_nothing_that_identifies_is_left_in_a_sentence(secret: tuple[str, str], 
 def test_nothing_that_identifies_is_left_in_any_string_or_key(
     secrets: list[tuple[str, str]], seed: int
 ) -> None:
-    run = poisoned_run(12, [said for said, _ in secrets], seed, _READ)
+    run = poisoned_run(12, [said for said, _ in secrets], seed, READ)
     needles = {needle.lower() for _, needle in secrets} | {"qhostq", "qdomq", "quserq", "qserverq", "qnetq"}
     assert found_in(to_lines(run).decode(), needles), "nothing was planted"
     shared = run.anonymous()
@@ -391,7 +347,7 @@ def test_nothing_that_identifies_is_left_in_any_string_or_key(
 )
 @given(POISON, st.integers(0, 2**32))
 def test_nothing_that_identifies_is_left_in_a_rendering(secrets: list[tuple[str, str]], seed: int) -> None:
-    shared = poisoned_run(1000, [said for said, _ in secrets], seed, _READ | _SHOWN).anonymous()
+    shared = poisoned_run(1000, [said for said, _ in secrets], seed, SHOWN).anonymous()
     needles = {needle.lower() for _, needle in secrets} | {"qhostq", "qdomq", "quserq", "qserverq", "qnetq"}
     document = build(shared)
     assert found_in(as_html(document), needles) == []

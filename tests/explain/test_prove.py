@@ -283,7 +283,11 @@ def run_agenda(
     return prove(explained, Judgement(), arguments, what, Streams(None, output), seed=1)
 
 
-def test_each_variant_runs_in_each_round_with_its_change(tmp_path: Path) -> None:
+def test_each_variant_runs_in_each_round_with_its_change(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # What this process has set for itself is none of the program's.
+    monkeypatch.setenv("CHANGED", "meanwhile")
     said = tmp_path / "said"
     program = f"import os; open({str(said)!r}, 'a').write(os.environ.get('CHANGED', 'no') + '\\n')"
     found = run_agenda(program, Experiment(name="c", says="", environment={"CHANGED": "yes"}))

@@ -33,7 +33,7 @@ LINES = "file = os.open(os.environ['LATLAB_STAGE_LINES'], os.O_RDWR)\n"
 PROGRAMS: Final = {
     "truncates the ring": RING
     + """
-for length in (0, 4096, 1 << 40):
+for length in (1 << 40, 4096, 0):
     with contextlib.suppress(OSError):
         os.ftruncate(file, length)
 """

@@ -17,6 +17,10 @@ import latlab
 from latlab import _core
 
 ROOT = Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(ROOT))
+
+from tools import dependencies  # noqa: E402 - found from the project's folder
+
 NOTE = "<!-- Made by tools/generate.py; edit the code that says this. -->\n"
 
 
@@ -98,6 +102,11 @@ def python_names() -> str:
     )
 
 
+def licences() -> str:
+    """What latlab is made with, by version and licence."""
+    return f"{NOTE}\n{dependencies.page(ROOT)}"
+
+
 # Each file and what makes it.
 FILES: list[tuple[str, Callable[[], str]]] = [
     ("schema/run.v1.json", schema),
@@ -105,6 +114,7 @@ FILES: list[tuple[str, Callable[[], str]]] = [
     ("docs/reference/commands.md", commands),
     ("docs/reference/probes.md", probes),
     ("docs/reference/python.md", python_names),
+    (dependencies.PAGE, licences),
 ]
 
 
@@ -126,7 +136,11 @@ def main(arguments: list[str]) -> int:
     stale = []
     for name, make in FILES:
         path = ROOT / name
-        text = make()
+        try:
+            text = make()
+        except dependencies.LicenceError as error:
+            print(f"{name}: {error}", file=sys.stderr)
+            return 1
         if path.exists() and path.read_text(encoding="utf-8") == text:
             continue
         stale.append(name)

@@ -583,36 +583,39 @@ mod tests {
     fn a_program_of_millions_of_rows_is_left_out() {
         // Each byte is a row: an address and a line further.
         let mut rows = ROWS[..3].to_vec();
-        rows.resize(4 << 20, 13 + 14 + 6);
+        rows.resize(1 << 20, 13 + 14 + 6);
         rows.extend([0, 1, 1]);
-        let budget = Rc::new(Budget::of(16 * MIB, 64 * MIB));
-        let mut too_much = tables(&sample::dwarf(&rows), &budget);
-        assert_eq!(found(&mut too_much, 8), None);
-        assert!(budget.is_spent(), "of memory");
-        let budget = Rc::new(Budget::of(1024 * MIB, MIB));
-        let mut too_long = tables(&sample::dwarf(&rows), &budget);
-        assert_eq!(found(&mut too_long, 8), None);
-        assert!(budget.is_spent(), "of steps");
+        let sections = sample::dwarf(&rows);
+        // Until rows have been kept there is memory enough, and until they have run, steps.
+        for (bytes, steps, is_found) in [(512, 2, true), (24, 2, false), (512, 1, false)] {
+            let budget = Rc::new(Budget::of(bytes * MIB, steps * MIB));
+            let mut tables = tables(&sections, &budget);
+            assert_eq!(found(&mut tables, 8).is_some(), is_found, "{bytes} {steps}");
+            assert_eq!(budget.is_spent(), !is_found);
+        }
     }
 
     #[test]
-    fn thousands_of_units_with_a_table_of_abbreviations_each_are_left_out() {
+    fn a_thousand_units_with_a_table_of_abbreviations_each_are_left_out() {
         let mut sections = sample::dwarf(&ROWS);
-        let unit = sections[1].bytes.clone();
-        // A table in which another one begins at each byte.
-        let mut kinds = vec![1_u8; 20_000];
-        kinds.extend([0, 0, 0]);
-        let mut units = Vec::new();
-        for at in 0..20_000_u32 {
-            let mut unit = unit.clone();
-            unit[6..10].copy_from_slice(&at.to_le_bytes());
-            units.extend(unit);
+        // A unit without attributes for each place in one table, from which on it is read to its end.
+        let (mut kinds, mut units) = (Vec::new(), Vec::new());
+        let codes = (0..8).flat_map(|high| (0..125).map(move |low| [low | 0x80, high | 0x40]));
+        for code in codes {
+            let mut unit = vec![10, 0, 0, 0, 4, 0];
+            unit.extend(u32::try_from(kinds.len()).unwrap().to_le_bytes());
+            unit.extend([8, code[0], code[1], 0]);
+            units.extend(&unit[..14]);
+            kinds.extend([code[0], code[1], 0x11, 0, 0, 0]);
         }
+        kinds.push(0);
         sections[0].bytes = kinds;
         sections[1].bytes = units;
-        let budget = Rc::new(Budget::of(16 * MIB, 4 * MIB));
-        assert_eq!(found(&mut tables(&sections, &budget), 8), None);
-        assert!(budget.is_spent());
+        for (steps, is_spent) in [(64, false), (1, true)] {
+            let budget = Rc::new(Budget::of(16 * MIB, steps * MIB));
+            assert_eq!(found(&mut tables(&sections, &budget), 8), None);
+            assert_eq!(budget.is_spent(), is_spent, "{steps}");
+        }
     }
 
     #[test]

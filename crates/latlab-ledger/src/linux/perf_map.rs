@@ -202,7 +202,8 @@ mod tests {
         assert_eq!(map.grown(&budget).unwrap().len(), 2);
         assert_eq!(budget.bytes_left(), (1 << 20) - 2 * OF_FUNCTION - 9);
         map.file.set_len(LARGEST + 1).unwrap();
-        assert_eq!(map.grown(&budget), None);
+        let large = Budget::of(1 << 30, 1 << 30);
+        assert_eq!(map.grown(&large), None, "it is too long");
     }
 
     #[test]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 #: What the lock file of a scratch folder holds.
@@ -19,9 +20,11 @@ def leave_folder(directory: Path, name: str = ".latlab-1-2") -> Path:
 
 
 def contents(directory: Path) -> dict[str, bytes | None]:
-    """Every file below a directory with its bytes; folders and what is no file have None."""
+    """Every file below a directory with its bytes; folders, what is no file or may not be read has None."""
     return {
-        str(path.relative_to(directory)): path.read_bytes() if path.is_file() else None
+        str(path.relative_to(directory)): path.read_bytes()
+        if path.is_file() and os.access(path, os.R_OK)
+        else None
         for path in sorted(directory.rglob("*"))
     }
 

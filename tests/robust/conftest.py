@@ -6,6 +6,7 @@ import json
 import os
 import secrets
 import shutil
+import socket
 import subprocess
 import sys
 import time
@@ -27,6 +28,7 @@ class Place:
     def __init__(self, root: Path, command: str) -> None:
         self.root = root
         self.started: list[subprocess.Popen[str]] = []
+        self.connections: list[socket.socket] = []
         self.foreign: dict[str, bytes | None] = {}
         self._command = command
         for name in ("data", "home", "tmp", "here"):
@@ -186,6 +188,8 @@ def places(tmp_path: Path, latlab: str) -> Iterator[Callable[[], Place]]:
         return made[-1]
 
     yield make
+    for connection in (connection for place in made for connection in place.connections):
+        connection.close()
     for process in (process for place in made for process in place.started):
         if process.poll() is None:
             process.kill()

@@ -2,7 +2,7 @@
 
 The lock is an abstract Unix socket with the user's id in its name. The kernel frees the name however its
 process ends, and no file is left. A second run connects to it: the kernel says whose process holds it, and
-closes the connection when that process ends, so nothing is polled.
+closes the connection when that process ends.
 """
 
 from __future__ import annotations
@@ -28,6 +28,7 @@ from latlab.units import format_seconds
 NAME_VARIABLE: Final = "LATLAB_LOCK_NAME"
 #: Runs that wait for one; more go on at once.
 _MOST_WAITING: Final = 128
+_LONGEST_CALL_S: Final = 0.5
 _CREDENTIALS: Final = struct.Struct("3i")
 
 Wait = Callable[[socket.socket, float], object]
@@ -100,7 +101,11 @@ def _command_of(process: int) -> str:
 
 
 def _until_closed(connection: socket.socket, most_s: float) -> None:
-    select.select([connection], [], [], most_s)
+    end = time.monotonic() + most_s
+    while (left_s := end - time.monotonic()) > 0:
+        # Ctrl-C just before the system call does not end it: Python acts on it after the call.
+        if select.select([connection], [], [], min(left_s, _LONGEST_CALL_S))[0]:
+            return
 
 
 @contextlib.contextmanager

@@ -1,0 +1,267 @@
+"""kill -9 at any moment of measure, explain, explain --prove and serve: what was there stays, nothing else.
+
+`make kills` kills 300, and prints what was killed when. A moment is an event, and a random delay after it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+import json
+import os
+import random
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
+
+import pytest
+
+if TYPE_CHECKING:
+    from tests.robust.conftest import Place
+
+#: How many die, by default one at each moment; the seed of all that is random.
+KILLS = int(os.environ.get("LATLAB_KILLS", "0"))
+SEED = os.environ.get("LATLAB_KILLS_SEED", "a")
+PATIENCE_S = 60.0
+LONGEST_DELAY_S = 0.4
+NEXT_START = ("measure", "--only", "clock.read", "--budget", "1", "--no-report", "--out", "next.latlab.jsonl")
+
+pytestmark = [
+    pytest.mark.skipif(sys.platform != "linux", reason="looks for processes in /proc"),
+    pytest.mark.timeout(20 * max(KILLS, 20)),
+]
+
+Whom = Literal["all of it", "the command", "the measuring process"]
+
+#: Faults new memory in, whose limit is wanted then, with a child of its own.
+PROGRAM = """
+import os, sys, time
+open(sys.argv[1] + ".runs", "a").write("x\\n")
+open(sys.argv[1]).read()
+child = os.fork()
+end = time.monotonic() + float(sys.argv[2])
+while time.monotonic() < end:
+    bytearray(1 << 24)
+if child:
+    os.wait()
+"""
+
+
+@dataclass(frozen=True)
+class Moment:
+    """What is started, and when who is killed."""
+
+    program: str
+    when: str
+    words: tuple[str, ...]
+    happened: Callable[[Place, subprocess.Popen[str]], object]
+    whom: tuple[Whom, ...] = ("all of it", "the command")
+    is_delayed: bool = True
+
+
+def entries(folder: str) -> Iterator[Path]:
+    with contextlib.suppress(OSError):
+        yield from Path(folder).iterdir()
+
+
+def processes(place: Place) -> list[int]:
+    """The living processes that a place's commands started: its token is in their environment."""
+    token = f"LATLAB_LOCK_NAME={place.environment['LATLAB_LOCK_NAME']}".encode()
+    found = []
+    for entry in entries("/proc"):
+        with contextlib.suppress(OSError):
+            # A zombie's environment is empty.
+            if entry.name.isdigit() and token in (entry / "environ").read_bytes().split(b"\0"):
+                found.append(int(entry.name))
+    return found
+
+
+def links(pattern: str) -> set[str]:
+    """Where the links of this pattern lead that can be read."""
+    found = set()
+    for path in Path("/").glob(pattern.removeprefix("/")):
+        with contextlib.suppress(OSError):
+            found.add(str(path.readlink()))
+    return found
+
+
+def namespaces(which: str) -> set[str]:
+    """Network namespaces of threads."""
+    return links(f"/proc/{which}/task/*/ns/net")
+
+
+def has_own_namespace(place: Place) -> bool:
+    own = str(Path("/proc/self/ns/net").readlink())
+    return any(namespaces(str(process)) - {own} for process in processes(place))
+
+
+def in_use(place: Place) -> tuple[set[str], set[str]]:
+    """Sockets (their inodes) and other network namespaces of a place's processes."""
+    found = processes(place)
+    assert found
+    descriptors = {link for process in found for link in links(f"/proc/{process}/fd/*")}
+    sockets = {link[8:-1] for link in descriptors if link.startswith("socket:[")}
+    others = {each for process in found for each in namespaces(str(process))} - namespaces("self")
+    return sockets, others
+
+
+def open_sockets() -> set[str]:
+    """Inodes of all sockets of this network namespace."""
+    names = ("tcp", "tcp6", "udp", "udp6", "unix", "packet")
+    words = (Path(f"/proc/net/{name}").read_text().split() for name in names)
+    return set(itertools.chain.from_iterable(words))
+
+
+def in_shared_memory() -> set[str]:
+    return {path.name for path in entries("/dev/shm") if "latlab" in path.name}
+
+
+def soon(is_so: Callable[[], object]) -> bool:
+    """Whether it becomes so: the kernel takes a moment to end what was killed."""
+    end = time.monotonic() + PATIENCE_S
+    while not is_so():
+        if time.monotonic() > end:
+            return False
+        time.sleep(0.01)
+    return True
+
+
+def moments(place: Place, input_file: Path) -> list[Moment]:
+    """All of them; that of a network namespace where one can be had."""
+    measure = ("measure", "--profile", "quick", "--no-report", "--dir", str(place.root / "here"), "--only")
+    program = (sys.executable, str(input_file.with_suffix(".py")), str(input_file))
+
+    def has_folder() -> bool:
+        return any((place.root / "here").glob(".latlab-*-*/lock"))
+
+    def runs() -> int:
+        return input_file.with_name("input.runs").read_text().count("x")
+
+    def answers(process: subprocess.Popen[str]) -> bool:
+        assert process.stdout is not None
+        host, _, port = json.loads(process.stdout.readline())["address"].rpartition(":")
+        connection = socket.create_connection((host.strip("[]"), int(port)), timeout=PATIENCE_S)
+        # Not closed before the test ends: the server is killed while it sends.
+        place.connections.append(connection)
+        connection.sendall(b"GET /bytes/1000000000 HTTP/1.1\r\nHost: x\r\n\r\n")
+        return connection.recv(1000).startswith(b"HTTP/1.1 200")
+
+    found = [
+        Moment("measure", "it has begun", (*measure, "clock.read,memory.*"), lambda *_: True),
+        Moment(
+            "measure", "a measuring process is there", (*measure, "memory.*"), lambda at, it: at.workers(it)
+        ),
+        Moment("measure", "a record is written", (*measure, "clock.read,memory.*"), record_is_written),
+        Moment(
+            "measure",
+            "a record is written",
+            (*measure, "clock.read,kernel.syscall,memory.load.dependent"),
+            record_is_written,
+            ("the measuring process",),
+            is_delayed=False,
+        ),
+        Moment("measure", "a scratch folder is there", (*measure, "storage.*"), lambda *_: has_folder()),
+        Moment(
+            "explain",
+            "the program runs",
+            ("explain", "--no-limits", "--", *program, "1"),
+            lambda *_: runs() > 0,
+        ),
+        Moment(
+            "explain",
+            "limits are measured",
+            ("explain", "--", *program, "0.3"),
+            lambda at, it: at.workers(it),
+        ),
+        Moment(
+            "explain --prove",
+            "the program runs again",
+            ("explain", "--no-limits", "--prove", "--yes", "--", *program, "0.2"),
+            lambda *_: runs() > 2,
+        ),
+        Moment("serve", "it sends", ("serve", "--json"), lambda _, it: answers(it)),
+    ]
+    if (
+        subprocess.run(["unshare", "--user", "--net", "true"], capture_output=True, check=False).returncode
+        == 0
+    ):
+        words = (*measure, "network.connect,network.transfer", "--delay", "5")
+        found.append(
+            Moment("measure", "a network namespace is there", words, lambda at, _: has_own_namespace(at))
+        )
+    return found
+
+
+def record_is_written(place: Place, _process: subprocess.Popen[str]) -> bool:
+    return any(path.read_bytes().count(b"\n") > 2 for path in place.run_files)
+
+
+def kill_at(place: Place, moment: Moment, whom: Whom, delay_s: float) -> None:
+    """Starts it, kills it then, and looks whether all is as it was."""
+    shared_memory = in_shared_memory()
+    process = place.start(*moment.words, start_new_session=True)
+    place.until(process, lambda: moment.happened(place, process))
+    sockets, others = in_use(place)
+    assert sockets or moment.program != "serve"
+    assert others or "namespace" not in moment.when
+    time.sleep(delay_s)
+    assert process.poll() is None, "it ended before it was killed"
+    more_sockets, more_others = in_use(place)
+    sockets |= more_sockets
+    others |= more_others
+    if whom == "all of it":
+        os.killpg(process.pid, signal.SIGKILL)
+    elif whom == "the command":
+        process.kill()
+    else:
+        (worker,) = place.workers(process)
+        os.kill(worker, signal.SIGKILL)
+    told = place.ended(process)
+    assert told.returncode == (0 if whom == "the measuring process" else -signal.SIGKILL), told.stderr
+    # The program that is explained is the user's: it goes on to its end.
+    assert soon(lambda: processes(place) == []), processes(place)
+    assert soon(lambda: not sockets & open_sockets())
+    assert soon(lambda: not others & namespaces("[0-9]*"))
+    assert "nsfs" not in Path("/proc/self/mountinfo").read_text()
+    assert in_shared_memory() <= shared_memory
+    if moment.when == "a scratch folder is there":
+        assert place.called(*NEXT_START, "--dir", ".").returncode == 0
+        (place.root / "here/next.latlab.jsonl").unlink()
+    assert place.left() == []
+    for file in place.run_files:
+        assert place.called("show", str(file)).returncode == 0
+    place.forget_runs()
+
+
+def test_kill_9_at_any_moment_leaves_what_was_there_and_nothing_else(
+    place: Place, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    dice = random.Random(SEED)
+    place.plant()
+    input_file = tmp_path / "input"
+    input_file.write_text("word " * 10_000)
+    input_file.with_suffix(".py").write_text(PROGRAM)
+    each = [(moment, whom) for moment in moments(place, input_file) for whom in moment.whom]
+    killed: Counter[tuple[str, str, str]] = Counter()
+    dice.shuffle(each)
+    kills = KILLS or len(each)
+    for number, (moment, whom) in zip(range(kills), itertools.cycle(each), strict=False):
+        input_file.with_name("input.runs").write_text("")
+        delay_s = dice.uniform(0.0, LONGEST_DELAY_S) if moment.is_delayed else 0.0
+        # Shown by a failure: LATLAB_KILLS_SEED is the first word.
+        print(f"{SEED} {number}: {moment.program}, {moment.when}, {whom}, {delay_s:.3f} s later")
+        kill_at(place, moment, whom, delay_s)
+        killed[moment.program, moment.when, whom] += 1
+    assert killed.total() == kills
+    with capsys.disabled():
+        print()
+        for (program, when, who), count in sorted(killed.items()):
+            print(f"{count:4} killed: {program:16} {when:32} {who}")
+        print(f"{killed.total():4} in all: files, processes, sockets, namespaces, /dev/shm left: none")

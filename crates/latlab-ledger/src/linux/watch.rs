@@ -659,6 +659,10 @@ impl<'a> Watching<'a> {
         if let Some(recording) = &mut self.recording {
             recording.learns_names(&self.looker);
         }
+        // Names of a large program take long to read: what has ended meanwhile did so when it did, not at the next look.
+        if self.launched && i32::try_from(self.pid).is_ok_and(has_ended) {
+            return;
+        }
         let threads = self.looker.all_threads();
         // What was used until now was not recorded.
         self.looker.delays();

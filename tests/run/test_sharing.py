@@ -9,6 +9,7 @@ from ipaddress import IPv6Address
 from pathlib import Path
 
 import msgspec
+import numpy as np
 import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
@@ -223,6 +224,11 @@ def test_the_names_of_this_machine_and_of_its_user_are_known(monkeypatch: pytest
     assert names.text("vg_hostmark-root: /places/of/usermark/x, USERMARK") == "vg_host-1-root: path-2, user-1"
 
 
+def test_a_text_longer_than_any_is_left_out_whole() -> None:
+    assert Anonymous().text("_" * 100_000) == "_" * 100_000
+    assert Anonymous().text("x" * 100_001) == "(left out)"
+
+
 def test_what_is_shared_again_stays_as_it_is(planted: Run) -> None:
     shared = planted.anonymous()
     assert to_lines(shared.anonymous()) == to_lines(shared)
@@ -328,7 +334,7 @@ def test_nothing_that_identifies_is_left_in_a_sentence(secret: tuple[str, str], 
 @settings(max_examples=15, deadline=None, phases=(Phase.generate,))
 @given(POISON, st.integers(0, 2**32))
 def test_nothing_that_identifies_is_left_in_any_string_or_key(
-    secrets: list[tuple[str, str]], seed: int
+    tmp_path_factory: pytest.TempPathFactory, secrets: list[tuple[str, str]], seed: int
 ) -> None:
     run = poisoned_run(12, [said for said, _ in secrets], seed, READ)
     needles = {needle.lower() for _, needle in secrets} | {"qhostq", "qdomq", "quserq", "qserverq", "qnetq"}
@@ -337,6 +343,9 @@ def test_nothing_that_identifies_is_left_in_any_string_or_key(
     assert found_in(to_lines(shared).decode(), needles) == []
     assert found_in(shared.to_json(), needles) == []
     assert found_in(shared.to_csv(), needles) == []
+    packed = tmp_path_factory.mktemp("packed") / "run.npz"
+    shared.to_npz(packed)
+    assert found_in(repr(np.load(packed)["index"].tolist()), needles) == []
     assert [record.summary and record.summary.p50 for record in shared] == [
         record.summary and record.summary.p50 for record in run
     ]

@@ -39,7 +39,7 @@ _PUBLIC: Final = re.compile(r"(?:[\w-]+\.)*(?:github\.com|kernel\.org|python\.or
 _FORMS: Final = {
     "url": r"(?<![^\W_])[A-Za-z][A-Za-z0-9+.-]{0,30}://[^\s'\"<>`]*[^\s'\"<>`.,;:!?)\]}]",
     "quoted": rf"(?<=['\"`])/(?!{NOBODYS})[^'\"`]+(?=['\"`])",
-    "remote": rf"{_B}[\w.-]{{0,250}}\w:/(?!/){PATH_END}+",
+    "remote": rf"(?<![\w.-])[\w.-]*\w:/(?!/){PATH_END}+",
     "path": (
         rf"/sys/fs/cgroup/{PATH_END}+"  # holds user ids and names of containers
         rf"|(?<![\w.:/)~])/(?!{NOBODYS}){PATH_END}+"
@@ -47,9 +47,7 @@ _FORMS: Final = {
         rf"|(?<![\w/])~[\w.-]*/{PATH_END}*"
         r"|(?<!\w)[A-Za-z]:\\[^\s'\"`]+|\\\\[\w.-]+\\[^\s'\"`]*"
     ),
-    "mail": (
-        rf"{_B}[\w.+-]{{1,64}}@(?:[A-Za-z0-9-]+\.)+[A-Za-z]{{2,}}{_E}|(?<=\()[\w.+-]{{1,64}}@[\w.-]+(?=\))"
-    ),
+    "mail": (rf"(?<![\w.+-])[\w.+-]+@(?:[A-Za-z0-9-]+\.)+[A-Za-z]{{2,}}{_E}|(?<=\()[\w.+-]+@[\w.-]+(?=\))"),
     "uuid": rf"{_B}{_HEX}{{8}}-{_HEX}{{4}}-{_HEX}{{4}}-{_HEX}{{4}}-{_HEX}{{12}}{_E}",
     "by_id": (
         rf"{_B}(?:ata|scsi|nvme|usb|virtio|mmc|sata|ieee1394|google|wwn|lvm-pv-uuid|(?:dm|md)-(?:name|uuid))"

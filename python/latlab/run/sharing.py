@@ -102,7 +102,9 @@ _KIND_OF_PRIVATE: Final = {"host_name": "host", "mapper_name": "volume", "url": 
 _USERS_FOLDER: Final = re.compile(r"(?:^|[/\\])(?:home|Users|media|run/user)[/\\]([^/\\\s]+)|^~([\w.-]+)/")
 _SERVER: Final = re.compile(r"(?://|\\\\)([\w.-]+)[/\\]|([\w.-]+):/")
 _FILE: Final = re.compile(r"[\w-]*[A-Za-z][\w-]*\.[\w.-]+")
-#: A file may hold names without end, made up to make this slow.
+#: No text that latlab writes is nearly as long: this one was made up to make the search slow.
+_LONGEST_TEXT: Final = 100_000
+#: A file may hold names without end, too.
 _MOST_WORDS: Final = 500
 _MOST_SEEN: Final = 50_000
 _LONGEST_SEEN: Final = 2_000
@@ -170,6 +172,8 @@ class Anonymous:
         seen = self._seen.get((key, text))
         if seen is not None:
             return seen
+        if len(text) > _LONGEST_TEXT:
+            return "(left out)"
         kind = _KIND_OF_KEY.get(key)
         hidden = self.know(kind, text) if kind and text.strip() else self._replaced(text, key)
         if len(self._seen) < _MOST_SEEN and len(text) < _LONGEST_SEEN:

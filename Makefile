@@ -119,7 +119,7 @@ docs: build $(VENV)/.dev ## docs/_build/html
 	$(BIN)/sphinx-build -W --keep-going -q -b html docs docs/_build/html
 	@echo 'docs/_build/html/index.html'
 
-kills: build $(VENV)/.dev ## 300 kill -9 of measure, explain and serve: what is left (some 20 minutes)
+kills: build $(VENV)/.dev ## 300 kill -9 of measure, explain and serve: what is left (ten minutes)
 	LATLAB_KILLS=$${LATLAB_KILLS:-300} $(BIN)/python -m pytest -q tests/robust/test_many_kills.py
 
 bench: build ## what the instrument itself costs on this machine

@@ -1,6 +1,8 @@
 from __future__ import annotations
 
 import os
+import subprocess
+import sys
 import threading
 from pathlib import Path
 
@@ -87,3 +89,18 @@ def test_what_is_not_to_be_replaced_stays(
         save(target, b"second", replace=False)
     assert kind != "file" or target.read_bytes() == b"first"
     assert [path.name for path in tmp_path.iterdir()] == ["report.html"]
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="files without a name are Linux's")
+def test_a_kill_before_a_replacement_is_whole_leaves_the_older_file_alone(tmp_path: Path) -> None:
+    target = tmp_path / "report.html"
+    target.write_bytes(b"older")
+    program = (
+        "import os, sys; from pathlib import Path; from latlab.run import saving;"
+        "saving.give_name = lambda *_: os.kill(os.getpid(), 9);"
+        "saving.save(Path(sys.argv[1]), b'newer' * 100_000)"
+    )
+    killed = subprocess.run([sys.executable, "-c", program, str(target)], check=False)
+    assert killed.returncode == -9
+    assert [path.name for path in tmp_path.iterdir()] == ["report.html"]
+    assert target.read_bytes() == b"older"

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
+import secrets
 import stat
-import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 
 from latlab.errors import UserError
@@ -42,7 +44,7 @@ def save(target: Path, content: bytes, *, replace: bool = True) -> Path:
     return target
 
 
-def _save_new(target: Path, content: bytes) -> bool:
+def _save_new(target: Path, content: bytes, mode: int | None = None) -> bool:
     """Through a file that has no name before it is whole; False where there is no such thing."""
     if os.path.lexists(target):
         return False
@@ -53,6 +55,8 @@ def _save_new(target: Path, content: bytes) -> bool:
         file.write(content)
         file.flush()
         try:
+            if mode is not None:
+                os.fchmod(file.fileno(), mode)
             give_name(file.fileno(), target)
         except OSError:
             return False
@@ -62,20 +66,31 @@ def _save_new(target: Path, content: bytes) -> bool:
 def _replace(target: Path, content: bytes) -> None:
     # A link stays one: what it points to is replaced.
     target = target.resolve()
-    handle, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.")
-    part = Path(name)
-    try:
-        with os.fdopen(handle, "wb") as file:
-            file.write(content)
-        part.chmod(_mode_of(target))
+    part = target.with_name(f".{target.name[:200]}.{secrets.token_hex(4)}")
+    mode = _mode_of(target)
+    if not _save_new(part, content, mode):
+        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
+        descriptor = os.open(part, flags, 0o600)
+        # From here on it is surely ours.
+        with _removed_on_failure(part):
+            with os.fdopen(descriptor, "wb") as file:
+                file.write(content)
+            part.chmod(mode)
+    with _removed_on_failure(part):
         part.replace(target)
+
+
+@contextlib.contextmanager
+def _removed_on_failure(part: Path) -> Iterator[None]:
+    try:
+        yield
     except BaseException:
         part.unlink(missing_ok=True)
         raise
 
 
 def _mode_of(target: Path) -> int:
-    """The mode of what is replaced, else of any new file: mkstemp makes files private."""
+    """The mode of what is replaced, else of any new file."""
     try:
         return stat.S_IMODE(target.stat().st_mode)
     except OSError:

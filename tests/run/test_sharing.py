@@ -22,7 +22,7 @@ from latlab.report.build import build
 from latlab.report.html import render as as_html
 from latlab.report.markdown import render as as_markdown
 from latlab.run import model
-from latlab.run.export import to_lines
+from latlab.run.export import anonymous, to_lines
 from latlab.run.run import Run, load
 from latlab.run.sharing import Anonymous, Sharing
 
@@ -222,6 +222,16 @@ def test_the_names_of_this_machine_and_of_its_user_are_known(monkeypatch: pytest
     names = Anonymous()
     names.know_this_machine()
     assert names.text("vg_hostmark-root: /places/of/usermark/x, USERMARK") == "vg_host-1-root: path-2, user-1"
+
+
+def test_runs_that_are_shared_together_have_the_same_word_for_the_same_name(planted: Run) -> None:
+    asked = msgspec.structs.replace(planted.settings, url="http://other.example.org/")
+    other = Run(msgspec.structs.replace(planted.header, settings=asked), planted.records[:1], planted.footer)
+    few_records = Run(planted.header, planted.records[:1], planted.footer)
+    one, same, third = anonymous(few_records, few_records, other)
+    assert one.settings.url == same.settings.url
+    assert one.settings.url != third.settings.url, "they were measured over other paths"
+    assert one.machine.text("os.host_name") == third.machine.text("os.host_name") == "host-1"
 
 
 def test_a_text_longer_than_any_is_left_out_whole() -> None:

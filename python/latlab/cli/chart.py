@@ -58,8 +58,12 @@ def command(words: tuple[str, ...], out: str | None, *, anonymous: bool) -> None
                 f"which chart of these {len(runs)} runs? Name it before them: latlab chart ladder {runs[0]}"
                 f" ...; there are {', '.join(overlay.NAMES)}"
             )
-        found_all = [loaded(run) for run in runs]
-        _several(name, [each.anonymous() if anonymous else each for each in found_all], target)
+        several = [loaded(run) for run in runs]
+        if anonymous:
+            from latlab.run import export  # noqa: PLC0415 - only where it is asked for
+
+            several = export.anonymous(*several)
+        _several(name, several, target)
         return
     found = loaded(runs[0])
     if anonymous:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from latlab.errors import RunFileError, UserError
 from latlab.run import model, saving
-from latlab.run.sharing import Sharing
+from latlab.run.sharing import Anonymous, Sharing
 from latlab.run.writer import RunWriter
 from latlab.text import clean
 
@@ -199,11 +199,16 @@ def to_lines(run: Run) -> bytes:
     return b"".join(model.ENCODER.encode(line) + b"\n" for line in lines)
 
 
-def anonymous(run: Run) -> Run:
-    """The run without what names the host, its user or their files; see `latlab.run.sharing`."""
+def anonymous(*runs: Run) -> list[Run]:
+    """The runs without what names host, user or files, in all of them the same word for the same name."""
+    names = Anonymous()
+    return [_anonymous(run, names) for run in runs]
+
+
+def _anonymous(run: Run, names: Anonymous) -> Run:
     from latlab.run.run import Run  # noqa: PLC0415 - they know each other
 
-    sharing = Sharing(run.header)
+    sharing = Sharing(run.header, names)
     for record in run.records:
         # What the last record names is in the first one too.
         sharing.record(record)

@@ -305,7 +305,7 @@ class Run:
         """The same run without host name, user, directories and disks: for sharing."""
         from latlab.run import export  # noqa: PLC0415
 
-        return export.anonymous(self)
+        return export.anonymous(self)[0]
 
     def save(self, path: str | os.PathLike[str]) -> Path:
         """Writes the run file anew, for a run that is only in memory or that was made anonymous.

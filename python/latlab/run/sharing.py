@@ -299,9 +299,9 @@ class Sharing:
         header: The header without it.
     """
 
-    def __init__(self, header: model.Header) -> None:
-        """Learns from the header as it was measured."""
-        self._names = Anonymous()
+    def __init__(self, header: model.Header, names: Anonymous | None = None) -> None:
+        """Learns from the header as it was measured; `names` are those that other runs have taught."""
+        self._names = names or Anonymous()
         plain = msgspec.to_builtins(header, enc_hook=model.from_machine)
         for path in model.PRIVATE:
             _take_out(plain, path.split("."), self._names)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from tests.some import some
 
 from latlab import doctor
 from latlab.doctor import RULES, Host, examine, important
@@ -33,10 +34,10 @@ def test_a_rule_is_silent_about_an_unknown_or_misshapen_machine(rule: Rule, mach
 
 def test_a_finding_has_the_name_of_its_rule(root: Path) -> None:
     run = load(root / "tests/data/run-small.latlab.jsonl")
-    for rule in RULES:
-        found = rule(Host(run.header.machine, run.header.clock, load=9.0))
-        if found is not None:
-            assert found.id == rule.__module__.rpartition(".")[2].replace("_", "-")
+    host = Host(run.header.machine, run.header.clock, load=9.0)
+    findings = [(rule.__module__.rpartition(".")[2], found) for rule in RULES if (found := rule(host))]
+    for module, found in some(findings):
+        assert found.id == module.replace("_", "-")
 
 
 def test_the_gravest_findings_come_first() -> None:

@@ -9,6 +9,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from tests.some import some
 
 from latlab.lessons.bench import Times
 from latlab.lessons.experiments import block_size as lesson
@@ -18,11 +19,13 @@ from latlab.lessons.programs import block_size
 
 @pytest.mark.parametrize("table", ["original", "blocks"])
 def test_thirty_gigabytes_take_as_long_as_the_rate_shown_says(result: Result, table: str) -> None:
-    for row in result.table(table).rows:
-        for way, thirty in (("write", "thirty_write"), ("read_cold", "thirty")):
-            rate, seconds = row.cells[way].number, row.cells[thirty].number
-            if rate is not None:
-                assert seconds == pytest.approx(30e9 / rate)
+    shown = [
+        (row.cells[way].number, row.cells[thirty].number)
+        for row in result.table(table).rows
+        for way, thirty in (("write", "thirty_write"), ("read_cold", "thirty"))
+    ]
+    for rate, seconds in some((rate, seconds) for rate, seconds in shown if rate is not None):
+        assert seconds == pytest.approx(30e9 / rate)
 
 
 def test_the_published_figures_are_as_printed(result: Result) -> None:

@@ -17,6 +17,7 @@ from pathlib import Path
 
 import pytest
 from tests.robust.test_storage_degraded import refuse
+from tests.some import some
 
 from latlab import lessons
 from latlab.errors import UserError
@@ -44,10 +45,13 @@ def server() -> Iterator[str]:
 
 
 def test_the_ratios_are_those_of_the_timings_shown(result: Result) -> None:
+    checked = []
+
     def near(ratio: str, above: str, below: str) -> None:
         cells = [result[name] for name in (ratio, above, below)]
         if cells[0].number is not None:
             assert cells[0].number == pytest.approx((cells[1].number or 0) / (cells[2].number or 1)), ratio
+            checked.append(ratio)
 
     for column in ("python", "requests", "native"):
         near(*(f"original.{row}.{column}" for row in ("speed_up_ratio", "sequential", "pool")))
@@ -60,6 +64,7 @@ def test_the_ratios_are_those_of_the_timings_shown(result: Result) -> None:
     near(*(f"second.{row}.python" for row in ("reversed_ratio", "sequential_warm", "pool_cold")))
     near(*(f"connections.{row}.loopback" for row in ("new_ratio", "sequential", "pool")))
     near(*(f"connections.{row}.python" for row in ("mixed_ratio", "sequential", "pool_kept")))
+    assert len(checked) >= 10
 
 
 def test_the_published_figures_are_as_printed(result: Result) -> None:
@@ -122,9 +127,9 @@ def test_a_404_that_nobody_asks_about_becomes_a_file(result: Result) -> None:
 
 
 def test_the_gigabyte_is_estimated_and_says_from_what(result: Result) -> None:
-    for row in result.table("gigabyte").rows:
-        for cell in row.cells.values():
-            assert cell.number is None or "estimate" in cell.why
+    cells = [cell for row in result.table("gigabyte").rows for cell in row.cells.values()]
+    for cell in some(cell for cell in cells if cell.number is not None):
+        assert "estimate" in cell.why
 
 
 def test_the_estimate_of_one_large_file_is_its_largest_and_the_rest_at_the_rate_beyond() -> None:

@@ -14,6 +14,7 @@ from pathlib import Path
 import jsonschema
 import pytest
 from markupsafe import escape
+from tests.some import some
 
 from latlab import lessons
 from latlab.cli.main import run
@@ -36,7 +37,7 @@ every_lesson = pytest.mark.parametrize("name", lessons.LESSONS)
 
 @every_lesson
 def test_every_figure_has_a_unit_and_a_spread_or_says_why_there_is_none(found: Found, name: str) -> None:
-    for where, cell in found(name).cells.items():
+    for where, cell in some(found(name).cells.items()):
         if cell.value is None:
             assert cell.why, where
         elif cell.unit != "text":
@@ -79,7 +80,7 @@ def test_its_json_fits_the_schema_and_has_every_cell_with_its_unit(
 
 @every_lesson
 def test_a_cell_belongs_to_a_column_of_its_table(found: Found, name: str) -> None:
-    for table in found(name).tables:
+    for table in some(found(name).tables):
         names = {column.name for column in table.columns}
         assert all(set(row.cells) <= names for row in table.rows), table.name
         assert len({row.name for row in table.rows}) == len(table.rows), table.name
@@ -226,9 +227,10 @@ def test_its_text_has_the_experiments_program_and_ends_with_the_answer(found: Fo
 
 @every_lesson
 def test_its_programs_run_by_themselves(name: str, tmp_path: Path) -> None:
-    for program in lessons.program_texts(lessons.named(name)):
-        if program.language != "python" or "__main__" not in program.text:
-            continue
+    programs = [
+        program for program in lessons.program_texts(lessons.named(name)) if program.language == "python"
+    ]
+    for program in some(program for program in programs if "__main__" in program.text):
         file = tmp_path / program.name
         file.write_text(program.text, encoding="utf-8")
         told = subprocess.run(

@@ -38,7 +38,7 @@ SIDE_BY_SIDE := $(shell n=$$(nproc 2>/dev/null || echo 2); echo $$((n < 4 ? n + 
 RUST_SOURCES := Cargo.toml Cargo.lock pyproject.toml \
                 $(shell find crates \( -name '*.rs' -o -name Cargo.toml \) -not -path '*/target/*' 2>/dev/null)
 
-.PHONY: help build run test rust-tests native emulated lint docs kills bench wheel test-aarch64 generate pins clean
+.PHONY: help build run test rust-tests native emulated lint docs kills fuzz bench wheel test-aarch64 generate pins clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -121,6 +121,10 @@ docs: build $(VENV)/.dev ## docs/_build/html
 
 kills: build $(VENV)/.dev ## 300 kill -9 of measure, explain and serve: what is left (ten minutes)
 	LATLAB_KILLS=$${LATLAB_KILLS:-300} $(BIN)/python -m pytest -q tests/robust/test_many_kills.py
+
+fuzz: build $(VENV)/.dev ## every fuzz test with a million inputs (some hours)
+	LATLAB_FUZZ=$${LATLAB_FUZZ:-1000000} $(CARGO) test --release --workspace --exclude latlab-python --tests --locked fuzz
+	LATLAB_FUZZ=$${LATLAB_FUZZ:-1000000} $(BIN)/python -m pytest -k fuzz --override-ini=timeout=0
 
 bench: build ## what the instrument itself costs on this machine
 	$(CARGO) bench --workspace --exclude latlab-python --locked --bench '*'

@@ -161,7 +161,7 @@ fn an_answer_that_ends_too_early_is_truncated() {
 
 #[test]
 fn garbage_is_called_so() {
-    let endless: &'static [u8] = vec![b'a'; 200_000].leak();
+    static ENDLESS: [u8; 200_000] = [b'a'; 200_000];
     for says in [
         &b"220 ftp.example.org ready\r\n"[..],
         b"\0\x01\x02\x03",
@@ -169,7 +169,7 @@ fn garbage_is_called_so() {
         b"HTTP/1.1 200 OK\r\nContent-Length: -5\r\n\r\n",
         b"HTTP/1.1 200 OK\r\nTransfer-Encoding: zip\r\n\r\n",
         b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nhello",
-        endless,
+        &ENDLESS,
     ] {
         let (url, serving) = server(says, wait);
         let (error, _) = failure(&url, BOUND);

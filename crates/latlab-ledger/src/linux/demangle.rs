@@ -12,9 +12,13 @@ pub(crate) const LONGEST: usize = 4096;
 /// a few names made for that.
 const LONGEST_NS: u64 = 1_000_000_000;
 
-/// How deep the parts of a C++ name lie in each other: of 141,000 names in node 64 at most. Each six levels may double the time of the parser,
-/// and at its own limit of 96 a name of 53 bytes takes seconds.
-const DEEPEST: u32 = 80;
+/// How deep the parts of a C++ name may lie in each other: of 141,000 names in node they do 64 levels at most. With more levels a name of 53
+/// bytes takes seconds, so names are tried with few levels first, and with some more only if that was quick.
+const DEPTHS: [u32; 7] = [32, 40, 48, 56, 64, 72, 80];
+/// What is quick: real names take a tenth.
+const QUICK_NS: u64 = 1_000_000;
+/// Expressions with `new` in a C++ name, each of which doubles the time at any depth; and where their letters are others'. Node's have 6 at most.
+const MOST_NEW: usize = 8;
 /// Bytes of all names together.
 const MOST_TEXT: usize = 64 << 20;
 
@@ -42,11 +46,26 @@ fn of_rust(name: &str, text: &mut Bounded) -> Option<fmt::Result> {
     Some(write!(text, "{name:#}"))
 }
 
+fn parsed(name: &str) -> Option<cpp_demangle::Symbol<&str>> {
+    for depth in DEPTHS {
+        let began = thread_cpu_ns();
+        let options = cpp_demangle::ParseOptions::default().recursion_limit(depth);
+        match cpp_demangle::Symbol::new_with_options(name, &options) {
+            Ok(symbol) => return Some(symbol),
+            Err(cpp_demangle::error::Error::TooMuchRecursion) => {}
+            Err(_) => return None,
+        }
+        if thread_cpu_ns().saturating_sub(began) > QUICK_NS {
+            break;
+        }
+    }
+    None
+}
+
 fn of_cpp(name: &str, text: &mut Bounded) -> Option<fmt::Result> {
-    let options = cpp_demangle::ParseOptions::default().recursion_limit(DEEPEST);
-    let name = name
-        .starts_with("_Z")
-        .then(|| cpp_demangle::Symbol::new_with_options(name, &options).ok())??;
+    let new = name.matches("nw").count() + name.matches("na").count();
+    let is_usual = name.starts_with("_Z") && new <= MOST_NEW;
+    let name = is_usual.then(|| parsed(name))??;
     Some(name.structured_demangle(text, &cpp_demangle::DemangleOptions::default()))
 }
 
@@ -227,6 +246,9 @@ mod tests {
         let nested = |depth| format!("_Z1f{}i{}", "1aI".repeat(depth), "E".repeat(depth));
         let deep = nested(12);
         assert!(Demangler::default().name(&deep).starts_with("f(a<a<"), "{deep}");
+        // Without a bound this takes years.
+        let new = format!("_Z1fIX{}", "nw".repeat(60));
+        assert_eq!(Demangler::default().name(&new).as_ref(), new);
         let deeper = nested(14);
         assert!(cpp_demangle::Symbol::new(&deeper).is_ok());
         assert_eq!(Demangler::default().name(&deeper).as_ref(), deeper);

@@ -96,6 +96,9 @@ def started(folder: Path, *program: str, level: str = "1", bytes_of_memory: int 
     command += ["--json", str(folder / "report.json"), "--", *program]
 
     def limited() -> None:
+        # Who runs the tests may have them ignored, as `nohup` does.
+        for number in (signal.SIGTERM, signal.SIGHUP):
+            signal.signal(number, signal.SIG_DFL)
         if bytes_of_memory is not None:
             resource.setrlimit(resource.RLIMIT_AS, (bytes_of_memory, bytes_of_memory))
 

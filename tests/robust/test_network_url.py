@@ -100,7 +100,7 @@ def runs(tmp_path_factory: pytest.TempPathFactory, latlab: str) -> Iterator[dict
     for name, server in servers.items():
         place = Place(tmp_path_factory.mktemp("url") / "place", latlab)
         only = "network.connect,network.transfer" if name == "right" else "network.transfer"
-        options = ("--only", only, "--profile", "quick", "--no-report", "--budget", "15")
+        options = ("--only", only, "--profile", "quick", "--no-report", "--budget", "30")
         started[name] = (place, place.start("measure", *options, "--url", server.url))
     told = {}
     for name, (place, process) in started.items():

@@ -137,7 +137,7 @@ if [[ $# -gt 0 ]]; then
     export STUDIES=yes
 else
     # What holds for any input is tried natively with 256 of them; here a quarter shows what the architecture changes.
-    export PROPTEST_CASES=${PROPTEST_CASES-64}
+    export PROPTEST_CASES=${PROPTEST_CASES-64} LATLAB_FUZZ=${LATLAB_FUZZ-1000}
     # All crates at once: apart, each selection would have its libraries compiled with other features.
     set -- --locked --tests --workspace --exclude latlab-python
 fi

@@ -469,28 +469,31 @@ mod tests {
         assert_eq!(count(&own.0), 0);
     }
 
+    std::thread_local! {
+        /// How many more folders another run sweeps before they have a lock.
+        static SWEPT: std::cell::Cell<u32> = const { std::cell::Cell::new(0) };
+    }
+
+    fn made_beside_a_sweep(folder: BorrowedFd<'_>, locking: Locking) -> Result<OwnedFd, Errno> {
+        if let Some(left) = SWEPT.get().checked_sub(1) {
+            SWEPT.set(left);
+            let path = fs::read_link(format!("/proc/self/fd/{}", folder.as_raw_fd())).expect("a path");
+            fs::remove_dir(path).expect("it is empty");
+        }
+        make_lock(folder, locking)
+    }
+
     #[test]
     fn a_folder_that_is_swept_before_it_has_a_lock_is_made_again() {
         let (own, place) = place("again");
-        let sweeping = std::sync::atomic::AtomicBool::new(true);
-        std::thread::scope(|scope| {
-            let sweeper = scope.spawn(|| {
-                while sweeping.load(Ordering::Relaxed) {
-                    sweep(&place).expect("listed");
-                }
-            });
-            for _ in 0..300 {
-                let folder = Folder::create(&place).expect("made, at the second attempt if need be");
-                assert!(
-                    own.0
-                        .join(folder.name.to_str().expect("ASCII"))
-                        .join("lock")
-                        .exists()
-                );
-            }
-            sweeping.store(false, Ordering::Relaxed);
-            sweeper.join().expect("ended");
-        });
-        assert_eq!(count(&own.0), 0);
+        let lock: Locking = |lock| flock(lock, FlockOperation::NonBlockingLockExclusive);
+        SWEPT.set(ATTEMPTS);
+        let folder = Folder::made_by(&place, made_beside_a_sweep, lock).expect("made at the last attempt");
+        assert_eq!((SWEPT.get(), count(&own.0)), (0, 1));
+        assert!(statat(folder.directory(), Entry::Lock.name(), AtFlags::empty()).is_ok());
+        drop(folder);
+        SWEPT.set(ATTEMPTS + 1);
+        assert!(Folder::made_by(&place, made_beside_a_sweep, lock).is_err());
+        assert_eq!((SWEPT.get(), count(&own.0)), (0, 0));
     }
 }

@@ -143,6 +143,10 @@ mod tests {
         let path = std::env::current_exe().unwrap();
         let bytes = std::fs::read(&path).unwrap();
         let file = object::File::parse(&*bytes).unwrap();
+        if file.section_by_name(".debug_line").is_none() {
+            eprintln!("skipped: this was compiled without line tables");
+            return;
+        }
         let section = |id: gimli::SectionId| -> Result<_, gimli::Error> {
             let section = file.section_by_name(id.name());
             let data = section.and_then(|section| section.uncompressed_data().ok());

@@ -114,7 +114,7 @@ def chart(run: Run) -> alt.LayerChart | None:
         )
         layers = [
             places.mark_rule(style="reported").encode(x=x),
-            text.encode(x=x, y=alt.Y("y:Q"), text="name:N"),
+            text.encode(x=x, y=alt.Y("y:Q"), text=alt.Text("name:N")),
             *layers,
         ]
     return layered(layers, data=data, width=curves.WIDTH, height=curves.HEIGHT)

@@ -138,7 +138,7 @@ def _panel(name: str, found: list[Pair], low: float, high: float) -> alt.LayerCh
         base = alt.Chart()
         layers.append(base.mark_rect(style="level").encode(x=x, y=y, fillOpacity=shade, tooltip=tips))
         if len(names) <= _MOST_FIGURES:
-            layers.append(base.mark_text(style="name").encode(x=x, y=y, text="figure:N"))
+            layers.append(base.mark_text(style="name").encode(x=x, y=y, text=alt.Text("figure:N")))
         doubted = base.transform_filter("datum.doubt == 1")
         # In the corner where a figure stands in the middle.
         aside = 0.32 * cell if len(names) <= _MOST_FIGURES else 0.0

@@ -63,7 +63,7 @@ def layers(curves: Curves, x: alt.X, y: alt.Y, *, columns: int | None = None) ->
     lower["shorthand"] = "low:Q"
     tip = alt.Tooltip("text:N")
     return [
-        base.mark_area(opacity=0.18).encode(x=x, y=lower, y2="high:Q", color=color),
+        base.mark_area(opacity=0.18).encode(x=x, y=lower, y2=alt.Y2("high:Q"), color=color),
         *(line.encode(x=x, y=y, color=color) for line in dashed_lines(len(curves))),
         base.mark_point(size=34, filled=True, opacity=1).encode(
             x=x, y=y, color=color, shape=shape, tooltip=tip

@@ -91,8 +91,8 @@ def chart(dots: Sequence[Dot], title: str) -> alt.LayerChart | None:
     legend = alt.Legend(title=None, symbolStrokeWidth=1.8)
     tails = any(row.tail is not None for row in rows)
     layers = [
-        data.mark_rule(style="level", strokeWidth=5, opacity=0.35).encode(x=low, x2="high:Q", y=y),
-        single.mark_rule(style="whisker").encode(x=value, x2="tail:Q", y=y),
+        data.mark_rule(style="level", strokeWidth=5, opacity=0.35).encode(x=low, x2=alt.X2("high:Q"), y=y),
+        single.mark_rule(style="whisker").encode(x=value, x2=alt.X2("tail:Q"), y=y),
     ]
     if tails:
         at_tail = duration_x("tail", title, left, right)
@@ -100,17 +100,20 @@ def chart(dots: Sequence[Dot], title: str) -> alt.LayerChart | None:
             single.transform_calculate(mark=f"'{_TAIL}'")
             .mark_point(size=55, filled=True, opacity=1, style="outlined")
             .encode(
-                x=at_tail, y=y, shape=alt.Shape("mark:N", legend=legend, scale=shapes), tooltip="tail_text:N"
+                x=at_tail,
+                y=y,
+                shape=alt.Shape("mark:N", legend=legend, scale=shapes),
+                tooltip=alt.Tooltip("tail_text:N"),
             )
         ]
     layers += [
         data.mark_point(shape="circle", size=75, filled=True, opacity=1, style="level").encode(
-            x=value, y=y, tooltip="text:N"
+            x=value, y=y, tooltip=alt.Tooltip("text:N")
         ),
-        data.mark_text(style="name", align="left", dx=9).encode(x=label, y=y, text="figure:N"),
+        data.mark_text(style="name", align="left", dx=9).encode(x=label, y=y, text=alt.Text("figure:N")),
         data.transform_filter("datum.doubt == 1")
         .mark_point(shape="cross", size=140, angle=45, style="crossed")
-        .encode(x=value, y=y, tooltip="text:N"),
+        .encode(x=value, y=y, tooltip=alt.Tooltip("text:N")),
     ]
     return layered(layers, data=inline(values), width=520, height=_ROW_PIXELS * len(rows) + 8)
 

@@ -194,25 +194,27 @@ def chart(run: Run) -> alt.LayerChart | None:
     detail = alt.Detail("series:O")
     layers = [
         shapes.mark_area(style="level", opacity=0.35, interpolate="monotone").encode(
-            x=x, y=low, y2="high:Q", detail=detail
+            x=x, y=low, y2=alt.Y2("high:Q"), detail=detail
         ),
         shapes.mark_line(style="level", strokeWidth=1.3, interpolate="monotone").encode(
             x=x, y=high, detail=detail
         ),
         modes.mark_point(shape="diamond", size=70, filled=True, opacity=1, style="outlined").encode(
-            x=x, y=y, tooltip="text:N"
+            x=x, y=y, tooltip=alt.Tooltip("text:N")
         ),
         *(
             modes.transform_filter(f"datum.side == {side}")
             .mark_text(style="name", dy=12, dx=-5 * side, align=align)
-            .encode(x=x, y=y, text="name:N")
+            .encode(x=x, y=y, text=alt.Text("name:N"))
             for side, align in _SIDES
         ),
     ]
     if ticks:
         layers += [
-            ends.mark_rule(style="whisker").encode(x=x, y=y, y2="y2:Q"),
-            ends.mark_text(style="note", align="left", dx=4, dy=-12).encode(x=x, y=y, text="name:N"),
+            ends.mark_rule(style="whisker").encode(x=x, y=y, y2=alt.Y2("y2:Q")),
+            ends.mark_text(style="note", align="left", dx=4, dy=-12).encode(
+                x=x, y=y, text=alt.Text("name:N")
+            ),
         ]
     return layered(layers, data=inline(rows), width=560, height=_ROW_PIXELS * len(found) + 14)
 

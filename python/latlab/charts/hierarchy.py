@@ -76,15 +76,19 @@ def _ends(run: Run, x: alt.X, low: float, high: float, top: float) -> list[alt.C
     flat = alt.Y("y:Q")
     if spans:
         data = alt.Chart(inline(spans))
-        drawn.append(data.mark_rect(style="span").encode(x=x, x2="x2:Q"))
+        drawn.append(data.mark_rect(style="span").encode(x=x, x2=alt.X2("x2:Q")))
         drawn.append(
-            data.mark_text(style="name", align="right", dx=-4, dy=9).encode(x=x, y=flat, text="name:N")
+            data.mark_text(style="name", align="right", dx=-4, dy=9).encode(
+                x=x, y=flat, text=alt.Text("name:N")
+            )
         )
     if rules:
         data = alt.Chart(inline(rules))
         drawn.append(data.mark_rule(style="reported").encode(x=x))
         drawn.append(
-            data.mark_text(style="note", align="left", dx=4, dy=23).encode(x=x, y=flat, text="name:N")
+            data.mark_text(style="note", align="left", dx=4, dy=23).encode(
+                x=x, y=flat, text=alt.Text("name:N")
+            )
         )
     return drawn
 

@@ -96,7 +96,9 @@ def _panel(
     low["shorthand"] = "low:Q"
     base = alt.Chart()
     layers = [
-        base.transform_filter("isValid(datum.low)").mark_area(style="range").encode(x=x, y=low, y2="high:Q"),
+        base.transform_filter("isValid(datum.low)")
+        .mark_area(style="range")
+        .encode(x=x, y=low, y2=alt.Y2("high:Q")),
         base.mark_line(style="level").encode(x=x, y=y),
         base.mark_point(style="level", filled=True, size=28).encode(x=x, y=y),
     ]

@@ -82,11 +82,13 @@ def chart(run: Run) -> alt.LayerChart | None:
         *(
             bars.transform_filter(f"datum.group == '{group}'")
             .mark_bar(style=style, height=22)
-            .encode(x=bar_from, x2="from:Q", y=y, tooltip=tip)
+            .encode(x=bar_from, x2=alt.X2("from:Q"), y=y, tooltip=tip)
             for group, style in (("levels", "level"), ("operations", "operation"))
         ),
-        ranges.mark_bar(style="range", height=22).encode(x=figure_to, x2="to:Q", y=y, tooltip=tip),
-        bars.mark_text(style="on-level", align="left", dx=6).encode(x=bar_from, y=y, text="figure:N"),
+        ranges.mark_bar(style="range", height=22).encode(x=figure_to, x2=alt.X2("to:Q"), y=y, tooltip=tip),
+        bars.mark_text(style="on-level", align="left", dx=6).encode(
+            x=bar_from, y=y, text=alt.Text("figure:N")
+        ),
     ]
     if marks:
         present = [entry for entry in _MARKS if any(mark["mark"] == entry[0] for mark in marks)]
@@ -97,7 +99,7 @@ def chart(run: Run) -> alt.LayerChart | None:
         whiskers = data.transform_filter("isNumber(datum.since) && datum.since < datum.x")
         points = data.mark_point(size=70, filled=True, opacity=1, style="outlined")
         layers += [
-            whiskers.mark_rule(style="whisker").encode(x=whisker_from, x2="x:Q", y=y),
+            whiskers.mark_rule(style="whisker").encode(x=whisker_from, x2=alt.X2("x:Q"), y=y),
             points.encode(
                 x=mark_at, y=y, shape=alt.Shape("mark:N", legend=outlined, scale=shapes), tooltip=tip
             ),

@@ -154,17 +154,17 @@ def chart(run: Run) -> alt.LayerChart | None:
     color, shape = series_encodings(names)
     base = alt.Chart()
     layers = [
-        base.mark_area(opacity=0.18).encode(x=x, y=low, y2="high:Q", color=color),
+        base.mark_area(opacity=0.18).encode(x=x, y=low, y2=alt.Y2("high:Q"), color=color),
         base.transform_filter("isNumber(datum.p99)")
         .mark_line(strokeWidth=0.8, opacity=0.8)
         .encode(x=x, y=at_p99, color=color),
         *(line.encode(x=x, y=y, color=color) for line in dashed_lines(len(names))),
         base.mark_point(size=34, filled=True, opacity=1).encode(
-            x=x, y=y, color=color, shape=shape, tooltip="text:N"
+            x=x, y=y, color=color, shape=shape, tooltip=alt.Tooltip("text:N")
         ),
         base.transform_filter("datum.doubt == 1")
         .mark_point(shape="cross", size=140, angle=45, style="crossed")
-        .encode(x=x, y=y, tooltip="text:N"),
+        .encode(x=x, y=y, tooltip=alt.Tooltip("text:N")),
         *_marks(run, x, y, right, top),
     ]
     return layered(layers, data=inline(rows), width=curves.WIDTH, height=curves.HEIGHT)
@@ -177,7 +177,9 @@ def _marks(run: Run, x: alt.X, y: alt.Y, right: float, top: float) -> list[alt.C
         rule = alt.Chart(inline([{"x": right, "value": idle, "name": f"idle: {format_ns(idle)}"}]))
         marks += [
             rule.mark_rule(style="reported").encode(y=y),
-            rule.mark_text(style="note", align="right", dx=-4, dy=10).encode(x=x, y=y, text="name:N"),
+            rule.mark_text(style="note", align="right", dx=-4, dy=10).encode(
+                x=x, y=y, text=alt.Text("name:N")
+            ),
         ]
     rings = [
         {
@@ -192,13 +194,13 @@ def _marks(run: Run, x: alt.X, y: alt.Y, right: float, top: float) -> list[alt.C
         ring = alt.Chart(inline(rings))
         marks += [
             ring.mark_point(shape="circle", size=200, filled=False, style="crossed").encode(
-                x=x, y=y, tooltip="text:N"
+                x=x, y=y, tooltip=alt.Tooltip("text:N")
             ),
             ring.transform_window(order="row_number()")
             .transform_filter("datum.order == 1")
             .transform_calculate(name="'knee'")
             .mark_text(style="name", dy=21)
-            .encode(x=x, y=y, text="name:N"),
+            .encode(x=x, y=y, text=alt.Text("name:N")),
         ]
     return marks
 

@@ -128,7 +128,7 @@ def _marks(
         text = data.mark_text(
             style="note", align="right" if before else "left", dx=-3 if before else 3, dy=8 + 13 * number
         )
-        layers.append(text.encode(x=axes[0], y=alt.value(0), text="text:N"))
+        layers.append(text.encode(x=axes[0], y=alt.value(0), text=alt.Text("text:N")))
     return layers
 
 

@@ -95,7 +95,7 @@ def chart(run: Run) -> alt.HConcatChart | None:
     left = layered(
         [
             *curves.layers(goodput, x, rates, columns=1),
-            ring.encode(x=x, y=rates, tooltip="text:N"),
+            ring.encode(x=x, y=rates, tooltip=alt.Tooltip("text:N")),
         ],
         data=curves.rows(goodput, lambda spot: f"{spot.x:.0f} under way: {format_rate(spot.value)}"),
         width=_WIDTH,

@@ -141,14 +141,16 @@ def _panel(title: str, own: list[Single], phases: list[str], width: int) -> alt.
     color = alt.Color("phase:N", legend=alt.Legend(title=None), scale=alt.Scale(domain=phases))
     bars = alt.Chart(inline(values))
     layers = [
-        bars.mark_bar(height=18).encode(x=x, x2="to:Q", y=y, color=color, tooltip="text:N"),
+        bars.mark_bar(height=18).encode(
+            x=x, x2=alt.X2("to:Q"), y=y, color=color, tooltip=alt.Tooltip("text:N")
+        ),
         alt.Chart(inline(sums))
         .mark_text(style="name", align="left", dx=7)
-        .encode(x=alt.X("to:Q"), y=y, text="text:N"),
+        .encode(x=alt.X("to:Q"), y=y, text=alt.Text("text:N")),
     ]
     if models:
         tick = alt.Chart(inline(models)).mark_tick(thickness=2, size=26, style="crossed")
-        layers.append(tick.encode(x=alt.X("to:Q"), y=y, tooltip="text:N"))
+        layers.append(tick.encode(x=alt.X("to:Q"), y=y, tooltip=alt.Tooltip("text:N")))
     return layered(layers, width=width, height=_ROW * len(names), title=title)
 
 

@@ -88,11 +88,13 @@ def chart(run: Run) -> alt.LayerChart | None:
         drawn.transform_filter("datum.kind == 'ceiling'")
         .mark_line(interpolate="step-after", strokeDash=[6, 3], strokeWidth=1.2)
         .encode(x=x, y=y, color=color),
-        base.mark_rule(strokeWidth=3, opacity=0.4).encode(x=x, y=alt.Y("low:Q"), y2="high:Q", color=color),
+        base.mark_rule(strokeWidth=3, opacity=0.4).encode(
+            x=x, y=alt.Y("low:Q"), y2=alt.Y2("high:Q"), color=color
+        ),
         # Between two numbers of workers there is nothing: the line only leads the eye.
         base.mark_line(strokeWidth=1, opacity=0.5).encode(x=x, y=y, color=color),
         base.mark_point(size=40, filled=True, opacity=1).encode(
-            x=x, y=y, color=color, shape=shape, tooltip="text:N"
+            x=x, y=y, color=color, shape=shape, tooltip=alt.Tooltip("text:N")
         ),
     ]
     return layered(layers, width=_WIDTH, height=_HEIGHT)

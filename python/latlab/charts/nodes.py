@@ -132,8 +132,8 @@ def chart(run: Run) -> alt.LayerChart | None:
     layers = [
         alt.Chart(inline(values))
         .mark_bar(height=20)
-        .encode(x=start, x2="to:Q", y=y, color=color, tooltip="text:N"),
-        totals.mark_text(style="name", align="left", dx=11).encode(x=end, y=y, text="figure:N"),
+        .encode(x=start, x2=alt.X2("to:Q"), y=y, color=color, tooltip=alt.Tooltip("text:N")),
+        totals.mark_text(style="name", align="left", dx=11).encode(x=end, y=y, text=alt.Text("figure:N")),
         totals.transform_filter("datum.doubt == 1")
         .mark_point(shape="cross", size=140, angle=45, style="crossed")
         .encode(x=end, y=y),

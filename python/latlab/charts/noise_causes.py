@@ -78,8 +78,8 @@ def _panel(
     base = alt.Chart()
     return layered(
         [
-            base.mark_bar(style="level", height=17).encode(x=x, y=y, tooltip="text:N"),
-            base.mark_text(style="name", align="left", dx=5).encode(x=x, y=y, text="label:N"),
+            base.mark_bar(style="level", height=17).encode(x=x, y=y, tooltip=alt.Tooltip("text:N")),
+            base.mark_text(style="name", align="left", dx=5).encode(x=x, y=y, text=alt.Text("label:N")),
         ],
         data=inline(values),
         width=_WIDTH,

@@ -114,11 +114,15 @@ def chart(run: Run) -> alt.LayerChart | None:
     ]
     names = _names(run, lines)
     layers = [
-        alt.Chart(inline(rows)).mark_line(style="level", strokeWidth=1.2).encode(x=x, y=y, tooltip="text:N"),
+        alt.Chart(inline(rows))
+        .mark_line(style="level", strokeWidth=1.2)
+        .encode(x=x, y=y, tooltip=alt.Tooltip("text:N")),
         alt.Chart(inline([{"y": by_chance(len(heard[0].tail))}])).mark_rule(style="reported").encode(y=y),
     ]
     if names:
-        layers.append(alt.Chart(inline(names)).mark_text(style="name", dy=-9).encode(x=x, y=y, text="text:N"))
+        layers.append(
+            alt.Chart(inline(names)).mark_text(style="name", dy=-9).encode(x=x, y=y, text=alt.Text("text:N"))
+        )
     return layered(layers, width=WIDTH, height=HEIGHT - 60)
 
 

@@ -86,7 +86,7 @@ def chart(run: Run) -> alt.LayerChart | None:
     y = duration_y("y", "the CPU was away for", low, high)
     points = alt.Chart().mark_point(size=22, filled=True, opacity=0.75)
     return layered(
-        [points.encode(x=x, y=y, color=color, shape=shape, tooltip="text:N")],
+        [points.encode(x=x, y=y, color=color, shape=shape, tooltip=alt.Tooltip("text:N"))],
         data=inline(rows),
         width=WIDTH,
         height=HEIGHT,

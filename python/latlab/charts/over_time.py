@@ -122,8 +122,10 @@ def chart(run: Run) -> alt.LayerChart | None:
         ground = y.copy()
         ground["shorthand"] = "bottom:Q"
         layers += [
-            base.mark_rect(style="span").encode(x=x, x2="to:Q", y=ground, y2="top:Q"),
-            base.mark_rule(style="whisker", strokeWidth=3).encode(x=x, x2="to:Q", y=y, tooltip="text:N"),
+            base.mark_rect(style="span").encode(x=x, x2=alt.X2("to:Q"), y=ground, y2=alt.Y2("top:Q")),
+            base.mark_rule(style="whisker", strokeWidth=3).encode(
+                x=x, x2=alt.X2("to:Q"), y=y, tooltip=alt.Tooltip("text:N")
+            ),
         ]
     points = alt.Chart(inline(rows))
     if names:
@@ -131,7 +133,7 @@ def chart(run: Run) -> alt.LayerChart | None:
         drawn = points.mark_point(filled=True, size=34, opacity=0.85).encode(color=color, shape=shape)
     else:
         drawn = points.mark_point(style="level", filled=True, size=30)
-    layers.append(drawn.encode(x=x, y=y, tooltip="text:N"))
+    layers.append(drawn.encode(x=x, y=y, tooltip=alt.Tooltip("text:N")))
     return layered(layers, width=_WIDTH, height=_HEIGHT)
 
 

@@ -427,7 +427,9 @@ def _ladder(machines: Sequence[Machine], own: Sequence[Part]) -> alt.LayerChart:
     tip = alt.Tooltip("text:N")
     said = [{"name": part.name, "text": part.words} for part in own]
     layers = [
-        data.mark_rule(strokeWidth=2).encode(x=from_low, x2="high:Q", y=y, yOffset=offset, color=color),
+        data.mark_rule(strokeWidth=2).encode(
+            x=from_low, x2=alt.X2("high:Q"), y=y, yOffset=offset, color=color
+        ),
         data.mark_point(size=46 if len(names) <= _PIXELS[1][0] else 22, filled=True, opacity=1).encode(
             x=x, y=y, yOffset=offset, color=color, shape=shape, tooltip=tip
         ),
@@ -436,7 +438,7 @@ def _ladder(machines: Sequence[Machine], own: Sequence[Part]) -> alt.LayerChart:
         .encode(x=x, y=y, yOffset=offset, tooltip=tip),
         alt.Chart(inline(said))
         .mark_text(style="note", align="left", dx=8)
-        .encode(x=alt.value(560), y=y, text="text:N"),
+        .encode(x=alt.value(560), y=y, text=alt.Text("text:N")),
     ]
     return layered(layers, width=560, height=height)
 

@@ -90,7 +90,7 @@ def chart(run: Run) -> alt.LayerChart | None:
             .transform_filter(f"datum.aside == {aside}")
             .mark_text(style="name", align="left", dx=9, dy=6 * aside)
         )
-        layers.append(text.encode(x=x, y=y, text="text:N"))
+        layers.append(text.encode(x=x, y=y, text=alt.Text("text:N")))
     return layered(layers, data=data, width=curves.WIDTH, height=curves.HEIGHT)
 
 

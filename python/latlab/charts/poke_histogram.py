@@ -151,7 +151,7 @@ def _panel(rows: list[dict[str, Any]], *, log: bool, title: str) -> alt.LayerCha
     bars = alt.Chart(inline(filled)).mark_rect(style="level")
     predicted = [row for row in rows if not log or row["expected"] >= _HALF]
     normal = alt.Chart(inline(predicted)).mark_line(style="predicted")
-    drawn = [bars.encode(x=x, x2="to:Q", y=y, y2="floor:Q", tooltip=alt.Tooltip("text:N"))]
+    drawn = [bars.encode(x=x, x2=alt.X2("to:Q"), y=y, y2=alt.Y2("floor:Q"), tooltip=alt.Tooltip("text:N"))]
     if predicted:
         drawn.append(normal.encode(x=middle, y=expected))
     return layered(drawn, width=320, height=260, title=title)

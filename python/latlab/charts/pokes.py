@@ -87,8 +87,8 @@ def _zone(run: Run, left: float, right: float, bottom: float, x: alt.X) -> list[
     data = alt.Chart(inline([{"x": left, "x2": blind, "y": bottom, "text": "an empty poke reads this much"}]))
     note = data.mark_text(style="note", align="left", baseline="bottom", dx=5, dy=-5)
     return [
-        data.mark_rect(style="span").encode(x=x, x2="x2:Q"),
-        note.encode(x=x, y=share_y("y", "share of pokes", bottom), text="text:N"),
+        data.mark_rect(style="span").encode(x=x, x2=alt.X2("x2:Q")),
+        note.encode(x=x, y=share_y("y", "share of pokes", bottom), text=alt.Text("text:N")),
     ]
 
 

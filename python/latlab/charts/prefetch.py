@@ -92,9 +92,11 @@ def _by_stride(run: Run) -> alt.LayerChart | None:
     ]
     data = alt.Chart(inline(rows))
     layers = [
-        data.mark_area(opacity=0.18, style="level").encode(x=x, y=lower, y2="high:Q"),
+        data.mark_area(opacity=0.18, style="level").encode(x=x, y=lower, y2=alt.Y2("high:Q")),
         data.mark_line(style="level").encode(x=x, y=y),
-        data.mark_point(size=34, filled=True, opacity=1, style="level").encode(x=x, y=y, tooltip="text:N"),
+        data.mark_point(size=34, filled=True, opacity=1, style="level").encode(
+            x=x, y=y, tooltip=alt.Tooltip("text:N")
+        ),
         data.transform_filter("datum.doubt == 1")
         .mark_point(shape="cross", size=140, angle=45, style="crossed")
         .encode(x=x, y=y),
@@ -105,7 +107,7 @@ def _by_stride(run: Run) -> alt.LayerChart | None:
         )
         layers += [
             rule.mark_rule(style="reported").encode(y=y),
-            rule.mark_text(style="note", align="left", dx=4, dy=-7).encode(x=x, y=y, text="name:N"),
+            rule.mark_text(style="note", align="left", dx=4, dy=-7).encode(x=x, y=y, text=alt.Text("name:N")),
         ]
     return layered(layers, width=_WIDTH, height=_HEIGHT, title="what the hardware hides, by stride")
 
@@ -149,10 +151,10 @@ def _by_distance(run: Run) -> alt.LayerChart | None:
     ]
     base = alt.Chart()
     layers = [
-        base.mark_area(opacity=0.18).encode(x=x, y=lower, y2="high:Q", color=color),
+        base.mark_area(opacity=0.18).encode(x=x, y=lower, y2=alt.Y2("high:Q"), color=color),
         *(line.encode(x=x, y=y, color=color) for line in curves.dashed_lines(len(found))),
         base.mark_point(size=34, filled=True, opacity=1).encode(
-            x=x, y=y, color=color, shape=shape, tooltip="text:N"
+            x=x, y=y, color=color, shape=shape, tooltip=alt.Tooltip("text:N")
         ),
         base.transform_filter("datum.doubt == 1")
         .mark_point(shape="cross", size=140, angle=45, style="crossed")

@@ -76,7 +76,7 @@ def panel(
         ),
         alt.Chart(inline(marks))
         .mark_point(size=46, filled=True, opacity=1)
-        .encode(x=x, y=y, color=color, shape=shape, tooltip="text:N"),
+        .encode(x=x, y=y, color=color, shape=shape, tooltip=alt.Tooltip("text:N")),
     ]
     return layered(layers, data=inline(rows), width=width, height=height, title=title)
 

@@ -150,9 +150,9 @@ def _marks(
     rings = alt.Chart(inline(rows))
     return [
         rings.mark_point(shape="circle", size=150, filled=False, style="crossed").encode(
-            x=x, y=y, tooltip="text:N"
+            x=x, y=y, tooltip=alt.Tooltip("text:N")
         ),
-        rings.mark_text(style="name", dy=16, dx=6, align="left").encode(x=x, y=y, text="name:N"),
+        rings.mark_text(style="name", dy=16, dx=6, align="left").encode(x=x, y=y, text=alt.Text("name:N")),
     ]
 
 

@@ -113,14 +113,14 @@ def _latency_panel(run: Run, names: list[str], x: alt.X) -> alt.LayerChart:
     layers = [
         slowest.mark_line(strokeWidth=0.9, opacity=0.9).encode(x=x, y=at_p99, color=color),
         slowest.mark_point(size=34, filled=False, opacity=1).encode(
-            x=x, y=at_p99, color=color, shape=shape, tooltip="text:N"
+            x=x, y=at_p99, color=color, shape=shape, tooltip=alt.Tooltip("text:N")
         ),
         *(
             line.transform_filter("isNumber(datum.value)").encode(x=x, y=y, color=color)
             for line in dashed_lines(len(names))
         ),
         median.mark_point(size=34, filled=True, opacity=1).encode(
-            x=x, y=y, color=color, shape=shape, tooltip="text:N"
+            x=x, y=y, color=color, shape=shape, tooltip=alt.Tooltip("text:N")
         ),
     ]
     title = "how long each takes: median filled, p99 hollow"

@@ -200,13 +200,15 @@ def _panel(
     bars = alt.Chart(inline(values))
     at_end = alt.X("to:Q")
     layers = [
-        bars.mark_bar(height=20).encode(x=x, x2="to:Q", y=y, color=color, tooltip="text:N"),
+        bars.mark_bar(height=20).encode(
+            x=x, x2=alt.X2("to:Q"), y=y, color=color, tooltip=alt.Tooltip("text:N")
+        ),
         bars.transform_filter("datum.label != ''")
         .mark_text(style="on-level")
-        .encode(x=alt.X("middle:Q"), y=y, text="label:N"),
+        .encode(x=alt.X("middle:Q"), y=y, text=alt.Text("label:N")),
         alt.Chart(inline(sums))
         .mark_text(style="name", align="left", dx=5)
-        .encode(x=at_end, y=y, text="text:N"),
+        .encode(x=at_end, y=y, text=alt.Text("text:N")),
     ]
     return layered(layers, width=width, height=_ROW * len(rows), title=title)
 

@@ -121,11 +121,11 @@ def chart(run: Run) -> alt.LayerChart | None:
         [
             base.mark_line(opacity=0.45, strokeWidth=1).encode(x=x, y=y, color=color),
             base.mark_point(size=16, filled=True, opacity=0.8).encode(
-                x=x, y=y, color=color, shape=shape, tooltip="text:N"
+                x=x, y=y, color=color, shape=shape, tooltip=alt.Tooltip("text:N")
             ),
             alt.Chart(inline(levels))
             .mark_rule(strokeWidth=4, opacity=0.9)
-            .encode(x="x:Q", x2="x2:Q", y=y, color=color, tooltip="text:N"),
+            .encode(x=alt.X("x:Q"), x2=alt.X2("x2:Q"), y=y, color=color, tooltip=alt.Tooltip("text:N")),
         ],
         data=inline(rows),
         width=WIDTH,

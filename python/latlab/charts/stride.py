@@ -74,7 +74,7 @@ def chart(run: Run) -> alt.LayerChart | None:
     base = alt.Chart()
     tip = alt.Tooltip("text:N")
     layers = [
-        base.mark_area(opacity=0.18).encode(x=x, y=low, y2="high:Q", color=color),
+        base.mark_area(opacity=0.18).encode(x=x, y=low, y2=alt.Y2("high:Q"), color=color),
         *(line.encode(x=x, y=y, color=color) for line in dashed_lines(len(found))),
         base.mark_point(size=45, filled=True, opacity=1).encode(
             x=x, y=y, color=color, shape=shape, tooltip=tip

@@ -192,10 +192,12 @@ def _panel(
     colour = alt.Color("series:N", legend=shown, scale=alt.Scale(domain=domain))
     base = alt.Chart()
     area = base.mark_area(interpolate="step-after", opacity=0.9)
-    layers = [area.encode(x=x, y=y, y2="high:Q", color=colour, tooltip="text:N")]
+    layers = [area.encode(x=x, y=y, y2=alt.Y2("high:Q"), color=colour, tooltip=alt.Tooltip("text:N"))]
     if not legend:
         names = alt.Chart(inline(_names(rows, causes)))
-        layers.append(names.mark_text(style="on-level", align="left", dx=4).encode(x=x, y=y, text="text:N"))
+        layers.append(
+            names.mark_text(style="on-level", align="left", dx=4).encode(x=x, y=y, text=alt.Text("text:N"))
+        )
     return layered(layers, data=inline(rows), width=_WIDTH, height=_HEIGHT, title=title)
 
 

@@ -90,9 +90,9 @@ def chart(run: Run) -> alt.LayerChart | None:
         places = alt.Chart(inline(spans))
         text = places.mark_text(style="name", align="left", dx=4, dy=9)
         marks = [
-            places.mark_rect(style="span").encode(x=x, x2="x2:Q"),
+            places.mark_rect(style="span").encode(x=x, x2=alt.X2("x2:Q")),
             places.transform_filter("datum.x == datum.x2").mark_rule(style="reported").encode(x=x),
-            text.encode(x=x, y=alt.Y("y:Q"), text="name:N"),
+            text.encode(x=x, y=alt.Y("y:Q"), text=alt.Text("name:N")),
         ]
     return layered([*marks, *drawn], data=data, width=curves.WIDTH, height=curves.HEIGHT)
 

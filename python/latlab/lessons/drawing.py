@@ -110,13 +110,18 @@ def _bars(picture: Picture) -> alt.LayerChart:
     base, tip = alt.Chart(), alt.Tooltip("text:N")
     layers = [
         base.mark_bar().encode(
-            x=_along(picture, "floor", low, high), x2="value:Q", y=names, color=color, tooltip=tip, **beside
+            x=_along(picture, "floor", low, high),
+            x2=alt.X2("value:Q"),
+            y=names,
+            color=color,
+            tooltip=tip,
+            **beside,
         ),
         base.transform_filter("datum.low < datum.high")
         .mark_rule(style="whisker")
-        .encode(x=_along(picture, "low", low, high), x2="high:Q", y=names, **beside),
+        .encode(x=_along(picture, "low", low, high), x2=alt.X2("high:Q"), y=names, **beside),
         base.mark_text(style="name", align="left", dx=5).encode(
-            x=_along(picture, "high", low, high), y=names, text="figure:N", **beside
+            x=_along(picture, "high", low, high), y=names, text=alt.Text("figure:N"), **beside
         ),
     ]
     bars = len(labels) * len(picture.series) if beside else len(labels)
@@ -140,13 +145,13 @@ def _spans(picture: Picture) -> alt.LayerChart:
     layers = [
         base.mark_bar().encode(
             x=_along(picture, "low", 0.0, high),
-            x2="high:Q",
+            x2=alt.X2("high:Q"),
             y=names,
             color=color,
             tooltip=alt.Tooltip("text:N"),
         ),
         base.mark_text(style="name", align="left", dx=5).encode(
-            x=_along(picture, "high", 0.0, high), y=names, text="figure:N"
+            x=_along(picture, "high", 0.0, high), y=names, text=alt.Text("figure:N")
         ),
     ]
     return layered(layers, data=inline(rows), width=_WIDTH, height=max(_ROW * len(rows), 60))
@@ -203,7 +208,7 @@ def _lines(picture: Picture) -> alt.LayerChart:
     base = alt.Chart()
     few = len(rows) <= _MARKED * len(picture.series)
     layers = [
-        base.mark_area(opacity=0.18).encode(x=x, y=lower, y2="high:Q", color=color),
+        base.mark_area(opacity=0.18).encode(x=x, y=lower, y2=alt.Y2("high:Q"), color=color),
         *(
             (
                 line.mark_line(interpolate="step-after", strokeDash=[6, 3])

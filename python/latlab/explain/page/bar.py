@@ -48,7 +48,7 @@ def chart(explained: Explained, series: Series) -> alt.LayerChart:
     middle: dict[str, Any] = {"x": alt.X("middle:Q"), "text": "label:N"}
     layers = [
         base.mark_bar(height=_HEIGHT - 10, style="box").encode(
-            x=x, x2="x2:Q", color=series.color({row["series"] for row in rows}), tooltip=tip
+            x=x, x2=alt.X2("x2:Q"), color=series.color({row["series"] for row in rows}), tooltip=tip
         ),
         base.transform_filter("datum.label != ''").mark_text(style="on-level").encode(**middle),
     ]

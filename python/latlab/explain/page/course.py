@@ -61,7 +61,7 @@ def chart(explained: Explained, series: Series) -> alt.LayerChart | None:
     )
     area = alt.Chart().mark_area(interpolate="step-after", opacity=1, line=False)
     encoded = area.encode(
-        x=time_axis(end_s), y=y, y2="high:Q", color=series.color(used), tooltip=alt.Tooltip("text:N")
+        x=time_axis(end_s), y=y, y2=alt.Y2("high:Q"), color=series.color(used), tooltip=alt.Tooltip("text:N")
     )
     return layered([encoded], data=inline(rows), width=_WIDTH, height=_HEIGHT)
 

@@ -138,16 +138,16 @@ def _drawn(rows: list[dict[str, Any]], color: alt.Color | None) -> alt.LayerChar
     layers = [
         base.mark_rect(style=["level", "box"]).encode(
             x=x,
-            x2="x2:Q",
+            x2=alt.X2("x2:Q"),
             y=y,
-            y2="high:Q",
+            y2=alt.Y2("high:Q"),
             opacity=alt.Opacity("light:Q", legend=None, scale=alt.Scale(domain=[0, 1], range=[0, 1])),
             tooltip=alt.Tooltip("text:N"),
             **({"color": color} if color is not None else {}),
         ),
         base.transform_filter("datum.label != ''")
         .mark_text(style="on-level", align="left", dx=3, fontSize=11)
-        .encode(x=alt.X("left:Q"), y=alt.Y("middle:Q", scale=height), text="label:N"),
+        .encode(x=alt.X("left:Q"), y=alt.Y("middle:Q", scale=height), text=alt.Text("label:N")),
     ]
     return layered(layers, data=inline(rows), width=_WIDTH, height=max(_ROW * (deepest + 1), 60))
 

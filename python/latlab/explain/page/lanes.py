@@ -146,7 +146,7 @@ def _drawn(
     mark = alt.Chart().mark_bar() if color is not None else alt.Chart().mark_bar(style="level")
     encoded = mark.encode(
         x=time_axis(end_s),
-        x2="x2:Q",
+        x2=alt.X2("x2:Q"),
         y=y,
         fillOpacity=faint,
         tooltip=alt.Tooltip("text:N"),

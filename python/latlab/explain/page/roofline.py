@@ -157,11 +157,11 @@ def _dots(own: Sequence[Dot], x: alt.X, y: alt.Y) -> list[alt.Chart]:
     lower = y.copy()
     lower["shorthand"] = "low:Q"
     return [
-        base.mark_rule(style="whisker").encode(x=x, y=lower, y2="high:Q"),
+        base.mark_rule(style="whisker").encode(x=x, y=lower, y2=alt.Y2("high:Q")),
         base.mark_point(shape="diamond", size=120, filled=True, style="outlined", opacity=1).encode(
             x=x, y=y, tooltip=alt.Tooltip("text:N")
         ),
-        base.mark_text(style="name", align="left", dx=9, dy=-7).encode(x=x, y=y, text="name:N"),
+        base.mark_text(style="name", align="left", dx=9, dy=-7).encode(x=x, y=y, text=alt.Text("name:N")),
     ]
 
 

@@ -76,7 +76,7 @@ def root() -> Path:
 
 
 @pytest.fixture(scope="session")
-def compilers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+def compilers(pytestconfig: pytest.Config) -> Iterator[None]:
     """Compilers find what belongs to them in the home of the person, not in that of the tests."""
     if sys.platform == "win32":
         yield
@@ -84,17 +84,11 @@ def compilers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     import pwd  # noqa: PLC0415 - Unix only
 
     home = Path(pwd.getpwuid(os.getuid()).pw_dir)
-    cache, own = home / ".cache" / "go-build", tmp_path_factory.getbasetemp()
-    if "PYTEST_XDIST_WORKER" in os.environ:
-        own = own.parent
-    if not os.access(cache, os.W_OK):
-        cache = own / "go"
-        cache.mkdir(exist_ok=True)
     places = {
         "RUSTUP_HOME": home / ".rustup",
         "CARGO_HOME": home / ".cargo",
-        # Go compiles its own library first: once, not for each test.
-        "GOCACHE": cache,
+        # Go compiles its own library first, which takes twelve seconds of CPU time: once for all sessions.
+        "GOCACHE": Path(pytestconfig.cache.mkdir("go")),
     }
     with pytest.MonkeyPatch.context() as patch:
         for name, path in places.items():

@@ -4,18 +4,21 @@ from __future__ import annotations
 
 import json
 import os
-import resource
 import shutil
 import signal
 import subprocess
 import sys
 import time
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import pytest
+from tests.explain.one_process import Told, explained
 
-pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="explain reads /proc")
+pytestmark = [
+    pytest.mark.skipif(sys.platform != "linux", reason="explain reads /proc"),
+    pytest.mark.slow,
+]
 
 EXIT_CODE: Final = 7
 #: Of the program until it is over, and of explain after that.
@@ -24,7 +27,7 @@ REPORT_S: Final = 10
 LIMIT_BYTES: Final = 1 << 30
 
 WORKS = """
-until = time.monotonic() + 0.4
+until = time.monotonic() + 0.2
 while time.monotonic() < until:
     sum(range(10_000))
 """
@@ -40,7 +43,7 @@ for length in (1 << 40, 4096, 0):
     + WORKS,
     "overwrites the ring": RING
     + """
-until = time.monotonic() + 0.4
+until = time.monotonic() + 0.2
 while time.monotonic() < until:
     at = random.randrange(0, size, 8)
     os.pwrite(file, random.randbytes(min(size - at, 1 << 16)), at)
@@ -48,7 +51,7 @@ while time.monotonic() < until:
 """,
     "goes through all names": RING
     + """
-until = time.monotonic() + 0.4
+until = time.monotonic() + 0.2
 number = 0
 while time.monotonic() < until:
     number += 1
@@ -61,7 +64,7 @@ while time.monotonic() < until:
     "makes its lines terabytes": LINES + "os.ftruncate(file, 1 << 42)\n" + WORKS,
     "truncates its lines again and again": LINES
     + """
-until = time.monotonic() + 0.4
+until = time.monotonic() + 0.2
 while time.monotonic() < until:
     os.pwrite(file, b"begin %d\\nend %d\\n" % (random.randrange(9), random.randrange(9)), 0)
     os.ftruncate(file, random.randrange(20))
@@ -88,28 +91,92 @@ for number in range(1000):
 }
 BEGIN = "import contextlib, mmap, os, random, struct, sys, time\nfolder = sys.argv[1]\nrandom.seed(1)\n"
 END = f"\nopen(folder + '/over', 'w').close()\nos._exit({EXIT_CODE})\n"
+STAYS: Final = "leaves a process with its output"
+#: By the name of the program explain looks for an interpreter in it.
+REPLACED: Final = {
+    "puts a fifo in its place": 'mkfifo "$1/python3.11" "$1/python3.11 (deleted)"',
+    "links a fifo in its place": 'ln -s other "$1/python3.11"; ln -s other "$1/python3.11 (deleted)"',
+    "links a device there": 'ln -s /dev/zero "$1/python3.11"; ln -s /dev/zero "$1/python3.11 (deleted)"',
+}
+ALL: Final = (*PROGRAMS, *REPLACED, STAYS)
 
 
-def started(folder: Path, *program: str, level: str = "1", bytes_of_memory: int | None = None) -> Any:  # noqa: ANN401 - a Popen
-    """Explain, with what it writes in a file: a process that outlives it may hold a pipe."""
-    command = [sys.executable, "-m", "latlab", "explain", "--no-limits", "--level", level]
-    command += ["--json", str(folder / "report.json"), "--", *program]
+def command(name: str, folder: Path) -> list[str]:
+    """A hostile program, which has that folder for itself."""
+    over = f': > "$1/over"; exit {EXIT_CODE}'
+    if name in PROGRAMS:
+        return [sys.executable, "-I", "-c", BEGIN + PROGRAMS[name] + END, str(folder)]
+    if name == STAYS:
+        script = 'sleep 600 & echo $! > "$1/left"; sleep 0.1; ' + over
+        return ["sh", "-c", script, "sh", str(folder)]
+    program = folder / "python3.11"
+    shutil.copy(shutil.which("sh") or "/bin/sh", program)
+    os.mkfifo(folder / "other")
+    script = f'rm "$1/python3.11"; {REPLACED[name]}; i=0; while [ $i -lt 100000 ]; do i=$((i+1)); done;'
+    script += f" sleep 0.3; {over}"
+    return [str(program), "-c", script, "sh", str(folder)]
 
-    def limited() -> None:
+
+@pytest.fixture(scope="module", params=[1, 3])
+def told(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Told:
+    """What became of each, and how long explain went on when the program was over."""
+    whole = tmp_path_factory.mktemp(f"hostile-{request.param}")
+    folders = {name: whole / str(number) for number, name in enumerate(ALL)}
+    for folder in folders.values():
+        folder.mkdir()
+    programs = {name: command(name, folder) for name, folder in folders.items()}
+    try:
+        found = explained(
+            whole, request.param, programs, memory_bytes=LIMIT_BYTES if request.param == 1 else None
+        )
+    finally:
+        left = folders[STAYS] / "left"
+        if left.exists():
+            os.kill(int(left.read_text(encoding="ascii")), signal.SIGKILL)
+    for name, each in found.items():
+        each["after_s"] = each["ended"] - (folders[name] / "over").stat().st_mtime
+    return found
+
+
+@pytest.mark.parametrize("name", ALL)
+def test_a_report_comes_of_a_program_that(name: str, told: Told) -> None:
+    assert told[name]["exit_code"] == EXIT_CODE, told[name]["said"]
+    assert told[name]["after_s"] < REPORT_S
+    assert told[name]["changed"] == {}
+    ledger = told[name]["ledger"]
+    assert ledger["program"]["exit_code"] == EXIT_CODE
+    assert sum(row["share"] for row in ledger["categories"]) == pytest.approx(1.0, abs=1e-9)
+    # 257 of the ring, as many of lines, and what is outside of all.
+    assert len(ledger.get("stages", ())) <= 515
+
+
+@pytest.mark.parametrize("name", ["makes its lines terabytes", "writes lines faster than they are read"])
+def test_lines_that_came_too_fast_are_said_to_be_left_out(name: str, told: Told) -> None:
+    notes = told[name]["ledger"]["notes"]
+    assert any("left out: they came faster" in note for note in notes), notes
+
+
+def test_a_process_that_stays_behind_is_counted(told: Told) -> None:
+    assert told[STAYS]["ledger"]["program"]["left_running"] == 1
+
+
+def started(folder: Path, script: str) -> subprocess.Popen[bytes]:
+    """Explain of a shell's script."""
+    command = [sys.executable, "-m", "latlab", "explain", "--no-limits"]
+    command += ["--json", str(folder / "report.json"), "--", "sh", "-c", script, "sh", str(folder)]
+
+    def defaults() -> None:
         # Who runs the tests may have them ignored, as `nohup` does.
         for number in (signal.SIGTERM, signal.SIGHUP):
             signal.signal(number, signal.SIG_DFL)
-        if bytes_of_memory is not None:
-            resource.setrlimit(resource.RLIMIT_AS, (bytes_of_memory, bytes_of_memory))
 
-    with (folder / "told").open("wb") as told:
-        return subprocess.Popen(
-            command,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.DEVNULL,
-            stderr=told,
-            preexec_fn=limited,  # noqa: PLW1509 - the tests have one thread
-        )
+    return subprocess.Popen(
+        command,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        preexec_fn=defaults,  # noqa: PLW1509 - the tests have one thread
+    )
 
 
 def await_file(path: Path, explain: subprocess.Popen[bytes]) -> None:
@@ -120,72 +187,20 @@ def await_file(path: Path, explain: subprocess.Popen[bytes]) -> None:
         time.sleep(0.01)
 
 
-def report(folder: Path, explain: subprocess.Popen[bytes]) -> dict[str, Any]:
-    """What explain has found out, which it must have within some seconds of the program's end."""
+def test_what_is_sent_to_explain_reaches_the_program_while_there_is_one(tmp_path: Path) -> None:
+    script = f'trap \': > "$1/over"; exit {EXIT_CODE}\' TERM; : > "$1/ready"; while :; do sleep 0.05; done'
+    explain = started(tmp_path, script)
     try:
-        await_file(folder / "over", explain)
-        code = explain.wait(timeout=REPORT_S)
+        await_file(tmp_path / "ready", explain)
+        explain.send_signal(signal.SIGTERM)
+        await_file(tmp_path / "over", explain)
+        assert explain.wait(timeout=REPORT_S) == EXIT_CODE
     finally:
         explain.kill()
         explain.wait()
-    told = (folder / "told").read_text(encoding="utf-8", errors="replace")
-    assert code == EXIT_CODE, told
-    found: dict[str, Any] = json.loads((folder / "report.json").read_text(encoding="utf-8"))
-    assert found["program"]["exit_code"] == EXIT_CODE
-    assert sum(row["share"] for row in found["categories"]) == pytest.approx(1.0, abs=1e-9)
-    return found
-
-
-@pytest.mark.parametrize("level", ["1", "3"])
-@pytest.mark.parametrize("name", PROGRAMS)
-def test_a_report_comes_of_a_program_that(name: str, level: str, tmp_path: Path) -> None:
-    program = BEGIN + PROGRAMS[name] + END
-    limit = LIMIT_BYTES if level == "1" else None
-    explain = started(
-        tmp_path, sys.executable, "-I", "-c", program, str(tmp_path), level=level, bytes_of_memory=limit
-    )
-    found = report(tmp_path, explain)
-    # 257 of the ring, as many of lines, and what is outside of all.
-    assert len(found.get("stages", ())) <= 515
-    if name in ("makes its lines terabytes", "writes lines faster than they are read"):
-        assert any("left out: they came faster" in note for note in found["notes"]), found["notes"]
-
-
-@pytest.mark.parametrize("level", ["1", "3"])
-@pytest.mark.parametrize("what", ["a fifo", "a link to one", "a link to a device"])
-def test_what_lies_in_place_of_the_program_is_not_opened(what: str, level: str, tmp_path: Path) -> None:
-    # By its name explain looks for an interpreter in it.
-    program = tmp_path / "python3.11"
-    shutil.copy(shutil.which("sh") or "/bin/sh", program)
-    other = tmp_path / "other"
-    os.mkfifo(other)
-    put = {
-        "a fifo": 'mkfifo "$1/python3.11" "$1/python3.11 (deleted)"',
-        "a link to one": 'ln -s "$1/other" "$1/python3.11"; ln -s "$1/other" "$1/python3.11 (deleted)"',
-        "a link to a device": 'ln -s /dev/zero "$1/python3.11"; ln -s /dev/zero "$1/python3.11 (deleted)"',
-    }
-    script = f'rm "$1/python3.11"; {put[what]}; i=0; while [ $i -lt 300000 ]; do i=$((i+1)); done'
-    script += f'; sleep 0.3; : > "$1/over"; exit {EXIT_CODE}'
-    explain = started(tmp_path, str(program), "-c", script, "sh", str(tmp_path), level=level)
-    report(tmp_path, explain)
-
-
-def test_a_process_that_stays_behind_does_not_keep_explain(tmp_path: Path) -> None:
-    script = f'sleep 600 & echo $! > "$1/left"; sleep 0.1; : > "$1/over"; exit {EXIT_CODE}'
-    explain = started(tmp_path, "sh", "-c", script, "sh", str(tmp_path))
-    try:
-        found = report(tmp_path, explain)
-    finally:
-        os.kill(int((tmp_path / "left").read_text(encoding="ascii")), signal.SIGKILL)
-    assert found["program"]["left_running"] == 1
-
-
-def test_what_is_sent_to_explain_reaches_the_program_while_there_is_one(tmp_path: Path) -> None:
-    script = f'trap \': > "$1/over"; exit {EXIT_CODE}\' TERM; : > "$1/ready"; while :; do sleep 0.05; done'
-    explain = started(tmp_path, "sh", "-c", script, "sh", str(tmp_path))
-    await_file(tmp_path / "ready", explain)
-    explain.send_signal(signal.SIGTERM)
-    report(tmp_path, explain)
+    report = json.loads((tmp_path / "report.json").read_text(encoding="utf-8"))
+    assert report["program"]["exit_code"] == EXIT_CODE
+    assert sum(row["share"] for row in report["categories"]) == pytest.approx(1.0, abs=1e-9)
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
@@ -194,7 +209,7 @@ def test_what_is_sent_after_the_program_has_ended_ends_explain(
 ) -> None:
     # Nobody reads this, so explain does not end before it is told to.
     os.mkfifo(tmp_path / "report.json")
-    explain = started(tmp_path, "sh", "-c", 'echo $$ > "$1/pid"; sleep 0.2', "sh", str(tmp_path))
+    explain = started(tmp_path, 'echo $$ > "$1/pid"; sleep 0.2')
     try:
         await_file(tmp_path / "pid", explain)
         time.sleep(0.05)

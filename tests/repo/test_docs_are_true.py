@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+import functools
 import inspect
+import os
 import re
 import shlex
-import subprocess
 from pathlib import Path
 
 import pytest
+from tests import calling
+from tests.some import some
 
 import latlab as package
+from latlab.cli.main import COMMANDS
+from latlab.lessons import run as run_lesson
+from latlab.lessons.model import Result
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = sorted([*ROOT.glob("*.md"), *(p for p in ROOT.glob("docs/**/*.md") if "_build" not in p.parts)])
@@ -42,26 +48,31 @@ def commands(program: str) -> list[tuple[str, str]]:
     return sorted(set(found))
 
 
-@pytest.mark.parametrize(("page", "line"), commands("latlab"), ids=lambda value: value)
-def test_a_latlab_command_in_the_docs_has_the_options_that_it_shows(
-    page: str, line: str, latlab: str
-) -> None:
-    words = shlex.split(line)[1:]
-    command = next((word for word in words if not word.startswith("-")), None)
-    if command is None:
-        arguments = ["measure"] if words not in (["--help"], ["--version"]) else []
-    else:
-        arguments = [command]
-    help_text = subprocess.run(
-        [latlab, *arguments, "--help"], capture_output=True, text=True, check=False, timeout=60
-    )
-    assert help_text.returncode == 0, f"{page}: {line}: {help_text.stderr}"
-    for option in (word.split("=")[0] for word in words if word.startswith("-")):
-        assert re.search(rf"(?<![\w-]){re.escape(option)}(?![\w-])", help_text.stdout), (
-            f"{page}: {line}: {option}"
-        )
+@functools.cache
+def help_of(*words: str) -> str:
+    """What `latlab WORDS --help` prints."""
+    told = calling.called([*words, "--help"], ROOT, os.environ)
+    assert told.returncode == 0, told.stderr
+    return told.stdout
 
 
+def test_a_latlab_command_in_the_docs_has_the_options_that_it_shows() -> None:
+    for page, line in some(commands("latlab"), 50):
+        words = shlex.split(line)[1:]
+        named = [word for word in words if not word.startswith("-")][:1]
+        # Options without a command are those of measure.
+        text = help_of(*named) if named or words in (["--help"], ["--version"]) else help_of("measure")
+        for option in (word.split("=")[0] for word in words if word.startswith("-")):
+            assert re.search(rf"(?<![\w-]){re.escape(option)}(?![\w-])", text), f"{page}: {line}: {option}"
+
+
+@functools.cache
+def lesson(name: str, **options: object) -> Result:
+    """Each lesson is run once, however many pages show it."""
+    return run_lesson(name, **options)  # type: ignore[arg-type]
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize("page", [page for page in PAGES if python_blocks(page)], ids=lambda page: page.name)
 def test_the_python_of_a_page_runs_on_a_run(page: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     run = package.load(ROOT / "tests/data/run-small.latlab.jsonl")
@@ -73,6 +84,7 @@ def test_the_python_of_a_page_runs_on_a_run(page: Path, monkeypatch: pytest.Monk
     real_measure = package.measure
     monkeypatch.setattr(package, "measure", measured)
     monkeypatch.setattr(package, "load", lambda name: run)
+    monkeypatch.setattr(package.lessons, "run", lesson)
     names: dict[str, object] = {}
     for block in python_blocks(page):
         exec(compile(block, str(page), "exec"), names)
@@ -116,9 +128,8 @@ def test_every_path_in_the_architectures_tree_exists() -> None:
     assert not missing
 
 
-def test_every_command_has_its_page_in_the_reference(latlab: str) -> None:
-    listed = subprocess.run([latlab, "--help"], capture_output=True, text=True, check=True).stdout
-    names = re.findall(r"^  ([a-z]+)  ", listed.partition("Commands:")[2], re.MULTILINE)
+def test_every_command_has_its_page_in_the_reference() -> None:
     reference = (ROOT / "docs/reference/commands.md").read_text(encoding="utf-8")
-    assert names
-    assert all(f"## latlab {name}\n" in reference for name in names)
+    for name in some(COMMANDS):
+        assert re.search(rf"^  {name}  ", help_of().partition("Commands:")[2], re.MULTILINE)
+        assert f"## latlab {name}\n" in reference

@@ -114,12 +114,15 @@ def imports_of(path: Path, root: Path) -> Iterator[tuple[str, bool]]:
     if path.name != "__init__.py":
         package = package[:-1]
     tree = ast.parse(path.read_text(encoding="utf-8"))
-    functions = [node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)]
-    later = {node for function in functions for node in ast.walk(function)}
-    for node in ast.walk(tree):
+    waiting: list[tuple[ast.AST, bool]] = [(tree, True)]
+    while waiting:
+        node, at_once = waiting.pop()
         if isinstance(node, ast.Import):
-            yield from ((alias.name, node not in later) for alias in node.names)
+            yield from ((alias.name, at_once) for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
             base = package[: len(package) - node.level + 1] if node.level else []
             module = ".".join([*base, *([node.module] if node.module else [])])
-            yield from ((f"{module}.{alias.name}", node not in later) for alias in node.names)
+            yield from ((f"{module}.{alias.name}", at_once) for alias in node.names)
+        at_once = at_once and not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
+        # What is no statement imports nothing.
+        waiting += [(each, at_once) for each in ast.iter_child_nodes(node) if not isinstance(each, ast.expr)]

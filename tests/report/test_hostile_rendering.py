@@ -11,6 +11,7 @@ from pathlib import Path
 
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
+from tests.fuzzing import inputs
 from tests.poisoned import SHOWN, few, poisoned
 
 from latlab.cli.terminal.ending import ending_lines
@@ -120,14 +121,17 @@ def is_shown_as_text(run: Run, plain: str) -> None:
     assert repr(run).isprintable()
 
 
-def test_what_any_string_or_key_says_is_shown_as_text(tmp_path: Path) -> None:
+def test_fuzz_of_any_string_or_key_is_shown_as_text(tmp_path: Path) -> None:
     file = tmp_path / "given.latlab.jsonl"
     file.write_text("".join(f"{json.dumps(line)}\n" for line in few(1000)))
     plain = html.render(build(reader.read(file)))
     accepted: list[bool] = []
 
     @settings(
-        max_examples=6, deadline=None, phases=(Phase.generate,), suppress_health_check=[HealthCheck.too_slow]
+        max_examples=inputs(2, 0.0001),
+        deadline=None,
+        phases=(Phase.generate,),
+        suppress_health_check=[HealthCheck.too_slow],
     )
     @given(st.lists(TEXTS, min_size=5, max_size=12), st.integers(0, 2**32))
     def rendered(texts: list[str], seed: int) -> None:
@@ -145,5 +149,4 @@ def test_what_any_string_or_key_says_is_shown_as_text(tmp_path: Path) -> None:
         is_shown_as_text(run, plain)
 
     rendered()
-    assert len(accepted) >= 6
-    assert sum(accepted) >= len(accepted) / 2, "nearly nothing was read: this shows nothing"
+    assert sum(accepted) > len(accepted) / 2, "nearly nothing was read: this shows nothing"

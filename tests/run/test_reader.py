@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from tests.fuzzing import inputs
 
 from latlab.errors import RunFileError
 from latlab.run import reader
@@ -238,13 +239,15 @@ def use(run: Run) -> None:
         record.label, record.value, record.interval, record.finding("levels")
 
 
-@settings(max_examples=300, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(
+    max_examples=inputs(60, 0.01), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
 @given(
     st.one_of(
         st.binary(max_size=400), st.text(max_size=200).map(lambda text: text.encode("utf-8", "replace"))
     )
 )
-def test_any_bytes_are_a_run_or_a_refusal(tmp_path: Path, data: bytes) -> None:
+def test_fuzz_of_any_bytes_gives_a_run_or_a_refusal(tmp_path: Path, data: bytes) -> None:
     for given_bytes in (data, HEADER + data, HEADER + RECORD + data + FOOTER, b"\x28\xb5\x2f\xfd" + data):
         try:
             use(read_bytes(tmp_path, given_bytes))
@@ -267,10 +270,10 @@ PATHS = [
 ]
 
 
-def test_any_value_in_any_field_is_read_or_refused(tmp_path: Path) -> None:
+def test_fuzz_of_any_value_in_any_field_is_read_or_refused(tmp_path: Path) -> None:
     accepted: list[bool] = []
 
-    @settings(max_examples=400, deadline=None)
+    @settings(max_examples=inputs(120, 0.01), deadline=None)
     @given(st.sampled_from(PATHS), JSON)
     def given_one(path: tuple[str | int, ...], value: object) -> None:
         record = json.loads(RECORD)

@@ -11,13 +11,13 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from tests.fuzzing import inputs
 
 from latlab.errors import RunFileError
 from latlab.run import reader
 from latlab.run.run import Run
 
 SMALL = Path(__file__).resolve().parent.parent / "data" / "run-small.latlab.jsonl"
-_NUMBERS = (b"-1", b"0", b"1e999", b"1e-999", b"NaN", b"4294967296", b"9" * 19, b"9" * 20)
 _ROOM = 400 << 20
 _NUMBERS = (b"-1", b"0", b"1e999", b"1e-999", b"NaN", b"4294967296", b"9223372036854775807", b"9" * 20)
 _PIECES = (
@@ -36,10 +36,6 @@ _PIECES = (
     b"\xff",
     b"\0",
 )
-
-
-def inputs() -> int:
-    return int(os.environ.get("LATLAB_FUZZ", "10000"))
 
 
 def sample() -> bytes:
@@ -136,14 +132,14 @@ def fuzzed(path: Path, valid: bytes, count: int, then: Callable[[Run], None]) ->
 
 @pytest.mark.usefixtures("little_memory")
 def test_fuzz_of_the_reader_gives_a_run_or_one_line(tmp_path: Path) -> None:
-    count = inputs() * 8 // 10
+    count = inputs(1000, 0.8)
     accepted = fuzzed(tmp_path / "given.latlab.jsonl", sample(), count, used)
     assert accepted >= count // 10
 
 
 @pytest.mark.usefixtures("little_memory")
 def test_fuzz_of_a_run_that_is_one_object_gives_a_run_or_one_line(tmp_path: Path) -> None:
-    count = inputs() // 10
+    count = inputs(200, 0.1)
     accepted = fuzzed(tmp_path / "given.latlab.jsonl", whole(tmp_path, sample()), count, used)
     assert accepted >= count // 10
 
@@ -151,7 +147,7 @@ def test_fuzz_of_a_run_that_is_one_object_gives_a_run_or_one_line(tmp_path: Path
 @pytest.mark.usefixtures("little_memory")
 def test_fuzz_of_a_packed_run_gives_a_run_or_one_line(tmp_path: Path) -> None:
     zstandard = pytest.importorskip("zstandard")
-    count = inputs() // 10
+    count = inputs(200, 0.1)
     packed = zstandard.compress(sample())
     path = tmp_path / "given.latlab.jsonl.zst"
     path.write_bytes(packed)
@@ -161,6 +157,6 @@ def test_fuzz_of_a_packed_run_gives_a_run_or_one_line(tmp_path: Path) -> None:
 
 @pytest.mark.usefixtures("little_memory")
 def test_fuzz_of_sharing_gives_a_run_or_one_line(tmp_path: Path) -> None:
-    count = inputs() // 100
+    count = inputs(50, 0.01)
     accepted = fuzzed(tmp_path / "given.latlab.jsonl", sample(), count, lambda run: used(run.anonymous()))
     assert accepted >= count // 10

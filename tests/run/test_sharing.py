@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
+from tests.fuzzing import inputs
 from tests.poisoned import READ, SHOWN, few, poisoned
 
 from latlab.cli.terminal.ending import ending_lines
@@ -329,9 +330,9 @@ def found_in(text: str, needles: Iterable[str]) -> list[str]:
 POISON = st.lists(SECRETS, min_size=6, max_size=14)
 
 
-@settings(max_examples=1000, deadline=None)
+@settings(max_examples=inputs(200, 0.01), deadline=None)
 @given(SECRETS, st.sampled_from(SENTENCES_AROUND))
-def test_nothing_that_identifies_is_left_in_a_sentence(secret: tuple[str, str], around: str) -> None:
+def test_fuzz_leaves_nothing_that_identifies_in_a_sentence(secret: tuple[str, str], around: str) -> None:
     names = Anonymous()
     names.know("host", "qhostq.qdomq.example", own=True)
     names.know("path", "/home/quserq/x", own=True)
@@ -341,9 +342,9 @@ def test_nothing_that_identifies_is_left_in_a_sentence(secret: tuple[str, str], 
     assert needle.lower() not in names.text(around.format(said, said)).lower()
 
 
-@settings(max_examples=15, deadline=None, phases=(Phase.generate,))
+@settings(max_examples=inputs(5, 0.001), deadline=None, phases=(Phase.generate,))
 @given(POISON, st.integers(0, 2**32))
-def test_nothing_that_identifies_is_left_in_any_string_or_key(
+def test_fuzz_leaves_nothing_that_identifies_in_any_string_or_key(
     tmp_path_factory: pytest.TempPathFactory, secrets: list[tuple[str, str]], seed: int
 ) -> None:
     run = poisoned_run(12, [said for said, _ in secrets], seed, READ)
@@ -362,10 +363,15 @@ def test_nothing_that_identifies_is_left_in_any_string_or_key(
 
 
 @settings(
-    max_examples=2, deadline=None, phases=(Phase.generate,), suppress_health_check=[HealthCheck.too_slow]
+    max_examples=inputs(1, 0.0001),
+    deadline=None,
+    phases=(Phase.generate,),
+    suppress_health_check=[HealthCheck.too_slow],
 )
 @given(POISON, st.integers(0, 2**32))
-def test_nothing_that_identifies_is_left_in_a_rendering(secrets: list[tuple[str, str]], seed: int) -> None:
+def test_fuzz_leaves_nothing_that_identifies_in_a_rendering(
+    secrets: list[tuple[str, str]], seed: int
+) -> None:
     shared = poisoned_run(1000, [said for said, _ in secrets], seed, SHOWN).anonymous()
     needles = {needle.lower() for _, needle in secrets} | {"qhostq", "qdomq", "quserq", "qserverq", "qnetq"}
     document = build(shared)

@@ -42,6 +42,9 @@ class Records(Sequence[Record]):
     def __iter__(self) -> Iterator[Record]:
         return iter(self._items)
 
+    def __reversed__(self) -> Iterator[Record]:
+        return reversed(self._items)
+
     @overload
     def __getitem__(self, place: int) -> Record: ...
     @overload

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-PROGRAMS = Path(__file__).resolve().parents[2] / "crates/latlab-probes/src/python/programs"
+PROGRAMS = Path(__file__).resolve().parents[2] / "crates/latlab-probes-compute/src/python/programs"
 LITERAL = "[0, 1, 2, 3, 4, 5, 6, 7, 8, 9]"
 
 

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-PROGRAM = Path(__file__).resolve().parents[2] / "crates/latlab-probes/src/peer/programs/transfers.py"
+PROGRAM = Path(__file__).resolve().parents[2] / "crates/latlab-probes-network/src/peer/programs/transfers.py"
 LIBRARIES = {"python-requests": "requests", "python-httpx": "httpx"}
 BYTES, WORKERS, FILES = 300_000, 2, 10
 PATIENCE_S = 60

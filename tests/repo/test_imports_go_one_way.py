@@ -20,6 +20,12 @@ CRATES = [
     "latlab-storage",
     "latlab-net",
     "latlab-harness",
+    "latlab-probes-shared",
+    "latlab-probes-testing",
+    "latlab-probes-compute",
+    "latlab-probes-kernel",
+    "latlab-probes-storage",
+    "latlab-probes-network",
     "latlab-probes",
     "latlab-python",
 ]

@@ -2,36 +2,19 @@
 
 use std::io::{BufRead, Write};
 
-/// Answers requests from `input` on `output` until there are none.
-type Program = fn(input: &mut dyn BufRead, output: &mut dyn Write) -> std::io::Result<()>;
+use latlab_probes_shared::{Program, run_program};
 
-/// Every program, under its probe's id.
-static PROGRAMS: &[(&str, Program)] = &[
-    ("alloc.malloc", crate::alloc::malloc::serve),
-    ("alloc.nodes", crate::alloc::nodes::serve),
-    ("alloc.reuse", crate::alloc::reuse::serve),
-    #[cfg(target_os = "linux")]
-    ("network.client", crate::peer::fetch),
-    #[cfg(target_os = "linux")]
-    ("network.path", crate::peer::keep),
-    ("network.roundtrip", crate::network::roundtrip::serve),
-    #[cfg(target_os = "linux")]
-    ("network.sockets", crate::network::serve_sockets),
-    ("network.throughput", crate::network::throughput::serve),
-    #[cfg(target_os = "linux")]
-    ("network.web", crate::peer::serve),
-];
+/// Every program, under the id of the probe that asks it.
+pub(crate) fn programs() -> Vec<(&'static str, Program)> {
+    [latlab_probes_compute::PROGRAMS, latlab_probes_network::PROGRAMS].concat()
+}
 
 /// Runs the child program of this name. Returns false when there is none.
 ///
 /// # Errors
 /// When a pipe fails: the parent is gone.
 pub fn run_child(program: &str, input: &mut dyn BufRead, output: &mut dyn Write) -> std::io::Result<bool> {
-    let Some((_, run)) = PROGRAMS.iter().find(|(name, _)| *name == program) else {
-        return Ok(false);
-    };
-    run(input, output)?;
-    Ok(true)
+    run_program(&programs(), program, input, output)
 }
 
 #[cfg(test)]
@@ -47,7 +30,7 @@ mod tests {
     #[test]
     fn every_program_belongs_to_a_probe_or_to_several() {
         const SEVERAL: [&str; 4] = ["network.client", "network.path", "network.sockets", "network.web"];
-        for (name, _) in PROGRAMS.iter().filter(|(name, _)| !SEVERAL.contains(name)) {
+        for (name, _) in programs().iter().filter(|(name, _)| !SEVERAL.contains(name)) {
             assert!(
                 crate::REGISTRY.iter().any(|entry| entry.probe.spec().id == *name),
                 "{name}"

@@ -4,47 +4,47 @@
 
 use latlab_harness::{Probe, Share};
 
-use crate::alloc::malloc::Malloc;
-use crate::alloc::nodes::Nodes;
-use crate::alloc::reuse::Reuse;
-use crate::clock::read::Read;
-use crate::kernel::context_switch::ContextSwitch;
-use crate::kernel::mutex::Mutex;
-use crate::kernel::noise::Noise;
-use crate::kernel::spawn::Spawn;
-use crate::kernel::syscall::Syscall;
-use crate::kernel::timer::Timer;
-use crate::kernel::wakeup::Wakeup;
-use crate::memory::alignment::Alignment;
-use crate::memory::bandwidth::Bandwidth;
-use crate::memory::core_to_core::CoreToCore;
-use crate::memory::false_sharing::FalseSharing;
-use crate::memory::load_dependent::LoadDependent;
-use crate::memory::loaded::Loaded;
-use crate::memory::parallelism::Parallelism;
-use crate::memory::poke::Poke;
-use crate::memory::prefetch::Prefetch;
-use crate::memory::stride::Stride;
-use crate::network::connect::Connect;
-use crate::network::http::{Http, SHARE as HTTP_SHARE};
-use crate::network::loaded::Loaded as NetworkLoaded;
-use crate::network::roundtrip::RoundTrip;
-use crate::network::throughput::Throughput;
-use crate::network::transfer::Transfer;
-use crate::python::object::Object;
-use crate::storage::files::Files;
-use crate::storage::first_touch::FirstTouch;
-use crate::storage::poke::Poke as FilePoke;
-use crate::storage::rate::Rate;
-use crate::storage::read_sequential::ReadSequential;
-use crate::storage::reread::Reread;
-use crate::storage::steady::Steady;
-use crate::storage::sync::Durable;
-use crate::storage::write_sequential::WriteSequential;
-use crate::storage::{read_random, write_random};
-use crate::vm::fault::Fault;
-use crate::vm::map::Map;
-use crate::vm::zero::Zero;
+use latlab_probes_compute::alloc::malloc::Malloc;
+use latlab_probes_compute::alloc::nodes::Nodes;
+use latlab_probes_compute::alloc::reuse::Reuse;
+use latlab_probes_compute::clock::read::Read;
+use latlab_probes_compute::memory::alignment::Alignment;
+use latlab_probes_compute::memory::bandwidth::Bandwidth;
+use latlab_probes_compute::memory::core_to_core::CoreToCore;
+use latlab_probes_compute::memory::false_sharing::FalseSharing;
+use latlab_probes_compute::memory::load_dependent::LoadDependent;
+use latlab_probes_compute::memory::loaded::Loaded;
+use latlab_probes_compute::memory::parallelism::Parallelism;
+use latlab_probes_compute::memory::poke::Poke;
+use latlab_probes_compute::memory::prefetch::Prefetch;
+use latlab_probes_compute::memory::stride::Stride;
+use latlab_probes_compute::python::object::Object;
+use latlab_probes_compute::vm::fault::Fault;
+use latlab_probes_compute::vm::map::Map;
+use latlab_probes_compute::vm::zero::Zero;
+use latlab_probes_kernel::kernel::context_switch::ContextSwitch;
+use latlab_probes_kernel::kernel::mutex::Mutex;
+use latlab_probes_kernel::kernel::noise::Noise;
+use latlab_probes_kernel::kernel::spawn::Spawn;
+use latlab_probes_kernel::kernel::syscall::Syscall;
+use latlab_probes_kernel::kernel::timer::Timer;
+use latlab_probes_kernel::kernel::wakeup::Wakeup;
+use latlab_probes_network::network::connect::Connect;
+use latlab_probes_network::network::http::{Http, SHARE as HTTP_SHARE};
+use latlab_probes_network::network::loaded::Loaded as NetworkLoaded;
+use latlab_probes_network::network::roundtrip::RoundTrip;
+use latlab_probes_network::network::throughput::Throughput;
+use latlab_probes_network::network::transfer::Transfer;
+use latlab_probes_storage::storage::files::Files;
+use latlab_probes_storage::storage::first_touch::FirstTouch;
+use latlab_probes_storage::storage::poke::Poke as FilePoke;
+use latlab_probes_storage::storage::rate::Rate;
+use latlab_probes_storage::storage::read_sequential::ReadSequential;
+use latlab_probes_storage::storage::reread::Reread;
+use latlab_probes_storage::storage::steady::Steady;
+use latlab_probes_storage::storage::sync::Durable;
+use latlab_probes_storage::storage::write_sequential::WriteSequential;
+use latlab_probes_storage::storage::{read_random, write_random};
 
 /// A probe and its share of a run.
 pub struct Entry {
@@ -232,41 +232,7 @@ pub static REGISTRY: &[Entry] = &[
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing;
-
-    /// `memory.load.dependent` lives in `src/memory/load_dependent.rs`.
-    fn file_of(id: &str) -> String {
-        let (tier, rest) = id.split_once('.').expect("ids have a tier");
-        format!("{tier}/{}.rs", rest.replace('.', "_"))
-    }
-
-    #[test]
-    fn the_registry_and_the_folders_name_the_same_probes() {
-        let mut listed: Vec<String> = REGISTRY
-            .iter()
-            .map(|entry| file_of(entry.probe.spec().id))
-            .collect();
-        let source = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
-        let mut present = Vec::new();
-        for tier in [
-            "clock", "memory", "vm", "alloc", "python", "kernel", "storage", "network",
-        ] {
-            // A tier's folder comes with its first probe.
-            for file in std::fs::read_dir(source.join(tier)).into_iter().flatten() {
-                let name = file.expect("readable").file_name().into_string().expect("UTF-8");
-                if name != "mod.rs"
-                    && std::path::Path::new(&name)
-                        .extension()
-                        .is_some_and(|own| own == "rs")
-                {
-                    present.push(format!("{tier}/{name}"));
-                }
-            }
-        }
-        listed.sort();
-        present.sort();
-        assert_eq!(listed, present);
-    }
+    use latlab_probes_testing as testing;
 
     #[test]
     fn every_probe_explains_itself() {
@@ -293,6 +259,13 @@ mod tests {
         for entry in REGISTRY {
             let bytes = entry.probe.memory_bytes(&env);
             assert!(bytes <= env.memory_bytes, "{}: {bytes}", entry.probe.spec().id);
+        }
+    }
+
+    #[test]
+    fn every_probe_proves_its_work_at_its_smallest_points_on_one_cpu_and_on_all() {
+        for entry in REGISTRY {
+            testing::assert_proved_at_its_smallest_points(entry.probe);
         }
     }
 }

@@ -17,14 +17,14 @@ use latlab_harness::{
     quietest_cpu, run_probe,
 };
 use latlab_machine::Machine;
+use latlab_probes_shared::walk::ReferenceChase;
+use latlab_probes_storage::disk;
 use latlab_record::{Kind, LookedAgain, PlannedProbe, Point, Profile, Record, Settings, Tool, Totals};
 use latlab_storage::{Budget, Disk, default_directory};
 use serde::{Deserialize, Serialize};
 
 use crate::again::{self, Figure};
-use crate::disk;
 use crate::registry::{Entry, LAYOUT, REGISTRY};
-use crate::walk::ReferenceChase;
 
 /// Memory that is assumed where nobody says how much may be used.
 const MEMORY_UNKNOWN: u64 = 256 << 20;

@@ -2,5 +2,14 @@
 
 use latlab_probes::{REGISTRY, run_child};
 
-#[path = "../../latlab-probes/src/testing/proofs.rs"]
-mod proofs;
+#[test]
+fn as_a_child() {
+    latlab_probes_testing::as_a_child(run_child);
+}
+
+#[test]
+fn every_probe_proves_its_work_at_its_smallest_points_on_one_cpu_and_on_all() {
+    for entry in REGISTRY {
+        latlab_probes_testing::assert_proved_at_its_smallest_points(entry.probe);
+    }
+}

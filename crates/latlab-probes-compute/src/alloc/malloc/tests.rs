@@ -1,0 +1,153 @@
+use super::*;
+use latlab_probes_testing as testing;
+
+fn answering(name: &str) -> Answering {
+    Answering {
+        name: name.to_owned(),
+        version: Some("1.2.3".to_owned()),
+        library: format!("lib{name}.so.2"),
+    }
+}
+
+#[test]
+fn an_allocator_that_was_asked_for_and_did_not_answer_fails_the_proof() {
+    assert!(answered("mimalloc", &answering("mimalloc")).ok);
+    assert!(
+        !answered("mimalloc", &answering("glibc")).ok,
+        "the preload did not take"
+    );
+    assert!(
+        !answered("system", &answering("jemalloc")).ok,
+        "the user's preload is in the way"
+    );
+    assert!(answered("system", &answering("musl")).ok);
+    let nameless = Answering {
+        version: None,
+        ..answering("jemalloc")
+    };
+    assert!(!answered("jemalloc", &nameless).ok, "no version, no figure");
+}
+
+#[test]
+#[cfg(target_os = "linux")]
+fn a_child_whose_preload_does_not_exist_says_who_answers_instead() {
+    let env = testing::env_of_one_cpu(64 << 20);
+    let missing = Allocator {
+        name: "mimalloc",
+        preload: Some("/nonexistent/libmimalloc.so.2".into()),
+    };
+    let mut child = heap::start(&env, SPEC.id, &missing).expect("the linker goes on without it");
+    let Answer::Description(answering) = child.ask(&Request::Describe).expect("an answer") else {
+        panic!("another answer");
+    };
+    assert!(!answered("mimalloc", &answering).ok, "{answering:?}");
+}
+
+fn result(allocator: &str, size: u64, state: &str, p50: f64) -> PointResult {
+    PointResult {
+        point: planned(
+            &Allocator {
+                name: if allocator == "system" {
+                    "system"
+                } else {
+                    "jemalloc"
+                },
+                preload: None,
+            },
+            size,
+            state,
+            SAME,
+            0,
+        )
+        .point,
+        p50,
+        interval: None,
+        cycles: None,
+        refined: false,
+        disturbed: false,
+        findings: Some(json!({
+            "library": "libc.so.6",
+            "mmap_threshold_bytes": 131_072,
+            "minor_faults_per_op": if p50 > 1e6 { size as f64 / 4096.0 } else { 0.01 },
+        })),
+    }
+}
+
+#[test]
+fn the_cliff_is_where_reused_blocks_begin_to_be_faulted_in_again() {
+    let mut results = Vec::new();
+    for (size, reused, fresh) in [
+        (16, 10.0, 15.0),
+        (1 << 20, 300.0, 400_000.0),
+        (16 << 20, 20_000.0, 7e6),
+        (64 << 20, 28e6, 29e6),
+    ] {
+        results.push(result("system", size, "reused", reused));
+        results.push(result("system", size, "fresh", fresh));
+    }
+    results.push(result("jemalloc", 16, "reused", 8.0));
+    let record = conclude(&results, &["mimalloc"]).expect("a record");
+    let findings = record.findings.expect("findings");
+    let system = &findings["allocators"][0];
+    assert_eq!(system["trim_cliff"]["size_bytes"], json!(64 << 20));
+    assert_eq!(system["trim_cliff"]["before_ns"], json!(20_000.0));
+    assert_eq!(system["mmap_threshold_bytes"], json!(131_072));
+    assert_eq!(system["sizes"][0]["reused_ns"], json!(10.0));
+    assert!(findings["allocators"][1]["trim_cliff"].is_null());
+    assert_eq!(findings["not_installed"], json!(["mimalloc"]));
+}
+
+#[test]
+fn memory_that_was_not_new_fails_the_proof_of_the_system_s_allocator() {
+    let point = result("system", 4096, "fresh", 1.0).point;
+    let judged = |faults, is_system| {
+        let mut proof = Proof::default();
+        judge_freshness(&mut proof, &point, faults, 1_000, is_system);
+        (proof.checks.iter().all(|check| check.ok), proof.flags.is_empty())
+    };
+    let pages = 4096 * 1_000 / heap::page_bytes() as u64;
+    assert_eq!(judged(pages, true), (true, true));
+    assert_eq!(judged(pages / 2, true), (false, true));
+    assert_eq!(judged(pages / 2, false), (true, false));
+}
+
+#[test]
+fn sizes_fit_small_machines_and_one_cpu_has_no_second_thread() {
+    for memory_bytes in [2 << 20, 64 << 20, 8 << 30] {
+        for profile in [Profile::Quick, Profile::Standard, Profile::Thorough] {
+            let mut env = testing::env_of_one_cpu(memory_bytes);
+            env.settings.profile = profile;
+            assert!(Malloc.memory_bytes(&env) <= memory_bytes);
+            let points = Malloc.points(&env);
+            assert!(!points.is_empty());
+            assert!(points.iter().all(|planned| {
+                planned.point.size_bytes <= Some(largest(&env))
+                    && planned.point.placement.as_deref() == Some(SAME)
+            }));
+        }
+    }
+    assert!(matches!(Malloc.supports(&testing::env(1 << 20)), Support::No(_)));
+}
+
+#[test]
+#[cfg(target_os = "linux")]
+fn every_use_is_proved_in_child_processes() {
+    let env = testing::env(4 << 20);
+    // Of other allocators where they are installed; none is needed.
+    let points: Vec<Planned> = Malloc
+        .points(&env)
+        .into_iter()
+        .filter(|planned| [Some(16), Some(64 << 10), Some(1 << 20)].contains(&planned.point.size_bytes))
+        .collect();
+    let proofs = testing::assert_proved(&Malloc, &env, &points);
+    let findings = proofs[0].findings.as_ref().expect("findings");
+    if heap::can_keep() && cfg!(target_arch = "x86_64") {
+        assert_eq!(
+            findings["mmap_threshold_largest_bytes"]
+                .as_u64()
+                .map(|bytes| bytes >> 20),
+            Some(32),
+            "{findings}"
+        );
+    }
+}

@@ -1,0 +1,5 @@
+//! Allocators.
+
+pub mod malloc;
+pub mod nodes;
+pub mod reuse;

@@ -1,0 +1,529 @@
+//! `alloc.nodes`: what building a linked list costs, by where its nodes come from, and what the parts of that cost are.
+
+mod build;
+
+#[cfg_attr(target_arch = "x86_64", path = "nodes/ahead_x86.rs")]
+#[cfg_attr(target_arch = "aarch64", path = "nodes/ahead_aarch64.rs")]
+#[cfg_attr(
+    not(any(target_arch = "x86_64", target_arch = "aarch64")),
+    path = "nodes/ahead_none.rs"
+)]
+mod ahead;
+
+use std::io::{BufRead, Write};
+
+use latlab_harness::{
+    Block, Child, Env, Planned, PointResult, Probe, ProbeError, Proof, Session, Spec, Support, Tier,
+    serve_child,
+};
+use latlab_record::{Check, Point, Profile, Record, Unit, binary_size};
+use serde_json::{Value, json};
+
+use crate::heap::{self, Allocator};
+use build::{Answer, Built, NODE, Request, Way, Workshop};
+
+/// The probe.
+pub struct Nodes;
+
+static SPEC: Spec = Spec {
+    id: "alloc.nodes",
+    tier: Tier::Alloc,
+    title: "nodes of a linked list",
+    question: "What does a node of a linked list cost, and how much of that is the allocator, page faults, and the stores?",
+    method: "A list of a million nodes (100,000 in the quick profile) is built: a pointer and 20 bytes, 32 bytes with padding. A value is one whole build, ns a node. \
+The nodes come from the C library's malloc, one call each (malloc); from a pointer that is moved on through newly mapped memory (arena); the same with a node to each 64-byte line (arena-aligned), \
+or with the line 512 bytes ahead asked for by a prefetch for writing (arena-prefetch); through memory whose pages were touched before (arena-touched); from a free list of used nodes (pool); \
+from a vector that grows as it is pushed to and links nodes by number (vec).
+
+Each build begins with the same memory, in a child process whose heap nobody else uses: malloc's heap has been freed and given back to the system (malloc_trim; elsewhere than with glibc each block is a new process instead), \
+arenas are mapped anew, untimed, and unmapped afterwards. As much memory as a build needs is touched once before the first one, because a virtual machine's host may have to find it first. \
+Huge pages are refused for arenas, so that all ways are about the same pages.
+
+A request of 32 bytes takes 48 bytes of glibc's heap (8 for its size, in steps of 16), so that a list from malloc has half as many pages again as the arena's. Its parts are measured each by itself: \
+page faults, by growing the heap as far in blocks of 64 KiB and touching each page once (touch): the faults that were counted during the builds are charged what a fault, with its share of growing the heap, cost there; \
+the calls and stores together, by the same malloc loop in a heap that was grown and freed before and has kept its pages (malloc-kept); the stores, by the same loop on touched memory without the calls (stores). \
+The allocator's part is the second less the third. In these two the lines of each 16 KiB are read before the nodes on them are timed, because a page fault leaves its page in the cache: \
+waiting for memory would be counted twice otherwise (3-4 ns a node seen), and is part of arena-touched and pool, whose memory has left the caches. \
+Nothing is set to make the sum come out: closure says how near it comes to the whole.
+
+The list is walked after each build: every node must be there once, with its number and its text. Page faults are counted by the kernel for this thread; a build in new memory must have had them, \
+and one in old memory must not. Builds are timed by the system's monotonic clock (20-50 ns of milliseconds).",
+    method_version: 1,
+    unit: Unit::Ns,
+    convention: "one node: its memory, its payload of 20 bytes, and the link to it",
+    needs: &["a child process", "Linux"],
+    touches: &["memory: up to 64 MB, in a child process"],
+    saturates: false,
+};
+
+/// Lists of so many nodes, the largest that is allowed is taken.
+const LENGTHS: [u64; 4] = [1_000_000, 100_000, 10_000, 1_000];
+/// Largest list of the quick profile.
+const QUICK: u64 = 100_000;
+/// Bytes that a child holds for each node at most: the aligned arena's and the pool's.
+const HELD: u64 = 64 + 32 + 8;
+/// Nanoseconds that a build, its preparation and its end take for each node, to plan with.
+fn planned_ns(way: Way) -> f64 {
+    match way {
+        Way::Malloc | Way::MallocKept => 50.0,
+        Way::Touch | Way::Vec | Way::Stores => 22.0,
+        Way::ArenaAligned => 35.0,
+        Way::Arena | Way::ArenaPrefetch | Way::ArenaTouched => 20.0,
+        Way::Pool => 8.0,
+    }
+}
+/// A build in new memory that had fewer faults than this share of its pages had memory that was there already.
+const NEW_SHARE: f64 = 0.9;
+/// A build in old memory may have this share of its pages as faults, and some.
+const OLD_SHARE: f64 = 0.05;
+/// Faults that have nothing to do with the list: a stack's, a library's.
+const OTHER_FAULTS: u64 = 32;
+
+impl Probe for Nodes {
+    fn spec(&self) -> &'static Spec {
+        &SPEC
+    }
+
+    fn supports(&self, env: &Env) -> Support {
+        if let Support::No(reason) = heap::supported(env) {
+            return Support::No(reason);
+        }
+        let Some(nodes) = length(env) else {
+            return Support::No(format!(
+                "needs 1 MiB of memory; {} may be used here",
+                binary_size(env.memory_bytes)
+            ));
+        };
+        let wanted = if env.settings.profile == Profile::Quick {
+            QUICK
+        } else {
+            LENGTHS[0]
+        };
+        if nodes < wanted {
+            return Support::Degraded(format!(
+                "lists of {nodes} nodes: a quarter of the memory that may be used"
+            ));
+        }
+        Support::Yes
+    }
+
+    fn points(&self, env: &Env) -> Vec<Planned> {
+        let Some(nodes) = length(env) else {
+            return Vec::new();
+        };
+        Way::ALL
+            .into_iter()
+            .filter(|way| *way != Way::MallocKept || heap::can_keep())
+            .map(|way| Planned {
+                block_s: f64::from(builds(nodes)) * nodes as f64 * planned_ns(way) / 1e9,
+                ..Planned::new(Point {
+                    operation: Some(way.name().to_owned()),
+                    nodes: Some(nodes),
+                    ..Point::default()
+                })
+            })
+            .collect()
+    }
+
+    fn memory_bytes(&self, env: &Env) -> u64 {
+        length(env).map_or(0, |nodes| nodes * HELD + FIXED)
+    }
+
+    fn open<'env>(
+        &'env self,
+        env: &'env Env,
+        _group: &[Planned],
+    ) -> Result<Box<dyn Session + 'env>, ProbeError> {
+        Ok(Box::new(Lists {
+            env,
+            child: None,
+            selected: None,
+            ledgers: Vec::new(),
+        }))
+    }
+
+    fn conclude(&self, _env: &Env, results: &[PointResult]) -> Vec<Record> {
+        conclude(results).into_iter().collect()
+    }
+}
+
+/// Nodes of the lists; none where not even the shortest fits.
+fn length(env: &Env) -> Option<u64> {
+    let quick = env.settings.profile == Profile::Quick;
+    LENGTHS
+        .into_iter()
+        .find(|nodes| nodes * HELD + FIXED <= env.memory_bytes && !(quick && *nodes > QUICK))
+}
+
+/// Beside the lists, bytes.
+const FIXED: u64 = 1 << 20;
+
+/// Builds in one block.
+fn builds(nodes: u64) -> u32 {
+    if nodes > QUICK { 1 } else { 2 }
+}
+
+/// The child's side.
+pub(crate) fn serve(input: &mut dyn BufRead, output: &mut dyn Write) -> std::io::Result<()> {
+    let mut workshop: Option<Workshop> = None;
+    serve_child(input, output, |request: Request| {
+        let workshop = match &mut workshop {
+            Some(workshop) => workshop,
+            none => none.insert(Workshop::new(request.nodes)?),
+        };
+        workshop.answer(&request)
+    })
+}
+
+/// What was built at one point.
+#[derive(Default)]
+struct Ledger {
+    point: Point,
+    built: Vec<Built>,
+    chunk: usize,
+    counts_faults: bool,
+}
+
+struct Lists<'env> {
+    env: &'env Env,
+    child: Option<Child>,
+    selected: Option<(Way, Point)>,
+    ledgers: Vec<Ledger>,
+}
+
+fn way_of(point: &Point) -> Option<Way> {
+    Way::ALL
+        .into_iter()
+        .find(|way| point.operation.as_deref() == Some(way.name()))
+}
+
+impl Session for Lists<'_> {
+    fn select(&mut self, point: &Point) -> Result<(), ProbeError> {
+        let way = way_of(point).ok_or_else(|| ProbeError::no_point(point))?;
+        self.selected = Some((way, point.clone()));
+        if !heap::can_keep() {
+            // A heap that cannot be told to give everything back is a new one each time.
+            self.child = None;
+        }
+        if self.child.is_none() {
+            self.child = Some(heap::start(self.env, SPEC.id, &Allocator::SYSTEM)?);
+        }
+        Ok(())
+    }
+
+    fn block(&mut self, block: &mut Block) -> Result<(), ProbeError> {
+        let (Some((way, point)), Some(child)) = (&self.selected, &mut self.child) else {
+            return Err(ProbeError::Other("no point is selected".to_owned()));
+        };
+        let nodes = point.nodes.unwrap_or(0);
+        let builds = if heap::can_keep() { builds(nodes) } else { 1 };
+        let answer: Answer = child.ask(&Request {
+            way: *way,
+            nodes,
+            builds,
+        })?;
+        heap::absorb(block, &answer.block);
+        let place = self.ledgers.iter().position(|ledger| ledger.point == *point);
+        let place = place.unwrap_or_else(|| {
+            self.ledgers.push(Ledger {
+                point: point.clone(),
+                ..Ledger::default()
+            });
+            self.ledgers.len() - 1
+        });
+        let ledger = &mut self.ledgers[place];
+        ledger.built.extend(answer.built);
+        ledger.chunk = answer.chunk_bytes;
+        ledger.counts_faults = answer.counts_faults;
+        Ok(())
+    }
+
+    fn proof(&mut self, point: &Point) -> Proof {
+        let mut proof = Proof::default();
+        let ledger = self.ledgers.iter().find(|ledger| ledger.point == *point);
+        let (Some(ledger), Some(way), Some(nodes)) = (ledger, way_of(point), point.nodes) else {
+            return proof;
+        };
+        let answering = heap::answering();
+        proof.engine = Some(match way {
+            Way::Malloc | Way::MallocKept | Way::Touch | Way::Vec => answering.engine(),
+            _ => "latlab's own arena".to_owned(),
+        });
+        proof.checks.push(walked(&ledger.built, nodes));
+        if ledger.counts_faults {
+            proof.checks.push(pages(&ledger.built, way, nodes, ledger.chunk));
+        } else {
+            proof.flags.push(
+                "degraded: this system does not count page faults, so that new memory is not proved new"
+                    .to_owned(),
+            );
+        }
+        let parent = if matches!(way, Way::Malloc | Way::MallocKept | Way::Touch) {
+            Way::Touch
+        } else {
+            Way::ArenaTouched
+        };
+        let fault_ns = self
+            .ledgers
+            .iter()
+            .find(|ledger| way_of(&ledger.point) == Some(parent))
+            .and_then(|ledger| median(ledger.built.iter().filter_map(|built| built.fault_ns)));
+        proof.findings = Some(findings(ledger, way, nodes, fault_ns));
+        proof
+    }
+}
+
+fn findings(ledger: &Ledger, way: Way, nodes: u64, fault_ns: Option<f64>) -> Value {
+    let mut findings = json!({
+        "fault_ns": fault_ns,
+        "minor_faults_per_node": Value::Null,
+        "fault_share": Value::Null,
+    });
+    if ledger.counts_faults {
+        let faults = median(ledger.built.iter().map(|built| built.faults as f64));
+        let ns = median(ledger.built.iter().map(|built| built.ns));
+        findings["minor_faults_per_node"] = json!(faults.map(|faults| faults / nodes as f64));
+        if let (Some(faults), Some(ns), Some(fault_ns)) = (faults, ns, fault_ns)
+            && ns > 0.0
+        {
+            findings["fault_share"] = json!((faults * fault_ns / ns).min(1.0));
+        }
+    }
+    findings["bytes_per_node"] = json!(match way.new_bytes_per_node(ledger.chunk) {
+        0 if way.is_part() => ledger.chunk,
+        0 => NODE,
+        bytes => bytes,
+    });
+    findings
+}
+
+/// Whether every list was whole.
+fn walked(built: &[Built], nodes: u64) -> Check {
+    let whole = built
+        .iter()
+        .filter(|one| one.walked == nodes && one.intact)
+        .count();
+    Check {
+        name: "list walked".to_owned(),
+        ok: !built.is_empty() && whole == built.len(),
+        detail: format!(
+            "{whole} of {} lists had {nodes} nodes, each with its number and text",
+            built.len()
+        ),
+    }
+}
+
+/// Whether the memory was as new, or as old, as the way of building says.
+fn pages(built: &[Built], way: Way, nodes: u64, chunk: usize) -> Check {
+    let page = heap::page_bytes() as u64;
+    let expected = nodes * way.new_bytes_per_node(chunk) as u64 / page;
+    let faults = || built.iter().map(|one| one.faults);
+    let (least, most) = (faults().min().unwrap_or(0), faults().max().unwrap_or(0));
+    if expected > 0 {
+        return Check {
+            name: "memory was new".to_owned(),
+            ok: !built.is_empty() && least as f64 >= NEW_SHARE * expected as f64,
+            detail: format!("at least {least} page faults in a build that touches {expected} pages"),
+        };
+    }
+    let pages = nodes * NODE as u64 / page;
+    Check {
+        name: "memory was there".to_owned(),
+        ok: most as f64 <= OLD_SHARE * pages as f64 + OTHER_FAULTS as f64,
+        detail: format!("at most {most} page faults in a build that touches {pages} pages"),
+    }
+}
+
+fn median(values: impl Iterator<Item = f64>) -> Option<f64> {
+    let mut values: Vec<f64> = values.collect();
+    values.sort_by(f64::total_cmp);
+    (!values.is_empty()).then(|| latlab_stats::quantile(&values, 0.5))
+}
+
+/// The ways beside each other, and the parts of malloc's beside its whole.
+fn conclude(results: &[PointResult]) -> Option<Record> {
+    let of = |way: Way| results.iter().find(|result| way_of(&result.point) == Some(way));
+    let ns = |way| of(way).map(|result| result.p50);
+    let found = |way: Way, name: &str| {
+        of(way)
+            .and_then(|result| result.findings.as_ref())
+            .and_then(|findings| findings[name].as_f64())
+    };
+    let whole = ns(Way::Malloc);
+    let steps: Vec<Value> = Way::ALL
+        .into_iter()
+        .filter(|way| !way.is_part())
+        .filter_map(|way| {
+            let own = ns(way)?;
+            Some(json!({
+                "operation": way.name(),
+                "ns_per_node": own,
+                "gain_over_malloc": whole.filter(|_| own > 0.0).map(|whole| whole / own),
+                "fault_share": found(way, "fault_share"),
+            }))
+        })
+        .collect();
+    let nodes = results.first()?.point.nodes;
+    let of_parts = [Way::Malloc, Way::Touch, Way::MallocKept, Way::Stores].map(of);
+    // An interval takes six blocks: fewer make a median, but no sum to rely on.
+    let enough = of_parts
+        .iter()
+        .all(|result| result.is_some_and(|result| result.interval.is_some()));
+    let disturbed = of_parts.iter().flatten().any(|result| result.disturbed);
+    let parts = || {
+        if !enough {
+            return None;
+        }
+        let whole = whole.filter(|whole| *whole > 0.0)?;
+        let stores = ns(Way::Stores)?;
+        let calls_and_stores = ns(Way::MallocKept)?;
+        let faults = found(Way::Malloc, "minor_faults_per_node")? * found(Way::Touch, "fault_ns")?;
+        let allocator = calls_and_stores - stores;
+        let sum = allocator + faults + stores;
+        Some(json!({
+            "allocator_ns": allocator,
+            "faults_ns": faults,
+            "stores_ns": stores,
+            "sum_ns": sum,
+            "whole_ns": whole,
+            "closure": sum / whole,
+            "disturbed": disturbed,
+        }))
+    };
+    let findings = json!({ "nodes": nodes, "steps": steps, "parts": parts() });
+    Some(SPEC.derived(findings))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use latlab_probes_testing as testing;
+
+    fn result(way: Way, p50: f64, findings: Value) -> PointResult {
+        PointResult {
+            point: Point {
+                operation: Some(way.name().to_owned()),
+                nodes: Some(1_000_000),
+                ..Point::default()
+            },
+            p50,
+            interval: Some([0.9 * p50, 1.1 * p50]),
+            cycles: None,
+            refined: false,
+            disturbed: false,
+            findings: Some(findings),
+        }
+    }
+
+    #[test]
+    fn the_parts_are_added_up_and_compared_with_a_whole_that_is_none_of_them() {
+        let mut results = [
+            result(
+                Way::Malloc,
+                40.0,
+                json!({"minor_faults_per_node": 0.0117, "fault_share": 0.5}),
+            ),
+            result(Way::Arena, 20.0, json!({"fault_share": 0.7})),
+            result(Way::ArenaTouched, 6.0, json!({})),
+            result(Way::Stores, 4.0, json!({})),
+            result(Way::MallocKept, 16.0, json!({})),
+            result(Way::Touch, 23.0, json!({"fault_ns": 2_000.0})),
+        ];
+        let record = conclude(&results).expect("a record");
+        let findings = record.findings.expect("findings");
+        let part = |name: &str| findings["parts"][name].as_f64().expect("a number");
+        assert!((part("allocator_ns") - 12.0).abs() < 1e-9);
+        assert!((part("faults_ns") - 23.4).abs() < 1e-9);
+        assert!((part("closure") - 39.4 / 40.0).abs() < 1e-9);
+        assert_eq!(findings["steps"].as_array().map(Vec::len), Some(3));
+        assert_eq!(findings["steps"][1]["gain_over_malloc"], json!(2.0));
+        results[4].interval = None;
+        let findings = conclude(&results).and_then(|record| record.findings);
+        assert!(
+            findings.expect("findings")["parts"].is_null(),
+            "a part of too few blocks"
+        );
+    }
+
+    #[test]
+    fn parts_that_are_missing_are_left_out_rather_than_guessed() {
+        let record = conclude(&[result(Way::Malloc, 40.0, json!({}))]).expect("a record");
+        let findings = record.findings.expect("findings");
+        assert!(findings["parts"].is_null());
+        assert!(conclude(&[]).is_none());
+    }
+
+    fn built(walked: u64, intact: bool, faults: u64) -> Built {
+        Built {
+            ns: 1e6,
+            walked,
+            intact,
+            faults,
+            fault_ns: None,
+        }
+    }
+
+    #[test]
+    fn a_list_that_lacks_a_node_or_a_number_fails_the_proof() {
+        assert!(walked(&[built(100, true, 0); 3], 100).ok);
+        assert!(!walked(&[built(100, true, 0), built(99, true, 0)], 100).ok);
+        assert!(!walked(&[built(100, false, 0)], 100).ok);
+        assert!(!walked(&[], 100).ok);
+    }
+
+    #[test]
+    fn new_memory_that_was_touched_before_fails_the_proof_and_so_does_old_memory_that_was_not() {
+        let expected = 1_000_000 * NODE as u64 / heap::page_bytes() as u64;
+        let check = |way, faults| pages(&[built(1_000_000, true, faults)], way, 1_000_000, 48).ok;
+        assert!(check(Way::Arena, expected));
+        assert!(!check(Way::Arena, expected / 2), "half of it was there");
+        assert!(!check(Way::Malloc, expected), "malloc takes more pages");
+        assert!(check(Way::ArenaTouched, 5));
+        assert!(!check(Way::ArenaTouched, expected / 2));
+    }
+
+    #[test]
+    fn a_page_that_was_touched_before_is_missing_among_the_faults() {
+        if !heap::counts_faults() {
+            return;
+        }
+        let count = |touched: bool| {
+            let mut workshop = Workshop::new(20_000).expect("a small list");
+            let way = if touched { Way::ArenaTouched } else { Way::Arena };
+            let built = workshop.build(way, 20_000).expect("a small list");
+            // An arena that was meant to be new.
+            pages(&[built], Way::Arena, 20_000, 48).ok
+        };
+        // A test beside this one that forks makes every page fault once more.
+        assert!(count(false));
+        assert!((0..testing::ATTEMPTS).any(|_| !count(true)));
+    }
+
+    #[test]
+    fn lists_fit_small_machines_and_grow_with_the_profile() {
+        for memory_bytes in [64 << 20, 256 << 20, 1 << 20] {
+            let mut env = testing::env_of_one_cpu(memory_bytes);
+            for profile in [Profile::Quick, Profile::Standard, Profile::Thorough] {
+                env.settings.profile = profile;
+                assert!(Nodes.memory_bytes(&env) <= memory_bytes);
+                assert!(
+                    Nodes.memory_bytes(&env) >= length(&env).unwrap_or(0) * heap::chunk_bytes(NODE) as u64
+                );
+            }
+        }
+        let mut env = testing::env(256 << 20);
+        assert_eq!(length(&env), Some(QUICK));
+        env.settings.profile = Profile::Standard;
+        assert_eq!(length(&env), Some(1_000_000));
+        assert_eq!(length(&testing::env(1_000)), None);
+    }
+
+    #[test]
+    #[cfg(target_os = "linux")]
+    fn every_way_is_proved_in_a_child_process() {
+        let env = testing::env_of_one_cpu(3 << 20);
+        let proofs = testing::assert_proved(&Nodes, &env, &Nodes.points(&env));
+        assert!(proofs.len() >= 8);
+        assert!(proofs.iter().all(|proof| proof.engine.is_some()));
+    }
+}

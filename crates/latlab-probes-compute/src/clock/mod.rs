@@ -1,0 +1,3 @@
+//! The instrument itself.
+
+pub mod read;

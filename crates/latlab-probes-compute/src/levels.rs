@@ -1,0 +1,497 @@
+//! What the curves of `memory.load.dependent` say of the hierarchy: levels, translation, effective page size.
+//!
+//! Found from the latencies alone, validated on a second set of points, and only then put beside what the CPU says of itself.
+
+use latlab_harness::{Env, PointResult, Reach};
+use latlab_machine::{CacheKind, Machine};
+use latlab_record::{Order, Pages, binary_size};
+use latlab_stats::levels::{
+    Boundary, CurvePoint, Level, LevelOptions, PairedPoint, TlbStep, find_levels, tlb_reach,
+};
+use serde_json::{Value, json};
+
+/// The second pass confirms a boundary when its points below the bracket are answered by the level and those above are not: on either side of
+/// this share of the way to the next level's latency, the middle of what a bracket means (a quarter misses, half).
+const CONFIRMED_SHARE: f64 = 0.375;
+/// An effective capacity below this share of the reported one is remarked on.
+const FAR_BELOW: f64 = 0.75;
+/// RAM answers no faster than this anywhere (row access, fabric and controller), ns.
+const RAM_AT_LEAST_NS: f64 = 40.0;
+/// Share of the 4 KiB pages' translation cost that huge pages still pay: above, they are 4 KiB in hardware; below
+/// the second, they are huge there too; between, it is not known.
+const STILL_PAID: f64 = 0.5;
+const NOT_PAID: f64 = 0.2;
+/// Translation costs below this are not compared, ns.
+const COMPARABLE_NS: f64 = 1.0;
+
+/// Size of the data or unified cache of a level, as the CPU reports it.
+pub(crate) fn reported(machine: &Machine, level: u8) -> Option<u64> {
+    machine
+        .caches
+        .iter()
+        .filter(|cache| cache.level == level && cache.kind != CacheKind::Instruction)
+        .map(|cache| cache.size_bytes)
+        .max()
+}
+
+/// How far a working set reaches. What is at most half of the second-level cache, the largest that belongs to one core, does not
+/// notice who else uses the shared one. Where sizes are unknown, those are taken that every CPU met has.
+pub(crate) fn reach(bytes: u64, machine: &Machine) -> Reach {
+    if bytes <= reported(machine, 1).unwrap_or(32 << 10) {
+        Reach::First
+    } else if bytes <= reported(machine, 2).unwrap_or(256 << 10) / 2 {
+        Reach::Private
+    } else {
+        Reach::Shared
+    }
+}
+
+/// The curve over 4 KiB pages in page-local order; draws of the same size become one point whose interval spans them.
+pub(crate) fn curve(results: &[PointResult], with_refined: bool) -> Vec<CurvePoint> {
+    let mut sorted: Vec<(u64, &PointResult)> = results
+        .iter()
+        .filter(|result| with_refined || !result.refined)
+        .filter(|result| on_curve(result))
+        .filter_map(|result| Some((result.point.working_set_bytes?, result)))
+        .collect();
+    sorted.sort_by_key(|(size, _)| *size);
+    sorted
+        .chunk_by(|a, b| a.0 == b.0)
+        .map(|draws| {
+            let mut medians: Vec<f64> = draws.iter().map(|(_, result)| result.p50).collect();
+            medians.sort_by(f64::total_cmp);
+            let p50 = latlab_stats::quantile(&medians, 0.5);
+            let bounds = draws
+                .iter()
+                .map(|(_, result)| result.interval.unwrap_or([result.p50; 2]));
+            CurvePoint {
+                size_bytes: draws[0].0 as f64,
+                p50_ns: p50,
+                lo_ns: bounds.clone().map(|[lo, _]| lo).fold(p50, f64::min),
+                hi_ns: bounds.map(|[_, hi]| hi).fold(p50, f64::max),
+                disturbed: draws.iter().all(|(_, result)| result.disturbed),
+            }
+        })
+        .collect()
+}
+
+fn on_curve(result: &PointResult) -> bool {
+    let point = &result.point;
+    point.nodes.is_none() && point.pages == Some(Pages::Base) && point.order == Some(Order::PageLocal)
+}
+
+/// Everything that follows from the points together; the form is documented in the reference.
+pub(crate) fn findings(env: &Env, results: &[PointResult]) -> Value {
+    let base = paired(results, Pages::Base);
+    let huge = paired(results, Pages::Huge);
+    let boundaries = tlb_reach(&base);
+    let options = LevelOptions {
+        seed: env.seed(3),
+        tlb: boundaries
+            .iter()
+            .filter(|boundary| boundary.detected)
+            .map(|boundary| TlbStep {
+                reach_bytes: boundary.pages_lo * 4096.0,
+                step_ns: boundary.step_ns,
+            })
+            .collect(),
+        ..LevelOptions::default()
+    };
+    let curve_points = curve(results, true);
+    let levels = find_levels(&curve_points, &options);
+    let named = named(levels, &env.machine);
+    let described: Vec<Value> = named
+        .iter()
+        .enumerate()
+        .map(|(index, (level, name))| {
+            let next_ns = named.get(index + 1).map(|(next, _)| next.latency_ns);
+            describe(level, name, validated(level, next_ns, results), env, results)
+        })
+        .collect();
+    let largest = |order, pages| {
+        results
+            .iter()
+            .filter(|result| result.point.nodes.is_none())
+            .filter(|result| result.point.order == Some(order) && result.point.pages == Some(pages))
+            .max_by_key(|result| result.point.working_set_bytes)
+    };
+    // The largest working set is RAM only where the curve has left the last cache. In another order it may be a small one, where the time ran out.
+    let ram = named.iter().find(|(_, name)| name == "RAM");
+    let figure = |order, pages| {
+        let (begin, result) = (ram?.0.from_bytes, largest(order, pages)?);
+        (result.point.working_set_bytes? as f64 >= begin).then_some(result.p50)
+    };
+    json!({
+        "levels": described,
+        "tlb": boundaries.iter().filter(|boundary| boundary.detected).map(translation).collect::<Vec<_>>(),
+        "effective_page_bytes": effective_page(&base, &huge),
+        "core_ghz": core_ghz(results),
+        "curve_pages": "4k",
+        "ram": {
+            "working_set_bytes": largest(Order::PageLocal, Pages::Base).and_then(|result| result.point.working_set_bytes),
+            "page_local_ns": figure(Order::PageLocal, Pages::Base),
+            "random_ns": figure(Order::Random, Pages::Base),
+            "huge_random_ns": figure(Order::Random, Pages::Huge),
+        },
+    })
+}
+
+/// Median core frequency over the points, GHz.
+fn core_ghz(results: &[PointResult]) -> Option<f64> {
+    let mut ghz: Vec<f64> = results
+        .iter()
+        .filter_map(|result| Some(result.cycles? / result.p50))
+        .collect();
+    ghz.sort_by(f64::total_cmp);
+    (!ghz.is_empty()).then(|| latlab_stats::quantile(&ghz, 0.5))
+}
+
+/// Names by the caches that the CPU reports: a level takes the name of the cache whose size is nearest to where it ends.
+/// The last plateau is RAM if it is slow enough and goes on to the end of the curve. A plateau between the last cache and
+/// RAM is a step of that cache's soft end (a share of it, a slice further away), not a cache of its own.
+fn named(levels: Vec<Level>, machine: &Machine) -> Vec<(Level, String)> {
+    let last_cache = (1..=4u8)
+        .rev()
+        .find(|number| reported(machine, *number).is_some())
+        .unwrap_or(4);
+    let count = levels.len();
+    let mut next_cache = 1u8;
+    let mut named: Vec<(Level, String)> = Vec::new();
+    for (index, level) in levels.into_iter().enumerate() {
+        let ram =
+            index + 1 == count && index > 0 && level.bracket.is_none() && level.latency_ns >= RAM_AT_LEAST_NS;
+        let name = match level.bracket {
+            _ if ram => "RAM".to_owned(),
+            None => "beyond the last level found".to_owned(),
+            Some(_) if next_cache > last_cache => {
+                if let Some((cache, _)) = named.last_mut() {
+                    cache.upper_end_bytes = level.upper_end_bytes;
+                    cache.range_ns.1 = level.range_ns.1;
+                }
+                continue;
+            }
+            Some((lo, hi)) => {
+                let middle = (lo * hi).sqrt();
+                let number = (next_cache..=last_cache)
+                    .filter_map(|number| Some((number, reported(machine, number)? as f64)))
+                    .min_by(|(_, a), (_, b)| (a / middle).ln().abs().total_cmp(&(b / middle).ln().abs()))
+                    .map_or(next_cache, |(number, _)| number);
+                next_cache = number + 1;
+                format!("L{number}")
+            }
+        };
+        named.push((level, name));
+    }
+    named
+}
+
+/// Median of the cycles of the points on a level's plateau.
+fn cycles(level: &Level, results: &[PointResult]) -> Option<f64> {
+    let mut cycles: Vec<f64> = results
+        .iter()
+        .filter(|result| on_curve(result))
+        .filter(|result| {
+            let size = result.point.working_set_bytes.unwrap_or(0) as f64;
+            (level.from_bytes..=level.to_bytes).contains(&size)
+        })
+        .filter_map(|result| result.cycles)
+        .collect();
+    cycles.sort_by(f64::total_cmp);
+    (!cycles.is_empty()).then(|| latlab_stats::quantile(&cycles, 0.5))
+}
+
+fn describe(level: &Level, name: &str, validated: Option<bool>, env: &Env, results: &[PointResult]) -> Value {
+    let number = name.strip_prefix('L').and_then(|digits| digits.parse().ok());
+    let reported_bytes = number.and_then(|number| reported(&env.machine, number));
+    json!({
+        "name": name,
+        "latency_ns": level.latency_ns,
+        "latency_lo_ns": level.range_ns.0,
+        "latency_hi_ns": level.range_ns.1,
+        "cycles": cycles(level, results),
+        "from_bytes": level.from_bytes,
+        "to_bytes": level.to_bytes,
+        "bracket_bytes": level.bracket.map(|(lo, hi)| [lo, hi]),
+        "upper_end_bytes": level.upper_end_bytes,
+        "reported_bytes": reported_bytes,
+        "validated": validated,
+        "confidence": level.confidence,
+        "tlb_suspect": level.tlb_suspect,
+        "note": note(level, reported_bytes, number, &env.machine),
+    })
+}
+
+/// Whether the points of the second pass alone put the boundary where it was found. `None` when they were not reached, or the
+/// level has no boundary. A fifth of them may lie on the wrong side: neighbours move single points.
+fn validated(level: &Level, next_ns: Option<f64>, results: &[PointResult]) -> Option<bool> {
+    let ((lo, hi), next_ns) = (level.bracket?, next_ns?);
+    let threshold = level.latency_ns + CONFIRMED_SHARE * (next_ns - level.latency_ns);
+    let second: Vec<(f64, f64)> = results
+        .iter()
+        .filter(|result| result.refined && on_curve(result))
+        .filter_map(|result| Some((result.point.working_set_bytes? as f64, result.p50)))
+        .collect();
+    let below: Vec<f64> = second
+        .iter()
+        .filter(|(size, _)| *size <= lo && *size >= lo / 2.0)
+        .map(|(_, ns)| *ns)
+        .collect();
+    let above: Vec<f64> = second
+        .iter()
+        .filter(|(size, _)| *size >= hi && *size <= hi * 2.0)
+        .map(|(_, ns)| *ns)
+        .collect();
+    if below.is_empty() || above.is_empty() {
+        return None;
+    }
+    let wrong = below.iter().filter(|ns| **ns > threshold).count()
+        + above.iter().filter(|ns| **ns <= threshold).count();
+    Some(wrong * 5 <= below.len() + above.len())
+}
+
+fn note(level: &Level, reported: Option<u64>, number: Option<u8>, machine: &Machine) -> Option<String> {
+    let (reported, (lo, hi)) = (reported?, level.bracket?);
+    let whole = reported as f64;
+    let size = |bytes: f64| {
+        #[expect(
+            clippy::cast_possible_truncation,
+            clippy::cast_sign_loss,
+            reason = "sizes of a curve, rounded"
+        )]
+        binary_size(bytes.round() as u64)
+    };
+    if hi >= FAR_BELOW * whole {
+        return None;
+    }
+    let shared = number.is_some_and(|number| number >= 3);
+    let upper = level.upper_end_bytes.filter(|end| *end >= FAR_BELOW * whole);
+    Some(if shared {
+        let why = if machine.virtualisation.hypervisor.is_some() {
+            "it is shared with cores of other guests that this machine cannot see, or only a share of it is ours"
+        } else {
+            "it is shared with other cores, or split between clusters of them"
+        };
+        format!(
+            "effective {}-{} of {} reported: {why}; the figure moves with the neighbours",
+            size(lo),
+            size(hi),
+            binary_size(reported)
+        )
+    } else if let Some(end) = upper {
+        format!(
+            "begins to miss at {} of {} (pages that collide in its sets, translations and code share it) and is exceeded by {}",
+            size(lo),
+            binary_size(reported),
+            size(end)
+        )
+    } else {
+        format!(
+            "effective {}-{} of {} reported",
+            size(lo),
+            size(hi),
+            binary_size(reported)
+        )
+    })
+}
+
+fn paired(results: &[PointResult], pages: Pages) -> Vec<PairedPoint> {
+    let chain = |order| {
+        results
+            .iter()
+            .filter(move |result| result.point.pages == Some(pages) && result.point.order == Some(order))
+    };
+    let mut pairs: Vec<PairedPoint> = chain(Order::Spread)
+        .filter_map(|spread| {
+            let packed = chain(Order::Packed).find(|packed| packed.point.nodes == spread.point.nodes)?;
+            let [spread_lo, spread_hi] = spread.interval.unwrap_or([spread.p50; 2]);
+            let [packed_lo, packed_hi] = packed.interval.unwrap_or([packed.p50; 2]);
+            Some(PairedPoint {
+                pages: spread.point.nodes? as f64,
+                packed_ns: packed.p50,
+                spread_ns: spread.p50,
+                lo: spread_lo - packed_hi,
+                hi: spread_hi - packed_lo,
+            })
+        })
+        .collect();
+    pairs.sort_by(|a, b| a.pages.total_cmp(&b.pages));
+    pairs
+}
+
+fn translation(boundary: &Boundary) -> Value {
+    json!({ "pages_lo": boundary.pages_lo, "pages_hi": boundary.pages_hi, "step_ns": boundary.step_ns })
+}
+
+/// The page size that the hardware translates by when huge pages were asked for, read from what translation still costs.
+fn effective_page(base: &[PairedPoint], huge: &[PairedPoint]) -> Option<u64> {
+    let mut shares: Vec<f64> = base
+        .iter()
+        .filter_map(|small| {
+            let large = huge
+                .iter()
+                .find(|large| (large.pages - small.pages).abs() < 0.5)?;
+            let cost = small.spread_ns - small.packed_ns;
+            (cost >= COMPARABLE_NS).then(|| (large.spread_ns - large.packed_ns) / cost)
+        })
+        .collect();
+    if shares.len() < 3 {
+        return None;
+    }
+    shares.sort_by(f64::total_cmp);
+    let share = latlab_stats::quantile(&shares, 0.5);
+    if share >= STILL_PAID {
+        Some(4096)
+    } else if share <= NOT_PAID {
+        Some(2 << 20)
+    } else {
+        None
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use latlab_record::Point;
+
+    use super::*;
+
+    fn result(size: u64, ns: f64, refined: bool) -> PointResult {
+        PointResult {
+            point: Point {
+                working_set_bytes: Some(size),
+                pages: Some(Pages::Base),
+                order: Some(Order::PageLocal),
+                ..Point::default()
+            },
+            p50: ns,
+            interval: Some([ns * 0.99, ns * 1.01]),
+            cycles: None,
+            refined,
+            disturbed: false,
+            findings: None,
+        }
+    }
+
+    fn pair_of(pages: f64, delta: f64) -> PairedPoint {
+        PairedPoint {
+            pages,
+            packed_ns: 4.0,
+            spread_ns: 4.0 + delta,
+            lo: delta - 0.1,
+            hi: delta + 0.1,
+        }
+    }
+
+    #[test]
+    fn huge_pages_that_still_pay_for_translation_are_small_in_hardware() {
+        let small: Vec<PairedPoint> = (0..6)
+            .map(|n| pair_of(f64::from(128 << n), f64::from(2 + n)))
+            .collect();
+        let same: Vec<PairedPoint> = (0..6)
+            .map(|n| pair_of(f64::from(128 << n), f64::from(2 + n) * 0.9))
+            .collect();
+        let free: Vec<PairedPoint> = (0..6).map(|n| pair_of(f64::from(128 << n), 0.05)).collect();
+        assert_eq!(effective_page(&small, &same), Some(4096));
+        assert_eq!(effective_page(&small, &free), Some(2 << 20));
+        assert_eq!(effective_page(&small, &[]), None);
+    }
+
+    #[test]
+    fn draws_of_one_size_become_one_point_that_spans_them() {
+        let mut results = vec![
+            result(1 << 20, 5.0, false),
+            result(1 << 20, 7.0, true),
+            result(1 << 20, 6.0, true),
+        ];
+        results[1].point.draw = Some(1);
+        results[2].point.draw = Some(2);
+        let points = curve(&results, true);
+        assert_eq!(points.len(), 1);
+        assert!((points[0].p50_ns - 6.0).abs() < 1e-9);
+        assert!(points[0].lo_ns < 5.0 && points[0].hi_ns > 7.0);
+        assert_eq!(curve(&results, false).len(), 1);
+    }
+
+    #[test]
+    fn the_second_pass_confirms_a_boundary_or_does_not() {
+        let level = level(4.0, Some((48e3, 64e3)));
+        let confirming = [result(45_000, 4.0, true), result(70_000, 15.0, true)];
+        let denying = [result(45_000, 15.0, true), result(70_000, 15.0, true)];
+        assert_eq!(validated(&level, Some(15.0), &confirming), Some(true));
+        assert_eq!(validated(&level, Some(15.0), &denying), Some(false));
+        assert_eq!(validated(&level, Some(15.0), &[]), None);
+    }
+
+    fn two_caches() -> Machine {
+        let unified = |level, size_bytes| latlab_machine::Cache {
+            level,
+            kind: CacheKind::Unified,
+            size_bytes,
+            line_bytes: Some(64),
+            ways: None,
+            shared_cpus: vec![0],
+            cpus: vec![0],
+            instances: Some(1),
+            source: latlab_machine::CacheSource::Cpuid,
+        };
+        Machine {
+            caches: vec![unified(1, 48 << 10), unified(2, 2 << 20)],
+            ..Machine::default()
+        }
+    }
+
+    #[test]
+    fn a_small_working_set_is_not_ram_where_the_time_ran_out_before_a_large_one() {
+        let env = Env {
+            machine: two_caches(),
+            ..latlab_probes_testing::env(1 << 20)
+        };
+        let latency = |size: u64| match size {
+            0..=49_152 => 1.4,
+            49_153..=2_097_152 => 4.5,
+            _ => 110.0,
+        };
+        let mut results: Vec<PointResult> = (10..28)
+            .flat_map(|power| [1 << power, 3 << (power - 1)])
+            .map(|size| result(size, latency(size), false))
+            .collect();
+        let of = |size, p50, order| {
+            let mut result = result(size, p50, false);
+            result.point.order = Some(order);
+            result
+        };
+        results.push(of(1 << 20, 5.6, Order::Random));
+        let ram = findings(&env, &results)["ram"].clone();
+        assert_eq!(ram["page_local_ns"], 110.0, "{ram}");
+        assert!(ram["random_ns"].is_null(), "{ram}");
+        results.push(of(64 << 20, 180.0, Order::Random));
+        assert_eq!(findings(&env, &results)["ram"]["random_ns"], 180.0);
+    }
+
+    #[test]
+    fn a_step_between_the_last_cache_and_ram_is_no_cache_of_its_own() {
+        let machine = two_caches();
+        let found = vec![
+            level(1.0, Some((48e3, 64e3))),
+            level(4.0, Some((1e6, 2e6))),
+            level(20.0, Some((8e6, 12e6))),
+            level(100.0, None),
+        ];
+        let names: Vec<String> = named(found, &machine).into_iter().map(|(_, name)| name).collect();
+        assert_eq!(names, ["L1", "L2", "RAM"]);
+    }
+
+    fn level(latency_ns: f64, bracket: Option<(f64, f64)>) -> Level {
+        Level {
+            latency_ns,
+            range_ns: (latency_ns, latency_ns),
+            from_bytes: 0.0,
+            to_bytes: 0.0,
+            bracket,
+            upper_end_bytes: bracket.map(|(_, hi)| hi),
+            confidence: None,
+            tlb_suspect: false,
+            points: 0,
+            disturbed: 0,
+        }
+    }
+}

@@ -1,0 +1,24 @@
+//! Probes of the clock, caches and RAM, virtual memory, allocators and the Python interpreter.
+
+pub mod alloc;
+pub mod clock;
+mod heap;
+mod levels;
+pub mod memory;
+pub mod python;
+#[cfg(target_os = "linux")]
+mod region;
+mod vector;
+pub mod vm;
+
+use latlab_probes_shared::Program;
+
+/// The programs that run in child processes of the measuring process, by the id of the probe that asks them.
+pub static PROGRAMS: &[(&str, Program)] = &[
+    ("alloc.malloc", alloc::malloc::serve),
+    ("alloc.nodes", alloc::nodes::serve),
+    ("alloc.reuse", alloc::reuse::serve),
+];
+
+#[cfg(test)]
+latlab_probes_testing::as_a_child!(crate::PROGRAMS);

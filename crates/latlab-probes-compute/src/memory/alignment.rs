@@ -1,0 +1,470 @@
+//! `memory.alignment`: what a load or a store costs that does not begin where its size divides the address.
+
+#![expect(
+    clippy::cast_ptr_alignment,
+    reason = "read and written as unaligned, which is what this probe is about"
+)]
+
+use latlab_harness::{
+    Batch, Block, Env, MemorySource, Planned, PointResult, Probe, ProbeError, Proof, Reach, Session, Spec,
+    Support, Tier,
+};
+use latlab_record::{Check, Pages, Point, Profile, Record, Unit, Work, binary_size};
+use serde_json::json;
+
+use latlab_probes_shared::walk::{Arena, LINE_BYTES, PAGE_BYTES};
+
+#[cfg_attr(target_arch = "x86_64", path = "alignment/x86.rs")]
+#[cfg_attr(target_arch = "aarch64", path = "alignment/aarch64.rs")]
+#[cfg_attr(
+    not(any(target_arch = "x86_64", target_arch = "aarch64")),
+    path = "alignment/portable.rs"
+)]
+mod accesses;
+
+/// The probe.
+pub struct Alignment;
+
+static SPEC: Spec = Spec {
+    id: "memory.alignment",
+    tier: Tier::Memory,
+    title: "aligned and unaligned accesses",
+    question: "What does it cost to read or write a number that does not begin on its own alignment?",
+    method: "8-byte loads and stores that do not wait for each other, in assembly, within 16 KiB that the first-level cache holds. \
+An offset below 64 is where each access begins within its line: 0 is aligned, 1 and 4 are not but stay within the line, at 60 the access has four bytes in one line and four in the next. \
+One access is made to each of 256 lines in turn, all at the same place of their lines, of which some CPUs serve two a cycle although they load three neighbours. At 4,092 the access has four bytes in one page and four in the next; there are four such places, visited in turn, because \
+more of them would not fit the two sets of the first-level cache into which the ends and the beginnings of all pages fall. Offset 4,088 is its control: the same four places, aligned.
+
+This is throughput: what such accesses cost in a loop that has plenty of them, most of it hidden by overlap where they are aligned. \
+A load that waits for an unaligned one waits longer than the difference shown here. A store is over for the program when it is in the store buffer; in a long row of them each waits for the one before \
+to leave the buffer, which is what is measured.
+
+Pages are of 4 KiB (huge ones are refused), so that a page's end is one. The memory is read before each block. Loads are added up and the sum is compared with what the bytes there give; stores write a number that changes every eight accesses, and \
+after each block every place must hold the last one that was due there. A value is the mean of a window of about 20 us; the loop's own instructions are hidden behind the accesses.",
+    method_version: 1,
+    unit: Unit::Ns,
+    convention: "one 8-byte access",
+    needs: &["64 KiB of memory"],
+    touches: &["memory: 40 KiB"],
+    saturates: false,
+};
+
+/// Bytes of an access.
+const ACCESS: u64 = 8;
+/// Bytes over which accesses to lines go round: within every first-level cache (32 KiB at least).
+const ROUND_BYTES: u64 = 16 << 10;
+/// Places at the end of a page. Their lines share two sets of a cache that is indexed by the offset within a page, and four ways are the fewest met.
+const PAGE_ENDS: u64 = 4;
+/// One page more, for what crosses the last page's end.
+const AREA_BYTES: u64 = (PAGE_ENDS + 1) * PAGE_BYTES;
+/// Accesses in one turn of the loops.
+const TURN: u64 = 8;
+/// What a store adds to the number before: odd, so that no two turns of a block write the same.
+const STEP: u64 = 0x9E37_79B9_7F4A_7C15;
+
+const ALIGNED: u64 = 0;
+const LINE_CROSSING: u64 = LINE_BYTES - ACCESS / 2;
+const PAGE_CROSSING: u64 = PAGE_BYTES - ACCESS / 2;
+const PAGE_END: u64 = PAGE_BYTES - ACCESS;
+/// Most important first.
+const OFFSETS: [u64; 6] = [ALIGNED, LINE_CROSSING, PAGE_CROSSING, PAGE_END, 4, 1];
+/// The quick profile has time for these.
+const FIRST_OFFSETS: usize = 3;
+const LOAD: &str = "load";
+const STORE: &str = "store";
+
+/// Where the accesses of one offset lie.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Spread {
+    /// One in each line of [`ROUND_BYTES`].
+    Lines,
+    /// One at the end of each of [`PAGE_ENDS`] pages.
+    Pages,
+}
+
+impl Spread {
+    fn of(offset: u64) -> Self {
+        if offset < LINE_BYTES {
+            Self::Lines
+        } else {
+            Self::Pages
+        }
+    }
+
+    /// Places before the first one comes again.
+    fn places(self) -> u64 {
+        match self {
+            Self::Lines => ROUND_BYTES / LINE_BYTES,
+            Self::Pages => PAGE_ENDS,
+        }
+    }
+
+    fn distance(self) -> u64 {
+        match self {
+            Self::Lines => LINE_BYTES,
+            Self::Pages => PAGE_BYTES,
+        }
+    }
+}
+
+impl Probe for Alignment {
+    fn spec(&self) -> &'static Spec {
+        &SPEC
+    }
+
+    fn supports(&self, env: &Env) -> Support {
+        if let MemorySource::Simulated(_) = env.memory {
+            return Support::No("simulated memory has no bytes to access".to_owned());
+        }
+        if env.memory_bytes < self.memory_bytes(env) {
+            return Support::No(format!(
+                "needs 64 KiB of memory; {} may be used here",
+                binary_size(env.memory_bytes)
+            ));
+        }
+        Support::Yes
+    }
+
+    fn points(&self, env: &Env) -> Vec<Planned> {
+        let mut points = Vec::new();
+        for (nth, offset) in OFFSETS.into_iter().enumerate() {
+            let first = nth < FIRST_OFFSETS;
+            if !first && env.settings.profile == Profile::Quick {
+                continue;
+            }
+            for operation in [LOAD, STORE] {
+                points.push(Planned {
+                    priority: u8::from(!first),
+                    block_s: 1.5e-3,
+                    reach: Reach::First,
+                    ..Planned::new(point(operation, offset))
+                });
+            }
+        }
+        points
+    }
+
+    fn memory_bytes(&self, _env: &Env) -> u64 {
+        2 * AREA_BYTES
+    }
+
+    fn open<'env>(
+        &'env self,
+        env: &'env Env,
+        _group: &[Planned],
+    ) -> Result<Box<dyn Session + 'env>, ProbeError> {
+        Ok(Box::new(Accessing::open(env.seed(31))?))
+    }
+
+    fn conclude(&self, _env: &Env, results: &[PointResult]) -> Vec<Record> {
+        let of = |operation: &str| {
+            let ns = |offset| {
+                results
+                    .iter()
+                    .find(|result| result.point == point(operation, offset))
+                    .map(|result| result.p50)
+            };
+            json!({
+                "aligned_ns": ns(ALIGNED),
+                "within_line_ns": ns(4),
+                "line_crossing_ns": ns(LINE_CROSSING),
+                "page_end_ns": ns(PAGE_END),
+                "page_crossing_ns": ns(PAGE_CROSSING),
+            })
+        };
+        if results.is_empty() {
+            return Vec::new();
+        }
+        let findings = json!({ LOAD: of(LOAD), STORE: of(STORE) });
+        vec![SPEC.derived(findings)]
+    }
+}
+
+fn point(operation: &str, offset: u64) -> Point {
+    Point {
+        operation: Some(operation.to_owned()),
+        offset_bytes: Some(offset),
+        size_bytes: Some(ACCESS),
+        working_set_bytes: Some(ROUND_BYTES),
+        ..Point::default()
+    }
+}
+
+fn to_usize(value: u64) -> usize {
+    #[expect(clippy::cast_possible_truncation, reason = "offsets within an area of 20 KiB")]
+    {
+        value as usize
+    }
+}
+
+/// Accesses of one block to one area.
+struct Accesses {
+    area: *mut u8,
+    stores: bool,
+    offset: u64,
+    /// Made since the block began.
+    made: u64,
+    /// Of what was loaded.
+    sum: u64,
+    /// What the first turn stores; another one each block.
+    first: u64,
+}
+
+impl Accesses {
+    fn spread(&self) -> Spread {
+        Spread::of(self.offset)
+    }
+
+    /// Where the access after `made` others goes.
+    fn place(&self, made: u64) -> *mut u8 {
+        let spread = self.spread();
+        let offset = made % spread.places() * spread.distance() + self.offset;
+        self.area.wrapping_add(to_usize(offset))
+    }
+
+    /// What that access stores.
+    fn value(&self, made: u64) -> u64 {
+        self.first.wrapping_add((made / TURN).wrapping_mul(STEP))
+    }
+
+    /// One access, for what is no whole turn of the loops.
+    fn one(&mut self) {
+        let place = std::hint::black_box(self.place(self.made)).cast::<u64>();
+        // SAFETY: a place of any spread and its 8 bytes lie in the area.
+        unsafe {
+            if self.stores {
+                place.write_unaligned(self.value(self.made));
+            } else {
+                self.sum = self.sum.wrapping_add(place.read_unaligned());
+            }
+        }
+        self.made += 1;
+    }
+
+    fn turns(&mut self, turns: u64) {
+        let begin = self.area.wrapping_add(to_usize(self.offset));
+        let first = to_usize(self.made % self.spread().places() * LINE_BYTES);
+        let (pages, value) = (self.spread() == Spread::Pages, self.value(self.made));
+        // SAFETY: the loops access the places of `place` from the one after `made` accesses on, which lie in the area; `made` is a
+        // multiple of a turn here.
+        unsafe {
+            match (self.stores, pages) {
+                (false, false) => self.sum = self.sum.wrapping_add(accesses::load_lines(begin, first, turns)),
+                (false, true) => self.sum = self.sum.wrapping_add(accesses::load_pages(begin, turns)),
+                (true, false) => accesses::store_lines(begin, first, turns, value),
+                (true, true) => accesses::store_pages(begin, turns, value),
+            }
+        }
+        self.made += turns * TURN;
+    }
+
+    /// The sum of what so many accesses load.
+    fn expected_sum(&self) -> u64 {
+        let places = self.spread().places();
+        (0..places)
+            .map(|nth| {
+                let times = self.made / places + u64::from(nth < self.made % places);
+                let place = self.place(nth).cast::<u64>();
+                // SAFETY: as in `one`.
+                unsafe { place.read_unaligned() }.wrapping_mul(times)
+            })
+            .fold(0, u64::wrapping_add)
+    }
+
+    /// Places that do not hold the last number that was due there.
+    fn wrong_places(&self) -> u64 {
+        let places = self.spread().places();
+        (0..places)
+            .map(|nth| {
+                // The last access to this place, if there was one.
+                let due = (self.made > nth).then(|| self.made - 1 - (self.made - 1 - nth) % places);
+                let place = self.place(nth).cast::<u64>();
+                // SAFETY: as in `one`.
+                let found = unsafe { place.read_unaligned() };
+                u64::from(found != due.map_or(0, |made| self.value(made)))
+            })
+            .sum()
+    }
+}
+
+impl Batch for Accesses {
+    fn run(&mut self, ops: u64) -> u64 {
+        let mut left = ops;
+        while left > 0 && !self.made.is_multiple_of(TURN) {
+            self.one();
+            left -= 1;
+        }
+        if left >= TURN {
+            self.turns(left / TURN);
+            left %= TURN;
+        }
+        for _ in 0..left {
+            self.one();
+        }
+        self.sum.wrapping_add(self.made)
+    }
+}
+
+/// What the blocks of a point have proved.
+#[derive(Clone, Copy, Default)]
+struct Evidence {
+    blocks: u64,
+    wrong_blocks: u64,
+    accesses: u64,
+}
+
+struct Accessing {
+    /// Bytes that differ from place to place: loaded.
+    constant: Arena,
+    /// Stored to.
+    variable: Arena,
+    pages: Check,
+    selected: Option<Point>,
+    blocks: u64,
+    evidence: Vec<(Point, Evidence)>,
+}
+
+impl Accessing {
+    fn open(seed: u64) -> Result<Self, ProbeError> {
+        let constant = Arena::new(AREA_BYTES, Pages::Base, &[])?;
+        let variable = Arena::new(AREA_BYTES, Pages::Base, &[])?;
+        let mut state = seed | 1;
+        for offset in 0..AREA_BYTES {
+            // Knuth's MMIX generator: its high byte repeats nowhere in the area.
+            state = state
+                .wrapping_mul(6_364_136_223_846_793_005)
+                .wrapping_add(1_442_695_040_888_963_407);
+            // SAFETY: inside the arena.
+            unsafe {
+                constant
+                    .base()
+                    .add(to_usize(offset))
+                    .write(state.to_be_bytes()[0]);
+            };
+        }
+        let pages = constant.pages_check();
+        Ok(Self {
+            constant,
+            variable,
+            pages,
+            selected: None,
+            blocks: 0,
+            evidence: Vec::new(),
+        })
+    }
+
+    /// Compares what a block did with what it should have done.
+    fn compare(&mut self, point: Point, done: &Accesses) {
+        let wrong = if done.stores {
+            done.wrong_places() > 0
+        } else {
+            done.expected_sum() != done.sum
+        };
+        let known = self.evidence.iter().position(|(other, _)| *other == point);
+        let place = known.unwrap_or_else(|| {
+            self.evidence.push((point, Evidence::default()));
+            self.evidence.len() - 1
+        });
+        let evidence = &mut self.evidence[place].1;
+        evidence.blocks += 1;
+        evidence.wrong_blocks += u64::from(wrong || done.made == 0);
+        evidence.accesses += done.made;
+    }
+
+    /// The accesses of a block that begins: stores find zeros, and every line is in the cache.
+    fn begin(&mut self, point: &Point) -> Result<Accesses, ProbeError> {
+        let no_point = || ProbeError::no_point(point);
+        let offset = point
+            .offset_bytes
+            .filter(|offset| OFFSETS.contains(offset))
+            .ok_or_else(no_point)?;
+        let stores = match point.operation.as_deref() {
+            Some(LOAD) => false,
+            Some(STORE) => true,
+            _ => return Err(no_point()),
+        };
+        let area = if stores { &self.variable } else { &self.constant };
+        for byte in (0..AREA_BYTES).map(|offset| area.base().wrapping_add(to_usize(offset))) {
+            // SAFETY: inside the arena.
+            unsafe {
+                if stores {
+                    byte.write_volatile(0);
+                } else {
+                    byte.read_volatile();
+                }
+            }
+        }
+        self.blocks += 1;
+        Ok(Accesses {
+            area: area.base(),
+            stores,
+            offset,
+            made: 0,
+            sum: 0,
+            first: self.blocks << 32 | 1,
+        })
+    }
+}
+
+impl Session for Accessing {
+    fn select(&mut self, point: &Point) -> Result<(), ProbeError> {
+        self.selected = Some(point.clone());
+        Ok(())
+    }
+
+    fn block(&mut self, block: &mut Block) -> Result<(), ProbeError> {
+        let point = self
+            .selected
+            .clone()
+            .ok_or_else(|| ProbeError::Other("no point is selected".to_owned()))?;
+        let mut accesses = self.begin(&point)?;
+        block.batches(&mut accesses);
+        self.compare(point, &accesses);
+        Ok(())
+    }
+
+    fn proof(&mut self, point: &Point) -> Proof {
+        let known = self.evidence.iter().find(|(other, _)| other == point);
+        let evidence = known.map_or(Evidence::default(), |(_, evidence)| *evidence);
+        let right = evidence.blocks - evidence.wrong_blocks;
+        let stores = point.operation.as_deref() == Some(STORE);
+        let check = Check {
+            name: if stores { "destination" } else { "checksum" }.to_owned(),
+            ok: evidence.blocks > 0 && evidence.wrong_blocks == 0,
+            detail: if stores {
+                format!(
+                    "after {right} of {} blocks every place held the last number due there",
+                    evidence.blocks
+                )
+            } else {
+                format!(
+                    "what {right} of {} blocks loaded summed to the bytes that are there",
+                    evidence.blocks
+                )
+            },
+        };
+        let offset = point.offset_bytes.unwrap_or(0);
+        let crosses = match offset {
+            LINE_CROSSING => "line",
+            PAGE_CROSSING => "page",
+            _ => "nothing",
+        };
+        Proof {
+            // Within a huge page there would be no page to cross.
+            checks: vec![check, self.pages.clone()],
+            work: Work {
+                bytes: evidence.accesses * ACCESS,
+                ..Work::default()
+            },
+            engine: Some(accesses::ENGINE.to_owned()),
+            findings: Some(json!({
+                "crosses": crosses,
+                "places": Spread::of(offset).places(),
+            })),
+            ..Proof::default()
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,740 @@
+//! `memory.bandwidth`: how many bytes a second can be read, written, copied and combined, over the working set and over threads.
+
+use std::collections::HashMap;
+use std::sync::{Arc, OnceLock};
+
+use latlab_harness::{
+    Batch, Block, Crew, CrewError, Env, MemorySource, Planned, PointResult, Probe, ProbeError, Proof, Reach,
+    Session, Spec, Support, Tier,
+};
+use latlab_record::{Absence, Check, Pages, Point, Profile, Record, StoppedBy, Unit, Work, binary_size};
+use serde_json::json;
+
+use crate::levels;
+use crate::vector::{self, Field, Kernels, Operation, Pass, Shape, Streams, Tally};
+
+mod best;
+
+/// The probe.
+pub struct Bandwidth;
+
+static SPEC: Spec = Spec {
+    id: "memory.bandwidth",
+    tier: Tier::Memory,
+    title: "bandwidth of reading, writing, copying",
+    question: "How fast can one thread, and how fast can all threads, read, write and copy memory of each level?",
+    method: "Loops in assembly, at the widest vectors that the CPU has (AVX-512, AVX2, SSE2 or NEON, chosen at run time and named in the record), \
+pass over the working set in ascending order, round and round. A compiler left to itself would drop loads that nobody uses, replace the copy by memcpy \
+(which changes to other stores at some size), or use half of the width: the same first-level cache then seems half as fast.
+
+A working set of up to 2 MiB is passed over whole, as often as fits a window of about 20 us (200 us with several threads). A larger one is passed over in slices of about 2 MiB, a window each, \
+that go on where the last one ended, so the next slice is always the one that was left longest ago and RAM is measured, not the slice. Each window gives one rate; the record has their quantiles, never the best. \
+Before each block up to 64 MiB (quick profile) or 256 MiB before that place are passed over untimed, so that the caches hold what an endless run would have left.
+
+Rates of one thread are also told in bytes a core cycle (by the frequency right after each block), and where the CPU is known, beside the most that its load and store ports or the way from its second-level cache can move: best_bytes_per_cycle, from the vendors' documents, which the record names. Nothing is known so of the way from a server's third-level cache, whose clock is another one, nor of memory's.
+
+The working set is all streams together: half of it source and half destination for the copy, a third each for the triad (a = b + 3 c, doubles). Every figure says what a byte is: \
+read and written bytes count once each, as in STREAM; the reading of lines before they are overwritten (write-allocate) is real traffic but not counted, and non-temporal stores avoid it. \
+Non-temporal stores are complete (fence) at the end of each pass or slice.
+
+With several threads, each is pinned to a CPU and has a part of the memory to itself; they start every window together, and a rate is all bytes of the window over the time from the first start to the last end. \
+On machines with several NUMA nodes each thread fills memory of its own, near its CPU, and only the full number of threads is measured. Base pages (4 KiB) are used, as most programs have them; the thorough profile adds huge pages.
+
+Proof: the source holds words that differ from place to place. Each read window's last pass, and beyond 2 MiB every pass, is folded into a checksum that is compared with the one computed from the definition of the contents. \
+(Folding every load costs up to a third of a first-level cache's rate where loads are 64 bytes wide, so the other passes over small sets only load.) Before each block words all over the slice that comes next are spoilt in the destination, \
+and afterwards every word of it must be what the operation makes of the source; with one thread, at the end one more pass is compared word by word, all of it or 64 MiB.",
+    method_version: 1,
+    unit: Unit::BytesPerS,
+    convention: "bytes that the program reads and writes; each record says how they count",
+    needs: &["1 MiB of memory"],
+    touches: &[
+        "memory: up to 1.5 GiB (3 GiB in the thorough profile), at most a quarter of what may be used",
+        "memory bandwidth of all allowed CPUs at once; with --gentle one thread within its own caches",
+    ],
+    // `--gentle` is obeyed by leaving out the points that saturate, not the probe.
+    saturates: false,
+};
+
+/// Largest working set, all streams together.
+const LARGEST: u64 = 1 << 30;
+/// Quick runs stop here: populating and filling more takes longer than measuring it.
+const LARGEST_QUICK: u64 = 256 << 20;
+/// Two sizes an octave from here on.
+const OCTAVES_FROM: u64 = 32 << 10;
+/// Sizes below: most first-level caches are 32 or 48 KiB, and the fastest figure is wanted from within.
+const SMALL: [u64; 3] = [8 << 10, 16 << 10, 24 << 10];
+/// Second-level cache unless the machine says otherwise.
+const SECOND_UNKNOWN: u64 = 1 << 20;
+/// Third-level rate: beyond every private cache, within a fair share of the shared one.
+const THIRD_LIKELY: u64 = 8 << 20;
+/// Passed over before a block at most; more is not kept by any cache that one core fills in that time.
+const WARM_QUICK: u64 = 64 << 20;
+const WARM: u64 = 256 << 20;
+/// A window of a crew is 200 us: half as many in a block as usual.
+const CREW_WINDOWS: u32 = 32;
+/// Estimates before the first visit tells: a slow RAM, bytes a second.
+const RAM_RATE: f64 = 12e9;
+
+impl Probe for Bandwidth {
+    fn spec(&self) -> &'static Spec {
+        &SPEC
+    }
+
+    fn supports(&self, env: &Env) -> Support {
+        if let MemorySource::Simulated(_) = env.memory {
+            return Support::No("simulated memory has no bytes to move".to_owned());
+        }
+        let layout = Layout::of(env);
+        if layout.largest < SMALL[2] {
+            return Support::No(format!(
+                "needs 1 MiB of memory; {} may be used here",
+                binary_size(env.memory_bytes)
+            ));
+        }
+        if !env.settings.gentle && layout.largest < LARGEST_QUICK {
+            return Support::Degraded(format!(
+                "working sets end at {}: with their destinations they take a quarter of the memory that may be used",
+                binary_size(layout.largest)
+            ));
+        }
+        Support::Yes
+    }
+
+    fn points(&self, env: &Env) -> Vec<Planned> {
+        let layout = Layout::of(env);
+        let widest = vector::available()[0];
+        let sizes = layout.sizes(env);
+        let largest = layout.largest;
+        let nearest = |wanted: u64| {
+            sizes
+                .iter()
+                .copied()
+                .filter(|size| *size <= wanted)
+                .max()
+                .unwrap_or(sizes[0])
+        };
+        let landmarks = [
+            largest,
+            nearest(SMALL[2]),
+            nearest(layout.second / 2),
+            nearest(THIRD_LIKELY),
+        ];
+        let single = |operation, size| point(operation, size, 1, widest, None);
+        let mut points: Vec<Planned> = Vec::new();
+        let mut add = |point: Point, priority| {
+            let named = point.operation.as_deref().and_then(Operation::named);
+            let known = points.iter().any(|planned| planned.point == point);
+            if !known
+                && named.is_some_and(|operation| layout.fits(operation, &point) && has(widest, operation))
+            {
+                points.push(planned(point, priority, env));
+            }
+        };
+        for size in landmarks {
+            add(single(Operation::Read, size), 0);
+        }
+        for operation in [Operation::Copy, Operation::Triad] {
+            add(single(operation, largest), 0);
+        }
+        for operation in [Operation::Write, Operation::WriteNt] {
+            add(single(operation, largest / 2), 1);
+        }
+        for threads in layout.threads.iter().rev().copied() {
+            let each = nearest(layout.second / 2) * u64::from(threads);
+            add(point(Operation::Read, largest, threads, widest, None), 1);
+            add(point(Operation::Copy, largest, threads, widest, None), 1);
+            add(point(Operation::WriteNt, largest / 2, threads, widest, None), 1);
+            add(point(Operation::Read, each, threads, widest, None), 1);
+            add(point(Operation::Copy, each, threads, widest, None), 2);
+            add(point(Operation::WriteNt, each, threads, widest, None), 3);
+        }
+        for operation in Operation::ALL {
+            for size in landmarks {
+                add(single(operation, size), 2);
+            }
+        }
+        // Curves: reading first, then an octave a step for the others; a quick run has no time for more than one.
+        let (octaves, between): (Vec<u64>, Vec<u64>) = sizes.iter().partition(|size| size.is_power_of_two());
+        let quick = env.settings.profile == Profile::Quick;
+        let others = || {
+            Operation::ALL
+                .into_iter()
+                .filter(|operation| !quick && *operation != Operation::Read)
+        };
+        for size in &octaves {
+            add(single(Operation::Read, *size), 2);
+        }
+        for size in between.iter().filter(|_| !quick) {
+            add(single(Operation::Read, *size), 2);
+        }
+        for (sizes, priority) in [(octaves, 3), (between, 4)] {
+            for size in sizes {
+                for operation in others() {
+                    add(single(operation, size), priority);
+                }
+            }
+        }
+        if layout.huge {
+            for operation in Operation::ALL {
+                let size = if operation.sources() == 0 {
+                    largest / 2
+                } else {
+                    largest
+                };
+                add(point(operation, size, 1, widest, Some(Pages::Huge)), 5);
+            }
+        }
+        points
+    }
+
+    fn memory_bytes(&self, env: &Env) -> u64 {
+        let layout = Layout::of(env);
+        field_bytes(layout.largest) * (1 + u64::from(layout.huge) + u64::from(layout.own))
+    }
+
+    fn cpus(&self, env: &Env) -> u32 {
+        Layout::of(env).threads.last().copied().unwrap_or(1)
+    }
+
+    fn open<'env>(
+        &'env self,
+        env: &'env Env,
+        _group: &[Planned],
+    ) -> Result<Box<dyn Session + 'env>, ProbeError> {
+        Ok(Box::new(Moving::open(env, vector::available())?))
+    }
+
+    fn conclude(&self, env: &Env, results: &[PointResult]) -> Vec<Record> {
+        let layout = Layout::of(env);
+        let mut records = Vec::new();
+        if let Some(text) = layout.one_thread_because.clone() {
+            let point = Point {
+                operation: Some(Operation::Read.name().to_owned()),
+                threads: Some(2),
+                ..Point::default()
+            };
+            let absence = Absence {
+                kind: "unsupported".to_owned(),
+                text,
+            };
+            records.push(Record::absent(
+                SPEC.id,
+                SPEC.method_version,
+                point,
+                SPEC.unit,
+                StoppedBy::Unsupported,
+                absence,
+            ));
+        }
+        let levels = |operation| best::levels(env, &layout, results, operation);
+        let read = levels(Operation::Read);
+        if !read.is_empty() {
+            let findings = json!({
+                "levels": read,
+                "write": levels(Operation::Write),
+                "copy": levels(Operation::Copy),
+            });
+            records.push(SPEC.derived(findings));
+        }
+        records
+    }
+}
+
+/// What fits here.
+#[derive(Debug)]
+struct Layout {
+    /// Largest working set; a power of two.
+    largest: u64,
+    /// Reported size of the second-level cache.
+    second: u64,
+    /// Numbers of threads above one, ascending.
+    threads: Vec<u32>,
+    /// Why there are none.
+    one_thread_because: Option<String>,
+    /// Whether each thread needs memory of its own, near it.
+    own: bool,
+    /// Whether a second field of huge pages fits.
+    huge: bool,
+}
+
+impl Layout {
+    fn of(env: &Env) -> Self {
+        let settings = &env.settings;
+        let second = levels::reported(&env.machine, 2).unwrap_or(SECOND_UNKNOWN);
+        let allowed = u32::try_from(env.cpus.len()).unwrap_or(u32::MAX);
+        // A quota of 1.5 CPUs stops two threads for a quarter of the time.
+        #[expect(
+            clippy::cast_possible_truncation,
+            clippy::cast_sign_loss,
+            reason = "saturates"
+        )]
+        let quota = env
+            .machine
+            .limits
+            .usable_cpus
+            .map_or(u32::MAX, |cpus| cpus.max(1.0) as u32);
+        let (most, one_thread_because) = match (settings.gentle, allowed, quota) {
+            (true, ..) => (1, Some("--gentle: one thread only, within its caches".to_owned())),
+            (_, 1, _) => (
+                1,
+                Some("one CPU is allowed: several threads would only take turns".to_owned()),
+            ),
+            (_, _, 1) => (
+                1,
+                Some("the CPU quota is less than two CPUs: several threads would only take turns".to_owned()),
+            ),
+            _ => (allowed.min(quota), None),
+        };
+        let own = most > 1 && env.machine.numa.len() > 1;
+        let threads = if most == 1 {
+            Vec::new()
+        } else if own {
+            vec![most]
+        } else {
+            let mut counts: Vec<u32> = std::iter::successors(Some(2), |count| Some(count * 2))
+                .take_while(|count| *count < most)
+                .collect();
+            counts.push(most);
+            counts
+        };
+        let wanted = match (settings.gentle, settings.profile) {
+            (true, _) => (4 * second).next_power_of_two().min(LARGEST_QUICK),
+            (false, Profile::Quick) => LARGEST_QUICK,
+            (false, _) => LARGEST,
+        };
+        let fields = |count: u64| -> u64 {
+            let each = env.memory_bytes / count / 3 * 2;
+            if each == 0 { 0 } else { 1 << each.ilog2() }
+        };
+        let largest = wanted.min(fields(1 + u64::from(own)));
+        let huge = settings.profile == Profile::Thorough
+            && !settings.gentle
+            && fields(2 + u64::from(own)) >= largest;
+        Self {
+            largest,
+            second,
+            threads,
+            one_thread_because,
+            own,
+            huge,
+        }
+    }
+
+    /// Ascending.
+    fn sizes(&self, env: &Env) -> Vec<u64> {
+        let fine_up_to = 4 * self.second;
+        let octaves = std::iter::successors(Some(OCTAVES_FROM), |size| Some(size * 2));
+        let mut sizes = SMALL.to_vec();
+        sizes.extend(
+            octaves
+                .take_while(|size| *size <= self.largest)
+                .flat_map(|size| [size, size / 2 * 3])
+                .filter(|size| size.is_power_of_two() || *size <= fine_up_to),
+        );
+        let most = if env.settings.gentle {
+            fine_up_to
+        } else {
+            self.largest
+        };
+        sizes.retain(|size| *size <= most.min(self.largest));
+        if sizes.is_empty() {
+            sizes.push(self.largest);
+        }
+        sizes
+    }
+
+    /// Destinations are half as large as sources.
+    fn fits(&self, operation: Operation, point: &Point) -> bool {
+        let most = if operation.sources() == 0 {
+            self.largest / 2
+        } else {
+            self.largest
+        };
+        point.working_set_bytes.is_some_and(|bytes| bytes <= most)
+    }
+}
+
+/// Source and destination of a field for working sets of `largest`.
+fn field_bytes(largest: u64) -> u64 {
+    largest + largest / 2
+}
+
+fn has(kernels: &Kernels, operation: Operation) -> bool {
+    operation != Operation::WriteNt || kernels.write_nt.is_some()
+}
+
+fn point(operation: Operation, size: u64, threads: u32, kernels: &Kernels, pages: Option<Pages>) -> Point {
+    Point {
+        working_set_bytes: Some(size),
+        operation: Some(operation.name().to_owned()),
+        threads: Some(threads),
+        isa: Some(kernels.isa.to_owned()),
+        pages,
+        ..Point::default()
+    }
+}
+
+/// Bytes moved before a block in a private cache, so that the core's frequency comes to what such work sustains (wide
+/// vectors have limits of their own): 1 to 4 ms.
+const SETTLING_BYTES: u64 = 600_000_000;
+
+fn planned(point: Point, priority: u8, env: &Env) -> Planned {
+    let bytes = point.working_set_bytes.unwrap_or(0);
+    let several = point.threads.unwrap_or(1) > 1;
+    let setup_s = bytes.min(warm_bytes(env)) as f64 / RAM_RATE + if several { 1e-3 } else { 0.0 };
+    let block_s = match (several, bytes > LARGEST_CACHED) {
+        (true, _) => 10e-3,
+        (false, true) => 64.0 * f64::from(2 << 20) / RAM_RATE,
+        (false, false) => 2e-3,
+    };
+    Planned {
+        priority,
+        setup_s,
+        block_s,
+        reach: levels::reach(bytes, &env.machine),
+        ..Planned::new(point)
+    }
+}
+
+/// For the estimate only.
+const LARGEST_CACHED: u64 = 16 << 20;
+
+fn warm_bytes(env: &Env) -> u64 {
+    if env.settings.profile == Profile::Quick {
+        WARM_QUICK
+    } else {
+        WARM
+    }
+}
+
+/// Memory of a member of a crew on a machine with several nodes, made by its thread when it first needs it.
+type Own = OnceLock<Result<Arc<Field>, String>>;
+
+/// A session.
+struct Moving<'env> {
+    env: &'env Env,
+    layout: Layout,
+    sets: Vec<&'static Kernels>,
+    fields: HashMap<Pages, Arc<Field>>,
+    own: Arc<Vec<Own>>,
+    /// CPUs in the order in which threads are given one: the home CPU first.
+    cpus: Vec<u32>,
+    selected: Option<Selected>,
+    /// Where the passes of each point go on at the next visit, one a thread.
+    tallies: HashMap<Point, Vec<Arc<Tally>>>,
+    /// Blocks so far: each spoils other words.
+    blocks: u64,
+    evidence: HashMap<Point, Evidence>,
+}
+
+struct Selected {
+    point: Point,
+    /// Each thread's part of the work.
+    parts: Vec<Part>,
+    worker: Worker,
+}
+
+enum Worker {
+    One(Pass),
+    Several(Crew),
+}
+
+/// What is needed to look after a thread's work from outside.
+#[derive(Clone)]
+struct Part {
+    streams: Streams,
+    tally: Arc<Tally>,
+}
+
+/// What the blocks of a point have proved.
+#[derive(Clone, Default)]
+struct Evidence {
+    checksums: u64,
+    wrong_checksums: u64,
+    words: u64,
+    wrong_words: u64,
+    engine: String,
+    pages: Vec<Check>,
+}
+
+impl<'env> Moving<'env> {
+    fn open(env: &'env Env, sets: Vec<&'static Kernels>) -> Result<Self, ProbeError> {
+        let layout = Layout::of(env);
+        let mut cpus = vec![env.home_cpu];
+        cpus.extend(env.cpus.iter().copied().filter(|cpu| *cpu != env.home_cpu));
+        let own = (0..layout.threads.last().copied().unwrap_or(0))
+            .map(|_| Own::new())
+            .collect();
+        let mut session = Self {
+            env,
+            layout,
+            sets,
+            fields: HashMap::new(),
+            own: Arc::new(own),
+            cpus,
+            selected: None,
+            tallies: HashMap::new(),
+            blocks: 0,
+            evidence: HashMap::new(),
+        };
+        session.field(Pages::Base)?;
+        Ok(session)
+    }
+
+    /// The common field of this page size, made when it is first needed.
+    fn field(&mut self, pages: Pages) -> Result<Arc<Field>, ProbeError> {
+        if let Some(field) = self.fields.get(&pages) {
+            return Ok(Arc::clone(field));
+        }
+        // Pages land near the CPU that touches them first.
+        let helpers = if self.env.machine.numa.len() > 1 {
+            &[]
+        } else {
+            &self.cpus[1..self.cpus.len().min(4)]
+        };
+        let field = Arc::new(Field::new(
+            self.layout.largest,
+            pages,
+            helpers,
+            self.env.seed(20),
+        )?);
+        self.fields.insert(pages, Arc::clone(&field));
+        Ok(field)
+    }
+
+    /// A crew, each member on a CPU and a part of memory of its own.
+    fn crew(
+        &mut self,
+        kernels: &'static Kernels,
+        operation: Operation,
+        bytes: u64,
+        tallies: Vec<Arc<Tally>>,
+    ) -> Result<(Vec<Part>, Worker), ProbeError> {
+        let threads = tallies.len();
+        let part_of = move |nth: usize, field: &Arc<Field>, parts: u64, tally: &Arc<Tally>| {
+            // Whole pages, of the destination too, so that no two threads have one in common.
+            let own = field.bytes() / parts / 8192 * 8192;
+            let place = |bytes: u64| usize::try_from(bytes / vector::LINE_BYTES as u64).unwrap_or(usize::MAX);
+            let nth = nth as u64 % parts;
+            let most = if operation.sources() == 0 { own / 2 } else { own };
+            let shape = Shape::new(
+                operation,
+                (bytes / threads as u64).min(most),
+                place(nth * own),
+                place(nth * own / 2),
+            );
+            Ok(Part {
+                streams: Streams::new(field, shape).map_err(|error| error.to_string())?,
+                tally: Arc::clone(tally),
+            })
+        };
+        let common = if self.layout.own {
+            None
+        } else {
+            Some(self.field(Pages::Base)?)
+        };
+        let (owned, seed) = (Arc::clone(&self.own), self.env.seed(21));
+        let own_bytes = (self.layout.largest / threads as u64).next_multiple_of(4096);
+        let parts: Arc<Vec<OnceLock<Result<Part, String>>>> =
+            Arc::new((0..threads).map(|_| OnceLock::new()).collect());
+        let made = Arc::clone(&parts);
+        let warm = warm_bytes(self.env) / threads as u64;
+        let crew = Crew::start(&self.env.clock, &self.cpus[..threads], move |nth| {
+            let (field, of) = if let Some(field) = &common {
+                (Arc::clone(field), threads as u64)
+            } else {
+                let field = owned[nth].get_or_init(|| {
+                    Field::new(own_bytes, Pages::Base, &[], seed ^ nth as u64)
+                        .map(Arc::new)
+                        .map_err(|error| error.to_string())
+                });
+                (field.clone()?, 1)
+            };
+            let part = made[nth].get_or_init(|| part_of(nth, &field, of, &tallies[nth]));
+            let Part { streams, tally } = part.clone()?;
+            let mut pass = Pass::new(streams, kernels, tally).map_err(|error| error.to_string())?;
+            pass.warm(warm);
+            Ok(pass)
+        });
+        let crew = crew.map_err(|error| crew_error(&error))?;
+        let parts = parts.iter().filter_map(|part| part.get()?.clone().ok()).collect();
+        Ok((parts, Worker::Several(crew)))
+    }
+}
+
+fn crew_error(error: &CrewError) -> ProbeError {
+    ProbeError::Other(error.to_string())
+}
+
+impl Session for Moving<'_> {
+    fn select(&mut self, point: &Point) -> Result<(), ProbeError> {
+        // A crew's threads end before others begin.
+        let known = self
+            .selected
+            .as_ref()
+            .is_some_and(|selected| selected.point == *point);
+        if !known {
+            self.selected = None;
+            let incomplete = || ProbeError::no_point(point);
+            let operation = point
+                .operation
+                .as_deref()
+                .and_then(Operation::named)
+                .ok_or_else(incomplete)?;
+            let bytes = point.working_set_bytes.ok_or_else(incomplete)?;
+            let kernels = self
+                .sets
+                .iter()
+                .copied()
+                .find(|kernels| point.isa.as_deref().is_none_or(|isa| isa == kernels.isa))
+                .ok_or_else(incomplete)?;
+            let threads = point.threads.unwrap_or(1) as usize;
+            let tallies = self
+                .tallies
+                .entry(point.clone())
+                .or_insert_with(|| (0..threads).map(|_| Arc::default()).collect())
+                .clone();
+            let (parts, worker) = if threads > 1 {
+                if threads > self.cpus.len() {
+                    return Err(incomplete());
+                }
+                self.crew(kernels, operation, bytes, tallies)?
+            } else {
+                let field = self.field(point.pages.unwrap_or(Pages::Base))?;
+                let tally = Arc::clone(&tallies[0]);
+                let streams = Streams::new(&field, Shape::new(operation, bytes, 0, 0))?;
+                let pass = Pass::new(streams.clone(), kernels, Arc::clone(&tally))?;
+                (vec![Part { streams, tally }], Worker::One(pass))
+            };
+            let evidence = self.evidence.entry(point.clone()).or_default();
+            kernels.isa.clone_into(&mut evidence.engine);
+            evidence.pages = parts
+                .iter()
+                .flat_map(|part| part.streams.pages_checks().clone())
+                .collect();
+            self.selected = Some(Selected {
+                point: point.clone(),
+                parts,
+                worker,
+            });
+        }
+        let warm = warm_bytes(self.env);
+        if let Some(Selected {
+            worker: Worker::One(pass),
+            ..
+        }) = &mut self.selected
+        {
+            pass.warm(warm);
+            let reach = levels::reach(point.working_set_bytes.unwrap_or(0), &self.env.machine);
+            // Non-temporal writes go to memory whatever their working set.
+            if reach != Reach::Shared && pass.shape().operation != Operation::WriteNt {
+                let ops = SETTLING_BYTES / pass.shape().bytes_per_op().max(1);
+                std::hint::black_box(pass.run(ops));
+            }
+        }
+        Ok(())
+    }
+
+    fn block(&mut self, block: &mut Block) -> Result<(), ProbeError> {
+        let Some(Selected { point, parts, worker }) = &mut self.selected else {
+            return Err(ProbeError::Other("no point is selected".to_owned()));
+        };
+        self.blocks += 1;
+        let places: Vec<usize> = parts.iter().map(|part| part.tally.at()).collect();
+        for (part, at) in parts.iter().zip(&places) {
+            let shape = part.streams.shape();
+            if shape.operation.writes() {
+                part.streams.spoil(*at, shape.slice_lines, self.blocks);
+            }
+        }
+        let before: Vec<(u64, u64)> = parts.iter().map(|part| part.tally.checksums()).collect();
+        match worker {
+            Worker::One(pass) => {
+                let bytes = pass.shape().bytes_per_op();
+                block.rates(pass, bytes);
+            }
+            Worker::Several(crew) => {
+                block.set_windows(CREW_WINDOWS);
+                block
+                    .crew(crew, parts[0].streams.shape().bytes_per_op())
+                    .map_err(|error| crew_error(&error))?;
+            }
+        }
+        let evidence = self.evidence.entry(point.clone()).or_default();
+        for ((part, at), before) in parts.iter().zip(places).zip(before) {
+            let after = part.tally.checksums();
+            evidence.checksums += after.0 - before.0;
+            evidence.wrong_checksums += after.1 - before.1;
+            let shape = part.streams.shape();
+            if shape.operation.writes() {
+                evidence.words += shape.slice_words();
+                evidence.wrong_words += part.streams.wrong_words(at, shape.slice_lines);
+            }
+        }
+        Ok(())
+    }
+
+    fn proof(&mut self, point: &Point) -> Proof {
+        let Some(operation) = point.operation.as_deref().and_then(Operation::named) else {
+            return Proof::default();
+        };
+        // Others have written to the same destination since this point's last block.
+        let one = point.threads.unwrap_or(1) == 1;
+        if operation.writes()
+            && one
+            && self.select(point).is_ok()
+            && let Some(Selected {
+                worker: Worker::One(pass),
+                ..
+            }) = &mut self.selected
+        {
+            let (words, wrong) = pass.prove_destination(self.blocks);
+            let evidence = self.evidence.entry(point.clone()).or_default();
+            evidence.words += words;
+            evidence.wrong_words += wrong;
+        }
+        let evidence = self.evidence.get(point).cloned().unwrap_or_default();
+        let check = if operation.writes() {
+            Check {
+                name: "destination".to_owned(),
+                ok: evidence.words > 0 && evidence.wrong_words == 0,
+                detail: format!(
+                    "{} of {} words looked at afterwards were what the operation makes of its source",
+                    evidence.words - evidence.wrong_words,
+                    evidence.words
+                ),
+            }
+        } else {
+            Check {
+                name: "checksum".to_owned(),
+                ok: evidence.checksums > 0 && evidence.wrong_checksums == 0,
+                detail: format!(
+                    "{} of {} checksums of what was read were those of the known contents",
+                    evidence.checksums - evidence.wrong_checksums,
+                    evidence.checksums
+                ),
+            }
+        };
+        let mut proof = Proof {
+            checks: vec![check],
+            work: Work {
+                convention: Some(operation.convention().to_owned()),
+                ..Work::default()
+            },
+            engine: Some(evidence.engine.clone()),
+            findings: best::findings(&self.env.machine, point, operation),
+            ..Proof::default()
+        };
+        // The rate is true of what was moved; only the label of the pages would be wrong.
+        match evidence.pages.iter().find(|check| !check.ok) {
+            Some(bad) => proof
+                .flags
+                .push(format!("degraded: {} not, {}", bad.name, bad.detail)),
+            None => proof.checks.extend(evidence.pages.into_iter().next()),
+        }
+        proof
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,573 @@
+//! The levels as a reader sees them: each with its rate in bytes a core cycle, beside the most that the core can move.
+
+use latlab_harness::{Env, PointResult};
+use latlab_machine::{Cpu, Machine};
+use latlab_record::{Pages, Point};
+use serde_json::{Value, json};
+
+use super::{Layout, SMALL, THIRD_LIKELY};
+use crate::levels::reported;
+use crate::vector::Operation;
+
+/// What a core can move in one cycle, bytes, with vectors of one width. `None` is what no document says.
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct Widths {
+    load: f64,
+    store: Option<f64>,
+    /// From the second-level to the first-level cache.
+    second: Option<f64>,
+    /// From the third-level to the second-level cache, where its clock is the core's.
+    third: Option<f64>,
+    source: &'static str,
+}
+
+struct Known {
+    vendor: &'static str,
+    /// Empty: every microarchitecture of this vendor that has the instruction set.
+    names: &'static [&'static str],
+    /// AMD's mobile Zen 5 has the model numbers from 0x20 on, beside the others, and half the width.
+    not_models: std::ops::Range<u32>,
+    isa: &'static str,
+    widths: Widths,
+}
+
+const NONE: std::ops::Range<u32> = 0..0;
+const INTEL: &str = "Intel 64 and IA-32 Architectures Optimization Reference Manual";
+const ZEN: &str = "AMD, Software Optimization Guide for Family 17h and 19h";
+
+/// First match counts. Not in it, and so without a share: CPUs whose cores are of several kinds.
+const TABLE: &[Known] = &[
+    // Two 64-byte loads and one 64-byte store a cycle, and 64 bytes from the second level, in every Intel core with AVX-512 from
+    // Skylake-SP to Granite Rapids: the instruction set shows them where a hypervisor hides the name.
+    Known {
+        vendor: "GenuineIntel",
+        names: &[],
+        not_models: NONE,
+        isa: "avx512",
+        widths: Widths {
+            load: 128.0,
+            store: Some(64.0),
+            second: Some(64.0),
+            third: None,
+            source: INTEL,
+        },
+    },
+    Known {
+        vendor: "GenuineIntel",
+        names: &[
+            "Haswell",
+            "Broadwell",
+            "Skylake",
+            "Skylake-SP",
+            "Cascade Lake",
+            "Kaby Lake",
+            "Coffee Lake",
+            "Comet Lake",
+        ],
+        not_models: NONE,
+        isa: "avx2",
+        widths: Widths {
+            load: 64.0,
+            store: Some(32.0),
+            second: Some(64.0),
+            third: None,
+            source: INTEL,
+        },
+    },
+    Known {
+        vendor: "AuthenticAMD",
+        names: &["Zen 5"],
+        not_models: 0x20..0x40,
+        isa: "avx512",
+        widths: Widths {
+            load: 128.0,
+            store: Some(64.0),
+            second: Some(64.0),
+            third: Some(32.0),
+            source: "AMD, Zen 5 at Hot Chips 2024",
+        },
+    },
+    // A 512-bit access takes two turns of a port.
+    Known {
+        vendor: "AuthenticAMD",
+        names: &["Zen 4"],
+        not_models: NONE,
+        isa: "avx512",
+        widths: Widths {
+            load: 64.0,
+            store: Some(32.0),
+            second: Some(32.0),
+            third: Some(32.0),
+            source: ZEN,
+        },
+    },
+    Known {
+        vendor: "AuthenticAMD",
+        names: &["Zen 2", "Zen 3", "Zen 4"],
+        not_models: NONE,
+        isa: "avx2",
+        widths: Widths {
+            load: 64.0,
+            store: Some(32.0),
+            second: Some(32.0),
+            third: Some(32.0),
+            source: ZEN,
+        },
+    },
+    Known {
+        vendor: "AuthenticAMD",
+        names: &["Zen", "Zen+"],
+        not_models: NONE,
+        isa: "avx2",
+        widths: Widths {
+            load: 32.0,
+            store: Some(16.0),
+            second: Some(32.0),
+            third: None,
+            source: ZEN,
+        },
+    },
+    Known {
+        vendor: "Arm",
+        names: &["Neoverse N1", "Cortex-A76", "Cortex-A77"],
+        not_models: NONE,
+        isa: "neon",
+        widths: Widths {
+            load: 32.0,
+            store: None,
+            second: None,
+            third: None,
+            source: "Arm, software optimization guide of the core: two 16-byte loads a cycle",
+        },
+    },
+    Known {
+        vendor: "Arm",
+        names: &["Neoverse V1", "Neoverse N2", "Neoverse V2"],
+        not_models: NONE,
+        isa: "neon",
+        widths: Widths {
+            load: 48.0,
+            store: Some(32.0),
+            second: None,
+            third: None,
+            source: "Arm, software optimization guide of the core: three 16-byte loads, two stores a cycle",
+        },
+    },
+];
+
+/// Who answers a working set, by the sizes that the CPU reports.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Level {
+    First,
+    Second,
+    Third,
+    Ram,
+}
+
+impl Level {
+    const ALL: [Self; 4] = [Self::First, Self::Second, Self::Third, Self::Ram];
+
+    fn name(self) -> &'static str {
+        match self {
+            Self::First => "L1",
+            Self::Second => "L2",
+            Self::Third => "L3",
+            Self::Ram => "RAM",
+        }
+    }
+}
+
+/// The only name of the cores, where there is one kind.
+fn core_name(cpu: &Cpu) -> Option<&str> {
+    if cpu.hybrid == Some(true) || cpu.parts.len() > 1 {
+        return None;
+    }
+    match cpu.parts.as_slice() {
+        [part] => part.name.as_deref(),
+        _ => cpu.microarchitecture.as_deref(),
+    }
+}
+
+fn widths(cpu: &Cpu, isa: &str) -> Option<Widths> {
+    if cpu.hybrid == Some(true) || cpu.parts.len() > 1 {
+        return None;
+    }
+    let (vendor, name) = (cpu.vendor.as_deref()?, core_name(cpu));
+    let known = TABLE.iter().find(|known| {
+        known.vendor == vendor
+            && known.isa == isa
+            && (known.names.is_empty() || name.is_some_and(|name| known.names.contains(&name)))
+    })?;
+    let excluded = cpu.model.is_some_and(|model| known.not_models.contains(&model));
+    (!excluded).then_some(known.widths)
+}
+
+impl Widths {
+    /// Most bytes a cycle, counted as the operation counts them.
+    fn best(self, operation: Operation, level: Level) -> Option<f64> {
+        match (operation, level) {
+            (Operation::Read, Level::First) => Some(self.load),
+            // No more than is loaded, however wide the way.
+            (Operation::Read, Level::Second) => self.second.map(|second| second.min(self.load)),
+            (Operation::Read, Level::Third) => self.third,
+            (Operation::Write, Level::First) => self.store,
+            // A byte read and a byte written for each copied one.
+            (Operation::Copy, Level::First) => self.store.map(|store| 2.0 * store.min(self.load)),
+            // Lines also go the other way, and how the two share the way is not documented.
+            _ => None,
+        }
+    }
+}
+
+/// The level of a working set by what is reported; RAM only where a third level is reported, or the set is far beyond.
+fn level_of(machine: &Machine, bytes: u64) -> Option<Level> {
+    let reported = |level| reported(machine, level);
+    if bytes <= reported(1)? {
+        Some(Level::First)
+    } else if bytes <= reported(2)? {
+        Some(Level::Second)
+    } else {
+        reported(3).map(|third| if bytes <= third { Level::Third } else { Level::Ram })
+    }
+}
+
+/// What a record of one thread says beside its rate.
+pub(super) fn findings(machine: &Machine, point: &Point, operation: Operation) -> Option<Value> {
+    let one = point.threads.unwrap_or(1) == 1;
+    if !one || !matches!(operation, Operation::Read | Operation::Write | Operation::Copy) {
+        return None;
+    }
+    let level = level_of(machine, point.working_set_bytes?);
+    let known = widths(&machine.cpu, point.isa.as_deref()?);
+    Some(json!({
+        // The harness, which knows each block's frequency, fills it in.
+        "bytes_per_cycle": null,
+        "best_bytes_per_cycle": level.and_then(|level| known?.best(operation, level)),
+    }))
+}
+
+/// One level's figures: the measured working set nearest to the level's landmark, among those that lie in it.
+pub(super) fn levels(
+    env: &Env,
+    layout: &Layout,
+    results: &[PointResult],
+    operation: Operation,
+) -> Vec<Value> {
+    Level::ALL
+        .into_iter()
+        .filter_map(|level| {
+            let bounds = landmark(env, layout, results, operation, level)?;
+            let result = singles(results, operation)
+                .filter(|(size, _)| bounds.above < *size && *size <= bounds.up_to)
+                .min_by(|a, b| distance(a.0, bounds.mark).total_cmp(&distance(b.0, bounds.mark)))?;
+            Some(figures(&env.machine, level, operation, result))
+        })
+        .collect()
+}
+
+/// Working sets of a level, and the one that is wanted.
+struct Bounds {
+    above: u64,
+    up_to: u64,
+    mark: u64,
+}
+
+fn landmark(
+    env: &Env,
+    layout: &Layout,
+    results: &[PointResult],
+    operation: Operation,
+    level: Level,
+) -> Option<Bounds> {
+    let first = reported(&env.machine, 1)?;
+    let second = reported(&env.machine, 2)?;
+    let third = reported(&env.machine, 3);
+    match level {
+        Level::First => Some(Bounds {
+            above: 0,
+            up_to: first,
+            mark: SMALL[2],
+        }),
+        Level::Second => Some(Bounds {
+            above: first,
+            up_to: second,
+            mark: second / 2,
+        }),
+        Level::Third => Some(Bounds {
+            // Of less than twice the second level much is still answered there.
+            above: 2 * second - 1,
+            up_to: third?.min(layout.largest / 8),
+            mark: THIRD_LIKELY,
+        }),
+        Level::Ram => {
+            // As far as memory was measured. A guest is told of a third level that it shares with CPUs that it does not see, so being
+            // larger than that cannot be asked for; `--gentle` never leaves the caches.
+            let largest = singles(results, operation).map(|(size, _)| size).max()?;
+            let beyond = largest > third.unwrap_or(second) || largest >= LIKELY_RAM;
+            (beyond && !env.settings.gentle).then_some(Bounds {
+                above: largest - 1,
+                up_to: largest,
+                mark: largest,
+            })
+        }
+    }
+}
+
+/// The share of a reported cache that one guest gets is smaller than this on every machine met.
+const LIKELY_RAM: u64 = 256 << 20;
+
+/// Working sets and results of one thread on 4 KiB pages.
+fn singles(results: &[PointResult], operation: Operation) -> impl Iterator<Item = (u64, &PointResult)> {
+    results.iter().filter_map(move |result| {
+        let point = &result.point;
+        let wanted = point.operation.as_deref() == Some(operation.name())
+            && point.threads.unwrap_or(1) == 1
+            && point.pages != Some(Pages::Huge);
+        wanted.then_some((point.working_set_bytes?, result))
+    })
+}
+
+/// In octaves.
+fn distance(size: u64, mark: u64) -> f64 {
+    (size as f64 / mark as f64).log2().abs()
+}
+
+/// More than the best is no share of it: then the document is of another CPU, or the frequency was misjudged. A core's frequency moves
+/// by 3 % between two steps of its governor.
+const MOST_SHARE: f64 = 1.05;
+
+fn figures(
+    machine: &Machine,
+    level: Level,
+    operation: Operation,
+    (size, result): (u64, &PointResult),
+) -> Value {
+    let findings = result.findings.as_ref();
+    let bytes_per_cycle = findings.and_then(|findings| findings["bytes_per_cycle"].as_f64());
+    let isa = result.point.isa.as_deref().unwrap_or("");
+    let known = widths(&machine.cpu, isa);
+    let best = known.and_then(|known| known.best(operation, level));
+    let share = bytes_per_cycle.zip(best).map(|(bytes, best)| bytes / best);
+    let (best, share, source) = match (known, best, share) {
+        (None, ..) => (
+            None,
+            None,
+            "no document of this CPU's widths is known here".to_owned(),
+        ),
+        (_, None, _) => (
+            None,
+            None,
+            "what this level can give a core cycle is not documented".to_owned(),
+        ),
+        (Some(known), Some(best), Some(share)) if share > MOST_SHARE => (
+            None,
+            None,
+            format!("measured more than the {best} bytes of: {}", known.source),
+        ),
+        (Some(known), ..) => (best, share, known.source.to_owned()),
+    };
+    json!({
+        "name": level.name(),
+        "working_set_bytes": size,
+        "isa": isa,
+        "bytes_per_s": result.p50,
+        "bytes_per_cycle": bytes_per_cycle,
+        "best_bytes_per_cycle": best,
+        "share": share,
+        "source": source,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use latlab_machine::{Cache, CacheKind, CacheSource};
+    use latlab_record::Profile;
+
+    use super::*;
+    use latlab_probes_testing as testing;
+
+    fn cache(level: u8, size_bytes: u64) -> Cache {
+        Cache {
+            level,
+            kind: CacheKind::Unified,
+            size_bytes,
+            line_bytes: None,
+            ways: None,
+            shared_cpus: Vec::new(),
+            cpus: Vec::new(),
+            instances: None,
+            source: CacheSource::Sysfs,
+        }
+    }
+
+    /// A CPU with 48 KiB, 2 MiB and 32 MiB.
+    fn env(vendor: &str, name: Option<&str>) -> Env {
+        let mut env = testing::env(4 << 30);
+        env.settings.profile = Profile::Standard;
+        env.machine.caches = vec![cache(1, 48 << 10), cache(2, 2 << 20), cache(3, 32 << 20)];
+        env.machine.cpu = Cpu {
+            vendor: Some(vendor.to_owned()),
+            microarchitecture: name.map(str::to_owned),
+            ..Cpu::default()
+        };
+        env
+    }
+
+    fn result(operation: Operation, isa: &str, size: u64, bytes_per_cycle: Option<f64>) -> PointResult {
+        PointResult {
+            point: Point {
+                working_set_bytes: Some(size),
+                operation: Some(operation.name().to_owned()),
+                threads: Some(1),
+                isa: Some(isa.to_owned()),
+                ..Point::default()
+            },
+            p50: 4e9 * bytes_per_cycle.unwrap_or(1.0),
+            interval: None,
+            cycles: None,
+            refined: false,
+            disturbed: false,
+            findings: bytes_per_cycle.map(|bytes| json!({ "bytes_per_cycle": bytes })),
+        }
+    }
+
+    fn reads(isa: &str) -> Vec<PointResult> {
+        let sizes = [
+            (8 << 10, 100.0),
+            (24 << 10, 120.0),
+            (48 << 10, 90.0),
+            (1 << 20, 48.0),
+            (2 << 20, 30.0),
+            (3 << 20, 20.0),
+            (8 << 20, 16.0),
+            (16 << 20, 12.0),
+            (1 << 30, 4.0),
+        ];
+        sizes
+            .map(|(size, bytes)| result(Operation::Read, isa, size, Some(bytes)))
+            .to_vec()
+    }
+
+    fn found(env: &Env, results: &[PointResult], operation: Operation) -> Vec<Value> {
+        levels(env, &Layout::of(env), results, operation)
+    }
+
+    #[test]
+    fn each_level_is_shown_at_its_landmark_with_its_share_of_what_the_core_can_move() {
+        let levels = found(
+            &env("AuthenticAMD", Some("Zen 5")),
+            &reads("avx512"),
+            Operation::Read,
+        );
+        let told: Vec<(&str, u64, Option<f64>)> = levels
+            .iter()
+            .map(|level| {
+                (
+                    level["name"].as_str().expect("a name"),
+                    level["working_set_bytes"].as_u64().expect("a size"),
+                    level["share"].as_f64(),
+                )
+            })
+            .collect();
+        assert_eq!(
+            told,
+            [
+                ("L1", 24 << 10, Some(120.0 / 128.0)),
+                ("L2", 1 << 20, Some(0.75)),
+                ("L3", 8 << 20, Some(0.5)),
+                ("RAM", 1 << 30, None),
+            ]
+        );
+        assert_eq!(levels[0]["bytes_per_s"], 480e9);
+        assert!(
+            levels[0]["source"]
+                .as_str()
+                .is_some_and(|text| text.contains("Hot Chips"))
+        );
+    }
+
+    #[test]
+    fn an_unknown_cpu_has_rates_and_no_share() {
+        for (vendor, name, isa) in [
+            ("AuthenticAMD", None, "avx2"),
+            ("GenuineIntel", Some("Alder Lake"), "avx2"),
+            ("Apple", None, "neon"),
+            ("AuthenticAMD", Some("Zen 5"), "sse2"),
+        ] {
+            let levels = found(&env(vendor, name), &reads(isa), Operation::Read);
+            assert_eq!(levels.len(), 4);
+            for level in levels {
+                assert!(level["share"].is_null() && level["best_bytes_per_cycle"].is_null());
+                assert!(level["bytes_per_cycle"].is_f64());
+                assert!(
+                    level["source"]
+                        .as_str()
+                        .is_some_and(|text| text.contains("no document"))
+                );
+            }
+        }
+    }
+
+    #[test]
+    fn an_intel_core_is_known_by_its_widest_vectors_and_cores_of_several_kinds_by_nothing() {
+        let mut cpu = env("GenuineIntel", None).machine.cpu;
+        assert_eq!(widths(&cpu, "avx512").map(|widths| widths.load), Some(128.0));
+        assert_eq!(widths(&cpu, "avx2"), None);
+        cpu.hybrid = Some(true);
+        assert_eq!(widths(&cpu, "avx512"), None);
+        let mut mobile = env("AuthenticAMD", Some("Zen 5")).machine.cpu;
+        mobile.model = Some(0x24);
+        assert_eq!(widths(&mobile, "avx512"), None);
+    }
+
+    #[test]
+    fn more_than_the_best_is_no_share() {
+        let results = [result(Operation::Read, "avx512", 24 << 10, Some(140.0))];
+        let levels = found(&env("GenuineIntel", None), &results, Operation::Read);
+        assert!(levels[0]["share"].is_null() && levels[0]["best_bytes_per_cycle"].is_null());
+        assert!(
+            levels[0]["source"]
+                .as_str()
+                .is_some_and(|text| text.contains("more than"))
+        );
+    }
+
+    #[test]
+    fn writing_and_copying_count_their_own_bytes() {
+        let env = env("GenuineIntel", None);
+        let results = [
+            result(Operation::Write, "avx512", 24 << 10, Some(48.0)),
+            result(Operation::Copy, "avx512", 24 << 10, Some(96.0)),
+            result(Operation::Copy, "avx512", 1 << 20, Some(40.0)),
+        ];
+        let write = found(&env, &results, Operation::Write);
+        assert_eq!(write[0]["share"], 0.75);
+        let copy = found(&env, &results, Operation::Copy);
+        assert_eq!(copy[0]["share"], 0.75);
+        assert!(copy[1]["share"].is_null());
+        assert_eq!(copy.len(), 2, "no RAM where none was measured");
+    }
+
+    #[test]
+    fn a_core_whose_frequency_is_unknown_has_its_rate_alone() {
+        let results = [result(Operation::Read, "avx512", 24 << 10, None)];
+        let levels = found(&env("GenuineIntel", None), &results, Operation::Read);
+        assert!(levels[0]["share"].is_null() && levels[0]["bytes_per_cycle"].is_null());
+        assert!(levels[0]["bytes_per_s"].is_f64());
+    }
+
+    #[test]
+    fn a_record_names_the_best_of_its_own_level() {
+        let machine = env("GenuineIntel", None).machine;
+        let best = |operation, size, threads| {
+            let mut point = result(operation, "avx512", size, None).point;
+            point.threads = Some(threads);
+            findings(&machine, &point, operation).map(|findings| findings["best_bytes_per_cycle"].as_f64())
+        };
+        assert_eq!(best(Operation::Read, 24 << 10, 1), Some(Some(128.0)));
+        assert_eq!(best(Operation::Read, 1 << 20, 1), Some(Some(64.0)));
+        assert_eq!(best(Operation::Read, 1 << 30, 1), Some(None));
+        assert_eq!(best(Operation::Triad, 24 << 10, 1), None);
+        assert_eq!(best(Operation::Read, 24 << 10, 2), None);
+    }
+}

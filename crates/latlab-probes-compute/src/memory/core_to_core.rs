@@ -1,0 +1,483 @@
+//! `memory.core_to_core`: how long a cache line takes from one CPU to another and back.
+
+mod choice;
+mod clusters;
+mod exchange;
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use latlab_harness::{
+    Block, Env, MemorySource, Planned, PointResult, Probe, ProbeError, Proof, Session, Spec, Support, Tier,
+};
+use latlab_record::{Check, Point, Profile, Record, Unit};
+use latlab_stats::rng::Rng;
+use serde_json::json;
+
+use clusters::{Matrix, described};
+use exchange::{Asked, CompareAndSwap, Line, LoadStore, Seen, Way, answer, ask};
+use latlab_probes_shared::rig::{self, CAN_PIN, Done, Page, Rig, Work};
+
+/// The probe.
+pub struct CoreToCore;
+
+static SPEC: Spec = Spec {
+    id: "memory.core_to_core",
+    tier: Tier::Memory,
+    title: "a cache line from core to core",
+    question: "How long does it take to tell another CPU something, and which CPUs are near each other?",
+    method: "Two threads, each kept on one CPU, answer each other through a cache line. The figure is a ROUND TRIP: there and back; tools that print half of it call it the one-way latency. \
+A value is the mean over a window of about 20 us of exchanges. Every pair of the CPUs that may be used is measured; where there are many, some are chosen, spread over all and each with a near one, \
+and the findings say so (sampled).
+
+Compare-and-swap: one word on one line; each side tries to replace the other's number by its own until it succeeds, as a lock does that spins on the exchange itself. \
+Load-store: each side writes a word of its own and waits until the other's changes, on two lines; the waiting side reads a copy in its own cache, and a change costs an invalidation and a fetch in each direction.
+
+Which path a line takes depends on where it lives: the NUMA node of its memory and the slice of the last-level cache that its address belongs to. So eight lines (sixteen in the thorough profile) are used in turn in every block, \
+half from a page that was touched first on the one CPU, half from a page of the other, never two neighbours; the findings give the median of each. \
+The sides take turns at asking from block to block. Both cores are kept busy for a millisecond before each block, because a core that slept is slow at first, and they start together.
+
+Nothing is taken on trust: every exchange carries its number, and both sides add up what they were told; the counts and sums of both sides must be those of the exchanges asked for. \
+Both threads say on which CPU they were. A block in which either thread was switched out, or waited for the other for more than about 0.1 ms (which no running partner needs), is marked and repeated. \
+Who waits that long lets others run on its CPU, and gives up after a second.
+
+Clusters come from the latencies alone (single linkage, cut at the widest gap if it is at least a factor of 1.5); they are named after a NUMA node or a shared cache only where the machine describes exactly these CPUs. \
+A virtual machine may run two of its CPUs on one core, and move them: what was measured holds for the time of the run.",
+    method_version: 1,
+    unit: Unit::Ns,
+    convention: "one round trip: a line from one CPU to the other and back",
+    needs: &["two CPUs", "threads that can be kept on a CPU"],
+    touches: &["two CPUs at a time, busy; memory: a page for each CPU"],
+    saturates: false,
+};
+
+const COMPARE_AND_SWAP: &str = "compare-and-swap";
+const LOAD_STORE: &str = "load-store";
+/// About this long is a window, ns: a few hundred exchanges, and mostly free of timer ticks.
+const WINDOW_NS: f64 = 20_000.0;
+/// Windows of a block, shared by its lines.
+const WINDOWS: u64 = 64;
+/// Exchanges through a line before its first window: the line, its translation and the branches are then known.
+const WARM: u64 = 64;
+/// Both cores are kept busy for so long before a block, ns.
+const HEAT_NS: f64 = 1e6;
+/// Distance of lines of a page that may be used: two lines, because some prefetchers fetch them in pairs.
+const SLOT_BYTES: usize = 128;
+/// Of half a page; the other half holds the answers.
+const SLOTS: usize = 16;
+const PAGE_BYTES: u64 = 4096;
+
+/// CPUs at most that are paired with each other: 15, 28 and 190 pairs.
+fn most_cpus(profile: Profile) -> usize {
+    match profile {
+        Profile::Quick => 6,
+        Profile::Standard => 8,
+        Profile::Thorough => 20,
+    }
+}
+
+fn lines_of_a_home(profile: Profile) -> usize {
+    if profile == Profile::Thorough { 8 } else { 4 }
+}
+
+fn chosen_cpus(env: &Env) -> Vec<u32> {
+    choice::choose(
+        &env.cpus,
+        most_cpus(env.settings.profile),
+        &env.machine,
+        env.seed(21),
+    )
+}
+
+impl Probe for CoreToCore {
+    fn spec(&self) -> &'static Spec {
+        &SPEC
+    }
+
+    fn supports(&self, env: &Env) -> Support {
+        if let MemorySource::Simulated(_) = env.memory {
+            return Support::No("simulated memory has no second CPU".to_owned());
+        }
+        if !CAN_PIN {
+            return Support::No("this system does not let a program keep threads on a CPU".to_owned());
+        }
+        if env.cpus.len() < 2 {
+            return Support::No("needs two CPUs; this run may use one".to_owned());
+        }
+        if env.memory_bytes < self.memory_bytes(env) {
+            return Support::No("needs a page of memory for each CPU".to_owned());
+        }
+        Support::Yes
+    }
+
+    fn points(&self, env: &Env) -> Vec<Planned> {
+        let cpus = chosen_cpus(env);
+        let mut pairs = Vec::new();
+        for (index, from) in cpus.iter().enumerate() {
+            pairs.extend(cpus[index + 1..].iter().map(|to| (*from, *to)));
+        }
+        // What there is no time for should not be the same CPU's pairs.
+        let mut rng = Rng::new(env.seed(22));
+        for last in (1..pairs.len()).rev() {
+            pairs.swap(last, rng.below(last + 1));
+        }
+        [COMPARE_AND_SWAP, LOAD_STORE]
+            .into_iter()
+            .zip(0u8..)
+            .flat_map(|(operation, priority)| pairs.iter().map(move |pair| (operation, priority, *pair)))
+            .map(|(operation, priority, (from, to))| Planned {
+                priority,
+                setup_s: 0.3e-3,
+                block_s: 3.5e-3,
+                ..Planned::new(Point {
+                    operation: Some(operation.to_owned()),
+                    from_cpu: Some(from),
+                    to_cpu: Some(to),
+                    ..Point::default()
+                })
+            })
+            .collect()
+    }
+
+    fn memory_bytes(&self, env: &Env) -> u64 {
+        chosen_cpus(env).len() as u64 * PAGE_BYTES
+    }
+
+    fn cpus(&self, _env: &Env) -> u32 {
+        2
+    }
+
+    fn open<'env>(
+        &'env self,
+        env: &'env Env,
+        _group: &[Planned],
+    ) -> Result<Box<dyn Session + 'env>, ProbeError> {
+        Ok(Box::new(Talking {
+            env,
+            rig: Rig::new(&env.clock)?,
+            pages: HashMap::new(),
+            selected: None,
+            evidence: HashMap::new(),
+        }))
+    }
+
+    fn conclude(&self, env: &Env, results: &[PointResult]) -> Vec<Record> {
+        let operations: Vec<serde_json::Value> = [COMPARE_AND_SWAP, LOAD_STORE]
+            .iter()
+            .filter_map(|operation| concluded(env, operation, results))
+            .collect();
+        if operations.is_empty() {
+            return Vec::new();
+        }
+        vec![SPEC.derived(json!({ "operations": operations }))]
+    }
+}
+
+fn concluded(env: &Env, operation: &str, results: &[PointResult]) -> Option<serde_json::Value> {
+    let pairs: Vec<(u32, u32, f64, bool)> = results
+        .iter()
+        .filter(|result| result.point.operation.as_deref() == Some(operation))
+        .filter_map(|result| {
+            let point = &result.point;
+            Some((point.from_cpu?, point.to_cpu?, result.p50, result.disturbed))
+        })
+        .collect();
+    if pairs.is_empty() {
+        return None;
+    }
+    let all: Vec<(u32, u32, f64)> = pairs.iter().map(|(a, b, ns, _)| (*a, *b, *ns)).collect();
+    let matrix = Matrix::of(&all);
+    // What was disturbed is shown, and decides nothing as long as the others reach every CPU.
+    let quiet: Vec<(u32, u32, f64)> = pairs
+        .iter()
+        .filter(|pair| !pair.3)
+        .map(|(a, b, ns, _)| (*a, *b, *ns))
+        .collect();
+    let quiet = Matrix::of(&quiet);
+    let deciding = if quiet.cpus == matrix.cpus {
+        &quiet
+    } else {
+        &matrix
+    };
+    let (clusters, between_ns) = deciding.clusters();
+    let disturbed: Vec<[u32; 2]> = pairs
+        .iter()
+        .filter(|pair| pair.3)
+        .map(|(a, b, ..)| [*a, *b])
+        .collect();
+    let possible = env.cpus.len() * (env.cpus.len() - 1) / 2;
+    Some(json!({
+        "operation": operation,
+        "cpus": matrix.cpus,
+        "matrix_ns": matrix.ns,
+        "clusters": described(&clusters, &matrix.cpus, &env.machine),
+        "between_ns": between_ns,
+        "disturbed": disturbed,
+        "sampled": pairs.len() < possible,
+    }))
+}
+
+struct Talking<'env> {
+    env: &'env Env,
+    rig: Rig,
+    /// A page for each CPU that was met, touched there first.
+    pages: HashMap<u32, Arc<Page>>,
+    selected: Option<Selected>,
+    evidence: HashMap<Point, Evidence>,
+}
+
+struct Selected {
+    point: Point,
+    cpus: [u32; 2],
+    lines: Vec<Line>,
+    /// CPU that touched each line's page first.
+    homes: Vec<u32>,
+}
+
+/// What the blocks of a point have shown.
+#[derive(Default)]
+struct Evidence {
+    blocks: u64,
+    /// Exchanges asked for, and seen through by the asking and by the answering side.
+    asked: u64,
+    seen: [u64; 2],
+    /// Lines on which what a side was told does not add up.
+    wrong_lines: u64,
+    /// Blocks that were ended early; their exchanges are not in `asked`.
+    cut_short: u64,
+    /// Blocks in which a thread was not on its CPU.
+    displaced: u64,
+    /// Window means of each line, from blocks that were not disturbed.
+    lines: Vec<Vec<f64>>,
+}
+
+impl Talking<'_> {
+    fn page(&mut self, cpu: u32) -> Result<Arc<Page>, ProbeError> {
+        if let Some(page) = self.pages.get(&cpu) {
+            return Ok(Arc::clone(page));
+        }
+        let touching: Work<Result<Page, ProbeError>> = Box::new(|_| Page::new(PAGE_BYTES));
+        for done in self.rig.run(vec![(cpu, touching)])? {
+            self.pages.insert(cpu, Arc::new(done.result?));
+        }
+        self.pages
+            .get(&cpu)
+            .cloned()
+            .ok_or_else(|| ProbeError::Other("no page was made".to_owned()))
+    }
+
+    fn exchange(
+        &mut self,
+        operation: Option<&str>,
+        cpus: [u32; 2],
+        asked: &Asked,
+    ) -> Result<[Done<Seen>; 2], ProbeError> {
+        match operation {
+            Some(COMPARE_AND_SWAP) => exchange::<CompareAndSwap>(&mut self.rig, cpus, asked),
+            Some(LOAD_STORE) => exchange::<LoadStore>(&mut self.rig, cpus, asked),
+            _ => Err(ProbeError::Other("not a way for two CPUs to talk".to_owned())),
+        }
+    }
+}
+
+/// One round: the first CPU asks, the second answers.
+fn exchange<W: Way>(rig: &mut Rig, cpus: [u32; 2], asked: &Asked) -> Result<[Done<Seen>; 2], ProbeError> {
+    with_partner::<W>(rig, cpus, asked, answer::<W>)
+}
+
+fn with_partner<W: Way>(
+    rig: &mut Rig,
+    cpus: [u32; 2],
+    asked: &Asked,
+    partner: fn(&mut rig::Place, &Asked) -> Seen,
+) -> Result<[Done<Seen>; 2], ProbeError> {
+    for line in &asked.lines {
+        line.reset();
+    }
+    let (asking, answering) = (asked.clone(), asked.clone());
+    let asks: Work<Seen> = Box::new(move |place| ask::<W>(place, &asking));
+    let answers: Work<Seen> = Box::new(move |place| partner(place, &answering));
+    let done = rig.run(vec![(cpus[0], asks), (cpus[1], answers)])?;
+    done.try_into()
+        .map_err(|_| ProbeError::Other("two threads were asked and not two answered".to_owned()))
+}
+
+impl Evidence {
+    /// Takes in a block; whether it is free of disturbances.
+    fn add(&mut self, asked: &Asked, done: &[Done<Seen>; 2]) -> bool {
+        let [asking, answering] = [&done[0].result, &done[1].result];
+        self.blocks += 1;
+        self.wrong_lines += asking.wrong_lines + answering.wrong_lines;
+        self.displaced += u64::from(done.iter().any(|side| side.in_place == Some(false)));
+        if asking.cut_short {
+            self.cut_short += 1;
+            // The one exchange that was under way.
+            self.wrong_lines += u64::from(asking.exchanges.abs_diff(answering.exchanges) > 1);
+        } else {
+            self.asked += asked.exchanges();
+            self.seen[0] += asking.exchanges;
+            self.seen[1] += answering.exchanges;
+        }
+        !asking.cut_short
+            && done
+                .iter()
+                .all(|side| side.result.stalls == 0 && !rig::was_switched_out(&side.observed))
+    }
+
+    fn checks(&self) -> Vec<Check> {
+        let [asking, answering] = self.seen;
+        vec![
+            Check {
+                name: "exchanges".to_owned(),
+                ok: self.blocks > 0
+                    && asking == self.asked
+                    && answering == self.asked
+                    && self.wrong_lines == 0,
+                detail: format!(
+                    "{} asked for, {asking} seen by the side that asks, {answering} by the side that answers; {} sums of numbers wrong; {} \
+of {} blocks ended early",
+                    self.asked, self.wrong_lines, self.cut_short, self.blocks
+                ),
+            },
+            Check {
+                name: "each thread on its CPU".to_owned(),
+                ok: self.displaced == 0,
+                detail: format!(
+                    "{} of {} blocks with a thread elsewhere",
+                    self.displaced, self.blocks
+                ),
+            },
+        ]
+    }
+}
+
+impl Session for Talking<'_> {
+    fn select(&mut self, point: &Point) -> Result<(), ProbeError> {
+        let (Some(from), Some(to)) = (point.from_cpu, point.to_cpu) else {
+            return Err(ProbeError::Other("a pair of CPUs is missing".to_owned()));
+        };
+        let mut rng = Rng::new(self.env.seed(23 + (u64::from(from) << 20) + u64::from(to)));
+        let (mut lines, mut homes) = (Vec::new(), Vec::new());
+        for home_cpu in [from, to] {
+            let page = self.page(home_cpu)?;
+            let mut slots: Vec<usize> = (0..SLOTS).collect();
+            for last in (1..slots.len()).rev() {
+                slots.swap(last, rng.below(last + 1));
+            }
+            for slot in slots.into_iter().take(lines_of_a_home(self.env.settings.profile)) {
+                lines.push(Line {
+                    page: Arc::clone(&page),
+                    offset: slot * SLOT_BYTES,
+                });
+                homes.push(home_cpu);
+            }
+        }
+        self.selected = Some(Selected {
+            point: point.clone(),
+            cpus: [from, to],
+            lines,
+            homes,
+        });
+        Ok(())
+    }
+
+    fn block(&mut self, block: &mut Block) -> Result<(), ProbeError> {
+        let Some(selected) = self.selected.take() else {
+            return Err(ProbeError::Other("no pair is selected".to_owned()));
+        };
+        let operation = selected.point.operation.as_deref();
+        let taken = self.evidence.get(&selected.point).map_or(0, |known| known.blocks);
+        let mut cpus = selected.cpus;
+        if taken % 2 == 1 {
+            cpus.reverse();
+        }
+        block.set_waits();
+        let clock = &self.env.clock;
+        let mut asked = Asked {
+            lines: selected.lines[..1].to_vec(),
+            warm: WARM,
+            windows: 1,
+            ops: 1,
+            heat: 0,
+        };
+        let mut failed = None;
+        asked.ops = block.window_ops(WINDOW_NS, |ops| {
+            let trial = Asked { ops, ..asked.clone() };
+            match self.exchange(operation, cpus, &trial) {
+                Ok([asking, _]) => asking
+                    .result
+                    .windows
+                    .first()
+                    .map_or(f64::INFINITY, |(_, begin, end)| {
+                        clock.ns(end.saturating_sub(*begin))
+                    }),
+                Err(error) => {
+                    failed.get_or_insert(error);
+                    f64::INFINITY
+                }
+            }
+        });
+        if let Some(error) = failed {
+            return Err(error);
+        }
+        asked.windows = WINDOWS.div_ceil(selected.lines.len() as u64);
+        asked.heat = clock.ticks(HEAT_NS);
+        asked.lines.clone_from(&selected.lines);
+        let done = self.exchange(operation, cpus, &asked)?;
+        let windows = &done[0].result.windows;
+        if windows.is_empty() {
+            return Err(ProbeError::Other(format!(
+                "CPU {} and {} did not get to talk within a second: something else keeps one of them busy",
+                cpus[0], cpus[1]
+            )));
+        }
+        let evidence = self.evidence.entry(selected.point.clone()).or_default();
+        evidence.lines.resize(selected.lines.len(), Vec::new());
+        let quiet = evidence.add(&asked, &done);
+        if !quiet {
+            block.mark_disturbed();
+        }
+        for (line, begin, end) in windows {
+            block.window(*begin, *end, asked.ops);
+            if quiet {
+                let ns = clock.ns(end.saturating_sub(*begin)) / asked.ops as f64;
+                evidence.lines[*line].push(ns);
+            }
+        }
+        rig::observe(block, done.iter().map(|side| &side.observed));
+        self.selected = Some(selected);
+        Ok(())
+    }
+
+    fn proof(&mut self, point: &Point) -> Proof {
+        let Some(evidence) = self.evidence.get(point) else {
+            return Proof::default();
+        };
+        let checks = evidence.checks();
+        // Again where the lines are: they follow from the seed and the pair.
+        let mut values = evidence.lines.clone();
+        let lines: Vec<serde_json::Value> = if self.select(point).is_ok()
+            && let Some(selected) = &self.selected
+        {
+            values
+                .iter_mut()
+                .zip(selected.lines.iter().zip(&selected.homes))
+                .map(|(values, (line, home_cpu))| {
+                    values.sort_by(f64::total_cmp);
+                    let p50 = (!values.is_empty()).then(|| latlab_stats::quantile(values, 0.5));
+                    json!({ "line": line.offset / SLOT_BYTES, "home_cpu": home_cpu, "p50_ns": p50 })
+                })
+                .collect()
+        } else {
+            Vec::new()
+        };
+        Proof {
+            checks,
+            findings: Some(json!({ "lines": lines })),
+            ..Proof::default()
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,547 @@
+//! `memory.loaded`: what a load from memory costs while other cores keep the memory busy.
+//!
+//! ```text
+//! Loaders (one pinned thread a CPU, parked between blocks) ─┐
+//! Chain (page-local, on the home CPU) ──────────────────────┴─► latency and load of the same block ──► curves, knees
+//! ```
+
+mod curve;
+mod loaders;
+
+use std::collections::HashMap;
+
+use latlab_harness::{
+    Batch, Block, Env, MemorySource, Planned, PointResult, Probe, ProbeError, Proof, Session, Spec, Support,
+    Tier,
+};
+use latlab_record::{Check, Order, Pages, Point, Profile, Record, Unit, binary_size};
+use serde_json::json;
+
+use latlab_probes_shared::walk::{Arena, Chain, Cycle, LINE_BYTES, Layout, PAGE_BYTES, SPARSE_BYTES};
+use loaders::{Clocking, Loaders, Mix, Run};
+
+/// The probe.
+pub struct Loaded;
+
+static SPEC: Spec = Spec {
+    id: "memory.loaded",
+    tier: Tier::Memory,
+    title: "latency under load",
+    question: "How much longer does an access to memory take while other cores use the memory too?",
+    method: "One core follows a chain of pointers while every other allowed CPU of its NUMA node moves data: the chain has a node on every fourth line and goes through those of 512 pages (4 KiB each) in random order, then through those of the next 512, so translations stay in the second-level TLB and cost next to nothing. \
+Nodes on every line of 64 pages, as in memory.load.dependent, would let prefetchers answer up to half of the loads, half a millisecond on and half a millisecond off; the load would be lost in that. The idle latency here is therefore RAM's alone, above the page-local figure there. \
+The other threads are pinned, one a CPU, and each passes over memory of its own, larger than its share of the last-level cache, with the loops of memory.bandwidth at the CPU's full width. \
+They work in turns of 4 KiB and wait between two turns for a number of delay steps (a chain of multiplications in registers, about a nanosecond each), so the load goes from none to all that these cores can ask for without long bursts.
+
+A mix is a fixed pattern of reading and writing turns. A line that is written with ordinary stores is read first and written back later, so writing alone is traffic of 50 % reads, two reading turns and one writing turn are 75 %. \
+CPUs that notice full lines being overwritten may leave the read out; the share of reads is then smaller than its name. Loads are given as traffic between caches and memory: 64 bytes a line read, 128 a line written.
+
+The threads are started anew for each block and settle for three milliseconds while the chain is followed untimed; then their counters and the time are read, the chain is timed, counters and time are read again, and they are parked. \
+The load is thus counted in the very time that the latency is from. A thread that waited for its CPU for more than a tenth of its time, or made no turn, marks the block as disturbed; it is taken again. The idle point, with all threads parked, is taken between the others like any point, and shows whether the machine drifted. \
+A value is the mean of a window of 1,024 loads (0.15 ms when idle). The p99 is that of such means: it shows how steady the latency is under load, not the slowest single load.
+
+The knee of a curve is the load at which the latency crosses 1.5 times the idle latency and stays above, interpolated between the two points around it. Below it an access waits mostly for the memory itself, above it mostly for others; half as much again is far outside of what repeated idle points differ by. \
+A curve that does not get there has no knee: these cores cannot saturate this memory. Where the idle point or points of the curve were disturbed no knee is given either. The saturated end is the point without delay.
+
+Proof: every pointer is checked once, and each block must end at the line where its length puts it. Each reading turn's checksum is compared with that of the known contents; before each block the words that will be written next are spoilt and must be right afterwards; and the turns that were counted must be those that the position in memory tells.",
+    method_version: 1,
+    unit: Unit::Ns,
+    convention: "one 8-byte load a line, every fourth line; load_bytes_per_s is traffic of the other threads: 64 bytes a line read, 128 a line written (read before, written back)",
+    needs: &["two CPUs", "64 MiB of memory"],
+    touches: &[
+        "memory: up to 256 MiB, and up to 384 MiB for each other CPU, at most a quarter of what may be used",
+        "memory bandwidth of all allowed CPUs at once",
+    ],
+    saturates: true,
+};
+
+/// What the chain covers, by profile.
+const CHASE_BYTES: [u64; 3] = [128 << 20, 256 << 20, 256 << 20];
+/// What each load thread reads, by profile; what it writes is half of that on top.
+const LOAD_BYTES: [u64; 3] = [64 << 20, 128 << 20, 256 << 20];
+/// Below this a load would be one on the caches.
+const LEAST_LOAD_BYTES: u64 = 2 << 20;
+const LEAST_MEMORY: u64 = 32 << 20;
+/// More do not saturate the memory of one node any further, and each takes memory and time to set up.
+const MOST_LOADERS: usize = 64;
+/// Nodes that page-local order mixes: those of 512 pages, which every second-level TLB since 2011 holds. Among 64 pages, as in
+/// `memory.load.dependent`, prefetchers remember each page until its next visit, and answer a third to a half of the loads for half a
+/// millisecond at a time (70 to 160 ns by turns, on every distance of nodes); that would hide what the load does. Among 512 it was steady.
+const LOCAL_NODES: u64 = 512 * PAGE_BYTES / SPARSE_BYTES;
+/// Loads a window: 0.15 ms when idle.
+const WINDOW_LOADS: u64 = 1 << 10;
+const WINDOWS: u32 = 32;
+/// The chain is followed untimed for so long after the load began: frequencies and queues settle (2 to 4 ms seen).
+const SETTLING_NS: f64 = 3e6;
+/// Loaded latency for the estimate only, seconds.
+const LOAD_S: f64 = 150e-9;
+
+/// Most wanted first: both ends of the curve of reading, then its middle.
+const DELAYS_QUICK: [u32; 3] = [0, 200, 800];
+const DELAYS: [u32; 6] = [0, 200, 800, 100, 400, 3200];
+const DELAYS_FINE: [u32; 12] = [0, 200, 800, 100, 400, 3200, 50, 25, 300, 600, 1600, 12_800];
+
+impl Probe for Loaded {
+    fn spec(&self) -> &'static Spec {
+        &SPEC
+    }
+
+    fn supports(&self, env: &Env) -> Support {
+        if let MemorySource::Simulated(_) = env.memory {
+            return Support::No("simulated memory is nobody else's to load".to_owned());
+        }
+        if load_cpus(env).is_empty() {
+            return Support::No(
+                "needs two CPUs of one NUMA node: one to measure on and one to load the memory; only one may be used here"
+                    .to_owned(),
+            );
+        }
+        let (sizes, wanted) = (Sizes::of(env), env.settings.profile.of(LOAD_BYTES));
+        if env.memory_bytes < LEAST_MEMORY || sizes.load < LEAST_LOAD_BYTES {
+            return Support::No(format!(
+                "needs {} of memory and {} for each of {} load threads; {} may be used here",
+                binary_size(LEAST_MEMORY),
+                binary_size(LEAST_LOAD_BYTES),
+                load_cpus(env).len(),
+                binary_size(env.memory_bytes)
+            ));
+        }
+        if sizes.load < wanted {
+            return Support::Degraded(format!(
+                "each load thread has {} instead of {} (a quarter of the memory that may be used): part of the load may stay in the last-level cache",
+                binary_size(sizes.load),
+                binary_size(wanted)
+            ));
+        }
+        Support::Yes
+    }
+
+    fn points(&self, env: &Env) -> Vec<Planned> {
+        let most = u32::try_from(load_cpus(env).len()).unwrap_or(1);
+        let chase = Point {
+            working_set_bytes: Some(Sizes::of(env).chase),
+            pages: Some(Pages::Base),
+            order: Some(Order::PageLocal),
+            stride_bytes: Some(SPARSE_BYTES),
+            threads: Some(0),
+            ..Point::default()
+        };
+        let mut points = vec![planned(chase.clone(), 0)];
+        let mut add = |threads: u32, percent: u32, delays: &[u32], priority: u8| {
+            for delay in delays {
+                let point = Point {
+                    threads: Some(threads),
+                    read_percent: Some(percent),
+                    delay_steps: Some(*delay),
+                    ..chase.clone()
+                };
+                if !points.iter().any(|known| known.point == point) {
+                    points.push(planned(point, priority));
+                }
+            }
+        };
+        match env.settings.profile {
+            Profile::Quick => {
+                add(most, 100, &DELAYS_QUICK, 0);
+                add(most, 50, &DELAYS_QUICK[..1], 1);
+            }
+            Profile::Standard => {
+                add(most, 100, &DELAYS, 0);
+                add(most, 50, &DELAYS[..3], 1);
+                add(most, 75, &DELAYS[..3], 1);
+            }
+            Profile::Thorough => {
+                add(most, 100, &DELAYS_FINE, 0);
+                add(most, 75, &DELAYS_FINE, 1);
+                add(most, 50, &DELAYS_FINE, 1);
+                add(1, 100, &DELAYS, 2);
+            }
+        }
+        points
+    }
+
+    fn memory_bytes(&self, env: &Env) -> u64 {
+        let sizes = Sizes::of(env);
+        sizes.chase + sizes.load * 3 / 2 * load_cpus(env).len() as u64
+    }
+
+    fn cpus(&self, env: &Env) -> u32 {
+        u32::try_from(load_cpus(env).len() + 1).unwrap_or(u32::MAX)
+    }
+
+    fn open<'env>(
+        &'env self,
+        env: &'env Env,
+        group: &[Planned],
+    ) -> Result<Box<dyn Session + 'env>, ProbeError> {
+        Ok(Box::new(Chasing::open(env, group)?))
+    }
+
+    fn conclude(&self, _env: &Env, results: &[PointResult]) -> Vec<Record> {
+        let curves = curve::curves(results);
+        if curves.is_empty() {
+            return Vec::new();
+        }
+        vec![SPEC.derived(json!({ "curves": curves }))]
+    }
+}
+
+/// CPUs for load threads: of the home CPU's node, because memory lies near the thread that touches it first; no more than the quota
+/// lets run at once.
+fn load_cpus(env: &Env) -> Vec<u32> {
+    let node = env
+        .machine
+        .numa
+        .iter()
+        .find(|node| node.cpus.contains(&env.home_cpu))
+        .filter(|_| env.machine.numa.len() > 1);
+    #[expect(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "saturates"
+    )]
+    let quota = env
+        .machine
+        .limits
+        .usable_cpus
+        .map_or(usize::MAX, |cpus| cpus.max(1.0) as usize);
+    env.cpus
+        .iter()
+        .copied()
+        .filter(|cpu| *cpu != env.home_cpu)
+        .filter(|cpu| node.is_none_or(|node| node.cpus.contains(cpu)))
+        .take(MOST_LOADERS.min(quota - 1))
+        .collect()
+}
+
+/// What is held.
+#[derive(Clone, Copy)]
+struct Sizes {
+    chase: u64,
+    /// Of each load thread, to be read; half as much is written.
+    load: u64,
+}
+
+impl Sizes {
+    fn of(env: &Env) -> Self {
+        let profile = env.settings.profile;
+        let threads = load_cpus(env).len().max(1) as u64;
+        let chase = (env.memory_bytes / 4)
+            .checked_ilog2()
+            .map_or(0, |bits| 1 << bits)
+            .min(profile.of(CHASE_BYTES));
+        let each = (env.memory_bytes - chase) / threads * 2 / 3;
+        // Whole turns of source and of destination.
+        let load = (each / (8 * PAGE_BYTES) * (8 * PAGE_BYTES)).min(profile.of(LOAD_BYTES));
+        Self { chase, load }
+    }
+}
+
+fn planned(point: Point, priority: u8) -> Planned {
+    Planned {
+        priority,
+        setup_s: 1e-4,
+        block_s: SETTLING_NS * 1e-9 + f64::from(WINDOWS + 1) * WINDOW_LOADS as f64 * LOAD_S,
+        ..Planned::new(point)
+    }
+}
+
+/// What the load threads of a point do; none when it is idle.
+fn run_of(point: &Point) -> Result<Option<Run>, ProbeError> {
+    let incomplete = || ProbeError::no_point(point);
+    if point.threads.ok_or_else(incomplete)? == 0 {
+        return Ok(None);
+    }
+    Ok(Some(Run {
+        threads: point.threads.ok_or_else(incomplete)? as usize,
+        mix: point.read_percent.and_then(Mix::of).ok_or_else(incomplete)?,
+        delay_steps: point.delay_steps.ok_or_else(incomplete)?,
+    }))
+}
+
+/// What the blocks of a point have proved.
+#[derive(Clone, Default)]
+struct Evidence {
+    walks: u64,
+    wrong_walks: u64,
+    /// Blocks, and those through which every load thread kept its CPU.
+    blocks: u64,
+    whole: u64,
+    /// Load threads that made no turn from their start to their end.
+    idle_threads: u64,
+    checksums: u64,
+    wrong_checksums: u64,
+    words: u64,
+    wrong_words: u64,
+    wrong_counts: u64,
+    rates: Vec<Rates>,
+    engine: String,
+}
+
+/// Traffic in one block, bytes a second.
+#[derive(Clone)]
+struct Rates {
+    whole: bool,
+    threads: Vec<f64>,
+    chase: f64,
+}
+
+struct Chasing<'env> {
+    env: &'env Env,
+    // Dropped first: nobody works any more when memory goes.
+    loaders: Option<Loaders>,
+    chain: Chain,
+    permutation: Check,
+    arena: Arena,
+    selected: Option<(Point, Option<Run>)>,
+    evidence: HashMap<Point, Evidence>,
+}
+
+impl<'env> Chasing<'env> {
+    fn open(env: &'env Env, group: &[Planned]) -> Result<Self, ProbeError> {
+        let sizes = Sizes::of(env);
+        let arena = Arena::new(sizes.chase, Pages::Base, &env.populating_cpus())?;
+        let cycle = Cycle::windowed(sizes.chase / SPARSE_BYTES, LOCAL_NODES, env.seed(40));
+        // SAFETY: the arena has room for each place of the cycle, and outlives the chain.
+        let chain = unsafe { Chain::build(arena.base(), Layout::Sparse, cycle) };
+        let permutation = chain.permutation_check();
+        // After the chain: filling their memory drives it out of the caches.
+        let wanted = group
+            .iter()
+            .filter_map(|planned| planned.point.threads)
+            .max()
+            .unwrap_or(0);
+        let cpus = load_cpus(env);
+        let loaders = if wanted > 0 {
+            let clocking = Clocking::of(&env.clock)
+                .ok_or_else(|| ProbeError::Other("load threads need a real clock".to_owned()))?;
+            Some(Loaders::start(
+                &cpus[..cpus.len().min(wanted as usize)],
+                sizes.load,
+                env.seed(41),
+                clocking,
+            )?)
+        } else {
+            None
+        };
+        Ok(Self {
+            env,
+            loaders,
+            chain,
+            permutation,
+            arena,
+            selected: None,
+            evidence: HashMap::new(),
+        })
+    }
+
+    /// Follows the chain for a while.
+    fn settle(&mut self) {
+        let clock = &self.env.clock;
+        let until = clock.now_ns() + SETTLING_NS;
+        while clock.now_ns() < until {
+            std::hint::black_box(self.chain.run(WINDOW_LOADS));
+        }
+    }
+}
+
+/// The chain, counting its loads.
+struct Counted<'c> {
+    chain: &'c mut Chain,
+    loads: u64,
+}
+
+impl Batch for Counted<'_> {
+    fn run(&mut self, ops: u64) -> u64 {
+        self.loads += ops;
+        self.chain.run(ops)
+    }
+}
+
+impl Session for Chasing<'_> {
+    fn select(&mut self, point: &Point) -> Result<(), ProbeError> {
+        let run = run_of(point)?;
+        let have = self.loaders.as_ref().map_or(0, Loaders::len);
+        if run.as_ref().is_some_and(|run| run.threads > have) {
+            return Err(ProbeError::Other(format!(
+                "{} needs more than the {have} load threads there are",
+                point.label()
+            )));
+        }
+        self.selected = Some((point.clone(), run));
+        Ok(())
+    }
+
+    fn block(&mut self, block: &mut Block) -> Result<(), ProbeError> {
+        let Some((point, run)) = self.selected.clone() else {
+            return Err(ProbeError::Other("no point is selected".to_owned()));
+        };
+        if let (Some(run), Some(loaders)) = (&run, &mut self.loaders) {
+            loaders.run(run)?;
+        }
+        self.settle();
+        let before = self.loaders.as_ref().map(Loaders::counts);
+        let begun = self.env.clock.now_ns();
+        block.set_window_ops(WINDOW_LOADS);
+        block.set_windows(WINDOWS);
+        let mut counted = Counted {
+            chain: &mut self.chain,
+            loads: 0,
+        };
+        block.batches(&mut counted);
+        let loads = counted.loads;
+        let took_ns = self.env.clock.now_ns() - begun;
+        let after = self.loaders.as_ref().map(Loaders::counts);
+        let ended = match (&run, &mut self.loaders) {
+            (Some(_), Some(loaders)) => Some(loaders.park()?),
+            _ => None,
+        };
+        let right = self.chain.verify_position();
+
+        let evidence = self.evidence.entry(point).or_default();
+        evidence.walks += 1;
+        evidence.wrong_walks += u64::from(!right);
+        evidence.blocks += 1;
+        let per_second = |bytes: u64| bytes as f64 * 1e9 / took_ns.max(1.0);
+        let mut rates = Rates {
+            whole: true,
+            threads: Vec::new(),
+            chase: per_second(loads * LINE_BYTES),
+        };
+        if let (Some(run), Some(ended), Some(before), Some(after)) = (&run, ended, before, after) {
+            rates.threads = before
+                .iter()
+                .zip(&after)
+                .take(run.threads)
+                .map(|(before, after)| per_second(after.traffic_since(before)))
+                .collect();
+            rates.whole = ended.kept_their_cpus && rates.threads.iter().all(|rate| *rate > 0.0);
+            evidence.idle_threads += ended.idle_threads;
+            evidence.checksums += ended.checksums;
+            evidence.wrong_checksums += ended.wrong_checksums;
+            evidence.words += ended.words;
+            evidence.wrong_words += ended.wrong_words;
+            evidence.wrong_counts += ended.wrong_counts;
+            ended.isa.clone_into(&mut evidence.engine);
+        }
+        if rates.whole {
+            evidence.whole += 1;
+        } else {
+            block.mark_disturbed();
+        }
+        evidence.rates.push(rates);
+        Ok(())
+    }
+
+    fn proof(&mut self, point: &Point) -> Proof {
+        let evidence = self.evidence.get(point).cloned().unwrap_or_default();
+        let mut checks = vec![
+            self.permutation.clone(),
+            Check {
+                name: "walks end where they should".to_owned(),
+                ok: evidence.walks > 0 && evidence.wrong_walks == 0,
+                detail: format!(
+                    "{} of {} walks",
+                    evidence.walks - evidence.wrong_walks,
+                    evidence.walks
+                ),
+            },
+        ];
+        if let Ok(Some(run)) = run_of(point) {
+            checks.extend(load_checks(&evidence, run.mix));
+        }
+        checks.push(self.arena.pages_check());
+        // A load that was not what it should be has no figure either.
+        let findings = checks.iter().all(|check| check.ok).then(|| findings(&evidence));
+        Proof {
+            checks,
+            engine: Some(if evidence.engine.is_empty() {
+                format!("{} loads in assembly", std::env::consts::ARCH)
+            } else {
+                format!(
+                    "{} loads in assembly, load: {}",
+                    std::env::consts::ARCH,
+                    evidence.engine
+                )
+            }),
+            findings,
+            ..Proof::default()
+        }
+    }
+}
+
+/// What the load threads have to prove.
+fn load_checks(evidence: &Evidence, mix: Mix) -> Vec<Check> {
+    let mut checks = vec![
+        Check {
+            name: "every load thread worked".to_owned(),
+            ok: evidence.blocks > 0 && evidence.idle_threads == 0,
+            detail: format!(
+                "{} threads without a turn; in {} of {} blocks all of them kept their CPU, the others are marked as disturbed",
+                evidence.idle_threads, evidence.whole, evidence.blocks
+            ),
+        },
+        Check {
+            name: "turns counted are turns made".to_owned(),
+            ok: evidence.blocks > 0 && evidence.wrong_counts == 0,
+            detail: format!("{} counters differ from the place reached", evidence.wrong_counts),
+        },
+    ];
+    if mix.reads() {
+        checks.push(Check {
+            name: "checksum of the load".to_owned(),
+            ok: evidence.checksums > 0 && evidence.wrong_checksums == 0,
+            detail: format!(
+                "{} of {} reading turns found the known contents",
+                evidence.checksums - evidence.wrong_checksums,
+                evidence.checksums
+            ),
+        });
+    }
+    if mix.writes() {
+        checks.push(Check {
+            name: "destination of the load".to_owned(),
+            ok: evidence.words > 0 && evidence.wrong_words == 0,
+            detail: format!(
+                "{} of {} words looked at afterwards were what is written",
+                evidence.words - evidence.wrong_words,
+                evidence.words
+            ),
+        });
+    }
+    checks
+}
+
+fn median(mut values: Vec<f64>) -> Option<f64> {
+    values.sort_by(f64::total_cmp);
+    (!values.is_empty()).then(|| latlab_stats::quantile(&values, 0.5))
+}
+
+fn findings(evidence: &Evidence) -> serde_json::Value {
+    // Of blocks that count, when there are any.
+    let counted: Vec<&Rates> = evidence
+        .rates
+        .iter()
+        .filter(|rates| rates.whole || evidence.whole == 0)
+        .collect();
+    let threads = counted.first().map_or(0, |rates| rates.threads.len());
+    let each: Vec<Option<f64>> = (0..threads)
+        .map(|nth| median(counted.iter().map(|rates| rates.threads[nth]).collect()))
+        .collect();
+    let all = median(
+        counted
+            .iter()
+            .map(|rates| rates.threads.iter().fold(0.0, |sum, rate| sum + rate))
+            .collect(),
+    );
+    json!({
+        "load_bytes_per_s": all.unwrap_or(0.0),
+        "per_thread_bytes_per_s": each,
+        "chase_bytes_per_s": median(counted.iter().map(|rates| rates.chase).collect()),
+        // From the samples, when there are enough of them.
+        "p99_ns": null,
+    })
+}
+
+#[cfg(test)]
+mod tests;

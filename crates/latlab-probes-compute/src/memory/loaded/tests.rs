@@ -1,0 +1,159 @@
+use super::*;
+use latlab_probes_testing as testing;
+
+/// Two CPUs at least, as far as the probe knows: on a machine of one, both threads share it.
+fn env_of_two(memory_bytes: u64) -> Env {
+    let mut env = testing::env(memory_bytes);
+    if env.cpus.len() < 2 {
+        env.cpus.push(env.home_cpu + 1);
+    }
+    env.cpus.truncate(2);
+    env.machine.numa.clear();
+    env.machine.limits.usable_cpus = None;
+    env
+}
+
+#[test]
+fn one_cpu_is_refused_with_the_reason() {
+    let Support::No(reason) = Loaded.supports(&testing::env_of_one_cpu(1 << 30)) else {
+        panic!("one CPU cannot load and measure");
+    };
+    assert!(reason.contains("two CPUs"), "{reason}");
+}
+
+#[test]
+fn cpus_of_other_nodes_do_not_load_this_ones_memory() {
+    let mut env = env_of_two(1 << 30);
+    env.cpus = vec![0, 1, 2, 3];
+    env.home_cpu = 1;
+    let node = |id, cpus: &[u32]| latlab_machine::NumaNode {
+        id,
+        cpus: cpus.to_vec(),
+        memory_bytes: None,
+        distances: Vec::new(),
+    };
+    env.machine.numa = vec![node(0, &[0, 2]), node(1, &[1, 3])];
+    assert_eq!(load_cpus(&env), [3]);
+    env.machine.numa = vec![node(0, &[0, 1, 2, 3])];
+    assert_eq!(load_cpus(&env), [0, 2, 3]);
+    env.machine.limits.usable_cpus = Some(2.5);
+    assert_eq!(load_cpus(&env), [0]);
+}
+
+#[test]
+fn what_is_held_fits_what_may_be_used() {
+    for memory_bytes in [32 << 20, 64 << 20, 1 << 30, 64 << 30] {
+        for profile in [Profile::Quick, Profile::Standard, Profile::Thorough] {
+            let mut env = testing::env(memory_bytes);
+            env.cpus = (0..64).collect();
+            env.machine.limits.usable_cpus = None;
+            env.machine.numa.clear();
+            env.settings.profile = profile;
+            assert!(Loaded.memory_bytes(&env) <= memory_bytes, "{memory_bytes}");
+        }
+    }
+    let Support::No(reason) = Loaded.supports(&env_of_two(8 << 20)) else {
+        panic!("8 MiB do not do");
+    };
+    assert!(reason.contains("8 MiB may be used"), "{reason}");
+}
+
+#[test]
+fn points_fit_64_mib_and_prove_their_work() {
+    let mut env = env_of_two(64 << 20);
+    env.settings.profile = Profile::Standard;
+    let points: Vec<Planned> = Loaded
+        .points(&env)
+        .into_iter()
+        .filter(|planned| [None, Some(0)].contains(&planned.point.delay_steps))
+        .collect();
+    assert_eq!(points.len(), 4, "idle and three mixes");
+    let proofs = testing::assert_proved(&Loaded, &env, &points);
+    for (planned, proof) in points.iter().zip(proofs) {
+        let findings = proof.findings.expect("loads");
+        let load = findings["load_bytes_per_s"].as_f64().expect("a number");
+        assert!(load >= 0.0);
+        if planned.point.threads == Some(0) {
+            assert!(load < 1.0, "nobody loads the idle point");
+        }
+    }
+}
+
+#[test]
+fn a_load_that_failed_its_proof_takes_the_figures_away() {
+    let env = env_of_two(64 << 20);
+    let points = Loaded.points(&env);
+    let point = points[1].point.clone();
+    let mut session = Chasing::open(&env, &points[..1]).expect("the chain fits");
+    let sound = Evidence {
+        walks: 6,
+        blocks: 6,
+        whole: 6,
+        checksums: 100,
+        ..Evidence::default()
+    };
+    let proof_of = |session: &mut Chasing, evidence| {
+        session.evidence.insert(point.clone(), evidence);
+        let proof = session.proof(&point);
+        (
+            proof.checks.iter().all(|check| check.ok),
+            proof.findings.is_some(),
+        )
+    };
+    assert_eq!(proof_of(&mut session, sound.clone()), (true, true));
+    let faults: [fn(&mut Evidence); 5] = [
+        |evidence| evidence.wrong_walks = 1,
+        |evidence| evidence.idle_threads = 1,
+        |evidence| evidence.wrong_counts = 1,
+        |evidence| evidence.wrong_checksums = 1,
+        |evidence| evidence.checksums = 0,
+    ];
+    for plant in faults {
+        let mut planted = sound.clone();
+        plant(&mut planted);
+        assert_eq!(proof_of(&mut session, planted), (false, false));
+    }
+}
+
+#[test]
+fn what_follows_is_a_curve_a_mix_in_the_order_of_load() {
+    let result = |threads, percent, delay, p50: f64, load: f64| PointResult {
+        point: Point {
+            threads: Some(threads),
+            read_percent: percent,
+            delay_steps: delay,
+            ..Point::default()
+        },
+        p50,
+        interval: None,
+        cycles: None,
+        refined: false,
+        disturbed: false,
+        findings: Some(json!({ "load_bytes_per_s": load, "p99_ns": null })),
+    };
+    let curves = curve::curves(&[
+        result(3, Some(100), Some(0), 300.0, 60e9),
+        result(3, Some(100), Some(800), 105.0, 10e9),
+        result(0, None, None, 100.0, 0.0),
+        result(3, Some(100), Some(200), 115.0, 30e9),
+        result(3, Some(50), Some(0), 120.0, 40e9),
+    ]);
+    assert_eq!(curves.len(), 2);
+    let reading = &curves[0];
+    assert_eq!(
+        (reading["read_percent"].as_u64(), reading["threads"].as_u64()),
+        (Some(100), Some(3))
+    );
+    let delays: Vec<u64> = reading["points"]
+        .as_array()
+        .expect("a list")
+        .iter()
+        .filter_map(|at| at["delay_steps"].as_u64())
+        .collect();
+    assert_eq!(delays, [800, 200, 0]);
+    assert_eq!(reading["idle_ns"], 100.0);
+    assert_eq!(reading["saturated_ns"], 300.0);
+    assert!(reading["knee"]["load_bytes_per_s"].as_f64().expect("a knee") > 30e9);
+    assert!(curves[1]["knee"].is_null() && curves[1]["note"].is_string());
+    assert_eq!(reading["points"][0]["disturbed"], false);
+}

@@ -1,0 +1,749 @@
+//! `memory.parallelism`: how many misses one core has under way at once.
+
+use std::collections::HashMap;
+use std::collections::hash_map::Entry;
+
+use latlab_harness::{
+    Batch, Block, Env, MemorySource, Planned, PointResult, Probe, ProbeError, Proof, Reach, Session, Spec,
+    Support, Tier,
+};
+use latlab_record::{Check, Order, Pages, Point, Profile, Record, Unit, binary_size};
+use serde_json::{Value, json};
+
+use crate::levels;
+use latlab_probes_shared::walk::{Arena, Chain, Cycle, LINE_BYTES, Layout};
+
+/// The probe.
+pub struct Parallelism;
+
+static SPEC: Spec = Spec {
+    id: "memory.parallelism",
+    tier: Tier::Memory,
+    title: "misses that overlap",
+    question: "How many accesses to memory can one core have under way at once, and what does each cost then?",
+    method: "Up to 32 chains of pointers are followed side by side by one core: each round takes one step in every chain. Within a chain a load waits for the one before it; \
+between chains nothing waits, so the time for an access falls with the number of chains until the core, its queues of outstanding misses or the memory cannot hold more. \
+One chain's time over the best time is the number of misses that overlap.
+
+All lines of the working set lie on one ring in random order (a keyed bijection, no shuffle). For N chains the ring is cut into N arcs of equal length, each closed to a cycle of its own, \
+so any number of chains together covers the same lines in the same order, and only how many are asked for at once differs. Addresses come out of memory: no prefetcher can follow, and computing them costs nothing.
+
+The loop for each number of chains is compiled for that number; the pointers are in registers as far as the CPU has them (about a dozen on x86-64, two dozen on aarch64), further ones on the stack, which is in the first-level cache: \
+that adds a nanosecond or so to a step which then waits for a miss, and nothing to overlapped misses, but it bounds the second-level cache's figure from 16 chains on.
+
+A value is the mean of a window of about 60 us over all accesses of all chains: filling and draining the queues at a window's ends is less than half a percent. Before a visit to a point lines that the walk would have met last are touched \
+(the whole set where a cache is to hold it), and every point of a set goes on where the last one ended, so that no point finds what another one has just brought in. \
+In the caches the chains are first followed for three milliseconds, in which the core's frequency comes to what such work sustains.
+
+Proof: in memory every line must be pointed to once, and after every block each chain must stand at the line where the number of its steps puts it. \
+Best is the lowest time; best_chains is the smallest number of chains within 5 % of it.",
+    method_version: 1,
+    unit: Unit::Ns,
+    convention: "one 8-byte load a line, all chains together; a line of 64 bytes is moved",
+    needs: &["8 MiB of memory"],
+    touches: &["memory: two arenas of up to 1 GiB (one of 128 MiB in the quick profile), at most a quarter of what may be used"],
+    saturates: false,
+};
+
+/// Largest number of chains: more than the misses that one core's first-level cache tracks (10 to 32 on CPUs of 2010 to 2024; prefetch
+/// and second-level queues end at 48), as far as a loop can still be told from its bookkeeping.
+const MOST: usize = 32;
+/// Working set in memory, by profile: beyond what one core's share of any last-level cache holds.
+const LARGEST: [u64; 3] = [128 << 20, 256 << 20, 1 << 30];
+const LEAST_MEMORY: u64 = 8 << 20;
+const SECOND_UNKNOWN: u64 = 1 << 20;
+/// Long against one miss, with which a window begins and ends: 100 to 200 ns.
+const WINDOW_NS: f64 = 60_000.0;
+const WINDOWS: u32 = 16;
+/// Time for the core's frequency to come to what the work sustains (2 to 4 ms seen).
+const SETTLING_NS: f64 = 3e6;
+/// Accesses between two looks at the clock while settling.
+const SETTLING_OPS: u64 = 1 << 12;
+/// Touched before the first visit to a set, at most: more is not left by a walk in the share of the last-level cache that one core has, and
+/// what building the ring left there must go.
+const WARM_FIRST_BYTES: u64 = 32 << 20;
+/// Touched before later visits to a set that no cache holds: private caches hold no more, and in the shared one there is nothing of what
+/// comes next.
+const WARM_BYTES: u64 = 4 << 20;
+/// Estimates before the first visit tells: touching one line in memory, populating a line and building its node, seconds.
+const TOUCH_S: f64 = 40e-9;
+const BUILD_S: f64 = 50e-9;
+/// Times that differ by less are the same: the smallest number of chains among them is told.
+const AS_GOOD: f64 = 1.05;
+
+/// In the order in which they are given up last.
+const CHAINS_QUICK: [u32; 4] = [1, 16, 8, 32];
+const CHAINS_FEW: [u32; 6] = [1, 16, 8, 32, 4, 2];
+const CHAINS_MANY: [u32; 12] = [1, 16, 8, 32, 4, 2, 12, 24, 10, 20, 6, 3];
+
+impl Probe for Parallelism {
+    fn spec(&self) -> &'static Spec {
+        &SPEC
+    }
+
+    fn supports(&self, env: &Env) -> Support {
+        if let MemorySource::Simulated(_) = env.memory {
+            return Support::No("simulated memory answers one load at a time".to_owned());
+        }
+        if env.memory_bytes < LEAST_MEMORY {
+            return Support::No(format!(
+                "needs {} of memory at least; {} may be used here",
+                binary_size(LEAST_MEMORY),
+                binary_size(env.memory_bytes)
+            ));
+        }
+        let (largest, wanted) = (largest(env), LARGEST[0]);
+        if largest < wanted {
+            return Support::Degraded(format!(
+                "the working set is {} instead of {}, which a last-level cache may hold: a quarter of the memory that may be used",
+                binary_size(largest),
+                binary_size(wanted)
+            ));
+        }
+        Support::Yes
+    }
+
+    fn points(&self, env: &Env) -> Vec<Planned> {
+        let largest = largest(env);
+        let quick = env.settings.profile == Profile::Quick;
+        let few = env.settings.profile != Profile::Thorough;
+        let mut points = Vec::new();
+        let mut add = |bytes: u64, pages, chains: &[u32], priority| {
+            for chains in chains {
+                let point = Point {
+                    working_set_bytes: Some(bytes),
+                    pages: Some(pages),
+                    order: Some(Order::Random),
+                    chains: Some(*chains),
+                    ..Point::default()
+                };
+                points.push(planned(point, priority, env));
+            }
+        };
+        if quick {
+            add(largest, Pages::Base, &CHAINS_QUICK, 0);
+            return points;
+        }
+        let chains: &[u32] = if few { &CHAINS_FEW } else { &CHAINS_MANY };
+        add(largest, Pages::Base, chains, 0);
+        for bytes in cached(env).into_iter().flatten() {
+            add(bytes, Pages::Base, chains, 1);
+        }
+        add(largest, Pages::Huge, chains, 2);
+        if few {
+            add(largest, Pages::Base, &CHAINS_MANY[CHAINS_FEW.len()..], 3);
+        }
+        points
+    }
+
+    fn memory_bytes(&self, env: &Env) -> u64 {
+        let quick = env.settings.profile == Profile::Quick;
+        largest(env) * if quick { 1 } else { 2 }
+    }
+
+    fn open<'env>(
+        &'env self,
+        env: &'env Env,
+        _group: &[Planned],
+    ) -> Result<Box<dyn Session + 'env>, ProbeError> {
+        let mut session = Overlapping {
+            env,
+            fields: HashMap::new(),
+            selected: None,
+            evidence: HashMap::new(),
+        };
+        // Whichever point comes first, it is not the one that pays.
+        session.ring(Pages::Base, largest(env))?;
+        Ok(Box::new(session))
+    }
+
+    fn conclude(&self, _env: &Env, results: &[PointResult]) -> Vec<Record> {
+        let sets = sets(results);
+        if sets.is_empty() {
+            return Vec::new();
+        }
+        vec![SPEC.derived(json!({ "sets": sets }))]
+    }
+}
+
+/// For each working set and page size: alone, at best, and how many that overlaps. Only where one chain alone was measured.
+fn sets(results: &[PointResult]) -> Vec<Value> {
+    let mut keys: Vec<(u64, Pages)> = results
+        .iter()
+        .filter_map(|result| Some((result.point.working_set_bytes?, result.point.pages?)))
+        .collect();
+    keys.sort_unstable();
+    keys.dedup();
+    keys.into_iter()
+        .filter_map(|(bytes, pages)| {
+            let mut times: Vec<(u32, f64)> = results
+                .iter()
+                .filter(|result| {
+                    result.point.working_set_bytes == Some(bytes) && result.point.pages == Some(pages)
+                })
+                .filter_map(|result| Some((result.point.chains?, result.p50)))
+                .collect();
+            times.sort_unstable_by_key(|(chains, _)| *chains);
+            let single_ns = times.first().filter(|(chains, _)| *chains == 1)?.1;
+            let best_ns = times.iter().map(|(_, ns)| *ns).fold(f64::INFINITY, f64::min);
+            let best_chains = times.iter().find(|(_, ns)| *ns <= best_ns * AS_GOOD)?.0;
+            (times.len() > 1 && best_ns > 0.0).then(|| {
+                json!({
+                    "working_set_bytes": bytes,
+                    "pages": pages,
+                    "single_ns": single_ns,
+                    "best_ns": best_ns,
+                    "best_chains": best_chains,
+                    "misses_overlapped": single_ns / best_ns,
+                })
+            })
+        })
+        .collect()
+}
+
+/// The working set in memory: one arena of each page size is held at once.
+fn largest(env: &Env) -> u64 {
+    let (nth, arenas) = match env.settings.profile {
+        Profile::Quick => (0, 1),
+        Profile::Standard => (1, 2),
+        Profile::Thorough => (2, 2),
+    };
+    let fits = (env.memory_bytes / arenas)
+        .checked_ilog2()
+        .map_or(0, |bits| 1 << bits);
+    LARGEST[nth].min(fits)
+}
+
+/// Working sets that the second level surely holds, and that it surely does not hold while the third does; where there is one.
+fn cached(env: &Env) -> [Option<u64>; 2] {
+    let power = |bytes: u64| 1u64 << bytes.max(1).ilog2();
+    let second = levels::reported(&env.machine, 2).unwrap_or(SECOND_UNKNOWN);
+    let largest = largest(env);
+    let inside = power(second / 2);
+    let beyond = power(second * 4).clamp(4 << 20, 16 << 20);
+    let third = levels::reported(&env.machine, 3).is_some_and(|third| third >= 2 * beyond);
+    [
+        (inside < largest).then_some(inside),
+        (third && beyond > second && beyond < largest).then_some(beyond),
+    ]
+}
+
+fn planned(point: Point, priority: u8, env: &Env) -> Planned {
+    let bytes = point.working_set_bytes.unwrap_or(0);
+    let reach = levels::reach(bytes, &env.machine);
+    let settling = if reach == Reach::Shared {
+        0.0
+    } else {
+        SETTLING_NS * 1e-9
+    };
+    // The base pages' arena is made when the session opens.
+    let first = point.pages == Some(Pages::Huge) && point.chains == Some(1);
+    let build = if first {
+        (bytes / LINE_BYTES) as f64 * BUILD_S
+    } else {
+        0.0
+    };
+    Planned {
+        priority,
+        setup_s: build + settling + (bytes.min(WARM_BYTES) / LINE_BYTES) as f64 * TOUCH_S,
+        block_s: f64::from(WINDOWS + 1) * WINDOW_NS * 1e-9,
+        reach,
+        ..Planned::new(point)
+    }
+}
+
+/// Takes so many steps in each of the first chains.
+///
+/// Safety: each of them must stand on a node of a cycle in which each address holds the next one.
+type Walk = unsafe fn(&mut [*const u8; MOST], u64);
+
+/// One loop for each number of chains; the array is a bundle of registers to the compiler, because every index is a constant.
+///
+/// Safety: as [`Walk`].
+unsafe fn walk<const N: usize>(at: &mut [*const u8; MOST], steps: u64) {
+    let mut own = [std::ptr::null(); N];
+    own.copy_from_slice(&at[..N]);
+    for _ in 0..steps {
+        for node in &mut own {
+            // SAFETY: the caller promises that every address in the cycle is readable. Volatile: each load stays, and in this order.
+            *node = unsafe { link(*node).read_volatile() };
+        }
+    }
+    at[..N].copy_from_slice(&own);
+}
+
+/// The loop for this number of chains.
+fn walk_of(chains: usize) -> Option<Walk> {
+    macro_rules! walks {
+        ($($chains:literal)*) => {
+            match chains {
+                $($chains => Some(walk::<$chains> as Walk),)*
+                _ => None,
+            }
+        };
+    }
+    walks!(1 2 3 4 6 8 10 12 16 20 24 32)
+}
+
+/// The pointer at a node: aligned, because arenas begin on a page and nodes lie multiples of a line apart.
+#[inline]
+fn link(node: *const u8) -> *const *const u8 {
+    node.cast()
+}
+
+/// All lines of a working set in random order, cut into arcs. It refers into an arena that its owner keeps.
+struct Ring {
+    base: *mut u8,
+    cycle: Cycle,
+    /// Arcs that the pointers in memory form.
+    arcs: u64,
+    permutation: Check,
+    /// Steps that each chain has gone so far: the next point of this set goes on there.
+    gone: u64,
+}
+
+impl Ring {
+    /// # Safety
+    /// From `base` on, a line for each place of the cycle must be ours, aligned to a line, and outlive the ring; the words that it uses
+    /// belong to no other.
+    unsafe fn build(base: *mut u8, cycle: Cycle) -> Self {
+        // SAFETY: as the caller promises.
+        let whole = unsafe { Chain::build(base, Layout::Lines, cycle) };
+        Self {
+            base,
+            cycle,
+            arcs: 1,
+            permutation: whole.permutation_check(),
+            gone: 0,
+        }
+    }
+
+    /// First step of an arc when there are `arcs`.
+    fn first(&self, nth: u64, arcs: u64) -> u64 {
+        nth * self.cycle.places() / arcs
+    }
+
+    /// Of a step below the cycle's length.
+    #[inline]
+    fn address(&self, step: u64) -> *mut u8 {
+        let place = self.cycle.place(step);
+        self.base
+            .wrapping_add(usize::try_from(place * LINE_BYTES).unwrap_or(0))
+    }
+
+    fn point(&mut self, from_step: u64, to_step: u64) {
+        let to = self.address(to_step % self.cycle.places()).cast_const();
+        // SAFETY: places are below the cycle's length, so the line lies in the span that `build` was promised.
+        unsafe { link(self.address(from_step)).cast_mut().write(to) };
+    }
+
+    /// Joins the ring again and cuts it into so many arcs, each a cycle.
+    fn cut(&mut self, arcs: u64) {
+        for nth in 0..self.arcs {
+            let end = self.first(nth + 1, self.arcs);
+            self.point(end - 1, end);
+        }
+        for nth in 0..arcs {
+            self.point(self.first(nth + 1, arcs) - 1, self.first(nth, arcs));
+        }
+        self.arcs = arcs;
+    }
+}
+
+/// Where one chain stands.
+#[derive(Clone, Copy)]
+struct Lane {
+    first: u64,
+    len: u64,
+    /// Within its arc.
+    step: u64,
+}
+
+/// The chains of one point.
+struct Lanes {
+    walk: Walk,
+    at: [*const u8; MOST],
+    arcs: Vec<Lane>,
+    steps: u64,
+}
+
+impl Lanes {
+    /// On a ring that is cut for them, where the set's last point ended.
+    fn on(ring: &Ring, chains: usize) -> Option<Self> {
+        let walk = walk_of(chains)?;
+        let arcs = chains as u64;
+        let lanes: Vec<Lane> = (0..arcs)
+            .map(|nth| {
+                let first = ring.first(nth, arcs);
+                let len = ring.first(nth + 1, arcs) - first;
+                Lane {
+                    first,
+                    len,
+                    step: ring.gone % len.max(1),
+                }
+            })
+            .collect();
+        if ring.arcs != arcs || lanes.iter().any(|lane| lane.len == 0) {
+            return None;
+        }
+        let mut at = [std::ptr::null(); MOST];
+        for (at, lane) in at.iter_mut().zip(&lanes) {
+            *at = ring.address(lane.first + lane.step).cast_const();
+        }
+        Some(Self {
+            walk,
+            at,
+            arcs: lanes,
+            steps: 0,
+        })
+    }
+
+    /// Touches the `lines` that this walk would have met last; each chain's in its order.
+    fn warm(&self, ring: &Ring, lines: u64) {
+        // Chain after chain, without a division a line: touching them in turns took six times as long.
+        for lane in &self.arcs {
+            let each = (lines / self.arcs.len() as u64).min(lane.len);
+            let mut step = lane.step + lane.len - each;
+            for _ in 0..each {
+                if step >= lane.len {
+                    step -= lane.len;
+                }
+                // SAFETY: a node of the ring.
+                unsafe { link(ring.address(lane.first + step)).read_volatile() };
+                step += 1;
+            }
+        }
+    }
+
+    /// How many chains do not stand where the number of their steps puts them; those are put there.
+    fn misplaced(&mut self, ring: &Ring) -> u64 {
+        let mut wrong = 0;
+        for (at, lane) in self.at.iter_mut().zip(&self.arcs) {
+            let expected = ring.address(lane.first + lane.step).cast_const();
+            if *at != expected {
+                wrong += 1;
+                *at = expected;
+            }
+        }
+        wrong
+    }
+}
+
+impl Batch for Lanes {
+    /// One operation is one access: the first chains take one step more when the number of chains does not divide it.
+    fn run(&mut self, ops: u64) -> u64 {
+        let chains = self.arcs.len() as u64;
+        let (steps, rest) = (ops / chains, ops % chains);
+        // SAFETY: every chain stands on a node of its arc, which `Ring::cut` closed to a cycle.
+        unsafe { (self.walk)(&mut self.at, steps) };
+        let mut folded = 0u64;
+        for (nth, (at, lane)) in self.at.iter_mut().zip(&mut self.arcs).enumerate() {
+            let more = u64::from((nth as u64) < rest);
+            if more == 1 {
+                // SAFETY: as above.
+                *at = unsafe { link(*at).read_volatile() };
+            }
+            lane.step = (lane.step + steps + more) % lane.len;
+            folded ^= at.addr() as u64;
+        }
+        self.steps += steps;
+        folded
+    }
+}
+
+/// One arena and the rings in it: each uses another word of the lines.
+struct Field {
+    rings: HashMap<u64, Ring>,
+    arena: Arena,
+    pages_check: Check,
+}
+
+#[derive(Clone, Default)]
+struct Evidence {
+    permutation: Option<Check>,
+    ends: u64,
+    wrong_ends: u64,
+}
+
+struct Overlapping<'env> {
+    env: &'env Env,
+    fields: HashMap<Pages, Field>,
+    selected: Option<(Point, Lanes)>,
+    evidence: HashMap<Point, Evidence>,
+}
+
+impl Overlapping<'_> {
+    /// The ring of this set, made when it is first needed.
+    fn ring(&mut self, pages: Pages, bytes: u64) -> Result<&mut Ring, ProbeError> {
+        let env = self.env;
+        let field = match self.fields.entry(pages) {
+            Entry::Occupied(entry) => entry.into_mut(),
+            Entry::Vacant(entry) => {
+                let arena = Arena::new(largest(env), pages, &env.populating_cpus())?;
+                entry.insert(Field {
+                    rings: HashMap::new(),
+                    pages_check: arena.pages_check(),
+                    arena,
+                })
+            }
+        };
+        let slot = field.rings.len() * size_of::<usize>();
+        match field.rings.entry(bytes) {
+            Entry::Occupied(entry) => Ok(entry.into_mut()),
+            Entry::Vacant(entry) => {
+                if bytes > field.arena.bytes() || slot as u64 >= LINE_BYTES {
+                    return Err(ProbeError::Other(format!("{bytes} bytes do not fit the arena")));
+                }
+                let cycle = Cycle::random(bytes / LINE_BYTES, env.seed(bytes));
+                // SAFETY: the arena has the bytes, the word of the lines is no other ring's, and rings are dropped with the field.
+                let ring = unsafe { Ring::build(field.arena.base().wrapping_add(slot), cycle) };
+                Ok(entry.insert(ring))
+            }
+        }
+    }
+}
+
+/// What a point of this probe names.
+fn parts(point: &Point) -> Result<(u64, Pages, usize), ProbeError> {
+    point
+        .working_set_bytes
+        .zip(point.pages)
+        .zip(point.chains)
+        .map(|((bytes, pages), chains)| (bytes, pages, chains as usize))
+        .ok_or_else(|| ProbeError::no_point(point))
+}
+
+impl Session for Overlapping<'_> {
+    fn select(&mut self, point: &Point) -> Result<(), ProbeError> {
+        let (bytes, pages, chains) = parts(point)?;
+        self.selected = None;
+        let clock = &self.env.clock;
+        let reach = levels::reach(bytes, &self.env.machine);
+        let in_caches = cached(self.env).contains(&Some(bytes));
+        let ring = self.ring(pages, bytes)?;
+        ring.cut(chains as u64);
+        let mut lanes = Lanes::on(ring, chains)
+            .ok_or_else(|| ProbeError::Other(format!("{chains} chains do not fit {bytes} bytes")))?;
+        let warm_bytes = match (ring.gone, in_caches) {
+            (_, true) => bytes,
+            (0, false) => WARM_FIRST_BYTES.min(bytes),
+            (_, false) => WARM_BYTES.min(bytes),
+        };
+        lanes.warm(ring, warm_bytes / LINE_BYTES);
+        if reach != Reach::Shared || in_caches {
+            let until = clock.now_ns() + SETTLING_NS;
+            while clock.now_ns() < until {
+                std::hint::black_box(lanes.run(SETTLING_OPS));
+            }
+        }
+        let permutation = ring.permutation.clone();
+        self.evidence
+            .entry(point.clone())
+            .or_default()
+            .permutation
+            .get_or_insert(permutation);
+        self.selected = Some((point.clone(), lanes));
+        Ok(())
+    }
+
+    fn block(&mut self, block: &mut Block) -> Result<(), ProbeError> {
+        let Some((point, mut lanes)) = self.selected.take() else {
+            return Err(ProbeError::Other("no point is selected".to_owned()));
+        };
+        let clock = &self.env.clock;
+        block.set_windows(WINDOWS);
+        block.window_ops(WINDOW_NS, |ops| {
+            let begun = clock.now_ns();
+            std::hint::black_box(lanes.run(ops));
+            clock.now_ns() - begun
+        });
+        block.batches(&mut lanes);
+        let (bytes, pages, _) = parts(&point)?;
+        let ring = self.ring(pages, bytes)?;
+        let wrong = lanes.misplaced(ring);
+        ring.gone += std::mem::take(&mut lanes.steps);
+        let evidence = self.evidence.entry(point.clone()).or_default();
+        evidence.ends += lanes.arcs.len() as u64;
+        evidence.wrong_ends += wrong;
+        self.selected = Some((point, lanes));
+        Ok(())
+    }
+
+    fn proof(&mut self, point: &Point) -> Proof {
+        let evidence = self.evidence.get(point).cloned().unwrap_or_default();
+        let mut proof = Proof {
+            engine: Some(format!(
+                "{} loads, {} chains a loop",
+                std::env::consts::ARCH,
+                point.chains.unwrap_or(0)
+            )),
+            ..Proof::default()
+        };
+        proof.checks.extend(evidence.permutation);
+        proof.checks.push(Check {
+            name: "chains end where they should".to_owned(),
+            ok: evidence.ends > 0 && evidence.wrong_ends == 0,
+            detail: format!(
+                "{} of {} ends of chains after a block",
+                evidence.ends - evidence.wrong_ends,
+                evidence.ends
+            ),
+        });
+        if let Some(field) = point.pages.and_then(|pages| self.fields.get(&pages)) {
+            proof.checks.push(field.pages_check.clone());
+        }
+        proof
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use latlab_probes_testing as testing;
+
+    fn with_ring(lines: u64, test: impl FnOnce(&mut Ring)) {
+        let arena = Arena::new(lines * LINE_BYTES, Pages::Base, &[]).expect("a small arena");
+        // SAFETY: the arena has the lines and outlives the ring.
+        let mut ring = unsafe { Ring::build(arena.base(), Cycle::random(lines, 5)) };
+        test(&mut ring);
+    }
+
+    fn every_number_of_chains() -> impl Iterator<Item = usize> {
+        (1..=MOST).filter(|chains| walk_of(*chains).is_some())
+    }
+
+    #[test]
+    fn every_planned_number_of_chains_has_its_loop() {
+        for chains in CHAINS_QUICK.iter().chain(&CHAINS_FEW).chain(&CHAINS_MANY) {
+            assert!(walk_of(*chains as usize).is_some(), "{chains}");
+        }
+    }
+
+    #[test]
+    fn chains_of_any_number_end_where_their_length_puts_them() {
+        with_ring(1_000, |ring| {
+            for chains in every_number_of_chains() {
+                ring.cut(chains as u64);
+                let mut lanes = Lanes::on(ring, chains).expect("they fit");
+                lanes.warm(ring, 2_000);
+                for ops in [1, 7, 32, 33, 1_000, 54_321] {
+                    lanes.run(ops);
+                    assert_eq!(lanes.misplaced(ring), 0, "{chains} chains, {ops} accesses");
+                }
+                ring.gone += lanes.steps;
+            }
+        });
+    }
+
+    #[test]
+    fn all_chains_together_meet_every_line_once() {
+        with_ring(960, |ring| {
+            for chains in every_number_of_chains() {
+                ring.cut(chains as u64);
+                let mut lanes = Lanes::on(ring, chains).expect("they fit");
+                let mut met: Vec<usize> = Vec::new();
+                for _ in 0..960 / chains {
+                    met.extend(lanes.at[..chains].iter().map(|at| at.addr()));
+                    lanes.run(chains as u64);
+                }
+                let walked = met.len();
+                met.sort_unstable();
+                met.dedup();
+                assert_eq!((met.len(), walked), (960, 960), "{chains} chains");
+            }
+        });
+    }
+
+    #[test]
+    fn a_node_that_a_chain_skips_is_noticed() {
+        with_ring(1_000, |ring| {
+            ring.cut(4);
+            let mut lanes = Lanes::on(ring, 4).expect("they fit");
+            let first = ring.first(2, 4);
+            ring.point(first + 10, first + 12);
+            lanes.run(4 * 20);
+            assert_eq!(lanes.misplaced(ring), 1);
+        });
+    }
+
+    #[test]
+    fn a_chain_that_runs_on_into_its_neighbours_share_is_noticed() {
+        with_ring(1_000, |ring| {
+            ring.cut(4);
+            let mut lanes = Lanes::on(ring, 4).expect("they fit");
+            ring.point(ring.first(1, 4) - 1, ring.first(1, 4));
+            lanes.run(4 * 300);
+            assert_eq!(lanes.misplaced(ring), 1);
+        });
+    }
+
+    #[test]
+    fn a_wrong_end_takes_the_figure_away() {
+        let env = testing::env_of_one_cpu(16 << 20);
+        let point = Parallelism.points(&env)[0].point.clone();
+        let mut session = Overlapping {
+            env: &env,
+            fields: HashMap::new(),
+            selected: None,
+            evidence: HashMap::new(),
+        };
+        assert!(
+            session.proof(&point).checks.iter().any(|check| !check.ok),
+            "nothing was done"
+        );
+        session.select(&point).expect("it fits");
+        session.evidence.entry(point.clone()).or_default().ends = 2;
+        assert!(session.proof(&point).checks.iter().all(|check| check.ok));
+        session.evidence.entry(point.clone()).or_default().wrong_ends = 1;
+        assert!(session.proof(&point).checks.iter().any(|check| !check.ok));
+    }
+
+    #[test]
+    fn points_fit_one_cpu_and_64_mib_and_prove_their_work() {
+        let mut env = testing::env_of_one_cpu(64 << 20);
+        env.settings.profile = Profile::Standard;
+        assert!(Parallelism.memory_bytes(&env) <= env.memory_bytes);
+        let points: Vec<Planned> = Parallelism
+            .points(&env)
+            .into_iter()
+            .filter(|planned| [Some(1), Some(8), Some(32)].contains(&planned.point.chains))
+            .collect();
+        assert!(
+            points
+                .iter()
+                .any(|planned| planned.point.pages == Some(Pages::Huge))
+        );
+        testing::assert_proved(&Parallelism, &env, &points);
+    }
+
+    #[test]
+    fn what_overlaps_is_the_time_alone_over_the_best_time() {
+        let result = |chains, p50| PointResult {
+            point: Point {
+                working_set_bytes: Some(1 << 27),
+                pages: Some(Pages::Base),
+                chains: Some(chains),
+                ..Point::default()
+            },
+            p50,
+            interval: None,
+            cycles: None,
+            refined: false,
+            disturbed: false,
+            findings: None,
+        };
+        let found = sets(&[
+            result(16, 10.2),
+            result(1, 120.0),
+            result(32, 10.0),
+            result(4, 30.0),
+        ]);
+        assert_eq!(found.len(), 1);
+        assert_eq!(found[0]["best_chains"], 16, "32 are no better than 16");
+        assert!((found[0]["misses_overlapped"].as_f64().expect("a number") - 12.0).abs() < 1e-9);
+        assert!(
+            sets(&[result(16, 10.0), result(32, 9.0)]).is_empty(),
+            "without one chain alone"
+        );
+    }
+}

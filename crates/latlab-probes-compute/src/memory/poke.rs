@@ -1,0 +1,423 @@
+//! `memory.poke`: the course notebook's experiment, done right: random single accesses to arrays of growing size.
+
+use std::hint::black_box;
+use std::marker::PhantomData;
+
+use latlab_harness::{
+    Batch, Block, Env, Kernel, MemorySource, Operations, Planned, Probe, ProbeError, Proof, Session, Spec,
+    Support, Tier,
+};
+use latlab_record::{Check, Pages, Point, Profile, Timing, Unit, binary_size};
+use latlab_stats::rng::Rng;
+
+use crate::levels;
+use latlab_probes_shared::walk::Arena;
+
+/// The probe.
+pub struct Poke;
+
+static SPEC: Spec = Spec {
+    id: "memory.poke",
+    tier: Tier::Memory,
+    title: "single random accesses, one by one",
+    question: "How long does a single access to a random place take, and how long does the slowest of 100,000 take?",
+    method: "Random bytes of an array are read, or read and written back, 20,000 to a block and at least six blocks, each access timed alone between fenced time stamps. \
+The place is drawn before the first stamp. The array is populated, so no access meets a page fault of its own making; faults and switches that happen all the same are counted. \
+Every access slower than a microsecond keeps its time stamp, so that it can be explained.
+
+An array of zero bytes is the empty poke: everything but the access. It is the instrument's own cost and is shown beside the others, never subtracted from \
+their quantiles: near the clock's step that would invent precision. Subtracting its mean from a mean is right.
+
+Where one access is shorter than the instrument (first- and second-level caches), the same pokes are also timed in batches, each place depending on the byte read before it, \
+so that they cannot overlap: the mean is fine there, and the tail is gone. Which is which stands in the point (timing: each or batch). \
+A write is over for the program when it is in the store buffer; draining the buffer is not waited for.",
+    method_version: 1,
+    unit: Unit::Ns,
+    convention: "one byte at a random place",
+    needs: &["1 MB of memory"],
+    touches: &["memory: an array of up to 1 GB (10 GB in the thorough profile), at most a quarter of what may be used"],
+    saturates: false,
+};
+
+/// The notebook's sizes, bytes: decimal, as it has them.
+const SIZES: [u64; 5] = [0, 1_000, 1_000_000, 1_000_000_000, 10_000_000_000];
+/// Populating 1 GB takes longer than the whole quick share: the quick profile pokes into a quarter of it.
+const QUICK_LARGEST: u64 = 250_000_000;
+/// A batch looks for its next place so far behind the one that it drew, if the byte read before is not zero.
+const LARGEST_BYTE: u64 = 0xff;
+const READ: &str = "read";
+const READ_WRITE: &str = "read-write";
+
+impl Probe for Poke {
+    fn spec(&self) -> &'static Spec {
+        &SPEC
+    }
+
+    fn supports(&self, env: &Env) -> Support {
+        if let MemorySource::Simulated(_) = env.memory {
+            return Support::No("simulated memory has no bytes to poke".to_owned());
+        }
+        if env.memory_bytes < SIZES[2] {
+            return Support::No(format!(
+                "needs 1 MB of memory; {} may be used here",
+                binary_size(env.memory_bytes)
+            ));
+        }
+        let wanted = sizes(env.settings.profile).into_iter().max().unwrap_or(0);
+        if fitting(env) < wanted {
+            return Support::Degraded(format!(
+                "arrays end at {} MB: a quarter of the memory that may be used is {}",
+                fitting(env) / 1_000_000,
+                binary_size(env.memory_bytes)
+            ));
+        }
+        Support::Yes
+    }
+
+    fn points(&self, env: &Env) -> Vec<Planned> {
+        let mut points = Vec::new();
+        for (priority, timing) in [(0, Timing::Each), (1, Timing::Batch)] {
+            for operation in [READ, READ_WRITE] {
+                for size in fitting_sizes(env) {
+                    let point = Point {
+                        working_set_bytes: Some(size),
+                        operation: Some(operation.to_owned()),
+                        timing: Some(timing),
+                        ..Point::default()
+                    };
+                    points.push(Planned {
+                        priority,
+                        reach: levels::reach(size, &env.machine),
+                        ..Planned::new(point)
+                    });
+                }
+            }
+        }
+        points
+    }
+
+    fn memory_bytes(&self, env: &Env) -> u64 {
+        fitting(env)
+    }
+
+    fn operations(&self) -> Operations {
+        Operations::UserSpace
+    }
+
+    fn open<'env>(
+        &'env self,
+        env: &'env Env,
+        group: &[Planned],
+    ) -> Result<Box<dyn Session + 'env>, ProbeError> {
+        let bytes = group
+            .iter()
+            .filter_map(|planned| planned.point.working_set_bytes)
+            .max()
+            .unwrap_or(0);
+        let helpers = env.populating_cpus();
+        let arena = Arena::new(bytes + LARGEST_BYTE, Pages::Base, &helpers)?;
+        Ok(Box::new(Poking {
+            places: Places::new(&arena, 0, env.seed(4)),
+            arena,
+            write: false,
+            batch: false,
+        }))
+    }
+}
+
+fn sizes(profile: Profile) -> Vec<u64> {
+    match profile {
+        Profile::Quick => [&SIZES[..3], &[QUICK_LARGEST]].concat(),
+        Profile::Standard => SIZES[..4].to_vec(),
+        Profile::Thorough => SIZES.to_vec(),
+    }
+}
+
+/// Those of the profile's sizes that fit.
+fn fitting_sizes(env: &Env) -> Vec<u64> {
+    sizes(env.settings.profile)
+        .into_iter()
+        .filter(|size| *size <= env.memory_bytes)
+        .collect()
+}
+
+fn fitting(env: &Env) -> u64 {
+    fitting_sizes(env).into_iter().max().unwrap_or(0)
+}
+
+struct Poking {
+    places: Places,
+    write: bool,
+    batch: bool,
+    /// Declared last: the places point into it.
+    arena: Arena,
+}
+
+/// Random places in an array.
+struct Places {
+    base: *mut u8,
+    bytes: u64,
+    state: u64,
+    /// Places that were drawn.
+    drawn: u64,
+    /// All bytes that were read, or-ed together.
+    read: u64,
+    /// Zero, which the compiler cannot know.
+    nothing: u64,
+}
+
+impl Places {
+    fn new(arena: &Arena, bytes: u64, seed: u64) -> Self {
+        Self {
+            base: arena.base(),
+            bytes: bytes.min(arena.bytes()),
+            state: Rng::new(seed).next_u64(),
+            drawn: 0,
+            read: 0,
+            nothing: black_box(0),
+        }
+    }
+
+    /// A linear congruential step (Knuth's MMIX constants) whose high bits choose the place, moved on by the byte that was read
+    /// before: in a batch the next access waits for that byte, but not the drawing, which would cost more than a first-level
+    /// cache. All bytes are zero, so the place is the one that was drawn.
+    #[expect(
+        clippy::inline_always,
+        reason = "a call for each place would be timed in batches"
+    )]
+    #[inline(always)]
+    fn draw(&mut self, read: u64) -> *mut u8 {
+        self.state = self
+            .state
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1_442_695_040_888_963_407);
+        let place = (u128::from(self.state) * u128::from(self.bytes)) >> 64;
+        #[expect(
+            clippy::cast_possible_truncation,
+            reason = "below `bytes`, which is the size of a mapping, and a byte"
+        )]
+        self.base.wrapping_add(place as usize).wrapping_add(read as usize)
+    }
+}
+
+/// What is done at a place.
+trait Access {
+    /// The byte that was read there. `nothing` is zero.
+    ///
+    /// # Safety
+    /// The place must lie in memory that is ours.
+    unsafe fn at(place: *mut u8, nothing: u64) -> u64;
+}
+
+/// The empty poke: everything but the access, also its waiting for the one before.
+struct Empty;
+struct Read;
+struct ReadWrite;
+
+impl Access for Empty {
+    #[inline]
+    unsafe fn at(place: *mut u8, nothing: u64) -> u64 {
+        place.addr() as u64 & nothing
+    }
+}
+
+impl Access for Read {
+    #[inline]
+    unsafe fn at(place: *mut u8, _nothing: u64) -> u64 {
+        // SAFETY: the caller promises the place.
+        u64::from(unsafe { place.read_volatile() })
+    }
+}
+
+impl Access for ReadWrite {
+    #[inline]
+    unsafe fn at(place: *mut u8, _nothing: u64) -> u64 {
+        // SAFETY: the caller promises the place.
+        unsafe {
+            let value = place.read_volatile();
+            place.write_volatile(value);
+            u64::from(value)
+        }
+    }
+}
+
+/// Pokes of one kind.
+struct Pokes<'a, A>(&'a mut Places, PhantomData<A>);
+
+impl<A> Kernel for Pokes<'_, A>
+where
+    A: Access,
+{
+    type Arg = *mut u8;
+
+    #[inline]
+    fn arg(&mut self) -> *mut u8 {
+        self.0.drawn += 1;
+        self.0.draw(0)
+    }
+
+    #[inline]
+    fn op(&mut self, place: *mut u8) -> u64 {
+        // SAFETY: a place lies inside the arena, which is ours and populated.
+        let read = unsafe { A::at(place, self.0.nothing) };
+        // For the proof; a register operation that does not wait in the region longer than the access itself.
+        self.0.read |= read;
+        read
+    }
+}
+
+impl<A> Batch for Pokes<'_, A>
+where
+    A: Access,
+{
+    fn run(&mut self, ops: u64) -> u64 {
+        let nothing = self.0.nothing;
+        let mut read = 0;
+        let mut all = 0;
+        for _ in 0..ops {
+            let place = self.0.draw(read);
+            // SAFETY: a place lies inside the arena, and one byte's value beyond it at most: so much larger is the arena.
+            read = unsafe { A::at(place, nothing) };
+            all |= read;
+        }
+        self.0.drawn += ops;
+        self.0.read |= all;
+        all
+    }
+}
+
+impl Places {
+    fn pokes<A: Access>(&mut self) -> Pokes<'_, A> {
+        Pokes(self, PhantomData)
+    }
+}
+
+impl Poking {
+    fn times<A: Access>(&mut self, block: &mut Block) {
+        let mut pokes = self.places.pokes::<A>();
+        if self.batch {
+            block.batches(&mut pokes);
+        } else {
+            block.each(&mut pokes);
+        }
+    }
+}
+
+impl Session for Poking {
+    fn select(&mut self, point: &Point) -> Result<(), ProbeError> {
+        let bytes = point.working_set_bytes.unwrap_or(0);
+        self.places.bytes = bytes;
+        self.write = point.operation.as_deref() == Some(READ_WRITE);
+        self.batch = point.timing == Some(Timing::Batch);
+        // What is left in the caches is of this array: as many random pokes as would fill a second-level cache.
+        let warm = (bytes / 64).clamp(1, 32_768);
+        if bytes > 0 {
+            self.places.pokes::<Read>().run(warm);
+        }
+        Ok(())
+    }
+
+    fn block(&mut self, block: &mut Block) -> Result<(), ProbeError> {
+        match (self.places.bytes, self.write) {
+            (0, _) => self.times::<Empty>(block),
+            (_, false) => self.times::<Read>(block),
+            (_, true) => self.times::<ReadWrite>(block),
+        }
+        Ok(())
+    }
+
+    fn proof(&mut self, _point: &Point) -> Proof {
+        let clean = Check {
+            name: "bytes read are the bytes written".to_owned(),
+            ok: self.places.read == 0 && self.places.drawn > 0,
+            detail: format!(
+                "every byte of the array is 0; {} bytes read, or-ed together: {}",
+                self.places.drawn, self.places.read
+            ),
+        };
+        Proof {
+            checks: vec![clean, self.arena.pages_check()],
+            ..Proof::default()
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn places(bytes: u64) -> (Arena, Places) {
+        let arena = Arena::new(bytes, Pages::Base, &[]).expect("a small arena");
+        let places = Places::new(&arena, bytes, 9);
+        (arena, places)
+    }
+
+    #[test]
+    fn places_lie_in_the_array_and_reach_all_of_it() {
+        let (arena, mut places) = places(1_000);
+        let mut seen = vec![false; 1_000];
+        for _ in 0..20_000 {
+            let place = places.draw(0).addr() - arena.base().addr();
+            seen[place] = true;
+        }
+        assert!(seen.iter().all(|seen| *seen));
+    }
+
+    #[test]
+    fn a_read_write_poke_leaves_the_byte_as_it_was() {
+        let (arena, mut places) = places(64);
+        // SAFETY: the first byte of the arena.
+        unsafe { arena.base().write(7) };
+        places.pokes::<ReadWrite>().run(1_000);
+        // SAFETY: as above.
+        assert_eq!(unsafe { arena.base().read() }, 7);
+    }
+
+    #[test]
+    fn the_next_place_of_a_batch_depends_on_the_byte_read_before() {
+        let (arena, mut places) = places(1_000);
+        let state = places.state;
+        let drawn = places.draw(0);
+        places.state = state;
+        assert_eq!(places.draw(5).addr(), drawn.addr() + 5);
+        // SAFETY: an empty poke touches nothing.
+        assert_eq!(unsafe { Empty::at(arena.base(), places.nothing) }, 0);
+    }
+
+    #[test]
+    fn a_byte_that_should_be_zero_and_is_not_fails_the_proof_of_single_and_batched_pokes() {
+        for batch in [false, true] {
+            let (arena, mut places) = places(64);
+            // SAFETY: inside the arena.
+            unsafe { arena.base().add(40).write(1) };
+            if batch {
+                places.pokes::<Read>().run(10_000);
+            } else {
+                let mut pokes = places.pokes::<Read>();
+                for _ in 0..10_000 {
+                    let place = pokes.arg();
+                    pokes.op(place);
+                }
+            }
+            let mut poking = Poking {
+                places,
+                arena,
+                write: false,
+                batch,
+            };
+            assert!(!poking.proof(&Point::default()).checks[0].ok, "batch: {batch}");
+        }
+    }
+
+    #[test]
+    fn pokes_that_were_not_made_are_no_proof() {
+        let (arena, places) = places(64);
+        let mut poking = Poking {
+            places,
+            arena,
+            write: false,
+            batch: true,
+        };
+        assert!(!poking.proof(&Point::default()).checks[0].ok);
+    }
+}

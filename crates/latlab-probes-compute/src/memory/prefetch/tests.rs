@@ -1,0 +1,286 @@
+//! Walks and writing must be proved, and what was skipped must be found.
+
+use latlab_harness::Batch;
+use latlab_record::Kind;
+
+use super::*;
+use latlab_probes_testing as testing;
+
+const SMALL: u64 = 1 << 20;
+
+/// Lines of a small arena, each with its own address.
+fn lines() -> Arena {
+    let arena = Arena::new(SMALL, Pages::Base, &[]).expect("1 MiB is there");
+    // SAFETY: the arena has the bytes.
+    unsafe { chase::lay(arena.base(), SMALL) };
+    arena
+}
+
+fn courses() -> Vec<Course> {
+    let lines = SMALL / LINE_BYTES;
+    let mut courses = vec![Course::Random(Cycle::random(lines, 9))];
+    courses.extend(STRIDES.map(|stride| Course::strided(lines, stride, 9)));
+    courses
+}
+
+fn chase(arena: &Arena, course: Course) -> Chase {
+    // SAFETY: every line of the arena holds its own address; the test keeps the arena.
+    unsafe { Chase::new(arena.base(), course) }
+}
+
+#[test]
+fn every_order_visits_every_line_once() {
+    for course in courses() {
+        let mut offsets: Vec<u64> = (0..SMALL / LINE_BYTES).map(|step| course.offset(step)).collect();
+        offsets.sort_unstable();
+        let all = (0..SMALL).step_by(64);
+        assert!(offsets.into_iter().eq(all), "{course:?}");
+    }
+}
+
+#[test]
+fn a_stride_is_kept_within_a_lap() {
+    let course = Course::strided(SMALL / LINE_BYTES, 4096, 9);
+    for step in (0..SMALL / LINE_BYTES).filter(|step| !(step + 1).is_multiple_of(256)) {
+        if step + 1 < SMALL / LINE_BYTES {
+            assert_eq!(course.offset(step + 1), course.offset(step) + 4096);
+        }
+    }
+}
+
+#[test]
+fn walks_of_any_length_end_where_they_should() {
+    let arena = lines();
+    for course in courses() {
+        let mut chase = chase(&arena, course);
+        for ops in [1, 7, 8, 9, 255, 256, 257, 20_000] {
+            chase.run(ops);
+            chase.verify();
+        }
+        chase.warm();
+        assert!(chase.check().ok, "{course:?}: {}", chase.check().detail);
+    }
+}
+
+#[test]
+fn a_line_that_leads_elsewhere_fails_the_proof() {
+    let arena = lines();
+    for course in courses() {
+        let mut chase = chase(&arena, course);
+        // The line of step 5 leads on from the one before it, so the rest of the walk stays within the arena and ends a line early.
+        let line = arena.base().wrapping_add(to_usize(course.offset(5)));
+        let stranger = line.wrapping_sub(if course.offset(5) > 0 { 64 } else { 0 });
+        // SAFETY: a line of the arena.
+        unsafe { line.cast::<*const u8>().write(stranger.wrapping_add(8)) };
+        chase.run(5);
+        chase.verify();
+        assert!(!chase.check().ok, "{course:?}");
+        // SAFETY: as above.
+        unsafe { line.cast::<*const u8>().write(line) };
+    }
+}
+
+#[test]
+fn a_walk_that_was_not_made_is_no_proof() {
+    let arena = lines();
+    assert!(!chase(&arena, courses()[0]).check().ok);
+}
+
+fn list(arena: &Arena, nodes: u64) -> list::List {
+    // SAFETY: the arena has a line for each node, and the test keeps it.
+    unsafe { list::List::build(arena.base(), Cycle::random(nodes, 4)) }
+}
+
+fn all_distances() -> Vec<u32> {
+    [0].into_iter().chain(list::distances()).collect()
+}
+
+fn walks_are_proved(list: &mut list::List, distance: u32, lengths: &[u64]) -> Vec<bool> {
+    let mut evidence = list::Evidence::default();
+    let mut walk = list::Walk::new(list, distance);
+    for ops in lengths {
+        walk.run(*ops);
+    }
+    walk.end(&mut evidence);
+    evidence.checks().iter().map(|check| check.ok).collect()
+}
+
+#[test]
+fn list_walks_of_any_distance_and_length_are_proved() {
+    let arena = lines();
+    let mut list = list(&arena, 1_000);
+    for distance in all_distances() {
+        for lengths in [&[1][..], &[999, 1], &[1, 2_500, 17]] {
+            assert_eq!(walks_are_proved(&mut list, distance, lengths), [true; 3]);
+        }
+    }
+    assert!(list::Evidence::default().checks().iter().all(|check| !check.ok));
+    assert!(!walks_are_proved(&mut list, 0, &[])[0], "nothing was walked");
+}
+
+#[test]
+fn a_node_that_is_skipped_fails_the_proof() {
+    for distance in all_distances() {
+        let arena = lines();
+        let mut list = list(&arena, 1_000);
+        list::tests::skip_a_node(&mut list, 3);
+        assert_eq!(walks_are_proved(&mut list, distance, &[100])[..2], [false, false]);
+    }
+}
+
+#[test]
+fn a_node_that_is_not_of_the_list_fails_the_proof() {
+    for distance in all_distances() {
+        let arena = lines();
+        let mut list = list(&arena, 1_000);
+        let stranger = arena.base().wrapping_add(1_000 * 64).cast();
+        list::tests::lead_to(&mut list, 3, stranger);
+        let proved = walks_are_proved(&mut list, distance, &[100]);
+        assert!(!proved[0], "{proved:?}");
+    }
+}
+
+#[test]
+fn a_jump_pointer_that_leads_elsewhere_fails_the_proof() {
+    for distance in list::distances().filter(|distance| *distance > 1) {
+        let arena = lines();
+        let mut list = list(&arena, 1_000);
+        list::tests::turn_a_jump_back(&mut list, 3, distance);
+        assert_eq!(walks_are_proved(&mut list, distance, &[100]), [true, true, false]);
+    }
+}
+
+fn array(arena: &Arena) -> fill::Array {
+    // SAFETY: the arena has the lines, and the test keeps it.
+    unsafe { fill::Array::new(arena.base(), SMALL / LINE_BYTES) }
+}
+
+#[test]
+fn filling_of_any_distance_and_length_is_proved() {
+    let arena = lines();
+    let mut array = array(&arena);
+    for distance in fill::DISTANCES.into_iter().chain([0]) {
+        let mut evidence = fill::Evidence::default();
+        for ops in [1, 100, 20_000, 50_000] {
+            let mut writing = fill::Fill::new(&mut array, distance);
+            writing.run(ops);
+            writing.run(3);
+            writing.end(&mut evidence);
+        }
+        assert!(evidence.check().ok, "{}", evidence.check().detail);
+    }
+    assert!(!fill::Evidence::default().check().ok, "nothing was written");
+}
+
+#[test]
+fn a_line_that_was_not_written_or_changed_fails_the_proof() {
+    let arena = lines();
+    let mut array = array(&arena);
+    for distance in [0, 8] {
+        for fault in [fill::tests::leave_out_a_line, fill::tests::spoil_a_word] {
+            let mut evidence = fill::Evidence::default();
+            let mut writing = fill::Fill::new(&mut array, distance);
+            writing.run(10);
+            fault(&mut writing);
+            writing.run(10);
+            writing.end(&mut evidence);
+            assert!(!evidence.check().ok, "{}", evidence.check().detail);
+        }
+    }
+}
+
+#[test]
+fn every_kind_of_work_is_proved() {
+    let mut env = testing::env_of_one_cpu(12 << 20);
+    env.settings.profile = Profile::Standard;
+    let points = Prefetch.points(&env);
+    let operations = [CHASE, LIST, FILL].map(|operation| {
+        points
+            .iter()
+            .filter(|planned| planned.point.operation.as_deref() == Some(operation))
+            .count()
+    });
+    assert!(
+        operations[0] > 8 && operations[1] > 0 && operations[2] > 0,
+        "{operations:?}"
+    );
+    let proofs = testing::assert_proved(&Prefetch, &env, &points);
+    for (planned, proof) in points.iter().zip(proofs) {
+        let engine = proof.engine.expect("what did the work");
+        let asks = planned.point.distance > Some(0);
+        assert_eq!(
+            asks,
+            engine.starts_with("pr"),
+            "{}: {engine}",
+            planned.point.label()
+        );
+    }
+}
+
+#[test]
+fn points_fit_memory_of_any_size_and_repeat_nothing() {
+    for memory_bytes in [3 << 20, 64 << 20, 300 << 20, 8 << 30] {
+        for profile in [Profile::Quick, Profile::Standard, Profile::Thorough] {
+            let mut env = testing::env_of_one_cpu(memory_bytes);
+            env.settings.profile = profile;
+            assert!(Prefetch.memory_bytes(&env) <= memory_bytes);
+            let points = Prefetch.points(&env);
+            let mut distinct: Vec<&Point> = points.iter().map(|planned| &planned.point).collect();
+            distinct.sort();
+            distinct.dedup();
+            assert_eq!(distinct.len(), points.len());
+            assert!(
+                distinct
+                    .iter()
+                    .all(|point| point.working_set_bytes <= Some(memory_bytes))
+            );
+        }
+    }
+    assert!(matches!(
+        Prefetch.supports(&testing::env(1 << 20)),
+        Support::No(_)
+    ));
+    assert!(matches!(
+        Prefetch.supports(&testing::env(64 << 20)),
+        Support::Degraded(_)
+    ));
+}
+
+#[test]
+fn what_is_concluded_follows_from_the_points() {
+    let result = |point: Point, p50| PointResult {
+        point,
+        p50,
+        interval: None,
+        cycles: None,
+        refined: false,
+        disturbed: false,
+        findings: Some(json!({ "pages": "huge" })),
+    };
+    let env = testing::env_of_one_cpu(64 << 20);
+    let sizes = Sizes::of(&env);
+    let results = [
+        result(strided(sizes.chase, 4096), 90.0),
+        result(random(sizes.chase), 100.0),
+        result(strided(sizes.chase, 64), 10.0),
+        result(ahead(LIST, sizes.chase, 0), 120.0),
+        result(ahead(LIST, sizes.chase, 8), 20.0),
+        result(ahead(LIST, sizes.chase, 16), 24.0),
+        result(ahead(FILL, sizes.fill, 0), 5.0),
+    ];
+    let records = Prefetch.conclude(&env, &results);
+    assert_eq!(records[0].kind, Kind::Derived);
+    let findings = records[0].findings.as_ref().expect("findings");
+    let hardware = &findings["hardware"];
+    assert_eq!(hardware["random_ns"], 100.0);
+    assert_eq!(hardware["pages"], "huge");
+    assert_eq!(hardware["strides"][0]["stride_bytes"], 64);
+    assert_eq!(hardware["strides"][0]["hidden_share"], 0.9);
+    assert_eq!(hardware["strides"][1]["ns"], 90.0);
+    assert!(findings["hardware_third_level"].is_null());
+    assert_eq!(findings["list_walk"]["best_distance"], 8);
+    assert_eq!(findings["list_walk"]["gain"], 6.0);
+    assert_eq!(findings["fill"]["without_ns"], 5.0);
+    assert!(findings["fill"]["gain"].is_null());
+    assert!(Prefetch.conclude(&env, &[]).is_empty());
+}

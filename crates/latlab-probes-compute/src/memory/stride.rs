@@ -1,0 +1,730 @@
+//! `memory.stride`: what the order of independent accesses to one array costs: sequential, strided, random.
+
+#![expect(
+    clippy::cast_ptr_alignment,
+    reason = "buffers begin on a page, and offsets are whole words"
+)]
+#![expect(
+    clippy::inline_always,
+    reason = "the timed loop must hold no call, whatever the profile"
+)]
+
+use latlab_harness::{
+    Batch, Block, Env, MemorySource, Planned, PointResult, Probe, ProbeError, Proof, Session, Spec, Support,
+    Tier,
+};
+use latlab_record::{Check, Order, Pages, Point, Profile, Record, Unit, binary_size};
+use serde_json::json;
+
+use crate::levels;
+use latlab_probes_shared::walk::{Arena, Cycle, LINE_BYTES};
+
+/// The probe.
+pub struct Stride;
+
+static SPEC: Spec = Spec {
+    id: "memory.stride",
+    tier: Tier::Memory,
+    title: "sequential, strided and random order",
+    question: "What does it cost to access an array in another order than from front to back?",
+    method: "One 8-byte word an access is read and added up, over the same array in each order. No access waits for another one, so the CPU overlaps as many as it can: \
+this is the cost of a loop over independent elements, several times below the latency that memory.load.dependent shows where the order is random.
+
+Sequential order reads every word (8 bytes on). Strided order reads one word, goes on by the stride to the end of the array, and comes back for another line within the stride until every line was read once: \
+a matrix read by columns. The lines within a stride are taken in random order, because after their neighbours they would be found in a cache, fetched along with them. \
+Up to some stride the prefetchers follow; they stop at the page's end, and from 4 KiB on every access needs another translation too.
+
+Random order takes one word of each line, every line once, in a full cycle of eight interleaved congruential generators whose bits are mixed: the addresses are computed, not loaded, so nothing but the accesses themselves uses memory, \
+and no prefetcher can follow. Computing an address takes about a nanosecond, which the accesses hide when they leave the caches; in the small array it is part of the figure, and is measured alone (address_ns).
+
+Loads are volatile: the compiler can neither merge, widen nor drop one. The sum of what each block read is compared with the one that the order and the known contents give. \
+A value is the mean of a window of about 20 us. Before each block the small array is read once; of the large one, which no cache holds, nothing is prepared, and each order goes on where it ended.",
+    method_version: 1,
+    unit: Unit::Ns,
+    convention: "one 8-byte word an access; a line of 64 bytes is moved for each line that is met",
+    needs: &["1 MiB of memory"],
+    touches: &["memory: an array of 1 GiB (256 MiB in the quick profile), at most a quarter of what may be used"],
+    saturates: false,
+};
+
+const LARGEST: u64 = 1 << 30;
+const LARGEST_QUICK: u64 = 256 << 20;
+const SMALLEST: u64 = 64 << 10;
+/// Second-level cache unless the machine says otherwise.
+const SECOND_UNKNOWN: u64 = 1 << 20;
+/// Bytes of the word that an access reads.
+const WORD: u64 = 8;
+/// In the order in which they are given up last.
+const STRIDES: [u64; 8] = [64, 4096, 256, 1024, 128, 512, 2048, 8192];
+
+impl Probe for Stride {
+    fn spec(&self) -> &'static Spec {
+        &SPEC
+    }
+
+    fn supports(&self, env: &Env) -> Support {
+        if let MemorySource::Simulated(_) = env.memory {
+            return Support::No("simulated memory has no words to read".to_owned());
+        }
+        let (small, large) = arrays(env);
+        if large < small || large < SMALLEST {
+            return Support::No(format!(
+                "needs 1 MiB of memory; {} may be used here",
+                binary_size(env.memory_bytes)
+            ));
+        }
+        if large < LARGEST_QUICK {
+            return Support::Degraded(format!(
+                "the array ends at {}: a quarter of the memory that may be used",
+                binary_size(large)
+            ));
+        }
+        Support::Yes
+    }
+
+    fn points(&self, env: &Env) -> Vec<Planned> {
+        let (small, large) = arrays(env);
+        let mut points = Vec::new();
+        for (size, first) in [(large, 0), (small, 1)] {
+            let point = |order, stride| Point {
+                working_set_bytes: Some(size),
+                order: Some(order),
+                stride_bytes: Some(stride),
+                ..Point::default()
+            };
+            let mut add = |point, priority| {
+                points.push(Planned {
+                    priority,
+                    reach: levels::reach(size, &env.machine),
+                    ..Planned::new(point)
+                });
+            };
+            add(point(Order::Sequential, WORD), first);
+            add(point(Order::Random, LINE_BYTES), first);
+            for stride in STRIDES {
+                add(
+                    point(Order::Strided, stride),
+                    first + if stride <= 4096 { 0 } else { 2 },
+                );
+            }
+            if small == large {
+                break;
+            }
+        }
+        points
+    }
+
+    fn memory_bytes(&self, env: &Env) -> u64 {
+        arrays(env).1
+    }
+
+    fn open<'env>(
+        &'env self,
+        env: &'env Env,
+        _group: &[Planned],
+    ) -> Result<Box<dyn Session + 'env>, ProbeError> {
+        let (small, large) = arrays(env);
+        let helpers = env.populating_cpus();
+        let arena = Arena::new(large, Pages::Base, &helpers)?;
+        let address_ns = address_ns(env, large);
+        let pages = arena.pages_check();
+        let field = Array::fill(arena, large);
+        Ok(Box::new(Reading {
+            walks: Vec::new(),
+            selected: None,
+            small,
+            address_ns,
+            pages,
+            field,
+        }))
+    }
+
+    fn conclude(&self, _env: &Env, results: &[PointResult]) -> Vec<Record> {
+        let mut sizes: Vec<u64> = results
+            .iter()
+            .filter_map(|result| result.point.working_set_bytes)
+            .collect();
+        sizes.sort_unstable();
+        sizes.dedup();
+        let arrays: Vec<serde_json::Value> = sizes
+            .into_iter()
+            .filter_map(|size| {
+                let p50 = |order, stride| {
+                    results
+                        .iter()
+                        .find(|result| {
+                            let point = &result.point;
+                            point.working_set_bytes == Some(size)
+                                && point.order == Some(order)
+                                && point.stride_bytes == Some(stride)
+                        })
+                        .map(|result| result.p50)
+                };
+                let random = p50(Order::Random, LINE_BYTES)?;
+                let words = p50(Order::Sequential, WORD)?;
+                let lines = p50(Order::Strided, LINE_BYTES);
+                Some(json!({
+                    "working_set_bytes": size,
+                    "random_over_sequential_words": random / words,
+                    "random_over_sequential_lines": lines.map(|lines| random / lines),
+                }))
+            })
+            .collect();
+        if arrays.is_empty() {
+            return Vec::new();
+        }
+        vec![SPEC.derived(json!({ "arrays": arrays }))]
+    }
+}
+
+/// The small array (half of the second-level cache, so that it surely fits) and the large one; powers of two, as the
+/// random order needs.
+fn arrays(env: &Env) -> (u64, u64) {
+    let power = |bytes: u64| {
+        if bytes == 0 { 0 } else { 1 << bytes.ilog2() }
+    };
+    let most = if env.settings.profile == Profile::Quick {
+        LARGEST_QUICK
+    } else {
+        LARGEST
+    };
+    let large = power(env.memory_bytes).min(most);
+    let second = levels::reported(&env.machine, 2).unwrap_or(SECOND_UNKNOWN);
+    (power(second / 2).max(SMALLEST).min(large), large)
+}
+
+/// The words: each holds a number of its own, so that the sum tells which were read.
+struct Array {
+    arena: Arena,
+    bytes: u64,
+}
+
+impl Array {
+    fn fill(arena: Arena, bytes: u64) -> Self {
+        for offset in (0..bytes).step_by(to_usize(WORD)) {
+            // SAFETY: the arena has `bytes`.
+            unsafe {
+                arena
+                    .base()
+                    .wrapping_add(to_usize(offset))
+                    .cast::<u64>()
+                    .write(value(offset));
+            };
+        }
+        Self { arena, bytes }
+    }
+}
+
+/// What the word at an offset holds: an odd multiple, so any access that is left out, doubled or elsewhere changes a sum.
+#[inline(always)]
+fn value(offset: u64) -> u64 {
+    (offset / WORD).wrapping_mul(0x9E37_79B9_7F4A_7C15) + 1
+}
+
+#[inline(always)]
+fn to_usize(value: u64) -> usize {
+    #[expect(
+        clippy::cast_possible_truncation,
+        reason = "bounded by the size of a mapping that exists"
+    )]
+    {
+        value as usize
+    }
+}
+
+/// Where an order has come to.
+#[derive(Clone, Debug)]
+enum Course {
+    /// Word after word.
+    Words { next: u64 },
+    /// One word a stride, then another line within the stride.
+    Lines {
+        stride: u64,
+        next: u64,
+        lines: Cycle,
+        sweep: u64,
+    },
+    /// Every line once, in the order of eight generators.
+    Random { generators: [u64; LANES], step: u64 },
+}
+
+/// Generators side by side: one alone would make an access wait for a multiplication (1.3 ns).
+const LANES: usize = 8;
+/// Knuth's MMIX generator; modulo a power of two its cycle is full (Hull and Dobell 1962: odd increment, multiplier 1
+/// modulo 4).
+const MULTIPLIER: u64 = 6_364_136_223_846_793_005;
+const INCREMENT: u64 = 1_442_695_040_888_963_407;
+
+/// One step of all lanes is eight steps of the generator.
+const fn leap() -> (u64, u64) {
+    let (mut multiplier, mut increment, mut step) = (1u64, 0u64, 0);
+    while step < LANES {
+        increment = increment.wrapping_mul(MULTIPLIER).wrapping_add(INCREMENT);
+        multiplier = multiplier.wrapping_mul(MULTIPLIER);
+        step += 1;
+    }
+    (multiplier, increment)
+}
+const LEAP: (u64, u64) = leap();
+
+/// The line that a generator's state stands for: its high half is mixed into the low one, whose own cycle is short.
+#[inline(always)]
+fn line_of(state: u64, mask: u64, half: u32) -> u64 {
+    let line = state & mask;
+    line ^ (line >> half)
+}
+
+impl Course {
+    /// `None` for an order that is not one of this probe's, or does not divide an array of `bytes`.
+    fn new(point: &Point, bytes: u64, seed: u64) -> Option<Self> {
+        let stride = point.stride_bytes?;
+        let lines = bytes / LINE_BYTES;
+        if stride < WORD || !bytes.is_multiple_of(stride) || !lines.is_power_of_two() || lines < LANES as u64
+        {
+            return None;
+        }
+        match point.order? {
+            Order::Sequential => Some(Self::Words { next: 0 }),
+            Order::Strided => {
+                let lines = Cycle::random((stride / LINE_BYTES).max(1), seed);
+                Some(Self::Lines {
+                    stride,
+                    next: 0,
+                    lines,
+                    sweep: 0,
+                })
+            }
+            Order::Random => {
+                let mut generators = [seed; LANES];
+                for lane in 1..LANES {
+                    generators[lane] = generators[lane - 1]
+                        .wrapping_mul(MULTIPLIER)
+                        .wrapping_add(INCREMENT);
+                }
+                Some(Self::Random { generators, step: 0 })
+            }
+            _ => None,
+        }
+    }
+
+    /// Visits the next `ops` offsets of an array of `bytes`; the sum of what `visit` answers.
+    #[inline(always)]
+    fn advance(&mut self, bytes: u64, ops: u64, visit: impl Fn(u64) -> u64) -> u64 {
+        let mut left = ops;
+        let mut sum = 0u64;
+        while left > 0 {
+            let (count, row) = match self {
+                Self::Words { next } => {
+                    let count = left.min((bytes - *next) / WORD);
+                    let row = ascending(*next, WORD, count, &visit);
+                    *next = (*next + count * WORD) % bytes;
+                    (count, row)
+                }
+                Self::Lines {
+                    stride,
+                    next,
+                    lines,
+                    sweep,
+                } => {
+                    let first = lines.place(*sweep) * LINE_BYTES;
+                    let count = left.min((bytes - *next) / *stride);
+                    let row = ascending(*next + first, *stride, count, &visit);
+                    *next += count * *stride;
+                    if *next == bytes {
+                        *next = 0;
+                        *sweep = (*sweep + 1) % lines.places();
+                    }
+                    (count, row)
+                }
+                Self::Random { generators, step } => {
+                    let lines = bytes / LINE_BYTES;
+                    let count = left.min(lines - *step);
+                    let row =
+                        in_random_order(lines, generators, *step, count, |line| visit(line * LINE_BYTES));
+                    *step = (*step + count) % lines;
+                    (count, row)
+                }
+            };
+            left -= count;
+            sum = sum.wrapping_add(row);
+        }
+        sum
+    }
+}
+
+/// Visits `count` offsets, `stride` bytes apart.
+#[inline(always)]
+fn ascending(first: u64, stride: u64, count: u64, visit: impl Fn(u64) -> u64) -> u64 {
+    // Additions to one sum would wait for each other, a cycle each.
+    let mut sums = [0u64; 4];
+    let mut offset = first;
+    for _ in 0..count / 8 {
+        for turn in 0..8 {
+            let sum = &mut sums[to_usize(turn % 4)];
+            *sum = sum.wrapping_add(visit(offset + turn * stride));
+        }
+        offset += 8 * stride;
+    }
+    for turn in 0..count % 8 {
+        sums[0] = sums[0].wrapping_add(visit(offset + turn * stride));
+    }
+    sums.iter().fold(0, |all, sum| all.wrapping_add(*sum))
+}
+
+/// Visits the lines of steps `step..step + count` of the cycle. Lane `n` of the generators is at the first step not yet
+/// made that is `n` modulo the number of lanes.
+#[inline(always)]
+fn in_random_order(
+    lines: u64,
+    generators: &mut [u64; LANES],
+    step: u64,
+    count: u64,
+    visit: impl Fn(u64) -> u64,
+) -> u64 {
+    let (mask, half) = (lines - 1, lines.trailing_zeros().div_ceil(2));
+    let mut sum = 0u64;
+    let mut one = |state: &mut u64| {
+        sum = sum.wrapping_add(visit(line_of(*state, mask, half)));
+        *state = state.wrapping_mul(LEAP.0).wrapping_add(LEAP.1);
+    };
+    let width = LANES as u64;
+    let before = ((width - step % width) % width).min(count);
+    for nth in 0..before {
+        one(&mut generators[to_usize((step + nth) % width)]);
+    }
+    for _ in 0..(count - before) / width {
+        for state in generators.iter_mut() {
+            one(state);
+        }
+    }
+    for state in &mut generators[..to_usize((count - before) % width)] {
+        one(state);
+    }
+    sum
+}
+
+/// An order under way, and what it has read.
+struct Walk {
+    point: Point,
+    /// Of the array.
+    base: *const u8,
+    bytes: u64,
+    course: Course,
+    /// Where `course` was when the sum was last compared.
+    compared: Course,
+    ops: u64,
+    sum: u64,
+    blocks: u64,
+    wrong_blocks: u64,
+}
+
+impl Walk {
+    fn new(array: &Array, point: &Point, seed: u64) -> Option<Self> {
+        let bytes = point.working_set_bytes.filter(|bytes| *bytes <= array.bytes)?;
+        let course = Course::new(point, bytes, seed)?;
+        Some(Self {
+            point: point.clone(),
+            base: array.arena.base(),
+            bytes,
+            compared: course.clone(),
+            course,
+            ops: 0,
+            sum: 0,
+            blocks: 0,
+            wrong_blocks: 0,
+        })
+    }
+
+    /// Compares the sum of what was read since the last comparison with the one that the order and the contents give;
+    /// untimed, without memory.
+    fn compare(&mut self) {
+        let expected = self.compared.advance(self.bytes, self.ops, value);
+        self.blocks += 1;
+        self.wrong_blocks += u64::from(expected != self.sum || self.ops == 0);
+        (self.ops, self.sum) = (0, 0);
+    }
+}
+
+impl Batch for Walk {
+    fn run(&mut self, ops: u64) -> u64 {
+        let base = self.base;
+        // SAFETY: a course stays below the array's size: rows end at it, lines are masked by their number, and both are
+        // multiples of 8.
+        let read = |offset| unsafe { base.wrapping_add(to_usize(offset)).cast::<u64>().read_volatile() };
+        self.sum = self.sum.wrapping_add(self.course.advance(self.bytes, ops, read));
+        self.ops += ops;
+        self.sum
+    }
+}
+
+/// The cost of computing an address of the random order, without the access, ns.
+fn address_ns(env: &Env, bytes: u64) -> f64 {
+    const STEPS: u64 = 1 << 14;
+    let mut costs: Vec<f64> = (0..9)
+        .map(|_| {
+            let mut generators = [1; LANES];
+            let begin = env.clock.now_ns();
+            let sum = in_random_order(
+                bytes / LINE_BYTES,
+                &mut generators,
+                0,
+                STEPS,
+                std::hint::black_box,
+            );
+            std::hint::black_box(sum);
+            (env.clock.now_ns() - begin) / STEPS as f64
+        })
+        .collect();
+    costs.sort_by(f64::total_cmp);
+    latlab_stats::quantile(&costs, 0.5)
+}
+
+struct Reading {
+    walks: Vec<Walk>,
+    selected: Option<usize>,
+    small: u64,
+    address_ns: f64,
+    pages: Check,
+    /// Declared after the walks: they point into it.
+    field: Array,
+}
+
+impl Session for Reading {
+    fn select(&mut self, point: &Point) -> Result<(), ProbeError> {
+        let found = self.walks.iter().position(|walk| walk.point == *point);
+        let place = if let Some(place) = found {
+            place
+        } else {
+            let walk =
+                Walk::new(&self.field, point, 0x5DEE_CE66).ok_or_else(|| ProbeError::no_point(point))?;
+            self.walks.push(walk);
+            self.walks.len() - 1
+        };
+        self.selected = Some(place);
+        if point.working_set_bytes <= Some(self.small) {
+            let words = self.small / WORD;
+            let base = self.field.arena.base();
+            // SAFETY: the small array is the beginning of the large one.
+            let read = |offset| unsafe { base.wrapping_add(to_usize(offset)).cast::<u64>().read_volatile() };
+            std::hint::black_box(ascending(0, WORD, words, read));
+        }
+        Ok(())
+    }
+
+    fn block(&mut self, block: &mut Block) -> Result<(), ProbeError> {
+        let Some(walk) = self.selected.and_then(|place| self.walks.get_mut(place)) else {
+            return Err(ProbeError::Other("no point is selected".to_owned()));
+        };
+        block.batches(walk);
+        walk.compare();
+        Ok(())
+    }
+
+    fn proof(&mut self, point: &Point) -> Proof {
+        let mut proof = Proof {
+            engine: Some("independent 8-byte loads".to_owned()),
+            ..Proof::default()
+        };
+        let mut findings = json!({ "bytes_used_per_access": WORD });
+        if point.order == Some(Order::Random) {
+            findings["address_ns"] = json!((self.address_ns * 1e3).round() / 1e3);
+        }
+        proof.findings = Some(findings);
+        if let Some(walk) = self.walks.iter().find(|walk| walk.point == *point) {
+            proof.checks.push(Check {
+                name: "checksum".to_owned(),
+                ok: walk.blocks > 0 && walk.wrong_blocks == 0,
+                detail: format!(
+                    "the words read in {} of {} blocks summed to what the array holds there",
+                    walk.blocks - walk.wrong_blocks,
+                    walk.blocks
+                ),
+            });
+        }
+        // The figure is true of what was read; only the label of the pages would be wrong.
+        if self.pages.ok {
+            proof.checks.push(self.pages.clone());
+        } else {
+            proof.flags.push(format!(
+                "degraded: {} not, {}",
+                self.pages.name, self.pages.detail
+            ));
+        }
+        proof
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use latlab_record::Kind;
+
+    use super::*;
+    use latlab_probes_testing as testing;
+
+    fn array(bytes: u64) -> Array {
+        Array::fill(Arena::new(bytes, Pages::Base, &[]).expect("a small arena"), bytes)
+    }
+
+    fn all_orders(bytes: u64) -> Vec<Point> {
+        let point = |order, stride| Point {
+            working_set_bytes: Some(bytes),
+            order: Some(order),
+            stride_bytes: Some(stride),
+            ..Point::default()
+        };
+        let mut points = vec![point(Order::Sequential, WORD), point(Order::Random, LINE_BYTES)];
+        points.extend(STRIDES.map(|stride| point(Order::Strided, stride)));
+        points
+    }
+
+    #[test]
+    fn every_order_reads_every_place_once_however_it_is_cut_into_windows() {
+        let bytes = 64 << 10;
+        for point in all_orders(bytes) {
+            let each = if point.order == Some(Order::Sequential) {
+                WORD
+            } else {
+                LINE_BYTES
+            };
+            for window in [1, 3, 8, 13, 1_000] {
+                let mut course = Course::new(&point, bytes, 77).expect("a known order");
+                let seen = std::cell::RefCell::new(Vec::new());
+                while (seen.borrow().len() as u64) < 2 * bytes / each {
+                    course.advance(bytes, window, |offset| {
+                        seen.borrow_mut().push(offset);
+                        0
+                    });
+                }
+                for sweep in seen.into_inner().chunks_exact(to_usize(bytes / each)) {
+                    let mut sorted = sweep.to_vec();
+                    sorted.sort_unstable();
+                    assert!(
+                        sorted.iter().copied().eq((0..bytes).step_by(to_usize(each))),
+                        "{}",
+                        point.label()
+                    );
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn what_was_read_in_windows_of_any_size_passes_the_comparison() {
+        let array = array(64 << 10);
+        for point in all_orders(64 << 10) {
+            let mut walk = Walk::new(&array, &point, 77).expect("a known order");
+            for window in [1, 3, 8, 13, 1_000, 100_000] {
+                walk.run(window);
+                walk.run(window);
+                walk.compare();
+            }
+            assert_eq!((walk.blocks, walk.wrong_blocks), (6, 0), "{}", point.label());
+        }
+    }
+
+    #[test]
+    fn an_access_that_was_left_out_or_made_elsewhere_fails_the_proof() {
+        let array = array(64 << 10);
+        for point in all_orders(64 << 10) {
+            let mut walk = Walk::new(&array, &point, 77).expect("a known order");
+            walk.run(100);
+            walk.ops += 1;
+            walk.compare();
+            assert_eq!(walk.wrong_blocks, 1, "{}", point.label());
+        }
+        let walk = &mut Walk::new(&array, &all_orders(64 << 10)[0], 77).expect("a known order");
+        walk.compare();
+        assert_eq!(walk.wrong_blocks, 1, "nothing was read");
+    }
+
+    #[test]
+    fn random_order_meets_every_line_and_repeats_no_distance() {
+        for bits in [3, 4, 10, 15] {
+            let lines = 1u64 << bits;
+            let mut generators = [5u64; LANES];
+            for lane in 1..LANES {
+                generators[lane] = generators[lane - 1]
+                    .wrapping_mul(MULTIPLIER)
+                    .wrapping_add(INCREMENT);
+            }
+            let seen = std::cell::RefCell::new(Vec::new());
+            in_random_order(lines, &mut generators, 0, lines, |line| {
+                seen.borrow_mut().push(line);
+                0
+            });
+            let order = seen.into_inner();
+            let mut sorted = order.clone();
+            sorted.sort_unstable();
+            assert_eq!(sorted, (0..lines).collect::<Vec<_>>());
+            if bits == 15 {
+                let steps: Vec<i64> = order
+                    .windows(2)
+                    .map(|pair| pair[1].cast_signed() - pair[0].cast_signed())
+                    .collect();
+                let repeated = steps.windows(2).filter(|pair| pair[0] == pair[1]).count();
+                let near = steps.iter().filter(|step| step.abs() <= 2).count();
+                assert!(repeated < 50 && near < 50, "{repeated} repeated, {near} near");
+            }
+        }
+    }
+
+    #[test]
+    fn a_changed_word_fails_the_proof() {
+        let array = array(64 << 10);
+        // SAFETY: the first word of line 100.
+        unsafe { array.arena.base().wrapping_add(6_400).cast::<u64>().write(1) };
+        for point in all_orders(64 << 10) {
+            let mut walk = Walk::new(&array, &point, 77).expect("a known order");
+            walk.run(64 << 10);
+            walk.compare();
+            assert_eq!(walk.wrong_blocks, 1, "{}", point.label());
+        }
+    }
+
+    #[test]
+    fn a_small_array_gives_a_proved_figure_in_every_order() {
+        let kept = testing::records(&Stride, &testing::env(2 << 20), 20.0);
+        let measured: Vec<&Record> = kept
+            .iter()
+            .filter(|record| record.kind == Kind::BatchMean)
+            .collect();
+        assert!(measured.len() >= 10, "{}", measured.len());
+        for record in &measured {
+            assert!(record.error.is_none(), "{:?}", record.error);
+            // How much is no matter: an emulator's clock may call a window zero.
+            assert!(
+                record
+                    .summary
+                    .as_ref()
+                    .is_some_and(|summary| summary.p50.is_some())
+            );
+        }
+        let derived = kept
+            .iter()
+            .find(|record| record.kind == Kind::Derived)
+            .expect("the factor");
+        let findings = derived.findings.as_ref().expect("findings");
+        assert!(
+            findings["arrays"]
+                .as_array()
+                .is_some_and(|arrays| !arrays.is_empty()),
+            "{findings}"
+        );
+    }
+
+    #[test]
+    fn memory_stays_within_what_may_be_used() {
+        for memory_bytes in [128 << 10, 3 << 20, 300 << 20, 8 << 30] {
+            let env = testing::env(memory_bytes);
+            assert!(Stride.memory_bytes(&env) <= memory_bytes);
+            let largest = Stride.memory_bytes(&env);
+            assert!(
+                Stride
+                    .points(&env)
+                    .iter()
+                    .all(|planned| planned.point.working_set_bytes <= Some(largest))
+            );
+        }
+        assert!(matches!(Stride.supports(&testing::env(1 << 10)), Support::No(_)));
+    }
+}

@@ -1,0 +1,3 @@
+//! Probes of the interpreter that latlab runs in.
+
+pub mod object;

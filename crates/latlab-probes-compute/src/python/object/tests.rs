@@ -1,0 +1,202 @@
+use super::*;
+use latlab_probes_testing as testing;
+
+/// An interpreter that knows the probe's programs by their text and answers as they would; real ones run them in the tests of the
+/// installed command.
+struct Reader {
+    /// An operation whose program leaves something out.
+    skipping: Option<&'static str>,
+    numpy: bool,
+}
+
+struct Answer {
+    program: &'static Program,
+    elements: u64,
+    skips: bool,
+    audit: bool,
+}
+
+impl Batch for Answer {
+    fn run(&mut self, ops: u64) -> u64 {
+        let whole = if self.audit {
+            ops * self.elements
+        } else {
+            (self.program.expected)(ops, self.elements)
+        };
+        whole.wrapping_sub(u64::from(self.skips))
+    }
+}
+
+struct Version;
+
+impl Batch for Version {
+    fn run(&mut self, part: u64) -> u64 {
+        [2, 4, 1][usize::try_from(part).expect("small")]
+    }
+}
+
+impl Interpreter for Reader {
+    fn name(&self) -> String {
+        "CPython 3.11.7".to_owned()
+    }
+
+    fn executable(&self) -> Option<std::path::PathBuf> {
+        None
+    }
+
+    fn compile(&self, text: &str) -> Result<Box<dyn Batch>, String> {
+        if text.contains("PACKAGES = ") {
+            assert!(
+                text.contains("PACKAGES = \"/a \\\"strange\\\" folder\""),
+                "{text}"
+            );
+            return if self.numpy {
+                Ok(Box::new(Version))
+            } else {
+                Err("ModuleNotFoundError: No module named 'numpy'".to_owned())
+            };
+        }
+        for program in PROGRAMS {
+            for elements in program.sizes.iter().map(|(elements, _)| *elements).chain([0]) {
+                let plain = program.text(elements);
+                let audit = text == format!("{plain}\nrun = audit\n");
+                if audit || text == plain {
+                    return Ok(Box::new(Answer {
+                        program,
+                        elements,
+                        skips: self.skipping == Some(program.operation),
+                        audit,
+                    }));
+                }
+            }
+        }
+        Err(format!("no program of this probe: {text}"))
+    }
+}
+
+fn env(skipping: Option<&'static str>, numpy: bool) -> Env {
+    Env {
+        interpreter: Some(Box::new(Reader { skipping, numpy })),
+        packages: Some("/a \"strange\" folder".into()),
+        settings: latlab_record::Settings {
+            profile: Profile::Standard,
+            ..latlab_record::Settings::default()
+        },
+        ..testing::env_of_one_cpu(64 << 20)
+    }
+}
+
+#[test]
+fn every_program_proves_its_work_on_one_cpu_and_64_mib() {
+    let env = env(None, true);
+    let points = Object.points(&env);
+    assert!(Object.memory_bytes(&env) <= env.memory_bytes);
+    let proofs = testing::assert_proved(&Object, &env, &points);
+    for (planned, proof) in points.iter().zip(proofs) {
+        let array = planned
+            .point
+            .operation
+            .as_deref()
+            .is_some_and(|operation| operation.starts_with("numpy-"));
+        let engine = if array {
+            "CPython 3.11.7, NumPy 2.4.1"
+        } else {
+            "CPython 3.11.7"
+        };
+        assert_eq!(proof.engine.as_deref(), Some(engine));
+    }
+}
+
+#[test]
+fn a_program_that_skips_work_fails_its_proof() {
+    let mut env = env(None, true);
+    let points = Object.points(&env);
+    for program in PROGRAMS {
+        env.interpreter = Some(Box::new(Reader {
+            skipping: Some(program.operation),
+            numpy: true,
+        }));
+        let planned = points
+            .iter()
+            .find(|planned| planned.point.operation.as_deref() == Some(program.operation))
+            .expect("planned");
+        let outcomes = latlab_harness::measure_once(&Object, &env, std::slice::from_ref(planned));
+        let failed = outcomes[0].1.checks.iter().any(|check| !check.ok);
+        assert!(failed, "{}", program.operation);
+    }
+}
+
+#[test]
+fn without_numpy_its_points_fail_with_the_reason_and_the_others_go_on() {
+    let records = testing::records(&Object, &env(None, false), 0.5);
+    let reason = |record: &Record| record.error.as_ref().map(|error| error.text.clone());
+    let failed: Vec<String> = records.iter().filter_map(reason).collect();
+    assert!(
+        failed.iter().any(|text| text.contains("No module named 'numpy'")),
+        "{failed:?}"
+    );
+    assert!(records.iter().any(|record| record.summary.is_some()));
+}
+
+#[test]
+fn where_the_folder_of_numpy_is_unknown_no_array_is_offered() {
+    let mut env = env(None, true);
+    env.packages = None;
+    assert!(matches!(Object.supports(&env), Support::Degraded(reason) if reason.contains("NumPy")));
+    assert!(
+        Object
+            .points(&env)
+            .iter()
+            .all(|planned| Program::of(&planned.point).is_some_and(|program| !program.numpy))
+    );
+}
+
+#[test]
+fn the_core_alone_has_no_interpreter() {
+    let env = testing::env_of_one_cpu(64 << 20);
+    assert!(matches!(Object.supports(&env), Support::No(reason) if reason.contains("interpreter")));
+}
+
+#[test]
+fn a_longer_literal_replaces_the_one_in_the_program() {
+    let literal = Program::of(&Point {
+        operation: Some("list-literal".to_owned()),
+        ..Point::default()
+    })
+    .expect("known");
+    assert!(literal.text(10).contains(LITERAL));
+    let text = literal.text(1_000);
+    assert!(text.contains("ELEMENTS = 1000\n") && text.contains(", 998, 999]") && !text.contains(LITERAL));
+}
+
+#[test]
+fn what_follows_says_the_cost_of_an_element_and_the_share_of_the_loop() {
+    let result = |operation: &str, elements, p50| PointResult {
+        point: Point {
+            operation: Some(operation.to_owned()),
+            elements,
+            ..Point::default()
+        },
+        p50,
+        interval: None,
+        cycles: None,
+        refined: false,
+        disturbed: false,
+        findings: None,
+    };
+    let results = [
+        result("loop", None, 1.0),
+        result("call", None, 40.0),
+        result("list-append", Some(1_000), 32_000.0),
+    ];
+    let records = Object.conclude(&env(None, true), &results);
+    let findings = records[0].findings.clone().expect("findings");
+    assert_eq!(
+        findings,
+        json!({"loop_ns": 1.0, "operations": [
+            {"operation": "call", "elements": null, "p50_ns": 40.0, "per_element_ns": null, "loop_share": 0.025},
+            {"operation": "list-append", "elements": 1_000, "p50_ns": 32_000.0, "per_element_ns": 32.0, "loop_share": 0.0005},
+        ]})
+    );
+    assert!(Object.conclude(&env(None, true), &[]).is_empty());
+}

@@ -1,0 +1,265 @@
+//! `vm.map`: what the calls cost that change a mapping, by its size.
+
+use latlab_harness::{
+    Env, MemorySource, Operations, Planned, PointResult, Probe, ProbeError, Session, Spec, Stamps, Support,
+    Tier,
+};
+use latlab_record::{Point, Record, Unit, binary_size};
+use serde_json::{Value, json};
+
+#[cfg_attr(target_os = "linux", path = "map/linux.rs")]
+#[cfg_attr(not(target_os = "linux"), path = "map/other.rs")]
+mod system;
+
+/// The probe.
+pub struct Map;
+
+static SPEC: Spec = Spec {
+    id: "vm.map",
+    tier: Tier::Vm,
+    title: "mapping, unmapping, protecting and giving back memory",
+    question: "What do the system calls cost that map memory, take it back or change its protection, and how does that grow with its size?",
+    method: "Each call is timed alone, on anonymous private memory in 4 KiB pages. map: mmap, which only notes the mapping; the pages come with their first touch (vm.fault). \
+map-populate: mmap with MAP_POPULATE, which finds, clears and maps all of them. unmap: munmap of memory of which every page was written. protect: mprotect of such memory to read-only. dontneed: madvise(MADV_DONTNEED) of such memory, which takes the pages back and leaves the mapping. \
+Making the memory and touching it are outside of the time.
+
+Huge pages are refused (MADV_NOHUGEPAGE; for map-populate by PR_SET_THP_DISABLE, for the time of a block): one of them stands for 512 pages. This process has one thread at work, so no other CPU is told to forget translations; in a program with busy threads unmap, protect and dontneed cost more. \
+The kernel may join a mapping to its neighbour, which makes map and unmap a little cheaper or dearer.
+
+Proof: after map no page has memory, after map-populate all, after unmap the range is gone, after dontneed none has memory, and after protect the kernel refuses to write to it.
+
+The derived line through the sizes is robust: the cost per page is the median of the slopes between all pairs of sizes (Theil and Sen), the fixed cost what is left of the smallest call.",
+    method_version: 1,
+    unit: Unit::Ns,
+    convention: "one call",
+    needs: &["Linux", "1 MiB of memory"],
+    touches: &["memory up to 64 MiB (16 MiB in the standard, 4 MiB in the quick profile)"],
+    saturates: false,
+};
+
+/// Most important first; the second number is the least profile: quick, standard, thorough.
+const SIZES: [(u64, u8); 7] = [
+    (4 << 10, 0),
+    (4 << 20, 0),
+    (256 << 10, 0),
+    (16 << 20, 1),
+    (1 << 20, 1),
+    (64 << 10, 1),
+    (64 << 20, 2),
+];
+/// Bytes of memory that are the least to be mapped.
+const LEAST: u64 = 1 << 20;
+
+/// What is called.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Operation {
+    Map,
+    Unmap,
+    MapPopulate,
+    Protect,
+    DontNeed,
+}
+
+impl Operation {
+    const ALL: [Self; 5] = [
+        Self::Map,
+        Self::Unmap,
+        Self::MapPopulate,
+        Self::Protect,
+        Self::DontNeed,
+    ];
+
+    fn name(self) -> &'static str {
+        match self {
+            Self::Map => "map",
+            Self::Unmap => "unmap",
+            Self::MapPopulate => "map-populate",
+            Self::Protect => "protect",
+            Self::DontNeed => "dontneed",
+        }
+    }
+
+    fn of(point: &Point) -> Option<Self> {
+        let name = point.operation.as_deref()?;
+        Self::ALL.into_iter().find(|operation| operation.name() == name)
+    }
+}
+
+/// Calls in one block: of small mappings many, of large ones as many as touch a thousand pages, two at least.
+fn calls(size: u64) -> u32 {
+    let pages = size / 4096;
+    u32::try_from((1024 / pages.max(1)).clamp(2, 64)).unwrap_or(2)
+}
+
+impl Probe for Map {
+    fn spec(&self) -> &'static Spec {
+        &SPEC
+    }
+
+    fn supports(&self, env: &Env) -> Support {
+        if matches!(env.memory, MemorySource::Simulated(_)) || Stamps::of(&env.clock).is_none() {
+            return Support::No("simulated memory cannot be mapped".to_owned());
+        }
+        if env.memory_bytes < LEAST {
+            return Support::No(format!(
+                "needs 1 MiB of memory; {} may be used here",
+                binary_size(env.memory_bytes)
+            ));
+        }
+        system::supports()
+    }
+
+    fn points(&self, env: &Env) -> Vec<Planned> {
+        let profile = env.settings.profile.nth();
+        let populates = system::populates();
+        let mut points = Vec::new();
+        for (size, least) in SIZES {
+            if least > profile || size > env.memory_bytes || size < system::page_bytes() {
+                continue;
+            }
+            for operation in Operation::ALL {
+                if operation == Operation::MapPopulate && !populates {
+                    continue;
+                }
+                let each_page = if operation == Operation::Map { 0.0 } else { 1.5e-6 };
+                points.push(Planned {
+                    priority: least,
+                    setup_s: 1e-5,
+                    block_s: f64::from(calls(size)) * (5e-6 + each_page * size as f64 / 4096.0),
+                    ..Planned::new(Point {
+                        operation: Some(operation.name().to_owned()),
+                        size_bytes: Some(size),
+                        ..Point::default()
+                    })
+                });
+            }
+        }
+        points
+    }
+
+    fn operations(&self) -> Operations {
+        Operations::Faults
+    }
+
+    fn memory_bytes(&self, env: &Env) -> u64 {
+        self.points(env)
+            .iter()
+            .filter_map(|planned| planned.point.size_bytes)
+            .max()
+            .unwrap_or(0)
+    }
+
+    fn open<'env>(
+        &'env self,
+        env: &'env Env,
+        _group: &[Planned],
+    ) -> Result<Box<dyn Session + 'env>, ProbeError> {
+        system::open(env)
+    }
+
+    fn conclude(&self, _env: &Env, results: &[PointResult]) -> Vec<Record> {
+        let operations: Vec<Value> = Operation::ALL
+            .into_iter()
+            .filter_map(|operation| {
+                let costs: Vec<(f64, f64)> = results
+                    .iter()
+                    .filter(|result| Operation::of(&result.point) == Some(operation))
+                    .filter_map(|result| {
+                        let pages = result.point.size_bytes? / system::page_bytes();
+                        Some((pages as f64, result.p50))
+                    })
+                    .collect();
+                let (fixed_ns, per_page_ns) = line(&costs)?;
+                Some(json!({
+                    "operation": operation.name(),
+                    "fixed_ns": fixed_ns,
+                    "per_page_ns": per_page_ns,
+                }))
+            })
+            .collect();
+        if operations.is_empty() {
+            return Vec::new();
+        }
+        vec![SPEC.derived(json!({ "operations": operations }))]
+    }
+}
+
+/// Fixed cost and cost per page of `(pages, ns)`; none below two sizes.
+fn line(costs: &[(f64, f64)]) -> Option<(f64, f64)> {
+    let mut slopes: Vec<f64> = Vec::new();
+    for (nth, from) in costs.iter().enumerate() {
+        for to in &costs[nth + 1..] {
+            if (to.0 - from.0).abs() > 0.0 {
+                slopes.push((to.1 - from.1) / (to.0 - from.0));
+            }
+        }
+    }
+    if slopes.is_empty() {
+        return None;
+    }
+    slopes.sort_by(f64::total_cmp);
+    let per_page = latlab_stats::quantile(&slopes, 0.5).max(0.0);
+    let smallest = costs.iter().min_by(|a, b| a.0.total_cmp(&b.0))?;
+    Some(((smallest.1 - per_page * smallest.0).max(0.0), per_page))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use latlab_probes_testing as testing;
+
+    #[test]
+    fn a_planted_line_is_found_though_one_size_was_disturbed() {
+        let mut costs: Vec<(f64, f64)> = [1.0, 16.0, 64.0, 256.0, 1024.0, 16384.0]
+            .map(|pages| (pages, 900.0 + 45.0 * pages))
+            .to_vec();
+        costs[3].1 *= 3.0;
+        let (fixed, per_page) = line(&costs).expect("six sizes");
+        assert!(
+            (per_page - 45.0).abs() < 1.0 && (fixed - 900.0).abs() < 5.0,
+            "{fixed} {per_page}"
+        );
+        assert_eq!(line(&[(1.0, 900.0)]), None);
+        assert_eq!(line(&[(1.0, 900.0), (64.0, 880.0)]), Some((900.0, 0.0)));
+    }
+
+    #[test]
+    fn points_stay_within_what_may_be_used() {
+        for bytes in [1 << 20, 5 << 20, 64 << 20] {
+            let env = testing::env_of_one_cpu(bytes);
+            assert!(!Map.points(&env).is_empty());
+            assert!(Map.memory_bytes(&env) <= bytes);
+        }
+        assert!(matches!(Map.supports(&testing::env(1 << 19)), Support::No(_)));
+    }
+
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn a_block_of_every_call_proves_what_it_did() {
+        let env = testing::env_of_one_cpu(1 << 20);
+        if !matches!(Map.supports(&env), Support::No(_)) {
+            testing::assert_proved(&Map, &env, &Map.points(&env));
+        }
+    }
+
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn a_call_that_was_left_out_fails_the_proof() {
+        let env = testing::env_of_one_cpu(1 << 20);
+        if matches!(Map.supports(&env), Support::No(_)) {
+            return;
+        }
+        for operation in Operation::ALL {
+            if !system::populates() && matches!(operation, Operation::Map | Operation::MapPopulate) {
+                continue;
+            }
+            let wrong = system::one_call(&env, operation, true).expect("memory is there");
+            // To leave out an mmap leaves nothing to look at: there another kind of mapping is made.
+            assert!(wrong, "{operation:?}");
+            assert!(
+                !system::one_call(&env, operation, false).expect("memory is there"),
+                "{operation:?}"
+            );
+        }
+    }
+}

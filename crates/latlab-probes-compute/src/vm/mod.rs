@@ -1,0 +1,5 @@
+//! Virtual memory: faults and mappings.
+
+pub mod fault;
+pub mod map;
+pub mod zero;

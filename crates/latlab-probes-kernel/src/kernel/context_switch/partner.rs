@@ -1,0 +1,190 @@
+//! The other side: a thread or a forked process that answers and does nothing else.
+
+use std::sync::Arc;
+use std::sync::mpsc::channel;
+use std::thread::JoinHandle;
+
+use latlab_harness::{ProbeError, pin_this_thread};
+
+use super::exchange::{Exchange, STOP, Side};
+use latlab_probes_shared::linux::{Pinned, Task, thread_id};
+
+/// Adds one to each number and sends it back, until there are none.
+pub(super) fn answer(side: &Side) {
+    while let Some(token) = side.receive() {
+        if token >= STOP || !side.send(token + 1) {
+            return;
+        }
+    }
+}
+
+/// A running partner; dropping it ends it and waits for its end.
+pub(super) struct Partner {
+    exchange: Arc<Exchange>,
+    task: Task,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Partner {
+    /// A thread on this CPU.
+    ///
+    /// # Errors
+    /// When the system refuses the thread or its CPU.
+    pub(super) fn spawn(exchange: &Arc<Exchange>, cpu: u32, answer: fn(&Side)) -> Result<Self, ProbeError> {
+        let (report, started) = channel();
+        let theirs = Arc::clone(exchange);
+        let thread = std::thread::Builder::new()
+            .name("partner".to_owned())
+            .spawn(move || {
+                let pinned = Pinned::to(cpu);
+                let begun = pinned.is_ok();
+                // Nobody listens any more: there is nobody to answer either.
+                let told = report.send(pinned.as_ref().map(|_| thread_id()).map_err(ToString::to_string));
+                if begun && told.is_ok() {
+                    answer(&theirs.partner());
+                }
+            })
+            .map_err(|source| ProbeError::System {
+                what: "starting a thread to exchange numbers with".to_owned(),
+                source,
+            })?;
+        let id = started
+            .recv()
+            .map_err(|_| ProbeError::Other("the partner's thread ended unexpectedly".to_owned()))?
+            .map_err(ProbeError::Other)?;
+        Ok(Self {
+            exchange: Arc::clone(exchange),
+            task: Task::Thread(id),
+            thread: Some(thread),
+        })
+    }
+
+    /// A process on this CPU.
+    ///
+    /// # Errors
+    /// When the system refuses the process.
+    pub(super) fn fork(exchange: &Arc<Exchange>, cpu: u32, answer: fn(&Side)) -> Result<Self, ProbeError> {
+        // SAFETY: asks for a number.
+        let parent = unsafe { libc::getpid() };
+        let files = exchange.partners_files();
+        let side = exchange.partner();
+        // SAFETY: the child calls only what is allowed after a fork of a process with threads (see `live`), and never returns.
+        let id = unsafe { libc::fork() };
+        if id == 0 {
+            live(parent, cpu, files, &side, answer);
+        }
+        if id < 0 {
+            return Err(ProbeError::last_os_error(
+                "forking a process to exchange numbers with",
+            ));
+        }
+        Ok(Self {
+            exchange: Arc::clone(exchange),
+            task: Task::Process(id),
+            thread: None,
+        })
+    }
+
+    pub(super) fn task(&self) -> Task {
+        self.task
+    }
+
+    /// In words, for a user whose exchange came to nothing.
+    pub(super) fn how_it_ended(&self, patience_ended: bool) -> String {
+        match (self.task, state(self.task)) {
+            (Task::Process(_), Some(status)) => format!("the other process ended ({status})"),
+            (Task::Process(_), None) if patience_ended => {
+                "the other process did not answer in time".to_owned()
+            }
+            (Task::Thread(_), _) if patience_ended => "the other thread did not answer in time".to_owned(),
+            _ => "what came was no answer".to_owned(),
+        }
+    }
+}
+
+impl Drop for Partner {
+    fn drop(&mut self) {
+        match self.task {
+            Task::Thread(_) => {
+                self.exchange.stop();
+                if let Some(thread) = self.thread.take() {
+                    // A partner that panicked has already failed its block.
+                    let _ = thread.join();
+                }
+            }
+            Task::Process(id) => {
+                // SAFETY: our own child, not yet waited for, so the number is still its own.
+                unsafe { libc::kill(id, libc::SIGKILL) };
+                let mut status = 0;
+                // SAFETY: as above; the status is ours.
+                while unsafe { libc::waitpid(id, &raw mut status, 0) } < 0
+                    && std::io::Error::last_os_error().kind() == std::io::ErrorKind::Interrupted
+                {
+                }
+            }
+        }
+    }
+}
+
+/// How a child has ended, without taking it from who waits for it; `None` while it runs, and for a thread.
+pub(super) fn state(task: Task) -> Option<String> {
+    let Task::Process(id) = task else {
+        return None;
+    };
+    // SAFETY: all-zero is a valid siginfo.
+    let mut ended: libc::siginfo_t = unsafe { std::mem::zeroed() };
+    let options = libc::WEXITED | libc::WNOHANG | libc::WNOWAIT;
+    // SAFETY: the siginfo is ours.
+    let status = unsafe { libc::waitid(libc::P_PID, id.cast_unsigned(), &raw mut ended, options) };
+    // SAFETY: the call fills the fields of a child's end, or leaves zeros.
+    let (pid, value) = unsafe { (ended.si_pid(), ended.si_status()) };
+    if status != 0 || pid == 0 {
+        return None;
+    }
+    Some(match ended.si_code {
+        libc::CLD_EXITED => format!("exit status {value}"),
+        _ => format!("killed by signal {value}"),
+    })
+}
+
+/// The forked process. The process it comes from has threads, so nothing here takes a lock or allocates; it ends with its
+/// parent, however that ends, and holds none of its files open.
+fn live(parent: i32, cpu: u32, files: [i32; 2], side: &Side, answer: fn(&Side)) -> ! {
+    // SAFETY: calls that are allowed after a fork, on memory of this frame.
+    unsafe {
+        libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL as libc::c_ulong);
+        if libc::getppid() != parent {
+            // It ended before it could be watched.
+            libc::_exit(0);
+        }
+        // The parent's handlers are not for this process; the one signal that ends it cannot be blocked.
+        let mut all: libc::sigset_t = std::mem::zeroed();
+        libc::sigfillset(&raw mut all);
+        libc::sigprocmask(libc::SIG_SETMASK, &raw const all, std::ptr::null_mut());
+    }
+    close_all_but(files);
+    // Whether that worked the parent sees for itself.
+    pin_this_thread(cpu);
+    answer(side);
+    // SAFETY: ends this process, without the parent's exit handlers.
+    unsafe { libc::_exit(0) }
+}
+
+/// Where the call is missing (before Linux 5.9) the files stay open, as long as the parent lives.
+fn close_all_but(files: [i32; 2]) {
+    let mut keep = files;
+    keep.sort_unstable();
+    let mut first = 0u32;
+    for file in keep {
+        let Ok(file) = u32::try_from(file) else {
+            continue;
+        };
+        if file > first {
+            // SAFETY: three numbers; the files that are closed are not used here any more.
+            unsafe { libc::syscall(libc::SYS_close_range, first, file - 1, 0) };
+        }
+        first = file + 1;
+    }
+    // SAFETY: as above.
+    unsafe { libc::syscall(libc::SYS_close_range, first, u32::MAX, 0) };
+}

@@ -1,0 +1,108 @@
+//! Keeps every wait bounded without a timeout in the exchange, which would set a timer in each round trip.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use latlab_harness::ProbeError;
+
+use super::exchange::Exchange;
+use super::partner::{Partner, state};
+use latlab_probes_shared::linux::Task;
+
+/// How often it looks: rarely enough to be one window in hundreds, often enough that nobody waits long for the dead.
+const EVERY: Duration = Duration::from_millis(50);
+
+/// What is being waited for.
+struct Waiting {
+    until: Instant,
+    exchange: Arc<Exchange>,
+    partner: Option<Task>,
+}
+
+#[derive(Default)]
+struct Shared {
+    waiting: Mutex<Option<Waiting>>,
+    fired: AtomicBool,
+    ended: AtomicBool,
+}
+
+/// A thread that sends an answer that is none when a partner is dead or silent for too long.
+pub(super) struct Watch {
+    shared: Arc<Shared>,
+    thread: Option<JoinHandle<()>>,
+    patience: Duration,
+}
+
+impl Watch {
+    /// # Errors
+    /// When the system refuses the thread.
+    pub(super) fn start(patience: Duration) -> Result<Self, ProbeError> {
+        let shared = Arc::new(Shared::default());
+        let theirs = Arc::clone(&shared);
+        let thread = std::thread::Builder::new()
+            .name("watch".to_owned())
+            .spawn(move || {
+                while !theirs.ended.load(Ordering::Acquire) {
+                    std::thread::park_timeout(EVERY);
+                    theirs.look();
+                }
+            })
+            .map_err(|source| ProbeError::System {
+                what: "starting a thread that watches the exchange".to_owned(),
+                source,
+            })?;
+        Ok(Self {
+            shared,
+            thread: Some(thread),
+            patience,
+        })
+    }
+
+    /// A block begins.
+    pub(super) fn begin(&self, exchange: &Arc<Exchange>, partner: Option<&Partner>) {
+        self.shared.fired.store(false, Ordering::Release);
+        self.shared.set(Some(Waiting {
+            until: Instant::now() + self.patience,
+            exchange: Arc::clone(exchange),
+            partner: partner.map(Partner::task),
+        }));
+    }
+
+    /// A block is over; whether it was given up.
+    pub(super) fn end(&self) -> bool {
+        self.shared.set(None);
+        self.shared.fired.load(Ordering::Acquire)
+    }
+}
+
+impl Drop for Watch {
+    fn drop(&mut self) {
+        self.shared.ended.store(true, Ordering::Release);
+        if let Some(thread) = self.thread.take() {
+            thread.thread().unpark();
+            // It cannot panic but in a bug, which its absence has shown.
+            let _ = thread.join();
+        }
+    }
+}
+
+impl Shared {
+    fn set(&self, waiting: Option<Waiting>) {
+        *self.waiting.lock().unwrap_or_else(PoisonError::into_inner) = waiting;
+    }
+
+    fn look(&self) {
+        let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
+        let Some(own) = &*waiting else {
+            return;
+        };
+        let dead = own.partner.is_some_and(|partner| state(partner).is_some());
+        if dead || Instant::now() >= own.until {
+            self.fired.store(true, Ordering::Release);
+            own.exchange.give_up();
+            *waiting = None;
+        }
+    }
+}

@@ -1,0 +1,353 @@
+//! `kernel.noise`: what keeps a thread from its work that only looks at the clock.
+
+use latlab_harness::{
+    Block, Env, KnownCause, KnownCauses, Planned, Probe, ProbeError, Proof, Reach, Session, Spec, Support,
+    Tier, is_pinned_to,
+};
+use latlab_observe::noise::{Judged, Listener, NoiseError, Request};
+use latlab_observe::{Cause, Level};
+use latlab_probes_shared::no_kernel;
+use latlab_record::{Check, Point, Profile, Settings, Unit};
+use serde_json::{Value, json};
+
+/// The probe.
+pub struct Noise;
+
+static SPEC: Spec = Spec {
+    id: "kernel.noise",
+    tier: Tier::Kernel,
+    title: "what keeps a thread from its work",
+    question: "How often, for how long and by what is a program kept from its work that asks for nothing?",
+    method: "A thread on one CPU does nothing but read the time stamp counter. Whenever two readings lie more than a microsecond apart, something kept it: that is a gap, and each gap is one value, with its time. \
+There is no system call, lock or allocation in the loop: a loop that asks the kernel something after each gap is preempted in its own call and misses half of the switches.
+
+Each gap gets its cause from what this user may see. Tracepoints of this CPU's interrupts, softirqs and switches need root. Records of this thread's switches and page faults, and the flag that the kernel takes back from a preempted thread, need no privilege, nor does a register that x86-64 processors clear on the way back from an interrupt: it says of each gap whether this kernel was entered. \
+What none of them names may be periodic: a comb is believed when most of its teeth have a gap, at odds of 1e-13. It is this kernel's tick when /proc/interrupts counts as many timer interrupts, and the host's when it has a tick's rate and its gaps had no interrupt of this kernel, or nothing here counts it. What only the register names is some interrupt, or, where this kernel was not entered, time that was taken outside of it. \
+What remains is unexplained and shown as that. A handler's own time is counted as explained; in a virtual machine about as much again goes into leaving and entering the guest, which is part of the gap.
+
+No block is left out as disturbed, because disturbances are what is asked for. Before each block a stall of known length is planted and must be found; it does not count. Between blocks, for less than a millisecond, nobody listens.
+
+Gaps are counted a second. How many operations meet one depends on how long an operation takes: at 300 gaps a second, one in 33,000 of 100 ns and one in 333 of 10 us.",
+    method_version: 1,
+    unit: Unit::Ns,
+    convention: "one look at the clock",
+    needs: &[],
+    touches: &["one CPU"],
+    saturates: false,
+};
+
+/// Shorter gaps are not looked at: of those, an interrupt-free core has some too.
+const THRESHOLD_NS: f64 = 1_000.0;
+/// Length of the planted stall: longer than what usually comes by itself.
+const STALL_NS: f64 = 50_000.0;
+/// Nothing is heard on a CPU that is kept for one thread alone; then a block goes on for so long at most.
+const MOST_PER_BLOCK_S: f64 = 2.0;
+/// One turn of the listener.
+const TURN_NS: f64 = 250e6;
+/// Handlers are named; programs are not, as other people's business does not belong into a file.
+const NAMED: [Cause; 4] = [
+    Cause::TimerTick,
+    Cause::Ipi,
+    Cause::DeviceInterrupt,
+    Cause::Softirq,
+];
+
+impl Probe for Noise {
+    fn spec(&self) -> &'static Spec {
+        &SPEC
+    }
+
+    fn repeats(&self, _settings: &Settings) -> bool {
+        false
+    }
+
+    fn supports(&self, env: &Env) -> Support {
+        match no_kernel(cfg!(target_os = "linux"), env) {
+            Some(reason) => Support::No(reason),
+            None => Support::Yes,
+        }
+    }
+
+    fn points(&self, env: &Env) -> Vec<Planned> {
+        let block_s = block_s(env.settings.profile);
+        vec![Planned {
+            setup_s: 1e-3,
+            block_s,
+            // It ends when its time does: gaps come when they come, and each second tells more of the rare ones.
+            least_blocks: usize::MAX,
+            reach: Reach::Disturbances,
+            ..Planned::new(Point {
+                operation: Some("listen".to_owned()),
+                ..Point::default()
+            })
+        }]
+    }
+
+    fn memory_bytes(&self, _env: &Env) -> u64 {
+        0
+    }
+
+    fn open<'env>(
+        &'env self,
+        env: &'env Env,
+        _group: &[Planned],
+    ) -> Result<Box<dyn Session + 'env>, ProbeError> {
+        let request = Request {
+            seconds: 0.0,
+            cpu: env.home_cpu,
+            threshold_ns: THRESHOLD_NS,
+            highest: Level::Tracepoints,
+        };
+        let listener = Listener::of_this_thread(&env.clock, request, is_pinned_to(env.home_cpu));
+        Ok(Box::new(Listening {
+            listener: listener.map_err(failed)?,
+            block_ns: block_s(env.settings.profile) * 1e9,
+            stalls: Vec::new(),
+        }))
+    }
+}
+
+/// With 24 blocks at most, these fill the profile's 1.5, 4 and 30 seconds.
+fn block_s(profile: Profile) -> f64 {
+    match profile {
+        Profile::Quick => 0.07,
+        Profile::Standard => 0.17,
+        Profile::Thorough => 1.25,
+    }
+}
+
+#[expect(clippy::needless_pass_by_value, reason = "for map_err")]
+fn failed(error: NoiseError) -> ProbeError {
+    ProbeError::Other(error.to_string())
+}
+
+struct Listening<'a> {
+    listener: Listener<'a>,
+    block_ns: f64,
+    /// What was found of each planted stall, ns.
+    stalls: Vec<Option<f64>>,
+}
+
+impl Session for Listening<'_> {
+    fn select(&mut self, _point: &Point) -> Result<(), ProbeError> {
+        self.stalls
+            .push(self.listener.rehearse(STALL_NS).map_err(failed)?);
+        Ok(())
+    }
+
+    fn block(&mut self, block: &mut Block) -> Result<(), ProbeError> {
+        block.set_tail_threshold_ns(THRESHOLD_NS);
+        let (mut heard_ns, mut gaps) = (0.0, 0);
+        while heard_ns < self.block_ns || (gaps == 0 && heard_ns < MOST_PER_BLOCK_S * 1e9) {
+            let left_ns = (self.block_ns - heard_ns).max(self.block_ns.min(TURN_NS) / 10.0);
+            let (heard, found) = self.listener.turn(left_ns.min(TURN_NS)).map_err(failed)?;
+            heard_ns += block.span_ns(heard.begin, heard.end);
+            gaps += found.len();
+            let spans = found.iter().map(|gap| (gap.begin, gap.end));
+            block.listened(heard.begin, heard.end, heard.looks, spans);
+        }
+        if gaps == 0 {
+            return Err(ProbeError::Other(format!(
+                "nothing kept this CPU from a thread for 1 us or more in {:.1} s of listening: there is no gap to tell of",
+                heard_ns / 1e9
+            )));
+        }
+        Ok(())
+    }
+
+    fn proof(&mut self, _point: &Point) -> Proof {
+        let judged = self.listener.judge();
+        Proof {
+            checks: checks(judged.as_ref(), &self.stalls),
+            engine: judged.as_ref().map(|judged| judged.noise.level.name().to_owned()),
+            causes: judged.as_ref().map(causes),
+            findings: judged.map(findings),
+            ..Proof::default()
+        }
+    }
+
+    fn closing_s(&self) -> f64 {
+        // What judging all gaps takes, most of it looking for periods.
+        0.1
+    }
+}
+
+fn causes(judged: &Judged) -> KnownCauses {
+    let each = judged
+        .samples
+        .iter()
+        .zip(&judged.each)
+        .map(|(sample, one)| KnownCause {
+            at_ns: sample.at_ns,
+            cause: one.cause,
+            explained_ns: one.explained_ns,
+        });
+    KnownCauses {
+        level: judged.noise.level,
+        each: each.collect(),
+    }
+}
+
+fn checks(judged: Option<&Judged>, stalls: &[Option<f64>]) -> Vec<Check> {
+    let found: Vec<f64> = stalls.iter().copied().flatten().collect();
+    let shortest = found.iter().copied().fold(f64::INFINITY, f64::min);
+    // One clock made and measured the stall; a tick's rounding is all they can differ by.
+    let heard = found.len() == stalls.len() && shortest >= 0.999 * STALL_NS;
+    let mut checks = vec![Check {
+        name: "planted stalls were heard".to_owned(),
+        ok: heard && !stalls.is_empty(),
+        detail: format!(
+            "{} of {} stalls of {:.0} us, the shortest as a gap of {:.1} us",
+            found.len(),
+            stalls.len(),
+            STALL_NS / 1e3,
+            if found.is_empty() { 0.0 } else { shortest / 1e3 }
+        ),
+    }];
+    let Some(judged) = judged else {
+        return checks;
+    };
+    let noise = &judged.noise;
+    let heard_ns = noise.seconds * 1e9;
+    // Time that is in no gap went into steps; a loop that did more than look would take longer ones.
+    let step_ns = (heard_ns - noise.gaps_ns) / (heard_ns / noise.step_ns).max(1.0);
+    checks.push(Check {
+        name: "the loop did nothing but look".to_owned(),
+        ok: step_ns > 0.0 && step_ns < THRESHOLD_NS / 4.0,
+        detail: format!(
+            "a look every {step_ns:.1} ns while nothing kept it; gaps count from {THRESHOLD_NS:.0} ns"
+        ),
+    });
+    let apart = judged
+        .samples
+        .windows(2)
+        // One gap may begin at the look that ended the other; ticks become nanoseconds with a rounding.
+        .all(|pair| pair[0].end_ns() <= pair[1].at_ns + 1.0);
+    checks.push(Check {
+        name: "gaps follow each other".to_owned(),
+        ok: apart && noise.gaps_ns <= heard_ns,
+        detail: format!(
+            "{} gaps without overlap take {:.3} ms of {:.0} ms",
+            noise.gaps,
+            noise.gaps_ns / 1e6,
+            heard_ns / 1e6
+        ),
+    });
+    checks
+}
+
+/// The figures of `latlab noise`, without what the record holds already and without other programs' names.
+fn findings(judged: Judged) -> Value {
+    let mut noise = judged.noise;
+    noise.longest.clear();
+    for row in &mut noise.causes {
+        if !NAMED.contains(&row.cause) {
+            row.who.clear();
+        }
+    }
+    // Devices are numbered by the kernel; their names may be somebody's.
+    noise.counted.interrupts.clear();
+    let (lost_share, per_s) = (
+        noise.gaps_ns / (noise.seconds * 1e9),
+        noise.gaps as f64 / noise.seconds,
+    );
+    let mut findings = json!(noise);
+    findings["lost_share"] = json!(lost_share);
+    findings["per_s"] = json!(per_s);
+    findings
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use latlab_probes_testing as testing;
+
+    #[test]
+    fn its_record_holds_each_gap_with_a_time_and_shares_that_add_up() {
+        let env = testing::env(64 << 20);
+        let records = testing::records(&Noise, &env, 0.6);
+        let record = &records[0];
+        assert!(record.error.is_none(), "{:?}", record.error);
+        assert_eq!(record.tail.len() as u64 + record.tail_dropped, record.samples);
+        assert!(record.tail.windows(2).all(|pair| pair[0].at_ns < pair[1].at_ns));
+        let findings = record.findings.as_ref().expect("figures");
+        let rows = findings["causes"].as_array().expect("rows");
+        let sum = |field: &str| rows.iter().filter_map(|row| row[field].as_f64()).sum::<f64>();
+        assert!((sum("share_time") - 1.0).abs() < 1e-9);
+        assert!((sum("per_s") - findings["per_s"].as_f64().unwrap()).abs() < 1e-6);
+        let lost = findings["lost_share"].as_f64().unwrap();
+        assert!(lost > 0.0 && lost <= 1.0, "{lost}");
+        assert!((sum("ns_per_s") / 1e9 / lost - 1.0).abs() < 1e-9);
+        // The causes of the record are those of the figures.
+        let causes = &record.tail_causes.as_ref().expect("causes").causes;
+        if record.tail_dropped > 0 {
+            // An emulated or crowded machine has more gaps than are kept, and those at least have causes.
+            let attributed = causes.iter().map(|row| row.count).sum::<u64>();
+            assert!((record.tail.len() as u64..=record.samples).contains(&attributed));
+            return;
+        }
+        assert_eq!(causes.iter().map(|row| row.count).sum::<u64>(), record.samples);
+        for row in rows {
+            let same = causes.iter().find(|one| row["cause"] == one.cause.as_str());
+            assert_eq!(same.map(|one| one.count), row["count"].as_u64(), "{row}");
+        }
+        assert!(record.work.ops > record.samples, "operations are looks");
+    }
+
+    #[test]
+    fn no_block_is_left_out_as_disturbed() {
+        let env = testing::env_of_one_cpu(64 << 20);
+        let records = testing::records(&Noise, &env, 0.6);
+        // How many the time was enough for is the machine's affair.
+        assert!(!records[0].blocks.is_empty());
+        assert!(records[0].blocks.iter().all(|block| !block.disturbed));
+    }
+
+    #[test]
+    fn its_work_is_proved_on_one_cpu() {
+        let env = testing::env_of_one_cpu(64 << 20);
+        let points = Noise.points(&env);
+        let proofs = testing::assert_proved(&Noise, &env, &points);
+        assert_eq!(proofs[0].checks.len(), 3);
+    }
+
+    #[test]
+    fn a_stall_that_was_not_heard_fails_the_proof() {
+        for stalls in [&[Some(50_100.0), None][..], &[Some(20_000.0)], &[]] {
+            assert!(!checks(None, stalls)[0].ok, "{stalls:?}");
+        }
+        assert!(checks(None, &[Some(50_100.0)])[0].ok);
+    }
+
+    #[test]
+    fn a_loop_that_did_more_than_look_fails_the_proof() {
+        let env = testing::env(64 << 20);
+        let request = Request {
+            seconds: 0.0,
+            cpu: env.home_cpu,
+            threshold_ns: THRESHOLD_NS,
+            highest: Level::TimeStamps,
+        };
+        let mut listener = Listener::of_this_thread(&env.clock, request, false).expect("a real clock");
+        listener.turn(20e6).expect("a real clock");
+        let mut judged = listener.judge().expect("a turn");
+        let stalls = [Some(50_100.0)];
+        assert!(checks(Some(&judged), &stalls)[1].ok);
+        judged.noise.step_ns *= 100.0;
+        judged.noise.gaps_ns = 0.0;
+        assert!(!checks(Some(&judged), &stalls)[1].ok);
+        judged.noise.gaps_ns = 1e12;
+        assert!(!checks(Some(&judged), &stalls)[2].ok);
+    }
+
+    #[test]
+    fn names_of_programs_stay_out_of_the_file() {
+        let env = testing::env(64 << 20);
+        let records = testing::records(&Noise, &env, 0.6);
+        let findings = records[0].findings.as_ref().expect("figures");
+        for row in findings["causes"].as_array().expect("rows") {
+            let named = NAMED.iter().any(|cause| row["cause"] == cause.name());
+            assert!(named || row["who"].as_array().is_some_and(Vec::is_empty), "{row}");
+        }
+    }
+}

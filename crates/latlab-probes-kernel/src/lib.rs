@@ -1,0 +1,3 @@
+//! Probes of the kernel: calls, switches, sleeping and waking.
+
+pub mod kernel;

@@ -1,0 +1,28 @@
+//! Probes of the network: sockets, and what is behind them.
+
+pub mod network;
+#[allow(
+    dead_code,
+    unused_imports,
+    reason = "each probe of the network uses a part of it"
+)]
+mod peer;
+
+use latlab_probes_shared::Program;
+
+/// The programs that run in child processes of the measuring process, by the id of the probe that asks them, or by what several ask for.
+pub static PROGRAMS: &[(&str, Program)] = &[
+    #[cfg(target_os = "linux")]
+    ("network.client", peer::fetch),
+    #[cfg(target_os = "linux")]
+    ("network.path", peer::keep),
+    ("network.roundtrip", network::roundtrip::serve),
+    #[cfg(target_os = "linux")]
+    ("network.sockets", network::serve_sockets),
+    ("network.throughput", network::throughput::serve),
+    #[cfg(target_os = "linux")]
+    ("network.web", peer::serve),
+];
+
+#[cfg(test)]
+latlab_probes_testing::as_a_child!(crate::PROGRAMS);

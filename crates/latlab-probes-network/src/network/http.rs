@@ -1,0 +1,185 @@
+//! `network.http`: how long HTTP requests take that come at a fixed rate, counted from when they were due.
+
+use latlab_harness::{
+    Env, Operations, Planned, PointResult, Probe, ProbeError, Reach, Session, Share, Spec, Support, Tier,
+};
+use latlab_record::{Point, Profile, Record, Settings, Unit};
+use serde_json::json;
+
+use crate::peer::{path_asked, support_beside};
+use latlab_probes_shared::open_loop::curve;
+use latlab_probes_shared::{no_kernel, other_cpu};
+
+#[cfg_attr(target_os = "linux", path = "http/linux.rs")]
+#[cfg_attr(not(target_os = "linux"), path = "http/elsewhere.rs")]
+mod work;
+
+/// The probe.
+pub struct Http;
+
+static SPEC: Spec = Spec {
+    id: "network.http",
+    tier: Tier::Network,
+    title: "HTTP requests at a fixed rate",
+    question: "When requests come at their own rate, how long does each wait for its answer, counted from when it was due?",
+    method: "GET requests (HTTP/1.1, kept connections) are sent at a rate: the times at which they are due are drawn before (a Poisson process, as of many independent users), and nothing moves them. A value is one request from its due time until the last byte of its answer was read; \
+the channel service holds the same requests from when they were sent. That is what a client reports that waits for its answers before it asks again: while the server stalls it asks nothing, and its quantiles hide the stall (coordinated omission). \
+While a server stood still for 2 of 10 seconds, p99 was 1.9 s counted from the due times and below 10 ms counted from the sending: both are shown, the first is the users'.
+
+Up to 32 requests are under way at once, each on a connection of its own, all of one thread. A request that finds 32 of them waits, and its wait counts (held_back). A block that ends while the server stalls goes on until its requests are answered, and whoever was due by then counts as well: \
+a stall is never cut off by a block's end. The last 120 us before a due time are spun, because a sleeping thread is woken late; a request that was sent more than 50 us late although there was room is late by this program's fault: counted (late), no sample, and flagged beyond one in a hundred.
+
+Without --url the server is latlab's own, in a process and on a CPU of its own, and answers 1 KiB from memory; every byte is compared, and both sides count. With --url requests leave this machine: 10 a second unless --requests says otherwise (50 as well in the thorough profile), to that URL alone, without following redirections. \
+The certificate must be one that this system trusts; --secret-file holds the secret of another latlab's server (latlab serve).
+
+Connections are opened, and some requests sent, before the first that counts. One that the server closes between two requests is opened again by the request that finds it so, and that is part of its time. \
+The first request that fails (refused, reset, truncated, no HTTP, another status than 200, no answer within 5 s) ends the probe with that reason: a server that refuses is not asked again.",
+    method_version: 1,
+    unit: Unit::Ns,
+    convention: "one request, from its due time to the last byte of its answer",
+    needs: &["child processes"],
+    touches: &["sockets on the loopback interface and a child process; with --url the server that it names"],
+    saturates: false,
+};
+
+/// Connections, and so requests under way at most.
+const CONNECTIONS: u32 = 32;
+/// Bytes of an answer of our own server.
+const ANSWER_BYTES: u64 = 1 << 10;
+/// Blocks that a point's time is cut into: enough for an interval between blocks, few enough that each has several requests.
+const BLOCKS: usize = 16;
+/// Seconds in the quick, standard and thorough profile: with our own server, and with the user's.
+pub const SHARE: Share = Share([0.8, 0.5, 5.0]);
+const AWAY: Share = Share([3.0, 5.0, 20.0]);
+/// Requests a second of each profile; the first is given up last.
+/// Half a second of the first has enough requests for a p99.
+const OWN_RATES: [&[u64]; 3] = [&[2_000], &[2_000], &[2_000, 100, 10_000]];
+const AWAY_RATES: [&[u64]; 3] = [&[10], &[10], &[10, 50]];
+
+/// Seconds that there are for the points.
+fn seconds(settings: &Settings) -> f64 {
+    let own = if settings.url.is_some() { AWAY } else { SHARE };
+    match settings.budget_s {
+        // Starting and ending take some of it.
+        Some(budget_s) if settings.only.as_slice() == [SPEC.id] => (budget_s - 4.0).max(budget_s / 2.0),
+        _ => settings.profile.of(own.0),
+    }
+}
+
+fn rates(settings: &Settings) -> Vec<u64> {
+    if let Some(rate) = settings.requests_per_s {
+        return vec![rate];
+    }
+    let rates = if settings.url.is_some() {
+        AWAY_RATES
+    } else {
+        OWN_RATES
+    };
+    settings.profile.of(rates).to_vec()
+}
+
+/// Requests of one block.
+fn requests(settings: &Settings, rate_per_s: u64) -> u64 {
+    let block_s = seconds(settings) / (rates(settings).len() * BLOCKS) as f64;
+    #[expect(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "a small positive number"
+    )]
+    let requests = (block_s * rate_per_s as f64).round() as u64;
+    requests.max(1)
+}
+
+impl Probe for Http {
+    fn spec(&self) -> &'static Spec {
+        &SPEC
+    }
+
+    fn wanted(&self, settings: &Settings) -> bool {
+        let named = settings.only.iter().any(|glob| glob == SPEC.id);
+        settings.profile != Profile::Quick || settings.url.is_some() || named
+    }
+
+    fn repeats(&self, settings: &Settings) -> bool {
+        settings.url.is_none()
+    }
+
+    fn share(&self, settings: &Settings) -> Option<Share> {
+        settings.url.is_some().then_some(AWAY)
+    }
+
+    fn supports(&self, env: &Env) -> Support {
+        if env.settings.url.is_some() {
+            return no_kernel(work::HERE, env).map_or(Support::Yes, Support::No);
+        }
+        let usual = support_beside(
+            work::HERE,
+            env,
+            "a child process that answers",
+            "the server and its client take turns on it",
+        );
+        if !matches!(usual, Support::No(_)) && matches!(path_asked(&env.settings), Ok(Some(_))) {
+            return Support::Degraded(
+                "the path of --delay, --rate or --distance is not put under this probe: one thread of the measuring process holds all of \
+its connections and opens them again when they are closed, and that process has threads and can enter no path; its requests go over the loopback"
+                    .to_owned(),
+            );
+        }
+        usual
+    }
+
+    fn points(&self, env: &Env) -> Vec<Planned> {
+        let away = env.settings.url.is_some();
+        rates(&env.settings)
+            .into_iter()
+            .enumerate()
+            .map(|(place, rate_per_s)| Planned {
+                priority: u8::from(place > 0),
+                // A second server's connections take some of its round trips.
+                setup_s: 1e-3,
+                first_s: if away { 0.5 } else { 0.02 },
+                block_s: requests(&env.settings, rate_per_s) as f64 / rate_per_s as f64,
+                // The tail is the question: a narrow median is no reason to end.
+                least_blocks: BLOCKS,
+                reach: Reach::Private,
+                ..Planned::new(Point {
+                    transport: Some("tcp".to_owned()),
+                    rate_per_s: Some(rate_per_s),
+                    file_bytes: (!away).then_some(ANSWER_BYTES),
+                    ..Point::default()
+                })
+            })
+            .collect()
+    }
+
+    fn operations(&self) -> Operations {
+        Operations::SystemCalls
+    }
+
+    fn memory_bytes(&self, _env: &Env) -> u64 {
+        // What is read at once, and the server's block of bytes.
+        1 << 20
+    }
+
+    fn cpus(&self, env: &Env) -> u32 {
+        1 + u32::from(env.settings.url.is_none() && other_cpu(env).is_some())
+    }
+
+    fn open<'env>(
+        &'env self,
+        env: &'env Env,
+        _group: &[Planned],
+    ) -> Result<Box<dyn Session + 'env>, ProbeError> {
+        work::open(env)
+    }
+
+    fn conclude(&self, _env: &Env, results: &[PointResult]) -> Vec<Record> {
+        if results.is_empty() {
+            return Vec::new();
+        }
+        vec![SPEC.derived(json!({ "curve": curve(results) }))]
+    }
+}
+
+#[cfg(test)]
+mod tests;

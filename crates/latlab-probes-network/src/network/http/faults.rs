@@ -1,0 +1,173 @@
+//! Requests that are answered, and servers that answer wrongly or not at all.
+
+use std::io::{Read, Write};
+use std::net::{TcpListener, TcpStream};
+
+use latlab_harness::{Planned, Probe, Support};
+
+use super::*;
+use crate::network::http::Http;
+use crate::network::http::SPEC;
+use latlab_probes_testing as testing;
+
+/// For servers that never answer; those that do have [`testing::LONG`].
+const SHORT: Duration = Duration::from_millis(300);
+/// Few enough requests a second for an emulated machine.
+const RATE: u64 = 200;
+
+fn env(url: Option<String>, cpus: usize) -> Env {
+    let mut env = testing::env(64 << 20);
+    env.cpus.truncate(cpus);
+    env.settings.url = url;
+    env.settings.requests_per_s = Some(RATE);
+    // Half a second.
+    env.settings.budget_s = Some(1.0);
+    env.settings.only = vec![SPEC.id.to_owned()];
+    env
+}
+
+#[test]
+fn requests_at_a_rate_are_answered_and_prove_themselves_on_one_cpu_and_on_all() {
+    for cpus in [1, usize::MAX] {
+        let env = env(None, cpus);
+        let points = Http.points(&env);
+        let proofs = testing::assert_proved(&Http, &env, &points);
+        let findings = proofs[0].findings.as_ref().expect("findings");
+        for name in ["offered_per_s", "held_back", "late", "service_p50_ns"] {
+            assert!(findings[name].is_number(), "{findings}");
+        }
+        assert_eq!(findings["connections_opened"], 32);
+        assert_eq!(findings["least_body_bytes"], 1024);
+    }
+}
+
+/// A server that answers `right` requests on each connection and then does something else; for as long as the test runs.
+fn server(right: usize, then: fn(TcpStream)) -> String {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("the loopback");
+    let address = listener.local_addr().expect("an address");
+    std::thread::spawn(move || {
+        for stream in listener.incoming() {
+            let Ok(mut stream) = stream else { return };
+            std::thread::spawn(move || {
+                for _ in 0..right {
+                    let asked = matches!(stream.read(&mut [0; 4096]), Ok(1..));
+                    let answer = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok";
+                    if !asked || stream.write_all(answer).is_err() {
+                        return;
+                    }
+                }
+                let _ = stream.read(&mut [0; 4096]);
+                then(stream);
+            });
+        }
+    });
+    format!("http://{address}/")
+}
+
+/// The probe, with a patience of its own.
+struct Waiting(Duration);
+
+impl Probe for Waiting {
+    fn spec(&self) -> &'static latlab_harness::Spec {
+        Http.spec()
+    }
+    fn supports(&self, env: &Env) -> Support {
+        Http.supports(env)
+    }
+    fn points(&self, env: &Env) -> Vec<Planned> {
+        Http.points(env)
+    }
+    fn memory_bytes(&self, _: &Env) -> u64 {
+        0
+    }
+    fn open<'env>(&'env self, env: &'env Env, _: &[Planned]) -> Result<Box<dyn Session + 'env>, ProbeError> {
+        Ok(Box::new(Asking::new(env, self.0)?))
+    }
+}
+
+/// Why the one record of a run has no figure.
+fn reason(url: &str, patience: Duration) -> String {
+    let begun = Instant::now();
+    let env = env(Some(url.to_owned()), usize::MAX);
+    let records = testing::records(&Waiting(patience), &env, 30.0);
+    assert!(begun.elapsed() < 3 * testing::LONG, "every wait is bounded");
+    let [record] = &records[..] else {
+        panic!("{records:?}");
+    };
+    assert!(record.summary.is_none());
+    record.error.as_ref().expect("a reason").text.clone()
+}
+
+/// As `reason`, and that it holds these words.
+fn ends_with(url: &str, words: &str) {
+    let text = reason(url, testing::LONG);
+    assert!(text.contains(words), "{text}");
+}
+
+#[test]
+fn whatever_a_server_does_wrong_ends_the_probe_with_its_reason() {
+    let never = server(
+        4,
+        |mut stream| while matches!(stream.read(&mut [0; 4096]), Ok(1..)) {},
+    );
+    testing::in_vain(SHORT, |patience| {
+        let text = reason(&never, patience);
+        let words = format!("did not answer within {} s: nothing came", patience.as_secs_f64());
+        text.contains(&words).then_some(()).ok_or(text)
+    });
+    let garbage = server(4, |mut stream| {
+        let _ = stream.write_all(b"220 ready\r\n\r\n");
+    });
+    ends_with(&garbage, "no answer");
+    let busy = server(4, |mut stream| {
+        let _ = stream.write_all(b"HTTP/1.1 503 Busy\r\nContent-Length: 0\r\n\r\n");
+    });
+    ends_with(&busy, "status 503");
+    let moved = server(0, |mut stream| {
+        let _ = stream.write_all(b"HTTP/1.1 301 Moved\r\nContent-Length: 0\r\n\r\n");
+    });
+    ends_with(&moved, "redirection");
+    let cut = server(4, |mut stream| {
+        let _ = stream.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nok");
+    });
+    ends_with(&cut, "ended after 2 bytes");
+}
+
+#[test]
+fn a_server_that_was_never_there_is_said_without_its_name() {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("the loopback");
+    let address = listener.local_addr().expect("an address");
+    drop(listener);
+    ends_with(&format!("http://{address}/"), "refused");
+    let text = reason("http://no-such-name.invalid/", testing::LONG);
+    assert!(
+        text.contains("no address") || text.contains("not resolved"),
+        "{text}"
+    );
+    assert!(!text.contains("no-such-name"), "{text}");
+}
+
+#[test]
+fn a_request_that_one_side_did_not_count_fails_the_proof() {
+    assert!(counted(5, 5).ok);
+    assert!(!counted(5, 4).ok);
+    let env = env(None, usize::MAX);
+    let mut session = Asking::new(&env, PATIENCE).expect("a server of ours");
+    let point = Http.points(&env).remove(0).point;
+    session.select(&point).expect("open");
+    session.all[0].flight.operations = 1;
+    assert!(testing::failed(&session.proof(&point)).is_empty());
+    // One that was sent and is not answered.
+    session.asker.asked += 1;
+    assert_eq!(
+        testing::failed(&session.proof(&point)),
+        ["every request was answered", COUNTED]
+    );
+    // One that was cut.
+    session.asker.asked -= 1;
+    session.asker.bodies = Some((1, ANSWER_BYTES));
+    assert_eq!(
+        testing::failed(&session.proof(&point)),
+        ["every answer was the one expected"]
+    );
+}

@@ -1,0 +1,689 @@
+//! The client of HTTP in a process of its own: transfers by one or many at once, each with the stamps of its phases.
+
+use std::cell::Cell;
+use std::io::{BufRead, Write};
+use std::net::SocketAddr;
+use std::sync::Barrier;
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use latlab_harness::{Env, ProbeError, serve_child};
+use latlab_net::fetch::{Answer, Connection, FetchError, Phase, Streams, Trust, Url, pass};
+use latlab_net::serve::{Pass, is_body};
+use serde::{Deserialize, Serialize};
+
+use super::python::Interpreter;
+use super::side::{Place, Side, failed};
+use super::{NAMED_PAUSE_S, Route, Seats, WebServer, secret, told};
+use latlab_probes_shared::linux::Task as Runner;
+
+/// How long a child may take for what needs no network.
+const PATIENCE: Duration = Duration::from_secs(5);
+/// The longest body that is taken from the user's server: ten of them leave a small machine's traffic what it was.
+const MOST_NAMED_BYTES: u64 = 16 << 20;
+/// Beside the time that its transfers may take, the child needs some for its threads and for telling.
+const TELLING: Duration = Duration::from_secs(5);
+
+/// What is spoken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) enum Protocol {
+    /// HTTP/1.1 without TLS.
+    Plain,
+    /// HTTP/1.1 by TLS.
+    Tls,
+    /// HTTP/2 without TLS: all transfers on one connection.
+    Streams,
+}
+
+/// Some transfers of one kind.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Work {
+    pub(crate) bytes: u64,
+    /// Transfers under way at once.
+    pub(crate) workers: u32,
+    pub(crate) count: u32,
+    /// Whether each worker keeps its connection.
+    pub(crate) kept: bool,
+    pub(crate) protocol: Protocol,
+    /// For all of them together.
+    pub(crate) patience: Duration,
+    /// Whose program: one of [`python::LIBRARIES`](super::python::LIBRARIES); none is our own client.
+    pub(crate) library: Option<String>,
+}
+
+/// The stamps of one transfer, nanoseconds since a moment before the first; 0 for a phase that there was not.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Stamped {
+    pub(crate) begun: u64,
+    pub(crate) resolved: u64,
+    pub(crate) connected: u64,
+    pub(crate) secured: u64,
+    pub(crate) requested: u64,
+    pub(crate) first_byte: u64,
+    pub(crate) last_byte: u64,
+    /// Of the body.
+    #[serde(default)]
+    pub(crate) bytes: u64,
+}
+
+impl Stamped {
+    fn set(&mut self, phase: Phase, at: u64) {
+        *match phase {
+            Phase::Resolve => &mut self.resolved,
+            Phase::Connect => &mut self.connected,
+            Phase::Tls => &mut self.secured,
+            Phase::Request => &mut self.requested,
+            Phase::FirstByte => &mut self.first_byte,
+            Phase::LastByte => &mut self.last_byte,
+        } = at;
+    }
+
+    /// Each phase that there was, with its two ends.
+    pub(crate) fn phases(&self) -> Vec<(&'static str, u64, u64)> {
+        let ends = [
+            ("resolve", self.resolved),
+            ("connect", self.connected),
+            ("tls", self.secured),
+            ("request", self.requested),
+            ("first-byte", self.first_byte),
+            ("last-byte", self.last_byte),
+        ];
+        let mut from = self.begun;
+        let mut phases = Vec::with_capacity(ends.len());
+        for (name, to) in ends {
+            if to > 0 {
+                phases.push((name, from, to));
+                from = to;
+            }
+        }
+        phases
+    }
+
+    pub(crate) fn ns(&self) -> u64 {
+        self.last_byte.saturating_sub(self.begun)
+    }
+}
+
+/// What is asked of the child.
+#[derive(Serialize, Deserialize)]
+enum Request {
+    /// Go there, and measure against this server.
+    Face {
+        place: Place,
+        address: SocketAddr,
+        certificate: Vec<u8>,
+    },
+    /// The same against the user's server.
+    Named {
+        place: Place,
+        url: String,
+        secret: Option<Vec<u8>>,
+        patience: Duration,
+    },
+    /// Have this interpreter ready for work by a library of Python's.
+    Have(Interpreter),
+    /// Open what is kept, and warm it up; untimed.
+    Prepare(Work),
+    Transfer(Work),
+    Connect(Connects),
+    #[cfg(test)]
+    Plant(Fault),
+}
+
+/// Connections, one after the other, that carry nothing.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Connects {
+    /// The server's, unless a name is to be resolved.
+    pub(crate) name: Option<String>,
+    pub(crate) tls: bool,
+    pub(crate) count: u32,
+    /// For each.
+    pub(crate) patience: Duration,
+}
+
+/// What a test breaks.
+#[cfg(test)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) enum Fault {
+    /// Asks for one byte less than it should.
+    Short,
+    /// Tells of one transfer less than it did.
+    Forgets,
+}
+
+#[derive(Serialize, Deserialize)]
+enum Told {
+    Done,
+    Transferred(Transferred),
+}
+
+/// What was done, with the stamps of each transfer.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Transferred {
+    pub(crate) stamped: Vec<Stamped>,
+    /// Connections that were opened for it.
+    pub(crate) connections: u64,
+}
+
+/// A client at the near end of a route.
+#[derive(Debug)]
+pub(crate) struct WebClient {
+    side: Side,
+}
+
+impl WebClient {
+    /// Starts it on the client's CPU, before a server; without one before the user's.
+    ///
+    /// # Errors
+    /// When no child can be started, the path's end cannot be entered, or the user's server gives no challenge for the secret.
+    pub(crate) fn start(env: &Env, route: &Route, server: Option<&WebServer>) -> Result<Self, ProbeError> {
+        let mut side = Side::start(env, "network.client")?;
+        let place = route.client(vec![Seats::of(env).client]);
+        let request = match server {
+            Some(server) => Request::Face {
+                place,
+                address: server.address,
+                certificate: server.certificate.clone(),
+            },
+            None => Request::Named {
+                place,
+                url: env.settings.url.clone().unwrap_or_default(),
+                secret: secret(env.settings.secret_file.as_deref())?,
+                patience: PATIENCE,
+            },
+        };
+        side.ask::<_, Told>(&request, 2 * PATIENCE)?;
+        Ok(Self { side })
+    }
+
+    /// Has an interpreter ready.
+    ///
+    /// # Errors
+    /// When it cannot be started, or lacks the library.
+    pub(crate) fn have(&mut self, interpreter: &Interpreter) -> Result<(), ProbeError> {
+        self.side
+            .ask::<_, Told>(&Request::Have(interpreter.clone()), TELLING + PATIENCE)
+            .map(|_| ())
+    }
+
+    /// Opens and warms up what this work keeps; closes what earlier work kept.
+    ///
+    /// # Errors
+    /// What went wrong with a connection.
+    pub(crate) fn prepare(&mut self, work: &Work) -> Result<Transferred, ProbeError> {
+        let request = Request::Prepare(work.clone());
+        self.transferred(&request, 2 * work.patience + TELLING)
+    }
+
+    /// Does the work, whose connections were prepared when it keeps any. Every body was compared with what it must be.
+    ///
+    /// # Errors
+    /// What went wrong with the first transfer that did.
+    pub(crate) fn transfer(&mut self, work: &Work) -> Result<Transferred, ProbeError> {
+        let request = Request::Transfer(work.clone());
+        self.transferred(&request, work.patience + TELLING)
+    }
+
+    /// Opens and closes connections.
+    ///
+    /// # Errors
+    /// What went wrong with the first that could not be had.
+    pub(crate) fn connect(&mut self, connects: &Connects) -> Result<Vec<Stamped>, ProbeError> {
+        let request = Request::Connect(connects.clone());
+        self.transferred(&request, connects.count * connects.patience + TELLING)
+            .map(|told| told.stamped)
+    }
+
+    #[cfg(test)]
+    pub(crate) fn plant(&mut self, fault: Fault) -> Result<(), ProbeError> {
+        self.side
+            .ask::<_, Told>(&Request::Plant(fault), PATIENCE)
+            .map(|_| ())
+    }
+
+    fn transferred(&mut self, request: &Request, patience: Duration) -> Result<Transferred, ProbeError> {
+        match self.side.ask(request, patience)? {
+            Told::Transferred(transferred) => Ok(transferred),
+            Told::Done => Err(ProbeError::Other("the client told nothing".to_owned())),
+        }
+    }
+
+    /// The time that its threads have had a CPU, ns.
+    pub(crate) fn cpu_ns(&self) -> Option<u64> {
+        Runner::Process(i32::try_from(self.side.id()).ok()?).cpu_ns()
+    }
+}
+
+/// The client's process.
+///
+/// # Errors
+/// When a pipe fails: the parent is gone.
+pub(crate) fn fetch(input: &mut dyn BufRead, output: &mut dyn Write) -> std::io::Result<()> {
+    let mut client = Client::default();
+    serve_child(input, output, move |request| client.answer(request))
+}
+
+/// Connections that are kept from one piece of work to the next.
+enum Kept {
+    None,
+    Each(Vec<Connection>),
+    One(Box<Streams>),
+}
+
+/// Whom the client asks.
+enum Server {
+    Ours(SocketAddr, Trust),
+    Named {
+        url: Url,
+        trust: Trust,
+        /// What signs requests, where the server wants that, and how many it has signed.
+        pass: Option<Box<(Pass, AtomicU64)>>,
+    },
+}
+
+impl Server {
+    fn url(&self, tls: bool) -> Url {
+        match self {
+            Self::Ours(address, _) => url(*address, tls),
+            Self::Named { url, .. } => url.clone(),
+        }
+    }
+
+    fn trust(&self) -> &Trust {
+        match self {
+            Self::Ours(_, trust) | Self::Named { trust, .. } => trust,
+        }
+    }
+
+    fn is_named(&self) -> bool {
+        matches!(self, Self::Named { .. })
+    }
+
+    /// What one request for this target carries.
+    fn authorization(&self, target: &str) -> Option<String> {
+        match self {
+            Self::Named { pass: Some(pass), .. } => {
+                let (pass, signed) = &**pass;
+                Some(pass.sign(signed.fetch_add(1, Ordering::Relaxed), "GET", target))
+            }
+            _ => None,
+        }
+    }
+
+    /// Before each request or connection: nobody's server is asked as fast as ours.
+    fn pause(&self) {
+        if self.is_named() {
+            std::thread::sleep(Duration::from_secs_f64(NAMED_PAUSE_S));
+        }
+    }
+
+    /// What went wrong, in words for the user.
+    fn failed(&self, error: &FetchError, patience: Duration) -> ProbeError {
+        match self {
+            Self::Ours(..) => failed(error),
+            Self::Named { .. } => told(error, patience),
+        }
+    }
+}
+
+struct Client {
+    server: Option<Server>,
+    kept: Kept,
+    python: Option<super::python::Running>,
+    #[cfg(test)]
+    fault: Option<Fault>,
+}
+
+impl Default for Client {
+    fn default() -> Self {
+        Self {
+            server: None,
+            kept: Kept::None,
+            python: None,
+            #[cfg(test)]
+            fault: None,
+        }
+    }
+}
+
+impl Client {
+    fn answer(&mut self, request: Request) -> Result<Told, ProbeError> {
+        match request {
+            Request::Face {
+                place,
+                address,
+                certificate,
+            } => {
+                place.take()?;
+                let trust = Trust::only(&certificate).map_err(|error| failed(&error))?;
+                self.server = Some(Server::Ours(address, trust));
+                Ok(Told::Done)
+            }
+            Request::Named {
+                place,
+                url,
+                secret,
+                patience,
+            } => {
+                place.take()?;
+                let wrong = |error: FetchError| told(&error, patience);
+                let (url, trust) = (Url::parse(&url).map_err(wrong)?, Trust::system().map_err(wrong)?);
+                let pass = secret
+                    .map(|secret| pass(&url, &trust, &secret, Instant::now() + patience))
+                    .transpose()
+                    .map_err(wrong)?
+                    .map(|pass| Box::new((pass, AtomicU64::new(0))));
+                self.server = Some(Server::Named { url, trust, pass });
+                Ok(Told::Done)
+            }
+            Request::Have(interpreter) => {
+                // What it has loaded and started is there for the next point.
+                if self
+                    .python
+                    .as_ref()
+                    .is_none_or(|running| !running.is_of(&interpreter))
+                {
+                    self.python = Some(interpreter.start()?);
+                }
+                Ok(Told::Done)
+            }
+            Request::Prepare(work) => self.prepare(&work).map(Told::Transferred),
+            Request::Transfer(work) => {
+                #[cfg_attr(not(test), expect(unused_mut, reason = "a test forgets one"))]
+                let mut transferred = self.transfer(&work)?;
+                #[cfg(test)]
+                if self.fault == Some(Fault::Forgets) {
+                    transferred.stamped.pop();
+                }
+                Ok(Told::Transferred(transferred))
+            }
+            Request::Connect(connects) => {
+                let stamped = self.connect(&connects)?;
+                Ok(Told::Transferred(Transferred {
+                    connections: stamped.len() as u64,
+                    stamped,
+                }))
+            }
+            #[cfg(test)]
+            Request::Plant(fault) => {
+                self.fault = Some(fault);
+                Ok(Told::Done)
+            }
+        }
+    }
+
+    fn server(&self) -> Result<&Server, ProbeError> {
+        self.server
+            .as_ref()
+            .ok_or_else(|| ProbeError::Other("the client knows no server yet".to_owned()))
+    }
+
+    fn prepare(&mut self, work: &Work) -> Result<Transferred, ProbeError> {
+        self.kept = Kept::None;
+        if let Some(library) = &work.library {
+            let Server::Ours(address, _) = *self.server()? else {
+                return Err(ProbeError::Other(
+                    "a library asks latlab's own server only".to_owned(),
+                ));
+            };
+            return self.python()?.prepare(library, address, work);
+        }
+        let server = self.server()?;
+        let named = server.is_named();
+        let wrong = |error: FetchError| server.failed(&error, work.patience);
+        let deadline = Instant::now() + work.patience;
+        let (url, trust) = (server.url(work.protocol == Protocol::Tls), server.trust());
+        let opened;
+        if work.protocol == Protocol::Streams {
+            let streams = Streams::open(&url, trust, deadline, &mut |_| {}).map_err(wrong)?;
+            self.kept = Kept::One(Box::new(streams));
+            opened = 1;
+        } else if work.kept {
+            opened = u64::from(work.workers);
+            let open = |_| Connection::open(&url, trust, deadline, &mut |_| {});
+            let open: Result<Vec<Connection>, FetchError> = (0..work.workers).map(open).collect();
+            self.kept = Kept::Each(open.map_err(wrong)?);
+        } else {
+            return Ok(Transferred::default());
+        }
+        // Twice: after it the window of the connection is as wide as these files make it. The user's server is asked once.
+        let warm = Work {
+            count: if named { 1 } else { 2 * work.workers },
+            ..work.clone()
+        };
+        let warmed = self.transfer(&warm)?;
+        Ok(Transferred {
+            connections: opened + warmed.connections,
+            ..warmed
+        })
+    }
+
+    fn python(&mut self) -> Result<&mut super::python::Running, ProbeError> {
+        self.python
+            .as_mut()
+            .ok_or_else(|| ProbeError::Other("the client has no interpreter".to_owned()))
+    }
+
+    fn transfer(&mut self, work: &Work) -> Result<Transferred, ProbeError> {
+        if work.library.is_some() {
+            return self.python()?.transfer(work);
+        }
+        let kept = std::mem::replace(&mut self.kept, Kept::None);
+        let server = self.server()?;
+        let url = server.url(work.protocol == Protocol::Tls);
+        let asked = work.bytes;
+        #[cfg(test)]
+        let asked = asked - u64::from(self.fault == Some(Fault::Short));
+        let task = Task {
+            target: if server.is_named() {
+                url.target.clone()
+            } else {
+                format!("/bytes/{asked}")
+            },
+            server,
+            url,
+            work,
+            epoch: epoch(),
+            deadline: Instant::now() + work.patience,
+        };
+        let (stamped, kept) = match kept {
+            Kept::One(mut streams) => (task.streams(&mut streams)?, Kept::One(streams)),
+            Kept::Each(connections) => {
+                let (stamped, connections) = task.workers(connections)?;
+                (stamped, Kept::Each(connections))
+            }
+            Kept::None => (task.workers(Vec::new())?.0, Kept::None),
+        };
+        self.kept = kept;
+        let connections = stamped.iter().filter(|own| own.connected > 0).count() as u64;
+        Ok(Transferred { stamped, connections })
+    }
+
+    fn connect(&self, connects: &Connects) -> Result<Vec<Stamped>, ProbeError> {
+        let server = self.server()?;
+        let mut url = server.url(connects.tls);
+        url.tls = connects.tls;
+        if let Some(name) = connects.name.as_ref().filter(|_| !server.is_named()) {
+            url.host.clone_from(name);
+        }
+        let epoch = epoch();
+        (0..connects.count)
+            .map(|_| {
+                server.pause();
+                let deadline = Instant::now() + connects.patience;
+                let mut stamped = Stamped {
+                    begun: since(epoch),
+                    ..Stamped::default()
+                };
+                let open = Connection::open(&url, server.trust(), deadline, &mut |phase| {
+                    stamped.set(phase, since(epoch));
+                });
+                open.map_err(|error| server.failed(&error, connects.patience))?;
+                Ok(stamped)
+            })
+            .collect()
+    }
+}
+
+fn url(address: SocketAddr, tls: bool) -> Url {
+    Url {
+        tls,
+        host: address.ip().to_string(),
+        port: address.port(),
+        target: "/".to_owned(),
+    }
+}
+
+/// A moment before all stamps, so that none is 0.
+fn epoch() -> Instant {
+    let now = Instant::now();
+    now.checked_sub(Duration::from_micros(1)).unwrap_or(now)
+}
+
+fn since(epoch: Instant) -> u64 {
+    u64::try_from(epoch.elapsed().as_nanos()).unwrap_or(u64::MAX)
+}
+
+/// One piece of work under way.
+struct Task<'a> {
+    server: &'a Server,
+    url: Url,
+    target: String,
+    work: &'a Work,
+    epoch: Instant,
+    deadline: Instant,
+}
+
+/// The stamps of one worker and the connection that it kept; or why it gave up.
+type Worked = Result<(Vec<Stamped>, Option<Connection>), FetchError>;
+
+impl Task<'_> {
+    /// A thread a worker; each takes the next transfer when it is done with one, until there are none.
+    fn workers(&self, kept: Vec<Connection>) -> Result<(Vec<Stamped>, Vec<Connection>), ProbeError> {
+        let next = AtomicU32::new(0);
+        let start = Barrier::new(self.work.workers as usize);
+        let mut kept: Vec<Option<Connection>> = kept.into_iter().map(Some).collect();
+        kept.resize_with(self.work.workers as usize, || None);
+        let outcomes: Vec<Worked> = std::thread::scope(|scope| {
+            let started: Vec<_> = kept
+                .into_iter()
+                .map(|connection| scope.spawn(|| self.worker(connection, &next, &start)))
+                .collect();
+            started
+                .into_iter()
+                .map(|thread| {
+                    thread.join().unwrap_or_else(|_| {
+                        Err(FetchError::System(std::io::Error::other("a worker panicked")))
+                    })
+                })
+                .collect()
+        });
+        let mut stamped = Vec::with_capacity(self.work.count as usize);
+        let mut connections = Vec::new();
+        for outcome in outcomes {
+            let (own, connection) =
+                outcome.map_err(|error| self.server.failed(&error, self.work.patience))?;
+            stamped.extend(own);
+            connections.extend(connection);
+        }
+        stamped.sort_by_key(|stamped| stamped.begun);
+        Ok((stamped, connections))
+    }
+
+    fn worker(&self, mut connection: Option<Connection>, next: &AtomicU32, start: &Barrier) -> Worked {
+        let mut all = Vec::with_capacity(self.work.count as usize / self.work.workers as usize + 8);
+        start.wait();
+        while next.fetch_add(1, Ordering::Relaxed) < self.work.count {
+            self.server.pause();
+            let mut stamped = Stamped {
+                begun: since(self.epoch),
+                ..Stamped::default()
+            };
+            let (answer, open) = match self.one(connection.take(), &mut stamped) {
+                Err((_, true)) => self.one(None, &mut stamped).map_err(|(error, _)| error)?,
+                done => done.map_err(|(error, _)| error)?,
+            };
+            stamped.bytes = answer.body_bytes;
+            all.push(stamped);
+            if self.work.kept && answer.kept {
+                connection = Some(open);
+            }
+        }
+        Ok((all, connection))
+    }
+
+    /// One transfer, on the connection that was kept or on a new one. An error says besides whether the user's server had closed the one that was
+    /// kept, as it may between two requests: then the request is sent again, and the new connection is part of its time.
+    fn one(
+        &self,
+        kept: Option<Connection>,
+        stamped: &mut Stamped,
+    ) -> Result<(Answer, Connection), (FetchError, bool)> {
+        let reused = kept.is_some() && self.server.is_named();
+        let mut stamp = |phase| stamped.set(phase, since(self.epoch));
+        let mut open = match kept {
+            Some(open) => open,
+            None => Connection::open(&self.url, self.server.trust(), self.deadline, &mut stamp)
+                .map_err(|error| (error, false))?,
+        };
+        let authorization = self.server.authorization(&self.target);
+        let authorization = authorization.as_deref();
+        let too_long = Cell::new(false);
+        let fits = |at: u64, part: &[u8]| {
+            too_long.set(at + part.len() as u64 > MOST_NAMED_BYTES);
+            !too_long.get()
+        };
+        let expected: &dyn Fn(u64, &[u8]) -> bool = if self.server.is_named() { &fits } else { &is_body };
+        let answer = open
+            .get(&self.target, authorization, self.deadline, &mut stamp, expected)
+            .map_err(|error| {
+                if too_long.get() {
+                    let most = MOST_NAMED_BYTES >> 20;
+                    let why = format!("the answer is longer than {most} MiB: name a smaller one");
+                    return (FetchError::Url(why), false);
+                }
+                let closed = matches!(error, FetchError::Reset | FetchError::Truncated { .. });
+                (error, reused && closed && stamped.first_byte == 0)
+            })?;
+        self.whole(answer.body_bytes).map_err(|error| (error, false))?;
+        Ok((answer, open))
+    }
+
+    /// As many streams at once as there would be workers, round after round.
+    fn streams(&self, streams: &mut Streams) -> Result<Vec<Stamped>, ProbeError> {
+        let mut all = Vec::with_capacity(self.work.count as usize);
+        while all.len() < self.work.count as usize {
+            let left = self.work.count as usize - all.len();
+            let targets = vec![self.target.as_str(); left.min(self.work.workers as usize)];
+            let begun = since(self.epoch);
+            let mut stamped = vec![
+                Stamped {
+                    begun,
+                    ..Stamped::default()
+                };
+                targets.len()
+            ];
+            let answers = streams.get_all(
+                &targets,
+                self.deadline,
+                &mut |number, phase| stamped[number].set(phase, since(self.epoch)),
+                &is_body,
+            );
+            for (own, answer) in stamped.iter_mut().zip(answers) {
+                own.bytes = answer
+                    .and_then(|answer| self.whole(answer.body_bytes).map(|()| answer.body_bytes))
+                    .map_err(|error| self.server.failed(&error, self.work.patience))?;
+            }
+            all.extend(stamped);
+        }
+        Ok(all)
+    }
+
+    fn whole(&self, bytes: u64) -> Result<(), FetchError> {
+        if bytes == self.work.bytes || self.server.is_named() {
+            Ok(())
+        } else {
+            Err(FetchError::Truncated { got: bytes })
+        }
+    }
+}

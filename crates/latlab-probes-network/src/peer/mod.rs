@@ -1,0 +1,191 @@
+//! The other side of a network probe, and the way to it.
+//!
+//! ```text
+//! probe ─┬─► a client, in a process of its own ──┐
+//!        ├─► a path's keeper, where one is asked ├── Route: the loopback, a path of known length, or a server that waits
+//!        └─► a server, in a process of its own ──┘
+//! ```
+//! Probes that measure over a path have their client in a child process too: this process has threads and cannot go elsewhere.
+
+use latlab_harness::{Env, Planned, Support};
+use latlab_net::PathSpec;
+use latlab_record::{Point, Settings};
+
+use latlab_probes_shared::{no_kernel, other_cpu};
+
+#[cfg(target_os = "linux")]
+mod away;
+#[cfg(target_os = "linux")]
+mod client;
+#[cfg(target_os = "linux")]
+mod pair;
+#[cfg(target_os = "linux")]
+mod python;
+#[cfg(target_os = "linux")]
+mod route;
+#[cfg(target_os = "linux")]
+mod side;
+#[cfg(target_os = "linux")]
+mod web;
+
+#[cfg(target_os = "linux")]
+pub(crate) use away::{secret, told};
+#[cfg(all(test, target_os = "linux"))]
+pub(crate) use client::Fault;
+#[cfg(target_os = "linux")]
+pub(crate) use client::{Connects, Protocol, Stamped, Transferred, WebClient, Work, fetch};
+#[cfg(target_os = "linux")]
+pub(crate) use pair::{Pair, Pairs};
+#[cfg(target_os = "linux")]
+pub(crate) use python::{Interpreter, LIBRARIES};
+#[cfg(target_os = "linux")]
+pub(crate) use route::{Route, keep};
+#[cfg(target_os = "linux")]
+pub(crate) use side::{Place, Side, failed};
+#[cfg(target_os = "linux")]
+pub(crate) use web::{WebServer, serve};
+
+/// What a point's `path` says: nothing between the two sides but this machine.
+pub(crate) const LOOPBACK: &str = "loopback";
+/// A path of the delay and rate that the settings ask for.
+pub(crate) const EMULATED: &str = "emulated";
+
+/// Whatever lies between this machine and the server that the user names (`--url`).
+pub(crate) const NAMED: &str = "url";
+/// Requests and connections to that server come no faster than one in this time, and are so many a point: nobody's server is loaded.
+pub(crate) const NAMED_PAUSE_S: f64 = 0.1;
+/// About what one of them takes, with the pause before it, s.
+pub(crate) const NAMED_ONE_S: f64 = NAMED_PAUSE_S + 0.15;
+pub(crate) const NAMED_MOST_BLOCKS: usize = 10;
+
+/// Whether that server is whom a point is about.
+pub(crate) fn is_named(point: &Point) -> bool {
+    point.path.as_deref() == Some(NAMED)
+}
+
+/// How often a block asks it.
+pub(crate) fn named_count(env: &Env) -> u32 {
+    env.settings.profile.of([1, 2, 4])
+}
+
+/// The plan of a point, with no more blocks than that server may be asked.
+pub(crate) fn politely(planned: Planned) -> Planned {
+    let most_blocks = if is_named(&planned.point) {
+        NAMED_MOST_BLOCKS
+    } else {
+        planned.most_blocks
+    };
+    Planned {
+        most_blocks,
+        ..planned
+    }
+}
+
+/// Whether the user's server is asked by TLS; none where no server is named.
+pub(crate) fn named_by_tls(settings: &Settings) -> Option<bool> {
+    settings.url.as_ref().map(|url| url.starts_with("https://"))
+}
+
+/// The path that the settings ask for; none when they leave it at the loopback.
+///
+/// # Errors
+/// When there is no such distance, in words for the user.
+pub(crate) fn path_asked(settings: &Settings) -> Result<Option<PathSpec>, String> {
+    let mut spec = match (&settings.distance, settings.delay_ms) {
+        (Some(name), _) => {
+            PathSpec::preset(name).ok_or_else(|| format!("there is no distance with the name {name:?}"))?
+        }
+        (None, Some(ms)) => PathSpec {
+            rtt_us: whole(ms * 1e3),
+            rate_bit_per_s: None,
+            queue_bytes: None,
+        },
+        (None, None) if settings.rate_mbit.is_none() => return Ok(None),
+        (None, None) => PathSpec {
+            rtt_us: 0,
+            rate_bit_per_s: None,
+            queue_bytes: None,
+        },
+    };
+    spec.rate_bit_per_s = settings.rate_mbit.map(|mbit| whole(mbit * 1e6));
+    Ok(Some(spec))
+}
+
+#[expect(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "settings within what can be emulated; others saturate and are refused by the path"
+)]
+fn whole(value: f64) -> u64 {
+    value.round() as u64
+}
+
+/// The values of a point's `path` that this run has, what was asked for first.
+pub(crate) fn paths(settings: &Settings) -> Vec<&'static str> {
+    let named = settings.url.is_some().then_some(NAMED);
+    let emulated = matches!(path_asked(settings), Ok(Some(_))).then_some(EMULATED);
+    named.into_iter().chain(emulated).chain([LOOPBACK]).collect()
+}
+
+/// Whether probes with a client and a server in processes of their own can run. `here` is whether they were written for this system.
+pub(crate) fn support(here: bool, env: &Env) -> Support {
+    if let Err(reason) = path_asked(&env.settings) {
+        return Support::No(reason);
+    }
+    support_beside(
+        here,
+        env,
+        "child processes",
+        "client and server share it, and take turns",
+    )
+}
+
+/// Whether probes with these child processes can run, and what is lost on one CPU.
+pub(crate) fn support_beside(here: bool, env: &Env, children: &str, on_one_cpu: &str) -> Support {
+    if let Some(reason) = no_kernel(here, env) {
+        return Support::No(reason);
+    }
+    if env.child.is_none() {
+        return Support::No(format!("needs {children}, which cannot be started here"));
+    }
+    if other_cpu(env).is_none() {
+        return Support::Degraded(format!("this process may use one CPU: {on_one_cpu}"));
+    }
+    Support::Yes
+}
+
+/// Who runs where: a client on the CPU that measures, its server on another one, a path on those that are left.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Seats {
+    pub(crate) client: u32,
+    pub(crate) server: u32,
+    pub(crate) path: Vec<u32>,
+}
+
+impl Seats {
+    pub(crate) fn of(env: &Env) -> Self {
+        let server = other_cpu(env).unwrap_or(env.home_cpu);
+        let mut path: Vec<u32> = env
+            .cpus
+            .iter()
+            .copied()
+            .filter(|cpu| *cpu != env.home_cpu && *cpu != server)
+            .collect();
+        if path.is_empty() {
+            path.push(server);
+        }
+        Self {
+            client: env.home_cpu,
+            server,
+            path,
+        }
+    }
+
+    /// Whether client and server have a CPU each.
+    pub(crate) fn apart(&self) -> bool {
+        self.client != self.server
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,104 @@
+//! A child process that takes part in an exchange: where it sits, and how long it is waited for.
+
+use std::time::Duration;
+
+use latlab_harness::{Child, Env, ProbeError};
+use latlab_net::delay::{Entry, enter};
+use latlab_net::echo::Watch;
+use latlab_net::end_with_the_parent;
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+
+use latlab_probes_shared::linux::run_on;
+
+/// A child that is waited for no longer than was said; one that is late is killed.
+#[derive(Debug)]
+pub(crate) struct Side {
+    /// Before the watch: it is ended first.
+    child: Child,
+    watch: Watch,
+    program: &'static str,
+}
+
+impl Side {
+    /// Starts the child program of this name.
+    ///
+    /// # Errors
+    /// When no child can be started.
+    pub(crate) fn start(env: &Env, program: &'static str) -> Result<Self, ProbeError> {
+        let command = env
+            .child
+            .as_ref()
+            .ok_or_else(|| ProbeError::Other("no child process can be started here".to_owned()))?;
+        Ok(Self {
+            child: Child::start(command, program, &[])?,
+            watch: Watch::start().map_err(|error| failed(&error))?,
+            program,
+        })
+    }
+
+    /// Asks and waits for the answer, so long at most.
+    ///
+    /// # Errors
+    /// What the child says went wrong, that it ended, or that it did not answer and was killed.
+    pub(crate) fn ask<Q: Serialize, A: DeserializeOwned>(
+        &mut self,
+        request: &Q,
+        patience: Duration,
+    ) -> Result<A, ProbeError> {
+        if !self.child.is_gone() {
+            self.watch.arm_process(self.child.id(), patience);
+        }
+        let told = self.child.ask(request);
+        if self.watch.disarm() {
+            return Err(ProbeError::Other(format!(
+                "the process of {} did not answer within {} s and was killed",
+                self.program,
+                patience.as_secs_f64()
+            )));
+        }
+        told
+    }
+
+    /// Whether it has ended, or was killed: nothing can be asked of it.
+    pub(crate) fn is_gone(&self) -> bool {
+        self.child.is_gone()
+    }
+
+    /// Its process id, for its counters.
+    pub(crate) fn id(&self) -> u32 {
+        self.child.id()
+    }
+}
+
+/// Where a child does its work: the first thing that it is told.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub(crate) struct Place {
+    /// The end of a path; none on the loopback.
+    pub(crate) end: Option<Entry>,
+    /// CPUs.
+    pub(crate) cpus: Vec<u32>,
+}
+
+impl Place {
+    /// Takes this process there; to be called while it has one thread.
+    ///
+    /// # Errors
+    /// When the path's keeper has gone, or the system refuses.
+    pub(crate) fn take(&self) -> Result<(), ProbeError> {
+        // Where that is refused, the end of the input ends it.
+        let _ = end_with_the_parent();
+        if !self.cpus.is_empty() {
+            run_on(&self.cpus)?;
+        }
+        match &self.end {
+            Some(end) => enter(end).map_err(|error| failed(&error)),
+            None => Ok(()),
+        }
+    }
+}
+
+/// An error of the network's crate as one of a probe.
+pub(crate) fn failed(error: &dyn std::error::Error) -> ProbeError {
+    ProbeError::Other(error.to_string())
+}

@@ -1,0 +1,195 @@
+//! The same work on several threads at once, of which the first is timed.
+
+use latlab_clock::Clock;
+use latlab_harness::{Block, ProbeError};
+use latlab_record::Observed;
+
+use super::{Place, Rig, Work, observe};
+
+/// Work that a thread does beside others.
+pub trait Toil: Send + 'static {
+    /// Operations between two looks at whether the first thread has finished.
+    const CHUNK: u64;
+    /// Does `ops` operations.
+    fn run(&mut self, ops: u64);
+}
+
+/// What the threads did in a block.
+pub struct Abreast<W> {
+    /// Each with the number of operations that it was asked for.
+    pub threads: Vec<Beside<W>>,
+    /// Windows of the first thread that began or ended while another one was not at work; they are no samples.
+    pub alone: u64,
+}
+
+/// One of the threads.
+pub struct Beside<W> {
+    /// What it does.
+    pub work: W,
+    /// All that it was asked for, warm-up included.
+    pub ops: u64,
+    /// The part of it while the first thread was timed.
+    pub timed_ops: u64,
+    /// What happened to the thread meanwhile.
+    pub observed: Observed,
+    /// Whether it was on its CPU, before and after; `None` where the system does not say.
+    pub in_place: Option<bool>,
+    begin: u64,
+    end: u64,
+    spans: Vec<(u64, u64)>,
+}
+
+/// Both cores at work before the first window, ns: they come from sleep, and see that the line is shared.
+const WARM_NS: f64 = 300_000.0;
+
+/// One block: all works at once, each on its CPU; windows of about `window_ns` on the first. `prepare` is called before each round.
+///
+/// # Errors
+/// When a thread died, or they never got to run at the same time.
+pub fn abreast<W: Toil + Clone>(
+    rig: &mut Rig,
+    clock: &Clock,
+    block: &mut Block,
+    window_ns: f64,
+    windows: u32,
+    works: &[(u32, W)],
+    mut prepare: impl FnMut(),
+) -> Result<Abreast<W>, ProbeError> {
+    block.set_waits();
+    let warm = clock.ticks(WARM_NS);
+    let mut failed = None;
+    let trial = |ops| match round(rig, works, 0, 1, ops) {
+        Ok(threads) => threads[0]
+            .spans
+            .first()
+            .map_or(f64::INFINITY, |(begin, end)| clock.ns(end.saturating_sub(*begin))),
+        Err(error) => {
+            failed.get_or_insert(error);
+            f64::INFINITY
+        }
+    };
+    let ops = block.window_ops(window_ns, trial);
+    if let Some(error) = failed {
+        return Err(error);
+    }
+    for _ in 0..rig.rounds {
+        prepare();
+        let threads = round(rig, works, warm, windows, ops)?;
+        let others = &threads[1..];
+        let begin = others.iter().map(|other| other.begin).max().unwrap_or(0);
+        let end = others.iter().map(|other| other.end).min().unwrap_or(u64::MAX);
+        let (together, alone): (Vec<_>, Vec<_>) = threads[0]
+            .spans
+            .iter()
+            .copied()
+            .partition(|span| span.0 >= begin && span.1 <= end);
+        if together.is_empty() {
+            continue;
+        }
+        for (begin, end) in together {
+            block.window(begin, end, ops);
+        }
+        observe(block, threads.iter().map(|thread| &thread.observed));
+        return Ok(Abreast {
+            threads,
+            alone: alone.len() as u64,
+        });
+    }
+    Err(ProbeError::Other(format!(
+        "{} threads never ran at the same time here; is something else keeping the CPUs busy?",
+        works.len()
+    )))
+}
+
+fn round<W: Toil + Clone>(
+    rig: &mut Rig,
+    works: &[(u32, W)],
+    warm: u64,
+    windows: u32,
+    ops: u64,
+) -> Result<Vec<Beside<W>>, ProbeError> {
+    let works = works
+        .iter()
+        .enumerate()
+        .map(|(index, (cpu, work))| {
+            let mut beside = Beside {
+                work: work.clone(),
+                ops: 0,
+                timed_ops: 0,
+                observed: Observed::default(),
+                in_place: None,
+                begin: 0,
+                end: 0,
+                spans: Vec::with_capacity(if index == 0 { windows as usize } else { 0 }),
+            };
+            let work: Work<Beside<W>> = Box::new(move |place| {
+                if place.start() {
+                    beside.warm(place, warm);
+                }
+                if place.start() {
+                    if index == 0 {
+                        beside.lead(place, windows, ops);
+                    } else {
+                        beside.accompany(place);
+                    }
+                }
+                beside
+            });
+            (*cpu, work)
+        })
+        .collect();
+    let done = rig.run(works)?;
+    Ok(done
+        .into_iter()
+        .map(|done| Beside {
+            observed: done.observed,
+            in_place: done.in_place,
+            ..done.result
+        })
+        .collect())
+}
+
+impl<W: Toil> Beside<W> {
+    /// Operations a tick while the first thread was timed.
+    pub fn rate(&self) -> f64 {
+        self.timed_ops as f64 / self.end.saturating_sub(self.begin).max(1) as f64
+    }
+
+    fn warm(&mut self, place: &Place, warm: u64) {
+        let end = place.stamps.begin().saturating_add(warm);
+        while place.stamps.end() < end && !place.is_over() {
+            self.work.run(W::CHUNK);
+            self.ops += W::CHUNK;
+        }
+    }
+
+    fn lead(&mut self, place: &Place, windows: u32, ops: u64) {
+        // One window that does not count: the others are leaving the start line.
+        self.work.run(ops);
+        self.ops += ops;
+        self.begin = place.stamps.begin();
+        for _ in 0..windows {
+            let begin = place.stamps.begin();
+            self.work.run(ops);
+            let end = place.stamps.end();
+            self.ops += ops;
+            self.timed_ops += ops;
+            self.spans.push((begin, end));
+            if place.is_enough() {
+                break;
+            }
+        }
+        self.end = place.stamps.end();
+        place.end();
+    }
+
+    fn accompany(&mut self, place: &Place) {
+        self.begin = place.stamps.begin();
+        while !place.is_over() {
+            self.work.run(W::CHUNK);
+            self.timed_ops += W::CHUNK;
+        }
+        self.end = place.stamps.end();
+        self.ops += self.timed_ops;
+    }
+}

@@ -1,0 +1,413 @@
+//! Threads that stay on CPUs of the session's choice, start together and are watched while they work.
+//!
+//! ```text
+//! Rig ──(CPU, work) for each thread──► pin ► counters ► start line ► work ► counters ──► Done
+//! ```
+//! Threads persist from round to round and move to another CPU when a round says so. Every wait in here has a bound: who waits
+//! longer than a partner that runs would ever take lets others run, and gives up when the round is over.
+
+mod abreast;
+mod page;
+
+#[cfg_attr(target_os = "linux", path = "where_linux.rs")]
+#[cfg_attr(not(target_os = "linux"), path = "where_other.rs")]
+mod location;
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::thread::JoinHandle;
+
+use latlab_clock::Clock;
+use latlab_harness::{Block, ProbeError, Stamps, pin_this_thread};
+use latlab_observe::{Observer, Reading};
+use latlab_record::Observed;
+
+pub use abreast::{Abreast, Beside, Toil, abreast};
+pub use location::CAN_PIN;
+pub use page::Page;
+
+/// A round that lasts longer than this is cut short with what it has, ns: fifty times what a block takes.
+const ENOUGH_NS: f64 = 100e6;
+/// A round that has nothing after this long fails, ns: hundreds of a busy scheduler's time slices (3 to 4 ms).
+const LONGEST_NS: f64 = 1e9;
+/// Rounds at most until one has a window in which all threads were at work.
+const ROUNDS: u32 = 3;
+/// Turns on the start line between two looks at the time; each has a pause in it, so this is up to 0.2 ms.
+const START_SPINS: u32 = 1 << 12;
+
+/// What one thread does in a round.
+pub type Work<R> = Box<dyn FnOnce(&mut Place) -> R + Send>;
+
+/// What became of one thread's work.
+pub struct Done<R> {
+    /// What it returned.
+    pub result: R,
+    /// What happened to the thread meanwhile.
+    pub observed: Observed,
+    /// Whether it was on the CPU that it was sent to, before and after; `None` where the system does not say.
+    pub in_place: Option<bool>,
+}
+
+/// Several threads, waiting for a round.
+pub struct Rig {
+    stamps: Stamps,
+    enough: u64,
+    longest: u64,
+    rounds: u32,
+    hands: Vec<Hand>,
+}
+
+struct Hand {
+    orders: Option<Sender<Order>>,
+    thread: Option<JoinHandle<()>>,
+}
+
+/// A work that reports for itself; it is given its thread's counters.
+type Errand = Box<dyn FnOnce(&Arc<Observer>) + Send>;
+
+struct Order {
+    cpu: u32,
+    work: Errand,
+}
+
+/// What the threads of one round share.
+struct Round {
+    threads: usize,
+    arrived: AtomicUsize,
+    /// Threads whose work has ended and whose counters were read.
+    finished: AtomicUsize,
+    /// Somebody gave up, or died: nobody waits for anybody any more.
+    over: AtomicBool,
+}
+
+/// A thread's place in a round.
+pub struct Place {
+    /// Reads the clock.
+    pub stamps: Stamps,
+    round: Arc<Round>,
+    started: usize,
+    /// The counters when all had started for the first time.
+    before: Option<Reading>,
+    /// The thread's, once it is on its CPU.
+    observer: Option<Arc<Observer>>,
+    enough_at: u64,
+    longest_at: u64,
+}
+
+impl Place {
+    /// Waits until every thread of the round is here as often as this one. False when the round is over.
+    ///
+    /// What happened to the thread before the first start does not count: orders are still being given, by a thread that may
+    /// need this CPU for it.
+    pub fn start(&mut self) -> bool {
+        self.started += 1;
+        let met = self.meet(&self.round.arrived, self.started * self.round.threads);
+        if self.before.is_none() {
+            self.before = self.observer.as_ref().map(|observer| observer.read());
+        }
+        met && !self.is_over()
+    }
+
+    /// Waits until so many have come.
+    fn meet(&self, count: &AtomicUsize, all: usize) -> bool {
+        count.fetch_add(1, Ordering::AcqRel);
+        let mut spins = 0u32;
+        while count.load(Ordering::Acquire) < all {
+            spins = spins.wrapping_add(1);
+            if spins.is_multiple_of(START_SPINS) && !self.give_way() {
+                return false;
+            }
+            std::hint::spin_loop();
+        }
+        true
+    }
+
+    /// Keeps this core busy for so long, so that it runs at the frequency at which it will work.
+    pub fn heat(&self, ticks: u64) {
+        let end = self.stamps.begin().saturating_add(ticks);
+        while self.stamps.end() < end && !self.is_over() {}
+    }
+
+    /// Lets somebody else run on this CPU, because a partner is late. False when the round is over: stop waiting.
+    #[cold]
+    #[must_use]
+    pub fn give_way(&self) -> bool {
+        if self.stamps.begin() > self.longest_at {
+            self.end();
+        }
+        if self.is_over() {
+            return false;
+        }
+        std::thread::yield_now();
+        true
+    }
+
+    /// Whether the round took so long that what there is must do.
+    #[must_use]
+    pub fn is_enough(&self) -> bool {
+        self.stamps.begin() > self.enough_at
+    }
+
+    /// Ends the round for all.
+    pub fn end(&self) {
+        self.round.over.store(true, Ordering::Release);
+    }
+
+    /// Whether the round has ended.
+    #[must_use]
+    pub fn is_over(&self) -> bool {
+        self.round.over.load(Ordering::Acquire)
+    }
+}
+
+/// Ends the round when its thread dies.
+struct Mortal(Arc<Round>);
+
+impl Drop for Mortal {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            self.0.over.store(true, Ordering::Release);
+        }
+    }
+}
+
+impl Rig {
+    /// Without threads yet.
+    ///
+    /// # Errors
+    /// With a simulated clock: its time does not pass on several threads.
+    pub fn new(clock: &Clock) -> Result<Self, ProbeError> {
+        let stamps = Stamps::of(clock)
+            .ok_or_else(|| ProbeError::Other("several threads need a real clock".to_owned()))?;
+        Ok(Self {
+            stamps,
+            enough: clock.ticks(ENOUGH_NS),
+            longest: clock.ticks(LONGEST_NS),
+            rounds: ROUNDS,
+            hands: Vec::new(),
+        })
+    }
+
+    /// For tests, whose threads a busy machine may keep from their CPUs for longer than a measurement would wait.
+    ///
+    /// # Panics
+    /// Without a real clock.
+    #[must_use]
+    pub fn patient(clock: &Clock) -> Self {
+        let mut rig = Self::new(clock).expect("a real clock");
+        rig.enough = clock.ticks(30e9);
+        rig.longest = rig.enough;
+        rig.rounds = 1000;
+        rig
+    }
+
+    /// One round: each work on its CPU, on a thread of its own. Returns in the order of the works, when all have ended.
+    ///
+    /// # Errors
+    /// When a thread cannot be started, or died.
+    pub fn run<R: Send + 'static>(&mut self, works: Vec<(u32, Work<R>)>) -> Result<Vec<Done<R>>, ProbeError> {
+        while self.hands.len() < works.len() {
+            let hand = Hand::new(self.hands.len())?;
+            self.hands.push(hand);
+        }
+        let round = Arc::new(Round {
+            threads: works.len(),
+            arrived: AtomicUsize::new(0),
+            finished: AtomicUsize::new(0),
+            over: AtomicBool::new(false),
+        });
+        let now = self.stamps.begin();
+        let (report, reports) = channel();
+        let mut all: Vec<Option<Done<R>>> = works.iter().map(|_| None).collect();
+        for (index, ((cpu, work), hand)) in works.into_iter().zip(&self.hands).enumerate() {
+            let mut place = Place {
+                stamps: self.stamps,
+                round: Arc::clone(&round),
+                started: 0,
+                before: None,
+                observer: None,
+                enough_at: now.saturating_add(self.enough),
+                longest_at: now.saturating_add(self.longest),
+            };
+            let report: Sender<(usize, Done<R>)> = report.clone();
+            let work = move |observer: &Arc<Observer>| {
+                place.observer = Some(Arc::clone(observer));
+                let mortal = Mortal(Arc::clone(&place.round));
+                let was_there = location::is_on(cpu);
+                let result = work(&mut place);
+                let after = observer.read();
+                let observed = place
+                    .before
+                    .as_ref()
+                    .map_or_else(Observed::default, |before| after.since(before));
+                let in_place = was_there.and_then(|then| Some(then && location::is_on(cpu)?));
+                drop(mortal);
+                // A report wakes the session's thread, which may share a CPU with one that still works.
+                place.meet(&place.round.finished, place.round.threads);
+                // A session that stopped listening has failed already.
+                let _ = report.send((
+                    index,
+                    Done {
+                        result,
+                        observed,
+                        in_place,
+                    },
+                ));
+            };
+            let order = Order {
+                cpu,
+                work: Box::new(work),
+            };
+            let sent = hand
+                .orders
+                .as_ref()
+                .is_some_and(|orders| orders.send(order).is_ok());
+            if !sent {
+                round.over.store(true, Ordering::Release);
+            }
+        }
+        drop(report);
+        // Ends when the last thread has reported or died.
+        for (index, done) in reports {
+            all[index] = Some(done);
+        }
+        let gone = || ProbeError::Other("a measuring thread ended unexpectedly".to_owned());
+        all.into_iter().map(|done| done.ok_or_else(gone)).collect()
+    }
+}
+
+impl Hand {
+    fn new(index: usize) -> Result<Self, ProbeError> {
+        let (orders, inbox) = channel();
+        let thread = std::thread::Builder::new()
+            .name(format!("rig-{index}"))
+            .spawn(move || work_off(&inbox))
+            .map_err(|source| ProbeError::System {
+                what: "starting a thread".to_owned(),
+                source,
+            })?;
+        Ok(Self {
+            orders: Some(orders),
+            thread: Some(thread),
+        })
+    }
+}
+
+fn work_off(inbox: &Receiver<Order>) {
+    let mut home: Option<(u32, Arc<Observer>)> = None;
+    while let Ok(Order { cpu, work }) = inbox.recv() {
+        if home.as_ref().is_none_or(|(own, _)| *own != cpu) {
+            pin_this_thread(cpu);
+            home = None;
+        }
+        let (_, observer) = home.get_or_insert_with(|| (cpu, Arc::new(Observer::of_this_thread(Some(cpu)))));
+        work(observer);
+    }
+}
+
+impl Drop for Rig {
+    fn drop(&mut self) {
+        for hand in &mut self.hands {
+            hand.orders = None;
+        }
+        for hand in &mut self.hands {
+            if let Some(thread) = hand.thread.take() {
+                // One that panicked has already failed its round.
+                let _ = thread.join();
+            }
+        }
+    }
+}
+
+/// Adds to the block what happened on the threads that worked. The control group's throttling is the same for all of them and is
+/// counted once, by the session's own thread.
+pub fn observe<'a>(block: &mut Block, threads: impl Iterator<Item = &'a Observed>) {
+    for observed in threads {
+        block.observe_elsewhere(&Observed {
+            throttled_ns: observed.throttled_ns.map(|_| 0),
+            ..observed.clone()
+        });
+    }
+}
+
+/// Whether a thread whose work never waits for the kernel was off its CPU.
+#[must_use]
+pub fn was_switched_out(observed: &Observed) -> bool {
+    observed.voluntary_switches.unwrap_or(0) + observed.involuntary_switches.unwrap_or(0) > 0
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::{Duration, Instant};
+
+    use super::*;
+
+    fn rig() -> Rig {
+        Rig::patient(&Clock::open())
+    }
+
+    fn works<R: 'static>(work: fn(&mut Place, usize) -> R) -> Vec<(u32, Work<R>)> {
+        (0..2)
+            .map(|index| {
+                (
+                    0,
+                    Box::new(move |place: &mut Place| work(place, index)) as Work<R>,
+                )
+            })
+            .collect()
+    }
+
+    #[test]
+    fn threads_start_together_even_where_they_share_a_cpu_and_serve_round_after_round() {
+        let mut rig = rig();
+        for _ in 0..3 {
+            let done = rig
+                .run(works(|place, index| {
+                    let both = place.start() && place.start();
+                    (both, index, std::thread::current().id())
+                }))
+                .expect("both live");
+            assert!(done.iter().all(|done| done.result.0));
+            assert_eq!((done[0].result.1, done[1].result.1), (0, 1));
+            assert_ne!(done[0].result.2, done[1].result.2);
+        }
+    }
+
+    #[test]
+    fn a_partner_that_never_comes_is_not_waited_for_longer_than_the_bound() {
+        let begun = Instant::now();
+        let mut rig = Rig::new(&Clock::open()).expect("a real clock");
+        let done = rig
+            .run(works(|place, index| index == 1 || place.start()))
+            .expect("both end");
+        assert!(!done[0].result, "there was no start");
+        assert!(begun.elapsed() < Duration::from_secs(20));
+    }
+
+    #[test]
+    fn a_partner_that_dies_ends_the_round_and_the_rig_says_so_from_then_on() {
+        let mut rig = rig();
+        for _ in 0..2 {
+            let failed = rig.run(works(|place, index| {
+                assert!(index == 0, "planted");
+                place.start()
+            }));
+            let error = failed.err().expect("a thread died");
+            assert!(error.to_string().contains("unexpectedly"), "{error}");
+        }
+    }
+
+    #[test]
+    fn throttling_of_the_whole_group_is_not_counted_again_for_each_thread() {
+        let clock = Clock::open();
+        let _stamps = Stamps::of(&clock).expect("a real clock");
+        let observed = Observed {
+            throttled_ns: Some(5),
+            voluntary_switches: Some(1),
+            ..Observed::default()
+        };
+        assert!(was_switched_out(&observed));
+        assert!(!was_switched_out(&Observed::default()));
+    }
+}

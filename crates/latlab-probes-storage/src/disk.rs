@@ -1,0 +1,136 @@
+//! What the probes of the disk share: the test file and its size, whether there is a disk to measure, the way to its blocks, and the
+//! evidence that they were read from there.
+//!
+//! ```text
+//! support ──► Target (test file, or the user's) ──► Flow: Engine + Places ──► Block::in_flight
+//!                │ chill: evicted, looked at           │ each block's header
+//!                └────────────── Evidence ◄────────────┘ bytes that the kernel counted ──► checks
+//! ```
+
+#[cfg_attr(target_os = "linux", path = "disk/linux.rs")]
+#[cfg_attr(not(target_os = "linux"), path = "disk/elsewhere.rs")]
+mod system;
+
+pub(crate) mod curve;
+
+use latlab_clock::Source;
+use latlab_harness::{Env, Support};
+use latlab_record::{Check, binary_size};
+
+pub use system::lay_out;
+pub(crate) use system::*;
+
+/// Past the page cache.
+pub(crate) const DIRECT: &str = "direct";
+/// Through the page cache, which holds nothing of the file.
+pub(crate) const COLD: &str = "buffered-cold";
+/// Through the page cache, which holds what is read.
+pub(crate) const WARM: &str = "buffered-warm";
+/// Into the page cache.
+pub(crate) const BUFFERED: &str = "buffered";
+
+/// Into the page cache, and flushed after each block.
+pub(crate) const FSYNC_EACH: &str = "buffered-fsync-each";
+/// Into the page cache, and flushed once after all blocks.
+pub(crate) const FSYNC_END: &str = "buffered-fsync-end";
+
+/// The test file in the quick, standard and thorough profile.
+const FILE_BYTES: [u64; 3] = [96 << 20, 1 << 30, 4 << 30];
+/// A smaller file is no disk's figure: its 64 KiB blocks would be 128 different ones.
+const SMALLEST_FILE: u64 = 8 << 20;
+
+/// Size of the test file: the profile's, or what 3/8 of the bytes that may be written (the rest is for what is written into
+/// it) and half of the room leave. Once it is laid out it keeps its size. 0 where there is no disk, or only a file of the user's to be read.
+pub(crate) fn file_bytes(env: &Env) -> u64 {
+    if env.settings.file.is_some() {
+        return 0;
+    }
+    laid_out(env).unwrap_or_else(|| {
+        let bytes = wanted_bytes(env)
+            .min(of_budget(env))
+            .min(room(env).map_or(0, |bytes| bytes / 2));
+        bytes / (1 << 20) * (1 << 20)
+    })
+}
+
+/// The rest is for what is written into it.
+fn of_budget(env: &Env) -> u64 {
+    env.disk.budget().limit_bytes() / 8 * 3
+}
+
+fn wanted_bytes(env: &Env) -> u64 {
+    env.settings.profile.of(FILE_BYTES)
+}
+
+/// Whether there is a disk to measure. Makes no file.
+pub(crate) fn support(env: &Env) -> Support {
+    if matches!(env.clock.source, Source::Simulated(_)) {
+        return Support::No("simulated time does not pass on a disk".to_owned());
+    }
+    if let Err(reason) = room(env) {
+        return Support::No(reason);
+    }
+    if env.settings.file.is_some() {
+        return Support::Yes;
+    }
+    let (bytes, wanted) = (file_bytes(env), wanted_bytes(env));
+    if let Some(cut) = cut_short(env) {
+        let text = format!(
+            "the test file has {} and not {}: writing it was given {:.1} s, and the disk was slower",
+            binary_size(bytes),
+            binary_size(cut.wanted_bytes),
+            cut.within.as_secs_f64()
+        );
+        return if bytes < SMALLEST_FILE {
+            Support::No(format!("{text}; a longer profile or --budget gives it more"))
+        } else {
+            Support::Degraded(text)
+        };
+    }
+    if bytes < SMALLEST_FILE {
+        let least = binary_size(SMALLEST_FILE);
+        let left = binary_size(bytes);
+        return Support::No(if of_budget(env) < SMALLEST_FILE {
+            format!("a test file of {least} is the least, and --max-bytes leaves {left} for one: raise it")
+        } else {
+            format!(
+                "a test file of {least} is the least, and {left} are left for one: 5 % of the file system, at least 1 GiB, stay free for others, and no file may be larger than ulimit -f says; free some space, or name another directory with --dir"
+            )
+        });
+    }
+    if bytes < wanted {
+        return Support::Degraded(format!(
+            "the test file has {} and not {}: no more may be written, or there is no room",
+            binary_size(bytes),
+            binary_size(wanted)
+        ));
+    }
+    Support::Yes
+}
+
+/// [`support`] for a probe that writes: a file of the user's is only read.
+pub(crate) fn support_writing(env: &Env) -> Support {
+    if env.settings.file.is_some() {
+        return Support::No("a file of the user's (--file) is only read".to_owned());
+    }
+    support(env)
+}
+
+/// No device answers a direct transfer faster, ns: the fastest storage attached to a bus needs several us, unwritten extents 0.6.
+pub(crate) const FASTEST_DEVICE_NS: f64 = 2_000.0;
+
+/// The sanity rule for direct transfers: their median is not below what any device needs.
+pub(crate) fn answered_by_a_device(median_ns: f64) -> Check {
+    Check {
+        name: "answered by a device".to_owned(),
+        ok: median_ns >= FASTEST_DEVICE_NS,
+        detail: format!(
+            "median {:.1} us; below {:.0} us nothing but memory answers",
+            median_ns / 1e3,
+            FASTEST_DEVICE_NS / 1e3
+        ),
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,296 @@
+use super::*;
+use latlab_probes_testing as testing;
+
+#[test]
+fn the_test_file_leaves_most_of_what_may_be_written_to_the_probes() {
+    let env = testing::env(64 << 20);
+    let bytes = file_bytes(&env);
+    assert!(bytes <= env.disk.budget().limit_bytes() / 8 * 3, "{bytes}");
+    assert_eq!(env.disk.budget().spent_bytes(), 0, "asking lays nothing out");
+    match support(&env) {
+        Support::No(reason) => assert!(reason.len() > 10, "{reason}"),
+        _ => assert!(bytes >= SMALLEST_FILE),
+    }
+}
+
+#[test]
+fn a_file_of_the_users_is_never_written() {
+    let mut env = testing::env(64 << 20);
+    env.settings.file = Some("Cargo.toml".to_owned());
+    assert_eq!(file_bytes(&env), 0);
+    assert!(matches!(support_writing(&env), Support::No(_)));
+}
+
+#[test]
+fn what_answers_faster_than_any_device_is_none() {
+    assert!(!answered_by_a_device(700.0).ok);
+    assert!(answered_by_a_device(9_000.0).ok);
+}
+
+#[cfg(target_os = "linux")]
+mod linux {
+    use std::time::Duration;
+
+    use latlab_harness::{Arrivals, Limits, Queue, Wait};
+    use latlab_storage::{Contents, Direction};
+
+    use super::*;
+
+    const BLOCK: u64 = 4096;
+
+    /// The test file of these tests; `None` where the build folder is in memory.
+    fn target(env: &Env) -> Option<Target> {
+        (!matches!(support(env), Support::No(_))).then(|| Target::open(env).expect("room"))
+    }
+
+    /// Drives the queue without a clock: `depth` at a time.
+    fn drive(flow: &mut Flow, depth: u32, operations: u64) -> u64 {
+        let mut free: Vec<u32> = (0..depth).collect();
+        let (mut begun, mut ended) = (0, 0);
+        while ended < operations {
+            while begun < operations
+                && let Some(token) = free.pop()
+            {
+                flow.submit(token).expect("taken");
+                begun += 1;
+            }
+            let mut done = Vec::new();
+            flow.reap(Wait::ForOne, &mut |token| done.push(token))
+                .expect("no error");
+            ended += done.len() as u64;
+            free.extend(done);
+        }
+        ended
+    }
+
+    #[test]
+    fn a_test_file_that_took_too_long_is_smaller_and_its_figures_say_so() {
+        let env = testing::env(64 << 20);
+        if matches!(support(&env), Support::No(_)) {
+            return;
+        }
+        let wanted = file_bytes(&env);
+        lay_out(&env, wanted, Duration::ZERO);
+        let bytes = file_bytes(&env);
+        assert!(0 < bytes && bytes < wanted, "{bytes}");
+        match support(&env) {
+            Support::Yes => panic!("nobody was told"),
+            Support::No(text) | Support::Degraded(text) => {
+                assert!(
+                    text.contains("the disk was slower") && text.contains("24 MiB"),
+                    "{text}"
+                );
+            }
+        }
+        let target = Target::open(&env).expect("what there is");
+        assert_eq!(target.test.bytes, bytes);
+    }
+
+    #[test]
+    fn random_places_come_each_once_before_any_comes_again() {
+        let mut places = Places::random(BLOCK, 100, 7);
+        let mut last = u64::MAX;
+        for round in 0..5 {
+            let mut seen: Vec<u64> = (0..99).map(|_| places.next()).collect();
+            assert!(seen.windows(2).all(|pair| pair[0] != pair[1]));
+            assert_ne!(seen[0], last, "round {round}");
+            last = *seen.last().expect("99");
+            assert!(
+                seen.iter()
+                    .all(|offset| offset.is_multiple_of(BLOCK) && *offset < 100 * BLOCK)
+            );
+            if round == 0 {
+                seen.push(places.next());
+                seen.sort_unstable();
+                seen.dedup();
+                assert_eq!(seen.len(), 100);
+            }
+        }
+        let mut places = Places::in_order(BLOCK, 3, 2);
+        assert_eq!(
+            [places.next(), places.next(), places.next()],
+            [2 * BLOCK, 0, BLOCK]
+        );
+    }
+
+    #[test]
+    fn blocks_are_read_at_any_depth_and_each_is_the_one_asked_for() {
+        let env = testing::env(64 << 20);
+        let Some(target) = target(&env) else { return };
+        for (depth, block_bytes) in [(1, BLOCK), (8, BLOCK), (4, 65_536)] {
+            let places = Places::random(block_bytes, target.blocks(block_bytes), 3);
+            let Ok(mut flow) = Flow::reading(&target, DIRECT, depth, block_bytes, places) else {
+                continue;
+            };
+            flow.evidence.begin(&target, DIRECT);
+            assert_eq!(drive(&mut flow, depth, 50), 50);
+            flow.evidence.end(&target, Direction::Read, 50 * block_bytes);
+            for check in flow.evidence.checks(&target, DIRECT, Direction::Read) {
+                assert!(check.ok, "{} at {depth}: {}", check.name, check.detail);
+            }
+        }
+    }
+
+    #[test]
+    fn where_io_uring_is_forbidden_threads_read_and_write_the_same_blocks_and_it_is_said() {
+        let env = testing::env(64 << 20);
+        let Some(mut target) = target(&env) else { return };
+        target.without_uring = true;
+        for (depth, block_bytes) in [(4, BLOCK), (3, 1 << 20)] {
+            let places = || Places::random(block_bytes, target.blocks(block_bytes), 3);
+            let Ok(mut reading) = Flow::reading(&target, DIRECT, depth, block_bytes, places()) else {
+                continue;
+            };
+            assert_eq!(reading.engine(), "threads");
+            assert!(
+                reading
+                    .flag
+                    .as_ref()
+                    .is_some_and(|flag| flag.starts_with("degraded: a thread"))
+            );
+            reading.evidence.begin(&target, DIRECT);
+            assert_eq!(drive(&mut reading, depth, 20), 20);
+            reading.evidence.end(&target, Direction::Read, 20 * block_bytes);
+            for check in reading.evidence.checks(&target, DIRECT, Direction::Read) {
+                assert!(check.ok, "{}: {}", check.name, check.detail);
+            }
+            let mut writing =
+                Flow::writing(&target, DIRECT, depth, 6, block_bytes, places()).expect("threads");
+            let ready = writing.prepare(env.disk.budget(), 6).expect("in the budget");
+            assert_eq!(
+                ready, 6,
+                "more are made ready than are under way, so that the depth is kept"
+            );
+            assert_eq!(drive(&mut writing, depth, ready), ready);
+        }
+    }
+
+    #[test]
+    fn what_is_written_is_paid_for_made_ready_and_is_what_was_there() {
+        let env = testing::env(64 << 20);
+        let Some(target) = target(&env) else { return };
+        let places = Places::random(BLOCK, target.blocks(BLOCK), 3);
+        let mut flow = Flow::writing(&target, BUFFERED, 4, 16, BLOCK, places).expect("an engine");
+        let before = env.disk.budget().spent_bytes();
+        let ready = flow.prepare(env.disk.budget(), 10).expect("in the budget");
+        assert!((1..=10).contains(&ready));
+        assert_eq!(env.disk.budget().spent_bytes() - before, ready * BLOCK);
+        assert_eq!(drive(&mut flow, if ready < 4 { 1 } else { 4 }, ready), ready);
+        assert!(flow.submit(0).is_err(), "nothing more was made ready");
+        let mut all = Flow::reading(
+            &target,
+            BUFFERED,
+            1,
+            1 << 20,
+            Places::in_order(1 << 20, target.blocks(1 << 20), 0),
+        )
+        .expect("an engine");
+        drive(&mut all, 1, target.blocks(1 << 20));
+        let checks = all.evidence.checks(&target, WARM, Direction::Read);
+        assert!(checks.iter().all(|check| check.ok), "{checks:?}");
+    }
+
+    #[test]
+    fn a_spent_budget_is_the_reason_of_what_is_not_written() {
+        let env = testing::env(64 << 20);
+        let Some(target) = target(&env) else { return };
+        let places = Places::in_order(BLOCK, target.blocks(BLOCK), 0);
+        let mut flow = Flow::writing(&target, BUFFERED, 1, 4, BLOCK, places).expect("an engine");
+        env.disk
+            .budget()
+            .spend(env.disk.budget().left_bytes())
+            .expect("all of it");
+        let error = flow.prepare(env.disk.budget(), 4).expect_err("nothing is left");
+        assert!(error.to_string().contains("--max-bytes"), "{error}");
+    }
+
+    #[test]
+    fn a_closed_loop_flies_over_it() {
+        let env = testing::env(64 << 20);
+        let Some(target) = target(&env) else { return };
+        let places = Places::random(BLOCK, target.blocks(BLOCK), 3);
+        let Ok(flow) = Flow::reading(&target, DIRECT, 1, BLOCK, places) else {
+            return;
+        };
+        assert_eq!(flow.engine(), "psync");
+        // The types fit: a session hands it to its block like this.
+        let _ = |block: &mut latlab_harness::Block, flow: &mut Flow| {
+            block.in_flight(
+                flow,
+                1,
+                Arrivals::Closed,
+                Limits {
+                    operations: 1,
+                    begin_within_ns: 1e9,
+                },
+            )
+        };
+    }
+
+    #[test]
+    fn an_eviction_is_looked_at() {
+        let env = testing::env(64 << 20);
+        let Some(target) = target(&env) else { return };
+        let residency = target.chill().expect("nobody else has the file");
+        let mut evidence = Evidence::default();
+        assert!(failed(&evidence, &target, COLD).contains(&"evicted".to_owned()));
+        evidence.chilled(residency);
+        assert!(!failed(&evidence, &target, COLD).contains(&"evicted".to_owned()));
+    }
+
+    fn failed(evidence: &Evidence, target: &Target, path: &str) -> Vec<String> {
+        evidence
+            .checks(target, path, Direction::Read)
+            .into_iter()
+            .filter(|check| !check.ok)
+            .map(|check| check.name)
+            .collect()
+    }
+
+    #[test]
+    fn contents_that_are_not_what_was_written_fail_the_proof() {
+        let env = testing::env(64 << 20);
+        let Some(target) = target(&env) else { return };
+        let contents = target.contents().expect("ours");
+        let mut right = vec![0; 3 * 4096];
+        contents.fill(8192, &mut right);
+        let mut other = vec![0; 3 * 4096];
+        contents.fill(12_288, &mut other);
+        let mut foreign = vec![0; 3 * 4096];
+        Contents::new(99).fill(8192, &mut foreign);
+        let zeros = vec![0; 3 * 4096];
+        for (bytes, ok) in [
+            (&right, true),
+            (&other, false),
+            (&foreign, false),
+            (&zeros, false),
+        ] {
+            for length in [3 * 4096, 4096, 512] {
+                let mut evidence = Evidence::default();
+                evidence.look(Some(contents), 8192, &bytes[..length]);
+                let wrong = failed(&evidence, &target, WARM);
+                assert_eq!(wrong.is_empty(), ok, "{length}: {wrong:?}");
+            }
+        }
+        let mut evidence = Evidence::default();
+        evidence.look(Some(contents), 8192 + 512, &right[512..1024]);
+        assert!(failed(&evidence, &target, WARM).is_empty());
+        assert_eq!(
+            failed(&Evidence::default(), &target, WARM),
+            ["contents verified"],
+            "nothing was looked at"
+        );
+    }
+
+    #[test]
+    fn a_counter_that_does_not_move_fails_the_proof() {
+        let env = testing::env(64 << 20);
+        let Some(target) = target(&env) else { return };
+        let mut evidence = Evidence::of_counts(1 << 20, Some(0));
+        assert!(failed(&evidence, &target, DIRECT).contains(&"counted by the kernel".to_owned()));
+        evidence = Evidence::of_counts(1 << 20, Some(1 << 20));
+        assert!(!failed(&evidence, &target, DIRECT).contains(&"counted by the kernel".to_owned()));
+        evidence = Evidence::of_counts(1 << 20, None);
+        assert!(!failed(&evidence, &target, DIRECT).contains(&"counted by the kernel".to_owned()));
+    }
+}

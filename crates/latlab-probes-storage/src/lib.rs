@@ -1,0 +1,5 @@
+//! Probes of disks and file systems.
+
+#[allow(dead_code, reason = "each probe of the disk uses a part of it")]
+pub mod disk;
+pub mod storage;

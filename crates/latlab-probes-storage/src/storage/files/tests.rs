@@ -1,0 +1,677 @@
+use std::fs;
+use std::io::{BufRead, BufReader, Write};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use latlab_harness::{Batch, Env, Interpreter, Probe, Session, Support, measure_once};
+use latlab_record::{Profile, Record, StoppedBy};
+use latlab_storage::{Disk, Place, Purpose, sweep};
+
+use super::super::{Files, MANY, Operation, point};
+use super::*;
+use latlab_probes_testing as testing;
+
+/// An own empty directory beside the test binary; removed at the end.
+struct Own(PathBuf);
+
+impl Own {
+    fn new(name: &str) -> Self {
+        let binary = std::env::current_exe().expect("the test binary has a path");
+        let path = binary.with_file_name(format!("files-{name}-{}", std::process::id()));
+        fs::create_dir_all(&path).expect("the build folder can be written");
+        Self(path)
+    }
+
+    fn entries(&self) -> usize {
+        fs::read_dir(&self.0).expect("readable").count()
+    }
+
+    /// `None` where the build folder is in memory.
+    fn env(&self, budget_bytes: u64) -> Option<Env> {
+        let mut env = testing::env(64 << 20);
+        env.disk = Disk::new(&self.0, budget_bytes, 3);
+        env.disk.place().is_ok().then_some(env)
+    }
+}
+
+impl Drop for Own {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}
+
+/// What a stand-in for Python does wrong.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Fault {
+    None,
+    /// Writes or returns other bytes at the end of a file.
+    OtherBytes,
+    /// Leaves the last file out, and says so.
+    OneLess,
+    /// Its steps leave out most of the time.
+    LostTime,
+    /// Fails with a reason.
+    Refused,
+}
+
+/// Does what the programs do, by their text; the real interpreter runs them in the tests of the installed command.
+struct StandIn(Fault);
+
+struct Program {
+    fault: Fault,
+    folder: String,
+    source: Option<String>,
+    result: String,
+    files: usize,
+    size: usize,
+}
+
+fn value<'t>(text: &'t str, name: &str) -> &'t str {
+    let line = text
+        .lines()
+        .find_map(|line| line.strip_prefix(name)?.strip_prefix(" = "));
+    line.expect("the program has it").trim_matches('"')
+}
+
+impl Interpreter for StandIn {
+    fn name(&self) -> String {
+        "CPython 3.11.7".to_owned()
+    }
+
+    fn executable(&self) -> Option<PathBuf> {
+        None
+    }
+
+    fn compile(&self, text: &str) -> Result<Box<dyn Batch>, String> {
+        Ok(Box::new(Program {
+            fault: self.0,
+            folder: value(text, "FOLDER").to_owned(),
+            source: text
+                .contains("\nSOURCE")
+                .then(|| value(text, "SOURCE").to_owned()),
+            result: value(text, "RESULT").to_owned(),
+            files: value(text, "FILES").parse().expect("a number"),
+            size: value(text, "FILE_BYTES").parse().expect("a number"),
+        }))
+    }
+}
+
+impl Batch for Program {
+    fn run(&mut self, number: u64) -> u64 {
+        if self.fault == Fault::Refused {
+            fs::write(&self.result, "No space left on device").expect("in memory");
+            return 0;
+        }
+        let begun = std::time::Instant::now();
+        let now = || u64::try_from(begun.elapsed().as_nanos()).expect("short");
+        let data = self
+            .source
+            .as_ref()
+            .map(|source| fs::read(source).expect("given"));
+        let files = self.files - usize::from(self.fault == Fault::OneLess);
+        let (mut steps, mut ends, mut moved) = (Vec::new(), Vec::new(), 0);
+        for index in 0..files {
+            let path = format!("{}/{number}/f{index}", self.folder);
+            steps.push(now());
+            let mut part = match &data {
+                Some(data) => data[index * self.size..][..self.size].to_vec(),
+                None => fs::read(&path).expect("laid out"),
+            };
+            if self.fault == Fault::OtherBytes {
+                part[self.size - 1] ^= 1;
+            }
+            moved += part.len() as u64;
+            if data.is_some() {
+                fs::write(&path, &part).expect("written");
+                steps.extend([now(); 4]);
+            } else {
+                ends.extend_from_slice(&part[self.size - LAST_BYTES..]);
+                steps.extend([now(); 3]);
+            }
+        }
+        // As if nothing lay between two files: timing decides no test.
+        let mut wall: u64 = steps
+            .chunks(if data.is_some() { 5 } else { 4 })
+            .map(|own| own[own.len() - 1] - own[0])
+            .sum();
+        wall = wall.max(1);
+        if self.fault == Fault::LostTime {
+            wall *= 2;
+        }
+        let numbers = std::iter::once(wall).chain(steps).flat_map(u64::to_ne_bytes);
+        fs::write(&self.result, numbers.chain(ends).collect::<Vec<u8>>()).expect("in memory");
+        moved
+    }
+}
+
+fn check<'p>(proof: &'p Proof, name: &str) -> &'p Check {
+    let found = proof.checks.iter().find(|check| check.name == name);
+    found.unwrap_or_else(|| panic!("no check {name}: {proof:?}"))
+}
+
+fn filing_at<'env>(env: &'env Env, point: &Point) -> Filing<'env> {
+    let mut filing = Filing::new(env).expect("opened");
+    filing.select(point).expect("selected");
+    filing
+}
+
+/// One run over these points, so short that blocks are few.
+fn proofs(env: &Env, points: &[Point]) -> Vec<Proof> {
+    let planned: Vec<_> = points.iter().cloned().map(latlab_harness::Planned::new).collect();
+    measure_once(&Files, env, &planned)
+        .into_iter()
+        .map(|(_, proof)| proof)
+        .collect()
+}
+
+#[test]
+fn every_operation_of_the_thorough_profile_is_proved_and_nothing_is_left() {
+    let own = Own::new("thorough");
+    let Some(mut env) = own.env(1 << 30) else { return };
+    env.settings.profile = Profile::Thorough;
+    env.interpreter = Some(Box::new(StandIn(Fault::None)));
+    let mut points = Files.points(&env);
+    // Small files by the thousand and large ones are the same code.
+    points.retain(|planned| {
+        let unlinks = Operation::of(&planned.point) == Some(Operation::Unlink);
+        matches!(planned.point.files, Some(1 | 10)) || (planned.priority >= 5 && !unlinks)
+    });
+    let proofs = testing::assert_proved(&Files, &env, &points);
+    // Of the 150 files of a quick block: each is flushed before it is removed.
+    env.settings.profile = Profile::Quick;
+    let unlink = latlab_harness::Planned::new(point(MANY, Operation::Unlink, NATIVE));
+    testing::assert_proved(&Files, &env, &[unlink]);
+    let cold = points
+        .iter()
+        .position(|planned| Operation::of(&planned.point) == Some(Operation::ReadCold));
+    let cold = &proofs[cold.expect("planned")];
+    assert!(
+        cold.flags.contains(&"data cold, metadata warm".to_owned()),
+        "{cold:?}"
+    );
+    for name in ["evicted", "extents written", "contents verified", "phases add up"] {
+        assert!(check(cold, name).ok, "{cold:?}");
+    }
+    assert_eq!(own.entries(), 0, "the folder is gone with the session");
+}
+
+#[test]
+fn a_python_arm_that_writes_or_reads_other_bytes_is_found() {
+    let own = Own::new("python");
+    for fault in [Fault::OtherBytes, Fault::LostTime] {
+        let Some(mut env) = own.env(1 << 30) else { return };
+        env.interpreter = Some(Box::new(StandIn(fault)));
+        let points =
+            [Operation::Write { sync: false }, Operation::ReadWarm].map(|own| point(MANY, own, PYTHON));
+        for proof in proofs(&env, &points) {
+            let failed = if fault == Fault::LostTime {
+                "phases add up"
+            } else {
+                "contents verified"
+            };
+            assert!(!check(&proof, failed).ok, "{fault:?}: {proof:?}");
+        }
+    }
+}
+
+#[test]
+fn a_python_program_that_fails_or_does_less_gives_its_reason() {
+    let own = Own::new("failing");
+    for (fault, words) in [
+        (Fault::Refused, "No space left on device"),
+        (Fault::OneLess, "of 1500000 bytes"),
+    ] {
+        let Some(mut env) = own.env(1 << 30) else { return };
+        env.interpreter = Some(Box::new(StandIn(fault)));
+        let mut kept = testing::Kept {
+            wanted: Some(|point| point.engine.as_deref() == Some(PYTHON) && point.files == Some(MANY)),
+            ..testing::Kept::default()
+        };
+        // Its first blocks end it, long before the time does.
+        let deadline = env.clock.now_ns() + 60e9;
+        latlab_harness::run_probe(
+            &Files,
+            &env,
+            deadline,
+            &mut latlab_harness::NoReference,
+            &mut kept,
+        );
+        assert!(!kept.records.is_empty());
+        for record in &kept.records {
+            let error = record.error.as_ref().expect("no figure");
+            assert!(error.text.contains(words), "{error:?}");
+        }
+        assert_eq!(own.entries(), 0);
+    }
+}
+
+#[test]
+fn the_programs_run_in_python_as_the_core_expects_it() {
+    /// Another process, which must come to the files in memory by this process's number.
+    struct Spawned;
+    struct Source(String);
+    impl Interpreter for Spawned {
+        fn name(&self) -> String {
+            "python3".to_owned()
+        }
+        fn executable(&self) -> Option<PathBuf> {
+            None
+        }
+        fn compile(&self, text: &str) -> Result<Box<dyn Batch>, String> {
+            Ok(Box::new(Source(format!(
+                "{text}\nimport sys\nprint(run(int(sys.argv[1])))"
+            ))))
+        }
+    }
+    impl Batch for Source {
+        fn run(&mut self, number: u64) -> u64 {
+            let output = Command::new("python3")
+                .args(["-c", &self.0, &number.to_string()])
+                .output();
+            let output = output.expect("it ran before").stdout;
+            String::from_utf8_lossy(&output).trim().parse().unwrap_or(0)
+        }
+    }
+    let there = Command::new("python3")
+        .args(["-c", "open('/proc/1/stat')"])
+        .output();
+    if !there.is_ok_and(|output| output.status.success()) {
+        return;
+    }
+    let own = Own::new("spawned");
+    let Some(mut env) = own.env(1 << 30) else { return };
+    env.interpreter = Some(Box::new(Spawned));
+    let points = [
+        point(1, Operation::Write { sync: true }, PYTHON),
+        point(MANY, Operation::ReadWarm, PYTHON),
+    ];
+    for proof in proofs(&env, &points) {
+        assert!(check(&proof, "contents verified").ok, "{proof:?}");
+        let phases = proof.findings.as_ref().expect("found")["phases"]
+            .as_array()
+            .expect("phases")
+            .len();
+        assert!(phases == 3 || phases == 4, "{proof:?}");
+    }
+}
+
+#[test]
+fn a_file_that_was_changed_or_cut_behind_our_back_fails_the_proof() {
+    let own = Own::new("changed");
+    let Some(env) = own.env(1 << 30) else { return };
+    for cut in [false, true] {
+        let at = point(MANY, Operation::ReadWarm, NATIVE);
+        let mut filing = filing_at(&env, &at);
+        let place = filing.keep(150, 10_000).expect("laid out");
+        let set = filing.kept[place].clone();
+        let path = filing.scratch.path().join(set.directory.to_string()).join("f7");
+        let mut bytes = fs::read(&path).expect("there");
+        if cut {
+            bytes.truncate(9_999);
+        } else {
+            bytes[5_000] ^= 1;
+        }
+        fs::write(&path, bytes).expect("written");
+        let mut notes = Notes::default();
+        filing
+            .read(150, 10_000, Operation::ReadWarm, &mut notes)
+            .expect("read");
+        let why = notes.evidence[0].failed.as_ref().expect("found");
+        assert!(why.contains("file 8"), "{why}");
+    }
+}
+
+#[test]
+fn an_eviction_that_does_nothing_fails_the_proof() {
+    let own = Own::new("mapped");
+    let Some(env) = own.env(1 << 30) else { return };
+    let mut filing = filing_at(&env, &point(MANY, Operation::ReadCold, NATIVE));
+    let place = filing.keep(150, 10_000).expect("laid out");
+    let set = filing.kept[place].clone();
+    let names = filing
+        .names(&set, latlab_storage::Entry::File, 0..150)
+        .expect("names");
+    let file = open_to_read(&names[3]).expect("there");
+    let flags = rustix::mm::MapFlags::SHARED | rustix::mm::MapFlags::POPULATE;
+    // SAFETY: a fresh mapping at an address of the kernel's choice.
+    let base = unsafe {
+        rustix::mm::mmap(
+            std::ptr::null_mut(),
+            10_000,
+            rustix::mm::ProtFlags::READ,
+            flags,
+            &file,
+            0,
+        )
+    }
+    .expect("mapped");
+    // SAFETY: inside the mapping; the file is as long.
+    unsafe { base.cast::<u8>().read_volatile() };
+    let mut notes = Notes::default();
+    make_cold(&names, &mut notes).expect("asked");
+    // SAFETY: mapped above; nothing refers to it.
+    unsafe { rustix::mm::munmap(base, 10_000) }.expect("unmapped");
+    let evicted = notes
+        .evidence
+        .iter()
+        .find(|own| own.name == "evicted")
+        .expect("noted");
+    let why = evicted.failed.as_ref().expect("a live mapping keeps its pages");
+    assert!(why.contains("file 4 of 150"), "{why}");
+}
+
+#[test]
+fn a_cold_read_that_the_kernel_did_not_count_and_a_warm_one_that_it_did_fail() {
+    let mut notes = Notes::default();
+    note_fetched(&mut notes, Some(999), 1_000, true);
+    note_fetched(&mut notes, Some(1 << 20), 1_000, false);
+    assert!(notes.evidence.iter().all(|own| own.failed.is_some()), "{notes:?}");
+    let mut notes = Notes::default();
+    note_fetched(&mut notes, None, 1_000, true);
+    assert!(notes.evidence.is_empty() && notes.remarks.len() == 1, "{notes:?}");
+}
+
+#[test]
+fn steps_that_leave_time_out_and_blocks_that_drift_are_said() {
+    let own = Own::new("drift");
+    let Some(env) = own.env(1 << 30) else { return };
+    let at = point(MANY, Operation::ReadWarm, NATIVE);
+    let mut filing = filing_at(&env, &at);
+    let notes = Notes {
+        means_ns: vec![10.0, 11.0, 12.0, 20.0, 21.0, 22.0],
+        shares: vec![0.9, 0.99, 0.91],
+        files: 6,
+        ..Notes::default()
+    };
+    filing.notes.insert(at.clone(), notes);
+    let proof = filing.proof(&at);
+    assert!(!check(&proof, "phases add up").ok, "{proof:?}");
+    assert!(
+        proof.flags.iter().any(|flag| flag.starts_with("drift: ")),
+        "{proof:?}"
+    );
+    let drift = proof.findings.expect("found")["drift"]
+        .as_f64()
+        .expect("two halves");
+    assert!((drift - 21.0 / 11.0).abs() < 1e-9, "{drift}");
+}
+
+#[test]
+fn blocks_that_go_up_and_down_are_no_drift_and_single_files_far_apart_have_no_typical_time() {
+    let notes = |means_ns: [f64; 6]| Notes {
+        means_ns: means_ns.to_vec(),
+        ..Notes::default()
+    };
+    let wild = notes([4e6, 18e6, 4.1e6, 17e6, 4.2e6, 19e6]);
+    assert!(wild.drift().is_some_and(|drift| drift > 1.25));
+    assert_eq!(wild.drifted(true), None);
+    let said = wild.spread(ONE).expect("two kinds of writes");
+    assert!(said.contains("4.0 ms to 19.0 ms"), "{said}");
+    assert_eq!(wild.spread(MANY), None, "each block is the mean of many");
+
+    let growing = notes([10e3, 11e3, 12e3, 20e3, 21e3, 22e3]);
+    let said = growing.drifted(true).expect("all later ones are slower");
+    assert!(
+        said.contains("21.0 us in the later half") && said.contains("earlier blocks left"),
+        "{said}"
+    );
+    assert!(!growing.drifted(false).expect("also of reads").contains("left"));
+    assert_eq!(notes([10e3, 11e3, 12e3, 10e3, 11e3, 12e3]).drifted(true), None);
+}
+
+#[test]
+fn a_spent_budget_is_the_reason_and_not_a_byte_more_is_written() {
+    let own = Own::new("budget");
+    let Some(env) = own.env(4_000_000) else { return };
+    let mut kept = testing::Kept::default();
+    let deadline = env.clock.now_ns() + 5e9;
+    latlab_harness::run_probe(
+        &Files,
+        &env,
+        deadline,
+        &mut latlab_harness::NoReference,
+        &mut kept,
+    );
+    let reasons: Vec<&Record> = kept
+        .records
+        .iter()
+        .filter(|record| record.stopped_by == StoppedBy::Failed)
+        .collect();
+    assert!(!reasons.is_empty(), "10 MB do not fit into 4");
+    for record in reasons {
+        let text = &record.error.as_ref().expect("a reason").text;
+        assert!(text.contains("--max-bytes"), "{text}");
+    }
+    assert!(env.disk.budget().spent_bytes() <= 4_000_000);
+    assert_eq!(own.entries(), 0);
+}
+
+#[test]
+fn what_is_written_was_announced() {
+    let own = Own::new("announced");
+    // A busy machine may write nothing in a short run.
+    for seconds in [0.7, 7.0] {
+        let Some(mut env) = own.env(1 << 40) else { return };
+        env.interpreter = Some(Box::new(StandIn(Fault::None)));
+        let announced: u64 = Files
+            .points(&env)
+            .iter()
+            .map(|planned| planned.written_bytes)
+            .sum();
+        testing::one_run(&Files, &env, seconds);
+        let spent = env.disk.budget().spent_bytes();
+        assert!(spent <= announced, "{spent} of {announced}");
+        if spent > 0 {
+            return;
+        }
+    }
+    panic!("nothing was written");
+}
+
+#[test]
+fn the_points_fit_one_cpu_and_64_mib_and_python_is_offered_where_it_is() {
+    let own = Own::new("points");
+    let Some(mut env) = own.env(1 << 30) else { return };
+    env.cpus.truncate(1);
+    assert!(!matches!(Files.supports(&env), Support::No(_)));
+    assert!(Files.memory_bytes(&env) <= 64 << 20);
+    let engines = |env: &Env| {
+        Files
+            .points(env)
+            .iter()
+            .filter(|own| own.point.engine.as_deref() == Some(PYTHON))
+            .count()
+    };
+    assert_eq!(engines(&env), 0);
+    env.interpreter = Some(Box::new(StandIn(Fault::None)));
+    assert!(engines(&env) > 0);
+    let mut labels: Vec<String> = Files.points(&env).iter().map(|own| own.point.label()).collect();
+    labels.sort();
+    labels.dedup();
+    assert_eq!(labels.len(), Files.points(&env).len());
+    env.settings.file = Some("/somewhere".to_owned());
+    assert!(matches!(Files.supports(&env), Support::No(_)), "reads only");
+    env.settings.file = None;
+    env.memory_bytes = 1 << 20;
+    assert!(
+        matches!(Files.supports(&env), Support::No(_)),
+        "too little memory"
+    );
+}
+
+#[test]
+fn only_linux_disks_are_measured() {
+    let shared = Path::new("/dev/shm");
+    if shared.is_dir() {
+        let mut env = testing::env(64 << 20);
+        env.disk = Disk::new(shared, 1 << 30, 3);
+        let Support::No(reason) = Files.supports(&env) else {
+            panic!("memory is no disk")
+        };
+        assert!(reason.contains("tmpfs"), "{reason}");
+    }
+}
+
+/// Set for the test binary when it is started again: what to do, and where.
+const VICTIM: &str = "LATLAB_TEST_FILES";
+
+/// Not a test of its own: the process that the tests below start.
+#[test]
+fn as_a_victim() {
+    let Ok(order) = std::env::var(VICTIM) else { return };
+    let (order, directory) = order.split_once(':').expect("what and where");
+    let mut env = testing::env(64 << 20);
+    env.disk = Disk::new(Path::new(directory), 1 << 30, 3);
+    let mut out = std::io::stdout();
+    if order == "limit" {
+        let limit = libc::rlimit {
+            rlim_cur: 1 << 20,
+            rlim_max: 1 << 20,
+        };
+        // SAFETY: a limit of ours; this process does nothing else.
+        let status = unsafe { libc::setrlimit(libc::RLIMIT_FSIZE, &raw const limit) };
+        assert_eq!(status, 0);
+        env.interpreter = Some(Box::new(StandIn(Fault::None)));
+        let mut kept = testing::Kept {
+            wanted: Some(|point| point.operation.as_deref() == Some("write")),
+            ..testing::Kept::default()
+        };
+        let deadline = env.clock.now_ns() + 30e9;
+        latlab_harness::run_probe(
+            &Files,
+            &env,
+            deadline,
+            &mut latlab_harness::NoReference,
+            &mut kept,
+        );
+        for record in kept.records {
+            let text = record.error.map_or("measured".to_owned(), |error| error.text);
+            writeln!(out, "record {}: {text}", record.point.label()).expect("the pipe holds");
+        }
+        return;
+    }
+    let mut filing = Filing::new(&env).expect("opened");
+    for directory in 0u64.. {
+        filing
+            .select(&point(MANY, Operation::Write { sync: false }, NATIVE))
+            .expect("selected");
+        filing
+            .write(150, 10_000, false, &mut Notes::default())
+            .expect("written");
+        writeln!(out, "\nwritten {directory}").expect("the pipe holds");
+    }
+}
+
+fn victim(order: &str, own: &Own) -> std::process::Child {
+    let binary = std::env::current_exe().expect("the test binary has a path");
+    let name = format!(
+        "{}::as_a_victim",
+        module_path!().split_once("::").expect("in a crate").1
+    );
+    let runner = testing::runner();
+    let mut words = runner.split_ascii_whitespace();
+    let mut command = match words.next() {
+        Some(program) => {
+            let mut command = Command::new(program);
+            command.args(words).arg(binary);
+            command
+        }
+        None => Command::new(binary),
+    };
+    command
+        .args(["--exact", &name, "--nocapture", "--test-threads=1"])
+        .env(VICTIM, format!("{order}:{}", own.0.display()))
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn()
+        .expect("started again")
+}
+
+#[test]
+fn what_a_killed_process_left_is_swept_by_the_next() {
+    let own = Own::new("killed");
+    let Some(env) = own.env(1 << 30) else { return };
+    let place = Place::open(&own.0, Purpose::Any).expect("our own directory");
+    let mut child = victim("kill", &own);
+    let mut lines = BufReader::new(child.stdout.take().expect("piped")).lines();
+    assert!(
+        lines
+            .by_ref()
+            .any(|line| line.is_ok_and(|line| line.starts_with("written 2")))
+    );
+    assert_eq!(own.entries(), 1);
+    assert_eq!(sweep(&place).expect("listed"), 0, "it is in use");
+    child.kill().expect("killed");
+    child.wait().expect("gone");
+    assert_eq!(own.entries(), 1, "a killed process removes nothing");
+    drop(Filing::new(&env).expect("opened"));
+    assert_eq!(own.entries(), 0, "the next session sweeps, and removes its own");
+}
+
+#[test]
+fn a_limit_on_file_sizes_is_the_reason_for_large_files_only() {
+    let own = Own::new("limit");
+    if own.env(1 << 30).is_none() {
+        return;
+    }
+    let child = victim("limit", &own);
+    let output = child.wait_with_output().expect("ended");
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert!(output.status.success(), "no signal kills it: {text}");
+    let records: Vec<&str> = text.lines().filter(|line| line.contains("record ")).collect();
+    let large = records
+        .iter()
+        .find(|line| line.contains("write, 1 file,"))
+        .expect("recorded");
+    assert!(large.contains("ulimit -f"), "{large}");
+    let small = records
+        .iter()
+        .find(|line| line.contains("write, 1000 files") && line.contains("psync"));
+    assert!(small.expect("recorded").ends_with("measured"), "{text}");
+    let python = records
+        .iter()
+        .find(|line| line.contains("write, 1000 files") && line.contains("python"));
+    assert!(python.expect("recorded").contains("ulimit -f"), "{text}");
+    assert_eq!(own.entries(), 0);
+}
+
+#[test]
+fn ratios_and_pythons_share_come_from_whole_passes() {
+    let result = |files, engine: &str, total_s: f64, means_ns: &[f64]| latlab_harness::PointResult {
+        point: point(files, Operation::ReadWarm, engine),
+        p50: 1.0,
+        interval: None,
+        cycles: None,
+        refined: false,
+        disturbed: false,
+        findings: Some(json!({ "total_s": total_s, "block_means_ns": means_ns })),
+    };
+    let results = [
+        result(1, NATIVE, 0.002, &[2e6; 6]),
+        result(MANY, NATIVE, 0.006, &[6e3; 6]),
+        result(MANY, PYTHON, 0.010, &[1e4; 6]),
+        // Time for one block only.
+        result(1, PYTHON, 0.5, &[5e8]),
+    ];
+    let env = testing::env(64 << 20);
+    let derived = Files.conclude(&env, &results);
+    let findings = derived[0].findings.as_ref().expect("derived");
+    let ratios = findings["ratios"].as_array().expect("a list");
+    assert_eq!(ratios.len(), 1, "python has no single file to compare with");
+    assert!((ratios[0]["ratio"].as_f64().expect("a number") - 3.0).abs() < 1e-9);
+    let share = findings["python_share_per_file_ns"]["read-warm"]
+        .as_f64()
+        .expect("a number");
+    assert!((share - 4_000.0).abs() < 1e-6, "{share}");
+    assert!(Files.conclude(&env, &[]).is_empty());
+    let wide = [1e3, 2e3, 6e3, 6e3, 3e4, 4e4];
+    let noisy = [results[1].clone(), result(MANY, PYTHON, 0.006, &wide)];
+    let derived = Files.conclude(&env, &noisy);
+    let findings = derived[0].findings.as_ref().expect("derived");
+    assert_eq!(findings["python_shares"][0]["decided"], json!(false));
+    assert_eq!(
+        findings["python_share_per_file_ns"],
+        json!({}),
+        "what is not known is not given"
+    );
+}

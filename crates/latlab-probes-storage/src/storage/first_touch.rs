@@ -1,0 +1,256 @@
+//! `storage.first_touch`: blocks of files that were there before, read for the first time by this run, and again.
+
+use latlab_harness::{
+    Env, Operations, Planned, PointResult, Probe, ProbeError, Reach, Session, Spec, Support, Tier,
+};
+use latlab_record::{Point, Profile, Record, Settings, Unit, binary_size};
+use serde_json::{Value, json};
+
+use crate::disk::{COLD, DIRECT};
+
+#[cfg_attr(target_os = "linux", path = "first_touch/linux.rs")]
+#[cfg_attr(not(target_os = "linux"), path = "first_touch/elsewhere.rs")]
+mod work;
+
+/// The probe.
+pub struct FirstTouch;
+
+static SPEC: Spec = Spec {
+    id: "storage.first_touch",
+    tier: Tier::Storage,
+    title: "the first reading of a block against the second",
+    question: "What does it cost to be the first who reads a block?",
+    method: "Only when a directory is named (--first-touch DIR): disks of clouds, images of containers and lazily restored snapshots fetch a block from far away when it is first read, and nobody can measure that twice on the same block. \
+Regular files of at least 2 MiB in that directory and below are opened for reading only, never through a symbolic link, on its own file system only, and without noting the access where the system allows that (O_NOATIME). They are cut into regions of up to 16 MiB in random order; each block of samples takes a region that this run has not read yet, reads \
+random blocks of it (256 of 4 KiB, or 8 of 1 MiB), and then the same blocks again in the same order. The two readings are two points, and each pair is one region apart from all others, because what fetches, fetches megabytes at a time.
+
+Reading is direct (O_DIRECT), so that the page cache of this machine has no part in it; where that cannot be had, the file is put out of the page cache before each of the two readings, and the kernel is asked whether it is gone. Both readings must bring the same bytes, and the kernel must have counted them as fetched. Files with holes, and files of which more than a tenth lies in the page cache (something has read them), are left out.
+
+The ratio is the median over the regions of the first reading's time over the second's, with its distribution-free 95 % interval between regions (six at least). Medians of single blocks hide it: one block in a hundred waits for the fetch, and the others find what it brought; so the ratio is one of total times, and the tails stand side by side.
+
+First means first by latlab in this run. Whether anything else, or an earlier run, has read a block since the machine was started cannot be known; where it has, the two readings are alike. What was read is used up; how much is left is said.",
+    method_version: 1,
+    unit: Unit::Ns,
+    convention: "each byte read counts once a reading",
+    needs: &[
+        "a directory of files that nothing has read (--first-touch)",
+        "the thorough profile",
+    ],
+    touches: &["files in the directory that was named: at most 216 MiB of them are read, twice; nothing is written"],
+    saturates: false,
+};
+
+const FIRST: &str = "first";
+const SECOND: &str = "second";
+/// Blocks, and how many of them are read in one region.
+const SIZES: [(u64, u64); 2] = [(4096, 256), (1 << 20, 8)];
+/// Regions of one size of blocks.
+const MOST_REGIONS: u64 = 24;
+/// Fewer are no record.
+const LEAST_REGIONS: u64 = 6;
+/// The first reading costs more when the whole interval is above this; less is what two readings differ by anyway.
+const MORE: f64 = 1.1;
+/// They are alike when the whole interval is within this factor.
+const ALIKE: f64 = 1.25;
+
+/// What cannot be known.
+const SINCE: &str = "first means first by latlab in this run: whether something else has read these blocks since the machine was started is not known; where it has, both readings are equal";
+
+/// What a directory holds for this.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Survey {
+    files: u64,
+    regions: u64,
+    /// Of all regions.
+    bytes: u64,
+    /// Files that were left out: with holes, in the page cache, not readable.
+    left_out: u64,
+    direct: bool,
+}
+
+impl Survey {
+    /// The sizes of blocks for which there are regions enough, each with its number of regions.
+    fn sizes(&self) -> Vec<(u64, u64)> {
+        let sizes = if self.regions >= 2 * LEAST_REGIONS {
+            SIZES.len()
+        } else {
+            1
+        };
+        let each = (self.regions / sizes as u64).min(MOST_REGIONS);
+        SIZES[..sizes]
+            .iter()
+            .filter(|_| each >= LEAST_REGIONS)
+            .map(|(block_bytes, _)| (*block_bytes, each))
+            .collect()
+    }
+}
+
+impl Survey {
+    fn support(&self) -> Support {
+        if self.sizes().is_empty() {
+            return Support::No(format!(
+                "the directory (--first-touch) has {} of {LEAST_REGIONS} regions of 2 to 16 MiB that could be read first: {} files, {} more left out (holes, already in the page cache, not readable)",
+                self.regions, self.files, self.left_out
+            ));
+        }
+        if !self.direct {
+            return Support::Degraded(
+                "no direct I/O there: read through the page cache, put out of it before each reading"
+                    .to_owned(),
+            );
+        }
+        Support::Yes
+    }
+
+    fn points(&self) -> Vec<Planned> {
+        let path = if self.direct { DIRECT } else { COLD };
+        let mut points = Vec::new();
+        for (block_bytes, regions) in self.sizes() {
+            for operation in [FIRST, SECOND] {
+                points.push(Planned {
+                    block_s: 0.05,
+                    most_blocks: usize::try_from(regions).unwrap_or(usize::MAX),
+                    least_blocks: usize::MAX,
+                    // What is marked as disturbed is left out and cannot be repeated: a neighbour's use of the memory is no reason for that.
+                    reach: Reach::Private,
+                    ..Planned::new(Point {
+                        operation: Some(operation.to_owned()),
+                        block_bytes: Some(block_bytes),
+                        path: Some(path.to_owned()),
+                        ..Point::default()
+                    })
+                });
+            }
+        }
+        points
+    }
+}
+
+/// Blocks read in a region of so many bytes.
+fn blocks_of(block_bytes: u64, region_bytes: u64) -> u64 {
+    let most = SIZES
+        .iter()
+        .find(|(own, _)| *own == block_bytes)
+        .map_or(0, |(_, blocks)| *blocks);
+    most.min(region_bytes / block_bytes.max(1))
+}
+
+impl Probe for FirstTouch {
+    fn spec(&self) -> &'static Spec {
+        &SPEC
+    }
+
+    fn wanted(&self, settings: &Settings) -> bool {
+        settings.first_touch.is_some() || super::asked_for(settings, SPEC.id)
+    }
+
+    fn repeats(&self, _settings: &Settings) -> bool {
+        false
+    }
+
+    fn supports(&self, env: &Env) -> Support {
+        if env.settings.first_touch.is_none() {
+            return Support::No(
+                "only where a directory with files that nothing has read yet is named: --first-touch DIR"
+                    .to_owned(),
+            );
+        }
+        if env.settings.profile != Profile::Thorough {
+            return Support::No(
+                "first readings cannot be repeated, so they are taken only where there is time for all of them: in the thorough profile (--profile thorough)"
+                    .to_owned(),
+            );
+        }
+        match work::survey(env) {
+            Err(reason) => Support::No(reason),
+            Ok(survey) => survey.support(),
+        }
+    }
+
+    fn points(&self, env: &Env) -> Vec<Planned> {
+        work::survey(env).map_or_else(|_| Vec::new(), |survey| survey.points())
+    }
+
+    fn operations(&self) -> Operations {
+        Operations::Disk
+    }
+
+    fn memory_bytes(&self, _env: &Env) -> u64 {
+        2 << 20
+    }
+
+    fn open<'env>(
+        &'env self,
+        env: &'env Env,
+        _group: &[Planned],
+    ) -> Result<Box<dyn Session + 'env>, ProbeError> {
+        work::open(env)
+    }
+
+    fn conclude(&self, _env: &Env, results: &[PointResult]) -> Vec<Record> {
+        let ratios: Vec<Value> = results
+            .iter()
+            .filter(|result| result.point.operation.as_deref() == Some(FIRST))
+            .filter_map(|result| {
+                let own = result.findings.as_ref()?;
+                let block_bytes = result.point.block_bytes?;
+                let ratio = own.get("ratio")?.as_f64()?;
+                let interval = own
+                    .get("interval")
+                    .and_then(|ends| Some([ends.get(0)?.as_f64()?, ends.get(1)?.as_f64()?]));
+                let (verdict, detail) = judge(block_bytes, ratio, interval);
+                Some(json!({
+                    "block_bytes": block_bytes,
+                    "ratio": ratio,
+                    "interval": interval,
+                    "regions": own.get("regions"),
+                    "total_ratio": own.get("total_ratio"),
+                    "verdict": verdict,
+                    "detail": detail,
+                }))
+            })
+            .collect();
+        if ratios.is_empty() {
+            return Vec::new();
+        }
+        let findings = json!({ "ratios": ratios, "since": SINCE });
+        vec![SPEC.derived(findings)]
+    }
+}
+
+/// What a ratio with its interval says, and a sentence.
+fn judge(block_bytes: u64, ratio: f64, interval: Option<[f64; 2]>) -> (&'static str, String) {
+    let size = binary_size(block_bytes);
+    let Some([low, high]) = interval else {
+        return (
+            "undecided",
+            format!(
+                "blocks of {size}: {ratio:.2} times as long the first time, of too few regions for an interval"
+            ),
+        );
+    };
+    let figures = format!("{ratio:.2} times ({low:.2} to {high:.2})");
+    if low > MORE {
+        (
+            "first reading costs more",
+            format!(
+                "blocks of {size} take {figures} as long the first time: what is below fetches them when they are first asked for, or keeps what was read"
+            ),
+        )
+    } else if low > 1.0 / ALIKE && high < ALIKE {
+        (
+            "alike",
+            format!(
+                "blocks of {size} take {figures} as long the first time: nothing is fetched here, or something has read them since the machine was started"
+            ),
+        )
+    } else {
+        (
+            "undecided",
+            format!("blocks of {size} take {figures} as long the first time: too wide to say"),
+        )
+    }
+}
+
+#[cfg(test)]
+mod tests;

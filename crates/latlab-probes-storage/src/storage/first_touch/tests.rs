@@ -1,0 +1,304 @@
+use super::*;
+use latlab_probes_testing as testing;
+
+#[test]
+fn it_is_planned_only_where_a_directory_is_named_and_says_what_it_needs() {
+    let mut env = testing::env(64 << 20);
+    assert!(!FirstTouch.wanted(&env.settings));
+    env.settings.only = vec![SPEC.id.to_owned()];
+    assert!(FirstTouch.wanted(&env.settings));
+    assert!(matches!(FirstTouch.supports(&env), Support::No(reason) if reason.contains("--first-touch DIR")));
+    env.settings.only.clear();
+    env.settings.first_touch = Some("/nowhere at all".to_owned());
+    assert!(FirstTouch.wanted(&env.settings));
+    assert!(
+        matches!(FirstTouch.supports(&env), Support::No(reason) if reason.contains("--profile thorough"))
+    );
+    env.settings.profile = Profile::Thorough;
+    assert!(matches!(FirstTouch.supports(&env), Support::No(reason) if reason.len() > 20));
+    assert!(FirstTouch.points(&env).is_empty());
+}
+
+#[test]
+fn a_ratio_is_called_what_its_interval_allows() {
+    let (verdict, detail) = judge(4096, 1.9, Some([1.4, 2.6]));
+    assert_eq!(verdict, "first reading costs more");
+    assert_eq!(
+        detail,
+        "blocks of 4 KiB take 1.90 times (1.40 to 2.60) as long the first time: what is below fetches them when they are first asked for, or keeps what was read"
+    );
+    let (verdict, detail) = judge(1 << 20, 1.01, Some([0.95, 1.08]));
+    assert_eq!(verdict, "alike");
+    assert!(
+        detail.starts_with("blocks of 1 MiB take 1.01 times (0.95 to 1.08) as long"),
+        "{detail}"
+    );
+    assert!(
+        detail.contains("has read them since the machine was started"),
+        "{detail}"
+    );
+    assert_eq!(judge(4096, 1.5, Some([0.9, 2.6])).0, "undecided");
+    assert_eq!(judge(4096, 1.5, None).0, "undecided");
+    assert!(SINCE.contains("is not known"));
+}
+
+#[test]
+fn few_regions_are_for_the_small_blocks_and_fewer_for_nobody() {
+    let of = |regions| {
+        Survey {
+            regions,
+            ..Survey::default()
+        }
+        .sizes()
+    };
+    assert_eq!(of(5), []);
+    assert_eq!(of(6), [(4096, 6)]);
+    assert_eq!(of(13), [(4096, 6), (1 << 20, 6)]);
+    assert_eq!(of(500), [(4096, 24), (1 << 20, 24)]);
+    assert_eq!(blocks_of(1 << 20, 2 << 20), 2);
+    assert_eq!(blocks_of(4096, 16 << 20), 256);
+    let most: u64 = of(500)
+        .iter()
+        .map(|(block, regions)| regions * block * blocks_of(*block, 16 << 20))
+        .sum();
+    assert_eq!(most, 216 << 20, "as touches says");
+}
+
+#[cfg(target_os = "linux")]
+mod on_a_disk {
+    use std::os::unix::fs::{MetadataExt, symlink};
+    use std::path::PathBuf;
+
+    use latlab_harness::RemoteBlock;
+    use latlab_storage::{Contents, evict};
+
+    use super::super::work::Touching;
+    use super::*;
+
+    /// A directory of files beside the test binary, put out of the page cache; removed at the end.
+    struct Own(PathBuf);
+
+    impl Drop for Own {
+        fn drop(&mut self) {
+            let _ = std::fs::remove_dir_all(&self.0);
+        }
+    }
+
+    fn directory(name: &str, files: u64) -> Own {
+        let binary = std::env::current_exe().expect("the test binary has a path");
+        let own = Own(binary.with_file_name(format!("first-touch-{name}-{}", std::process::id())));
+        std::fs::create_dir_all(own.0.join("below")).expect("the build folder can be written");
+        for nth in 0..files {
+            let mut bytes = vec![0; 2 << 20];
+            Contents::new(nth).fill(0, &mut bytes);
+            let path = own.0.join("below").join(format!("file-{nth}"));
+            std::fs::write(&path, bytes).expect("written");
+            evict(std::fs::File::open(&path).expect("there")).expect("asked");
+        }
+        own
+    }
+
+    fn env(own: &Own) -> Env {
+        let mut env = testing::env_of_one_cpu(64 << 20);
+        env.settings.profile = Profile::Thorough;
+        env.settings.first_touch = Some(own.0.to_str().expect("UTF-8").to_owned());
+        env
+    }
+
+    /// A build folder in memory has no file that is out of it.
+    fn is_on_a_disk(env: &Env) -> bool {
+        !matches!(crate::disk::support(env), Support::No(_))
+    }
+
+    #[test]
+    fn both_readings_of_both_sizes_are_proved_and_nothing_is_changed() {
+        let own = directory("proved", 12);
+        let env = env(&own);
+        if !is_on_a_disk(&env) {
+            return;
+        }
+        let path = own.0.join("below/file-3");
+        let before = std::fs::metadata(&path).expect("there");
+        let points = FirstTouch.points(&env);
+        assert_eq!(points.len(), 4);
+        let proofs = testing::assert_proved(&FirstTouch, &env, &points);
+        assert_eq!(proofs.len(), 4);
+        let findings = proofs[3].findings.as_ref().expect("findings");
+        assert!(findings["ratio"].as_f64().expect("a ratio") > 0.0, "{findings}");
+        assert!(findings["interval"].is_null(), "one region has none");
+        assert_eq!(
+            findings["left_regions"], 10,
+            "two were read, each by a pair of points"
+        );
+        let after = std::fs::metadata(&path).expect("there");
+        assert_eq!((before.mtime(), before.len()), (after.mtime(), after.len()));
+        assert_eq!(env.disk.budget().spent_bytes(), 0);
+    }
+
+    #[test]
+    fn a_whole_run_ends_with_a_ratio_and_its_interval() {
+        let own = directory("run", 12);
+        let env = env(&own);
+        if !is_on_a_disk(&env) {
+            return;
+        }
+        let records = testing::records(&FirstTouch, &env, 120.0);
+        let derived = records
+            .last()
+            .and_then(|record| record.findings.as_ref())
+            .expect("concluded");
+        assert_eq!(
+            derived["ratios"].as_array().expect("ratios").len(),
+            2,
+            "{derived}"
+        );
+        assert_eq!(derived["ratios"][0]["regions"], 6);
+        assert!(derived["ratios"][0]["interval"][0].is_number(), "{derived}");
+        assert_eq!(derived["since"], SINCE);
+    }
+
+    #[test]
+    fn links_second_names_holes_small_files_and_what_was_read_are_left_out() {
+        let own = directory("out", 3);
+        let env = env(&own);
+        if !is_on_a_disk(&env) {
+            return;
+        }
+        let below = own.0.join("below");
+        std::fs::hard_link(below.join("file-0"), own.0.join("second-name")).expect("linked");
+        symlink(below.join("file-1"), own.0.join("link")).expect("linked");
+        symlink(&below, own.0.join("folder-link")).expect("linked");
+        std::fs::write(own.0.join("small"), [1; 1000]).expect("written");
+        let hole = std::fs::File::create(own.0.join("hole")).expect("made");
+        hole.set_len(8 << 20).expect("a hole");
+        // In the page cache.
+        std::fs::write(own.0.join("read"), vec![7; 2 << 20]).expect("written");
+        let survey = super::super::work::survey(&env).expect("looked at");
+        assert_eq!(
+            (survey.files, survey.regions, survey.left_out),
+            (3, 3, 2),
+            "{survey:?}"
+        );
+        let reason = FirstTouch.supports(&env);
+        assert!(
+            matches!(&reason, Support::No(text) if text.contains("3 of 6 regions")),
+            "{reason:?}"
+        );
+    }
+
+    fn failed(touching: &mut Touching, point: &Point) -> Vec<String> {
+        let checks = touching.proof(point).checks;
+        checks
+            .into_iter()
+            .filter(|check| !check.ok)
+            .map(|check| check.name)
+            .collect()
+    }
+
+    #[test]
+    fn other_bytes_and_a_region_that_was_read_before_fail_the_proof() {
+        let own = directory("planted", 12);
+        let env = env(&own);
+        if !is_on_a_disk(&env) {
+            return;
+        }
+        let point = &FirstTouch.points(&env)[0].point;
+        let mut touching = Touching::open(&env).expect("opened");
+        touching.select(point).expect("selected");
+        // Only the work matters here: single operations make no windows.
+        let once = |touching: &mut Touching| {
+            assert!(RemoteBlock::take(&env.clock, None, |block| touching.block(block)).is_err());
+        };
+        touching.pool.plant_again();
+        once(&mut touching);
+        assert_eq!(failed(&mut touching, point), Vec::<String>::new());
+        once(&mut touching);
+        assert_eq!(failed(&mut touching, point), ["each region once"]);
+        let mut touching = Touching::open(&env).expect("opened");
+        touching.select(point).expect("selected");
+        touching.plant_other_bytes = true;
+        once(&mut touching);
+        assert_eq!(failed(&mut touching, point), ["the same bytes both times"]);
+    }
+
+    /// As where the file system refuses to open a file for direct transfers.
+    fn without_direct(env: &Env) -> Touching<'_> {
+        let mut touching = Touching::open(env).expect("opened");
+        touching.pool.survey.direct = false;
+        touching
+    }
+
+    #[test]
+    fn without_direct_transfers_each_reading_goes_through_a_page_cache_that_was_emptied_before() {
+        let own = directory("cold", 12);
+        let env = env(&own);
+        if !is_on_a_disk(&env) {
+            return;
+        }
+        let mut touching = without_direct(&env);
+        let survey = touching.pool.survey;
+        assert!(matches!(survey.support(), Support::Degraded(reason) if reason.contains("no direct I/O")));
+        let points = survey.points();
+        assert!(
+            points
+                .iter()
+                .all(|planned| planned.point.path.as_deref() == Some(COLD))
+        );
+        for (planned, readings) in points.iter().zip([2, 2, 2, 2]) {
+            let point = &planned.point;
+            touching.select(point).expect("selected");
+            assert!(RemoteBlock::take(&env.clock, None, |block| touching.block(block)).is_err());
+            let proof = touching.proof(point);
+            let wrong: Vec<_> = proof.checks.iter().filter(|check| !check.ok).collect();
+            assert!(wrong.is_empty(), "{wrong:?}");
+            let evicted = proof.checks.iter().find(|check| check.name == "evicted");
+            assert!(
+                evicted.is_some_and(|check| check.detail.ends_with(&format!("before {readings} readings"))),
+                "{evicted:?}"
+            );
+        }
+    }
+
+    #[test]
+    fn a_file_that_somebody_keeps_mapped_is_no_cold_reading() {
+        use rustix::mm::{MapFlags, ProtFlags, mmap};
+
+        let own = directory("mapped", 12);
+        let env = env(&own);
+        // Under emulation the planted mappings did not hold the pages.
+        if !is_on_a_disk(&env) || !testing::runner().is_empty() {
+            return;
+        }
+        let mut touching = without_direct(&env);
+        for nth in 0..12 {
+            let file = std::fs::File::open(own.0.join("below").join(format!("file-{nth}"))).expect("there");
+            let flags = MapFlags::SHARED | MapFlags::POPULATE;
+            // SAFETY: a new mapping at an address of the kernel's choice; a test's, it stays until the end of the process.
+            unsafe { mmap(std::ptr::null_mut(), 2 << 20, ProtFlags::READ, flags, &file, 0) }.expect("mapped");
+        }
+        touching
+            .select(&touching.pool.survey.points()[0].point)
+            .expect("selected");
+        let Err(error) = RemoteBlock::take(&env.clock, None, |block| touching.block(block)) else {
+            panic!("a reading of pages that were in memory counted as cold")
+        };
+        assert!(error.to_string().contains("could be evicted"), "{error}");
+    }
+
+    #[test]
+    fn when_all_regions_are_read_the_next_is_a_reason() {
+        let own = directory("used-up", 6);
+        let env = env(&own);
+        if !is_on_a_disk(&env) {
+            return;
+        }
+        let mut touching = Touching::open(&env).expect("opened");
+        let point = &FirstTouch.points(&env)[0].point;
+        touching.select(point).expect("selected");
+        while touching.pool.next().is_some() {}
+        let Err(error) = RemoteBlock::take(&env.clock, None, |block| touching.block(block)) else {
+            panic!("nothing was left to read")
+        };
+        assert!(error.to_string().contains("cannot be repeated"), "{error}");
+    }
+}

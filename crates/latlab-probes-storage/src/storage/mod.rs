@@ -1,0 +1,46 @@
+//! Disks and file systems.
+
+pub mod files;
+pub mod first_touch;
+pub mod poke;
+pub mod rate;
+pub mod read_random;
+pub mod read_sequential;
+pub mod reread;
+pub mod steady;
+pub mod sync;
+pub mod write_random;
+pub mod write_sequential;
+
+mod random;
+
+/// What the probes that make files with names share on Linux.
+#[cfg(target_os = "linux")]
+mod linux;
+
+use latlab_clock::Source;
+use latlab_harness::Env;
+use latlab_record::Settings;
+
+/// Why a probe that makes files with names cannot run here; `None` when it can. Makes nothing.
+fn refusal(env: &Env) -> Option<String> {
+    not_asked_for(env).or_else(|| crate::disk::room(env).err())
+}
+
+/// Why nothing may be written in this run, wherever it is.
+fn not_asked_for(env: &Env) -> Option<String> {
+    if matches!(env.clock.source, Source::Simulated(_)) {
+        return Some("simulated time does not pass on a disk".to_owned());
+    }
+    if env.settings.file.is_some() {
+        return Some(
+            "a file of the user's (--file) is only read, and this makes files of its own".to_owned(),
+        );
+    }
+    None
+}
+
+/// Whether the user named this probe, and not only a glob that it matches.
+fn asked_for(settings: &Settings, id: &str) -> bool {
+    settings.only.iter().any(|glob| glob == id)
+}

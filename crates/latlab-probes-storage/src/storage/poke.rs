@@ -1,0 +1,266 @@
+//! `storage.poke`: the course notebook's experiment with files, done right: single random bytes read and written back.
+
+use latlab_harness::{
+    Env, Operations, Planned, PointResult, Probe, ProbeError, Reach, Session, Spec, Support, Tier,
+};
+use latlab_record::{Point, Profile, Record, Unit};
+use serde_json::json;
+
+use crate::disk::{self, COLD, DIRECT, WARM};
+
+#[cfg_attr(target_os = "linux", path = "poke/linux.rs")]
+#[cfg_attr(not(target_os = "linux"), path = "poke/elsewhere.rs")]
+mod work;
+
+/// The probe.
+pub struct Poke;
+
+static SPEC: Spec = Spec {
+    id: "storage.poke",
+    tier: Tier::Storage,
+    title: "single random bytes of files, one by one",
+    question: "How long does it take to read and write one byte at a random place of a file, and how long does the slowest take?",
+    method: "A poke seeks to a random byte, reads it and writes it back: three system calls, timed together and the read (with its seek) and the write apart. The place is drawn before the first stamp. Writing back what was read leaves the contents as they were.
+
+buffered-warm: the whole range was read before, so the page cache answers: this is the cost of system calls, not of a disk; no byte may be fetched from storage meanwhile. \
+A kernel may take pages back by itself (DAMON, another program's need): before each block of samples those that are missing (mincore) are read again, a block is taken in eight portions, and a portion in which more than one poke in a hundred was answered by storage \
+does not count; the record says how many. \
+The range is brought in without read-ahead, as single pages. Where a file was read from front to back, or written in large blocks, it lies in the cache in pieces of up to 2 MiB, and a file system that keeps a list of the blocks of each piece (ext4, Linux 6.16 and later) goes through all 512 to write one byte: 10 to 50 us here, against 0.7 us in a single page. \
+That is a price of how the file got there and not of a poke. \
+buffered-cold: the file was flushed and evicted, the kernel was asked what is left (nothing may be), and read-ahead is off (FADV_RANDOM, on a descriptor of the probe's own). No page is poked twice between two evictions, so each poke waits for the disk; \
+of a small file, which has few pages, only so many pokes are made before it is evicted again. Otherwise a megabyte is in the cache after 245 misses, and the median is the cache's. \
+direct: past the page cache; the aligned block that holds the byte is read and written back.
+
+Pages that were dirtied are flushed after each block of samples, untimed: the write of a poke into the page cache is over when the cache has it. What that costs to keep is the matter of storage.sync.
+
+The file of 0 bytes is the experiment's zero: there is nothing to read or write, and no system call is made. It is the instrument's own cost, shown beside the others and never subtracted.
+
+Files of 1 KB and 1 MB are the probe's own, filled up to whole blocks. Larger ones are the first so many bytes of the common test file: 100 MB in the quick profile, 1 GB in the others where the test file is so large, and all of it in the thorough one. \
+What is warm is at most a quarter of the memory that may be used. The point says the size that was really poked into.
+
+Proof: the bytes read are those that were laid out, whole blocks are compared after the flush, evictions are looked at, and the kernel and the device under the file counted at least a page fetched for each cold or direct poke.",
+    method_version: 2,
+    unit: Unit::Ns,
+    convention: "one poke: seek, read and write back one byte",
+    needs: &["Linux", "a directory on a disk"],
+    touches: &[
+        "the common test file and two files of 4 KiB and 1 MB without a name",
+        "the page cache up to a quarter of the memory that may be used",
+        "writes tens to hundreds of MB",
+    ],
+    saturates: false,
+};
+
+/// A page, and the least that a poke makes the disk move, bytes.
+const PAGE_BYTES: u64 = 4096;
+/// The notebook's sizes below those that the test file serves, bytes: decimal, as it has them.
+const SMALL: [u64; 2] = [1_000, 1_000_000];
+/// Reading 1 GB to warm it takes longer than the whole quick share.
+const QUICK_LARGEST: u64 = 100_000_000;
+const LARGE: u64 = 1_000_000_000;
+const READ_WRITE: &str = "read-write";
+/// Blocks of a point at most in the short profiles: in the quick one little may be written, and in the standard one warming the large file needs what
+/// the others leave.
+const FEW_BLOCKS: usize = 12;
+/// What the plan reckons, s: a poke into the page cache, a page or block from the disk and back to it, a flushed page of many, an eviction.
+const WARM_S: f64 = 3e-6;
+const DEVICE_S: f64 = 70e-6;
+const FLUSHED_S: f64 = 20e-6;
+const EVICTION_S: f64 = 200e-6;
+/// Reading the test file to warm it, bytes a second.
+const WARMING: f64 = 1e9;
+
+fn point(file_bytes: u64, path: &str) -> Point {
+    Point {
+        operation: Some(READ_WRITE.to_owned()),
+        file_bytes: Some(file_bytes),
+        path: Some(path.to_owned()),
+        ..Point::default()
+    }
+}
+
+/// The sizes that the test file is to serve.
+fn wanted(env: &Env) -> Vec<u64> {
+    match env.settings.profile {
+        Profile::Quick => vec![QUICK_LARGEST],
+        Profile::Standard => vec![LARGE],
+        Profile::Thorough => vec![LARGE, u64::MAX],
+    }
+}
+
+/// Of each size as much as there is: the test file's, and what may be kept in memory.
+fn large(env: &Env, path: &str) -> Vec<u64> {
+    let most = if path == WARM { env.memory_bytes } else { u64::MAX };
+    let mut sizes: Vec<u64> = wanted(env)
+        .into_iter()
+        .map(|size| size.min(disk::file_bytes(env)).min(most))
+        .filter(|size| *size > SMALL[1])
+        .collect();
+    sizes.dedup();
+    sizes
+}
+
+fn pages(file_bytes: u64) -> u64 {
+    file_bytes.div_ceil(PAGE_BYTES)
+}
+
+/// Pokes of one block.
+fn pokes(profile: Profile, file_bytes: u64, path: &str) -> u64 {
+    let row = profile.of([[1_000, 200, 60], [2_000, 1_000, 150], [10_000, 4_000, 1_000]]);
+    match path {
+        WARM if file_bytes <= SMALL[1] => row[0],
+        // Each dirties another page, which must be written.
+        WARM => row[1],
+        // An eviction for each.
+        COLD if file_bytes <= SMALL[0] => row[2] / 4,
+        _ => row[2],
+    }
+}
+
+/// Bytes that one block writes.
+fn written(profile: Profile, file_bytes: u64, path: &str) -> u64 {
+    let pokes = pokes(profile, file_bytes, path);
+    match (file_bytes, path) {
+        (0, _) => 0,
+        // A page that is dirtied again before it is flushed is written once.
+        (_, WARM) => pokes.min(pages(file_bytes)) * PAGE_BYTES,
+        _ => pokes * PAGE_BYTES,
+    }
+}
+
+fn planned(env: &Env, file_bytes: u64, path: &str) -> Planned {
+    let profile = env.settings.profile;
+    let planned = Planned::new(point(file_bytes, path));
+    let most_blocks = if profile == Profile::Thorough {
+        planned.most_blocks
+    } else {
+        FEW_BLOCKS
+    };
+    let count = pokes(profile, file_bytes, path) as f64;
+    let flushed_s = written(profile, file_bytes, path) as f64 / PAGE_BYTES as f64 * FLUSHED_S;
+    let evictions = (count / pages(file_bytes).max(1) as f64).ceil();
+    let block_s = match path {
+        _ if file_bytes == 0 => 2e-3,
+        WARM => count * WARM_S + flushed_s,
+        COLD => count * DEVICE_S + flushed_s + evictions * EVICTION_S,
+        _ => count * 2.0 * DEVICE_S,
+    };
+    // Warming the test file and evicting it would be done over and over if they took turns.
+    let shared = file_bytes > SMALL[1];
+    let laid_out = if SMALL.contains(&file_bytes) && path == WARM {
+        pages(file_bytes) * PAGE_BYTES
+    } else {
+        0
+    };
+    Planned {
+        // Laying the test file out, where it is not there yet, must not cost the small files their time.
+        group: match (shared, path) {
+            (false, _) => 0,
+            (true, COLD | DIRECT) => 1,
+            (true, _) => 2,
+        },
+        // Warming all of the test file takes as long as the rest: first the size that everybody knows.
+        priority: u8::from(path == WARM && file_bytes > LARGE),
+        setup_s: 1e-4,
+        first_s: if shared && path == WARM {
+            file_bytes as f64 / WARMING
+        } else {
+            0.0
+        },
+        block_s,
+        most_blocks,
+        written_bytes: most_blocks as u64 * written(profile, file_bytes, path) + laid_out,
+        reach: if path == WARM {
+            Reach::Shared
+        } else {
+            Reach::Private
+        },
+        ..planned
+    }
+}
+
+impl Probe for Poke {
+    fn spec(&self) -> &'static Spec {
+        &SPEC
+    }
+
+    fn supports(&self, env: &Env) -> Support {
+        disk::support_writing(env)
+    }
+
+    fn points(&self, env: &Env) -> Vec<Planned> {
+        let mut points = vec![planned(env, 0, WARM)];
+        for path in [DIRECT, COLD, WARM] {
+            points.extend(large(env, path).into_iter().map(|size| planned(env, size, path)));
+        }
+        for size in SMALL.into_iter().rev() {
+            for path in [WARM, COLD, DIRECT] {
+                points.push(planned(env, size, path));
+            }
+        }
+        points
+    }
+
+    fn operations(&self) -> Operations {
+        Operations::Disk
+    }
+
+    fn memory_bytes(&self, _env: &Env) -> u64 {
+        // What is warm can be evicted at any time and is nobody's.
+        1 << 20
+    }
+
+    fn test_file_bytes(&self, env: &Env) -> u64 {
+        disk::file_bytes(env)
+    }
+
+    fn open<'env>(
+        &'env self,
+        env: &'env Env,
+        group: &[Planned],
+    ) -> Result<Box<dyn Session + 'env>, ProbeError> {
+        work::open(env, group)
+    }
+
+    fn conclude(&self, _env: &Env, results: &[PointResult]) -> Vec<Record> {
+        let p50 = |size: u64, path| {
+            results
+                .iter()
+                .find(|result| result.point == point(size, path))
+                .map(|result| result.p50)
+        };
+        let mut sizes: Vec<u64> = results
+            .iter()
+            .filter_map(|result| result.point.file_bytes)
+            .filter(|size| *size > 0)
+            .collect();
+        sizes.sort_unstable();
+        sizes.dedup();
+        let (mut rows, mut sanity) = (Vec::new(), Vec::new());
+        for size in sizes {
+            let Some(warm) = p50(size, WARM) else { continue };
+            let (cold, direct) = (p50(size, COLD), p50(size, DIRECT));
+            rows.push(json!({
+                "file_bytes": size,
+                "cold_over_warm": cold.map(|cold| cold / warm),
+                "direct_over_warm": direct.map(|direct| direct / warm),
+            }));
+            for (path, other) in [(COLD, cold), (DIRECT, direct)] {
+                let Some(other) = other else { continue };
+                sanity.push(json!({
+                    "rule": format!("{path} pokes are slower than warm ones ({size} bytes)"),
+                    "holds": other > warm,
+                    "detail": format!("{:.1} us against {:.1} us", other / 1e3, warm / 1e3),
+                }));
+            }
+        }
+        if rows.is_empty() {
+            return Vec::new();
+        }
+        let findings = json!({ "sizes": rows, "sanity": sanity });
+        vec![SPEC.derived(findings)]
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,335 @@
+use latlab_harness::Probe;
+
+use super::*;
+use crate::storage::{read_random, write_random};
+use latlab_probes_testing as testing;
+
+const MEMORY: u64 = 64 << 20;
+
+fn result(block_bytes: u64, depth: u32, rate_per_s: f64) -> PointResult {
+    PointResult {
+        point: Point {
+            block_bytes: Some(block_bytes),
+            queue_depth: Some(depth),
+            ..Point::default()
+        },
+        p50: 50_000.0,
+        interval: None,
+        cycles: None,
+        refined: false,
+        disturbed: false,
+        findings: Some(json!({ "rate_per_s": rate_per_s, "second_half_to_first": 1.1 })),
+    }
+}
+
+fn concluded(results: &[PointResult]) -> Value {
+    let mut records = read_random::PROBE.conclude(&testing::env(MEMORY), results);
+    assert_eq!(records.len(), 1);
+    records.remove(0).findings.expect("findings")
+}
+
+fn holds(findings: &Value, rule: &str) -> bool {
+    findings["sanity"]
+        .as_array()
+        .expect("rules")
+        .iter()
+        .find(|own| own["rule"] == rule)
+        .unwrap_or_else(|| panic!("no rule {rule}"))["holds"]
+        .as_bool()
+        .expect("a verdict")
+}
+
+#[test]
+fn the_points_fit_one_cpu_64_mib_and_the_bytes_of_their_profile() {
+    let mut env = testing::env_of_one_cpu(MEMORY);
+    for (profile, most_bytes) in [
+        (Profile::Quick, 70 << 20),
+        (Profile::Standard, 520 << 20),
+        (Profile::Thorough, 4u64 << 30),
+    ] {
+        env.settings.profile = profile;
+        for way in [Way::Read, Way::Write] {
+            let points = plan(&env, way, "io_uring");
+            assert!(points.len() >= 7, "{profile:?} {way:?}");
+            assert!(memory_bytes(&env, way) <= MEMORY, "{profile:?} {way:?}");
+            let bytes: u64 = points.iter().map(|planned| planned.written_bytes).sum();
+            assert!(bytes <= most_bytes, "{profile:?} {way:?}: {bytes}");
+            assert_eq!(bytes == 0, way == Way::Read);
+        }
+    }
+}
+
+#[test]
+fn saturation_is_the_least_depth_with_nine_tenths_of_the_best_rate() {
+    let findings = concluded(&[
+        result(KIB_4, 32, 66e3),
+        result(KIB_4, 1, 16e3),
+        result(KIB_4, 16, 61e3),
+        result(KIB_4, 4, 37e3),
+        result(MIB, 1, 900.0),
+        result(MIB, 4, 950.0),
+    ]);
+    let saturation = findings["saturation"].as_array().expect("a list");
+    assert_eq!(saturation.len(), 2);
+    assert_eq!(saturation[0]["depth"], 16);
+    assert_eq!(saturation[0]["reached"], true);
+    assert_eq!(saturation[1]["depth"], 1);
+    assert!(holds(&findings, "each block size has its own rate"));
+    assert!(holds(&findings, "answered by a device"));
+    assert!(holds(&findings, "the first run is like the second"));
+}
+
+#[test]
+fn a_queue_that_still_gained_at_its_deepest_is_not_called_saturated() {
+    let findings = concluded(&[result(KIB_4, 1, 16e3), result(KIB_4, 64, 99e3)]);
+    assert_eq!(findings["saturation"][0]["reached"], false);
+}
+
+#[test]
+fn one_rate_for_all_block_sizes_is_a_limiters() {
+    let findings = concluded(&[result(KIB_4, 64, 3_000.0), result(KIB_64, 64, 3_000.4)]);
+    assert!(!holds(&findings, "each block size has its own rate"));
+}
+
+#[test]
+fn figures_of_memory_or_of_a_cache_that_filled_are_not_sane() {
+    let mut fast = result(KIB_4, 1, 900e3);
+    fast.p50 = 700.0;
+    let mut filled = result(KIB_4, 4, 16e3);
+    filled.findings = Some(json!({ "rate_per_s": 16e3, "second_half_to_first": 0.2 }));
+    let findings = concluded(&[fast, filled]);
+    assert!(!holds(&findings, "answered by a device"));
+    assert!(!holds(&findings, "the first run is like the second"));
+}
+
+#[test]
+fn a_point_that_is_not_like_itself_is_named_and_the_others_stand() {
+    let mut noisy = result(KIB_4, 4, 400e3);
+    noisy.findings = Some(json!({ "rate_per_s": 400e3, "second_half_to_first": 3.0 }));
+    let findings = concluded(&[
+        result(KIB_4, 1, 16e3),
+        noisy,
+        result(KIB_4, 32, 66e3),
+        result(KIB_4, 16, 61e3),
+    ]);
+    let broken: Vec<&Value> = findings["sanity"]
+        .as_array()
+        .expect("rules")
+        .iter()
+        .filter(|rule| rule["holds"] == false)
+        .collect();
+    assert_eq!(broken.len(), 1);
+    assert_eq!(broken[0]["point"]["queue_depth"], 4);
+    assert_eq!(
+        findings["saturation"][0]["depth"], 16,
+        "the noisy one is not the best"
+    );
+}
+
+#[test]
+fn the_third_rule_of_disks_is_undecided_and_says_what_this_disk_is() {
+    let mut alone = result(KIB_4, 1, 16e3);
+    assert!(concluded(&[alone.clone()]).get("rules").is_none(), "no seeks");
+    alone.findings = Some(json!({ "rate_per_s": 16e3, "seek": {
+        "medium": "solid state", "reason": "the distance adds nothing that an arm or a rotation would",
+        "near_ns": 52e3, "far_ns": 55e3, "difference_ns": 3e3, "interval_ns": [-1e3, 6e3], "rotational_flag": true,
+    }}));
+    let findings = concluded(&[alone]);
+    let rule = &findings["rules"][0];
+    assert_eq!(rule["verdict"], "undecided");
+    let detail = rule["detail"].as_str().expect("words");
+    for part in [
+        "undecided here",
+        "solid state",
+        "52 us",
+        "-1 us to 6 us",
+        "4 to 15 ms",
+        "counts for nothing",
+    ] {
+        assert!(detail.contains(part), "{part}: {detail}");
+    }
+}
+
+#[cfg(target_os = "linux")]
+mod linux {
+    use std::os::fd::OwnedFd;
+    use std::sync::Arc;
+
+    use latlab_harness::{Env, Proof, Session, Support};
+    use latlab_storage::{DeviceSource, Direct, DirectEvidence, TestFile};
+
+    use super::super::work::Random;
+    use super::*;
+    use crate::disk::{Device, Evidence, Target};
+
+    /// `None` where the build folder is in memory, or has no direct I/O.
+    fn target(env: &Env) -> Option<Target> {
+        let target =
+            (!matches!(disk::support(env), Support::No(_))).then(|| Target::open(env).expect("room"))?;
+        target.test.direct.is_ok().then_some(target)
+    }
+
+    /// The proof after one block of 4 KiB reads at depth 2.
+    fn read_from(env: &Env, target: Target) -> Proof {
+        let mut points = plan(env, Way::Read, super::super::work::deep_engine());
+        points.retain(|planned| planned.point.queue_depth == Some(2));
+        let probe = On(target);
+        let mut outcomes = latlab_harness::measure_once(&probe, env, &points);
+        outcomes.remove(0).1
+    }
+
+    /// The probe with a target that a test gives it.
+    struct On(Target);
+
+    impl Probe for On {
+        fn spec(&self) -> &'static Spec {
+            read_random::PROBE.spec()
+        }
+        fn supports(&self, env: &Env) -> Support {
+            read_random::PROBE.supports(env)
+        }
+        fn points(&self, env: &Env) -> Vec<Planned> {
+            read_random::PROBE.points(env)
+        }
+        fn memory_bytes(&self, env: &Env) -> u64 {
+            read_random::PROBE.memory_bytes(env)
+        }
+        fn open<'env>(
+            &'env self,
+            env: &'env Env,
+            _group: &[Planned],
+        ) -> Result<Box<dyn Session + 'env>, latlab_harness::ProbeError> {
+            Ok(Box::new(Random::on(env, Way::Read, self.0.clone())))
+        }
+    }
+
+    #[test]
+    fn every_depth_reads_and_writes_proves_it_and_leaves_the_file_as_it_was() {
+        let env = testing::env(MEMORY);
+        let Some(target) = target(&env) else { return };
+        // A whole quick plan of writes is more than this test's budget.
+        let writes: Vec<Planned> = write_random::PROBE
+            .points(&env)
+            .into_iter()
+            .filter(|planned| planned.point.queue_depth <= Some(4))
+            .collect();
+        let spent = env.disk.budget().spent_bytes();
+        for proof in testing::assert_proved(&write_random::PROBE, &env, &writes) {
+            assert!(proof.work.bytes > 0);
+        }
+        let announced: u64 = writes.iter().map(|planned| planned.written_bytes / 6).sum();
+        assert!(env.disk.budget().spent_bytes() - spent <= announced);
+        for proof in testing::assert_proved(&read_random::PROBE, &env, &read_random::PROBE.points(&env)) {
+            let findings = proof.findings.expect("findings");
+            let rate = findings["rate_per_s"].as_f64().expect("a rate");
+            let bytes = findings["bytes_per_s"].as_f64().expect("a bandwidth");
+            assert!(rate > 0.0 && (bytes / rate / 4096.0 - 1.0).abs() < 1e-9);
+            assert!(findings["achieved_depth"].as_f64().expect("a depth") > 0.0);
+            if let Some(seek) = findings["seek"].as_object() {
+                for distance in seek["by_distance"].as_array().expect("three") {
+                    assert!(distance["reads"].as_u64() >= Some(12), "{distance}");
+                }
+            }
+        }
+        let mut whole = vec![0; usize::try_from(target.test.bytes).expect("small")];
+        rustix_read(&target.test.file, &mut whole);
+        let contents = target.contents().expect("ours");
+        assert_eq!(contents.verify(0, &whole), Ok(()));
+    }
+
+    fn rustix_read(file: &OwnedFd, bytes: &mut [u8]) {
+        use std::os::unix::fs::FileExt;
+        let file = std::fs::File::from(file.try_clone().expect("a descriptor"));
+        file.read_exact_at(bytes, 0).expect("readable");
+    }
+
+    #[test]
+    fn a_file_of_zeros_fails_the_proof() {
+        let env = testing::env(MEMORY);
+        let Some(target) = target(&env) else { return };
+        {
+            use std::os::unix::fs::FileExt;
+            let file = std::fs::File::from(target.test.file.try_clone().expect("a descriptor"));
+            let zeros = vec![0; usize::try_from(target.test.bytes).expect("small")];
+            file.write_all_at(&zeros, 0).expect("room");
+            file.sync_data().expect("flushed");
+        }
+        let proof = read_from(&env, target);
+        assert!(
+            testing::failed(&proof).contains(&"contents verified"),
+            "{:?}",
+            proof.checks
+        );
+    }
+
+    /// The test file, as if this descriptor were the direct one.
+    fn through(target: &Target, evidence: Option<DirectEvidence>) -> Target {
+        let test = &target.test;
+        let alignment = test.direct.as_ref().expect("asked before").alignment;
+        Target::of(Arc::new(TestFile {
+            file: Arc::clone(&test.file),
+            direct: Ok(Direct {
+                file: Arc::clone(&test.file),
+                alignment,
+                evidence,
+            }),
+            contents: test.contents,
+            bytes: test.bytes,
+            extents: test.extents,
+        }))
+    }
+
+    #[test]
+    fn a_path_that_ignores_o_direct_fails_the_proof() {
+        let env = testing::env(MEMORY);
+        let Some(target) = target(&env) else { return };
+        // The trial found all that was read in the page cache, and nothing was fetched for it.
+        let evidence = DirectEvidence {
+            asked_bytes: 64 * 4096,
+            counted_bytes: Some(0),
+            resident_bytes: 64 * 4096,
+        };
+        let proof = read_from(&env, through(&target, Some(evidence)));
+        assert!(testing::failed(&proof).contains(&"direct"), "{:?}", proof.checks);
+    }
+
+    #[test]
+    fn a_kernel_that_counts_nothing_fails_the_proof() {
+        let env = testing::env(MEMORY);
+        let Some(target) = target(&env) else { return };
+        let point = &plan(&env, Way::Read, "io_uring")[0].point;
+        let mut session = Random::on(&env, Way::Read, target);
+        let mut proof_of = |counted| {
+            session.ledger.of(point).evidence = Evidence::of_counts(1 << 20, Some(counted));
+            session.proof(point)
+        };
+        assert!(testing::failed(&proof_of(0)).contains(&"counted by the kernel"));
+        assert!(!testing::failed(&proof_of(1 << 20)).contains(&"counted by the kernel"));
+    }
+
+    #[test]
+    fn a_device_counter_that_does_not_move_fails_the_proof() {
+        let env = testing::env(MEMORY);
+        let Some(mut target) = target(&env) else { return };
+        // In the format of a device's, and nobody counts in it.
+        let binary = std::env::current_exe().expect("the test binary has a path");
+        let stat = binary.with_file_name(format!("still-{}", std::process::id()));
+        std::fs::write(&stat, "5 0 40 0 5 0 40 0 0 0 0\n").expect("written");
+        let still = DeviceSource::at("still", &stat);
+        std::fs::remove_file(&stat).expect("ours");
+        target.device = Device::planted(still);
+        let proof = read_from(&env, target);
+        assert_eq!(testing::failed(&proof), ["device counted"], "{:?}", proof.checks);
+    }
+
+    #[test]
+    fn where_no_device_can_be_asked_the_record_says_so_and_stands() {
+        let env = testing::env(MEMORY);
+        let Some(mut target) = target(&env) else { return };
+        target.device = Device::planted(DeviceSource::of(0, 42));
+        let proof = read_from(&env, target);
+        assert!(testing::failed(&proof).is_empty(), "{:?}", proof.checks);
+        let told = proof.checks.iter().find(|check| check.name == "device counted");
+        assert!(told.expect("a check").detail.starts_with("no device counter"));
+    }
+}

@@ -1,0 +1,288 @@
+use latlab_record::Kind;
+
+use super::*;
+use latlab_probes_testing as testing;
+
+#[test]
+fn points_fit_a_small_machine() {
+    let env = testing::env_of_one_cpu(64 << 20);
+    if !testing::has_disk(&ReadSequential, &env) {
+        return;
+    }
+    let points = ReadSequential.points(&env);
+    assert!(
+        points
+            .iter()
+            .any(|planned| planned.point.path.as_deref() == Some(DIRECT))
+    );
+    assert!(ReadSequential.memory_bytes(&env) <= 64 << 20);
+    assert!(points.iter().all(|planned| planned.written_bytes == 0));
+    let mut small = testing::env_of_one_cpu(1 << 20);
+    small.settings.profile = Profile::Thorough;
+    assert!(ReadSequential.memory_bytes(&small) <= 1 << 20);
+}
+
+#[test]
+fn stretches_are_whole_blocks_and_leave_room_for_another_one() {
+    for profile in [Profile::Quick, Profile::Standard, Profile::Thorough] {
+        for path in PATHS {
+            for block_bytes in BLOCKS {
+                let stretch = stretch(profile, 1 << 30, path, block_bytes);
+                assert!(stretch.is_multiple_of(block_bytes), "{path} {block_bytes}");
+                assert!((block_bytes..=128 << 20).contains(&stretch));
+            }
+        }
+    }
+}
+
+#[test]
+fn every_path_is_proved_in_one_block() {
+    let env = testing::env(64 << 20);
+    if !testing::has_disk(&ReadSequential, &env) {
+        return;
+    }
+    let file = disk::file_bytes(&env);
+    let points: Vec<Planned> = [
+        (COLD, 64 * KIB),
+        (WARM, 4 * KIB),
+        (WARM, 512),
+        (DIRECT, 4 * KIB),
+        (DIRECT, MIB),
+        (COLD, 512),
+    ]
+    .map(|(path, block)| plan(Profile::Quick, file, path, block, 0))
+    .to_vec();
+    let proofs = testing::assert_proved(&ReadSequential, &env, &points);
+    for (planned, proof) in points.iter().zip(&proofs) {
+        let path = planned.point.path.as_deref().expect("planned");
+        let names: Vec<&str> = proof.checks.iter().map(|check| check.name.as_str()).collect();
+        assert!(
+            names.contains(&"extents written") && names.contains(&"contents verified"),
+            "{names:?}"
+        );
+        assert_eq!(names.contains(&"evicted"), path == COLD);
+        assert_eq!(names.contains(&"resident"), path == WARM);
+        assert_eq!(names.contains(&"direct"), path == DIRECT);
+        let findings = proof.findings.as_ref().expect("a bandwidth");
+        assert!(findings["bytes_per_s"].as_f64().expect("a number") > 0.0);
+        assert!(proof.work.bytes > 0);
+    }
+}
+
+#[test]
+fn a_users_file_is_read_and_nothing_is_written() {
+    let mut env = testing::env(64 << 20);
+    let binary = std::env::current_exe().expect("a path");
+    if !testing::has_disk(&ReadSequential, &env) {
+        return;
+    }
+    // The build may be reached by way of a link; only regular files are taken.
+    let binary = binary.canonicalize().expect("it runs");
+    env.settings.file = Some(binary.to_string_lossy().into_owned());
+    let points = ReadSequential.points(&env);
+    let direct: Vec<Planned> = points
+        .into_iter()
+        .filter(|planned| planned.point.path.as_deref() == Some(DIRECT))
+        .filter(|planned| planned.point.block_bytes == Some(4 * KIB))
+        .collect();
+    assert_eq!(direct.len(), 1);
+    let outcomes = latlab_harness::measure_once(&ReadSequential, &env, &direct);
+    let (samples, proof) = &outcomes[0];
+    assert!(*samples > 0 && proof.flags.len() == 1, "{:?}", proof.flags);
+    assert_eq!(env.disk.budget().spent_bytes(), 0);
+    assert!(!matches!(
+        crate::disk::support_writing(&env),
+        Support::Yes | Support::Degraded(_)
+    ));
+}
+
+#[test]
+fn a_run_concludes_a_fit_from_its_points() {
+    let env = testing::env(64 << 20);
+    if !testing::has_disk(&ReadSequential, &env) {
+        return;
+    }
+    let records = testing::records(&ReadSequential, &env, 1.5);
+    for record in &records {
+        // An emulated or overloaded disk may be slow, never unproved.
+        assert!(record.checks.iter().all(|check| check.ok), "{:?}", record.checks);
+    }
+    if let Some(derived) = records.iter().find(|record| record.kind == Kind::Derived) {
+        let findings = derived.findings.as_ref().expect("findings");
+        assert!(findings["rules"].as_array().is_some_and(|rules| rules.len() == 1));
+    }
+}
+
+/// The probe on a system that takes all pages back before so many readings.
+#[cfg(target_os = "linux")]
+struct TakenBack(u32);
+
+#[cfg(target_os = "linux")]
+impl Probe for TakenBack {
+    fn spec(&self) -> &'static Spec {
+        &SPEC
+    }
+    fn supports(&self, env: &Env) -> Support {
+        ReadSequential.supports(env)
+    }
+    fn points(&self, env: &Env) -> Vec<Planned> {
+        vec![plan(Profile::Quick, disk::file_bytes(env), WARM, 64 * KIB, 0)]
+    }
+    fn memory_bytes(&self, env: &Env) -> u64 {
+        ReadSequential.memory_bytes(env)
+    }
+    fn open<'env>(
+        &'env self,
+        env: &'env Env,
+        _group: &[Planned],
+    ) -> Result<Box<dyn Session + 'env>, ProbeError> {
+        let mut session = work::Reading::open(env)?;
+        session.taken_back = self.0;
+        Ok(Box::new(session))
+    }
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn what_met_pages_that_the_kernel_took_back_does_not_count_and_is_read_again_or_has_no_figure() {
+    let env = testing::env(64 << 20);
+    if !testing::has_disk(&ReadSequential, &env) {
+        return;
+    }
+    let faulty = TakenBack(1);
+    let (samples, proof) = latlab_harness::measure_once(&faulty, &env, &faulty.points(&env)).remove(0);
+    assert!(samples > 0);
+    assert_eq!(testing::failed(&proof), Vec::<&str>::new());
+    let resident = proof.checks.iter().find(|check| check.name == "resident");
+    assert!(
+        resident.is_some_and(|check| check.detail.contains("; 1 readings")),
+        "{resident:?}"
+    );
+    let records = testing::records(&TakenBack(u32::MAX), &env, 20.0);
+    let text = &records[0].error.as_ref().expect("no figure").text;
+    assert!(text.contains("the kernel takes pages back"), "{text}");
+}
+
+/// How many pages of the file's begin are parts of large folios, of how many that could be asked about; only root may ask.
+#[cfg(target_os = "linux")]
+fn in_large_folios(file: impl std::os::fd::AsFd, bytes: usize) -> Option<(usize, usize)> {
+    use std::io::{Read, Seek, SeekFrom};
+
+    use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
+
+    const PRESENT: u64 = 1 << 63;
+    const FRAME: u64 = (1 << 55) - 1;
+    /// `KPF_COMPOUND_HEAD` and `KPF_COMPOUND_TAIL`.
+    const COMPOUND: u64 = (1 << 15) | (1 << 16);
+
+    let number = |file: &mut std::fs::File, place: u64| {
+        let mut bytes = [0; 8];
+        file.seek(SeekFrom::Start(place * 8)).ok()?;
+        file.read_exact(&mut bytes).ok()?;
+        Some(u64::from_ne_bytes(bytes))
+    };
+    let mut maps = std::fs::File::open("/proc/self/pagemap").ok()?;
+    let mut flags = std::fs::File::open("/proc/kpageflags").ok()?;
+    // SAFETY: a fresh mapping at an address of the kernel's choice.
+    let base = unsafe {
+        mmap(
+            std::ptr::null_mut(),
+            bytes,
+            ProtFlags::READ,
+            MapFlags::SHARED,
+            file,
+            0,
+        )
+    }
+    .expect("mapped");
+    let (mut large, mut known) = (0, 0);
+    for page in (0..bytes).step_by(4096) {
+        // SAFETY: inside the mapping; the file is longer.
+        unsafe { base.cast::<u8>().add(page).read_volatile() };
+        let entry = number(&mut maps, (base as u64 + page as u64) / 4096).unwrap_or(0);
+        let frame = entry & FRAME;
+        if entry & PRESENT != 0
+            && frame != 0
+            && let Some(what) = number(&mut flags, frame)
+        {
+            known += 1;
+            large += usize::from(what & COMPOUND != 0);
+        }
+    }
+    // SAFETY: mapped above; nothing refers to it.
+    unsafe { munmap(base, bytes) }.expect("unmapped");
+    (known > 0).then_some((large, known))
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn what_is_warm_lies_in_the_page_cache_as_a_reader_from_front_to_back_leaves_it() {
+    const BYTES: usize = 8 << 20;
+    let env = testing::env(64 << 20);
+    if !testing::has_disk(&ReadSequential, &env) {
+        return;
+    }
+    let target = crate::disk::Target::open(&env).expect("room");
+    let mut chunk = vec![0; 1 << 16];
+    let mut by = |read_ahead: bool| {
+        target.chill().expect("cold");
+        target.read_ahead(read_ahead).expect("advised");
+        for offset in (0..BYTES as u64).step_by(chunk.len()) {
+            assert_eq!(
+                rustix::io::pread(&*target.test.file, &mut *chunk, offset),
+                Ok(chunk.len())
+            );
+        }
+        in_large_folios(&*target.test.file, BYTES)
+    };
+    // Only root sees folios, and not every file system has large ones.
+    let (Some((ahead, _)), Some((apart, _))) = (by(true), by(false)) else {
+        return;
+    };
+    if ahead <= apart {
+        return;
+    }
+    target.chill().expect("cold");
+    let mut session = work::Reading::open(&env).expect("room");
+    let planned = plan(Profile::Quick, disk::file_bytes(&env), WARM, 64 * KIB, 0);
+    session.select(&planned.point).expect("warm");
+    let (large, known) = in_large_folios(session.file(), BYTES).expect("asked before");
+    assert!(
+        2 * large > known,
+        "{large} of {known}; read ahead {ahead}, apart {apart}"
+    );
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn a_live_mapping_leaves_no_cold_figure() {
+    use latlab_harness::ProbeError;
+    use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
+
+    let env = testing::env(64 << 20);
+    if !testing::has_disk(&ReadSequential, &env) {
+        return;
+    }
+    let target = crate::disk::Target::open(&env).expect("room");
+    let length = 1 << 20;
+    // SAFETY: a fresh mapping at an address of the kernel's choice.
+    let base = unsafe {
+        mmap(
+            std::ptr::null_mut(),
+            length,
+            ProtFlags::READ,
+            MapFlags::SHARED,
+            &*target.test.file,
+            0,
+        )
+    }
+    .expect("mapped");
+    for page in 0..length / 4096 {
+        // SAFETY: inside the mapping; the file is longer.
+        unsafe { base.cast::<u8>().add(page * 4096).read_volatile() };
+    }
+    let chilled = target.chill();
+    // SAFETY: mapped above; nothing refers to it.
+    unsafe { munmap(base, length) }.expect("unmapped");
+    assert!(matches!(chilled, Err(ProbeError::Proof(_))), "{chilled:?}");
+}

@@ -1,0 +1,185 @@
+//! `storage.write.sequential`: overwriting a file from front to back in blocks of each size, past the page cache and through it, with and without
+//! flushes.
+
+use latlab_harness::{
+    Env, Operations, Planned, PointResult, Probe, ProbeError, Session, Spec, Support, Tier,
+};
+use latlab_record::{Point, Profile, Record, Unit};
+
+use crate::disk::{self, BUFFERED, DIRECT, FSYNC_EACH, FSYNC_END, curve};
+
+#[cfg_attr(target_os = "linux", path = "write_sequential/linux.rs")]
+#[cfg_attr(not(target_os = "linux"), path = "elsewhere/mod.rs")]
+mod work;
+
+/// The probe.
+pub struct WriteSequential;
+
+static SPEC: Spec = Spec {
+    id: "storage.write.sequential",
+    tier: Tier::Storage,
+    title: "writing a file front to back by block size",
+    question: "How fast is a file written from front to back, in small blocks and in large ones, and what do flushes cost?",
+    method: "One thread overwrites one block of an existing file after the other with one system call each (pwrite); a value is the time of one block. bytes_per_s is all bytes over the time of all calls, flushes included where they belong to the path.
+
+direct goes past the page cache (O_DIRECT); the device has the bytes, its own cache may still hold them. buffered-fsync-each writes into the page cache and flushes after each block: the value is both, the channels write and fsync are the parts. \
+buffered-fsync-end flushes once after a stretch of blocks: values are the writes alone, the flush is the channel fsync and is in bytes_per_s, from which its fit is made. buffered does not flush within the figure: it is a copy into memory, and says nothing of the disk; it is flushed afterwards, untimed. \
+After each block of samples the file's pages are put out of the cache, so that none begins with what another one left.
+
+The file is the shared test file: written whole once, so that no write has to find room or fill a reserved range. It is overwritten with what it holds, bytes that cannot be compressed and that tell their own place, computed into the one buffer before each write, outside of what is timed: zeros are 2.5 times as fast on some hosts, and random bytes made meanwhile \
+would be part of the time. The first and the last 4 KiB of each stretch are read back and compared. The writes must show in what the kernel counted for this process (/proc/self/io), and, where they were flushed or direct, in what the device under the file counted. A stretch's bytes are taken from the run's budget before they are written, so a run never writes more than it announced; that bounds the number of blocks.
+
+What a flush can mean is another question (storage.sync). Bursts into a cache of the drive or a cloud's credits are faster than hours of writing (storage.steady). Where the device interrupts one CPU only, a small write on another CPU waits for that one to wake it (46 us and 62 us were seen), so the CPU is part of the figure. To compare, pinned to the same CPU: fio --ioengine=psync --direct=1 --rw=write --overwrite=1 --refill_buffers --bs=...",
+    method_version: 1,
+    unit: Unit::Ns,
+    convention: "each byte written counts once",
+    needs: &["a disk: no file system in memory", "room for the test file"],
+    touches: &["disk: at most 140 MiB written into the test file (1 GiB standard, 4 GiB thorough), beyond laying it out"],
+    saturates: true,
+};
+
+const KIB: u64 = 1 << 10;
+const MIB: u64 = 1 << 20;
+
+/// Paths with their blocks for the quick, standard and thorough profile; each list goes on behind the one before. In the order in which they are given up
+/// last.
+const POINTS: [(&str, [&[u64]; 3]); 4] = [
+    (
+        DIRECT,
+        [
+            &[4 * KIB, 64 * KIB, MIB, 16 * MIB],
+            &[16 * KIB, 256 * KIB, 4 * MIB, 512],
+            &[64 * MIB, 128 * MIB],
+        ],
+    ),
+    (
+        FSYNC_EACH,
+        [
+            &[4 * KIB, 64 * KIB, MIB],
+            &[16 * MIB],
+            &[16 * KIB, 256 * KIB, 4 * MIB, 512],
+        ],
+    ),
+    (
+        FSYNC_END,
+        [
+            &[MIB],
+            &[4 * KIB, 64 * KIB, 16 * MIB],
+            &[16 * KIB, 256 * KIB, 4 * MIB],
+        ],
+    ),
+    (
+        BUFFERED,
+        [
+            &[4 * KIB],
+            &[64 * KIB, MIB],
+            &[16 * KIB, 256 * KIB, 4 * MIB, 16 * MIB],
+        ],
+    ),
+];
+/// Bytes that one point may write in the profiles, unless six blocks need more.
+const POINT_BYTES: [u64; 3] = [20 * MIB, 96 * MIB, 192 * MIB];
+/// Blocks of a record: fewer are none, and more are never taken.
+const LEAST_BLOCKS: u64 = 6;
+const MOST_BLOCKS: u64 = 24;
+
+/// Bytes that one block of samples writes.
+fn stretch(profile: Profile, path: &str, block_bytes: u64) -> u64 {
+    let (operations, bytes) = match path {
+        DIRECT => (128, [4 * MIB, 16 * MIB, 32 * MIB]),
+        FSYNC_EACH => (64, [2 * MIB, 8 * MIB, 16 * MIB]),
+        _ => (256, [4 * MIB, 16 * MIB, 32 * MIB]),
+    };
+    block_bytes
+        .saturating_mul(operations)
+        .min(profile.of(bytes))
+        .max(block_bytes)
+}
+
+fn plan(profile: Profile, path: &str, block_bytes: u64, priority: u8) -> Planned {
+    let stretch = stretch(profile, path, block_bytes);
+    let most = (profile.of(POINT_BYTES) / stretch).clamp(LEAST_BLOCKS, MOST_BLOCKS);
+    let calls = (stretch / block_bytes) as f64;
+    // What the plan reckons with; the contents of a stretch are computed at about a GB/s.
+    let each_s = match path {
+        DIRECT => 50e-6,
+        FSYNC_EACH => 120e-6,
+        _ => 3e-6,
+    };
+    Planned {
+        priority,
+        setup_s: 1e-3,
+        block_s: 3e-3 + calls * each_s + stretch as f64 * 2.5e-9,
+        written_bytes: most * stretch,
+        most_blocks: usize::try_from(most).unwrap_or(usize::MAX),
+        ..Planned::new(Point {
+            block_bytes: Some(block_bytes),
+            path: Some(path.to_owned()),
+            engine: Some("psync".to_owned()),
+            ..Point::default()
+        })
+    }
+}
+
+impl Probe for WriteSequential {
+    fn spec(&self) -> &'static Spec {
+        &SPEC
+    }
+
+    fn supports(&self, env: &Env) -> Support {
+        disk::support_writing(env)
+    }
+
+    fn points(&self, env: &Env) -> Vec<Planned> {
+        let profile = env.settings.profile;
+        let file = disk::file_bytes(env);
+        // Two thirds of what may be written beside the file are for the other probes of the disk.
+        let mut left = env.disk.budget().limit_bytes().saturating_sub(file) / 3;
+        let mut points = Vec::new();
+        for nth in 0..=profile.nth() {
+            for (path, blocks) in POINTS {
+                for block_bytes in blocks[usize::from(nth)] {
+                    let priority = 2 * nth + u8::from(matches!(path, FSYNC_END | BUFFERED));
+                    let planned = plan(profile, path, *block_bytes, priority);
+                    let stretch = stretch(profile, path, *block_bytes);
+                    if *block_bytes <= env.memory_bytes / 2
+                        && 2 * stretch <= file
+                        && planned.written_bytes <= left
+                    {
+                        left -= planned.written_bytes;
+                        points.push(planned);
+                    }
+                }
+            }
+        }
+        points
+    }
+
+    fn operations(&self) -> Operations {
+        Operations::Disk
+    }
+
+    fn memory_bytes(&self, env: &Env) -> u64 {
+        curve::largest_block(&self.points(env))
+    }
+
+    fn test_file_bytes(&self, env: &Env) -> u64 {
+        disk::file_bytes(env)
+    }
+
+    fn open<'env>(
+        &'env self,
+        env: &'env Env,
+        _group: &[Planned],
+    ) -> Result<Box<dyn Session + 'env>, ProbeError> {
+        work::open(env)
+    }
+
+    fn conclude(&self, _env: &Env, results: &[PointResult]) -> Vec<Record> {
+        let paths = POINTS.map(|(path, _)| path);
+        curve::conclude(&SPEC, results, &paths, &[FSYNC_END], &[DIRECT, FSYNC_EACH])
+    }
+}
+
+#[cfg(test)]
+mod tests;

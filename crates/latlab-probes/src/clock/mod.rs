@@ -1,3 +1,0 @@
-//! The instrument itself.
-
-pub(crate) mod read;

@@ -1,3 +1,0 @@
-//! Probes of the interpreter that latlab runs in.
-
-pub(crate) mod object;

@@ -132,7 +132,7 @@ def _several(name: str, runs: list[Run], target: Path | None) -> None:
         from latlab.charts.picture import convert  # noqa: PLC0415 - needs the export extra
         from latlab.run.saving import save  # noqa: PLC0415 - see above
 
-        picture = overlay.standalone(name, machines).to_dict()
+        picture = overlay.standalone(name, machines).to_dict(validate=False)
         save(target, convert(picture, target.suffix.removeprefix(".").lower()))
     sys.stderr.write(f"wrote {target}\n")
 

@@ -6,6 +6,7 @@ that a single point breaks (it names the point) stops the figures of that point 
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
@@ -65,6 +66,7 @@ class Broken:
         return record.probe == self.probe and (not self.point or self.point == _fields(record))
 
 
+@functools.lru_cache(maxsize=4)
 def broken(run: Run) -> tuple[Broken, ...]:
     """All rules that a run's figures break, in the order of the rules."""
     return tuple(found for rule in _RULES for found in rule(run))

@@ -182,6 +182,8 @@ class Anonymous:
 
     def value(self, value: model.Json, key: str = "") -> model.Json:
         """JSON without names, in its strings and its keys."""
+        if value is None or isinstance(value, int | float):
+            return value
         if isinstance(value, str):
             return self.text(value, key)
         if isinstance(value, Mapping):
@@ -194,9 +196,7 @@ class Anonymous:
                     hidden += "'"
                 out[hidden] = self.value(item, name)
             return out
-        if isinstance(value, list | tuple):
-            return [self.value(item, key) for item in value]
-        return value
+        return [self.value(item, key) for item in value]
 
     def struct(self, value: T) -> T:
         """A struct without names."""

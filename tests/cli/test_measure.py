@@ -5,11 +5,13 @@ from __future__ import annotations
 import json
 import os
 import re
+import secrets
 import shutil
 import signal
 import subprocess
 import time
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 from subprocess import CompletedProcess
 
@@ -22,70 +24,127 @@ from latlab.run.run import load
 from latlab.run.settings import DISTANCES, make_settings, may_drop_caches
 
 Command = Callable[..., CompletedProcess[str]]
-QUICK = ("measure", "--profile", "quick", "--only", "clock.read", "--budget", "2s", "--no-report")
+QUICK = ("measure", "--profile", "quick", "--only", "clock.read", "--budget", "2s")
 
 
-def test_a_run_is_shown_saved_and_readable(command: Command, own_home: Path) -> None:
-    told = command(*QUICK)
-    assert told.returncode == 0, told.stderr
-    assert "will take: about" in told.stderr
-    assert "saved" in told.stderr
-    files = list(own_home.rglob("*.latlab.jsonl"))
-    assert len(files) == 1
-    assert load(files[0]).stopped_by == "completed"
-    assert command("show", "last").stdout == told.stdout
+@dataclass
+class Measured:
+    """What a real run printed, and where it left its files."""
+
+    told: CompletedProcess[str]
+    home: Path
+    place: Path
 
 
-def test_json_is_one_object_and_nothing_else(command: Command) -> None:
-    told = command(*QUICK, "--json")
-    assert told.returncode == 0
-    whole = json.loads(told.stdout)
-    assert whole["schema"].startswith("latlab.run/1.")
-    assert {record["probe"] for record in whole["records"]} == {"clock.read"}
-    assert whole["footer"]["stopped_by"] == "completed"
+@pytest.fixture(scope="module")
+def measure_once(latlab: str, tmp_path_factory: pytest.TempPathFactory) -> Callable[..., Measured]:
+    """Measures in an empty folder, with a home of its own; `before` stands before the command."""
+
+    def measured(*arguments: str, before: tuple[str, ...] = (), **more: str) -> Measured:
+        home, place = tmp_path_factory.mktemp("home"), tmp_path_factory.mktemp("place")
+        (place / "pathmark").mkdir()
+        plain = {name: value for name, value in os.environ.items() if name not in {"COLUMNS", "NO_COLOR"}}
+        own = {"HOME": str(home), "XDG_DATA_HOME": str(home / "data"), "LC_ALL": "C.UTF-8"}
+        # It waits for nobody else's run.
+        own["LATLAB_LOCK_NAME"] = secrets.token_hex(8)
+        told = subprocess.run(
+            [*before, latlab, *QUICK, *arguments],
+            cwd=place,
+            env=plain | own | more,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            encoding="utf-8",
+            timeout=120,
+            check=False,
+        )
+        assert told.returncode == 0, told.stderr
+        return Measured(told, home, place)
+
+    return measured
 
 
-def test_a_quiet_run_says_nothing(command: Command) -> None:
-    told = command(*QUICK, "--quiet")
-    assert told.returncode == 0
-    assert told.stderr == ""
-    assert told.stdout
+@pytest.fixture(scope="module")
+def usual(measure_once: Callable[..., Measured]) -> Measured:
+    return measure_once()
 
 
-def test_a_run_can_be_saved_under_a_name(command: Command, place: Path) -> None:
-    told = command(*QUICK, "--quiet", "--out", "mine.latlab.jsonl")
-    assert told.returncode == 0
-    assert load(place / "mine.latlab.jsonl").probes == ("clock.read",)
+@pytest.mark.slow
+def test_a_run_is_shown_saved_and_readable(usual: Measured, called: Command) -> None:
+    assert "will take: about" in usual.told.stderr
+    assert "saved" in usual.told.stderr
+    (file,) = usual.home.rglob("*.latlab.jsonl")
+    assert load(file).stopped_by == "completed"
+    again = called("show", "last", HOME=str(usual.home), XDG_DATA_HOME=str(usual.home / "data"))
+    assert again.stdout == usual.told.stdout
 
 
-def test_an_anonymous_run_never_names_the_host_or_a_folder(command: Command, place: Path) -> None:
-    (place / "pathmark").mkdir()
-    told = command(
-        *(argument for argument in QUICK if argument != "--no-report"),
-        *("--anonymous", "--dir", "pathmark", "--out", "mine.latlab.jsonl"),
-    )
-    assert told.returncode == 0, told.stderr
-    run = load(place / "mine.latlab.jsonl")
+@pytest.mark.slow
+def test_a_report_is_written_beside_the_run(usual: Measured) -> None:
+    (report,) = usual.home.rglob("*.html")
+    assert f"report  ~/{report.relative_to(usual.home)}" in usual.told.stderr
+
+
+@pytest.fixture(scope="module")
+def hidden(measure_once: Callable[..., Measured]) -> Measured:
+    """Nothing but the figures, and nobody's name."""
+    return measure_once("--quiet", "--anonymous", "--dir", "pathmark", "--out", "mine.latlab.jsonl")
+
+
+@pytest.mark.slow
+def test_a_quiet_run_says_nothing(hidden: Measured) -> None:
+    assert hidden.told.stderr == ""
+    assert hidden.told.stdout
+
+
+@pytest.mark.slow
+def test_an_anonymous_run_never_names_the_host_or_a_folder(hidden: Measured) -> None:
+    run = load(hidden.place / "mine.latlab.jsonl")
     assert run.machine.text("os.host_name") == "host-1"
     assert run.settings.dir == run.machine.text("dir.path")
     assert re.fullmatch(r"path-\d+", run.settings.dir or "")
     assert run.machine.at("limits.uid") is None
     for name in ("mine.latlab.jsonl", "mine.html"):
-        text = (place / name).read_text(encoding="utf-8")
+        text = (hidden.place / name).read_text(encoding="utf-8")
         assert "pathmark" not in text
-        assert str(place) not in text
+        assert str(hidden.place) not in text
 
 
-def test_a_report_is_written_beside_the_run(command: Command, own_home: Path) -> None:
-    told = command(*(argument for argument in QUICK if argument != "--no-report"))
-    assert told.returncode == 0, told.stderr
-    reports = list(own_home.rglob("*.html"))
-    assert len(reports) == 1
-    assert f"report  ~/{reports[0].relative_to(own_home)}" in told.stderr
+@pytest.mark.slow
+def test_the_c_locale_gets_ascii_and_a_run_the_name_that_was_asked_for(
+    measure_once: Callable[..., Measured],
+) -> None:
+    plain = measure_once("--no-report", "--out", "mine.latlab.jsonl", LC_ALL="C")
+    assert plain.told.stdout.isascii()
+    assert plain.told.stderr.isascii()
+    assert load(plain.place / "mine.latlab.jsonl").probes == ("clock.read",)
 
 
-def test_a_dry_run_says_what_it_would_do_and_does_nothing(command: Command, own_home: Path) -> None:
-    told = command("measure", "--profile", "quick", "--dry-run")
+@pytest.fixture(scope="module")
+def confined(measure_once: Callable[..., Measured]) -> Measured:
+    """On one CPU where that can be, for a program that reads it."""
+    before = ("taskset", "-c", str(min(os.sched_getaffinity(0)))) if shutil.which("taskset") else ()
+    return measure_once("--no-report", "--json", before=before)
+
+
+@pytest.mark.slow
+def test_json_is_one_object_and_nothing_else(confined: Measured) -> None:
+    whole = json.loads(confined.told.stdout)
+    assert whole["schema"].startswith("latlab.run/1.")
+    assert {record["probe"] for record in whole["records"]} == {"clock.read"}
+    assert whole["footer"]["stopped_by"] == "completed"
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(shutil.which("taskset") is None, reason="needs taskset")
+def test_one_allowed_cpu_is_enough_and_is_said(confined: Measured) -> None:
+    (file,) = confined.home.rglob("*.latlab.jsonl")
+    doctor = json.loads(file.read_bytes().splitlines()[0])["doctor"]
+    assert calling.warning(confined.told, doctor, "one-cpu") == "one CPU may be used"
+
+
+def test_a_dry_run_says_what_it_would_do_and_does_nothing(called: Command, own_home: Path) -> None:
+    told = called("measure", "--profile", "quick", "--dry-run")
     assert told.returncode == 0
     assert "memory.load.dependent" in told.stdout
     assert "will take: about" in told.stdout
@@ -94,11 +153,11 @@ def test_a_dry_run_says_what_it_would_do_and_does_nothing(command: Command, own_
 
 
 def test_dropping_caches_is_refused_to_all_but_root_and_said_to_root(
-    command: Command, monkeypatch: pytest.MonkeyPatch
+    called: Command, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     if not Path("/proc/sys/vm/drop_caches").exists():
         pytest.skip("needs Linux")
-    told = command("measure", "--only", "clock.read", "--drop-caches", "--dry-run")
+    told = called("measure", "--only", "clock.read", "--drop-caches", "--dry-run")
     if os.geteuid() == 0 and os.access("/proc/sys/vm/drop_caches", os.W_OK):
         assert told.returncode == 0
         assert told.stderr.count("\n") == 1
@@ -110,9 +169,9 @@ def test_dropping_caches_is_refused_to_all_but_root_and_said_to_root(
         may_drop_caches("--drop-caches")
 
 
-def test_a_file_is_asked_for_by_its_absolute_path(command: Command, place: Path) -> None:
+def test_a_file_is_asked_for_by_its_absolute_path(called: Command, place: Path) -> None:
     (place / "mine").write_bytes(bytes(4096))
-    told = command("measure", "--only", "clock.read", "--file", "mine", "--dry-run")
+    told = called("measure", "--only", "clock.read", "--file", "mine", "--dry-run")
     assert told.returncode == 0
     assert make_settings(file=place / "mine").file == str(place / "mine")
 
@@ -129,9 +188,9 @@ def test_a_file_is_asked_for_by_its_absolute_path(command: Command, place: Path)
     ],
 )
 def test_a_path_that_cannot_be_emulated_is_refused_in_one_line(
-    command: Command, asked: list[str], said: str
+    called: Command, asked: list[str], said: str
 ) -> None:
-    told = command("measure", "--dry-run", *asked)
+    told = called("measure", "--dry-run", *asked)
     assert told.returncode == 2
     assert said in told.stderr
     assert "Traceback" not in told.stderr
@@ -160,29 +219,30 @@ def test_a_distance_is_in_the_settings_of_the_run() -> None:
     ],
 )
 def test_a_server_that_cannot_be_asked_is_refused_in_one_line(
-    command: Command, asked: list[str], said: str
+    called: Command, asked: list[str], said: str
 ) -> None:
-    told = command("measure", "--dry-run", *asked)
+    told = called("measure", "--dry-run", *asked)
     assert told.returncode == 2
     assert said in told.stderr
     assert "Traceback" not in told.stderr
 
 
-def test_what_leaves_the_machine_is_said_beforehand(command: Command) -> None:
-    told = command("measure", "--dry-run", "--only", "network.http", "--url", "https://example.org/")
+def test_what_leaves_the_machine_is_said_beforehand(called: Command) -> None:
+    told = called("measure", "--dry-run", "--only", "network.http", "--url", "https://example.org/")
     assert (told.returncode, told.stderr.count("\n")) == (0, 1)
     assert "sends requests to example.org, port 443; nothing else leaves this machine" in told.stderr
-    here = command("measure", "--dry-run", "--only", "network.http", "--url", "http://[::1]:8600/")
+    here = called("measure", "--dry-run", "--only", "network.http", "--url", "http://[::1]:8600/")
     assert "asks ::1, port 8600, on this machine" in here.stderr
 
 
-def test_a_dry_run_is_json_for_a_program(command: Command) -> None:
-    told = command("measure", "--dry-run", "--json", "--skip", "memory.*")
+def test_a_dry_run_is_json_for_a_program(called: Command) -> None:
+    told = called("measure", "--dry-run", "--json", "--skip", "memory.*")
     ids = [probe["id"] for probe in json.loads(told.stdout)["probes"]]
     assert ids[0] == "clock.read"
     assert not [name for name in ids if name.startswith("memory.")]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("after_s", [0.3, 0.8], ids=["early", "later"])
 def test_ctrl_c_gives_a_valid_part_and_code_130(latlab: str, own_home: Path, after_s: float) -> None:
     process = subprocess.Popen(
@@ -211,26 +271,3 @@ def test_a_reader_that_goes_away_is_no_fault(latlab: str, file: str) -> None:
         process.stdout.close()
         assert process.stderr is not None
         assert process.stderr.read() == ""
-
-
-def test_the_c_locale_gets_ascii(command: Command) -> None:
-    told = command(*QUICK, LC_ALL="C")
-    assert told.returncode == 0
-    assert told.stdout.isascii()
-    assert told.stderr.isascii()
-
-
-def test_one_allowed_cpu_is_enough_and_is_said(latlab: str, own_home: Path) -> None:
-    if shutil.which("taskset") is None:
-        pytest.skip("needs taskset")
-    cpu = min(os.sched_getaffinity(0))
-    told = subprocess.run(
-        ["taskset", "-c", str(cpu), latlab, *QUICK],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert told.returncode == 0, told.stderr
-    (file,) = own_home.rglob("*.latlab.jsonl")
-    doctor = json.loads(file.read_bytes().splitlines()[0])["doctor"]
-    assert calling.warning(told, doctor, "one-cpu") == "one CPU may be used"

@@ -204,6 +204,7 @@ def test_what_was_tried_in_vain_is_told_with_its_reasons() -> None:
     assert any(line.split() == ["busy", "stall", "0", "0*", "–", "–"] for line in told)
 
 
+@pytest.mark.slow
 def test_the_command_listens_and_prints_all_it_heard_as_json(command: Command) -> None:
     told = command("noise", "0.3", "--json")
     assert told.returncode == 0, told.stderr
@@ -214,11 +215,13 @@ def test_the_command_listens_and_prints_all_it_heard_as_json(command: Command) -
     assert all(rung["available"] or rung["reason"] for rung in said["levels"])
 
 
+@pytest.mark.slow
 def test_no_more_evidence_is_used_than_was_allowed(command: Command) -> None:
     told = command("noise", "200ms", "--level", "time-stamps", "--json")
     assert json.loads(told.stdout)["level"] == "time stamps"
 
 
+@pytest.mark.slow
 def test_the_self_test_prints_the_confusion_matrix_as_json(command: Command) -> None:
     told = command("noise", "0.1", "--self-test", "--json")
     assert told.returncode == 0, told.stderr

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import json
-import subprocess
 import sys
 from types import SimpleNamespace
 from typing import Final
 
 import msgspec
 import pytest
+from tests.explain.in_process import explain
 
 from latlab.explain.model import Explained
 
@@ -50,13 +50,9 @@ def written(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFac
     names = {kind: folder / f"where.{kind}" for kind in ("json", "html", "trace", "firefox")}
     source, target = folder / "input data", folder / "output <data>"
     source.write_bytes(bytes(READ_BYTES))
-    command = [sys.executable, "-m", "latlab", "explain", "--no-limits", "--level", request.param]
-    for kind, path in names.items():
-        command += [f"--{kind}", str(path)]
-    command += ["--", sys.executable, "-c", PROGRAM, str(source), str(target)]
-    done = subprocess.run(
-        command, timeout=100, capture_output=True, check=False, text=True, stdin=subprocess.DEVNULL
-    )
+    outputs = [word for kind, path in names.items() for word in (f"--{kind}", str(path))]
+    program = [sys.executable, "-c", PROGRAM, str(source), str(target)]
+    done = explain("--no-limits", "--level", request.param, *outputs, "--", *program)
     texts = {kind: path.read_text(encoding="utf-8") for kind, path in names.items()}
     return SimpleNamespace(
         returned=done.returncode,

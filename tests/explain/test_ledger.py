@@ -16,13 +16,18 @@ from typing import Any
 
 import msgspec
 import pytest
+from tests.explain.in_process import explain
+from tests.some import some
 
 from latlab.explain.model import Explained
 from latlab.explain.run import explain_process
 from latlab.explain.table import facts, table
 from latlab.explain.verdict import verdict
 
-pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="explain reads /proc")
+pytestmark = [
+    pytest.mark.skipif(sys.platform != "linux", reason="explain reads /proc"),
+    pytest.mark.slow,
+]
 
 NAMES = {
     "compute",
@@ -55,19 +60,21 @@ sys.exit(7)
 """
 
 
-def explain(*arguments: str, given: str = "") -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "latlab", "explain", *arguments]
-    source: dict[str, Any] = {"input": given} if given else {"stdin": subprocess.DEVNULL}
-    return subprocess.run(command, capture_output=True, text=True, timeout=60, check=False, **source)
-
-
 @pytest.fixture(scope="module")
 def sleeper(
     tmp_path_factory: pytest.TempPathFactory,
 ) -> tuple[subprocess.CompletedProcess[str], dict[str, Any]]:
     """A program that sleeps, explained at the level that everybody may have."""
     file = tmp_path_factory.mktemp("sleeper") / "ledger.json"
-    told = explain("--level", "3", "--json", str(file), "--", sys.executable, "-I", "-S", "-c", SLEEPS)
+    command = [sys.executable, "-m", "latlab", "explain", "--level", "3", "--json", str(file)]
+    told = subprocess.run(
+        [*command, "--", sys.executable, "-I", "-S", "-c", SLEEPS],
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
     return told, json.loads(file.read_text(encoding="utf-8"))
 
 
@@ -91,7 +98,7 @@ def test_shares_of_wall_time_sum_to_one_and_each_lies_in_its_interval(
     assert sum(row["share"] for row in rows) == pytest.approx(1.0, abs=1e-9)
     assert sum(row["seconds"] for row in rows) == pytest.approx(ledger["wall_s"], rel=1e-6)
     assert ledger["closure"]["holds"]
-    for row in rows:
+    for row in some(rows):
         assert row["name"] in NAMES
         assert 0 <= row["low"] <= row["share"] <= row["high"] <= 1
 
@@ -128,7 +135,11 @@ def test_a_program_that_is_killed_ends_with_the_shells_code() -> None:
 
 
 def test_a_program_that_has_read_its_pipe_is_not_run_again_and_that_is_said() -> None:
-    told = explain("--level", "3", "--runs", "5", "--", "cat", given="once\n")
+    reading, writing = os.pipe()
+    os.write(writing, b"once\n")
+    os.close(writing)
+    told = explain("--level", "3", "--runs", "5", "--", "cat", stdin=reading)
+    os.close(reading)
     assert told.stdout == "once\n"
     assert "Of 5 runs 1 could be made: the first run has read its input" in told.stderr.replace("\n  ", " ")
 

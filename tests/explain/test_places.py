@@ -11,11 +11,16 @@ from typing import Any
 
 import msgspec
 import pytest
+from tests.explain.in_process import explain
+from tests.some import some
 
 from latlab.explain.model import Explained
 from latlab.explain.places import places
 
-pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="explain reads /proc")
+pytestmark = [
+    pytest.mark.skipif(sys.platform != "linux", reason="explain reads /proc"),
+    pytest.mark.slow,
+]
 
 C_PROGRAM = """\
 #include <stdio.h>
@@ -24,12 +29,12 @@ C_PROGRAM = """\
 static volatile unsigned long sum;
 
 __attribute__((noinline)) static void heavy(void) {
-    for (unsigned long at = 0; at < 30000000; at++)
+    for (unsigned long at = 0; at < 3000000; at++)
         sum += at * at;
 }
 
 __attribute__((noinline)) static void light(void) {
-    for (unsigned long at = 0; at < 10000000; at++)
+    for (unsigned long at = 0; at < 1000000; at++)
         sum += at * 3;
 }
 
@@ -41,7 +46,7 @@ static double now(void) {
 
 int main(void) {
     double heavies = 0, lights = 0;
-    for (int run = 0; run < 4; run++) {
+    while (now() < 0.5) {
         double begin = now();
         heavy();
         double middle = now();
@@ -58,49 +63,41 @@ FEW = 20
 HEAVY, LIGHT = range(6, 10), range(11, 15)
 
 PYTHON_PROGRAM = """\
-import json, sys, time
+import time
 
 def f():
-    total = 0
-    for at in range(300_000):
-        total += at * at
-    return total
+    until = time.perf_counter() + 0.3
+    while time.perf_counter() < until:
+        sum(range(1000))
 
 def g():
-    total = 0
-    for at in range(300_000):
-        total += at + at
-    return total
+    until = time.perf_counter() + 0.15
+    while time.perf_counter() < until:
+        sum(range(1000))
+
+def calls():
+    until = time.perf_counter() + 0.1
+    while time.perf_counter() < until:
+        sum(range(1000))
+    g()
 
 class Waiter:
     def wait(self):
         time.sleep(0.3)
 
-spent = {"f": 0.0, "g": 0.0}
-for turn in range(20):
-    name = "g" if turn % 10 >= 7 else "f"
-    begin = time.thread_time()
-    globals()[name]()
-    spent[name] += time.thread_time() - begin
+f()
+calls()
 Waiter().wait()
-print(json.dumps(spent))
 """
-LINES = {"f": (5, 6), "g": (11, 12)}
+LINES = {"f": (5, 6), "g": (10, 11), "calls": (15, 16)}
 
 
-def explain(
+def explained(
     folder: Path, level: str, *program: str, by: str
 ) -> tuple[subprocess.CompletedProcess[str], dict[str, Any]]:
     file = folder / "ledger.json"
-    command = [sys.executable, "-m", "latlab", "explain", "--level", level, "--by", by, "--runs", "1"]
-    told = subprocess.run(
-        [*command, "--json", str(file), "--", *program],
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=True,
-    )
+    told = explain("--no-limits", "--level", level, "--by", by, "--json", str(file), "--", *program)
+    assert told.returncode == 0, told.stderr
     return told, json.loads(file.read_text(encoding="utf-8"))
 
 
@@ -119,9 +116,11 @@ def compiled(
     request: pytest.FixtureRequest, two_functions: Path
 ) -> tuple[subprocess.CompletedProcess[str], dict[str, Any]]:
     """A C program with line tables, with the kernel and without."""
-    told, ledger = explain(two_functions, request.param, str(two_functions / "two"), by="line")
-    if ledger["observer"]["samples"] < FEW:
-        pytest.skip("nothing may be sampled here, or too little")
+    told, ledger = explained(two_functions, request.param, str(two_functions / "two"), by="line")
+    seen = {level["level"]: level for level in ledger["levels"]}[int(request.param)]
+    if not seen["available"]:
+        pytest.skip(f"nothing may be sampled here: {seen['reason']}")
+    assert ledger["observer"]["samples"] >= FEW, ledger["observer"]
     return told, ledger
 
 
@@ -134,7 +133,7 @@ def test_functions_and_lines_sum_to_the_time_on_the_cpu(
         assert sum(row["cpu_share"] for row in rows) == pytest.approx(1.0, abs=1e-6)
         # Both tables are of the same time, which is no more than there was.
         assert sum(row["share"] for row in rows) <= 1 + 1e-6
-        for row in rows:
+        for row in some(rows):
             assert 0 <= row["low"] <= row["share"] <= row["high"] <= 1
     sums = [sum(row["share"] for row in ledger[table]) for table in ("symbols", "lines")]
     assert sums[0] == pytest.approx(sums[1], abs=1e-6)
@@ -164,11 +163,12 @@ def test_lines_are_those_of_the_loops(
     assert "line tables" in told.stderr
 
 
-def test_without_samples_no_function_is_named_and_it_is_said(two_functions: Path) -> None:
-    told, ledger = explain(two_functions, "3", str(two_functions / "two"), by="symbol")
+def test_without_samples_no_function_is_named_and_it_is_said_and_nothing_of_python(tmp_path: Path) -> None:
+    told, ledger = explained(tmp_path, "3", "sleep", "0.1", by="symbol")
     assert "symbols" not in ledger
     assert "python" not in ledger
     assert "Functions cannot be told" in told.stderr
+    assert "Python" not in told.stderr
     decoded = msgspec.json.decode(json.dumps(ledger), type=Explained)
     assert places(decoded, None) == []
 
@@ -181,9 +181,10 @@ def interpreted(
     folder = tmp_path_factory.mktemp("python")
     script = folder / "two.py"
     script.write_text(PYTHON_PROGRAM, encoding="utf-8")
-    told, ledger = explain(folder, request.param, sys.executable, "-I", "-S", str(script), by="line")
-    if ledger.get("python", {}).get("reads", 0) < FEW:
-        pytest.skip(f"no memory may be read here: {ledger.get('python')}")
+    told, ledger = explained(folder, request.param, sys.executable, "-I", "-S", str(script), by="line")
+    if ledger["python"].get("refused"):
+        pytest.skip(f"no memory may be read here: {ledger['python']['refused']}")
+    assert ledger["python"]["reads"] >= FEW, ledger["python"]
     return told, ledger
 
 
@@ -191,11 +192,12 @@ def test_python_functions_and_lines_are_found_and_sum_to_wall_time(
     interpreted: tuple[subprocess.CompletedProcess[str], dict[str, Any]],
 ) -> None:
     told, ledger = interpreted
-    python, own = ledger["python"], json.loads(told.stdout)
+    python = ledger["python"]
     for table in ("functions", "lines"):
         assert sum(row["share"] for row in python[table]) == pytest.approx(1.0, abs=1e-6)
     shares = {row["name"]: row for row in python["functions"]}
-    assert (shares["f"]["share"] > shares["g"]["share"]) == (own["f"] > own["g"])
+    # Of wall time, as the program's own clock: the same on a busy machine.
+    assert shares["f"]["share"] > shares["g"]["share"]
     # A call of a function of a class bears the name of both where the interpreter keeps it.
     waiter = next(row for name, row in shares.items() if name.endswith("wait"))
     # Sleeping cannot be over sooner, and is no work.
@@ -204,7 +206,7 @@ def test_python_functions_and_lines_are_found_and_sum_to_wall_time(
     for name, lines in LINES.items():
         found = [row for row in python["lines"] if row["name"] == name]
         assert set(lines) & {row["line"] for row in found}
-        assert all(row["file"].endswith("two.py") for row in found)
+        assert all(row["file"].endswith("two.py") for row in some(found))
     assert "two.py:" in told.stderr
 
 
@@ -216,13 +218,6 @@ def test_what_calls_is_told_from_what_runs(
     heaviest = max(python["stacks"], key=lambda stack: float(stack["share"]))
     assert heaviest["frames"][0] == "<module>"
     assert python["torn"] <= 0.1 * python["reads"]
-    module = [
-        row for row in python["functions"] if row["name"] == "<module>" and row["file"].endswith("two.py")
-    ]
-    assert all(row["within"] >= row["share"] for row in module)
-
-
-def test_nothing_is_said_of_python_where_there_is_none(tmp_path: Path) -> None:
-    told, ledger = explain(tmp_path, "3", "sleep", "0.1", by="symbol")
-    assert "python" not in ledger
-    assert "Python" not in told.stderr
+    functions = {row["name"]: row for row in python["functions"]}
+    both = functions["calls"]["share"] + functions["g"]["share"]
+    assert functions["calls"]["within"] == pytest.approx(both, abs=1e-6)

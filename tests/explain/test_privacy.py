@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import json
 import re
-import subprocess
-import sys
 from types import SimpleNamespace
 
 import msgspec
 import pytest
+from tests.explain.in_process import explain
 from tests.explain.ledgers import ledger
 
 from latlab.cli.terminal.screen import Screen
@@ -113,16 +112,13 @@ def shown(tmp_path_factory: pytest.TempPathFactory) -> dict[bool, SimpleNamespac
         folder.mkdir()
         (folder / "filemark.bin").write_bytes(bytes(1 << 20))
         names = {kind: folder.parent / f"where.{kind}" for kind in ("json", "html", "trace", "firefox")}
-        command = [sys.executable, "-m", "latlab", "explain", "--no-limits", "--level", "3"]
-        command += ["--anonymous"] if hidden else []
+        options = ["--no-limits", "--level", "3", *(["--anonymous"] if hidden else [])]
         for kind, path in names.items():
-            command += [f"--{kind}", str(path)]
+            options += [f"--{kind}", str(path)]
         script = 'exec 3< "$1"; sleep 0.3; cat <&3 > /dev/null'
-        command += ["--", "/bin/sh", "-c", script, "sh", str(folder / "filemark.bin")]
-        command += ["--password", "secretmark", "--token=secretmark", "https://u:secretmark@h/"]
-        done = subprocess.run(
-            command, timeout=100, capture_output=True, check=False, text=True, stdin=subprocess.DEVNULL
-        )
+        program = ["/bin/sh", "-c", script, "sh", str(folder / "filemark.bin")]
+        program += ["--password", "secretmark", "--token=secretmark", "https://u:secretmark@h/"]
+        done = explain(*options, "--", *program)
         assert done.returncode == 0, done.stderr
         texts = {kind: path.read_text(encoding="utf-8") for kind, path in names.items()}
         out[hidden] = SimpleNamespace(told=done.stderr, folder=folder, **texts)

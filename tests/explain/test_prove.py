@@ -15,6 +15,7 @@ import time
 from pathlib import Path
 
 import pytest
+from tests.explain.in_process import explain
 from tests.explain.ledgers import ledger
 
 from latlab.explain import inputs
@@ -432,21 +433,10 @@ def test_a_long_program_is_run_fewer_times_and_a_short_one_several_times_in_a_ro
 # ---- the command
 
 
-def latlab(*arguments: str, stdin: int = subprocess.DEVNULL) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-m", "latlab", "explain", *arguments],
-        stdin=stdin,
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=False,
-    )
-
-
 def test_the_command_says_how_often_tries_it_and_names_bound_and_what_was_found(tmp_path: Path) -> None:
     file = tmp_path / "ledger.json"
     touches = "[len(bytearray(8 << 20)) for _ in range(40)]"
-    told = latlab(
+    told = explain(
         "--prove", "--yes", "--no-limits", "--runs", "1", "--level", "3", "--json", str(file), "--",
         sys.executable, "-I", "-S", "-c", f"print('once'); {touches}",
     )  # fmt: skip
@@ -476,7 +466,7 @@ def test_the_command_says_how_often_tries_it_and_names_bound_and_what_was_found(
     ],
 )
 def test_a_mistake_is_one_line_before_anything_is_run(arguments: list[str], says: str) -> None:
-    told = latlab(*arguments)
+    told = explain(*arguments)
     assert told.returncode == 2
     assert len(told.stderr.splitlines()) == 1
     assert says in told.stderr
@@ -485,13 +475,13 @@ def test_a_mistake_is_one_line_before_anything_is_run(arguments: list[str], says
 def test_an_input_that_can_be_read_only_once_is_no_input_of_experiments() -> None:
     reading, writing = os.pipe()
     os.close(writing)
-    told = latlab("--prove", "--yes", "--", "cat", stdin=reading)
+    told = explain("--prove", "--yes", "--", "cat", stdin=reading)
     os.close(reading)
     assert told.returncode == 2
     assert "read only once" in told.stderr
 
 
 def test_what_fails_is_explained_and_not_run_again() -> None:
-    told = latlab("--prove", "--yes", "--no-limits", "--level", "3", "--", "sh", "-c", "exit 4")
+    told = explain("--prove", "--yes", "--no-limits", "--level", "3", "--", "sh", "-c", "exit 4")
     assert told.returncode == 4
     assert "not run again, as it ended with 4" in told.stderr

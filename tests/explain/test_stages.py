@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import json
-import subprocess
 import sys
 from pathlib import Path
 from typing import Any
 
 import msgspec
 import pytest
+from tests.explain.in_process import explain
 
 from latlab.explain.model import Explained
 from latlab.explain.table import stages
@@ -35,10 +35,10 @@ time.sleep(0.1)
 def ledger(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     """At the most sight that there is here, and at the least."""
     file = tmp_path_factory.mktemp("stages") / "ledger.json"
-    command = [sys.executable, "-m", "latlab", "explain", "--level", request.param, "--json", str(file)]
-    subprocess.run(
-        [*command, "--", sys.executable, "-c", PROGRAM], timeout=60, capture_output=True, check=True
+    done = explain(
+        "--no-limits", "--level", request.param, "--json", str(file), "--", sys.executable, "-c", PROGRAM
     )
+    assert done.returncode == 0, done.stderr
     ledger: dict[str, Any] = json.loads(Path(file).read_text(encoding="utf-8"))
     return ledger
 
@@ -95,8 +95,8 @@ def test_the_stages_are_a_table(ledger: dict[str, Any]) -> None:
 def test_a_shell_script_marks_by_lines(tmp_path: Path) -> None:
     file = tmp_path / "ledger.json"
     script = 'F=$LATLAB_STAGE_LINES; echo begin nap >> "$F"; sleep 0.5; echo end nap >> "$F"; sleep 0.1'
-    command = [sys.executable, "-m", "latlab", "explain", "--json", str(file), "--", "sh", "-c", script]
-    subprocess.run(command, timeout=60, capture_output=True, check=True)
+    done = explain("--no-limits", "--json", str(file), "--", "sh", "-c", script)
+    assert done.returncode == 0, done.stderr
     nap = stage(json.loads(file.read_text(encoding="utf-8")), "nap")
     # The lines got the time at which they were seen: looks are a tenth of a second apart at most.
     assert nap["seconds"] >= 0.3

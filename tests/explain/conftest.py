@@ -43,7 +43,7 @@ sys.exit(3)
 """
 
 
-@pytest.fixture(scope="session", params=["1", "3"])
+@pytest.fixture(scope="session", params=[pytest.param(level, marks=pytest.mark.slow) for level in "13"])
 def written(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> SimpleNamespace:
     """A program that reads, works and writes in stages, at the most sight that there is, and the least."""
     folder = tmp_path_factory.mktemp(f"explained-{request.param}")

@@ -114,6 +114,7 @@ def test_between_two_sizes_the_time_is_interpolated_on_logarithmic_axes() -> Non
     assert math.isclose(curve.at(65_536).mid, 6400)
 
 
+@pytest.mark.slow
 def test_limits_are_measured_without_a_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     watched = ctypes.CDLL(None).inotify_init1(os.O_NONBLOCK | os.O_CLOEXEC)

@@ -433,6 +433,7 @@ def test_a_long_program_is_run_fewer_times_and_a_short_one_several_times_in_a_ro
 # ---- the command
 
 
+@pytest.mark.slow
 def test_the_command_says_how_often_tries_it_and_names_bound_and_what_was_found(tmp_path: Path) -> None:
     file = tmp_path / "ledger.json"
     touches = "[len(bytearray(8 << 20)) for _ in range(40)]"

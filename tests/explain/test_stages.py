@@ -14,7 +14,10 @@ from tests.explain.in_process import explain
 from latlab.explain.model import Explained
 from latlab.explain.table import stages
 
-pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="explain reads /proc")
+pytestmark = [
+    pytest.mark.skipif(sys.platform != "linux", reason="explain reads /proc"),
+    pytest.mark.slow,
+]
 
 PROGRAM = """
 import time

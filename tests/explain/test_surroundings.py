@@ -11,7 +11,10 @@ from typing import Final
 
 import pytest
 
-pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="explain reads /proc")
+pytestmark = [
+    pytest.mark.skipif(sys.platform != "linux", reason="explain reads /proc"),
+    pytest.mark.slow,
+]
 
 STARTER: Final = Path(__file__).with_name("surroundings.py")
 NOBODY: Final = ("/usr/bin/setpriv", "--reuid=65534", "--regid=65534", "--clear-groups")
@@ -76,26 +79,22 @@ def started(
 def found(
     tmp_path: Path, entries: tuple[bytes, ...], user: tuple[str, ...], *, explained: bool
 ) -> dict[str, object]:
-    """All that a program finds, by name."""
-
-    def said(*words: str) -> bytes:
-        path = shutil.which(words[0]) or words[0]
-        return started(tmp_path, path, *words[1:], entries=entries, user=user, explained=explained)
-
-    names = ("environ", "status", "stat", *FILES)
-    parts = (b"\n" + said("head", "-v", "-c", "99999", *(f"/proc/self/{name}" for name in names))).split(
-        b"\n==> /proc/self/"
-    )
-    files = dict(part.split(b" <==\n", 1) for part in parts[1:])
-    stat = files[b"stat"].rpartition(b") ")[2].split()
-    # It opens the folders that it lists: their names have its own number.
-    links = said("find", "/proc/self/fd", "/proc/self/cwd", "-printf", "%f %l\n").decode().splitlines()
+    """All that a program finds, by name: `find` its open files, and what it starts the rest."""
+    find, head = (shutil.which(name) or name for name in ("find", "head"))
+    files = [f"/proc/self/{name}" for name in ("environ", "status", "stat", *FILES)]
+    listed = [find, "/proc/self/fd", "/proc/self/cwd", "-printf", "%f %l\\n"]
+    shown = ["-name", "cwd", "-exec", head, "-v", "-c", "99999", *files, ";"]
+    said = started(tmp_path, *listed, *shown, entries=entries, user=user, explained=explained)
+    links, *parts = (b"\n" + said).split(b"\n==> /proc/self/")
+    contents = dict(part.split(b" <==\n", 1) for part in parts)
+    stat = contents[b"stat"].rpartition(b") ")[2].split()
     return {
-        "environment": files[b"environ"].split(b"\0")[:-1],
-        "status": [line for line in files[b"status"].decode().splitlines() if line.startswith(STATUS)],
+        "environment": contents[b"environ"].split(b"\0")[:-1],
+        "status": [line for line in contents[b"status"].decode().splitlines() if line.startswith(STATUS)],
         "stat": {name: stat[at - 3] for name, at in STAT.items()},
-        "links": sorted(line for line in links if not line.endswith("/fd")),
-        **{name: files[name.encode()] for name in FILES},
+        # It opens the folders that it lists: their names have its own number.
+        "links": sorted(line for line in links.decode().splitlines() if not line.endswith("/fd")),
+        **{name: contents[name.encode()] for name in FILES},
     }
 
 

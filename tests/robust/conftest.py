@@ -6,6 +6,7 @@ import json
 import os
 import secrets
 import shutil
+import signal
 import socket
 import subprocess
 import sys
@@ -20,6 +21,9 @@ from tests.leftovers import contents, plant
 
 PATIENCE_S = 60.0
 """Only what hangs waits so long: no test passes or fails by how fast something is."""
+
+BRIEF = ("measure", "--only", "clock.read", "--budget", "0.1", "--no-report")
+"""The shortest run, where what is measured does not matter."""
 
 
 class Place:
@@ -121,18 +125,36 @@ class Place:
         while not happened():
             assert process.poll() is None, f"it ended before, with {process.returncode}"
             assert time.monotonic() < end, f"it did not happen in {PATIENCE_S} s"
-            time.sleep(0.001)
+            time.sleep(0.005)
 
     def until_lines(self, process: subprocess.Popen[str], count: int) -> None:
         """Waits until the run file has so many lines; fails when the command ends before."""
         self.until(process, lambda: any(path.read_bytes().count(b"\n") >= count for path in self.run_files))
+
+    def run_until(
+        self,
+        enough: Callable[[list[dict[str, Any]]], object],
+        *arguments: str,
+        **more: Any,  # noqa: ANN401 - as above
+    ) -> subprocess.CompletedProcess[str]:
+        """Runs `latlab ARGUMENTS` until the lines of its file are enough, and interrupts it as Ctrl-C does.
+
+        With a long budget a busy machine leaves nothing out, and no test waits for what it does not need.
+        """
+        process = self.start(*arguments, **more)
+        self.until(process, lambda: self.run_files and enough(self.lines()))
+        process.send_signal(signal.SIGINT)
+        told = self.ended(process)
+        assert told.returncode == 130, told.stderr
+        assert self.lines()[-1]["stopped_by"] == "interrupted"
+        return told
 
     def shown(self) -> str:
         """The one run as `show` and `show -v` print it."""
         (file,) = self.run_files
         parts = []
         for arguments in (("show", str(file)), ("show", "-v", str(file))):
-            told = self.run(*arguments)
+            told = self.called(*arguments)
             assert (told.returncode, told.stderr) in {
                 (0, ""),
                 (0, "latlab: the last line was cut short and is left out\n"),

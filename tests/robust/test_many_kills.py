@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 import pytest
+from tests.robust.conftest import BRIEF
 
 if TYPE_CHECKING:
     from tests.robust.conftest import Place
@@ -31,7 +32,7 @@ KILLS = int(os.environ.get("LATLAB_KILLS", "0"))
 SEED = os.environ.get("LATLAB_KILLS_SEED", "a")
 PATIENCE_S = 60.0
 LONGEST_DELAY_S = 0.4
-NEXT_START = ("measure", "--only", "clock.read", "--budget", "1", "--no-report", "--out", "next.latlab.jsonl")
+NEXT_START = (*BRIEF, "--out", "next.latlab.jsonl")
 
 pytestmark = [
     pytest.mark.skipif(sys.platform != "linux", reason="looks for processes in /proc"),

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+from tests.robust.conftest import BRIEF
 
 if TYPE_CHECKING:
     import subprocess
@@ -18,7 +19,6 @@ if TYPE_CHECKING:
     from tests.robust.conftest import Disk, Place
 
 SHORT = ("measure", "--profile", "quick", "--only", "storage.*", "--no-report", "--budget", "3")
-NEXT_START = ("measure", "--only", "clock.read", "--budget", "1", "--no-report")
 WHOM = ("all of it", "the measuring process", "the command")
 PATIENCE_S = 60.0
 
@@ -85,13 +85,13 @@ def killed_at(place: Place, directory: Path, moment: str, check: Callable[[], bo
             assert len(place.deaths()) == 1
             assert "fault" not in told.stderr
         else:
-            told = place.run(*NEXT_START, "--dir", str(directory), "--out", "next.latlab.jsonl")
+            told = place.run(*BRIEF, "--dir", str(directory), "--out", "next.latlab.jsonl")
             assert told.returncode == 0, told.stderr
             (place.root / "here/next.latlab.jsonl").unlink()
         assert check(), f"{whom}: {names_in(directory)}"
         assert place.left() == []
         (file,) = place.run_files
-        assert place.run("show", str(file)).returncode == 0
+        assert place.called("show", str(file)).returncode == 0
         file.unlink()
 
 

@@ -6,6 +6,7 @@ import importlib.util
 import json
 import shutil
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
@@ -20,6 +21,8 @@ from latlab.run.run import Run, load
 if TYPE_CHECKING:
     from playwright.sync_api import Browser
 
+#: Charts of a short page, many more than a window has room for.
+SHORT = 12
 _ARGUMENTS = [
     "--no-sandbox",
     "--disable-gpu",
@@ -60,6 +63,19 @@ def words() -> Probes:
 def page_file(root: Path, tmp_path_factory: pytest.TempPathFactory, words: Probes) -> Path:
     run = load(root / "tests/data/run-small.latlab.jsonl")
     return written(run, words, tmp_path_factory.mktemp("page"))
+
+
+@pytest.fixture(scope="session")
+def short_file(root: Path, tmp_path_factory: pytest.TempPathFactory, words: Probes) -> Path:
+    """A page of SHORT charts, each in a section of its own, the steady stream's last."""
+    whole = build(load(root / "tests/data/run-small.latlab.jsonl"), words)
+    drawn = [own for own in whole.sections if len(own.figures) == 1]
+    last = next(own for own in whole.sections if own.id == "storage_steady")
+    few = replace(whole, sections=(*drawn[: SHORT - 1], last))
+    assert sum(len(own.figures) for own in few.sections) == SHORT
+    path = tmp_path_factory.mktemp("short") / "report.html"
+    path.write_text(html.render(few), encoding="utf-8")
+    return path
 
 
 @pytest.fixture(scope="session")

@@ -49,6 +49,5 @@ def test_no_line_is_longer_than_the_screen_where_a_table_fits(run: Run, width: i
 
 def test_every_mark_lies_within_its_line(run: Run) -> None:
     lines = run_lines(run, Screen(width=80), verbose=True)
-    some(mark for line in lines for mark in line.marks)
-    for line in lines:
-        assert all(0 <= start <= end <= len(line.text) for start, end, _ in line.marks)
+    marks = some((line.text, start, end) for line in lines for start, end, _ in line.marks)
+    assert all(0 <= start <= end <= len(text) for text, start, end in marks)

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import msgspec
 import pytest
+from tests.some import some
 
 from latlab.report.build import build
 from latlab.report.document import Document, Section
@@ -53,8 +54,9 @@ def test_every_file_that_is_a_section_is_part_of_the_report(root: Path, document
 
 
 def test_every_section_asks_a_question_and_answers_in_two_sentences_at_most(document: Document) -> None:
-    assert all(section.title.endswith("?") for section in document.sections)
-    assert all(len(section.sentences) <= 2 for section in document.sections)
+    for section in some(document.sections, 40):
+        assert section.title.endswith("?")
+        assert len(section.sentences) <= 2
 
 
 def test_the_first_section_is_the_ladder_with_its_table_picture_and_three_surprises(

@@ -6,9 +6,10 @@ import time
 from pathlib import Path
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.fuzzing import inputs
+from tests.some import some
 
 from latlab.errors import RunFileError
 from latlab.run import reader
@@ -66,12 +67,12 @@ def test_a_last_line_that_was_cut_short_is_left_out_and_told(tmp_path: Path, cut
 def test_every_truncation_of_a_run_is_a_shorter_run_or_a_clear_refusal(tmp_path: Path) -> None:
     data = HEADER + RECORD + RECORD + FOOTER
     for end in range(0, len(data), 37):
-        try:
-            run = read_bytes(tmp_path, data[:end])
-        except RunFileError:
-            assert end < len(HEADER)
+        # A line without its line break is whole.
+        if end < len(HEADER) - 1:
+            refusal(tmp_path, data[:end])
         else:
-            assert len(run.records) <= 2
+            whole = (end + 1 - len(HEADER)) // len(RECORD)
+            assert len(read_bytes(tmp_path, data[:end]).records) == min(whole, 2)
 
 
 def test_room_that_was_never_filled_after_a_power_cut_is_left_out(tmp_path: Path) -> None:
@@ -167,12 +168,10 @@ def test_a_file_that_is_not_there_a_folder_and_an_odd_name_are_refused(tmp_path:
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="this system has no FIFOs")
 def test_a_fifo_and_a_device_are_refused_without_waiting(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "fifo")
-    started = time.monotonic()
-    for path in (tmp_path / "fifo", Path("/dev/zero"), Path("/dev/null"), Path("/dev/stdin")):
-        if path.exists():
-            with pytest.raises(RunFileError, match=r"not a regular file|is a folder|is empty|not a run"):
-                reader.read(path)
-    assert time.monotonic() - started < 5
+    odd = (tmp_path / "fifo", Path("/dev/zero"), Path("/dev/null"), Path("/dev/stdin"))
+    for path in some(path for path in odd if path.exists()):
+        with pytest.raises(RunFileError, match=r"not a regular file|is a folder|is empty|not a run"):
+            reader.read(path)
 
 
 @pytest.mark.skipif(os.name != "posix" or os.getuid() == 0, reason="root may read everything")
@@ -200,13 +199,13 @@ def test_each_bound_holds(tmp_path: Path, limits: Limits, said: str) -> None:
 
 
 def test_a_file_of_nothing_but_line_breaks_or_commas_is_refused_at_once(tmp_path: Path) -> None:
-    started = time.monotonic()
+    started = time.process_time()
     refusal(tmp_path, b"\n" * (64 << 20))
     refusal(tmp_path, HEADER + b"\n" * (64 << 20))
     assert "values" in refusal(
         tmp_path, HEADER + b'{"line":"record","values":[' + b"0," * 10_000_000 + b"0]}\n"
     )
-    assert time.monotonic() - started < 20
+    assert time.process_time() - started < 20
 
 
 def test_a_packed_run_is_read_within_bounds(tmp_path: Path) -> None:
@@ -239,20 +238,28 @@ def use(run: Run) -> None:
         record.label, record.value, record.interval, record.finding("levels")
 
 
-@settings(
-    max_examples=inputs(60, 0.01), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
-)
-@given(
-    st.one_of(
-        st.binary(max_size=400), st.text(max_size=200).map(lambda text: text.encode("utf-8", "replace"))
-    )
-)
-def test_fuzz_of_any_bytes_gives_a_run_or_a_refusal(tmp_path: Path, data: bytes) -> None:
-    for given_bytes in (data, HEADER + data, HEADER + RECORD + data + FOOTER, b"\x28\xb5\x2f\xfd" + data):
-        try:
-            use(read_bytes(tmp_path, given_bytes))
-        except RunFileError as error:
-            assert str(error).isprintable()  # noqa: PT017 - either outcome is right
+def test_fuzz_of_any_bytes_gives_a_run_or_a_refusal(tmp_path: Path) -> None:
+    texts = st.text(max_size=200).map(lambda text: text.encode("utf-8", "replace"))
+    accepted: list[bool] = []
+
+    @settings(max_examples=inputs(60, 0.01), deadline=None)
+    @given(st.binary(max_size=400) | texts)
+    def given_some(data: bytes) -> None:
+        wholes = (data, HEADER + data, HEADER + RECORD + data + FOOTER, b"\x28\xb5\x2f\xfd" + data)
+        accepted.extend(tried(tmp_path, each) for each in wholes)
+
+    given_some()
+    assert sum(accepted) >= len(accepted) / 20, "nearly all were refused: nothing was used"
+
+
+def tried(tmp_path: Path, data: bytes) -> bool:
+    """Whether it was read as a run, which was then used; else it was refused in one line."""
+    try:
+        use(read_bytes(tmp_path, data))
+    except RunFileError as error:
+        assert str(error).isprintable()  # noqa: PT017 - either outcome is right
+        return False
+    return True
 
 
 JSON = st.recursive(
@@ -281,12 +288,7 @@ def test_fuzz_of_any_value_in_any_field_is_read_or_refused(tmp_path: Path) -> No
         for name in path[:-1]:
             place = place[name]
         place[path[-1]] = value
-        accepted.append(False)
-        try:
-            use(read_bytes(tmp_path, HEADER + json.dumps(record).encode() + b"\n" + FOOTER))
-            accepted[-1] = True
-        except RunFileError as error:
-            assert str(error).isprintable()  # noqa: PT017 - either outcome is right
+        accepted.append(tried(tmp_path, HEADER + json.dumps(record).encode() + b"\n" + FOOTER))
 
     given_one()
     assert sum(accepted) >= len(accepted) / 20, "nearly all were refused: nothing was used"

@@ -11,6 +11,7 @@ from pathlib import Path
 import msgspec
 import numpy as np
 import pytest
+from tests.some import some
 
 from latlab.errors import RunFileError, UserError
 from latlab.run import export, model, reader
@@ -54,7 +55,7 @@ def test_levels_are_those_that_the_run_found() -> None:
 def test_levels_of_a_damaged_finding_are_none() -> None:
     (derived,) = RUN.select("memory.load.dependent", kind="derived")
     damaged: list[object] = [{"levels": 3}, {"levels": [3]}, {"levels": [{"name": 3}]}, [], "x"]
-    for findings in damaged:
+    for findings in some(damaged):
         assert Run(RUN.header, [msgspec.structs.replace(derived, findings=findings)]).levels == []
 
 
@@ -158,7 +159,7 @@ def without_nothing(value: object) -> object:
 def test_json_keeps_every_field_of_the_lines() -> None:
     lines = [json.loads(line) for line in SMALL_PATH.read_text().splitlines()]
     whole = json.loads(RUN.to_json())
-    for mine, theirs in zip(whole["records"], lines[1:-1], strict=True):
+    for mine, theirs in some(zip(whole["records"], lines[1:-1], strict=True)):
         known = {"ops_per_sample": 0, "samples": 0, "observed": {}, "point": {}, "summary": {}}
         for record in (mine, theirs):
             record.update({name: record.get(name) or default for name, default in known.items()})

@@ -22,7 +22,10 @@ from latlab.run.store import default_folder
 if TYPE_CHECKING:
     from tests.robust.conftest import Place
 
-pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="takes away what Linux gives")
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(sys.platform != "linux", reason="takes away what Linux gives"),
+]
 
 MEMORY = ("measure", "--profile", "quick", "--no-report", "--budget", "60", "--only")
 _PR_SET_THP_DISABLE = 41

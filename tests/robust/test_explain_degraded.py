@@ -23,7 +23,10 @@ from tests.robust.test_noise_degraded import PERF_EVENT_OPEN, refuse
 if TYPE_CHECKING:
     from tests.robust.conftest import Place
 
-pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="explain reads /proc")
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(sys.platform != "linux", reason="explain reads /proc"),
+]
 
 KCMP = {"x86_64": 312, "aarch64": 272}.get(platform.machine(), -1)
 SLEEPS = ("sh", "-c", "sleep 0.3; exit 5")

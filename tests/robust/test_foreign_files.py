@@ -12,7 +12,10 @@ from tests.robust.conftest import BRIEF
 if TYPE_CHECKING:
     from tests.robust.conftest import Place
 
-pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="scratch folders are made on Linux only")
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(sys.platform != "linux", reason="scratch folders are made on Linux only"),
+]
 
 
 @pytest.mark.parametrize("where", ["--dir", "the cache"])

@@ -19,7 +19,10 @@ if TYPE_CHECKING:
     from tests.robust.conftest import Place
 
 pty = pytest.importorskip("pty")
-pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="needs Linux terminals")
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(sys.platform != "linux", reason="needs Linux terminals"),
+]
 
 PATIENCE_S = 60
 

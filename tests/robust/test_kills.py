@@ -14,7 +14,10 @@ if TYPE_CHECKING:
 
     from tests.robust.conftest import Place
 
-pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="looks for processes in /proc")
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(sys.platform != "linux", reason="looks for processes in /proc"),
+]
 
 #: The first 14 records come in the first of some seconds.
 SHORT = (

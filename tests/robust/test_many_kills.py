@@ -35,6 +35,7 @@ LONGEST_DELAY_S = 0.4
 NEXT_START = (*BRIEF, "--out", "next.latlab.jsonl")
 
 pytestmark = [
+    pytest.mark.slow,
     pytest.mark.skipif(sys.platform != "linux", reason="looks for processes in /proc"),
     pytest.mark.timeout(20 * max(KILLS, 20)),
 ]

@@ -16,7 +16,10 @@ from tests import calling
 if TYPE_CHECKING:
     from tests.robust.conftest import Place
 
-pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="needs control groups")
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(sys.platform != "linux", reason="needs control groups"),
+]
 
 LIMIT_BYTES = 256 << 20
 GREEDY = """

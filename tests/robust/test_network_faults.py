@@ -20,7 +20,10 @@ from typing import Any
 import pytest
 from tests.robust.conftest import PATIENCE_S, Place
 
-pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the probe is measured on Linux only")
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(sys.platform != "linux", reason="the probe is measured on Linux only"),
+]
 
 #: Most of the 32 connections of a run: it has opened them, and begins.
 CONNECTIONS = 30

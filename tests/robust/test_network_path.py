@@ -16,7 +16,10 @@ from tests.robust.test_storage_degraded import refuse
 if TYPE_CHECKING:
     from tests.robust.conftest import Place
 
-pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="namespaces are Linux's")
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(sys.platform != "linux", reason="namespaces are Linux's"),
+]
 
 LIBC = ctypes.CDLL(None, use_errno=True)
 UNSHARE = {"x86_64": 272, "aarch64": 97}.get(platform.machine(), -1)

@@ -21,7 +21,10 @@ if TYPE_CHECKING:
     #: What is done with a request of a connection after so many earlier ones; whether it stays open.
     Answer = Callable[[socket.socket, int], bool]
 
-pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the probes are measured on Linux only")
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(sys.platform != "linux", reason="the probes are measured on Linux only"),
+]
 
 BODY = b"x" * 5000
 OK = b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n" % len(BODY) + BODY

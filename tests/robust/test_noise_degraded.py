@@ -20,10 +20,13 @@ from latlab.run.noise import LEVELS
 if TYPE_CHECKING:
     from tests.robust.conftest import Place
 
-pytestmark = pytest.mark.skipif(
-    sys.platform != "linux" or platform.machine() not in {"x86_64", "aarch64"},
-    reason="takes away what Linux gives",
-)
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(
+        sys.platform != "linux" or platform.machine() not in {"x86_64", "aarch64"},
+        reason="takes away what Linux gives",
+    ),
+]
 
 PERF_EVENT_OPEN = {"x86_64": 298, "aarch64": 241}.get(platform.machine(), -1)
 RSEQ = {"x86_64": 334, "aarch64": 293}.get(platform.machine(), -1)

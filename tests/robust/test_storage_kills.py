@@ -23,6 +23,7 @@ WHOM = ("all of it", "the measuring process", "the command")
 PATIENCE_S = 60.0
 
 pytestmark = [
+    pytest.mark.slow,
     pytest.mark.skipif(sys.platform != "linux", reason="looks for processes in /proc"),
     # Each is three runs, and what is looked at after them.
     pytest.mark.timeout(300),

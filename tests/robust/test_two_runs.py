@@ -20,7 +20,10 @@ if TYPE_CHECKING:
 
     from tests.robust.conftest import Place
 
-pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="abstract Unix sockets are Linux's")
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(sys.platform != "linux", reason="abstract Unix sockets are Linux's"),
+]
 
 FIRST = ("measure", "--only", "clock.read", "--budget", "60", "--no-report", "--out", "first.latlab.jsonl")
 SECOND = ("measure", "--only", "clock.read", "--no-report", "--out", "second.latlab.jsonl")

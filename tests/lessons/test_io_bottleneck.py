@@ -16,6 +16,7 @@ from types import SimpleNamespace
 from typing import cast
 
 import pytest
+from tests.explain.in_process import explain
 
 from latlab import lessons
 from latlab.errors import UserError
@@ -443,33 +444,18 @@ def test_the_ledger_of_explain_stands_beside_the_stages(result: Result) -> None:
         assert others == pytest.approx(cells["share"].number, abs=0.01)
 
 
-EXPLAIN = [sys.executable, "-m", "latlab", "explain"]
-
-
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform != "linux", reason="explain reads /proc")
 def test_explain_shows_the_stages_of_the_fastest_of_three_runs(tmp_path: Path) -> None:
     copy, tally = words_text.one_copy(200_000)
     (tmp_path / "text").write_bytes(copy)
+    file, program = tmp_path / "a.json", [sys.executable, str(PROGRAMS / "words.py")]
     with (tmp_path / "text").open("rb") as source:
-        told = subprocess.run(
-            [
-                *EXPLAIN,
-                "--best-of",
-                "3",
-                "--json",
-                "a.json",
-                "--",
-                sys.executable,
-                str(PROGRAMS / "words.py"),
-            ],
-            cwd=tmp_path,
-            stdin=source,
-            capture_output=True,
-            text=True,
-            check=True,
-            timeout=60,
+        told = explain(
+            "--no-limits", "--best-of", "3", "--json", str(file), "--", *program, stdin=source.fileno()
         )
-    body = json.loads((tmp_path / "a.json").read_text(encoding="utf-8"))
+    assert told.returncode == 0, told.stderr
+    body = json.loads(file.read_text(encoding="utf-8"))
     assert len(body["best_of_s"]) == 3
     assert body["wall_s"] == min(body["best_of_s"])
     assert {stage["name"] for stage in body["stages"]} == {*lesson.STAGES, ""}
@@ -479,15 +465,17 @@ def test_explain_shows_the_stages_of_the_fastest_of_three_runs(tmp_path: Path) -
 
 @pytest.mark.skipif(sys.platform != "linux", reason="explain reads /proc")
 def test_a_run_that_fails_is_the_last_and_a_pipe_is_refused(tmp_path: Path) -> None:
-    second_fails = "echo x >> runs; test $(wc -l < runs) -lt 2 || exit 3"
-    command = [*EXPLAIN, "--best-of", "5", "--", "sh", "-c", second_fails]
-    told = subprocess.run(
-        command, cwd=tmp_path, stdin=subprocess.DEVNULL, capture_output=True, check=False, timeout=60
-    )
-    assert (told.returncode, (tmp_path / "runs").read_text(encoding="ascii")) == (3, "x\nx\n")
-    told = subprocess.run(command, cwd=tmp_path, input=b"words", capture_output=True, check=False, timeout=60)
-    assert (told.returncode, (tmp_path / "runs").read_text(encoding="ascii")) == (2, "x\nx\n")
-    assert b"only once" in told.stderr
+    runs = tmp_path / "runs"
+    second_fails = f"echo x >> '{runs}'; test $(wc -l < '{runs}') -lt 2 || exit 3"
+    words = ["--best-of", "5", "--", "sh", "-c", second_fails]
+    assert explain(*words).returncode == 3
+    assert runs.read_text(encoding="ascii") == "x\nx\n"
+    reading, writing = os.pipe()
+    os.close(writing)
+    told = explain(*words, stdin=reading)
+    os.close(reading)
+    assert (told.returncode, runs.read_text(encoding="ascii")) == (2, "x\nx\n")
+    assert "only once" in told.stderr
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="explain reads /proc")
@@ -495,7 +483,5 @@ def test_a_run_that_fails_is_the_last_and_a_pipe_is_refused(tmp_path: Path) -> N
     "wrong", ["--best-of 0", "--best-of x", "--best-of 2 --runs 2", "--best-of 2 --pid 1"]
 )
 def test_a_wrong_number_of_runs_is_one_line(wrong: str) -> None:
-    told = subprocess.run(
-        [*EXPLAIN, *wrong.split(), "--", "true"], capture_output=True, check=False, timeout=60
-    )
+    told = explain(*wrong.split(), "--", "true")
     assert (told.returncode, len(told.stderr.splitlines())) == (2, 1), told.stderr

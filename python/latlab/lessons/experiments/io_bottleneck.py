@@ -490,7 +490,8 @@ class Workshop:
         answer = self.folder / f"answer-{next(self.numbers)}"
         listening = Path(words_text.__file__).parent.parent / "listening.py"
         output, errors = self._started(
-            [sys.executable, str(listening), kind, str(answer), *command],
+            # latlab is on the path that it is given: no `site` is needed.
+            [sys.executable, "-S", str(listening), kind, str(answer), *command],
             text.path,
             _LONGEST_S[self.bench.size],
         )

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import os
-import random
-import subprocess
 import sys
 import time
 from collections import Counter
@@ -119,6 +117,9 @@ def main(way: str) -> None:
 if __name__ == "__main__" and "--small" not in sys.argv:
     main(sys.argv[1] if len(sys.argv) > 1 else "simple")
 elif __name__ == "__main__":
+    import random
+    import subprocess
+
     sample = " ".join(random.choices(["the", "The", "cat", "sat", "mat."], k=10_000)).encode()
     for each in WAYS:
         told = subprocess.run(  # noqa: S603 - this file

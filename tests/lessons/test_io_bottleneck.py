@@ -17,6 +17,7 @@ from typing import cast
 
 import pytest
 from tests.explain.in_process import explain
+from tests.some import some
 
 from latlab import lessons
 from latlab.errors import UserError
@@ -431,15 +432,15 @@ def test_the_page_that_reconciles_both_claims_has_this_runs_figures(result: Resu
         assert ratio == pytest.approx(rate / mine)
 
 
+@pytest.mark.skipif(sys.platform != "linux", reason="explain reads /proc")
 def test_the_ledger_of_explain_stands_beside_the_stages(result: Result) -> None:
-    cell = result["share.go_optimised.cpu"]
-    if cell.value is None:
-        assert cell.why
-        return
+    if shutil.which("go") is None:
+        pytest.skip("there is no go here, whose program is explained")
+    assert result["share.go_optimised.cpu"].number, result.missing
     rows = {row.name: row.cells for row in result.table("ledger").rows}
     parts = [cells for name, cells in rows.items() if not name.endswith("_all")]
     assert sum(cells["share"].number or 0.0 for cells in parts) == pytest.approx(1.0, abs=0.01)
-    for cells in rows.values():
+    for cells in some(rows.values()):
         others = sum(cells[column].number or 0.0 for column in cells if column != "share")
         assert others == pytest.approx(cells["share"].number, abs=0.01)
 

@@ -230,9 +230,13 @@ def test_a_printed_size_is_read_back_to_three_digits(size: int) -> None:
 def test_any_text_is_a_quantity_or_a_clear_refusal(text: str) -> None:
     for parse in (units.parse_size, units.parse_seconds, units.parse_count, units.parse_cpus):
         try:
-            parse(text)
+            found = parse(text)
         except UserError as error:
             assert str(error).isprintable()  # noqa: PT017 - either outcome is right
+        else:
+            quantities = found if isinstance(found, tuple) else (found,)
+            assert quantities
+            assert all(0 <= each < math.inf for each in quantities)
 
 
 def test_a_terminal_that_knows_ascii_only_gets_ascii() -> None:

@@ -5,6 +5,7 @@ from itertools import combinations
 
 import msgspec
 import pytest
+from tests.charts.schema import against_its_schema
 from tests.some import some
 
 from latlab.charts import core_to_core
@@ -46,7 +47,7 @@ def test_a_map_of_many_cpus_joins_neighbours_and_stays_small(run: Run, cpus: int
     assert {pair.first for pair in drawn} | {pair.second for pair in drawn} <= set(names)
     drawing = core_to_core.chart(many)
     assert drawing is not None
-    assert len(json.dumps(drawing.to_dict())) < 120_000
+    assert len(json.dumps(against_its_schema(drawing))) < 120_000
 
 
 def test_joined_neighbours_keep_what_sets_the_sockets_apart(run: Run) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import json
 import random
 import shlex
 from pathlib import Path
@@ -10,6 +11,7 @@ from typing import Any
 
 import msgspec
 import pytest
+from tests.charts.schema import against_its_schema
 from tests.some import some
 
 from latlab.charts import curves, overlay
@@ -122,7 +124,7 @@ def test_every_picture_of_several_runs_has_all_machines_and_says_what_is_noise(
     found, notes = overlay.checked(name, three)
     assert not notes
     assert [machine.name for machine in found] == ["machine 1", "machine 2", "machine 3"]
-    spec = overlay.standalone(name, three).to_json()
+    spec = json.dumps(against_its_schema(overlay.standalone(name, three)))
     assert all(machine.name in spec for machine in found)
     for part in some(overlay.parts(name, found)):
         differs = any(each.beyond for each in some(part.differences.values()))
@@ -184,7 +186,7 @@ def test_thirty_machines_are_thirty_marks_that_differ(run: Run) -> None:
     shapes: Any = shape.to_dict()
     marks = {(place % len(SHAPES), drawn) for place, drawn in enumerate(shapes["scale"]["range"])}
     assert len(marks) == MOST
-    assert "machine 30" in overlay.standalone("ladder", machines).to_json()
+    assert "machine 30" in json.dumps(against_its_schema(overlay.standalone("ladder", machines)))
 
 
 def test_other_methods_and_other_paths_are_left_out_and_named(run: Run) -> None:

@@ -66,7 +66,8 @@ def measure_once(latlab: str, tmp_path_factory: pytest.TempPathFactory) -> Calla
 
 @pytest.fixture(scope="module")
 def usual(measure_once: Callable[..., Measured]) -> Measured:
-    return measure_once()
+    """With a report, in a folder whose name is nobody's business."""
+    return measure_once("--anonymous", "--dir", "pathmark")
 
 
 @pytest.mark.slow
@@ -85,39 +86,35 @@ def test_a_report_is_written_beside_the_run(usual: Measured) -> None:
     assert f"report  ~/{report.relative_to(usual.home)}" in usual.told.stderr
 
 
-@pytest.fixture(scope="module")
-def hidden(measure_once: Callable[..., Measured]) -> Measured:
-    """Nothing but the figures, and nobody's name."""
-    return measure_once("--quiet", "--anonymous", "--dir", "pathmark", "--out", "mine.latlab.jsonl")
-
-
 @pytest.mark.slow
-def test_a_quiet_run_says_nothing(hidden: Measured) -> None:
-    assert hidden.told.stderr == ""
-    assert hidden.told.stdout
-
-
-@pytest.mark.slow
-def test_an_anonymous_run_never_names_the_host_or_a_folder(hidden: Measured) -> None:
-    run = load(hidden.place / "mine.latlab.jsonl")
+def test_an_anonymous_run_never_names_the_host_or_a_folder(usual: Measured) -> None:
+    (file,), (report,) = (list(usual.home.rglob(name)) for name in ("*.latlab.jsonl", "*.html"))
+    run = load(file)
     assert run.machine.text("os.host_name") == "host-1"
     assert run.settings.dir == run.machine.text("dir.path")
     assert re.fullmatch(r"path-\d+", run.settings.dir or "")
     assert run.machine.at("limits.uid") is None
-    for name in ("mine.latlab.jsonl", "mine.html"):
-        text = (hidden.place / name).read_text(encoding="utf-8")
+    for path in (file, report):
+        text = path.read_text(encoding="utf-8")
         assert "pathmark" not in text
-        assert str(hidden.place) not in text
+        assert str(usual.place) not in text
 
 
 @pytest.mark.slow
-def test_the_c_locale_gets_ascii_and_a_run_the_name_that_was_asked_for(
+def test_a_quiet_run_says_nothing_and_is_saved_under_the_name_given(
     measure_once: Callable[..., Measured],
 ) -> None:
-    plain = measure_once("--no-report", "--out", "mine.latlab.jsonl", LC_ALL="C")
+    quiet = measure_once("--quiet", "--no-report", "--out", "mine.latlab.jsonl")
+    assert quiet.told.stderr == ""
+    assert quiet.told.stdout
+    assert load(quiet.place / "mine.latlab.jsonl").probes == ("clock.read",)
+
+
+@pytest.mark.slow
+def test_the_c_locale_gets_ascii(measure_once: Callable[..., Measured]) -> None:
+    plain = measure_once("--no-report", LC_ALL="C")
     assert plain.told.stdout.isascii()
     assert plain.told.stderr.isascii()
-    assert load(plain.place / "mine.latlab.jsonl").probes == ("clock.read",)
 
 
 @pytest.fixture(scope="module")

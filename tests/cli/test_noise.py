@@ -248,7 +248,7 @@ def test_ctrl_c_shows_what_was_heard_until_then(latlab: str, tmp_path: Path) -> 
         text=True,
     ) as process:
         # Once it has used as much of its CPU, it listens.
-        while cpu_of_children_s(process.pid) < 1:
+        while cpu_of_children_s(process.pid) < 0.5:
             time.sleep(0.05)
         process.send_signal(signal.SIGINT)
         out, err = process.communicate(timeout=30)

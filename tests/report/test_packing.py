@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -94,26 +95,29 @@ def test_what_two_charts_share_is_written_once() -> None:
     assert unpacked(small, parts) == {"one": {"axis": axis}, "other": {"axis": axis}}
 
 
-def cost(document: Document, *figures: Figure) -> int:
-    """Bytes that these charts add to a page of one section."""
-    bare, full = (
-        html.render(replace(document, sections=(replace(document.sections[0], figures=own),)))
-        for own in ((), figures)
-    )
-    return len(full.encode()) - len(bare.encode())
+@pytest.fixture(scope="module")
+def cost(document: Document) -> Callable[..., int]:
+    """Bytes that some charts add to a page of one section."""
+
+    def size(*figures: Figure) -> int:
+        one = replace(document, sections=(replace(document.sections[0], figures=figures),))
+        return len(html.render(one).encode())
+
+    bare = size()
+    return lambda *figures: size(*figures) - bare
 
 
 @pytest.mark.parametrize("name", [chart.ID for chart in CHARTS])
-def test_no_chart_takes_the_room_of_others(name: str, document: Document) -> None:
+def test_no_chart_takes_the_room_of_others(name: str, document: Document, cost: Callable[..., int]) -> None:
     figure = next(figure for figure in figures_of(document) if figure.name == name)
     picture = json.dumps(packed({name: figure.spec}), ensure_ascii=False, separators=(",", ":"))
     assert len(picture.encode()) <= MOST_OF_A_PICTURE
-    assert cost(document, figure) <= MOST_OF_ONE
+    assert cost(figure) <= MOST_OF_ONE
 
 
-def test_charts_are_small_enough_on_average_for_forty(document: Document) -> None:
+def test_charts_are_small_enough_on_average_for_forty(document: Document, cost: Callable[..., int]) -> None:
     figures = figures_of(document)
-    assert cost(document, *figures) <= MOST_ON_AVERAGE * len(figures)
+    assert cost(*figures) <= MOST_ON_AVERAGE * len(figures)
 
 
 def test_the_page_without_its_charts_leaves_them_their_room(document: Document) -> None:

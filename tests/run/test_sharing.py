@@ -71,6 +71,7 @@ def planted(root: Path) -> Run:
         for each in SENTENCES
     ]
     header = msgspec.convert(plain, model.Header, dec_hook=model.to_machine)
+    of_each_kind = {(record.probe, record.kind, record.findings is None): record for record in run.records}
     records = [
         msgspec.structs.replace(
             record,
@@ -79,7 +80,7 @@ def planted(root: Path) -> Run:
             findings={**(record.findings or {}), "said": list(SENTENCES), "/srv/pathmark/z": {"at": HOME}},
             error=None if record.error is None else model.Absence(kind="failed", text=SENTENCES[1]),
         )
-        for record in run.records
+        for record in of_each_kind.values()
     ]
     assert run.footer is not None
     footer = msgspec.structs.replace(run.footer, stopped_by=f"failed: {SENTENCES[0]}")

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
 from typing import Any, Self, TypeAlias, cast
 
 import altair as alt
+from altair.utils import schemapi
+
+#: Draws without checking each part against Vega-Lite's schema: the tests check every chart as a whole.
+unchecked = functools.partial(schemapi.debug_mode, False)
 
 AnyChart: TypeAlias = alt.LayerChart | alt.HConcatChart | alt.VConcatChart
 

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from altair.utils import schemapi
-
 from latlab.charts import named
-from latlab.charts.drawing import plain_spec
+from latlab.charts.drawing import plain_spec, unchecked
 from latlab.report.document import Figure
 from latlab.run.run import Run
 
@@ -13,8 +11,7 @@ from latlab.run.run import Run
 def figure(run: Run, name: str, caption: str = "") -> tuple[Figure, ...]:
     """The chart of that name as a figure, or nothing when this run has no data for it."""
     definition = named(name)
-    # Checking it against Vega-Lite's schema is half of a report's time; the tests do so for every chart.
-    with schemapi.debug_mode(False):
+    with unchecked():
         drawn = definition.chart(run)
         if drawn is None:
             return ()

@@ -27,7 +27,7 @@ Nothing in a lesson is imported at once but the standard library, `latlab.errors
 `latlab.units` and this package: a test blocks the measuring core and runs every lesson without it. A program
 in `programs/` also runs by itself, in a moment with `--small`. A ratio is made by `Times.over` from the times
 that are shown. Published figures are quoted as published, even where they disagree with their own table.
-The rows that the lesson covers go into `tests/lessons/test_nothing_is_missing.py`.
+What its document holds goes into the index of `tests/lessons/test_nothing_is_missing.py`.
 """
 
 from __future__ import annotations

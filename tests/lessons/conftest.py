@@ -1,6 +1,8 @@
 from __future__ import annotations
 
-from collections.abc import Callable
+import shutil
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
 from functools import cache
 from pathlib import Path
 
@@ -8,11 +10,13 @@ import pytest
 
 from latlab import lessons
 from latlab.lessons.document import document
+from latlab.lessons.experiments import io_bottleneck
 from latlab.lessons.model import Result
 from latlab.report.document import Document
 
 Found = Callable[[str], Result]
 Made = Callable[[str], Document]
+CompiledOnce = Callable[[], AbstractContextManager[None]]
 
 
 @pytest.fixture(autouse=True, scope="session")
@@ -27,12 +31,33 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="session")
-def found(place: Path) -> Found:
+def compiled_once(tmp_path_factory: pytest.TempPathFactory) -> CompiledOnce:
+    """In whose context each program of io-bottleneck is compiled by the first who builds it."""
+    kept, build = tmp_path_factory.mktemp("compiled"), io_bottleneck.Workshop._built
+
+    def once(shop: io_bottleneck.Workshop, arm: io_bottleneck.Arm, source: Path) -> list[str]:
+        program = kept / arm.name
+        if not program.exists():
+            shutil.copy(build(shop, arm, source)[0], program)
+        return [str(program)]
+
+    @contextmanager
+    def context() -> Iterator[None]:
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(io_bottleneck.Workshop, "_built", once)
+            yield
+
+    return context
+
+
+@pytest.fixture(scope="session")
+def found(place: Path, compiled_once: CompiledOnce) -> Found:
     """Each lesson once at its smallest size, for all tests that look at its result."""
 
     @cache
     def run(name: str) -> Result:
-        return lessons.run(name, "small", directory=place)
+        with compiled_once():
+            return lessons.run(name, "small", directory=place)
 
     return run
 

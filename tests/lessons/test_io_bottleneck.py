@@ -9,6 +9,7 @@ import subprocess
 import sys
 from collections import Counter
 from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -168,7 +169,9 @@ def test_a_file_that_stays_in_the_cache_is_not_called_cold(
 
 
 def test_every_language_agrees_on_words_that_are_hard_to_split(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    compiled_once: Callable[[], AbstractContextManager[None]],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Long words, many kinds of white space, capitals, no end of line, bytes that are not ASCII."""
     own = tmp_path / "own.txt"
@@ -176,7 +179,8 @@ def test_every_language_agrees_on_words_that_are_hard_to_split(
         b"A a\tb\r\nB\x0bC\x1cc \xc3\x84 " + b"Long" * 50_000 + b" x\x00y\n\n the " * 3000 + b"end"
     )
     monkeypatch.setitem(lesson._ROUNDS, "small", 1)
-    with Bench("small", directory=tmp_path, file=own) as bench, lesson.Workshop(bench) as made:
+    bench = Bench("small", directory=tmp_path, file=own)
+    with compiled_once(), bench, lesson.Workshop(bench) as made:
         text = replace(made.make_text(), cold_why="one state is enough")
         assert (text.words, text.distinct) == (6009, 8)
         assert "2 bytes that are not ASCII" in text.note

@@ -10,7 +10,7 @@ coverage-*)
         exit 0
     fi
     ;;
-latlab_probes-*)
+latlab_probes*)
     # One at a time: the emulator makes children by fork, which write-protects every page of the tests beside it, and
     # those that count page faults would count that. (posix_spawn proper copies no page tables.)
     export RUST_TEST_THREADS=1

@@ -132,6 +132,7 @@ impl Place {
     /// Lets somebody else run on this CPU, because a partner is late. False when the round is over: stop waiting.
     #[cold]
     #[must_use]
+    #[inline]
     pub fn give_way(&self) -> bool {
         if self.stamps.begin() > self.longest_at {
             self.end();
@@ -145,6 +146,7 @@ impl Place {
 
     /// Whether the round took so long that what there is must do.
     #[must_use]
+    #[inline]
     pub fn is_enough(&self) -> bool {
         self.stamps.begin() > self.enough_at
     }
@@ -156,6 +158,7 @@ impl Place {
 
     /// Whether the round has ended.
     #[must_use]
+    #[inline]
     pub fn is_over(&self) -> bool {
         self.round.over.load(Ordering::Acquire)
     }

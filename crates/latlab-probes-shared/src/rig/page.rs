@@ -29,6 +29,7 @@ impl Page {
     /// # Panics
     /// When the offset is not that of a whole word inside the memory.
     #[must_use]
+    #[inline]
     pub fn word(&self, offset: usize) -> &AtomicU64 {
         assert!(
             offset.is_multiple_of(8) && (offset as u64) < self.0.bytes(),

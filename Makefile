@@ -38,7 +38,8 @@ SIDE_BY_SIDE := $(shell n=$$(nproc 2>/dev/null || echo 2); echo $$((n < 4 ? n + 
 RUST_SOURCES := Cargo.toml Cargo.lock pyproject.toml \
                 $(shell find crates \( -name '*.rs' -o -name Cargo.toml \) -not -path '*/target/*' 2>/dev/null)
 
-.PHONY: help build run test rust-tests native emulated lint docs kills fuzz bench wheel test-aarch64 generate pins clean
+.PHONY: help build run wheel check test test-all lint docs kills fuzz flaky mutants times bench test-aarch64 generate pins clean \
+        rust-tests native python-tests emulated optimised other-systems some-kills some-fuzz lints
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -78,9 +79,13 @@ wheel: $(VENV)/.run ## dist/*.whl, for machines like this one without Rust
 # ------------------------------------------------------------------------------------------------ for developers
 
 # No crate's documentation has examples to run.
-TESTED     := $(ALONE) $(BIN)/python tools/run_tests.py
 RUST_TESTS := $(CARGO) test --workspace --tests --locked
-OPTIMISED  := $(CARGO) test --release --package latlab-python --test optimised --locked
+PYTEST     := $(BIN)/python -m pytest
+AT_ONCE    := --numprocesses=$(SIDE_BY_SIDE) --dist=loadscope --no-loadscope-reorder
+
+check: $(VENV)/.dev ## formatting, lints, types, and quick tests of what changed: measures nothing
+	@$(MAKE) --no-print-directory lints
+	$(ALONE) $(BIN)/python tools/check.py
 
 rust-tests: | $(VENV)/.made
 	$(RUST_TESTS) --no-run
@@ -89,28 +94,55 @@ test: ## all tests of this machine; says what it has to skip
 # Side by side: compiling often comes down to one crate on one CPU.
 	@$(MAKE) --no-print-directory --jobs=3 build rust-tests $(VENV)/.dev
 	@tools/debian-packages.sh chromium poppler-utils
-	@failed=0; $(MAKE) --no-print-directory --jobs=2 native emulated || failed=1; \
+	@failed=0; $(MAKE) --no-print-directory --jobs=2 python-tests native || failed=1; \
+	cat $(VENV)/native.log; \
+	exit $$failed
+	@echo 'left to make test-all: aarch64 under emulation, macOS and Windows as far as types go, every probe with the optimiser at its'
+	@echo 'strongest, 40 kill -9, 100,000 random inputs'
+
+python-tests:
+	$(PYTEST) $(AT_ONCE)
+
+# Many of the tests wait: these run beside those of Python.
+native:
+	@echo 'beside these the tests of Rust; what they say comes at the end'
+	@$(RUST_TESTS) --no-fail-fast >$(VENV)/native.log 2>&1
+
+test-all: ## make test, and what takes long: emulated aarch64, other systems, the optimiser, kills, random inputs
+	@$(MAKE) --no-print-directory test
+	@failed=0; $(MAKE) --no-print-directory --jobs=2 --keep-going emulated optimised some-kills some-fuzz other-systems || failed=1; \
 	cat $(VENV)/aarch64.log; \
 	exit $$failed
 
-native:
-	$(TESTED) $(RUST_TESTS)
-	@echo 'again with the optimiser at its strongest: no work may be removed'
-	$(TESTED) $(OPTIMISED)
-	$(TESTED) $(BIN)/python -m pytest --numprocesses=$(SIDE_BY_SIDE) --dist=loadscope --no-loadscope-reorder
-
-# Many of the native tests wait, or use one CPU.
 emulated:
 	@echo 'beside these the aarch64 tests under emulation; what they say comes at the end'
-	@$(ALONE) nice -n 5 tools/test-aarch64.sh --if-possible >$(VENV)/aarch64.log 2>&1
+	@$(ALONE) tools/test-aarch64.sh --if-possible >$(VENV)/aarch64.log 2>&1
 
-lint: build $(VENV)/.dev ## formatting, lints, types, generated files
+optimised: build
+	@echo 'every probe with the optimiser at its strongest: no work may be removed'
+	$(CARGO) test --release --package latlab-python --test optimised --locked
+
+other-systems:
+	@$(ALONE) tools/check-other-systems.sh
+
+# One after another: each takes all the CPUs that it can get.
+some-kills: optimised
+	@$(MAKE) --no-print-directory kills LATLAB_KILLS=40
+
+some-fuzz: some-kills
+	LATLAB_FUZZ=10000 $(RUST_TESTS) fuzz
+	LATLAB_FUZZ=2000 $(PYTEST) $(AT_ONCE) -k fuzz
+
+lints: | $(VENV)/.dev
 	$(CARGO) fmt --all --check
 	$(CARGO) clippy --workspace --all-targets --locked -- -D warnings
-	$(CARGO) clippy --workspace --test optimised --locked -- -D warnings
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
 	$(BIN)/mypy
+
+lint: build $(VENV)/.dev ## formatting, lints, types, generated files
+	@$(MAKE) --no-print-directory lints
+	$(CARGO) clippy --workspace --test optimised --locked -- -D warnings
 	@tools/shellcheck.sh
 	$(BIN)/python tools/generate.py --check
 
@@ -119,12 +151,24 @@ docs: build $(VENV)/.dev ## docs/_build/html
 	$(BIN)/sphinx-build -W --keep-going -q -b html docs docs/_build/html
 	@echo 'docs/_build/html/index.html'
 
+kills: export LATLAB_KILLS ?= 300
 kills: build $(VENV)/.dev ## 300 kill -9 of measure, explain and serve: what is left (ten minutes)
-	LATLAB_KILLS=$${LATLAB_KILLS:-300} $(BIN)/python -m pytest -q tests/robust/test_many_kills.py
+	$(PYTEST) -q tests/robust/test_many_kills.py
 
+fuzz: export LATLAB_FUZZ ?= 1000000
 fuzz: build $(VENV)/.dev ## every fuzz test with a million inputs (some hours)
-	LATLAB_FUZZ=$${LATLAB_FUZZ:-1000000} $(CARGO) test --release --workspace --exclude latlab-python --tests --locked fuzz
-	LATLAB_FUZZ=$${LATLAB_FUZZ:-1000000} $(BIN)/python -m pytest -k fuzz --override-ini=timeout=0
+	$(CARGO) test --release --workspace --exclude latlab-python --tests --locked fuzz
+	$(PYTEST) $(AT_ONCE) -k fuzz --override-ini=timeout=0
+
+flaky: build $(VENV)/.dev ## each test that measures, twenty times beside a busy loop on every CPU (an hour or more)
+	$(ALONE) $(BIN)/python tools/flaky.py
+
+mutants: build $(VENV)/.dev ## whether the tests catch changed arithmetic, in Rust and in Python (an hour)
+	tools/mutants.sh
+	$(BIN)/python tools/mutants.py
+
+times: ## what building and testing take in a fresh clone: benches/results/times.csv, CONTRIBUTING.md (an hour)
+	'$(PYTHON)' tools/times.py
 
 bench: build ## what the instrument itself costs on this machine
 	$(CARGO) bench --workspace --exclude latlab-python --locked --bench '*'

@@ -1,8 +1,9 @@
 """Tests what changed and measures nothing: the last step of `make check`.
 
-What changed is what differs from the last commit, or the last commit itself where nothing does. A crate's unit tests run when one of its
-files changed, a folder of Python's tests when it or the package of its name did; all of Python's quick tests when something that they
-share changed. Tests marked `slow` or `browser` are left to `make test`.
+What changed is what differs from the last commit, or the last commit itself where nothing does. A crate's
+unit tests run when one of its files changed, a folder of Python's tests when it or the package of its name
+did; all of Python's quick tests when something that they share changed. Tests marked `slow` or `browser` are
+left to `make test`.
 """
 
 from __future__ import annotations
@@ -51,7 +52,9 @@ def main() -> int:
     code = 0
     if packages := crates(paths):
         chosen = [word for name in packages for word in ("--package", name)]
-        code = subprocess.run(["cargo", "test", "--locked", "--lib", *chosen], cwd=ROOT, check=False).returncode
+        code = subprocess.run(
+            ["cargo", "test", "--locked", "--lib", *chosen], cwd=ROOT, check=False
+        ).returncode
     if tests := folders(paths):
         quick = ["-m", "not slow and not browser", "--numprocesses=2", "--dist=loadscope", "--quiet"]
         # No test at all is exit code 5: a folder may have slow ones only.

@@ -141,7 +141,7 @@ else
     # All crates at once: apart, each selection would have its libraries compiled with other features.
     set -- --locked --tests --workspace --exclude latlab-python
 fi
-python3 tools/run_tests.py cargo test --target "$target" "$@" || {
+cargo test --no-fail-fast --target "$target" "$@" || {
     echo "failed: the aarch64 tests" >&2
     exit 1
 }

@@ -1,15 +1,18 @@
 //! Prefetch instructions and the strided chase, in assembly.
 
 use std::arch::asm;
-use std::arch::x86_64::__cpuid;
+
+use raw_cpuid::CpuId;
 
 /// What asks for a line to be read.
 pub(super) const READ: Option<&str> = Some("prefetcht0");
 
-/// What asks for a line to be written, where this CPU has it (elsewhere it does nothing): CPUID leaf `0x8000_0001`, bit 8 of ECX.
+/// What asks for a line to be written, where this CPU has it (elsewhere it does nothing).
 pub(super) fn write() -> Option<&'static str> {
-    let known = __cpuid(0x8000_0000).eax >= 0x8000_0001;
-    (known && __cpuid(0x8000_0001).ecx & 1 << 8 != 0).then_some("prefetchw")
+    let features = CpuId::new().get_extended_processor_and_feature_identifiers();
+    features
+        .is_some_and(|known| known.has_prefetchw())
+        .then_some("prefetchw")
 }
 
 /// Asks for the line of an address, to be read. No address is wrong.

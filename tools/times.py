@@ -8,10 +8,7 @@ machine did.
 
 from __future__ import annotations
 
-import csv
-import datetime
 import os
-import platform
 import resource
 import shutil
 import subprocess
@@ -23,10 +20,13 @@ from pathlib import Path
 from typing import NamedTuple
 
 ROOT = Path(__file__).resolve().parent.parent
-RESULTS = ROOT / "benches/results/times.csv"
+sys.path.insert(0, str(ROOT))
+
+from tools import evidence  # noqa: E402 - found from the project's folder
+
+FILE = "times.csv"
 GUIDE = ROOT / "CONTRIBUTING.md"
 BEGIN, END = "<!-- make times -->\n", "<!-- /make times -->\n"
-COLUMNS = ["what", "figure", "unit", "cpu_s", "at_most", "command", "commit", "machine", "load", "date"]
 
 
 class Step(NamedTuple):
@@ -56,13 +56,6 @@ SIZES = {
 }
 
 
-def machine() -> str:
-    """The CPU's model and how many of them there are; nothing that identifies."""
-    text = Path("/proc/cpuinfo").read_text(encoding="utf-8") if Path("/proc/cpuinfo").exists() else ""
-    names = [line.partition(":")[2].strip() for line in text.splitlines() if line.startswith("model name")]
-    return f"{names[0] if names else platform.machine()}, {os.cpu_count()} CPUs"
-
-
 def cpu_s() -> float:
     """CPU time of all children that have ended."""
     used = resource.getrusage(resource.RUSAGE_CHILDREN)
@@ -87,8 +80,8 @@ def measured(clone: Path, home: Path, chosen: Callable[[str], bool]) -> Iterator
             "unit": "s",
             "cpu_s": round(cpu_s() - cpu, 1),
             "at_most": step.at_most_s,
-            "command": step.command,
             "load": round(os.getloadavg()[1], 1),
+            **evidence.origin(step.command),
         }
     if not chosen("sizes"):
         return
@@ -96,7 +89,8 @@ def measured(clone: Path, home: Path, chosen: Callable[[str], bool]) -> Iterator
     for what, (at_most, pattern) in SIZES.items():
         (file,) = clone.glob(pattern)
         figure = round(file.stat().st_size / 1e6, 1)
-        yield {"what": what, "figure": figure, "unit": "MB", "at_most": at_most, "command": "make wheel"}
+        same = {"unit": "MB", "cpu_s": "", "at_most": at_most, "load": "", **evidence.origin("make wheel")}
+        yield {"what": what, "figure": figure, **same}
 
 
 def table(rows: list[dict[str, str]]) -> str:
@@ -114,33 +108,15 @@ def table(rows: list[dict[str, str]]) -> str:
 
 def main(words: list[str]) -> None:
     """Measures the steps whose name holds one of these words; all where there is none."""
-    commit = subprocess.run(
-        ["git", "describe", "--always", "--abbrev=12", "--exclude=*"],
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-        check=True,
-    ).stdout.strip()
-    same = {
-        "commit": commit,
-        "machine": machine(),
-        "date": datetime.datetime.now(datetime.UTC).date().isoformat(),
-    }
     place = Path(tempfile.mkdtemp(prefix="latlab-times-"))
     try:
         clone, home = place / "latlab", place / "home"
         home.mkdir()
         subprocess.run(["git", "clone", "--quiet", str(ROOT), str(clone)], check=True)
-        rows = list(csv.DictReader(RESULTS.open(encoding="utf-8"))) if RESULTS.exists() else []
-        for row in measured(
-            clone, home, lambda what: not words or any(word in f"{what} sizes" for word in words)
-        ):
-            rows.append({name: str({**row, **same}.get(name, "")) for name in COLUMNS})
-            RESULTS.parent.mkdir(exist_ok=True)
-            with RESULTS.open("w", encoding="utf-8", newline="") as file:
-                writer = csv.DictWriter(file, COLUMNS, lineterminator="\n")
-                writer.writeheader()
-                writer.writerows(rows)
+        rows = evidence.read(FILE)
+        for row in measured(clone, home, lambda what: not words or any(word in what for word in words)):
+            rows.append({name: str(value) for name, value in row.items()})
+            evidence.write(FILE, rows)
     finally:
         shutil.rmtree(place, ignore_errors=True)
     text = GUIDE.read_text(encoding="utf-8")

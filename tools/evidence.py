@@ -1,0 +1,50 @@
+"""Figures that are evidence: a CSV file in `benches/results`, with what made them in each row."""
+
+from __future__ import annotations
+
+import csv
+import datetime
+import os
+import platform
+import subprocess
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+RESULTS = ROOT / "benches/results"
+#: What `origin` gives.
+ORIGIN = ("command", "commit", "machine", "date")
+
+
+def origin(command: str) -> dict[str, str]:
+    """What a figure comes from: the command, the commit, the CPU's model with how many there are, and today.
+
+    Nothing in it identifies the machine or a person.
+    """
+    describe = ["git", "describe", "--always", "--dirty", "--abbrev=12", "--exclude=*"]
+    commit = subprocess.run(describe, cwd=ROOT, capture_output=True, text=True, check=True).stdout.strip()
+    cpus = Path("/proc/cpuinfo")
+    text = cpus.read_text(encoding="utf-8") if cpus.exists() else ""
+    names = [line.partition(":")[2].strip() for line in text.splitlines() if line.startswith("model name")]
+    return {
+        "command": command,
+        "commit": commit,
+        "machine": f"{names[0] if names else platform.machine()}, {os.cpu_count()} CPUs",
+        "date": datetime.datetime.now(datetime.UTC).date().isoformat(),
+    }
+
+
+def read(name: str) -> list[dict[str, str]]:
+    """The rows of this file; none where it does not exist yet."""
+    path = RESULTS / name
+    return list(csv.DictReader(path.open(encoding="utf-8"))) if path.exists() else []
+
+
+def write(name: str, rows: Iterable[Mapping[str, object]]) -> None:
+    """Writes the file anew. All rows have the columns of the first."""
+    rows = list(rows)
+    RESULTS.mkdir(exist_ok=True)
+    with (RESULTS / name).open("w", encoding="utf-8", newline="") as file:
+        writer = csv.DictWriter(file, list(rows[0]), lineterminator="\n")
+        writer.writeheader()
+        writer.writerows(rows)

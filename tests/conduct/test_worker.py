@@ -156,6 +156,7 @@ def test_when_the_parent_is_killed_the_worker_ends(tmp_path: Path) -> None:
     pytest.fail("the worker outlived its parent")
 
 
+@pytest.mark.slow
 def test_a_whole_run_with_the_real_core(tmp_path: Path) -> None:
     pytest.importorskip("latlab._core")
     affinity = os.sched_getaffinity(0) if hasattr(os, "sched_getaffinity") else set()

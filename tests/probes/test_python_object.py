@@ -146,6 +146,7 @@ def test_numpy_is_imported_from_the_folder_that_the_probe_is_given(tmp_path: Pat
     assert done.stdout.split()[-1] == "1"
 
 
+@pytest.mark.slow
 def test_the_installed_command_measures_and_proves_it(tmp_path: Path, latlab: str) -> None:
     pytest.importorskip("latlab._core")
     command = [

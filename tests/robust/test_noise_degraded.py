@@ -144,7 +144,7 @@ def test_on_a_cpu_shared_with_a_busy_loop_switches_are_what_takes_it_away(
     place: Place, busy_cpu: int, *, perf: bool
 ) -> None:
     before = None if perf else lambda: refuse(PERF_EVENT_OPEN, errno.EPERM)
-    said = heard(place, "1", "--cpu", str(busy_cpu), before=before)
+    said = heard(place, "0.5", "--cpu", str(busy_cpu), before=before)
     if said["level"] in WITHOUT_PERMISSION:
         pytest.skip("switches cannot be seen here")
     first = said["causes"][0]

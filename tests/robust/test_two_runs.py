@@ -70,7 +70,7 @@ def test_the_second_waits_until_the_first_ends(place: Place, first: subprocess.P
 
 @pytest.mark.parametrize("how", ["--beside", "--budget"])
 def test_beside_the_first_the_second_is_marked(place: Place, first: subprocess.Popen[str], how: str) -> None:
-    told = place.run(*SECOND, "--budget", "1", *(["--beside"] if how == "--beside" else []))
+    told = place.run(*SECOND, "--budget", "0.3", *(["--beside"] if how == "--beside" else []))
     assert told.returncode == 0
     words = " ".join(told.stderr.split())
     assert ("waiting for another latlab measure" in words) == (how == "--budget")
@@ -90,7 +90,9 @@ def test_ctrl_c_ends_one_that_waits(place: Place) -> None:
     assert place.left() == []
 
 
-@pytest.mark.parametrize("words", [("doctor",), ("explain", "--", "true"), ("list",), ("noise", "1")])
+@pytest.mark.parametrize(
+    "words", [("doctor",), ("explain", "--no-limits", "--", "true"), ("list",), ("noise", "0.1")]
+)
 def test_nothing_else_waits(place: Place, words: tuple[str, ...]) -> None:
     with held_by_this_process(place):
         told = place.run(*words)

@@ -8,4 +8,4 @@ if ! command -v shellcheck >/dev/null; then
     exit 0
 fi
 mapfile -t scripts < <(git grep -lE '^#!.*\b(ba)?sh$' -- tools .ci 2>/dev/null || grep -rlE '^#!.*\b(ba)?sh$' tools .ci)
-shellcheck --severity=style "${scripts[@]}"
+shellcheck --severity=style --external-sources --check-sourced "${scripts[@]}"

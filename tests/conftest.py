@@ -16,7 +16,7 @@ ROOT = Path(__file__).resolve().parent.parent
 
 #: Files of `explain` that look at one program, and of `lessons` those that look at all of these.
 EXPLAINED = ("course", "page", "trace")
-OF_ALL_LESSONS = ("every_lesson", "nothing_is_missing")
+OF_ALL_LESSONS = ("every_lesson", "nothing_is_missing", "pages")
 #: Folders whose tests wait or measure for long: they begin first, so that nobody waits for them at the end.
 LONG = ("lessons", "robust", "explain", "conduct", "browser")
 

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.pages import ROOT
+from tests.some import some
 
 from latlab import lessons
 
@@ -55,3 +58,15 @@ def test_it_runs_without_the_measuring_core(answers: Path, name: str) -> None:
     assert all(cell["value"] is not None or cell["why"] for cell in cells)
     assert sum(cell["value"] is not None for cell in cells) >= len(cells) / 5
     assert any("--plain" in part["why"] for part in body["missing"])
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", lessons.LESSONS)
+def test_it_has_the_figures_that_its_page_shows(answers: Path, name: str) -> None:
+    tables = json.loads((answers / name).read_text(encoding="utf-8"))["tables"]
+    page = (ROOT / "docs/lessons" / f"{name}.md").read_text(encoding="utf-8")
+    for shown in some(re.findall(r'found\["(.+?)"\]', page)):
+        table, row, *column = shown.split(".")
+        (rows,) = (each["rows"] for each in tables if each["name"] == table)
+        (cells,) = (each["cells"] for each in rows if each["name"] == row)
+        assert column[0] in cells if column else len(cells) == 1

@@ -11,34 +11,18 @@ from pathlib import Path
 
 import pytest
 from tests import calling
+from tests.pages import PAGES, ROOT, lesson_of, python_blocks, run_python, shell_blocks
 from tests.some import some
 
 import latlab as package
 from latlab.cli.main import COMMANDS
-from latlab.lessons import run as run_lesson
-from latlab.lessons.model import Result
-
-ROOT = Path(__file__).resolve().parents[2]
-PAGES = sorted([*ROOT.glob("*.md"), *(p for p in ROOT.glob("docs/**/*.md") if "_build" not in p.parts)])
-
-
-def code_blocks(page: Path) -> list[str]:
-    """Fenced blocks of shell commands."""
-    return re.findall(
-        r"^```(?:sh|console)\n(.*?)^```", page.read_text(encoding="utf-8"), re.DOTALL | re.MULTILINE
-    )
-
-
-def python_blocks(page: Path) -> list[str]:
-    """Fenced blocks of Python."""
-    return re.findall(r"^```python\n(.*?)^```", page.read_text(encoding="utf-8"), re.DOTALL | re.MULTILINE)
 
 
 def commands(program: str) -> list[tuple[str, str]]:
     """Every line of every block that starts `program`, with the page that shows it."""
     found = []
     for page in PAGES:
-        for block in code_blocks(page):
+        for block in shell_blocks(page):
             for line in block.replace("\\\n", " ").splitlines():
                 text = (
                     re.sub(r"^\$ ", "", line.strip()).split(" #")[0].split(" | ")[0].split(" > ")[0].strip()
@@ -69,14 +53,10 @@ def test_a_latlab_command_in_the_docs_has_the_options_that_it_shows() -> None:
     assert tried > 50
 
 
-@functools.cache
-def lesson(name: str, **options: object) -> Result:
-    """Each lesson is run once, however many pages show it."""
-    return run_lesson(name, **options)  # type: ignore[arg-type]
+PAGES_OF_RUNS = [page for page in PAGES if python_blocks(page) and lesson_of(page) is None]
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("page", [page for page in PAGES if python_blocks(page)], ids=lambda page: page.name)
+@pytest.mark.parametrize("page", PAGES_OF_RUNS, ids=lambda page: page.name)
 def test_the_python_of_a_page_runs_on_a_run(page: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     run = package.load(ROOT / "tests/data/run-small.latlab.jsonl")
 
@@ -87,10 +67,7 @@ def test_the_python_of_a_page_runs_on_a_run(page: Path, monkeypatch: pytest.Monk
     real_measure = package.measure
     monkeypatch.setattr(package, "measure", measured)
     monkeypatch.setattr(package, "load", lambda name: run)
-    monkeypatch.setattr(package.lessons, "run", lesson)
-    names: dict[str, object] = {}
-    for block in python_blocks(page):
-        exec(compile(block, str(page), "exec"), names)
+    run_python(page)
 
 
 def test_a_make_target_in_the_docs_exists() -> None:
@@ -102,7 +79,7 @@ def test_a_make_target_in_the_docs_exists() -> None:
         for word in re.findall(r"`make ([a-z0-9-]+)[^`]*`", page.read_text(encoding="utf-8"))
         + [
             line.split()[1]
-            for block in code_blocks(page)
+            for block in shell_blocks(page)
             for line in block.splitlines()
             if re.match(r"make \w", line)
         ]

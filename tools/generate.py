@@ -5,13 +5,15 @@ The extension and the package must be built: `make generate`, `make lint`.
 
 from __future__ import annotations
 
+import contextlib
 import inspect
+import io
 import json
 import os
-import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from unittest import mock
 
 import latlab
 from latlab import _core
@@ -120,11 +122,14 @@ FILES: list[tuple[str, Callable[[], str]]] = [
 
 def _help(*arguments: str) -> str:
     """A help text at a fixed width, whoever asks from wherever."""
-    program = Path(sys.executable).parent / "latlab"
-    environment = {**os.environ, "COLUMNS": "100", "NO_COLOR": "1", "LC_ALL": "C.UTF-8"}
-    return subprocess.run(
-        [program, *arguments, "--help"], env=environment, capture_output=True, text=True, check=True
-    ).stdout
+    from latlab.cli.main import run  # noqa: PLC0415 - see commands
+
+    plain = {"COLUMNS": "100", "NO_COLOR": "1", "LC_ALL": "C.UTF-8"}
+    with mock.patch.dict(os.environ, plain), contextlib.redirect_stdout(io.StringIO()) as told:
+        code = run([*arguments, "--help"])
+    if code != 0:
+        raise RuntimeError(f"latlab {' '.join(arguments)} --help ended with {code}")
+    return told.getvalue()
 
 
 def _fenced(text: str) -> str:

@@ -75,8 +75,8 @@ text = b"".join(b"begin n%d\\nend n%d at=%d\\n" % (n, n, n) for n in range(20_00
 for _ in range(200):
     os.write(file, text)
 """,
-    "has a thousand deleted mappings": """
-for number in range(1000):
+    "has hundreds of deleted mappings": """
+for number in range(300):
     path = f"{folder}/python3.{number}"
     with open(path, "wb") as file:
         file.write(bytes(4096))

@@ -66,30 +66,24 @@ PYTHON_PROGRAM = """\
 import time
 
 def f():
-    until = time.perf_counter() + 0.3
-    while time.perf_counter() < until:
-        sum(range(1000))
-
-def g():
-    until = time.perf_counter() + 0.15
-    while time.perf_counter() < until:
-        sum(range(1000))
-
-def calls():
-    until = time.perf_counter() + 0.1
+    until = time.perf_counter() + 0.5
     while time.perf_counter() < until:
         sum(range(1000))
     g()
+
+def g():
+    until = time.perf_counter() + 0.2
+    while time.perf_counter() < until:
+        sum(range(1000))
 
 class Waiter:
     def wait(self):
         time.sleep(0.3)
 
 f()
-calls()
 Waiter().wait()
 """
-LINES = {"f": (5, 6), "g": (10, 11), "calls": (15, 16)}
+LINES = {"f": (5, 6), "g": (11, 12)}
 
 
 def explained(
@@ -200,8 +194,8 @@ def test_python_functions_and_lines_are_found_and_sum_to_wall_time(
     assert shares["f"]["share"] > shares["g"]["share"]
     # A call of a function of a class bears the name of both where the interpreter keeps it.
     waiter = next(row for name, row in shares.items() if name.endswith("wait"))
-    # Sleeping cannot be over sooner, and is no work.
-    assert waiter["share"] * ledger["wall_s"] > 0.2
+    # Sleeping cannot be over sooner, and is no work. On a busy machine looks at it are few.
+    assert waiter["high"] * ledger["wall_s"] > 0.25
     assert waiter["busy_share"] < shares["f"]["busy_share"]
     for name, lines in LINES.items():
         found = [row for row in python["lines"] if row["name"] == name]
@@ -219,5 +213,5 @@ def test_what_calls_is_told_from_what_runs(
     assert heaviest["frames"][0] == "<module>"
     assert python["torn"] <= 0.1 * python["reads"]
     functions = {row["name"]: row for row in python["functions"]}
-    both = functions["calls"]["share"] + functions["g"]["share"]
-    assert functions["calls"]["within"] == pytest.approx(both, abs=1e-6)
+    both = functions["f"]["share"] + functions["g"]["share"]
+    assert functions["f"]["within"] == pytest.approx(both, abs=1e-6)

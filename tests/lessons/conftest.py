@@ -14,9 +14,17 @@ from latlab.lessons.experiments import io_bottleneck
 from latlab.lessons.model import Result
 from latlab.report.document import Document
 
+HERE = Path(__file__).parent
 Found = Callable[[str], Result]
 Made = Callable[[str], Document]
 CompiledOnce = Callable[[], AbstractContextManager[None]]
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """What looks at a lesson's result needs the whole lesson."""
+    for item in items:
+        if isinstance(item, pytest.Function) and "found" in item.fixturenames and item.path.parent == HERE:
+            item.add_marker(pytest.mark.slow)
 
 
 @pytest.fixture(autouse=True, scope="session")

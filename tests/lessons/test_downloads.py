@@ -287,6 +287,7 @@ with distance.loopback(0.0, core=True, wait_s=0.005) as way, Bench() as bench:
 """
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform != "linux" or UNSHARE < 0, reason="namespaces are Linux's")
 def test_where_no_namespace_is_allowed_the_server_waits_and_every_figure_says_so() -> None:
     told = subprocess.run(
@@ -311,6 +312,7 @@ def _alone() -> None:
         raise OSError(ctypes.get_errno(), "unshare")
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(
     sys.platform != "linux" or getattr(os, "geteuid", lambda: 1)() != 0,
     reason="needs a namespace without a loopback",

@@ -197,6 +197,7 @@ def test_its_text_has_the_experiments_program_and_ends_with_the_answer(found: Fo
     assert len(lines) < 800
 
 
+@pytest.mark.slow
 @every_lesson
 def test_its_programs_run_by_themselves(name: str, tmp_path: Path) -> None:
     programs = [

@@ -168,6 +168,7 @@ def test_a_file_that_stays_in_the_cache_is_not_called_cold(
         lesson.prepare(text.path, lesson.COLD)
 
 
+@pytest.mark.slow
 def test_every_language_agrees_on_words_that_are_hard_to_split(
     compiled_once: Callable[[], AbstractContextManager[None]],
     tmp_path: Path,
@@ -246,6 +247,7 @@ def test_a_compiler_that_fails_says_why(tmp_path: Path, monkeypatch: pytest.Monk
         assert "could not build it: words.c:1: error: no header" in bench.why("C")
 
 
+@pytest.mark.slow
 def test_where_the_directory_cannot_be_written_the_text_is_counted_elsewhere(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

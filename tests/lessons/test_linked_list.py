@@ -266,6 +266,7 @@ def test_a_program_that_fails_or_does_not_compile_is_named(
         compiled.told(Path(sys.executable), "-c", "raise SystemExit(3)")
 
 
+@pytest.mark.slow
 def test_without_a_compiler_the_native_arm_and_python_answer(
     root: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:

@@ -43,6 +43,7 @@ def told(
     return done, place
 
 
+@pytest.mark.slow
 def test_a_lesson_shows_question_program_table_published_figure_picture_and_reasons(
     told: tuple[subprocess.CompletedProcess[str], Path],
 ) -> None:
@@ -61,6 +62,7 @@ def test_a_lesson_shows_question_program_table_published_figure_picture_and_reas
         assert part in done.stdout, part
 
 
+@pytest.mark.slow
 def test_the_guess_stands_beside_the_figure_and_the_textbooks(
     told: tuple[subprocess.CompletedProcess[str], Path],
 ) -> None:
@@ -71,6 +73,7 @@ def test_the_guess_stands_beside_the_figure_and_the_textbooks(
     assert guessed["here"].endswith(("x", ")"))
 
 
+@pytest.mark.slow
 def test_every_form_that_was_asked_for_is_written_and_nothing_else(
     told: tuple[subprocess.CompletedProcess[str], Path],
 ) -> None:
@@ -79,6 +82,7 @@ def test_every_form_that_was_asked_for_is_written_and_nothing_else(
     assert all(f"wrote {name}" in done.stderr for name in ("a.html", "a.ipynb", "a.json"))
 
 
+@pytest.mark.slow
 def test_the_first_picture_is_written_alone(called: Command, tmp_path: Path) -> None:
     pytest.importorskip("vl_convert", reason="pictures need the extra latlab[export]")
     target = tmp_path / "picture.svg"

@@ -114,6 +114,7 @@ def test_the_list_of_probes_has_the_fields_that_programs_rely_on(called: Command
     assert all(probe["id"] in shown for probe in probes)
 
 
+@pytest.mark.slow
 def test_the_doctor_works_without_a_run(called: Command) -> None:
     told = called("doctor", "--no-listen")
     assert told.returncode == 0, told.stderr

@@ -97,8 +97,7 @@ test: ## all tests of this machine; says what it has to skip
 	@failed=0; $(MAKE) --no-print-directory --jobs=2 python-tests native || failed=1; \
 	cat $(VENV)/native.log; \
 	exit $$failed
-	@echo 'left to make test-all: aarch64 under emulation, macOS and Windows as far as types go, every probe with the optimiser at its'
-	@echo 'strongest, 40 kill -9, 100,000 random inputs'
+	@echo 'left to make test-all: emulated aarch64, macOS and Windows, the strongest optimiser, 40 kills, 100,000 random inputs'
 
 python-tests:
 	$(PYTEST) $(AT_ONCE)

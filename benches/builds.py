@@ -1,10 +1,11 @@
 """Compares two builds of the measuring core, in turn: does a change of the build change a figure?
 
-    .venv/bin/python benches/builds.py before.so after.so --pairs 9 --only 'memory.poke,kernel.*' --csv build.csv
+    .venv/bin/python benches/builds.py before.so after.so --pairs 9 --only 'memory.*' --csv build.csv
 
 A pair is: the first core, the second, the first again, which is also the first of the next pair. Each point
 that all runs reached gets a row: the median of the ratios second over first with their range, and the first
-core over itself (A/A). A row holds where the median is within 2 %, or within the A/A range where that is wider.
+core over itself (A/A). A row holds where the median is within 2 %, or within the A/A range where that is
+wider.
 Nothing here is a pass mark: tests must not depend on timing.
 """
 

@@ -93,7 +93,7 @@ rust-tests: | $(VENV)/.made
 test: ## all tests of this machine; says what it has to skip
 # Side by side: compiling often comes down to one crate on one CPU.
 	@$(MAKE) --no-print-directory --jobs=3 build rust-tests $(VENV)/.dev
-	@tools/debian-packages.sh chromium poppler-utils
+	@tools/debian-packages.sh chromium poppler-utils fio iproute2
 	@failed=0; $(MAKE) --no-print-directory --jobs=2 python-tests native || failed=1; \
 	cat $(VENV)/native.log; \
 	exit $$failed

@@ -46,7 +46,7 @@ static double now(void) {
 
 int main(void) {
     double heavies = 0, lights = 0;
-    while (now() < 0.5) {
+    while (now() < 0.8) {
         double begin = now();
         heavy();
         double middle = now();
@@ -66,15 +66,17 @@ PYTHON_PROGRAM = """\
 import time
 
 def f():
-    until = time.perf_counter() + 0.45
+    until = time.perf_counter() + 0.9
     while time.perf_counter() < until:
-        sum(range(1000))
+        sum(range(100_000))
+        time.sleep(0.003)
     g()
 
 def g():
-    until = time.perf_counter() + 0.2
+    until = time.perf_counter() + 0.4
     while time.perf_counter() < until:
-        sum(range(1000))
+        sum(range(100_000))
+        time.sleep(0.003)
 
 class Waiter:
     def wait(self):
@@ -85,7 +87,7 @@ time.sleep(0.3)
 f()
 Waiter().wait()
 """
-LINES = {"f": (5, 6), "g": (11, 12)}
+LINES = {"f": (5, 6, 7), "g": (12, 13, 14)}
 
 
 def explained(

@@ -20,6 +20,12 @@ def test_half_a_cpu_stands_still_half_of_the_time(host: Maker) -> None:
     assert "up to 50 ms of every 100" in f"{found.title} {found.effect} {found.remedy}"
 
 
+def test_a_quarter_of_a_cpu_stands_still_three_quarters_of_the_time(host: Maker) -> None:
+    found = finding(host({"limits": {"allowed_cpus": [0], "cgroup": {"cpu_quota": 0.25}}}))
+    assert found is not None
+    assert "up to 75 ms of every 100" in found.effect
+
+
 def test_more_than_one_cpu_is_a_caution(host: Maker) -> None:
     found = finding(host({"limits": {"allowed_cpus": [0, 1], "cgroup": {"cpu_quota": 1.5}}}))
     assert found is not None

@@ -18,6 +18,12 @@ def test_a_busy_machine_is_a_warning(host: Maker) -> None:
     assert "--gentle" in f"{found.title} {found.effect} {found.remedy}"
 
 
+def test_as_many_busy_threads_as_cpus_are_a_warning(host: Maker) -> None:
+    found = finding(host({"cpu": {"logical_cpus": 4}}, load=4.0))
+    assert found is not None
+    assert found.severity == "warning"
+
+
 def test_one_busy_thread_is_a_caution(host: Maker) -> None:
     found = finding(host({"cpu": {"logical_cpus": 4}}, load=1.0))
     assert found is not None

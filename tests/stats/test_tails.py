@@ -70,6 +70,18 @@ def test_the_fitted_families_are_scipys() -> None:
     assert normal.factor_off > 5
 
 
+@pytest.mark.parametrize(("seen", "put", "times"), [(0.25, 0.5, 2), (0.5, 0.25, 2), (0.5, 0.0, math.inf)])
+def test_a_family_is_as_far_off_with_too_many_slow_ones_as_with_too_few(
+    seen: float, put: float, times: float
+) -> None:
+    fit = tails.Fit("normal", (), log_likelihood=0.0, bic=0.0, above=(), furthest_off=(9.0, seen, put))
+    assert fit.factor_off == times
+
+
+def test_a_value_is_not_above_itself() -> None:
+    assert tails.of_samples([1.0, 2.0, 2.0, 5.0]).above(2.0) == 1
+
+
 def test_a_tail_index_is_given_for_a_power_law_with_its_interval_and_for_nothing_else() -> None:
     random = np.random.default_rng(2)
     found = tails.tail(tails.of_samples(blocks_of(1 + random.pareto(1.5, 20_000)))).index
@@ -135,6 +147,25 @@ def test_a_normal_would_put_one_in_a_billion_where_pokes_were_seen(poke: Record)
     assert claim.share == pytest.approx(scipy_stats.norm.sf(6))
     assert claim.seen > 0
     assert claim.total == poke.samples
+    assert poke.summary is not None
+    assert poke.summary.mean is not None
+    assert poke.summary.std is not None
+    assert claim.beyond == pytest.approx(poke.summary.mean + 6 * poke.summary.std)
+
+
+def test_the_deviation_of_samples_is_that_of_a_sample_not_of_a_population() -> None:
+    assert tails.of_samples([1.0, 2.0, 6.0]).deviation == pytest.approx(math.sqrt(7))
+
+
+def test_a_record_is_worth_as_many_independent_samples_as_have_so_wide_an_interval(poke: Record) -> None:
+    """Of n independent samples the interval holds a share of 2 x 1.96 x sqrt(1/4 / n) of all."""
+    assert poke.summary is not None
+    low, high = 0.99 * (poke.value or 0.0), 1.01 * (poke.value or 0.0)
+    summary = msgspec.structs.replace(poke.summary, intervals={"p50": (low, high)})
+    values = tails.of_record(msgspec.structs.replace(poke, summary=summary))
+    inside = sum(count for at, count in values.counts if low < at < high) / values.total
+    assert inside > 0
+    assert inside == pytest.approx(2 * 1.96 * math.sqrt(0.25 / values.effective))
 
 
 def test_a_record_has_its_tail_from_its_histogram_and_intervals_from_its_slow_samples(poke: Record) -> None:

@@ -30,6 +30,8 @@ from latlab.text import ascii_only
         ("1e6", 10**6),
         ("7 bytes", 7),
         ("  2T ", 2**41),
+        ("1.001kB", 1001),
+        ("0.7KiB", 717),
         (4096, 4096),
     ],
 )
@@ -185,6 +187,7 @@ def test_counts_are_exact_below_a_million(count: float, expected: str) -> None:
         (31.2, "31 s"),
         (90, "1 min 30 s"),
         (120, "2 min"),
+        (7199, "2 h"),
         (7500, "2 h 5 min"),
     ],
 )

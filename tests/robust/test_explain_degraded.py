@@ -142,7 +142,7 @@ def test_where_nobody_may_attach_waits_are_told_by_the_kernels_function_and_pyth
     if os.geteuid() != 0:
         pytest.skip("needs a way to be without capabilities, and root has it")
     inside = allowed(*WITHOUT_CAPABILITIES)
-    python = (sys.executable, "-I", "-S", "-c", "import sys, time; time.sleep(3); sys.exit(5)")
+    python = (sys.executable, "-I", "-S", "-c", "import sys, time; time.sleep(6); sys.exit(5)")
     # Each file that a look opens is asked of this process: looks are dear, and the sleep is long.
     with attaching.refused() as before:
         ledger = explained(place, *python, inside=inside, level="3", preexec_fn=before)

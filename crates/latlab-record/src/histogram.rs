@@ -316,10 +316,44 @@ mod tests {
         assert_eq!(histogram.max_ns(), Some(u64::MAX as f64 / 1e3));
     }
 
+    /// Of 1, 2 and 4 ns, counted in two parts.
+    #[test]
+    fn minimum_maximum_mean_and_deviation_are_those_of_the_samples_not_of_their_buckets() {
+        let (mut histogram, mut other) = (Histogram::new(), Histogram::new());
+        histogram.record(1_001);
+        assert_eq!(histogram.std_ns(), None);
+        for ps in [2_001, 4_001] {
+            other.record(ps);
+        }
+        histogram.merge(&other);
+        assert_eq!(
+            (histogram.min_ns(), histogram.max_ns()),
+            (Some(1.001), Some(4.001))
+        );
+        assert!((histogram.mean_ns().expect("three") - (7.0 / 3.0 + 0.001)).abs() < 1e-12);
+        // ((1 - 7/3)^2 + (2 - 7/3)^2 + (4 - 7/3)^2) / 2 = 7/3.
+        assert!((histogram.std_ns().expect("three") - (7.0_f64 / 3.0).sqrt()).abs() < 1e-9);
+    }
+
+    #[test]
+    fn a_bucket_is_named_by_its_middle() {
+        let mut histogram = Histogram::new();
+        // Below 512 ps buckets are 1 ps and 2 ps wide; 1,060 ps lies in the one from 1,056 to 1,063.
+        for ps in [5, 255, 257, 1_060, 1_060] {
+            histogram.record(ps);
+        }
+        let expected = [(0.005, 1), (0.255, 1), (0.256_5, 1), (1.059_5, 2)];
+        assert_eq!(histogram.occupied(), expected);
+        let decoded = histogram.encode().decode().expect("our own encoding");
+        assert_eq!(decoded[3], (1.056, 1.064, 2));
+    }
+
     #[test]
     fn an_empty_histogram_has_no_statistics_and_survives_encoding() {
         let histogram = Histogram::new();
-        assert_eq!(histogram.mean_ns(), None);
+        assert_eq!(histogram.total(), 0);
+        assert_eq!(histogram.mean_ns().or(histogram.std_ns()), None);
+        assert_eq!(histogram.min_ns().or(histogram.max_ns()), None);
         assert_eq!(histogram.encode().decode().expect("our own encoding"), vec![]);
     }
 
@@ -399,6 +433,18 @@ mod tests {
             ..foreign
         };
         assert!(damaged.decode().unwrap_err().to_string().contains("damaged"));
+        let of_length = |bytes: usize| {
+            let data = "A".repeat(bytes);
+            EncodedHistogram {
+                data,
+                ..damaged.clone()
+            }
+            .decode()
+            .unwrap_err()
+            .to_string()
+        };
+        assert!(!of_length(LARGEST_ENCODED).contains("too large"));
+        assert!(of_length(LARGEST_ENCODED + 1).contains("1048577 bytes is too large"));
     }
 
     /// A deflated histogram with a header of one's own choice.
@@ -438,6 +484,11 @@ mod tests {
         assert!(bomb.to_string().contains("too large"), "{bomb}");
         let fine = forged(1, 5, &[2]).decode().unwrap_err();
         assert!(fine.to_string().contains("digits"), "{fine}");
+        assert!(forged(1, 3, &[2]).decode().is_ok(), "three digits are read");
+        let short = forged(2, 2, &[2]).decode().unwrap_err();
+        assert!(short.to_string().contains("shorter than it says"), "{short}");
+        let zeros = forged(9, 2, &[0xff; 9]).decode().unwrap_err();
+        assert!(zeros.to_string().contains("run of zeros"), "{zeros}");
     }
 
     #[test]

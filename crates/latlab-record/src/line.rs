@@ -271,3 +271,27 @@ pub fn schema_json() -> String {
     text.push('\n');
     text
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_profile_picks_its_entry_of_three() {
+        let profiles = [Profile::Quick, Profile::Standard, Profile::Thorough];
+        assert_eq!(profiles.map(Profile::nth), [0, 1, 2]);
+        assert_eq!(
+            profiles.map(|profile| profile.of(['q', 's', 't'])),
+            ['q', 's', 't']
+        );
+    }
+
+    #[test]
+    fn the_schema_is_the_committed_one() {
+        assert_eq!(
+            schema_json(),
+            include_str!("../../../schema/run.v1.json"),
+            "make generate"
+        );
+    }
+}

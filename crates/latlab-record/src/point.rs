@@ -373,6 +373,119 @@ mod tests {
     }
 
     #[test]
+    fn a_label_names_every_field_with_its_unit() {
+        let text = |text: &str| Some(text.to_owned());
+        let point = Point {
+            working_set_bytes: Some(1 << 20),
+            pages: Some(Pages::Base),
+            order: Some(Order::Strided),
+            nodes: Some(96),
+            threads: Some(2),
+            operation: text("read"),
+            timing: Some(Timing::Batch),
+            stride_bytes: Some(256),
+            clock: text("tsc"),
+            size_bytes: Some(64),
+            elements: Some(1000),
+            chains: Some(4),
+            distance: Some(8),
+            offset_bytes: Some(60),
+            delay_steps: Some(5),
+            read_percent: Some(50),
+            from_cpu: Some(0),
+            to_cpu: Some(3),
+            placement: text("same-cpu"),
+            between: text("threads"),
+            sleep_ns: Some(2_000_000_000),
+            allocator: text("system"),
+            state: text("fresh"),
+            block_bytes: Some(4096),
+            queue_depth: Some(16),
+            path: text("loopback"),
+            engine: text("psync"),
+            file_bytes: Some(3_000_000),
+            files: Some(100),
+            rate_per_s: Some(500),
+            transport: text("tcp"),
+            message_bytes: Some(1536),
+            concurrency: Some(7),
+            connections: text("kept"),
+            protocol: text("http/2"),
+            streams: Some(2),
+            sync: text("fsync"),
+            draw: Some(1),
+            isa: text("avx2"),
+        };
+        assert_eq!(
+            point.label(),
+            "tsc, read, system, 100 files, file 3 MB, block 4 KiB, depth 16, 500 a second, tcp, messages of 1.5 KiB, \
+             2 streams, 7 at once, kept connections, http/2, loopback, fsync, psync, 64 B, 1000 elements, after 2 s, \
+             fresh, threads, same-cpu, CPU 0 and 3, 1 MiB, 96 nodes, stride 256 B, 4k pages, strided, 4 chains, \
+             prefetch 8 ahead, offset 60 B, 50 % reads, delay 5, in batches, 2 threads"
+        );
+        let one = Point {
+            files: Some(1),
+            streams: Some(1),
+            chains: Some(1),
+            distance: Some(0),
+            timing: Some(Timing::Each),
+            threads: Some(1),
+            ..Point::default()
+        };
+        assert_eq!(
+            one.label(),
+            "1 file, 1 stream, 1 chain, no prefetch, one by one, 1 thread"
+        );
+        let orders = [
+            (Order::Random, "random"),
+            (Order::Packed, "packed"),
+            (Order::Spread, "spread"),
+            (Order::Sequential, "sequential"),
+        ];
+        for (order, name) in orders {
+            let order = Some(order);
+            assert_eq!(
+                Point {
+                    order,
+                    ..Point::default()
+                }
+                .label(),
+                name
+            );
+        }
+    }
+
+    #[test]
+    fn sizes_and_durations_have_at_most_three_digits_and_the_unit_that_people_write() {
+        let sizes = [
+            (0, "0 B"),
+            (1023, "1023 B"),
+            (1024, "1 KiB"),
+            (1028, "1 KiB"),
+            (1034, "1.0 KiB"),
+            (99 << 10, "99 KiB"),
+            ((100 << 10) + 512, "100 KiB"),
+            (1 << 20, "1 MiB"),
+            (5 << 29, "2.5 GiB"),
+            (1 << 50, "1024 TiB"),
+        ];
+        for (bytes, text) in sizes {
+            assert_eq!(binary_size(bytes), text, "{bytes}");
+        }
+        let durations = [
+            (0, "0 ns"),
+            (1, "1 ns"),
+            (1_500, "1500 ns"),
+            (3_000, "3 us"),
+            (1_000_000, "1 ms"),
+        ];
+        for (ns, text) in durations {
+            assert_eq!(duration(ns), text, "{ns}");
+        }
+        assert_eq!([1_000, 2_000_000].map(file_size), ["1 kB", "2 MB"]);
+    }
+
+    #[test]
     fn fields_that_do_not_apply_are_not_written() {
         let point = Point {
             working_set_bytes: Some(1024),

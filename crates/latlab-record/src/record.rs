@@ -407,6 +407,21 @@ mod tests {
     }
 
     #[test]
+    fn a_count_of_dropped_samples_is_written_unless_it_is_zero() {
+        let findings = serde_json::json!({"levels": 4});
+        let mut record = Record::derived("memory.levels", 2, Unit::Ns, findings.clone());
+        assert_eq!((record.kind, record.error.clone()), (Kind::Derived, None));
+        assert_eq!(record.findings, Some(findings));
+        let dropped = |record: &Record| {
+            let value = serde_json::to_value(record).expect("a record serialises");
+            value.get("tail_dropped").cloned()
+        };
+        assert_eq!(dropped(&record), None);
+        record.tail_dropped = 3;
+        assert_eq!(dropped(&record), Some(3.into()));
+    }
+
+    #[test]
     fn fields_of_a_newer_minor_version_are_ignored() {
         let text =
             r#"{"probe":"x.y","method":1,"unit":"ns","kind":"per_op","stopped_by":"planned","novel":[1,2]}"#;

@@ -83,3 +83,25 @@ pub(crate) fn cut<'a>(flat: &'a [f64], sizes: &'a [usize]) -> impl Iterator<Item
         Some(head)
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::{Pooled, cut};
+    use crate::Refusal;
+
+    #[test]
+    fn pooled_blocks_know_ranks_ties_and_where_each_sample_came_from() {
+        let pooled = Pooled::new(&[&[3.0, 1.0, 2.0], &[], &[2.0, 0.0, -0.0, 2.0]]).unwrap();
+        assert_eq!(pooled.sorted, [0.0, 0.0, 1.0, 2.0, 2.0, 2.0, 3.0]);
+        assert_eq!((pooled.sizes.as_slice(), pooled.len()), (&[3, 4][..], 7));
+        assert_eq!(pooled.ranks(), [7.0, 3.0, 5.0, 5.0, 1.5, 1.5, 5.0]);
+        assert_eq!(pooled.counts_below(3), [1, 2]);
+        assert_eq!(pooled.counts_below(100), [3, 4]);
+        let parts: Vec<&[f64]> = cut(&pooled.sorted, &pooled.sizes).collect();
+        assert_eq!(parts, [&[0.0, 0.0, 1.0][..], &[2.0, 2.0, 2.0, 3.0]]);
+        assert!(matches!(
+            Pooled::new(&[&[f64::INFINITY]]),
+            Err(Refusal::NotFinite)
+        ));
+    }
+}

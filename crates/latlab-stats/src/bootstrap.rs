@@ -189,8 +189,9 @@ fn resampled(pooled: &Pooled, q: f64, resamples: u32, seed: u64) -> Vec<f64> {
 
 #[cfg(test)]
 mod tests {
-    use super::{block_bootstrap_interval, expanded_tail, resampled};
+    use super::{block_bootstrap_interval, expanded_tail, floor_interval, interval, resampled, worth_at};
     use crate::blocks::Pooled;
+    use crate::order::min_samples;
     use crate::rng::Rng;
     use crate::{Refusal, quantile};
 
@@ -240,5 +241,72 @@ mod tests {
             block_bootstrap_interval(&blocks, 0.99, 0.95, 500, 1),
             Err(Refusal::TooFewEffective { .. })
         ));
+    }
+
+    /// Six blocks of 10 to 15 samples, all different; the later ones have the longer tails.
+    fn unequal() -> Pooled {
+        let blocks: Vec<Vec<f64>> = (0..6_i32)
+            .map(|b| {
+                (0..10 + b)
+                    .map(|i| f64::from(100 * i + 7 * b + if i > 6 { 40 * b } else { 0 }))
+                    .collect()
+            })
+            .collect();
+        Pooled::new(&blocks.iter().map(Vec::as_slice).collect::<Vec<_>>()).unwrap()
+    }
+
+    #[test]
+    fn what_dependent_samples_are_worth_and_their_narrowest_interval_agree_with_scipy() {
+        let pooled = unequal();
+        // Korn and Graubard's figure with scipy.stats.t, Clopper and Pearson's with scipy.stats.beta.
+        for (q, worth, lo, hi) in [
+            (0.5, 71.271_544_671_956_75, 407.093_227_525_9, 893.920_090_700_7),
+            (
+                0.8,
+                22.991_004_371_421_376,
+                872.445_691_327_2,
+                1_302.163_060_106_8,
+            ),
+        ] {
+            assert!((worth_at(&pooled, q, 0.95) / worth - 1.0).abs() < 1e-9, "{q}");
+            let floor = floor_interval(&pooled, q, 0.95, 40.0);
+            assert!(
+                (floor.0 - lo).abs() < 1e-6 && (floor.1 - hi).abs() < 1e-6,
+                "{q}: {floor:?}"
+            );
+        }
+    }
+
+    #[test]
+    fn the_interval_is_the_wider_one_of_bootstrap_and_floor() {
+        let pooled = unequal();
+        let found = interval(&pooled, 75.0, 0.5, 0.95, 500, 3).unwrap();
+        let mut estimates = resampled(&pooled, 0.5, 500, 3);
+        estimates.sort_unstable_by(f64::total_cmp);
+        let tail = expanded_tail(6, 0.95);
+        let drawn = (quantile(&estimates, tail), quantile(&estimates, 1.0 - tail));
+        let floor = floor_interval(&pooled, 0.5, 0.95, worth_at(&pooled, 0.5, 0.95));
+        let wider = (drawn.0.min(floor.0), drawn.1.max(floor.1));
+        assert_eq!(
+            (found.lo.to_bits(), found.hi.to_bits()),
+            (wider.0.to_bits(), wider.1.to_bits())
+        );
+        let without = interval(&pooled, 75.0, 0.5, 0.95, 0, 3).unwrap();
+        assert_eq!(
+            (without.lo.to_bits(), without.hi.to_bits()),
+            (floor.0.to_bits(), floor.1.to_bits())
+        );
+        assert_eq!(
+            interval(&pooled, 75.0, 0.99, 0.95, 500, 3),
+            Err(Refusal::TooFew {
+                q: 0.99,
+                have: 75,
+                need: 368
+            })
+        );
+        let most = min_samples(0.9, 0.95);
+        assert!(interval(&pooled, 75.0, 0.9, 0.95, 9, 3).is_err_and(|refused| matches!(
+            refused, Refusal::TooFewEffective { need, have: 75, effective, .. } if need == most && effective < most
+        )));
     }
 }

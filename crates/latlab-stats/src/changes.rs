@@ -424,4 +424,49 @@ mod tests {
         assert!(long.levels[0].to.abs_diff(3_000) <= 10 && long.levels[1].to == 5_000);
         assert!(rise(&[1.0]).abs() < 1e-12 && (rise(&[1.0, 2.0, 3.0]) - 2.0).abs() < 1e-12);
     }
+
+    #[test]
+    fn costs_slopes_and_likeness_have_their_known_values() {
+        // numpy's medians and sums over the definitions.
+        let values = [1.0, 2.0, 4.0, 7.0, 1.5, 9.0, 3.0, 8.0];
+        assert!((rise(&values) - 7.0).abs() < 1e-12);
+        assert!((cost_of_line(&values) - 14.5).abs() < 1e-12);
+        let costs = Costs::of(&values);
+        // |1 - 3| + |2 - 3| + |4 - 3| + |7 - 3|; three values are no level.
+        assert!((costs.of_stretch((0, 4)) - 8.0).abs() < 1e-12);
+        assert!((costs.of_stretch((3, 8)) - 12.5).abs() < 1e-12);
+        assert!(costs.of_stretch((0, 3)).abs() < 1e-12);
+        let left = [0.3, 0.5, -0.2, -0.4, 5.0, 0.1, 0.2, -0.3];
+        assert!((alike(&left) + 0.296_077_794_082_5).abs() < 1e-12);
+        assert!(alike(&[0.0; 9]).abs() < 1e-12);
+        assert_eq!(
+            residuals(&values, &[(0, 3), (3, 8)]),
+            [-1.0, 0.0, 2.0, 0.0, -5.5, 2.0, -4.0, 1.0]
+        );
+        assert!((penalty(0.3, 90) - 2.699_885_802_198_159).abs() < 1e-12);
+    }
+
+    #[test]
+    fn noise_is_larger_where_neighbours_are_alike() {
+        let waves = [1.0, 2.0, 3.0, 4.0, 5.0, 4.0, 3.0, 2.0, 1.0, 2.0, 3.0, 4.0].map(|x| x - 34.0 / 12.0);
+        let steps = Noise::of_steps(&waves);
+        assert!((steps.deviation - 1.048_342_151_499_7).abs() < 1e-12);
+        assert!((Noise::of(&waves, steps).deviation - 2.771_551_634_763_023).abs() < 1e-12);
+        assert!((Noise::of_steps(&[1.0; 5]).deviation - LEAST_NOISE).abs() < 1e-15);
+    }
+
+    #[test]
+    fn a_partition_is_the_cheapest_one_and_neighbours_that_hardly_differ_are_merged() {
+        let values = [0.0, 0.0, 0.0, 0.0, 0.0, 3.0, 3.0, 3.0, 3.0];
+        let costs = Costs::of(&values);
+        // Two levels cost a penalty of 2 ln 9 noise, one costs 12.
+        assert_eq!(partition(&values, &costs, 2.7), [(0, 5), (5, 9)]);
+        assert_eq!(partition(&values, &costs, 2.8), [(0, 9)]);
+        // A step of 10 % is 0.1054 on the logarithmic axis.
+        let steps = |step: f64| [[0.0; 4], [step; 4], [3.0; 4]].concat();
+        let parts = vec![(0, 4), (4, 8), (8, 12)];
+        assert_eq!(merged(&steps(0.105), parts.clone()), [(0, 8), (8, 12)]);
+        assert_eq!(merged(&steps(0.106), parts.clone()), parts);
+        assert_eq!(merged(&steps(2.95), parts), [(0, 4), (4, 12)]);
+    }
 }

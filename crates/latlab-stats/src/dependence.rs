@@ -212,7 +212,8 @@ fn mean(x: &[f64]) -> f64 {
 
 #[cfg(test)]
 mod tests {
-    use super::dependence;
+    use super::{dependence, of_exceedances};
+    use crate::blocks::Pooled;
     use crate::rng::Rng;
 
     fn blocks_of(k: usize, m: usize, mut draw: impl FnMut(usize) -> f64) -> Vec<Vec<f64>> {
@@ -272,5 +273,95 @@ mod tests {
         assert!(dependence(&[]).independent);
         assert!(dependence(&[&[1.0], &[2.0], &[], &[3.0]]).independent);
         assert!(!dependence(&[&[1.0, f64::NAN, 3.0]]).independent);
+    }
+
+    /// Blocks of unequal sizes, with ties; each is higher than the one before by `shift`.
+    fn uneven(seed: u64, shift: f64) -> Vec<Vec<f64>> {
+        let mut rng = Rng::new(seed);
+        [20, 25, 30, 18, 40, 22]
+            .iter()
+            .enumerate()
+            .map(|(b, m)| (0..*m).map(|_| rng.below(50) as f64 + shift * b as f64).collect())
+            .collect()
+    }
+
+    #[test]
+    fn each_part_agrees_with_scipy() {
+        // scipy.stats.kruskal of blocks; the rest from its chi-squared and normal and numpy's sums over the same ranks.
+        for (seed, shift, lag1, blocks_p, stretch_p, worth) in [
+            (
+                3,
+                0.0,
+                0.010_833_862_197_035,
+                0.930_612_595_923_15,
+                0.321_220_172_576_6,
+                155.0,
+            ),
+            (
+                3,
+                4.0,
+                0.040_602_103_239_545,
+                4.733_905_598_269_4e-5,
+                0.244_363_744_539_91,
+                24.015_949_845_119_98,
+            ),
+            (
+                9,
+                1.0,
+                0.080_710_012_212_764,
+                0.175_162_767_694_9,
+                0.766_741_074_655_62,
+                155.0,
+            ),
+        ] {
+            let found = dependence(&refs(&uneven(seed, shift)));
+            assert!((found.lag1.unwrap() - lag1).abs() < 1e-12, "{found:?}");
+            assert!(
+                (found.between_block_p.unwrap() / blocks_p - 1.0).abs() < 1e-9,
+                "{found:?}"
+            );
+            assert!(
+                (found.between_stretch_p.unwrap() / stretch_p - 1.0).abs() < 1e-9,
+                "{found:?}"
+            );
+            assert!((found.effective_samples / worth - 1.0).abs() < 1e-9, "{found:?}");
+            assert_eq!(found.independent, shift < 2.0);
+        }
+    }
+
+    #[test]
+    fn the_strongest_of_the_findings_says_what_the_samples_are_worth() {
+        let mut rng = Rng::new(1);
+        let waves: Vec<Vec<f64>> = (0..6)
+            .map(|_| (0..64).map(|i| (i / 8 % 2 * 6 + rng.below(10)) as f64).collect())
+            .collect();
+        let found = dependence(&refs(&waves));
+        assert!(
+            (found.lag1.unwrap() - 0.378_605_120_979_096).abs() < 1e-12,
+            "{found:?}"
+        );
+        assert!(
+            (found.effective_samples - 38.192_702_644_894).abs() < 1e-9,
+            "{found:?}"
+        );
+        assert!(found.between_stretch_p.unwrap() < 1e-12 && !found.independent);
+    }
+
+    #[test]
+    fn few_exceedances_side_by_side_are_dependent_and_apart_they_are_not() {
+        let with = |slow: &[usize]| {
+            let block: Vec<f64> = (0..1000)
+                .map(|i| if slow.contains(&i) { 100.0 } else { 1.0 } + (i * 7919 % 1000) as f64 * 1e-3)
+                .collect();
+            of_exceedances(&Pooled::new(&[&block]).unwrap(), 0.99)
+        };
+        let apart = with(&[5, 111, 204, 333, 416, 520, 602, 777, 850, 999]);
+        assert!(
+            apart.independent && (apart.effective_samples - 1000.0).abs() < 1e-9,
+            "{apart:?}"
+        );
+        // 999 pairs of neighbours times 0.01 squared: 0.1 pairs are expected, and one has a chance of 9.5 %.
+        let one_pair = with(&[5, 111, 204, 333, 416, 520, 602, 777, 998, 999]);
+        assert!(!one_pair.independent, "{one_pair:?}");
     }
 }

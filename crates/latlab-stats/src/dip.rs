@@ -271,6 +271,9 @@ mod tests {
             assert!((found.dip - theirs).abs() < 1e-12, "{n}: {found:?}");
             assert!((found.p / p - 1.0).abs() < 0.1, "{n}: {found:?}");
         }
+        // One whose dip shows only in the modal interval of the first round.
+        let sorted = [0, 2, 10, 18, 18, 19, 26, 26, 33, 35, 35, 36, 38].map(f64::from);
+        assert!((dip(&sorted).unwrap().dip - 4.0 / 39.0).abs() < 1e-12);
     }
 
     #[test]
@@ -306,5 +309,48 @@ mod tests {
             .collect();
         let found = dip_of_counts(&borders, 20_000.0).unwrap();
         assert!(found.p > 0.5, "{found:?}");
+    }
+
+    #[test]
+    fn chances_are_interpolated_between_sizes_and_shares() {
+        let near = |got: f64, want: f64| assert!((got / want - 1.0).abs() < 1e-9, "{got} is not {want}");
+        let of = |scaled: f64, n: f64| chance(scaled / n.sqrt(), n);
+        near(of(0.4422, 10.0), 0.05);
+        near(of(0.6183, 1000.0), 0.01);
+        near(of(0.5423, 1e6), 0.05 * (0.1_f64 / 0.05).powf(0.0005 / 0.0405));
+        // Both ways at once: 17 lies at ln 1.7 of ln 3 between 10 and 30.
+        near(of(0.36, 17.0), 0.308_768_552_604_369_4);
+        near(of(0.2, 17.0), 0.689_862_437_266_135);
+        near(of(9.0, 100.0), 0.001);
+        near(of(0.0, 100.0), 1.0);
+    }
+
+    #[test]
+    fn hulls_touch_the_distribution_where_it_turns() {
+        let share = |x: f64, below: f64, upto: f64| Place { x, below, upto };
+        let places = [
+            share(0.0, 0.0, 0.2),
+            share(1.0, 0.2, 0.3),
+            share(2.0, 0.3, 0.4),
+            share(4.0, 0.4, 0.9),
+            share(5.0, 0.9, 1.0),
+        ];
+        assert_eq!(convex(&places, 0, 4), [0, 3, 4]);
+        assert_eq!(concave(&places, 0, 4), [0, 3, 4]);
+        assert_eq!(concave(&places, 1, 3), [1, 3]);
+        let at = |x: f64| line(&places, (1, 3), x, |place| place.upto);
+        assert!(
+            (at(1.0) - 0.3).abs() < 1e-12 && (at(2.0) - 0.5).abs() < 1e-12 && (at(4.0) - 0.9).abs() < 1e-12
+        );
+        assert!((line(&places, (2, 2), 9.0, |place| place.upto) - 0.4).abs() < 1e-12);
+    }
+
+    #[test]
+    fn a_single_value_dips_by_half_its_share_and_ten_samples_are_enough() {
+        // One value of ten is passed by no distribution without a step of its own: half of it is missed.
+        assert!((dip(&[3.0; 10]).unwrap().dip - 0.5).abs() < 1e-12);
+        assert_eq!(dip_of_counts(&[(0.0, 0.0), (1.0, 10.0)], 9.9), None);
+        let even = dip_of_counts(&[(0.0, 0.0), (1.0, 5.0), (2.0, 10.0)], 1e9).unwrap();
+        assert!(even.dip.abs() < 1e-12 && (even.p - 1.0).abs() < 1e-12);
     }
 }

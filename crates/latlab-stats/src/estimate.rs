@@ -220,7 +220,9 @@ fn block_quantiles(blocks: &[&[f64]], q: f64) -> Vec<f64> {
 
 #[cfg(test)]
 mod tests {
-    use super::{between_block_range, between_blocks_interval, mean_interval, quantile_interval};
+    use super::{
+        between_block_range, between_blocks_interval, mean_interval, quantile_interval, skewness, tail_index,
+    };
     use crate::rng::Rng;
     use crate::{IntervalMethod, Refusal};
 
@@ -286,5 +288,39 @@ mod tests {
             (six.lo, six.hi, six.method),
             (2.0, 20.0, IntervalMethod::BetweenBlocks)
         );
+    }
+
+    #[test]
+    fn the_mean_of_unequal_blocks_agrees_with_scipy() {
+        let mut rng = Rng::new(21);
+        let blocks: Vec<Vec<f64>> = (0..7)
+            .map(|b| (0..30 + 5 * b).map(|_| 10.0 + rng.uniform()).collect())
+            .collect();
+        let mut refs: Vec<&[f64]> = blocks.iter().map(Vec::as_slice).collect();
+        refs.push(&[]);
+        let found = mean_interval(&refs, 0.95).unwrap();
+        // The ratio estimator's linearised variance with scipy.stats.t of 6 degrees of freedom.
+        let half = 0.028_004_830_180_613_46;
+        assert!((found.value - 10.518_846_850_250_354).abs() < 1e-12);
+        assert!((found.interval.hi - found.value - half).abs() < 1e-10);
+        assert!((found.value - found.interval.lo - half).abs() < 1e-10);
+        assert_eq!((found.samples, found.blocks), (315, 7));
+        let few = Err(Refusal::TooFewBlocks { have: 5, need: 6 });
+        assert_eq!(mean_interval(&refs[..5], 0.95), few);
+    }
+
+    #[test]
+    fn skewness_and_tail_index_have_their_known_values() {
+        assert!((skewness(&[1.0, 2.0, 3.0, 10.0]) - 1.018_233_764_908_628_4).abs() < 1e-12);
+        assert!((skewness(&[-4.0, 0.0, 0.0, 1.0, 1.0]) + 1.286_470_061_706_137_5).abs() < 1e-12);
+        assert!(skewness(&[2.0; 5]).abs() < 1e-15, "no spread is not skewed");
+        // Twenty distances from a median of 0: the ten largest are e times the eleventh.
+        let mut sorted: Vec<f64> = [[1.0; 5], [std::f64::consts::E; 5]].concat();
+        sorted.extend(sorted.clone().iter().map(|x| -x));
+        sorted.push(0.0);
+        sorted.sort_by(f64::total_cmp);
+        assert!((tail_index(&sorted).unwrap() - 1.0).abs() < 1e-12);
+        assert_eq!(tail_index(&sorted[..19]), None, "too few");
+        assert_eq!(tail_index(&[1.0; 30]), None, "no distances");
     }
 }

@@ -231,4 +231,44 @@ mod tests {
         assert_eq!(found[1][1], None, "zero has no logarithm");
         assert_eq!(between_looks(&[], 0.95), Vec::<Vec<Option<(f64, f64)>>>::new());
     }
+
+    #[test]
+    fn intervals_agree_with_the_definition_computed_by_scipy() {
+        let look = |value: f64, lo: f64, hi: f64| Look { value, lo, hi };
+        let twice = |first: Look, second: Look| Seen {
+            first,
+            second: Some(second),
+        };
+        let groups = [
+            vec![
+                twice(look(100.0, 98.0, 103.0), look(110.0, 109.0, 112.0)),
+                twice(look(20.0, 19.5, 20.2), look(21.0, 20.6, 21.3)),
+                Seen {
+                    first: look(7.0, 6.9, 7.2),
+                    second: None,
+                },
+            ],
+            vec![
+                twice(look(50.0, 45.0, 60.0), look(52.0, 51.0, 53.0)),
+                // Its interval reaches zero.
+                twice(look(3.0, 0.0, 3.3), look(2.5, 2.4, 2.6)),
+            ],
+        ];
+        let expected = [
+            (86.438_603_820_416_15, 115.872_987_213_004_34),
+            (17.459_101_717_414_306, 22.864_697_272_641_234),
+            (6.050_398_029_881_12, 8.114_838_259_601_59),
+            (43.754_991_291_184_24, 61.061_049_657_802_6),
+            (0.0, 3.401_594_108_103_871_4),
+        ];
+        let found = between_looks(&groups, 0.9);
+        for (interval, (low, high)) in found.iter().flatten().zip(expected) {
+            let (lo, hi) = interval.expect("there is an interval");
+            assert!(
+                (lo - low).abs() < 1e-6 * high && (hi / high - 1.0).abs() < 1e-6,
+                "{low}: {lo}, {hi}"
+            );
+        }
+        assert_eq!(found.iter().map(Vec::len).collect::<Vec<_>>(), [3, 2]);
+    }
 }

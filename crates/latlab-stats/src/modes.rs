@@ -300,4 +300,41 @@ mod tests {
         assert!((one[0].share - 1.0).abs() < f64::EPSILON);
         assert_eq!(modes(&[(0.0, 5)], 1.0), Vec::new(), "a clock that stood still");
     }
+
+    #[test]
+    fn smoothing_keeps_the_samples_and_stretches_are_cut_at_the_lowest_bin() {
+        let smooth = smoothed(&[0.0, 0.0, 16.0, 0.0, 0.0, 0.0, 32.0]);
+        assert_eq!(smooth, [1.0, 4.0, 6.0, 4.0, 3.0, 8.0, 12.0]);
+        let cuts: Vec<(usize, usize)> = between_valleys(&smooth)
+            .iter()
+            .map(|each| (each.from, each.to))
+            .collect();
+        assert_eq!(cuts, [(0, 4), (4, 7)]);
+        assert_eq!(
+            between_valleys(&[5.0, 4.0, 4.0, 2.0]).len(),
+            1,
+            "falling all the way"
+        );
+    }
+
+    #[test]
+    fn a_border_convinces_only_with_depth_samples_and_distance() {
+        // Two peaks, ten bins of 0.06 apart: a factor of 1.8.
+        let found = |left: f64, valley: f64, right: f64, width: f64| {
+            let mut counts = vec![0.0; 13];
+            counts[1] = left;
+            counts[6] = valley;
+            counts[11] = right;
+            let stretches = [Stretch { from: 0, to: 6 }, Stretch { from: 6, to: 13 }];
+            let mut smooth = vec![valley; 13];
+            (smooth[1], smooth[11]) = (left, right);
+            weakest(&stretches, &counts, &smooth, 1e4, width)
+        };
+        assert_eq!(found(1000.0, 500.0, 1000.0, 0.06), None);
+        assert_eq!(found(1000.0, 501.0, 1000.0, 0.06), Some(0), "a shallow valley");
+        assert_eq!(found(1000.0, 0.0, 49.0, 0.06), Some(0), "less than 0.5 % of all");
+        assert_eq!(found(1000.0, 0.0, 50.0, 0.06), None);
+        assert_eq!(found(1000.0, 0.0, 1000.0, 0.033), Some(0), "hardly apart");
+        assert_eq!(found(1000.0, 0.0, 1000.0, 0.034), None);
+    }
 }

@@ -114,7 +114,7 @@ fn last_true(from: u64, to: u64, holds: impl Fn(u64) -> bool) -> u64 {
 
 #[cfg(test)]
 mod tests {
-    use super::{IntervalMethod, min_samples, order_statistic_interval, ranks};
+    use super::{Interval, IntervalMethod, min_samples, order_statistic_interval, ranks};
     use crate::Refusal;
 
     #[test]
@@ -183,5 +183,35 @@ mod tests {
         let (lower, upper) = ranks(1_000_000_000, 0.999, 0.95).unwrap();
         // Standard deviation of the rank: sqrt(1e9 * 0.999 * 0.001) = 999.5.
         assert!((999_000_000 - lower).abs_diff(1959) < 3 && (upper - 999_000_000).abs_diff(1960) < 3);
+    }
+
+    #[test]
+    fn ranks_of_other_quantiles_are_those_of_the_binomial() {
+        // scipy.stats.binom: the largest lower and the smallest upper rank with at most half of the error beyond.
+        for (n, q, level, want) in [
+            (200, 0.9, 0.95, (171, 189)),
+            (40, 0.1, 0.95, (1, 9)),
+            (1000, 0.99, 0.95, (983, 997)),
+            (101, 0.25, 0.9, (18, 34)),
+        ] {
+            assert_eq!(ranks(n, q, level), Ok(want), "n = {n}, q = {q}");
+        }
+        // At a level of 1 % the binomial's ranks, (1, 2) and (4, 5), would not enclose the quantile.
+        assert_eq!(ranks(5, 0.3, 0.01), Ok((1, 3)));
+        assert_eq!(ranks(5, 0.7, 0.01), Ok((3, 5)));
+    }
+
+    #[test]
+    fn half_a_width_is_relative_to_the_size_of_the_value() {
+        let interval = Interval {
+            lo: 1.0,
+            hi: 4.0,
+            level: 0.95,
+            method: IntervalMethod::OrderStatistics,
+        };
+        assert!((interval.relative_half_width(-6.0) - 0.25).abs() < 1e-15);
+        assert!(interval.relative_half_width(0.0).is_infinite());
+        let point = Interval { hi: 1.0, ..interval };
+        assert!(point.relative_half_width(0.0).abs() < 1e-15);
     }
 }

@@ -112,4 +112,39 @@ mod tests {
         assert!((zz / n - 1.0).abs() < 0.04);
         assert!((0..1000).all(|_| rng.below(6) < 6));
     }
+
+    #[test]
+    fn the_generator_gives_the_published_sequence() {
+        let mut rng = Rng { state: [1, 2, 3, 4] };
+        let got: Vec<u64> = (0..6).map(|_| rng.next_u64()).collect();
+        assert_eq!(
+            got,
+            [
+                41_943_041,
+                58_720_359,
+                3_588_806_011_781_223,
+                3_591_011_842_654_386,
+                9_228_616_714_210_784_205,
+                9_973_669_472_204_895_162
+            ]
+        );
+    }
+
+    #[test]
+    fn a_seed_gives_the_numbers_that_the_definitions_give() {
+        // The definitions, once more in Python, with seed 5: two of each kind, one after the other.
+        let mut rng = Rng::new(5);
+        let uniform = [rng.uniform(), rng.uniform()];
+        assert_eq!(
+            uniform.map(f64::to_bits),
+            [UNIFORM_0, UNIFORM_1].map(f64::to_bits)
+        );
+        assert_eq!([rng.below(1000), rng.below(1000), rng.below(1000)], [97, 58, 527]);
+        assert!((rng.normal() + 1.509_001_334_299_963_7).abs() < 1e-12);
+        assert!((rng.normal() - 0.278_287_488_609_600_34).abs() < 1e-12);
+        assert_eq!(rng.below(0), 0);
+    }
+
+    const UNIFORM_0: f64 = 0.292_022_871_540_467_47;
+    const UNIFORM_1: f64 = 0.611_439_414_081_025_3;
 }

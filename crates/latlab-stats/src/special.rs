@@ -201,7 +201,10 @@ pub(crate) fn t_quantile(p: f64, df: f64) -> f64 {
 
 #[cfg(test)]
 mod tests {
-    use super::{beta_inc, binomial_cdf, binomial_sf, chi2_sf, ln_gamma, normal_cdf, normal_sf, t_quantile};
+    use super::{
+        beta_inc, beta_quantile, binomial_cdf, binomial_sf, chi2_sf, ln_gamma, normal_cdf, normal_sf,
+        t_quantile,
+    };
 
     fn near(got: f64, want: f64, relative: f64) {
         assert!(
@@ -247,5 +250,59 @@ mod tests {
         near(normal_sf(6.0), 9.865_876_450_377e-10, 1e-10);
         near(t_quantile(0.975, 5.0), 2.570_581_835_636_314, 1e-9);
         near(t_quantile(0.025, 1.0), -12.706_204_736_432_095, 1e-9);
+    }
+
+    #[test]
+    fn distributions_agree_with_scipy() {
+        for (a, b, x, want) in [
+            (2.5, 7.5, 0.1, 0.115_087_267_090_507_43),
+            (7.5, 2.5, 0.9, 0.884_912_732_909_492_6),
+            (30.0, 0.5, 0.99, 0.439_334_368_905_250_74),
+            (1e6, 2e6, 0.3334, 0.596_801_544_890_088_7),
+            (5.0, 5.0, 0.5, 0.5),
+            (5.0, 5.0, 0.0, 0.0),
+            (5.0, 5.0, 1.0, 1.0),
+        ] {
+            near(beta_inc(a, b, x), want, 1e-10);
+        }
+        near(beta_quantile(3.0, 8.0, 0.025), 0.066_739_511_177_734_47, 1e-11);
+        near(beta_quantile(4.0, 7.0, 0.975), 0.652_452_850_059_997_3, 1e-11);
+        for (x, df, want) in [
+            (0.5, 3.0, 0.918_891_411_654_675_8),
+            (7.0, 3.0, 0.071_897_772_496_465_09),
+            (2.9, 5.0, 0.715_399_514_343_580_3),
+            (60.0, 40.0, 0.021_873_468_441_390_91),
+            (30.0, 40.0, 0.875_218_784_967_475_1),
+            (0.0, 4.0, 1.0),
+        ] {
+            near(chi2_sf(x, df), want, 1e-11);
+        }
+        near(t_quantile(0.9, 3.0), 1.637_744_353_696_209, 1e-10);
+        near(t_quantile(0.3, 12.0), -0.538_617_668_201_916_4, 1e-10);
+        near(t_quantile(0.995, 40.5), 2.702_799_142_256_861_6, 1e-10);
+        near(binomial_cdf(3, 12, 0.3), 0.492_515_773_435_000_3, 1e-12);
+        near(binomial_sf(5, 12, 0.3), 0.276_344_530_469_999_8, 1e-12);
+        near(ln_gamma(3.7), 1.428_072_326_665_388, 1e-12);
+        near(ln_gamma(123.4), 469.336_097_442_190_6, 1e-13);
+        for (z, want) in [
+            (1.3, 0.096_800_484_585_610_36),
+            (3.5, 0.000_232_629_079_035_525_02),
+            (4.2, 1.334_574_901_590_631e-5),
+            (-2.0, 0.977_249_868_051_820_8),
+        ] {
+            near(normal_sf(z), want, 1e-12);
+            near(normal_cdf(-z), want, 1e-9);
+        }
+    }
+
+    #[test]
+    fn certain_events_have_the_chances_one_and_zero() {
+        let chances = [
+            binomial_cdf(7, 7, 0.5),
+            binomial_cdf(9, 7, 0.5),
+            binomial_sf(0, 7, 0.5),
+            1.0 - binomial_sf(8, 7, 0.5),
+        ];
+        assert_eq!(chances.map(f64::to_bits), [1.0_f64.to_bits(); 4]);
     }
 }

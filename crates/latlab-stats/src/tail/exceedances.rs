@@ -180,4 +180,45 @@ mod tests {
         assert_eq!(Exceedances::of_counts(&[(1.0, 9)]).unwrap().groups, 0);
         assert!(Exceedances::of_blocks(&[&[f64::NAN]]).is_err());
     }
+
+    #[test]
+    fn the_error_between_groups_is_the_jackknifes() {
+        let groups: [&[f64]; 7] = [
+            &[5.0, 3.0, 2.0],
+            &[4.0, 2.5],
+            &[6.0],
+            &[3.5, 2.2],
+            &[2.8],
+            &[9.0, 2.1],
+            &[],
+        ];
+        let of = Exceedances::of_groups(&groups, 100, 1.0).unwrap();
+        let mean = of.largest.iter().map(|value| value.0).sum::<f64>() / 11.0;
+        // numpy's, over the definition: six groups have samples, which leaves 0.65 times 5 degrees of freedom.
+        let (error, degrees) = of.error(&of.largest, |value| value - mean).unwrap();
+        assert!((error - 0.501_869_011_832_522).abs() < 1e-12 && (degrees - 3.25).abs() < 1e-12);
+        let five = Exceedances::of_groups(&groups[1..], 100, 1.0).unwrap();
+        assert_eq!(five.error(&five.largest, |value| value), None);
+    }
+
+    #[test]
+    fn blocks_are_groups_from_six_on_and_thresholds_lie_evenly_apart() {
+        let block: Vec<f64> = (1..=1000).map(f64::from).collect();
+        let six = Exceedances::of_blocks(&[block.as_slice(); 6]).unwrap();
+        assert!(!six.series && six.groups == 6);
+        let five = Exceedances::of_blocks(&[&block, &block, &[], &block, &block, &block]).unwrap();
+        assert!(five.series && five.groups == 20, "{}", five.groups);
+        let short = Exceedances::of_blocks(&[&block[..600]]).unwrap();
+        assert_eq!(short.groups, 12, "stretches of fifty");
+        // Values 1 to 1000: from 20 to 500 above, 25 times as many in 10 steps.
+        let one = Exceedances::of_groups(&[&block], 1000, 2.0).unwrap();
+        let above: Vec<f64> = one.thresholds(20.0, 10).iter().map(|border| border.1).collect();
+        assert_eq!(
+            above,
+            [
+                20.0, 28.0, 39.0, 54.0, 75.0, 104.0, 144.0, 199.0, 275.0, 380.0, 500.0
+            ]
+        );
+        assert!((one.worth - 1.0).abs() < 1e-15);
+    }
 }

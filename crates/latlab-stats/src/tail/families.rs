@@ -728,4 +728,41 @@ mod tests {
             "a coarse clock"
         );
     }
+
+    #[test]
+    fn shares_above_and_within_a_bin_agree_with_scipy() {
+        let bin = |from: f64, to: f64| Bin {
+            from,
+            to,
+            count: 1.0,
+            mean: from,
+        };
+        let near = |got: f64, want: f64| assert!((got / want - 1.0).abs() < 1e-9, "{got} is not {want}");
+        let normal = Part::Normal {
+            mean: 10.0,
+            deviation: 2.0,
+        };
+        near(normal.above(13.0), 0.066_807_201_268_858_07);
+        near(normal.within(&bin(3.0, 4.0)), 0.001_117_268_952_594_568_2);
+        near(normal.within(&bin(3.0, 16.0)), 0.998_417_472_889_334_4);
+        near(normal.within(&bin(-32.0, -30.0)), 2.753_624_115_326_877_8e-89);
+        let lognormal = Part::Lognormal {
+            floor: 5.0,
+            mean: 3.0,
+            deviation: 0.5,
+        };
+        near(lognormal.above(30.0), 0.330_783_161_901_765_27);
+        near(lognormal.above(5.0), 1.0);
+        near(lognormal.within(&bin(8.0, 40.0)), 0.866_578_872_164_171_4);
+        near(lognormal.within(&bin(4.0, 7.0)), 1.977_762_634_330_915e-6);
+        near(lognormal.within(&bin(60.0, 90.0)), 0.020_014_620_501_433_576);
+        let pareto = Part::Pareto {
+            from: 2.0,
+            index: 1.5,
+        };
+        near(pareto.above(8.0), 0.125);
+        near(pareto.above(1.0), 1.0);
+        near(pareto.within(&bin(4.0, 8.0)), 0.228_553_390_593_273_8);
+        near(pareto.within(&bin(1.0, 8.0)), 0.875);
+    }
 }

@@ -299,4 +299,54 @@ mod tests {
         ));
         assert!(matches!(refused(&normal[..100]), IndexRefusal::TooFew { .. }));
     }
+
+    /// Eight groups of ten samples above 1, whose logarithms are multiples of `1 / (10 + apart * group)`.
+    fn groups(apart: f64) -> Exceedances {
+        let groups: Vec<Vec<f64>> = (0..8_i32)
+            .map(|g| {
+                (1..=10)
+                    .map(|i| (f64::from(i) / (10.0 + apart * f64::from(g))).exp())
+                    .collect()
+            })
+            .collect();
+        let mut refs: Vec<&[f64]> = groups.iter().map(Vec::as_slice).collect();
+        refs.push(&[1.0]);
+        Exceedances::of_groups(&refs, 1000, 1.0).unwrap()
+    }
+
+    #[test]
+    fn the_interval_is_the_wider_one_of_two() {
+        // With scipy.stats.t between groups that differ; as many independent samples where they hardly do.
+        for (apart, index, lo, hi) in [
+            (
+                1.0,
+                2.382_219_014_105_688,
+                1.913_438_292_814_783_5,
+                2.965_848_155_373_986_4,
+            ),
+            (
+                6.0,
+                4.290_055_533_550_205,
+                2.347_548_268_278_28,
+                7.839_913_977_335_543,
+            ),
+        ] {
+            let point = at(&groups(apart), 80, 80.0).unwrap();
+            assert!(
+                (point.index - index).abs() < 1e-9 && (point.share - 0.08).abs() < 1e-12,
+                "{point:?}"
+            );
+            let (low, high) = point.interval.unwrap();
+            assert!(
+                (low / lo - 1.0).abs() < 1e-7 && (high / hi - 1.0).abs() < 1e-7,
+                "{point:?}"
+            );
+        }
+        assert_eq!(
+            at(&groups(1.0), 59, 59.0).unwrap().interval,
+            None,
+            "fewer than sixty"
+        );
+        assert!(at(&groups(1.0), 60, 60.0).unwrap().interval.is_some());
+    }
 }

@@ -238,4 +238,20 @@ mod tests {
         assert!(shape(&Exceedances::of_counts(&[(5.0, 1000)]).unwrap()).is_empty());
         assert!(shape(&Exceedances::of_counts(&[]).unwrap()).is_empty());
     }
+
+    #[test]
+    fn the_score_is_the_derivative_of_the_density() {
+        // Central differences of the generalised Pareto's logarithm, in Python.
+        for (z, shape, by_shape, by_scale) in [
+            (0.7, 0.4, -0.371_187_012_9, -0.234_375),
+            (2.5, -0.2, 2.671_320_490_6, 3.0),
+            (1.3, 0.0, -0.455, 0.3),
+        ] {
+            let found = score(z, shape);
+            assert!(
+                (found.0 - by_shape).abs() < 1e-8 && (found.1 - by_scale).abs() < 1e-8,
+                "{z}: {found:?}"
+            );
+        }
+    }
 }

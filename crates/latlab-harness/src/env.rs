@@ -60,6 +60,9 @@ pub struct Env {
     pub disk: Disk,
     /// Folder in which the user's Python packages lie (the one that holds `NumPy`), for programs that import them.
     pub packages: Option<PathBuf>,
+    /// Every wait for a thread or process that others may keep from its CPU is this many times as long as in a run, where it is 1: tests,
+    /// which ask for no figure, outwait a busy machine.
+    pub patience: u32,
 }
 
 impl Env {

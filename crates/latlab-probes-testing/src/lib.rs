@@ -8,11 +8,10 @@ pub use latlab_probes_shared;
 use std::time::Duration;
 
 use latlab_harness::{Env, NoReference, Probe, Progress, Proof, Sink, Support, run_probe};
-use latlab_record::{Point, Record, StoppedBy};
+use latlab_record::{Point, Record};
 
 pub use self::proofs::{
-    ATTEMPTS, as_a_child, assert_proved, assert_proved_at_its_smallest_points, env, env_of_one_cpu, runner,
-    taken,
+    as_a_child, assert_proved, assert_proved_at_its_smallest_points, env, env_of_one_cpu, runner,
 };
 
 /// Keeps every record; wants all points, or those that a test names.
@@ -22,40 +21,48 @@ pub struct Kept {
     pub records: Vec<Record>,
     /// Which points are wanted; all where there is none.
     pub wanted: Option<fn(&Point) -> bool>,
+    /// The user ends the run after so many visits of points.
+    pub visits: Option<usize>,
 }
 
 impl Sink for Kept {
     fn begin(&mut self, _: &'static str, _: &Point) {}
-    fn progress(&mut self, _: &Progress) {}
+    fn progress(&mut self, _: &Progress) {
+        if let Some(left) = &mut self.visits {
+            *left = left.saturating_sub(1);
+        }
+    }
     fn record(&mut self, record: Record) {
         self.records.push(record);
     }
     fn cancelled(&self) -> bool {
-        false
+        self.visits == Some(0)
     }
     fn excluded(&self, _: &str, point: &Point) -> bool {
         self.wanted.is_some_and(|wanted| !wanted(point))
     }
 }
 
-/// The records of a whole run of this probe, `seconds` at most; of a longer one where the machine was too busy to reach any point.
-pub fn records(probe: &dyn Probe, env: &Env, seconds: f64) -> Vec<Record> {
-    let mut records = Vec::new();
-    for longer in [1.0, 5.0, 25.0] {
-        records = one_run(probe, env, longer * seconds);
-        if records
-            .iter()
-            .any(|record| record.stopped_by != StoppedBy::NotReached)
-        {
-            break;
-        }
-    }
-    records
+/// The records of a whole run of this probe, which ends with its points: however slow the machine is, all are reached.
+pub fn records(probe: &dyn Probe, env: &Env) -> Vec<Record> {
+    records_of(probe, env, Kept::default(), 20.0 * LONG.as_secs_f64())
 }
 
-/// The records of one whole run, whatever it reached.
+/// The records of a run that ends after so many visits of points, for a probe that ends with its time.
+pub fn records_of_visits(probe: &dyn Probe, env: &Env, visits: usize) -> Vec<Record> {
+    let kept = Kept {
+        visits: Some(visits),
+        ..Kept::default()
+    };
+    records_of(probe, env, kept, 20.0 * LONG.as_secs_f64())
+}
+
+/// The records of one run of so many seconds, whatever it reached.
 pub fn one_run(probe: &dyn Probe, env: &Env, seconds: f64) -> Vec<Record> {
-    let mut kept = Kept::default();
+    records_of(probe, env, Kept::default(), seconds)
+}
+
+fn records_of(probe: &dyn Probe, env: &Env, mut kept: Kept, seconds: f64) -> Vec<Record> {
     let deadline_ns = env.clock.now_ns() + seconds * 1e9;
     run_probe(probe, env, deadline_ns, &mut NoReference, &mut kept);
     kept.records
@@ -63,21 +70,6 @@ pub fn one_run(probe: &dyn Probe, env: &Env, seconds: f64) -> Vec<Record> {
 
 /// Long enough for whatever comes, on a machine however busy.
 pub const LONG: Duration = Duration::from_secs(30);
-
-/// Waits in vain, `first` at most; longer where something else had no time to come on a busy machine.
-///
-/// # Panics
-/// With what the last attempt says.
-pub fn in_vain(first: Duration, attempt: impl Fn(Duration) -> Result<(), String>) {
-    for times in [1, 8] {
-        if attempt(times * first).is_ok() {
-            return;
-        }
-    }
-    if let Err(text) = attempt(64 * first) {
-        panic!("{text}");
-    }
-}
 
 /// Whether this probe of the disk can run: the build folder may be in memory.
 pub fn has_disk(probe: &dyn Probe, env: &Env) -> bool {

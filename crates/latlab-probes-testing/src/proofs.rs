@@ -1,9 +1,7 @@
 //! One look at each point's proof.
 
-use std::any::Any;
 use std::ffi::OsString;
 use std::io::{BufRead, Write};
-use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::path::Path;
 
 use latlab_clock::Clock;
@@ -33,6 +31,7 @@ pub fn env(memory_bytes: u64) -> Env {
         interpreter: None,
         child: cfg!(unix).then(command),
         packages: None,
+        patience: 20,
         disk: disk(),
     }
 }
@@ -51,53 +50,6 @@ pub fn env_of_one_cpu(memory_bytes: u64) -> Env {
     env
 }
 
-/// Checks that fail when a thread is kept from its CPU at the wrong moment, as a busy machine does to a short block now and then, or when a
-/// test beside this one forks, which makes every page of this process fault once more.
-const OF_TIME: [&str; 6] = [
-    "phases add up",
-    "one fault a touch",
-    "memory was there",
-    "both sides slept while they waited",
-    "neither side slept while it waited",
-    "every wake-up that counts found the sleeper asleep",
-];
-/// What a probe says where others have the CPUs for longer than it waits.
-const OF_A_BUSY_MACHINE: [&str; 8] = [
-    "never ran at the same time",
-    "did not get to talk within a second",
-    "its CPU is taken by others",
-    "did not answer",
-    "no answer came within",
-    "did not wake up",
-    "no wake-up found the sleeper asleep",
-    "the thread that frees has no CPU",
-];
-/// How often such a block is taken before it counts.
-pub const ATTEMPTS: usize = 5;
-
-/// One block of each of these points: its number of samples, and its proof. What only a busy machine can have spoilt is taken again.
-///
-/// # Panics
-/// When a point cannot be measured.
-pub fn taken(probe: &dyn Probe, env: &Env, points: &[Planned]) -> Vec<(u64, Proof)> {
-    let mut outcomes = Vec::new();
-    for attempt in 1..=ATTEMPTS {
-        match catch_unwind(AssertUnwindSafe(|| measure_once(probe, env, points))) {
-            Ok(taken) => outcomes = taken,
-            Err(panic) if attempt == ATTEMPTS || !is_of_a_busy_machine(&*panic) => resume_unwind(panic),
-            Err(_) => continue,
-        }
-        let kept_waiting = |check: &latlab_record::Check| !check.ok && OF_TIME.contains(&check.name.as_str());
-        if !outcomes
-            .iter()
-            .any(|(samples, proof)| *samples == 0 || proof.checks.iter().any(kept_waiting))
-        {
-            break;
-        }
-    }
-    outcomes
-}
-
 /// Takes one block of each of these points and asserts that it has samples and that every check holds. Returns the proofs.
 ///
 /// # Panics
@@ -105,7 +57,7 @@ pub fn taken(probe: &dyn Probe, env: &Env, points: &[Planned]) -> Vec<(u64, Proo
 pub fn assert_proved(probe: &dyn Probe, env: &Env, points: &[Planned]) -> Vec<Proof> {
     let id = probe.spec().id;
     assert!(!matches!(probe.supports(env), Support::No(_)), "{id}");
-    let outcomes = taken(probe, env, points);
+    let outcomes = measure_once(probe, env, points);
     for (planned, (samples, proof)) in points.iter().zip(&outcomes) {
         let label = planned.point.label();
         assert!(*samples > 0, "{id}: {label} has no samples");
@@ -123,12 +75,6 @@ pub fn assert_proved(probe: &dyn Probe, env: &Env, points: &[Planned]) -> Vec<Pr
         }
     }
     outcomes.into_iter().map(|(_, proof)| proof).collect()
-}
-
-fn is_of_a_busy_machine(panic: &dyn Any) -> bool {
-    panic
-        .downcast_ref::<String>()
-        .is_some_and(|text| OF_A_BUSY_MACHINE.iter().any(|words| text.contains(words)))
 }
 
 /// Set for the test binary when it is started again as a child: the program's name.

@@ -325,6 +325,7 @@ fn surroundings(machine: Machine, clock: Clock, settings: Settings, host: Host) 
         interpreter: host.interpreter,
         child: host.child,
         packages: None,
+        patience: 1,
         disk,
     }
 }

@@ -281,6 +281,7 @@ fn env(clock: &SimulatedClock) -> Env {
         interpreter: None,
         child: None,
         packages: None,
+        patience: 1,
         disk: latlab_storage::Disk::new(std::path::Path::new("."), 0, 0),
     }
 }

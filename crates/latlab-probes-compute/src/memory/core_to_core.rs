@@ -154,7 +154,7 @@ impl Probe for CoreToCore {
     ) -> Result<Box<dyn Session + 'env>, ProbeError> {
         Ok(Box::new(Talking {
             env,
-            rig: Rig::new(&env.clock)?,
+            rig: Rig::new(&env.clock, env.patience)?,
             pages: HashMap::new(),
             selected: None,
             evidence: HashMap::new(),
@@ -427,7 +427,7 @@ impl Session for Talking<'_> {
         let windows = &done[0].result.windows;
         if windows.is_empty() {
             return Err(ProbeError::Other(format!(
-                "CPU {} and {} did not get to talk within a second: something else keeps one of them busy",
+                "CPU {} and {} did not get to talk: something else keeps one of them busy",
                 cpus[0], cpus[1]
             )));
         }

@@ -113,7 +113,7 @@ impl Probe for FalseSharing {
     ) -> Result<Box<dyn Session + 'env>, ProbeError> {
         Ok(Box::new(Writing {
             env,
-            rig: Rig::new(&env.clock)?,
+            rig: Rig::new(&env.clock, env.patience)?,
             page: Arc::new(Page::new(BYTES)?),
             selected: None,
             evidence: HashMap::new(),
@@ -343,7 +343,7 @@ mod tests {
     fn a_write_that_was_left_out_or_lost_fails_the_proof() {
         let page = Arc::new(Page::new(BYTES).expect("two pages"));
         let env = testing::env(64 << 20);
-        let mut rig = Rig::patient(&env.clock);
+        let mut rig = Rig::new(&env.clock, env.patience).expect("a real clock");
         for (change, ok) in [(0, true), (1, false), (u64::MAX, false)] {
             let mut evidence = Evidence::default();
             let works = [(

@@ -320,6 +320,7 @@ impl<'env> Chasing<'env> {
                 sizes.load,
                 env.seed(41),
                 clocking,
+                loaders::PATIENCE * env.patience,
             )?)
         } else {
             None

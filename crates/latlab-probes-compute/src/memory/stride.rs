@@ -683,7 +683,7 @@ mod tests {
 
     #[test]
     fn a_small_array_gives_a_proved_figure_in_every_order() {
-        let kept = testing::records(&Stride, &testing::env(2 << 20), 20.0);
+        let kept = testing::records(&Stride, &testing::env(2 << 20));
         let measured: Vec<&Record> = kept
             .iter()
             .filter(|record| record.kind == Kind::BatchMean)

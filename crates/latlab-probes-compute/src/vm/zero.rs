@@ -158,12 +158,9 @@ mod tests {
             return;
         }
         for planned in Zero.points(&env) {
-            // A test beside this one that forks makes every page fault once more.
-            let found = (0..testing::ATTEMPTS).any(|_| {
-                system::planted(&env, &planned.point)
-                    .iter()
-                    .any(|check| !check.ok && check.name != "huge pages obtained")
-            });
+            let found = system::planted(&env, &planned.point)
+                .iter()
+                .any(|check| !check.ok && check.name != "huge pages obtained");
             assert!(found, "{}", planned.point.label());
         }
     }

@@ -104,7 +104,7 @@ impl Probe for Mutex {
     ) -> Result<Box<dyn Session + 'env>, ProbeError> {
         Ok(Box::new(Locking {
             env,
-            rig: Rig::new(&env.clock)?,
+            rig: Rig::new(&env.clock, env.patience)?,
             lock: Arc::new(Lock::default()),
             selected: None,
             evidence: HashMap::new(),
@@ -342,7 +342,7 @@ mod tests {
     #[test]
     fn an_addition_that_was_lost_fails_the_proof() {
         let env = testing::env(64 << 20);
-        let mut rig = Rig::patient(&env.clock);
+        let mut rig = Rig::new(&env.clock, env.patience).expect("a real clock");
         let lock = Arc::new(Lock::default());
         let last = env.cpus[env.cpus.len() - 1];
         for (change, ok) in [(0, true), (u64::MAX, false), (1, false)] {

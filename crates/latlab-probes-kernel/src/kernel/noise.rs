@@ -265,7 +265,7 @@ mod tests {
     #[test]
     fn its_record_holds_each_gap_with_a_time_and_shares_that_add_up() {
         let env = testing::env(64 << 20);
-        let records = testing::records(&Noise, &env, 0.6);
+        let records = testing::records_of_visits(&Noise, &env, 2);
         let record = &records[0];
         assert!(record.error.is_none(), "{:?}", record.error);
         assert_eq!(record.tail.len() as u64 + record.tail_dropped, record.samples);
@@ -297,7 +297,7 @@ mod tests {
     #[test]
     fn no_block_is_left_out_as_disturbed() {
         let env = testing::env_of_one_cpu(64 << 20);
-        let records = testing::records(&Noise, &env, 0.6);
+        let records = testing::records_of_visits(&Noise, &env, 2);
         // How many the time was enough for is the machine's affair.
         assert!(!records[0].blocks.is_empty());
         assert!(records[0].blocks.iter().all(|block| !block.disturbed));
@@ -343,7 +343,7 @@ mod tests {
     #[test]
     fn names_of_programs_stay_out_of_the_file() {
         let env = testing::env(64 << 20);
-        let records = testing::records(&Noise, &env, 0.6);
+        let records = testing::records_of_visits(&Noise, &env, 2);
         let findings = records[0].findings.as_ref().expect("figures");
         for row in findings["causes"].as_array().expect("rows") {
             let named = NAMED.iter().any(|cause| row["cause"] == cause.name());

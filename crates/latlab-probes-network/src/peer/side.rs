@@ -18,6 +18,8 @@ pub(crate) struct Side {
     child: Child,
     watch: Watch,
     program: &'static str,
+    /// [`Env::patience`].
+    times: u32,
 }
 
 impl Side {
@@ -34,10 +36,11 @@ impl Side {
             child: Child::start(command, program, &[])?,
             watch: Watch::start().map_err(|error| failed(&error))?,
             program,
+            times: env.patience,
         })
     }
 
-    /// Asks and waits for the answer, so long at most.
+    /// Asks and waits for the answer, so long at most; in tests longer, as [`Env::patience`] says.
     ///
     /// # Errors
     /// What the child says went wrong, that it ended, or that it did not answer and was killed.
@@ -46,6 +49,7 @@ impl Side {
         request: &Q,
         patience: Duration,
     ) -> Result<A, ProbeError> {
+        let patience = patience * self.times;
         if !self.child.is_gone() {
             self.watch.arm_process(self.child.id(), patience);
         }

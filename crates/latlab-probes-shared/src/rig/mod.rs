@@ -176,33 +176,20 @@ impl Drop for Mortal {
 }
 
 impl Rig {
-    /// Without threads yet.
+    /// Without threads yet. It waits and tries `patience` times as long as a run does.
     ///
     /// # Errors
     /// With a simulated clock: its time does not pass on several threads.
-    pub fn new(clock: &Clock) -> Result<Self, ProbeError> {
+    pub fn new(clock: &Clock, patience: u32) -> Result<Self, ProbeError> {
         let stamps = Stamps::of(clock)
             .ok_or_else(|| ProbeError::Other("several threads need a real clock".to_owned()))?;
         Ok(Self {
             stamps,
-            enough: clock.ticks(ENOUGH_NS),
-            longest: clock.ticks(LONGEST_NS),
-            rounds: ROUNDS,
+            enough: clock.ticks(f64::from(patience) * ENOUGH_NS),
+            longest: clock.ticks(f64::from(patience) * LONGEST_NS),
+            rounds: patience * ROUNDS,
             hands: Vec::new(),
         })
-    }
-
-    /// For tests, whose threads a busy machine may keep from their CPUs for longer than a measurement would wait.
-    ///
-    /// # Panics
-    /// Without a real clock.
-    #[must_use]
-    pub fn patient(clock: &Clock) -> Self {
-        let mut rig = Self::new(clock).expect("a real clock");
-        rig.enough = clock.ticks(30e9);
-        rig.longest = rig.enough;
-        rig.rounds = 1000;
-        rig
     }
 
     /// One round: each work on its CPU, on a thread of its own. Returns in the order of the works, when all have ended.
@@ -347,7 +334,7 @@ mod tests {
     use super::*;
 
     fn rig() -> Rig {
-        Rig::patient(&Clock::open())
+        Rig::new(&Clock::open(), 20).expect("a real clock")
     }
 
     fn works<R: 'static>(work: fn(&mut Place, usize) -> R) -> Vec<(u32, Work<R>)> {
@@ -380,7 +367,7 @@ mod tests {
     #[test]
     fn a_partner_that_never_comes_is_not_waited_for_longer_than_the_bound() {
         let begun = Instant::now();
-        let mut rig = Rig::new(&Clock::open()).expect("a real clock");
+        let mut rig = Rig::new(&Clock::open(), 1).expect("a real clock");
         let done = rig
             .run(works(|place, index| index == 1 || place.start()))
             .expect("both end");

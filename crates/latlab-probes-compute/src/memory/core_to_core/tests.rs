@@ -29,7 +29,7 @@ fn cpus(env: &Env) -> [u32; 2] {
 
 fn checks_with<W: Way>(partner: fn(&mut Place, &Asked) -> Seen) -> Vec<Check> {
     let env = testing::env(1 << 20);
-    let mut rig = Rig::patient(&env.clock);
+    let mut rig = Rig::new(&env.clock, env.patience).expect("a real clock");
     let asked = asked(2, 40);
     let done = with_partner::<W>(&mut rig, cpus(&env), &asked, partner).expect("both sides live");
     let mut evidence = Evidence::default();
@@ -109,7 +109,7 @@ fn a_partner_that_stops_answering_ends_the_round_and_is_no_figure() {
         Seen::default()
     }
     let env = testing::env(1 << 20);
-    let mut rig = Rig::new(&env.clock).expect("a real clock");
+    let mut rig = Rig::new(&env.clock, 1).expect("a real clock");
     let asked = asked(1, 4);
     let [asking, _] = with_partner::<LoadStore>(&mut rig, cpus(&env), &asked, stops).expect("both end");
     assert!(asking.result.cut_short && asking.result.windows.is_empty());
@@ -119,7 +119,7 @@ fn a_partner_that_stops_answering_ends_the_round_and_is_no_figure() {
 #[test]
 fn a_block_in_which_a_side_was_switched_out_or_late_is_not_counted() {
     let env = testing::env(1 << 20);
-    let mut rig = Rig::patient(&env.clock);
+    let mut rig = Rig::new(&env.clock, env.patience).expect("a real clock");
     let asked = asked(1, 4);
     let mut done = exchange::<CompareAndSwap>(&mut rig, cpus(&env), &asked).expect("both sides live");
     for side in &mut done {
@@ -286,7 +286,7 @@ fn spread_without_a_gap_is_one_cluster_and_missing_pairs_are_said() {
 
 #[test]
 fn a_whole_run_gives_the_matrix_or_says_why_not() {
-    let kept = testing::records(&CoreToCore, &testing::env(64 << 20), 0.5);
+    let kept = testing::records(&CoreToCore, &testing::env(64 << 20));
     let derived = kept.iter().any(|record| record.kind == Kind::Derived);
     assert!(derived || kept.iter().all(|record| record.error.is_some()));
 }

@@ -83,6 +83,7 @@ fn planted_env(huge_pages_effective: bool) -> Env {
         interpreter: None,
         child: None,
         packages: None,
+        patience: 1,
         disk: latlab_storage::Disk::new(std::path::Path::new("."), 0, 0),
     }
 }

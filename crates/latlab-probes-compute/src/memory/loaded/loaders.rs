@@ -25,7 +25,7 @@ const LOST_SHARE: f64 = 0.1;
 /// Step of the kernel's count of stolen time, ns.
 const STEAL_TICK_NS: f64 = 10e6;
 /// Starting and parking take microseconds; a thread that does neither in this time is kept from its CPU altogether.
-const PATIENCE: Duration = Duration::from_secs(2);
+pub(super) const PATIENCE: Duration = Duration::from_secs(2);
 
 /// A pattern of turns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -219,6 +219,7 @@ pub(super) struct Loaders {
     isa: &'static str,
     running: Option<Run>,
     runs: u64,
+    patience: Duration,
 }
 
 impl Loaders {
@@ -226,7 +227,13 @@ impl Loaders {
     ///
     /// # Errors
     /// When a thread or its memory is refused; those that were started have ended then.
-    pub(super) fn start(cpus: &[u32], bytes: u64, seed: u64, clocking: Clocking) -> Result<Self, ProbeError> {
+    pub(super) fn start(
+        cpus: &[u32],
+        bytes: u64,
+        seed: u64,
+        clocking: Clocking,
+        patience: Duration,
+    ) -> Result<Self, ProbeError> {
         let kernels = vector::available()[0];
         let orders = Arc::new(Orders::default());
         let mut all = Self {
@@ -235,6 +242,7 @@ impl Loaders {
             isa: kernels.isa,
             running: None,
             runs: 0,
+            patience,
         };
         let mut starting = Starting {
             orders: Arc::clone(&orders),
@@ -383,10 +391,10 @@ impl Loaders {
             if gone {
                 return Err(ProbeError::Other("a load thread ended unexpectedly".to_owned()));
             }
-            if begun.elapsed() > PATIENCE {
+            if begun.elapsed() > self.patience {
                 return Err(ProbeError::Other(format!(
                     "a load thread did not {what} within {} s: its CPU is taken by others",
-                    PATIENCE.as_secs()
+                    self.patience.as_secs()
                 )));
             }
             std::thread::yield_now();
@@ -539,7 +547,7 @@ mod tests {
 
     fn started() -> Loaders {
         let clocking = Clocking::of(&Clock::open()).expect("a real clock");
-        Loaders::start(&[0, 0], BYTES, 3, clocking).expect("two threads start")
+        Loaders::start(&[0, 0], BYTES, 3, clocking, 20 * PATIENCE).expect("two threads start")
     }
 
     fn run(mix: Mix) -> Run {
@@ -629,7 +637,7 @@ mod tests {
     #[test]
     fn memory_that_is_refused_is_a_reason_and_no_thread_stays() {
         let clocking = Clocking::of(&Clock::open()).expect("a real clock");
-        let error = Loaders::start(&[0, 0], 1 << 60, 3, clocking)
+        let error = Loaders::start(&[0, 0], 1 << 60, 3, clocking, 20 * PATIENCE)
             .err()
             .expect("nobody has an exbibyte");
         assert!(error.to_string().contains("MiB"), "{error}");

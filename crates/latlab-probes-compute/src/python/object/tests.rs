@@ -128,7 +128,7 @@ fn a_program_that_skips_work_fails_its_proof() {
 
 #[test]
 fn without_numpy_its_points_fail_with_the_reason_and_the_others_go_on() {
-    let records = testing::records(&Object, &env(None, false), 0.5);
+    let records = testing::records(&Object, &env(None, false));
     let reason = |record: &Record| record.error.as_ref().map(|error| error.text.clone());
     let failed: Vec<String> = records.iter().filter_map(reason).collect();
     assert!(

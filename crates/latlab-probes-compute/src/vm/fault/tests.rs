@@ -190,12 +190,9 @@ mod on_linux {
             if !seen {
                 continue;
             }
-            // A test beside this one that forks makes every page fault once more.
-            let found = (0..testing::ATTEMPTS).any(|_| {
-                planted(&planned.point)
-                    .iter()
-                    .any(|check| !check.ok && check.name != "huge pages obtained")
-            });
+            let found = planted(&planned.point)
+                .iter()
+                .any(|check| !check.ok && check.name != "huge pages obtained");
             assert!(found, "{}", planned.point.label());
         }
     }

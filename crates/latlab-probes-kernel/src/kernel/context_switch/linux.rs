@@ -26,7 +26,7 @@ const OWN_SHARE: f64 = 0.8;
 const SWITCHES: f64 = 0.9;
 
 pub(super) fn open<'env>(env: &'env Env) -> Result<Box<dyn Session + 'env>, ProbeError> {
-    Ok(Box::new(Switching::new(env, answer, PATIENCE)?))
+    Ok(Box::new(Switching::new(env, answer, PATIENCE * env.patience)?))
 }
 
 struct Switching<'env> {

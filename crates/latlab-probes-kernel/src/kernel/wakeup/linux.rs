@@ -28,7 +28,7 @@ pub(super) fn open<'env>(env: &'env Env) -> Result<Box<dyn Session + 'env>, Prob
         stamps,
         sleeper: Sleeper::start(cpu, stamps, sleep_on_a_futex)?,
         _home: Pinned::to(env.home_cpu)?,
-        patience: PATIENCE,
+        patience: PATIENCE * env.patience,
         all: Vec::new(),
         selected: 0,
     }))
@@ -249,6 +249,9 @@ impl Session for Waking<'_> {
                 "no wake-up found the sleeper asleep".to_owned(),
             ));
         }
+        if missed > woken {
+            block.mark_disturbed();
+        }
         Ok(())
     }
 
@@ -263,8 +266,8 @@ impl Session for Waking<'_> {
             checks: vec![
                 Check {
                     name: "every wake-up that counts found the sleeper asleep".to_owned(),
-                    // On a busy machine the sleeper is late at times; one that mostly is awake does not sleep.
-                    ok: own.woken > 0 && own.missed <= own.woken,
+                    // Others on its CPU make the sleeper late; one that never sleeps is never woken.
+                    ok: own.woken > 0,
                     detail: format!(
                         "the kernel had a sleeper to wake {} times, and none {} times, which are not counted",
                         own.woken, own.missed

@@ -9,7 +9,7 @@ use latlab_net::NetError;
 use latlab_net::echo::Reply;
 use latlab_net::echo::{Address, Client, Counts, Service, Transport, Waiting, Watch};
 
-use super::{Reach, failed};
+use super::{ANSWERS, Reach, failed};
 use crate::network::roundtrip::{Request, Told};
 use crate::peer::{Place, Route, Side};
 
@@ -91,7 +91,7 @@ impl<'env> Echo<'env> {
             Some(side) => side,
             None => Side::start(self.env, PROGRAM)?,
         };
-        let told = side.ask(request, self.patience);
+        let told = side.ask(request, self.patience.max(ANSWERS));
         // One that could not do what it was asked can be asked for something else.
         self.server = (!side.is_gone()).then_some(side);
         told

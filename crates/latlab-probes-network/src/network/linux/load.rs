@@ -13,7 +13,7 @@ use latlab_net::stream::{
 };
 use serde::{Deserialize, Serialize};
 
-use super::{Reach, failed};
+use super::{ANSWERS, Reach, failed};
 use crate::peer::{Place, Route, Side};
 
 /// The name of the receivers' program.
@@ -153,7 +153,7 @@ impl<'env> Load<'env> {
             let start = |_| Ok::<_, NetError>(Side::start(env, PROGRAM));
             self.arrivals.inherited_by(start).map_err(failed)??
         };
-        let told = side.ask(request, self.patience);
+        let told = side.ask(request, self.patience.max(ANSWERS));
         // Those that could not do what they were asked can be asked for something else.
         self.receivers = (!side.is_gone()).then_some(side);
         told

@@ -9,6 +9,9 @@ use super::*;
 use crate::network::loaded::Loaded;
 use latlab_probes_testing as testing;
 
+/// For what never comes, and long enough for a round trip beside a load.
+const WAITED: Duration = Duration::from_secs(1);
+
 /// Whether there are two CPUs to be on.
 fn env() -> Option<Env> {
     let env = testing::env(64 << 20);
@@ -86,19 +89,23 @@ fn a_load_that_is_none_fails_the_proof_or_the_point() {
         (
             Fault::Spoils,
             testing::LONG,
-            "both ends of every stream say the same",
+            &["both ends of every stream say the same"][..],
         ),
-        (Fault::Stops(1 << 20), Duration::from_millis(500), "s"),
+        (
+            Fault::Stops(1 << 20),
+            WAITED,
+            &["took nothing for 1 s", "have not arrived after 1 s"],
+        ),
     ] {
         let begun = Instant::now();
-        let records = testing::records(&Planted(fault, patience), &env, 3.0);
+        let records = testing::records(&Planted(fault, patience), &env);
         assert!(begun.elapsed() < 3 * testing::LONG, "every wait is bounded");
         let [record] = &records[..] else {
             panic!("{records:?}");
         };
         assert!(record.summary.is_none());
         let text = &record.error.as_ref().expect("a reason").text;
-        assert!(text.contains(expected), "{text}");
+        assert!(expected.iter().any(|words| text.contains(words)), "{text}");
     }
 }
 

@@ -142,7 +142,7 @@ mod on_a_disk {
         if !is_on_a_disk(&env) {
             return;
         }
-        let records = testing::records(&FirstTouch, &env, 120.0);
+        let records = testing::records(&FirstTouch, &env);
         let derived = records
             .last()
             .and_then(|record| record.findings.as_ref())

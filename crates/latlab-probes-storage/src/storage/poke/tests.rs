@@ -193,7 +193,7 @@ mod linux {
         if !testing::has_disk(&Poke, &env) || !testing::runner().is_empty() {
             return;
         }
-        let records = testing::records(&Faulty(Fault::Mapped), &env, 20.0);
+        let records = testing::records(&Faulty(Fault::Mapped), &env);
         let texts: Vec<&str> = records
             .iter()
             .filter_map(|record| Some(record.error.as_ref()?.text.as_str()))
@@ -239,7 +239,7 @@ mod linux {
         if !testing::has_disk(&Poke, &env) || !Poking::is_told_what_is_fetched() {
             return;
         }
-        let records = testing::records(&Faulty(Fault::TakenBack), &env, 20.0);
+        let records = testing::records(&Faulty(Fault::TakenBack), &env);
         let text = &records[0].error.as_ref().expect("no figure").text;
         assert!(
             text.contains("taken pages of the file back") && text.contains("mincore"),

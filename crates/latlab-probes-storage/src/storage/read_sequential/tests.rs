@@ -102,7 +102,7 @@ fn a_run_concludes_a_fit_from_its_points() {
     if !testing::has_disk(&ReadSequential, &env) {
         return;
     }
-    let records = testing::records(&ReadSequential, &env, 1.5);
+    let records = testing::records_of_visits(&ReadSequential, &env, 60);
     for record in &records {
         // An emulated or overloaded disk may be slow, never unproved.
         assert!(record.checks.iter().all(|check| check.ok), "{:?}", record.checks);
@@ -158,7 +158,7 @@ fn what_met_pages_that_the_kernel_took_back_does_not_count_and_is_read_again_or_
         resident.is_some_and(|check| check.detail.contains("; 1 readings")),
         "{resident:?}"
     );
-    let records = testing::records(&TakenBack(u32::MAX), &env, 20.0);
+    let records = testing::records(&TakenBack(u32::MAX), &env);
     let text = &records[0].error.as_ref().expect("no figure").text;
     assert!(text.contains("the kernel takes pages back"), "{text}");
 }

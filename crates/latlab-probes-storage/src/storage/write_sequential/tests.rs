@@ -97,7 +97,7 @@ fn a_spent_budget_is_said_and_nothing_is_written() {
     let left = env.disk.budget().left_bytes();
     env.disk.budget().spend(left).expect("all of it");
     drop(session);
-    let records = testing::records(&WriteSequential, &env, 20.0);
+    let records = testing::records(&WriteSequential, &env);
     assert!(
         records
             .iter()

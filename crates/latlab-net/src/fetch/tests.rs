@@ -40,19 +40,17 @@ fn failure(url: &str, limit: Duration) -> (FetchError, Vec<Phase>) {
     (result.expect_err("no server answers so"), phases)
 }
 
-/// Asserts that an attempt for which there is so long runs out of time in this phase.
-pub(super) fn times_out_in(phase: Phase, attempt: impl Fn(Duration) -> FetchError) {
-    // Whoever is kept from its CPU for as long runs out of it before.
-    for limit in [SHORT, 10 * SHORT, 100 * SHORT] {
-        let begun = Instant::now();
-        let error = attempt(limit);
-        assert!(matches!(error, FetchError::TimedOut(_)), "{error:?}");
-        assert!(begun.elapsed() >= limit);
-        if matches!(error, FetchError::TimedOut(at) if at == phase) {
-            return;
-        }
-    }
-    panic!("never out of time in {phase:?}");
+/// Asserts that whoever is given so long runs out of time in this phase.
+pub(super) fn times_out_in(phase: Phase, attempt: impl FnOnce(Duration) -> FetchError) {
+    // Far longer than a busy machine takes for the phases before it.
+    let limit = 10 * SHORT;
+    let begun = Instant::now();
+    let error = attempt(limit);
+    assert!(
+        matches!(error, FetchError::TimedOut(at) if at == phase),
+        "{error:?}"
+    );
+    assert!(begun.elapsed() >= limit);
 }
 
 /// A server for one connection: reads a request's first bytes, says this, and does that with the connection.

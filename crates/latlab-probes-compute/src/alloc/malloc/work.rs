@@ -26,7 +26,7 @@ const MOST_IN_A_ROUND: usize = ROUND_BYTES / 16;
 const RING: usize = 1024;
 const BATCH: u64 = 64;
 /// A partner that does not answer for so long has no CPU.
-const PATIENCE: Duration = Duration::from_secs(2);
+const PATIENCE: Duration = Duration::from_secs(10);
 
 /// What is done with memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]

@@ -170,3 +170,64 @@ impl Stretch {
         error / variance + (slope / usual).powi(2)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::{Curve, Segment, Sums, cut};
+    use crate::levels::CurvePoint;
+
+    /// One point a doubling, from 1 KiB on.
+    fn curve(ns: &[f64]) -> Curve {
+        let mut size_bytes = 512.0;
+        let points: Vec<CurvePoint> = ns
+            .iter()
+            .map(|&p50_ns| {
+                size_bytes *= 2.0;
+                CurvePoint {
+                    size_bytes,
+                    p50_ns,
+                    lo_ns: p50_ns,
+                    hi_ns: p50_ns,
+                    disturbed: false,
+                }
+            })
+            .collect();
+        Curve::new(&points)
+    }
+
+    #[test]
+    fn a_plateau_is_one_stretch_and_a_step_between_two_is_a_ramp() {
+        let stretches = |ns: &[f64]| -> Vec<(usize, usize, bool)> {
+            let each = |s: &Segment| (s.from, s.end, s.flat);
+            cut(&curve(ns)).iter().map(each).collect()
+        };
+        assert_eq!(stretches(&[1.0; 9]), [(0, 9, true)]);
+        assert_eq!(
+            stretches(&[1.0, 1.0, 1.0, 1.0, 4.0, 4.0, 4.0, 4.0]),
+            [(0, 4, true), (4, 8, true)]
+        );
+        assert_eq!(
+            stretches(&[1.0, 1.0, 1.0, 1.0, 3.0, 6.0, 12.0, 20.0, 20.0, 20.0, 20.0]),
+            [(0, 4, true), (4, 7, false), (7, 11, true)]
+        );
+    }
+
+    #[test]
+    fn a_stretch_is_fitted_by_least_squares_with_its_slope_held_and_pulled() {
+        // Latency grows as the square root of the size, in logarithms along x = 0, ln 2, 2 ln 2.
+        let sums = Sums::new(&curve(&[1.0, 2.0_f64.sqrt(), 2.0]));
+        let fit = sums.over(0, 3);
+        let square = std::f64::consts::LN_2.powi(2);
+        let near = |got: f64, want: f64| assert!((got - want).abs() < 1e-12, "{got} is not {want}");
+        near(fit.xx, 2.0 * square);
+        near(fit.xy, square);
+        near(fit.yy, square / 2.0);
+        near(fit.steepness(0.0), 0.5);
+        near(fit.steepness(2.0 * square), 0.25);
+        near(fit.cost(0.1, 0.35, f64::INFINITY, f64::INFINITY), 0.0);
+        // Held to 0.25: an error of 2 ln^2 2 / 16, over the variance.
+        near(fit.cost(0.1, 0.0, 0.25, f64::INFINITY), 100.0 * square / 8.0);
+        near(fit.cost(0.1, 0.0, 0.25, 0.5), 100.0 * square / 8.0 + 0.25);
+        near(sums.over(1, 2).steepness(0.0), 0.0);
+    }
+}

@@ -220,5 +220,9 @@ mod tests {
             ]
         );
         assert!((one.worth - 1.0).abs() < 1e-15);
+        // A rising series: neighbours are alike.
+        let alike = dependence(&[&block]).effective_samples / 1000.0;
+        let rising = Exceedances::of_blocks(&[&block]).unwrap();
+        assert!(alike < 0.1 && (rising.worth - alike).abs() < 1e-15, "{alike}");
     }
 }

@@ -765,4 +765,20 @@ mod tests {
         near(pareto.within(&bin(4.0, 8.0)), 0.228_553_390_593_273_8);
         near(pareto.within(&bin(1.0, 8.0)), 0.875);
     }
+
+    #[test]
+    fn the_deviation_of_a_normal_and_the_middle_are_those_of_the_bins() {
+        let bins = |counts: &[(f64, u64)]| Bins::new(counts, 10.0, 0.0).unwrap();
+        let deviation_of = |counts: &[(f64, u64)]| match normal(&bins(counts)).0[0].1 {
+            Part::Normal { deviation, .. } => deviation,
+            other => panic!("{other:?}"),
+        };
+        // 480 of 10 and 20 of 20 beside 500 of 0: a mean of 5.2.
+        let found = deviation_of(&[(0.0, 500), (10.0, 480), (20.0, 20)]);
+        assert!((found - 28.96_f64.sqrt()).abs() < 1e-12, "{found}");
+        let found = deviation_of(&[(10.0, 1_000_000), (20.0, 1)]);
+        assert!((found - 1.0).abs() < 1e-12, "a tenth of a bin: {found}");
+        let scale = normal_scale(&bins(&[(0.0, 100), (50.0, 480), (60.0, 20)]), 0.0);
+        assert!((scale - 50.0).abs() < 1e-12, "{scale}");
+    }
 }

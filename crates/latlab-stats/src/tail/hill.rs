@@ -349,4 +349,14 @@ mod tests {
         );
         assert!(at(&groups(1.0), 60, 60.0).unwrap().interval.is_some());
     }
+
+    #[test]
+    fn a_single_series_has_an_interval_from_150_samples_on() {
+        let of = Exceedances::of_blocks(&[&pareto(5, 2000, 1.5)]).unwrap();
+        let of = Exceedances { worth: 0.4, ..of };
+        assert_eq!(at(&of, 149, 149.0).unwrap().interval, None);
+        assert!(at(&of, 150, 150.0).unwrap().interval.is_some());
+        let of = Exceedances { worth: 0.2, ..of };
+        assert_eq!(at(&of, 150, 150.0).unwrap().interval, None, "worth 30 samples");
+    }
 }

@@ -254,4 +254,51 @@ mod tests {
             );
         }
     }
+
+    #[test]
+    fn the_interval_is_the_wider_one_of_two_and_holds_the_bias() {
+        // The definition in Python with scipy.stats.t: groups that contribute alike, and groups that do not.
+        for (apart, lo, hi) in [
+            (0.0, 0.132_696_980_401_662_83, 0.667_303_019_598_337_2),
+            (3.0, 0.185_568_502_171_268_2, 0.614_431_497_828_731_9),
+        ] {
+            let groups: Vec<Vec<f64>> = (0..8_i32)
+                .map(|group| {
+                    let widened = 4.0 * (1.0 + apart * f64::from(group) / 8.0);
+                    (1..=40)
+                        .map(|i| 100.0 + widened * ((40.0 / (40.5 - f64::from(i))).powf(0.4) - 1.0))
+                        .collect()
+                })
+                .collect();
+            let refs: Vec<&[f64]> = groups.iter().map(Vec::as_slice).collect();
+            let of = Exceedances::of_groups(&refs, 3200, 0.95).unwrap();
+            let (low, high) = interval(&of, &of.largest, 100.0, 320.0, (0.4, 4.0)).unwrap();
+            assert!(
+                (low - lo).abs() < 1e-8 && (high - hi).abs() < 1e-8,
+                "{low}, {high}"
+            );
+            assert_eq!(
+                interval(&of, &of.largest, 100.0, 315.0, (0.4, 4.0)),
+                None,
+                "300 of 0.95 each"
+            );
+            assert_eq!(interval(&of, &of.largest, 100.0, 320.0, (-0.41, 4.0)), None);
+        }
+    }
+
+    #[test]
+    fn the_shape_is_the_same_in_every_unit_and_the_scale_is_not() {
+        let above: Vec<(f64, f64, u32)> = drawn(3, 500, 0.5).into_iter().map(|x| (x, 1.0, 0)).collect();
+        let largest = above.iter().copied().max_by(|a, b| a.0.total_cmp(&b.0)).unwrap();
+        let sorted = [&[largest], &above[..]].concat();
+        let (shape, scale) = fitted(&sorted, 100.0, 501.0).unwrap();
+        for unit in [1e-6, 1e6] {
+            let other: Vec<(f64, f64, u32)> = sorted.iter().map(|(x, w, g)| (x * unit, *w, *g)).collect();
+            let found = fitted(&other, 100.0 * unit, 501.0).unwrap();
+            assert!(
+                (found.0 - shape).abs() < 1e-5 && (found.1 / unit / scale - 1.0).abs() < 1e-5,
+                "{found:?}"
+            );
+        }
+    }
 }

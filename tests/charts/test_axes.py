@@ -5,6 +5,11 @@ import json
 import pytest
 
 from latlab.charts.axes import decades, size_axis, widened
+from latlab.charts.tail_data import steps_between
+
+
+def test_steps_on_a_logarithmic_axis_have_both_ends_and_one_factor() -> None:
+    assert steps_between(1.0, 16.0, 4) == pytest.approx((1, 2, 4, 8, 16))
 
 
 def test_decades_stay_within_their_ends() -> None:

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import dataclasses
 import json
 from itertools import combinations
 
@@ -60,3 +61,6 @@ def test_joined_neighbours_keep_what_sets_the_sockets_apart(run: Run) -> None:
 def test_a_cell_is_doubted_when_most_of_its_pairs_are(run: Run) -> None:
     (own,) = core_to_core.pairs(machine_of(run, 64, disturbed=True)).values()
     assert all(pair.disturbed for pair in some(core_to_core.joined(own)[0]))
+    # Two of the four pairs of a cell.
+    half = [dataclasses.replace(pair, disturbed=int(pair.second) % 2 == 0) for pair in own]
+    assert not any(pair.disturbed for pair in core_to_core.joined(half)[0] if pair.first != pair.second)

@@ -21,6 +21,16 @@ def test_the_99th_percentile_stands_where_there_are_windows_enough(run: Run) -> 
     assert all(point.p99 is not None and point.p99 > point.value for point in points[1:])
 
 
+def test_a_99th_percentile_below_the_median_is_none(run: Run) -> None:
+    low = [
+        msgspec.structs.replace(record, summary=msgspec.structs.replace(record.summary, p99=0.5))
+        for record in run.select("memory.loaded", kind="batch_mean")
+        if record.summary is not None
+    ]
+    curves = loaded.lines(Run(run.header, low))
+    assert {point.p99 for curve in curves.values() for point in curve} == {None}
+
+
 def test_a_load_that_is_not_known_is_no_point(run: Run) -> None:
     records = [
         msgspec.structs.replace(record, findings={"load_bytes_per_s": "much"})

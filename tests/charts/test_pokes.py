@@ -54,6 +54,14 @@ def test_half_of_a_normal_lies_above_its_mean(run: Run) -> None:
     assert normal_share(record, record.summary.mean) == 0.5
 
 
+def test_a_sixth_of_a_normal_lies_a_deviation_above_its_mean(run: Run) -> None:
+    record = single_pokes(run, "read")[-1]
+    assert record.summary is not None
+    assert record.summary.mean is not None
+    assert record.summary.std is not None
+    assert normal_share(record, record.summary.mean + record.summary.std) == pytest.approx(0.158655, rel=1e-5)
+
+
 def test_the_normal_denies_the_slow_pokes_that_were_seen(run: Run) -> None:
     record = single_pokes(run, "read")[-1]
     assert slower_than(record, 10_000) > 0

@@ -9,9 +9,11 @@ import pytest
 
 from latlab.cli.arguments import ranges
 from latlab.cli.nearest import nearest
+from latlab.cli.terminal.header import machine_parts
 from latlab.cli.terminal.progress import Plain, live_line, progress_on, status_text
 from latlab.cli.terminal.screen import Line, Screen, say, screen_of
 from latlab.run.core import Plan
+from latlab.run.model import Machine
 
 EVENT = {
     "event": "progress",
@@ -33,6 +35,14 @@ class File(io.StringIO):
 class Terminal(File):
     def isatty(self) -> bool:
         return True
+
+
+@pytest.mark.parametrize(
+    ("total", "said"),
+    [(16_750_000_000, "15 GiB"), (1 << 30, "1 GiB"), ((1 << 30) - 1, "1023 MiB"), (None, "unknown memory")],
+)
+def test_memory_is_rounded_down(total: int | None, said: str) -> None:
+    assert said in machine_parts(Machine({"memory": {"total_bytes": total}}))
 
 
 @pytest.mark.parametrize("width", [40, 80, 140])

@@ -10,7 +10,7 @@ import pytest
 from tests.explain.ledgers import ledger
 
 from latlab.cli.explain import _whole
-from latlab.explain.answer import Answer, Share, answer, leading
+from latlab.explain.answer import Answer, Share, answer, leading, together
 from latlab.explain.judge import Judgement
 from latlab.explain.model import Counts, Explained, Function, Row, Rung, Symbol
 from latlab.explain.places import places
@@ -35,6 +35,13 @@ def rows(
 
 def names(found: Answer) -> list[str]:
     return [share.name for share in found.leading.of]
+
+
+def test_intervals_of_a_group_add_up_as_those_of_independent_figures() -> None:
+    both = together(
+        "storage", rows(("storage-wait", 0.2, 0.17, 0.23), ("file-io-cpu", 0.3, 0.26, 0.34)).categories
+    )
+    assert (both.share, both.low, both.high) == pytest.approx((0.5, 0.45, 0.55))
 
 
 FEW_SAMPLES = rows(

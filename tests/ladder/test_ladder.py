@@ -59,6 +59,16 @@ def test_a_cache_that_answers_for_less_than_it_reports_is_shown_as_a_part_of_it(
     assert rungs(run)["L3"].size_text == "10–14 of 32 MiB"
 
 
+def test_where_a_level_ends_the_next_one_has_not_begun(run: Run, without: Drop) -> None:
+    first = run.levels[0]
+    assert first.bracket_bytes is not None
+    curve = [record for record in run.records if is_curve(record) and record.point.order == "page-local"]
+    at_end = msgspec.structs.replace(curve[0].point, working_set_bytes=int(first.bracket_bytes[1]))
+    left = without(lambda record: is_curve(record) and not is_derived(record))
+    found = rungs(Run(run.header, [*left.records, msgspec.structs.replace(curve[0], point=at_end)]))
+    assert (found["L1"].path, found["L2"].path) == ("", "")
+
+
 def test_a_shared_cache_is_a_range_with_its_reason(run: Run) -> None:
     rung = rungs(run)["L3"]
     assert rung.is_range

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 
+import msgspec
 import pytest
 from tests.some import some
 
@@ -112,6 +113,21 @@ def test_threads_are_compared_beyond_all_caches(run: Run, without: Drop) -> None
     )
     assert named(small_only, "threads-share-memory") is None
     assert "4 threads" in text_of(run, "threads-share-memory")
+
+
+def test_a_copied_byte_counts_as_one(run: Run, without: Drop, changed: Change) -> None:
+    """A copy's rate counts it twice: as read and as written."""
+
+    def of(operation: str) -> Record:
+        records = [r for r in run.records if r.probe == "memory.bandwidth" and r.point.operation == operation]
+        single = [record for record in records if (record.point.threads or 1) == 1]
+        return max(single, key=lambda record: record.point.working_set_bytes or 0)
+
+    summary = of("copy").summary
+    assert summary is not None
+    slow = msgspec.structs.replace(summary, p50=(of("read").value or 0.0) / 2)
+    slower = changed(lambda record: record == of("copy"), summary=slow)
+    assert text_of(slower, "copying-costs").startswith("Copying a byte of RAM costs 4.0 times reading it")
 
 
 def concluded(probe: str) -> Callable[[Record], bool]:

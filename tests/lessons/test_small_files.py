@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from latlab import lessons
-from latlab.lessons.bench import Times
+from latlab.lessons.bench import Bench, Times
 from latlab.lessons.experiments import small_files
 from latlab.lessons.model import Result
 from latlab.lessons.programs import file_steps
@@ -64,6 +64,15 @@ def test_a_price_of_a_file_is_told_only_where_it_is_more_than_the_rounds_differ(
     for many, told in (((0.031, 0.03), True), ((0.031, 0.003), False)):
         said = " ".join(small_files.answer(pairs[0], found | {"write_many": Times(many)}, pairs[1], {}))
         assert ("beyond the writing of its bytes" in said) is told
+
+
+def test_the_flushed_files_are_a_few_of_the_many(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Ten of 200 files took two seconds."""
+    monkeypatch.setattr(small_files, "timed", lambda work: 2.0)
+    with Bench("small", directory=tmp_path) as bench:
+        found = small_files.flushed(bench, small_files.Pair(1000, 200, 3))
+    assert found["one"].values == (2.0,) * 3
+    assert found["many"].values == (40.0,) * 3
 
 
 def test_the_steps_of_a_file_are_all_there(result: Result) -> None:

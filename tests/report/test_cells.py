@@ -19,6 +19,7 @@ from latlab.report.cells import as_csv, figure_and_spread, shown, span
         (3.9e10, "bytes_per_s", "39.0 GB/s"),
         (0.0277, "seconds", "27.7 ms"),
         (0.76, "share", "76 %"),
+        (0.005, "share", "0.50 %"),
         (6e-5, "share", "1 in 16,667"),
         (0.0, "share", "0"),
         (14.549, "number", "14.5"),

@@ -14,6 +14,7 @@ from latlab.report.build import build
 from latlab.report.document import Document, Section
 from latlab.report.probes import Probes
 from latlab.report.sections import (
+    alignment,
     ladder,
     network_throughput,
     network_transfer,
@@ -275,10 +276,38 @@ def test_an_access_across_lines_is_named_as_that(document: Document) -> None:
     assert named["load of 8 B", 0] == "aligned"
 
 
+@pytest.mark.parametrize(
+    ("offset", "called"),
+    [
+        (52, "within a line"),
+        (56, "aligned"),
+        (57, "across two lines"),
+        (4088, "aligned"),
+        (4089, "across two pages"),
+    ],
+)
+def test_an_access_that_ends_with_its_line_is_not_across_two(
+    run: Run, described: Probes, offset: int, called: str
+) -> None:
+    one = run.select("memory.alignment", kind="batch_mean")[0]
+    point = msgspec.structs.replace(one.point, offset_bytes=offset, size_bytes=8)
+    record = msgspec.structs.replace(one, point=point, findings=None)
+    (listing,) = alignment.section(Run(run.header, [record]), described).listings
+    assert listing.table.rows[0][2] == called
+
+
 def test_the_operations_stand_below_the_levels_of_the_ladder(document: Document) -> None:
     levels, operations = section(document, "ladder").listings
     assert levels.table.rows[-1][0] == "… + TLB miss"
     assert operations.table.rows[0][0] == "malloc + free, 32 B"
+
+
+def test_reading_again_is_so_many_times_as_long_as_having_kept(document: Document) -> None:
+    rows = section(document, "storage_reread").listings[0].table.rows
+    for _, again, _, kept, _, times in some(rows):
+        assert isinstance(again, float)
+        assert isinstance(kept, float)
+        assert times == pytest.approx(again / kept)
 
 
 def test_an_allocator_that_is_not_installed_is_named(document: Document) -> None:
@@ -337,6 +366,19 @@ def test_memory_that_answers_takes_no_30_gb_of_a_disk(run: Run, described: Probe
     assert large["reading", "warm cache"].startswith("4 KiB: ")
     assert small["writing", "never flushed"] == "the disk is not waited for"
     assert "4 KiB: " in small["reading", "cold cache"]
+
+
+def test_the_depth_that_is_told_is_the_least_with_nearly_the_highest_rate(
+    run: Run, described: Probes
+) -> None:
+    def at(depth: int, rate: float) -> Record:
+        one = run.select("storage.read.random", block_bytes=4096, queue_depth=1, kind="per_op")[0]
+        point = msgspec.structs.replace(one.point, queue_depth=depth)
+        return msgspec.structs.replace(one, point=point, findings={"rate_per_s": rate})
+
+    records = [at(1, 1e4), at(4, 9.6e4), at(16, 1e5)]
+    sentences = storage_random.section(Run(run.header, records), described).sentences
+    assert "With 4 under way the disk reads 96,000 a second instead of 10,000" in sentences[1]
 
 
 def test_a_queue_that_needs_the_deepest_that_was_tried_is_not_called_saturated(

@@ -115,8 +115,9 @@ def test_last_is_the_newest_by_its_time_not_by_its_name(home: Path) -> None:
     folder = Store().folder
     newest = add(folder, "a", "2026-11-21T03:00:00+02:00")
     add(folder, "b", "2026-11-21T00:30:00+00:00")
+    add(folder, "c", "2026-11-21T02:00:00+03:00")
     assert Store().resolve("last") == newest
-    assert [entry.id for entry in Store().entries()] == ["b", "a"]
+    assert [entry.id for entry in Store().entries()] == ["c", "b", "a"]
 
 
 def test_a_run_is_named_by_id_by_its_beginning_or_by_path(home: Path) -> None:
@@ -167,6 +168,13 @@ def test_a_run_that_was_cut_short_is_listed_as_such(home: Path) -> None:
     (entry,) = Store().entries()
     assert entry.stopped_by == "cut short"
     assert entry.cpu == "AMD EPYC"
+
+
+def test_a_run_whose_last_line_is_a_record_was_cut_short(home: Path) -> None:
+    folder = Store().folder
+    folder.mkdir(parents=True)
+    Run(SMALL.header, SMALL.records[:1]).save(folder / "a.latlab.jsonl")
+    assert [entry.stopped_by for entry in Store().entries()] == ["cut short"]
 
 
 @pytest.mark.parametrize("damage", ["deleted", "garbage", "other tables", "emptied"])

@@ -34,7 +34,6 @@ use serde::{Deserialize, Serialize};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpSocket, TcpStream};
 use tokio::sync::oneshot;
-use tokio::task::yield_now;
 use tokio::time::sleep;
 use tokio_rustls::TlsAcceptor;
 
@@ -288,11 +287,7 @@ async fn accept(
     loop {
         let (stream, from) = match next().await {
             Ok(accepted) => accepted,
-            Err(error) if limits::is_out_of_descriptors(&error) && places.make_room() => {
-                // The one that was told to end does so now.
-                yield_now().await;
-                continue;
-            }
+            Err(error) if limits::is_out_of_descriptors(&error) && places.make_room().await => continue,
             Err(_) => {
                 // A connection that was reset while it waited, or no descriptor left: the others go on.
                 sleep(NEXT_ATTEMPT).await;

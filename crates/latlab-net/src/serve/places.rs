@@ -9,14 +9,14 @@
 
 use std::collections::{BTreeMap, HashMap};
 use std::net::{IpAddr, Ipv6Addr};
-use std::pin::Pin;
+use std::pin::{Pin, pin};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
-use tokio::sync::oneshot;
+use tokio::sync::{Notify, oneshot};
 use tokio::time::{sleep, timeout};
 
 /// From being accepted to the end of the first request's head, TLS included: a few round trips, and nobody's path takes seconds for each.
@@ -36,7 +36,11 @@ pub(super) const MOST_OF_ADDRESS: usize = 2048;
 
 /// All connections of a server.
 #[derive(Debug, Default)]
-pub(super) struct Places(Mutex<Table>);
+pub(super) struct Places {
+    table: Mutex<Table>,
+    /// Wakes who waits for a descriptor.
+    gone: Notify,
+}
 
 #[derive(Debug, Default)]
 struct Table {
@@ -88,13 +92,20 @@ impl Places {
         Some((Arc::new(place), Notice(notice)))
     }
 
-    /// Ends the connection that has waited longest, of the address that has most of them; false when none waits.
-    pub(super) fn make_room(&self) -> bool {
-        self.table().make_room()
+    /// Ends the connection that has waited longest, of the address that has most of them, and returns when a connection is gone; false
+    /// when none waits. On several threads the ended one goes some time after it was ended: who does not wait ends all the others meanwhile.
+    pub(super) async fn make_room(&self) -> bool {
+        let mut gone = pin!(self.gone.notified());
+        gone.as_mut().enable();
+        let ended = self.table().make_room();
+        if ended {
+            gone.await;
+        }
+        ended
     }
 
     fn table(&self) -> MutexGuard<'_, Table> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.table.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -250,16 +261,17 @@ impl Place {
 impl Drop for Place {
     fn drop(&mut self) {
         let mut table = self.places.table();
-        let Some(own) = table.addresses.get_mut(&self.address) else {
-            return;
-        };
-        if *self.admitted.get_mut() {
-            own.admitted -= 1;
-            table.admitted -= 1;
-        } else if own.waiting.remove(&self.number).is_some() {
-            table.waiting -= 1;
+        if let Some(own) = table.addresses.get_mut(&self.address) {
+            if *self.admitted.get_mut() {
+                own.admitted -= 1;
+                table.admitted -= 1;
+            } else if own.waiting.remove(&self.number).is_some() {
+                table.waiting -= 1;
+            }
+            table.forget(self.address);
         }
-        table.forget(self.address);
+        drop(table);
+        self.places.gone.notify_waiters();
     }
 }
 
@@ -414,6 +426,27 @@ mod tests {
         admitted.clear();
         let table = places.table();
         assert_eq!((table.waiting, table.admitted, table.addresses.len()), (0, 0, 0));
+    }
+
+    #[test]
+    fn room_is_made_when_a_connection_is_gone_and_one_is_ended_for_it() {
+        let places = Arc::default();
+        let mut context = Context::from_waker(std::task::Waker::noop());
+        let mut none = pin!(Places::make_room(&places));
+        assert_eq!(none.as_mut().poll(&mut context), Poll::Ready(false), "none waits");
+        let mut first = enter(&places, address(1));
+        let second = enter(&places, address(1));
+        let mut room = pin!(places.make_room());
+        assert_eq!(room.as_mut().poll(&mut context), Poll::Pending);
+        assert!(was_told_to_end(&mut first));
+        assert_eq!(
+            room.as_mut().poll(&mut context),
+            Poll::Pending,
+            "it is still there"
+        );
+        drop(first);
+        assert_eq!(room.as_mut().poll(&mut context), Poll::Ready(true));
+        assert!(second.0.begin().is_some(), "no other one was ended");
     }
 
     #[test]

@@ -4,6 +4,7 @@ use std::sync::mpsc::sync_channel;
 use std::time::Instant;
 
 use tokio::runtime::{Builder, Handle};
+use tokio::task::yield_now;
 
 use super::super::places::{ADMISSION, LEAST_BYTES, LOOK, SILENCE};
 use super::*;

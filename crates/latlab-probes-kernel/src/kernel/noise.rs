@@ -262,10 +262,13 @@ mod tests {
     use super::*;
     use latlab_probes_testing as testing;
 
+    /// Each hears one gap at least, and a median takes six.
+    const VISITS: usize = 8;
+
     #[test]
     fn its_record_holds_each_gap_with_a_time_and_shares_that_add_up() {
         let env = testing::env(64 << 20);
-        let records = testing::records_of_visits(&Noise, &env, 2);
+        let records = testing::records_of_visits(&Noise, &env, VISITS);
         let record = &records[0];
         assert!(record.error.is_none(), "{:?}", record.error);
         assert_eq!(record.tail.len() as u64 + record.tail_dropped, record.samples);
@@ -297,7 +300,7 @@ mod tests {
     #[test]
     fn no_block_is_left_out_as_disturbed() {
         let env = testing::env_of_one_cpu(64 << 20);
-        let records = testing::records_of_visits(&Noise, &env, 2);
+        let records = testing::records_of_visits(&Noise, &env, VISITS);
         assert!(!records[0].blocks.is_empty(), "{:?}", records[0].error);
         assert!(records[0].blocks.iter().all(|block| !block.disturbed));
     }
@@ -342,7 +345,7 @@ mod tests {
     #[test]
     fn names_of_programs_stay_out_of_the_file() {
         let env = testing::env(64 << 20);
-        let records = testing::records_of_visits(&Noise, &env, 2);
+        let records = testing::records_of_visits(&Noise, &env, VISITS);
         assert!(records[0].error.is_none(), "{:?}", records[0].error);
         let findings = records[0].findings.as_ref().expect("figures");
         for row in findings["causes"].as_array().expect("rows") {

@@ -781,4 +781,18 @@ mod tests {
         let scale = normal_scale(&bins(&[(0.0, 100), (50.0, 480), (60.0, 20)]), 0.0);
         assert!((scale - 50.0).abs() < 1e-12, "{scale}");
     }
+
+    #[test]
+    fn a_tail_is_compared_between_a_tenth_of_the_samples_and_the_last_ten() {
+        let counts = [
+            (0.0, 500),
+            (10.0, 400),
+            (20.0, 50),
+            (30.0, 30),
+            (40.0, 15),
+            (50.0, 5),
+        ];
+        let tail: Vec<(f64, f64)> = Bins::new(&counts, 10.0, 0.0).unwrap().tail().collect();
+        assert_eq!(tail, [(15.0, 100.0), (25.0, 50.0), (35.0, 20.0)]);
+    }
 }

@@ -72,7 +72,7 @@ def rows(found: dict[str, str]) -> list[dict[str, str]]:
     for name, outcome in found.items():
         where, mutant = name.split(": ", 1)
         path, line, _ = where.split(":")
-        reason = reasons.get((path, line, mutant), "") if outcome == "missed" else ""
+        reason = reasons.get((path, line, mutant), "") if outcome != "caught" else ""
         table.append(
             {**origin, "file": path, "line": line, "mutant": mutant, "outcome": outcome, "reason": reason}
         )

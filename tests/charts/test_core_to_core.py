@@ -13,7 +13,7 @@ from latlab.charts import core_to_core
 from latlab.run.run import Run
 
 
-def machine_of(run: Run, cpus: int, *, disturbed: bool = False) -> Run:
+def machine_of(run: Run, cpus: int) -> Run:
     """As many CPUs, two sockets: within one 60 ns, between them 240 ns."""
     one = run.select("memory.core_to_core", kind="batch_mean")[0]
     assert one.summary is not None
@@ -22,8 +22,7 @@ def machine_of(run: Run, cpus: int, *, disturbed: bool = False) -> Run:
         cost = 60.0 if (first < cpus / 2) == (second < cpus / 2) else 240.0
         point = msgspec.structs.replace(one.point, from_cpu=first, to_cpu=second)
         summary = msgspec.structs.replace(one.summary, p50=cost, intervals={"p50": (cost, cost)})
-        flags = ("disturbed",) if disturbed else ()
-        records.append(msgspec.structs.replace(one, point=point, summary=summary, flags=flags))
+        records.append(msgspec.structs.replace(one, point=point, summary=summary, flags=()))
     return Run(run.header, records)
 
 
@@ -58,9 +57,12 @@ def test_joined_neighbours_keep_what_sets_the_sockets_apart(run: Run) -> None:
     assert {pair.value for pair in drawn} == {60.0, 240.0}
 
 
-def test_a_cell_is_doubted_when_most_of_its_pairs_are(run: Run) -> None:
-    (own,) = core_to_core.pairs(machine_of(run, 64, disturbed=True)).values()
-    assert all(pair.disturbed for pair in some(core_to_core.joined(own)[0]))
-    # Two of the four pairs of a cell.
-    half = [dataclasses.replace(pair, disturbed=int(pair.second) % 2 == 0) for pair in own]
-    assert not any(pair.disturbed for pair in core_to_core.joined(half)[0] if pair.first != pair.second)
+@pytest.mark.parametrize(("of_four", "doubted"), [(2, False), (3, True), (4, True)])
+def test_a_cell_is_doubted_when_most_of_its_pairs_are(run: Run, of_four: int, *, doubted: bool) -> None:
+    (own,) = core_to_core.pairs(machine_of(run, 64)).values()
+    some_of = [
+        dataclasses.replace(pair, disturbed=2 * (int(pair.first) % 2) + int(pair.second) % 2 < of_four)
+        for pair in own
+    ]
+    cells = [pair for pair in core_to_core.joined(some_of)[0] if pair.first != pair.second]
+    assert {pair.disturbed for pair in some(cells)} == {doubted}

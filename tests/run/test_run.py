@@ -125,6 +125,14 @@ def test_csv_has_no_cell_that_a_spreadsheet_runs(tmp_path: Path) -> None:
         assert float(row["p50"]) > 0
 
 
+def test_csv_has_the_ends_of_the_interval_in_their_order() -> None:
+    record = RUN["memory.load.dependent"][0]
+    (row,) = csv.DictReader(io.StringIO(export.to_csv([record])))
+    assert record.interval is not None
+    assert record.interval[0] < record.interval[1]
+    assert (float(row["p50_lo"]), float(row["p50_hi"])) == record.interval
+
+
 def test_numpy_arrays_come_back_without_pickle(tmp_path: Path) -> None:
     RUN.select(kind="batch_mean").to_npz(tmp_path / "run.npz")
     with np.load(tmp_path / "run.npz", allow_pickle=False) as arrays:

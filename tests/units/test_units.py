@@ -165,7 +165,15 @@ def test_a_size_has_the_prefix_with_which_it_is_exact(size: int, expected: str) 
 
 @pytest.mark.parametrize(
     ("rate", "expected"),
-    [(None, "–"), (0, "0 B/s"), (39.1e9, "39.1 GB/s"), (468e9, "468 GB/s"), (999.6e9, "1.00 TB/s")],
+    [
+        (None, "–"),
+        (0, "0 B/s"),
+        (1.5e3, "1.50 kB/s"),
+        (1e6, "1.00 MB/s"),
+        (39.1e9, "39.1 GB/s"),
+        (468e9, "468 GB/s"),
+        (999.6e9, "1.00 TB/s"),
+    ],
 )
 def test_rates_are_decimal(rate: float | None, expected: str) -> None:
     assert units.format_rate(rate) == expected

@@ -33,6 +33,7 @@ pub enum Source {
 impl Source {
     /// Ticks now, for purposes that are not a timed region (the match costs a branch).
     #[must_use]
+    #[inline]
     pub fn now(&self) -> u64 {
         match self {
             Self::Hardware(source) => source.begin(),

@@ -129,8 +129,9 @@ some-kills: optimised
 	@$(MAKE) --no-print-directory kills LATLAB_KILLS=40
 
 some-fuzz: some-kills
+# Of eleven such tests in Rust each gets so many, those of Python a share of them.
 	LATLAB_FUZZ=10000 $(RUST_TESTS) fuzz
-	LATLAB_FUZZ=2000 $(PYTEST) $(AT_ONCE) -k fuzz
+	LATLAB_FUZZ=10000 $(PYTEST) $(AT_ONCE) -k fuzz
 
 lints: | $(VENV)/.dev
 	$(CARGO) fmt --all --check

@@ -14,7 +14,7 @@ const SLOTS: u32 = 64;
 /// How many inputs to try.
 fn inputs() -> u64 {
     let wanted = std::env::var("LATLAB_FUZZ").ok();
-    wanted.map_or(10_000, |inputs| inputs.parse().expect("LATLAB_FUZZ is a number"))
+    wanted.map_or(1_000, |inputs| inputs.parse().expect("LATLAB_FUZZ is a number"))
 }
 
 /// Runs one input from each seed; a seed that fails is printed.

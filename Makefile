@@ -83,7 +83,8 @@ RUST_TESTS := $(CARGO) test --workspace --tests --locked
 PYTEST     := $(BIN)/python -m pytest
 AT_ONCE    := --numprocesses=$(SIDE_BY_SIDE) --dist=loadscope --no-loadscope-reorder
 
-check: $(VENV)/.dev ## formatting, lints, types, and quick tests of what changed: measures nothing
+# Tests of Python run on the core that is there, for a new one takes a minute: `make build`.
+check: $(VENV)/.dev $(if $(wildcard python/latlab/_core*.so),,build) ## formatting, lints, types, and quick tests of what changed: measures nothing
 	@$(MAKE) --no-print-directory lints
 	$(ALONE) $(BIN)/python tools/check.py
 

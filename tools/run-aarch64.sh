@@ -10,12 +10,12 @@ coverage-*)
         exit 0
     fi
     ;;
-latlab_probes*)
-    # One at a time: the emulator makes children by fork, which write-protects every page of the tests beside it, and
-    # those that count page faults would count that. (posix_spawn proper copies no page tables.)
+latlab_ledger-* | latlab_probes*)
+    # One at a time: the emulator makes every child by fork. That write-protects the pages of the tests beside it, and those that
+    # count page faults would count that; and a lock of the emulator that a test beside it holds is held in the child for ever.
     export RUST_TEST_THREADS=1
     ;;
 esac
-# The emulator and its options are words.
+# The emulator and its options are words. What hangs is a failure.
 # shellcheck disable=SC2086
-exec $EMULATOR "$@"
+exec timeout --foreground 1200 $EMULATOR "$@"

@@ -29,10 +29,12 @@ export CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_LINKER=aarch64-linux-gnu-gcc
 CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_RUNNER=$PWD/tools/run-aarch64.sh
 export CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_RUNNER
 EMULATOR=$(command -v qemu-aarch64-static)
-# Where libc6:arm64 is installed, programs find it by themselves; a loader from the cross compiler's folder would join
-# it with that libc, and the first thread to be started hangs.
+# Where libc6:arm64 is installed, programs find it by themselves. Elsewhere they name the cross compiler's loader and libraries: with the
+# emulator's option for that, every path of the tests, also /, would be looked for in its folder first.
 if [[ ! -e /lib/ld-linux-aarch64.so.1 ]]; then
-    EMULATOR+=" -L /usr/aarch64-linux-gnu"
+    sysroot=/usr/aarch64-linux-gnu/lib
+    CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_RUSTFLAGS="-Clink-arg=-Wl,--dynamic-linker=$sysroot/ld-linux-aarch64.so.1,-rpath=$sysroot"
+    export CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_RUSTFLAGS
 fi
 export EMULATOR
 # Code for the machine that compiles would be an unknown CPU to the other compiler.

@@ -16,6 +16,10 @@ latlab_ledger-* | latlab_probes*)
     export RUST_TEST_THREADS=1
     ;;
 esac
-# The emulator and its options are words. What hangs is a failure.
+# What hangs is a failure. A test that starts itself again kills what it started, and that is then the emulator itself.
+limit=(timeout --foreground 1200)
+[[ -z ${LATLAB_EMULATED-} ]] || limit=()
+export LATLAB_EMULATED=yes
+# The emulator and its options are words.
 # shellcheck disable=SC2086
-exec timeout --foreground 1200 $EMULATOR "$@"
+exec "${limit[@]}" $EMULATOR "$@"

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from tests.robust.conftest import Disk, Place
 
-SHORT = ("measure", "--profile", "quick", "--only", "storage.*", "--no-report", "--budget", "3")
+SHORT = ("measure", "--profile", "quick", "--only", "storage.*", "--no-report", "--budget", "8")
 WHOM = ("all of it", "the measuring process", "the command")
 PATIENCE_S = 60.0
 

@@ -25,4 +25,6 @@ pub static PROGRAMS: &[(&str, Program)] = &[
 ];
 
 #[cfg(test)]
-latlab_probes_testing::as_a_child!(crate::PROGRAMS);
+latlab_probes_testing::as_a_child!(|name, input, output| {
+    latlab_probes_shared::run_program(PROGRAMS, name, input, output)
+});

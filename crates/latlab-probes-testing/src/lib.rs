@@ -2,9 +2,6 @@
 
 mod proofs;
 
-#[doc(hidden)]
-pub use latlab_probes_shared;
-
 use std::time::Duration;
 
 use latlab_harness::{Env, NoReference, Probe, Progress, Proof, Sink, Support, run_probe};
@@ -87,16 +84,19 @@ pub fn failed(proof: &Proof) -> Vec<&str> {
         .collect()
 }
 
-/// Declares the test that a test binary runs instead of all others when a probe starts it as its child process: it answers as these
-/// programs do. Once, in the root of each crate whose tests measure with child processes.
+/// Declares what a test binary does instead of its tests when a probe starts it as its child process: it answers as this function does,
+/// before the tests' own main function and its threads, which would allocate from the heap that is measured. Once, in the root of each
+/// crate whose tests measure with child processes.
 #[macro_export]
 macro_rules! as_a_child {
-    ($programs:expr) => {
-        #[test]
-        fn as_a_child() {
-            $crate::as_a_child(|name, input, output| {
-                $crate::latlab_probes_shared::run_program($programs, name, input, output)
-            });
-        }
+    ($run:expr) => {
+        #[used]
+        #[cfg_attr(target_os = "linux", unsafe(link_section = ".init_array"))]
+        static AS_A_CHILD: extern "C" fn() = {
+            extern "C" fn begin() {
+                $crate::as_a_child($run);
+            }
+            begin
+        };
     };
 }

@@ -80,14 +80,12 @@ pub fn assert_proved(probe: &dyn Probe, env: &Env, points: &[Planned]) -> Vec<Pr
 /// Set for the test binary when it is started again as a child: the program's name.
 const PROGRAM: &str = "LATLAB_TEST_CHILD";
 
-/// For `Env::child` in tests: this test binary again, doing nothing but [`as_a_child`]. The shell moves the program's name
-/// from the command line, where libtest would take it for a filter, to the environment. Under emulation the kernel does not know how to
-/// start the binary; what cargo was told to run it with does.
+/// For `Env::child` in tests: this test binary again, as [`as_a_child!`](crate::as_a_child) has it. The shell moves the program's name
+/// from the command line to the environment. Under emulation the kernel does not know how to start the binary; what cargo was told to
+/// run it with does.
 fn command() -> Vec<OsString> {
     let binary = std::env::current_exe().expect("the test binary has a path");
-    let runner = runner();
-    let script =
-        format!("exec env {PROGRAM}=\"$1\" {runner} \"$0\" --exact as_a_child --nocapture --test-threads=1");
+    let script = format!("exec env {PROGRAM}=\"$1\" {} \"$0\"", runner());
     vec!["/bin/sh".into(), "-c".into(), script.into(), binary.into()]
 }
 
@@ -100,7 +98,8 @@ pub fn runner() -> String {
         .unwrap_or_default()
 }
 
-/// What [`as_a_child!`](crate::as_a_child) declares: runs the program that the parent asked for; nothing in an ordinary test run, which has no such parent.
+/// What [`as_a_child!`](crate::as_a_child) declares: runs the program that the parent asked for, and ends this process; nothing where
+/// there is no such parent.
 ///
 /// # Panics
 /// When the program is not known, or the parent's pipes break.
@@ -108,8 +107,6 @@ pub fn as_a_child(run: impl FnOnce(&str, &mut dyn BufRead, &mut dyn Write) -> st
     let Ok(program) = std::env::var(PROGRAM) else {
         return;
     };
-    // libtest has begun a line with this test's name; an answer begins its own.
-    println!();
     let known = run(
         &program,
         &mut std::io::stdin().lock(),
@@ -117,6 +114,7 @@ pub fn as_a_child(run: impl FnOnce(&str, &mut dyn BufRead, &mut dyn Write) -> st
     )
     .expect("the parent's pipes hold");
     assert!(known, "{program}");
+    std::process::exit(0);
 }
 
 /// The probe at its smallest points, on one CPU and on all, as a small container has it: a quarter of 256 MiB.

@@ -9,4 +9,4 @@ pub use children::run_child;
 pub use registry::{Entry, REGISTRY};
 
 #[cfg(test)]
-latlab_probes_testing::as_a_child!(&children::programs());
+latlab_probes_testing::as_a_child!(run_child);

@@ -2,10 +2,7 @@
 
 use latlab_probes::{REGISTRY, run_child};
 
-#[test]
-fn as_a_child() {
-    latlab_probes_testing::as_a_child(run_child);
-}
+latlab_probes_testing::as_a_child!(run_child);
 
 #[test]
 fn every_probe_proves_its_work_at_its_smallest_points_on_one_cpu_and_on_all() {

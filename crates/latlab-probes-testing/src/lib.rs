@@ -8,7 +8,8 @@ use latlab_harness::{Env, NoReference, Probe, Progress, Proof, Sink, Support, ru
 use latlab_record::{Point, Record};
 
 pub use self::proofs::{
-    as_a_child, assert_proved, assert_proved_at_its_smallest_points, env, env_of_one_cpu, runner,
+    as_a_child, assert_proved, assert_proved_at_its_smallest_points, env, env_of_one_cpu, env_of_threads,
+    runner,
 };
 
 /// Keeps every record; wants all points, or those that a test names.

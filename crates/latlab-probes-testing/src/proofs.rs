@@ -3,6 +3,7 @@
 use std::ffi::OsString;
 use std::io::{BufRead, Write};
 use std::path::Path;
+use std::time::Duration;
 
 use latlab_clock::Clock;
 use latlab_harness::{Env, MemorySource, Planned, Probe, Proof, Support, measure_once};
@@ -50,6 +51,15 @@ pub fn env_of_one_cpu(memory_bytes: u64) -> Env {
     env
 }
 
+/// The same with child processes that have a second thread: such a process cannot move to another namespace.
+#[must_use]
+pub fn env_of_threads(memory_bytes: u64) -> Env {
+    let mut env = env(memory_bytes);
+    let first = env.child.iter_mut().flat_map(|words| words.get_mut(2));
+    first.for_each(|script| *script = format!("export {THREAD}=1; {}", script.display()).into());
+    env
+}
+
 /// Takes one block of each of these points and asserts that it has samples and that every check holds. Returns the proofs.
 ///
 /// # Panics
@@ -79,6 +89,8 @@ pub fn assert_proved(probe: &dyn Probe, env: &Env, points: &[Planned]) -> Vec<Pr
 
 /// Set for the test binary when it is started again as a child: the program's name.
 const PROGRAM: &str = "LATLAB_TEST_CHILD";
+/// Set for one that has a second thread.
+const THREAD: &str = "LATLAB_TEST_THREAD";
 
 /// For `Env::child` in tests: this test binary again, as [`as_a_child!`](crate::as_a_child) has it. The shell moves the program's name
 /// from the command line to the environment. Under emulation the kernel does not know how to start the binary; what cargo was told to
@@ -107,6 +119,9 @@ pub fn as_a_child(run: impl FnOnce(&str, &mut dyn BufRead, &mut dyn Write) -> st
     let Ok(program) = std::env::var(PROGRAM) else {
         return;
     };
+    if std::env::var_os(THREAD).is_some() {
+        std::thread::spawn(|| std::thread::sleep(Duration::MAX));
+    }
     let known = run(
         &program,
         &mut std::io::stdin().lock(),

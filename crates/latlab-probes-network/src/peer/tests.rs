@@ -54,10 +54,10 @@ mod on_linux {
 
     use super::*;
 
-    /// The test binary has threads, so that it can keep no path: what is left is a server that waits, and it says so.
+    /// A child with threads can keep no path: what is left is a server that waits, and it says so.
     #[test]
     fn where_no_path_can_be_had_the_server_waits_and_the_label_says_what_that_is_good_for() {
-        let env = testing::env(64 << 20);
+        let env = testing::env_of_threads(64 << 20);
         let spec = PathSpec {
             rtt_us: 10_000,
             rate_bit_per_s: None,

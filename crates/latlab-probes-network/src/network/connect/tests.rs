@@ -64,11 +64,11 @@ fn every_kind_is_proved_on_one_block() {
     testing::assert_proved(&Connect, &env, &points);
 }
 
-/// The test binary has threads, so that it can keep no path.
+/// A child with threads can keep no path.
 #[test]
 #[cfg(target_os = "linux")]
 fn a_handshake_that_no_path_delays_is_not_measured_as_if_one_did() {
-    let mut env = testing::env(64 << 20);
+    let mut env = testing::env_of_threads(64 << 20);
     env.settings.delay_ms = Some(5.0);
     let points = Connect.points(&env);
     let mut session = Connect.open(&env, &points).expect("a session");

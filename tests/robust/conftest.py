@@ -35,6 +35,7 @@ class Place:
         self.connections: list[socket.socket] = []
         self.foreign: dict[str, bytes | None] = {}
         self._command = command
+        self._read: dict[Path, tuple[int, list[dict[str, Any]]]] = {}
         for name in ("data", "home", "tmp", "here"):
             (root / name).mkdir(parents=True)
         self.environment = {
@@ -96,6 +97,7 @@ class Place:
         """Empties the store of runs."""
         for file in self.run_files:
             file.unlink()
+        self._read.clear()
 
     def plant(self) -> None:
         """Puts files of the user's where latlab works, under names that are nearly latlab's."""
@@ -125,7 +127,7 @@ class Place:
         while not happened():
             assert process.poll() is None, f"it ended before, with {process.returncode}"
             assert time.monotonic() < end, f"it did not happen in {PATIENCE_S} s"
-            time.sleep(0.005)
+            time.sleep(0.01)
 
     def until_lines(self, process: subprocess.Popen[str], count: int) -> None:
         """Waits until the run file has so many lines; fails when the command ends before."""
@@ -163,11 +165,20 @@ class Place:
         return "".join(parts)
 
     def lines(self, file: Path | None = None) -> list[dict[str, Any]]:
-        """The whole lines of a run file, else of the only one in the store."""
+        """The whole lines of a run file, else of the only one in the store.
+
+        What was read before is not read again: a file only grows.
+        """
         if file is None:
             (file,) = self.run_files
-        whole = [line for line in file.read_bytes().splitlines(keepends=True) if line.endswith(b"\n")]
-        return [json.loads(line) for line in whole]
+        end, lines = self._read.get(file, (0, []))
+        with file.open("rb") as stream:
+            stream.seek(end)
+            whole, _, _ = stream.read().rpartition(b"\n")
+        if whole:
+            lines = [*lines, *map(json.loads, whole.split(b"\n"))]
+            self._read[file] = end + len(whole) + 1, lines
+        return lines
 
     def deaths(self) -> list[str]:
         """What the records say of the measuring process's death."""

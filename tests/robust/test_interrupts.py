@@ -25,6 +25,7 @@ pytestmark = [
 ]
 
 PATIENCE_S = 60
+FIRST_SECONDS = ("measure", "--profile", "quick", "--only", "clock.read,memory.load.dependent,memory.poke")
 
 
 @contextmanager
@@ -84,7 +85,7 @@ class Session:
 
 @pytest.mark.parametrize("sign", ["will take", "clock.read", "memory.load.dependent"])
 def test_ctrl_c_keeps_what_is_done_and_says_where(place: Place, sign: str) -> None:
-    with terminal(place, "measure", "--profile", "quick", "--no-report") as session:
+    with terminal(place, *FIRST_SECONDS, "--no-report") as session:
         assert session.wait_for(sign)
         session.press_ctrl_c()
         assert session.end() == 130
@@ -109,7 +110,7 @@ def test_ctrl_c_with_json_leaves_one_valid_object_on_stdout(place: Place) -> Non
 
 
 def test_a_second_ctrl_c_does_not_wait_and_still_says_where_the_run_is(place: Place) -> None:
-    with terminal(place, "measure", "--profile", "quick") as session:
+    with terminal(place, *FIRST_SECONDS) as session:
         assert session.wait_for("memory.load.dependent")
         session.press_ctrl_c()
         session.press_ctrl_c()

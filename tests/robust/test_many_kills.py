@@ -164,7 +164,7 @@ def moments(place: Place, input_file: Path) -> list[Moment]:
         Moment(
             "measure",
             "a record is written",
-            (*measure, "clock.read,kernel.syscall,memory.load.dependent"),
+            (*measure, "clock.read,kernel.syscall"),
             record_is_written,
             ("the measuring process",),
             is_delayed=False,

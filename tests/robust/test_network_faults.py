@@ -255,7 +255,7 @@ def test_every_network_probe_works_on_one_cpu_with_nothing_but_ipv6(place: Place
         pytest.skip("setting up a network needs ip")
     inside = in_a_namespace("ip link set lo up; ip address delete 127.0.0.1/8 dev lo")
     cpu = min(os.sched_getaffinity(0))
-    options = ("--profile", "quick", "--no-report", "--cpu", str(cpu), "--budget", "6")
+    options = ("--profile", "quick", "--no-report", "--cpu", str(cpu), "--budget", "4")
     told = place.run("measure", "--only", "network.*", *options, inside=inside)
     assert told.returncode == 0, told.stderr
     records = [line for line in place.lines() if line["line"] == "record"]

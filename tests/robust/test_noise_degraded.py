@@ -94,14 +94,11 @@ def test_the_self_test_says_what_cannot_be_seen_without_perf(place: Place) -> No
         assert said["causes"]["context-switch"]["found"] > 0, "the flag tells of switches"
 
 
-def test_where_the_c_library_keeps_no_flag_the_thread_asks_for_its_own(place: Place) -> None:
+def test_the_threads_own_flag_replaces_the_c_librarys_and_without_any_the_rest_remains(place: Place) -> None:
     plain = heard(place, "0.3")
     said = heard(place, "0.3", environment=WITHOUT_RSEQ)
     assert rung(said, "rseq")["available"] == rung(plain, "rseq")["available"]
-
-
-def test_without_any_flag_records_and_time_stamps_remain(place: Place) -> None:
-    plain = heard(place, "0.3")
+    # Refused to the thread too, none is left.
     said = heard(place, "0.3", before=lambda: refuse(RSEQ, errno.ENOSYS), environment=WITHOUT_RSEQ)
     assert not rung(said, "rseq")["available"]
     assert rung(said, "perf records")["available"] == rung(plain, "perf records")["available"]

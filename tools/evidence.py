@@ -12,8 +12,6 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 RESULTS = ROOT / "benches/results"
-#: What `origin` gives.
-ORIGIN = ("command", "commit", "machine", "date")
 
 
 def origin(command: str) -> dict[str, str]:

@@ -1,16 +1,14 @@
 from __future__ import annotations
 
 import math
+from types import ModuleType
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-pytest.importorskip("latlab._core")
-scipy_stats = pytest.importorskip("scipy.stats")
-
-from latlab import stats  # noqa: E402 - after the check that the core is there
+from latlab import stats
 
 SAMPLES = st.lists(st.floats(min_value=-1e6, max_value=1e6), min_size=1, max_size=200)
 
@@ -37,7 +35,7 @@ def test_numpy_arrays_and_lists_are_the_same() -> None:
 
 
 @pytest.mark.parametrize("q", [0.5, 0.9, 0.99])
-def test_the_interval_of_a_quantile_is_scipys(q: float) -> None:
+def test_the_interval_of_a_quantile_is_scipys(q: float, scipy_stats: ModuleType) -> None:
     samples = np.random.default_rng(1).lognormal(size=2000)
     lo, hi = stats.order_statistic_interval(samples, q)
     theirs = scipy_stats.quantile_test(samples, q=float(np.quantile(samples, q)), p=q).confidence_interval(
@@ -50,7 +48,7 @@ def test_the_interval_of_a_quantile_is_scipys(q: float) -> None:
 
 
 @pytest.mark.parametrize("q", [0.5, 0.99, 0.999])
-def test_the_least_number_of_samples_is_the_least(q: float) -> None:
+def test_the_least_number_of_samples_is_the_least(q: float, scipy_stats: ModuleType) -> None:
     def missed(n: int) -> float:
         """How often the true quantile lies above the largest of n samples, or below the smallest."""
         return max(float(scipy_stats.binom.pmf(0, n, 1 - q)), float(scipy_stats.binom.pmf(0, n, q)))
@@ -80,7 +78,7 @@ def test_blocks_that_differ_are_not_taken_for_independent_samples() -> None:
     assert stats.between_block_range(blocks, 0.5) == pytest.approx((1, 8), abs=0.1)
 
 
-def test_the_mean_of_blocks_has_students_interval() -> None:
+def test_the_mean_of_blocks_has_students_interval(scipy_stats: ModuleType) -> None:
     random = np.random.default_rng(5)
     blocks = [random.normal(10, 1, size=40) for _ in range(10)]
     found = stats.mean_interval(blocks)

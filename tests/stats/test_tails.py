@@ -2,19 +2,17 @@ from __future__ import annotations
 
 import math
 from pathlib import Path
+from types import ModuleType
 
 import msgspec
 import numpy as np
 import pytest
 from tests.some import some
 
-pytest.importorskip("latlab._core")
-scipy_stats = pytest.importorskip("scipy.stats")
-
-from latlab import stats  # noqa: E402 - after the check that the core is there
-from latlab.run.model import Record  # noqa: E402
-from latlab.run.run import Run, load  # noqa: E402
-from latlab.stats import tails  # noqa: E402
+from latlab import stats
+from latlab.run.model import Record
+from latlab.run.run import Run, load
+from latlab.stats import tails
 
 
 @pytest.fixture(scope="module")
@@ -45,7 +43,7 @@ def test_hills_estimate_is_the_mean_logarithm_above_the_threshold() -> None:
 
 
 @pytest.mark.parametrize("shape", [-0.2, 0.0, 0.4, 1.1])
-def test_the_shape_of_the_tail_is_that_of_scipys_fit(shape: float) -> None:
+def test_the_shape_of_the_tail_is_that_of_scipys_fit(shape: float, scipy_stats: ModuleType) -> None:
     samples = 100 + scipy_stats.genpareto.rvs(shape, scale=7, size=3000, random_state=3)
     for point in some(tails.tail(tails.of_samples(blocks_of(samples))).shape[::6]):
         excess = samples[samples > point.threshold] - point.threshold
@@ -55,7 +53,7 @@ def test_the_shape_of_the_tail_is_that_of_scipys_fit(shape: float) -> None:
         assert mine >= scipy_stats.genpareto.logpdf(excess, theirs, scale=scale).sum() - 1e-3
 
 
-def test_the_fitted_families_are_scipys() -> None:
+def test_the_fitted_families_are_scipys(scipy_stats: ModuleType) -> None:
     samples = np.random.default_rng(5).lognormal(3.0, 0.6, 6000)
     at = (10.0, 30.0, 100.0)
     found = tails.families(tails.of_samples(samples), at)
@@ -117,7 +115,7 @@ def test_samples_in_two_groups_have_two_modes_and_dip() -> None:
     assert one.dip.p > 0.1
 
 
-def test_autocorrelation_is_spearmans_of_the_shifted_series() -> None:
+def test_autocorrelation_is_spearmans_of_the_shifted_series(scipy_stats: ModuleType) -> None:
     random = np.random.default_rng(8)
     series = np.empty(4000)
     series[0] = random.normal()
@@ -141,7 +139,9 @@ def test_samples_that_follow_each_other_have_wider_intervals_than_independent_on
     assert wide > 2 * narrow
 
 
-def test_a_normal_would_put_one_in_a_billion_where_pokes_were_seen(poke: Record) -> None:
+def test_a_normal_would_put_one_in_a_billion_where_pokes_were_seen(
+    poke: Record, scipy_stats: ModuleType
+) -> None:
     claim = tails.normal_claim(tails.of_record(poke))
     assert claim is not None
     assert claim.share == pytest.approx(scipy_stats.norm.sf(6))

@@ -18,7 +18,6 @@ from latlab.run.distance import USUAL_NS
 from latlab.run.findings import findings, positive
 from latlab.run.model import Machine
 from latlab.run.rung import Rung, TailKind, absence, is_wide, tail_of, was_wide, with_record, with_textbook
-from latlab.run.sanity import broken
 from latlab.run.textbook import USUAL, Textbook
 from latlab.text import clean
 
@@ -71,7 +70,7 @@ def operation_rungs(run: Run, textbook: Textbook = USUAL) -> list[Rung]:
         textbook: The published table that stands beside it.
     """
     rungs = []
-    rules = broken(run)
+    rules = run.broken
     for operation in _OPERATIONS:
         rung = Rung(operation.key, operation.level, group="operations")
         records = [

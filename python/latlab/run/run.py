@@ -7,6 +7,7 @@ run.select("memory.*", pages="4k", order="random").to_pandas()
 
 from __future__ import annotations
 
+import functools
 import os
 from collections.abc import Iterable, Iterator, Sequence
 from fnmatch import fnmatchcase
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     import pandas
 
     from latlab.run.rung import Rung
+    from latlab.run.sanity import Broken
 
 LATENCY_PROBE: Final = "memory.load.dependent"
 
@@ -226,6 +228,13 @@ class Run:
                 except msgspec.ValidationError:
                     continue
         return []
+
+    @functools.cached_property
+    def broken(self) -> tuple[Broken, ...]:
+        """The rules of plain sense that its figures break; they stop headlines."""
+        from latlab.run import sanity  # noqa: PLC0415 - only when asked for
+
+        return sanity.broken(self)
 
     def __getitem__(self, probe: str) -> Records:
         """The records of one probe.

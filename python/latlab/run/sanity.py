@@ -6,7 +6,6 @@ that a single point breaks (it names the point) stops the figures of that point 
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
@@ -66,21 +65,20 @@ class Broken:
         return record.probe == self.probe and (not self.point or self.point == _fields(record))
 
 
-@functools.lru_cache(maxsize=4)
 def broken(run: Run) -> tuple[Broken, ...]:
-    """All rules that a run's figures break, in the order of the rules."""
+    """All rules that a run's figures break, in the order of the rules; `Run.broken` finds them once."""
     return tuple(found for rule in _RULES for found in rule(run))
 
 
 def broken_rules(run: Run, *probes: str) -> list[Broken]:
     """Those that concern any of these probes."""
-    return [found for found in broken(run) if found.probe in probes]
+    return [found for found in run.broken if found.probe in probes]
 
 
 def stopped(run: Run, records: Iterable[Record]) -> list[Broken]:
     """Those that stop a headline made of these records."""
     wanted = list(records)
-    return [found for found in broken(run) if any(found.concerns(record) for record in wanted)]
+    return [found for found in run.broken if any(found.concerns(record) for record in wanted)]
 
 
 # ------------------------------------------------------------------------------------------ what probes say

@@ -42,15 +42,16 @@ pytestmark = [
 
 Whom = Literal["all of it", "the command", "the measuring process"]
 
-#: Faults new memory in, whose limit is wanted then, with a child of its own.
+#: Faults new memory in at first, whose limit is wanted then, with a child of its own.
 PROGRAM = """
 import os, sys, time
 open(sys.argv[1] + ".runs", "a").write("x\\n")
 open(sys.argv[1]).read()
 child = os.fork()
-end = time.monotonic() + float(sys.argv[2])
-while time.monotonic() < end:
+begun, seconds = time.monotonic(), float(sys.argv[2])
+while time.monotonic() < begun + min(seconds, 0.3):
     bytearray(1 << 24)
+time.sleep(max(0, begun + seconds - time.monotonic()))
 if child:
     os.wait()
 """

@@ -25,7 +25,15 @@ pytestmark = [
 ]
 
 PATIENCE_S = 60
-FIRST_SECONDS = ("measure", "--profile", "quick", "--only", "clock.read,memory.load.dependent,memory.poke")
+FIRST_SECONDS = (
+    "measure",
+    "--profile",
+    "quick",
+    "--only",
+    "clock.read,memory.load.dependent",
+    "--budget",
+    "5",
+)
 
 
 @contextmanager

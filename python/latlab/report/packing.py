@@ -7,14 +7,15 @@ their figures from elsewhere and keep every digit.
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from itertools import groupby
 from typing import Any
 
+import msgspec
+
 #: A tenth of a pixel needs four digits on the widest log axis; one more leaves no room for doubt.
 _DIGITS = 5
-#: Below so many characters a reference saves nothing.
+#: Below so many bytes a reference saves nothing.
 _WORTH_SHARING = 30
 
 PART, COLUMNS, RUNS = "$part", "$columns", "$runs"
@@ -23,7 +24,7 @@ PART, COLUMNS, RUNS = "$part", "$columns", "$runs"
 def packed(specs: dict[str, dict[str, Any]]) -> tuple[dict[str, Any], list[Any]]:
     """The specifications by name, and the parts that they refer to by number."""
     columned = _columned(specs)
-    seen: Counter[str] = Counter()
+    seen: Counter[bytes] = Counter()
     _count(columned, seen)
     parts: list[Any] = []
     return _referring(columned, seen, {}, parts), parts
@@ -64,7 +65,7 @@ def rounded(value: Any) -> Any:  # noqa: ANN401 - whatever a row holds
     return int(short) if short.is_integer() else short
 
 
-def _count(node: Any, seen: Counter[str]) -> None:  # noqa: ANN401 - as above
+def _count(node: Any, seen: Counter[bytes]) -> None:  # noqa: ANN401 - as above
     if not isinstance(node, dict | list | str):
         return
     text = _text(node)
@@ -75,7 +76,7 @@ def _count(node: Any, seen: Counter[str]) -> None:  # noqa: ANN401 - as above
             _count(value, seen)
 
 
-def _referring(node: Any, seen: Counter[str], numbers: dict[str, int], parts: list[Any]) -> Any:  # noqa: ANN401
+def _referring(node: Any, seen: Counter[bytes], numbers: dict[bytes, int], parts: list[Any]) -> Any:  # noqa: ANN401
     if not isinstance(node, dict | list | str):
         return node
     text = _text(node)
@@ -94,5 +95,5 @@ def _referring(node: Any, seen: Counter[str], numbers: dict[str, int], parts: li
     return {PART: numbers[text]}
 
 
-def _text(node: Any) -> str:  # noqa: ANN401 - as above
-    return json.dumps(node, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+def _text(node: Any) -> bytes:  # noqa: ANN401 - as above
+    return msgspec.json.encode(node)

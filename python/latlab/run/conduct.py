@@ -229,6 +229,7 @@ class _Worker:
     process: subprocess.Popen[bytes]
     oom_kills: OomKills
     out: bytearray = field(default_factory=bytearray)
+    searched: int = 0
     err: bytearray = field(default_factory=bytearray)
     current: Begin | None = None
     again: bool = False
@@ -468,12 +469,14 @@ class Conductor:
 
     def _take_lines(self, worker: _Worker) -> bool:
         """Handles the whole lines that have come; says whether any was an event."""
-        *lines, rest = worker.out.split(b"\n") if b"\n" in worker.out else [worker.out]
-        if lines:
-            worker.out = bytearray(rest)
+        lines: list[bytearray] = []
+        # What was searched before is the beginning of one line: a long one is not searched again and again.
+        if worker.out.find(b"\n", worker.searched) >= 0:
+            *lines, worker.out = worker.out.split(b"\n")
         if len(worker.out) > _LONGEST_EVENT:
             worker.broken = "it wrote a line without end"
             worker.out.clear()
+        worker.searched = len(worker.out)
         any_event = False
         for line in lines:
             if worker.broken:

@@ -211,7 +211,7 @@ def _anonymous(run: Run, names: Anonymous) -> Run:
     sharing = Sharing(run.header, names)
     for record in run.records:
         # What the last record names is in the first one too.
-        sharing.record(record)
+        sharing.learn(record)
     footer = None if run.footer is None else sharing.footer(run.footer)
     records = [sharing.record(record) for record in run.records]
     return Run(sharing.header, records, footer, notes=("private fields were left out",))

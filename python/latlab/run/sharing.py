@@ -109,6 +109,9 @@ _MOST_WORDS: Final = 500
 _MOST_SEEN: Final = 50_000
 _LONGEST_SEEN: Final = 2_000
 
+#: What says no name.
+_NAMELESS: Final = (int, float, type(None))
+
 T = TypeVar("T", bound=msgspec.Struct)
 
 
@@ -182,7 +185,7 @@ class Anonymous:
 
     def value(self, value: model.Json, key: str = "") -> model.Json:
         """JSON without names, in its strings and its keys."""
-        if value is None or isinstance(value, int | float):
+        if isinstance(value, _NAMELESS):
             return value
         if isinstance(value, str):
             return self.text(value, key)
@@ -196,12 +199,16 @@ class Anonymous:
                     hidden += "'"
                 out[hidden] = self.value(item, name)
             return out
-        return [self.value(item, key) for item in value]
+        # Most of a run are long lists of figures.
+        return [item if isinstance(item, _NAMELESS) else self.value(item, key) for item in value]
+
+    def learn(self, struct: msgspec.Struct) -> model.Json:
+        """The fields of a struct without names, all of which are known from then on."""
+        return self.value(msgspec.to_builtins(struct, enc_hook=model.from_machine))
 
     def struct(self, value: T) -> T:
         """A struct without names."""
-        plain = msgspec.to_builtins(value, enc_hook=model.from_machine)
-        return msgspec.convert(self.value(plain), type(value), dec_hook=model.to_machine)
+        return msgspec.convert(self.learn(value), type(value), dec_hook=model.to_machine)
 
     def _token(self, kind: str, name: str) -> str:
         if kind == "host":
@@ -310,6 +317,10 @@ class Sharing:
         self._names.value(plain)
         hidden = self._names.value(plain)
         self.header: model.Header = msgspec.convert(hidden, model.Header, dec_hook=model.to_machine)
+
+    def learn(self, record: model.Record) -> None:
+        """Learns what the record says besides."""
+        self._names.learn(record)
 
     def record(self, record: model.Record) -> model.Record:
         """The record without it."""

@@ -50,10 +50,16 @@ def test_a_hostile_run_file_does_not_write_to_the_terminal(called: Command, file
     assert not {"\x1b", "\x07", "\u202e"} & set(told.stdout)
 
 
-def test_a_run_that_was_cut_short_says_so(called: Command, file: str, place: Path) -> None:
+@pytest.fixture
+def part(file: str, place: Path) -> str:
+    """A run that was cut short, in the folder of the command."""
     lines = Path(file).read_text(encoding="utf-8").splitlines()
     (place / "part.latlab.jsonl").write_text("\n".join(lines[:40]), encoding="utf-8")
-    told = called("show", "part.latlab.jsonl")
+    return "part.latlab.jsonl"
+
+
+def test_a_run_that_was_cut_short_says_so(called: Command, part: str) -> None:
+    told = called("show", part)
     assert told.returncode == 0
     assert "cut short" in told.stdout
 
@@ -69,9 +75,9 @@ def test_charts_are_listed_without_a_name(called: Command, file: str) -> None:
 
 @pytest.mark.parametrize("ending", ["html", "md"])
 def test_a_report_is_written_under_the_name_given(
-    called: Command, file: str, place: Path, ending: str
+    called: Command, part: str, place: Path, ending: str
 ) -> None:
-    told = called("report", file, "-o", f"report.{ending}")
+    told = called("report", part, "-o", f"report.{ending}")
     assert told.returncode == 0, told.stderr
     assert told.stdout == ""
     assert (place / f"report.{ending}").stat().st_size > 1000

@@ -46,7 +46,7 @@ static double now(void) {
 
 int main(void) {
     double heavies = 0, lights = 0;
-    while (now() < 0.8) {
+    while (now() < 0.5) {
         double begin = now();
         heavy();
         double middle = now();

@@ -31,6 +31,8 @@ until = time.monotonic() + 0.2
 while time.monotonic() < until:
     sum(range(10_000))
 """
+#: As long, and explain looks as often.
+SLEEPS = "time.sleep(0.2)\n"
 RING = "file = os.open(os.environ['LATLAB_STAGES'], os.O_RDWR)\nsize = os.fstat(file).st_size\n"
 LINES = "file = os.open(os.environ['LATLAB_STAGE_LINES'], os.O_RDWR)\n"
 PROGRAMS: Final = {
@@ -40,7 +42,7 @@ for length in (1 << 40, 4096, 0):
     with contextlib.suppress(OSError):
         os.ftruncate(file, length)
 """
-    + WORKS,
+    + SLEEPS,
     "overwrites the ring": RING
     + """
 until = time.monotonic() + 0.2
@@ -61,7 +63,7 @@ while time.monotonic() < until:
     os.pwrite(file, struct.pack("<4Q4I16x", *mark), slot)
     os.pwrite(file, number.to_bytes(8, "little"), 16)
 """,
-    "makes its lines terabytes": LINES + "os.ftruncate(file, 1 << 42)\n" + WORKS,
+    "makes its lines terabytes": LINES + "os.ftruncate(file, 1 << 42)\n" + SLEEPS,
     "truncates its lines again and again": LINES
     + """
 until = time.monotonic() + 0.2
@@ -218,6 +220,7 @@ def test_what_is_sent_after_the_program_has_ended_ends_explain(
         # Until explain has waited for it.
         while Path(f"/proc/{pid}").exists():
             assert time.monotonic() < until
+            time.sleep(0.001)
         explain.send_signal(number)
         assert explain.wait(timeout=REPORT_S) == -number
     finally:

@@ -158,7 +158,7 @@ static void list(void) {
 
 /* Several reads are one part: asking for the thread's CPU time is a system call, and as long as a read of what is in memory. */
 static void random_reads(const char *path, int mapped) {
-    enum { READS = 12000, AT_ONCE = 8 };
+    enum { READS = 12000 / LESS, AT_ONCE = 8 };
     int file = open(path, O_RDONLY);
     struct stat about;
     fstat(file, &about);
@@ -211,7 +211,7 @@ static void sequential(const char *path, int cold) {
 static void faults(void) {
     size_t bytes = 64UL << 20;
     known->parts[0].name = "touch", known->parts[1].name = "unmap", known->parts[2].name = "compute";
-    for (int round = 0; round < 30; round++) {
+    for (int round = 0; round < 30 / LESS; round++) {
         char *map = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
         madvise(map, bytes, MADV_NOHUGEPAGE);
         struct moment from = begin(1);

@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
 from dataclasses import replace
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 from types import SimpleNamespace
 from typing import cast
@@ -111,8 +111,19 @@ def test_a_whole_copy_has_as_many_words_as_a_very_long_book() -> None:
 # ------------------------------------------------------------------------------------------- wrong programs
 
 
+@pytest.fixture(scope="module")
+def one_copy() -> Callable[..., tuple[bytes, Counter[str]]]:
+    """The text in memory, which is always the same, made once for all who count it."""
+    return cache(words_text.one_copy)
+
+
 @pytest.fixture
-def shop(tmp_path: Path) -> Iterator[lesson.Workshop]:
+def shop(
+    tmp_path: Path,
+    one_copy: Callable[..., tuple[bytes, Counter[str]]],
+    monkeypatch: pytest.MonkeyPatch,
+) -> Iterator[lesson.Workshop]:
+    monkeypatch.setattr(words_text, "one_copy", one_copy)
     with Bench("small", plain=True, directory=tmp_path) as bench, lesson.Workshop(bench) as made:
         yield made
 

@@ -469,9 +469,8 @@ def test_explain_shows_the_stages_of_the_fastest_of_three_runs(tmp_path: Path) -
     (tmp_path / "text").write_bytes(copy)
     file, program = tmp_path / "a.json", [sys.executable, str(PROGRAMS / "words.py")]
     with (tmp_path / "text").open("rb") as source:
-        told = explain(
-            "--no-limits", "--best-of", "3", "--json", str(file), "--", *program, stdin=source.fileno()
-        )
+        words = ["--no-limits", "--level", "3", "--best-of", "3", "--json", str(file), "--", *program]
+        told = explain(*words, stdin=source.fileno())
     assert told.returncode == 0, told.stderr
     body = json.loads(file.read_text(encoding="utf-8"))
     assert len(body["best_of_s"]) == 3
@@ -485,7 +484,7 @@ def test_explain_shows_the_stages_of_the_fastest_of_three_runs(tmp_path: Path) -
 def test_a_run_that_fails_is_the_last_and_a_pipe_is_refused(tmp_path: Path) -> None:
     runs = tmp_path / "runs"
     second_fails = f"echo x >> '{runs}'; test $(wc -l < '{runs}') -lt 2 || exit 3"
-    words = ["--best-of", "5", "--", "sh", "-c", second_fails]
+    words = ["--no-limits", "--level", "3", "--best-of", "5", "--", "sh", "-c", second_fails]
     assert explain(*words).returncode == 3
     assert runs.read_text(encoding="ascii") == "x\nx\n"
     reading, writing = os.pipe()

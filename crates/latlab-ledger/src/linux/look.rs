@@ -26,17 +26,6 @@ const SELDOM: u64 = 8;
 /// Or after this long: while a program is recorded, looks are seldom themselves.
 const SELDOM_NS: u64 = 45_000_000;
 
-/// How a process can be seen.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Sight {
-    /// `/proc/PID/task/TID/syscall`.
-    Call,
-    /// The kernel function it waits in, by `wchan`, where `syscall` is refused.
-    Function,
-    /// The letter of its state alone.
-    Letter,
-}
-
 #[derive(Debug)]
 struct Thread {
     file: Option<ProcFile>,
@@ -77,7 +66,8 @@ impl Delays {
 struct Process {
     pid: u32,
     name: String,
-    sight: Sight,
+    /// `/proc/PID/task/TID/syscall` is: what is left is `wchan`, the kernel function it waits in, and the letter of its state.
+    is_refused: bool,
     threads: HashMap<u32, Thread>,
     links: u64,
     memory: Option<ProcFile>,
@@ -326,7 +316,7 @@ impl Looker {
         self.processes.push(Process {
             pid,
             name,
-            sight: Sight::Call,
+            is_refused: false,
             threads: HashMap::new(),
             links: 0,
             memory: ProcFile::open(&format!("/proc/{pid}/statm")).ok(),
@@ -535,11 +525,11 @@ impl Looker {
     }
 
     fn state(&mut self, at: usize, tid: u32, buffer: &mut [u8]) -> Option<State> {
-        if self.processes[at].sight == Sight::Call {
+        if !self.processes[at].is_refused {
             if let Ok(state) = self.by_call(at, tid, buffer) {
                 return state;
             }
-            self.processes[at].sight = Sight::Function;
+            self.processes[at].is_refused = true;
             self.refused = true;
         }
         self.by_letter(at, tid)
@@ -621,14 +611,8 @@ impl Looker {
             b'Z' | b'X' => None,
             b'T' | b't' => Some(State::Waiting(Some(self.rules.whole(Category::Sleep)))),
             letter => {
-                let learned = (self.processes[at].sight == Sight::Function)
-                    .then(|| text(&format!("/proc/{pid}/task/{tid}/wchan")))
-                    .filter(|function| !matches!(function.as_str(), "" | "0"));
-                let Some(function) = learned else {
-                    self.processes[at].sight = Sight::Letter;
-                    return Some(State::Waiting((letter == b'D').then_some(storage)));
-                };
-                let reason = self.of_function(&function);
+                // "0" where that is refused too, and where the thread has just woken: the next look asks again.
+                let reason = self.of_function(&text(&format!("/proc/{pid}/task/{tid}/wchan")));
                 Some(State::Waiting(reason.or((letter == b'D').then_some(storage))))
             }
         }

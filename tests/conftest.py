@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import re
 import secrets
@@ -45,12 +46,12 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 def group_of(test: str) -> str:
     """Tests of one group run in one process, one after another: they share what they have made.
 
-    That is those of a file, and of files that look at the same thing: a report, its page in a browser, a
-    program that was explained, a lesson.
+    That is those of a file, and of files that look at the same thing: the charts, a report, its page in a
+    browser, a program that was explained, a lesson.
     """
     file, _, name = test.partition("::")
     folder, stem = Path(file).parent.name, Path(file).stem.removeprefix("test_")
-    if folder in {"browser", "report"} or (folder == "explain" and stem in EXPLAINED):
+    if folder in {"browser", "charts", "report"} or (folder == "explain" and stem in EXPLAINED):
         return folder
     if folder == "lessons":
         named = re.search(r"\[([a-z-]+)(: |\])", name)
@@ -97,10 +98,18 @@ def compilers(pytestconfig: pytest.Config) -> Iterator[None]:
         yield
 
 
+@pytest.fixture(scope="session")
+def homes(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """Folders that do not exist yet: pytest itself looks through all that there are to name the next one."""
+    folder = tmp_path_factory.mktemp("homes")
+    return (folder / f"home{number}" for number in itertools.count())
+
+
 @pytest.fixture(autouse=True)
-def own_home(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> Path:
+def own_home(homes: Iterator[Path], monkeypatch: pytest.MonkeyPatch) -> Path:
     """No test reads or fills the run folder of the person who runs it."""
-    home = tmp_path_factory.mktemp("home")
+    home = next(homes)
+    home.mkdir()
     monkeypatch.setenv("HOME", str(home))
     monkeypatch.setenv("XDG_DATA_HOME", str(home / "data"))
     # Tests run side by side, and none waits for another one's run.

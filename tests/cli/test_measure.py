@@ -243,7 +243,7 @@ def test_a_dry_run_is_json_for_a_program(called: Command) -> None:
 @pytest.mark.parametrize("after_s", [0.3, 0.8], ids=["early", "later"])
 def test_ctrl_c_gives_a_valid_part_and_code_130(latlab: str, own_home: Path, after_s: float) -> None:
     process = subprocess.Popen(
-        [latlab, "measure", "--json"],
+        [latlab, "measure", "--profile", "quick", "--json"],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,

@@ -378,7 +378,8 @@ def written_lines(folder: Path) -> int:
 def test_kill_9_of_the_parent_at_any_moment_leaves_a_readable_run_or_nothing(tmp_path: Path) -> None:
     moments = random.Random(9)
     runs = []
-    for number in range(12):
+    rounds = 8
+    for number in range(rounds):
         folder = tmp_path / str(number)
         folder.mkdir()
         process = started(folder, *fake(points=1000, pause=0.002))
@@ -396,7 +397,8 @@ def test_kill_9_of_the_parent_at_any_moment_leaves_a_readable_run_or_nothing(tmp
         files = list(folder.iterdir())
         assert [file.name for file in files] in ([], ["run.latlab.jsonl"])
         runs += [reader.read(file) for file in files]
-    for run in some(runs, least=9):
+    # All but those that were killed while they started.
+    for run in some(runs, least=rounds * 3 // 4):
         assert run.partial
         assert run.stopped_by == "cut short"
 
@@ -418,7 +420,8 @@ def test_kill_9_of_the_worker_at_any_moment_leaves_a_complete_run(tmp_path: Path
     }
     moments = random.Random(10)
     killed = 0
-    for number in range(16):
+    rounds = 8
+    for number in range(rounds):
         folder = tmp_path / str(number)
         folder.mkdir()
         # While it starts by the clock, later by what it has said.
@@ -444,7 +447,7 @@ def test_kill_9_of_the_worker_at_any_moment_leaves_a_complete_run(tmp_path: Path
         assert len(run.absent) == run.footer.totals.worker_restarts <= 1
         assert reader.read(folder / "run.latlab.jsonl") == run
         killed += len(run.absent)
-    assert killed >= 6, "half of those that what it said chose the moment for"
+    assert killed >= rounds * 3 // 8, "half of those that what it said chose the moment for"
 
 
 def test_a_file_that_exists_is_refused_before_anything_is_started(tmp_path: Path) -> None:

@@ -100,28 +100,31 @@ def test_an_anonymous_run_never_names_the_host_or_a_folder(usual: Measured) -> N
         assert str(usual.place) not in text
 
 
+@pytest.fixture(scope="module")
+def quiet(measure_once: Callable[..., Measured]) -> Measured:
+    """Under a name that was given, for a terminal that knows ASCII only."""
+    return measure_once("--quiet", "--no-report", "--out", "mine.latlab.jsonl", LC_ALL="C")
+
+
+@pytest.fixture(scope="module")
+def confined(measure_once: Callable[..., Measured]) -> Measured:
+    """On one CPU where that can be, for a program that reads it; what it says besides is ASCII too."""
+    before = ("taskset", "-c", str(min(os.sched_getaffinity(0)))) if shutil.which("taskset") else ()
+    return measure_once("--no-report", "--json", before=before, LC_ALL="C")
+
+
 @pytest.mark.slow
-def test_a_quiet_run_says_nothing_and_is_saved_under_the_name_given(
-    measure_once: Callable[..., Measured],
-) -> None:
-    quiet = measure_once("--quiet", "--no-report", "--out", "mine.latlab.jsonl")
+def test_a_quiet_run_says_nothing_and_is_saved_under_the_name_given(quiet: Measured) -> None:
     assert quiet.told.stderr == ""
     assert quiet.told.stdout
     assert load(quiet.place / "mine.latlab.jsonl").probes == ("clock.read",)
 
 
 @pytest.mark.slow
-def test_the_c_locale_gets_ascii(measure_once: Callable[..., Measured]) -> None:
-    plain = measure_once("--no-report", LC_ALL="C")
-    assert plain.told.stdout.isascii()
-    assert plain.told.stderr.isascii()
-
-
-@pytest.fixture(scope="module")
-def confined(measure_once: Callable[..., Measured]) -> Measured:
-    """On one CPU where that can be, for a program that reads it."""
-    before = ("taskset", "-c", str(min(os.sched_getaffinity(0)))) if shutil.which("taskset") else ()
-    return measure_once("--no-report", "--json", before=before)
+def test_the_c_locale_gets_ascii(quiet: Measured, confined: Measured) -> None:
+    assert quiet.told.stdout.isascii()
+    assert "will take: about" in confined.told.stderr
+    assert confined.told.stderr.isascii()
 
 
 @pytest.mark.slow

@@ -30,7 +30,8 @@ def hostile(root: Path, tmp_path_factory: pytest.TempPathFactory) -> Run:
     """The same run with every free string made hostile."""
     source = root / "tests/data/run-small.latlab.jsonl"
     target = tmp_path_factory.mktemp("hostile") / "run.latlab.jsonl"
-    lines = [poisoning(root).poisoned_line(line) for line in source.read_text(encoding="utf-8").splitlines()]
+    poison = poisoning(root)
+    lines = [poison.poisoned_line(line) for line in source.read_text(encoding="utf-8").splitlines()]
     target.write_text("\n".join(lines) + "\n", encoding="utf-8")
     return load(target)
 

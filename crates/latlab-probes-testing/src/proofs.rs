@@ -55,8 +55,9 @@ pub fn env_of_one_cpu(memory_bytes: u64) -> Env {
 #[must_use]
 pub fn env_of_threads(memory_bytes: u64) -> Env {
     let mut env = env(memory_bytes);
-    let first = env.child.iter_mut().flat_map(|words| words.get_mut(2));
-    first.for_each(|script| *script = format!("export {THREAD}=1; {}", script.display()).into());
+    if let Some(script) = env.child.as_mut().and_then(|words| words.get_mut(2)) {
+        *script = format!("export {THREAD}=1; {}", script.display()).into();
+    }
     env
 }
 

@@ -19,8 +19,12 @@ def origin(command: str) -> dict[str, str]:
 
     Nothing in it identifies the machine or a person.
     """
-    describe = ["git", "describe", "--always", "--dirty", "--abbrev=12", "--exclude=*"]
+    describe = ["git", "describe", "--always", "--abbrev=12", "--exclude=*"]
     commit = subprocess.run(describe, cwd=ROOT, capture_output=True, text=True, check=True).stdout.strip()
+    # Evidence that was written before says nothing of what is measured.
+    others = ["git", "diff", "--quiet", "HEAD", "--", ".", ":!benches/results"]
+    if subprocess.run(others, cwd=ROOT, check=False).returncode != 0:
+        commit += "-dirty"
     cpus = Path("/proc/cpuinfo")
     text = cpus.read_text(encoding="utf-8") if cpus.exists() else ""
     names = [line.partition(":")[2].strip() for line in text.splitlines() if line.startswith("model name")]

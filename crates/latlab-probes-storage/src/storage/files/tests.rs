@@ -52,6 +52,8 @@ enum Fault {
     LostTime,
     /// Fails with a reason.
     Refused,
+    /// The first so many times that it reads, the kernel has taken the files out of memory.
+    TakenBack(u32),
 }
 
 /// Does what the programs do, by their text; the real interpreter runs them in the tests of the installed command.
@@ -64,6 +66,7 @@ struct Program {
     result: String,
     files: usize,
     size: usize,
+    runs: u32,
 }
 
 fn value<'t>(text: &'t str, name: &str) -> &'t str {
@@ -92,6 +95,7 @@ impl Interpreter for StandIn {
             result: value(text, "RESULT").to_owned(),
             files: value(text, "FILES").parse().expect("a number"),
             size: value(text, "FILE_BYTES").parse().expect("a number"),
+            runs: 0,
         }))
     }
 }
@@ -102,6 +106,8 @@ impl Batch for Program {
             fs::write(&self.result, "No space left on device").expect("in memory");
             return 0;
         }
+        self.runs += 1;
+        let taken_back = matches!(self.fault, Fault::TakenBack(times) if self.runs <= times);
         let begun = std::time::Instant::now();
         let now = || u64::try_from(begun.elapsed().as_nanos()).expect("short");
         let data = self
@@ -115,7 +121,12 @@ impl Batch for Program {
             steps.push(now());
             let mut part = match &data {
                 Some(data) => data[index * self.size..][..self.size].to_vec(),
-                None => fs::read(&path).expect("laid out"),
+                None => {
+                    if taken_back {
+                        latlab_storage::evict(fs::File::open(&path).expect("laid out")).expect("allowed");
+                    }
+                    fs::read(&path).expect("laid out")
+                }
             };
             if self.fault == Fault::OtherBytes {
                 part[self.size - 1] ^= 1;
@@ -210,6 +221,23 @@ fn a_python_arm_that_writes_or_reads_other_bytes_is_found() {
                 "contents verified"
             };
             assert!(!check(&proof, failed).ok, "{fault:?}: {proof:?}");
+        }
+    }
+}
+
+#[test]
+fn a_warm_pass_whose_files_the_kernel_had_taken_back_is_taken_again_and_fails_where_it_always_had() {
+    let own = Own::new("taken-back");
+    // The first time is that of a program that is not timed.
+    for (times, holds) in [(3, true), (u32::MAX, false)] {
+        let Some(mut env) = own.env(1 << 30) else { return };
+        env.interpreter = Some(Box::new(StandIn(Fault::TakenBack(times))));
+        for proof in proofs(&env, &[point(MANY, Operation::ReadWarm, PYTHON)]) {
+            assert_eq!(check(&proof, "read from memory").ok, holds, "{proof:?}");
+            assert!(
+                proof.flags.iter().any(|flag| flag.contains("taken again")),
+                "{proof:?}"
+            );
         }
     }
 }

@@ -107,7 +107,8 @@ impl Batch for Program {
             return 0;
         }
         self.runs += 1;
-        let taken_back = matches!(self.fault, Fault::TakenBack(times) if self.runs <= times);
+        let taken_back =
+            matches!(self.fault, Fault::TakenBack(times) if self.runs <= times && self.source.is_none());
         let begun = std::time::Instant::now();
         let now = || u64::try_from(begun.elapsed().as_nanos()).expect("short");
         let data = self
@@ -119,14 +120,12 @@ impl Batch for Program {
         for index in 0..files {
             let path = format!("{}/{number}/f{index}", self.folder);
             steps.push(now());
+            if taken_back {
+                latlab_storage::evict(fs::File::open(&path).expect("laid out")).expect("allowed");
+            }
             let mut part = match &data {
                 Some(data) => data[index * self.size..][..self.size].to_vec(),
-                None => {
-                    if taken_back {
-                        latlab_storage::evict(fs::File::open(&path).expect("laid out")).expect("allowed");
-                    }
-                    fs::read(&path).expect("laid out")
-                }
+                None => fs::read(&path).expect("laid out"),
             };
             if self.fault == Fault::OtherBytes {
                 part[self.size - 1] ^= 1;

@@ -28,7 +28,7 @@ and unlinking comes last, of files that earlier blocks left and that were flushe
 The bytes are random, others for each block, and every file is read back and compared, outside the time. Files are given their contents as they come from a program, without preallocation. \
 Without fsync most of a write's cost is still to come when the file is closed: the disk is reached later.
 
-Warm reads come from the page cache: the kernel's count of bytes fetched from storage must not move. For cold reads each file is flushed, its pages are dropped, and the kernel is asked whether they are gone; its map must show every byte written, and the kernel's count of bytes fetched must grow by all of them, and the count of the device under the files. \
+Warm reads come from the page cache: the kernel's count of bytes fetched from storage must not move; a pass in which it did, because the kernel had taken pages back, is taken again, at most eight times. For cold reads each file is flushed, its pages are dropped, and the kernel is asked whether they are gone; its map must show every byte written, and the kernel's count of bytes fetched must grow by all of them, and the count of the device under the files. \
 That is data cold, metadata warm: names and inodes stay in memory. Making those cold empties the caches of the whole machine and is done only for root with --drop-caches.
 
 The Python arm is the lesson's loop, open(name, \"wb\"), write, close, and back, in the interpreter that latlab runs in, on the same kind of files, its blocks between those of the native arm. It makes its names and cuts its data as a program does, and takes its own time stamps (0.2 us a file). \

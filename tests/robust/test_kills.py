@@ -52,7 +52,6 @@ def test_each_death_of_the_measuring_process_leaves_a_record_and_the_run_goes_on
         place.until_lines(process, lines)
         kill_the_next_worker(place, process, killed)
     told = place.ended(process)
-    # A point that two of them died of is left out, with a record of its own.
     # Where two of them fall into one probe, a record says that the rest of it is left out.
     assert sum("SIGKILL" in death for death in place.deaths()) == len(moments)
     assert told.returncode == 0

@@ -8,7 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from latlab import stats
+pytest.importorskip("latlab._core")
+
+from latlab import stats  # noqa: E402 - after the check that the core is there
 
 SAMPLES = st.lists(st.floats(min_value=-1e6, max_value=1e6), min_size=1, max_size=200)
 

@@ -9,10 +9,12 @@ import numpy as np
 import pytest
 from tests.some import some
 
-from latlab import stats
-from latlab.run.model import Record
-from latlab.run.run import Run, load
-from latlab.stats import tails
+pytest.importorskip("latlab._core")
+
+from latlab import stats  # noqa: E402 - after the check that the core is there
+from latlab.run.model import Record  # noqa: E402
+from latlab.run.run import Run, load  # noqa: E402
+from latlab.stats import tails  # noqa: E402
 
 
 @pytest.fixture(scope="module")

@@ -30,7 +30,7 @@ pub fn env(memory_bytes: u64) -> Env {
         memory_bytes,
         memory: MemorySource::Real,
         interpreter: None,
-        child: cfg!(unix).then(command),
+        child: cfg!(unix).then(|| command("")),
         packages: None,
         patience: 20,
         disk: disk(),
@@ -55,9 +55,7 @@ pub fn env_of_one_cpu(memory_bytes: u64) -> Env {
 #[must_use]
 pub fn env_of_threads(memory_bytes: u64) -> Env {
     let mut env = env(memory_bytes);
-    if let Some(script) = env.child.as_mut().and_then(|words| words.get_mut(2)) {
-        *script = format!("export {THREAD}=1; {}", script.display()).into();
-    }
+    env.child = cfg!(unix).then(|| command(&format!("{THREAD}=1")));
     env
 }
 
@@ -94,11 +92,11 @@ const PROGRAM: &str = "LATLAB_TEST_CHILD";
 const THREAD: &str = "LATLAB_TEST_THREAD";
 
 /// For `Env::child` in tests: this test binary again, as [`as_a_child!`](crate::as_a_child) has it. The shell moves the program's name
-/// from the command line to the environment. Under emulation the kernel does not know how to start the binary; what cargo was told to
-/// run it with does.
-fn command() -> Vec<OsString> {
+/// from the command line to the environment, with what `more` sets there. Under emulation the kernel does not know how to start the
+/// binary; what cargo was told to run it with does.
+fn command(more: &str) -> Vec<OsString> {
     let binary = std::env::current_exe().expect("the test binary has a path");
-    let script = format!("exec env {PROGRAM}=\"$1\" {} \"$0\"", runner());
+    let script = format!("exec env {PROGRAM}=\"$1\" {more} {} \"$0\"", runner());
     vec!["/bin/sh".into(), "-c".into(), script.into(), binary.into()]
 }
 

@@ -286,8 +286,7 @@ fn spread_without_a_gap_is_one_cluster_and_missing_pairs_are_said() {
 
 #[test]
 fn a_whole_run_gives_the_matrix_where_there_are_two_cpus_and_says_so_where_there_are_not() {
-    let env = testing::env(64 << 20);
-    for env in [testing::env_of_one_cpu(64 << 20), env] {
+    for env in [testing::env_of_one_cpu(64 << 20), testing::env(64 << 20)] {
         let kept = testing::records(&CoreToCore, &env);
         let derived = kept.iter().any(|record| record.kind == Kind::Derived);
         assert_eq!(derived, env.cpus.len() > 1);

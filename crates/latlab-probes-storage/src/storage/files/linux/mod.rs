@@ -382,61 +382,57 @@ impl<'env> Filing<'env> {
                 python.pass(job, set.directory, &self.env.clock, 0)?;
             }
         }
-        let mut tries = TRIES;
-        loop {
-            if cold {
-                make_cold(&names, notes)?;
-                if operation == Operation::ReadMetadataCold {
-                    std::fs::write(DROP_CACHES, "3").map_err(|source| ProbeError::System {
-                        what: "emptying the caches of the machine (--drop-caches), which is for root"
-                            .to_owned(),
-                        source,
-                    })?;
-                }
-            } else {
-                // Read once for the caches; other points evicted some of them.
-                native::read(self.stamps, &names, &mut self.data)?;
-                self.data.fill(0);
-            }
-            let mut device = DeviceCount::default();
-            if cold {
-                device.begin(&self.device);
-            }
+        let pass = |own: &mut Self, notes: &mut Notes| -> Result<(Pass, Option<u64>), ProbeError> {
             let before = ProcessCounters::of_this_thread();
-            let begin = self.stamps.begin();
+            let begin = own.stamps.begin();
             let done = if in_python {
-                let python = self.python.as_mut().ok_or_else(no_interpreter)?;
-                let (done, ends) = python.pass(job, set.directory, &self.env.clock, begin)?;
+                let python = own.python.as_mut().ok_or_else(no_interpreter)?;
+                let (done, ends) = python.pass(job, set.directory, &own.env.clock, begin)?;
                 notes.note(
                     "contents verified",
-                    compare_ends(&ends, &self.expected, file_bytes),
+                    compare_ends(&ends, &own.expected, file_bytes),
                 );
                 done
             } else {
-                let done = native::read(self.stamps, &names, &mut self.data)?;
-                notes.note(
-                    "contents verified",
-                    compare(&self.data, &self.expected, file_bytes),
-                );
+                let done = native::read(own.stamps, &names, &mut own.data)?;
+                notes.note("contents verified", compare(&own.data, &own.expected, file_bytes));
                 done
             };
             let fetched =
                 before.and_then(|before| Some(ProcessCounters::of_this_thread()?.since(before).read_bytes));
-            tries -= 1;
-            // Such a pass was none from memory.
-            if !cold && tries > 0 && fetched.is_some_and(|fetched| fetched > STRAY_BYTES) {
-                notes.remark(
-                    "some passes were taken again: the kernel had taken pages of these files or of a program out of memory",
-                );
-                continue;
+            Ok((done, fetched))
+        };
+        if cold {
+            make_cold(&names, notes)?;
+            if operation == Operation::ReadMetadataCold {
+                std::fs::write(DROP_CACHES, "3").map_err(|source| ProbeError::System {
+                    what: "emptying the caches of the machine (--drop-caches), which is for root".to_owned(),
+                    source,
+                })?;
             }
+            let mut device = DeviceCount::default();
+            device.begin(&self.device);
+            let (done, fetched) = pass(self, notes)?;
             note_fetched(notes, fetched, files * file_bytes, cold);
-            if cold {
-                device.end(&self.device, Direction::Read, files * file_bytes);
-                let Check { name: _, ok, detail } = device.check(&self.device);
-                notes.note("device counted", if ok { Ok(detail) } else { Err(detail) });
-            }
+            device.end(&self.device, Direction::Read, files * file_bytes);
+            let Check { name: _, ok, detail } = device.check(&self.device);
+            notes.note("device counted", if ok { Ok(detail) } else { Err(detail) });
             return Ok(done);
+        }
+        let mut tries = 1;
+        loop {
+            // Read once for the caches; other points evicted some of them.
+            native::read(self.stamps, &names, &mut self.data)?;
+            self.data.fill(0);
+            let (done, fetched) = pass(self, notes)?;
+            if tries == TRIES || fetched.is_none_or(|fetched| fetched <= STRAY_BYTES) {
+                note_fetched(notes, fetched, files * file_bytes, cold);
+                return Ok(done);
+            }
+            tries += 1;
+            notes.remark(
+                "some passes were taken again: the kernel had taken pages of these files or of a program out of memory",
+            );
         }
     }
 

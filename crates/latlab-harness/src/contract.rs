@@ -1,6 +1,6 @@
 //! What a probe is.
 
-use latlab_record::{Check, Point, Record, Settings, Unit, Work};
+use latlab_record::{Check, Point, Rank, Reach, Record, Settings, Unit, Work};
 
 use crate::causes::KnownCauses;
 use crate::schedule::MAX_BLOCKS;
@@ -97,19 +97,6 @@ pub enum Support {
     No(String),
 }
 
-/// How far from the core a point's work reaches: what disturbs it, and what it does to the core.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Reach {
-    /// Registers and the first-level cache: the core never waits and runs as fast as it may.
-    First,
-    /// The caches that belong to this core: nobody else's work is noticed.
-    Private,
-    /// Caches and memory that others use too.
-    Shared,
-    /// It listens for what disturbs: no block of it is left out for that.
-    Disturbances,
-}
-
 /// What the single operations of a probe do by themselves. It decides what can be a cause of a slow one, and what is cheap enough to be watched.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Operations {
@@ -133,6 +120,8 @@ pub enum Operations {
 pub struct Planned {
     /// Where.
     pub point: Point,
+    /// In how many of a run's rounds it is measured.
+    pub rank: Rank,
     /// 0 is measured first; within a priority the list's order says which are given up last.
     pub priority: u8,
     /// Estimated seconds to select it, before the first real visit tells.
@@ -154,11 +143,12 @@ pub struct Planned {
 }
 
 impl Planned {
-    /// A point of priority 0 in group 0 that is cheap to select and has blocks of a few milliseconds.
+    /// A detail of priority 0 in group 0 that is cheap to select and has blocks of a few milliseconds.
     #[must_use]
     pub fn new(point: Point) -> Self {
         Self {
             point,
+            rank: Rank::Detail,
             priority: 0,
             setup_s: 1e-3,
             first_s: 0.0,

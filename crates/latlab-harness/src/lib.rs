@@ -31,12 +31,12 @@ pub use block::{Batch, Block, BlockData, Kernel, Picoseconds, RemoteBlock};
 pub use causes::{KnownCause, KnownCauses};
 pub use child::{Child, answer_parent, serve_child};
 pub use contract::{
-    Needs, Operations, Planned, PointResult, Probe, ProbeError, Proof, Reach, Session, Spec, Support, Tier,
-    Touches,
+    Needs, Operations, Planned, PointResult, Probe, ProbeError, Proof, Session, Spec, Support, Tier, Touches,
 };
 pub use crew::{Crew, CrewError};
 pub use env::{Env, Interpreter, MemorySource};
 pub use in_flight::{Arrivals, Flight, Limits, Queue, Wait};
+pub use latlab_record::{Rank, Reach};
 pub use pin::{give_way_to_others, is_pinned_to, pin_this_thread, quietest_cpu};
 pub use quota::{Share, give_the_rest, left_of_budget, plan_shares, profile_seconds};
 pub use reference::{NoReference, Reference, ReferenceReading};

@@ -11,6 +11,7 @@ use latlab_record::{Profile, Settings};
 use latlab_storage::Disk;
 
 /// This machine in the quick profile, all allowed CPUs, with so much memory for the probes and this test binary as child process.
+#[must_use]
 pub fn env(memory_bytes: u64) -> Env {
     let machine = latlab_machine::describe(Path::new("."));
     let mut cpus = machine.limits.allowed_cpus.clone();

@@ -31,6 +31,75 @@ pub enum Kind {
     Absent,
 }
 
+/// In how many of a run's rounds a point is measured.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Rank {
+    /// In every round: what the ladder, operations, surprises, predictions and gates are made of.
+    Headline,
+    /// In at least two rounds on one CPU, together with its neighbours: a curve's shape and its knees.
+    Curve,
+    /// In one round: its range is that of its kin.
+    Detail,
+    /// In one round with all of its time, because it is about how things go on, or because it is there only once.
+    Once,
+}
+
+/// How far from the core a point's work reaches: what disturbs it, and what it does to the core. Points of the same probe and the same
+/// reach are kin: their rounds differ alike.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Reach {
+    /// Registers and the first-level cache: the core never waits and runs as fast as it may.
+    First,
+    /// The caches that belong to this core: nobody else's work is noticed.
+    Private,
+    /// Caches and memory that others use too.
+    Shared,
+    /// It listens for what disturbs: no block of it is left out for that.
+    Disturbances,
+}
+
+/// A figure's median in one of the rounds that it was measured in.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct RoundFigure {
+    /// The round, from 0.
+    pub round: u32,
+    /// Where its measuring thread ran.
+    pub cpu: u32,
+    /// Its median, in the record's unit.
+    pub p50: f64,
+}
+
+/// What a figure's rounds differ by: standard deviations of the logarithm (0.05 is 5 %). Absent = not to be told from so few.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
+pub struct Spread {
+    /// Between blocks of one round.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub within: Option<f64>,
+    /// Between rounds on one CPU, kin included.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub rounds: Option<f64>,
+    /// Between CPUs, beyond what their rounds differ by; not in the interval.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cpus: Option<f64>,
+    /// Each CPU's own figure, in the record's unit: the median over its rounds.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub by_cpu: Vec<CpuFigure>,
+}
+
+/// A figure as one CPU has it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct CpuFigure {
+    /// Which.
+    pub cpu: u32,
+    /// The median over its rounds, in the record's unit.
+    pub p50: f64,
+    /// Its rounds.
+    pub rounds: u32,
+}
+
 /// Why no more samples were taken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
@@ -249,6 +318,24 @@ pub struct Record {
     /// Where it was measured.
     #[serde(default)]
     pub point: Point,
+    /// In how many rounds it is measured; absent of what has no point of its own.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rank: Option<Rank>,
+    /// What its kin share with it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reach: Option<Reach>,
+    /// Of a line of the file: the round that it was measured in, from 0.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub round: Option<u32>,
+    /// Of a line of the file: where the measuring thread ran.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cpu: Option<u32>,
+    /// Of a figure: what each round says.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub rounds: Vec<RoundFigure>,
+    /// Of a figure: what its rounds differ by.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub spread: Option<Spread>,
     /// Unit of every value.
     pub unit: Unit,
     /// What one value is.
@@ -340,6 +427,12 @@ impl Record {
             probe: probe.to_owned(),
             method,
             point,
+            rank: None,
+            reach: None,
+            round: None,
+            cpu: None,
+            rounds: Vec::new(),
+            spread: None,
             unit,
             kind: Kind::Absent,
             ops_per_sample: 0,

@@ -111,7 +111,7 @@ def licences() -> str:
 
 # Each file and what makes it.
 FILES: list[tuple[str, Callable[[], str]]] = [
-    ("schema/run.v1.json", schema),
+    ("schema/run.v2.json", schema),
     ("schema/lesson.v1.json", lesson_schema),
     ("docs/reference/commands.md", commands),
     ("docs/reference/probes.md", probes),

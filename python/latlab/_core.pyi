@@ -25,7 +25,7 @@ def sweep(dir: str | None = None) -> int:  # noqa: A002 - named as the option is
     """Removes scratch folders of this user's that no process holds any more in a directory; how many."""
 
 def schema_json() -> str:
-    """The JSON Schema of run files, as committed in `schema/run.v1.json`."""
+    """The JSON Schema of run files, as committed in `schema/run.v2.json`."""
 
 def decode_histogram(encoding: str, data: str) -> list[tuple[float, float, int]]:
     """`(lowest ns, highest ns, count)` of every occupied bucket, ascending; ValueError when damaged."""

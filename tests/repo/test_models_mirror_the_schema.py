@@ -27,7 +27,7 @@ def structs() -> list[type[msgspec.Struct]]:
 
 @pytest.fixture(scope="module")
 def definitions() -> dict[str, Any]:
-    path = Path(__file__).resolve().parents[2] / "schema/run.v1.json"
+    path = Path(__file__).resolve().parents[2] / "schema/run.v2.json"
     defs: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))["$defs"]
     return defs
 

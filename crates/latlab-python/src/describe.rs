@@ -54,7 +54,7 @@ pub(crate) fn decode_histogram(py: Python<'_>, encoding: &str, data: &str) -> Py
         .map_err(|error| PyValueError::new_err(error.to_string()))
 }
 
-/// The JSON Schema of run files, as committed in `schema/run.v1.json`.
+/// The JSON Schema of run files, as committed in `schema/run.v2.json`.
 #[pyfunction]
 pub(crate) fn schema_json() -> String {
     latlab_record::schema_json()

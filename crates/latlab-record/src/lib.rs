@@ -4,7 +4,7 @@
 //! samples ── Histogram (per operation) or raw values (batch means) ──► Record ──► Line ──► run file
 //! ```
 //!
-//! This crate owns the schema: `schema/run.v1.json` is generated from the types here
+//! This crate owns the schema: `schema/run.v2.json` is generated from the types here
 //! ([`schema_json`]), and every other language reads runs through it.
 
 mod histogram;

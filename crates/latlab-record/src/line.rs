@@ -15,7 +15,7 @@ use crate::{Point, Record};
 /// Name that the header's `schema` field begins with.
 pub const SCHEMA_NAME: &str = "latlab.run";
 /// `major.minor`. A reader ignores unknown fields of a newer minor version and refuses a newer major one.
-pub const SCHEMA_VERSION: &str = "1.0";
+pub const SCHEMA_VERSION: &str = "2.0";
 
 /// What made the file.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -154,7 +154,7 @@ pub struct Finding {
 /// First line of a run file.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Header {
-    /// `latlab.run/1.0`.
+    /// `latlab.run/2.0`.
     pub schema: String,
     /// Unique name of the run.
     pub id: String,
@@ -170,6 +170,12 @@ pub struct Header {
     pub settings: Settings,
     /// What was planned.
     pub plan: Vec<PlannedProbe>,
+    /// Number of rounds that were planned; 0 in a file of version 1, which has one.
+    #[serde(default)]
+    pub rounds: u32,
+    /// CPUs that the rounds take in turn, in the order of their turns.
+    #[serde(default)]
+    pub cpus: Vec<u32>,
     /// What distorts figures here.
     pub doctor: Vec<Finding>,
 }
@@ -221,9 +227,23 @@ pub struct Footer {
     pub stopped_by: String,
     /// Sums.
     pub totals: Totals,
+    /// Version of the fold that made `figures`; 0 = none are stored. A reader whose fold has another version folds the lines again.
+    #[serde(default, skip_serializing_if = "is_none_stored")]
+    pub fold: u32,
+    /// The figures of the run without their shapes: no values, histograms, tail and blocks.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub figures: Vec<Record>,
     /// What a second look at the end said of the records' medians.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub looked_again: Vec<LookedAgain>,
+}
+
+#[expect(
+    clippy::trivially_copy_pass_by_ref,
+    reason = "serde calls it with a reference"
+)]
+fn is_none_stored(fold: &u32) -> bool {
+    *fold == 0
 }
 
 /// One line of a run file.
@@ -244,14 +264,17 @@ pub struct RunFile {
     /// The header's fields, at the top level.
     #[serde(flatten)]
     pub header: Header,
-    /// All records in the order of the file.
+    /// The figures, derived ones included: what the rounds fold into.
     pub records: Vec<Record>,
+    /// What each round measured, in the order of the file; empty of a file of version 1.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub lines: Vec<Record>,
     /// Absent when the run was cut short.
     #[serde(default)]
     pub footer: Option<Footer>,
 }
 
-/// The JSON Schema of a line and of a whole run, as committed in `schema/run.v1.json`.
+/// The JSON Schema of a line and of a whole run, as committed in `schema/run.v2.json`.
 ///
 /// # Panics
 /// Never: the schema is plain data.
@@ -290,7 +313,7 @@ mod tests {
     fn the_schema_is_the_committed_one() {
         assert_eq!(
             schema_json(),
-            include_str!("../../../schema/run.v1.json"),
+            include_str!("../../../schema/run.v2.json"),
             "make generate"
         );
     }

@@ -5,6 +5,7 @@
 //!                                    mean_interval
 //! histogram buckets ─► weighted
 //! two looks in a run ─► between_looks
+//! rounds of a run   ─► fold_rounds (figure, interval, what rounds and CPUs differ by)
 //! bandwidth in time ─► changes (levels, trend)
 //! latency by size   ─► levels (plateaus, brackets, where to measure next, TLB reach)
 //! slow samples      ─► tail (index, shape, families compared), modes
@@ -29,6 +30,7 @@ mod order;
 mod quantile;
 mod refusal;
 pub mod rng;
+mod rounds;
 mod seek;
 mod special;
 mod stop;
@@ -50,5 +52,6 @@ pub use moments::{Moments, moments};
 pub use order::{Interval, IntervalMethod, min_samples, order_statistic_interval};
 pub use quantile::quantile;
 pub use refusal::Refusal;
+pub use rounds::{Folded, fold_rounds};
 pub use seek::{Medium, Seeking, seeking};
 pub use stop::{StopRule, StopState, should_stop};

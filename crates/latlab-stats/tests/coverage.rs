@@ -7,8 +7,8 @@
 use latlab_stats::rng::Rng;
 use latlab_stats::tail::{Exceedances, hill, tail_index};
 use latlab_stats::{
-    Estimate, IntervalMethod, Look, Refusal, Seen, StopRule, StopState, between_looks, mean_interval,
-    quantile_interval, should_stop,
+    Estimate, IntervalMethod, Look, Refusal, Seen, StopRule, StopState, between_looks, fold_rounds,
+    mean_interval, quantile_interval, should_stop,
 };
 
 const REPETITIONS: u32 = 2000;
@@ -351,4 +351,76 @@ fn figures_looked_at_twice_are_covered_though_what_changes_between_looks_is_in_n
             );
         }
     }
+}
+
+/// Rounds by CPU of a headline, a curve's point and a detail.
+type Shape = &'static [usize];
+const CURVE: Shape = &[2];
+const DETAIL: Shape = &[1];
+
+/// Share of points whose interval holds the truth, and the median of half its width on the logarithm. The truth is the mean over the
+/// point's CPUs; rounds differ by `between`, of unlike kin by a factor of exp(N(0, 0.7)) each, and blocks of 3 % lie on top.
+fn rounds_tally(groups: &[(usize, Shape)], between: f64, cpus: f64, unlike: bool) -> (f64, f64) {
+    const BLOCK: f64 = 0.03;
+    const POINTS: usize = 2000;
+    let kin: usize = groups.iter().map(|(many, _)| many).sum();
+    let mut rng = Rng::new(1);
+    let (mut held, mut halves) = (0.0, Vec::new());
+    for _ in 0..POINTS / kin {
+        let mut points = Vec::new();
+        let mut truths = Vec::new();
+        for shape in groups
+            .iter()
+            .flat_map(|(many, shape)| std::iter::repeat_n(shape, *many))
+        {
+            let own = if unlike { (0.7 * rng.normal()).exp() } else { 1.0 };
+            let centres: Vec<f64> = shape.iter().map(|_| cpus * rng.normal()).collect();
+            let rounds = centres.iter().zip(*shape).map(|(centre, rounds)| {
+                (0..*rounds)
+                    .map(|_| (centre + own * between * rng.normal() + BLOCK * rng.normal()).exp())
+                    .collect()
+            });
+            points.push(rounds.collect::<Vec<Vec<f64>>>());
+            truths.push(centres.iter().sum::<f64>() / centres.len() as f64);
+        }
+        for (folded, truth) in fold_rounds(&points, 0.95).into_iter().zip(truths) {
+            let (lo, hi) = folded.and_then(|folded| folded.interval).expect("rounds or kin");
+            held += f64::from(lo.ln() <= truth && truth <= hi.ln());
+            halves.push((hi / lo).ln() / 2.0);
+        }
+    }
+    halves.sort_by(f64::total_cmp);
+    (held / halves.len() as f64, halves[halves.len() / 2])
+}
+
+#[test]
+fn figures_of_rounds_are_covered_whatever_rounds_cpus_and_kin_differ_by() {
+    let hold = |name: &str, groups: &[(usize, Shape)]| {
+        let mut shown = Vec::new();
+        // What CPUs differ by falls out of the sums: each size of it once beside what rounds differ by.
+        for (between, cpus) in [(0.0, 0.4), (0.03, 0.1), (0.1, 0.0), (0.1, 0.4)] {
+            for unlike in [false, true] {
+                let (share, half) = rounds_tally(groups, between, cpus, unlike);
+                shown.push(format!("{:.1} % ±{:.1}", 100.0 * share, 100.0 * half));
+                assert!(
+                    (0.92..=0.98).contains(&share),
+                    "{name}, rounds by {between}, CPUs by {cpus}, unlike {unlike}: {share}"
+                );
+            }
+        }
+        println!("{name}: {}", shown.join(", "));
+    };
+    for (name, shape) in [
+        ("6 rounds on 2 CPUs", &[3, 3][..]),
+        ("4 rounds on 2 CPUs", &[2, 2]),
+        ("12 rounds on 2 CPUs", &[6, 6]),
+        ("6 rounds on 1 CPU", &[6]),
+    ] {
+        for kin in [1, 2, 5, 30] {
+            hold(&format!("{name}, kin {kin}"), &[(kin, shape)]);
+        }
+        let mixed = [(3, shape), (8, CURVE), (4, DETAIL)];
+        hold(&format!("{name}, kin 3, 8 of a curve, 4 details"), &mixed);
+    }
+    hold("10 of a curve, 5 details", &[(10, CURVE), (5, DETAIL)]);
 }

@@ -84,11 +84,80 @@ impl Env {
     /// A seed for one use, different for each `salt` and the same again for the same run seed.
     #[must_use]
     pub fn seed(&self, salt: u64) -> u64 {
-        // Neighbouring salts give unrelated seeds.
-        mixed(
-            self.settings
-                .seed
-                .wrapping_add(salt.wrapping_mul(0x9E37_79B9_7F4A_7C15)),
-        )
+        seed(&self.settings, salt)
+    }
+}
+
+/// [`Env::seed`] of a run with these settings.
+#[must_use]
+pub fn seed(settings: &Settings, salt: u64) -> u64 {
+    // Neighbouring salts give unrelated seeds.
+    mixed(
+        settings
+            .seed
+            .wrapping_add(salt.wrapping_mul(0x9E37_79B9_7F4A_7C15)),
+    )
+}
+
+/// The CPUs that a run with these settings may measure on, ascending. What the user names and may not be used is left out: a thread that is sent
+/// there stays where it is, beside another one, and both halve each other's figures.
+#[must_use]
+pub fn usable_cpus(machine: &Machine, settings: &Settings) -> Vec<u32> {
+    let mut cpus = machine.limits.allowed_cpus.clone();
+    if cpus.is_empty() {
+        // Systems that do not say which.
+        cpus.clone_from(&machine.cpu.online);
+    }
+    if cpus.is_empty() {
+        cpus.push(0);
+    }
+    cpus.sort_unstable();
+    cpus.dedup();
+    if let Some(wanted) = &settings.cpus {
+        let both: Vec<u32> = cpus.iter().copied().filter(|cpu| wanted.contains(cpu)).collect();
+        if !both.is_empty() {
+            cpus = both;
+        }
+    }
+    if settings.gentle {
+        // The last one: interrupts usually go to the first.
+        cpus.drain(..cpus.len() - 1);
+    }
+    cpus
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn cpus_that_may_not_be_used_are_left_out_and_one_always_stays() {
+        let wanting = |cpus: Option<&[u32]>| Settings {
+            cpus: cpus.map(<[u32]>::to_vec),
+            ..Settings::default()
+        };
+        let of = |allowed: &[u32], settings: &Settings| {
+            let mut machine = Machine::default();
+            machine.limits.allowed_cpus = allowed.to_vec();
+            usable_cpus(&machine, settings)
+        };
+        assert_eq!(of(&[3, 1, 2], &wanting(None)), [1, 2, 3]);
+        assert_eq!(of(&[1, 2, 3], &wanting(Some(&[3, 3, 999, 2]))), [2, 3]);
+        for nothing in [&[][..], &[999]] {
+            assert_eq!(of(&[1, 2], &wanting(Some(nothing))), [1, 2]);
+        }
+        assert_eq!(of(&[], &wanting(None)), [0]);
+        let gentle = Settings {
+            gentle: true,
+            ..wanting(Some(&[0, 2]))
+        };
+        assert_eq!(of(&[0, 1, 2], &gentle), [2]);
+    }
+
+    #[test]
+    fn where_nobody_says_which_cpus_are_allowed_all_that_are_online_are() {
+        let mut machine = Machine::default();
+        machine.cpu.online = vec![0, 1, 2];
+        assert_eq!(usable_cpus(&machine, &Settings::default()), [0, 1, 2]);
     }
 }

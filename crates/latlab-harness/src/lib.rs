@@ -34,7 +34,7 @@ pub use contract::{
     Needs, Operations, Planned, PointResult, Probe, ProbeError, Proof, Session, Spec, Support, Tier, Touches,
 };
 pub use crew::{Crew, CrewError};
-pub use env::{Env, Interpreter, MemorySource};
+pub use env::{Env, Interpreter, MemorySource, seed, usable_cpus};
 pub use in_flight::{Arrivals, Flight, Limits, Queue, Wait};
 pub use latlab_record::{Rank, Reach};
 pub use pin::{give_way_to_others, is_pinned_to, pin_this_thread, quietest_cpu};

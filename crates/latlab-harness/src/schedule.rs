@@ -13,7 +13,7 @@
 
 use latlab_clock::Source;
 use latlab_observe::Observer;
-use latlab_record::{Absence, Histogram, Point, Profile, Record, StoppedBy};
+use latlab_record::{Absence, Header, Histogram, Point, Profile, Record, StoppedBy, Tool};
 use latlab_stats::rng::Rng;
 use latlab_stats::{StopRule, StopState};
 
@@ -197,9 +197,9 @@ impl PointState {
             p50,
             interval,
             cycles,
-            refined: self.refined,
             disturbed,
             findings: self.findings.clone(),
+            rounds: Vec::new(),
         })
     }
 }
@@ -280,10 +280,31 @@ pub fn run_probe(
             }
         }
     }
-    for record in probe.conclude(env, &results) {
+    for record in probe.conclude(&header(env), &results) {
         run.sink.record(record);
     }
     outcome
+}
+
+/// What a conclusion may look at beside the figures.
+fn header(env: &Env) -> Header {
+    Header {
+        schema: String::new(),
+        id: String::new(),
+        started: String::new(),
+        tool: Tool {
+            version: String::new(),
+            commit: None,
+            build: String::new(),
+        },
+        machine: env.machine.clone(),
+        clock: env.clock.facts.clone(),
+        settings: env.settings.clone(),
+        plan: Vec::new(),
+        rounds: 1,
+        cpus: vec![env.home_cpu],
+        doctor: Vec::new(),
+    }
 }
 
 /// The record of a point without a figure; its kind follows from why.

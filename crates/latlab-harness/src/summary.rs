@@ -670,13 +670,9 @@ mod tests {
         record(Measured {
             spec: &SPEC,
             result: PointResult {
-                point: latlab_record::Point::default(),
-                p50,
                 interval,
-                cycles: None,
-                refined: false,
                 disturbed,
-                findings: None,
+                ..PointResult::new(latlab_record::Point::default(), p50)
             },
             blocks,
             proof,

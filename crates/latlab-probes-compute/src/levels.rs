@@ -1,16 +1,18 @@
 //! What the curves of `memory.load.dependent` say of the hierarchy: levels, translation, effective page size.
 //!
-//! Found from the latencies alone, validated on a second set of points, and only then put beside what the CPU says of itself.
+//! Found from the latencies alone, validated by each round alone, and only then put beside what the CPU says of itself.
 
-use latlab_harness::{Env, PointResult, Reach};
+use std::collections::BTreeMap;
+
+use latlab_harness::{PointResult, Reach, seed};
 use latlab_machine::{CacheKind, Machine};
-use latlab_record::{Order, Pages, binary_size};
+use latlab_record::{Header, Order, Pages, binary_size};
 use latlab_stats::levels::{
     Boundary, CurvePoint, Level, LevelOptions, PairedPoint, TlbStep, find_levels, tlb_reach,
 };
 use serde_json::{Value, json};
 
-/// The second pass confirms a boundary when its points below the bracket are answered by the level and those above are not: on either side of
+/// A round confirms a boundary when its points below the bracket are answered by the level and those above are not: on either side of
 /// this share of the way to the next level's latency, the middle of what a bracket means (a quarter misses, half).
 const CONFIRMED_SHARE: f64 = 0.375;
 /// An effective capacity below this share of the reported one is remarked on.
@@ -46,33 +48,24 @@ pub(crate) fn reach(bytes: u64, machine: &Machine) -> Reach {
     }
 }
 
-/// The curve over 4 KiB pages in page-local order; draws of the same size become one point whose interval spans them.
-pub(crate) fn curve(results: &[PointResult], with_refined: bool) -> Vec<CurvePoint> {
-    let mut sorted: Vec<(u64, &PointResult)> = results
+/// The curve over 4 KiB pages in page-local order.
+pub(crate) fn curve(results: &[PointResult]) -> Vec<CurvePoint> {
+    let mut points: Vec<CurvePoint> = results
         .iter()
-        .filter(|result| with_refined || !result.refined)
         .filter(|result| on_curve(result))
-        .filter_map(|result| Some((result.point.working_set_bytes?, result)))
-        .collect();
-    sorted.sort_by_key(|(size, _)| *size);
-    sorted
-        .chunk_by(|a, b| a.0 == b.0)
-        .map(|draws| {
-            let mut medians: Vec<f64> = draws.iter().map(|(_, result)| result.p50).collect();
-            medians.sort_by(f64::total_cmp);
-            let p50 = latlab_stats::quantile(&medians, 0.5);
-            let bounds = draws
-                .iter()
-                .map(|(_, result)| result.interval.unwrap_or([result.p50; 2]));
-            CurvePoint {
-                size_bytes: draws[0].0 as f64,
-                p50_ns: p50,
-                lo_ns: bounds.clone().map(|[lo, _]| lo).fold(p50, f64::min),
-                hi_ns: bounds.map(|[_, hi]| hi).fold(p50, f64::max),
-                disturbed: draws.iter().all(|(_, result)| result.disturbed),
-            }
+        .filter_map(|result| {
+            let [lo_ns, hi_ns] = result.interval.unwrap_or([result.p50; 2]);
+            Some(CurvePoint {
+                size_bytes: result.point.working_set_bytes? as f64,
+                p50_ns: result.p50,
+                lo_ns,
+                hi_ns,
+                disturbed: result.disturbed,
+            })
         })
-        .collect()
+        .collect();
+    points.sort_by(|a, b| a.size_bytes.total_cmp(&b.size_bytes));
+    points
 }
 
 fn on_curve(result: &PointResult) -> bool {
@@ -81,12 +74,13 @@ fn on_curve(result: &PointResult) -> bool {
 }
 
 /// Everything that follows from the points together; the form is documented in the reference.
-pub(crate) fn findings(env: &Env, results: &[PointResult]) -> Value {
+pub(crate) fn findings(header: &Header, results: &[PointResult]) -> Value {
+    let machine = &header.machine;
     let base = paired(results, Pages::Base);
     let huge = paired(results, Pages::Huge);
     let boundaries = tlb_reach(&base);
     let options = LevelOptions {
-        seed: env.seed(3),
+        seed: seed(&header.settings, 3),
         tlb: boundaries
             .iter()
             .filter(|boundary| boundary.detected)
@@ -97,15 +91,14 @@ pub(crate) fn findings(env: &Env, results: &[PointResult]) -> Value {
             .collect(),
         ..LevelOptions::default()
     };
-    let curve_points = curve(results, true);
-    let levels = find_levels(&curve_points, &options);
-    let named = named(levels, &env.machine);
+    let levels = find_levels(&curve(results), &options);
+    let named = named(levels, machine);
     let described: Vec<Value> = named
         .iter()
         .enumerate()
         .map(|(index, (level, name))| {
             let next_ns = named.get(index + 1).map(|(next, _)| next.latency_ns);
-            describe(level, name, validated(level, next_ns, results), env, results)
+            describe(level, name, validated(level, next_ns, results), machine, results)
         })
         .collect();
     let largest = |order, pages| {
@@ -200,9 +193,15 @@ fn cycles(level: &Level, results: &[PointResult]) -> Option<f64> {
     (!cycles.is_empty()).then(|| latlab_stats::quantile(&cycles, 0.5))
 }
 
-fn describe(level: &Level, name: &str, validated: Option<bool>, env: &Env, results: &[PointResult]) -> Value {
+fn describe(
+    level: &Level,
+    name: &str,
+    validated: Option<bool>,
+    machine: &Machine,
+    results: &[PointResult],
+) -> Value {
     let number = name.strip_prefix('L').and_then(|digits| digits.parse().ok());
-    let reported_bytes = number.and_then(|number| reported(&env.machine, number));
+    let reported_bytes = number.and_then(|number| reported(machine, number));
     json!({
         "name": name,
         "latency_ns": level.latency_ns,
@@ -217,36 +216,34 @@ fn describe(level: &Level, name: &str, validated: Option<bool>, env: &Env, resul
         "validated": validated,
         "confidence": level.confidence,
         "tlb_suspect": level.tlb_suspect,
-        "note": note(level, reported_bytes, number, &env.machine),
+        "note": note(level, reported_bytes, number, machine),
     })
 }
 
-/// Whether the points of the second pass alone put the boundary where it was found. `None` when they were not reached, or the
-/// level has no boundary. A fifth of them may lie on the wrong side: neighbours move single points.
+/// Whether in each of two or more rounds the points of that round alone put the boundary where it was found. `None` where fewer have points on
+/// both sides of it, or the level has no boundary. A fifth of a round's points may lie on the wrong side: neighbours move single points.
 fn validated(level: &Level, next_ns: Option<f64>, results: &[PointResult]) -> Option<bool> {
     let ((lo, hi), next_ns) = (level.bracket?, next_ns?);
     let threshold = level.latency_ns + CONFIRMED_SHARE * (next_ns - level.latency_ns);
-    let second: Vec<(f64, f64)> = results
-        .iter()
-        .filter(|result| result.refined && on_curve(result))
-        .filter_map(|result| Some((result.point.working_set_bytes? as f64, result.p50)))
-        .collect();
-    let below: Vec<f64> = second
-        .iter()
-        .filter(|(size, _)| *size <= lo && *size >= lo / 2.0)
-        .map(|(_, ns)| *ns)
-        .collect();
-    let above: Vec<f64> = second
-        .iter()
-        .filter(|(size, _)| *size >= hi && *size <= hi * 2.0)
-        .map(|(_, ns)| *ns)
-        .collect();
-    if below.is_empty() || above.is_empty() {
-        return None;
+    // Of each round: points below the bracket, above it, and on the wrong side.
+    let mut rounds: BTreeMap<u32, [usize; 3]> = BTreeMap::new();
+    for result in results.iter().filter(|result| on_curve(result)) {
+        let size = result.point.working_set_bytes.unwrap_or(0) as f64;
+        let is_above = size >= hi;
+        if (lo / 2.0..=lo).contains(&size) || (hi..=hi * 2.0).contains(&size) {
+            for round in &result.rounds {
+                let counts = rounds.entry(round.round).or_default();
+                counts[usize::from(is_above)] += 1;
+                counts[2] += usize::from(is_above != (round.p50 > threshold));
+            }
+        }
     }
-    let wrong = below.iter().filter(|ns| **ns > threshold).count()
-        + above.iter().filter(|ns| **ns <= threshold).count();
-    Some(wrong * 5 <= below.len() + above.len())
+    rounds.retain(|_, [below, above, _]| *below > 0 && *above > 0);
+    (rounds.len() > 1).then(|| {
+        rounds
+            .values()
+            .all(|[below, above, wrong]| wrong * 5 <= below + above)
+    })
 }
 
 fn note(level: &Level, reported: Option<u64>, number: Option<u8>, machine: &Machine) -> Option<String> {
@@ -350,24 +347,23 @@ fn effective_page(base: &[PairedPoint], huge: &[PairedPoint]) -> Option<u64> {
 
 #[cfg(test)]
 mod tests {
-    use latlab_record::Point;
+    use latlab_harness::Env;
+    use latlab_record::{Point, RoundFigure};
 
     use super::*;
 
-    fn result(size: u64, ns: f64, refined: bool) -> PointResult {
+    fn result(size: u64, ns: f64) -> PointResult {
         PointResult {
-            point: Point {
-                working_set_bytes: Some(size),
-                pages: Some(Pages::Base),
-                order: Some(Order::PageLocal),
-                ..Point::default()
-            },
-            p50: ns,
             interval: Some([ns * 0.99, ns * 1.01]),
-            cycles: None,
-            refined,
-            disturbed: false,
-            findings: None,
+            ..PointResult::new(
+                Point {
+                    working_set_bytes: Some(size),
+                    pages: Some(Pages::Base),
+                    order: Some(Order::PageLocal),
+                    ..Point::default()
+                },
+                ns,
+            )
         }
     }
 
@@ -395,30 +391,54 @@ mod tests {
         assert_eq!(effective_page(&small, &[]), None);
     }
 
-    #[test]
-    fn draws_of_one_size_become_one_point_that_spans_them() {
-        let mut results = vec![
-            result(1 << 20, 5.0, false),
-            result(1 << 20, 7.0, true),
-            result(1 << 20, 6.0, true),
-        ];
-        results[1].point.draw = Some(1);
-        results[2].point.draw = Some(2);
-        let points = curve(&results, true);
-        assert_eq!(points.len(), 1);
-        assert!((points[0].p50_ns - 6.0).abs() < 1e-9);
-        assert!(points[0].lo_ns < 5.0 && points[0].hi_ns > 7.0);
-        assert_eq!(curve(&results, false).len(), 1);
+    /// What a size took in each of these rounds.
+    fn in_rounds(size: u64, of_round: &[(u32, f64)]) -> PointResult {
+        let rounds = of_round.iter().map(|(round, p50)| RoundFigure {
+            round: *round,
+            cpu: 0,
+            p50: *p50,
+        });
+        PointResult {
+            rounds: rounds.collect(),
+            ..result(size, of_round[0].1)
+        }
     }
 
     #[test]
-    fn the_second_pass_confirms_a_boundary_or_does_not() {
+    fn two_rounds_confirm_a_boundary_or_do_not() {
         let level = level(4.0, Some((48e3, 64e3)));
-        let confirming = [result(45_000, 4.0, true), result(70_000, 15.0, true)];
-        let denying = [result(45_000, 15.0, true), result(70_000, 15.0, true)];
-        assert_eq!(validated(&level, Some(15.0), &confirming), Some(true));
-        assert_eq!(validated(&level, Some(15.0), &denying), Some(false));
-        assert_eq!(validated(&level, Some(15.0), &[]), None);
+        let judged = |results: &[PointResult]| validated(&level, Some(15.0), results);
+        let above = in_rounds(70_000, &[(0, 15.0), (3, 15.0)]);
+        let confirming = in_rounds(45_000, &[(0, 4.0), (3, 4.1)]);
+        assert_eq!(judged(&[confirming.clone(), above.clone()]), Some(true));
+        let denying = in_rounds(45_000, &[(0, 4.0), (3, 15.0)]);
+        assert_eq!(judged(&[denying, above.clone()]), Some(false));
+        // In one round of the two nothing was measured below.
+        let once = in_rounds(45_000, &[(3, 4.0)]);
+        assert_eq!(judged(&[once, above]), None);
+        // Each point twice, and never both in one round.
+        let [below, above] = [
+            in_rounds(45_000, &[(0, 4.0), (1, 4.0)]),
+            in_rounds(70_000, &[(2, 15.0), (3, 15.0)]),
+        ];
+        assert_eq!(judged(&[below, above]), None);
+        assert_eq!(judged(&[]), None);
+    }
+
+    #[test]
+    fn a_fifth_of_a_round_s_points_may_lie_on_the_wrong_side() {
+        let level = level(4.0, Some((48e3, 64e3)));
+        let results = |moved: usize| -> Vec<PointResult> {
+            (0..5)
+                .map(|nth| {
+                    let ns = if nth < moved { 15.0 } else { 4.0 };
+                    in_rounds(40_000 + nth as u64, &[(0, 4.0), (1, ns)])
+                })
+                .chain([in_rounds(70_000, &[(0, 15.0), (1, 15.0)])])
+                .collect()
+        };
+        assert_eq!(validated(&level, Some(15.0), &results(1)), Some(true));
+        assert_eq!(validated(&level, Some(15.0), &results(2)), Some(false));
     }
 
     fn two_caches() -> Machine {
@@ -445,6 +465,7 @@ mod tests {
             machine: two_caches(),
             ..latlab_probes_testing::env(1 << 20)
         };
+        let header = latlab_probes_testing::header(&env);
         let latency = |size: u64| match size {
             0..=49_152 => 1.4,
             49_153..=2_097_152 => 4.5,
@@ -452,19 +473,19 @@ mod tests {
         };
         let mut results: Vec<PointResult> = (10..28)
             .flat_map(|power| [1 << power, 3 << (power - 1)])
-            .map(|size| result(size, latency(size), false))
+            .map(|size| result(size, latency(size)))
             .collect();
         let of = |size, p50, order| {
-            let mut result = result(size, p50, false);
+            let mut result = result(size, p50);
             result.point.order = Some(order);
             result
         };
         results.push(of(1 << 20, 5.6, Order::Random));
-        let ram = findings(&env, &results)["ram"].clone();
+        let ram = findings(&header, &results)["ram"].clone();
         assert_eq!(ram["page_local_ns"], 110.0, "{ram}");
         assert!(ram["random_ns"].is_null(), "{ram}");
         results.push(of(64 << 20, 180.0, Order::Random));
-        assert_eq!(findings(&env, &results)["ram"]["random_ns"], 180.0);
+        assert_eq!(findings(&header, &results)["ram"]["random_ns"], 180.0);
     }
 
     #[test]

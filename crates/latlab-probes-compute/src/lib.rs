@@ -11,7 +11,13 @@ mod region;
 mod vector;
 pub mod vm;
 
+use latlab_machine::Machine;
 use latlab_probes_shared::Program;
+
+/// Size of a base page there; where that is not known, the one of nearly all systems.
+fn page_bytes(machine: &Machine) -> u64 {
+    machine.memory.page_bytes.unwrap_or(4096)
+}
 
 /// The programs that run in child processes of the measuring process, by the id of the probe that asks them.
 pub static PROGRAMS: &[(&str, Program)] = &[

@@ -4,8 +4,8 @@ mod proofs;
 
 use std::time::Duration;
 
-use latlab_harness::{Env, NoReference, Probe, Progress, Proof, Sink, Support, run_probe};
-use latlab_record::{Point, Record};
+use latlab_harness::{Env, NoReference, PointResult, Probe, Progress, Proof, Sink, Support, run_probe};
+use latlab_record::{Header, Kind, Point, Record, SCHEMA_NAME, SCHEMA_VERSION, Tool};
 
 pub use self::proofs::{
     as_a_child, assert_proved, assert_proved_at_its_smallest_points, env, env_of_one_cpu, env_of_threads,
@@ -63,7 +63,44 @@ pub fn one_run(probe: &dyn Probe, env: &Env, seconds: f64) -> Vec<Record> {
 fn records_of(probe: &dyn Probe, env: &Env, mut kept: Kept, seconds: f64) -> Vec<Record> {
     let deadline_ns = env.clock.now_ns() + seconds * 1e9;
     run_probe(probe, env, deadline_ns, &mut NoReference, &mut kept);
-    kept.records
+    concluded(probe, env, kept.records)
+}
+
+/// The records of a run with what follows from them and from its header alone.
+#[must_use]
+pub fn concluded(probe: &dyn Probe, env: &Env, mut records: Vec<Record>) -> Vec<Record> {
+    records.retain(|record| record.kind != Kind::Derived);
+    let results: Vec<PointResult> = records.iter().filter_map(PointResult::of).collect();
+    for derived in probe.conclude(&header(env), &results) {
+        if !records.contains(&derived) {
+            records.push(derived);
+        }
+    }
+    records
+}
+
+/// The header of a run of one round with these surroundings, on a machine that allows just these CPUs.
+#[must_use]
+pub fn header(env: &Env) -> Header {
+    let mut machine = env.machine.clone();
+    machine.limits.allowed_cpus.clone_from(&env.cpus);
+    Header {
+        schema: format!("{SCHEMA_NAME}/{SCHEMA_VERSION}"),
+        id: String::new(),
+        started: String::new(),
+        tool: Tool {
+            version: String::new(),
+            commit: None,
+            build: String::new(),
+        },
+        machine,
+        clock: env.clock.facts.clone(),
+        settings: env.settings.clone(),
+        plan: Vec::new(),
+        rounds: 1,
+        cpus: vec![env.home_cpu],
+        doctor: Vec::new(),
+    }
 }
 
 /// Long enough for whatever comes, on a machine however busy.

@@ -14,7 +14,7 @@ use latlab_clock::{Clock, ClockFacts};
 use latlab_harness::{
     Env, Interpreter, MemorySource, NoReference, Progress, Reference, Share, Sink, Spec, Support,
     give_the_rest, give_way_to_others, left_of_budget, pin_this_thread, plan_shares, profile_seconds,
-    quietest_cpu, run_probe,
+    quietest_cpu, run_probe, usable_cpus,
 };
 use latlab_machine::Machine;
 use latlab_probes_shared::walk::ReferenceChase;
@@ -307,7 +307,7 @@ fn written_at_most(settings: &Settings) -> u64 {
 }
 
 fn surroundings(machine: Machine, clock: Clock, settings: Settings, host: Host) -> Env {
-    let cpus = usable_cpus(&machine.limits.allowed_cpus, &settings);
+    let cpus = usable_cpus(&machine, &settings);
     let settings = Settings {
         profile: affordable(&settings),
         ..settings
@@ -347,30 +347,6 @@ fn affordable(settings: &Settings) -> Profile {
     } else {
         settings.profile
     }
-}
-
-/// The CPUs to measure on, ascending, at least one. What the user names and may not be used is left out: a thread that is sent
-/// there stays where it is, beside another one, and both halve each other's figures.
-fn usable_cpus(allowed: &[u32], settings: &Settings) -> Vec<u32> {
-    let mut cpus = allowed.to_vec();
-    if cpus.is_empty() {
-        // Systems that do not say which: their number is all that is known.
-        let number = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
-        cpus.extend((0..number).filter_map(|cpu| u32::try_from(cpu).ok()));
-    }
-    cpus.sort_unstable();
-    cpus.dedup();
-    if let Some(wanted) = &settings.cpus {
-        let both: Vec<u32> = cpus.iter().copied().filter(|cpu| wanted.contains(cpu)).collect();
-        if !both.is_empty() {
-            cpus = both;
-        }
-    }
-    if settings.gentle {
-        // The last one: interrupts usually go to the first.
-        cpus.drain(..cpus.len() - 1);
-    }
-    cpus
 }
 
 /// The quietest CPU, so that a neighbour's work is not measured. A user's single CPU is taken as it is.
@@ -753,25 +729,6 @@ mod tests {
             .map(|spec| spec.id)
             .collect();
         assert!(plan.probes.iter().all(|probe| !loud.contains(&probe.id.as_str())));
-    }
-
-    #[test]
-    fn cpus_that_may_not_be_used_are_left_out_and_one_always_stays() {
-        let wanting = |cpus: Option<&[u32]>| Settings {
-            cpus: cpus.map(<[u32]>::to_vec),
-            ..Settings::default()
-        };
-        assert_eq!(usable_cpus(&[3, 1, 2], &wanting(None)), [1, 2, 3]);
-        assert_eq!(usable_cpus(&[1, 2, 3], &wanting(Some(&[3, 3, 999, 2]))), [2, 3]);
-        for nothing in [&[][..], &[999]] {
-            assert_eq!(usable_cpus(&[1, 2], &wanting(Some(nothing))), [1, 2]);
-        }
-        assert!(!usable_cpus(&[], &wanting(None)).is_empty());
-        let gentle = Settings {
-            gentle: true,
-            ..wanting(Some(&[0, 2]))
-        };
-        assert_eq!(usable_cpus(&[0, 1, 2], &gentle), [2]);
     }
 
     #[test]

@@ -6,7 +6,7 @@ use std::rc::Rc;
 
 use latlab_clock::{Clock, SimulatedClock};
 use latlab_machine::Machine;
-use latlab_record::{Check, Kind, Observed, Settings, Unit};
+use latlab_record::{Check, Header, Kind, Observed, Settings, Unit};
 
 use super::*;
 use crate::{Batch, Kernel, MemorySource, NoReference, Proof, ReferenceReading, SimulatedMemory, Spec, Tier};
@@ -209,7 +209,7 @@ impl Probe for Planted {
             })
             .collect()
     }
-    fn conclude(&self, _env: &Env, results: &[PointResult]) -> Vec<Record> {
+    fn conclude(&self, _header: &Header, results: &[PointResult]) -> Vec<Record> {
         self.concluded.replace(Some(results.len()));
         for result in results {
             let findings = result.findings.as_ref().expect("those of its record");

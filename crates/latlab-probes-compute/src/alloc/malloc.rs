@@ -9,7 +9,7 @@ use latlab_harness::{
     Block, Child, Env, Planned, PointResult, Probe, ProbeError, Proof, Session, Spec, Support, Tier,
     serve_child,
 };
-use latlab_record::{Check, Point, Profile, Record, Unit, Work, binary_size};
+use latlab_record::{Check, Header, Point, Profile, Record, Unit, Work, binary_size};
 use serde_json::{Value, json};
 
 use crate::heap::{self, Allocator, Answering};
@@ -144,11 +144,12 @@ impl Probe for Malloc {
         env: &'env Env,
         _group: &[Planned],
     ) -> Result<Box<dyn Session + 'env>, ProbeError> {
-        let (mut allocators, _) = heap::found();
+        let (mut allocators, not_installed) = heap::found();
         allocators.insert(0, Allocator::SYSTEM);
         Ok(Box::new(Blocks {
             env,
             allocators,
+            not_installed,
             children: Vec::new(),
             thresholds: None,
             selected: None,
@@ -156,9 +157,9 @@ impl Probe for Malloc {
         }))
     }
 
-    fn conclude(&self, _env: &Env, results: &[PointResult]) -> Vec<Record> {
-        let (_, missing) = heap::found();
-        conclude(results, &missing).into_iter().collect()
+    fn conclude(&self, header: &Header, results: &[PointResult]) -> Vec<Record> {
+        let page_bytes = crate::page_bytes(&header.machine);
+        conclude(results, page_bytes as f64).into_iter().collect()
     }
 }
 
@@ -269,6 +270,7 @@ struct Ledger {
 struct Blocks<'env> {
     env: &'env Env,
     allocators: Vec<Allocator>,
+    not_installed: Vec<&'static str>,
     children: Vec<Process>,
     /// glibc's thresholds, asked for once: in a new process, and the largest.
     thresholds: Option<[Option<u64>; 2]>,
@@ -461,6 +463,7 @@ impl Session for Blocks<'_> {
             "library": ledger.answering.library,
             "version": ledger.answering.version,
             "minor_faults_per_op": per_op,
+            "not_installed": self.not_installed,
             "mmap_threshold_bytes": thresholds[0],
             "mmap_threshold_largest_bytes": thresholds[1],
         }));
@@ -501,7 +504,7 @@ fn judge_freshness(proof: &mut Proof, point: &Point, faults: u64, ops: u64, give
 }
 
 /// The curve of each allocator, and where reusing a block stops to be cheap.
-fn conclude(results: &[PointResult], missing: &[&str]) -> Option<Record> {
+fn conclude(results: &[PointResult], page_bytes: f64) -> Option<Record> {
     let mut names: Vec<&str> = Vec::new();
     for result in results {
         if let Some(name) = result.point.allocator.as_deref()
@@ -517,17 +520,20 @@ fn conclude(results: &[PointResult], missing: &[&str]) -> Option<Record> {
                 .iter()
                 .filter(|result| result.point.allocator.as_deref() == Some(name))
                 .collect();
-            allocator(name, &own)
+            allocator(name, &own, page_bytes)
         })
         .collect();
     if allocators.is_empty() {
         return None;
     }
-    let findings = json!({ "allocators": allocators, "not_installed": missing });
+    let not_installed = results
+        .iter()
+        .find_map(|result| result.findings.as_ref()?.get("not_installed"));
+    let findings = json!({ "allocators": allocators, "not_installed": not_installed });
     Some(SPEC.derived(findings))
 }
 
-fn allocator(name: &str, own: &[&PointResult]) -> Value {
+fn allocator(name: &str, own: &[&PointResult], page_bytes: f64) -> Value {
     let curve = |state: &str, placement: &str| {
         let mut curve: Vec<(u64, f64)> = own
             .iter()
@@ -570,13 +576,12 @@ fn allocator(name: &str, own: &[&PointResult]) -> Value {
         "mmap_threshold_bytes": found("mmap_threshold_bytes"),
         "mmap_threshold_largest_bytes": found("mmap_threshold_largest_bytes"),
         "sizes": rows,
-        "trim_cliff": cliff(own),
+        "trim_cliff": cliff(own, page_bytes),
     })
 }
 
 /// The size from which on reused blocks are faulted in again each time.
-fn cliff(own: &[&PointResult]) -> Option<Value> {
-    let page = heap::page_bytes() as f64;
+fn cliff(own: &[&PointResult], page_bytes: f64) -> Option<Value> {
     let mut reused: Vec<(u64, f64, bool)> = own
         .iter()
         .filter(|result| {
@@ -585,7 +590,11 @@ fn cliff(own: &[&PointResult]) -> Option<Value> {
         .filter_map(|result| {
             let size = result.point.size_bytes?;
             let faults = result.findings.as_ref()?["minor_faults_per_op"].as_f64()?;
-            Some((size, result.p50, faults >= (0.5 * size as f64 / page).max(0.5)))
+            Some((
+                size,
+                result.p50,
+                faults >= (0.5 * size as f64 / page_bytes).max(0.5),
+            ))
         })
         .collect();
     reused.sort_by_key(|(size, ..)| *size);

@@ -16,7 +16,7 @@ use latlab_harness::{
     Block, Child, Env, Planned, PointResult, Probe, ProbeError, Proof, Session, Spec, Support, Tier,
     serve_child,
 };
-use latlab_record::{Check, Point, Profile, Record, Unit, binary_size};
+use latlab_record::{Check, Header, Point, Profile, Record, Unit, binary_size};
 use serde_json::{Value, json};
 
 use crate::heap::{self, Allocator};
@@ -142,7 +142,7 @@ impl Probe for Nodes {
         }))
     }
 
-    fn conclude(&self, _env: &Env, results: &[PointResult]) -> Vec<Record> {
+    fn conclude(&self, _header: &Header, results: &[PointResult]) -> Vec<Record> {
         conclude(results).into_iter().collect()
     }
 }
@@ -365,7 +365,7 @@ fn conclude(results: &[PointResult]) -> Option<Record> {
         .collect();
     let nodes = results.first()?.point.nodes;
     let of_parts = [Way::Malloc, Way::Touch, Way::MallocKept, Way::Stores].map(of);
-    // An interval takes six blocks: fewer make a median, but no sum to rely on.
+    // A sum of figures without a range is none to rely on.
     let enough = of_parts
         .iter()
         .all(|result| result.is_some_and(|result| result.interval.is_some()));
@@ -401,17 +401,16 @@ mod tests {
 
     fn result(way: Way, p50: f64, findings: Value) -> PointResult {
         PointResult {
-            point: Point {
-                operation: Some(way.name().to_owned()),
-                nodes: Some(1_000_000),
-                ..Point::default()
-            },
-            p50,
             interval: Some([0.9 * p50, 1.1 * p50]),
-            cycles: None,
-            refined: false,
-            disturbed: false,
             findings: Some(findings),
+            ..PointResult::new(
+                Point {
+                    operation: Some(way.name().to_owned()),
+                    nodes: Some(1_000_000),
+                    ..Point::default()
+                },
+                p50,
+            )
         }
     }
 

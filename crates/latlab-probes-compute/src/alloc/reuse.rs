@@ -8,7 +8,7 @@ use latlab_harness::{
     Block, Child, Env, Planned, PointResult, Probe, ProbeError, Proof, RemoteBlock, Session, Spec, Support,
     Tier, serve_child,
 };
-use latlab_record::{Check, Point, Profile, Record, Unit, binary_size};
+use latlab_record::{Check, Header, Point, Profile, Record, Unit, binary_size};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
@@ -129,7 +129,7 @@ impl Probe for Reuse {
         }))
     }
 
-    fn conclude(&self, _env: &Env, results: &[PointResult]) -> Vec<Record> {
+    fn conclude(&self, _header: &Header, results: &[PointResult]) -> Vec<Record> {
         conclude(results).into_iter().collect()
     }
 }
@@ -552,17 +552,15 @@ mod tests {
     #[test]
     fn sizes_are_compared_where_both_ways_were_measured() {
         let result = |operation: &str, size, p50| PointResult {
-            point: Point {
-                operation: Some(operation.to_owned()),
-                size_bytes: Some(size),
-                ..Point::default()
-            },
-            p50,
-            interval: None,
-            cycles: None,
-            refined: false,
-            disturbed: false,
             findings: Some(json!({"minor_faults_per_iteration": 256.0})),
+            ..PointResult::new(
+                Point {
+                    operation: Some(operation.to_owned()),
+                    size_bytes: Some(size),
+                    ..Point::default()
+                },
+                p50,
+            )
         };
         let record = conclude(&[
             result(FRESH, 1 << 20, 600.0),

@@ -9,7 +9,7 @@ use latlab_harness::{
     Batch, Block, Env, MemorySource, Planned, PointResult, Probe, ProbeError, Proof, Reach, Session, Spec,
     Support, Tier,
 };
-use latlab_record::{Check, Pages, Point, Profile, Record, Unit, Work, binary_size};
+use latlab_record::{Check, Header, Pages, Point, Profile, Record, Unit, Work, binary_size};
 use serde_json::json;
 
 use latlab_probes_shared::walk::{Arena, LINE_BYTES, PAGE_BYTES};
@@ -156,7 +156,7 @@ impl Probe for Alignment {
         Ok(Box::new(Accessing::open(env.seed(31))?))
     }
 
-    fn conclude(&self, _env: &Env, results: &[PointResult]) -> Vec<Record> {
+    fn conclude(&self, _header: &Header, results: &[PointResult]) -> Vec<Record> {
         let of = |operation: &str| {
             let ns = |offset| {
                 results

@@ -5,9 +5,12 @@ use std::sync::{Arc, OnceLock};
 
 use latlab_harness::{
     Batch, Block, Crew, CrewError, Env, MemorySource, Planned, PointResult, Probe, ProbeError, Proof, Reach,
-    Session, Spec, Support, Tier,
+    Session, Spec, Support, Tier, usable_cpus,
 };
-use latlab_record::{Absence, Check, Pages, Point, Profile, Record, StoppedBy, Unit, Work, binary_size};
+use latlab_machine::Machine;
+use latlab_record::{
+    Absence, Check, Header, Pages, Point, Profile, Record, Settings, StoppedBy, Unit, Work, binary_size,
+};
 use serde_json::json;
 
 use crate::levels;
@@ -204,10 +207,10 @@ impl Probe for Bandwidth {
         Ok(Box::new(Moving::open(env, vector::available())?))
     }
 
-    fn conclude(&self, env: &Env, results: &[PointResult]) -> Vec<Record> {
-        let layout = Layout::of(env);
+    fn conclude(&self, header: &Header, results: &[PointResult]) -> Vec<Record> {
+        let cpus = usable_cpus(&header.machine, &header.settings).len();
         let mut records = Vec::new();
-        if let Some(text) = layout.one_thread_because.clone() {
+        if let Err(text) = most_threads(cpus, &header.machine, &header.settings) {
             let point = Point {
                 operation: Some(Operation::Read.name().to_owned()),
                 threads: Some(2),
@@ -226,7 +229,7 @@ impl Probe for Bandwidth {
                 absence,
             ));
         }
-        let levels = |operation| best::levels(env, &layout, results, operation);
+        let levels = |operation| best::levels(header, results, operation);
         let read = levels(Operation::Read);
         if !read.is_empty() {
             let findings = json!({
@@ -240,6 +243,28 @@ impl Probe for Bandwidth {
     }
 }
 
+/// How many threads may work at once, or why only one.
+fn most_threads(cpus: usize, machine: &Machine, settings: &Settings) -> Result<u32, String> {
+    let allowed = u32::try_from(cpus).unwrap_or(u32::MAX);
+    // A quota of 1.5 CPUs stops two threads for a quarter of the time.
+    #[expect(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "saturates"
+    )]
+    let quota = machine
+        .limits
+        .usable_cpus
+        .map_or(u32::MAX, |cpus| cpus.max(1.0) as u32);
+    let why = match (settings.gentle, allowed, quota) {
+        (true, ..) => "--gentle: one thread only, within its caches",
+        (_, 1, _) => "one CPU is allowed: several threads would only take turns",
+        (_, _, 1) => "the CPU quota is less than two CPUs: several threads would only take turns",
+        _ => return Ok(allowed.min(quota)),
+    };
+    Err(why.to_owned())
+}
+
 /// What fits here.
 #[derive(Debug)]
 struct Layout {
@@ -249,8 +274,6 @@ struct Layout {
     second: u64,
     /// Numbers of threads above one, ascending.
     threads: Vec<u32>,
-    /// Why there are none.
-    one_thread_because: Option<String>,
     /// Whether each thread needs memory of its own, near it.
     own: bool,
     /// Whether a second field of huge pages fits.
@@ -261,30 +284,7 @@ impl Layout {
     fn of(env: &Env) -> Self {
         let settings = &env.settings;
         let second = levels::reported(&env.machine, 2).unwrap_or(SECOND_UNKNOWN);
-        let allowed = u32::try_from(env.cpus.len()).unwrap_or(u32::MAX);
-        // A quota of 1.5 CPUs stops two threads for a quarter of the time.
-        #[expect(
-            clippy::cast_possible_truncation,
-            clippy::cast_sign_loss,
-            reason = "saturates"
-        )]
-        let quota = env
-            .machine
-            .limits
-            .usable_cpus
-            .map_or(u32::MAX, |cpus| cpus.max(1.0) as u32);
-        let (most, one_thread_because) = match (settings.gentle, allowed, quota) {
-            (true, ..) => (1, Some("--gentle: one thread only, within its caches".to_owned())),
-            (_, 1, _) => (
-                1,
-                Some("one CPU is allowed: several threads would only take turns".to_owned()),
-            ),
-            (_, _, 1) => (
-                1,
-                Some("the CPU quota is less than two CPUs: several threads would only take turns".to_owned()),
-            ),
-            _ => (allowed.min(quota), None),
-        };
+        let most = most_threads(env.cpus.len(), &env.machine, settings).unwrap_or(1);
         let own = most > 1 && env.machine.numa.len() > 1;
         let threads = if most == 1 {
             Vec::new()
@@ -314,7 +314,6 @@ impl Layout {
             largest,
             second,
             threads,
-            one_thread_because,
             own,
             huge,
         }

@@ -9,8 +9,9 @@ use std::sync::Arc;
 
 use latlab_harness::{
     Block, Env, MemorySource, Planned, PointResult, Probe, ProbeError, Proof, Session, Spec, Support, Tier,
+    usable_cpus,
 };
-use latlab_record::{Check, Point, Profile, Record, Unit};
+use latlab_record::{Check, Header, Point, Profile, Record, Unit};
 use latlab_stats::rng::Rng;
 use serde_json::json;
 
@@ -161,10 +162,10 @@ impl Probe for CoreToCore {
         }))
     }
 
-    fn conclude(&self, env: &Env, results: &[PointResult]) -> Vec<Record> {
+    fn conclude(&self, header: &Header, results: &[PointResult]) -> Vec<Record> {
         let operations: Vec<serde_json::Value> = [COMPARE_AND_SWAP, LOAD_STORE]
             .iter()
-            .filter_map(|operation| concluded(env, operation, results))
+            .filter_map(|operation| concluded(header, operation, results))
             .collect();
         if operations.is_empty() {
             return Vec::new();
@@ -173,7 +174,7 @@ impl Probe for CoreToCore {
     }
 }
 
-fn concluded(env: &Env, operation: &str, results: &[PointResult]) -> Option<serde_json::Value> {
+fn concluded(header: &Header, operation: &str, results: &[PointResult]) -> Option<serde_json::Value> {
     let pairs: Vec<(u32, u32, f64, bool)> = results
         .iter()
         .filter(|result| result.point.operation.as_deref() == Some(operation))
@@ -205,15 +206,15 @@ fn concluded(env: &Env, operation: &str, results: &[PointResult]) -> Option<serd
         .filter(|pair| pair.3)
         .map(|(a, b, ..)| [*a, *b])
         .collect();
-    let possible = env.cpus.len() * (env.cpus.len() - 1) / 2;
+    let usable = usable_cpus(&header.machine, &header.settings).len();
     Some(json!({
         "operation": operation,
         "cpus": matrix.cpus,
         "matrix_ns": matrix.ns,
-        "clusters": described(&clusters, &matrix.cpus, &env.machine),
+        "clusters": described(&clusters, &matrix.cpus, &header.machine),
         "between_ns": between_ns,
         "disturbed": disturbed,
-        "sampled": pairs.len() < possible,
+        "sampled": pairs.len() < usable * usable.saturating_sub(1) / 2,
     }))
 }
 

@@ -8,7 +8,7 @@ use latlab_harness::{
     Block, Env, MemorySource, Planned, PointResult, Probe, ProbeError, Proof, Reach, Session, Spec, Support,
     Tier,
 };
-use latlab_record::{Check, Point, Record, Unit};
+use latlab_record::{Check, Header, Point, Record, Unit};
 use serde_json::json;
 
 use latlab_probes_shared::rig::{self, Abreast, CAN_PIN, Page, Rig, Toil, abreast};
@@ -120,7 +120,7 @@ impl Probe for FalseSharing {
         }))
     }
 
-    fn conclude(&self, _env: &Env, results: &[PointResult]) -> Vec<Record> {
+    fn conclude(&self, _header: &Header, results: &[PointResult]) -> Vec<Record> {
         let operations: Vec<serde_json::Value> = [STORE, ADD]
             .iter()
             .filter_map(|operation| {
@@ -402,19 +402,16 @@ mod tests {
     #[test]
     fn the_slowdown_is_that_of_the_shared_line_over_lines_of_their_own() {
         let env = testing::env(64 << 20);
-        let result = |threads, offset_bytes, p50| PointResult {
-            point: Point {
-                operation: Some(ADD.to_owned()),
-                offset_bytes,
-                threads: Some(threads),
-                ..Point::default()
-            },
-            p50,
-            interval: None,
-            cycles: None,
-            refined: false,
-            disturbed: false,
-            findings: None,
+        let result = |threads, offset_bytes, p50| {
+            PointResult::new(
+                Point {
+                    operation: Some(ADD.to_owned()),
+                    offset_bytes,
+                    threads: Some(threads),
+                    ..Point::default()
+                },
+                p50,
+            )
         };
         let all = [
             result(2, Some(8), 30.0),
@@ -422,7 +419,7 @@ mod tests {
             result(2, Some(128), 5.0),
             result(1, None, 4.9),
         ];
-        let records = FalseSharing.conclude(&env, &all);
+        let records = FalseSharing.conclude(&testing::header(&env), &all);
         assert_eq!(records[0].kind, Kind::Derived);
         assert_eq!(
             records[0].findings,
@@ -431,6 +428,10 @@ mod tests {
                 "alone_ns": 4.9, "slowdown": 6.0,
             }]}))
         );
-        assert!(FalseSharing.conclude(&env, &all[1..]).is_empty());
+        assert!(
+            FalseSharing
+                .conclude(&testing::header(&env), &all[1..])
+                .is_empty()
+        );
     }
 }

@@ -4,7 +4,7 @@
 //! curve      page-local over 4 KiB pages, two sizes an octave        ─┐
 //! order      fully random over 4 KiB and over huge pages              ├─► levels, translation, effective page
 //! paired     equal node count, packed on lines and spread over pages ─┘
-//! refine     eight sizes an octave around the knees found; more draws of pages near the second level's knee
+//! refine     eight sizes an octave around the knees found
 //! ```
 
 use std::collections::HashMap;
@@ -14,7 +14,7 @@ use latlab_harness::{
     Batch, Block, Env, MemorySource, Planned, PointResult, Probe, ProbeError, Proof, Reach, Session,
     SimulatedMemory, Spec, Support, Tier,
 };
-use latlab_record::{Check, Order, Pages, Point, Profile, Record, Unit, binary_size};
+use latlab_record::{Check, Header, Order, Pages, Point, Profile, Record, Unit, binary_size};
 
 use crate::levels;
 use latlab_probes_shared::walk::{Arena, Chain, Cycle, LINE_BYTES, Layout, PAGE_BYTES};
@@ -66,8 +66,6 @@ const LOCAL_LINES: u64 = 64 * PAGE_BYTES / LINE_BYTES;
 const SLOTS: usize = (LINE_BYTES / 8) as usize;
 /// Chains from here on keep a slot of their own for the whole session; smaller ones are built anew at each visit.
 const KEPT_FROM: u64 = 64 << 20;
-/// Draws of physical pages near the second level's knee, the first included: page colouring moves it.
-const DRAWS: u32 = 4;
 /// A random walk that costs more than this a load is answered by memory, not by a cache, ns.
 const BEYOND_CACHES_NS: f64 = 50.0;
 /// Loads of the walks that look for the end of the caches.
@@ -130,7 +128,7 @@ impl Probe for LoadDependent {
         let mut random = octaves(256 << 10, largest);
         match env.settings.profile {
             Profile::Quick => random.retain(|size| *size == largest || [1 << 20, 16 << 20].contains(size)),
-            // Every second octave, so that there is time for a second look at the knees.
+            // Every second octave, so that there is time to look closely at the knees.
             Profile::Standard => {
                 random.retain(|size| *size == largest || size.trailing_zeros().is_multiple_of(2));
             }
@@ -176,7 +174,6 @@ impl Probe for LoadDependent {
 
     fn refine(&self, env: &Env, results: &[PointResult]) -> Vec<Planned> {
         let largest = largest(env);
-        let curve = levels::curve(results, false);
         let fresh = |bytes: f64| {
             // Whole lines; a size that is already in the grid is dropped by the scheduler.
             #[expect(
@@ -187,42 +184,15 @@ impl Probe for LoadDependent {
             let size = (bytes.round() as u64).next_multiple_of(LINE_BYTES);
             (SMALLEST..=largest).contains(&size).then_some(size)
         };
-        let mut points = Vec::new();
-        // The sizes at both ends of each knee again, on other pages: a second opinion that owes nothing to the first.
-        for knee in latlab_stats::levels::knee_between(&curve) {
-            for size in [knee.lo_bytes, knee.hi_bytes].into_iter().filter_map(fresh) {
-                let again = Point {
-                    draw: Some(1),
-                    ..walk(size, Pages::Base, Order::PageLocal)
-                };
-                points.push(planned(again, 3, env));
-            }
-        }
-        points.extend(
-            latlab_stats::levels::refine_sizes(&curve, PER_OCTAVE)
-                .into_iter()
-                .filter_map(fresh)
-                .map(|size| planned(walk(size, Pages::Base, Order::PageLocal), 3, env)),
-        );
-        if let Some(second) = levels::reported(&env.machine, 2) {
-            for quarter in 2..=6 {
-                for draw in 1..DRAWS {
-                    let size = second / 4 * quarter;
-                    if size * 4 <= largest {
-                        let point = Point {
-                            draw: Some(draw),
-                            ..walk(size, Pages::Base, Order::PageLocal)
-                        };
-                        points.push(planned(point, 4, env));
-                    }
-                }
-            }
-        }
-        points
+        latlab_stats::levels::refine_sizes(&levels::curve(results), PER_OCTAVE)
+            .into_iter()
+            .filter_map(fresh)
+            .map(|size| planned(walk(size, Pages::Base, Order::PageLocal), 3, env))
+            .collect()
     }
 
-    fn conclude(&self, env: &Env, results: &[PointResult]) -> Vec<Record> {
-        let findings = levels::findings(env, results);
+    fn conclude(&self, header: &Header, results: &[PointResult]) -> Vec<Record> {
+        let findings = levels::findings(header, results);
         vec![SPEC.derived(findings)]
     }
 }
@@ -504,14 +474,9 @@ impl Field {
         if span > self.arena.bytes() {
             return Err(ProbeError::Other(format!("{span} bytes do not fit the arena")));
         }
-        let place = self.places.get(point).copied().unwrap_or_else(|| {
-            // Another draw of physical pages is another place in the arena.
-            let room = (self.arena.bytes() - span) / PAGE_BYTES;
-            let draw = u64::from(point.draw.unwrap_or(0));
-            Place {
-                slot: SLOTS - 1,
-                offset: draw * (room / u64::from(DRAWS)) * PAGE_BYTES,
-            }
+        let place = self.places.get(point).copied().unwrap_or(Place {
+            slot: SLOTS - 1,
+            offset: 0,
         });
         if place.slot == SLOTS - 1 {
             let places = &self.places;
@@ -535,9 +500,7 @@ impl Field {
 impl Session for Walking<'_> {
     fn select(&mut self, point: &Point) -> Result<(), ProbeError> {
         let pages = point.pages.unwrap_or(Pages::Base);
-        let seed = self
-            .env
-            .seed(nodes(point) ^ (u64::from(point.draw.unwrap_or(0)) << 40));
+        let seed = self.env.seed(nodes(point));
         let warm = self.warm_lines;
         let field = self
             .arenas

@@ -14,7 +14,7 @@ use latlab_harness::{
     Batch, Block, Env, MemorySource, Planned, PointResult, Probe, ProbeError, Proof, Session, Spec, Support,
     Tier,
 };
-use latlab_record::{Check, Order, Pages, Point, Profile, Record, Unit, binary_size};
+use latlab_record::{Check, Header, Order, Pages, Point, Profile, Record, Unit, binary_size};
 use serde_json::json;
 
 use latlab_probes_shared::walk::{Arena, Chain, Cycle, LINE_BYTES, Layout, PAGE_BYTES, SPARSE_BYTES};
@@ -177,7 +177,7 @@ impl Probe for Loaded {
         Ok(Box::new(Chasing::open(env, group)?))
     }
 
-    fn conclude(&self, _env: &Env, results: &[PointResult]) -> Vec<Record> {
+    fn conclude(&self, _header: &Header, results: &[PointResult]) -> Vec<Record> {
         let curves = curve::curves(results);
         if curves.is_empty() {
             return Vec::new();

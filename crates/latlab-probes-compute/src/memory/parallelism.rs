@@ -7,7 +7,7 @@ use latlab_harness::{
     Batch, Block, Env, MemorySource, Planned, PointResult, Probe, ProbeError, Proof, Reach, Session, Spec,
     Support, Tier,
 };
-use latlab_record::{Check, Order, Pages, Point, Profile, Record, Unit, binary_size};
+use latlab_record::{Check, Header, Order, Pages, Point, Profile, Record, Unit, binary_size};
 use serde_json::{Value, json};
 
 use crate::levels;
@@ -157,7 +157,7 @@ impl Probe for Parallelism {
         Ok(Box::new(session))
     }
 
-    fn conclude(&self, _env: &Env, results: &[PointResult]) -> Vec<Record> {
+    fn conclude(&self, _header: &Header, results: &[PointResult]) -> Vec<Record> {
         let sets = sets(results);
         if sets.is_empty() {
             return Vec::new();
@@ -718,19 +718,16 @@ mod tests {
 
     #[test]
     fn what_overlaps_is_the_time_alone_over_the_best_time() {
-        let result = |chains, p50| PointResult {
-            point: Point {
-                working_set_bytes: Some(1 << 27),
-                pages: Some(Pages::Base),
-                chains: Some(chains),
-                ..Point::default()
-            },
-            p50,
-            interval: None,
-            cycles: None,
-            refined: false,
-            disturbed: false,
-            findings: None,
+        let result = |chains, p50| {
+            PointResult::new(
+                Point {
+                    working_set_bytes: Some(1 << 27),
+                    pages: Some(Pages::Base),
+                    chains: Some(chains),
+                    ..Point::default()
+                },
+                p50,
+            )
         };
         let found = sets(&[
             result(16, 10.2),

@@ -13,7 +13,7 @@ use latlab_harness::{
     Batch, Block, Env, MemorySource, Planned, PointResult, Probe, ProbeError, Proof, Session, Spec, Support,
     Tier,
 };
-use latlab_record::{Check, Order, Pages, Point, Profile, Record, Unit, binary_size};
+use latlab_record::{Check, Header, Order, Pages, Point, Profile, Record, Unit, binary_size};
 use serde_json::json;
 
 use crate::levels;
@@ -139,7 +139,7 @@ impl Probe for Stride {
         }))
     }
 
-    fn conclude(&self, _env: &Env, results: &[PointResult]) -> Vec<Record> {
+    fn conclude(&self, _header: &Header, results: &[PointResult]) -> Vec<Record> {
         let mut sizes: Vec<u64> = results
             .iter()
             .filter_map(|result| result.point.working_set_bytes)

@@ -6,7 +6,7 @@ use latlab_harness::{
     Batch, Block, Env, Interpreter, Planned, PointResult, Probe, ProbeError, Proof, Reach, Session, Spec,
     Support, Tier,
 };
-use latlab_record::{Check, Point, Profile, Record, Unit};
+use latlab_record::{Check, Header, Point, Profile, Record, Unit};
 use serde_json::json;
 
 /// The probe.
@@ -387,7 +387,7 @@ impl Probe for Object {
         }))
     }
 
-    fn conclude(&self, _env: &Env, results: &[PointResult]) -> Vec<Record> {
+    fn conclude(&self, _header: &Header, results: &[PointResult]) -> Vec<Record> {
         let operation = |result: &PointResult| result.point.operation.clone();
         let loop_ns = results
             .iter()

@@ -4,7 +4,7 @@ use latlab_harness::{
     Env, MemorySource, Operations, Planned, PointResult, Probe, ProbeError, Session, Spec, Stamps, Support,
     Tier,
 };
-use latlab_record::{Pages, Point, Record, Unit, binary_size};
+use latlab_record::{Header, Pages, Point, Record, Unit, binary_size};
 use serde_json::json;
 
 #[cfg_attr(target_os = "linux", path = "fault/linux.rs")]
@@ -224,7 +224,7 @@ impl Probe for Fault {
         system::open(env, sizes(env))
     }
 
-    fn conclude(&self, _env: &Env, results: &[PointResult]) -> Vec<Record> {
+    fn conclude(&self, _header: &Header, results: &[PointResult]) -> Vec<Record> {
         let mut kinds: Vec<(usize, serde_json::Value)> = results
             .iter()
             .filter_map(|result| {

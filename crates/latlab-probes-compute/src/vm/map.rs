@@ -4,7 +4,7 @@ use latlab_harness::{
     Env, MemorySource, Operations, Planned, PointResult, Probe, ProbeError, Session, Spec, Stamps, Support,
     Tier,
 };
-use latlab_record::{Point, Record, Unit, binary_size};
+use latlab_record::{Header, Point, Record, Unit, binary_size};
 use serde_json::{Value, json};
 
 #[cfg_attr(target_os = "linux", path = "map/linux.rs")]
@@ -157,7 +157,8 @@ impl Probe for Map {
         system::open(env)
     }
 
-    fn conclude(&self, _env: &Env, results: &[PointResult]) -> Vec<Record> {
+    fn conclude(&self, header: &Header, results: &[PointResult]) -> Vec<Record> {
+        let page_bytes = crate::page_bytes(&header.machine);
         let operations: Vec<Value> = Operation::ALL
             .into_iter()
             .filter_map(|operation| {
@@ -165,7 +166,7 @@ impl Probe for Map {
                     .iter()
                     .filter(|result| Operation::of(&result.point) == Some(operation))
                     .filter_map(|result| {
-                        let pages = result.point.size_bytes? / system::page_bytes();
+                        let pages = result.point.size_bytes? / page_bytes;
                         Some((pages as f64, result.p50))
                     })
                     .collect();

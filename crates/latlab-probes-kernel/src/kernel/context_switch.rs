@@ -1,7 +1,7 @@
 //! `kernel.context_switch`: a token goes to another thread or process and comes back.
 
 use latlab_harness::{Env, Planned, PointResult, Probe, ProbeError, Reach, Session, Spec, Support, Tier};
-use latlab_record::{Point, Record, Unit};
+use latlab_record::{Header, Point, Record, Unit};
 use serde_json::json;
 
 use latlab_probes_shared::{no_kernel, other_cpu};
@@ -150,7 +150,7 @@ impl Probe for ContextSwitch {
         work::open(env)
     }
 
-    fn conclude(&self, _env: &Env, results: &[PointResult]) -> Vec<Record> {
+    fn conclude(&self, _header: &Header, results: &[PointResult]) -> Vec<Record> {
         let p50 = |operation: &str, placement: &str, between: Option<&str>| {
             results
                 .iter()

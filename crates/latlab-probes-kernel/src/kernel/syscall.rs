@@ -2,7 +2,7 @@
 
 use latlab_harness::{Env, Planned, PointResult, Probe, ProbeError, Reach, Session, Spec, Support, Tier};
 use latlab_probes_shared::no_kernel;
-use latlab_record::{Point, Record, Unit};
+use latlab_record::{Header, Point, Record, Unit};
 use serde_json::json;
 
 #[cfg_attr(target_os = "linux", path = "syscall/linux.rs")]
@@ -77,7 +77,7 @@ impl Probe for Syscall {
         work::open(env)
     }
 
-    fn conclude(&self, _env: &Env, results: &[PointResult]) -> Vec<Record> {
+    fn conclude(&self, _header: &Header, results: &[PointResult]) -> Vec<Record> {
         let p50 = |operation| {
             results
                 .iter()

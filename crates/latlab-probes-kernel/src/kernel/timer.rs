@@ -4,7 +4,7 @@ use latlab_harness::{
     Env, Operations, Planned, PointResult, Probe, ProbeError, Reach, Session, Spec, Support, Tier,
 };
 use latlab_probes_shared::no_kernel;
-use latlab_record::{Point, Profile, Record, Unit};
+use latlab_record::{Header, Point, Profile, Record, Unit};
 use serde_json::json;
 
 #[cfg_attr(target_os = "linux", path = "timer/linux.rs")]
@@ -108,7 +108,7 @@ impl Probe for Timer {
         work::open(env)
     }
 
-    fn conclude(&self, _env: &Env, results: &[PointResult]) -> Vec<Record> {
+    fn conclude(&self, _header: &Header, results: &[PointResult]) -> Vec<Record> {
         let sleeps: Vec<serde_json::Value> = results
             .iter()
             .map(|result| {

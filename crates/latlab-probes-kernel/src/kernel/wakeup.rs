@@ -3,7 +3,7 @@
 use latlab_harness::{
     Env, Operations, Planned, PointResult, Probe, ProbeError, Reach, Session, Spec, Support, Tier,
 };
-use latlab_record::{Point, Profile, Record, Unit};
+use latlab_record::{Header, Point, Profile, Record, Unit};
 use serde_json::json;
 
 use latlab_probes_shared::{no_kernel, other_cpu};
@@ -106,7 +106,7 @@ impl Probe for Wakeup {
         work::open(env)
     }
 
-    fn conclude(&self, _env: &Env, results: &[PointResult]) -> Vec<Record> {
+    fn conclude(&self, _header: &Header, results: &[PointResult]) -> Vec<Record> {
         let mut sleeps: Vec<(u64, f64)> = results
             .iter()
             .filter_map(|result| Some((result.point.sleep_ns?, result.p50)))

@@ -3,7 +3,7 @@
 use latlab_harness::{
     Env, Planned, PointResult, Probe, ProbeError, Reach, Session, Share, Spec, Support, Tier,
 };
-use latlab_record::{Point, Record, Settings, Unit};
+use latlab_record::{Header, Point, Record, Settings, Unit};
 use serde_json::{Value, json};
 
 use crate::peer::{
@@ -162,8 +162,8 @@ impl Probe for Connect {
         work::open(env)
     }
 
-    fn conclude(&self, env: &Env, results: &[PointResult]) -> Vec<Record> {
-        let rows: Vec<Value> = paths(&env.settings)
+    fn conclude(&self, header: &Header, results: &[PointResult]) -> Vec<Record> {
+        let rows: Vec<Value> = paths(&header.settings)
             .into_iter()
             .filter_map(|path| concluded(results, path))
             .collect();

@@ -3,7 +3,7 @@
 use latlab_harness::{
     Env, Operations, Planned, PointResult, Probe, ProbeError, Reach, Session, Share, Spec, Support, Tier,
 };
-use latlab_record::{Point, Profile, Record, Settings, Unit};
+use latlab_record::{Header, Point, Profile, Record, Settings, Unit};
 use serde_json::json;
 
 use crate::peer::{path_asked, support_beside};
@@ -173,7 +173,7 @@ its connections and opens them again when they are closed, and that process has 
         work::open(env)
     }
 
-    fn conclude(&self, _env: &Env, results: &[PointResult]) -> Vec<Record> {
+    fn conclude(&self, _header: &Header, results: &[PointResult]) -> Vec<Record> {
         if results.is_empty() {
             return Vec::new();
         }

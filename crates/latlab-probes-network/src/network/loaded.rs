@@ -2,7 +2,7 @@
 
 use latlab_harness::{Env, Planned, PointResult, Probe, ProbeError, Session, Spec, Support, Tier};
 use latlab_net::PathSpec;
-use latlab_record::{Point, Profile, Record, Unit};
+use latlab_record::{Header, Point, Profile, Record, Unit};
 use serde_json::{Value, json};
 
 use crate::peer::{EMULATED, LOOPBACK, path_asked, support_beside};
@@ -167,7 +167,7 @@ impl Probe for Loaded {
         work::open(env, group)
     }
 
-    fn conclude(&self, _env: &Env, results: &[PointResult]) -> Vec<Record> {
+    fn conclude(&self, _header: &Header, results: &[PointResult]) -> Vec<Record> {
         let paths: Vec<Value> = [LOOPBACK, EMULATED]
             .into_iter()
             .filter_map(|path| concluded(results, path))

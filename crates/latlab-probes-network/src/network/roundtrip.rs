@@ -5,7 +5,7 @@ use std::io::{BufRead, Write};
 use latlab_harness::{
     Env, Operations, Planned, PointResult, Probe, ProbeError, Reach, Session, Spec, Support, Tier,
 };
-use latlab_record::{Point, Profile, Record, Unit};
+use latlab_record::{Header, Point, Profile, Record, Unit};
 use serde_json::{Value, json};
 
 use crate::peer::support_beside;
@@ -174,7 +174,7 @@ impl Probe for RoundTrip {
         work::open(env)
     }
 
-    fn conclude(&self, _env: &Env, results: &[PointResult]) -> Vec<Record> {
+    fn conclude(&self, _header: &Header, results: &[PointResult]) -> Vec<Record> {
         let rows: Vec<Value> = [TCP, UDP, UNIX]
             .into_iter()
             .filter_map(|transport| concluded(results, transport))

@@ -3,7 +3,7 @@
 use std::io::{BufRead, Write};
 
 use latlab_harness::{Env, Planned, PointResult, Probe, ProbeError, Session, Spec, Support, Tier};
-use latlab_record::{Point, Profile, Record, Unit};
+use latlab_record::{Header, Point, Profile, Record, Unit};
 use serde_json::json;
 
 use crate::peer::support_beside;
@@ -165,7 +165,7 @@ impl Probe for Throughput {
         work::open(env)
     }
 
-    fn conclude(&self, _env: &Env, results: &[PointResult]) -> Vec<Record> {
+    fn conclude(&self, _header: &Header, results: &[PointResult]) -> Vec<Record> {
         let usual = |transport: &str, placement: &str, streams: u32| {
             results
                 .iter()

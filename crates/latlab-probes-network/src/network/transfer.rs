@@ -1,9 +1,10 @@
 //! `network.transfer`: many files by one or by many at once, over connections that are new or kept.
 
 use latlab_harness::{
-    Env, Planned, PointResult, Probe, ProbeError, Reach, Session, Share, Spec, Support, Tier,
+    Env, Planned, PointResult, Probe, ProbeError, Reach, Session, Share, Spec, Support, Tier, seed,
 };
-use latlab_record::{Point, Profile, Record, Settings, Unit};
+use latlab_record::{Header, Point, Profile, Record, Settings, Unit};
+use serde::{Deserialize, Serialize};
 
 use crate::peer::{
     EMULATED, LOOPBACK, NAMED, NAMED_ONE_S, is_named, named_by_tls, named_count, path_asked, paths, politely,
@@ -384,29 +385,57 @@ const AROUND_S: f64 = 5.0;
 /// How much longer than planned it may take until a library had its turn: looking for the knee adds points, and on a busy machine all take longer.
 const LONGER: f64 = 1.5;
 
-/// Why a library's row over the path is missing where there could be one, with the budget that would do.
-fn why_no_time(env: &Env, engine: &str, results: &[PointResult]) -> Option<String> {
+/// Python's libraries, for the findings of each point: why one is not measured here, and the budget that reaches each of its points over the path.
+fn libraries(env: &Env) -> Vec<Library> {
     let points = Transfer.points(env);
-    let is_missing = |planned: &&Planned| {
-        let point = &planned.point;
-        point.path.as_deref() == Some(EMULATED)
-            && point.engine.as_deref() == Some(engine)
-            && results.iter().all(|result| result.point != *point)
+    let budget_s = |last: u8| {
+        let needed = points.iter().filter(|planned| planned.priority <= last);
+        let planned_s: f64 = needed
+            .map(|planned| planned.first_s + 6.0 * (planned.setup_s + planned.block_s))
+            .sum();
+        ((AROUND_S + LONGER * planned_s) / 10.0).ceil() * 10.0
     };
-    let last = points
-        .iter()
-        .filter(is_missing)
-        .map(|planned| planned.priority)
-        .max()?;
-    let needed = points.iter().filter(|planned| planned.priority <= last);
-    let planned_s: f64 = needed
-        .map(|planned| planned.first_s + 6.0 * (planned.setup_s + planned.block_s))
-        .sum();
-    let budget_s = ((AROUND_S + LONGER * planned_s) / 10.0).ceil() * 10.0;
-    Some(format!(
-        "time ran out before all of its ten files over the path; {} alone with --budget {budget_s:.0}s has them",
-        SPEC.id
-    ))
+    work::LIBRARIES
+        .into_iter()
+        .map(|(engine, package)| Library {
+            engine: engine.to_owned(),
+            not_measured: work::why_no_library(env, package),
+            far: points
+                .iter()
+                .filter(|planned| {
+                    let point = &planned.point;
+                    point.path.as_deref() == Some(EMULATED) && point.engine.as_deref() == Some(engine)
+                })
+                .map(|planned| (planned.point.clone(), budget_s(planned.priority)))
+                .collect(),
+        })
+        .collect()
+}
+
+#[derive(Serialize, Deserialize)]
+struct Library {
+    engine: String,
+    /// The reason.
+    not_measured: Option<String>,
+    /// Its points over the path, each with the budget that reaches it, s.
+    far: Vec<(Point, f64)>,
+}
+
+impl Library {
+    /// Why its row over the path is missing where there could be one, with the budget that would do.
+    fn why_missing(&self, results: &[PointResult]) -> Option<String> {
+        let missing = self
+            .far
+            .iter()
+            .filter(|(point, _)| results.iter().all(|result| result.point != *point));
+        let out_of_time = missing.map(|(_, budget_s)| *budget_s).reduce(f64::max).map(|budget_s| {
+            format!(
+                "time ran out before all of its ten files over the path; {} alone with --budget {budget_s:.0}s has them",
+                SPEC.id
+            )
+        });
+        self.not_measured.clone().or(out_of_time)
+    }
 }
 
 impl Probe for Transfer {
@@ -472,17 +501,20 @@ impl Probe for Transfer {
             .collect()
     }
 
-    fn conclude(&self, env: &Env, results: &[PointResult]) -> Vec<Record> {
+    fn conclude(&self, header: &Header, results: &[PointResult]) -> Vec<Record> {
         if results.is_empty() {
             return Vec::new();
         }
-        let mut findings = conclusion::of(results, env.seed(0x6b6e_6565));
-        findings["python"] = work::LIBRARIES
-            .into_iter()
-            .filter_map(|(engine, package)| {
-                let reason =
-                    work::why_no_library(env, package).or_else(|| why_no_time(env, engine, results))?;
-                Some(serde_json::json!({ "engine": engine, "not_measured": reason }))
+        let mut findings = conclusion::of(results, seed(&header.settings, 0x6b6e_6565));
+        let libraries: Vec<Library> = results
+            .iter()
+            .find_map(|result| Vec::deserialize(result.findings.as_ref()?.get("libraries")?).ok())
+            .unwrap_or_default();
+        findings["python"] = libraries
+            .iter()
+            .filter_map(|library| {
+                let reason = library.why_missing(results)?;
+                Some(serde_json::json!({ "engine": library.engine, "not_measured": reason }))
             })
             .collect();
         vec![SPEC.derived(findings)]

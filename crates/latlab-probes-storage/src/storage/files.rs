@@ -3,7 +3,7 @@
 use latlab_harness::{
     Env, Operations, Planned, PointResult, Probe, ProbeError, Session, Spec, Support, Tier,
 };
-use latlab_record::{Point, Profile, Record, Unit, binary_size};
+use latlab_record::{Header, Point, Profile, Record, Unit, binary_size};
 use serde_json::{Value, json};
 
 #[cfg_attr(target_os = "linux", path = "files/linux/mod.rs")]
@@ -288,7 +288,7 @@ impl Probe for Files {
         work::open(env)
     }
 
-    fn conclude(&self, _env: &Env, results: &[PointResult]) -> Vec<Record> {
+    fn conclude(&self, _header: &Header, results: &[PointResult]) -> Vec<Record> {
         let passes: Vec<Pass> = results.iter().filter_map(Pass::of).collect();
         let (ratios, shares) = (ratios(&passes), python_shares(&passes));
         if ratios.is_empty() && shares.is_empty() {

@@ -3,7 +3,7 @@
 use latlab_harness::{
     Env, Operations, Planned, PointResult, Probe, ProbeError, Reach, Session, Spec, Support, Tier,
 };
-use latlab_record::{Point, Profile, Record, Settings, Unit, binary_size};
+use latlab_record::{Header, Point, Profile, Record, Settings, Unit, binary_size};
 use serde_json::{Value, json};
 
 use crate::disk::{COLD, DIRECT};
@@ -187,7 +187,7 @@ impl Probe for FirstTouch {
         work::open(env)
     }
 
-    fn conclude(&self, _env: &Env, results: &[PointResult]) -> Vec<Record> {
+    fn conclude(&self, _header: &Header, results: &[PointResult]) -> Vec<Record> {
         let ratios: Vec<Value> = results
             .iter()
             .filter(|result| result.point.operation.as_deref() == Some(FIRST))

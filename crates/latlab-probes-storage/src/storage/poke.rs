@@ -3,7 +3,7 @@
 use latlab_harness::{
     Env, Operations, Planned, PointResult, Probe, ProbeError, Reach, Session, Spec, Support, Tier,
 };
-use latlab_record::{Point, Profile, Record, Unit};
+use latlab_record::{Header, Point, Profile, Record, Unit};
 use serde_json::json;
 
 use crate::disk::{self, COLD, DIRECT, WARM};
@@ -222,7 +222,7 @@ impl Probe for Poke {
         work::open(env, group)
     }
 
-    fn conclude(&self, _env: &Env, results: &[PointResult]) -> Vec<Record> {
+    fn conclude(&self, _header: &Header, results: &[PointResult]) -> Vec<Record> {
         let p50 = |size: u64, path| {
             results
                 .iter()

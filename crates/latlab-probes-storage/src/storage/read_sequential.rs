@@ -3,7 +3,7 @@
 use latlab_harness::{
     Env, Operations, Planned, PointResult, Probe, ProbeError, Session, Spec, Support, Tier,
 };
-use latlab_record::{Point, Profile, Record, Unit};
+use latlab_record::{Header, Point, Profile, Record, Unit};
 
 use crate::disk::{self, COLD, DIRECT, WARM, curve};
 
@@ -161,7 +161,7 @@ impl Probe for ReadSequential {
         work::open(env)
     }
 
-    fn conclude(&self, _env: &Env, results: &[PointResult]) -> Vec<Record> {
+    fn conclude(&self, _header: &Header, results: &[PointResult]) -> Vec<Record> {
         curve::conclude(&SPEC, results, &PATHS, &[], &[DIRECT, COLD])
     }
 }

@@ -3,7 +3,7 @@
 use latlab_harness::{
     Env, Operations, Planned, PointResult, Probe, ProbeError, Session, Spec, Support, Tier,
 };
-use latlab_record::{Point, Profile, Record, Unit, binary_size};
+use latlab_record::{Header, Point, Profile, Record, Unit, binary_size};
 use serde_json::json;
 
 #[cfg_attr(target_os = "linux", path = "reread/linux.rs")]
@@ -110,16 +110,16 @@ impl Probe for Reread {
         work::open(env)
     }
 
-    fn conclude(&self, env: &Env, results: &[PointResult]) -> Vec<Record> {
+    fn conclude(&self, _header: &Header, results: &[PointResult]) -> Vec<Record> {
         let p50 = |size, operation| {
             let at = |result: &&PointResult| {
                 result.point.file_bytes == Some(size) && result.point.operation.as_deref() == Some(operation)
             };
             results.iter().find(at).map(|result| result.p50)
         };
-        let ratios: Vec<_> = sizes(env)
+        let ratios: Vec<_> = SIZES
             .into_iter()
-            .filter_map(|size| {
+            .filter_map(|(size, _)| {
                 let (again, kept) = (p50(size, REREAD)?, p50(size, KEPT)?);
                 Some(
                     json!({ "file_bytes": size, "reread_ns": again, "kept_ns": kept, "ratio": again / kept }),

@@ -3,7 +3,7 @@
 use latlab_harness::{
     Env, Operations, Planned, PointResult, Probe, ProbeError, Session, Spec, Support, Tier,
 };
-use latlab_record::{Point, Profile, Record, Settings, Unit, binary_size};
+use latlab_record::{Header, Point, Profile, Record, Settings, Unit, binary_size};
 use serde_json::json;
 
 use crate::disk::{self, DIRECT};
@@ -178,7 +178,7 @@ impl Probe for Steady {
         work::open(env)
     }
 
-    fn conclude(&self, _env: &Env, results: &[PointResult]) -> Vec<Record> {
+    fn conclude(&self, _header: &Header, results: &[PointResult]) -> Vec<Record> {
         let operations: Vec<_> = results
             .iter()
             .filter_map(|result| {

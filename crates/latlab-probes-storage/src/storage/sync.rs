@@ -3,8 +3,9 @@
 use latlab_harness::{
     Env, Operations, Planned, PointResult, Probe, ProbeError, Reach, Session, Spec, Support, Tier,
 };
-use latlab_record::{Point, Profile, Record, Unit, binary_size};
-use serde_json::json;
+use latlab_machine::Machine;
+use latlab_record::{Header, Point, Profile, Record, Unit, binary_size};
+use serde_json::{Value, json};
 
 #[cfg_attr(target_os = "linux", path = "sync/linux.rs")]
 #[cfg_attr(target_os = "macos", path = "sync/macos.rs")]
@@ -254,8 +255,8 @@ impl Probe for Durable {
         work::open(env, group)
     }
 
-    fn conclude(&self, env: &Env, results: &[PointResult]) -> Vec<Record> {
-        let Some(findings) = concluded(env, results) else {
+    fn conclude(&self, header: &Header, results: &[PointResult]) -> Vec<Record> {
+        let Some(findings) = concluded(&header.machine, results) else {
             return Vec::new();
         };
         vec![SPEC.derived(findings)]
@@ -305,7 +306,7 @@ fn number(result: &PointResult, name: &str) -> Option<f64> {
     result.findings.as_ref()?.get(name)?.as_f64()
 }
 
-fn concluded(env: &Env, results: &[PointResult]) -> Option<serde_json::Value> {
+fn concluded(machine: &Machine, results: &[PointResult]) -> Option<Value> {
     let of = |operation, way| {
         results
             .iter()
@@ -336,8 +337,8 @@ fn concluded(env: &Env, results: &[PointResult]) -> Option<serde_json::Value> {
             us(flush_ns)
         ));
     }
-    let disk = work::disk_of(env);
-    let cache = disk.and_then(|disk| disk.write_cache.as_deref());
+    let found = |name: &str| judged.findings.as_ref().and_then(|findings| findings.get(name));
+    let cache = found("write_cache").and_then(Value::as_str);
     evidence.push(match cache {
         Some("write back") => {
             "the device says that it has a cache that needs flushes (write back)".to_owned()
@@ -353,8 +354,8 @@ fn concluded(env: &Env, results: &[PointResult]) -> Option<serde_json::Value> {
         )),
         None => evidence.push("nothing here counts flushes".to_owned()),
     }
-    evidence.extend(work::file_system(env));
-    evidence.push(machine(env));
+    evidence.extend(found("file_system").and_then(|text| text.as_str().map(str::to_owned)));
+    evidence.push(guest(machine));
 
     if let Some(share) = busy.filter(|share| *share > BUSY) {
         evidence.push(format!(
@@ -363,7 +364,7 @@ fn concluded(env: &Env, results: &[PointResult]) -> Option<serde_json::Value> {
         ));
     }
     // A device made of others passes flushes on and counts none itself.
-    let own = disk.is_some_and(|disk| disk.made_of.is_empty()) && cache == Some("write back");
+    let own = found("made_of_others").and_then(Value::as_bool) == Some(false) && cache == Some("write back");
     let ratio = |operation| Some(of(operation, way)?.p50 / judged.p50);
     Some(json!({
         "verdict": verdict(Judged {
@@ -378,8 +379,8 @@ fn concluded(env: &Env, results: &[PointResult]) -> Option<serde_json::Value> {
     }))
 }
 
-fn machine(env: &Env) -> String {
-    let virtualisation = &env.machine.virtualisation;
+fn guest(machine: &Machine) -> String {
+    let virtualisation = &machine.virtualisation;
     match virtualisation.guest {
         Some(true) => format!(
             "this is a virtual machine ({}): a flush may end in its host's memory",

@@ -4,7 +4,7 @@
 use latlab_harness::{
     Env, Operations, Planned, PointResult, Probe, ProbeError, Session, Spec, Support, Tier,
 };
-use latlab_record::{Point, Profile, Record, Unit};
+use latlab_record::{Header, Point, Profile, Record, Unit};
 
 use crate::disk::{self, BUFFERED, DIRECT, FSYNC_EACH, FSYNC_END, curve};
 
@@ -175,7 +175,7 @@ impl Probe for WriteSequential {
         work::open(env)
     }
 
-    fn conclude(&self, _env: &Env, results: &[PointResult]) -> Vec<Record> {
+    fn conclude(&self, _header: &Header, results: &[PointResult]) -> Vec<Record> {
         let paths = POINTS.map(|(path, _)| path);
         curve::conclude(&SPEC, results, &paths, &[FSYNC_END], &[DIRECT, FSYNC_EACH])
     }

@@ -45,31 +45,30 @@ fn a_child_whose_preload_does_not_exist_says_who_answers_instead() {
 
 fn result(allocator: &str, size: u64, state: &str, p50: f64) -> PointResult {
     PointResult {
-        point: planned(
-            &Allocator {
-                name: if allocator == "system" {
-                    "system"
-                } else {
-                    "jemalloc"
-                },
-                preload: None,
-            },
-            size,
-            state,
-            SAME,
-            0,
-        )
-        .point,
-        p50,
-        interval: None,
-        cycles: None,
-        refined: false,
-        disturbed: false,
         findings: Some(json!({
             "library": "libc.so.6",
+            "not_installed": ["mimalloc"],
             "mmap_threshold_bytes": 131_072,
             "minor_faults_per_op": if p50 > 1e6 { size as f64 / 4096.0 } else { 0.01 },
         })),
+        ..PointResult::new(
+            planned(
+                &Allocator {
+                    name: if allocator == "system" {
+                        "system"
+                    } else {
+                        "jemalloc"
+                    },
+                    preload: None,
+                },
+                size,
+                state,
+                SAME,
+                0,
+            )
+            .point,
+            p50,
+        )
     }
 }
 
@@ -86,7 +85,7 @@ fn the_cliff_is_where_reused_blocks_begin_to_be_faulted_in_again() {
         results.push(result("system", size, "fresh", fresh));
     }
     results.push(result("jemalloc", 16, "reused", 8.0));
-    let record = conclude(&results, &["mimalloc"]).expect("a record");
+    let record = conclude(&results, 4096.0).expect("a record");
     let findings = record.findings.expect("findings");
     let system = &findings["allocators"][0];
     assert_eq!(system["trim_cliff"]["size_bytes"], json!(64 << 20));

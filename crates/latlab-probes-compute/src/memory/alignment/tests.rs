@@ -118,20 +118,12 @@ fn the_quick_profile_has_the_three_that_a_reader_wants() {
 
 #[test]
 fn the_conclusion_has_each_cost_that_was_measured_and_no_other() {
-    let result = |offset, p50| PointResult {
-        point: point(STORE, offset),
-        p50,
-        interval: None,
-        cycles: None,
-        findings: None,
-        refined: false,
-        disturbed: false,
-    };
+    let result = |offset, p50| PointResult::new(point(STORE, offset), p50);
     let env = testing::env_of_one_cpu(64 << 20);
-    let records = Alignment.conclude(&env, &[result(0, 0.25), result(60, 0.5)]);
+    let records = Alignment.conclude(&testing::header(&env), &[result(0, 0.25), result(60, 0.5)]);
     let findings = records[0].findings.as_ref().expect("findings");
     assert_eq!(findings["store"]["aligned_ns"], 0.25);
     assert_eq!(findings["store"]["line_crossing_ns"], 0.5);
     assert!(findings["store"]["page_crossing_ns"].is_null() && findings["load"]["aligned_ns"].is_null());
-    assert!(Alignment.conclude(&env, &[]).is_empty());
+    assert!(Alignment.conclude(&testing::header(&env), &[]).is_empty());
 }

@@ -1,11 +1,11 @@
 //! The levels as a reader sees them: each with its rate in bytes a core cycle, beside the most that the core can move.
 
-use latlab_harness::{Env, PointResult};
+use latlab_harness::PointResult;
 use latlab_machine::{Cpu, Machine};
-use latlab_record::{Pages, Point};
+use latlab_record::{Header, Pages, Point};
 use serde_json::{Value, json};
 
-use super::{Layout, SMALL, THIRD_LIKELY};
+use super::{SMALL, THIRD_LIKELY};
 use crate::levels::reported;
 use crate::vector::Operation;
 
@@ -247,20 +247,15 @@ pub(super) fn findings(machine: &Machine, point: &Point, operation: Operation) -
 }
 
 /// One level's figures: the measured working set nearest to the level's landmark, among those that lie in it.
-pub(super) fn levels(
-    env: &Env,
-    layout: &Layout,
-    results: &[PointResult],
-    operation: Operation,
-) -> Vec<Value> {
+pub(super) fn levels(header: &Header, results: &[PointResult], operation: Operation) -> Vec<Value> {
     Level::ALL
         .into_iter()
         .filter_map(|level| {
-            let bounds = landmark(env, layout, results, operation, level)?;
+            let bounds = landmark(header, results, operation, level)?;
             let result = singles(results, operation)
                 .filter(|(size, _)| bounds.above < *size && *size <= bounds.up_to)
                 .min_by(|a, b| distance(a.0, bounds.mark).total_cmp(&distance(b.0, bounds.mark)))?;
-            Some(figures(&env.machine, level, operation, result))
+            Some(figures(&header.machine, level, operation, result))
         })
         .collect()
 }
@@ -272,16 +267,15 @@ struct Bounds {
     mark: u64,
 }
 
-fn landmark(
-    env: &Env,
-    layout: &Layout,
-    results: &[PointResult],
-    operation: Operation,
-    level: Level,
-) -> Option<Bounds> {
-    let first = reported(&env.machine, 1)?;
-    let second = reported(&env.machine, 2)?;
-    let third = reported(&env.machine, 3);
+fn landmark(header: &Header, results: &[PointResult], operation: Operation, level: Level) -> Option<Bounds> {
+    let first = reported(&header.machine, 1)?;
+    let second = reported(&header.machine, 2)?;
+    let third = reported(&header.machine, 3);
+    // By any operation: not all of them fit into as much memory.
+    let measured = results
+        .iter()
+        .filter_map(|result| result.point.working_set_bytes)
+        .max()?;
     match level {
         Level::First => Some(Bounds {
             above: 0,
@@ -296,7 +290,7 @@ fn landmark(
         Level::Third => Some(Bounds {
             // Of less than twice the second level much is still answered there.
             above: 2 * second - 1,
-            up_to: third?.min(layout.largest / 8),
+            up_to: third?.min(measured / 8),
             mark: THIRD_LIKELY,
         }),
         Level::Ram => {
@@ -304,7 +298,7 @@ fn landmark(
             // larger than that cannot be asked for; `--gentle` never leaves the caches.
             let largest = singles(results, operation).map(|(size, _)| size).max()?;
             let beyond = largest > third.unwrap_or(second) || largest >= LIKELY_RAM;
-            (beyond && !env.settings.gentle).then_some(Bounds {
+            (beyond && !header.settings.gentle).then_some(Bounds {
                 above: largest - 1,
                 up_to: largest,
                 mark: largest,
@@ -381,7 +375,6 @@ fn figures(
 #[cfg(test)]
 mod tests {
     use latlab_machine::{Cache, CacheKind, CacheSource};
-    use latlab_record::Profile;
 
     use super::*;
     use latlab_probes_testing as testing;
@@ -401,33 +394,30 @@ mod tests {
     }
 
     /// A CPU with 48 KiB, 2 MiB and 32 MiB.
-    fn env(vendor: &str, name: Option<&str>) -> Env {
-        let mut env = testing::env(4 << 30);
-        env.settings.profile = Profile::Standard;
-        env.machine.caches = vec![cache(1, 48 << 10), cache(2, 2 << 20), cache(3, 32 << 20)];
-        env.machine.cpu = Cpu {
+    fn header(vendor: &str, name: Option<&str>) -> Header {
+        let mut header = testing::header(&testing::env(4 << 30));
+        header.machine.caches = vec![cache(1, 48 << 10), cache(2, 2 << 20), cache(3, 32 << 20)];
+        header.machine.cpu = Cpu {
             vendor: Some(vendor.to_owned()),
             microarchitecture: name.map(str::to_owned),
             ..Cpu::default()
         };
-        env
+        header
     }
 
     fn result(operation: Operation, isa: &str, size: u64, bytes_per_cycle: Option<f64>) -> PointResult {
         PointResult {
-            point: Point {
-                working_set_bytes: Some(size),
-                operation: Some(operation.name().to_owned()),
-                threads: Some(1),
-                isa: Some(isa.to_owned()),
-                ..Point::default()
-            },
-            p50: 4e9 * bytes_per_cycle.unwrap_or(1.0),
-            interval: None,
-            cycles: None,
-            refined: false,
-            disturbed: false,
             findings: bytes_per_cycle.map(|bytes| json!({ "bytes_per_cycle": bytes })),
+            ..PointResult::new(
+                Point {
+                    working_set_bytes: Some(size),
+                    operation: Some(operation.name().to_owned()),
+                    threads: Some(1),
+                    isa: Some(isa.to_owned()),
+                    ..Point::default()
+                },
+                4e9 * bytes_per_cycle.unwrap_or(1.0),
+            )
         }
     }
 
@@ -448,14 +438,10 @@ mod tests {
             .to_vec()
     }
 
-    fn found(env: &Env, results: &[PointResult], operation: Operation) -> Vec<Value> {
-        levels(env, &Layout::of(env), results, operation)
-    }
-
     #[test]
     fn each_level_is_shown_at_its_landmark_with_its_share_of_what_the_core_can_move() {
-        let levels = found(
-            &env("AuthenticAMD", Some("Zen 5")),
+        let levels = levels(
+            &header("AuthenticAMD", Some("Zen 5")),
             &reads("avx512"),
             Operation::Read,
         );
@@ -494,7 +480,7 @@ mod tests {
             ("Apple", None, "neon"),
             ("AuthenticAMD", Some("Zen 5"), "sse2"),
         ] {
-            let levels = found(&env(vendor, name), &reads(isa), Operation::Read);
+            let levels = levels(&header(vendor, name), &reads(isa), Operation::Read);
             assert_eq!(levels.len(), 4);
             for level in levels {
                 assert!(level["share"].is_null() && level["best_bytes_per_cycle"].is_null());
@@ -510,12 +496,12 @@ mod tests {
 
     #[test]
     fn an_intel_core_is_known_by_its_widest_vectors_and_cores_of_several_kinds_by_nothing() {
-        let mut cpu = env("GenuineIntel", None).machine.cpu;
+        let mut cpu = header("GenuineIntel", None).machine.cpu;
         assert_eq!(widths(&cpu, "avx512").map(|widths| widths.load), Some(128.0));
         assert_eq!(widths(&cpu, "avx2"), None);
         cpu.hybrid = Some(true);
         assert_eq!(widths(&cpu, "avx512"), None);
-        let mut mobile = env("AuthenticAMD", Some("Zen 5")).machine.cpu;
+        let mut mobile = header("AuthenticAMD", Some("Zen 5")).machine.cpu;
         mobile.model = Some(0x24);
         assert_eq!(widths(&mobile, "avx512"), None);
     }
@@ -523,7 +509,7 @@ mod tests {
     #[test]
     fn more_than_the_best_is_no_share() {
         let results = [result(Operation::Read, "avx512", 24 << 10, Some(140.0))];
-        let levels = found(&env("GenuineIntel", None), &results, Operation::Read);
+        let levels = levels(&header("GenuineIntel", None), &results, Operation::Read);
         assert!(levels[0]["share"].is_null() && levels[0]["best_bytes_per_cycle"].is_null());
         assert!(
             levels[0]["source"]
@@ -534,15 +520,15 @@ mod tests {
 
     #[test]
     fn writing_and_copying_count_their_own_bytes() {
-        let env = env("GenuineIntel", None);
+        let header = header("GenuineIntel", None);
         let results = [
             result(Operation::Write, "avx512", 24 << 10, Some(48.0)),
             result(Operation::Copy, "avx512", 24 << 10, Some(96.0)),
             result(Operation::Copy, "avx512", 1 << 20, Some(40.0)),
         ];
-        let write = found(&env, &results, Operation::Write);
+        let write = levels(&header, &results, Operation::Write);
         assert_eq!(write[0]["share"], 0.75);
-        let copy = found(&env, &results, Operation::Copy);
+        let copy = levels(&header, &results, Operation::Copy);
         assert_eq!(copy[0]["share"], 0.75);
         assert!(copy[1]["share"].is_null());
         assert_eq!(copy.len(), 2, "no RAM where none was measured");
@@ -551,14 +537,14 @@ mod tests {
     #[test]
     fn a_core_whose_frequency_is_unknown_has_its_rate_alone() {
         let results = [result(Operation::Read, "avx512", 24 << 10, None)];
-        let levels = found(&env("GenuineIntel", None), &results, Operation::Read);
+        let levels = levels(&header("GenuineIntel", None), &results, Operation::Read);
         assert!(levels[0]["share"].is_null() && levels[0]["bytes_per_cycle"].is_null());
         assert!(levels[0]["bytes_per_s"].is_f64());
     }
 
     #[test]
     fn a_record_names_the_best_of_its_own_level() {
-        let machine = env("GenuineIntel", None).machine;
+        let machine = header("GenuineIntel", None).machine;
         let best = |operation, size, threads| {
             let mut point = result(operation, "avx512", size, None).point;
             point.threads = Some(threads);

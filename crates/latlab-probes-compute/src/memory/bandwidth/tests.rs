@@ -185,7 +185,7 @@ fn one_cpu_gives_one_thread_and_says_so() {
             .all(|planned| planned.point.threads == Some(1))
     );
     assert_eq!(Bandwidth.cpus(&env), 1);
-    let absent = Bandwidth.conclude(&env, &[]);
+    let absent = Bandwidth.conclude(&testing::header(&env), &[]);
     assert!(
         absent[0]
             .error

@@ -189,18 +189,16 @@ fn many_cpus_are_sampled_with_near_and_far_pairs_and_the_same_ones_again() {
 
 fn result(a: u32, b: u32, ns: f64, disturbed: bool) -> PointResult {
     PointResult {
-        point: Point {
-            operation: Some(COMPARE_AND_SWAP.to_owned()),
-            from_cpu: Some(a),
-            to_cpu: Some(b),
-            ..Point::default()
-        },
-        p50: ns,
-        interval: None,
-        cycles: None,
-        refined: false,
         disturbed,
-        findings: None,
+        ..PointResult::new(
+            Point {
+                operation: Some(COMPARE_AND_SWAP.to_owned()),
+                from_cpu: Some(a),
+                to_cpu: Some(b),
+                ..Point::default()
+            },
+            ns,
+        )
     }
 }
 
@@ -217,7 +215,7 @@ fn two_groups() -> Vec<PointResult> {
 }
 
 fn conclusion(env: &Env, results: &[PointResult]) -> serde_json::Value {
-    let mut records = CoreToCore.conclude(env, results);
+    let mut records = CoreToCore.conclude(&testing::header(env), results);
     assert_eq!((records.len(), records[0].kind), (1, Kind::Derived));
     records.remove(0).findings.expect("findings")["operations"][0].clone()
 }
@@ -281,7 +279,7 @@ fn spread_without_a_gap_is_one_cluster_and_missing_pairs_are_said() {
     let found = conclusion(&env, &results);
     assert_eq!(found["clusters"].as_array().map(Vec::len), Some(1), "{found}");
     assert_eq!(found["sampled"], json!(true));
-    assert!(CoreToCore.conclude(&env, &[]).is_empty());
+    assert!(CoreToCore.conclude(&testing::header(&env), &[]).is_empty());
 }
 
 #[test]

@@ -3,7 +3,8 @@
 use latlab_clock::{Clock, SimulatedClock};
 use latlab_harness::{NoReference, Progress, SimulatedLevel, Sink, run_probe};
 use latlab_machine::{Cache, CacheKind, CacheSource, Machine};
-use latlab_record::{Kind, Settings};
+use latlab_probes_testing as testing;
+use latlab_record::{Kind, RoundFigure, Settings};
 
 use super::*;
 
@@ -104,7 +105,26 @@ fn measure_at_most(env: &Env, visits: Option<usize>) -> Vec<Record> {
         &mut NoReference,
         &mut kept,
     );
-    kept.records
+    testing::concluded(&LoadDependent, env, kept.records)
+}
+
+/// The figures of a run of so many rounds, with what follows from them.
+fn measure_in_rounds(env: &Env, count: u32) -> Vec<Record> {
+    let mut figures = measure(env);
+    for round in 0..count {
+        let again = measure(env);
+        for figure in &mut figures {
+            let own = again.iter().find(|record| record.point == figure.point);
+            figure.rounds.extend(own.and_then(|record| {
+                Some(RoundFigure {
+                    round,
+                    cpu: env.home_cpu,
+                    p50: record.summary.as_ref()?.p50?,
+                })
+            }));
+        }
+    }
+    testing::concluded(&LoadDependent, env, figures)
 }
 
 fn findings(records: &[Record]) -> serde_json::Value {
@@ -117,9 +137,7 @@ fn findings(records: &[Record]) -> serde_json::Value {
 
 #[test]
 fn a_planted_hierarchy_comes_out_as_planted() {
-    let env = planted_env(true);
-    let records = measure(&env);
-    let findings = findings(&records);
+    let findings = findings(&measure_in_rounds(&planted_env(true), 2));
     let levels = findings["levels"].as_array().expect("a list");
     let names: Vec<&str> = levels
         .iter()
@@ -143,6 +161,14 @@ fn a_planted_hierarchy_comes_out_as_planted() {
             assert_eq!(level["validated"], true, "{level:#}");
         }
     }
+}
+
+#[test]
+fn one_round_alone_confirms_no_boundary() {
+    let findings = findings(&measure_in_rounds(&planted_env(true), 1));
+    let levels = findings["levels"].as_array().expect("a list");
+    assert_eq!(levels.len(), PLANTED.len(), "{findings:#}");
+    assert!(levels.iter().all(|level| level["validated"].is_null()));
 }
 
 #[test]

@@ -160,18 +160,17 @@ mod tests {
     #[test]
     fn disturbed_points_are_shown_and_make_no_knee() {
         let result = |threads, delay_steps, p50: f64, load: f64, disturbed| PointResult {
-            point: latlab_record::Point {
-                threads: Some(threads),
-                read_percent: (threads > 0).then_some(100),
-                delay_steps,
-                ..latlab_record::Point::default()
-            },
-            p50,
-            interval: None,
-            cycles: None,
-            refined: false,
             disturbed,
             findings: Some(json!({ "load_bytes_per_s": load })),
+            ..PointResult::new(
+                latlab_record::Point {
+                    threads: Some(threads),
+                    read_percent: (threads > 0).then_some(100),
+                    delay_steps,
+                    ..latlab_record::Point::default()
+                },
+                p50,
+            )
         };
         let found = |disturbed| {
             curves(&[

@@ -118,18 +118,16 @@ fn a_load_that_failed_its_proof_takes_the_figures_away() {
 #[test]
 fn what_follows_is_a_curve_a_mix_in_the_order_of_load() {
     let result = |threads, percent, delay, p50: f64, load: f64| PointResult {
-        point: Point {
-            threads: Some(threads),
-            read_percent: percent,
-            delay_steps: delay,
-            ..Point::default()
-        },
-        p50,
-        interval: None,
-        cycles: None,
-        refined: false,
-        disturbed: false,
         findings: Some(json!({ "load_bytes_per_s": load, "p99_ns": null })),
+        ..PointResult::new(
+            Point {
+                threads: Some(threads),
+                read_percent: percent,
+                delay_steps: delay,
+                ..Point::default()
+            },
+            p50,
+        )
     };
     let curves = curve::curves(&[
         result(3, Some(100), Some(0), 300.0, 60e9),

@@ -249,13 +249,8 @@ fn points_fit_memory_of_any_size_and_repeat_nothing() {
 #[test]
 fn what_is_concluded_follows_from_the_points() {
     let result = |point: Point, p50| PointResult {
-        point,
-        p50,
-        interval: None,
-        cycles: None,
-        refined: false,
-        disturbed: false,
         findings: Some(json!({ "pages": "huge" })),
+        ..PointResult::new(point, p50)
     };
     let env = testing::env_of_one_cpu(64 << 20);
     let sizes = Sizes::of(&env);
@@ -268,7 +263,7 @@ fn what_is_concluded_follows_from_the_points() {
         result(ahead(LIST, sizes.chase, 16), 24.0),
         result(ahead(FILL, sizes.fill, 0), 5.0),
     ];
-    let records = Prefetch.conclude(&env, &results);
+    let records = Prefetch.conclude(&testing::header(&env), &results);
     assert_eq!(records[0].kind, Kind::Derived);
     let findings = records[0].findings.as_ref().expect("findings");
     let hardware = &findings["hardware"];
@@ -282,5 +277,5 @@ fn what_is_concluded_follows_from_the_points() {
     assert_eq!(findings["list_walk"]["gain"], 6.0);
     assert_eq!(findings["fill"]["without_ns"], 5.0);
     assert!(findings["fill"]["gain"].is_null());
-    assert!(Prefetch.conclude(&env, &[]).is_empty());
+    assert!(Prefetch.conclude(&testing::header(&env), &[]).is_empty());
 }

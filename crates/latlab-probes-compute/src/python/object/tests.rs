@@ -171,25 +171,22 @@ fn a_longer_literal_replaces_the_one_in_the_program() {
 
 #[test]
 fn what_follows_says_the_cost_of_an_element_and_the_share_of_the_loop() {
-    let result = |operation: &str, elements, p50| PointResult {
-        point: Point {
-            operation: Some(operation.to_owned()),
-            elements,
-            ..Point::default()
-        },
-        p50,
-        interval: None,
-        cycles: None,
-        refined: false,
-        disturbed: false,
-        findings: None,
+    let result = |operation: &str, elements, p50| {
+        PointResult::new(
+            Point {
+                operation: Some(operation.to_owned()),
+                elements,
+                ..Point::default()
+            },
+            p50,
+        )
     };
     let results = [
         result("loop", None, 1.0),
         result("call", None, 40.0),
         result("list-append", Some(1_000), 32_000.0),
     ];
-    let records = Object.conclude(&env(None, true), &results);
+    let records = Object.conclude(&testing::header(&env(None, true)), &results);
     let findings = records[0].findings.clone().expect("findings");
     assert_eq!(
         findings,
@@ -198,5 +195,9 @@ fn what_follows_says_the_cost_of_an_element_and_the_share_of_the_loop() {
             {"operation": "list-append", "elements": 1_000, "p50_ns": 32_000.0, "per_element_ns": 32.0, "loop_share": 0.0005},
         ]})
     );
-    assert!(Object.conclude(&env(None, true), &[]).is_empty());
+    assert!(
+        Object
+            .conclude(&testing::header(&env(None, true)), &[])
+            .is_empty()
+    );
 }

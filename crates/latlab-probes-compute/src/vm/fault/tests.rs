@@ -62,16 +62,11 @@ fn the_conclusion_holds_every_kind_in_order_with_its_modes() {
         .points(&env)
         .into_iter()
         .map(|planned| PointResult {
-            point: planned.point,
-            p50: 800.0,
-            interval: None,
-            cycles: None,
-            refined: false,
-            disturbed: false,
             findings: Some(json!({ "modes": [{ "p50_ns": 790.0, "share": 1.0 }] })),
+            ..PointResult::new(planned.point, 800.0)
         })
         .collect();
-    let records = Fault.conclude(&env, &results);
+    let records = Fault.conclude(&testing::header(&env), &results);
     assert_eq!(records[0].kind, Kind::Derived);
     let findings = records[0].findings.as_ref().expect("findings");
     let kinds = findings["kinds"].as_array().expect("a list");
@@ -83,7 +78,7 @@ fn the_conclusion_holds_every_kind_in_order_with_its_modes() {
         assert_eq!(names, MODE_ORDER);
     }
     assert!(kinds.iter().all(|kind| kind["modes"][0]["p50_ns"] == 790.0));
-    assert!(Fault.conclude(&env, &[]).is_empty());
+    assert!(Fault.conclude(&testing::header(&env), &[]).is_empty());
 }
 
 #[cfg(target_os = "linux")]

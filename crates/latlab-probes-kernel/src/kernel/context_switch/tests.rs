@@ -222,15 +222,7 @@ fn a_pipe_that_holds_something_else_fails_the_proof_of_one_alone() {
 #[test]
 fn half_of_what_a_round_trip_costs_beyond_its_calls_is_the_switch() {
     let env = testing::env(64 * MIB);
-    let result = |planned: Planned, p50| PointResult {
-        point: planned.point,
-        p50,
-        interval: None,
-        cycles: None,
-        refined: false,
-        disturbed: false,
-        findings: None,
-    };
+    let result = |planned: Planned, p50| PointResult::new(planned.point, p50);
     let alone = ContextSwitch.points(&env).remove(0);
     assert_eq!(alone.point.operation.as_deref(), Some(ALONE));
     let results = [
@@ -238,7 +230,7 @@ fn half_of_what_a_round_trip_costs_beyond_its_calls_is_the_switch() {
         result(planned(PIPE, PROCESSES), 2_000.0),
         result(planned(FUTEX, THREADS), 1_500.0),
     ];
-    let records = ContextSwitch.conclude(&env, &results);
+    let records = ContextSwitch.conclude(&testing::header(&env), &results);
     let findings = records[0].findings.as_ref().expect("derived");
     let near = |name: &str, value: f64| {
         let found = findings[name].as_f64().expect("a number");

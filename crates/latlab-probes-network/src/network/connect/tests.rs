@@ -4,17 +4,15 @@ use latlab_probes_testing as testing;
 
 fn result(path: &str, operation: &str, p50: f64, findings: Option<Value>) -> PointResult {
     PointResult {
-        point: Point {
-            path: Some(path.to_owned()),
-            operation: Some(operation.to_owned()),
-            ..Point::default()
-        },
-        p50,
-        interval: None,
-        cycles: None,
-        refined: false,
-        disturbed: false,
         findings,
+        ..PointResult::new(
+            Point {
+                path: Some(path.to_owned()),
+                operation: Some(operation.to_owned()),
+                ..Point::default()
+            },
+            p50,
+        )
     }
 }
 
@@ -34,12 +32,12 @@ fn a_path_is_compared_with_what_was_asked() {
             Some(json!({ "least_ns": 30_000, "route": { "kind": "loopback" } })),
         ),
     ];
-    let records = Connect.conclude(&env, &results);
+    let records = Connect.conclude(&testing::header(&env), &results);
     let rows = &records[0].findings.as_ref().expect("findings")["paths"];
     assert_eq!(rows[0]["least_over_asked"], json!(1.01));
     assert_eq!(rows[0]["secured_ns"], json!(41.4e6));
     assert!(rows[0]["resolve_ns"].is_null() && rows[1]["least_over_asked"].is_null());
-    assert!(Connect.conclude(&env, &[]).is_empty());
+    assert!(Connect.conclude(&testing::header(&env), &[]).is_empty());
 }
 
 #[test]

@@ -83,19 +83,17 @@ fn one_cpu_is_said_and_without_a_child_process_there_is_nobody_to_ask() {
 #[test]
 fn the_curve_comes_in_the_order_of_its_rates() {
     let result = |rate: u64, p50: f64| PointResult {
-        point: Point {
-            rate_per_s: Some(rate),
-            ..Point::default()
-        },
-        p50,
-        interval: None,
-        cycles: None,
-        refined: false,
-        disturbed: false,
         findings: Some(json!({ "held_back": 3, "achieved_per_s": 990.0 })),
+        ..PointResult::new(
+            Point {
+                rate_per_s: Some(rate),
+                ..Point::default()
+            },
+            p50,
+        )
     };
     let records = Http.conclude(
-        &testing::env(64 << 20),
+        &testing::header(&testing::env(64 << 20)),
         &[result(1_000, 104e3), result(100, 200e3)],
     );
     let findings = records[0].findings.clone().expect("findings");

@@ -3,17 +3,15 @@ use latlab_probes_testing as testing;
 
 fn result(path: &str, streams: u32, p50: f64) -> PointResult {
     PointResult {
-        point: Point {
-            path: Some(path.to_owned()),
-            streams: Some(streams),
-            ..Point::default()
-        },
-        p50,
-        interval: None,
-        cycles: None,
-        refined: false,
-        disturbed: false,
         findings: Some(json!({ "round_trips_per_minute": 60e9 / p50, "load_bytes_per_s": 6e6 })),
+        ..PointResult::new(
+            Point {
+                path: Some(path.to_owned()),
+                streams: Some(streams),
+                ..Point::default()
+            },
+            p50,
+        )
     }
 }
 
@@ -25,7 +23,7 @@ fn loaded_is_compared_with_idle_on_the_same_path() {
         result(EMULATED, 0, 20e6),
     ];
     let env = testing::env(64 << 20);
-    let records = Loaded.conclude(&env, &results);
+    let records = Loaded.conclude(&testing::header(&env), &results);
     let findings = records[0].findings.as_ref().expect("findings");
     assert_eq!(findings["paths"].as_array().map(Vec::len), Some(1), "{findings}");
     let path = &findings["paths"][0];
@@ -33,7 +31,7 @@ fn loaded_is_compared_with_idle_on_the_same_path() {
     assert_eq!(path["loaded"][0]["over_idle"], json!(6.0));
     assert_eq!(path["loaded"][0]["added_ns"], json!(100e6));
     assert_eq!(path["idle_round_trips_per_minute"], json!(3000.0));
-    assert!(Loaded.conclude(&env, &results[..1]).is_empty());
+    assert!(Loaded.conclude(&testing::header(&env), &results[..1]).is_empty());
 }
 
 #[test]

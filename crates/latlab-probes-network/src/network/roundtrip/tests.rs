@@ -2,20 +2,15 @@ use super::*;
 use latlab_probes_testing as testing;
 
 fn result(transport: &str, placement: &str, bytes: u64, p50: f64) -> PointResult {
-    PointResult {
-        point: Point {
+    PointResult::new(
+        Point {
             transport: Some(transport.to_owned()),
             placement: Some(placement.to_owned()),
             message_bytes: Some(bytes),
             ..Point::default()
         },
         p50,
-        interval: None,
-        cycles: None,
-        refined: false,
-        disturbed: false,
-        findings: None,
-    }
+    )
 }
 
 #[test]
@@ -27,7 +22,7 @@ fn waking_up_is_what_blocking_takes_more_than_polling() {
         result(TCP, POLLING, 65_536, 40_000.0),
         result(UNIX, SAME, 64, 6_000.0),
     ];
-    let records = RoundTrip.conclude(&testing::env(64 << 20), &results);
+    let records = RoundTrip.conclude(&testing::header(&testing::env(64 << 20)), &results);
     let findings = records[0].findings.as_ref().expect("findings");
     let tcp = &findings["transports"][0];
     assert_eq!(tcp["wake_up_ns"], json!(60_000.0));
@@ -40,7 +35,7 @@ fn waking_up_is_what_blocking_takes_more_than_polling() {
     );
     assert!(
         RoundTrip
-            .conclude(&testing::env(64 << 20), &results[3..4])
+            .conclude(&testing::header(&testing::env(64 << 20)), &results[3..4])
             .is_empty()
     );
 }

@@ -2,21 +2,16 @@ use super::*;
 use latlab_probes_testing as testing;
 
 fn result(transport: &str, streams: u32, placement: &str, rate: f64) -> PointResult {
-    PointResult {
-        point: Point {
+    PointResult::new(
+        Point {
             transport: Some(transport.to_owned()),
             message_bytes: Some(USUAL),
             streams: Some(streams),
             placement: Some(placement.to_owned()),
             ..Point::default()
         },
-        p50: rate,
-        interval: None,
-        cycles: None,
-        refined: false,
-        disturbed: false,
-        findings: None,
-    }
+        rate,
+    )
 }
 
 #[test]
@@ -28,14 +23,16 @@ fn several_streams_are_compared_with_one() {
         result(UNIX, 1, ANYWHERE, 3e9),
     ];
     let env = testing::env(64 << 20);
-    let records = Throughput.conclude(&env, &results);
+    let records = Throughput.conclude(&testing::header(&env), &results);
     let findings = records[0].findings.as_ref().expect("findings");
     assert_eq!(findings["streams"][1]["streams"], json!(4));
     assert_eq!(findings["streams"][1]["over_one"], json!(2.5));
     assert_eq!(findings["same_cpu_bytes_per_s"], json!(1.8e9));
     assert!(findings["across_bytes_per_s"].is_null());
     assert!(
-        Throughput.conclude(&env, &results[1..]).is_empty(),
+        Throughput
+            .conclude(&testing::header(&env), &results[1..])
+            .is_empty(),
         "nothing to compare with"
     );
 }

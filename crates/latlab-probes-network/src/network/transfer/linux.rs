@@ -6,7 +6,7 @@ use latlab_harness::{Block, Env, ProbeError, Proof, Session, Stamps};
 use latlab_record::{Check, Point, Work as Done};
 use serde_json::{Value, json};
 
-use super::{FILES, HTTP2, HTTPS, KEPT, OWN, POOL, TEN_FILES, count, many_s, one_s, order, sets};
+use super::{FILES, HTTP2, HTTPS, KEPT, OWN, POOL, TEN_FILES, count, libraries, many_s, one_s, order, sets};
 use crate::network::linux::{at_quantile, interval, median};
 pub(super) use crate::peer::LIBRARIES;
 use crate::peer::{
@@ -39,6 +39,7 @@ pub(super) fn open<'env>(env: &'env Env) -> Result<Box<dyn Session + 'env>, Prob
             .ok_or_else(|| ProbeError::Other("a transfer needs a real clock".to_owned()))?,
         pairs: Pairs::new(env),
         all: Vec::new(),
+        libraries: json!(libraries(env)),
         selected: None,
     }))
 }
@@ -80,6 +81,7 @@ pub(super) struct Transfers<'env> {
     stamps: Stamps,
     pub(super) pairs: Pairs<'env>,
     all: Vec<Found>,
+    libraries: Value,
     selected: Option<usize>,
 }
 
@@ -391,6 +393,7 @@ impl Session for Transfers<'_> {
             of_sweep(found)
         };
         findings["route"] = pair.route.findings();
+        findings["libraries"] = self.libraries.clone();
         if let Some(server) = &pair.server {
             findings["congestion_control"] = json!(server.congestion_control);
         } else {

@@ -6,13 +6,9 @@ use latlab_probes_testing as testing;
 
 fn result(point: Point, p50: f64, findings: Value) -> PointResult {
     PointResult {
-        point,
-        p50,
         interval: Some([p50 * 0.98, p50 * 1.02]),
-        cycles: None,
-        refined: false,
-        disturbed: false,
         findings: Some(findings),
+        ..PointResult::new(point, p50)
     }
 }
 
@@ -52,7 +48,7 @@ fn the_model_the_knee_and_the_verdict_stand_beside_the_measurement() {
     results.push(transferred(transfers(EMULATED, LARGE, 1, KEPT), 0.44e9, 24e6));
     let set = json!({ "sequential_ns": 1.04e9, "pool_ns": 0.21e9, "speed_up": 4.95, "speed_up_interval": [4.9, 5.0] });
     results.push(result(ten_files(EMULATED, USUAL, NEW, OWN), 0.21e9, set));
-    let found = Transfer.conclude(&env, &results);
+    let found = Transfer.conclude(&testing::header(&env), &results);
     let found = found[0].findings.as_ref().expect("findings");
 
     let knee = &found["knees"][0];
@@ -99,7 +95,7 @@ fn where_no_large_file_was_measured_the_model_takes_the_rate_that_was_asked_for(
     let link_ns = |rate: Value| {
         let mut one = transferred(transfers(EMULATED, MIB, 1, NEW), 0.2e9, 5e6);
         one.findings.as_mut().expect("findings")["route"]["rate_bit_per_s"] = rate;
-        let found = Transfer.conclude(&env, &[one]);
+        let found = Transfer.conclude(&testing::header(&env), &[one]);
         let found = found[0].findings.as_ref().expect("findings");
         found["singles"][0]["model"]["link_ns"].as_f64().expect("a model")
     };
@@ -120,7 +116,7 @@ fn a_server_that_waits_is_no_path_and_nothing_but_the_first_byte_is_concluded() 
     let results: Vec<PointResult> = [1, 2, 4]
         .map(|many| waiting(transferred(transfers(EMULATED, USUAL, many, NEW), 21e6, 5e6)))
         .into();
-    let found = Transfer.conclude(&env, &results);
+    let found = Transfer.conclude(&testing::header(&env), &results);
     let found = found[0].findings.as_ref().expect("findings");
     assert!(found["singles"][0]["model"].is_null());
     assert!(found["singles"][0]["verdict"].is_null());
@@ -145,7 +141,7 @@ fn steps_are_added_where_a_sweep_bends_and_beyond_an_end_that_rises() {
     assert_eq!(added(&sweep(bent)), [6]);
     let rising = [(2, 2.0), (4, 4.0), (8, 8.0), (16, 15.0), (32, 28.0), (64, 40.0)];
     assert_eq!(added(&sweep(rising)), [96]);
-    let knee = Transfer.conclude(&testing::env(64 << 20), &sweep(rising));
+    let knee = Transfer.conclude(&testing::header(&testing::env(64 << 20)), &sweep(rising));
     let knee = &knee[0].findings.as_ref().expect("findings")["knees"][0];
     assert!(knee["knee"].is_null() && knee["at_least"] == json!(64), "{knee}");
     assert!(
@@ -162,7 +158,7 @@ fn a_step_without_rates_leaves_the_others_their_knee() {
         .into();
     let found = results[0].findings.as_mut().expect("findings");
     found["rates_bytes_per_s"] = json!([]);
-    let concluded = Transfer.conclude(&testing::env(64 << 20), &results);
+    let concluded = Transfer.conclude(&testing::header(&testing::env(64 << 20)), &results);
     let found = concluded[0].findings.as_ref().expect("findings");
     assert_eq!(found["knees"][0]["knee"], json!(8));
 }
@@ -173,7 +169,7 @@ fn an_interval_reaches_to_the_figure_that_it_stands_beside() {
     let mut one = transferred(transfers(EMULATED, USUAL, 1, NEW), 1e8, 1e6);
     one.interval = None;
     one.findings.as_mut().expect("findings")["time_interval"] = json!([1.01e8, 1.02e8]);
-    let concluded = Transfer.conclude(&testing::env(64 << 20), &[one]);
+    let concluded = Transfer.conclude(&testing::header(&testing::env(64 << 20)), &[one]);
     let found = concluded[0].findings.as_ref().expect("findings");
     assert_eq!(found["singles"][0]["interval"], json!([1e8, 1.02e8]));
 }
@@ -195,7 +191,7 @@ fn the_users_server_is_asked_one_by_one_and_nothing_is_concluded_but_its_phases(
         json!({ "phases_ns": { "connect": 9e6 }, "time_interval": [4e7, 5e7], "bodies_bytes": [5, 7] });
     let mut own = result(named[0].point.clone(), 4.4e7, found);
     own.interval = None;
-    let concluded = Transfer.conclude(&env, &[own]);
+    let concluded = Transfer.conclude(&testing::header(&env), &[own]);
     let found = concluded[0].findings.as_ref().expect("findings");
     assert_eq!(found["named"][0]["interval"], json!([4e7, 5e7]));
     assert_eq!((&found["singles"], &found["knees"]), (&json!([]), &json!([])));
@@ -358,9 +354,11 @@ fn over_a_path_pythons_libraries_come_before_what_only_refines() {
 fn a_library_that_had_no_turn_is_named_with_the_budget_that_reaches_it() {
     let packages = Packages::new("turns");
     let env = far_with(&packages);
-    let set = || json!({ "sequential_ns": 1.04e9, "pool_ns": 0.21e9, "speed_up": 4.95 });
+    let installed = json!(libraries(&env));
+    let set =
+        || json!({ "sequential_ns": 1.04e9, "pool_ns": 0.21e9, "speed_up": 4.95, "libraries": installed });
     let python = |results: &[PointResult]| {
-        let found = Transfer.conclude(&env, results);
+        let found = Transfer.conclude(&testing::header(&env), results);
         found[0].findings.as_ref().expect("findings")["python"].clone()
     };
     let of =
@@ -383,6 +381,25 @@ fn a_library_that_had_no_turn_is_named_with_the_budget_that_reaches_it() {
     assert!((60.0..250.0).contains(&seconds), "{reason}");
     results.extend([of(NEW, "python-httpx"), of(KEPT, "python-httpx")]);
     assert_eq!(python(&results), json!([]));
+}
+
+#[test]
+#[cfg(target_os = "linux")]
+fn a_library_that_was_not_there_is_named_on_whatever_machine_the_run_is_read() {
+    let bare = testing::env(64 << 20);
+    let findings = json!({ "libraries": libraries(&bare) });
+    let packages = Packages::new("elsewhere");
+    let results = [result(transfers(LOOPBACK, USUAL, 1, NEW), 1e6, findings)];
+    let concluded = Transfer.conclude(&testing::header(&far_with(&packages)), &results);
+    let named = &concluded[0].findings.as_ref().expect("findings")["python"];
+    assert_eq!(named.as_array().map(Vec::len), Some(2), "{named}");
+    assert_eq!(
+        (&named[0]["engine"], &named[0]["not_measured"]),
+        (
+            &json!("python-requests"),
+            &json!("there is no interpreter that could run it")
+        )
+    );
 }
 
 #[test]

@@ -665,13 +665,8 @@ fn a_limit_on_file_sizes_is_the_reason_for_large_files_only() {
 #[test]
 fn ratios_and_pythons_share_come_from_whole_passes() {
     let result = |files, engine: &str, total_s: f64, means_ns: &[f64]| latlab_harness::PointResult {
-        point: point(files, Operation::ReadWarm, engine),
-        p50: 1.0,
-        interval: None,
-        cycles: None,
-        refined: false,
-        disturbed: false,
         findings: Some(json!({ "total_s": total_s, "block_means_ns": means_ns })),
+        ..latlab_harness::PointResult::new(point(files, Operation::ReadWarm, engine), 1.0)
     };
     let results = [
         result(1, NATIVE, 0.002, &[2e6; 6]),
@@ -681,7 +676,7 @@ fn ratios_and_pythons_share_come_from_whole_passes() {
         result(1, PYTHON, 0.5, &[5e8]),
     ];
     let env = testing::env(64 << 20);
-    let derived = Files.conclude(&env, &results);
+    let derived = Files.conclude(&testing::header(&env), &results);
     let findings = derived[0].findings.as_ref().expect("derived");
     let ratios = findings["ratios"].as_array().expect("a list");
     assert_eq!(ratios.len(), 1, "python has no single file to compare with");
@@ -690,10 +685,10 @@ fn ratios_and_pythons_share_come_from_whole_passes() {
         .as_f64()
         .expect("a number");
     assert!((share - 4_000.0).abs() < 1e-6, "{share}");
-    assert!(Files.conclude(&env, &[]).is_empty());
+    assert!(Files.conclude(&testing::header(&env), &[]).is_empty());
     let wide = [1e3, 2e3, 6e3, 6e3, 3e4, 4e4];
     let noisy = [results[1].clone(), result(MANY, PYTHON, 0.006, &wide)];
-    let derived = Files.conclude(&env, &noisy);
+    let derived = Files.conclude(&testing::header(&env), &noisy);
     let findings = derived[0].findings.as_ref().expect("derived");
     assert_eq!(findings["python_shares"][0]["decided"], json!(false));
     assert_eq!(

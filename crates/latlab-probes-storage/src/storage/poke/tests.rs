@@ -22,15 +22,7 @@ fn its_points_fit_one_cpu_and_little_memory_and_say_their_real_size() {
 
 #[test]
 fn cold_pokes_that_are_no_slower_than_warm_ones_break_a_rule() {
-    let result = |size, path, p50| PointResult {
-        point: point(size, path),
-        p50,
-        interval: None,
-        cycles: None,
-        refined: false,
-        disturbed: false,
-        findings: None,
-    };
+    let result = |size, path, p50| PointResult::new(point(size, path), p50);
     let results = [
         result(0, WARM, 20.0),
         result(1_000, WARM, 1_500.0),
@@ -38,12 +30,12 @@ fn cold_pokes_that_are_no_slower_than_warm_ones_break_a_rule() {
         result(1_000, DIRECT, 120_000.0),
     ];
     let env = testing::env(64 << 20);
-    let records = Poke.conclude(&env, &results);
+    let records = Poke.conclude(&testing::header(&env), &results);
     let findings = records[0].findings.as_ref().expect("findings");
     assert_eq!(findings["sanity"][0]["holds"], false);
     assert_eq!(findings["sanity"][1]["holds"], true);
     assert_eq!(findings["sizes"][0]["direct_over_warm"], 80.0);
-    assert!(Poke.conclude(&env, &results[..1]).is_empty());
+    assert!(Poke.conclude(&testing::header(&env), &results[..1]).is_empty());
 }
 
 #[cfg(target_os = "linux")]

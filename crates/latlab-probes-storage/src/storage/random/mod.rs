@@ -1,7 +1,7 @@
 //! What random reads and random writes share: block sizes and depths, how much of each, and what follows from them.
 
 use latlab_harness::{Env, Operations, Planned, PointResult, Probe, ProbeError, Session, Spec, Support};
-use latlab_record::{Point, Profile, Record};
+use latlab_record::{Header, Point, Profile, Record};
 use serde_json::{Value, json};
 
 use crate::disk::{self, DIRECT};
@@ -63,7 +63,7 @@ impl Probe for Random {
         work::open(env, self.way)
     }
 
-    fn conclude(&self, _env: &Env, results: &[PointResult]) -> Vec<Record> {
+    fn conclude(&self, _header: &Header, results: &[PointResult]) -> Vec<Record> {
         conclude(self.spec, results)
     }
 }

@@ -8,22 +8,20 @@ const MEMORY: u64 = 64 << 20;
 
 fn result(block_bytes: u64, depth: u32, rate_per_s: f64) -> PointResult {
     PointResult {
-        point: Point {
-            block_bytes: Some(block_bytes),
-            queue_depth: Some(depth),
-            ..Point::default()
-        },
-        p50: 50_000.0,
-        interval: None,
-        cycles: None,
-        refined: false,
-        disturbed: false,
         findings: Some(json!({ "rate_per_s": rate_per_s, "second_half_to_first": 1.1 })),
+        ..PointResult::new(
+            Point {
+                block_bytes: Some(block_bytes),
+                queue_depth: Some(depth),
+                ..Point::default()
+            },
+            50_000.0,
+        )
     }
 }
 
 fn concluded(results: &[PointResult]) -> Value {
-    let mut records = read_random::PROBE.conclude(&testing::env(MEMORY), results);
+    let mut records = read_random::PROBE.conclude(&testing::header(&testing::env(MEMORY)), results);
     assert_eq!(records.len(), 1);
     records.remove(0).findings.expect("findings")
 }

@@ -41,18 +41,19 @@ fn the_points_of_each_profile_fit_their_seconds_and_64_mib() {
 #[test]
 fn the_curve_comes_in_the_order_of_its_rates() {
     let result = |rate: u64, p50: f64| PointResult {
-        point: Point {
-            rate_per_s: Some(rate),
-            ..Point::default()
-        },
-        p50,
-        interval: None,
-        cycles: None,
-        refined: false,
-        disturbed: false,
         findings: Some(json!({ "held_back": 3, "achieved_per_s": 990.0 })),
+        ..PointResult::new(
+            Point {
+                rate_per_s: Some(rate),
+                ..Point::default()
+            },
+            p50,
+        )
     };
-    let records = Rate.conclude(&testing::env(MEMORY), &[result(1_000, 104e3), result(100, 200e3)]);
+    let records = Rate.conclude(
+        &testing::header(&testing::env(MEMORY)),
+        &[result(1_000, 104e3), result(100, 200e3)],
+    );
     let findings = records[0].findings.clone().expect("findings");
     assert_eq!(findings["curve"][0]["rate_per_s"], 100);
     assert_eq!(findings["curve"][1]["held_back"], 3.0);

@@ -1,7 +1,6 @@
 //! Systems for which making writes durable was not written.
 
 use latlab_harness::{Env, Planned, ProbeError, Session};
-use latlab_machine::Disk;
 
 use super::{Operation, Way};
 
@@ -16,14 +15,4 @@ pub(super) fn room(env: &Env) -> Result<u64, String> {
 /// Never called: the probe says that it is not supported.
 pub(super) fn open<'env>(_env: &'env Env, _group: &[Planned]) -> Result<Box<dyn Session + 'env>, ProbeError> {
     Err(ProbeError::Other("measured on Linux only".to_owned()))
-}
-
-/// Nobody asks.
-pub(super) fn disk_of(_env: &Env) -> Option<&Disk> {
-    None
-}
-
-/// Nobody asks.
-pub(super) fn file_system(_env: &Env) -> Option<String> {
-    None
 }

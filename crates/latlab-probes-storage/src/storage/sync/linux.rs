@@ -39,7 +39,7 @@ pub(super) fn room(env: &Env) -> Result<u64, String> {
 }
 
 /// The device that holds the directory.
-pub(super) fn disk_of(env: &Env) -> Option<&Disk> {
+fn disk_of(env: &Env) -> Option<&Disk> {
     let number = env.disk.place().ok()?.device();
     let name = format!("{}:{}", rustix::fs::major(number), rustix::fs::minor(number));
     let is = |device: &Option<String>| device.as_deref() == Some(name.as_str());
@@ -67,7 +67,7 @@ fn cpu_pressure_us() -> Option<u64> {
 }
 
 /// Its kind, options and journal, in a sentence.
-pub(super) fn file_system(env: &Env) -> Option<String> {
+fn file_system(env: &Env) -> Option<String> {
     let own = env.machine.dir.file_system.as_ref()?;
     // The description's directory may be another one.
     if own.disk != disk_of(env).map(|disk| disk.name.clone()) {
@@ -557,6 +557,7 @@ impl Session for Syncing<'_> {
         } else {
             &found.sync_ns
         };
+        let disk = disk_of(self.env);
         let each = |count: Option<u64>| count.map(|count| count as f64 / found.whole_ns.len().max(1) as f64);
         let blocks = asked(point).map_or(1, |(operation, _)| operation.written_blocks());
         Proof {
@@ -575,6 +576,9 @@ impl Session for Syncing<'_> {
                 "cpu_pressure": found.waited_us.map(|waited| waited as f64 / found.watched_us.max(1.0)),
                 "flushes_per_operation": each(found.flushes),
                 "device_writes_per_operation": each(found.device_writes),
+                "write_cache": disk.and_then(|disk| disk.write_cache.as_deref()),
+                "made_of_others": disk.map(|disk| !disk.made_of.is_empty()),
+                "file_system": file_system(self.env),
                 "device_time": found.at_device.of(
                     Asked::Durable,
                     found.whole_ns.len() as u64,

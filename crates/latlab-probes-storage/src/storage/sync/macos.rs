@@ -3,7 +3,6 @@
 use std::os::fd::BorrowedFd;
 
 use latlab_harness::{Env, Planned, ProbeError, Session};
-use latlab_machine::Disk;
 use rustix::fs::{fcntl_fullfsync, fsync};
 use rustix::io::retry_on_intr;
 
@@ -34,14 +33,4 @@ fn flush(way: Way, file: BorrowedFd<'_>) -> rustix::io::Result<bool> {
         _ => retry_on_intr(|| fsync(file))?,
     }
     Ok(true)
-}
-
-/// Not described here.
-pub(super) fn disk_of(_env: &Env) -> Option<&Disk> {
-    None
-}
-
-/// Not described here.
-pub(super) fn file_system(_env: &Env) -> Option<String> {
-    None
 }

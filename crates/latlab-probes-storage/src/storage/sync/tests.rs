@@ -3,13 +3,8 @@ use latlab_probes_testing as testing;
 
 fn result(operation: Operation, way: Way, p50: f64, findings: serde_json::Value) -> PointResult {
     PointResult {
-        point: point(operation, way),
-        p50,
-        interval: None,
-        cycles: None,
-        refined: false,
-        disturbed: false,
         findings: Some(findings),
+        ..PointResult::new(point(operation, way), p50)
     }
 }
 
@@ -50,7 +45,12 @@ fn the_verdict_comes_with_its_evidence() {
             Operation::Overwrite,
             Way::Fdatasync,
             100e3,
-            json!({ "sync_p50_ns": 96e3 }),
+            json!({
+                "sync_p50_ns": 96e3,
+                "write_cache": "write back",
+                "made_of_others": false,
+                "file_system": "file system ext4 with the options rw; with a journal",
+            }),
         ),
         result(
             Operation::Append,
@@ -65,7 +65,7 @@ fn the_verdict_comes_with_its_evidence() {
             json!({ "sync_p50_ns": 48e3 }),
         ),
     ];
-    let records = Durable.conclude(&env, &results);
+    let records = Durable.conclude(&testing::header(&env), &results);
     let findings = records[0].findings.as_ref().expect("findings");
     assert_eq!(findings["verdict"], ABSORBED);
     assert_eq!(findings["append_over_overwrite"], 2.0);
@@ -78,6 +78,12 @@ fn the_verdict_comes_with_its_evidence() {
         .collect();
     assert!(evidence[0].contains("median 96 us"), "{evidence:?}");
     assert!(evidence[1].contains("median 48 us"), "{evidence:?}");
+    for told in [
+        "needs flushes (write back)",
+        "ext4 with the options rw; with a journal",
+    ] {
+        assert!(evidence.iter().any(|text| text.contains(told)), "{evidence:?}");
+    }
     assert!(
         evidence.iter().any(|text| text.contains("virtual machine")),
         "{evidence:?}"
@@ -91,6 +97,24 @@ fn the_verdict_comes_with_its_evidence() {
 }
 
 #[test]
+fn a_sync_without_a_flush_tells_of_a_device_that_has_a_cache_and_is_not_made_of_others() {
+    let verdict = |write_cache: &str, made_of_others: bool| {
+        let findings = json!({
+            "sync_p50_ns": 700e3,
+            "flushes_per_operation": 0.0,
+            "write_cache": write_cache,
+            "made_of_others": made_of_others,
+        });
+        let results = [result(Operation::Overwrite, Way::Fdatasync, 710e3, findings)];
+        let records = Durable.conclude(&testing::header(&testing::env(64 << 20)), &results);
+        records[0].findings.as_ref().expect("findings")["verdict"].clone()
+    };
+    assert_eq!(verdict("write back", false), NOT_SENT);
+    assert_eq!(verdict("write back", true), PLAUSIBLE);
+    assert_eq!(verdict("write through", false), PLAUSIBLE);
+}
+
+#[test]
 fn without_an_overwrite_there_is_no_verdict() {
     let env = testing::env(64 << 20);
     let results = [result(
@@ -99,7 +123,7 @@ fn without_an_overwrite_there_is_no_verdict() {
         200e3,
         json!({ "sync_p50_ns": 196e3 }),
     )];
-    assert!(Durable.conclude(&env, &results).is_empty());
+    assert!(Durable.conclude(&testing::header(&env), &results).is_empty());
 }
 
 #[test]
@@ -156,7 +180,7 @@ fn where_there_is_a_full_fsync_it_is_judged_and_not_the_fsync_that_flushes_nothi
     let env = testing::env(64 << 20);
     let results = [(Way::Fsync, 40e3), (Way::FullFsync, 5e6)]
         .map(|(way, ns)| result(Operation::Overwrite, way, ns, json!({ "sync_p50_ns": ns })));
-    let records = Durable.conclude(&env, &results);
+    let records = Durable.conclude(&testing::header(&env), &results);
     let findings = records[0].findings.as_ref().expect("findings");
     assert_eq!(findings["judged_by"]["sync"], "f_fullfsync");
     assert_eq!(findings["verdict"], PLAUSIBLE);

@@ -194,7 +194,14 @@ impl Clock {
         }
     }
 
-    /// Nanoseconds since the clock was opened. A [`recalibrate`](Self::recalibrate) moves this by at most the rate
+    /// Counts from another begin, in nanoseconds of the system's monotonic clock, so that several processes tell times on one axis. One that
+    /// lies in the future, or before the source's zero, is the nearest that can be.
+    pub fn begin_at(&mut self, monotonic_ns: u64) {
+        let since_ns = crate::os::monotonic_ns().saturating_sub(monotonic_ns);
+        self.origin_ticks = self.source.now().saturating_sub(self.ticks(since_ns as f64));
+    }
+
+    /// Nanoseconds since the clock was opened, or since [`begin_at`](Self::begin_at). A [`recalibrate`](Self::recalibrate) moves this by at most the rate
     /// error times the time since then.
     #[must_use]
     pub fn now_ns(&self) -> f64 {

@@ -57,6 +57,12 @@ pub fn read_os_clock(id: OsClockId) -> u64 {
     id.read()
 }
 
+/// The system's monotonic clock, ns: what other processes of this machine read too.
+#[must_use]
+pub fn monotonic_ns() -> u64 {
+    platform::read(platform::MONOTONIC)
+}
+
 /// The operating system's monotonic clock as a time source; ticks are nanoseconds.
 ///
 /// The raw clock (not steered by NTP) where it can be read without a system call, else the ordinary monotonic one.

@@ -1,12 +1,12 @@
 //! What a probe is.
 
+use serde::{Deserialize, Serialize};
+
 use latlab_record::{
     BlockSummary, Check, Header, Point, Rank, Reach, Record, RoundFigure, Settings, Unit, Work,
 };
 
 use crate::causes::KnownCauses;
-use crate::schedule::MAX_BLOCKS;
-use crate::summary::MIN_BLOCKS;
 use crate::{Block, Env, Share};
 
 /// Group of probes that share a quota of time and a section of the report.
@@ -118,8 +118,13 @@ pub enum Operations {
     Disk,
 }
 
+/// Blocks of one point in one round at most: the raw window means are kept, and 24 blocks are 1,536 of them.
+pub(crate) const MAX_BLOCKS: usize = 24;
+/// Blocks at least of what is measured in one round only, with all of its time.
+const LEAST_ONCE: usize = 6;
+
 /// A point that a probe would like to measure.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Planned {
     /// Where.
     pub point: Point,
@@ -135,9 +140,9 @@ pub struct Planned {
     pub block_s: f64,
     /// Bytes that it writes to files, in all of its blocks.
     pub written_bytes: u64,
-    /// Blocks at most: six or more (fewer is no record). For work of which each block uses something up, as bytes that may be written.
+    /// Blocks of one round at most. For work of which each block uses something up, as bytes that may be written.
     pub most_blocks: usize,
-    /// Blocks before which a narrow interval does not end it: for work that is about how things go on, not about one median.
+    /// Blocks of one round at least: for work that is about how things go on, not about one median.
     pub least_blocks: usize,
     /// How far from the core its work reaches.
     pub reach: Reach,
@@ -163,6 +168,39 @@ impl Planned {
             group: 0,
         }
     }
+
+    /// Blocks of a round before which it has no record; other points do not get more of theirs until all have so many.
+    #[must_use]
+    pub fn least_blocks(&self) -> usize {
+        let own = match self.rank {
+            Rank::Headline | Rank::Curve | Rank::Detail => 1,
+            Rank::Once => LEAST_ONCE.max(self.least_blocks),
+        };
+        own.min(self.most_blocks())
+    }
+
+    /// Blocks that a round gives it when there is time for all.
+    #[must_use]
+    pub fn wanted_blocks(&self) -> usize {
+        let own = match self.rank {
+            Rank::Headline => 2,
+            Rank::Curve | Rank::Detail => 3,
+            Rank::Once => MAX_BLOCKS,
+        };
+        own.max(self.least_blocks).min(self.most_blocks())
+    }
+
+    /// Blocks beyond which a round gives it none.
+    #[must_use]
+    pub fn most_blocks(&self) -> usize {
+        self.most_blocks.clamp(1, MAX_BLOCKS)
+    }
+
+    /// Estimated seconds that it takes in a round.
+    #[must_use]
+    pub fn round_s(&self) -> f64 {
+        self.first_s + self.setup_s + self.wanted_blocks() as f64 * self.block_s
+    }
 }
 
 /// What was found at a point so far, for [`Probe::refine`] and [`Probe::conclude`].
@@ -178,7 +216,7 @@ pub struct PointResult {
     pub cycles: Option<f64>,
     /// Whether too few undisturbed blocks were left.
     pub disturbed: bool,
-    /// What its record holds as findings; before the record is complete, as in [`Probe::refine`], what [`Session::so_far`] says.
+    /// What its record holds as findings.
     pub findings: Option<serde_json::Value>,
     /// What each round says alone; empty where the rounds were not folded.
     pub rounds: Vec<RoundFigure>,
@@ -215,10 +253,9 @@ impl PointResult {
     }
 }
 
-/// Core cycles of the median operation, from each block's own frequency: of the undisturbed blocks where there are enough of them.
+/// Core cycles of the median operation, from each block's own frequency: of the undisturbed blocks where there are any.
 fn cycles(blocks: &[BlockSummary]) -> Option<f64> {
-    let quiet = blocks.iter().filter(|block| !block.disturbed).count();
-    let all = quiet < MIN_BLOCKS.min(blocks.len());
+    let all = blocks.iter().all(|block| block.disturbed);
     let mut cycles: Vec<f64> = blocks
         .iter()
         .filter(|block| all || !block.disturbed)
@@ -305,12 +342,6 @@ pub trait Probe {
         false
     }
 
-    /// Whether another measurement at the end of the run is one of the same thing: not of what is there once, of what it listens to for long, or
-    /// of what somebody else serves.
-    fn repeats(&self, _settings: &Settings) -> bool {
-        true
-    }
-
     /// Whether it can run here.
     fn supports(&self, env: &Env) -> Support;
 
@@ -346,13 +377,8 @@ pub trait Probe {
         group: &[Planned],
     ) -> Result<Box<dyn Session + 'env>, ProbeError>;
 
-    /// Points beyond this priority wait until [`Probe::refine`] has been asked, again after each of its answers has been measured, and wants no
-    /// more: a knee is then looked for closely before time goes to what matters less. By default it is asked once, after everything else.
-    fn refine_after(&self) -> u8 {
-        u8::MAX
-    }
-
-    /// Further points, given the first pass: where knees were found, more sizes around them. Those that are known already are not measured again.
+    /// Further points for the rounds to come, given what this one found: where there is a knee, more sizes around it. They are asked for after each
+    /// round; those that are known already are not measured twice.
     fn refine(&self, _env: &Env, _results: &[PointResult]) -> Vec<Planned> {
         Vec::new()
     }
@@ -377,11 +403,6 @@ pub trait Session {
     /// # Errors
     /// When the work failed.
     fn block(&mut self, block: &mut Block) -> Result<(), ProbeError>;
-
-    /// What its blocks so far say of a point, for [`Probe::refine`].
-    fn so_far(&self, _point: &Point) -> Option<serde_json::Value> {
-        None
-    }
 
     /// The proof that the work of the selected point was done, after its last block.
     fn proof(&mut self, point: &Point) -> Proof;

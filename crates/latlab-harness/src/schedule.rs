@@ -1,51 +1,39 @@
-//! The one scheduler: what is measured when, and when it is enough.
+//! The one scheduler of a round: what is measured when, and when it is enough.
 //!
 //! ```text
-//! plan      drop nothing yet; group by group (a group shares one session)
-//! coarse    priority by priority: rounds in random order until every point has six blocks;
-//!           what cannot get its six blocks in the time left is given up, last of the list first
-//! refine    the probe looks at the first pass and asks for further points (knees); measured the same way, at the end or, where the
-//!           probe wants it so, before what matters less
-//! narrow    rounds over the points whose interval is still wide, until the deadline
+//! group by group (a group shares one session), of the points that are dealt to this round:
+//! least     rank by rank and priority by priority, in random order, until every point has its least number of blocks;
+//!           what cannot get them in the time left is given up, last of the list first
+//! wanted    passes over all points until each has the blocks that its rank wants, or the time is up
 //! ```
-//! Rounds interleave the points, so a slow minute of the machine falls on all of them alike. A reference is read
-//! about once a second; blocks beside a reading that had drifted are marked and repeated.
+//! Passes interleave the points, so a slow second of the machine falls on all of them alike. A reference is read
+//! about once a second; blocks beside a reading that had drifted are marked, and a point whose blocks all were gets one more.
+//! What a figure's rounds agree on is judged where they are folded, not here.
 
 use latlab_clock::Source;
 use latlab_observe::Observer;
-use latlab_record::{Absence, Header, Histogram, Point, Profile, Record, StoppedBy, Tool};
+use latlab_record::{Absence, Histogram, Point, Rank, Record, StoppedBy};
 use latlab_stats::rng::Rng;
-use latlab_stats::{StopRule, StopState};
 
 use crate::causes::Listening;
 use crate::pin::is_pinned_to;
 use crate::ramp::Ramp;
 use crate::reference::Drift;
-use crate::summary::{self, MIN_BLOCKS, Measured};
+use crate::summary::{self, Measured};
 use crate::{
     Block, BlockData, Env, Planned, PointResult, Probe, ProbeError, Proof, Reach, Reference, Session, Spec,
     Support,
 };
 
-/// A record's median is known well enough when its interval is within this share of it on either side. A core's
-/// frequency alone moves by 3 % between two steps of its governor.
-fn narrow_enough(profile: Profile) -> f64 {
-    match profile {
-        Profile::Quick => 0.03,
-        Profile::Standard => 0.02,
-        Profile::Thorough => 0.01,
-    }
-}
-/// Blocks of one point at most: the raw window means are kept, and 24 blocks are 1,536 of them.
-pub(crate) const MAX_BLOCKS: usize = 24;
-/// Blocks at most that one point may lose to disturbances before it is taken as it is.
-const MAX_DISTURBED: usize = MIN_BLOCKS / 2;
+/// Blocks that a point gets beyond those of its rank when all of these were disturbed.
+const MORE_WHERE_DISTURBED: usize = 1;
 /// Seconds between two readings of the reference.
 const REFERENCE_EVERY_S: f64 = 1.0;
 /// While the reference is drifted it is read more often, to know when the disturbance ended.
 const REFERENCE_EVERY_DRIFTED_S: f64 = 0.25;
 /// Blocks taken in one visit where selecting a point costs far more than a block.
 const MAX_VISIT_BLOCKS: usize = 3;
+
 /// A block in which the thread was kept from its CPU for more than this share is disturbed.
 const LOST_SHARE: f64 = 0.2;
 /// Step of the kernel's count of stolen time, ns.
@@ -74,17 +62,17 @@ pub trait Sink {
     fn record(&mut self, record: Record);
     /// Whether the user wants the run to end.
     fn cancelled(&self) -> bool;
-    /// Whether this point is not wanted: it exists already, or the process died on it before.
-    fn excluded(&self, probe: &str, point: &Point) -> bool;
 }
 
 /// What became of a probe.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Outcome {
     /// Whether the user ended it.
     pub cancelled: bool,
     /// Blocks that were marked as disturbed.
     pub disturbed_blocks: u64,
+    /// What the probe would like to measure besides in the rounds to come, given what it found: sizes around a knee.
+    pub further: Vec<Planned>,
 }
 
 enum State {
@@ -95,61 +83,52 @@ enum State {
 
 struct PointState {
     planned: Planned,
-    refined: bool,
     blocks: Vec<BlockData>,
     ops_per_window: Option<u64>,
     tail_threshold_ns: f64,
-    /// Seconds that one more block costs, set-up included; from the plan until the first visit tells.
-    cost_s: f64,
+    /// Of one visit, from the plan until the first one tells.
     setup_s: f64,
     block_s: f64,
     state: State,
     /// Whether its record was handed over.
     recorded: bool,
-    /// Whether its record was refused a figure: nothing may be concluded from it either.
-    refused: bool,
-    /// Of its record, for what follows from all points together.
-    findings: Option<serde_json::Value>,
 }
 
 impl PointState {
-    fn new(planned: Planned, refined: bool) -> Self {
+    fn new(planned: Planned) -> Self {
         let (setup_s, block_s) = (planned.setup_s, planned.block_s);
-        let mut state = Self {
+        Self {
             planned,
-            refined,
             blocks: Vec::new(),
             ops_per_window: None,
             tail_threshold_ns: 0.0,
-            cost_s: 0.0,
             setup_s,
             block_s,
             state: State::Open,
             recorded: false,
-            refused: false,
-            findings: None,
-        };
-        state.cost_s = state.visit_s() / state.visit_blocks() as f64;
-        state
+        }
     }
 
     fn quiet_blocks(&self) -> usize {
         self.blocks.iter().filter(|block| !block.disturbed).count()
     }
 
-    /// Whether it has the blocks that every record needs.
-    fn has_minimum(&self) -> bool {
-        self.quiet_blocks() >= MIN_BLOCKS
-            || self.blocks.len() >= (MIN_BLOCKS + MAX_DISTURBED).min(self.most_blocks())
+    /// Whether it has as many blocks as the round is to give it before others get more.
+    fn has_least(&self) -> bool {
+        self.blocks.len() >= self.planned.least_blocks()
     }
 
-    /// A record has six blocks at least.
-    fn most_blocks(&self) -> usize {
-        self.planned.most_blocks.clamp(MIN_BLOCKS, MAX_BLOCKS)
+    fn is_enough(&self) -> bool {
+        let more = if self.quiet_blocks() == 0 {
+            MORE_WHERE_DISTURBED
+        } else {
+            0
+        };
+        self.blocks.len() >= (self.planned.wanted_blocks() + more).min(self.planned.most_blocks())
     }
 
     fn missing(&self) -> usize {
-        MIN_BLOCKS.saturating_sub(self.quiet_blocks())
+        self.planned.least_blocks().saturating_sub(self.blocks.len())
     }
 
     fn is_open(&self) -> bool {
@@ -158,7 +137,7 @@ impl PointState {
 
     fn visit_blocks(&self) -> usize {
         if self.setup_s > 4.0 * self.block_s {
-            MAX_VISIT_BLOCKS
+            MAX_VISIT_BLOCKS.min(self.planned.wanted_blocks())
         } else {
             1
         }
@@ -177,37 +156,21 @@ impl PointState {
         }
     }
 
-    fn to_minimum_s(&self) -> f64 {
-        self.first_s() + self.missing() as f64 * self.cost_s
+    fn to_least_s(&self) -> f64 {
+        self.first_s() + self.missing().div_ceil(self.visit_blocks()) as f64 * self.visit_s()
     }
 
-    /// What was found, unless its proof failed or it could not be measured to the end.
-    fn sound_result(&self, seed: u64) -> Option<PointResult> {
-        if self.refused {
-            return None;
-        }
-        self.result(seed)
-    }
-
-    fn result(&self, seed: u64) -> Option<PointResult> {
-        let (p50, interval, disturbed) = summary::median(&self.blocks, seed)?;
-        let cycles = summary::cycles(&self.blocks);
-        Some(PointResult {
-            point: self.planned.point.clone(),
-            p50,
-            interval,
-            cycles,
-            disturbed,
-            findings: self.findings.clone(),
-            rounds: Vec::new(),
-        })
+    /// Its place in the order of what is given up last.
+    fn importance(&self) -> (Rank, u8) {
+        (self.planned.rank, self.planned.priority)
     }
 }
 
-/// Measures one probe until `deadline_ns` (on the run's clock) at the latest.
+/// Measures these points of one probe, as many as it can until `deadline_ns` (on the run's clock).
 pub fn run_probe(
     probe: &dyn Probe,
     env: &Env,
+    planned: &[Planned],
     deadline_ns: f64,
     reference: &mut dyn Reference,
     sink: &mut dyn Sink,
@@ -221,8 +184,6 @@ pub fn run_probe(
         Support::Degraded(reason) => Some(format!("degraded: {reason}")),
         Support::Yes => None,
     };
-    let mut planned = probe.points(env);
-    planned.retain(|planned| !sink.excluded(spec.id, &planned.point));
     let mut groups: Vec<u16> = planned.iter().map(|planned| planned.group).collect();
     groups.sort_unstable();
     groups.dedup();
@@ -238,6 +199,7 @@ pub fn run_probe(
         listening: Listening::of_this_thread(env, probe.operations()),
         ramp: Ramp::default(),
         degraded,
+        results: Vec::new(),
     };
     // A simulated clock knows nothing of the real time that this thread loses.
     if !matches!(env.clock.source, Source::Simulated(_)) {
@@ -246,7 +208,6 @@ pub fn run_probe(
         ));
     }
     let mut outcome = Outcome::default();
-    let mut results = Vec::new();
     for (index, group) in groups.iter().enumerate() {
         let members: Vec<Planned> = planned
             .iter()
@@ -268,7 +229,7 @@ pub fn run_probe(
         run.sink.begin(spec.id, &Point::default());
         match probe.open(env, &members) {
             Ok(mut session) => {
-                let ended = run.group(session.as_mut(), members, group_deadline, &mut results);
+                let ended = run.group(session.as_mut(), members, group_deadline);
                 outcome.disturbed_blocks += ended.disturbed_blocks;
                 outcome.cancelled |= ended.cancelled;
             }
@@ -280,31 +241,12 @@ pub fn run_probe(
             }
         }
     }
-    for record in probe.conclude(&header(env), &results) {
-        run.sink.record(record);
-    }
+    outcome.further = probe
+        .refine(env, &run.results)
+        .into_iter()
+        .filter(|further| planned.iter().all(|known| known.point != further.point))
+        .collect();
     outcome
-}
-
-/// What a conclusion may look at beside the figures.
-fn header(env: &Env) -> Header {
-    Header {
-        schema: String::new(),
-        id: String::new(),
-        started: String::new(),
-        tool: Tool {
-            version: String::new(),
-            commit: None,
-            build: String::new(),
-        },
-        machine: env.machine.clone(),
-        clock: env.clock.facts.clone(),
-        settings: env.settings.clone(),
-        plan: Vec::new(),
-        rounds: 1,
-        cpus: vec![env.home_cpu],
-        doctor: Vec::new(),
-    }
 }
 
 /// The record of a point without a figure; its kind follows from why.
@@ -394,68 +336,46 @@ struct Run<'a> {
     listening: Listening,
     ramp: Ramp,
     degraded: Option<String>,
+    /// Of all groups so far.
+    results: Vec<PointResult>,
 }
 
 impl Run<'_> {
-    fn group(
-        &mut self,
-        session: &mut dyn Session,
-        members: Vec<Planned>,
-        deadline_ns: f64,
-        results: &mut Vec<PointResult>,
-    ) -> Outcome {
-        let mut states: Vec<PointState> = members
-            .into_iter()
-            .map(|planned| PointState::new(planned, false))
-            .collect();
+    fn group(&mut self, session: &mut dyn Session, members: Vec<Planned>, deadline_ns: f64) -> Outcome {
+        let mut states: Vec<PointState> = members.into_iter().map(PointState::new).collect();
         let mut rng = Rng::new(
             self.env
                 .seed(u64::from(states.first().map_or(0, |state| state.planned.group))),
         );
-        // Whether nothing more is wanted: before the points of a priority, and after all of them.
-        let mut refined_before = None;
-        let mut refined = false;
         let mut cancelled = false;
-        let refine_after = self.probe.refine_after();
-        'rounds: loop {
+        'passes: loop {
             self.mark_disturbed(&mut states);
             self.close_what_is_enough(session, &mut states);
-            let mut round = match open_priority(&states) {
-                Some(priority) if priority > refine_after && refined_before != Some(priority) => {
-                    if !self.refine(session, &mut states) {
-                        refined_before = Some(priority);
-                    }
-                    continue;
-                }
-                Some(priority) => {
+            let mut pass = match next(&states) {
+                Some(importance) => {
                     let ends_ns = deadline_ns - session.closing_s() * 1e9;
-                    self.give_up_what_does_not_fit(&mut states, priority, ends_ns);
-                    let round = due(&states, priority);
-                    if round.is_empty() {
+                    self.give_up_what_does_not_fit(&mut states, importance, ends_ns);
+                    let pass = due(&states, importance);
+                    if pass.is_empty() {
                         continue;
                     }
-                    round
-                }
-                None if !refined => {
-                    let more = self.refine(session, &mut states);
-                    refined = !more || refine_after == u8::MAX;
-                    continue;
+                    pass
                 }
                 None => indices(&states, PointState::is_open),
             };
-            if round.is_empty() {
+            if pass.is_empty() {
                 break;
             }
-            shuffle(&mut round, &mut rng);
-            for index in round {
+            rng.shuffle(&mut pass);
+            for index in pass {
                 if self.sink.cancelled() {
                     cancelled = true;
-                    break 'rounds;
+                    break 'passes;
                 }
                 let left_s = (deadline_ns - self.env.clock.now_ns()) / 1e9 - session.closing_s();
                 // The visit that would overrun is not begun.
                 if left_s < states[index].first_s() + states[index].visit_s() {
-                    let enough = states[index].has_minimum();
+                    let enough = states[index].has_least();
                     states[index].state = State::Done(if enough {
                         StoppedBy::Deadline
                     } else {
@@ -484,7 +404,6 @@ impl Run<'_> {
         for state in &mut states {
             outcome.disturbed_blocks += state.blocks.iter().filter(|block| block.disturbed).count() as u64;
             self.finish(session, state, fallback);
-            results.extend(state.sound_result(self.env.seed(1)));
         }
         outcome
     }
@@ -509,12 +428,8 @@ impl Run<'_> {
         } else {
             setup_s
         };
-        let blocks = if state.blocks.is_empty() {
-            1
-        } else {
-            let left = state.most_blocks().saturating_sub(state.blocks.len());
-            state.visit_blocks().min(left)
-        };
+        let left = state.planned.wanted_blocks().saturating_sub(state.blocks.len());
+        let blocks = state.visit_blocks().min(left.max(1));
         for _ in 0..blocks {
             match self.block(session, state) {
                 Ok(data) => {
@@ -527,7 +442,6 @@ impl Run<'_> {
                 }
             }
         }
-        state.cost_s = state.visit_s() / state.visit_blocks() as f64;
         let p50 = state.blocks.last().map(summary::block_p50);
         let now_ns = self.env.clock.now_ns();
         self.sink.progress(&Progress {
@@ -595,114 +509,53 @@ impl Run<'_> {
         }
     }
 
-    /// Gives up the points of a priority that cannot all get their six blocks, last of the list first.
-    fn give_up_what_does_not_fit(&self, states: &mut [PointState], priority: u8, deadline_ns: f64) {
+    /// Gives up the points of one importance that cannot all get their least blocks, last of the list first.
+    fn give_up_what_does_not_fit(&self, states: &mut [PointState], importance: (Rank, u8), deadline_ns: f64) {
         let left_s = (deadline_ns - self.env.clock.now_ns()) / 1e9;
-        let waiting = due(states, priority);
-        let mut need_s: f64 = waiting.iter().map(|index| states[*index].to_minimum_s()).sum();
+        let waiting = due(states, importance);
+        let mut need_s: f64 = waiting.iter().map(|index| states[*index].to_least_s()).sum();
         for index in waiting.into_iter().rev() {
             if need_s <= left_s {
                 break;
             }
-            need_s -= states[index].to_minimum_s();
+            need_s -= states[index].to_least_s();
             states[index].state = State::Done(StoppedBy::NotReached);
         }
     }
 
-    /// Hands over what is known well enough, at once: what was measured survives a crash. What is judged better with all blocks is handed
+    /// Hands over what has all of its blocks, at once: what was measured survives a crash. What is judged better with the blocks of all is handed
     /// over with the last of them.
     fn close_what_is_enough(&mut self, session: &mut dyn Session, states: &mut [PointState]) {
-        let mut enough: Vec<(usize, StoppedBy)> = self.enough(states);
+        let mut enough = complete(states);
         let last_block_ns = enough
             .iter()
-            .filter_map(|(index, _)| states[*index].blocks.last())
+            .filter_map(|index| states[*index].blocks.last())
             .map(|block| block.at_ns + block.duration_ns)
             .fold(0.0, f64::max);
         if self.drift.last_ns().is_some_and(|last| last < last_block_ns) {
             // A record cannot be called back: who came after the last reading must be noticed before it is handed over.
             self.read_reference(true);
             self.mark_disturbed(states);
-            enough = self.enough(states);
+            enough = complete(states);
         }
-        for (index, stopped_by) in enough {
-            states[index].state = State::Done(stopped_by);
+        for index in enough {
+            states[index].state = State::Done(StoppedBy::Planned);
             if !self.listening.needs_all_blocks() {
-                self.finish(session, &mut states[index], stopped_by);
+                self.finish(session, &mut states[index], StoppedBy::Planned);
             }
         }
-    }
-
-    /// The open points that need no more blocks, with the reason.
-    fn enough(&self, states: &[PointState]) -> Vec<(usize, StoppedBy)> {
-        let narrow_enough = narrow_enough(self.env.settings.profile);
-        let rule = StopRule::new(0.5, narrow_enough);
-        let narrow = |state: &PointState| {
-            if state.blocks.iter().any(|block| block.histogram.is_some()) {
-                // No number of samples makes single operations finer than the clock's step.
-                let step = self.env.clock.facts.quantum_ns;
-                summary::median(&state.blocks, 1).is_some_and(|(p50, interval, _)| {
-                    interval.is_some_and(|[lo, hi]| (hi - lo) / 2.0 <= (narrow_enough * p50).max(step))
-                })
-            } else {
-                let (blocks, _) = summary::counted(&state.blocks);
-                let values: Vec<&[f64]> = blocks.iter().map(|block| block.values.as_slice()).collect();
-                matches!(
-                    latlab_stats::should_stop(&rule, &values),
-                    StopState::Narrow { .. }
-                )
-            }
-        };
-        indices(states, |state| state.is_open() && state.has_minimum())
-            .into_iter()
-            .filter_map(|index| {
-                // A narrow interval of disturbed blocks says only that the disturbance was steady.
-                let state = &states[index];
-                let may_end = state.blocks.len() >= state.planned.least_blocks;
-                if may_end && state.quiet_blocks() >= MIN_BLOCKS && narrow(state) {
-                    Some((index, StoppedBy::NarrowInterval))
-                } else {
-                    (states[index].blocks.len() >= states[index].most_blocks())
-                        .then_some((index, StoppedBy::Planned))
-                }
-            })
-            .collect()
-    }
-
-    /// Asks the probe for further points; whether there are any.
-    fn refine(&mut self, session: &mut dyn Session, states: &mut Vec<PointState>) -> bool {
-        let seed = self.env.seed(1);
-        let results: Vec<PointResult> = states
-            .iter()
-            .filter_map(|state| state.sound_result(seed))
-            .map(|result| PointResult {
-                findings: result.findings.or_else(|| session.so_far(&result.point)),
-                ..result
-            })
-            .collect();
-        let spec = self.probe.spec();
-        let before = states.len();
-        for planned in self.probe.refine(self.env, &results) {
-            let known = states.iter().any(|state| state.planned.point == planned.point);
-            if !known && !self.sink.excluded(spec.id, &planned.point) {
-                states.push(PointState::new(planned, true));
-            }
-        }
-        states.len() > before
     }
 
     fn say_what_was_not_reached(&mut self, states: &mut [PointState], cancelled: bool) {
-        let planned = states.iter().filter(|state| !state.refined).count();
+        let all = states.len();
         let mut missed = Vec::new();
         for state in states.iter_mut() {
             if state.blocks.is_empty() && !state.recorded && !matches!(state.state, State::Failed(_)) {
                 state.recorded = true;
-                // A second look for which there was no time is not a gap in the plan.
-                if !state.refined {
-                    missed.push(&state.planned.point);
-                }
+                missed.push(&state.planned.point);
             }
         }
-        if let Some(record) = not_reached(self.probe.spec(), &missed, planned, cancelled) {
+        if let Some(record) = not_reached(self.probe.spec(), &missed, all, cancelled) {
             self.sink.record(record);
         }
     }
@@ -714,22 +567,22 @@ impl Run<'_> {
         }
         let spec = self.probe.spec();
         let point = state.planned.point.clone();
-        let result = state.result(self.env.seed(1));
-        let record = match (&state.state, result) {
+        let (rank, reach) = (state.planned.rank, state.planned.reach);
+        let record = match (&state.state, state.blocks.is_empty()) {
             (State::Failed(text), _) => absent(spec, point, StoppedBy::Failed, text.clone()),
-            (State::Done(StoppedBy::NotReached), None) => absent(
+            (State::Done(StoppedBy::NotReached), true) => absent(
                 spec,
                 point,
                 StoppedBy::NotReached,
                 "the time ran out before there were samples enough".to_owned(),
             ),
-            (_, None) => absent(
+            (_, true) => absent(
                 spec,
                 point,
                 StoppedBy::Failed,
                 "its blocks hold no samples".to_owned(),
             ),
-            (State::Open | State::Done(_), Some(result)) => {
+            (State::Open | State::Done(_), false) => {
                 let stopped_by = match state.state {
                     State::Done(reason) => reason,
                     _ => fallback,
@@ -744,7 +597,7 @@ impl Run<'_> {
                 };
                 summary::record(Measured {
                     spec,
-                    result,
+                    point,
                     blocks: &state.blocks,
                     proof,
                     ops_per_window: state.ops_per_window,
@@ -752,13 +605,15 @@ impl Run<'_> {
                     tail_causes: judged.causes,
                     stopped_by,
                     facts: &self.env.clock.facts,
-                    seed: self.env.seed(2),
                 })
             }
         };
-        state.refused = record.error.is_some();
-        state.findings.clone_from(&record.findings);
-        self.sink.record(record);
+        self.results.extend(PointResult::of(&record));
+        self.sink.record(Record {
+            rank: Some(rank),
+            reach: Some(reach),
+            ..record
+        });
     }
 }
 
@@ -782,26 +637,24 @@ fn lost_its_cpu(block: &BlockData) -> bool {
         || stolen as f64 > LOST_SHARE * block.duration_ns.max(STEAL_TICK_NS)
 }
 
-/// The lowest priority with a point that still lacks blocks.
-fn open_priority(states: &[PointState]) -> Option<u8> {
+/// The most important rank and priority with a point that still lacks blocks.
+fn next(states: &[PointState]) -> Option<(Rank, u8)> {
     states
         .iter()
-        .filter(|state| state.is_open() && !state.has_minimum())
-        .map(|state| state.planned.priority)
+        .filter(|state| state.is_open() && !state.has_least())
+        .map(PointState::importance)
         .min()
 }
 
-fn due(states: &[PointState], priority: u8) -> Vec<usize> {
+fn due(states: &[PointState], importance: (Rank, u8)) -> Vec<usize> {
     indices(states, |state| {
-        state.is_open() && !state.has_minimum() && state.planned.priority == priority
+        state.is_open() && !state.has_least() && state.importance() == importance
     })
 }
 
-/// Fisher and Yates.
-fn shuffle(items: &mut [usize], rng: &mut Rng) {
-    for last in (1..items.len()).rev() {
-        items.swap(last, rng.below(last + 1));
-    }
+/// The open points that need no more blocks.
+fn complete(states: &[PointState]) -> Vec<usize> {
+    indices(states, |state| state.is_open() && state.is_enough())
 }
 
 fn indices(states: &[PointState], wanted: impl Fn(&PointState) -> bool) -> Vec<usize> {

@@ -2,15 +2,14 @@
 
 use latlab_clock::ClockFacts;
 use latlab_record::{
-    Absence, BlockSummary, Channel, Check, Histogram, Kind, Observed, Overhead, Record, StoppedBy, Summary,
-    TailCauses, TailSample, Unit, Work,
+    Absence, BlockSummary, Channel, Check, Histogram, Kind, Observed, Overhead, Point, Record, StoppedBy,
+    Summary, TailCauses, TailSample, Unit, Work,
 };
-use latlab_stats::{self as stats, Interval, IntervalMethod};
+use latlab_stats as stats;
 
-use crate::{BlockData, PointResult, Proof, Spec};
+use crate::{BlockData, Proof, Spec};
 
-/// Blocks below which there is no interval between blocks: six are the least for a distribution-free 95 %.
-pub(crate) const MIN_BLOCKS: usize = 6;
+/// How sure it must be that a quantile lies between the smallest and the largest sample.
 const LEVEL: f64 = 0.95;
 /// Name in the summary, quantile.
 const QUANTILES: [(&str, f64); 5] = [
@@ -33,7 +32,7 @@ const BETWEEN_MODES: &str = "between_modes: two of five operations took less tha
 /// Everything known about a point when its record is made.
 pub(crate) struct Measured<'a> {
     pub(crate) spec: &'static Spec,
-    pub(crate) result: PointResult,
+    pub(crate) point: Point,
     pub(crate) blocks: &'a [BlockData],
     pub(crate) proof: Proof,
     pub(crate) ops_per_window: Option<u64>,
@@ -41,16 +40,15 @@ pub(crate) struct Measured<'a> {
     pub(crate) tail_causes: Option<TailCauses>,
     pub(crate) stopped_by: StoppedBy,
     pub(crate) facts: &'a ClockFacts,
-    pub(crate) seed: u64,
 }
 
-/// The blocks that count: the undisturbed ones when there are enough of them, else all.
+/// The blocks that count, and whether all are disturbed: the undisturbed ones when there are any, else all.
 pub(crate) fn counted(blocks: &[BlockData]) -> (Vec<&BlockData>, bool) {
     let quiet: Vec<&BlockData> = blocks.iter().filter(|block| !block.disturbed).collect();
-    if quiet.len() >= MIN_BLOCKS.min(blocks.len()) {
-        (quiet, false)
-    } else {
+    if quiet.is_empty() {
         (blocks.iter().collect(), true)
+    } else {
+        (quiet, false)
     }
 }
 
@@ -74,32 +72,6 @@ fn quantile_of(histogram: &Histogram, occupied: &[(f64, u64)], q: f64) -> f64 {
     }
 }
 
-/// Median over the counted blocks, with its interval when there are blocks enough.
-pub(crate) fn median(blocks: &[BlockData], seed: u64) -> Option<(f64, Option<[f64; 2]>, bool)> {
-    let (counted, disturbed) = counted(blocks);
-    if counted.is_empty() {
-        return None;
-    }
-    let summary = if counted[0].histogram.is_some() {
-        per_operation(&counted, &[QUANTILES[0]])
-    } else {
-        of_values(&counted, &[QUANTILES[0]], seed)
-    };
-    Some((summary.p50?, summary.intervals.get("p50").copied(), disturbed))
-}
-
-/// Core cycles of the median operation: each block's median times the frequency right after it, so that a governor that
-/// changes its mind in between does not matter.
-pub(crate) fn cycles(blocks: &[BlockData]) -> Option<f64> {
-    let (counted, _) = counted(blocks);
-    let mut cycles: Vec<f64> = counted
-        .iter()
-        .filter_map(|block| Some(block_p50(block) * block.core_ghz?))
-        .collect();
-    cycles.sort_by(f64::total_cmp);
-    (!cycles.is_empty()).then(|| stats::quantile(&cycles, 0.5))
-}
-
 /// Bytes a core cycle at the median rate: each block's median over the frequency right after it.
 fn bytes_per_cycle(blocks: &[&BlockData]) -> Option<f64> {
     let mut bytes: Vec<f64> = blocks
@@ -114,7 +86,7 @@ fn bytes_per_cycle(blocks: &[&BlockData]) -> Option<f64> {
 pub(crate) fn record(measured: Measured) -> Record {
     let Measured {
         spec,
-        result,
+        point,
         blocks,
         proof,
         ops_per_window,
@@ -126,7 +98,7 @@ pub(crate) fn record(measured: Measured) -> Record {
     let mut summary = if per_op {
         per_operation(&used, &QUANTILES)
     } else {
-        of_values(&used, &QUANTILES, measured.seed)
+        of_values(&used, &QUANTILES)
     };
     let medians: Vec<f64> = used.iter().map(|block| block_p50(block)).collect();
     summary.between_blocks = (medians.len() > 1).then(|| {
@@ -138,11 +110,8 @@ pub(crate) fn record(measured: Measured) -> Record {
     });
 
     let mut flags = proof.flags;
-    if disturbed && blocks.iter().any(|block| block.disturbed) {
+    if disturbed {
         flags.push("disturbed".to_owned());
-    }
-    if used.len() < MIN_BLOCKS {
-        flags.push(format!("few_blocks: {} of {MIN_BLOCKS}", used.len()));
     }
     let error = proof_failure(&proof.checks);
     let ops_per_sample = if per_op { 1 } else { ops_per_window.unwrap_or(1) };
@@ -165,7 +134,7 @@ pub(crate) fn record(measured: Measured) -> Record {
     Record {
         probe: spec.id.to_owned(),
         method: spec.method_version,
-        point: result.point,
+        point,
         rank: None,
         reach: None,
         round: None,
@@ -314,13 +283,8 @@ fn overhead(summary: &Summary, unit: Unit, ops: u64, facts: &ClockFacts) -> Opti
 }
 
 /// Statistics of window means or rates.
-fn of_values(blocks: &[&BlockData], quantiles: &[(&str, f64)], seed: u64) -> Summary {
-    let slices: Vec<&[f64]> = blocks
-        .iter()
-        .map(|block| block.values.as_slice())
-        .filter(|v| !v.is_empty())
-        .collect();
-    let mut sorted: Vec<f64> = slices.concat();
+fn of_values(blocks: &[&BlockData], quantiles: &[(&str, f64)]) -> Summary {
+    let mut sorted: Vec<f64> = blocks.iter().flat_map(|block| &block.values).copied().collect();
     sorted.sort_by(f64::total_cmp);
     let mut summary = Summary::default();
     let Some(moments) = stats::moments(&sorted) else {
@@ -332,19 +296,11 @@ fn of_values(blocks: &[&BlockData], quantiles: &[(&str, f64)], seed: u64) -> Sum
     summary.std = moments.std.map(round);
     for (name, q) in quantiles {
         let need = stats::min_samples(*q, LEVEL);
-        // The median of few samples is still the best single figure; it has no interval and the record is flagged.
+        // The median of few samples is still the best single figure.
         if (sorted.len() as u64) < need && *name != QUANTILES[0].0 {
             refuse(&mut summary, name, sorted.len() as u64, need);
-            continue;
-        }
-        place(&mut summary, name, stats::quantile(&sorted, *q));
-        match stats::quantile_interval(&slices, *q, LEVEL, seed) {
-            Ok(estimate) => keep(&mut summary, name, &estimate.interval),
-            Err(refusal) => {
-                summary
-                    .refused
-                    .insert(format!("{name} interval"), refusal.to_string());
-            }
+        } else {
+            place(&mut summary, name, stats::quantile(&sorted, *q));
         }
     }
     summary
@@ -381,8 +337,7 @@ fn channels(blocks: &[&BlockData]) -> Vec<Channel> {
         .collect()
 }
 
-/// Statistics of single operations: quantiles from all of them, intervals from how far blocks lie apart, because
-/// operations in a row are not independent.
+/// Statistics of single operations.
 fn per_operation(blocks: &[&BlockData], quantiles: &[(&str, f64)]) -> Summary {
     let own: Vec<&Histogram> = blocks
         .iter()
@@ -393,12 +348,8 @@ fn per_operation(blocks: &[&BlockData], quantiles: &[(&str, f64)]) -> Summary {
 
 /// The same of any histograms, one a block.
 fn of_histograms(blocks: &[&Histogram], quantiles: &[(&str, f64)]) -> Summary {
-    let own: Vec<(&Histogram, Vec<(f64, u64)>)> = blocks
-        .iter()
-        .map(|histogram| (*histogram, histogram.occupied()))
-        .collect();
     let mut all = Histogram::new();
-    for (histogram, _) in &own {
+    for histogram in blocks {
         all.merge(histogram);
     }
     let occupied = all.occupied();
@@ -411,41 +362,10 @@ fn of_histograms(blocks: &[&Histogram], quantiles: &[(&str, f64)]) -> Summary {
     };
     for (name, q) in quantiles {
         let need = stats::min_samples(*q, LEVEL);
-        if all.total() < need {
+        if all.total() < need && *name != QUANTILES[0].0 {
             refuse(&mut summary, name, all.total(), need);
-            continue;
-        }
-        let value = quantile_of(&all, &occupied, *q);
-        place(&mut summary, name, value);
-        let mut each: Vec<f64> = own
-            .iter()
-            .filter(|(histogram, _)| histogram.total() >= need)
-            .map(|(histogram, occupied)| quantile_of(histogram, occupied, *q))
-            .collect();
-        each.sort_by(f64::total_cmp);
-        match stats::order_statistic_interval(&each, 0.5, LEVEL) {
-            Ok(interval) => {
-                keep(
-                    &mut summary,
-                    name,
-                    // Fast blocks may hold more operations, which draws the quantile of all to their side: the interval reaches to it.
-                    &Interval {
-                        lo: interval.lo.min(value),
-                        hi: interval.hi.max(value),
-                        method: IntervalMethod::BetweenBlocks,
-                        ..interval
-                    },
-                );
-            }
-            Err(_) => {
-                summary.refused.insert(
-                    format!("{name} interval"),
-                    format!(
-                        "{} blocks with {need} samples each, needs {MIN_BLOCKS}",
-                        each.len()
-                    ),
-                );
-            }
+        } else if all.total() > 0 {
+            place(&mut summary, name, quantile_of(&all, &occupied, *q));
         }
     }
     summary
@@ -466,20 +386,6 @@ fn place(summary: &mut Summary, name: &str, value: f64) {
         _ => &mut summary.p9999,
     };
     *slot = Some(round(value));
-}
-
-fn keep(summary: &mut Summary, name: &str, interval: &Interval) {
-    summary
-        .intervals
-        .insert(name.to_owned(), [round(interval.lo), round(interval.hi)]);
-    let method = match interval.method {
-        IntervalMethod::OrderStatistics => "order_statistics",
-        IntervalMethod::BlockBootstrap => "block_bootstrap",
-        IntervalMethod::BetweenBlocks => "between_blocks",
-    };
-    summary
-        .interval_methods
-        .insert(name.to_owned(), method.to_owned());
 }
 
 /// The tail in order of time; when there is too much of it, its slowest part.
@@ -554,14 +460,14 @@ mod tests {
     fn a_quantile_without_enough_samples_is_refused_with_both_numbers() {
         let blocks: Vec<BlockData> = (0..6).map(|_| block(&[1.0, 1.1, 1.2, 1.3])).collect();
         let used: Vec<&BlockData> = blocks.iter().collect();
-        let summary = of_values(&used, &QUANTILES, 1);
+        let summary = of_values(&used, &QUANTILES);
         assert!(summary.p50.is_some());
         assert_eq!(summary.p999, None);
         assert_eq!(refused(&summary)["p999"], "24 samples, needs 3688");
     }
 
     #[test]
-    fn quiet_blocks_alone_count_when_there_are_enough_of_them() {
+    fn quiet_blocks_alone_count_when_there_are_any() {
         let mut blocks: Vec<BlockData> = (0..8).map(|_| block(&[1.0; 10])).collect();
         for disturbed in &mut blocks[..2] {
             disturbed.values = vec![50.0; 10];
@@ -569,41 +475,18 @@ mod tests {
         }
         let (used, disturbed) = counted(&blocks);
         assert_eq!((used.len(), disturbed), (6, false));
-        let (p50, _, _) = median(&blocks, 1).expect("there are samples");
+        let p50 = of_values(&used, &QUANTILES).p50.expect("there are samples");
         assert!((p50 - 1.0).abs() < 1e-12);
     }
 
     #[test]
     fn a_drift_never_blanks_a_figure() {
-        let mut blocks: Vec<BlockData> = (0..6).map(|_| block(&[1.0; 10])).collect();
-        blocks[0].disturbed = true;
+        let mut blocks: Vec<BlockData> = (0..2).map(|_| block(&[1.0; 10])).collect();
+        for disturbed in &mut blocks {
+            disturbed.disturbed = true;
+        }
         let (used, disturbed) = counted(&blocks);
-        assert_eq!((used.len(), disturbed), (6, true));
-    }
-
-    #[test]
-    fn the_interval_of_single_operations_spans_the_blocks() {
-        let blocks: Vec<BlockData> = (0..6u64)
-            .map(|index| {
-                let mut histogram = Histogram::new();
-                for _ in 0..1_000 {
-                    histogram.record(20_000 + index * 1_000);
-                }
-                BlockData {
-                    histogram: Some(histogram),
-                    ..BlockData::default()
-                }
-            })
-            .collect();
-        let used: Vec<&BlockData> = blocks.iter().collect();
-        let summary = per_operation(&used, &QUANTILES);
-        let [lo, hi] = summary.intervals["p50"];
-        assert!((lo - 20.0).abs() < 0.2 && (hi - 25.0).abs() < 0.2, "{lo}..{hi}");
-        assert_eq!(summary.interval_methods["p50"], "between_blocks");
-        assert!(
-            summary.refused.contains_key("p999 interval"),
-            "a block of 1,000 has no p99.9"
-        );
+        assert_eq!((used.len(), disturbed), (2, true));
     }
 
     fn single(values_ps: &[u64]) -> BlockData {
@@ -626,28 +509,16 @@ mod tests {
             let summary = per_operation(&used, &QUANTILES);
             assert_eq!(summary.p50, summary.min);
             assert_eq!(summary.p90, summary.max);
-            assert_eq!(Some(summary.intervals["p50"]), summary.min.map(|ns| [ns; 2]));
         }
-    }
-
-    #[test]
-    fn a_quantile_lies_in_its_interval_though_one_block_holds_most_operations() {
-        let mut blocks: Vec<BlockData> = (0..11).map(|_| single(&[30_000; 10])).collect();
-        blocks.push(single(&[20_000; 1_000]));
-        let used: Vec<&BlockData> = blocks.iter().collect();
-        let summary = per_operation(&used, &QUANTILES);
-        let ([low, high], p50) = (summary.intervals["p50"], summary.p50.expect("a median"));
-        assert!((p50 - 20.0).abs() < 0.2, "{p50}");
-        assert!(low <= p50 && p50 < high, "{low} to {high}");
     }
 
     #[test]
     fn a_median_that_is_given_is_not_called_refused() {
         let blocks = [block(&[1.0, 1.1])];
-        let summary = of_values(&[&blocks[0]], &QUANTILES, 1);
+        let summary = of_values(&[&blocks[0]], &QUANTILES);
         assert!(summary.p50.is_some());
         let named: Vec<&str> = summary.refused.keys().map(String::as_str).collect();
-        assert_eq!(named, ["p50 interval", "p90", "p99", "p999", "p9999"]);
+        assert_eq!(named, ["p90", "p99", "p999", "p9999"]);
     }
 
     static SPEC: Spec = Spec {
@@ -666,14 +537,9 @@ mod tests {
 
     fn recorded(blocks: &[BlockData], proof: Proof) -> Record {
         let clock = latlab_clock::Clock::simulated(latlab_clock::SimulatedClock::ideal());
-        let (p50, interval, disturbed) = median(blocks, 1).expect("there are samples");
         record(Measured {
             spec: &SPEC,
-            result: PointResult {
-                interval,
-                disturbed,
-                ..PointResult::new(latlab_record::Point::default(), p50)
-            },
+            point: Point::default(),
             blocks,
             proof,
             ops_per_window: None,
@@ -681,7 +547,6 @@ mod tests {
             tail_causes: None,
             stopped_by: StoppedBy::Planned,
             facts: &clock.facts,
-            seed: 1,
         })
     }
 

@@ -4,7 +4,9 @@ mod proofs;
 
 use std::time::Duration;
 
-use latlab_harness::{Env, NoReference, PointResult, Probe, Progress, Proof, Sink, Support, run_probe};
+use latlab_harness::{
+    Env, NoReference, Outcome, PointResult, Probe, Progress, Proof, Sink, Support, run_probe,
+};
 use latlab_record::{Header, Kind, Point, Record, SCHEMA_NAME, SCHEMA_VERSION, Tool};
 
 pub use self::proofs::{
@@ -36,8 +38,24 @@ impl Sink for Kept {
     fn cancelled(&self) -> bool {
         self.visits == Some(0)
     }
-    fn excluded(&self, _: &str, point: &Point) -> bool {
-        self.wanted.is_some_and(|wanted| !wanted(point))
+}
+
+impl Kept {
+    /// Measures the wanted points of a probe, then what it would like to see closer; what it concludes comes last.
+    pub fn measure(&mut self, probe: &dyn Probe, env: &Env, deadline_ns: f64) -> Outcome {
+        let mut planned = match probe.supports(env) {
+            Support::No(_) => Vec::new(),
+            Support::Yes | Support::Degraded(_) => probe.points(env),
+        };
+        if let Some(wanted) = self.wanted {
+            planned.retain(|planned| wanted(&planned.point));
+        }
+        let outcome = run_probe(probe, env, &planned, deadline_ns, &mut NoReference, self);
+        if !outcome.further.is_empty() {
+            run_probe(probe, env, &outcome.further, deadline_ns, &mut NoReference, self);
+        }
+        self.records = concluded(probe, env, std::mem::take(&mut self.records));
+        outcome
     }
 }
 
@@ -62,8 +80,8 @@ pub fn one_run(probe: &dyn Probe, env: &Env, seconds: f64) -> Vec<Record> {
 
 fn records_of(probe: &dyn Probe, env: &Env, mut kept: Kept, seconds: f64) -> Vec<Record> {
     let deadline_ns = env.clock.now_ns() + seconds * 1e9;
-    run_probe(probe, env, deadline_ns, &mut NoReference, &mut kept);
-    concluded(probe, env, kept.records)
+    kept.measure(probe, env, deadline_ns);
+    kept.records
 }
 
 /// The records of a run with what follows from them and from its header alone.

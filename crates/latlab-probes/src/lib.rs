@@ -1,7 +1,7 @@
 //! Every probe in the order of a run, and the measuring session that takes them.
 
-mod again;
 mod children;
+mod deal;
 mod registry;
 pub mod session;
 

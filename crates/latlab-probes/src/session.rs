@@ -1,49 +1,55 @@
-//! A whole run: the order of the probes, their deadlines, and what is told to the watching process.
+//! One round of a run: its CPU, its points, the order of its probes, their deadlines, and what is told to the watching process.
 //!
 //! ```text
-//! Request ──► Env (machine, clock, CPUs, memory) ──► for each probe: run_probe ──► Event per line
-//!                                                └─► for most once more, briefly ──► in the last Event
+//! Request ──► Env (machine, clock, the round's CPU, memory) ──► Deal: this round's points
+//!                                  ──► for each probe that has some, in an order of the round's own: run_probe ──► Event per line
 //! ```
 
 use std::ffi::OsString;
+use std::fs::File;
 use std::io::Write;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use latlab_clock::{Clock, ClockFacts};
 use latlab_harness::{
-    Env, Interpreter, MemorySource, NoReference, Progress, Reference, Share, Sink, Spec, Support,
+    Env, Interpreter, MemorySource, NoReference, Planned, Progress, Reference, Share, Sink, Spec, Support,
     give_the_rest, give_way_to_others, left_of_budget, pin_this_thread, plan_shares, profile_seconds,
-    quietest_cpu, run_probe, usable_cpus,
+    run_probe, usable_cpus,
 };
 use latlab_machine::Machine;
 use latlab_probes_shared::walk::ReferenceChase;
 use latlab_probes_storage::disk;
-use latlab_record::{Kind, LookedAgain, PlannedProbe, Point, Profile, Record, Settings, Tool, Totals};
+use latlab_record::{Kind, PlannedProbe, Point, Profile, Record, Settings, Tool, Totals};
+use latlab_stats::rng::{Rng, mixed};
 use latlab_storage::{Budget, Disk, default_directory};
 use serde::{Deserialize, Serialize};
 
-use crate::again::{self, Figure};
+use crate::deal::{self, Deal, Part};
 use crate::registry::{Entry, LAYOUT, REGISTRY};
 
 /// Memory that is assumed where nobody says how much may be used.
 const MEMORY_UNKNOWN: u64 = 256 << 20;
-/// Each CPU is listened to for so long to find the quietest, ns; together at most half a second.
-const LISTEN_NS: f64 = 20e6;
-const LISTEN_ALL_NS: f64 = 500e6;
-
 /// What the watching process asks for.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default)]
 pub struct Request {
     /// What the user asked for.
     pub settings: Settings,
-    /// Seconds that are left for measuring, after a worker died and another one goes on; else the settings decide.
-    pub deadline_s: Option<f64>,
-    /// Points that are not wanted: they exist already, or the worker died on them.
+    /// Which round of the run, from 0.
+    pub round: u32,
+    /// When the run began, ns of the system's monotonic clock; now, where nobody says. All rounds tell times since then.
+    pub begun_ns: Option<u64>,
+    /// When the run is to have measured, ns of the same clock; else the settings decide.
+    pub ends_ns: Option<u64>,
+    /// Points that are not wanted in this round: they exist already, or a worker died on them.
     pub done: Vec<(String, Point)>,
     /// Probes that are not wanted any more.
     pub done_probes: Vec<String>,
+    /// What probes asked for in earlier rounds, given what they found.
+    pub further: Vec<(String, Planned)>,
+    /// Open descriptor of the test file that an earlier round laid out.
+    pub test_file: Option<i32>,
     /// Folder of the user's Python packages (the one that holds `NumPy`).
     pub packages: Option<PathBuf>,
 }
@@ -55,6 +61,8 @@ pub struct Host {
     pub interpreter: Option<Box<dyn Interpreter>>,
     /// The command that starts a process which calls [`run_child`](crate::run_child) with its last argument.
     pub child: Option<Vec<OsString>>,
+    /// The test file that an earlier round laid out.
+    pub test_file: Option<File>,
 }
 
 /// What is planned, before anything is touched.
@@ -93,10 +101,16 @@ enum Event<'a> {
         machine: &'a Machine,
         clock: &'a ClockFacts,
         tool: Tool,
+        /// Of the whole run.
         plan: &'a [PlannedProbe],
-        home_cpu: u32,
+        rounds: u32,
+        /// The CPUs of the run in the order in which rounds take them.
         cpus: &'a [u32],
-        /// At most, by all probes together.
+        round: u32,
+        cpu: u32,
+        /// For measuring in this round and those after it.
+        left_s: f64,
+        /// By this round and those after it, at most.
         written_bytes: u64,
     },
     Begin {
@@ -117,13 +131,18 @@ enum Event<'a> {
     Record {
         record: &'a Record,
     },
-    /// All records were told: who dies from here on leaves none out.
-    Again,
+    /// The test file is laid out; whoever opens this descriptor of the worker's keeps it for the rounds to come.
+    TestFile {
+        fd: i32,
+    },
+    /// What a probe would like to measure besides in the rounds to come.
+    Further {
+        probe: &'a str,
+        points: &'a [Planned],
+    },
     End {
         stopped_by: &'a str,
         totals: &'a Totals,
-        clock: &'a ClockFacts,
-        looked_again: &'a [LookedAgain],
     },
 }
 
@@ -157,20 +176,21 @@ pub fn tool() -> Tool {
 pub fn plan(settings: &Settings, host: Host) -> Plan {
     let machine = latlab_machine::describe(&directory(settings));
     let env = surroundings(machine, Clock::open_os(), settings.clone(), host);
-    let chosen = chosen(settings, &[]);
-    let bytes = test_file_bytes(&env, &chosen);
-    let shares = shares(settings, &chosen, bytes);
-    let (layout_s, seconds) = apart(plan_shares(&shares, &env.settings));
-    let probes = planned(&env, &chosen, &seconds);
+    let whole = Whole::of(&env, &[]);
     Plan {
-        layout: (bytes > 0).then_some(Layout {
-            written_bytes: bytes,
-            seconds: layout_s,
+        layout: (whole.layout_bytes > 0).then_some(Layout {
+            written_bytes: whole.layout_bytes,
+            seconds: whole.layout_s,
         }),
-        seconds: profile_seconds(&shares, settings),
-        memory_bytes: probes.iter().map(|probe| probe.memory_bytes).max().unwrap_or(0),
-        written_bytes: announced(&env, bytes, &probes),
-        cpus: probes.iter().map(|probe| probe.cpus).max().unwrap_or(1),
+        seconds: profile_seconds(&whole.shares, settings),
+        memory_bytes: whole
+            .planned
+            .iter()
+            .map(|probe| probe.memory_bytes)
+            .max()
+            .unwrap_or(0),
+        written_bytes: announced(&env, whole.layout_bytes, &whole.planned),
+        cpus: whole.planned.iter().map(|probe| probe.cpus).max().unwrap_or(1),
         unmatched: settings
             .only
             .iter()
@@ -178,11 +198,113 @@ pub fn plan(settings: &Settings, host: Host) -> Plan {
             .filter(|glob| !REGISTRY.iter().any(|entry| matches(glob, entry.probe.spec().id)))
             .cloned()
             .collect(),
-        probes,
+        probes: whole.planned,
     }
 }
 
-/// Runs everything that was asked for, telling `out` a JSON object a line. `cancelled` is asked between blocks.
+/// A whole run as it is planned: the same in all of its rounds.
+struct Whole {
+    rounds: u32,
+    /// In the order in which rounds take them.
+    cpus: Vec<u32>,
+    chosen: Vec<&'static Entry>,
+    points: Vec<Vec<Planned>>,
+    deal: Deal,
+    shares: Vec<Share>,
+    /// Size of the disk's common test file, bytes; 0 without one.
+    layout_bytes: u64,
+    /// Seconds to lay it out.
+    layout_s: f64,
+    /// Line by line, without the layout of the test file.
+    planned: Vec<PlannedProbe>,
+}
+
+impl Whole {
+    fn of(env: &Env, done_probes: &[String]) -> Self {
+        let settings = &env.settings;
+        let rounds = deal::rounds(settings.profile);
+        let cpus = deal::cpus(&env.machine, &env.cpus, rounds);
+        let turns = deal::turns(&cpus, settings.seed);
+        let chosen = chosen(settings, done_probes);
+        let layout_bytes = test_file_bytes(env, &chosen);
+        let shares = shares(settings, &chosen, layout_bytes);
+        let (layout_s, seconds) = apart(plan_shares(&shares, settings));
+        let points: Vec<Vec<Planned>> = chosen
+            .iter()
+            .map(|entry| match entry.probe.supports(env) {
+                Support::No(_) => Vec::new(),
+                Support::Yes | Support::Degraded(_) => entry.probe.points(env),
+            })
+            .collect();
+        let parts: Vec<Part> = chosen
+            .iter()
+            .zip(&points)
+            .zip(&seconds)
+            .map(|((entry, points), seconds)| Part {
+                place: REGISTRY
+                    .iter()
+                    .position(|other| std::ptr::eq(other, *entry))
+                    .unwrap_or(0),
+                points,
+                seconds: *seconds,
+            })
+            .collect();
+        let places: Vec<usize> = turns
+            .iter()
+            .map(|turn| cpus.iter().position(|cpu| cpu == turn).unwrap_or(0))
+            .collect();
+        let deal = Deal::new(&parts, rounds, cpus.len(), &places);
+        let planned = chosen
+            .iter()
+            .zip(&parts)
+            .enumerate()
+            .map(|(part, (entry, own))| planned(env, entry, own, |planned| deal.times(part, planned)))
+            .collect();
+        Self {
+            rounds,
+            cpus: turns,
+            chosen,
+            points,
+            deal,
+            shares,
+            layout_bytes,
+            layout_s,
+            planned,
+        }
+    }
+
+    /// The place of the first probe that needs the test file.
+    fn first_on_disk(&self, env: &Env) -> Option<usize> {
+        self.chosen.iter().position(|entry| needs_test_file(env, entry))
+    }
+
+    /// The plan with the layout of the test file, so that what is written adds up.
+    fn announced_plan(&self, env: &Env) -> Vec<PlannedProbe> {
+        let mut plan = self.planned.clone();
+        if let Some(first) = self.first_on_disk(env) {
+            plan[first].written_bytes += self.layout_bytes;
+            plan[first].seconds += self.layout_s;
+        }
+        plan
+    }
+
+    /// What a round measures, in an order of its own.
+    fn turns(&self, env: &Env, round: u32, request: &Request) -> Vec<Turn> {
+        let mut order: Vec<usize> = (0..self.chosen.len()).collect();
+        Rng::new(mixed(env.seed(u64::from(round)))).shuffle(&mut order);
+        let turns = order.into_iter();
+        turns
+            .filter_map(|part| Turn::of(self, part, round, request))
+            .collect()
+    }
+
+    /// The CPU of a round.
+    fn cpu(&self, round: u32) -> u32 {
+        self.cpus[round as usize % self.cpus.len()]
+    }
+}
+
+/// Runs one round, telling `out` a JSON object a line. `cancelled` is asked between blocks.
 ///
 /// # Errors
 /// When `out` cannot be written: the watching process is gone, and there is nobody to measure for.
@@ -194,100 +316,163 @@ pub fn run(
 ) -> std::io::Result<()> {
     let started = Instant::now();
     let machine = latlab_machine::describe(&directory(&request.settings));
+    let mut host = host;
+    let test_file = host.test_file.take();
     let mut env = surroundings(machine, Clock::open(), request.settings.clone(), host);
     env.packages.clone_from(&request.packages);
-    let begun_ns = env.clock.now_ns();
+    if let Some(begun_ns) = request.begun_ns {
+        env.clock.begin_at(begun_ns);
+    }
     if env.settings.gentle {
         give_way_to_others();
     }
-    env.home_cpu = choose_cpu(&env);
+    let whole = Whole::of(&env, &request.done_probes);
+    let round = request.round.min(whole.rounds - 1);
+    env.home_cpu = whole.cpu(round);
+    pin_this_thread(env.home_cpu);
+    let adopted = test_file.is_some_and(|file| env.disk.adopt(file));
+    let layout_bytes = if adopted { 0 } else { whole.layout_bytes };
+    let layout_s = if layout_bytes > 0 { whole.layout_s } else { 0.0 };
 
-    let chosen = chosen(&request.settings, &request.done_probes);
-    let mut layout_bytes = test_file_bytes(&env, &chosen);
-    let (mut layout_s, mut seconds) = apart(plan_shares(
-        &shares(&request.settings, &chosen, layout_bytes),
-        &request.settings,
-    ));
-    let mut set_aside = planned(&env, &chosen, &seconds);
-    if let Some(first) = chosen.iter().position(|entry| needs_test_file(&env, entry)) {
-        set_aside[first].written_bytes += layout_bytes;
-        set_aside[first].seconds += layout_s;
-    }
-    let written_bytes = announced(&env, 0, &set_aside);
+    let written_bytes = announced(&env, layout_bytes, &whole.planned);
     env.disk.budget().announce(written_bytes);
     let mut reference = reference(&env);
-    let planned_s: f64 = layout_s + seconds.iter().sum::<f64>();
     let ready_s = started.elapsed().as_secs_f64();
-    let total_s = match request.deadline_s {
-        Some(deadline_s) => deadline_s.clamp(0.0, planned_s),
-        None => left_of_budget(&env.settings, ready_s).unwrap_or(planned_s),
-    };
-    for own_s in seconds.iter_mut().chain([&mut layout_s]) {
-        *own_s *= (1.0 - env.settings.profile.of(again::SHARE)) * total_s / planned_s.max(f64::MIN_POSITIVE);
-    }
+    let left_s = request.ends_ns.map_or_else(
+        || {
+            let planned_s = layout_s + whole.planned.iter().map(|probe| probe.seconds).sum::<f64>();
+            left_of_budget(&env.settings, ready_s).unwrap_or(planned_s)
+        },
+        |ends_ns| ends_ns.saturating_sub(latlab_clock::monotonic_ns()) as f64 / 1e9,
+    );
+    let round_s = (left_s - layout_s).max(0.0) * whole.deal.share(round..round + 1)
+        / whole.deal.share(round..whole.rounds).max(f64::MIN_POSITIVE);
+    let begun_s = env.clock.now_ns() / 1e9;
     let mut teller = Teller {
         out,
         cancelled,
-        excluded: &request.done,
+        round,
+        cpu: env.home_cpu,
         budget: env.disk.budget(),
         failed: None,
-        begun_ns,
-        total_s,
+        total_s: begun_s + left_s,
         totals: Totals::default(),
-        figures: Vec::new(),
     };
     teller.tell(&Event::Hello {
         machine: &env.machine,
         clock: &env.clock.facts,
         tool: tool(),
-        plan: &set_aside,
-        home_cpu: env.home_cpu,
-        cpus: &env.cpus,
+        plan: &whole.announced_plan(&env),
+        rounds: whole.rounds,
+        cpus: &whole.cpus,
+        round,
+        cpu: env.home_cpu,
+        left_s,
         written_bytes,
     });
-
-    let mut deadline_ns = env.clock.now_ns();
-    let ends_ns = deadline_ns + total_s * 1e9;
-    let mut interrupted = false;
-    for (entry, own_s) in chosen.iter().zip(&seconds) {
-        // A running sum: what one probe leaves over goes to those after it.
-        deadline_ns += own_s * 1e9;
-        if layout_bytes > 0 && needs_test_file(&env, entry) {
-            // Dying of it must have a name.
-            teller.begin(entry.probe.spec().id, &Point::default());
-            let bytes = std::mem::take(&mut layout_bytes);
-            disk::lay_out(&env, bytes, Duration::from_secs_f64(layout_s));
-            deadline_ns += layout_s * 1e9;
-        }
-        let outcome = run_probe(entry.probe, &env, deadline_ns, reference.as_mut(), &mut teller);
-        teller.totals.disturbed_blocks += outcome.disturbed_blocks;
-        interrupted = outcome.cancelled || teller.failed.is_some();
-        if interrupted {
-            break;
+    if layout_bytes > 0 && layout_s > 0.0 {
+        // Dying of it must have a name.
+        let first = whole.first_on_disk(&env);
+        let id = first.map_or("", |first| whole.chosen[first].probe.spec().id);
+        teller.begin(id, &Point::default());
+        disk::lay_out(&env, layout_bytes, Duration::from_secs_f64(layout_s));
+        if let Some(fd) = env.disk.test_file_descriptor() {
+            teller.tell(&Event::TestFile { fd });
         }
     }
-    let mut looked_again = Vec::new();
-    if !interrupted {
-        teller.tell(&Event::Again);
-        let first = std::mem::take(&mut teller.figures);
-        let second = again::look(&env, &chosen, &first, ends_ns, reference.as_mut(), &mut teller);
-        interrupted = teller.cancelled();
-        looked_again = again::compared(&first, &second);
-    }
+    let turns = whole.turns(&env, round, request);
+    let interrupted = measure(&env, &turns, round_s, reference.as_mut(), &mut teller);
     drop(reference);
-    // Minutes later the rate is known a hundred times better than at the start.
-    let _refined = env.clock.recalibrate();
-    teller.totals.seconds = (env.clock.now_ns() - begun_ns) / 1e9;
+    teller.totals.seconds = env.clock.now_ns() / 1e9 - begun_s;
     teller.totals.written_bytes = env.disk.budget().spent_bytes();
     let sums = std::mem::take(&mut teller.totals);
     let stopped_by = if interrupted { "interrupted" } else { "completed" };
     teller.tell(&Event::End {
         stopped_by,
         totals: &sums,
-        clock: &env.clock.facts,
-        looked_again: &looked_again,
     });
     teller.failed.map_or(Ok(()), Err)
+}
+
+/// Measures one probe after the other within the time of the round; whether the user ended it.
+fn measure(
+    env: &Env,
+    turns: &[Turn],
+    round_s: f64,
+    reference: &mut dyn Reference,
+    teller: &mut Teller,
+) -> bool {
+    let all_s: f64 = turns.iter().map(|turn| turn.seconds).sum();
+    let mut deadline_ns = env.clock.now_ns();
+    let mut interrupted = false;
+    for turn in turns {
+        // A running sum: what one probe leaves over goes to those after it.
+        deadline_ns += round_s * turn.seconds / all_s.max(f64::MIN_POSITIVE) * 1e9;
+        let outcome = run_probe(
+            turn.entry.probe,
+            env,
+            &turn.points,
+            deadline_ns,
+            reference,
+            teller,
+        );
+        if !outcome.further.is_empty() {
+            teller.tell(&Event::Further {
+                probe: turn.entry.probe.spec().id,
+                points: &outcome.further,
+            });
+        }
+        teller.totals.disturbed_blocks += outcome.disturbed_blocks;
+        interrupted = outcome.cancelled || teller.failed.is_some();
+        if interrupted {
+            break;
+        }
+    }
+    interrupted
+}
+
+/// A probe in this round.
+struct Turn {
+    entry: &'static Entry,
+    points: Vec<Planned>,
+    seconds: f64,
+}
+
+impl Turn {
+    /// `None` where this round has nothing of it. That a probe cannot run here is said by the first round.
+    fn of(whole: &Whole, part: usize, round: u32, request: &Request) -> Option<Self> {
+        let entry = whole.chosen[part];
+        let id = entry.probe.spec().id;
+        if whole.points[part].is_empty() {
+            let unsaid = round == 0 && !request.done.iter().any(|(done, _)| done == id);
+            return unsaid.then_some(Self {
+                entry,
+                points: Vec::new(),
+                seconds: 0.0,
+            });
+        }
+        let further = request.further.iter().filter(|(probe, _)| probe == id);
+        let mut points: Vec<Planned> = Vec::new();
+        for planned in whole.points[part]
+            .iter()
+            .chain(further.map(|(_, planned)| planned))
+        {
+            let wanted = whole.deal.is_dealt(part, planned, round)
+                && !request
+                    .done
+                    .iter()
+                    .any(|(probe, point)| probe == id && *point == planned.point)
+                && points.iter().all(|known| known.point != planned.point);
+            if wanted {
+                points.push(planned.clone());
+            }
+        }
+        (!points.is_empty()).then(|| Self {
+            entry,
+            points,
+            seconds: whole.deal.seconds(part, round),
+        })
+    }
 }
 
 /// Whose file system is measured: the one that the user named, else that of the user's cache.
@@ -347,16 +532,6 @@ fn affordable(settings: &Settings) -> Profile {
     } else {
         settings.profile
     }
-}
-
-/// The quietest CPU, so that a neighbour's work is not measured. A user's single CPU is taken as it is.
-fn choose_cpu(env: &Env) -> u32 {
-    if env.cpus.len() == 1 {
-        pin_this_thread(env.cpus[0]);
-        return env.cpus[0];
-    }
-    let each = LISTEN_NS.min(LISTEN_ALL_NS / env.cpus.len() as f64);
-    quietest_cpu(&env.clock, &env.cpus, each)
 }
 
 fn reference(env: &Env) -> Box<dyn Reference + '_> {
@@ -430,25 +605,23 @@ fn apart(mut seconds: Vec<f64>) -> (f64, Vec<f64>) {
     (layout_s, seconds)
 }
 
-/// Line by line, without the layout of the test file.
-fn planned(env: &Env, chosen: &[&Entry], seconds: &[f64]) -> Vec<PlannedProbe> {
-    chosen
-        .iter()
-        .zip(seconds)
-        .map(|(entry, seconds)| {
-            let runs = !matches!(entry.probe.supports(env), Support::No(_));
-            let points = if runs { entry.probe.points(env) } else { Vec::new() };
-            let own: u64 = points.iter().map(|planned| planned.written_bytes).sum();
-            PlannedProbe {
-                id: entry.probe.spec().id.to_owned(),
-                points: points.len() as u64,
-                seconds: if runs { *seconds } else { 0.0 },
-                memory_bytes: if runs { entry.probe.memory_bytes(env) } else { 0 },
-                written_bytes: own,
-                cpus: if runs { entry.probe.cpus(env) } else { 0 },
-            }
-        })
-        .collect()
+/// A line of the plan, without the layout of the test file; `times` says in how many rounds a point is measured.
+fn planned(env: &Env, entry: &Entry, own: &Part, times: impl Fn(&Planned) -> u64) -> PlannedProbe {
+    let runs = !own.points.is_empty();
+    let written = |planned: &Planned| {
+        let blocks = times(planned) * planned.wanted_blocks() as u64;
+        // What it writes was planned for so many blocks.
+        let most = planned.most_blocks() as u64;
+        planned.written_bytes * blocks.min(most) / most
+    };
+    PlannedProbe {
+        id: entry.probe.spec().id.to_owned(),
+        points: own.points.len() as u64,
+        seconds: if runs { own.seconds } else { 0.0 },
+        memory_bytes: if runs { entry.probe.memory_bytes(env) } else { 0 },
+        written_bytes: own.points.iter().map(written).sum(),
+        cpus: if runs { entry.probe.cpus(env) } else { 0 },
+    }
 }
 
 /// The most that the test file and these write: what they ask for, or what may be written in all.
@@ -479,14 +652,13 @@ fn matches(glob: &str, id: &str) -> bool {
 struct Teller<'a> {
     out: &'a mut dyn Write,
     cancelled: &'a dyn Fn() -> bool,
-    excluded: &'a [(String, Point)],
+    round: u32,
+    cpu: u32,
     budget: &'a Budget,
     failed: Option<std::io::Error>,
-    begun_ns: f64,
+    /// From the begin of the run to its end.
     total_s: f64,
     totals: Totals,
-    /// Of all records so far.
-    figures: Vec<Figure>,
 }
 
 impl Teller<'_> {
@@ -511,7 +683,7 @@ impl Sink for Teller<'_> {
     }
 
     fn progress(&mut self, progress: &Progress) {
-        let elapsed_s = (progress.now_ns - self.begun_ns) / 1e9;
+        let elapsed_s = progress.now_ns / 1e9;
         let unit = REGISTRY
             .iter()
             .map(|entry| entry.probe.spec())
@@ -536,18 +708,16 @@ impl Sink for Teller<'_> {
             Kind::Absent => "absent",
         };
         *self.totals.records.entry(kind.to_owned()).or_default() += 1;
-        self.figures.extend(Figure::of(&record));
+        let record = Record {
+            round: Some(self.round),
+            cpu: Some(self.cpu),
+            ..record
+        };
         self.tell(&Event::Record { record: &record });
     }
 
     fn cancelled(&self) -> bool {
         self.failed.is_some() || (self.cancelled)()
-    }
-
-    fn excluded(&self, probe: &str, point: &Point) -> bool {
-        self.excluded
-            .iter()
-            .any(|(id, done)| id == probe && done == point)
     }
 }
 

@@ -1,6 +1,7 @@
 //! What a run would do, and the run itself, in the measuring process.
 
 use std::ffi::OsString;
+use std::fs::File;
 
 use latlab_harness::Spec;
 use latlab_probes::session::{self, Host, Request};
@@ -56,9 +57,12 @@ pub(crate) fn list_probes() -> PyResult<String> {
 #[pyfunction]
 pub(crate) fn plan(py: Python<'_>, settings_json: &str) -> PyResult<String> {
     let settings: Settings = crate::parsed("settings", settings_json)?;
-    crate::json(
-        &py.detach(|| session::plan(&settings, host(Some(vec![OsString::from("a plan starts none")])))),
-    )
+    crate::json(&py.detach(|| {
+        session::plan(
+            &settings,
+            host(Some(vec![OsString::from("a plan starts none")]), None),
+        )
+    }))
 }
 
 /// Measures, writing one event a line to `fd`. Returns when all is done, when SIGTERM asked to stop (what there is of
@@ -76,15 +80,19 @@ pub(crate) fn run_worker(
     py.detach(|| {
         let mut pipe = system::open(fd)?;
         let termination = system::Termination::watch()?;
-        session::run(&request, host(child), &mut *pipe, &|| termination.noted())
+        let test_file = request.test_file.and_then(system::inherited);
+        session::run(&request, host(child, test_file), &mut *pipe, &|| {
+            termination.noted()
+        })
     })?;
     Ok(())
 }
 
-fn host(child: Option<Vec<OsString>>) -> Host {
+fn host(child: Option<Vec<OsString>>, test_file: Option<File>) -> Host {
     Host {
         interpreter: Some(Box::new(ThisInterpreter)),
         child,
+        test_file,
     }
 }
 

@@ -40,6 +40,13 @@ impl Rng {
         usize::try_from(wide >> 64).unwrap_or(0)
     }
 
+    /// Puts them into a random order, each as likely as any other (Fisher and Yates).
+    pub fn shuffle<T>(&mut self, items: &mut [T]) {
+        for last in (1..items.len()).rev() {
+            items.swap(last, self.below(last + 1));
+        }
+    }
+
     /// Standard normal (Box and Muller).
     pub fn normal(&mut self) -> f64 {
         let radius = (-2.0 * (1.0 - self.uniform()).ln()).sqrt();

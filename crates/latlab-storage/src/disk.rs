@@ -1,6 +1,8 @@
 //! The disk that a run measures: one directory, one budget, one test file for all probes.
 
 use std::cell::RefCell;
+use std::fs::File;
+use std::os::fd::AsRawFd;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -100,6 +102,21 @@ impl Disk {
         let file = Arc::new(file);
         opened.file = Some(Arc::clone(&file));
         Ok(file)
+    }
+
+    /// Takes the test file that another process of this run laid out, open; whether it is such a file. What does not hold what the
+    /// seed says is left alone, and one is laid out anew.
+    pub fn adopt(&self, file: File) -> bool {
+        let adopted = TestFile::adopt(file.into(), self.seed).ok().map(Arc::new);
+        let mut opened = self.opened.borrow_mut();
+        opened.file = opened.file.take().or(adopted);
+        opened.file.is_some()
+    }
+
+    /// The descriptor of the test file.
+    #[must_use]
+    pub fn test_file_descriptor(&self) -> Option<i32> {
+        Some(self.opened.borrow().file.as_ref()?.file.as_raw_fd())
     }
 
     /// What the test file was to be, where time was up before all of it was written.

@@ -1,5 +1,6 @@
 //! The disk of systems whose file systems cannot be asked yet: nothing is opened, nothing written.
 
+use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -35,6 +36,18 @@ impl Disk {
     #[must_use]
     pub fn directory(&self) -> &Path {
         &self.directory
+    }
+
+    /// No test file is laid out here.
+    #[must_use]
+    pub fn adopt(&self, _file: File) -> bool {
+        false
+    }
+
+    /// There is none.
+    #[must_use]
+    pub fn test_file_descriptor(&self) -> Option<i32> {
+        None
     }
 
     /// What may still be written.

@@ -85,8 +85,33 @@ impl TestFile {
                 .map_err(StorageError::asking("ending the test file where time was up"))?;
             budget.give_back(bytes - written);
         }
-        let bytes = written;
         fsync(&file).map_err(StorageError::asking("flushing the test file"))?;
+        Self::of(file, contents, written)
+    }
+
+    /// A file that another process laid out with the contents of this seed.
+    ///
+    /// # Errors
+    /// When it is empty or cannot be read, or a sample of it does not hold what the seed says.
+    pub fn adopt(file: OwnedFd, seed: u64) -> Result<Self, StorageError> {
+        let size = fstat(&file)
+            .map_err(StorageError::asking("looking at the file's size"))?
+            .st_size;
+        let bytes = u64::try_from(size).unwrap_or(0);
+        let contents = Contents::new(seed);
+        let mut block = vec![0; BLOCK_BYTES];
+        for offset in [0, bytes.saturating_sub(BLOCK_BYTES as u64)] {
+            let read = rustix::io::pread(&file, &mut *block, offset)
+                .map_err(StorageError::asking("reading the test file"))?;
+            if read != BLOCK_BYTES {
+                return Err(StorageError::Refused("there is no test file yet".to_owned()));
+            }
+            contents.verify(offset, &block).map_err(StorageError::Refused)?;
+        }
+        Self::of(file, contents, bytes)
+    }
+
+    fn of(file: OwnedFd, contents: Contents, bytes: u64) -> Result<Self, StorageError> {
         let found = extents(&file)?;
         found.all_written().map_err(StorageError::Refused)?;
         let file = Arc::new(file);

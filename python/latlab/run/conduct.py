@@ -1,8 +1,10 @@
-"""Conducts a run: starts the measuring process, keeps the run file, survives that process's death.
+"""Conducts a run: starts a measuring process for each round, keeps the run file, survives that process's death.
 
-    settings ──► worker ──events──► Conductor ──► run file, Run
-                   ▲                    │
-                   └── started again ◄──┘ when it died, without the point that it died on
+    settings ──► worker of a round ──events──► Conductor ──lines──► run file ──► fold ──► Run
+                   ▲                               │
+                   ├───── the next round ◄─────────┤ with what outlives a worker: the test file, what is left of time and bytes,
+                   │                               │ what probes would like to see closer
+                   └── the same round again ◄──────┘ when it died, without what it had measured and the point that it died on
 
 Nothing is changed in this process or on the machine, so nothing has to be restored: not after Ctrl-C, not
 after kill -9.
@@ -33,7 +35,19 @@ from latlab.masking import masked_url
 from latlab.run import events, model
 from latlab.run.core import list_probes, plan, sweep
 from latlab.run.death import OomKills, cause_of_death, last_words, oom_kills
-from latlab.run.events import Again, Begin, Died, End, Event, Fatal, Hello, Listener, Progress, Recorded
+from latlab.run.events import (
+    Begin,
+    Died,
+    End,
+    Event,
+    Fatal,
+    Further,
+    Hello,
+    Listener,
+    Progress,
+    Recorded,
+    TestFile,
+)
 from latlab.run.run import Run
 from latlab.run.settings import make_settings
 from latlab.run.sharing import Sharing
@@ -65,8 +79,10 @@ def seconds_of(settings: model.Settings) -> float:
     return settings.budget_s or SECONDS.get(settings.profile, SECONDS["thorough"])
 
 
-MOST_DEATHS_IN_ONE_PROBE: Final = 2
-MOST_DEATHS: Final = 5
+#: A point that killed so many workers is left out of the run; after the first it is left out of its round.
+MOST_DEATHS_OF_A_POINT: Final = 2
+MOST_DEATHS_IN_ONE_PROBE: Final = 3
+MOST_DEATHS: Final = 8
 GRACE_S: Final = 3.0
 """How long the worker may take to write what it has, after Ctrl-C."""
 SHORTEST_HANG_S: Final = 60.0
@@ -232,7 +248,6 @@ class _Worker:
     searched: int = 0
     err: bytearray = field(default_factory=bytearray)
     current: Begin | None = None
-    again: bool = False
     ended: End | None = None
     fatal: str = ""
     broken: str = ""
@@ -240,8 +255,7 @@ class _Worker:
     announced_bytes: int = 0
     written_bytes: int = 0
     written_before_probe: int = 0
-    greeted: float = 0.0
-    seconds: float = 0.0
+    hello: Hello | None = None
 
 
 class Conductor:
@@ -285,24 +299,27 @@ class Conductor:
         self._marks = marks
         self._sharing: Sharing | None = None
         self._header: model.Header | None = None
-        self._records: list[model.Record] = []
-        self._keys: set[tuple[str, model.Point, str]] = set()
-        self._dead: list[tuple[str, model.Point]] = []
+        self._lines: list[model.Record] = []
+        self._round = 0
+        self._rounds = 1
+        #: What this round has measured.
+        self._told: set[tuple[str, model.Point]] = set()
+        #: The points that workers died on, with the round.
+        self._dead: list[tuple[int, str, model.Point]] = []
         self._deaths: dict[str, int] = {}
-        self._finished: list[str] = []
+        self._left_out: list[str] = []
+        self._further: list[tuple[str, msgspec.Raw]] = []
+        self._test_file = -1
         self._false_start = ""
         self._written_bytes = 0
-        self._looked_again: tuple[model.LookedAgain, ...] = ()
-        #: Points that a worker measured once more after another one had died: its figures are not in the run.
-        self._left_out: set[tuple[str, model.Point]] = set()
         self._restarts = 0
-        self._left_s: float | None = None
+        self._ends_ns: int | None = None
         self._left_bytes: int | None = None
         self._notes: list[str] = []
         self._interrupts = 0
         self._interrupted_at = 0.0
         self._wake_read, self._wake_write = -1, -1
-        self._begun = 0.0
+        self._begun_ns = 0
 
     def interrupt(self) -> None:
         """Ends the run early, as Ctrl-C does; a second call does not wait. May be called from any thread."""
@@ -317,7 +334,7 @@ class Conductor:
             WorkerError: nothing could be measured at all.
             KeyboardInterrupt: interrupted before anything could be.
         """
-        self._begun = time.monotonic()
+        self._begun_ns = time.monotonic_ns()
         self._wake_read, self._wake_write = os.pipe()
         os.set_blocking(self._wake_write, False)
         os.set_blocking(self._wake_read, False)
@@ -328,6 +345,8 @@ class Conductor:
         finally:
             os.close(self._wake_read)
             os.close(self._wake_write)
+            if self._test_file >= 0:
+                os.close(self._test_file)
             self._wake_read = self._wake_write = -1
 
     def _until_done(self) -> str:
@@ -338,30 +357,25 @@ class Conductor:
                 self._listen(worker)
             finally:
                 _end(worker.process)
-            died = worker.ended is None
-            if died:
-                self._sweep()
             if worker.ended is not None:
                 # What one that died wrote after its last word is not in the sum.
                 worker.written_bytes = worker.ended.totals.written_bytes
-                self._looked_again = tuple(
-                    look
-                    for look in worker.ended.looked_again
-                    if (look.probe, look.point) not in self._left_out
-                )
             self._written_bytes += worker.written_bytes
+            if worker.ended is None:
+                self._sweep()
             if self._interrupts:
                 return "interrupted"
-            if not died:
-                return clean(worker.ended.stopped_by, most=200) if worker.ended else "completed"
-            if worker.fatal and worker.process.returncode != 0 and worker.current is None:
+            if worker.ended is not None:
+                self._left_bytes = max(worker.announced_bytes - worker.written_bytes, 0)
+                self._round += 1
+                self._told.clear()
+                if self._round >= self._rounds or worker.ended.stopped_by != "completed":
+                    return clean(worker.ended.stopped_by, most=200)
+            elif worker.fatal and worker.process.returncode != 0 and worker.current is None:
                 if self._header is None:
                     raise WorkerError(clean(worker.fatal, most=500))
                 return f"failed: {clean(worker.fatal, most=500)}"
-            if worker.again:
-                self._note_unlooked(worker)
-                return self._why_it_ends()
-            if not self._after_death(worker):
+            elif not self._after_death(worker):
                 return self._why_it_ends()
 
     def _sweep(self) -> None:
@@ -382,9 +396,13 @@ class Conductor:
             settings = msgspec.structs.replace(settings, max_bytes=self._left_bytes)
         request = {
             "settings": settings,
-            "deadline_s": self._left_s,
-            "done": [[probe, point] for probe, point in self._dead],
-            "done_probes": self._finished,
+            "round": self._round,
+            "begun_ns": self._begun_ns,
+            "ends_ns": self._ends_ns,
+            "done": self._unwanted(),
+            "done_probes": self._left_out,
+            "further": self._further,
+            "test_file": self._test_file if self._test_file >= 0 else None,
             "packages": _packages(),
         }
         kills = oom_kills()
@@ -398,6 +416,7 @@ class Conductor:
                     stderr=subprocess.PIPE,
                     bufsize=0,
                     env=clean_environment(),
+                    pass_fds=[self._test_file] if self._test_file >= 0 else [],
                 )
         except OSError as error:
             reason = clean(error.strerror or error)
@@ -413,6 +432,16 @@ class Conductor:
         with contextlib.suppress(OSError):
             stdin.close()
         return worker
+
+    def _unwanted(self) -> list[tuple[str, model.Point]]:
+        """The points that the next worker is not to measure: in this round, and those that killed too often."""
+        killers = [(probe, point) for _, probe, point in self._dead]
+        dead = [
+            (probe, point)
+            for number, probe, point in self._dead
+            if number == self._round or killers.count((probe, point)) >= MOST_DEATHS_OF_A_POINT
+        ]
+        return list(dict.fromkeys([*self._told, *dead]))
 
     def _listen(self, worker: _Worker) -> None:
         """Takes events until the worker ends, hangs, or was told to end."""
@@ -504,23 +533,39 @@ class Conductor:
 
     def _take(self, worker: _Worker, event: Event) -> None:
         if isinstance(event, Hello):
-            worker.greeted = time.monotonic()
-            worker.seconds = sum(probe.seconds for probe in event.plan)
+            worker.hello = event
             worker.announced_bytes = event.written_bytes
             if self._header is None:
+                self._rounds = event.rounds
+                self._ends_ns = time.monotonic_ns() + int(event.left_s * 1e9)
                 self._open(event)
         elif isinstance(event, Begin):
             if worker.current is None or worker.current.probe != event.probe:
                 worker.written_before_probe = event.written_bytes
             worker.written_bytes = event.written_bytes
             worker.current = event
-        elif isinstance(event, Again):
-            worker.again = True
+        elif isinstance(event, Further):
+            known = {(probe, bytes(point)) for probe, point in self._further}
+            self._further += [
+                (event.probe, point) for point in event.points if (event.probe, bytes(point)) not in known
+            ]
+        elif isinstance(event, TestFile):
+            self._keep_test_file(worker, event.fd)
         elif isinstance(event, End):
             worker.ended = event
         elif isinstance(event, Fatal):
             worker.fatal = event.text
         self._tell(event)
+
+    def _keep_test_file(self, worker: _Worker, descriptor: int) -> None:
+        """Opens the worker's test file, which has no name, for the workers of the rounds to come.
+
+        Where that is not possible the next one lays out its own.
+        """
+        if self._test_file < 0:
+            with contextlib.suppress(OSError):
+                path = f"/proc/{worker.process.pid}/fd/{descriptor}"
+                self._test_file = os.open(path, os.O_RDWR | getattr(os, "O_CLOEXEC", 0))
 
     def _tell(self, event: Event | Died) -> None:
         if self._listener is None:
@@ -548,6 +593,8 @@ class Conductor:
             # The file may be passed on; only the measuring process needs the URL as it is.
             settings=msgspec.structs.replace(self._settings, url=masked_url(self._settings.url)),
             plan=hello.plan,
+            rounds=hello.rounds,
+            cpus=hello.cpus,
             doctor=(*self._marks, *_findings(hello, self._settings)),
         )
         if self._anonymous:
@@ -562,19 +609,18 @@ class Conductor:
             self._append(self._absent(hello.plan[0].id, model.Point(), text))
 
     def _keep(self, event: Recorded) -> None:
-        """Appends a record to the file, unless a worker before this one has measured that point."""
+        """Appends a line to the file, unless a worker before this one has measured that point in this round."""
         self._append(event.record, bytes(event.raw))
 
     def _append(self, record: model.Record, raw: bytes | None = None) -> None:
-        key = (record.probe, record.point, record.kind)
+        key = (record.probe, record.point)
         if raw is not None:
-            if key in self._keys and self._restarts:
-                self._left_out.add((record.probe, record.point))
+            if key in self._told and record.point != model.Point():
                 return
-            self._keys.add(key)
+            self._told.add(key)
         if self._sharing is not None:
             record, raw = self._sharing.record(record), None
-        self._records.append(record)
+        self._lines.append(record)
         if self._writer is not None and self._header is not None:
             self._writer.record(record if raw is None else raw)
 
@@ -584,19 +630,18 @@ class Conductor:
                 raise KeyboardInterrupt
             raise WorkerError("the measuring process ended before it measured anything")
         kinds: dict[str, int] = {}
-        for record in self._records:
+        for record in self._lines:
             kinds[record.kind] = kinds.get(record.kind, 0) + 1
         footer = model.Footer(
             ended=datetime.now().astimezone().isoformat(timespec="milliseconds"),
             stopped_by=stopped_by,
             totals=model.Totals(
                 records=kinds,
-                seconds=round(time.monotonic() - self._begun, 3),
+                seconds=round((time.monotonic_ns() - self._begun_ns) / 1e9, 3),
                 written_bytes=self._written_bytes,
-                disturbed_blocks=sum(block.disturbed for record in self._records for block in record.blocks),
+                disturbed_blocks=sum(block.disturbed for record in self._lines for block in record.blocks),
                 worker_restarts=self._restarts,
             ),
-            looked_again=self._looked_again,
         )
         if self._sharing is not None:
             footer = self._sharing.footer(footer)
@@ -611,13 +656,6 @@ class Conductor:
     # -------------------------------------------------------------------------------------------- death and
     # restart
 
-    def _note_unlooked(self, worker: _Worker) -> None:
-        """A worker that died while it looked again has told all of its records."""
-        text = worker.broken or cause_of_death(
-            worker.process.returncode, fatal=worker.fatal, before=worker.oom_kills
-        )
-        self._notes.append(f"no figure is missing, but each was looked at once: at the second look, {text}")
-
     def _after_death(self, worker: _Worker) -> bool:
         """Records what the worker died of; returns whether another one is to go on."""
         text = (
@@ -630,38 +668,35 @@ class Conductor:
             return self._after_false_start(
                 f"{text}; it said: {said}" if said else text, hung=bool(worker.broken)
             )
-        current = worker.current
-        if current is None:
-            # Before its first point: it was setting up the first probe that it had to run.
-            first = next((each.id for each in self._header.plan if each.id not in self._finished), "")
-            current = Begin(first, model.Point())
-            text = f"while this probe was set up, {text}"
+        current = worker.current or Begin("", model.Point())
         probe, point = current.probe, current.point
         self._deaths[probe] = self._deaths.get(probe, 0) + 1
-        self._dead.append((probe, point))
-        if any(key[:2] == (probe, point) for key in self._keys):
+        if not probe:
+            text = f"while round {self._round + 1} was set up, {text}"
+        else:
+            self._dead.append((self._round, probe, point))
+        if (probe, point) in self._told:
             # Of this point nothing is missing.
             point = model.Point()
             text = f"between two points, {text}"
         sentence = f"{text}; it said: {said}" if said else text
-        self._append(self._absent(probe, point, sentence))
-        # Probes run in the order of the plan: those before the one that died are done.
-        plan_ids = [planned.id for planned in self._header.plan]
-        before = plan_ids[: plan_ids.index(probe)] if probe in plan_ids else []
-        self._finished = list(dict.fromkeys([*self._finished, *before]))
-        if self._deaths[probe] >= MOST_DEATHS_IN_ONE_PROBE:
-            self._finished.append(probe)
+        if probe:
+            self._append(self._absent(probe, point, sentence))
+        else:
+            self._notes.append(sentence)
+        if probe and self._deaths[probe] >= MOST_DEATHS_IN_ONE_PROBE:
+            self._left_out.append(probe)
             times = self._deaths[probe]
             skipped = f"the measuring process died {times} times in this probe: the rest of it is left out"
             self._append(self._absent(probe, model.Point(), skipped))
-        spent = time.monotonic() - worker.greeted
-        self._left_s = max(worker.seconds - spent, 1.0) if worker.greeted else None
-        if worker.greeted:
+        if worker.hello is not None:
             # Nobody knows what it wrote since its last word: at most what this probe had announced.
             own = sum(planned.written_bytes for planned in self._header.plan if planned.id == probe)
             wrote = max(worker.written_bytes, worker.written_before_probe + own)
             self._left_bytes = max(worker.announced_bytes - wrote, 0)
-        goes_on = sum(self._deaths.values()) < MOST_DEATHS and set(plan_ids) - set(self._finished) != set()
+        unmeasured = {planned.id for planned in self._header.plan} - set(self._left_out)
+        too_often = not probe and self._deaths[probe] >= MOST_DEATHS_OF_A_POINT
+        goes_on = sum(self._deaths.values()) < MOST_DEATHS and not too_often and bool(unmeasured)
         if goes_on:
             self._restarts += 1
         self._tell(Died(probe, point.label(), sentence, restarts=goes_on))
@@ -682,7 +717,8 @@ class Conductor:
 
     def _why_it_ends(self) -> str:
         deaths = sum(self._deaths.values())
-        return f"failed: the measuring process died {deaths} times" if deaths >= MOST_DEATHS else "completed"
+        too_often = deaths >= MOST_DEATHS or self._deaths.get("", 0) >= MOST_DEATHS_OF_A_POINT
+        return f"failed: the measuring process died {deaths} times" if too_often else "completed"
 
     def _absent(self, probe: str, point: model.Point, text: str) -> model.Record:
         method, unit = self._kind_of(probe)
@@ -693,6 +729,7 @@ class Conductor:
             kind="absent",
             stopped_by="failed",
             point=point,
+            round=self._round,
             error=model.Absence(kind="worker_died", text=text),
         )
 
@@ -703,7 +740,7 @@ class Conductor:
                 for info in list_probes():
                     if info.id == probe:
                         return info.method_version, info.unit
-        for record in self._records:
+        for record in self._lines:
             if record.probe == probe:
                 return record.method, record.unit
         return 1, "ns"

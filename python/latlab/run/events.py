@@ -12,14 +12,21 @@ from latlab.run import model
 
 
 class Hello(msgspec.Struct, frozen=True, tag_field="event", tag="hello"):
-    """The worker describes the machine and its plan, and how much it will write at most."""
+    """The worker of a round describes the machine, the plan of the whole run, and what is left of it.
+
+    `cpus` are those that the run's rounds take in turn, `cpu` that of this `round`; `left_s` and `written_bytes` are for this
+    round and those after it, at most.
+    """
 
     machine: model.Machine
     clock: model.ClockFacts
     tool: model.Tool
     plan: tuple[model.PlannedProbe, ...]
-    home_cpu: int = 0
+    rounds: int = 1
     cpus: tuple[int, ...] = ()
+    round: int = 0
+    cpu: int = 0
+    left_s: float = 0.0
     written_bytes: int = 0
 
 
@@ -54,16 +61,24 @@ class Recorded(msgspec.Struct, frozen=True, tag_field="event", tag="record"):
         return RECORD.decode(self.raw)
 
 
-class Again(msgspec.Struct, frozen=True, tag_field="event", tag="again"):
-    """All records were told; what was measured is looked at again, which makes none."""
+class TestFile(msgspec.Struct, frozen=True, tag_field="event", tag="testfile"):
+    """The disk's test file is laid out: this descriptor of the worker's."""
+
+    fd: int
+
+
+class Further(msgspec.Struct, frozen=True, tag_field="event", tag="further"):
+    """What a probe would like to measure besides in the rounds to come: points as the core plans them."""
+
+    probe: str
+    points: tuple[msgspec.Raw, ...]
 
 
 class End(msgspec.Struct, frozen=True, tag_field="event", tag="end"):
-    """The worker is done."""
+    """The round is done."""
 
     stopped_by: str
     totals: model.Totals = model.Totals()
-    looked_again: tuple[model.LookedAgain, ...] = ()
 
 
 class Fatal(msgspec.Struct, frozen=True, tag_field="event", tag="fatal"):
@@ -82,7 +97,7 @@ class Died:
     restarts: bool
 
 
-Event: TypeAlias = Hello | Begin | Progress | Recorded | Again | End | Fatal
+Event: TypeAlias = Hello | Begin | Progress | Recorded | TestFile | Further | End | Fatal
 Listener: TypeAlias = Callable[[Event | Died], object]
 
 RECORD = msgspec.json.Decoder(model.Record)

@@ -7,7 +7,7 @@ use latlab_harness::{
 use latlab_observe::noise::{Judged, Listener, NoiseError, Request};
 use latlab_observe::{Cause, Level};
 use latlab_probes_shared::no_kernel;
-use latlab_record::{Check, Point, Profile, Settings, Unit};
+use latlab_record::{Check, Point, Profile, Unit};
 use serde_json::{Value, json};
 
 /// The probe.
@@ -55,10 +55,6 @@ const NAMED: [Cause; 4] = [
 impl Probe for Noise {
     fn spec(&self) -> &'static Spec {
         &SPEC
-    }
-
-    fn repeats(&self, _settings: &Settings) -> bool {
-        false
     }
 
     fn supports(&self, env: &Env) -> Support {

@@ -100,10 +100,6 @@ impl Probe for Connect {
         &SPEC
     }
 
-    fn repeats(&self, settings: &Settings) -> bool {
-        settings.url.is_none()
-    }
-
     fn share(&self, settings: &Settings) -> Option<Share> {
         settings.url.is_some().then_some(AWAY)
     }

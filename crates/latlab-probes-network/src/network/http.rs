@@ -100,10 +100,6 @@ impl Probe for Http {
         settings.profile != Profile::Quick || settings.url.is_some() || named
     }
 
-    fn repeats(&self, settings: &Settings) -> bool {
-        settings.url.is_none()
-    }
-
     fn share(&self, settings: &Settings) -> Option<Share> {
         settings.url.is_some().then_some(AWAY)
     }

@@ -443,10 +443,6 @@ impl Probe for Transfer {
         &SPEC
     }
 
-    fn repeats(&self, settings: &Settings) -> bool {
-        settings.url.is_none()
-    }
-
     fn share(&self, settings: &Settings) -> Option<Share> {
         settings.url.is_some().then_some(AWAY)
     }
@@ -487,10 +483,6 @@ impl Probe for Transfer {
         _group: &[Planned],
     ) -> Result<Box<dyn Session + 'env>, ProbeError> {
         work::open(env)
-    }
-
-    fn refine_after(&self) -> u8 {
-        SWEPT
     }
 
     /// A step closer to each knee that the points so far show.

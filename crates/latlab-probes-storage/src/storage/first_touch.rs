@@ -144,10 +144,6 @@ impl Probe for FirstTouch {
         settings.first_touch.is_some() || super::asked_for(settings, SPEC.id)
     }
 
-    fn repeats(&self, _settings: &Settings) -> bool {
-        false
-    }
-
     fn supports(&self, env: &Env) -> Support {
         if env.settings.first_touch.is_none() {
             return Support::No(

@@ -107,10 +107,6 @@ impl Probe for Steady {
         settings.profile == Profile::Thorough || super::asked_for(settings, SPEC.id)
     }
 
-    fn repeats(&self, _settings: &Settings) -> bool {
-        false
-    }
-
     fn supports(&self, env: &Env) -> Support {
         if env.settings.profile != Profile::Thorough {
             return Support::No(

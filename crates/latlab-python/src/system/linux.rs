@@ -7,7 +7,7 @@ use std::path::Path;
 
 use latlab_storage::{Place, Purpose};
 
-pub(crate) use posix::{Termination, open};
+pub(crate) use posix::{Termination, inherited, open};
 
 /// Asks for SIGKILL when the parent ends.
 pub(crate) fn die_with_parent() -> bool {

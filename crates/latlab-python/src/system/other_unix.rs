@@ -3,7 +3,7 @@
 #[path = "posix.rs"]
 mod posix;
 
-pub(crate) use posix::{Termination, open};
+pub(crate) use posix::{Termination, inherited, open};
 
 pub(crate) fn die_with_parent() -> bool {
     false

@@ -16,6 +16,16 @@ pub(crate) fn open(fd: i32) -> io::Result<ManuallyDrop<File>> {
     Ok(ManuallyDrop::new(unsafe { File::from_raw_fd(fd) }))
 }
 
+/// The file behind a descriptor that this process was handed when it was started, for itself only: its children get none.
+pub(crate) fn inherited(fd: i32) -> Option<File> {
+    // SAFETY: F_SETFD changes a flag of a descriptor, or says that there is none.
+    if unsafe { libc::fcntl(fd, libc::F_SETFD, libc::FD_CLOEXEC) } == -1 {
+        return None;
+    }
+    // SAFETY: open, as the call before has said, and nobody else's: it was handed over for this.
+    Some(unsafe { File::from_raw_fd(fd) })
+}
+
 static TERMINATED: AtomicBool = AtomicBool::new(false);
 
 extern "C" fn note(_signal: libc::c_int) {

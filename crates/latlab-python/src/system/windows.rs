@@ -18,6 +18,11 @@ pub(crate) fn open(fd: i32) -> io::Result<ManuallyDrop<File>> {
     }))
 }
 
+/// Nothing is handed over here.
+pub(crate) fn inherited(_fd: i32) -> Option<File> {
+    None
+}
+
 pub(crate) struct Termination;
 
 impl Termination {

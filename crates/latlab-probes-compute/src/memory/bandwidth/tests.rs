@@ -1,6 +1,5 @@
 //! On this machine's memory, small: what was moved must be proved, and what was not moved must be found.
 
-use latlab_harness::{NoReference, run_probe};
 use latlab_machine::NumaNode;
 use latlab_record::{Kind, Settings};
 
@@ -73,13 +72,7 @@ fn measure(env: &Env, wanted: fn(&Point) -> bool) -> Vec<Record> {
         wanted: Some(wanted),
         ..Kept::default()
     };
-    run_probe(
-        &Briefly,
-        env,
-        env.clock.now_ns() + DEADLINE_NS,
-        &mut NoReference,
-        &mut kept,
-    );
+    kept.measure(&Briefly, env, env.clock.now_ns() + DEADLINE_NS);
     kept.records.retain(|record| record.kind != Kind::Absent);
     kept.records
 }
@@ -365,7 +358,7 @@ fn kernels_that_leave_out_a_line_get_no_figure() {
         ..Kept::default()
     };
     let deadline = env.clock.now_ns() + DEADLINE_NS;
-    run_probe(&lazy, &env, deadline, &mut NoReference, &mut kept);
+    kept.measure(&lazy, &env, deadline);
     assert_eq!(kept.records.len(), 1);
     let error = kept.records[0].error.as_ref().expect("no figure");
     assert_eq!(error.kind, "proof_failed", "{}", error.text);

@@ -1,35 +1,12 @@
 //! On a planted hierarchy: what was planted must come out.
 
 use latlab_clock::{Clock, SimulatedClock};
-use latlab_harness::{NoReference, Progress, SimulatedLevel, Sink, run_probe};
+use latlab_harness::SimulatedLevel;
 use latlab_machine::{Cache, CacheKind, CacheSource, Machine};
-use latlab_probes_testing as testing;
+use latlab_probes_testing::{self as testing, Kept};
 use latlab_record::{Kind, RoundFigure, Settings};
 
 use super::*;
-
-#[derive(Default)]
-struct Kept {
-    records: Vec<Record>,
-    begun: usize,
-    at_most: Option<usize>,
-}
-
-impl Sink for Kept {
-    fn begin(&mut self, _: &'static str, _: &Point) {
-        self.begun += 1;
-    }
-    fn progress(&mut self, _: &Progress) {}
-    fn record(&mut self, record: Record) {
-        self.records.push(record);
-    }
-    fn cancelled(&self) -> bool {
-        self.at_most.is_some_and(|most| self.begun > most)
-    }
-    fn excluded(&self, _: &str, _: &Point) -> bool {
-        false
-    }
-}
 
 const PLANTED: [(u64, f64); 4] = [
     (48 << 10, 1.05),
@@ -95,17 +72,11 @@ fn measure(env: &Env) -> Vec<Record> {
 
 fn measure_at_most(env: &Env, visits: Option<usize>) -> Vec<Record> {
     let mut kept = Kept {
-        at_most: visits,
+        visits,
         ..Kept::default()
     };
-    run_probe(
-        &LoadDependent,
-        env,
-        env.clock.now_ns() + 60e9,
-        &mut NoReference,
-        &mut kept,
-    );
-    testing::concluded(&LoadDependent, env, kept.records)
+    kept.measure(&LoadDependent, env, env.clock.now_ns() + 60e9);
+    kept.records
 }
 
 /// The figures of a run of so many rounds, with what follows from them.

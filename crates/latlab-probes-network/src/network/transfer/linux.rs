@@ -358,11 +358,6 @@ impl Session for Transfers<'_> {
         done
     }
 
-    fn so_far(&self, point: &Point) -> Option<Value> {
-        let found = self.all.iter().find(|found| found.point == *point)?;
-        Some(json!({ "rates_bytes_per_s": found.rates }))
-    }
-
     fn proof(&mut self, point: &Point) -> Proof {
         let Some(found) = self.all.iter().find(|found| found.point == *point) else {
             return Proof::default();

@@ -256,13 +256,7 @@ fn a_python_program_that_fails_or_does_less_gives_its_reason() {
         };
         // Its first blocks end it, long before the time does.
         let deadline = env.clock.now_ns() + 60e9;
-        latlab_harness::run_probe(
-            &Files,
-            &env,
-            deadline,
-            &mut latlab_harness::NoReference,
-            &mut kept,
-        );
+        kept.measure(&Files, &env, deadline);
         assert!(!kept.records.is_empty());
         for record in &kept.records {
             let error = record.error.as_ref().expect("no figure");
@@ -452,13 +446,7 @@ fn a_spent_budget_is_the_reason_and_not_a_byte_more_is_written() {
     let Some(env) = own.env(4_000_000) else { return };
     let mut kept = testing::Kept::default();
     let deadline = env.clock.now_ns() + 5e9;
-    latlab_harness::run_probe(
-        &Files,
-        &env,
-        deadline,
-        &mut latlab_harness::NoReference,
-        &mut kept,
-    );
+    kept.measure(&Files, &env, deadline);
     let reasons: Vec<&Record> = kept
         .records
         .iter()
@@ -564,13 +552,7 @@ fn as_a_victim() {
             ..testing::Kept::default()
         };
         let deadline = env.clock.now_ns() + 30e9;
-        latlab_harness::run_probe(
-            &Files,
-            &env,
-            deadline,
-            &mut latlab_harness::NoReference,
-            &mut kept,
-        );
+        kept.measure(&Files, &env, deadline);
         for record in kept.records {
             let text = record.error.map_or("measured".to_owned(), |error| error.text);
             writeln!(out, "record {}: {text}", record.point.label()).expect("the pipe holds");

@@ -423,13 +423,7 @@ mod linux {
             let mut kept = testing::Kept::default();
             // The budget ends it, long before the time does.
             let wanted = env.clock.now_ns() + 60e9;
-            latlab_harness::run_probe(
-                &OnlyCreate,
-                &env,
-                wanted,
-                &mut latlab_harness::NoReference,
-                &mut kept,
-            );
+            kept.measure(&OnlyCreate, &env, wanted);
             kept.records
         };
         let left = std::fs::read_dir(&own).expect("readable").count();

@@ -7,8 +7,7 @@ Each pair of runs is compared at every point that both measured by the same vers
 of the medians, and whether the 95 % intervals lie apart (each wider by half a step of the clock, as `latlab
 chart` does it). Of two honest intervals of the same truth about 0.6 % lie apart, and 5 % of pairs are farther
 apart than the root of the sum of their squared halves. Points that a run calls disturbed are counted apart.
-The columns of one look compare the intervals as the blocks alone have them, without the second look at the
-end of a run.
+A figure that was measured once has no interval and is not compared.
 Nothing here is a pass mark: tests must not depend on timing.
 """
 
@@ -23,8 +22,6 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-import msgspec
-
 from latlab.errors import LatlabError
 from latlab.run import reader
 from latlab.run.run import Run
@@ -38,8 +35,6 @@ _COLUMNS = (
     "apart",
     "farther",
     "apart by 20 %",
-    "half interval",
-    "one look: apart",
     "half interval",
     "disturbed",
     "spread",
@@ -137,19 +132,6 @@ class Row:
     """The point whose undisturbed figures differ most, of those with intervals apart if there are any."""
 
 
-def looked_at_once(run: Run) -> Run:
-    """The run without its second look."""
-    if run.footer is None:
-        return run
-    records = [
-        msgspec.structs.replace(record, summary=msgspec.structs.replace(record.summary, between_looks=None))
-        if record.summary is not None
-        else record
-        for record in run.records
-    ]
-    return Run(run.header, records, msgspec.structs.replace(run.footer, looked_again=()))
-
-
 def figures_of(runs: Sequence[tuple[str, Run]]) -> list[Place]:
     """Every point that two of the runs or more measured in the same way, in the order of the first run."""
     found: dict[tuple[object, ...], list[Figure]] = {}
@@ -217,10 +199,8 @@ def rows_of(places: Sequence[Place]) -> list[Row]:
     return [*rows, row("all", places)]
 
 
-def table(places: Sequence[Place], once: Sequence[Place]) -> str:
-    """The rows in Markdown, with the same points as one look alone has them."""
-    # A figure of too few blocks has an interval by its second look only.
-    before = {own.name: own for own in rows_of(once)}
+def table(places: Sequence[Place]) -> str:
+    """The rows in Markdown."""
     lines = [
         f"| {' | '.join(_COLUMNS)} |",
         f"|{' --- |' * len(_COLUMNS)}",
@@ -228,10 +208,9 @@ def table(places: Sequence[Place], once: Sequence[Place]) -> str:
     lines += [
         f"| {own.name} | {own.points} | {own.pairs} | {share(own.apart, own.pairs)} |"
         f" {share(own.farther, own.pairs)} | {own.large} | {own.half:.1%} |"
-        f" {share(alone.apart, alone.pairs)} | {alone.half:.1%} | {own.disturbed} | {own.spread:.2f} |"
+        f" {own.disturbed} | {own.spread:.2f} |"
         f" {f'{own.worst.spread:.2f} ({own.worst.label})' if own.worst else '-'} |"
         for own in rows_of(places)
-        for alone in [before.get(own.name, row(own.name, []))]
     ]
     return "\n".join(lines)
 
@@ -269,11 +248,10 @@ def main() -> None:
         runs = [(path.name.partition(".")[0], reader.read(path)) for path in arguments.runs]
     except LatlabError as error:
         sys.exit(str(error))
-    once = [(name, looked_at_once(run)) for name, run in runs]
     places, rungs = figures_of(runs), rungs_of(runs)
     print(
-        table(places, figures_of(once)),
-        table(rungs, rungs_of(once)),
+        table(places),
+        table(rungs),
         listed(rungs, every=True),
         listed(places, every=arguments.every),
         sep="\n\n",

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import functools
 import json
-from collections.abc import Iterator, Set
+from collections.abc import Iterator, Sequence, Set
 from pathlib import Path
 
 from latlab.run.model import Json
 
 #: What decides how a line is read.
-READ = frozenset({"line", "schema", "unit", "kind", "stopped_by", "severity", "encoding", "data"})
+READ = frozenset(
+    {"line", "schema", "unit", "kind", "rank", "reach", "stopped_by", "severity", "encoding", "data"}
+)
 #: And what decides whether a rendering shows it.
 SHOWN = READ | {
     *("probe", "pages", "order", "state", "placement", "between", "transport", "connections", "protocol"),
@@ -27,7 +29,7 @@ def poisoned(value: Json, texts: Iterator[str], keep: Set[str], key: str = "", *
         out = {name: poisoned(item, texts, keep, name, free=free) for name, item in value.items()}
         if free:
             out |= {next(texts): next(texts), next(texts): {next(texts): [next(texts)]}}
-        elif key in {"interval_methods", "refused"}:
+        elif key == "refused":
             out[next(texts)] = next(texts)
         elif key == "intervals":
             out[next(texts)] = [1.0, 2.0]
@@ -39,10 +41,17 @@ def poisoned(value: Json, texts: Iterator[str], keep: Set[str], key: str = "", *
 
 @functools.cache
 def few(most: int) -> list[dict[str, Json]]:
-    """Header, records and footer of a run: of each probe and kind one record, with findings and without."""
+    """Header, figures and footer of a run: of each probe and kind one figure, with findings and without."""
     path = Path(__file__).resolve().parent / "data" / "run-small.latlab.jsonl"
-    lines = [json.loads(line) for line in path.read_bytes().splitlines()]
+    header, footer = (json.loads(line) for line in path.read_bytes().splitlines())
     first: dict[tuple[str, str, bool], dict[str, Json]] = {}
-    for line in lines[1:-1]:
-        first.setdefault((line["probe"], line["kind"], "findings" in line), line)
-    return [lines[0], *list(first.values())[:most], lines[-1]]
+    for figure in footer.pop("figures"):
+        first.setdefault((figure["probe"], figure["kind"], "findings" in figure), figure)
+    return [header, *list(first.values())[:most], {**footer, "fold": 0}]
+
+
+def as_text(parts: Sequence[Json]) -> str:
+    """Such parts as one object, as `measure --json` prints it."""
+    header, *figures, footer = parts
+    own = {name: value for name, value in header.items() if name != "line"}
+    return json.dumps({**own, "records": figures, "footer": footer})

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Callable
 
 from latlab.errors import UserError
 from latlab.text import clean
@@ -49,6 +50,8 @@ _SECONDS = {
     "hours": 3600.0,
 }
 _MOST_BYTES = 2**63 - 1
+ONCE = "measured once"
+"""In the place of a range, where a single round says nothing of how rounds differ."""
 _LONGEST_SECONDS = 7 * 24 * 3600
 
 
@@ -281,3 +284,19 @@ def format_percent(share: float | None) -> str:
     percent = share * 100
     whole = abs(percent) >= 9.95 or percent == 0  # noqa: PLR2004 - two digits are enough of a share
     return f"{percent:.0f} %" if whole else f"{_significant(percent, 2)} %"
+
+
+def format_span(low: float, high: float, write: Callable[[float], str] | None = None) -> str:
+    """`1.05–1.07 ns`: the unit once where both ends have the same, else `800 ps – 1.40 ns`."""
+    first, last = (write or format_ns)(low), (write or format_ns)(high)
+    number, _, unit = first.partition(" ")
+    return f"{number}–{last}" if last.endswith(f" {unit}") or not unit else f"{first} – {last}"
+
+
+def format_stated(
+    value: float | None, ends: tuple[float, float] | None, write: Callable[[float], str] | None = None
+) -> str:
+    """`1.06 ns (1.05–1.07 ns)`: a figure with its 95 % interval."""
+    if value is None:
+        return ""
+    return f"{(write or format_ns)(value)} ({format_span(*ends, write) if ends else ONCE})"

@@ -21,6 +21,12 @@ def file(root: Path) -> str:
 
 
 @pytest.fixture(scope="session")
+def rounds(root: Path) -> str:
+    """One with the lines of its rounds."""
+    return str(root / "tests/data/run-rounds.latlab.jsonl")
+
+
+@pytest.fixture(scope="session")
 def run(file: str) -> Run:
     return load(file)
 

@@ -11,6 +11,8 @@ from subprocess import CompletedProcess
 import numpy as np
 import pytest
 
+from latlab.run.run import load
+
 Command = Callable[..., CompletedProcess[str]]
 
 
@@ -51,9 +53,9 @@ def test_a_hostile_run_file_does_not_write_to_the_terminal(called: Command, file
 
 
 @pytest.fixture
-def part(file: str, place: Path) -> str:
+def part(rounds: str, place: Path) -> str:
     """A run that was cut short, in the folder of the command."""
-    lines = Path(file).read_text(encoding="utf-8").splitlines()
+    lines = Path(rounds).read_text(encoding="utf-8").splitlines()
     (place / "part.latlab.jsonl").write_text("\n".join(lines[:40]), encoding="utf-8")
     return "part.latlab.jsonl"
 
@@ -62,6 +64,14 @@ def test_a_run_that_was_cut_short_says_so(called: Command, part: str) -> None:
     told = called("show", part)
     assert told.returncode == 0
     assert "cut short" in told.stdout
+
+
+def test_a_run_of_an_older_latlab_is_shown_as_measured_once(called: Command, root: Path) -> None:
+    told = called("show", str(root / "tests/data/run-v1.latlab.jsonl"))
+    assert told.returncode == 0, told.stderr
+    assert "profile standard · one round" in told.stdout
+    assert "measured once" in told.stdout
+    assert "Range:" in told.stdout, "a cache has its sizes"
 
 
 def test_charts_are_listed_without_a_name(called: Command, file: str) -> None:
@@ -83,11 +93,11 @@ def test_a_report_is_written_under_the_name_given(
     assert (place / f"report.{ending}").stat().st_size > 1000
 
 
-def test_an_export_as_csv_has_one_row_a_record(called: Command, file: str, place: Path) -> None:
-    assert called("export", file, "-o", "run.csv").returncode == 0
+def test_an_export_as_csv_has_one_row_a_figure(called: Command, rounds: str, place: Path) -> None:
+    assert called("export", rounds, "-o", "run.csv").returncode == 0
     with (place / "run.csv").open(newline="") as text:
         rows = list(csv.DictReader(text))
-    assert len(rows) == len(Path(file).read_text(encoding="utf-8").splitlines()) - 2
+    assert len(rows) == len(load(rounds).records)
     assert {"probe", "p50", "unit"} <= set(rows[0])
 
 

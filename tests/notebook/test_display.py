@@ -35,7 +35,7 @@ def test_a_run_without_levels_says_so(run: Run) -> None:
 
 def test_a_record_is_shown_with_its_interval_its_refusals_and_its_proofs(run: Run) -> None:
     html = notebook.record_html(run.select("memory.load.dependent", kind="batch_mean")[0])
-    assert "1.06 ns – 1.07 ns" in html
+    assert "1.06–1.07 ns" in html
     assert "30 samples, needs 3,688" in html
     assert "single cycle" in html
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from typing import Any
 
 #: Markup for every renderer and escapes for the terminal, in one string.
 HOSTILE = (
@@ -11,7 +12,7 @@ HOSTILE = (
 )
 #: What decides how a record is read, and so has to stay as it is for the string to reach a report at all.
 _STRUCTURE = {
-    *("line", "schema", "id", "probe", "unit", "kind", "stopped_by", "pages", "order"),
+    *("line", "schema", "id", "probe", "unit", "kind", "rank", "reach", "stopped_by", "pages", "order"),
     *("state", "placement", "between", "transport"),
     *("connections", "protocol", "path"),
     *("data", "encoding", "severity", "profile"),
@@ -19,17 +20,16 @@ _STRUCTURE = {
 
 
 def poisoned_line(line: str) -> str:
-    part = json.loads(line)
-    bad = poisoned(part, "")
-    if part.get("kind") != "absent" and "operation" in part.get("point", {}) and isinstance(bad, dict):
-        # Without its operation a record is on no chart: the charts are to be drawn with hostile words around.
-        bad["point"] = {**bad["point"], "operation": part["point"]["operation"]}
-    return json.dumps(bad)
+    return json.dumps(poisoned(json.loads(line), ""))
 
 
-def poisoned(value: object, key: str) -> object:
+def poisoned(value: Any, key: str) -> Any:  # noqa: ANN401 - JSON
     if isinstance(value, dict):
-        return {name: poisoned(inner, name) for name, inner in value.items()}
+        bad = {name: poisoned(inner, name) for name, inner in value.items()}
+        if value.get("kind") != "absent" and "operation" in value.get("point", {}):
+            # Without its operation a record is on no chart: they are to be drawn with hostile words around.
+            bad["point"]["operation"] = value["point"]["operation"]
+        return bad
     if isinstance(value, list):
         return [poisoned(inner, key) for inner in value]
     # By this name of an engine latlab's own transfers are told from those of Python's clients.

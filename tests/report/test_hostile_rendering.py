@@ -12,7 +12,7 @@ from pathlib import Path
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 from tests.fuzzing import inputs
-from tests.poisoned import SHOWN, few, poisoned
+from tests.poisoned import SHOWN, as_text, few, poisoned
 
 from latlab.cli.terminal.ending import ending_lines
 from latlab.cli.terminal.run_view import run_lines
@@ -123,7 +123,7 @@ def is_shown_as_text(run: Run, plain: str) -> None:
 
 def test_fuzz_of_any_string_or_key_is_shown_as_text(tmp_path: Path) -> None:
     file = tmp_path / "given.latlab.jsonl"
-    file.write_text("".join(f"{json.dumps(line)}\n" for line in few(1000)))
+    file.write_text(as_text(few(1000)))
     plain = html.render(build(reader.read(file)))
     accepted: list[bool] = []
 
@@ -138,7 +138,7 @@ def test_fuzz_of_any_string_or_key_is_shown_as_text(tmp_path: Path) -> None:
         dice = random.Random(seed)
         endless = iter(lambda: f"{dice.choice(texts)}{dice.choice(PIECES)}<qevilq>", None)
         lines = [poisoned(line, endless, SHOWN) for line in few(1000)]
-        file.write_text("".join(f"{json.dumps(line)}\n" for line in lines))
+        file.write_text(as_text(lines))
         try:
             run = reader.read(file)
         except RunFileError as error:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import copy
 import gzip
 import itertools
-import json
 import os
 import random
 import re
@@ -14,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from tests.poisoned import READ, few, poisoned
+from tests.poisoned import READ, as_text, few, poisoned
 from tests.some import some
 
 from latlab.cli.terminal.ending import ending_lines
@@ -129,7 +128,7 @@ def test_a_run_that_was_cut_short_is_shown_with_a_word_about_it(
 def as_file(tmp_path: Path) -> Callable[[list[Any]], Path]:
     def write(lines: list[Any]) -> Path:
         file = tmp_path / "given.latlab.jsonl"
-        file.write_text("".join(f"{json.dumps(line)}\n" for line in lines))
+        file.write_text(as_text(lines))
         return file
 
     return write

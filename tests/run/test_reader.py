@@ -2,9 +2,11 @@ from __future__ import annotations
 
 import json
 import os
+import sys
 import time
 from pathlib import Path
 
+import msgspec
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -13,11 +15,13 @@ from tests.some import some
 
 from latlab.errors import RunFileError
 from latlab.run import reader
+from latlab.run.fold import without_shape
 from latlab.run.reader import Limits
 from latlab.run.run import Run
 
-SMALL = Path(__file__).resolve().parent.parent / "data" / "run-small.latlab.jsonl"
-LINES = SMALL.read_bytes().splitlines(keepends=True)
+ROUNDS = Path(__file__).resolve().parent.parent / "data" / "run-rounds.latlab.jsonl"
+OLD = ROUNDS.with_name("run-v1.latlab.jsonl")
+LINES = ROUNDS.read_bytes().splitlines(keepends=True)
 HEADER, RECORD, FOOTER = LINES[0], LINES[1], LINES[-1]
 
 
@@ -43,24 +47,25 @@ def changed(line: bytes, /, **fields: object) -> bytes:
 
 
 def test_a_complete_run_is_read_whole() -> None:
-    run = reader.read(SMALL)
-    assert len(run.records) == len(LINES) - 2
+    run = reader.read(ROUNDS)
+    assert len(run.lines) == len(LINES) - 2
+    assert [record.round for record in run.lines] == sorted(record.round or 0 for record in run.lines)
     assert run.stopped_by == "completed"
     assert not run.notes
-    assert run.path == SMALL
+    assert run.path == ROUNDS
 
 
 def test_without_a_footer_it_is_a_run_that_was_cut_short(tmp_path: Path) -> None:
     run = read_bytes(tmp_path, HEADER + RECORD)
     assert run.partial
     assert run.stopped_by == "cut short"
-    assert len(run.records) == 1
+    assert len(run.lines) == len(run.records) == 1
 
 
 @pytest.mark.parametrize("cut", [1, 10, 100, len(RECORD) - 1])
 def test_a_last_line_that_was_cut_short_is_left_out_and_told(tmp_path: Path, cut: int) -> None:
     run = read_bytes(tmp_path, HEADER + RECORD + RECORD[:-cut])
-    assert len(run.records) == (2 if cut == 1 else 1)
+    assert len(run.lines) == (2 if cut == 1 else 1)
     assert bool(run.notes) == (cut != 1)
 
 
@@ -72,7 +77,7 @@ def test_every_truncation_of_a_run_is_a_shorter_run_or_a_clear_refusal(tmp_path:
             refusal(tmp_path, data[:end])
         else:
             whole = (end + 1 - len(HEADER)) // len(RECORD)
-            assert len(read_bytes(tmp_path, data[:end]).records) == min(whole, 2)
+            assert len(read_bytes(tmp_path, data[:end]).lines) == min(whole, 2)
 
 
 def test_room_that_was_never_filled_after_a_power_cut_is_left_out(tmp_path: Path) -> None:
@@ -96,7 +101,7 @@ def test_room_that_was_never_filled_after_a_power_cut_is_left_out(tmp_path: Path
         (b'{"line":"header","schema":"fio.run/1.0"}\n', "not a run of latlab"),
         (RECORD, "not a run of latlab"),
         (HEADER[:-1000], "within its first line"),
-        (changed(HEADER, schema="latlab.run/2.0"), "newer latlab"),
+        (changed(HEADER, schema="latlab.run/3.0"), "newer latlab"),
         (changed(HEADER, schema="latlab.run/0.9"), "no version"),
         (changed(HEADER, schema="latlab.run/x"), "no version"),
         (changed(HEADER, schema="latlab.run/" + "9" * 5000), "no version"),
@@ -112,7 +117,7 @@ def test_room_that_was_never_filled_after_a_power_cut_is_left_out(tmp_path: Path
         (HEADER + changed(RECORD, resolution_ns=float("nan")), "damaged line"),
         (HEADER + changed(RECORD, values=[float("inf")]), "damaged line"),
         (HEADER + changed(RECORD, probe="\ud800"), "damaged line"),
-        (HEADER + RECORD.replace(b"clock.read", b"\xff\xfe"), "damaged line"),
+        (HEADER + RECORD.replace(b"kernel.syscall", b"\xff\xfe"), "damaged line"),
         (HEADER + changed(RECORD, findings={"x": 10**30}), "64 bits"),
         (HEADER + changed(RECORD, findings=json.loads("[" * 40 + "]" * 40)), "nested"),
         (HEADER + b'{"line":"record","z":' + b"[" * 100_000 + b"]" * 100_000 + b"}\n", "nested too deeply"),
@@ -129,7 +134,7 @@ def test_what_is_no_run_is_refused_in_one_line_with_its_place(tmp_path: Path, da
 
 
 def test_a_newer_minor_version_is_read_and_its_new_fields_and_lines_are_passed_over(tmp_path: Path) -> None:
-    header = changed(HEADER, schema="latlab.run/1.7", novel=[{"x": 1}])
+    header = changed(HEADER, schema="latlab.run/2.7", novel=[{"x": 1}])
     data = (
         header
         + changed(RECORD, novel="y")
@@ -143,8 +148,39 @@ def test_a_newer_minor_version_is_read_and_its_new_fields_and_lines_are_passed_o
     assert "2 lines of a newer format" in run.notes[0]
 
 
+def test_a_file_of_version_1_is_one_round_without_intervals() -> None:
+    run = reader.read(OLD)
+    assert run.made_of == "one round"
+    assert not run.notes
+    assert run.levels[0].name == "L1"
+    measured = some(record for record in run.records if record.value is not None)
+    assert not any(record.interval for record in measured)
+    assert [record.summary and record.summary.p50 for record in run.records] == [
+        record.summary and record.summary.p50 for record in run.lines
+    ]
+
+
+def test_without_a_core_the_figures_are_those_of_the_footer(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = reader.read(ROUNDS)
+    assert run.footer is not None
+    kept = tuple(map(without_shape, run.records))
+    whole = Run(
+        run.header, run.records, msgspec.structs.replace(run.footer, fold=1, figures=kept), lines=run.lines
+    )
+    path = whole.save(tmp_path / "run.latlab.jsonl")
+    assert reader.read(path) == whole
+    monkeypatch.delattr("latlab._core", raising=False)
+    monkeypatch.setitem(sys.modules, "latlab._core", None)
+    alone = reader.read(path)
+    assert tuple(alone.records) == kept
+    assert "the measuring core cannot be loaded" in alone.notes[0]
+    assert len(reader.read(ROUNDS).records) == 0
+
+
 def test_what_measure_json_prints_is_read_too(tmp_path: Path) -> None:
-    run = reader.read(SMALL)
+    run = reader.read(ROUNDS)
     assert read_bytes(tmp_path, run.to_json().encode()) == run
     pretty = json.dumps(json.loads(run.to_json()), indent=2).encode()
     assert read_bytes(tmp_path, pretty) == run
@@ -211,12 +247,12 @@ def test_a_file_of_nothing_but_line_breaks_or_commas_is_refused_at_once(tmp_path
 def test_a_packed_run_is_read_within_bounds(tmp_path: Path) -> None:
     zstandard = pytest.importorskip("zstandard")
     path = tmp_path / "run.latlab.jsonl.zst"
-    path.write_bytes(zstandard.compress(SMALL.read_bytes()))
-    assert reader.read(path) == reader.read(SMALL)
+    path.write_bytes(zstandard.compress(ROUNDS.read_bytes()))
+    assert reader.read(path) == reader.read(ROUNDS)
     path.write_bytes(zstandard.compress(b"\n" * (300 << 20)))
     with pytest.raises(RunFileError, match="when unpacked"):
         reader.read(path)
-    path.write_bytes(zstandard.compress(SMALL.read_bytes())[:100])
+    path.write_bytes(zstandard.compress(ROUNDS.read_bytes())[:100])
     with pytest.raises(RunFileError):
         reader.read(path)
     path.write_bytes(b"\x28\xb5\x2f\xfd" + bytes(100))

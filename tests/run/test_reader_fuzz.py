@@ -17,7 +17,7 @@ from latlab.errors import RunFileError
 from latlab.run import reader
 from latlab.run.run import Run
 
-SMALL = Path(__file__).resolve().parent.parent / "data" / "run-small.latlab.jsonl"
+ROUNDS = Path(__file__).resolve().parent.parent / "data" / "run-rounds.latlab.jsonl"
 _ROOM = 400 << 20
 _NUMBERS = (b"-1", b"0", b"1e999", b"1e-999", b"NaN", b"4294967296", b"9223372036854775807", b"9" * 20)
 _PIECES = (
@@ -40,7 +40,7 @@ _PIECES = (
 
 def sample() -> bytes:
     """A run with one record of each shape, as small as they come."""
-    header, *records, footer = SMALL.read_bytes().splitlines(keepends=True)
+    header, *records, footer = ROUNDS.read_bytes().splitlines(keepends=True)
     kinds: dict[tuple[str, bool, bool], bytes] = {}
     for line in sorted(records, key=len):
         record = json.loads(line)

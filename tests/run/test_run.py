@@ -19,6 +19,8 @@ from latlab.run.run import Run, load
 
 SMALL_PATH = Path(__file__).resolve().parent.parent / "data" / "run-small.latlab.jsonl"
 RUN = reader.read(SMALL_PATH)
+ROUNDS_PATH = SMALL_PATH.with_name("run-rounds.latlab.jsonl")
+ROUNDS = reader.read(ROUNDS_PATH)
 
 
 def test_records_are_selected_by_glob_and_point() -> None:
@@ -133,23 +135,44 @@ def test_csv_has_the_ends_of_the_interval_in_their_order() -> None:
     assert (float(row["p50_lo"]), float(row["p50_hi"])) == record.interval
 
 
+def test_exports_say_of_how_many_rounds_a_figure_is() -> None:
+    (row,) = export.rows(ROUNDS.select("kernel.syscall", operation="getppid"))
+    assert (row["rank"], row["rounds"]) == ("headline", 6)
+    (detail,) = export.rows(ROUNDS.select("memory.alignment"))
+    assert (detail["rank"], detail["rounds"]) == ("detail", 1)
+
+
+def test_a_run_says_how_many_rounds_it_is_of_and_on_which_cpus() -> None:
+    assert ROUNDS.made_of == "6 rounds on CPUs 0 and 1"
+    first = [line for line in ROUNDS.lines if line.round == 0]
+    assert Run.of_lines(ROUNDS.header, first).made_of == "1 of 6 rounds on CPU 0"
+
+
+def test_a_run_of_figures_alone_keeps_them_in_its_file(tmp_path: Path) -> None:
+    assert load(RUN.save(tmp_path / "copy.latlab.jsonl")) == RUN
+
+
 def test_numpy_arrays_come_back_without_pickle(tmp_path: Path) -> None:
     RUN.select(kind="batch_mean").to_npz(tmp_path / "run.npz")
     with np.load(tmp_path / "run.npz", allow_pickle=False) as arrays:
         assert arrays["0/values"].tolist() == list(RUN.records[0].values or ())
         assert arrays["index"][0] == "clock.read · tsc"
+        assert (arrays["p50_lo"][0], arrays["p50_hi"][0]) == RUN.records[0].interval
+        assert arrays["rounds"][0] == 6
 
 
 def test_json_is_one_object_that_reads_back_the_same(tmp_path: Path) -> None:
-    text = RUN.to_json()
+    text = ROUNDS.to_json()
     whole = json.loads(text)
-    assert whole["schema"] == "latlab.run/1.0"
-    assert len(whole["records"]) == len(RUN.records)
+    assert whole["schema"] == "latlab.run/2.0"
+    assert whole["rounds"] == 6
+    assert len(whole["records"]) == len(ROUNDS.records)
+    assert len(whole["lines"]) == len(ROUNDS.lines)
     assert whole["footer"]["stopped_by"] == "completed"
     assert "line" not in whole
     assert "line" not in whole["records"][0]
     (tmp_path / "run.json").write_text(text)
-    assert load(tmp_path / "run.json") == RUN
+    assert load(tmp_path / "run.json") == ROUNDS
     assert json.loads(Run(RUN.header, []).to_json())["footer"] is None
 
 
@@ -165,10 +188,10 @@ def without_nothing(value: object) -> object:
 
 
 def test_json_keeps_every_field_of_the_lines() -> None:
-    lines = [json.loads(line) for line in SMALL_PATH.read_text().splitlines()]
-    whole = json.loads(RUN.to_json())
-    for mine, theirs in some(zip(whole["records"], lines[1:-1], strict=True)):
-        known = {"ops_per_sample": 0, "samples": 0, "observed": {}, "point": {}, "summary": {}}
+    lines = [json.loads(line) for line in ROUNDS_PATH.read_text().splitlines()]
+    whole = json.loads(ROUNDS.to_json())
+    for mine, theirs in some(zip(whole["lines"], lines[1:-1], strict=True)):
+        known = {"ops_per_sample": 0, "samples": 0, "observed": {}, "point": {}, "summary": {}, "tail": []}
         for record in (mine, theirs):
             record.update({name: record.get(name) or default for name, default in known.items()})
         del theirs["line"]
@@ -180,8 +203,8 @@ def test_json_keeps_every_field_of_the_lines() -> None:
 
 
 def test_a_saved_run_is_the_same_run_and_never_replaces_another(tmp_path: Path) -> None:
-    path = RUN.save(tmp_path / "copy.latlab.jsonl")
-    assert load(path) == RUN
+    path = ROUNDS.save(tmp_path / "copy.latlab.jsonl")
+    assert load(path) == ROUNDS
     with pytest.raises(RunFileError, match="exists already"):
         RUN.save(path)
 

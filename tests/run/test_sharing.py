@@ -14,7 +14,7 @@ import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 from tests.fuzzing import inputs
-from tests.poisoned import READ, SHOWN, few, poisoned
+from tests.poisoned import READ, SHOWN, as_text, few, poisoned
 
 from latlab.cli.terminal.ending import ending_lines
 from latlab.cli.terminal.run_view import run_lines
@@ -318,9 +318,9 @@ def poisoned_run(most: int, secrets: list[str], seed: int, keep: Set[str]) -> Ru
     header, *records, footer = (poisoned(line, texts(), keep) for line in few(most))
     header["machine"]["os"]["host_name"] = "qhostq.qdomq.example"
     header["settings"] |= {"dir": "/home/quserq/x", "url": "http://qserverq.qnetq.example/y"}
-    read = [msgspec.json.encode(line) for line in (header, *records, footer)]
-    whole = [model.LINE.decode(line) for line in read]
-    return Run(whole[0], whole[1:-1], whole[-1])
+    whole = model.WHOLE.decode(as_text([header, *records, footer]))
+    read = msgspec.convert(header, model.Header, dec_hook=model.to_machine)
+    return Run(read, whole.records, whole.footer)
 
 
 def found_in(text: str, needles: Iterable[str]) -> list[str]:

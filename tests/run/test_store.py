@@ -15,13 +15,13 @@ from latlab.run import reader
 from latlab.run.run import Run
 from latlab.run.store import INDEX, Store, new_id
 
-SMALL = reader.read(Path(__file__).resolve().parent.parent / "data" / "run-small.latlab.jsonl")
+ROUNDS = reader.read(Path(__file__).resolve().parent.parent / "data" / "run-rounds.latlab.jsonl")
 
 
 def add(folder: Path, run_id: str, started: str = "2026-11-21T00:00:00+00:00") -> Path:
     folder.mkdir(parents=True, exist_ok=True)
-    header = msgspec.structs.replace(SMALL.header, id=run_id, started=started)
-    return Run(header, SMALL.records[:1], SMALL.footer).save(folder / f"{run_id}.latlab.jsonl")
+    header = msgspec.structs.replace(ROUNDS.header, id=run_id, started=started)
+    return Run.of_lines(header, ROUNDS.lines[:1], ROUNDS.footer).save(folder / f"{run_id}.latlab.jsonl")
 
 
 @pytest.fixture
@@ -49,7 +49,7 @@ def test_without_a_usable_home_the_run_goes_to_the_current_folder_and_that_is_sa
     monkeypatch.setenv("HOME", str(home / "file"))
     shelf = Store()
     with shelf.create("a") as file:
-        file.header(SMALL.header)
+        file.header(ROUNDS.header)
     assert file.path == home / "work" / "a.latlab.jsonl"
     assert "cannot be written (Not a directory): this run is kept in" in shelf.notice
     assert Store().resolve("last") == file.path
@@ -65,7 +65,7 @@ def test_without_a_usable_current_folder_the_run_goes_to_a_temporary_one(
     monkeypatch.setattr(tempfile, "gettempdir", lambda: str(home / "tmp"))
     (home / "tmp").mkdir()
     with Store().create("a") as file:
-        file.header(SMALL.header)
+        file.header(ROUNDS.header)
     assert file.path.parent.parent == home / "tmp"
     assert file.path.parent.stat().st_mode & 0o077 == 0
     assert Store().resolve("last") == file.path
@@ -82,7 +82,7 @@ def test_a_temporary_folder_that_somebody_else_prepared_is_not_used(
     with pytest.raises(UserError, match="no run"):
         Store().resolve("last")
     with Store().create("a") as file:
-        file.header(SMALL.header)
+        file.header(ROUNDS.header)
     assert file.path.parent not in {home / f"latlab-{os.getuid()}", home / "work"}
 
 
@@ -98,7 +98,7 @@ def test_a_run_in_its_usual_place_makes_no_temporary_folder(
 ) -> None:
     monkeypatch.setattr(tempfile, "gettempdir", lambda: str(home))
     with Store().create("a") as file:
-        file.header(SMALL.header)
+        file.header(ROUNDS.header)
     assert not list(home.glob("latlab-*"))
 
 
@@ -106,7 +106,7 @@ def test_a_home_that_does_not_exist_is_not_made(home: Path, monkeypatch: pytest.
     monkeypatch.setenv("HOME", str(home / "absent"))
     shelf = Store()
     with shelf.create("a") as file:
-        file.header(SMALL.header)
+        file.header(ROUNDS.header)
     assert not (home / "absent").exists()
     assert shelf.notice == f"there is no home folder: this run is kept in {home / 'work'}"
 
@@ -173,7 +173,7 @@ def test_a_run_that_was_cut_short_is_listed_as_such(home: Path) -> None:
 def test_a_run_whose_last_line_is_a_record_was_cut_short(home: Path) -> None:
     folder = Store().folder
     folder.mkdir(parents=True)
-    Run(SMALL.header, SMALL.records[:1]).save(folder / "a.latlab.jsonl")
+    Run.of_lines(ROUNDS.header, ROUNDS.lines[:1]).save(folder / "a.latlab.jsonl")
     assert [entry.stopped_by for entry in Store().entries()] == ["cut short"]
 
 

@@ -9,7 +9,7 @@ from latlab.errors import RunFileError
 from latlab.run import reader, writer
 from latlab.run.writer import RunWriter
 
-SMALL = reader.read(Path(__file__).resolve().parent.parent / "data" / "run-small.latlab.jsonl")
+ROUNDS = reader.read(Path(__file__).resolve().parent.parent / "data" / "run-rounds.latlab.jsonl")
 
 
 @pytest.fixture(params=["unnamed files", "no unnamed files", "unnamed files that cannot be named"])
@@ -30,14 +30,14 @@ def test_the_file_appears_with_its_header_and_is_a_readable_run_after_every_line
     path = tmp_path / "run.latlab.jsonl"
     with RunWriter(path) as file:
         assert not list(tmp_path.iterdir())
-        file.header(SMALL.header)
-        assert reader.read(path).header == SMALL.header
-        for number, record in enumerate(SMALL.records[:3], 1):
+        file.header(ROUNDS.header)
+        assert reader.read(path).header == ROUNDS.header
+        for number, record in enumerate(ROUNDS.lines[:3], 1):
             file.record(record)
-            assert len(reader.read(path).records) == number
-        assert SMALL.footer is not None
-        file.footer(SMALL.footer)
-    assert reader.read(path).footer == SMALL.footer
+            assert len(reader.read(path).lines) == number
+        assert ROUNDS.footer is not None
+        file.footer(ROUNDS.footer)
+    assert reader.read(path).footer == ROUNDS.footer
     assert list(tmp_path.iterdir()) == [path]
 
 
@@ -49,7 +49,7 @@ def test_another_file_is_never_replaced(tmp_path: Path) -> None:
     with pytest.raises(RunFileError, match="exists already"):
         RunWriter(path)
     with late, pytest.raises(RunFileError, match="exists already"):
-        late.header(SMALL.header)
+        late.header(ROUNDS.header)
     assert path.read_text() == "mine"
     (tmp_path / "dangling").symlink_to(tmp_path / "elsewhere")
     with pytest.raises(RunFileError, match="exists already"):
@@ -61,7 +61,7 @@ def test_a_name_that_the_store_made_gets_a_suffix_when_it_is_taken(tmp_path: Pat
     path = tmp_path / "run.latlab.jsonl"
     for expected in ("run.latlab.jsonl", "run-2.latlab.jsonl", "run-3.latlab.jsonl"):
         with RunWriter(path, may_rename=True) as file:
-            file.header(SMALL.header)
+            file.header(ROUNDS.header)
             assert file.path.name == expected
 
 
@@ -75,7 +75,7 @@ def test_a_folder_that_is_missing_or_no_folder_is_said_before_anything_runs(tmp_
 
 def test_a_record_keeps_what_is_not_known_here(tmp_path: Path) -> None:
     with RunWriter(tmp_path / "run") as file:
-        file.header(SMALL.header)
+        file.header(ROUNDS.header)
         file.record(
             b'{"probe":"x","method":1,"unit":"ns","kind":"derived","stopped_by":"planned","novel":[1]}'
         )
@@ -87,12 +87,12 @@ def test_a_record_keeps_what_is_not_known_here(tmp_path: Path) -> None:
 def test_lines_that_a_full_disk_refused_are_written_when_there_is_room_again(tmp_path: Path) -> None:
     path = tmp_path / "run"
     with RunWriter(path) as file:
-        file.header(SMALL.header)
+        file.header(ROUNDS.header)
         good, file._descriptor = file._descriptor, os.open("/dev/full", os.O_WRONLY)
-        file.record(SMALL.records[0])
+        file.record(ROUNDS.lines[0])
         assert file.error == "No space left on device"
         os.close(file._descriptor)
         file._descriptor = good
-        file.record(SMALL.records[1])
+        file.record(ROUNDS.lines[1])
         assert not file.error
-    assert list(reader.read(path).records) == list(SMALL.records[:2])
+    assert list(reader.read(path).lines) == list(ROUNDS.lines[:2])

@@ -301,3 +301,16 @@ def test_what_fits_is_decided_by_the_streams_encoding() -> None:
 @pytest.mark.parametrize("value", [math.nan, math.inf, -math.inf, 10**400, -(10**400)])
 def test_what_is_no_figure_is_a_dash(say: Callable[[float], str], value: float) -> None:
     assert say(value) == "–"
+
+
+def test_a_range_names_its_unit_once_where_both_ends_share_it() -> None:
+    assert units.format_span(1.06, 1.07) == "1.06–1.07 ns"
+    assert units.format_span(900.0, 1100.0) == "900 ns – 1.10 µs"
+    assert units.format_span(1.5e9, 2e9, units.format_rate) == "1.50–2.00 GB/s"
+    assert units.format_span(1, 2, str) == "1–2"
+
+
+def test_a_figure_is_stated_with_its_range_or_as_measured_once() -> None:
+    assert units.format_stated(1.06, (1.05, 1.07)) == "1.06 ns (1.05–1.07 ns)"
+    assert units.format_stated(1.06, None) == "1.06 ns (measured once)"
+    assert units.format_stated(None, None) == ""

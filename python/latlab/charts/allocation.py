@@ -100,7 +100,7 @@ def chart(run: Run) -> alt.LayerChart | None:
     top *= 1.6  # room for the thresholds' names
     x = size_axis("x", "size asked for", low, high)
     y = duration_y("value", "one malloc and free", bottom, top)
-    data = curves.rows(found, lambda spot: f"{format_bytes(spot.x)}: {format_ns(spot.value)}")
+    data = curves.rows(found, lambda spot: f"{format_bytes(spot.x)}: {spot.stated(format_ns)}")
     rules: list[dict[str, Any]] = [
         {"x": size, "y": top, "name": name} for name, size in thresholds(run).items() if low < size < high
     ]

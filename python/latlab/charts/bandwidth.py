@@ -66,7 +66,7 @@ def chart(run: Run) -> alt.LayerChart | None:
     x = size_axis("x", "working set (all arrays together)", low, high)
     y = rate_y("value", "bytes a second, one thread", bottom, top)
     drawn = curves.layers(found, x, y)
-    data = curves.rows(found, lambda spot: f"{format_bytes(spot.x)}: {format_rate(spot.value)}")
+    data = curves.rows(found, lambda spot: f"{format_bytes(spot.x)}: {spot.stated(format_rate)}")
     return layered(drawn, data=data, width=curves.WIDTH, height=curves.HEIGHT)
 
 

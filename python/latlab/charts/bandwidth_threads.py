@@ -54,7 +54,7 @@ def chart(run: Run) -> alt.LayerChart | None:
     x = count_axis("x", "threads", counts)
     y = rate_y("value", "bytes a second, all threads", bottom, top)
     drawn = curves.layers(found, x, y)
-    data = curves.rows(found, lambda spot: f"{spot.x:.0f} threads: {format_rate(spot.value)}")
+    data = curves.rows(found, lambda spot: f"{spot.x:.0f} threads: {spot.stated(format_rate)}")
     return layered(drawn, data=data, width=curves.WIDTH, height=curves.HEIGHT)
 
 

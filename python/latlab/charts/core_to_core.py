@@ -9,7 +9,7 @@ import altair as alt
 
 from latlab.charts.drawing import inline, layered
 from latlab.charts.points import is_disturbed, why_absent, with_figures
-from latlab.charts.table import Column, Table
+from latlab.charts.table import Column, Table, range_cells
 from latlab.run.run import Run
 from latlab.units import format_ns
 
@@ -190,8 +190,7 @@ def table(run: Run) -> Table:
             pair.first,
             pair.second,
             pair.value,
-            pair.low,
-            pair.high,
+            *range_cells(pair.low, pair.high),
             pair.samples,
             "yes" if pair.disturbed else "no",
         )

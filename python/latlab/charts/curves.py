@@ -8,7 +8,7 @@ import altair as alt
 
 from latlab.charts.drawing import inline
 from latlab.charts.points import Spot
-from latlab.charts.table import Column, Quantity, Table
+from latlab.charts.table import Column, Quantity, Table, range_cells
 from latlab.charts.theme import DASHES, SHAPES
 
 WIDTH = 720
@@ -123,7 +123,14 @@ def as_table(curves: Curves, x: Column, quantity: Quantity) -> Table:
         Column("disturbed"),
     )
     rows = tuple(
-        (name, spot.x, spot.value, spot.low, spot.high, spot.samples, "yes" if spot.disturbed else "no")
+        (
+            name,
+            spot.x,
+            spot.value,
+            *range_cells(spot.low, spot.high),
+            spot.samples,
+            "yes" if spot.disturbed else "no",
+        )
         for name, curve in curves.items()
         for spot in curve
     )

@@ -10,7 +10,7 @@ import altair as alt
 from latlab.charts.axes import duration_x, widened
 from latlab.charts.drawing import inline, layered
 from latlab.charts.points import drawable, is_disturbed
-from latlab.charts.table import Column, Table
+from latlab.charts.table import Column, Table, range_cells
 from latlab.run.model import Record
 from latlab.units import format_ns
 
@@ -140,8 +140,7 @@ def table(dots: Sequence[Dot], heading: str) -> Table:
         (
             row.name,
             row.value,
-            row.low,
-            row.high,
+            *range_cells(row.low, row.high),
             row.tail,
             row.tail_name or None,
             row.samples,

@@ -56,7 +56,7 @@ def chart(run: Run) -> alt.LayerChart | None:
     x = size_axis("x", "working set", low, high)
     y = duration_y("value", "one dependent load, median", bottom, top)
     drawn = curves.layers(found, x, y)
-    data = curves.rows(found, lambda spot: f"{format_bytes(spot.x)}: {format_ns(spot.value)}")
+    data = curves.rows(found, lambda spot: f"{format_bytes(spot.x)}: {spot.stated(format_ns)}")
     return layered([*_ends(run, x, low, high, top), *drawn], data=data, width=curves.WIDTH, height=380)
 
 

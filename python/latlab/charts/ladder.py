@@ -16,7 +16,7 @@ from latlab.run.ladder import ladder
 from latlab.run.operations import PACKET
 from latlab.run.run import Run
 from latlab.run.rung import Rung
-from latlab.units import format_ns
+from latlab.units import format_ns, format_span, format_stated
 
 ID = "ladder"
 TITLE = "What does one access cost at each level of this machine?"
@@ -50,7 +50,7 @@ def absence(run: Run) -> str | None:
 def label(rung: Rung) -> str:
     """The figure as it stands beside the bar: a range where there was no single level."""
     if rung.is_range and rung.interval is not None:
-        return f"{format_ns(rung.interval[0])} to {format_ns(rung.interval[1])}"
+        return format_span(*rung.interval)
     return format_ns(rung.latency_p50_ns)
 
 
@@ -112,13 +112,14 @@ def _row(rung: Rung) -> dict[str, Any]:
     if rung.is_range and rung.interval is not None and all(map(drawable, rung.interval)):
         low, high = rung.interval
     name = f"{rung.level} · {rung.size_text}" if rung.size_text else rung.level
+    stated = label(rung) if rung.is_range else format_stated(rung.latency_p50_ns, rung.interval)
     return {
         "name": name,
         "group": rung.group,
         "from": low,
         "to": high,
         "figure": label(rung),
-        "text": f"{name}: {label(rung)}",
+        "text": f"{name}: {stated}",
     }
 
 

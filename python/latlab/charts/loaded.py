@@ -11,7 +11,7 @@ from latlab.charts.axes import linear_duration_y, linear_rate_x
 from latlab.charts.curves import dashed_lines, series_encodings
 from latlab.charts.drawing import inline, layered
 from latlab.charts.points import drawable, is_disturbed, why_absent, with_figures
-from latlab.charts.table import Column, Table
+from latlab.charts.table import Column, Table, range_cells
 from latlab.run.findings import findings, positive
 from latlab.run.model import Record
 from latlab.run.run import Run
@@ -242,8 +242,7 @@ def table(run: Run) -> Table:
             name,
             point.load,
             point.value,
-            point.low,
-            point.high,
+            *range_cells(point.low, point.high),
             point.p99,
             point.samples,
             "yes" if point.disturbed else "no",

@@ -57,6 +57,11 @@ class Figure:
     step: float = 0.0
     doubtful: bool = False
 
+    @property
+    def ends(self) -> tuple[float, float] | None:
+        """Its interval; None where it has none."""
+        return None if self.low is None or self.high is None else (self.low, self.high)
+
 
 @dataclass(frozen=True, slots=True)
 class Difference:

@@ -11,7 +11,7 @@ from latlab.charts import network_transfers as transfers
 from latlab.charts.axes import count_axis, duration_y, rate_y, widened
 from latlab.charts.drawing import inline, layered
 from latlab.charts.points import Spot
-from latlab.charts.table import Column, Table
+from latlab.charts.table import Column, Table, range_cells
 from latlab.run.findings import positive
 from latlab.run.model import Machine
 from latlab.run.run import Run
@@ -97,14 +97,14 @@ def chart(run: Run) -> alt.HConcatChart | None:
             *curves.layers(goodput, x, rates, columns=1),
             ring.encode(x=x, y=rates, tooltip=alt.Tooltip("text:N")),
         ],
-        data=curves.rows(goodput, lambda spot: f"{spot.x:.0f} under way: {format_rate(spot.value)}"),
+        data=curves.rows(goodput, lambda spot: f"{spot.x:.0f} under way: {spot.stated(format_rate)}"),
         width=_WIDTH,
         height=_HEIGHT,
         title="how much comes in a second",
     )
     right = layered(
         curves.layers(times, x, duration_y("value", "one transfer", *widened(curves.ends(times))), columns=1),
-        data=curves.rows(times, lambda spot: f"{spot.x:.0f} under way: {format_ns(spot.value)}"),
+        data=curves.rows(times, lambda spot: f"{spot.x:.0f} under way: {spot.stated(format_ns)}"),
         width=_WIDTH,
         height=_HEIGHT,
         title="how long each takes",
@@ -145,6 +145,7 @@ def table(run: Run) -> Table:
         for spot, time in zip(sweep.goodput, sweep.times, strict=True):
             step = by_many.get(int(spot.x), Machine({}))
             p99, verdict = positive(step, "p99_ns"), step.text("verdict")
-            ends = (spot.value, spot.low, spot.high, time.value, time.low, time.high)
-            rows.append((name, int(spot.x), *ends, p99, verdict or "unknown"))
+            rates = (spot.value, *range_cells(spot.low, spot.high))
+            times = (time.value, *range_cells(time.low, time.high))
+            rows.append((name, int(spot.x), *rates, *times, p99, verdict or "unknown"))
     return Table(columns, tuple(rows))

@@ -13,7 +13,7 @@ from latlab.charts.drawing import inline, layered
 from latlab.charts.table import Column, Table
 from latlab.run.findings import positive
 from latlab.run.run import Run
-from latlab.units import format_ns
+from latlab.units import ONCE, format_ns
 
 ID = "network_phases"
 TITLE = "What does one transfer spend its time on?"
@@ -182,7 +182,7 @@ def table(run: Run) -> Table:
             one.name,
             *(one.phases.get(phase) for phase in transfers.PHASES),
             one.time_ns,
-            *(one.ends or (None, None)),
+            *(one.ends or (ONCE, None)),
             one.model_ns,
             one.verdict or "unknown",
         )

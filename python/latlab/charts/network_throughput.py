@@ -77,7 +77,7 @@ def chart(run: Run) -> alt.HConcatChart | None:
                 count_axis("x", "connections at the same time", counts),
                 rate_y("value", "bytes a second, all together", bottom, top),
             ),
-            data=curves.rows(streams, lambda spot: f"{spot.x:.0f}: {format_rate(spot.value)}"),
+            data=curves.rows(streams, lambda spot: f"{spot.x:.0f}: {spot.stated(format_rate)}"),
             width=width,
             height=_HEIGHT,
         )
@@ -92,7 +92,7 @@ def chart(run: Run) -> alt.HConcatChart | None:
                     rate_y("value", "", bottom, top),
                 ),
                 data=curves.rows(
-                    sizes, lambda spot: f"{format_bytes_as_asked(round(spot.x))}: {format_rate(spot.value)}"
+                    sizes, lambda spot: f"{format_bytes_as_asked(round(spot.x))}: {spot.stated(format_rate)}"
                 ),
                 width=width,
                 height=_HEIGHT,

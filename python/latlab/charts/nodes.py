@@ -8,7 +8,7 @@ import altair as alt
 
 from latlab.charts.drawing import inline, layered
 from latlab.charts.points import is_disturbed, why_absent, with_figures
-from latlab.charts.table import Column, Table
+from latlab.charts.table import Column, Table, range_cells
 from latlab.run.run import Run
 from latlab.units import format_ns, format_percent
 
@@ -165,6 +165,7 @@ def table(run: Run) -> Table:
         Column("disturbed"),
     )
     rows = tuple(
-        (v.name, v.value, v.low, v.high, v.fault_share, "yes" if v.disturbed else "no") for v in lines(run)
+        (v.name, v.value, *range_cells(v.low, v.high), v.fault_share, "yes" if v.disturbed else "no")
+        for v in lines(run)
     )
     return Table(columns, rows)

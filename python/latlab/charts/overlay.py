@@ -55,7 +55,7 @@ from latlab.run.model import Record
 from latlab.run.operations import keys_of
 from latlab.run.run import Run
 from latlab.run.rung import Rung
-from latlab.units import format_bytes, format_count, format_ns, format_rate
+from latlab.units import format_bytes, format_count, format_ns, format_rate, format_stated
 
 Picture: TypeAlias = alt.LayerChart | alt.ConcatChart
 _Drawn = TypeVar("_Drawn", Sequence[Spot], Record)
@@ -411,7 +411,7 @@ def _ladder(machines: Sequence[Machine], own: Sequence[Part]) -> alt.LayerChart:
             "low": figure.low if drawable(figure.low) else figure.value,
             "high": figure.high if drawable(figure.high) else figure.value,
             "doubt": int(figure.doubtful),
-            "text": f"{part.name}, {figure.machine}: {format_ns(figure.value)}",
+            "text": f"{part.name}, {figure.machine}: {format_stated(figure.value, figure.ends)}",
         }
         for part in own
         for figure in part.figures[""]
@@ -470,9 +470,10 @@ def _compared_curve(outline: _Curves, name: str, own: Mapping[str, Sequence[Spot
     by_x: dict[float, list[Figure]] = {}
     for place in sorted({spot.x for curve in own.values() for spot in curve}):
         figures = [
-            Figure(who, spot.value, spot.low, spot.high, doubtful=spot.disturbed)
+            Figure(who, spot.value, low, high, doubtful=spot.disturbed)
             for who, curve in own.items()
             for spot in curve
+            for low, high in [spot.ends or (None, None)]
             if spot.x == place
         ]
         if len(figures) > 1:
@@ -508,7 +509,7 @@ def _curve_panels(name: str, machines: Sequence[Machine], own: Sequence[Part]) -
         lines = {who: panels[part.name].get(who, ()) for who in names}
         x = outline.x([spot.x for spot in spots])
         layers = curves.layers(lines, x, outline.y(bottom, top), columns=_columns(names))
-        data = curves.rows(lines, lambda spot: f"{_place(outline, spot.x)}: {written(spot.value)}")
+        data = curves.rows(lines, lambda spot: f"{_place(outline, spot.x)}: {spot.stated(written)}")
         drawn.append(_panel(layers, data, part))
     return alt.concat(*drawn, columns=2, spacing=24)
 

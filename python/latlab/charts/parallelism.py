@@ -72,7 +72,7 @@ def chart(run: Run) -> alt.LayerChart | None:
     x = count_axis("x", "independent chains of loads", ticks)
     x["scale"]["domain"] = [counts[0] / 1.1, counts[-1] * 1.6]  # room for the factors
     y = duration_y("value", "one access, all chains together", bottom, top)
-    data = curves.rows(found, lambda spot: f"{spot.x:.0f} chains: {format_ns(spot.value)}")
+    data = curves.rows(found, lambda spot: f"{spot.x:.0f} chains: {spot.stated(format_ns)}")
     layers = curves.layers(found, x, y)
     factors: list[dict[str, Any]] = [
         {"x": curve[-1].x, "value": curve[-1].value, "text": f"{best[0]:.3g} at once", "aside": 0}

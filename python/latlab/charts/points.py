@@ -10,6 +10,7 @@ from typing import TypeGuard
 
 from latlab.run.model import Record
 from latlab.run.run import Run
+from latlab.units import format_stated
 
 #: Points of one line that are embedded: more than a screen can show, few enough to keep the page small.
 MOST_POINTS = 400
@@ -41,6 +42,15 @@ class Spot:
     high: float
     samples: int
     disturbed: bool
+
+    @property
+    def ends(self) -> tuple[float, float] | None:
+        """Its interval; None where it has none."""
+        return (self.low, self.high) if self.low < self.high else None
+
+    def stated(self, write: Callable[[float], str]) -> str:
+        """`1.06 ns (1.05–1.07 ns)`."""
+        return format_stated(self.value, self.ends, write)
 
 
 def with_figures(run: Run, probe: str, kind: str) -> list[Record]:

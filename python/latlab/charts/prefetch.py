@@ -10,7 +10,7 @@ from latlab.charts import curves
 from latlab.charts.axes import duration_y, size_axis, widened
 from latlab.charts.drawing import inline, layered
 from latlab.charts.points import Spot, spots, why_absent, with_figures
-from latlab.charts.table import Column, Table
+from latlab.charts.table import Column, Table, range_cells
 from latlab.charts.theme import SHAPES
 from latlab.run.model import Record
 from latlab.run.run import Run
@@ -203,7 +203,7 @@ def table(run: Run) -> Table:
         name: str, stride: float | None, ahead: float | None, spot: Spot
     ) -> tuple[str | float | int | None, ...]:
         doubt = "yes" if spot.disturbed else "no"
-        return (name, stride, ahead, spot.value, spot.low, spot.high, spot.samples, doubt)
+        return (name, stride, ahead, spot.value, *range_cells(spot.low, spot.high), spot.samples, doubt)
 
     random = at_random(run)
     rows = [row("dependent loads", spot.x, None, spot) for spot in strided(run)]

@@ -51,7 +51,7 @@ def chart(run: Run) -> alt.LayerChart | None:
     bottom, top = widened(curves.ends(found))
     x = size_axis("x", "size of the array", low, high)
     y = duration_y("value", "one iteration, median", bottom, top)
-    data = curves.rows(found, lambda spot: f"{format_bytes(spot.x)}: {format_ns(spot.value)}")
+    data = curves.rows(found, lambda spot: f"{format_bytes(spot.x)}: {spot.stated(format_ns)}")
     return layered(curves.layers(found, x, y), data=data, width=curves.WIDTH, height=280)
 
 

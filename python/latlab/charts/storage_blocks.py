@@ -123,7 +123,7 @@ def chart(run: Run) -> alt.HConcatChart | None:
     for number, (probe, own) in enumerate(panels.items()):
         x = size_axis("x", "block", low, high)
         y = rate_y("value", "bytes a second" if number == 0 else "", bottom, top)
-        data = curves.rows(own, lambda spot: f"blocks of {format_bytes(spot.x)}: {format_rate(spot.value)}")
+        data = curves.rows(own, lambda spot: f"blocks of {format_bytes(spot.x)}: {spot.stated(format_rate)}")
         layers = [*curves.layers(own, x, y, columns=2), *_marks(run, probe, x, y, (low, high, bottom, top))]
         drawn.append(layered(layers, data=data, width=_WIDTH, height=_HEIGHT, title=PANELS[probe]))
     whole: alt.HConcatChart = alt.hconcat(*drawn, spacing=24).resolve_scale(

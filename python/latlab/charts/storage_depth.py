@@ -79,7 +79,7 @@ def chart(run: Run) -> alt.HConcatChart | None:
     y = per_second_y("value", "blocks a second", *widened(curves.ends(rates)))
     left = layered(
         curves.layers(rates, x, y, columns=2),
-        data=curves.rows(rates, lambda spot: f"depth {spot.x:.0f}: {format_count(spot.value)} a second"),
+        data=curves.rows(rates, lambda spot: f"depth {spot.x:.0f}: {spot.stated(format_count)} a second"),
         width=_WIDTH,
         height=_HEIGHT,
         title="how many are done",

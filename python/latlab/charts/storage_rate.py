@@ -87,7 +87,7 @@ def chart(run: Run) -> alt.LayerChart | None:
     bottom, top = widened(curves.ends(own))
     x = per_second_x("x", "requests due in a second, at random moments", low, high)
     y = duration_y("value", "one request", bottom, top)
-    data = curves.rows(own, lambda spot: f"{format_count(spot.x)} a second: {format_ns(spot.value)}")
+    data = curves.rows(own, lambda spot: f"{format_count(spot.x)} a second: {spot.stated(format_ns)}")
     return layered(curves.layers(own, x, y), data=data, width=curves.WIDTH, height=300)
 
 

@@ -11,7 +11,7 @@ from latlab.charts.axes import duration_y, widened
 from latlab.charts.curves import dashed_lines, series_encodings
 from latlab.charts.drawing import inline, layered
 from latlab.charts.points import Spot, spots, why_absent, with_figures
-from latlab.charts.table import Column, Table
+from latlab.charts.table import Column, Table, range_cells
 from latlab.run.model import Record
 from latlab.run.run import Run
 from latlab.units import format_bytes, format_ns
@@ -130,7 +130,14 @@ def table(run: Run) -> Table:
         Column("disturbed"),
     )
     rows = tuple(
-        (size, order, spot.value, spot.low, spot.high, spot.samples, "yes" if spot.disturbed else "no")
+        (
+            size,
+            order,
+            spot.value,
+            *range_cells(spot.low, spot.high),
+            spot.samples,
+            "yes" if spot.disturbed else "no",
+        )
         for size, curve in lines(run).items()
         for order, spot in curve.items()
     )

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Literal
 
+from latlab.units import ONCE
+
 #: What a column holds, which decides how a value is written: `bytes` as `4 KiB`, `ns` as `1.06 ns`.
 Quantity = Literal["text", "bytes", "ns", "bytes_per_s", "count", "number", "share", "seconds"]
 Cell = str | float | int | None
@@ -24,3 +26,8 @@ class Table:
 
     columns: tuple[Column, ...]
     rows: tuple[tuple[Cell, ...], ...] = field(default=())
+
+
+def range_cells(low: float, high: float) -> tuple[Cell, Cell]:
+    """Two cells for the ends of an interval; `measured once` where both are the figure itself."""
+    return (low, high) if low < high else (ONCE, None)

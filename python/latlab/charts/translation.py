@@ -74,7 +74,7 @@ def chart(run: Run) -> alt.LayerChart | None:
     x["scale"]["domain"] = [counts[0] / 1.2, counts[-1] * 1.2]
     y = duration_y("value", "one dependent load, median", bottom, top)
     drawn = curves.layers(found, x, y)
-    data = curves.rows(found, lambda spot: f"{format_count(spot.x)} lines: {format_ns(spot.value)}")
+    data = curves.rows(found, lambda spot: f"{format_count(spot.x)} lines: {spot.stated(format_ns)}")
     spans = [
         {
             "x": max(low, counts[0]),

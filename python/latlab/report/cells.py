@@ -11,8 +11,8 @@ from latlab.charts.table import Cell, Quantity, Table
 from latlab.units import format_bytes, format_count, format_ns, format_percent, format_rate
 
 _NONE = "–"
-# `1.06 s (1.05 s – 1.07 s)`.
-_SPREAD = re.compile(r"([^()]+) (\([^()]+ – [^()]+\))")
+# `1.06 s (1.05–1.07 s)`.
+_SPREAD = re.compile(r"([^()]+) (\([^()]+–[^()]+\))")
 _UNITS: dict[Quantity, str] = {"bytes": "bytes", "ns": "ns", "bytes_per_s": "bytes/s", "seconds": "s"}
 # A spreadsheet runs what begins so; a leading apostrophe makes it text.
 _FORMULA = ("=", "+", "-", "@", "\t", "\r")
@@ -36,28 +36,9 @@ def _seconds(value: float) -> str:
 
 
 def figure_and_spread(cell: Cell) -> tuple[str, str] | None:
-    """`1.06 s` and `(1.05 s – 1.07 s)`, between which alone such a cell is broken; None for other cells."""
+    """`1.06 s` and `(1.05–1.07 s)`, between which alone such a cell is broken; None for other cells."""
     found = _SPREAD.fullmatch(cell) if isinstance(cell, str) else None
     return None if found is None else (found[1].replace(" ", "\u00a0"), found[2])
-
-
-def span(low: float, high: float, write: Callable[[float], str] = format_ns) -> str:
-    """`1.06 – 1.07 ns`: the unit once where both ends have the same."""
-    return _span(write(low), write(high))
-
-
-def stated(
-    value: float | None, ends: tuple[float, float] | None, write: Callable[[float], str] = format_ns
-) -> str:
-    """`1.06 ns (1.05 – 1.07 ns)`: a median with its 95 % interval, for a sentence or a cell."""
-    if value is None:
-        return ""
-    return f"{write(value)} ({span(*ends, write) if ends else 'no interval: too few blocks'})"
-
-
-def _span(low: str, high: str) -> str:
-    number, _, unit = low.partition(" ")
-    return f"{number} – {high}" if high.endswith(f" {unit}") else f"{low} – {high}"
 
 
 def _share(share: float) -> str:

@@ -10,6 +10,8 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+import msgspec
+
 from latlab.errors import RunFileError, UserError
 from latlab.run import model, saving
 from latlab.run.sharing import Anonymous, Sharing
@@ -23,6 +25,8 @@ if TYPE_CHECKING:
     from latlab.run.run import Run
 
 _FIGURES: Final = ("min", "p50", "p90", "p99", "p999", "p9999", "max", "mean", "std")
+#: Those that may have an interval.
+_WITH_ENDS: Final = ("p50", "p90", "p99", "p999", "p9999", "mean")
 
 COLUMNS: Final[dict[str, type]] = {
     "probe": str,
@@ -30,11 +34,12 @@ COLUMNS: Final[dict[str, type]] = {
     **{name: str if kind.startswith("str") else int for name, kind in model.Point.__annotations__.items()},
     "unit": str,
     "kind": str,
+    "rank": str,
+    "rounds": int,
     "samples": int,
     "ops_per_sample": int,
     **dict.fromkeys(_FIGURES, float),
-    "p50_lo": float,
-    "p50_hi": float,
+    **{f"{name}_{end}": float for name in _WITH_ENDS for end in ("lo", "hi")},
     "resolution_ns": float,
     "engine": str,
     "proved": bool,
@@ -56,18 +61,23 @@ def rows(records: Iterable[Record]) -> list[dict[str, model.Json]]:
 
 def _row(record: Record) -> dict[str, model.Json]:
     summary = record.summary if record.proved else None
-    interval = record.interval or (None, None)
+    ends = summary.intervals if summary else {}
     values: dict[str, model.Json] = {
         "probe": record.probe,
         "method": record.method,
         **{name: getattr(record.point, name) for name in model.Point.__struct_fields__},
         "unit": record.unit,
         "kind": record.kind,
+        "rank": record.rank,
+        "rounds": len(record.rounds),
         "samples": record.samples,
         "ops_per_sample": record.ops_per_sample,
         **{name: getattr(summary, name) if summary else None for name in _FIGURES},
-        "p50_lo": interval[0],
-        "p50_hi": interval[1],
+        **{
+            f"{name}_{end}": ends[name][place] if name in ends else None
+            for name in _WITH_ENDS
+            for place, end in enumerate(("lo", "hi"))
+        },
         "resolution_ns": record.resolution_ns,
         # Of what did the work and what was asked for, the first is the stronger statement.
         "engine": record.engine or record.point.engine,
@@ -140,10 +150,20 @@ def _nanoarrow_stream(table: list[dict[str, model.Json]], requested_schema: obje
 
 
 def to_npz(records: Iterable[Record], path: str | os.PathLike[str]) -> None:
-    """Arrays `<number>/values` in the record's unit, or `low_ns`, `high_ns`, `counts`; `index` names them."""
+    """Arrays of figures, and the shape of each.
+
+    `index` names the figures; `p50`, `p50_lo`, `p50_hi`, `rounds` and `rank` are theirs, in each one's unit.
+    `<number>/values` is in the record's unit; of single operations there are `low_ns`, `high_ns`, `counts`.
+    """
     import numpy as np  # noqa: PLC0415 - a tenth of a second
 
-    arrays: dict[str, Any] = {}
+    records = list(records)
+    table = rows(records)
+    arrays: dict[str, Any] = {
+        name: np.array([row[name] for row in table], dtype=np.float64) for name in ("p50", "p50_lo", "p50_hi")
+    }
+    arrays["rounds"] = np.array([row["rounds"] for row in table], dtype=np.int64)
+    arrays["rank"] = np.array([row["rank"] or "" for row in table], dtype=np.str_)
     labels = []
     for number, record in enumerate(records):
         labels.append(clean(record.label, most=200))
@@ -167,12 +187,22 @@ def to_npz(records: Iterable[Record], path: str | os.PathLike[str]) -> None:
 
 
 def to_json(run: Run) -> str:
-    """The run as one object: the header's fields, `records`, `footer`."""
+    """The run as one object: the header's fields, `records` (figures), `lines` (of the rounds), `footer`."""
     header = _untagged(run.header)
-    records = b",\n".join(_untagged(record) for record in run.records)
-    footer = b"null" if run.footer is None else _untagged(run.footer)
-    whole = header[:-1] + b',"records":[\n' + records + b'\n],"footer":' + footer + b"}"
-    return whole.decode()
+    records, lines = (b",\n".join(map(_untagged, some)) for some in (run.records, run.lines))
+    # What the footer holds for readers without a core is under `records`.
+    footer = b"null" if run.footer is None else _untagged(msgspec.structs.replace(run.footer, figures=()))
+    whole = [
+        header[:-1],
+        b',"records":[\n',
+        records,
+        b'\n],"lines":[\n',
+        lines,
+        b'\n],"footer":',
+        footer,
+        b"}",
+    ]
+    return b"".join(whole).decode()
 
 
 def _untagged(line: model.Line) -> bytes:
@@ -181,21 +211,26 @@ def _untagged(line: model.Line) -> bytes:
 
 
 def save(run: Run, path: str | os.PathLike[str]) -> Path:
-    """Writes a new run file."""
+    """Writes a new run file: what happened; a reader folds it again."""
     with RunWriter(path) as writer:
         writer.header(run.header)
-        for record in run.records:
+        for record in run.lines:
             writer.record(record)
         if run.footer is not None:
-            writer.footer(run.footer)
+            writer.footer(_footer(run, run.footer))
         if writer.error is not None:
             raise RunFileError(f"{clean(writer.path)} is not complete: {writer.error}")
         return writer.path
 
 
+def _footer(run: Run, footer: model.Footer) -> model.Footer:
+    """Its footer; of a run that has figures without lines it holds all of them."""
+    return footer if run.lines else msgspec.structs.replace(footer, figures=tuple(run.records))
+
+
 def to_lines(run: Run) -> bytes:
     """The run as the text of a run file."""
-    lines = [run.header, *run.records, *([] if run.footer is None else [run.footer])]
+    lines = [run.header, *run.lines, *([] if run.footer is None else [_footer(run, run.footer)])]
     return b"".join(model.ENCODER.encode(line) + b"\n" for line in lines)
 
 
@@ -209,9 +244,10 @@ def _anonymous(run: Run, names: Anonymous) -> Run:
     from latlab.run.run import Run  # noqa: PLC0415 - they know each other
 
     sharing = Sharing(run.header, names)
-    for record in run.records:
+    for record in run.lines or run.records:
         # What the last record names is in the first one too.
         sharing.learn(record)
     footer = None if run.footer is None else sharing.footer(run.footer)
-    records = [sharing.record(record) for record in run.records]
-    return Run(sharing.header, records, footer, notes=("private fields were left out",))
+    records = [sharing.record(record) for record in run.lines or run.records]
+    make = Run.of_lines if run.lines else Run
+    return make(sharing.header, records, footer, notes=("private fields were left out",))

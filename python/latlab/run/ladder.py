@@ -19,7 +19,6 @@ from latlab.run.rung import (
     absence,
     is_wide,
     tail_of,
-    was_wide,
     with_record,
     with_textbook,
 )
@@ -217,21 +216,18 @@ def _cache_rung(run: Run, level: _Level, textbook: Textbook) -> Rung:
     )
     wide = is_wide(rung)
     rung = replace(rung, is_range=wide, note=_cache_note(run, level, wide=wide), flags=level.flags)
-    rung = _between_looks(with_record(rung, record), record)
+    rung = _with_rounds(with_record(rung, record), record)
     rung = _with_tail(rung, run, record, _poke_inside(run, level))
     return _with_bandwidth(rung, _inside(_reads(run), level), capacity=level.inside)
 
 
-def _between_looks(rung: Rung, record: Record | None) -> Rung:
-    """With the share by which figures of this level differ between two looks, as its record has it."""
+def _with_rounds(rung: Rung, record: Record | None) -> Rung:
+    """With the share by which the run's rounds differ at this level, as its record has it."""
     value, interval = rung.latency_p50_ns, record.interval if record else None
-    if record is None or record.value is None or interval is None or not rung.looked_twice or value is None:
+    if record is None or not record.value or interval is None or value is None:
         return rung
     low, high = rung.interval or (value, value)
-    wide = (
-        min(low, value, value * interval[0] / record.value),
-        max(high, value, value * interval[1] / record.value),
-    )
+    wide = (min(low, value * interval[0] / record.value), max(high, value * interval[1] / record.value))
     return replace(rung, interval=wide)
 
 
@@ -267,7 +263,7 @@ def _ram_rung(run: Run, names: tuple[str, str], order: str, least: int, conclude
     low, high = record.interval or (0.0, math.inf)
     value = concluded_ns if concluded_ns is not None and low <= concluded_ns <= high else record.value
     rung = Rung(key, level, "", value, record.interval)
-    rung = with_record(replace(rung, is_range=was_wide(record)), record)
+    rung = with_record(rung, record)
     return _with_tail(rung, run, record, None)
 
 

@@ -17,14 +17,16 @@ from latlab.errors import RunFileError
 from latlab.text import clean
 
 SCHEMA_NAME: Final = "latlab.run"
-SCHEMA_MAJOR: Final = 1
-SCHEMA_VERSION: Final = "1.0"
+SCHEMA_MAJOR: Final = 2
+SCHEMA_VERSION: Final = "2.0"
 
 Json: TypeAlias = Any
 """A JSON value: None, bool, int, float, str, list or dict with str keys."""
 
 Count: TypeAlias = Annotated[int, msgspec.Meta(ge=0, le=2**63 - 1)]
 Unit: TypeAlias = Literal["ns", "bytes_per_s"]
+Rank: TypeAlias = Literal["headline", "curve", "detail", "once"]
+Reach: TypeAlias = Literal["first", "private", "shared", "disturbances"]
 Kind: TypeAlias = Literal["batch_mean", "per_op", "derived", "absent"]
 StoppedBy: TypeAlias = Literal[
     "narrow_interval", "deadline", "planned", "interrupted", "not_reached", "unsupported", "failed"
@@ -364,10 +366,8 @@ class Summary(Model, frozen=True, kw_only=True):
     mean: float | None = None
     std: float | None = None
     intervals: dict[str, tuple[float, float]] = {}
-    interval_methods: dict[str, str] = {}
     refused: dict[str, str] = {}
     between_blocks: tuple[float, float] | None = None
-    between_looks: tuple[float, float] | None = None
 
 
 class EncodedHistogram(Model, frozen=True, kw_only=True):
@@ -379,7 +379,7 @@ class EncodedHistogram(Model, frozen=True, kw_only=True):
 
 
 class TailSample(Model, frozen=True, kw_only=True, omit_defaults=True):
-    """A single slow operation; `at_ns` since the worker's clock was opened."""
+    """A single slow operation; `at_ns` since the run began."""
 
     at_ns: float
     value: float
@@ -469,8 +469,36 @@ class Channel(Model, frozen=True, kw_only=True):
     histogram: EncodedHistogram
 
 
+class RoundFigure(Model, frozen=True, kw_only=True):
+    """A figure's median in one of the rounds that it was measured in, in the record's unit."""
+
+    round: Count
+    cpu: Count
+    p50: float
+
+
+class CpuFigure(Model, frozen=True, kw_only=True):
+    """A figure as one CPU has it: the median over its rounds, in the record's unit."""
+
+    cpu: Count
+    p50: float
+    rounds: Count
+
+
+class Spread(Model, frozen=True, kw_only=True, omit_defaults=True):
+    """What a figure's rounds differ by: standard deviations of the logarithm (0.05 is 5 %)."""
+
+    within: float | None = None
+    rounds: float | None = None
+    cpus: float | None = None
+    by_cpu: tuple[CpuFigure, ...] = ()
+
+
 class Record(Model, frozen=True, kw_only=True, omit_defaults=True, tag_field="line", tag="record"):
-    """One measured point of one probe, as it stands in the file."""
+    """One point of one probe: a line of the file, which one round measured, or a figure, which all did.
+
+    A line has `round` and `cpu`; a figure has `rounds` and `spread`.
+    """
 
     probe: str
     method: Count
@@ -478,6 +506,12 @@ class Record(Model, frozen=True, kw_only=True, omit_defaults=True, tag_field="li
     kind: Kind
     stopped_by: StoppedBy
     point: Point = Point()
+    rank: Rank | None = None
+    reach: Reach | None = None
+    round: Count | None = None
+    cpu: Count | None = None
+    rounds: tuple[RoundFigure, ...] = ()
+    spread: Spread | None = None
     ops_per_sample: Count = 0
     samples: Count = 0
     resolution_ns: float | None = None
@@ -523,10 +557,10 @@ class Record(Model, frozen=True, kw_only=True, omit_defaults=True, tag_field="li
 
     @property
     def interval(self) -> tuple[float, float] | None:
-        """The 95 % interval of `value`, with what a second look at the end said if there was one."""
+        """The 95 % interval of `value`; None where it was measured once."""
         if self.value is None or self.summary is None:
             return None
-        return self.summary.between_looks or self.summary.intervals.get("p50")
+        return self.summary.intervals.get("p50")
 
     @property
     def proved(self) -> bool:
@@ -590,24 +624,14 @@ class Totals(Model, frozen=True, kw_only=True):
     worker_restarts: Count = 0
 
 
-class LookedAgain(Model, frozen=True, kw_only=True, omit_defaults=True):
-    """A record's median in the light of a second look at its probe, at the end of the run."""
-
-    probe: str
-    point: Point
-    between_looks: tuple[float, float]
-    p50: float | None = None
-    interval: tuple[float, float] | None = None
-    later_s: float | None = None
-
-
 class Footer(Model, frozen=True, kw_only=True, omit_defaults=True, tag_field="line", tag="footer"):
     """Last line of a complete run file."""
 
     ended: str
     stopped_by: str
     totals: Totals = Totals()
-    looked_again: tuple[LookedAgain, ...] = ()
+    fold: Count = 0
+    figures: tuple[Record, ...] = ()
 
 
 class Header(Model, frozen=True, kw_only=True, tag_field="line", tag="header"):
@@ -621,16 +645,24 @@ class Header(Model, frozen=True, kw_only=True, tag_field="line", tag="header"):
     clock: ClockFacts
     settings: Settings = Settings()
     plan: tuple[PlannedProbe, ...] = ()
+    rounds: Count = 0
+    cpus: tuple[Count, ...] = ()
     doctor: tuple[Finding, ...] = ()
+
+
+def is_one_round(header: Header) -> bool:
+    """Whether its file is of version 1, whose records were measured once each."""
+    return header.schema.startswith(f"{SCHEMA_NAME}/1")
 
 
 Line: TypeAlias = Header | Record | Footer
 
 
 class WholeRun(Header, frozen=True, kw_only=True, tag=False):
-    """A whole run as one object, as `measure --json` prints it."""
+    """A whole run as one object, as `measure --json` prints it: figures, and the lines that they are of."""
 
     records: tuple[Record, ...]
+    lines: tuple[Record, ...] = ()
     footer: Footer | None = None
 
 

@@ -17,7 +17,7 @@ from latlab import units
 from latlab.run.distance import USUAL_NS
 from latlab.run.findings import findings, positive
 from latlab.run.model import Machine
-from latlab.run.rung import Rung, TailKind, absence, is_wide, tail_of, was_wide, with_record, with_textbook
+from latlab.run.rung import Rung, TailKind, absence, is_wide, tail_of, with_record, with_textbook
 from latlab.run.textbook import USUAL, Textbook
 from latlab.text import clean
 
@@ -134,14 +134,13 @@ def _of(rung: Rung, record: Record, *, parts: int = 1) -> Rung:
         tail = replace(tail, value_ns=tail.value_ns / parts, note=_instrument_note(record))
     interval = record.interval
     value = (record.value or 0.0) / parts
-    made = replace(
+    return replace(
         with_record(rung, record),
         latency_p50_ns=value,
         interval=(interval[0] / parts, interval[1] / parts) if interval else None,
         tail=tail,
         refused=f"p99.9: {refused}" if refused and (tail is None or tail.quantile != "p99.9") else "",
     )
-    return replace(made, is_range=was_wide(record))
 
 
 def _instrument_note(record: Record) -> str:
@@ -191,7 +190,7 @@ def _line(rung: Rung, records: list[Record]) -> Rung:
         return replace(made, note="one pair of CPUs")
     ends = (pairs[0].value or 0.0, pairs[-1].value or 0.0)
     made = replace(made, interval=ends, interval_kind="spread over pairs of CPUs")
-    return replace(made, is_range=is_wide(made), note=f"{len(pairs)} pairs of CPUs; ± is their spread")
+    return replace(made, is_range=is_wide(made), note=f"{len(pairs)} pairs of CPUs; the range is over them")
 
 
 def _wakeup(rung: Rung, records: list[Record]) -> Rung:

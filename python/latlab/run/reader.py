@@ -16,6 +16,7 @@ import msgspec
 
 from latlab.errors import RunFileError
 from latlab.run import model
+from latlab.run.fold import without_shape
 from latlab.text import clean
 
 if TYPE_CHECKING:
@@ -40,10 +41,11 @@ class Limits:
 
 @dataclass(slots=True)
 class _Lines:
-    """What has been read so far."""
+    """What has been read so far; `figures` where the file holds no lines that they are of."""
 
     header: model.Header | None = None
     records: list[model.Record] = field(default_factory=list)
+    figures: tuple[model.Record, ...] = ()
     footer: model.Footer | None = None
     notes: list[str] = field(default_factory=list)
     skipped: int = 0
@@ -84,7 +86,9 @@ def read(path: str | os.PathLike[str], limits: Limits | None = None) -> Run:
         lines.notes.append(
             f"{lines.skipped} lines of a newer format were left out: a newer latlab shows them"
         )
-    return Run(lines.header, lines.records, lines.footer, path=Path(path), notes=lines.notes)
+    if lines.figures:
+        return Run(lines.header, lines.figures, lines.footer, path=Path(path), notes=lines.notes)
+    return Run.of_lines(lines.header, lines.records, lines.footer, path=Path(path), notes=lines.notes)
 
 
 def _bytes_of(path: Path, shown: str, limits: Limits) -> bytes:
@@ -199,9 +203,9 @@ def _newer_minor(schema: str, shown: str) -> bool:
             f"{shown}:1: written by a newer latlab (format {clean(version)}, this one reads"
             f" {model.SCHEMA_MAJOR}.x): update latlab to read it"
         )
-    if int(major) < model.SCHEMA_MAJOR:
+    if int(major) < 1:
         raise wrong
-    return int(minor or 0) > int(model.SCHEMA_VERSION.partition(".")[2])
+    return int(major) == model.SCHEMA_MAJOR and int(minor or 0) > int(model.SCHEMA_VERSION.partition(".")[2])
 
 
 def _whole(data: bytes, shown: str, limits: Limits) -> _Lines:
@@ -210,10 +214,15 @@ def _whole(data: bytes, shown: str, limits: Limits) -> _Lines:
         whole = model.WHOLE.decode(data)
     except _DAMAGE as error:
         raise _damaged(shown, 1, error) from None
-    if len(whole.records) > limits.records:
+    if len(whole.records) + len(whole.lines) > limits.records:
         raise _too_many(shown, limits)
     header = model.Header(**{name: getattr(whole, name) for name in model.Header.__struct_fields__})
-    return _Lines(header, list(whole.records), whole.footer)
+    footer = whole.footer
+    if footer is not None and footer.fold:
+        footer = msgspec.structs.replace(footer, figures=tuple(map(without_shape, whole.records)))
+    if whole.lines or model.is_one_round(header):
+        return _Lines(header, list(whole.lines or whole.records), footer=footer)
+    return _Lines(header, figures=whole.records, footer=footer)
 
 
 def _line_by_line(data: bytes, shown: str, limits: Limits, *, newer: bool) -> _Lines:

@@ -12,12 +12,12 @@ import os
 from collections.abc import Iterable, Iterator, Sequence
 from fnmatch import fnmatchcase
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, overload
+from typing import TYPE_CHECKING, Final, Self, overload
 
 import msgspec
 
 from latlab.run import model
-from latlab.run.looks import with_looks
+from latlab.run.fold import folded
 from latlab.run.model import Footer, Header, Level, Machine, Record
 from latlab.text import clean
 
@@ -149,11 +149,12 @@ class Records(Sequence[Record]):
 
 
 class Run:
-    """One run: what was measured on which machine, and every record.
+    """One run: what was measured on which machine, and every figure.
 
     Attributes:
         header: machine, clock, settings, plan, doctor's findings.
-        records: every record.
+        records: the figures: what the rounds fold into, one a point, and what was concluded from them.
+        lines: what happened: the records of each round, in the order in which they were taken.
         footer: how it ended; None when it was cut short.
         path: the run file; None while it is only in memory.
         notes: what the reader or the writer of the file has to say, each one sentence.
@@ -166,16 +167,35 @@ class Run:
         records: Iterable[Record],
         footer: Footer | None = None,
         *,
+        lines: Iterable[Record] = (),
         path: Path | None = None,
         notes: Iterable[str] = (),
         write_error: str | None = None,
     ) -> None:
         self.header = header
-        self.records = Records(with_looks(records, footer.looked_again) if footer is not None else records)
+        self.records = Records(records)
+        self.lines = Records(lines)
         self.footer = footer
         self.path = path
         self.notes = tuple(notes)
         self.write_error = write_error
+
+    @classmethod
+    def of_lines(
+        cls,
+        header: Header,
+        lines: Iterable[Record],
+        footer: Footer | None = None,
+        *,
+        path: Path | None = None,
+        notes: Iterable[str] = (),
+        write_error: str | None = None,
+    ) -> Self:
+        """A run from what happened: its figures are the fold of the lines."""
+        lines = tuple(lines)
+        figures, doubts = folded(header, lines, footer)
+        notes = (*notes, *doubts)
+        return cls(header, figures, footer, lines=lines, path=path, notes=notes, write_error=write_error)
 
     @property
     def id(self) -> str:
@@ -206,6 +226,28 @@ class Run:
     def partial(self) -> bool:
         """Whether it did not come to its planned end."""
         return self.footer is None or self.footer.stopped_by not in {"completed", "deadline"}
+
+    @functools.cached_property
+    def rounds(self) -> dict[int, int]:
+        """The rounds that its figures were measured in, each with its CPU."""
+        return dict(sorted({(own.round, own.cpu) for record in self.records for own in record.rounds}))
+
+    @property
+    def made_of(self) -> str:
+        """`6 rounds on CPUs 0 and 1`; `4 of 6 rounds` where it was cut short."""
+        done = len(self.rounds)
+        if done <= 1 and self.header.rounds <= 1:
+            return "one round"
+        count = f"{done} of {self.header.rounds}" if done < self.header.rounds else f"{done}"
+        cpus = [str(cpu) for cpu in sorted(set(self.rounds.values()))]
+        where = (
+            f" on CPUs {', '.join(cpus[:-1])} and {cpus[-1]}"
+            if len(cpus) > 1
+            else f" on CPU {cpus[0]}"
+            if cpus
+            else ""
+        )
+        return f"{count} rounds{where}"
 
     @property
     def probes(self) -> tuple[str, ...]:
@@ -267,8 +309,8 @@ class Run:
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Run):
             return NotImplemented
-        mine = (self.header, self.records, self.footer)
-        return mine == (other.header, other.records, other.footer)
+        mine = (self.header, self.lines, self.records, self.footer)
+        return mine == (other.header, other.lines, other.records, other.footer)
 
     def __hash__(self) -> int:
         return hash(self.id)

@@ -74,7 +74,7 @@ class Rung:
         checks: Proofs of the records behind it: (name, held, detail).
         resolution_ns: Smallest difference that one value can show, ns.
         group: A level of memory, or an operation of the kernel, the allocator or the interpreter.
-        looked_twice: The interval holds what changed until a second look at the end of the run.
+        rounds: Number of the run's rounds that the median is of; 0 where that is not known.
     """
 
     key: str
@@ -101,7 +101,7 @@ class Rung:
     checks: tuple[tuple[str, bool, str], ...] = ()
     resolution_ns: float = 0.0
     group: Group = "levels"
-    looked_twice: bool = False
+    rounds: int = 0
 
     @property
     def tail_ns(self) -> float | None:
@@ -119,8 +119,8 @@ class Rung:
         return self.latency_p50_ns is not None
 
 
-#: An interval wider than this share of its median says that there was no single level: it is shown as a
-#: range.
+#: A spread over sizes or pairs wider than this share of the median says that there was no single level: it is
+#: shown as a range.
 _RANGE_SHARE = 0.25
 _QUANTILES = (("p999", "p99.9"), ("p99", "p99"), ("p90", "p90"))
 
@@ -151,7 +151,7 @@ def with_record(rung: Rung, record: Record | None) -> Rung:
         flags=rung.flags + tuple(record.flags),
         checks=checks,
         resolution_ns=record.resolution_ns or 0.0,
-        looked_twice=record.summary is not None and record.summary.between_looks is not None,
+        rounds=len(record.rounds),
     )
 
 
@@ -175,15 +175,7 @@ def tail_of(record: Record, kind: TailKind) -> Tail | None:
 
 def is_wide(rung: Rung) -> bool:
     """Whether the interval says that there was no single figure."""
-    return _spreads(rung.interval, rung.latency_p50_ns)
-
-
-def was_wide(record: Record) -> bool:
-    """The same of a record's blocks alone: what another look finds is another figure, not a range of them."""
-    return record.summary is not None and _spreads(record.summary.intervals.get("p50"), record.value)
-
-
-def _spreads(interval: tuple[float, float] | None, median: float | None) -> bool:
+    interval, median = rung.interval, rung.latency_p50_ns
     return (
         interval is not None and bool(median) and interval[1] - interval[0] > _RANGE_SHARE * (median or 0.0)
     )

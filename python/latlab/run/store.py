@@ -18,7 +18,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
-from typing import Final
+from typing import BinaryIO, Final
 
 import msgspec
 
@@ -79,6 +79,12 @@ class _Brief(msgspec.Struct):
     settings: model.Settings = model.Settings()
 
 
+class _Ending(msgspec.Struct):
+    line: str = ""
+    stopped_by: str = ""
+
+
+_ENDING = msgspec.json.Decoder(_Ending)
 _BRIEF = msgspec.json.Decoder(_Brief)
 
 
@@ -293,19 +299,29 @@ def _summary(path: Path, size: int) -> Entry | None:
     try:
         with path.open("rb") as file:
             first = file.readline(Limits().line_bytes)
-            file.seek(max(size - _TAIL_BYTES, 0))
-            last = file.read(_TAIL_BYTES).rstrip(b"\n").rpartition(b"\n")[2]
+            last = _last_line(file, size)
         brief = _BRIEF.decode(first)
     except (OSError, ValueError, RecursionError, msgspec.MsgspecError):
         return None
     try:
-        line = model.LINE.decode(last)
-        stopped = line.stopped_by if isinstance(line, model.Footer) else "cut short"
+        ending = _ENDING.decode(last)
+        stopped = ending.stopped_by if ending.line == "footer" else "cut short"
     except (ValueError, RecursionError, msgspec.MsgspecError):
         stopped = "cut short"
     machine = model.Machine(brief.machine if isinstance(brief.machine, dict) else {})
     cpu = machine.text("cpu.model_name") or ""
     return Entry(path, brief.id, brief.started, cpu, brief.settings.profile, stopped, size)
+
+
+def _last_line(file: BinaryIO, size: int) -> bytes:
+    """A footer holds the run's figures: a few hundred kilobytes."""
+    most = _TAIL_BYTES
+    while True:
+        file.seek(max(size - most, 0))
+        before, newline, last = file.read(most).rstrip(b"\n").rpartition(b"\n")
+        if newline or before or most >= min(size, Limits().line_bytes):
+            return last
+        most *= 8
 
 
 class _Index:

@@ -11,7 +11,10 @@ from collections import Counter
 
 from . import alloc, clock, http, kernel, memory, network, noise, python, sharing, storage, vm
 from .header import header
-from .tools import JSON
+from .rounds import rounds_lines
+from .tools import JSON, as_figure
+
+__all__ = ["lines", "rounds_lines"]
 
 #: In the order of a run: they share one clock and one sequence of random numbers, so another order is another
 #: file.
@@ -47,21 +50,23 @@ PARTS = (
 
 
 def lines() -> list[JSON]:
-    """Every line of the file."""
-    records = [record for part in PARTS for record in part()]
-    return [header(), *records, footer(records)]
+    """Every line of the file: its figures are made up, so there are no lines that they are of."""
+    figures = [as_figure(record) for part in PARTS for record in part()]
+    return [header(), footer(figures)]
 
 
-def footer(records: list[JSON]) -> JSON:
+def footer(figures: list[JSON]) -> JSON:
     return {
         "line": "footer",
         "ended": "2026-11-21T00:30:34.002+00:00",
         "stopped_by": "completed",
         "totals": {
-            "records": dict(Counter(record["kind"] for record in records)),
+            "records": dict(Counter(figure["kind"] for figure in figures)),
             "seconds": 21.584,
             "written_bytes": 2_987_654_321,
             "disturbed_blocks": 1,
             "worker_restarts": 0,
         },
+        "fold": 1,
+        "figures": [{name: value for name, value in one.items() if name != "line"} for one in figures],
     }

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from .tools import GIB, JSON, KIB, MIB, QUANTUM_NS
+from .tools import CPUS, GIB, JSON, KIB, MIB, QUANTUM_NS, ROUNDS
 
 MACHINE = Path(__file__).resolve().parent.parent / "machine.json"
 
@@ -69,7 +69,7 @@ def header() -> JSON:
     }
     return {
         "line": "header",
-        "schema": "latlab.run/1.0",
+        "schema": "latlab.run/2.0",
         "id": "20261121T003012Z-k3f9qa",
         "started": "2026-11-21T00:30:12.418+00:00",
         "tool": {
@@ -113,6 +113,8 @@ def header() -> JSON:
             }
             for probe, points, seconds, memory, cpus in plan
         ],
+        "rounds": ROUNDS,
+        "cpus": list(CPUS),
         "doctor": [
             {
                 "id": "clock-quantum",

@@ -16,6 +16,7 @@ from typing import Any
 
 KIB, MIB, GIB = 1 << 10, 1 << 20, 1 << 30
 BLOCKS, WINDOWS = 6, 5
+ROUNDS, CPUS = 6, (0, 1)
 QUANTUM_NS = 10.01
 JSON = dict[str, Any]
 
@@ -148,7 +149,6 @@ def batch_mean(
         "mean": rounded(statistics.fmean(good)),
         "std": rounded(statistics.stdev(good)),
         "intervals": {"p50": [min(medians), max(medians)]},
-        "interval_methods": {"p50": "between_blocks"},
         "refused": refused,
         "between_blocks": [min(medians), max(medians)],
     }
@@ -273,7 +273,6 @@ def poke_record(point: JSON, durations: list[float]) -> JSON:
             "mean": rounded(statistics.fmean(durations)),
             "std": rounded(statistics.stdev(durations)),
             "intervals": intervals,
-            "interval_methods": dict.fromkeys(intervals, "order_statistics"),
             "refused": {},
             "between_blocks": [min(medians), max(medians)],
         },
@@ -306,7 +305,6 @@ def per_op(
         if len(durations) < needs:
             record["summary"][quantile_name] = None
             record["summary"]["intervals"].pop(quantile_name, None)
-            record["summary"]["interval_methods"].pop(quantile_name, None)
             record["summary"]["refused"][quantile_name] = f"{len(ordered)} samples, needs {needs:,}"
     record |= {"probe": probe, "checks": held(name, f"{len(durations):,} of {len(durations):,}")}
     record["tail"] = sorted(record["tail"], key=lambda sample: -sample["value"])[:12]
@@ -326,3 +324,27 @@ def spread_out(
             round((value * rng.uniform(4, 20) if rng.random() < 0.002 else value) / QUANTUM_NS) * QUANTUM_NS
         )
     return out
+
+
+#: What is measured in one round only, with all of its time.
+_ONCE = ("kernel.noise", "storage.steady", "storage.first_touch", "network.http")
+
+
+def as_figure(record: JSON) -> JSON:
+    """The record as a fold of rounds has it: each of its blocks stands for a round."""
+    if record["kind"] not in {"batch_mean", "per_op"}:
+        return record
+    rank = "once" if record["probe"] in _ONCE else "headline"
+    blocks = record["blocks"][: 1 if rank == "once" else ROUNDS]
+    rounds = [
+        {"round": number, "cpu": CPUS[number % len(CPUS)], "p50": block["p50"]}
+        for number, block in enumerate(blocks)
+    ]
+    by_cpu = [
+        {"cpu": cpu, "p50": rounded(statistics.median(own)), "rounds": len(own)}
+        for cpu in CPUS
+        if (own := [figure["p50"] for figure in rounds if figure["cpu"] == cpu])
+    ]
+    if rank == "once":
+        record["summary"]["intervals"] = {}
+    return {**record, "rank": rank, "rounds": rounds, "spread": {"by_cpu": by_cpu}}

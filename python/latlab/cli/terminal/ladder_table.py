@@ -92,15 +92,16 @@ def _columns(year: int, *, wide: bool) -> list[_Column]:
     return [
         *level,
         _Column(("", "one access"), _access, left=True),
+        _Column(("", "range"), _range, left=True),
         _Column(("worst in", "1,000"), _tail_cell),
         _Column(("reading,", "1 thread"), lambda rung: units.format_rate(rung.bandwidth)),
         _Column(("", "1 MiB"), lambda rung: _seconds(rung.seconds_1MiB), given_up=4),
-        _Column(("", "1 GiB"), lambda rung: _seconds(rung.seconds_1GiB), given_up=2),
-        _Column(("= L1", "hits"), _hits, given_up=1),
+        _Column(("", "1 GiB"), lambda rung: _seconds(rung.seconds_1GiB), given_up=3),
+        _Column(("= L1", "hits"), _hits, given_up=2),
         _Column(
             ("textbook", str(year)) if wide else ("text-", "book"),
             lambda rung: _plain_ns(rung.textbook_ns),
-            given_up=3,
+            given_up=1,
         ),
     ]
 
@@ -110,9 +111,10 @@ def _operations(rungs: Sequence[Rung], screen: Screen, year: int) -> list[Line]:
     columns = [
         _Column(("", "operation"), lambda rung: rung.level, left=True),
         _Column(("", "one"), _access, left=True),
+        _Column(("", "range"), _range, left=True),
         _Column(("worst in", "1,000"), _tail_cell),
-        _Column(("= L1", "hits"), _hits, given_up=1),
-        _Column(("textbook", str(year)), lambda rung: _plain_ns(rung.textbook_ns), given_up=2),
+        _Column(("= L1", "hits"), _hits, given_up=2),
+        _Column(("textbook", str(year)), lambda rung: _plain_ns(rung.textbook_ns), given_up=1),
     ]
     measured = [rung for rung in rungs if rung.measured]
     lines: list[Line] = []
@@ -139,20 +141,20 @@ def _short_level(rung: Rung) -> str:
 
 
 def _access(rung: Rung) -> str:
-    """`1.05 ns ±0.01`; a range where there is no single level; `±?` where too few blocks gave no interval."""
-    if rung.latency_p50_ns is None:
-        return _NONE
+    """`1.05 ns`; a range where there is no single level."""
+    if rung.is_range and rung.interval is not None:
+        return units.format_span(*rung.interval)
+    return units.format_ns(rung.latency_p50_ns)
+
+
+def _range(rung: Rung) -> str:
+    """`1.05–1.07`, in the unit of the figure beside it; `measured once` without an interval."""
+    if rung.latency_p50_ns is None or rung.is_range:
+        return ""
     if rung.interval is None:
-        return f"{units.format_ns(rung.latency_p50_ns)} ±?"
-    if rung.is_range:
-        low, high = (units.format_ns(end, digits=2).split(" ") for end in rung.interval)
-        return f"{low[0]}–{high[0]} {high[1]}" if low[1] == high[1] else f"{' '.join(low)}–{' '.join(high)}"
-    number, unit = units.format_ns(rung.latency_p50_ns).split(" ")
-    scale = rung.latency_p50_ns / float(number) if float(number) else 1.0
-    half = max(rung.interval[1] - rung.latency_p50_ns, rung.latency_p50_ns - rung.interval[0]) / scale
-    places = len(number.partition(".")[2])
-    least = 10.0**-places
-    return f"{number} {unit} ±{max(half, least, rung.resolution_ns / scale):.{places}f}"
+        return "measured once" if rung.rounds < 2 else _NONE  # noqa: PLR2004 - rounds that could differ
+    unit = units.format_ns(rung.latency_p50_ns).partition(" ")[2]
+    return units.format_span(*rung.interval).removesuffix(f" {unit}")
 
 
 def _tail_cell(rung: Rung) -> str:
@@ -254,12 +256,7 @@ def _notes(rungs: Sequence[Rung], screen: Screen) -> list[Line]:
             f"{marks}: {' and '.join(ranks)} % of the windows, each the mean of {each} {noun}, were faster. "
             "It is not the tail of single ones."
         )
-    kinds = {rung.interval_kind for rung in rungs if rung.interval is not None}
-    if "spread over its sizes" in kinds and len(kinds) > 1:
-        notes.append(
-            "± of a cache: the spread over its sizes; of the others: the 95 % interval of the median."
-        )
-    notes += _what_intervals_hold(rungs)
+    notes += _what_ranges_hold(rungs)
     singles = [
         rung.tail for rung in rungs if rung.tail and rung.tail.kind == "single accesses" and rung.tail.note
     ]
@@ -284,24 +281,16 @@ def _notes(rungs: Sequence[Rung], screen: Screen) -> list[Line]:
     return lines
 
 
-def _what_intervals_hold(rungs: Sequence[Rung]) -> list[str]:
-    """In one place, what ± promises of another run."""
-    known = [rung for rung in rungs if rung.measured and rung.interval is not None]
-    once = [rung for rung in known if not rung.looked_twice]
-    if len(once) == len(known):
-        return ["± is of one look, a fraction of a second: what changes later is not in it."] if known else []
-    said = (
-        "± holds what such figures changed by between two looks in this run,"
-        " not what another hour or neighbour changes."
-    )
-    if not once:
-        return [said]
-    if len(once) > len(known) / 2:
-        twice = [rung for rung in known if rung.looked_twice]
-        return [
-            f"{said} That is so of {', '.join(map(_short_level, twice))}; the others were looked at once."
-        ]
-    return [f"{said} Looked at once, for a fraction of a second: {', '.join(map(_short_level, once))}."]
+def _what_ranges_hold(rungs: Sequence[Rung]) -> list[str]:
+    """In one place, what a range promises of another run."""
+    kinds = {rung.interval_kind for rung in rungs if rung.measured and rung.interval is not None}
+    if not kinds:
+        return []
+    cache = ", of a cache also over its sizes" if "spread over its sizes" in kinds else ""
+    return [
+        f"Range: 95 % interval over the rounds of this run{cache}."
+        " Another hour or another neighbour can lie outside it."
+    ]
 
 
 def _behind(rungs: Sequence[Rung], screen: Screen) -> list[Line]:
@@ -327,8 +316,9 @@ def _evidence(rung: Rung) -> list[str]:
         each = f" of {rung.ops_per_sample:,} {noun}" if rung.ops_per_sample > 1 else ""
         facts.append(f"{rung.samples:,} {'windows' if each else f'single {noun}'}{each}: {rung.path}")
     if rung.interval is not None:
-        low, high = (units.format_ns(end) for end in rung.interval)
-        facts.append(f"median {units.format_ns(rung.latency_p50_ns)}, {rung.interval_kind} {low} to {high}")
+        span = units.format_span(*rung.interval)
+        rounds = f" of {rung.rounds} rounds" if rung.rounds > 1 else ""
+        facts.append(f"median{rounds} {units.format_ns(rung.latency_p50_ns)}, {rung.interval_kind} {span}")
     if rung.tail is not None:
         tail = rung.tail
         facts.append(

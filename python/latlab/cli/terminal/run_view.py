@@ -43,7 +43,7 @@ def run_lines(run: Run, screen: Screen, *, verbose: bool = False, header: bool =
 def state_lines(run: Run, screen: Screen) -> list[Line]:
     """When it was measured, by which profile, and whether it came to its end."""
     started = run.header.started[:16].replace("T", " ")
-    text = f"measured {started} · profile {run.header.settings.profile}"
+    text = f"measured {started} · profile {run.header.settings.profile} · {run.made_of}"
     if run.footer is None:
         return screen.wrapped(f"{text} · cut short: what was saved until then", rest="  ")
     if run.footer.stopped_by == "interrupted":

@@ -136,7 +136,7 @@ def chart(explained: Explained, runs: Mapping[str, Run]) -> alt.LayerChart | Non
     )
     x = size_axis("x", "bytes a call", low, high)
     y = rate_y("value", "bytes a second", bottom, top)
-    data = curves.rows(measured, lambda spot: f"{format_bytes(spot.x)}: {format_rate(spot.value)}")
+    data = curves.rows(measured, lambda spot: f"{format_bytes(spot.x)}: {spot.stated(format_rate)}")
     drawn = curves.layers(measured, x, y) if measured else []
     return layered([*drawn, *_dots(own, x, y)], data=data, width=_WIDTH, height=_HEIGHT)
 

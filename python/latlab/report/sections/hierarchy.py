@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from latlab.charts import hierarchy as chart
 from latlab.charts.table import Column, Table
-from latlab.report.cells import span
 from latlab.report.document import Listing, Section
 from latlab.report.evidence import evidence
 from latlab.report.figures import figure
@@ -12,7 +11,7 @@ from latlab.report.probes import Probes
 from latlab.run.ladder import curve_findings
 from latlab.run.model import Level
 from latlab.run.run import Run
-from latlab.units import format_bytes, format_ns
+from latlab.units import format_bytes, format_ns, format_span
 
 _CAPTION = (
     "Shaded: between which working sets the curve says that a level ends. Dotted: where the CPU"
@@ -86,7 +85,7 @@ def _row(level: Level) -> tuple[str | float | None, ...]:
     return (
         level.name,
         level.latency_ns,
-        span(low, high) if low is not None and high is not None and low < high else None,
+        format_span(low, high) if low is not None and high is not None and low < high else None,
         level.cycles,
         f"{format_bytes(bracket[0])} – {format_bytes(bracket[1])}" if bracket else None,
         level.reported_bytes,

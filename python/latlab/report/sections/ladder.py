@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from latlab.charts import ladder as chart
 from latlab.charts.table import Column, Table
-from latlab.report.cells import span
 from latlab.report.document import Listing, Section, sentence
 from latlab.report.figures import figure
 from latlab.report.probes import Probes
@@ -12,7 +11,7 @@ from latlab.run.ladder import ladder
 from latlab.run.run import Run
 from latlab.run.rung import Rung, flagged
 from latlab.run.surprises import surprises
-from latlab.units import format_count, format_ns
+from latlab.units import format_count, format_ns, format_span
 
 _COLUMNS = (
     Column("level"),
@@ -109,7 +108,7 @@ def _interval(rung: Rung) -> str | None:
     if rung.interval is None:
         return None
     of_what = rung.interval_kind.removeprefix("spread ")
-    ends = span(*rung.interval)
+    ends = format_span(*rung.interval)
     return ends if of_what == rung.interval_kind else f"{ends} {of_what}"
 
 

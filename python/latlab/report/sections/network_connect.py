@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 from latlab.charts.network_transfers import ALL_PATHS as PATHS
-from latlab.charts.network_transfers import ends
 from latlab.charts.points import why_absent, with_figures
-from latlab.charts.storage import found
 from latlab.charts.table import Column, Table
-from latlab.report.cells import stated
 from latlab.report.document import Listing, Section
 from latlab.report.evidence import evidence
 from latlab.report.probes import Probes
 from latlab.run.model import Record
 from latlab.run.run import Run
+from latlab.units import ONCE, format_stated
 
 _PROBE = "network.connect"
 _TITLE = "What is paid before a request can go?"
@@ -54,7 +52,7 @@ def section(run: Run, probes: Probes) -> Section:
 
 def _row(record: Record) -> tuple[str | float | int | None, ...]:
     s = record.summary
-    low, high = _interval(record) or (None, None)
+    low, high = record.interval or (ONCE, None)
     return (
         PATHS[record.point.path or ""],
         _step(record),
@@ -65,17 +63,6 @@ def _row(record: Record) -> tuple[str | float | int | None, ...]:
         *((s.p99, s.max) if s else (None, None)),
         record.samples,
     )
-
-
-def _interval(record: Record) -> tuple[float, float] | None:
-    """The median's; where blocks have few connections each, that of the blocks' medians.
-
-    Those are exact and the median is rounded to a step of its histogram: the interval reaches to it.
-    """
-    between = ends(found(record), "time_interval")
-    if record.interval or between is None or record.value is None:
-        return record.interval
-    return min(between[0], record.value), max(between[1], record.value)
 
 
 def _step(record: Record) -> str:
@@ -97,9 +84,11 @@ def _sentences(records: list[Record]) -> tuple[str, ...]:
         if tcp is None or tcp.value is None:
             continue
         text = f"Over the {name} a connection" if path != "url" else "To the server of --url a connection"
-        text += f" is open after {stated(tcp.value, _interval(tcp))}"
+        text += f" is open after {format_stated(tcp.value, tcp.interval)}"
         more = (
-            f"; a TLS handshake takes {stated(tls.value, _interval(tls))} more." if tls and tls.value else "."
+            f"; a TLS handshake takes {format_stated(tls.value, tls.interval)} more."
+            if tls and tls.value
+            else "."
         )
         sentences.append(text + more)
     return tuple(sentences[:2])

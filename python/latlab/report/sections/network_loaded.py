@@ -6,7 +6,6 @@ from latlab.charts import network_loaded as chart
 from latlab.charts.points import is_disturbed, with_figures
 from latlab.charts.storage import found
 from latlab.charts.table import Column, Table
-from latlab.report.cells import stated
 from latlab.report.document import Listing, Section, sentence
 from latlab.report.evidence import evidence
 from latlab.report.figures import figure
@@ -14,7 +13,7 @@ from latlab.report.probes import Probes
 from latlab.run.findings import positive
 from latlab.run.model import Record
 from latlab.run.run import Run
-from latlab.units import format_count, format_rate
+from latlab.units import ONCE, format_count, format_rate, format_stated
 
 _CAPTION = (
     "Messages of 64 B by TCP, there and back, one after the other, without and with streams to the same side."
@@ -60,7 +59,7 @@ def section(run: Run, probes: Probes) -> Section:
 
 def _row(record: Record) -> tuple[str | float | int | None, ...]:
     s = record.summary
-    low, high = record.interval or (None, None)
+    low, high = record.interval or (ONCE, None)
     told = found(record)
     return (
         chart.PATHS.get(record.point.path or "", "?"),
@@ -95,8 +94,8 @@ def _sentences(records: list[Record]) -> tuple[str, ...]:
         minute = _a_minute(full)
         trips = f": by their mean {format_count(minute)} round trips a minute" if minute else ""
         out.append(
-            f"Over the {name} a round trip takes {stated(idle.value, idle.interval)} idle and"
-            f" {stated(full.value, full.interval)}"
+            f"Over the {name} a round trip takes {format_stated(idle.value, idle.interval)} idle and"
+            f" {format_stated(full.value, full.interval)}"
             f"{meanwhile}, {full.value / idle.value:.1f} times as long{trips}."
         )
     return tuple(out)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from latlab.charts import network_roundtrip as chart
 from latlab.charts.points import with_figures
 from latlab.charts.table import Column, Table
-from latlab.report.cells import stated
 from latlab.report.document import Listing, Section
 from latlab.report.evidence import evidence
 from latlab.report.figures import figure
@@ -14,7 +13,7 @@ from latlab.run.findings import findings
 from latlab.run.model import Record
 from latlab.run.operations import PLACEMENTS, operation_rungs
 from latlab.run.run import Run
-from latlab.units import format_bytes_as_asked, format_ns
+from latlab.units import ONCE, format_bytes_as_asked, format_ns, format_stated
 
 _CAPTION = (
     "Messages of 64 B, there and back. Two CPUs, both sleep: each message wakes an idle CPU, twice in a round"
@@ -63,7 +62,7 @@ def _place(record: Record) -> tuple[int, int, int]:
 
 def _row(record: Record) -> tuple[str | float | int | None, ...]:
     point, s = record.point, record.summary
-    low, high = record.interval or (None, None)
+    low, high = record.interval or (ONCE, None)
     return (
         chart.TRANSPORTS.get(point.transport or "", point.transport or "?"),
         format_bytes_as_asked(point.message_bytes or 0),
@@ -83,7 +82,7 @@ def _sentences(run: Run) -> tuple[str, ...]:
         return ()
     named = {record.point.placement: record for record in own[first] if record.value is not None}
     figures = [
-        f"{stated(record.value, record.interval)} {PLACEMENTS[place]}"
+        f"{format_stated(record.value, record.interval)} {PLACEMENTS[place]}"
         for place in PLACEMENTS
         if (record := named.get(place)) is not None
     ]

@@ -8,7 +8,6 @@ from latlab.charts.network_transfers import ends
 from latlab.charts.points import is_disturbed
 from latlab.charts.storage import found
 from latlab.charts.table import Column, Table
-from latlab.report.cells import span, stated
 from latlab.report.document import Listing, Section
 from latlab.report.evidence import evidence
 from latlab.report.figures import figure
@@ -16,7 +15,7 @@ from latlab.report.probes import Probes
 from latlab.run.findings import positive
 from latlab.run.model import Record
 from latlab.run.run import Run
-from latlab.units import format_bytes_as_asked, format_count, format_rate
+from latlab.units import ONCE, format_bytes_as_asked, format_count, format_rate, format_span, format_stated
 
 PLACES = {
     "anywhere": "anywhere",
@@ -86,7 +85,7 @@ def _place(record: Record) -> tuple[int, int, int, int]:
 
 def _row(record: Record) -> tuple[str | float | int | None, ...]:
     point, s = record.point, record.summary
-    low, high = record.interval or (None, None)
+    low, high = record.interval or (ONCE, None)
     return (
         TRANSPORTS.get(point.transport or "", point.transport or "?"),
         format_bytes_as_asked(point.message_bytes or 0),
@@ -95,7 +94,7 @@ def _row(record: Record) -> tuple[str | float | int | None, ...]:
         record.value,
         low,
         high,
-        span(s.min, s.max, format_rate) if s and s.min is not None and s.max else None,
+        format_span(s.min, s.max, format_rate) if s and s.min is not None and s.max else None,
         record.samples,
         "yes" if is_disturbed(record) else "no",
     )
@@ -112,9 +111,9 @@ def _tcp(record: Record) -> tuple[str | float | int | None, ...] | None:
         point.streams,
         PLACES.get(point.placement or "", point.placement or "?"),
         trip,
-        span(*trips) if trips else "not kept",
+        format_span(*trips) if trips else "not kept",
         window,
-        span(*windows, format_count) if windows else "not kept",
+        format_span(*windows, format_count) if windows else "not kept",
         told.number("tcp.most_retransmits_of_a_connection"),
     )
 
@@ -133,7 +132,7 @@ def _find(own: list[Record], transport: str, streams: int, placement: str) -> Re
 
 
 def _rate(record: Record) -> str:
-    return stated(record.value, record.interval, format_rate)
+    return format_stated(record.value, record.interval, format_rate)
 
 
 def _sentences(own: list[Record]) -> tuple[str, ...]:

@@ -6,7 +6,6 @@ from latlab.charts import network_concurrency, network_phases, network_workers
 from latlab.charts import network_transfers as transfers
 from latlab.charts.network_transfers import CONNECTIONS, PATHS, PROBE
 from latlab.charts.table import Cell, Column, Table
-from latlab.report.cells import span, stated
 from latlab.report.document import Listing, Notice, Section
 from latlab.report.evidence import evidence
 from latlab.report.figures import figure
@@ -15,7 +14,7 @@ from latlab.run.findings import findings, positive
 from latlab.run.model import Machine
 from latlab.run.run import Run
 from latlab.text import clean
-from latlab.units import format_bytes, format_digits, format_rate
+from latlab.units import format_bytes, format_digits, format_rate, format_span, format_stated
 
 _TITLE = "What does a file cost that comes over the network, and how many should come at once?"
 _PHASES = (
@@ -157,7 +156,7 @@ def _doubt(row: Machine) -> str:
 
 def _stated(row: Machine, name: str) -> str:
     """A time with its interval, by the name that both begin with."""
-    return stated(positive(row, f"{name}_ns"), transfers.ends(row, f"{name}_interval"))
+    return format_stated(positive(row, f"{name}_ns"), transfers.ends(row, f"{name}_interval"))
 
 
 def _named_server(run: Run) -> list[tuple[Cell, ...]]:
@@ -168,16 +167,18 @@ def _named_server(run: Run) -> list[tuple[Cell, ...]]:
             continue
         times, spread = row.section("phases_ns"), row.section("phases_interval")
         phases = [
-            stated(positive(times, name), transfers.ends(spread, name)) if positive(times, name) else None
+            format_stated(positive(times, name), transfers.ends(spread, name))
+            if positive(times, name)
+            else None
             for name in transfers.PHASES
         ]
         bodies = transfers.ends(row, "bodies_bytes")
         rows.append(
             (
                 CONNECTIONS[connections],
-                stated(positive(row, "time_ns"), transfers.ends(row, "interval")),
+                format_stated(positive(row, "time_ns"), transfers.ends(row, "interval")),
                 *phases,
-                span(*bodies, lambda size: format_bytes(round(size))) if bodies else "0",
+                format_span(*bodies, lambda size: format_bytes(round(size))) if bodies else "0",
                 row.integer("transfers"),
             )
         )
@@ -191,7 +192,7 @@ def _experiment(run: Run) -> list[tuple[Cell, ...]]:
         if named is None or engine not in _ENGINES or row.integer("workers") != _LESSON_WORKERS:
             continue
         spread = transfers.ends(row, "interval")
-        between = span(*spread, "{:.3g}".format) if spread else None
+        between = format_span(*spread, "{:.3g}".format) if spread else None
         figures = [_stated(row, name) for name in ("sequential", "pool")]
         times = _speed_up(row)
         size, connections, path = named
@@ -209,7 +210,7 @@ def _model(run: Run) -> list[tuple[Cell, ...]]:
         rows.append(
             (
                 kind.name,
-                stated(positive(row, "time_ns"), transfers.ends(row, "interval")),
+                format_stated(positive(row, "time_ns"), transfers.ends(row, "interval")),
                 positive(model, "time_ns"),
                 positive(model, "over_measured"),
                 positive(model, "round_trips"),
@@ -239,7 +240,7 @@ def _plateau(row: Machine) -> str:
     plateau = positive(row, "plateau_bytes_per_s")
     steps = [step for step in row.sections("curve") if positive(step, "goodput_bytes_per_s") == plateau]
     spread = transfers.ends(steps[0], "goodput_interval") if steps else None
-    return stated(plateau, spread, format_rate)
+    return format_stated(plateau, spread, format_rate)
 
 
 def _remarks(row: Machine) -> str:

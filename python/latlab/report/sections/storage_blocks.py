@@ -9,7 +9,6 @@ from latlab.charts import storage_random
 from latlab.charts.points import Spot
 from latlab.charts.storage import PATHS_EXPLAINED, path_name, timed
 from latlab.charts.table import Cell, Column, Table
-from latlab.report.cells import span
 from latlab.report.disk import commands, device_times, disk_evidence, notices, sound
 from latlab.report.document import Listing, Section
 from latlab.report.figures import figure
@@ -17,7 +16,7 @@ from latlab.report.probes import Probes
 from latlab.run.findings import findings, positive
 from latlab.run.model import Record
 from latlab.run.run import Run
-from latlab.units import format_bytes, format_ns, format_percent, format_rate, format_seconds
+from latlab.units import format_bytes, format_ns, format_percent, format_rate, format_seconds, format_stated
 
 _PROBES = (chart.READ, chart.WRITE)
 _CAPTION = (
@@ -119,7 +118,8 @@ def _job(curves: Mapping[str, Sequence[Spot]]) -> tuple[str, ...]:
 
 
 def _seconds(spot: Spot) -> str:
-    return f"{format_seconds(_JOB / spot.value)} ({span(_JOB / spot.high, _JOB / spot.low, format_seconds)})"
+    ends = (_JOB / spot.high, _JOB / spot.low) if spot.low < spot.high else None
+    return format_stated(_JOB / spot.value, ends, format_seconds)
 
 
 def _fits(run: Run) -> list[tuple[Cell, ...]]:

@@ -1,0 +1,49 @@
+"""What the rounds of a run say together: its figures, which the core folds from its lines."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+import msgspec
+
+from latlab.errors import WorkerError
+from latlab.run import model
+from latlab.run.core import core
+from latlab.text import clean
+
+_FIGURES: Final = msgspec.json.Decoder(list[model.Record])
+
+
+def fold(header: model.Header, lines: Sequence[model.Record]) -> list[model.Record]:
+    """The figures of these lines, derived ones included.
+
+    Raises:
+        WorkerError: the core is not there.
+        ValueError: it cannot make figures of them; the sentence says why.
+    """
+    encode = model.ENCODER.encode
+    return _FIGURES.decode(core().fold(encode(header), [encode(line) for line in lines]))
+
+
+def folded(
+    header: model.Header, lines: Sequence[model.Record], footer: model.Footer | None
+) -> tuple[Sequence[model.Record], tuple[str, ...]]:
+    """The figures of a run, and what to say of them; without the core they are those in its footer."""
+    if not lines:
+        return () if footer is None else footer.figures, ()
+    try:
+        return fold(header, lines), ()
+    except (WorkerError, ValueError) as error:
+        why = clean(error, most=300)
+    if footer is not None and footer.figures:
+        return footer.figures, (
+            f"figures are those that were kept with the run, without their shapes: {why}",
+        )
+    return (), (f"what its rounds measured cannot be put together: {why}",)
+
+
+def without_shape(figure: model.Record) -> model.Record:
+    """A figure as a footer keeps it: without values, histograms, tail and blocks, which its lines hold."""
+    channels = tuple(msgspec.structs.replace(channel, histogram=None) for channel in figure.channels)
+    return msgspec.structs.replace(figure, values=None, histogram=None, tail=(), blocks=(), channels=channels)

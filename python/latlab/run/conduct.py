@@ -48,6 +48,7 @@ from latlab.run.events import (
     Recorded,
     TestFile,
 )
+from latlab.run.fold import folded, keeping
 from latlab.run.run import Run
 from latlab.run.settings import make_settings
 from latlab.run.sharing import Sharing
@@ -645,13 +646,24 @@ class Conductor:
         )
         if self._sharing is not None:
             footer = self._sharing.footer(footer)
+        figures, doubts = folded(self._header, self._lines, None)
+        self._notes += doubts
+        footer = keeping(footer, figures)
         path, error = None, None
         if self._writer is not None:
             self._writer.footer(footer)
             path, error = self._writer.path, self._writer.error
             if error is not None:
                 self._notes.append(f"{clean(path)} does not hold the whole run: {error}")
-        return Run(self._header, self._records, footer, path=path, notes=self._notes, write_error=error)
+        return Run(
+            self._header,
+            figures,
+            footer,
+            lines=self._lines,
+            path=path,
+            notes=self._notes,
+            write_error=error,
+        )
 
     # -------------------------------------------------------------------------------------------- death and
     # restart

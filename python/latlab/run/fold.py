@@ -34,13 +34,21 @@ def folded(
         return () if footer is None else footer.figures, ()
     try:
         return fold(header, lines), ()
-    except (WorkerError, ValueError) as error:
+    except (WorkerError, ValueError, AttributeError) as error:
         why = clean(error, most=300)
     if footer is not None and footer.figures:
         return footer.figures, (
             f"figures are those that were kept with the run, without their shapes: {why}",
         )
     return (), (f"what its rounds measured cannot be put together: {why}",)
+
+
+def keeping(footer: model.Footer, figures: Sequence[model.Record]) -> model.Footer:
+    """The footer with the figures of its run, for readers that cannot fold."""
+    if not figures:
+        return footer
+    kept = tuple(map(without_shape, figures))
+    return msgspec.structs.replace(footer, fold=core().FOLD_VERSION, figures=kept)
 
 
 def without_shape(figure: model.Record) -> model.Record:

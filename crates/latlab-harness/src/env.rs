@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use latlab_clock::Clock;
 use latlab_machine::Machine;
-use latlab_record::Settings;
+use latlab_record::{Profile, Rank, Settings};
 use latlab_stats::rng::mixed;
 use latlab_storage::Disk;
 
@@ -66,6 +66,16 @@ pub struct Env {
 }
 
 impl Env {
+    /// Headline, but in a quick run, whose rounds have time for a dozen figures.
+    #[must_use]
+    pub fn headline_but_quick(&self, in_quick: Rank) -> Rank {
+        if self.settings.profile == Profile::Quick {
+            in_quick
+        } else {
+            Rank::Headline
+        }
+    }
+
     /// CPUs whose threads may help this one to populate memory, three at most: they share the page faults. None on a machine of several
     /// NUMA nodes, where pages land near the CPU that touches them first.
     #[must_use]

@@ -4,9 +4,9 @@
 
 use std::collections::BTreeMap;
 
-use latlab_harness::{PointResult, Reach, seed};
+use latlab_harness::{Env, PointResult, Reach, seed};
 use latlab_machine::{CacheKind, Machine};
-use latlab_record::{Header, Order, Pages, binary_size};
+use latlab_record::{Header, Order, Pages, Profile, binary_size};
 use latlab_stats::levels::{
     Boundary, CurvePoint, Level, LevelOptions, PairedPoint, TlbStep, find_levels, tlb_reach,
 };
@@ -25,6 +25,22 @@ const STILL_PAID: f64 = 0.5;
 const NOT_PAID: f64 = 0.2;
 /// Translation costs below this are not compared, ns.
 const COMPARABLE_NS: f64 = 1.0;
+
+/// Smallest and largest working set that stands for memory. The first is no cache of most machines, and populated within a tenth of a second.
+pub(crate) const LEAST_RAM: u64 = 256 << 20;
+const MOST_RAM: u64 = 1 << 30;
+
+/// The working set that stands for memory, bytes: a power of two, the same in every run with this profile on this machine, and at least four times the
+/// largest cache that is reported, where that much can be populated in each round. A quick run takes the smallest: a guest is told of caches that it shares.
+pub(crate) fn ram_bytes(env: &Env) -> u64 {
+    let largest = env.machine.caches.iter().map(|cache| cache.size_bytes).max();
+    match env.settings.profile {
+        Profile::Quick => LEAST_RAM,
+        _ => (4 * largest.unwrap_or(0))
+            .next_power_of_two()
+            .clamp(LEAST_RAM, MOST_RAM),
+    }
+}
 
 /// Size of the data or unified cache of a level, as the CPU reports it.
 pub(crate) fn reported(machine: &Machine, level: u8) -> Option<u64> {

@@ -6,7 +6,7 @@ mod work;
 use std::io::{BufRead, Write};
 
 use latlab_harness::{
-    Block, Child, Env, Planned, PointResult, Probe, ProbeError, Proof, Session, Spec, Support, Tier,
+    Block, Child, Env, Planned, PointResult, Probe, ProbeError, Proof, Rank, Session, Spec, Support, Tier,
     serve_child,
 };
 use latlab_record::{Check, Header, Point, Profile, Record, Unit, Work, binary_size};
@@ -65,6 +65,9 @@ const START_S: f64 = 0.015;
 /// Fewer faults than this share of the pages of fresh blocks mean that they were not fresh.
 const NEW_SHARE: f64 = 0.9;
 
+/// What most allocations of programs are like.
+const HEADLINE_BYTES: u64 = 32;
+
 impl Probe for Malloc {
     fn spec(&self) -> &'static Spec {
         &SPEC
@@ -105,7 +108,15 @@ impl Probe for Malloc {
             // The ends of the scale and the steps between them, then the rest.
             let first = QUICK.contains(&size) || size == LARGEST;
             for state in ["reused", "fresh"] {
-                points.push(planned(&Allocator::SYSTEM, size, state, SAME, u8::from(!first)));
+                let rank = if size == HEADLINE_BYTES {
+                    env.headline_but_quick(Rank::Curve)
+                } else {
+                    Rank::Curve
+                };
+                points.push(Planned {
+                    rank,
+                    ..planned(&Allocator::SYSTEM, size, state, SAME, u8::from(!first))
+                });
             }
             for other in &others {
                 if size > LARGEST_OF_OTHERS && profile != Profile::Thorough {
@@ -206,7 +217,7 @@ fn largest(env: &Env) -> u64 {
 fn planned(allocator: &Allocator, size: u64, state: &str, placement: &str, priority: u8) -> Planned {
     let pages = (size / heap::page_bytes() as u64) as f64;
     let block_s = match (state, placement) {
-        (_, ACROSS_THREADS) => 8e-3,
+        (_, ACROSS_THREADS) => 20e-3,
         ("fresh", _) if allocator.preload.is_some() => START_S + pages * FAULT_NS / 1e9,
         ("fresh", _) => 5e-3_f64.max(pages * FAULT_NS / 1e9),
         _ if size > 32 << 20 => pages * FAULT_NS / 1e9,

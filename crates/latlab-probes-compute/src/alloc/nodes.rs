@@ -13,7 +13,7 @@ mod ahead;
 use std::io::{BufRead, Write};
 
 use latlab_harness::{
-    Block, Child, Env, Planned, PointResult, Probe, ProbeError, Proof, Session, Spec, Support, Tier,
+    Block, Child, Env, Planned, PointResult, Probe, ProbeError, Proof, Rank, Session, Spec, Support, Tier,
     serve_child,
 };
 use latlab_record::{Check, Header, Point, Profile, Record, Unit, binary_size};
@@ -115,6 +115,11 @@ impl Probe for Nodes {
             .into_iter()
             .filter(|way| *way != Way::MallocKept || heap::can_keep())
             .map(|way| Planned {
+                rank: if matches!(way, Way::Malloc | Way::ArenaTouched) {
+                    env.headline_but_quick(Rank::Detail)
+                } else {
+                    Rank::Detail
+                },
                 block_s: f64::from(builds(nodes)) * nodes as f64 * planned_ns(way) / 1e9,
                 ..Planned::new(Point {
                     operation: Some(way.name().to_owned()),

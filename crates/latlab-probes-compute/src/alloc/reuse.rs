@@ -5,8 +5,8 @@ use std::io::{BufRead, Write};
 use std::time::Instant;
 
 use latlab_harness::{
-    Block, Child, Env, Planned, PointResult, Probe, ProbeError, Proof, RemoteBlock, Session, Spec, Support,
-    Tier, serve_child,
+    Block, Child, Env, Planned, PointResult, Probe, ProbeError, Proof, Rank, RemoteBlock, Session, Spec,
+    Support, Tier, serve_child,
 };
 use latlab_record::{Check, Header, Point, Profile, Record, Unit, binary_size};
 use serde::{Deserialize, Serialize};
@@ -87,13 +87,14 @@ impl Probe for Reuse {
         let mut points = Vec::new();
         for size in sizes(env) {
             for operation in [FRESH, SWAPPED] {
-                // 4 GB/s through two arrays, and 2 us a fault.
+                // 4 GB/s through two arrays, and 5 us a fault.
                 let faults = if operation == FRESH && size > 32 << 20 {
-                    size as f64 / 4096.0 * 2e-6
+                    size as f64 / 4096.0 * 5e-6
                 } else {
                     0.0
                 };
                 points.push(Planned {
+                    rank: Rank::Curve,
                     priority: match size {
                         LARGEST => 1,
                         size => 2 * u8::from(size > CHEAP),

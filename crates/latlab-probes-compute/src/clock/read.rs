@@ -2,7 +2,7 @@
 
 use latlab_clock::{Clock, OsClockId, Source, os_clocks, read_os_clock};
 use latlab_harness::{
-    Batch, Block, Env, Planned, Probe, ProbeError, Proof, Reach, Session, Spec, Support, Tier,
+    Batch, Block, Env, Planned, Probe, ProbeError, Proof, Rank, Reach, Session, Spec, Support, Tier,
 };
 use latlab_record::{Check, Point, Unit};
 use serde_json::json;
@@ -39,6 +39,13 @@ const PYTHON: [(&str, &str); 4] = [
     ("python.time.monotonic_ns", "time.monotonic_ns"),
 ];
 
+/// What programs ask, and the dearest: the ends of what is said of clocks.
+const HEADLINE: [&str; 3] = [
+    "CLOCK_MONOTONIC",
+    "CLOCK_PROCESS_CPUTIME_ID",
+    "python.time.perf_counter",
+];
+
 impl Probe for Read {
     fn spec(&self) -> &'static Spec {
         &SPEC
@@ -49,7 +56,8 @@ impl Probe for Read {
     }
 
     fn points(&self, env: &Env) -> Vec<Planned> {
-        let mut names: Vec<String> = vec![own_name(&env.clock)];
+        let own = own_name(&env.clock);
+        let mut names: Vec<String> = vec![own.clone()];
         names.extend(os_clocks().into_iter().map(|(name, _)| name.to_owned()));
         if env.interpreter.is_some() {
             names.extend(PYTHON.iter().map(|(name, _)| (*name).to_owned()));
@@ -57,6 +65,11 @@ impl Probe for Read {
         names
             .into_iter()
             .map(|name| Planned {
+                rank: if HEADLINE.contains(&name.as_str()) || name == own {
+                    env.headline_but_quick(Rank::Detail)
+                } else {
+                    Rank::Detail
+                },
                 reach: Reach::First,
                 ..Planned::new(Point {
                     clock: Some(name),

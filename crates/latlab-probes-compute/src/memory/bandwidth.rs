@@ -4,8 +4,8 @@ use std::collections::HashMap;
 use std::sync::{Arc, OnceLock};
 
 use latlab_harness::{
-    Batch, Block, Crew, CrewError, Env, MemorySource, Planned, PointResult, Probe, ProbeError, Proof, Reach,
-    Session, Spec, Support, Tier, usable_cpus,
+    Batch, Block, Crew, CrewError, Env, MemorySource, Planned, PointResult, Probe, ProbeError, Proof, Rank,
+    Reach, Session, Spec, Support, Tier, usable_cpus,
 };
 use latlab_machine::Machine;
 use latlab_record::{
@@ -51,17 +51,16 @@ and afterwards every word of it must be what the operation makes of the source; 
     convention: "bytes that the program reads and writes; each record says how they count",
     needs: &["1 MiB of memory"],
     touches: &[
-        "memory: up to 1.5 GiB (3 GiB in the thorough profile), at most a quarter of what may be used",
+        "memory: 384 MiB (up to 1.5 GiB beside large caches, 3 GiB in the thorough profile), at most a quarter of what may be used",
         "memory bandwidth of all allowed CPUs at once; with --gentle one thread within its own caches",
     ],
     // `--gentle` is obeyed by leaving out the points that saturate, not the probe.
     saturates: false,
 };
 
-/// Largest working set, all streams together.
+/// Largest working set of the thorough profile, all streams together. The others end with the one that stands for memory: populating and filling
+/// more takes longer than measuring it.
 const LARGEST: u64 = 1 << 30;
-/// Quick runs stop here: populating and filling more takes longer than measuring it.
-const LARGEST_QUICK: u64 = 256 << 20;
 /// Two sizes an octave from here on.
 const OCTAVES_FROM: u64 = 32 << 10;
 /// Sizes below: most first-level caches are 32 or 48 KiB, and the fastest figure is wanted from within.
@@ -76,7 +75,7 @@ const WARM: u64 = 256 << 20;
 /// A window of a crew is 200 us: half as many in a block as usual.
 const CREW_WINDOWS: u32 = 32;
 /// Estimates before the first visit tells: a slow RAM, bytes a second.
-const RAM_RATE: f64 = 12e9;
+const RAM_RATE: f64 = 20e9;
 
 impl Probe for Bandwidth {
     fn spec(&self) -> &'static Spec {
@@ -94,7 +93,7 @@ impl Probe for Bandwidth {
                 binary_size(env.memory_bytes)
             ));
         }
-        if !env.settings.gentle && layout.largest < LARGEST_QUICK {
+        if !env.settings.gentle && layout.largest < levels::LEAST_RAM {
             return Support::Degraded(format!(
                 "working sets end at {}: with their destinations they take a quarter of the memory that may be used",
                 binary_size(layout.largest)
@@ -108,29 +107,20 @@ impl Probe for Bandwidth {
         let widest = vector::available()[0];
         let sizes = layout.sizes(env);
         let largest = layout.largest;
-        let nearest = |wanted: u64| {
-            sizes
-                .iter()
-                .copied()
-                .filter(|size| *size <= wanted)
-                .max()
-                .unwrap_or(sizes[0])
-        };
-        let landmarks = [
-            largest,
-            nearest(SMALL[2]),
-            nearest(layout.second / 2),
-            nearest(THIRD_LIKELY),
-        ];
+        let landmarks = layout.landmarks(env);
         let single = |operation, size| point(operation, size, 1, widest, None);
         let mut points: Vec<Planned> = Vec::new();
         let mut add = |point: Point, priority| {
             let named = point.operation.as_deref().and_then(Operation::named);
             let known = points.iter().any(|planned| planned.point == point);
-            if !known
-                && named.is_some_and(|operation| layout.fits(operation, &point) && has(widest, operation))
-            {
-                points.push(planned(point, priority, env));
+            let named = named.filter(|operation| layout.fits(*operation, &point) && has(widest, *operation));
+            if let Some(operation) = named.filter(|_| !known) {
+                points.push(Planned {
+                    rank: layout.rank(env, &point, operation),
+                    // Its arena is another one.
+                    group: u16::from(point.pages == Some(Pages::Huge)),
+                    ..planned(point, priority, env)
+                });
             }
         };
         for size in landmarks {
@@ -143,7 +133,7 @@ impl Probe for Bandwidth {
             add(single(operation, largest / 2), 1);
         }
         for threads in layout.threads.iter().rev().copied() {
-            let each = nearest(layout.second / 2) * u64::from(threads);
+            let each = landmarks[2] * u64::from(threads);
             add(point(Operation::Read, largest, threads, widest, None), 1);
             add(point(Operation::Copy, largest, threads, widest, None), 1);
             add(point(Operation::WriteNt, largest / 2, threads, widest, None), 1);
@@ -202,9 +192,9 @@ impl Probe for Bandwidth {
     fn open<'env>(
         &'env self,
         env: &'env Env,
-        _group: &[Planned],
+        group: &[Planned],
     ) -> Result<Box<dyn Session + 'env>, ProbeError> {
-        Ok(Box::new(Moving::open(env, vector::available())?))
+        Ok(Box::new(Moving::open(env, vector::available(), group)?))
     }
 
     fn conclude(&self, header: &Header, results: &[PointResult]) -> Vec<Record> {
@@ -298,9 +288,9 @@ impl Layout {
             counts
         };
         let wanted = match (settings.gentle, settings.profile) {
-            (true, _) => (4 * second).next_power_of_two().min(LARGEST_QUICK),
-            (false, Profile::Quick) => LARGEST_QUICK,
-            (false, _) => LARGEST,
+            (true, _) => (4 * second).next_power_of_two().min(levels::LEAST_RAM),
+            (false, Profile::Thorough) => LARGEST,
+            (false, _) => levels::ram_bytes(env),
         };
         let fields = |count: u64| -> u64 {
             let each = env.memory_bytes / count / 3 * 2;
@@ -342,6 +332,48 @@ impl Layout {
         sizes
     }
 
+    /// In memory, and within the first, the second and the third level.
+    fn landmarks(&self, env: &Env) -> [u64; 4] {
+        let sizes = self.sizes(env);
+        let nearest = |wanted: u64| {
+            let below = sizes.iter().copied().filter(|size| *size <= wanted);
+            below.max().unwrap_or(sizes[0])
+        };
+        [
+            self.largest,
+            nearest(SMALL[2]),
+            nearest(self.second / 2),
+            nearest(THIRD_LIKELY),
+        ]
+    }
+
+    /// Reading in each level, every way of moving memory, and all threads reading it; in a quick run reading memory alone.
+    fn rank(&self, env: &Env, point: &Point, operation: Operation) -> Rank {
+        let bytes = point.working_set_bytes.unwrap_or(0);
+        let in_memory = levels::ram_bytes(env).min(self.largest);
+        let from_memory = bytes
+            == if operation.sources() == 0 {
+                in_memory / 2
+            } else {
+                in_memory
+            };
+        let read = operation == Operation::Read;
+        match (point.threads, point.pages) {
+            (Some(1), None) if read && from_memory => Rank::Headline,
+            (Some(1), None)
+                if from_memory && operation != Operation::Triad
+                    || read && self.landmarks(env).contains(&bytes) =>
+            {
+                env.headline_but_quick(Rank::Curve)
+            }
+            (Some(1), None) => Rank::Curve,
+            (threads, None) if read && threads == self.threads.last().copied() && bytes == self.largest => {
+                env.headline_but_quick(Rank::Detail)
+            }
+            _ => Rank::Detail,
+        }
+    }
+
     /// Destinations are half as large as sources.
     fn fits(&self, operation: Operation, point: &Point) -> bool {
         let most = if operation.sources() == 0 {
@@ -380,7 +412,16 @@ const SETTLING_BYTES: u64 = 600_000_000;
 fn planned(point: Point, priority: u8, env: &Env) -> Planned {
     let bytes = point.working_set_bytes.unwrap_or(0);
     let several = point.threads.unwrap_or(1) > 1;
-    let setup_s = bytes.min(warm_bytes(env)) as f64 / RAM_RATE + if several { 1e-3 } else { 0.0 };
+    let reach = levels::reach(bytes, &env.machine);
+    let write_nt = point.operation.as_deref() == Some(Operation::WriteNt.name());
+    let settles = reach != Reach::Shared && !several && !write_nt;
+    let setup_s = bytes.min(warm_bytes(env)) as f64 / RAM_RATE
+        + if several { 1e-3 } else { 0.0 }
+        + if settles {
+            SETTLING_BYTES as f64 / CACHE_RATE
+        } else {
+            0.0
+        };
     let block_s = match (several, bytes > LARGEST_CACHED) {
         (true, _) => 10e-3,
         (false, true) => 64.0 * f64::from(2 << 20) / RAM_RATE,
@@ -390,13 +431,14 @@ fn planned(point: Point, priority: u8, env: &Env) -> Planned {
         priority,
         setup_s,
         block_s,
-        reach: levels::reach(bytes, &env.machine),
+        reach,
         ..Planned::new(point)
     }
 }
 
-/// For the estimate only.
+/// For the estimates only.
 const LARGEST_CACHED: u64 = 16 << 20;
+const CACHE_RATE: f64 = 120e9;
 
 fn warm_bytes(env: &Env) -> u64 {
     if env.settings.profile == Profile::Quick {
@@ -414,6 +456,8 @@ struct Moving<'env> {
     env: &'env Env,
     layout: Layout,
     sets: Vec<&'static Kernels>,
+    /// Source that the points of this session need, bytes.
+    wanted: u64,
     fields: HashMap<Pages, Arc<Field>>,
     own: Arc<Vec<Own>>,
     /// CPUs in the order in which threads are given one: the home CPU first.
@@ -457,8 +501,10 @@ struct Evidence {
 }
 
 impl<'env> Moving<'env> {
-    fn open(env: &'env Env, sets: Vec<&'static Kernels>) -> Result<Self, ProbeError> {
+    fn open(env: &'env Env, sets: Vec<&'static Kernels>, group: &[Planned]) -> Result<Self, ProbeError> {
         let layout = Layout::of(env);
+        let wanted = group.iter().map(|planned| source_bytes(&planned.point)).max();
+        let pages = group.iter().find_map(|planned| planned.point.pages);
         let mut cpus = vec![env.home_cpu];
         cpus.extend(env.cpus.iter().copied().filter(|cpu| *cpu != env.home_cpu));
         let own = (0..layout.threads.last().copied().unwrap_or(0))
@@ -466,6 +512,7 @@ impl<'env> Moving<'env> {
             .collect();
         let mut session = Self {
             env,
+            wanted: wanted.map_or(layout.largest, |bytes| bytes.min(layout.largest)),
             layout,
             sets,
             fields: HashMap::new(),
@@ -476,7 +523,7 @@ impl<'env> Moving<'env> {
             blocks: 0,
             evidence: HashMap::new(),
         };
-        session.field(Pages::Base)?;
+        session.field(pages.unwrap_or(Pages::Base))?;
         Ok(session)
     }
 
@@ -491,12 +538,7 @@ impl<'env> Moving<'env> {
         } else {
             &self.cpus[1..self.cpus.len().min(4)]
         };
-        let field = Arc::new(Field::new(
-            self.layout.largest,
-            pages,
-            helpers,
-            self.env.seed(20),
-        )?);
+        let field = Arc::new(Field::new(self.wanted, pages, helpers, self.env.seed(20))?);
         self.fields.insert(pages, Arc::clone(&field));
         Ok(field)
     }
@@ -533,7 +575,7 @@ impl<'env> Moving<'env> {
             Some(self.field(Pages::Base)?)
         };
         let (owned, seed) = (Arc::clone(&self.own), self.env.seed(21));
-        let own_bytes = (self.layout.largest / threads as u64).next_multiple_of(4096);
+        let own_bytes = (self.wanted / threads as u64).next_multiple_of(4096);
         let parts: Arc<Vec<OnceLock<Result<Part, String>>>> =
             Arc::new((0..threads).map(|_| OnceLock::new()).collect());
         let made = Arc::clone(&parts);
@@ -559,6 +601,19 @@ impl<'env> Moving<'env> {
         let parts = parts.iter().filter_map(|part| part.get()?.clone().ok()).collect();
         Ok((parts, Worker::Several(crew)))
     }
+}
+
+/// What it takes of a field's source: half as much is there to be written to. Each thread has whole pages.
+fn source_bytes(point: &Point) -> u64 {
+    let bytes = point.working_set_bytes.unwrap_or(0);
+    let operation = point.operation.as_deref().and_then(Operation::named);
+    let threads = u64::from(point.threads.unwrap_or(1));
+    let streamed = if operation.is_some_and(|operation| operation.sources() == 0) {
+        2 * bytes
+    } else {
+        bytes
+    };
+    streamed.next_multiple_of(threads * 8192)
 }
 
 fn crew_error(error: &CrewError) -> ProbeError {

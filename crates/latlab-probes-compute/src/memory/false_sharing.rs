@@ -5,8 +5,8 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use latlab_harness::{
-    Block, Env, MemorySource, Planned, PointResult, Probe, ProbeError, Proof, Reach, Session, Spec, Support,
-    Tier,
+    Block, Env, MemorySource, Planned, PointResult, Probe, ProbeError, Proof, Rank, Reach, Session, Spec,
+    Support, Tier,
 };
 use latlab_record::{Check, Header, Point, Record, Unit};
 use serde_json::json;
@@ -70,6 +70,12 @@ impl Probe for FalseSharing {
         for operation in [STORE, ADD] {
             let mut add = |threads, offset_bytes: Option<u64>, priority| {
                 points.push(Planned {
+                    // One line for two threads, and one for each.
+                    rank: if threads == 2 && priority == 0 {
+                        env.headline_but_quick(Rank::Detail)
+                    } else {
+                        Rank::Detail
+                    },
                     priority,
                     setup_s: 10e-6,
                     block_s: 2.2e-3,

@@ -11,7 +11,7 @@ use std::collections::HashMap;
 
 use latlab_clock::SimulatedClock;
 use latlab_harness::{
-    Batch, Block, Env, MemorySource, Planned, PointResult, Probe, ProbeError, Proof, Reach, Session,
+    Batch, Block, Env, MemorySource, Planned, PointResult, Probe, ProbeError, Proof, Rank, Reach, Session,
     SimulatedMemory, Spec, Support, Tier,
 };
 use latlab_record::{Check, Header, Order, Pages, Point, Profile, Record, Unit, binary_size};
@@ -44,7 +44,7 @@ window of loads about 20 us long: its quantiles are quantiles of window means, n
     unit: Unit::Ns,
     convention: "one 8-byte load a line; a line of 64 bytes is moved",
     needs: &["8 MiB of memory"],
-    touches: &["memory: two arenas of up to 1 GiB, at most a quarter of what may be used"],
+    touches: &["memory: two arenas of 256 MiB (up to 1 GiB beside large caches and in the thorough profile), at most a quarter of what may be used"],
     saturates: false,
 };
 
@@ -52,10 +52,13 @@ window of loads about 20 us long: its quantiles are quantiles of window means, n
 const SMALLEST: u64 = 1 << 10;
 /// Two working sets of 4 MiB: less would not leave the private caches.
 const LEAST_MEMORY: u64 = 8 << 20;
-/// Largest working set: beyond it nothing new is met, and 10 GB are poked at by `memory.poke`.
+/// Largest working set of the thorough profile: beyond it nothing new is met, and 10 GB are poked at by `memory.poke`. The others end with the one that
+/// stands for memory: populating and building more takes seconds.
 const LARGEST: u64 = 1 << 30;
-/// Quick runs stop here: populating and building more would take longer than the whole quick share.
-const LARGEST_QUICK: u64 = 256 << 20;
+/// The coarse ladder of each round begins here.
+const HEADLINE_FROM: u64 = 4 << 10;
+/// Two sizes of it an octave.
+const FINE_HEADLINE: std::ops::RangeInclusive<u64> = 24 << 10..=24 << 20;
 /// Two sizes an octave up to here, one beyond.
 const FINE_UP_TO: u64 = 64 << 20;
 /// Sizes an octave near knees.
@@ -71,13 +74,14 @@ const BEYOND_CACHES_NS: f64 = 50.0;
 /// Loads of the walks that look for the end of the caches.
 const TRIAL_LOADS: u64 = 4_000;
 const TRIALS: u32 = 3;
-/// Cost of building one node of a chain, seconds, before the first visit tells.
-const BUILD_S: f64 = 10e-9;
-/// Cost of a load beyond the private caches, seconds, before the first visit tells.
-const LOAD_S: f64 = 60e-9;
+/// Estimates before the first visit tells: a load while the core's frequency settles, s; and where each node lies on a page of its own.
+const PRIVATE_S: f64 = 4e-9;
+const SPREAD_S: f64 = 15e-9;
 /// Loads from the second level that let the core's frequency come to what such a walk sustains: 3 ms. (A walk through the
 /// first level is settled by the harness; one through RAM settles while its lines are touched.)
 const SETTLING_LOADS: u64 = 700_000;
+/// One core's share of a last-level cache: for estimates only.
+const CACHED: u64 = 8 << 20;
 /// Unless the machine says otherwise.
 const LAST_CACHE_UNKNOWN: u64 = 64 << 20;
 
@@ -95,7 +99,7 @@ impl Probe for LoadDependent {
                 binary_size(env.memory_bytes)
             ));
         }
-        if largest < LARGEST_QUICK {
+        if largest < levels::LEAST_RAM {
             return Support::Degraded(format!(
                 "working sets end at {}: a quarter of the memory that may be used",
                 binary_size(largest)
@@ -199,10 +203,10 @@ impl Probe for LoadDependent {
 
 /// Largest working set: two arenas of it are held at once.
 fn largest(env: &Env) -> u64 {
-    let most = if env.settings.profile == Profile::Quick {
-        LARGEST_QUICK
-    } else {
+    let most = if env.settings.profile == Profile::Thorough {
         LARGEST
+    } else {
+        levels::ram_bytes(env)
     };
     let fits = (env.memory_bytes / 2).checked_ilog2().map_or(0, |bits| 1 << bits);
     most.min(fits)
@@ -278,26 +282,74 @@ fn layout(order: Option<Order>) -> Layout {
     }
 }
 
+/// A coarse ladder up to memory, and memory with translation missed; in the standard and thorough profile two sizes an octave where caches end.
+fn is_headline(point: &Point, env: &Env) -> bool {
+    let Some(bytes) = point.working_set_bytes.filter(|_| point.draw.is_none()) else {
+        return false;
+    };
+    let ram = levels::ram_bytes(env).min(largest(env));
+    let fine = env.settings.profile != Profile::Quick && FINE_HEADLINE.contains(&bytes);
+    match point.order {
+        Some(Order::PageLocal) => {
+            let octave = bytes.is_power_of_two() && (HEADLINE_FROM..=ram).contains(&bytes);
+            octave || fine && bytes % 3 == 0 && (bytes / 3).is_power_of_two()
+        }
+        Some(Order::Random) => point.pages == Some(Pages::Base) && bytes == ram,
+        _ => false,
+    }
+}
+
+/// What needs memory beyond that of the headline has sessions of its own: walks in random order, and pairs.
+fn group(point: &Point, headline: bool) -> u16 {
+    match point.order {
+        Some(Order::PageLocal) => 0,
+        Some(Order::Random) if headline => 0,
+        Some(Order::Random) => 1,
+        _ => 2,
+    }
+}
+
 /// What stays near the core is measured before and apart from what does not: walks that wait let the core's frequency drop (4.1
 /// to 3.6 GHz on one machine), and it takes longer than a block to come back.
 fn planned(point: Point, class: u8, env: &Env) -> Planned {
     let nodes = nodes(&point);
-    let warm = nodes.min(reported_lines(env)) as f64 * BUILD_S / 2.0;
-    let build = if keeps_slot(&point) {
-        0.0
+    let [build_s, touch_s, load_s] = node_s(nodes * LINE_BYTES);
+    let warm = nodes.min(reported_lines(env)) as f64 * touch_s;
+    let build = nodes as f64 * build_s;
+    let (first_s, again_s) = if keeps_slot(&point) {
+        (build, 0.0)
     } else {
-        nodes as f64 * BUILD_S
+        (0.0, build)
     };
     let private_bytes = levels::reported(&env.machine, 2).unwrap_or(256 << 10);
     let block_s = whole_periods(&point, private_bytes, env.settings.profile)
-        .map_or(2e-3, |(ops, windows)| ops as f64 * f64::from(windows) * LOAD_S);
+        .map_or(2e-3, |(ops, windows)| ops as f64 * f64::from(windows) * load_s);
     let reach = levels::reach(nodes * LINE_BYTES, &env.machine);
+    let settling = match (reach, point.order) {
+        (Reach::Private, Some(Order::Spread)) => SETTLING_LOADS as f64 * SPREAD_S,
+        (Reach::Private, _) => SETTLING_LOADS as f64 * PRIVATE_S,
+        _ => 0.0,
+    };
+    let headline = is_headline(&point, env);
     Planned {
+        rank: if headline { Rank::Headline } else { Rank::Curve },
+        group: group(&point, headline),
         priority: 3 * class + reach as u8,
-        setup_s: build + warm,
+        setup_s: again_s + warm + settling,
+        first_s,
         block_s,
         reach,
         ..Planned::new(point)
+    }
+}
+
+/// What a node of a chain of this size takes before the first visit tells, seconds: building it, touching it, and following it beyond the
+/// private caches.
+fn node_s(bytes: u64) -> [f64; 3] {
+    if bytes > CACHED {
+        [40e-9, 60e-9, 110e-9]
+    } else {
+        [10e-9, 10e-9, 15e-9]
     }
 }
 

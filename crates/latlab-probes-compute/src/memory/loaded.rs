@@ -11,8 +11,8 @@ mod loaders;
 use std::collections::HashMap;
 
 use latlab_harness::{
-    Batch, Block, Env, MemorySource, Planned, PointResult, Probe, ProbeError, Proof, Session, Spec, Support,
-    Tier,
+    Batch, Block, Env, MemorySource, Planned, PointResult, Probe, ProbeError, Proof, Rank, Session, Spec,
+    Support, Tier,
 };
 use latlab_record::{Check, Header, Order, Pages, Point, Profile, Record, Unit, binary_size};
 use serde_json::json;
@@ -126,7 +126,10 @@ impl Probe for Loaded {
             threads: Some(0),
             ..Point::default()
         };
-        let mut points = vec![planned(chase.clone(), 0)];
+        let mut points = vec![Planned {
+            rank: env.headline_but_quick(Rank::Curve),
+            ..planned(chase.clone(), 0)
+        }];
         let mut add = |threads: u32, percent: u32, delays: &[u32], priority: u8| {
             for delay in delays {
                 let point = Point {
@@ -135,8 +138,18 @@ impl Probe for Loaded {
                     delay_steps: Some(*delay),
                     ..chase.clone()
                 };
+                // Without a load, and beside the heaviest: how much slower, before how it becomes so.
+                let heaviest = threads == most && percent == 100 && *delay == 0;
+                let rank = if heaviest {
+                    env.headline_but_quick(Rank::Curve)
+                } else {
+                    Rank::Curve
+                };
                 if !points.iter().any(|known| known.point == point) {
-                    points.push(planned(point, priority));
+                    points.push(Planned {
+                        rank,
+                        ..planned(point, priority)
+                    });
                 }
             }
         };

@@ -4,8 +4,8 @@ use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 
 use latlab_harness::{
-    Batch, Block, Env, MemorySource, Planned, PointResult, Probe, ProbeError, Proof, Reach, Session, Spec,
-    Support, Tier,
+    Batch, Block, Env, MemorySource, Planned, PointResult, Probe, ProbeError, Proof, Rank, Reach, Session,
+    Spec, Support, Tier,
 };
 use latlab_record::{Check, Header, Order, Pages, Point, Profile, Record, Unit, binary_size};
 use serde_json::{Value, json};
@@ -65,9 +65,8 @@ const WARM_FIRST_BYTES: u64 = 32 << 20;
 /// Touched before later visits to a set that no cache holds: private caches hold no more, and in the shared one there is nothing of what
 /// comes next.
 const WARM_BYTES: u64 = 4 << 20;
-/// Estimates before the first visit tells: touching one line in memory, populating a line and building its node, seconds.
+/// Estimate before the first visit tells: touching one line in memory, seconds.
 const TOUCH_S: f64 = 40e-9;
-const BUILD_S: f64 = 50e-9;
 /// Times that differ by less are the same: the smallest number of chains among them is told.
 const AS_GOOD: f64 = 1.05;
 
@@ -144,16 +143,20 @@ impl Probe for Parallelism {
     fn open<'env>(
         &'env self,
         env: &'env Env,
-        _group: &[Planned],
+        group: &[Planned],
     ) -> Result<Box<dyn Session + 'env>, ProbeError> {
+        let wanted = group.iter().filter_map(|planned| planned.point.working_set_bytes);
+        let bytes = wanted.max().unwrap_or(largest(env));
+        let pages = group.iter().find_map(|planned| planned.point.pages);
         let mut session = Overlapping {
             env,
+            bytes,
             fields: HashMap::new(),
             selected: None,
             evidence: HashMap::new(),
         };
         // Whichever point comes first, it is not the one that pays.
-        session.ring(Pages::Base, largest(env))?;
+        session.ring(pages.unwrap_or(Pages::Base), bytes)?;
         Ok(Box::new(session))
     }
 
@@ -236,16 +239,16 @@ fn planned(point: Point, priority: u8, env: &Env) -> Planned {
     } else {
         SETTLING_NS * 1e-9
     };
-    // The base pages' arena is made when the session opens.
-    let first = point.pages == Some(Pages::Huge) && point.chains == Some(1);
-    let build = if first {
-        (bytes / LINE_BYTES) as f64 * BUILD_S
-    } else {
-        0.0
-    };
     Planned {
+        rank: Rank::Curve,
+        // Another arena; and what caches hold needs none that is large.
+        group: match (point.pages, bytes == largest(env)) {
+            (Some(Pages::Huge), _) => 2,
+            (_, true) => 0,
+            _ => 1,
+        },
         priority,
-        setup_s: build + settling + (bytes.min(WARM_BYTES) / LINE_BYTES) as f64 * TOUCH_S,
+        setup_s: settling + (bytes.min(WARM_BYTES) / LINE_BYTES) as f64 * TOUCH_S,
         block_s: f64::from(WINDOWS + 1) * WINDOW_NS * 1e-9,
         reach,
         ..Planned::new(point)
@@ -467,6 +470,8 @@ struct Evidence {
 
 struct Overlapping<'env> {
     env: &'env Env,
+    /// Of the largest working set of this session.
+    bytes: u64,
     fields: HashMap<Pages, Field>,
     selected: Option<(Point, Lanes)>,
     evidence: HashMap<Point, Evidence>,
@@ -479,7 +484,7 @@ impl Overlapping<'_> {
         let field = match self.fields.entry(pages) {
             Entry::Occupied(entry) => entry.into_mut(),
             Entry::Vacant(entry) => {
-                let arena = Arena::new(largest(env), pages, &env.populating_cpus())?;
+                let arena = Arena::new(self.bytes, pages, &env.populating_cpus())?;
                 entry.insert(Field {
                     rings: HashMap::new(),
                     pages_check: arena.pages_check(),
@@ -683,6 +688,7 @@ mod tests {
         let point = Parallelism.points(&env)[0].point.clone();
         let mut session = Overlapping {
             env: &env,
+            bytes: largest(&env),
             fields: HashMap::new(),
             selected: None,
             evidence: HashMap::new(),

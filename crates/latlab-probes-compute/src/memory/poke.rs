@@ -4,8 +4,8 @@ use std::hint::black_box;
 use std::marker::PhantomData;
 
 use latlab_harness::{
-    Batch, Block, Env, Kernel, MemorySource, Operations, Planned, Probe, ProbeError, Proof, Session, Spec,
-    Support, Tier,
+    Batch, Block, Env, Kernel, MemorySource, Operations, Planned, Probe, ProbeError, Proof, Rank, Session,
+    Spec, Support, Tier,
 };
 use latlab_record::{Check, Pages, Point, Profile, Timing, Unit, binary_size};
 use latlab_stats::rng::Rng;
@@ -86,7 +86,15 @@ impl Probe for Poke {
                         ..Point::default()
                     };
                     points.push(Planned {
+                        rank: rank(&point, env),
+                        group: group(size),
                         priority,
+                        setup_s: warm(size) as f64 * if group(size) == 0 { 100e-9 } else { 400e-9 },
+                        block_s: if group(size) > 0 && timing == Timing::Each {
+                            10e-3
+                        } else {
+                            2e-3
+                        },
                         reach: levels::reach(size, &env.machine),
                         ..Planned::new(point)
                     });
@@ -123,6 +131,34 @@ impl Probe for Poke {
             batch: false,
         }))
     }
+}
+
+/// Small arrays are in each round. Reading and writing the large ones takes an arena; of 10 GB it takes most of a round.
+fn rank(point: &Point, env: &Env) -> Rank {
+    let bytes = point.working_set_bytes.unwrap_or(0);
+    if bytes > SIZES[3] {
+        Rank::Once
+    } else if bytes > SIZES[2] {
+        Rank::Curve
+    } else if bytes == 0 && point.timing == Some(Timing::Batch) {
+        Rank::Detail
+    } else if point.operation.as_deref() == Some(READ)
+        || point.timing == Some(Timing::Each) && bytes == SIZES[2]
+    {
+        env.headline_but_quick(Rank::Curve)
+    } else {
+        Rank::Detail
+    }
+}
+
+/// One session for all that is small, one for each large array.
+fn group(bytes: u64) -> u16 {
+    u16::from(bytes > SIZES[2]) + u16::from(bytes > SIZES[3])
+}
+
+/// As many random pokes as would fill a second-level cache.
+fn warm(bytes: u64) -> u64 {
+    (bytes / 64).clamp(1, 32_768)
 }
 
 fn sizes(profile: Profile) -> Vec<u64> {
@@ -309,10 +345,9 @@ impl Session for Poking {
         self.places.bytes = bytes;
         self.write = point.operation.as_deref() == Some(READ_WRITE);
         self.batch = point.timing == Some(Timing::Batch);
-        // What is left in the caches is of this array: as many random pokes as would fill a second-level cache.
-        let warm = (bytes / 64).clamp(1, 32_768);
+        // What is left in the caches is of this array.
         if bytes > 0 {
-            self.places.pokes::<Read>().run(warm);
+            self.places.pokes::<Read>().run(warm(bytes));
         }
         Ok(())
     }

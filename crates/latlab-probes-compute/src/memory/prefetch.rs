@@ -10,7 +10,8 @@
 )]
 
 use latlab_harness::{
-    Block, Env, MemorySource, Planned, PointResult, Probe, ProbeError, Proof, Session, Spec, Support, Tier,
+    Block, Env, MemorySource, Planned, PointResult, Probe, ProbeError, Proof, Rank, Session, Spec, Support,
+    Tier,
 };
 use latlab_record::{Check, Header, Order, Pages, Point, Profile, Record, Unit, binary_size};
 use serde_json::{Value, json};
@@ -116,8 +117,10 @@ impl Probe for Prefetch {
         let mut points: Vec<Planned> = Vec::new();
         let mut add = |point: Point, priority, setup_s| {
             points.push(Planned {
+                rank: if priority < 3 { Rank::Curve } else { Rank::Detail },
                 priority,
                 setup_s,
+                block_s: 1.5e-3,
                 ..Planned::new(point)
             });
         };

@@ -10,8 +10,8 @@
 )]
 
 use latlab_harness::{
-    Batch, Block, Env, MemorySource, Planned, PointResult, Probe, ProbeError, Proof, Session, Spec, Support,
-    Tier,
+    Batch, Block, Env, MemorySource, Planned, PointResult, Probe, ProbeError, Proof, Rank, Session, Spec,
+    Support, Tier,
 };
 use latlab_record::{Check, Header, Order, Pages, Point, Profile, Record, Unit, binary_size};
 use serde_json::json;
@@ -43,12 +43,11 @@ A value is the mean of a window of about 20 us. Before each block the small arra
     unit: Unit::Ns,
     convention: "one 8-byte word an access; a line of 64 bytes is moved for each line that is met",
     needs: &["1 MiB of memory"],
-    touches: &["memory: an array of 1 GiB (256 MiB in the quick profile), at most a quarter of what may be used"],
+    touches: &["memory: an array of 256 MiB (up to 1 GiB beside large caches and in the thorough profile), at most a quarter of what may be used"],
     saturates: false,
 };
 
 const LARGEST: u64 = 1 << 30;
-const LARGEST_QUICK: u64 = 256 << 20;
 const SMALLEST: u64 = 64 << 10;
 /// Second-level cache unless the machine says otherwise.
 const SECOND_UNKNOWN: u64 = 1 << 20;
@@ -73,7 +72,7 @@ impl Probe for Stride {
                 binary_size(env.memory_bytes)
             ));
         }
-        if large < LARGEST_QUICK {
+        if large < levels::LEAST_RAM {
             return Support::Degraded(format!(
                 "the array ends at {}: a quarter of the memory that may be used",
                 binary_size(large)
@@ -94,7 +93,10 @@ impl Probe for Stride {
             };
             let mut add = |point, priority| {
                 points.push(Planned {
+                    rank: rank(&point, env, large),
                     priority,
+                    setup_s: if size == large { 1e-5 } else { 1e-3 },
+                    block_s: 1.5e-3,
                     reach: levels::reach(size, &env.machine),
                     ..Planned::new(point)
                 });
@@ -121,9 +123,11 @@ impl Probe for Stride {
     fn open<'env>(
         &'env self,
         env: &'env Env,
-        _group: &[Planned],
+        group: &[Planned],
     ) -> Result<Box<dyn Session + 'env>, ProbeError> {
-        let (small, large) = arrays(env);
+        let (small, largest) = arrays(env);
+        let wanted = group.iter().filter_map(|planned| planned.point.working_set_bytes);
+        let large = wanted.max().unwrap_or(largest).min(largest);
         let helpers = env.populating_cpus();
         let arena = Arena::new(large, Pages::Base, &helpers)?;
         let address_ns = address_ns(env, large);
@@ -177,16 +181,26 @@ impl Probe for Stride {
     }
 }
 
+/// Front to back against random order, in memory; how they fare between is a curve.
+fn rank(point: &Point, env: &Env, large: u64) -> Rank {
+    let ends = [Some(Order::Sequential), Some(Order::Random)].contains(&point.order);
+    if ends && point.working_set_bytes == Some(large) && env.settings.profile != Profile::Thorough {
+        env.headline_but_quick(Rank::Curve)
+    } else {
+        Rank::Curve
+    }
+}
+
 /// The small array (half of the second-level cache, so that it surely fits) and the large one; powers of two, as the
 /// random order needs.
 fn arrays(env: &Env) -> (u64, u64) {
     let power = |bytes: u64| {
         if bytes == 0 { 0 } else { 1 << bytes.ilog2() }
     };
-    let most = if env.settings.profile == Profile::Quick {
-        LARGEST_QUICK
-    } else {
+    let most = if env.settings.profile == Profile::Thorough {
         LARGEST
+    } else {
+        levels::ram_bytes(env)
     };
     let large = power(env.memory_bytes).min(most);
     let second = levels::reported(&env.machine, 2).unwrap_or(SECOND_UNKNOWN);

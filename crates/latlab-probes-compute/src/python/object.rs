@@ -3,8 +3,8 @@
 use std::path::Path;
 
 use latlab_harness::{
-    Batch, Block, Env, Interpreter, Planned, PointResult, Probe, ProbeError, Proof, Reach, Session, Spec,
-    Support, Tier,
+    Batch, Block, Env, Interpreter, Planned, PointResult, Probe, ProbeError, Proof, Rank, Reach, Session,
+    Spec, Support, Tier,
 };
 use latlab_record::{Check, Header, Point, Profile, Record, Unit};
 use serde_json::json;
@@ -294,6 +294,9 @@ impl Program {
         let bytes = self.bytes(elements.unwrap_or(0));
         let near = bytes <= NEAR_BYTES;
         Planned {
+            rank: Rank::Curve,
+            // Importing NumPy is paid by those that use it.
+            group: u16::from(self.numpy),
             priority,
             // Data are built again for each visit; about 0.1 us an element.
             setup_s: if bytes <= KEPT_BYTES {
@@ -341,7 +344,15 @@ impl Probe for Object {
                 continue;
             }
             if program.sizes.is_empty() {
-                points.push(program.planned(None, 0));
+                let rank = if program.operation == "call" {
+                    env.headline_but_quick(Rank::Detail)
+                } else {
+                    Rank::Detail
+                };
+                points.push(Planned {
+                    rank,
+                    ..program.planned(None, 0)
+                });
             }
             let fits = |elements| program.bytes(elements) <= env.memory_bytes;
             points.extend(

@@ -1,8 +1,8 @@
 //! `vm.fault`: what touching a page costs, touch by touch, for each reason that a page can be missing.
 
 use latlab_harness::{
-    Env, MemorySource, Operations, Planned, PointResult, Probe, ProbeError, Session, Spec, Stamps, Support,
-    Tier,
+    Env, MemorySource, Operations, Planned, PointResult, Probe, ProbeError, Rank, Session, Spec, Stamps,
+    Support, Tier,
 };
 use latlab_record::{Header, Pages, Point, Record, Unit, binary_size};
 use serde_json::json;
@@ -154,6 +154,11 @@ impl Probe for Fault {
         let mut points = Vec::new();
         let mut add = |operation: Operation, pages, size_bytes, block_s: f64| {
             points.push(Planned {
+                rank: match (operation, pages) {
+                    (Operation::FirstWrite, Pages::Base) => Rank::Headline,
+                    (Operation::FirstWrite | Operation::FirstRead, _) => env.headline_but_quick(Rank::Detail),
+                    _ => Rank::Detail,
+                },
                 // Nothing lasts from one block to the next: each makes its own memory.
                 setup_s: 1e-5,
                 block_s,
@@ -195,7 +200,8 @@ impl Probe for Fault {
                 Operation::of(&planned.point)
             {
                 // The first visit writes the file and waits for the device, later ones look at the page cache.
-                planned.setup_s = 5e-3;
+                planned.first_s = 2e-2;
+                planned.group = 1;
                 if !written.contains(&operation.name()) {
                     written.push(operation.name());
                     planned.written_bytes = sizes.span;

@@ -1,8 +1,8 @@
 //! `vm.map`: what the calls cost that change a mapping, by its size.
 
 use latlab_harness::{
-    Env, MemorySource, Operations, Planned, PointResult, Probe, ProbeError, Session, Spec, Stamps, Support,
-    Tier,
+    Env, MemorySource, Operations, Planned, PointResult, Probe, ProbeError, Rank, Session, Spec, Stamps,
+    Support, Tier,
 };
 use latlab_record::{Header, Point, Record, Unit, binary_size};
 use serde_json::{Value, json};
@@ -123,6 +123,7 @@ impl Probe for Map {
                 }
                 let each_page = if operation == Operation::Map { 0.0 } else { 1.5e-6 };
                 points.push(Planned {
+                    rank: Rank::Curve,
                     priority: least,
                     setup_s: 1e-5,
                     block_s: f64::from(calls(size)) * (5e-6 + each_page * size as f64 / 4096.0),

@@ -331,7 +331,7 @@ impl Probe for With {
         24 << 20
     }
     fn open<'env>(&'env self, env: &'env Env, _: &[Planned]) -> Result<Box<dyn Session + 'env>, ProbeError> {
-        Ok(Box::new(Moving::open(env, vec![self.0])?))
+        Ok(Box::new(Moving::open(env, vec![self.0], &[])?))
     }
 }
 

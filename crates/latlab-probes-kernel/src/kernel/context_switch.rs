@@ -1,6 +1,8 @@
 //! `kernel.context_switch`: a token goes to another thread or process and comes back.
 
-use latlab_harness::{Env, Planned, PointResult, Probe, ProbeError, Reach, Session, Spec, Support, Tier};
+use latlab_harness::{
+    Env, Planned, PointResult, Probe, ProbeError, Rank, Reach, Session, Spec, Support, Tier,
+};
 use latlab_record::{Header, Point, Record, Unit};
 use serde_json::json;
 
@@ -71,7 +73,7 @@ fn window(placement: &str) -> (u64, u32) {
 }
 
 /// What the plan reckons for a round trip on one CPU and across CPUs, s.
-const TRIP_S: [f64; 2] = [2.5e-6, 40e-6];
+const TRIP_S: [f64; 2] = [5e-6, 55e-6];
 
 impl Probe for ContextSwitch {
     fn spec(&self) -> &'static Spec {
@@ -97,6 +99,12 @@ impl Probe for ContextSwitch {
             let (ops, windows) = window(placement);
             let trip_s = TRIP_S[usize::from(placement != SAME)];
             Planned {
+                rank: match (placement == SAME, point.between.is_some(), priority) {
+                    (true, true, 0) => Rank::Headline,
+                    // The fastest of one CPU is the switch, whichever it is.
+                    (true, true, _) | (false, _, 0) => env.headline_but_quick(Rank::Detail),
+                    _ => Rank::Detail,
+                },
                 priority,
                 setup_s: 1e-4,
                 block_s: trip_s * ops as f64 * f64::from(windows + 1),

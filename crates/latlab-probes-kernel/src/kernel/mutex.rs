@@ -3,7 +3,9 @@
 use std::collections::HashMap;
 use std::sync::{Arc, PoisonError};
 
-use latlab_harness::{Block, Env, Planned, Probe, ProbeError, Proof, Reach, Session, Spec, Support, Tier};
+use latlab_harness::{
+    Block, Env, Planned, Probe, ProbeError, Proof, Rank, Reach, Session, Spec, Support, Tier,
+};
 use latlab_record::{Check, Point, Profile, Unit};
 use serde_json::json;
 
@@ -72,6 +74,11 @@ impl Probe for Mutex {
         counts
             .take_while(|threads| *threads as usize <= most)
             .map(|threads| Planned {
+                rank: if threads <= 2 {
+                    env.headline_but_quick(Rank::Curve)
+                } else {
+                    Rank::Curve
+                },
                 setup_s: 10e-6,
                 block_s: if threads == 1 { 2e-3 } else { 5.5e-3 },
                 priority: u8::from(threads > 2),

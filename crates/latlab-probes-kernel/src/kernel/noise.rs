@@ -1,8 +1,8 @@
 //! `kernel.noise`: what keeps a thread from its work that only looks at the clock.
 
 use latlab_harness::{
-    Block, Env, KnownCause, KnownCauses, Planned, Probe, ProbeError, Proof, Reach, Session, Spec, Support,
-    Tier, is_pinned_to,
+    Block, Env, KnownCause, KnownCauses, Planned, Probe, ProbeError, Proof, Rank, Reach, Session, Spec,
+    Support, Tier, is_pinned_to,
 };
 use latlab_observe::noise::{Judged, Listener, NoiseError, Request};
 use latlab_observe::{Cause, Level};
@@ -67,6 +67,7 @@ impl Probe for Noise {
     fn points(&self, env: &Env) -> Vec<Planned> {
         let block_s = block_s(env.settings.profile);
         vec![Planned {
+            rank: Rank::Once,
             setup_s: 1e-3,
             block_s,
             // It ends when its time does: gaps come when they come, and each second tells more of the rare ones.

@@ -3,7 +3,8 @@
 use std::path::PathBuf;
 
 use latlab_harness::{
-    Block, Env, Operations, Planned, Probe, ProbeError, Proof, Reach, Session, Spec, Stamps, Support, Tier,
+    Block, Env, Operations, Planned, Probe, ProbeError, Proof, Rank, Reach, Session, Spec, Stamps, Support,
+    Tier,
 };
 use latlab_record::{Check, Point, Profile, Unit};
 use serde_json::json;
@@ -60,7 +61,7 @@ static OPERATIONS: &[Operation] = &[
     Operation {
         name: "fork-exit",
         starts: [20, 40],
-        each_s: 200e-6,
+        each_s: 350e-6,
     },
     Operation {
         name: "posix_spawn",
@@ -120,6 +121,10 @@ impl Probe for Spawn {
                 _ => true,
             })
             .map(|operation| Planned {
+                rank: match operation.name {
+                    "thread" | "fork-exit" => env.headline_but_quick(Rank::Detail),
+                    _ => Rank::Detail,
+                },
                 block_s: operation.each_s * f64::from(operation.starts(env.settings.profile)),
                 // One untimed start before each visit.
                 setup_s: operation.each_s,

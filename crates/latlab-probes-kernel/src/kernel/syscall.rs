@@ -1,6 +1,8 @@
 //! `kernel.syscall`: what it costs to ask the kernel for something that it can answer at once.
 
-use latlab_harness::{Env, Planned, PointResult, Probe, ProbeError, Reach, Session, Spec, Support, Tier};
+use latlab_harness::{
+    Env, Planned, PointResult, Probe, ProbeError, Rank, Reach, Session, Spec, Support, Tier,
+};
 use latlab_probes_shared::no_kernel;
 use latlab_record::{Header, Point, Record, Unit};
 use serde_json::json;
@@ -52,10 +54,15 @@ impl Probe for Syscall {
         no_kernel(work::HERE, env).map_or(Support::Yes, Support::No)
     }
 
-    fn points(&self, _env: &Env) -> Vec<Planned> {
+    fn points(&self, env: &Env) -> Vec<Planned> {
         OPERATIONS
             .into_iter()
             .map(|operation| Planned {
+                rank: match operation {
+                    GETPPID => Rank::Headline,
+                    VDSO | READ => env.headline_but_quick(Rank::Detail),
+                    _ => Rank::Detail,
+                },
                 reach: Reach::First,
                 ..Planned::new(Point {
                     operation: Some(operation.to_owned()),

@@ -1,7 +1,7 @@
 //! `kernel.timer`: how much later than asked a sleep ends.
 
 use latlab_harness::{
-    Env, Operations, Planned, PointResult, Probe, ProbeError, Reach, Session, Spec, Support, Tier,
+    Env, Operations, Planned, PointResult, Probe, ProbeError, Rank, Reach, Session, Spec, Support, Tier,
 };
 use latlab_probes_shared::no_kernel;
 use latlab_record::{Header, Point, Profile, Record, Unit};
@@ -78,6 +78,12 @@ impl Probe for Timer {
         POINTS
             .into_iter()
             .map(|(operation, sleep_ns, priority)| Planned {
+                // With and without the slack, and where it is no more than a twentieth.
+                rank: if priority == 0 {
+                    env.headline_but_quick(Rank::Detail)
+                } else {
+                    Rank::Detail
+                },
                 priority,
                 setup_s: 1e-5,
                 // Tens of microseconds: what neighbours do to memory is not seen in them.

@@ -1,7 +1,7 @@
 //! `kernel.wakeup`: how long a thread that sleeps on another CPU needs to run again once it is woken.
 
 use latlab_harness::{
-    Env, Operations, Planned, PointResult, Probe, ProbeError, Reach, Session, Spec, Support, Tier,
+    Env, Operations, Planned, PointResult, Probe, ProbeError, Rank, Reach, Session, Spec, Support, Tier,
 };
 use latlab_record::{Header, Point, Profile, Record, Unit};
 use serde_json::json;
@@ -49,6 +49,9 @@ const SLEEPS: [(u64, u8); 5] = [
 /// What the plan reckons for one wake-up, s.
 const WAKE_S: f64 = 60e-6;
 
+/// A thread that waits for the next event of a busy program: long enough for its CPU to rest.
+const HEADLINE_NS: u64 = 1_000_000;
+
 impl Probe for Wakeup {
     fn spec(&self) -> &'static Spec {
         &SPEC
@@ -72,6 +75,11 @@ impl Probe for Wakeup {
             .into_iter()
             .filter(|(sleep_ns, _)| *sleep_ns < 100_000_000 || profile == Profile::Thorough)
             .map(|(sleep_ns, priority)| Planned {
+                rank: if sleep_ns == HEADLINE_NS {
+                    env.headline_but_quick(Rank::Curve)
+                } else {
+                    Rank::Curve
+                },
                 priority,
                 setup_s: 1e-5,
                 // Tens of microseconds: what neighbours do to memory is not seen in them.

@@ -1,13 +1,14 @@
 //! `network.connect`: a name gets an address, a connection is opened, TLS shakes hands.
 
 use latlab_harness::{
-    Env, Planned, PointResult, Probe, ProbeError, Reach, Session, Share, Spec, Support, Tier,
+    Env, Planned, PointResult, Probe, ProbeError, Rank, Reach, Session, Share, Spec, Support, Tier,
 };
 use latlab_record::{Header, Point, Record, Settings, Unit};
 use serde_json::{Value, json};
 
 use crate::peer::{
-    EMULATED, NAMED, NAMED_ONE_S, is_named, named_by_tls, named_count, path_asked, paths, politely, support,
+    EMULATED, LOOPBACK, NAMED, NAMED_ONE_S, is_named, named_by_tls, named_count, path_asked, paths, politely,
+    support,
 };
 
 #[cfg_attr(target_os = "linux", path = "connect/linux.rs")]
@@ -65,7 +66,7 @@ fn round_trips(operation: &str) -> f64 {
 /// What a path's establishing takes, s: round trips, and three processes.
 pub(super) const ESTABLISHING_S: f64 = 0.5;
 /// Without a path.
-pub(super) const STARTING_S: f64 = 0.1;
+pub(super) const STARTING_S: f64 = 0.01;
 
 /// Seconds in each profile where the user names a server.
 const AWAY: Share = Share([5.0, 10.0, 20.0]);
@@ -124,7 +125,14 @@ impl Probe for Connect {
                     ..Point::default()
                 };
                 let (count, one_s) = block(env, &point);
+                let rank = match (path, operation) {
+                    (LOOPBACK, TCP | TLS) => env.headline_but_quick(Rank::Detail),
+                    (LOOPBACK, _) => Rank::Detail,
+                    // An emulated path, or a server of somebody else's.
+                    _ => Rank::Once,
+                };
                 all.push(politely(Planned {
+                    rank,
                     priority: u8::from(nth > 0),
                     setup_s: 1e-4,
                     first_s: if path == EMULATED {

@@ -1,7 +1,8 @@
 //! `network.http`: how long HTTP requests take that come at a fixed rate, counted from when they were due.
 
 use latlab_harness::{
-    Env, Operations, Planned, PointResult, Probe, ProbeError, Reach, Session, Share, Spec, Support, Tier,
+    Env, Operations, Planned, PointResult, Probe, ProbeError, Rank, Reach, Session, Share, Spec, Support,
+    Tier,
 };
 use latlab_record::{Header, Point, Profile, Record, Settings, Unit};
 use serde_json::json;
@@ -130,6 +131,7 @@ its connections and opens them again when they are closed, and that process has 
             .into_iter()
             .enumerate()
             .map(|(place, rate_per_s)| Planned {
+                rank: if away { Rank::Once } else { Rank::Detail },
                 priority: u8::from(place > 0),
                 // A second server's connections take some of its round trips.
                 setup_s: 1e-3,

@@ -1,6 +1,6 @@
 //! `network.loaded`: what a round trip takes while other connections carry all that they can.
 
-use latlab_harness::{Env, Planned, PointResult, Probe, ProbeError, Session, Spec, Support, Tier};
+use latlab_harness::{Env, Planned, PointResult, Probe, ProbeError, Rank, Session, Spec, Support, Tier};
 use latlab_net::PathSpec;
 use latlab_record::{Header, Point, Profile, Record, Unit};
 use serde_json::{Value, json};
@@ -132,9 +132,15 @@ impl Probe for Loaded {
             .flat_map(|(group, (name, path))| STREAMS.map(|streams| (group, name, path, streams)))
             .map(|(group, name, path, (streams, priority))| {
                 let pace = Pace::of(profile, path);
+                let rank = match (path, streams) {
+                    (Some(_), _) => Rank::Once,
+                    _ if priority == 0 => env.headline_but_quick(Rank::Detail),
+                    _ => Rank::Detail,
+                };
                 Planned {
+                    rank,
                     priority,
-                    setup_s: 5e-3 + 3.0 * trip_s(path, 0),
+                    setup_s: 2e-3 + 3.0 * trip_s(path, 0),
                     block_s: pace.block_s(trip_s(path, streams), streams > 0),
                     group: u16::try_from(group).unwrap_or(u16::MAX),
                     ..Planned::new(Point {

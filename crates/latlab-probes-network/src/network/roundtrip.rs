@@ -3,7 +3,7 @@
 use std::io::{BufRead, Write};
 
 use latlab_harness::{
-    Env, Operations, Planned, PointResult, Probe, ProbeError, Reach, Session, Spec, Support, Tier,
+    Env, Operations, Planned, PointResult, Probe, ProbeError, Rank, Reach, Session, Spec, Support, Tier,
 };
 use latlab_record::{Header, Point, Profile, Record, Unit};
 use serde_json::{Value, json};
@@ -132,7 +132,17 @@ impl Probe for RoundTrip {
             .filter(|(_, placement)| two || *placement == SAME)
             .map(|((transport, bytes, priority), placement)| {
                 let trip_s = trip_s(placement, bytes);
+                // The smallest message between two CPUs that sleep, by each transport; of TCP also the other ways.
+                let rank = if bytes == SMALL
+                    && (transport == TCP || placement == BLOCKING || !two)
+                    && transport != UDP
+                {
+                    env.headline_but_quick(Rank::Curve)
+                } else {
+                    Rank::Curve
+                };
                 Planned {
+                    rank,
                     priority,
                     setup_s: 1e-3 + warming_s(placement, bytes),
                     block_s: trips(profile, placement, bytes) as f64 * trip_s,

@@ -2,7 +2,7 @@
 
 use std::io::{BufRead, Write};
 
-use latlab_harness::{Env, Planned, PointResult, Probe, ProbeError, Session, Spec, Support, Tier};
+use latlab_harness::{Env, Planned, PointResult, Probe, ProbeError, Rank, Session, Spec, Support, Tier};
 use latlab_record::{Header, Point, Profile, Record, Unit};
 use serde_json::json;
 
@@ -128,8 +128,13 @@ impl Probe for Throughput {
             .map(|(transport, bytes, streams, placement, priority)| {
                 let pace = Pace::of(env.settings.profile, placement, streams);
                 Planned {
+                    rank: match (transport, bytes, streams, placement) {
+                        (TCP, USUAL, 1, ANYWHERE) => env.headline_but_quick(Rank::Curve),
+                        (TCP, _, _, ANYWHERE) => Rank::Curve,
+                        _ => Rank::Detail,
+                    },
                     priority,
-                    setup_s: 2e-3 + 0.3e-3 * f64::from(streams) + pace.spreading_s,
+                    setup_s: 1e-3 + 0.3e-3 * f64::from(streams) + pace.spreading_s,
                     block_s: pace.fresh_s + pace.windows_s() + 1e-3,
                     ..Planned::new(Point {
                         transport: Some(transport.to_owned()),

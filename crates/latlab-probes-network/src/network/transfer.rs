@@ -1,7 +1,7 @@
 //! `network.transfer`: many files by one or by many at once, over connections that are new or kept.
 
 use latlab_harness::{
-    Env, Planned, PointResult, Probe, ProbeError, Reach, Session, Share, Spec, Support, Tier, seed,
+    Env, Planned, PointResult, Probe, ProbeError, Rank, Reach, Session, Share, Spec, Support, Tier, seed,
 };
 use latlab_record::{Header, Point, Profile, Record, Settings, Unit};
 use serde::{Deserialize, Serialize};
@@ -338,6 +338,36 @@ fn wanted(env: &Env, path: &str) -> Vec<(u8, Point)> {
     all
 }
 
+/// One transfer at a time on a new and on a kept connection, and large ones; how many at once help is a curve.
+fn rank(env: &Env, point: &Point) -> Rank {
+    if point.path.as_deref() != Some(LOOPBACK) {
+        return Rank::Once;
+    }
+    let one = point.concurrency == Some(1) && point.protocol.as_deref() == Some(HTTP);
+    match (point.file_bytes, point.connections.as_deref()) {
+        (Some(USUAL), Some(NEW | KEPT)) | (Some(LARGE), Some(KEPT))
+            if one && point.operation.as_deref() != Some(TEN_FILES) =>
+        {
+            env.headline_but_quick(Rank::Curve)
+        }
+        _ if point.engine.as_deref() == Some(OWN) => Rank::Curve,
+        _ => Rank::Detail,
+    }
+}
+
+/// What workers take longer for when they and the server share the CPUs.
+fn contention(point: &Point) -> f64 {
+    let far = point.path.as_deref() != Some(LOOPBACK);
+    match point.concurrency.unwrap_or(1) {
+        _ if far || point.file_bytes.unwrap_or(0) >= MIB => 1.0,
+        2.. if point.protocol.as_deref() == Some(HTTP2) => 4.0,
+        POOL if point.operation.as_deref() == Some(TEN_FILES) => 2.0,
+        4.. if point.connections.as_deref() == Some(NEW) => 5.0,
+        2.. => 2.0,
+        _ => 1.0,
+    }
+}
+
 fn planned(env: &Env, priority: u8, point: Point) -> Planned {
     let emulated = point.path.as_deref() == Some(EMULATED);
     let workers = point.concurrency.unwrap_or(1);
@@ -371,10 +401,11 @@ fn planned(env: &Env, priority: u8, point: Point) -> Planned {
         (1e-4 + warm_s, many_s(env, &point, count(env, &point), workers))
     };
     politely(Planned {
+        rank: rank(env, &point),
         priority,
         setup_s,
-        first_s: loading_s + if emulated { 0.5 } else { 0.1 },
-        block_s,
+        first_s: loading_s + if emulated { 0.5 } else { 0.005 },
+        block_s: contention(&point) * block_s,
         reach: Reach::Shared,
         ..Planned::new(point)
     })

@@ -1,7 +1,7 @@
 //! `storage.files`: many small files against one large one.
 
 use latlab_harness::{
-    Env, Operations, Planned, PointResult, Probe, ProbeError, Session, Spec, Support, Tier,
+    Env, Operations, Planned, PointResult, Probe, ProbeError, Rank, Session, Spec, Support, Tier,
 };
 use latlab_record::{Header, Point, Profile, Record, Unit, binary_size};
 use serde_json::{Value, json};
@@ -142,10 +142,10 @@ impl Operation {
         match self {
             Self::Write { sync: false } => (90e3, 3.0),
             Self::Write { sync: true } => (500e3, 4.0),
-            Self::ReadWarm => (25e3, 2.0),
+            Self::ReadWarm => (12e3, 1.0),
             Self::ReadCold | Self::ReadMetadataCold => (200e3, 4.0),
             Self::Stat => (3e3, 0.0),
-            Self::Rename => (25e3, 0.0),
+            Self::Rename => (60e3, 0.0),
             Self::Unlink => (300e3, 0.0),
         }
     }
@@ -176,10 +176,21 @@ fn planned(env: &Env, priority: u8, files: u64, operation: Operation, engine: &s
         }
         _ => 0,
     };
+    let small = files == MANY && engine == NATIVE;
     Planned {
+        rank: match operation {
+            Operation::Write { sync: false } | Operation::ReadWarm if small => Rank::Headline,
+            _ => Rank::Detail,
+        },
         priority,
-        // The first visit lays out, and flushes, what later ones find.
         setup_s: 1e-5,
+        // The first visit lays out, and flushes, what later ones find.
+        first_s: match operation {
+            Operation::ReadWarm | Operation::ReadCold => {
+                (operation.files_a_block(files, profile) as f64) * (1e-4 + file_bytes as f64 * 2e-9)
+            }
+            _ => 0.0,
+        },
         block_s: (at_once * operation.passes_a_block(files)) as f64 * (each_ns + file_bytes as f64 * byte_ns)
             / 1e9,
         written_bytes,

@@ -1,7 +1,7 @@
 //! `storage.first_touch`: blocks of files that were there before, read for the first time by this run, and again.
 
 use latlab_harness::{
-    Env, Operations, Planned, PointResult, Probe, ProbeError, Reach, Session, Spec, Support, Tier,
+    Env, Operations, Planned, PointResult, Probe, ProbeError, Rank, Reach, Session, Spec, Support, Tier,
 };
 use latlab_record::{Header, Point, Profile, Record, Settings, Unit, binary_size};
 use serde_json::{Value, json};
@@ -108,6 +108,7 @@ impl Survey {
         for (block_bytes, regions) in self.sizes() {
             for operation in [FIRST, SECOND] {
                 points.push(Planned {
+                    rank: Rank::Once,
                     block_s: 0.05,
                     most_blocks: usize::try_from(regions).unwrap_or(usize::MAX),
                     least_blocks: usize::MAX,

@@ -1,7 +1,7 @@
 //! `storage.steady`: one stream of blocks for as long as time and bytes permit, second by second, and whether what it ends with may be called sustained.
 
 use latlab_harness::{
-    Env, Operations, Planned, PointResult, Probe, ProbeError, Session, Spec, Support, Tier,
+    Env, Operations, Planned, PointResult, Probe, ProbeError, Rank, Session, Spec, Support, Tier,
 };
 use latlab_record::{Header, Point, Profile, Record, Settings, Unit, binary_size};
 use serde_json::json;
@@ -197,6 +197,7 @@ impl Probe for Steady {
 
 fn planned(operation: &str, block_s: f64) -> Planned {
     Planned {
+        rank: Rank::Once,
         block_s,
         least_blocks: usize::MAX,
         ..Planned::new(Point {

@@ -1,7 +1,7 @@
 //! `storage.sync`: what it costs to make a write durable, and whether it can have become so.
 
 use latlab_harness::{
-    Env, Operations, Planned, PointResult, Probe, ProbeError, Reach, Session, Spec, Support, Tier,
+    Env, Operations, Planned, PointResult, Probe, ProbeError, Rank, Reach, Session, Spec, Support, Tier,
 };
 use latlab_machine::Machine;
 use latlab_record::{Header, Point, Profile, Record, Unit, binary_size};
@@ -225,7 +225,13 @@ impl Probe for Durable {
                 } else {
                     0
                 };
+                let rank = match FIRST.iter().position(|first| *first == (operation, way)) {
+                    Some(0) => Rank::Headline,
+                    Some(1..=2) => env.headline_but_quick(Rank::Detail),
+                    _ => Rank::Detail,
+                };
                 Planned {
+                    rank,
                     priority: u8::from(!FIRST.contains(&(operation, way))),
                     setup_s: 1e-5,
                     // What neighbours do to memory is not seen in hundreds of microseconds.

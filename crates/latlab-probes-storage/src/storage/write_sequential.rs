@@ -2,7 +2,7 @@
 //! flushes.
 
 use latlab_harness::{
-    Env, Operations, Planned, PointResult, Probe, ProbeError, Session, Spec, Support, Tier,
+    Env, Operations, Planned, PointResult, Probe, ProbeError, Rank, Session, Spec, Support, Tier,
 };
 use latlab_record::{Header, Point, Profile, Record, Unit};
 
@@ -103,13 +103,19 @@ fn plan(profile: Profile, path: &str, block_bytes: u64, priority: u8) -> Planned
     // What the plan reckons with; the contents of a stretch are computed at about a GB/s.
     let each_s = match path {
         DIRECT => 50e-6,
-        FSYNC_EACH => 120e-6,
+        FSYNC_EACH => 100e-6,
         _ => 3e-6,
     };
     Planned {
+        // The device's rate and its request, a durable block, and one that the page cache takes.
+        rank: match (path, block_bytes / KIB) {
+            _ if profile == Profile::Quick => Rank::Curve,
+            (DIRECT, 4 | 1024) | (FSYNC_EACH | BUFFERED, 4) => Rank::Headline,
+            _ => Rank::Curve,
+        },
         priority,
         setup_s: 1e-3,
-        block_s: 3e-3 + calls * each_s + stretch as f64 * 2.5e-9,
+        block_s: 3e-3 + calls * each_s + stretch as f64 * 1.5e-9,
         written_bytes: most * stretch,
         most_blocks: usize::try_from(most).unwrap_or(usize::MAX),
         ..Planned::new(Point {

@@ -1,6 +1,8 @@
 //! What random reads and random writes share: block sizes and depths, how much of each, and what follows from them.
 
-use latlab_harness::{Env, Operations, Planned, PointResult, Probe, ProbeError, Session, Spec, Support};
+use latlab_harness::{
+    Env, Operations, Planned, PointResult, Probe, ProbeError, Rank, Session, Spec, Support,
+};
 use latlab_record::{Header, Point, Profile, Record};
 use serde_json::{Value, json};
 
@@ -179,7 +181,13 @@ fn plan(env: &Env, way: Way, deep: &str) -> Vec<Planned> {
                 engine: Some(engine.to_owned()),
                 ..Point::default()
             };
+            let rank = match (block_bytes, depth, way) {
+                (KIB_4, 1, Way::Read) => Rank::Headline,
+                (KIB_4, 1 | 32, _) => env.headline_but_quick(Rank::Curve),
+                _ => Rank::Curve,
+            };
             Planned {
+                rank,
                 priority,
                 group: u16::from(depth > 1),
                 // Buffers whose every page is touched, and a ring.
@@ -201,8 +209,9 @@ fn plan(env: &Env, way: Way, deep: &str) -> Vec<Planned> {
             let bytes = writes(profile, block_bytes, depth) * block_bytes;
             planned.most_blocks = most_blocks(profile, block_bytes);
             planned.written_bytes = bytes * planned.most_blocks as u64;
-            // At a few hundred MB/s, after as many bytes were made.
-            planned.block_s = (bytes as f64 / 3e8).max(0.01);
+            // At a GB/s, or as fast as requests are answered.
+            let each_s = 12e-6 + 110e-6 / f64::from(depth);
+            planned.block_s = (bytes as f64 / 1e9).max(writes(profile, block_bytes, depth) as f64 * each_s);
             planned.setup_s = 3e-4 + bytes as f64 / 2e9;
         }
     }

@@ -232,7 +232,9 @@ pub static REGISTRY: &[Entry] = &[
 #[cfg(test)]
 mod tests {
     use super::*;
+    use latlab_harness::{Env, Planned, Rank, Support};
     use latlab_probes_testing as testing;
+    use latlab_record::Profile;
 
     #[test]
     fn every_probe_explains_itself() {
@@ -266,6 +268,171 @@ mod tests {
     fn every_probe_proves_its_work_at_its_smallest_points_on_one_cpu_and_on_all() {
         for entry in REGISTRY {
             testing::assert_proved_at_its_smallest_points(entry.probe);
+        }
+    }
+
+    /// A machine with two CPUs, a third level of 32 MiB and memory enough for whatever is planned.
+    #[cfg(target_os = "linux")]
+    fn described(profile: Profile) -> Env {
+        let mut env = testing::env(16 << 30);
+        env.cpus = vec![0, 1];
+        env.home_cpu = 0;
+        env.settings.profile = profile;
+        env.machine.limits.usable_cpus = None;
+        env.machine.numa.clear();
+        env.machine.caches.retain(|cache| cache.level <= 2);
+        env.machine.caches.push(latlab_machine::Cache {
+            level: 3,
+            kind: latlab_machine::CacheKind::Unified,
+            size_bytes: 32 << 20,
+            ..env.machine.caches[0].clone()
+        });
+        let binary = std::env::current_exe().expect("the test binary has a path");
+        env.disk = latlab_storage::Disk::new(binary.parent().expect("in a folder"), 4 << 30, 3);
+        env
+    }
+
+    #[cfg(target_os = "linux")]
+    fn plans(env: &Env) -> Vec<(&'static str, Vec<Planned>)> {
+        REGISTRY
+            .iter()
+            .filter(|entry| entry.probe.wanted(&env.settings))
+            .filter(|entry| !matches!(entry.probe.supports(env), Support::No(_)))
+            .map(|entry| (entry.probe.spec().id, entry.probe.points(env)))
+            .collect()
+    }
+
+    #[cfg(target_os = "linux")]
+    fn of_rank(plans: &[(&'static str, Vec<Planned>)], rank: Rank) -> Vec<(&'static str, Planned)> {
+        let points = |(id, points): &(&'static str, Vec<Planned>)| {
+            let id = *id;
+            let own = points.iter().filter(|planned| planned.rank == rank).cloned();
+            own.map(move |planned| (id, planned)).collect::<Vec<_>>()
+        };
+        plans.iter().flat_map(points).collect()
+    }
+
+    /// What rungs of the ladder are made of, without those that need an interpreter, and those of a disk where there is one.
+    #[cfg(target_os = "linux")]
+    fn named_by_rungs(env: &Env) -> Vec<&'static str> {
+        let mut names = vec![
+            "memory.load.dependent",
+            "memory.poke",
+            "memory.bandwidth",
+            "memory.core_to_core",
+            "vm.fault",
+            "alloc.malloc",
+            "kernel.syscall",
+            "kernel.context_switch",
+            "kernel.mutex",
+            "kernel.wakeup",
+            "kernel.spawn",
+            "network.roundtrip",
+            "network.throughput",
+            "network.loaded",
+        ];
+        if testing::has_disk(&read_random::PROBE, env) {
+            names.extend([
+                "storage.read.random",
+                "storage.read.sequential",
+                "storage.poke",
+                "storage.sync",
+                "storage.files",
+            ]);
+        }
+        names
+    }
+
+    #[test]
+    #[cfg(target_os = "linux")]
+    fn a_standard_round_has_a_headline_of_each_rung_within_eight_seconds() {
+        let env = described(Profile::Standard);
+        let plans = plans(&env);
+        let headline = of_rank(&plans, Rank::Headline);
+        let has_disk = testing::has_disk(&read_random::PROBE, &env);
+        let least = if has_disk { 80 } else { 60 };
+        assert!((least..=120).contains(&headline.len()), "{}", headline.len());
+        for id in named_by_rungs(&env) {
+            assert!(headline.iter().any(|(own, _)| *own == id), "{id}");
+        }
+        let seconds = seconds(&headline);
+        assert!(seconds < 8.0, "{seconds}");
+        let once: Vec<&str> = of_rank(&plans, Rank::Once).iter().map(|(id, _)| *id).collect();
+        assert_eq!(once, ["kernel.noise"]);
+    }
+
+    #[test]
+    #[cfg(target_os = "linux")]
+    fn a_quick_round_has_the_first_pages_figures_within_three_seconds() {
+        let env = described(Profile::Quick);
+        let headline = of_rank(&plans(&env), Rank::Headline);
+        assert!((15..=45).contains(&headline.len()), "{}", headline.len());
+        let mut wanted = vec![
+            "memory.load.dependent",
+            "memory.bandwidth",
+            "vm.fault",
+            "kernel.syscall",
+            "kernel.context_switch",
+        ];
+        if testing::has_disk(&read_random::PROBE, &env) {
+            wanted.extend([
+                "storage.read.sequential",
+                "storage.read.random",
+                "storage.sync",
+                "storage.files",
+            ]);
+        }
+        let mut found: Vec<&str> = headline.iter().map(|(id, _)| *id).collect();
+        found.dedup();
+        assert_eq!(found, wanted);
+        let seconds = seconds(&headline);
+        assert!(seconds < 3.0, "{seconds}");
+    }
+
+    #[cfg(target_os = "linux")]
+    fn seconds(points: &[(&'static str, Planned)]) -> f64 {
+        points
+            .iter()
+            .map(|(_, planned)| planned.first_s + planned.setup_s + 2.0 * planned.block_s)
+            .sum()
+    }
+
+    #[test]
+    #[cfg(target_os = "linux")]
+    fn what_lasts_or_is_somebody_elses_is_measured_in_one_round() {
+        let once = |env: &Env| {
+            let mut ids: Vec<&str> = of_rank(&plans(env), Rank::Once)
+                .iter()
+                .map(|(id, _)| *id)
+                .collect();
+            ids.dedup();
+            ids
+        };
+        let mut env = described(Profile::Thorough);
+        let found = once(&env);
+        assert!(found.starts_with(&["memory.poke", "kernel.noise"]), "{found:?}");
+        let known = ["memory.poke", "kernel.noise", "storage.poke", "storage.steady"];
+        assert!(found.iter().all(|id| known.contains(id)), "{found:?}");
+
+        env = described(Profile::Standard);
+        env.settings.url = Some("http://127.0.0.1:9/".to_owned());
+        assert!(once(&env).ends_with(&["network.connect", "network.transfer", "network.http"]));
+        for (id, points) in plans(&env) {
+            let is_ours = |planned: &Planned| planned.point.path.as_deref() == Some("loopback");
+            let theirs = ["network.http", "network.transfer", "network.connect"].contains(&id);
+            let mut asked = points.iter().filter(|planned| theirs && !is_ours(planned));
+            assert!(asked.all(|planned| planned.rank == Rank::Once), "{id}");
+        }
+    }
+
+    #[test]
+    #[cfg(target_os = "linux")]
+    fn no_headline_needs_more_memory_than_one_that_no_cache_holds() {
+        for profile in [Profile::Quick, Profile::Standard] {
+            for (id, planned) in of_rank(&plans(&described(profile)), Rank::Headline) {
+                let bytes = planned.point.working_set_bytes.unwrap_or(0);
+                assert!(bytes <= 256 << 20, "{id}: {}", planned.point.label());
+            }
         }
     }
 }

@@ -30,6 +30,14 @@ def schema_json() -> str:
 def decode_histogram(encoding: str, data: str) -> list[tuple[float, float, int]]:
     """`(lowest ns, highest ns, count)` of every occupied bucket, ascending; ValueError when damaged."""
 
+def fold(header: bytes, lines: list[bytes]) -> bytes:
+    """The figures of a run file's records, derived ones included, as a JSON array.
+
+    `header` and each of `lines` are JSON as they stand in the file, without the footer.
+
+    ValueError: one of them is not what it should be; `record 3 of 577: ...`.
+    """
+
 # ---- probes and measuring
 
 def list_probes() -> str:

@@ -331,7 +331,7 @@ fn channels(blocks: &[&BlockData]) -> Vec<Channel> {
                 name: name.to_owned(),
                 samples: all.total(),
                 summary: of_histograms(&own, &QUANTILES),
-                histogram: all.encode(),
+                histogram: Some(all.encode()),
             }
         })
         .collect()

@@ -2,10 +2,12 @@
 
 mod children;
 mod deal;
+mod fold;
 mod registry;
 pub mod session;
 
 pub use children::run_child;
+pub use fold::fold;
 pub use registry::{Entry, REGISTRY};
 
 #[cfg(test)]

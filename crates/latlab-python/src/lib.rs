@@ -6,6 +6,7 @@
 
 mod describe;
 mod explain;
+mod fold;
 mod interpreter;
 mod noise;
 mod run;
@@ -28,6 +29,8 @@ mod _core {
     use crate::describe::{decode_histogram, describe, schema_json, sweep};
     #[pymodule_export]
     use crate::explain::{explain_process, explain_program};
+    #[pymodule_export]
+    use crate::fold::fold;
     #[pymodule_export]
     use crate::noise::{noise, noise_self_test, noise_survey};
     #[pymodule_export]

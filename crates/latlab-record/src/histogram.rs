@@ -96,14 +96,36 @@ impl Histogram {
         self.max_ps = self.max_ps.max(ps);
     }
 
+    /// Adds the counts of a stored one, each by the middle of its bucket: exact but for moments and extremes.
+    ///
+    /// # Errors
+    /// When it cannot be read; nothing is added then.
+    pub fn add(&mut self, stored: &EncodedHistogram) -> Result<(), HistogramError> {
+        for (low_ns, high_ns, count) in stored.decode()? {
+            // To the bucket's lowest and highest: both ends are whole picoseconds.
+            let [low, high] = [low_ns, high_ns].map(|ns| whole_ps(ns).min(LONGEST));
+            let ps = low + (high.saturating_sub(low).saturating_sub(1)) / 2;
+            self.counts[bucket_of(ps)] = self.counts[bucket_of(ps)].saturating_add(count);
+            self.total = self.total.saturating_add(count);
+            let sum = u128::from(ps) * u128::from(count);
+            self.sum_ps = self.sum_ps.saturating_add(sum);
+            self.sum_of_squares = self
+                .sum_of_squares
+                .saturating_add(sum.saturating_mul(u128::from(ps)));
+            self.min_ps = self.min_ps.min(ps);
+            self.max_ps = self.max_ps.max(ps);
+        }
+        Ok(())
+    }
+
     /// Adds the counts of another histogram: exact, in any order.
     pub fn merge(&mut self, other: &Self) {
         for (mine, theirs) in self.counts.iter_mut().zip(&other.counts) {
-            *mine += theirs;
+            *mine = mine.saturating_add(*theirs);
         }
-        self.total += other.total;
-        self.sum_ps += other.sum_ps;
-        self.sum_of_squares += other.sum_of_squares;
+        self.total = self.total.saturating_add(other.total);
+        self.sum_ps = self.sum_ps.saturating_add(other.sum_ps);
+        self.sum_of_squares = self.sum_of_squares.saturating_add(other.sum_of_squares);
         self.min_ps = self.min_ps.min(other.min_ps);
         self.max_ps = self.max_ps.max(other.max_ps);
     }
@@ -249,6 +271,17 @@ fn inflated(packed: &[u8]) -> Result<Vec<u8>, HistogramError> {
         return Err(damaged("it has a run of zeros without end"));
     }
     Ok(plain)
+}
+
+/// Nanoseconds of a stored bound in picoseconds.
+fn whole_ps(ns: f64) -> u64 {
+    #[expect(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "`as` saturates"
+    )]
+    let ps = (ns * 1e3).round() as u64;
+    ps
 }
 
 /// The bucket of a duration of at most [`LONGEST`].

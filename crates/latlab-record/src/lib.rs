@@ -1,17 +1,19 @@
 //! What a measurement leaves behind, and the file that it is kept in.
 //!
 //! ```text
-//! samples ── Histogram (per operation) or raw values (batch means) ──► Record ──► Line ──► run file
+//! samples ── Histogram (per operation) or raw values (batch means) ──► Record ──► Line ──► run file ──► fold ──► figures
 //! ```
 //!
 //! This crate owns the schema: `schema/run.v2.json` is generated from the types here
 //! ([`schema_json`]), and every other language reads runs through it.
 
+mod fold;
 mod histogram;
 mod line;
 mod point;
 mod record;
 
+pub use fold::{FOLD_VERSION, fold};
 pub use histogram::{EncodedHistogram, Histogram, HistogramError};
 pub use line::{
     Finding, Footer, Header, Line, LookedAgain, PlannedProbe, Profile, RunFile, SCHEMA_NAME, SCHEMA_VERSION,

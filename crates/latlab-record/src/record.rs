@@ -304,8 +304,9 @@ pub struct Channel {
     pub samples: u64,
     /// Statistics of the undisturbed samples, ns.
     pub summary: Summary,
-    /// All of them.
-    pub histogram: EncodedHistogram,
+    /// All of them; absent of a figure in a footer.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub histogram: Option<EncodedHistogram>,
 }
 
 /// One measured point of one probe.

@@ -1,0 +1,228 @@
+//! The lines of a run become its figures: one pure function, so that a run cut short folds as well as a whole one, and an old file gains
+//! by a better fold.
+//!
+//! ```text
+//! lines ──► by point ──► merged (shape, proofs, flags) ──► statistics by CPU ──► kin's intervals ──► figures
+//!      └──► what no round reached ─────────────────────────────────────────────────────────────────────┘
+//! ```
+//! What a figure is and where its interval comes from: [`latlab_stats::fold_rounds`].
+
+mod findings;
+mod merged;
+mod statistics;
+
+use std::collections::{HashMap, HashSet};
+
+use crate::{Absence, Header, Kind, Point, Record, StoppedBy};
+
+/// Changes with whatever changes figures: a file whose footer was folded by another version is folded again.
+pub const FOLD_VERSION: u32 = 1;
+
+/// Kind of the absence of what no time was left for.
+const NOT_REACHED: &str = "not_reached";
+
+/// The figures of a run: one a point, in the order of the plan's probes and then of their first lines, and one record a probe for the points that no
+/// round reached. What is derived from figures is only in it where the lines hold it.
+///
+/// A line without a round stands in a file of version 1, which has one: its figures keep what they say, without intervals.
+#[must_use]
+pub fn fold(header: &Header, lines: &[Record]) -> Vec<Record> {
+    if lines.iter().all(|line| line.round.is_none()) {
+        return lines.iter().map(of_version_1).collect();
+    }
+    let points = by_point(lines);
+    let mut figures: Vec<Record> = points.iter().map(merged::figure).collect();
+    statistics::complete(&mut figures, &points);
+    figures.extend(not_reached(header, lines, &points));
+    say_how_often_a_whole_probe_failed(&mut figures, lines);
+    let place = |figure: &Record| {
+        let planned = header.plan.iter().position(|probe| probe.id == figure.probe);
+        planned.unwrap_or(header.plan.len())
+    };
+    figures.sort_by_cached_key(place);
+    // Only a file that somebody joined from two has derived records between lines of rounds.
+    figures.extend(lines.iter().filter(|line| line.kind == Kind::Derived).cloned());
+    figures
+}
+
+fn of_version_1(line: &Record) -> Record {
+    let mut figure = line.clone();
+    let channels = figure.channels.iter_mut().map(|channel| &mut channel.summary);
+    for summary in channels.chain(&mut figure.summary) {
+        summary.intervals.clear();
+        summary.interval_methods.clear();
+    }
+    figure
+}
+
+/// The lines of one point.
+struct PointLines<'a> {
+    /// All of them.
+    lines: Vec<&'a Record>,
+    /// Those with a figure, round after round.
+    good: Vec<&'a Record>,
+}
+
+fn by_point(lines: &[Record]) -> Vec<PointLines<'_>> {
+    let mut places = HashMap::new();
+    let mut points: Vec<PointLines> = Vec::new();
+    for line in lines {
+        if line.kind == Kind::Derived || missed_points(line).is_some() {
+            continue;
+        }
+        let place = *places
+            .entry((line.probe.as_str(), &line.point))
+            .or_insert(points.len());
+        if place == points.len() {
+            let (lines, good) = (Vec::new(), Vec::new());
+            points.push(PointLines { lines, good });
+        }
+        points[place].lines.push(line);
+    }
+    for point in &mut points {
+        point.good = point
+            .lines
+            .iter()
+            .copied()
+            .filter(|line| has_figure(line))
+            .collect();
+        if let Some(first) = point.good.first().copied() {
+            // Two methods in one run are two points; only a damaged file has them.
+            let like = |line: &&Record| {
+                (line.method, line.unit, line.kind) == (first.method, first.unit, first.kind)
+            };
+            point.good.retain(like);
+        }
+        point.good.sort_by_key(|line| line.round);
+    }
+    points
+}
+
+fn has_figure(line: &Record) -> bool {
+    matches!(line.kind, Kind::BatchMean | Kind::PerOp) && line.error.is_none() && line.summary.is_some()
+}
+
+fn is_not_reached(line: &Record) -> bool {
+    line.error.as_ref().is_some_and(|error| error.kind == NOT_REACHED)
+}
+
+/// The points of a line that stands for all that a round did not reach of a probe.
+fn missed_points(line: &Record) -> Option<&Vec<serde_json::Value>> {
+    if !is_not_reached(line) {
+        return None;
+    }
+    line.findings.as_ref()?.get("points")?.as_array()
+}
+
+/// One record a probe for the points that some round did not reach and no other did either.
+fn not_reached(header: &Header, lines: &[Record], points: &[PointLines]) -> Vec<Record> {
+    let known: HashSet<(&str, &Point)> = points
+        .iter()
+        .map(|point| (point.lines[0].probe.as_str(), &point.lines[0].point))
+        .collect();
+    let mut probes: Vec<(&Record, Vec<Point>)> = Vec::new();
+    for line in lines {
+        let Some(missed) = missed_points(line) else {
+            continue;
+        };
+        let place = probes.iter().position(|(first, _)| first.probe == line.probe);
+        let place = place.unwrap_or_else(|| {
+            probes.push((line, Vec::new()));
+            probes.len() - 1
+        });
+        let left = &mut probes[place].1;
+        let mut already: HashSet<Point> = left.iter().cloned().collect();
+        for value in missed {
+            // A point of a newer version has fields that this one does not know, and counts as it stands.
+            let Ok(point) = serde_json::from_value::<Point>(value.clone()) else {
+                continue;
+            };
+            if !known.contains(&(line.probe.as_str(), &point)) && already.insert(point.clone()) {
+                left.push(point);
+            }
+        }
+    }
+    let of_probe = |id: &str| points.iter().filter(|point| point.lines[0].probe == id).count();
+    probes
+        .into_iter()
+        .filter_map(|(first, left)| {
+            let planned = header.plan.iter().find(|probe| probe.id == first.probe);
+            let planned = planned.and_then(|probe| usize::try_from(probe.points).ok());
+            let seen = of_probe(&first.probe) + left.len();
+            let left: Vec<&Point> = left.iter().collect();
+            Record::not_reached(first, &left, planned.unwrap_or(0).max(seen))
+        })
+        .collect()
+}
+
+impl Record {
+    /// One record for all of a probe's points that were never visited, by the probe, method and reason of another one: a short run of a long list
+    /// would be little else. `None` where there are none.
+    #[must_use]
+    pub fn not_reached(like: &Self, missed: &[&Point], planned: usize) -> Option<Self> {
+        let why = match like.stopped_by {
+            StoppedBy::Interrupted => "the run was stopped",
+            _ => "the time ran out; a longer profile or --budget reaches them",
+        };
+        let more = if missed.len() > 1 { ", ..." } else { "" };
+        let text = format!(
+            "{} of {planned} points ({}{more}): {why}",
+            missed.len(),
+            missed.first()?.label()
+        );
+        let absence = Absence {
+            kind: NOT_REACHED.to_owned(),
+            text,
+        };
+        Some(Self {
+            findings: Some(serde_json::json!({ "points": missed })),
+            ..Self::absent(
+                &like.probe,
+                like.method,
+                Point::default(),
+                like.unit,
+                like.stopped_by,
+                absence,
+            )
+        })
+    }
+
+    /// The same without its samples: what a footer keeps of a figure.
+    #[must_use]
+    pub fn without_shapes(&self) -> Self {
+        let mut bare = self.clone();
+        bare.histogram = None;
+        bare.values = None;
+        bare.tail.clear();
+        bare.blocks.clear();
+        for channel in &mut bare.channels {
+            channel.histogram = None;
+        }
+        bare
+    }
+}
+
+/// What has no point of its own, such as a worker that died while it opened a probe, says in how many of the probe's rounds that was so.
+fn say_how_often_a_whole_probe_failed(figures: &mut [Record], lines: &[Record]) {
+    let rounds = |probe: &str, of_point: Option<&Point>| {
+        let own = lines.iter().filter(|line| line.probe == probe);
+        let own = own.filter(|line| {
+            of_point.is_none_or(|point| line.point == *point && missed_points(line).is_none())
+        });
+        own.map(|line| line.round).collect::<HashSet<_>>().len()
+    };
+    for figure in figures {
+        if figure.kind == Kind::Absent && figure.point == Point::default() && !is_not_reached(figure) {
+            let (failed, all) = (
+                rounds(&figure.probe, Some(&figure.point)),
+                rounds(&figure.probe, None),
+            );
+            if failed < all {
+                figure.flags.push(format!("in {failed} of {all} rounds"));
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {}

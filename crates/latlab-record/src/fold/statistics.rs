@@ -1,0 +1,438 @@
+//! The statistics of figures: by CPU and round, moderated by kin.
+
+use std::collections::BTreeMap;
+
+use latlab_stats::{Folded, fold_rounds, min_samples, moments, quantile, weighted};
+
+use super::{PointLines, merged};
+use crate::{Channel, CpuFigure, EncodedHistogram, Histogram, Reach, Record, RoundFigure, Spread, Summary};
+
+const LEVEL: f64 = 0.95;
+/// What a figure says, by the names of its summary; the mean is no quantile.
+const STATISTICS: [(&str, Option<f64>); 6] = [
+    ("p50", Some(0.5)),
+    ("p90", Some(0.9)),
+    ("p99", Some(0.99)),
+    ("p999", Some(0.999)),
+    ("p9999", Some(0.9999)),
+    ("mean", None),
+];
+/// Values are kept with this many significant digits: a median is not known better than 1 in 10,000.
+const DIGITS: i32 = 5;
+
+/// Gives each figure its statistics with their intervals, what its rounds say alone, and what they differ by.
+pub(super) fn complete(figures: &mut [Record], points: &[PointLines]) {
+    let mut series = Vec::new();
+    for (figure, point) in points.iter().enumerate() {
+        if point.good.is_empty() {
+            continue;
+        }
+        series.push(Series::of(figure, None, &point.good));
+        let mut names: Vec<&str> = Vec::new();
+        for channel in point.good.iter().flat_map(|line| &line.channels) {
+            if !names.contains(&channel.name.as_str()) {
+                names.push(&channel.name);
+                series.push(Series::of(figure, Some(&channel.name), &point.good));
+            }
+        }
+        figures[figure].channels.clear();
+    }
+    let mut kin: BTreeMap<Kinship, Vec<usize>> = BTreeMap::new();
+    for (index, series) in series.iter().enumerate() {
+        kin.entry(series.kinship()).or_default().push(index);
+    }
+    for group in kin.values() {
+        for statistic in 0..STATISTICS.len() {
+            fold_kin(&mut series, group, statistic);
+        }
+    }
+    for series in series {
+        let figure = &mut figures[series.figure];
+        match series.channel {
+            None => {
+                figure.rounds = series.rounds();
+                figure.spread = series.spread(&points[series.figure].good);
+                if let Some(p50) = series.summary.p50 {
+                    merged::merge_findings(figure, &points[series.figure].good, p50);
+                }
+                figure.histogram = series.histogram;
+                figure.summary = Some(series.summary);
+            }
+            Some(name) => figure.channels.push(Channel {
+                name: name.to_owned(),
+                samples: series.samples,
+                summary: series.summary,
+                histogram: series.histogram,
+            }),
+        }
+    }
+}
+
+/// One statistic of all kin together.
+fn fold_kin(series: &mut [Series], group: &[usize], statistic: usize) {
+    let with: Vec<(usize, Vec<Vec<f64>>)> = group
+        .iter()
+        .filter_map(|index| Some((*index, series[*index].statistics[statistic].take()?)))
+        .collect();
+    let points: Vec<Vec<Vec<f64>>> = with.iter().map(|(_, cpus)| cpus.clone()).collect();
+    for ((index, _), folded) in with.iter().zip(fold_rounds(&points, LEVEL)) {
+        let Some(folded) = folded else { continue };
+        series[*index].take_in(statistic, folded);
+    }
+}
+
+/// Whose rounds differ alike: points of the same probe and the same reach.
+type Kinship<'a> = (&'a str, u32, Option<Reach>, u8, u8, Option<&'a str>);
+
+/// The samples of a point, or of one channel of it, in one round.
+struct Part<'a> {
+    round: u32,
+    cpu: Option<u32>,
+    samples: u64,
+    summary: &'a Summary,
+    histogram: Option<&'a EncodedHistogram>,
+    values: &'a [f64],
+}
+
+struct Series<'a> {
+    figure: usize,
+    channel: Option<&'a str>,
+    first: &'a Record,
+    cpus: Vec<(Option<u32>, Vec<Part<'a>>)>,
+    samples: u64,
+    /// By CPU and round, until they are folded.
+    statistics: [Option<Vec<Vec<f64>>>; STATISTICS.len()],
+    summary: Summary,
+    median: Option<Folded>,
+    histogram: Option<EncodedHistogram>,
+}
+
+impl<'a> Series<'a> {
+    fn of(figure: usize, channel: Option<&'a str>, good: &[&'a Record]) -> Self {
+        let mut by_cpu: BTreeMap<Option<u32>, Vec<Part>> = BTreeMap::new();
+        for part in good.iter().filter_map(|line| Part::of(line, channel)) {
+            by_cpu.entry(part.cpu).or_default().push(part);
+        }
+        let mut series = Self {
+            figure,
+            channel,
+            first: good[0],
+            samples: 0,
+            cpus: by_cpu.into_iter().collect(),
+            statistics: Default::default(),
+            summary: Summary::default(),
+            median: None,
+            histogram: None,
+        };
+        series.draw();
+        series
+    }
+
+    fn parts(&self) -> impl Iterator<Item = &Part<'a>> {
+        self.cpus.iter().flat_map(|(_, parts)| parts)
+    }
+
+    fn kinship(&self) -> Kinship<'a> {
+        let first = self.first;
+        (
+            &first.probe,
+            first.method,
+            first.reach,
+            first.kind as u8,
+            first.unit as u8,
+            self.channel,
+        )
+    }
+
+    /// What its rounds say before kin are asked.
+    fn draw(&mut self) {
+        let pools: Vec<Pool> = if self.parts().count() > 1 {
+            self.cpus.iter().map(|(_, parts)| Pool::of(parts)).collect()
+        } else {
+            Vec::new()
+        };
+        for (slot, (name, q)) in STATISTICS.iter().enumerate() {
+            match self.by_round(name, *q, &pools) {
+                Ok(values) => self.statistics[slot] = values,
+                Err(reason) => {
+                    self.summary.refused.insert((*name).to_owned(), reason);
+                }
+            }
+        }
+        let each = |of: fn(&Summary) -> Option<f64>| {
+            let found = self.parts().filter_map(|part| of(part.summary));
+            found.filter(|value| value.is_finite()).collect::<Vec<f64>>()
+        };
+        let least = |values: Vec<f64>| values.into_iter().min_by(f64::total_cmp);
+        let most = |values: Vec<f64>| values.into_iter().max_by(f64::total_cmp);
+        let blocks = (
+            least(each(|summary| summary.between_blocks.map(|ends| ends[0]))),
+            most(each(|summary| summary.between_blocks.map(|ends| ends[1]))),
+        );
+        let summary = Summary {
+            min: least(each(|summary| summary.min)),
+            max: most(each(|summary| summary.max)),
+            std: each(|summary| summary.std).first().copied(),
+            between_blocks: blocks.0.zip(blocks.1).map(<[f64; 2]>::from),
+            refused: std::mem::take(&mut self.summary.refused),
+            ..Summary::default()
+        };
+        let samples = self.parts().map(|part| part.samples);
+        self.samples = samples.fold(0, u64::saturating_add);
+        let first = self.parts().next().and_then(|part| part.histogram.cloned());
+        self.histogram = first;
+        self.summary = summary;
+        if let Some(all) = pools.into_iter().reduce(Pool::and) {
+            self.summary.std = all.std().map(significant);
+            self.histogram = all.histogram.map(|histogram| histogram.encode());
+        }
+    }
+
+    /// A statistic by CPU and round; by CPU alone where a round has too few samples for it. `None` where no round has it.
+    fn by_round(&self, name: &str, q: Option<f64>, pools: &[Pool]) -> Result<Option<Vec<Vec<f64>>>, String> {
+        let mut by_cpu = Vec::new();
+        for (place, (_, parts)) in self.cpus.iter().enumerate() {
+            let own: Option<Vec<f64>> = parts.iter().map(|part| statistic(part.summary, name)).collect();
+            match (own, q) {
+                (Some(own), _) => by_cpu.push(own),
+                (None, None) => return Ok(None),
+                (None, Some(q)) => {
+                    let need = min_samples(q, LEVEL);
+                    let have = pools.get(place).map_or(self.first.samples, |pool| pool.samples);
+                    let pooled = pools.get(place).filter(|_| have >= need);
+                    match pooled.and_then(|pool| pool.quantile(q)) {
+                        Some(value) => by_cpu.push(vec![value]),
+                        None => return Err(self.too_few(name, have, need)),
+                    }
+                }
+            }
+        }
+        Ok(Some(by_cpu))
+    }
+
+    fn too_few(&self, name: &str, have: u64, need: u64) -> String {
+        let own = self.parts().find_map(|part| part.summary.refused.get(name));
+        match own {
+            Some(reason) if self.parts().count() == 1 => reason.clone(),
+            _ if self.cpus.len() > 1 => format!("{have} samples on one of the CPUs, needs {need}"),
+            _ => format!("{have} samples, needs {need}"),
+        }
+    }
+
+    fn take_in(&mut self, statistic: usize, folded: Folded) {
+        let (name, _) = STATISTICS[statistic];
+        let slot = match name {
+            "p50" => &mut self.summary.p50,
+            "p90" => &mut self.summary.p90,
+            "p99" => &mut self.summary.p99,
+            "p999" => &mut self.summary.p999,
+            "p9999" => &mut self.summary.p9999,
+            _ => &mut self.summary.mean,
+        };
+        *slot = Some(significant(folded.value));
+        match folded.interval {
+            Some((lo, hi)) => {
+                let ends = [significant(lo), significant(hi)];
+                self.summary.intervals.insert(name.to_owned(), ends);
+            }
+            None if name == STATISTICS[0].0 => {
+                let why = if folded.value > 0.0 {
+                    "measured once, and too few kin tell how far rounds lie apart"
+                } else {
+                    "only positive values have an interval"
+                };
+                self.summary
+                    .refused
+                    .insert(format!("{name} interval"), why.to_owned());
+            }
+            None => {}
+        }
+        if name == STATISTICS[0].0 {
+            self.median = Some(folded);
+        }
+    }
+
+    fn rounds(&self) -> Vec<RoundFigure> {
+        let mut rounds: Vec<RoundFigure> = self
+            .parts()
+            .filter_map(|part| {
+                Some(RoundFigure {
+                    round: part.round,
+                    cpu: part.cpu?,
+                    p50: statistic(part.summary, "p50")?,
+                })
+            })
+            .collect();
+        rounds.sort_by_key(|figure| figure.round);
+        rounds
+    }
+
+    fn spread(&self, good: &[&Record]) -> Option<Spread> {
+        let median = self.median.as_ref()?;
+        let by_cpu = self.cpus.iter().zip(&median.by_cpu);
+        Some(Spread {
+            within: within(good).map(significant),
+            rounds: median.rounds.map(significant),
+            cpus: median.cpus.map(significant),
+            by_cpu: by_cpu
+                .filter_map(|((cpu, parts), p50)| {
+                    Some(CpuFigure {
+                        cpu: (*cpu)?,
+                        p50: significant((*p50)?),
+                        rounds: u32::try_from(parts.len()).unwrap_or(u32::MAX),
+                    })
+                })
+                .collect(),
+        })
+    }
+}
+
+impl<'a> Part<'a> {
+    fn of(line: &'a Record, channel: Option<&str>) -> Option<Self> {
+        let (round, cpu) = (line.round.unwrap_or(0), line.cpu);
+        let Some(name) = channel else {
+            return Some(Self {
+                round,
+                cpu,
+                samples: line.samples,
+                summary: line.summary.as_ref()?,
+                histogram: line.histogram.as_ref(),
+                values: line.values.as_deref().unwrap_or_default(),
+            });
+        };
+        let own = line.channels.iter().find(|own| own.name == name)?;
+        Some(Self {
+            round,
+            cpu,
+            samples: own.samples,
+            summary: &own.summary,
+            histogram: own.histogram.as_ref(),
+            values: &[],
+        })
+    }
+}
+
+/// The samples of several rounds together.
+struct Pool {
+    samples: u64,
+    histogram: Option<Histogram>,
+    /// Ascending.
+    values: Vec<f64>,
+    ends: [f64; 2],
+}
+
+impl Pool {
+    fn of(parts: &[Part]) -> Self {
+        let mut histogram: Option<Histogram> = None;
+        for stored in parts.iter().filter_map(|part| part.histogram) {
+            let merged = histogram.get_or_insert_default();
+            // What is damaged is left out of the shape; the statistics of its round stand in its summary.
+            let _left_out = merged.add(stored);
+        }
+        let mut values: Vec<f64> = parts.iter().flat_map(|part| part.values).copied().collect();
+        values.retain(|value| value.is_finite());
+        values.sort_by(f64::total_cmp);
+        let end = |of: fn(&Summary) -> Option<f64>| parts.iter().filter_map(move |part| of(part.summary));
+        let held = histogram.as_ref().map_or(values.len() as u64, Histogram::total);
+        Self {
+            samples: held,
+            histogram,
+            values,
+            ends: [
+                end(|summary| summary.min).fold(f64::INFINITY, f64::min),
+                end(|summary| summary.max).fold(f64::NEG_INFINITY, f64::max),
+            ],
+        }
+    }
+
+    fn and(mut self, other: Self) -> Self {
+        self.samples = self.samples.saturating_add(other.samples);
+        match (&mut self.histogram, other.histogram) {
+            (Some(own), Some(other)) => own.merge(&other),
+            (own @ None, other) => *own = other,
+            (Some(_), None) => {}
+        }
+        self.values.extend(other.values);
+        self
+    }
+
+    /// A bucket stands for its middle, which lies beyond the extremes when they share the bucket; a quantile never does.
+    fn quantile(&self, q: f64) -> Option<f64> {
+        let value = match &self.histogram {
+            Some(histogram) => weighted::quantile_counts(&histogram.occupied(), q),
+            None => quantile(&self.values, q),
+        };
+        let [least, most] = self.ends;
+        let within = if least <= most {
+            value.clamp(least, most)
+        } else {
+            value
+        };
+        within.is_finite().then_some(within)
+    }
+
+    fn std(&self) -> Option<f64> {
+        match &self.histogram {
+            Some(histogram) => histogram.std_ns(),
+            None => moments(&self.values)?.std,
+        }
+    }
+}
+
+fn statistic(summary: &Summary, name: &str) -> Option<f64> {
+    let value = match name {
+        "p50" => summary.p50,
+        "p90" => summary.p90,
+        "p99" => summary.p99,
+        "p999" => summary.p999,
+        "p9999" => summary.p9999,
+        _ => summary.mean,
+    };
+    value.filter(|value| value.is_finite())
+}
+
+/// Standard deviation of the logarithm between the undisturbed blocks of one round; of all where it has no two of them.
+fn within(good: &[&Record]) -> Option<f64> {
+    let (mut squares, mut degrees) = (0.0, 0.0);
+    for line in good {
+        let logs = |quiet: bool| -> Vec<f64> {
+            let own = line.blocks.iter().filter(|block| !(quiet && block.disturbed));
+            own.map(|block| block.p50.ln())
+                .filter(|log| log.is_finite())
+                .collect()
+        };
+        let mut own = logs(true);
+        if own.len() < 2 {
+            own = logs(false);
+        }
+        let n = own.len() as f64;
+        let mean = own.iter().sum::<f64>() / n.max(1.0);
+        squares += own.iter().map(|log| (log - mean).powi(2)).sum::<f64>();
+        degrees += (n - 1.0).max(0.0);
+    }
+    (degrees > 0.0).then(|| (squares / degrees).sqrt())
+}
+
+/// To [`DIGITS`] significant digits.
+fn significant(value: f64) -> f64 {
+    if value == 0.0 || !value.is_finite() {
+        return value;
+    }
+    #[expect(
+        clippy::cast_possible_truncation,
+        reason = "the exponent of a finite f64 is within ±324"
+    )]
+    let exponent = DIGITS - 1 - value.abs().log10().floor() as i32;
+    let scale = 10f64.powi(exponent.abs());
+    let rounded = if exponent >= 0 {
+        (value * scale).round() / scale
+    } else {
+        (value / scale).round() * scale
+    };
+    // The least and the largest numbers that there are have no such scale.
+    if rounded.is_finite() && (rounded > 0.0) == (value > 0.0) {
+        rounded
+    } else {
+        value
+    }
+}

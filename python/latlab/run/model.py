@@ -466,7 +466,7 @@ class Channel(Model, frozen=True, kw_only=True):
     name: str
     samples: Count
     summary: Summary
-    histogram: EncodedHistogram
+    histogram: EncodedHistogram | None = None
 
 
 class RoundFigure(Model, frozen=True, kw_only=True):

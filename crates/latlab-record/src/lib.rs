@@ -16,8 +16,8 @@ mod record;
 pub use fold::{FOLD_VERSION, fold};
 pub use histogram::{EncodedHistogram, Histogram, HistogramError};
 pub use line::{
-    Finding, Footer, Header, Line, LookedAgain, PlannedProbe, Profile, RunFile, SCHEMA_NAME, SCHEMA_VERSION,
-    Settings, Severity, Tool, Totals, schema_json,
+    Finding, Footer, Header, Line, PlannedProbe, Profile, RunFile, SCHEMA_NAME, SCHEMA_VERSION, Settings,
+    Severity, Tool, Totals, schema_json,
 };
 pub use point::{Order, Pages, Point, Timing, binary_size};
 pub use record::{

@@ -10,7 +10,7 @@ use latlab_machine::Machine;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::{Point, Record};
+use crate::Record;
 
 /// Name that the header's `schema` field begins with.
 pub const SCHEMA_NAME: &str = "latlab.run";
@@ -196,28 +196,6 @@ pub struct Totals {
     pub worker_restarts: u64,
 }
 
-/// A figure of a record in the light of a second look at its probe, when all probes had been measured.
-///
-/// A record's blocks lie within a fraction of a second; its own interval holds what changed in that time.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct LookedAgain {
-    /// Id of the record's probe.
-    pub probe: String,
-    /// The record's point.
-    pub point: Point,
-    /// Its median in the second look, in the record's unit; absent where the time sufficed only for other points of the probe.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub p50: Option<f64>,
-    /// The 95 % interval of that, as far as its own blocks tell.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub interval: Option<[f64; 2]>,
-    /// Seconds from the first look to the second.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub later_s: Option<f64>,
-    /// The 95 % interval of the record's median that also holds what changes between two looks at this probe.
-    pub between_looks: [f64; 2],
-}
-
 /// Last line of a complete run file.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Footer {
@@ -233,9 +211,6 @@ pub struct Footer {
     /// The figures of the run without their shapes: no values, histograms, tail and blocks.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub figures: Vec<Record>,
-    /// What a second look at the end said of the records' medians.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub looked_again: Vec<LookedAgain>,
 }
 
 #[expect(

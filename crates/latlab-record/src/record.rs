@@ -153,21 +153,16 @@ pub struct Summary {
     pub std: Option<f64>,
     /// 95 % interval of each figure above that has one: `{"p50": [lo, hi]}`.
     pub intervals: BTreeMap<String, [f64; 2]>,
-    /// How each interval was found: `order_statistics`, `block_bootstrap`, `between_blocks`.
-    pub interval_methods: BTreeMap<String, String>,
     /// Why a quantile or its interval is not given: `{"p999": "1,200 samples, needs 3,688"}`.
     pub refused: BTreeMap<String, String>,
     /// Smallest and largest of the blocks' medians: how far repeats within this run lie apart.
     pub between_blocks: Option<[f64; 2]>,
-    /// The 95 % interval of the median that also holds what changed until a second look; readers take it from the footer.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub between_looks: Option<[f64; 2]>,
 }
 
 /// A single slow operation, kept with its time so that it can be explained.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct TailSample {
-    /// When it began, ns since the worker's clock was opened.
+    /// When it began, ns since the start of the run.
     pub at_ns: f64,
     /// How long it took, in the record's unit.
     pub value: f64,
@@ -220,7 +215,7 @@ pub struct TailCause {
 /// One block: samples that were taken in one go, apart in time from the next block.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct BlockSummary {
-    /// When it began, ns since the worker's clock was opened.
+    /// When it began, ns since the start of the run.
     pub at_ns: f64,
     /// How long it took, ns.
     pub duration_ns: f64,

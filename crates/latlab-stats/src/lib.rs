@@ -4,7 +4,6 @@
 //! samples in blocks ─► dependence ─► quantile_interval ─► should_stop
 //!                                    mean_interval
 //! histogram buckets ─► weighted
-//! two looks in a run ─► between_looks
 //! rounds of a run   ─► fold_rounds (figure, interval, what rounds and CPUs differ by)
 //! bandwidth in time ─► changes (levels, trend)
 //! latency by size   ─► levels (plateaus, brackets, where to measure next, TLB reach)
@@ -23,7 +22,6 @@ mod dependence;
 mod dip;
 mod estimate;
 pub mod levels;
-mod looks;
 pub mod modes;
 mod moments;
 mod order;
@@ -47,7 +45,6 @@ pub use estimate::{
     DEFAULT_RESAMPLES, Estimate, MIN_BLOCKS, between_block_range, between_blocks_interval, mean_interval,
     quantile_interval,
 };
-pub use looks::{Look, Seen, between_looks};
 pub use moments::{Moments, moments};
 pub use order::{Interval, IntervalMethod, min_samples, order_statistic_interval};
 pub use quantile::quantile;

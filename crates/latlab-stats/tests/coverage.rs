@@ -7,8 +7,8 @@
 use latlab_stats::rng::Rng;
 use latlab_stats::tail::{Exceedances, hill, tail_index};
 use latlab_stats::{
-    Estimate, IntervalMethod, Look, Refusal, Seen, StopRule, StopState, between_looks, fold_rounds,
-    mean_interval, quantile_interval, should_stop,
+    Estimate, IntervalMethod, Refusal, StopRule, StopState, fold_rounds, mean_interval, quantile_interval,
+    should_stop,
 };
 
 const REPETITIONS: u32 = 2000;
@@ -284,73 +284,6 @@ fn a_lognormal_is_hardly_ever_given_a_tail_index() {
     }
     println!("a tail index for {given} of 100 lognormals");
     assert!(given <= 5, "{given} of 100");
-}
-
-/// A run of probes whose points' logarithms vary from look to look by one of `spreads`, the share `together` of it in all points of the
-/// probe alike; each look's own interval is honest and 2 % to either side. The truth is 1.
-fn run_of_looks(rng: &mut Rng, spreads: &[f64], together: f64, probes: usize) -> Vec<Vec<Seen>> {
-    const OWN: f64 = 0.02;
-    (0..probes)
-        .map(|_| {
-            let spread = spreads[rng.below(spreads.len())];
-            let common = [rng.normal(), rng.normal()].map(|x| x * spread * together.sqrt());
-            (0..2 + rng.below(7))
-                .map(|_| {
-                    let mut look = |common: f64| {
-                        let alone = spread * (1.0 - together).sqrt() * rng.normal();
-                        let value = (common + alone + OWN / 1.96 * rng.normal()).exp();
-                        Look {
-                            value,
-                            lo: value * (-OWN).exp(),
-                            hi: value * OWN.exp(),
-                        }
-                    };
-                    Seen {
-                        first: look(common[0]),
-                        second: Some(look(common[1])),
-                    }
-                })
-                .collect()
-        })
-        .collect()
-}
-
-/// Shares of the points of 1,000 runs whose truth lies in the first look's own interval, and in that of both looks.
-fn looks_tally(spreads: &[f64], together: f64, probes: usize) -> (f64, f64) {
-    let mut rng = Rng::new(1);
-    let (mut points, mut own, mut both) = (0.0, 0.0, 0.0);
-    for _ in 0..1000 {
-        let run = run_of_looks(&mut rng, spreads, together, probes);
-        let wide = between_looks(&run, 0.95);
-        for (seen, wide) in run.iter().flatten().zip(wide.iter().flatten()) {
-            let (lo, hi) = wide.expect("both looks are there");
-            points += 1.0;
-            own += f64::from(seen.first.lo <= 1.0 && 1.0 <= seen.first.hi);
-            both += f64::from(lo <= 1.0 && 1.0 <= hi);
-        }
-    }
-    (own / points, both / points)
-}
-
-#[test]
-fn figures_looked_at_twice_are_covered_though_what_changes_between_looks_is_in_no_block() {
-    for (name, spreads, probes, worst) in [
-        ("nothing changes", &[0.0][..], 20, 0.93),
-        ("all by 10 %", &[0.1], 20, 0.93),
-        ("by 1 to 20 %", &[0.01, 0.03, 0.1, 0.2], 20, 0.92),
-        // Two looks at one thing: nothing else says how much it changes.
-        ("one probe by 10 %", &[0.1], 1, 0.85),
-    ] {
-        for together in [0.0, 0.5, 1.0] {
-            let (own, both) = looks_tally(spreads, together, probes);
-            println!("{name}, {together} of it together: {own:.3} alone, {both:.3} looked at twice");
-            assert!(both >= worst, "{name}, {together} together: {both}");
-            assert!(
-                spreads == [0.0] || own < 0.7,
-                "else this test could not fail: {own}"
-            );
-        }
-    }
 }
 
 /// Rounds by CPU of a headline, a curve's point and a detail.

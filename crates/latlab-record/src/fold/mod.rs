@@ -50,7 +50,6 @@ fn of_version_1(line: &Record) -> Record {
     let channels = figure.channels.iter_mut().map(|channel| &mut channel.summary);
     for summary in channels.chain(&mut figure.summary) {
         summary.intervals.clear();
-        summary.interval_methods.clear();
     }
     figure
 }
@@ -225,4 +224,4 @@ fn say_how_often_a_whole_probe_failed(figures: &mut [Record], lines: &[Record]) 
 }
 
 #[cfg(test)]
-mod tests {}
+mod tests;

@@ -219,8 +219,8 @@ impl<'a> Series<'a> {
         }
     }
 
-    fn take_in(&mut self, statistic: usize, folded: Folded) {
-        let (name, _) = STATISTICS[statistic];
+    fn take_in(&mut self, slot: usize, folded: Folded) {
+        let (name, _) = STATISTICS[slot];
         let slot = match name {
             "p50" => &mut self.summary.p50,
             "p90" => &mut self.summary.p90,
@@ -236,7 +236,8 @@ impl<'a> Series<'a> {
                 self.summary.intervals.insert(name.to_owned(), ends);
             }
             None if name == STATISTICS[0].0 => {
-                let why = if folded.value > 0.0 {
+                let positive = self.parts().all(|part| statistic(part.summary, name) > Some(0.0));
+                let why = if positive {
                     "measured once, and too few kin tell how far rounds lie apart"
                 } else {
                     "only positive values have an interval"

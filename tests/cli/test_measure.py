@@ -130,7 +130,7 @@ def test_the_c_locale_gets_ascii(quiet: Measured, confined: Measured) -> None:
 @pytest.mark.slow
 def test_json_is_one_object_and_nothing_else(confined: Measured) -> None:
     whole = json.loads(confined.told.stdout)
-    assert whole["schema"].startswith("latlab.run/1.")
+    assert whole["schema"].startswith("latlab.run/2.")
     assert {record["probe"] for record in whole["records"]} == {"clock.read"}
     assert whole["footer"]["stopped_by"] == "completed"
 

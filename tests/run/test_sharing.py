@@ -24,6 +24,7 @@ from latlab.report.html import render as as_html
 from latlab.report.markdown import render as as_markdown
 from latlab.run import model
 from latlab.run.export import anonymous, to_lines
+from latlab.run.fold import keeping
 from latlab.run.run import Run, load
 from latlab.run.sharing import Anonymous, Sharing
 
@@ -224,6 +225,19 @@ def test_the_names_of_this_machine_and_of_its_user_are_known(monkeypatch: pytest
     names = Anonymous()
     names.know_this_machine()
     assert names.text("vg_hostmark-root: /places/of/usermark/x, USERMARK") == "vg_host-1-root: path-2, user-1"
+
+
+def test_neither_lines_nor_the_figures_kept_beside_them_have_a_mark(planted: Run, tmp_path: Path) -> None:
+    lines = [msgspec.structs.replace(record, round=0, cpu=0) for record in planted.records]
+    assert planted.footer is not None
+    figures = Run.of_lines(planted.header, lines).records
+    run = Run.of_lines(planted.header, lines, keeping(planted.footer, figures))
+    assert run.footer is not None
+    assert len(run.footer.figures) == len(run.records)
+    shared = run.anonymous()
+    assert not said_in(to_lines(shared).decode())
+    assert not said_in(shared.to_json())
+    assert load(shared.save(tmp_path / "shared.latlab.jsonl")).records == shared.records
 
 
 def test_runs_that_are_shared_together_have_the_same_word_for_the_same_name(planted: Run) -> None:

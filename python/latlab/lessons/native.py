@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 from latlab.lessons.bench import nothing
 from latlab.lessons.model import Cell, Published, Unit
-from latlab.units import format_bytes
+from latlab.units import ONCE, format_bytes
 
 if TYPE_CHECKING:
     from latlab.run.model import Record
@@ -41,8 +41,7 @@ def cell_of(record: Record, *, published: Published | None = None) -> Cell:
         return Cell(unit, published=published, why="a proof failed or there were no samples")
     value = record.value * scale
     if record.interval is None:
-        why = "median; too few samples for an interval"
-        return Cell(unit, value, repeats=record.samples, published=published, why=why)
+        return Cell(unit, value, repeats=record.samples, published=published, why=f"median, {ONCE}")
     low, high = record.interval
     return Cell(
         unit,

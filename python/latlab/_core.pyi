@@ -7,6 +7,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 __version__: str
+FOLD_VERSION: int
+"""Changes with whatever `fold` makes of the same lines."""
 
 _T = TypeVar("_T")
 _F = TypeVar("_F", bound=Callable[..., Any])

@@ -177,6 +177,15 @@ def test_a_run_whose_last_line_is_a_record_was_cut_short(home: Path) -> None:
     assert [entry.stopped_by for entry in Store().entries()] == ["cut short"]
 
 
+def test_a_footer_full_of_figures_says_how_its_run_ended(home: Path) -> None:
+    folder = home / ".local/share/latlab/runs"
+    folder.mkdir(parents=True)
+    figures = tuple(ROUNDS.records) * 200
+    long = Run(ROUNDS.header, figures, ROUNDS.footer)
+    assert long.save(folder / "a.latlab.jsonl").stat().st_size > 1_000_000
+    assert [entry.stopped_by for entry in Store().entries()] == ["completed"]
+
+
 @pytest.mark.parametrize("damage", ["deleted", "garbage", "other tables", "emptied"])
 def test_the_index_is_made_anew_when_it_is_of_no_use(home: Path, damage: str) -> None:
     folder = Store().folder

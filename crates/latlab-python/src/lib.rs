@@ -51,6 +51,7 @@ mod _core {
 
     #[pymodule_init]
     fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
+        module.add("FOLD_VERSION", latlab_record::FOLD_VERSION)?;
         module.add("__version__", env!("CARGO_PKG_VERSION"))
     }
 }

@@ -34,7 +34,7 @@ def folded(
         return () if footer is None else footer.figures, ()
     try:
         return fold(header, lines), ()
-    except (WorkerError, ValueError, AttributeError) as error:
+    except (WorkerError, ValueError) as error:
         why = clean(error, most=300)
     if footer is not None and footer.figures:
         return footer.figures, (

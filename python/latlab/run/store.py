@@ -318,8 +318,8 @@ def _last_line(file: BinaryIO, size: int) -> bytes:
     most = _TAIL_BYTES
     while True:
         file.seek(max(size - most, 0))
-        before, newline, last = file.read(most).rstrip(b"\n").rpartition(b"\n")
-        if newline or before or most >= min(size, Limits().line_bytes):
+        _, newline, last = file.read(most).rstrip(b"\n").rpartition(b"\n")
+        if newline or most >= min(size, Limits().line_bytes):
             return last
         most *= 8
 

@@ -77,7 +77,8 @@ def store(tmp_path: Path, root: Path) -> Store:
 def fault(p50: float, *, ok: bool = True) -> dict[str, Any]:
     checks = [{"name": "touched", "ok": ok, "detail": ""}]
     point = {"operation": "first-write", "pages": "4k", "size_bytes": 4096}
-    return record("vm.fault", point, p50, {"checks": checks, "round": 0 if ok else 1})
+    failed = {} if ok else {"round": 1, "error": {"kind": "proof_failed", "text": "a proof failed"}}
+    return record("vm.fault", point, p50, {"checks": checks} | failed)
 
 
 def here(store: Store) -> Machine:

@@ -10,6 +10,9 @@ __version__: str
 FOLD_VERSION: int
 """Changes with whatever `fold` makes of the same lines."""
 
+FOLD_VERSION: int
+"""Changes with whatever changes figures."""
+
 _T = TypeVar("_T")
 _F = TypeVar("_F", bound=Callable[..., Any])
 

@@ -29,3 +29,77 @@ pub fn fold(header: &Header, lines: &[Record]) -> Vec<Record> {
     }
     figures
 }
+
+#[cfg(test)]
+mod tests {
+    use latlab_probes_testing as testing;
+    use latlab_record::{Absence, Point, StoppedBy, Summary, Unit};
+    use serde_json::json;
+
+    use super::*;
+
+    /// A call of `kernel.syscall` in one round.
+    fn call(operation: &str, round: Option<u32>, p50: f64) -> Record {
+        let point = Point {
+            operation: Some(operation.to_owned()),
+            ..Point::default()
+        };
+        let absence = Absence {
+            kind: String::new(),
+            text: String::new(),
+        };
+        let summary = Summary {
+            p50: Some(p50),
+            ..Summary::default()
+        };
+        Record {
+            kind: Kind::BatchMean,
+            round,
+            cpu: round.map(|round| round % 2),
+            summary: Some(summary),
+            error: None,
+            ..Record::absent("kernel.syscall", 1, point, Unit::Ns, StoppedBy::Planned, absence)
+        }
+    }
+
+    fn rounds(numbers: &[Option<u32>]) -> Vec<Record> {
+        let both = |round: &Option<u32>| {
+            [
+                call("clock_gettime-vdso", *round, 20.0),
+                call("clock_gettime-syscall", *round, 100.0),
+            ]
+        };
+        numbers.iter().flat_map(both).collect()
+    }
+
+    fn folded(lines: &[Record]) -> Vec<Record> {
+        fold(&testing::header(&testing::env(64 << 20)), lines)
+    }
+
+    #[test]
+    fn what_follows_from_the_figures_stands_behind_those_of_its_probe() {
+        let mut lines = rounds(&[Some(0), Some(1), Some(2)]);
+        lines.push(Record {
+            probe: "kernel.mutex".to_owned(),
+            ..call("lock", Some(0), 5.0)
+        });
+        let figures = folded(&lines);
+        let kinds: Vec<(&str, Kind)> = figures
+            .iter()
+            .map(|figure| (figure.probe.as_str(), figure.kind))
+            .collect();
+        assert_eq!(kinds[2], ("kernel.syscall", Kind::Derived), "{kinds:?}");
+        assert_eq!(kinds[3].0, "kernel.mutex");
+        let findings = figures[2].findings.as_ref().expect("derived");
+        assert_eq!(findings["clock_syscall_over_vdso"], 5.0);
+    }
+
+    #[test]
+    fn nothing_is_concluded_anew_from_a_file_of_version_1() {
+        let mut lines = rounds(&[None]);
+        assert_eq!(folded(&lines).len(), 2);
+        let kept = Record::derived("kernel.syscall", 1, Unit::Ns, json!({"old": true}));
+        lines.push(kept.clone());
+        assert_eq!(folded(&lines)[2], kept);
+    }
+}

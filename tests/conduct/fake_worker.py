@@ -49,22 +49,16 @@ def main() -> None:
         for p in probes
     ]
     hello = {"event": "hello", "machine": header["machine"], "clock": header["clock"], "tool": header["tool"],
-             "plan": plan, "home_cpu": 0, "cpus": [0], "written_bytes": 1000}  # fmt: skip
+             "plan": plan, "rounds": scenario.get("rounds", 1), "cpus": [0, 1], "round": request["round"],
+             "cpu": request["round"] % 2, "left_s": 10.0, "written_bytes": 1000}  # fmt: skip
     if scenario.get("hang") == "hello":
         time.sleep(600)
     say(hello)
     if "once" not in scenario or is_first(scenario["once"]):
         misbehave(scenario, "set-up")
     visit(scenario, request, probes, stopping)
-    say({"event": "again"})
-    misbehave(scenario, "again")
-    looks = [
-        {"probe": p, "point": {"working_set_bytes": 1024}, "between_looks": [1.0, 2.0]}
-        for p in probes if p not in request["done_probes"]
-    ]  # fmt: skip
     totals = {"records": {}, "seconds": 0.1, "written_bytes": 7, "disturbed_blocks": 0, "worker_restarts": 0}
-    say({"event": "end", "stopped_by": "interrupted" if stopping else "completed", "totals": totals,
-         "looked_again": looks})  # fmt: skip
+    say({"event": "end", "stopped_by": "interrupted" if stopping else "completed", "totals": totals})
 
 
 def is_first(mark: str | None) -> bool:
@@ -76,6 +70,10 @@ def is_first(mark: str | None) -> bool:
 
 
 def visit(scenario: dict[str, Any], request: dict[str, Any], probes: list[str], stopping: list[bool]) -> None:
+    if "test_file" in scenario:
+        say_test_file(scenario, request["test_file"])
+    for probe in scenario.get("further", []):
+        say({"event": "further", "probe": probe, "points": [{"point": {"nodes": 1 + request["round"] // 2}}]})
     done = {(probe, json.dumps(point)) for probe, point in request["done"]}
     for probe in probes:
         if probe in request["done_probes"]:
@@ -89,8 +87,9 @@ def visit(scenario: dict[str, Any], request: dict[str, Any], probes: list[str], 
             written = 100 * (number - 1) + 300 * probes.index(probe)
             say({"event": "begin", "probe": probe, "point": point, "written_bytes": written})
             misbehave(scenario, f"{probe}/{number}")
+            misbehave(scenario, f"round {request['round']} {probe}/{number}")
             time.sleep(scenario.get("pause", 0.0))
-            say(record(probe, point, scenario))
+            say(record(probe, point, scenario, request["round"]))
             misbehave(scenario, f"after {probe}/{number}")
             progress = {"probe": probe, "point": f"{number} KiB", "p50": 1.5, "unit": "ns"}
             say({"event": "progress", **progress, "elapsed_s": 0.1, "left_s": 1.0, "fraction": 0.5})
@@ -115,13 +114,26 @@ def misbehave(scenario: dict[str, Any], place: str) -> None:
         time.sleep(10)
 
 
-def record(probe: str, point: dict[str, int], scenario: dict[str, Any]) -> dict[str, object]:
+def say_test_file(scenario: dict[str, Any], given: int | None) -> None:
+    """Lays out a file without a name, or writes down what is in the one that was handed over."""
+    if given is not None:
+        with Path(scenario["test_file"]).open("a", encoding="utf-8") as log:
+            log.write(os.pread(given, 100, 0).decode() + "\n")
+        return
+    descriptor = os.open(Path(scenario["test_file"]).parent, os.O_TMPFILE | os.O_RDWR, 0o600)
+    os.write(descriptor, b"laid out once")
+    say({"event": "testfile", "fd": descriptor})
+
+
+def record(probe: str, point: dict[str, int], scenario: dict[str, Any], round_: int) -> dict[str, object]:
+    figure = 1.5 + 0.1 * round_
     return {
         "event": "record",
         "record": {
             "probe": probe, "method": 3, "point": point, "unit": "ns", "kind": "batch_mean", "samples": 3,
             "ops_per_sample": 100, "values": [1.0, 1.5, 2.0] * scenario.get("repeat", 1),
-            "summary": {"p50": 1.5}, "stopped_by": "planned", "novel_field": {"kept": True},
+            "summary": {"p50": figure}, "stopped_by": "planned", "round": round_, "cpu": round_ % 2,
+            "rank": "headline", "reach": "shared", "novel_field": {"kept": True},
         },
     }  # fmt: skip
 

@@ -93,37 +93,81 @@ def test_a_worker_killed_in_a_point_leaves_a_record_and_the_run_goes_on_without_
     assert run.footer is not None
     assert run.footer.totals.worker_restarts == 1
     first, second = map(json.loads, requests.read_text().splitlines())
-    assert (first["done"], first["done_probes"], first["deadline_s"]) == ([], [], None)
-    assert second["done"] == [["fake.two", {"working_set_bytes": 2048}]]
-    assert second["done_probes"] == ["fake.one"]
-    assert 0 < second["deadline_s"] <= 10
+    assert (first["done"], first["done_probes"], first["ends_ns"]) == ([], [], None)
+    measured = {("fake.one", 1024), ("fake.one", 2048), ("fake.one", 3072), ("fake.two", 1024)}
+    done = {(probe, point["working_set_bytes"]) for probe, point in second["done"]}
+    assert done == measured | {("fake.two", 2048)}
+    assert second["done_probes"] == []
+    assert (second["round"], second["begun_ns"]) == (0, first["begun_ns"])
+    assert 0 < second["ends_ns"] - second["begun_ns"] <= 60e9
     # 300 before the probe in which it died, which had announced 500: at most 200 of the 1000 are left.
     assert first["settings"].get("max_bytes") is None
     assert second["settings"]["max_bytes"] == 200
     assert any(isinstance(event, Died) and event.restarts for event in events)
 
 
-def test_a_worker_killed_in_its_second_look_has_told_everything_and_blames_no_probe(tmp_path: Path) -> None:
-    run = conducted(tmp_path, deaths=[["again", "SIGKILL"]])
+def test_a_run_is_rounds_of_fresh_workers_and_its_figures_are_their_fold(tmp_path: Path) -> None:
+    told: list[object] = []
+    requests = tmp_path / "requests"
+    run = conducted(tmp_path, told, rounds=4, requests=str(requests))
     assert run.stopped_by == "completed"
-    assert not run.absent
-    assert len(run.records.measured()) == 6
+    assert (run.header.rounds, run.header.cpus) == (4, (0, 1))
+    assert len(run.lines) == 4 * 6
+    assert [(line.round, line.cpu) for line in run.lines[::6]] == [(0, 0), (1, 1), (2, 0), (3, 1)]
+    for figure in some(run["fake.one"], least=3):
+        assert [(own.round, own.cpu, own.p50) for own in figure.rounds] == [
+            (0, 0, 1.5), (1, 1, 1.6), (2, 0, 1.7), (3, 1, 1.8)]  # fmt: skip
+        # The median of each CPU's two, and of both CPUs the geometric mean.
+        assert figure.value == pytest.approx((1.5 * 1.6 * 1.7 * 1.8) ** 0.25, rel=1e-3)
+        assert figure.interval is not None
+    asked = [json.loads(line) for line in requests.read_text().splitlines()]
+    assert [request["round"] for request in asked] == [0, 1, 2, 3]
+    assert len({request["begun_ns"] for request in asked}) == len({r["ends_ns"] for r in asked[1:]}) == 1
+    # Each writes 7 of what is left.
+    assert [request["settings"].get("max_bytes") for request in asked[1:]] == [993, 993, 993]
     assert run.footer is not None
-    assert (run.footer.totals.worker_restarts, run.footer.looked_again) == (0, ())
-    (note,) = run.notes
-    assert "looked at once" in note
-    assert "SIGKILL" in note
+    assert run.footer.totals.written_bytes == 4 * 7
+    assert sum(isinstance(event, Hello) for event in told) == 4
 
 
-def test_a_second_look_is_not_told_of_a_figure_that_an_earlier_worker_measured(tmp_path: Path) -> None:
-    (tmp_path / "calm").mkdir()
-    looked = conducted(tmp_path / "calm").footer
-    assert looked is not None
-    assert [look.probe for look in looked.looked_again] == ["fake.one", "fake.two"]
-    footer = conducted(tmp_path, deaths=[["fake.one/2", "SIGKILL"]]).footer
-    assert footer is not None
-    # The second worker measured the first point of `fake.one` anew, which is not in the run.
-    assert [look.probe for look in footer.looked_again] == ["fake.two"]
+def test_a_point_that_killed_a_worker_is_tried_in_another_round_and_then_left_out(tmp_path: Path) -> None:
+    requests = tmp_path / "requests"
+    run = conducted(tmp_path, rounds=4, deaths=[["fake.two/2", "SIGKILL"]], requests=str(requests))
+    assert run.stopped_by == "completed"
+    (dead,) = run.absent
+    assert (dead.probe, dead.point.working_set_bytes) == ("fake.two", 2048)
+    asked = [json.loads(line) for line in requests.read_text().splitlines()]
+    assert [request["round"] for request in asked] == [0, 0, 1, 1, 2, 3]
+    killer = ["fake.two", {"working_set_bytes": 2048}]
+    assert [killer in request["done"] for request in asked] == [False, True, False, True, True, True]
+    assert [len(figure.rounds) for figure in run.records.measured()] == [4] * 5
+
+
+def test_a_death_in_one_round_costs_its_point_that_round_and_nothing_else(tmp_path: Path) -> None:
+    run = conducted(tmp_path, rounds=4, deaths=[["round 2 fake.one/2", "SIGKILL"]])
+    assert not run.absent
+    rounds = {figure.label: [own.round for own in figure.rounds] for figure in run.records}
+    assert rounds.pop("fake.one · 2 KiB") == [0, 1, 3]
+    assert list(rounds.values()) == [[0, 1, 2, 3]] * 5
+    assert any("worker" in flag or "round" in flag for flag in run["fake.one"][1].flags)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="files without a name are Linux's")
+def test_the_test_file_that_one_round_laid_out_serves_those_after_it(tmp_path: Path) -> None:
+    (tmp_path / "disk").mkdir()
+    seen = tmp_path / "disk" / "seen"
+    before = len(list(Path("/proc/self/fd").iterdir()))
+    conducted(tmp_path, rounds=3, test_file=str(seen))
+    assert seen.read_text(encoding="utf-8") == "laid out once\n" * 2
+    assert len(list(Path("/proc/self/fd").iterdir())) == before
+
+
+def test_what_a_probe_would_like_to_see_closer_is_asked_for_once_in_the_rounds_after(tmp_path: Path) -> None:
+    requests = tmp_path / "requests"
+    conducted(tmp_path, rounds=4, further=["fake.one"], requests=str(requests))
+    asked = [json.loads(line)["further"] for line in requests.read_text().splitlines()]
+    one, two = (["fake.one", {"point": {"nodes": nodes}}] for nodes in (1, 2))
+    assert asked == [[], [one], [one], [one, two]]
 
 
 @pytest.mark.parametrize("how", ["SIGBUS", "SIGILL", "SIGSEGV", "SIGABRT"])
@@ -143,15 +187,18 @@ def test_a_worker_that_ends_too_early_with_code_0_has_died_too(tmp_path: Path) -
     assert "code 0" in dead.error.text
 
 
-def test_a_probe_in_which_the_worker_died_twice_is_left_out_and_the_next_one_runs(tmp_path: Path) -> None:
-    run = conducted(tmp_path, points=5, deaths=[["fake.one/2", "SIGKILL"], ["fake.one/4", "SIGKILL"]])
+def test_a_probe_in_which_the_worker_died_three_times_is_left_out_and_the_next_one_runs(
+    tmp_path: Path,
+) -> None:
+    deaths = [[f"fake.one/{number}", "SIGKILL"] for number in (2, 4, 6)]
+    run = conducted(tmp_path, points=8, deaths=deaths)
     assert run.stopped_by == "completed"
     measured = [record.point.working_set_bytes for record in run["fake.one"].measured()]
-    assert measured == [1024, 3072]
-    assert len(run["fake.two"].measured()) == 5
+    assert measured == [1024, 3072, 5120]
+    assert len(run["fake.two"].measured()) == 8
     last = run["fake.one"][-1]
     assert last.error is not None
-    assert "2 times" in last.error.text
+    assert "3 times" in last.error.text
 
 
 def test_a_worker_that_dies_while_it_sets_up_a_probe_leaves_a_record_and_is_started_again(
@@ -161,7 +208,7 @@ def test_a_worker_that_dies_while_it_sets_up_a_probe_leaves_a_record_and_is_star
     (dead,) = run.absent
     assert (dead.probe, dead.point) == ("fake.one", model.Point())
     assert dead.error is not None
-    assert "while this probe was set up" in dead.error.text
+    assert "while round 1 was set up" in dead.error.text
     assert len(run.records.measured()) == 6
 
 
@@ -175,12 +222,10 @@ def test_a_point_that_was_measured_before_the_worker_died_is_not_said_to_be_miss
     assert len(run["fake.two"].measured()) == 3
 
 
-def test_a_worker_that_always_dies_while_it_sets_up_ends_the_run_with_a_record_a_probe(
-    tmp_path: Path,
-) -> None:
+def test_a_worker_that_always_dies_while_it_sets_up_ends_the_run(tmp_path: Path) -> None:
     run = conducted(tmp_path, deaths=[["set-up", "SIGKILL"]])
-    assert run.stopped_by == "completed"
-    assert {record.probe for record in run.absent} == {"fake.one", "fake.two"}
+    assert run.stopped_by == "failed: the measuring process died 2 times"
+    assert [record.probe for record in run.absent] == ["fake.one"]
     assert not run.records.measured()
 
 
@@ -211,9 +256,9 @@ def test_a_kill_for_want_of_memory_is_told_from_others_by_the_kernels_counts(
     assert said in death.cause_of_death(-signal.SIGKILL, fatal="", before=OomKills(*before))
 
 
-def test_a_point_that_two_workers_measured_is_in_the_file_once(tmp_path: Path) -> None:
+def test_a_point_is_in_the_file_once_though_a_worker_died_in_its_round(tmp_path: Path) -> None:
     run = conducted(tmp_path, deaths=[["fake.one/3", "SIGKILL"]])
-    keys = [(record.probe, record.point, record.kind) for record in run.records]
+    keys = [(record.probe, record.point, record.kind) for record in run.lines]
     assert len(keys) == len(set(keys))
 
 

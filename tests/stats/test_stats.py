@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 pytest.importorskip("latlab._core")
 
-from latlab import stats  # noqa: E402 - after the check that the core is there
+from latlab import stats
 
 SAMPLES = st.lists(st.floats(min_value=-1e6, max_value=1e6), min_size=1, max_size=200)
 

@@ -11,10 +11,10 @@ from tests.some import some
 
 pytest.importorskip("latlab._core")
 
-from latlab import stats  # noqa: E402 - after the check that the core is there
-from latlab.run.model import Record  # noqa: E402
-from latlab.run.run import Run, load  # noqa: E402
-from latlab.stats import tails  # noqa: E402
+from latlab import stats
+from latlab.run.model import Record
+from latlab.run.run import Run, load
+from latlab.stats import tails
 
 
 @pytest.fixture(scope="module")

@@ -241,11 +241,13 @@ pub fn run_probe(
             }
         }
     }
-    outcome.further = probe
-        .refine(env, &run.results)
-        .into_iter()
-        .filter(|further| planned.iter().all(|known| known.point != further.point))
-        .collect();
+    // The few points that every round has show no knee.
+    if planned.iter().any(|planned| planned.rank == Rank::Curve) {
+        let further = probe.refine(env, &run.results).into_iter();
+        outcome.further = further
+            .filter(|further| planned.iter().all(|known| known.point != further.point))
+            .collect();
+    }
     outcome
 }
 

@@ -1,10 +1,11 @@
-"""Conducts a run: starts a measuring process for each round, keeps the run file, survives that process's death.
+"""Conducts a run: a measuring process for each round, the run file, and what to do when a process dies.
 
     settings ──► worker of a round ──events──► Conductor ──lines──► run file ──► fold ──► Run
                    ▲                               │
-                   ├───── the next round ◄─────────┤ with what outlives a worker: the test file, what is left of time and bytes,
-                   │                               │ what probes would like to see closer
-                   └── the same round again ◄──────┘ when it died, without what it had measured and the point that it died on
+                   ├──── the next round ◄──────────┤ with what outlives a worker: the test file,
+                   │                               │ time and bytes left, what to see closer
+                   └──── the same round again ◄────┘ when it died, without what it had measured
+                                                     and the point that it died on
 
 Nothing is changed in this process or on the machine, so nothing has to be restored: not after Ctrl-C, not
 after kill -9.
@@ -435,7 +436,7 @@ class Conductor:
         return worker
 
     def _unwanted(self) -> list[tuple[str, model.Point]]:
-        """The points that the next worker is not to measure: in this round, and those that killed too often."""
+        """Points that the next worker is not to measure: of this round, and those that killed too often."""
         killers = [(probe, point) for _, probe, point in self._dead]
         dead = [
             (probe, point)
@@ -610,7 +611,7 @@ class Conductor:
             self._append(self._absent(hello.plan[0].id, model.Point(), text))
 
     def _keep(self, event: Recorded) -> None:
-        """Appends a line to the file, unless a worker before this one has measured that point in this round."""
+        """Appends a line to the file, unless a worker before this one measured that point in this round."""
         self._append(event.record, bytes(event.raw))
 
     def _append(self, record: model.Record, raw: bytes | None = None) -> None:
@@ -692,10 +693,8 @@ class Conductor:
             point = model.Point()
             text = f"between two points, {text}"
         sentence = f"{text}; it said: {said}" if said else text
-        if probe:
-            self._append(self._absent(probe, point, sentence))
-        else:
-            self._notes.append(sentence)
+        first = next((each.id for each in self._header.plan if each.id not in self._left_out), "")
+        self._append(self._absent(probe or first, point, sentence))
         if probe and self._deaths[probe] >= MOST_DEATHS_IN_ONE_PROBE:
             self._left_out.append(probe)
             times = self._deaths[probe]

@@ -403,6 +403,7 @@ fn what_a_probe_would_like_to_see_closer_is_handed_on_but_for_what_is_known() {
     let clock = SimulatedClock::ideal();
     let env = env(&clock);
     let probe = Planted {
+        rank: Rank::Curve,
         further: |seen| match seen {
             [0, 1, 2] => vec![2, 8, 9],
             _ => Vec::new(),
@@ -646,6 +647,7 @@ fn nothing_is_looked_at_closer_because_of_points_whose_proof_failed() {
         let clock = SimulatedClock::ideal();
         let env = env(&clock);
         let mut probe = Planted::new(&clock, 2);
+        probe.rank = Rank::Curve;
         probe.proof_holds = proof_holds;
         probe.further = |seen| if seen.is_empty() { Vec::new() } else { vec![8] };
         let outcome = run(&probe, &env, 10.0, &mut Kept::default());

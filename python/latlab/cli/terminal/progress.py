@@ -136,9 +136,11 @@ def opening_lines(hello: Mapping[str, Any], plan: Plan, screen: Screen) -> list[
     else:
         findings = examine(machine, hello.get("clock"), load_now=load_average())
     lines = [*header_lines(version, machine, screen), *trust_lines(findings, screen)]
-    cpu, cpus = hello.get("home_cpu"), hello.get("cpus")
-    if isinstance(cpu, int) and isinstance(cpus, list | tuple) and len(cpus) > 1:
-        lines += screen.wrapped(f"CPU {cpu} is the quietest: pinned there", first="  · ", rest="    ")
+    rounds, cpus = hello.get("rounds"), hello.get("cpus")
+    if isinstance(rounds, int) and isinstance(cpus, list | tuple) and rounds > 1 and cpus:
+        named = " and ".join(str(cpu) for cpu in sorted(cpus))
+        which = f"CPUs {named} in turn" if len(cpus) > 1 else f"CPU {named}"
+        lines += screen.wrapped(f"{rounds} rounds, pinned to {which}", first="  · ", rest="    ")
     return [*lines, Line(), *plan_line(plan, screen), Line()]
 
 

@@ -152,9 +152,10 @@ def _range(rung: Rung) -> str:
     if rung.latency_p50_ns is None or rung.is_range:
         return ""
     if rung.interval is None:
-        return "measured once" if rung.rounds < 2 else _NONE  # noqa: PLR2004 - rounds that could differ
-    unit = units.format_ns(rung.latency_p50_ns).partition(" ")[2]
-    return units.format_span(*rung.interval).removesuffix(f" {unit}")
+        return units.ONCE
+    span = units.format_span(*rung.interval)
+    number, _, unit = span.partition(" ")
+    return number if units.format_ns(rung.latency_p50_ns).endswith(f" {unit}") else span
 
 
 def _tail_cell(rung: Rung) -> str:

@@ -1,5 +1,6 @@
 //! The statistics of figures: by CPU and round, moderated by kin.
 
+use std::cell::OnceCell;
 use std::collections::BTreeMap;
 
 use latlab_stats::{Folded, fold_rounds, min_samples, moments, quantile, weighted};
@@ -146,11 +147,7 @@ impl<'a> Series<'a> {
 
     /// What its rounds say before kin are asked.
     fn draw(&mut self) {
-        let pools: Vec<Pool> = if self.parts().count() > 1 {
-            self.cpus.iter().map(|(_, parts)| Pool::of(parts)).collect()
-        } else {
-            Vec::new()
-        };
+        let pools: Vec<OnceCell<Pool>> = self.cpus.iter().map(|_| OnceCell::new()).collect();
         for (slot, (name, q)) in STATISTICS.iter().enumerate() {
             match self.by_round(name, *q, &pools) {
                 Ok(values) => self.statistics[slot] = values,
@@ -182,25 +179,32 @@ impl<'a> Series<'a> {
         let first = self.parts().next().and_then(|part| part.histogram.cloned());
         self.histogram = first;
         self.summary = summary;
-        if let Some(all) = pools.into_iter().reduce(Pool::and) {
+        if self.parts().count() > 1 {
+            let all = Pool::of(self.parts());
             self.summary.std = all.std().map(significant);
             self.histogram = all.histogram.map(|histogram| histogram.encode());
         }
     }
 
     /// A statistic by CPU and round; by CPU alone where a round has too few samples for it. `None` where no round has it.
-    fn by_round(&self, name: &str, q: Option<f64>, pools: &[Pool]) -> Result<Option<Vec<Vec<f64>>>, String> {
+    fn by_round(
+        &self,
+        name: &str,
+        q: Option<f64>,
+        pools: &[OnceCell<Pool>],
+    ) -> Result<Option<Vec<Vec<f64>>>, String> {
         let mut by_cpu = Vec::new();
-        for (place, (_, parts)) in self.cpus.iter().enumerate() {
+        for ((_, parts), pool) in self.cpus.iter().zip(pools) {
             let own: Option<Vec<f64>> = parts.iter().map(|part| statistic(part.summary, name)).collect();
             match (own, q) {
                 (Some(own), _) => by_cpu.push(own),
                 (None, None) => return Ok(None),
                 (None, Some(q)) => {
                     let need = min_samples(q, LEVEL);
-                    let have = pools.get(place).map_or(self.first.samples, |pool| pool.samples);
-                    let pooled = pools.get(place).filter(|_| have >= need);
-                    match pooled.and_then(|pool| pool.quantile(q)) {
+                    let have = parts.iter().map(|part| part.samples).fold(0, u64::saturating_add);
+                    let enough = parts.len() > 1 && have >= need;
+                    let pooled = enough.then(|| pool.get_or_init(|| Pool::of(parts)).quantile(q));
+                    match pooled.flatten() {
                         Some(value) => by_cpu.push(vec![value]),
                         None => return Err(self.too_few(name, have, need)),
                     }
@@ -315,7 +319,6 @@ impl<'a> Part<'a> {
 
 /// The samples of several rounds together.
 struct Pool {
-    samples: u64,
     histogram: Option<Histogram>,
     /// Ascending.
     values: Vec<f64>,
@@ -323,38 +326,24 @@ struct Pool {
 }
 
 impl Pool {
-    fn of(parts: &[Part]) -> Self {
-        let mut histogram: Option<Histogram> = None;
-        for stored in parts.iter().filter_map(|part| part.histogram) {
-            let merged = histogram.get_or_insert_default();
-            // What is damaged is left out of the shape; the statistics of its round stand in its summary.
-            let _left_out = merged.add(stored);
+    fn of<'a, 'b: 'a>(parts: impl IntoIterator<Item = &'a Part<'b>>) -> Self {
+        let mut pool = Self {
+            histogram: None,
+            values: Vec::new(),
+            ends: [f64::INFINITY, f64::NEG_INFINITY],
+        };
+        for part in parts {
+            if let Some(stored) = part.histogram {
+                // What is damaged is left out of the shape; the statistics of its round stand in its summary.
+                let _left_out = pool.histogram.get_or_insert_default().add(stored);
+            }
+            pool.values
+                .extend(part.values.iter().filter(|value| value.is_finite()));
+            pool.ends[0] = pool.ends[0].min(part.summary.min.unwrap_or(f64::INFINITY));
+            pool.ends[1] = pool.ends[1].max(part.summary.max.unwrap_or(f64::NEG_INFINITY));
         }
-        let mut values: Vec<f64> = parts.iter().flat_map(|part| part.values).copied().collect();
-        values.retain(|value| value.is_finite());
-        values.sort_by(f64::total_cmp);
-        let end = |of: fn(&Summary) -> Option<f64>| parts.iter().filter_map(move |part| of(part.summary));
-        let held = histogram.as_ref().map_or(values.len() as u64, Histogram::total);
-        Self {
-            samples: held,
-            histogram,
-            values,
-            ends: [
-                end(|summary| summary.min).fold(f64::INFINITY, f64::min),
-                end(|summary| summary.max).fold(f64::NEG_INFINITY, f64::max),
-            ],
-        }
-    }
-
-    fn and(mut self, other: Self) -> Self {
-        self.samples = self.samples.saturating_add(other.samples);
-        match (&mut self.histogram, other.histogram) {
-            (Some(own), Some(other)) => own.merge(&other),
-            (own @ None, other) => *own = other,
-            (Some(_), None) => {}
-        }
-        self.values.extend(other.values);
-        self
+        pool.values.sort_by(f64::total_cmp);
+        pool
     }
 
     /// A bucket stands for its middle, which lies beyond the extremes when they share the bucket; a quantile never does.

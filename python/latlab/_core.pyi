@@ -8,9 +8,6 @@ from numpy.typing import NDArray
 
 __version__: str
 FOLD_VERSION: int
-"""Changes with whatever `fold` makes of the same lines."""
-
-FOLD_VERSION: int
 """Changes with whatever changes figures."""
 
 _T = TypeVar("_T")

@@ -12,7 +12,7 @@ from tests.some import some
 pytest.importorskip("latlab._core")
 
 from latlab import stats
-from latlab.run.model import Record
+from latlab.run.model import Record, Spread
 from latlab.run.run import Run, load
 from latlab.stats import tails
 
@@ -159,12 +159,11 @@ def test_the_deviation_of_samples_is_that_of_a_sample_not_of_a_population() -> N
     assert tails.of_samples([1.0, 2.0, 6.0]).deviation == pytest.approx(math.sqrt(7))
 
 
-def test_a_record_is_worth_as_many_independent_samples_as_have_so_wide_an_interval(poke: Record) -> None:
+def test_a_record_is_worth_as_many_independent_samples_as_scatter_like_its_blocks(poke: Record) -> None:
     """Of n independent samples the interval holds a share of 2 x 1.96 x sqrt(1/4 / n) of all."""
-    assert poke.summary is not None
-    low, high = 0.99 * (poke.value or 0.0), 1.01 * (poke.value or 0.0)
-    summary = msgspec.structs.replace(poke.summary, intervals={"p50": (low, high)})
-    values = tails.of_record(msgspec.structs.replace(poke, summary=summary))
+    low, high = (poke.value or 0.0) / 1.01, 1.01 * (poke.value or 0.0)
+    within = math.log(1.01) * math.sqrt(len(poke.blocks)) / tails._NORMAL_95
+    values = tails.of_record(msgspec.structs.replace(poke, spread=Spread(within=within)))
     inside = sum(count for at, count in values.counts if low < at < high) / values.total
     assert inside > 0
     assert inside == pytest.approx(2 * 1.96 * math.sqrt(0.25 / values.effective))

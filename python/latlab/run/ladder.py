@@ -7,6 +7,7 @@ Nothing here invents a figure: a level that was not measured has a rung without 
 from __future__ import annotations
 
 import math
+import statistics
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -206,7 +207,8 @@ def _cache_rung(run: Run, level: _Level, textbook: Textbook) -> Rung:
     if level.latency_ns is None:
         size = units.format_bytes(level.reported) if level.reported else ""
         return replace(rung, size_text=size, note=f"not measured: {level.note}")
-    record = _inside(_curve(run, _CACHE_ORDER), level)
+    curve = _curve(run, _CACHE_ORDER)
+    record = _inside(curve, level)
     rung = replace(
         rung,
         size_text=_size_text(level),
@@ -216,19 +218,24 @@ def _cache_rung(run: Run, level: _Level, textbook: Textbook) -> Rung:
     )
     wide = is_wide(rung)
     rung = replace(rung, is_range=wide, note=_cache_note(run, level, wide=wide), flags=level.flags)
-    rung = _with_rounds(with_record(rung, record), record)
+    rung = _with_rounds(with_record(rung, record), _fitting(curve, level))
     rung = _with_tail(rung, run, record, _poke_inside(run, level))
     return _with_bandwidth(rung, _inside(_reads(run), level), capacity=level.inside)
 
 
-def _with_rounds(rung: Rung, record: Record | None) -> Rung:
-    """With the share by which the run's rounds differ at this level, as its record has it."""
-    value, interval = rung.latency_p50_ns, record.interval if record else None
-    if record is None or not record.value or interval is None or value is None:
+def _with_rounds(rung: Rung, plateau: list[Record]) -> Rung:
+    """With the share by which rounds typically differ at those of its sizes that most rounds measured."""
+    value, most = rung.latency_p50_ns, max((len(record.rounds) for record in plateau), default=0)
+    shares = [
+        (record.interval[0] / record.value, record.interval[1] / record.value)
+        for record in plateau
+        if len(record.rounds) == most and record.interval is not None and record.value
+    ]
+    if value is None or not shares:
         return rung
     low, high = rung.interval or (value, value)
-    wide = (min(low, value * interval[0] / record.value), max(high, value * interval[1] / record.value))
-    return replace(rung, interval=wide)
+    below, above = (statistics.median(ends) for ends in zip(*shares, strict=True))
+    return replace(rung, interval=(min(low, value * below), max(high, value * above)))
 
 
 def _ram_rungs(run: Run, findings: dict[str, Any], levels: list[_Level], textbook: Textbook) -> list[Rung]:
@@ -466,12 +473,15 @@ def _pokes(run: Run, kind: str, operation: str | None = None) -> list[Record]:
     return sorted(records, key=lambda record: (_bytes(record), record.point.operation or ""))
 
 
+def _fitting(records: list[Record], level: _Level) -> list[Record]:
+    """Those whose size lies surely on a level's plateau."""
+    return [record for record in records if level.above < _bytes(record) <= (level.inside or 0)]
+
+
 def _inside(records: list[Record], level: _Level) -> Record | None:
     """The record in the middle of a level's plateau; of several page draws there, the median one."""
-    if level.inside is None:
-        return None
-    fitting = [record for record in records if level.above < _bytes(record) <= level.inside]
-    if not fitting:
+    fitting = _fitting(records, level)
+    if not fitting or level.inside is None:
         return None
     middle = math.log(math.sqrt(max(level.above, level.inside / 4) * level.inside))
     best = min((_bytes(record) for record in fitting), key=lambda size: abs(math.log(size) - middle))

@@ -309,11 +309,23 @@ def of_record(record: Record) -> Values:
         counts=counts,
         step=record.resolution_ns or 0.0,
         grain=_BUCKET,
-        effective=_effective(counts, summary.intervals.get("p50")),
+        effective=_effective(counts, _within_rounds(record)),
         mean=summary.mean,
         deviation=summary.std,
         slow=_by_block(record),
     )
+
+
+def _within_rounds(record: Record) -> tuple[float, float] | None:
+    """The 95 % interval of the median by what blocks of one round differ by.
+
+    What rounds and CPUs differ by moves a distribution as a whole; its form does not depend on it.
+    """
+    within = record.spread.within if record.spread is not None else None
+    if within is None or not record.value or not record.blocks:
+        return None
+    factor = math.exp(_NORMAL_95 * within / math.sqrt(len(record.blocks)))
+    return record.value / factor, record.value * factor
 
 
 def _effective(counts: tuple[tuple[float, int], ...], interval: tuple[float, float] | None) -> float:

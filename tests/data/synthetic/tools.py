@@ -347,4 +347,6 @@ def as_figure(record: JSON) -> JSON:
     ]
     if rank == "once":
         record["summary"]["intervals"] = {}
-    return {**record, "rank": rank, "rounds": rounds, "spread": {"by_cpu": by_cpu}}
+    medians = [math.log(block["p50"]) for block in record["blocks"] if block["p50"] > 0]
+    spread = {"within": rounded(statistics.stdev(medians))} if len(medians) > 1 else {}
+    return {**record, "rank": rank, "rounds": rounds, "spread": {**spread, "by_cpu": by_cpu}}

@@ -26,8 +26,8 @@ const NOT_PAID: f64 = 0.2;
 /// Translation costs below this are not compared, ns.
 const COMPARABLE_NS: f64 = 1.0;
 
-/// Smallest and largest working set that stands for memory. The first is no cache of most machines, and populated within a tenth of a second.
-pub(crate) const LEAST_RAM: u64 = 256 << 20;
+/// Smallest and largest working set that stands for memory. The first is no cache of most machines, and populated within a twentieth of a second.
+pub(crate) const LEAST_RAM: u64 = 128 << 20;
 const MOST_RAM: u64 = 1 << 30;
 
 /// The working set that stands for memory, bytes: a power of two, the same in every run with this profile on this machine, and at least four times the
@@ -38,7 +38,7 @@ pub(crate) fn ram_bytes(env: &Env) -> u64 {
         Profile::Quick => LEAST_RAM,
         _ => (4 * largest.unwrap_or(0))
             .next_power_of_two()
-            .clamp(LEAST_RAM, MOST_RAM),
+            .clamp(2 * LEAST_RAM, MOST_RAM),
     }
 }
 

@@ -89,8 +89,10 @@ pub(crate) struct Part<'a> {
 pub(crate) struct Deal {
     rounds: u32,
     units: Vec<Unit>,
-    /// Seconds of each part in each round.
+    /// Seconds of each part in each round, for all but its headline points.
     seconds: Vec<Vec<f64>>,
+    /// Estimated seconds of the headline points of all parts, in each round.
+    headline_s: f64,
 }
 
 /// Points of one probe that are measured in the same rounds.
@@ -134,6 +136,8 @@ impl Deal {
             own.sort_unstable();
             unit.rounds = own;
         }
+        let headline = units.iter().filter(|unit| unit.rank == Rank::Headline);
+        let headline_s = headline.map(|unit| unit.cost_s).sum();
         let seconds = parts
             .iter()
             .enumerate()
@@ -141,7 +145,8 @@ impl Deal {
                 let cost_s = |round: u32| -> f64 {
                     let measured = units
                         .iter()
-                        .filter(|unit| unit.part == part && unit.rounds.contains(&round));
+                        .filter(|unit| unit.part == part && unit.rank != Rank::Headline)
+                        .filter(|unit| unit.rounds.contains(&round));
                     measured.map(|unit| unit.cost_s).sum()
                 };
                 let all_s: f64 = (0..rounds).map(cost_s).sum();
@@ -154,6 +159,7 @@ impl Deal {
             rounds,
             units,
             seconds,
+            headline_s,
         }
     }
 
@@ -174,7 +180,7 @@ impl Deal {
         self.rounds_of(part, planned).len() as u64
     }
 
-    /// Seconds of this part in this round, of a run that has all of its time.
+    /// Seconds of this part in this round for all but its headline points, in a run that has all of its time.
     pub(crate) fn seconds(&self, part: usize, round: u32) -> f64 {
         self.seconds[part][round as usize]
     }
@@ -182,10 +188,8 @@ impl Deal {
     /// The part of these rounds in the run's whole time, from 0 to 1.
     pub(crate) fn share(&self, rounds: Range<u32>) -> f64 {
         let of = |rounds: Range<u32>| -> f64 {
-            let seconds = self.seconds.iter();
-            seconds
-                .map(|own| rounds.clone().map(|round| own[round as usize]).sum::<f64>())
-                .sum()
+            let rest = |round: u32| self.seconds.iter().map(|own| own[round as usize]).sum::<f64>();
+            rounds.map(|round| self.headline_s + rest(round)).sum()
         };
         of(rounds) / of(0..self.rounds).max(f64::MIN_POSITIVE)
     }

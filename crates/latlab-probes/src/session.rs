@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! Request ──► Env (machine, clock, the round's CPU, memory) ──► Deal: this round's points
-//!                                  ──► for each probe that has some, in an order of the round's own: run_probe ──► Event per line
+//!                     ──► headline points of all probes, then the rest, in an order of the round's own: run_probe ──► Event per line
 //! ```
 
 use std::ffi::OsString;
@@ -13,9 +13,9 @@ use std::time::{Duration, Instant};
 
 use latlab_clock::{Clock, ClockFacts};
 use latlab_harness::{
-    Env, Interpreter, MemorySource, NoReference, Planned, Progress, Reference, Share, Sink, Spec, Support,
-    give_the_rest, give_way_to_others, left_of_budget, pin_this_thread, plan_shares, profile_seconds,
-    run_probe, usable_cpus,
+    Env, Interpreter, MemorySource, NoReference, Planned, Progress, Rank, Reference, Share, Sink, Spec,
+    Support, give_the_rest, give_way_to_others, left_of_budget, pin_this_thread, plan_shares,
+    profile_seconds, run_probe, usable_cpus,
 };
 use latlab_machine::Machine;
 use latlab_probes_shared::walk::ReferenceChase;
@@ -30,6 +30,9 @@ use crate::registry::{Entry, LAYOUT, REGISTRY};
 
 /// Memory that is assumed where nobody says how much may be used.
 const MEMORY_UNKNOWN: u64 = 256 << 20;
+/// Headline points have so much of a round at most: they are measured first and need less on any machine that is not busy.
+const HEADLINE_SHARE: f64 = 0.7;
+
 /// What the watching process asks for.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default)]
@@ -288,14 +291,17 @@ impl Whole {
         plan
     }
 
-    /// What a round measures, in an order of its own.
-    fn turns(&self, env: &Env, round: u32, request: &Request) -> Vec<Turn> {
-        let mut order: Vec<usize> = (0..self.chosen.len()).collect();
-        Rng::new(mixed(env.seed(u64::from(round)))).shuffle(&mut order);
-        let turns = order.into_iter();
-        turns
-            .filter_map(|part| Turn::of(self, part, round, request))
-            .collect()
+    /// What a round measures: the headline points of all probes and then the rest, each in an order of its own.
+    fn turns(&self, env: &Env, round: u32, request: &Request) -> [Vec<Turn>; 2] {
+        let mut rng = Rng::new(mixed(env.seed(u64::from(round))));
+        [true, false].map(|headline| {
+            let mut order: Vec<usize> = (0..self.chosen.len()).collect();
+            rng.shuffle(&mut order);
+            let turns = order.into_iter();
+            turns
+                .filter_map(|part| Turn::of(self, part, round, request, headline))
+                .collect()
+        })
     }
 
     /// The CPU of a round.
@@ -381,7 +387,7 @@ pub fn run(
         }
     }
     let turns = whole.turns(&env, round, request);
-    let interrupted = measure(&env, &turns, round_s, reference.as_mut(), &mut teller);
+    let interrupted = measure(&env, turns, round_s, reference.as_mut(), &mut teller);
     drop(reference);
     teller.totals.seconds = env.clock.now_ns() / 1e9 - begun_s;
     teller.totals.written_bytes = env.disk.budget().spent_bytes();
@@ -394,41 +400,37 @@ pub fn run(
     teller.failed.map_or(Ok(()), Err)
 }
 
-/// Measures one probe after the other within the time of the round; whether the user ended it.
+/// Measures the headline points of all probes and then the rest, within the time of the round; whether the user ended it.
 fn measure(
     env: &Env,
-    turns: &[Turn],
+    [headline, rest]: [Vec<Turn>; 2],
     round_s: f64,
     reference: &mut dyn Reference,
     teller: &mut Teller,
 ) -> bool {
-    let all_s: f64 = turns.iter().map(|turn| turn.seconds).sum();
-    let mut deadline_ns = env.clock.now_ns();
-    let mut interrupted = false;
-    for turn in turns {
-        // A running sum: what one probe leaves over goes to those after it.
-        deadline_ns += round_s * turn.seconds / all_s.max(f64::MIN_POSITIVE) * 1e9;
-        let outcome = run_probe(
-            turn.entry.probe,
-            env,
-            &turn.points,
-            deadline_ns,
-            reference,
-            teller,
-        );
-        if !outcome.further.is_empty() {
-            teller.tell(&Event::Further {
-                probe: turn.entry.probe.spec().id,
-                points: &outcome.further,
-            });
-        }
-        teller.totals.disturbed_blocks += outcome.disturbed_blocks;
-        interrupted = outcome.cancelled || teller.failed.is_some();
-        if interrupted {
-            break;
+    let ends_ns = env.clock.now_ns() + round_s * 1e9;
+    for (turns, share) in [(headline, HEADLINE_SHARE), (rest, 1.0)] {
+        let all_s: f64 = turns.iter().map(|turn| turn.seconds).sum();
+        let mut deadline_ns = env.clock.now_ns();
+        let left_s = (ends_ns - deadline_ns).max(0.0) / 1e9 * share;
+        for turn in &turns {
+            // A running sum: what one probe leaves over goes to those after it.
+            deadline_ns += left_s * turn.seconds / all_s.max(f64::MIN_POSITIVE) * 1e9;
+            let probe = turn.entry.probe;
+            let outcome = run_probe(probe, env, &turn.points, deadline_ns, reference, teller);
+            if !outcome.further.is_empty() {
+                teller.tell(&Event::Further {
+                    probe: probe.spec().id,
+                    points: &outcome.further,
+                });
+            }
+            teller.totals.disturbed_blocks += outcome.disturbed_blocks;
+            if outcome.cancelled || teller.failed.is_some() {
+                return true;
+            }
         }
     }
-    interrupted
+    false
 }
 
 /// A probe in this round.
@@ -440,11 +442,15 @@ struct Turn {
 
 impl Turn {
     /// `None` where this round has nothing of it. That a probe cannot run here is said by the first round.
-    fn of(whole: &Whole, part: usize, round: u32, request: &Request) -> Option<Self> {
+    fn of(whole: &Whole, part: usize, round: u32, request: &Request, headline: bool) -> Option<Self> {
         let entry = whole.chosen[part];
         let id = entry.probe.spec().id;
+        let is_done = |point: &Point| {
+            let mut done = request.done.iter();
+            done.any(|(probe, done)| probe == id && done == point)
+        };
         if whole.points[part].is_empty() {
-            let unsaid = round == 0 && !request.done.iter().any(|(done, _)| done == id);
+            let unsaid = headline && round == 0 && !is_done(&Point::default());
             return unsaid.then_some(Self {
                 entry,
                 points: Vec::new(),
@@ -457,20 +463,23 @@ impl Turn {
             .iter()
             .chain(further.map(|(_, planned)| planned))
         {
-            let wanted = whole.deal.is_dealt(part, planned, round)
-                && !request
-                    .done
-                    .iter()
-                    .any(|(probe, point)| probe == id && *point == planned.point)
+            let wanted = (planned.rank == Rank::Headline) == headline
+                && whole.deal.is_dealt(part, planned, round)
+                && !is_done(&planned.point)
                 && points.iter().all(|known| known.point != planned.point);
             if wanted {
                 points.push(planned.clone());
             }
         }
-        (!points.is_empty()).then(|| Self {
+        let seconds = if headline {
+            points.iter().map(Planned::round_s).sum()
+        } else {
+            whole.deal.seconds(part, round)
+        };
+        (!points.is_empty()).then_some(Self {
             entry,
             points,
-            seconds: whole.deal.seconds(part, round),
+            seconds,
         })
     }
 }

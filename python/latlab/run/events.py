@@ -111,5 +111,8 @@ def plain(event: Event | Died) -> dict[str, model.Json]:
         return {"event": "died", **asdict(event)}
     if isinstance(event, Recorded):
         return {"event": "record", "record": msgspec.json.decode(event.raw)}
+    if isinstance(event, Further):
+        points = [msgspec.json.decode(point) for point in event.points]
+        return {"event": "further", "probe": event.probe, "points": points}
     fields: dict[str, model.Json] = msgspec.to_builtins(event, enc_hook=model.from_machine)
     return fields

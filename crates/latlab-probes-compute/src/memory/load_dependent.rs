@@ -57,6 +57,8 @@ const LEAST_MEMORY: u64 = 8 << 20;
 const LARGEST: u64 = 1 << 30;
 /// The coarse ladder of each round begins here.
 const HEADLINE_FROM: u64 = 4 << 10;
+/// A quick run has it up to here, and the largest: building longer walks takes most of its time.
+const COARSE_UP_TO: u64 = 8 << 20;
 /// Two sizes of it an octave.
 const FINE_HEADLINE: std::ops::RangeInclusive<u64> = 24 << 10..=24 << 20;
 /// Two sizes an octave up to here, one beyond.
@@ -291,8 +293,10 @@ fn is_headline(point: &Point, env: &Env) -> bool {
     let fine = env.settings.profile != Profile::Quick && FINE_HEADLINE.contains(&bytes);
     match point.order {
         Some(Order::PageLocal) => {
+            let quick = env.settings.profile == Profile::Quick;
+            let coarse = bytes == ram || !quick || bytes <= COARSE_UP_TO;
             let octave = bytes.is_power_of_two() && (HEADLINE_FROM..=ram).contains(&bytes);
-            octave || fine && bytes % 3 == 0 && (bytes / 3).is_power_of_two()
+            octave && coarse || fine && bytes % 3 == 0 && (bytes / 3).is_power_of_two()
         }
         Some(Order::Random) => point.pages == Some(Pages::Base) && bytes == ram,
         _ => false,

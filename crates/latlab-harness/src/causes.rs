@@ -110,6 +110,21 @@ pub(crate) struct Judged {
     pub(crate) causes: Option<TailCauses>,
 }
 
+thread_local! {
+    /// The tracepoints that the probe before this one used on this thread, switched off. The kernel takes a second to forget them
+    /// (25 times two grace periods), and next to nothing to open them again before it has.
+    static KEPT: RefCell<Option<Evidence>> = const { RefCell::new(None) };
+}
+
+impl Drop for Listening {
+    fn drop(&mut self) {
+        if let Some(mut evidence) = self.evidence.take().filter(|_| self.operations.are_traced()) {
+            evidence.stop();
+            KEPT.set(Some(evidence));
+        }
+    }
+}
+
 impl Listening {
     /// Only for time stamps: their periods are all that is known.
     pub(crate) fn to_time_stamps() -> Self {
@@ -134,6 +149,8 @@ impl Listening {
     /// On the thread that measures.
     pub(crate) fn of_this_thread(env: &Env, operations: Operations) -> Self {
         let clock = &env.clock;
+        // Given back only when that of this probe is open, or now where it needs no tracepoints.
+        let _last = KEPT.take();
         let mut listening = Self::to_time_stamps();
         if operations == Operations::Unwatched
             || matches!(clock.source, Source::Simulated(_))

@@ -123,6 +123,14 @@ pub(crate) const MAX_BLOCKS: usize = 24;
 /// Blocks at least of what is measured in one round only, with all of its time.
 const LEAST_ONCE: usize = 6;
 
+impl Operations {
+    /// Whether interrupts are recorded beside them by tracepoints, where that is allowed: changing to other probes and back takes a second.
+    #[must_use]
+    pub fn are_traced(self) -> bool {
+        matches!(self, Self::UserSpace | Self::Faults)
+    }
+}
+
 /// A point that a probe would like to measure.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Planned {

@@ -155,6 +155,11 @@ impl Evidence {
         self.flag.interrupts.is_some()
     }
 
+    /// Ends what [`start`](Self::start) began.
+    pub fn stop(&mut self) {
+        self.sources.stop();
+    }
+
     /// From now on the kernel writes records; what it wrote before is thrown away.
     pub fn start(&mut self, clock: &Clock) {
         self.sources.start(clock);

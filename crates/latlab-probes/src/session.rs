@@ -30,9 +30,6 @@ use crate::registry::{Entry, LAYOUT, REGISTRY};
 
 /// Memory that is assumed where nobody says how much may be used.
 const MEMORY_UNKNOWN: u64 = 256 << 20;
-/// Headline points have so much of a round at most: they are measured first and need less on any machine that is not busy.
-const HEADLINE_SHARE: f64 = 0.7;
-
 /// What the watching process asks for.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default)]
@@ -297,6 +294,8 @@ impl Whole {
         [true, false].map(|headline| {
             let mut order: Vec<usize> = (0..self.chosen.len()).collect();
             rng.shuffle(&mut order);
+            // Those that are traced follow each other, at the end of the headline and the begin of the rest.
+            order.sort_by_key(|part| self.chosen[*part].probe.operations().are_traced() == headline);
             let turns = order.into_iter();
             turns
                 .filter_map(|part| Turn::of(self, part, round, request, headline))
@@ -400,7 +399,7 @@ pub fn run(
     teller.failed.map_or(Ok(()), Err)
 }
 
-/// Measures the headline points of all probes and then the rest, within the time of the round; whether the user ended it.
+/// Measures the headline points of all probes, however long they take, and then the rest in shares of the time that is left; whether the user ended it.
 fn measure(
     env: &Env,
     [headline, rest]: [Vec<Turn>; 2],
@@ -409,13 +408,14 @@ fn measure(
     teller: &mut Teller,
 ) -> bool {
     let ends_ns = env.clock.now_ns() + round_s * 1e9;
-    for (turns, share) in [(headline, HEADLINE_SHARE), (rest, 1.0)] {
+    for (turns, in_shares) in [(headline, false), (rest, true)] {
         let all_s: f64 = turns.iter().map(|turn| turn.seconds).sum();
         let mut deadline_ns = env.clock.now_ns();
-        let left_s = (ends_ns - deadline_ns).max(0.0) / 1e9 * share;
+        let left_ns = (ends_ns - deadline_ns).max(0.0);
         for turn in &turns {
             // A running sum: what one probe leaves over goes to those after it.
-            deadline_ns += left_s * turn.seconds / all_s.max(f64::MIN_POSITIVE) * 1e9;
+            deadline_ns += left_ns * turn.seconds / all_s.max(f64::MIN_POSITIVE);
+            let deadline_ns = if in_shares { deadline_ns } else { ends_ns };
             let probe = turn.entry.probe;
             let outcome = run_probe(probe, env, &turn.points, deadline_ns, reference, teller);
             if !outcome.further.is_empty() {

@@ -58,6 +58,8 @@ impl Sources {
 
     pub(crate) fn start(&mut self, _clock: &Clock) {}
 
+    pub(crate) fn stop(&mut self) {}
+
     pub(crate) fn record_requests(&mut self, _on: bool) {}
 
     pub(crate) fn drain(&mut self, _clock: &Clock) -> (Vec<Event>, u64) {

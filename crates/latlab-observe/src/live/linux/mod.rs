@@ -275,6 +275,13 @@ impl Sources {
         self.drain(clock);
     }
 
+    /// From now on no records are written.
+    pub(crate) fn stop(&mut self) {
+        for ring in &self.rings {
+            (0..ring.events()).for_each(|event| ring.switch(event, false));
+        }
+    }
+
     /// What happened since the last drain, and how many records were lost. No system call but reading the clock.
     pub(crate) fn drain(&mut self, clock: &Clock) -> (Vec<Event>, u64) {
         let Some(bridge) = &mut self.bridge else {

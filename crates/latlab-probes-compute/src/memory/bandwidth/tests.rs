@@ -225,11 +225,11 @@ fn what_a_reader_wants_first_is_first() {
     let points = Bandwidth.points(&env);
     let first = labels(&points[..6]);
     assert!(
-        first[0].starts_with("read, 256 MiB") && first[1].starts_with("read, 24 KiB"),
+        first[0].starts_with("read, 128 MiB") && first[1].starts_with("read, 24 KiB"),
         "{first:?}"
     );
     assert!(
-        first[4].starts_with("copy, 256 MiB") && first[5].starts_with("triad, 256 MiB"),
+        first[4].starts_with("copy, 128 MiB") && first[5].starts_with("triad, 128 MiB"),
         "{first:?}"
     );
     let mut distinct = points

@@ -57,7 +57,13 @@ def main() -> None:
     if "once" not in scenario or is_first(scenario["once"]):
         misbehave(scenario, "set-up")
     visit(scenario, request, probes, stopping)
-    totals = {"records": {}, "seconds": 0.1, "written_bytes": 7, "disturbed_blocks": 0, "worker_restarts": 0}
+    totals = {
+        "records": {},
+        "seconds": 0.1,
+        "written_bytes": request["written_bytes"] + 7,
+        "disturbed_blocks": 0,
+        "worker_restarts": 0,
+    }
     say({"event": "end", "stopped_by": "interrupted" if stopping else "completed", "totals": totals})
 
 
@@ -84,7 +90,7 @@ def visit(scenario: dict[str, Any], request: dict[str, Any], probes: list[str], 
                 continue
             if stopping:
                 return
-            written = 100 * (number - 1) + 300 * probes.index(probe)
+            written = request["written_bytes"] + 100 * (number - 1) + 300 * probes.index(probe)
             say({"event": "begin", "probe": probe, "point": point, "written_bytes": written})
             misbehave(scenario, f"{probe}/{number}")
             misbehave(scenario, f"round {request['round']} {probe}/{number}")

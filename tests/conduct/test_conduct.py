@@ -100,9 +100,8 @@ def test_a_worker_killed_in_a_point_leaves_a_record_and_the_run_goes_on_without_
     assert second["done_probes"] == []
     assert (second["round"], second["begun_ns"]) == (0, first["begun_ns"])
     assert 0 < second["ends_ns"] - second["begun_ns"] <= 60e9
-    # 300 before the probe in which it died, which had announced 500: at most 200 of the 1000 are left.
-    assert first["settings"].get("max_bytes") is None
-    assert second["settings"]["max_bytes"] == 200
+    # 300 before the probe in which it died, which had announced 500.
+    assert (first["written_bytes"], second["written_bytes"]) == (0, 800)
     assert any(isinstance(event, Died) and event.restarts for event in events)
 
 
@@ -123,8 +122,8 @@ def test_a_run_is_rounds_of_fresh_workers_and_its_figures_are_their_fold(tmp_pat
     asked = [json.loads(line) for line in requests.read_text().splitlines()]
     assert [request["round"] for request in asked] == [0, 1, 2, 3]
     assert len({request["begun_ns"] for request in asked}) == len({r["ends_ns"] for r in asked[1:]}) == 1
-    # Each writes 7 of what is left.
-    assert [request["settings"].get("max_bytes") for request in asked[1:]] == [993, 993, 993]
+    # Each writes 7.
+    assert [request["written_bytes"] for request in asked] == [0, 7, 14, 21]
     assert run.footer is not None
     assert run.footer.totals.written_bytes == 4 * 7
     assert sum(isinstance(event, Hello) for event in told) == 4

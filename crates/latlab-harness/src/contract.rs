@@ -120,6 +120,8 @@ pub enum Operations {
 
 /// Blocks of one point in one round at most: the raw window means are kept, and 24 blocks are 1,536 of them.
 pub(crate) const MAX_BLOCKS: usize = 24;
+/// Blocks that a point gets beyond those of its rank when all of these were disturbed.
+const MORE_WHERE_DISTURBED: usize = 1;
 /// Blocks at least of what is measured in one round only, with all of its time.
 const LEAST_ONCE: usize = 6;
 
@@ -146,7 +148,9 @@ pub struct Planned {
     pub first_s: f64,
     /// Estimated seconds for one block.
     pub block_s: f64,
-    /// Bytes that it writes to files, in all of its blocks.
+    /// Bytes that its session writes to files for it before its first block.
+    pub laid_out_bytes: u64,
+    /// Bytes that each of its blocks writes to files.
     pub written_bytes: u64,
     /// Blocks of one round at most. For work of which each block uses something up, as bytes that may be written.
     pub most_blocks: usize,
@@ -169,6 +173,7 @@ impl Planned {
             setup_s: 1e-3,
             first_s: 0.0,
             block_s: 3e-3,
+            laid_out_bytes: 0,
             written_bytes: 0,
             most_blocks: MAX_BLOCKS,
             least_blocks: 0,
@@ -196,6 +201,19 @@ impl Planned {
             Rank::Once => MAX_BLOCKS,
         };
         own.max(self.least_blocks).min(self.most_blocks())
+    }
+
+    /// Blocks that it gets in one round at most: one more where all that it was to have were disturbed.
+    #[must_use]
+    pub fn round_blocks(&self) -> usize {
+        (self.wanted_blocks() + MORE_WHERE_DISTURBED).min(self.most_blocks())
+    }
+
+    /// Bytes that it writes to files in one round at most.
+    #[must_use]
+    pub fn round_bytes(&self) -> u64 {
+        self.laid_out_bytes
+            .saturating_add(self.written_bytes.saturating_mul(self.round_blocks() as u64))
     }
 
     /// Blocks beyond which a round gives it none.

@@ -25,8 +25,6 @@ use crate::{
     Support,
 };
 
-/// Blocks that a point gets beyond those of its rank when all of these were disturbed.
-const MORE_WHERE_DISTURBED: usize = 1;
 /// Seconds between two readings of the reference.
 const REFERENCE_EVERY_S: f64 = 1.0;
 /// While the reference is drifted it is read more often, to know when the disturbance ended.
@@ -119,12 +117,12 @@ impl PointState {
     }
 
     fn is_enough(&self) -> bool {
-        let more = if self.quiet_blocks() == 0 {
-            MORE_WHERE_DISTURBED
+        let enough = if self.quiet_blocks() == 0 {
+            self.planned.round_blocks()
         } else {
-            0
+            self.planned.wanted_blocks()
         };
-        self.blocks.len() >= (self.planned.wanted_blocks() + more).min(self.planned.most_blocks())
+        self.blocks.len() >= enough
     }
 
     fn missing(&self) -> usize {

@@ -44,6 +44,8 @@ pub struct Request {
     pub ends_ns: Option<u64>,
     /// Points that are not wanted in this round: they exist already, or a worker died on them.
     pub done: Vec<(String, Point)>,
+    /// Bytes that the rounds before it wrote.
+    pub written_bytes: u64,
     /// Probes that are not wanted any more.
     pub done_probes: Vec<String>,
     /// What probes asked for in earlier rounds, given what they found.
@@ -110,7 +112,7 @@ enum Event<'a> {
         cpu: u32,
         /// For measuring in this round and those after it.
         left_s: f64,
-        /// By this round and those after it, at most.
+        /// By the whole run, at most.
         written_bytes: u64,
     },
     Begin {
@@ -331,16 +333,17 @@ pub fn run(
     if env.settings.gentle {
         give_way_to_others();
     }
+    let adopted = test_file.is_some_and(|file| env.disk.adopt(file));
     let whole = Whole::of(&env, &request.done_probes);
     let round = request.round.min(whole.rounds - 1);
     env.home_cpu = whole.cpu(round);
     pin_this_thread(env.home_cpu);
-    let adopted = test_file.is_some_and(|file| env.disk.adopt(file));
     let layout_bytes = if adopted { 0 } else { whole.layout_bytes };
     let layout_s = if layout_bytes > 0 { whole.layout_s } else { 0.0 };
 
-    let written_bytes = announced(&env, layout_bytes, &whole.planned);
+    let written_bytes = announced(&env, whole.layout_bytes, &whole.planned);
     env.disk.budget().announce(written_bytes);
+    env.disk.budget().count(request.written_bytes);
     let mut reference = reference(&env);
     let ready_s = started.elapsed().as_secs_f64();
     let left_s = request.ends_ns.map_or_else(
@@ -617,12 +620,7 @@ fn apart(mut seconds: Vec<f64>) -> (f64, Vec<f64>) {
 /// A line of the plan, without the layout of the test file; `times` says in how many rounds a point is measured.
 fn planned(env: &Env, entry: &Entry, own: &Part, times: impl Fn(&Planned) -> u64) -> PlannedProbe {
     let runs = !own.points.is_empty();
-    let written = |planned: &Planned| {
-        let blocks = times(planned) * planned.wanted_blocks() as u64;
-        // What it writes was planned for so many blocks.
-        let most = planned.most_blocks() as u64;
-        planned.written_bytes * blocks.min(most) / most
-    };
+    let written = |planned: &Planned| times(planned) * planned.round_bytes();
     PlannedProbe {
         id: entry.probe.spec().id.to_owned(),
         points: own.points.len() as u64,

@@ -87,6 +87,11 @@ impl Budget {
         self.announced.store(bytes, Ordering::Release);
     }
 
+    /// Counts what others wrote before, of the same run.
+    pub fn count(&self, bytes: u64) {
+        self.spent.fetch_add(bytes, Ordering::AcqRel);
+    }
+
     fn most(&self) -> u64 {
         self.limit.min(self.announced.load(Ordering::Acquire))
     }

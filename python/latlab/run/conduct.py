@@ -254,10 +254,7 @@ class _Worker:
     fatal: str = ""
     broken: str = ""
     stray: int = 0
-    announced_bytes: int = 0
-    written_bytes: int = 0
     written_before_probe: int = 0
-    hello: Hello | None = None
 
 
 class Conductor:
@@ -316,7 +313,6 @@ class Conductor:
         self._written_bytes = 0
         self._restarts = 0
         self._ends_ns: int | None = None
-        self._left_bytes: int | None = None
         self._notes: list[str] = []
         self._interrupts = 0
         self._interrupted_at = 0.0
@@ -359,16 +355,12 @@ class Conductor:
                 self._listen(worker)
             finally:
                 _end(worker.process)
-            if worker.ended is not None:
-                # What one that died wrote after its last word is not in the sum.
-                worker.written_bytes = worker.ended.totals.written_bytes
-            self._written_bytes += worker.written_bytes
             if worker.ended is None:
                 self._sweep()
             if self._interrupts:
                 return "interrupted"
             if worker.ended is not None:
-                self._left_bytes = max(worker.announced_bytes - worker.written_bytes, 0)
+                self._written_bytes = worker.ended.totals.written_bytes
                 self._round += 1
                 self._told.clear()
                 if self._round >= self._rounds or worker.ended.stopped_by != "completed":
@@ -393,16 +385,14 @@ class Conductor:
 
     def _start(self) -> _Worker:
         command = self._command or worker_command()
-        settings = self._settings
-        if self._left_bytes is not None:
-            settings = msgspec.structs.replace(settings, max_bytes=self._left_bytes)
         request = {
-            "settings": settings,
+            "settings": self._settings,
             "round": self._round,
             "begun_ns": self._begun_ns,
             "ends_ns": self._ends_ns,
             "done": self._unwanted(),
             "done_probes": self._left_out,
+            "written_bytes": self._written_bytes,
             "further": self._further,
             "test_file": self._test_file if self._test_file >= 0 else None,
             "packages": _packages(),
@@ -535,8 +525,6 @@ class Conductor:
 
     def _take(self, worker: _Worker, event: Event) -> None:
         if isinstance(event, Hello):
-            worker.hello = event
-            worker.announced_bytes = event.written_bytes
             if self._header is None:
                 self._rounds = event.rounds
                 self._ends_ns = time.monotonic_ns() + int(event.left_s * 1e9)
@@ -544,7 +532,7 @@ class Conductor:
         elif isinstance(event, Begin):
             if worker.current is None or worker.current.probe != event.probe:
                 worker.written_before_probe = event.written_bytes
-            worker.written_bytes = event.written_bytes
+            self._written_bytes = event.written_bytes
             worker.current = event
         elif isinstance(event, Further):
             known = {(probe, bytes(point)) for probe, point in self._further}
@@ -700,11 +688,10 @@ class Conductor:
             times = self._deaths[probe]
             skipped = f"the measuring process died {times} times in this probe: the rest of it is left out"
             self._append(self._absent(probe, model.Point(), skipped))
-        if worker.hello is not None:
+        if worker.current is not None:
             # Nobody knows what it wrote since its last word: at most what this probe had announced.
             own = sum(planned.written_bytes for planned in self._header.plan if planned.id == probe)
-            wrote = max(worker.written_bytes, worker.written_before_probe + own)
-            self._left_bytes = max(worker.announced_bytes - wrote, 0)
+            self._written_bytes = max(self._written_bytes, worker.written_before_probe + own)
         unmeasured = {planned.id for planned in self._header.plan} - set(self._left_out)
         too_often = not probe and self._deaths[probe] >= MOST_DEATHS_OF_A_POINT
         goes_on = sum(self._deaths.values()) < MOST_DEATHS and not too_often and bool(unmeasured)

@@ -14,8 +14,8 @@ from latlab.run import model
 class Hello(msgspec.Struct, frozen=True, tag_field="event", tag="hello"):
     """The worker of a round describes the machine, the plan of the whole run, and what is left of it.
 
-    `cpus` are those that the run's rounds take in turn, `cpu` that of this `round`; `left_s` and
-    `written_bytes` are for this round and those after it, at most.
+    `cpus` are those that the run's rounds take in turn, `cpu` that of this `round`; `left_s` is for
+    this round and those after it, `written_bytes` what the whole run writes at most.
     """
 
     machine: model.Machine
@@ -31,7 +31,7 @@ class Hello(msgspec.Struct, frozen=True, tag_field="event", tag="hello"):
 
 
 class Begin(msgspec.Struct, frozen=True, tag_field="event", tag="begin"):
-    """A point is about to be visited; so much was written before."""
+    """A point is about to be visited; so much had been written in this run."""
 
     probe: str
     point: model.Point

@@ -204,7 +204,7 @@ impl Probe for Fault {
                 planned.group = 1;
                 if !written.contains(&operation.name()) {
                     written.push(operation.name());
-                    planned.written_bytes = sizes.span;
+                    planned.laid_out_bytes = sizes.span;
                 }
             }
         }

@@ -168,7 +168,10 @@ fn planned(env: &Env, priority: u8, files: u64, operation: Operation, engine: &s
     let file_bytes = TOTAL_BYTES / files;
     let (each_ns, byte_ns) = operation.estimate_ns();
     let written_bytes = match operation {
-        Operation::Write { .. } => BLOCKS as u64 * at_once * file_bytes,
+        Operation::Write { .. } => at_once * file_bytes,
+        _ => 0,
+    };
+    let laid_out_bytes = match operation {
         // The files that all reads of this size share. Where nothing was written before, unlinking needs files of its own: not announced,
         // because something was.
         Operation::ReadWarm if engine == NATIVE => {
@@ -193,6 +196,7 @@ fn planned(env: &Env, priority: u8, files: u64, operation: Operation, engine: &s
         },
         block_s: (at_once * operation.passes_a_block(files)) as f64 * (each_ns + file_bytes as f64 * byte_ns)
             / 1e9,
+        laid_out_bytes,
         written_bytes,
         // What a block wrote stays until the end, and disks wear: no more than a record needs.
         most_blocks: if operation.leaves_traces() {

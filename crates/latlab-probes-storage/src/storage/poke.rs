@@ -147,7 +147,7 @@ fn planned(env: &Env, file_bytes: u64, path: &str) -> Planned {
     };
     // Warming the test file and evicting it would be done over and over if they took turns.
     let shared = file_bytes > SMALL[1];
-    let laid_out = if SMALL.contains(&file_bytes) && path == WARM {
+    let laid_out_bytes = if SMALL.contains(&file_bytes) && path == WARM {
         pages(file_bytes) * PAGE_BYTES
     } else {
         0
@@ -178,7 +178,8 @@ fn planned(env: &Env, file_bytes: u64, path: &str) -> Planned {
         },
         block_s,
         most_blocks,
-        written_bytes: most_blocks as u64 * written(profile, file_bytes, path) + laid_out,
+        laid_out_bytes,
+        written_bytes: written(profile, file_bytes, path),
         reach: if path == WARM {
             Reach::Shared
         } else {

@@ -132,7 +132,7 @@ impl Probe for Steady {
         // Writing first: on a fast disk its bytes end before its time, and reading gets what is left.
         if let Some((bytes, stretch)) = written(env) {
             points.push(Planned {
-                written_bytes: bytes,
+                written_bytes: stretch,
                 most_blocks: usize::try_from(bytes / stretch).unwrap_or(usize::MAX),
                 // A GB/s is an everyday disk's; a slower one ends a stretch by its time.
                 block_s: (stretch as f64 / 1e9).min(longest_s),

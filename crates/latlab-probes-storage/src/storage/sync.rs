@@ -219,8 +219,7 @@ impl Probe for Durable {
                 } else {
                     planned.most_blocks
                 };
-                let blocks = most_blocks as u64;
-                let laid_out = if operation == Operation::Overwrite {
+                let laid_out_bytes = if operation == Operation::Overwrite {
                     FILE_BYTES
                 } else {
                     0
@@ -238,7 +237,8 @@ impl Probe for Durable {
                     reach: Reach::Private,
                     most_blocks,
                     block_s: operations as f64 * operation.reckoned_ns() * 1.1 / 1e9,
-                    written_bytes: blocks * operations * operation.written_blocks() * BLOCK_BYTES + laid_out,
+                    laid_out_bytes,
+                    written_bytes: operations * operation.written_blocks() * BLOCK_BYTES,
                     ..planned
                 }
             })

@@ -116,7 +116,7 @@ fn plan(profile: Profile, path: &str, block_bytes: u64, priority: u8) -> Planned
         priority,
         setup_s: 1e-3,
         block_s: 3e-3 + calls * each_s + stretch as f64 * 1.5e-9,
-        written_bytes: most * stretch,
+        written_bytes: stretch,
         most_blocks: usize::try_from(most).unwrap_or(usize::MAX),
         ..Planned::new(Point {
             block_bytes: Some(block_bytes),
@@ -150,9 +150,9 @@ impl Probe for WriteSequential {
                     let stretch = stretch(profile, path, *block_bytes);
                     if *block_bytes <= env.memory_bytes / 2
                         && 2 * stretch <= file
-                        && planned.written_bytes <= left
+                        && stretch * planned.most_blocks as u64 <= left
                     {
-                        left -= planned.written_bytes;
+                        left -= stretch * planned.most_blocks as u64;
                         points.push(planned);
                     }
                 }

@@ -208,7 +208,7 @@ fn plan(env: &Env, way: Way, deep: &str) -> Vec<Planned> {
             let (block_bytes, depth) = sizes(&planned.point);
             let bytes = writes(profile, block_bytes, depth) * block_bytes;
             planned.most_blocks = most_blocks(profile, block_bytes);
-            planned.written_bytes = bytes * planned.most_blocks as u64;
+            planned.written_bytes = bytes;
             // At a GB/s, or as fast as requests are answered.
             let each_s = 12e-6 + 110e-6 / f64::from(depth);
             planned.block_s = (bytes as f64 / 1e9).max(writes(profile, block_bytes, depth) as f64 * each_s);

@@ -180,6 +180,11 @@ class Place:
             self._read[file] = end + len(whole) + 1, lines
         return lines
 
+    def figures(self) -> list[dict[str, Any]]:
+        """What the rounds of the only run in the store say together, as its last line holds it."""
+        figures: list[dict[str, Any]] = self.lines()[-1]["figures"]
+        return figures
+
     def deaths(self) -> list[str]:
         """What the records say of the measuring process's death."""
         errors = [line.get("error") or {} for line in self.lines()]

@@ -33,12 +33,13 @@ _PR_SET_THP_DISABLE = 41
 
 def test_one_cpu_is_told_and_what_needs_more_is_left_out(place: Place) -> None:
     one = {min(os.sched_getaffinity(0))}
-    words = (*BRIEF, "--profile", "quick", "--only", "memory.bandwidth")
+    words = (*BRIEF, "--profile", "quick", "--only", "memory.bandwidth", "--budget", "2")
     told = place.run(*words, preexec_fn=lambda: os.sched_setaffinity(0, one))
     assert told.returncode == 0, told.stderr
     assert "one CPU" in calling.warning(told, place.lines()[0]["doctor"], "one-cpu")
     assert "1 CPU" in told.stderr
-    assert any("one CPU is allowed" in (line.get("error") or {}).get("text", "") for line in place.lines())
+    reasons = [(figure.get("error") or {}).get("text", "") for figure in place.figures()]
+    assert any("one CPU is allowed" in reason for reason in reasons), reasons
 
 
 @pytest.mark.parametrize("probe", ["memory.load.dependent", "memory.bandwidth"])

@@ -118,7 +118,7 @@ def test_where_namespaces_are_refused_the_server_waits_and_every_figure_says_wha
         assert record["findings"]["route"]["kind"] == "application"
         assert "no private network namespace" in record["findings"]["route"]["why_not_better"][0]
         assert any("valid for time to first byte only" in flag for flag in record["flags"])
-    concluded = [line for line in place.lines() if line.get("kind") == "derived"]
+    concluded = [figure for figure in place.figures() if figure["kind"] == "derived"]
     singles = [row for record in concluded for row in record["findings"].get("singles", [])]
     emulated = [row for row in singles if row["path"] == "emulated"]
     assert emulated

@@ -21,9 +21,15 @@ const ROUNDS: [u32; 3] = [4, 6, 12];
 const CURVE_EVERY: u32 = 3;
 const CURVE_LEAST: u32 = 2;
 
-/// Rounds of a run.
-pub(crate) fn rounds(profile: Profile) -> u32 {
-    profile.of(ROUNDS)
+/// A shorter round would spend most of its time on starting its process and on filling its memory.
+const LEAST_ROUND_S: f64 = 2.0;
+
+/// Rounds of a run: those of its profile, or as many as a small budget pays for. They divide those of the profile, so that CPUs take equal parts.
+pub(crate) fn rounds(profile: Profile, budget_s: Option<f64>) -> u32 {
+    let usual = profile.of(ROUNDS);
+    let paid_for = |rounds: &u32| budget_s.is_none_or(|s| f64::from(*rounds) * LEAST_ROUND_S <= s);
+    let mut fewer = (1..=usual).rev().filter(|rounds| usual.is_multiple_of(*rounds));
+    fewer.find(paid_for).unwrap_or(1)
 }
 
 /// The CPUs that the rounds of a run take in turn, ascending: the same in every run of a machine. Their number is the largest divisor of the
@@ -268,6 +274,23 @@ mod tests {
         Machine {
             caches: vec![cache],
             ..Machine::default()
+        }
+    }
+
+    #[test]
+    fn a_small_budget_has_fewer_rounds_and_one_at_least() {
+        for (profile, budget_s, expected) in [
+            (Profile::Quick, None, 4),
+            (Profile::Standard, None, 6),
+            (Profile::Thorough, None, 12),
+            (Profile::Standard, Some(600.0), 6),
+            (Profile::Standard, Some(12.0), 6),
+            (Profile::Standard, Some(11.0), 3),
+            (Profile::Quick, Some(5.0), 2),
+            (Profile::Quick, Some(3.9), 1),
+            (Profile::Thorough, Some(0.1), 1),
+        ] {
+            assert_eq!(rounds(profile, budget_s), expected, "{profile:?} {budget_s:?}");
         }
     }
 

@@ -224,7 +224,7 @@ struct Whole {
 impl Whole {
     fn of(env: &Env, done_probes: &[String]) -> Self {
         let settings = &env.settings;
-        let rounds = deal::rounds(settings.profile);
+        let rounds = deal::rounds(settings.profile, settings.budget_s);
         let cpus = deal::cpus(&env.machine, &env.cpus, rounds);
         let turns = deal::turns(&cpus, settings.seed);
         let chosen = chosen(settings, done_probes);

@@ -270,27 +270,15 @@ fn absent(spec: &Spec, point: Point, stopped_by: StoppedBy, text: String) -> Rec
     )
 }
 
-/// One record for all points of a group that were never visited: a quick run of a long list would be little else.
+/// One record for all points of a group that were never visited.
 fn not_reached(spec: &Spec, missed: &[&Point], planned: usize, cancelled: bool) -> Option<Record> {
-    let (why, stopped_by) = if cancelled {
-        ("the run was stopped", StoppedBy::Interrupted)
+    let stopped_by = if cancelled {
+        StoppedBy::Interrupted
     } else {
-        (
-            "the time ran out; a longer profile or --budget reaches them",
-            StoppedBy::NotReached,
-        )
+        StoppedBy::NotReached
     };
-    let more = if missed.len() > 1 { ", ..." } else { "" };
-    let text = format!(
-        "{} of {planned} points ({}{more}): {why}",
-        missed.len(),
-        missed.first()?.label()
-    );
-    let findings = serde_json::json!({ "points": missed });
-    Some(Record {
-        findings: Some(findings),
-        ..absent(spec, Point::default(), stopped_by, text)
-    })
+    let like = absent(spec, Point::default(), stopped_by, String::new());
+    Record::not_reached(&like, missed, planned)
 }
 
 /// One block of each point in turn, in one session, with its number of samples and its proof: for tests of a probe's work, which

@@ -98,8 +98,7 @@ def python_names() -> str:
             " Importing the package loads nothing heavy.\n",
             "| name | what it is |\n| --- | --- |",
             *rows,
-            "\nStatistics of samples of your own, the same that decide when a measurement may stop,"
-            " are in `latlab.stats`.\n",
+            "\nStatistics of samples of your own are in `latlab.stats`.\n",
         ]
     )
 

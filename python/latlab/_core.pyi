@@ -159,11 +159,6 @@ def mean_interval(
 def order_statistic_interval(samples: Samples, q: float, level: float = 0.95) -> tuple[float, float]:
     """The exact interval of a quantile of independent samples."""
 
-def order_statistic_interval_counts(
-    buckets: Sequence[tuple[float, int]], q: float, level: float = 0.95
-) -> tuple[float, float]:
-    """The same of `(value, count)` pairs, ascending."""
-
 def min_samples(q: float, level: float = 0.95) -> int:
     """Fewest independent samples for which quantile `q` has an interval of this confidence."""
 
@@ -175,17 +170,6 @@ def dependence(blocks: Sequence[Samples]) -> str:
 
 def moments(samples: Samples) -> tuple[float, float | None, float, float] | None:
     """`(mean, standard deviation with n - 1, smallest, largest)`; None when there are no samples."""
-
-def moments_counts(
-    buckets: Sequence[tuple[float, int]],
-) -> tuple[float, float | None, float, float] | None:
-    """The same of `(value, count)` pairs."""
-
-def quantile_counts(buckets: Sequence[tuple[float, int]], q: float) -> float:
-    """A quantile of `(value, count)` pairs, ascending; NaN when there are none."""
-
-def find_levels(points_json: str) -> str:
-    """Plateaus of a latency curve: `[Level]` from `[{size_bytes, p50_ns, lo_ns, hi_ns, disturbed}]`."""
 
 def autocorrelation(blocks: Sequence[Samples]) -> str:
     """`[{lag, value, nothing_within}]`: rank correlation within blocks at lags 1, 2, 4, ..."""

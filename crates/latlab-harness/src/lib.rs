@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! Probe ──points──► schedule ──select, block──► Session ──times through──► Block ──samples──► Record ──► Sink
-//!                      │ deadline, priorities, random order, stop rule, references
+//!                      │ deadline, ranks, random order, references
 //! ```
 //!
 //! A probe says what it can measure and does the work; the harness makes every time stamp, decides

@@ -1,10 +1,9 @@
-//! The statistics of the scheduler's stop rule, for everything that is computed after the run: one owner.
+//! The statistics of samples, for everything that is computed after the run: one owner.
 //!
 //! A refusal (too few samples, dependent samples, too heavy a tail) is a `ValueError` whose text can be printed.
 
 #![expect(clippy::needless_pass_by_value, reason = "PyO3 hands over what it converted")]
 
-use latlab_stats::levels::{self, CurvePoint, LevelOptions};
 use latlab_stats::tail::{self, Bins, Exceedances};
 use latlab_stats::{Estimate, Interval, IntervalMethod, Moments, Refusal};
 use pyo3::exceptions::PyValueError;
@@ -112,42 +111,6 @@ pub(crate) fn dependence(py: Python<'_>, blocks: Vec<Samples>) -> PyResult<Strin
 #[pyfunction]
 pub(crate) fn moments(py: Python<'_>, samples: Samples) -> Option<(f64, Option<f64>, f64, f64)> {
     parts(py.detach(|| latlab_stats::moments(&samples.0)))
-}
-
-/// The same of a histogram's `(value, count)` pairs.
-#[pyfunction]
-pub(crate) fn moments_counts(
-    py: Python<'_>,
-    buckets: Vec<(f64, u64)>,
-) -> Option<(f64, Option<f64>, f64, f64)> {
-    parts(py.detach(|| latlab_stats::weighted::moments_counts(&buckets)))
-}
-
-/// A quantile of a histogram's `(value, count)` pairs, ascending; NaN when it is empty.
-#[pyfunction]
-pub(crate) fn quantile_counts(py: Python<'_>, buckets: Vec<(f64, u64)>, q: f64) -> f64 {
-    py.detach(|| latlab_stats::weighted::quantile_counts(&buckets, q))
-}
-
-/// The exact interval of a quantile of a histogram of independent samples, `(value, count)` ascending.
-#[pyfunction]
-#[pyo3(signature = (buckets, q, level=0.95))]
-pub(crate) fn order_statistic_interval_counts(
-    py: Python<'_>,
-    buckets: Vec<(f64, u64)>,
-    q: f64,
-    level: f64,
-) -> PyResult<(f64, f64)> {
-    py.detach(|| latlab_stats::weighted::order_statistic_interval_counts(&buckets, q, level))
-        .map(|interval| (interval.lo, interval.hi))
-        .map_err(refused)
-}
-
-/// The plateaus of a latency curve, as JSON, from a JSON list of its points.
-#[pyfunction]
-pub(crate) fn find_levels(py: Python<'_>, points_json: &str) -> PyResult<String> {
-    let points: Vec<CurvePoint> = crate::parsed("points", points_json)?;
-    crate::json(&py.detach(|| levels::find_levels(&points, &LevelOptions::default())))
 }
 
 /// What is said of a tail, as JSON: of samples in blocks, or with `total` of the slow samples alone, all of those above the

@@ -1,8 +1,7 @@
 //! What a set of latency samples says, and what it does not say.
 //!
 //! ```text
-//! samples in blocks ─► dependence ─► quantile_interval ─► should_stop
-//!                                    mean_interval
+//! samples in blocks ─► dependence ─► quantile_interval, mean_interval
 //! histogram buckets ─► weighted
 //! rounds of a run   ─► fold_rounds (figure, interval, what rounds and CPUs differ by)
 //! bandwidth in time ─► changes (levels, trend)
@@ -31,7 +30,6 @@ pub mod rng;
 mod rounds;
 mod seek;
 mod special;
-mod stop;
 pub mod tail;
 pub mod weighted;
 
@@ -51,4 +49,3 @@ pub use quantile::quantile;
 pub use refusal::Refusal;
 pub use rounds::{Folded, fold_rounds};
 pub use seek::{Medium, Seeking, seeking};
-pub use stop::{StopRule, StopState, should_stop};

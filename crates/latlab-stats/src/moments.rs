@@ -16,25 +16,20 @@ pub struct Moments {
     pub n: u64,
 }
 
-/// [`Moments`] of the values in any order; none when there are none or one is not finite.
+/// [`Moments`] of the values in any order; none when there are none or one is not finite. One pass (Welford, Technometrics 4, 1962): no sum of
+/// squares, so no cancellation for a small spread far from 0.
 #[must_use]
 pub fn moments(values: &[f64]) -> Option<Moments> {
-    from_counts(values.iter().map(|&x| (x, 1)))
-}
-
-/// One pass, weighted (West, CACM 22, 1979): no sum of squares, so no cancellation for a small spread far from 0.
-pub(crate) fn from_counts(pairs: impl IntoIterator<Item = (f64, u64)>) -> Option<Moments> {
     let (mut n, mut mean, mut squares) = (0_u64, 0.0_f64, 0.0_f64);
     let (mut min, mut max) = (f64::INFINITY, f64::NEG_INFINITY);
-    for (x, count) in pairs.into_iter().filter(|&(_, count)| count > 0) {
+    for &x in values {
         if !x.is_finite() {
             return None;
         }
-        n += count;
+        n += 1;
         let off = x - mean;
-        let step = off * (count as f64 / n as f64);
-        mean += step;
-        squares += count as f64 * off * (x - mean);
+        mean += off / n as f64;
+        squares += off * (x - mean);
         min = min.min(x);
         max = max.max(x);
     }

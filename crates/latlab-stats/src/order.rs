@@ -18,15 +18,6 @@ pub struct Interval {
     pub method: IntervalMethod,
 }
 
-impl Interval {
-    /// Half its width over `value`; infinite when `value` is 0 and the interval is not a point.
-    #[must_use]
-    pub fn relative_half_width(&self, value: f64) -> f64 {
-        let half = (self.hi - self.lo) / 2.0;
-        if half == 0.0 { 0.0 } else { half / value.abs() }
-    }
-}
-
 /// How an interval was found.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
@@ -114,7 +105,7 @@ fn last_true(from: u64, to: u64, holds: impl Fn(u64) -> bool) -> u64 {
 
 #[cfg(test)]
 mod tests {
-    use super::{Interval, IntervalMethod, min_samples, order_statistic_interval, ranks};
+    use super::{IntervalMethod, min_samples, order_statistic_interval, ranks};
     use crate::Refusal;
 
     #[test]
@@ -199,19 +190,5 @@ mod tests {
         // At a level of 1 % the binomial's ranks, (1, 2) and (4, 5), would not enclose the quantile.
         assert_eq!(ranks(5, 0.3, 0.01), Ok((1, 3)));
         assert_eq!(ranks(5, 0.7, 0.01), Ok((3, 5)));
-    }
-
-    #[test]
-    fn half_a_width_is_relative_to_the_size_of_the_value() {
-        let interval = Interval {
-            lo: 1.0,
-            hi: 4.0,
-            level: 0.95,
-            method: IntervalMethod::OrderStatistics,
-        };
-        assert!((interval.relative_half_width(-6.0) - 0.25).abs() < 1e-15);
-        assert!(interval.relative_half_width(0.0).is_infinite());
-        let point = Interval { hi: 1.0, ..interval };
-        assert!(point.relative_half_width(0.0).abs() < 1e-15);
     }
 }

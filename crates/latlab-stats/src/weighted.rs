@@ -1,12 +1,9 @@
-//! The same statistics for histogram buckets: `(value, count)`, ascending by value.
+//! Quantiles of histogram buckets: `(value, count)`, ascending by value.
 //!
 //! Exact for the bucket values; how far a bucket's value is from its samples is the histogram's own resolution, and
 //! the caller's to state.
 
-use crate::moments::{Moments, from_counts};
-use crate::order::{Interval, IntervalMethod, ranks};
 use crate::quantile::{interpolate, position};
-use crate::refusal::{Refusal, check};
 
 /// [`crate::quantile`] of the samples that the buckets stand for; NaN when there are none.
 #[must_use]
@@ -21,38 +18,6 @@ pub fn quantile_counts(buckets: &[(f64, u64)], q: f64) -> f64 {
         value_at(buckets, (below + 1).min(n - 1)),
         share,
     )
-}
-
-/// [`crate::order_statistic_interval`] for buckets.
-///
-/// # Errors
-/// As there.
-pub fn order_statistic_interval_counts(
-    buckets: &[(f64, u64)],
-    q: f64,
-    level: f64,
-) -> Result<Interval, Refusal> {
-    check(q, level)?;
-    if !buckets.iter().all(|(x, _)| x.is_finite()) {
-        return Err(Refusal::NotFinite);
-    }
-    if !buckets.is_sorted_by_key(|b| b.0) {
-        return Err(Refusal::NotSorted);
-    }
-    let (lower, upper) = ranks(total(buckets), q, level)?;
-    let (lo, hi) = (value_at(buckets, lower - 1), value_at(buckets, upper - 1));
-    Ok(Interval {
-        lo,
-        hi,
-        level,
-        method: IntervalMethod::OrderStatistics,
-    })
-}
-
-/// [`crate::moments`] for buckets in any order.
-#[must_use]
-pub fn moments_counts(buckets: &[(f64, u64)]) -> Option<Moments> {
-    from_counts(buckets.iter().copied())
 }
 
 fn total(buckets: &[(f64, u64)]) -> u64 {
@@ -71,9 +36,9 @@ fn value_at(buckets: &[(f64, u64)], place: u64) -> f64 {
 
 #[cfg(test)]
 mod tests {
-    use super::{moments_counts, order_statistic_interval_counts, quantile_counts};
+    use super::quantile_counts;
+    use crate::quantile;
     use crate::rng::Rng;
-    use crate::{moments, order_statistic_interval, quantile};
 
     #[test]
     fn buckets_say_what_their_samples_say() {
@@ -91,16 +56,6 @@ mod tests {
                 "q = {q}"
             );
         }
-        for q in [0.1, 0.5, 0.9] {
-            assert_eq!(
-                order_statistic_interval_counts(&buckets, q, 0.95),
-                order_statistic_interval(&samples, q, 0.95)
-            );
-        }
-        let (a, b) = (moments_counts(&buckets).unwrap(), moments(&samples).unwrap());
-        assert!(
-            (a.mean - b.mean).abs() < 1e-9 && (a.std.unwrap() - b.std.unwrap()).abs() < 1e-9 && a.n == b.n
-        );
         assert!(quantile_counts(&[(1.0, 0)], 0.5).is_nan());
     }
 }

@@ -6,10 +6,7 @@
 
 use latlab_stats::rng::Rng;
 use latlab_stats::tail::{Exceedances, hill, tail_index};
-use latlab_stats::{
-    Estimate, IntervalMethod, Refusal, StopRule, StopState, fold_rounds, mean_interval, quantile_interval,
-    should_stop,
-};
+use latlab_stats::{Estimate, IntervalMethod, Refusal, fold_rounds, mean_interval, quantile_interval};
 
 const REPETITIONS: u32 = 2000;
 /// Three standard deviations above 5 % in 2,000 repetitions, and then some for the choice between two methods.
@@ -199,38 +196,6 @@ fn means_are_covered_or_refused() {
     let pareto: Draw = &|rng, b| b.fill_with(|| (1.0 - rng.uniform()).powf(-1.0 / 1.5));
     let refused = tally((8, 200), 3.0, pareto, mean);
     assert!(refused.printed < REPETITIONS / 10, "{refused:?}");
-}
-
-#[test]
-fn stopping_at_the_first_narrow_interval_costs_little_coverage() {
-    let rule = StopRule::new(0.5, 0.012);
-    let t = tally_stopped(&rule, &|rng, b| b.fill_with(|| 100.0 + 8.0 * rng.normal()));
-    println!("stopped, independent: {t:?}");
-    assert!(f64::from(t.covered) >= 0.93 * f64::from(t.printed));
-    let t = tally_stopped(&rule, &|rng, b| {
-        let centre = 100.0 + 1.5 * rng.normal();
-        b.fill_with(|| centre + 3.0 * rng.normal());
-    });
-    println!("stopped, blocks differ: {t:?}");
-    assert!(f64::from(t.covered) >= 0.90 * f64::from(t.printed));
-}
-
-fn tally_stopped(rule: &StopRule, draw: Draw) -> Tally {
-    let mut t = Tally::default();
-    for repetition in 1..=500 {
-        let mut rng = Rng::new(repetition);
-        let mut blocks = Vec::new();
-        while blocks.len() < 60 {
-            blocks.push(block(&mut rng, 40, draw));
-            if matches!(should_stop(rule, &refs(&blocks)), StopState::Narrow { .. }) {
-                break;
-            }
-        }
-        let e = quantile_interval(&refs(&blocks), rule.q, rule.level, 0).unwrap();
-        t.printed += 1;
-        t.covered += u32::from(e.interval.lo <= 100.0 && 100.0 <= e.interval.hi);
-    }
-    t
 }
 
 /// Of 8 x 500 samples: Hill's index above the first threshold with so many beyond it.

@@ -1,4 +1,4 @@
-"""Statistics of latency samples, as the core computes them for every record.
+"""Statistics of latency samples, as the core computes them.
 
 Samples come in blocks: each was taken in one go, apart in time from the next. What holds within a block
 need not hold between blocks, so a function that gives an interval takes the blocks, not their sum. Units

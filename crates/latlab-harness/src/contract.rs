@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use latlab_record::{
-    BlockSummary, Check, Header, Point, Rank, Reach, Record, RoundFigure, Settings, Unit, Work,
+    BlockSummary, Check, Header, Point, Profile, Rank, Reach, Record, RoundFigure, Settings, Unit, Work,
 };
 
 use crate::causes::KnownCauses;
@@ -214,6 +214,13 @@ impl Planned {
     pub fn round_bytes(&self) -> u64 {
         self.laid_out_bytes
             .saturating_add(self.written_bytes.saturating_mul(self.round_blocks() as u64))
+    }
+
+    /// Bytes that it writes to files in a whole run at most.
+    #[must_use]
+    pub fn run_bytes(&self, profile: Profile) -> u64 {
+        self.round_bytes()
+            .saturating_mul(u64::from(self.rank.rounds(profile.rounds())))
     }
 
     /// Blocks beyond which a round gives it none.

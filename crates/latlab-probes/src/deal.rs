@@ -15,18 +15,12 @@ use latlab_machine::{CacheKind, Machine};
 use latlab_record::Profile;
 use latlab_stats::rng::{Rng, mixed};
 
-/// Rounds of a quick, standard and thorough run.
-const ROUNDS: [u32; 3] = [4, 6, 12];
-/// A curve is measured in one of so many rounds, in two at least.
-const CURVE_EVERY: u32 = 3;
-const CURVE_LEAST: u32 = 2;
-
 /// A shorter round would spend most of its time on starting its process and on filling its memory.
 const LEAST_ROUND_S: f64 = 2.0;
 
 /// Rounds of a run: those of its profile, or as many as a small budget pays for. They divide those of the profile, so that CPUs take equal parts.
 pub(crate) fn rounds(profile: Profile, budget_s: Option<f64>) -> u32 {
-    let usual = profile.of(ROUNDS);
+    let usual = profile.rounds();
     let paid_for = |rounds: &u32| budget_s.is_none_or(|s| f64::from(*rounds) * LEAST_ROUND_S <= s);
     let mut fewer = (1..=usual).rev().filter(|rounds| usual.is_multiple_of(*rounds));
     fewer.find(paid_for).unwrap_or(1)
@@ -132,10 +126,7 @@ impl Deal {
                 .filter(|round| turns[*round as usize % turns.len()] == cpu)
                 .collect();
             own.sort_by(|a, b| loads[*a as usize].total_cmp(&loads[*b as usize]));
-            own.truncate(match unit.rank {
-                Rank::Curve => (rounds / CURVE_EVERY).max(CURVE_LEAST) as usize,
-                _ => 1,
-            });
+            own.truncate(unit.rank.rounds(rounds) as usize);
             for round in &own {
                 loads[*round as usize] += unit.cost_s;
             }

@@ -893,6 +893,25 @@ mod tests {
     }
 
     #[test]
+    fn a_whole_run_asks_for_no_more_than_it_may_write() {
+        for profile in [Profile::Quick, Profile::Standard, Profile::Thorough] {
+            let settings = Settings {
+                profile,
+                max_bytes: None,
+                ..on_this_disk("*")
+            };
+            let plan = plan(&settings, Host::default());
+            let layout = plan.layout.map_or(0, |layout| layout.written_bytes);
+            let asked: u64 = plan.probes.iter().map(|probe| probe.written_bytes).sum();
+            let limit = profile.of(WRITTEN_BYTES);
+            assert!(
+                layout + asked <= limit,
+                "{profile:?}: {layout} + {asked} of {limit}"
+            );
+        }
+    }
+
+    #[test]
     fn gentle_uses_one_cpu_and_nothing_that_saturates() {
         let settings = Settings {
             gentle: true,

@@ -52,6 +52,12 @@ impl Profile {
         }
     }
 
+    /// Rounds of a run.
+    #[must_use]
+    pub fn rounds(self) -> u32 {
+        self.of([4, 6, 12])
+    }
+
     /// Its entry of three: quick, standard, thorough.
     #[must_use]
     pub fn of<T: Copy>(self, entries: [T; 3]) -> T {

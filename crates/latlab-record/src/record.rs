@@ -45,6 +45,22 @@ pub enum Rank {
     Once,
 }
 
+impl Rank {
+    /// A curve is measured in one of so many rounds, in two at least.
+    const CURVE_EVERY: u32 = 3;
+    const CURVE_LEAST: u32 = 2;
+
+    /// In how many of a run's rounds a point of this rank is measured at most: in fewer where its CPU has fewer.
+    #[must_use]
+    pub fn rounds(self, of_run: u32) -> u32 {
+        match self {
+            Self::Headline => of_run,
+            Self::Curve => (of_run / Self::CURVE_EVERY).max(Self::CURVE_LEAST),
+            Self::Detail | Self::Once => 1,
+        }
+    }
+}
+
 /// How far from the core a point's work reaches: what disturbs it, and what it does to the core. Points of the same probe and the same
 /// reach are kin: their rounds differ alike.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]

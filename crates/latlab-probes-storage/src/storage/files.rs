@@ -46,8 +46,10 @@ const TOTAL_BYTES: u64 = 10_000_000;
 /// Held at once: the data, what is read back, and in Python a copy of the data and of one file.
 const MEMORY_BYTES: u64 = 48 << 20;
 
-/// Blocks of what writes or removes: what a block wrote stays until the end, and disks wear, so no more than a record needs.
-const BLOCKS: usize = 6;
+/// Blocks of a round of what writes or removes: what a block wrote stays until the end, and disks wear, so none is taken again.
+const BLOCKS: usize = 3;
+/// Fewer blocks of a round are compared with nothing.
+const LEAST_BLOCKS: usize = 2;
 
 const ONE: u64 = 1;
 const MANY: u64 = 1_000;
@@ -168,15 +170,8 @@ fn planned(env: &Env, priority: u8, files: u64, operation: Operation, engine: &s
     let file_bytes = TOTAL_BYTES / files;
     let (each_ns, byte_ns) = operation.estimate_ns();
     let written_bytes = match operation {
-        Operation::Write { .. } => at_once * file_bytes,
-        _ => 0,
-    };
-    let laid_out_bytes = match operation {
-        // The files that all reads of this size share. Where nothing was written before, unlinking needs files of its own: not announced,
-        // because something was.
-        Operation::ReadWarm if engine == NATIVE => {
-            Operation::ReadWarm.files_a_block(files, profile) * file_bytes
-        }
+        // Where no block left files enough before, unlinking writes its own.
+        Operation::Write { .. } | Operation::Unlink => at_once * file_bytes,
         _ => 0,
     };
     let small = files == MANY && engine == NATIVE;
@@ -196,7 +191,6 @@ fn planned(env: &Env, priority: u8, files: u64, operation: Operation, engine: &s
         },
         block_s: (at_once * operation.passes_a_block(files)) as f64 * (each_ns + file_bytes as f64 * byte_ns)
             / 1e9,
-        laid_out_bytes,
         written_bytes,
         // What a block wrote stays until the end, and disks wear: no more than a record needs.
         most_blocks: if operation.leaves_traces() {
@@ -206,6 +200,67 @@ fn planned(env: &Env, priority: u8, files: u64, operation: Operation, engine: &s
         },
         ..Planned::new(point(files, operation, engine))
     }
+}
+
+/// What it would like to measure, most important first.
+fn points(env: &Env) -> Vec<Planned> {
+    let write = Operation::Write { sync: false };
+    let quick = env.settings.profile == Profile::Quick;
+    let thorough = env.settings.profile == Profile::Thorough;
+    let python = env.interpreter.is_some();
+    let mut points = Vec::new();
+    let mut add = |priority, files, operation, engine| {
+        if engine == NATIVE || python {
+            points.push(planned(env, priority, files, operation, engine));
+        }
+    };
+    for operation in [write, Operation::ReadWarm] {
+        for files in [MANY, ONE] {
+            add(0, files, operation, NATIVE);
+        }
+    }
+    add(0, MANY, write, PYTHON);
+    add(0, MANY, Operation::ReadWarm, PYTHON);
+    add(0, ONE, Operation::ReadWarm, PYTHON);
+    if quick {
+        // Another 60 MB, of the little that a quick run may write.
+        add(3, MANY, Operation::Stat, NATIVE);
+        return points;
+    }
+    add(0, ONE, write, PYTHON);
+    for files in [MANY, ONE] {
+        for engine in [NATIVE, PYTHON] {
+            add(1, files, Operation::ReadCold, engine);
+        }
+    }
+    for files in [MANY, ONE] {
+        add(2, files, Operation::Write { sync: true }, NATIVE);
+    }
+    for (files, profile) in SWEEP {
+        if profile == Profile::Standard || thorough {
+            add(3, files, write, NATIVE);
+            add(3, files, Operation::ReadWarm, NATIVE);
+            if thorough {
+                add(3, files, Operation::ReadCold, NATIVE);
+                add(4, files, write, PYTHON);
+                add(4, files, Operation::ReadWarm, PYTHON);
+            }
+        }
+    }
+    if thorough {
+        for files in [MANY, ONE] {
+            add(4, files, Operation::Write { sync: true }, PYTHON);
+        }
+    }
+    add(5, MANY, Operation::Stat, NATIVE);
+    add(5, MANY, Operation::Rename, NATIVE);
+    if env.settings.drop_caches {
+        add(6, MANY, Operation::ReadMetadataCold, NATIVE);
+        add(6, ONE, Operation::ReadMetadataCold, NATIVE);
+    }
+    // After everything that creates.
+    add(7, MANY, Operation::Unlink, NATIVE);
+    points
 }
 
 impl Probe for Files {
@@ -228,62 +283,12 @@ impl Probe for Files {
     }
 
     fn points(&self, env: &Env) -> Vec<Planned> {
-        let write = Operation::Write { sync: false };
-        let quick = env.settings.profile == Profile::Quick;
-        let thorough = env.settings.profile == Profile::Thorough;
-        let python = env.interpreter.is_some();
-        let mut points = Vec::new();
-        let mut add = |priority, files, operation, engine| {
-            if engine == NATIVE || python {
-                points.push(planned(env, priority, files, operation, engine));
-            }
-        };
-        for operation in [write, Operation::ReadWarm] {
-            for files in [MANY, ONE] {
-                add(0, files, operation, NATIVE);
-            }
-        }
-        add(0, MANY, write, PYTHON);
-        add(0, MANY, Operation::ReadWarm, PYTHON);
-        add(0, ONE, Operation::ReadWarm, PYTHON);
-        if quick {
-            // Another 60 MB, of the little that a quick run may write.
-            add(3, MANY, Operation::Stat, NATIVE);
-            return points;
-        }
-        add(0, ONE, write, PYTHON);
-        for files in [MANY, ONE] {
-            for engine in [NATIVE, PYTHON] {
-                add(1, files, Operation::ReadCold, engine);
-            }
-        }
-        for files in [MANY, ONE] {
-            add(2, files, Operation::Write { sync: true }, NATIVE);
-        }
-        for (files, profile) in SWEEP {
-            if profile == Profile::Standard || thorough {
-                add(3, files, write, NATIVE);
-                add(3, files, Operation::ReadWarm, NATIVE);
-                if thorough {
-                    add(3, files, Operation::ReadCold, NATIVE);
-                    add(4, files, write, PYTHON);
-                    add(4, files, Operation::ReadWarm, PYTHON);
-                }
-            }
-        }
-        if thorough {
-            for files in [MANY, ONE] {
-                add(4, files, Operation::Write { sync: true }, PYTHON);
-            }
-        }
-        add(5, MANY, Operation::Stat, NATIVE);
-        add(5, MANY, Operation::Rename, NATIVE);
-        if env.settings.drop_caches {
-            add(6, MANY, Operation::ReadMetadataCold, NATIVE);
-            add(6, ONE, Operation::ReadMetadataCold, NATIVE);
-        }
-        // After everything that creates.
-        add(7, MANY, Operation::Unlink, NATIVE);
+        let mut points = points(env);
+        super::announce_laid_out(&mut points, |point| {
+            let (operation, files) = (Operation::of(point)?, point.files?);
+            let kept = Operation::ReadWarm.files_a_block(files, env.settings.profile) * point.file_bytes?;
+            (!operation.leaves_traces()).then_some((point.file_bytes?, kept))
+        });
         points
     }
 
@@ -344,7 +349,7 @@ impl<'a> Pass<'a> {
             .filter_map(Value::as_f64)
             .collect();
         // A point for which the time ran out is compared with nothing: one block of four took six times as long as the others.
-        if blocks_ns.len() < BLOCKS {
+        if blocks_ns.len() < LEAST_BLOCKS {
             return None;
         }
         blocks_ns.sort_by(f64::total_cmp);

@@ -19,8 +19,8 @@ mod random;
 mod linux;
 
 use latlab_clock::Source;
-use latlab_harness::Env;
-use latlab_record::Settings;
+use latlab_harness::{Env, Planned};
+use latlab_record::{Point, Settings};
 
 /// Why a probe that makes files with names cannot run here; `None` when it can. Makes nothing.
 fn refusal(env: &Env) -> Option<String> {
@@ -43,4 +43,20 @@ fn not_asked_for(env: &Env) -> Option<String> {
 /// Whether the user named this probe, and not only a glob that it matches.
 fn asked_for(settings: &Settings, id: &str) -> bool {
     settings.only.iter().any(|glob| glob == id)
+}
+
+/// Announces the files that a session lays out once for all of its points: `files_of` says of a point the bytes of one, and of all together. Points
+/// of one rank and group are measured in the same rounds, and the first of them stands for the others.
+fn announce_laid_out(points: &mut [Planned], files_of: impl Fn(&Point) -> Option<(u64, u64)>) {
+    let mut known = Vec::new();
+    for planned in points {
+        let Some(files) = files_of(&planned.point) else {
+            continue;
+        };
+        let own = (planned.rank, planned.group, files);
+        if !known.contains(&own) {
+            planned.laid_out_bytes = files.1;
+            known.push(own);
+        }
+    }
 }

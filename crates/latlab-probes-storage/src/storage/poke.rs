@@ -147,11 +147,6 @@ fn planned(env: &Env, file_bytes: u64, path: &str) -> Planned {
     };
     // Warming the test file and evicting it would be done over and over if they took turns.
     let shared = file_bytes > SMALL[1];
-    let laid_out_bytes = if SMALL.contains(&file_bytes) && path == WARM {
-        pages(file_bytes) * PAGE_BYTES
-    } else {
-        0
-    };
     // Files that the page cache holds and that cost nothing to have; warming 10 GB takes most of a round.
     let rank = if file_bytes > LARGE {
         Rank::Once
@@ -178,7 +173,6 @@ fn planned(env: &Env, file_bytes: u64, path: &str) -> Planned {
         },
         block_s,
         most_blocks,
-        laid_out_bytes,
         written_bytes: written(profile, file_bytes, path),
         reach: if path == WARM {
             Reach::Shared
@@ -208,6 +202,10 @@ impl Probe for Poke {
                 points.push(planned(env, size, path));
             }
         }
+        super::announce_laid_out(&mut points, |point| {
+            let size = point.file_bytes.filter(|size| SMALL.contains(size))?;
+            Some((size, pages(size) * PAGE_BYTES))
+        });
         points
     }
 

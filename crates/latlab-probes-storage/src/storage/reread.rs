@@ -83,7 +83,6 @@ impl Probe for Reread {
                     // What the page cache gives.
                     rank: Rank::Curve,
                     block_s: (readings(file_bytes) * file_bytes) as f64 / 8e9,
-                    laid_out_bytes: if operation == REREAD { file_bytes } else { 0 },
                     ..Planned::new(Point {
                         file_bytes: Some(file_bytes),
                         operation: Some(operation.to_owned()),
@@ -92,6 +91,7 @@ impl Probe for Reread {
                 });
             }
         }
+        super::announce_laid_out(&mut points, |point| Some((point.file_bytes?, point.file_bytes?)));
         points
     }
 

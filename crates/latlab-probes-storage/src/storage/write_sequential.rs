@@ -77,9 +77,9 @@ const POINTS: [(&str, [&[u64]; 3]); 4] = [
         ],
     ),
 ];
-/// Bytes that one point may write in the profiles, unless six blocks need more.
+/// Bytes that one point may write in a run of the profiles, unless six blocks, or one in each round, need more.
 const POINT_BYTES: [u64; 3] = [20 * MIB, 96 * MIB, 192 * MIB];
-/// Blocks of a record: fewer are none, and more are never taken.
+/// Blocks of all rounds together, as far as they divide among them.
 const LEAST_BLOCKS: u64 = 6;
 const MOST_BLOCKS: u64 = 24;
 
@@ -98,7 +98,15 @@ fn stretch(profile: Profile, path: &str, block_bytes: u64) -> u64 {
 
 fn plan(profile: Profile, path: &str, block_bytes: u64, priority: u8) -> Planned {
     let stretch = stretch(profile, path, block_bytes);
-    let most = (profile.of(POINT_BYTES) / stretch).clamp(LEAST_BLOCKS, MOST_BLOCKS);
+    // The device's rate and its request, a durable block, and one that the page cache takes.
+    let rank = match (path, block_bytes / KIB) {
+        _ if profile == Profile::Quick => Rank::Curve,
+        (DIRECT, 4 | 1024) | (FSYNC_EACH | BUFFERED, 4) => Rank::Headline,
+        _ => Rank::Curve,
+    };
+    let rounds = u64::from(rank.rounds(profile.rounds()));
+    let most = (profile.of(POINT_BYTES) / (rounds * stretch))
+        .clamp((LEAST_BLOCKS / rounds).max(1), MOST_BLOCKS.div_ceil(rounds));
     let calls = (stretch / block_bytes) as f64;
     // What the plan reckons with; the contents of a stretch are computed at about a GB/s.
     let each_s = match path {
@@ -107,12 +115,7 @@ fn plan(profile: Profile, path: &str, block_bytes: u64, priority: u8) -> Planned
         _ => 3e-6,
     };
     Planned {
-        // The device's rate and its request, a durable block, and one that the page cache takes.
-        rank: match (path, block_bytes / KIB) {
-            _ if profile == Profile::Quick => Rank::Curve,
-            (DIRECT, 4 | 1024) | (FSYNC_EACH | BUFFERED, 4) => Rank::Headline,
-            _ => Rank::Curve,
-        },
+        rank,
         priority,
         setup_s: 1e-3,
         block_s: 3e-3 + calls * each_s + stretch as f64 * 1.5e-9,
@@ -150,9 +153,9 @@ impl Probe for WriteSequential {
                     let stretch = stretch(profile, path, *block_bytes);
                     if *block_bytes <= env.memory_bytes / 2
                         && 2 * stretch <= file
-                        && stretch * planned.most_blocks as u64 <= left
+                        && planned.run_bytes(profile) <= left
                     {
-                        left -= stretch * planned.most_blocks as u64;
+                        left -= planned.run_bytes(profile);
                         points.push(planned);
                     }
                 }

@@ -49,7 +49,7 @@ fn points_fit_a_small_machine_and_the_files_are_announced() {
             huge
         );
         assert!(Fault.memory_bytes(&env) <= env.memory_bytes);
-        let written: u64 = points.iter().map(|planned| planned.written_bytes).sum();
+        let written: u64 = points.iter().map(Planned::round_bytes).sum();
         assert_eq!(written, 2 * sizes(&env).span);
     }
     assert!(matches!(Fault.supports(&testing::env(1 << 20)), Support::No(_)));

@@ -3,11 +3,11 @@ use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use latlab_harness::{Batch, Env, Interpreter, Probe, Session, Support, measure_once};
-use latlab_record::{Profile, Record, StoppedBy};
+use latlab_harness::{Batch, Env, Interpreter, Planned, Probe, Session, Support, measure_once};
+use latlab_record::{Profile, Rank, Record, StoppedBy};
 use latlab_storage::{Disk, Place, Purpose, sweep};
 
-use super::super::{Files, MANY, Operation, point};
+use super::super::{Files, LEAST_BLOCKS, MANY, Operation, point};
 use super::*;
 use latlab_probes_testing as testing;
 
@@ -468,11 +468,7 @@ fn what_is_written_was_announced() {
     for seconds in [0.7, 7.0] {
         let Some(mut env) = own.env(1 << 40) else { return };
         env.interpreter = Some(Box::new(StandIn(Fault::None)));
-        let announced: u64 = Files
-            .points(&env)
-            .iter()
-            .map(|planned| planned.written_bytes)
-            .sum();
+        let announced: u64 = Files.points(&env).iter().map(Planned::round_bytes).sum();
         testing::one_run(&Files, &env, seconds);
         let spent = env.disk.budget().spent_bytes();
         assert!(spent <= announced, "{spent} of {announced}");
@@ -481,6 +477,29 @@ fn what_is_written_was_announced() {
         }
     }
     panic!("nothing was written");
+}
+
+#[test]
+fn what_points_of_one_rank_lay_out_and_write_was_announced() {
+    let own = Own::new("ranks");
+    let Some(mut env) = own.env(1 << 40) else { return };
+    env.interpreter = Some(Box::new(StandIn(Fault::None)));
+    for profile in [Profile::Quick, Profile::Standard, Profile::Thorough] {
+        env.settings.profile = profile;
+        for rank in [Rank::Headline, Rank::Detail] {
+            let mut points = Files.points(&env);
+            points.retain(|planned| planned.rank == rank);
+            let before = env.disk.budget().spent_bytes();
+            let _ = measure_once(&Files, &env, &points);
+            let spent = env.disk.budget().spent_bytes() - before;
+            let a_block = |planned: &Planned| planned.laid_out_bytes + planned.written_bytes;
+            let announced: u64 = points.iter().map(a_block).sum();
+            assert!(
+                0 < spent && spent <= announced,
+                "{profile:?} {rank:?}: {spent} of {announced}"
+            );
+        }
+    }
 }
 
 #[test]
@@ -504,6 +523,9 @@ fn the_points_fit_one_cpu_and_64_mib_and_python_is_offered_where_it_is() {
     labels.sort();
     labels.dedup();
     assert_eq!(labels.len(), Files.points(&env).len());
+    for planned in Files.points(&env) {
+        assert!(planned.wanted_blocks() >= LEAST_BLOCKS, "compared");
+    }
     env.settings.file = Some("/somewhere".to_owned());
     assert!(matches!(Files.supports(&env), Support::No(_)), "reads only");
     env.settings.file = None;
@@ -651,9 +673,9 @@ fn ratios_and_pythons_share_come_from_whole_passes() {
         ..latlab_harness::PointResult::new(point(files, Operation::ReadWarm, engine), 1.0)
     };
     let results = [
-        result(1, NATIVE, 0.002, &[2e6; 6]),
-        result(MANY, NATIVE, 0.006, &[6e3; 6]),
-        result(MANY, PYTHON, 0.010, &[1e4; 6]),
+        result(1, NATIVE, 0.002, &[2e6; 3]),
+        result(MANY, NATIVE, 0.006, &[6e3; 2]),
+        result(MANY, PYTHON, 0.010, &[1e4; 3]),
         // Time for one block only.
         result(1, PYTHON, 0.5, &[5e8]),
     ];

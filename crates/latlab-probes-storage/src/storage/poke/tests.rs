@@ -10,13 +10,18 @@ fn its_points_fit_one_cpu_and_little_memory_and_say_their_real_size() {
         let path = planned.point.path.as_deref().expect("each has one");
         assert!(path != WARM || size <= env.memory_bytes);
         assert!(size <= SMALL[1] || size <= disk::file_bytes(&env));
-        assert!(
-            planned.written_bytes >= planned.most_blocks as u64 * written(env.settings.profile, size, path)
-        );
+        assert_eq!(planned.written_bytes, written(env.settings.profile, size, path));
     }
     assert_eq!(points[0].point.file_bytes, Some(0));
-    assert_eq!(points[0].written_bytes, 0);
-    let written: u64 = points.iter().map(|planned| planned.written_bytes).sum();
+    assert_eq!(points[0].round_bytes(), 0);
+    for size in SMALL {
+        let own = points
+            .iter()
+            .filter(|planned| planned.point.file_bytes == Some(size));
+        let laid_out: u64 = own.map(|planned| planned.laid_out_bytes).sum();
+        assert_eq!(laid_out, pages(size) * PAGE_BYTES, "once for all ways");
+    }
+    let written: u64 = points.iter().map(Planned::round_bytes).sum();
     assert!(written < 64 << 20, "{written}");
 }
 

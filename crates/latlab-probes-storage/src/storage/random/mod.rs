@@ -147,15 +147,8 @@ fn writes(profile: Profile, block_bytes: u64, depth: u32) -> u64 {
     }
 }
 
-/// Blocks of samples at most, where each wears the disk.
-fn most_blocks(profile: Profile, block_bytes: u64) -> usize {
-    match profile {
-        Profile::Quick => 6,
-        Profile::Standard | Profile::Thorough if block_bytes > KIB_4 => 6,
-        Profile::Standard => 10,
-        Profile::Thorough => 12,
-    }
-}
+/// Blocks of samples in a round at most, where each wears the disk: none is taken again because it was disturbed.
+const WRITE_BLOCKS: [usize; 3] = [3, 3, 2];
 
 /// Buffers of one point at most: half of the memory.
 fn buffers(env: &Env, block_bytes: u64, wanted: u64) -> u64 {
@@ -207,7 +200,7 @@ fn plan(env: &Env, way: Way, deep: &str) -> Vec<Planned> {
         for planned in &mut planned {
             let (block_bytes, depth) = sizes(&planned.point);
             let bytes = writes(profile, block_bytes, depth) * block_bytes;
-            planned.most_blocks = most_blocks(profile, block_bytes);
+            planned.most_blocks = profile.of(WRITE_BLOCKS);
             planned.written_bytes = bytes;
             // At a GB/s, or as fast as requests are answered.
             let each_s = 12e-6 + 110e-6 / f64::from(depth);

@@ -50,7 +50,7 @@ fn the_points_fit_one_cpu_64_mib_and_the_bytes_of_their_profile() {
             let points = plan(&env, way, "io_uring");
             assert!(points.len() >= 7, "{profile:?} {way:?}");
             assert!(memory_bytes(&env, way) <= MEMORY, "{profile:?} {way:?}");
-            let bytes: u64 = points.iter().map(|planned| planned.written_bytes).sum();
+            let bytes: u64 = points.iter().map(|planned| planned.run_bytes(profile)).sum();
             assert!(bytes <= most_bytes, "{profile:?} {way:?}: {bytes}");
             assert_eq!(bytes == 0, way == Way::Read);
         }
@@ -215,7 +215,7 @@ mod linux {
         for proof in testing::assert_proved(&write_random::PROBE, &env, &writes) {
             assert!(proof.work.bytes > 0);
         }
-        let announced: u64 = writes.iter().map(|planned| planned.written_bytes / 6).sum();
+        let announced: u64 = writes.iter().map(|planned| planned.written_bytes).sum();
         assert!(env.disk.budget().spent_bytes() - spent <= announced);
         for proof in testing::assert_proved(&read_random::PROBE, &env, &read_random::PROBE.points(&env)) {
             let findings = proof.findings.expect("findings");

@@ -16,7 +16,7 @@ fn points_fit_a_small_machine() {
             .any(|planned| planned.point.path.as_deref() == Some(DIRECT))
     );
     assert!(ReadSequential.memory_bytes(&env) <= 64 << 20);
-    assert!(points.iter().all(|planned| planned.written_bytes == 0));
+    assert!(points.iter().all(|planned| planned.round_bytes() == 0));
     let mut small = testing::env_of_one_cpu(1 << 20);
     small.settings.profile = Profile::Thorough;
     assert!(ReadSequential.memory_bytes(&small) <= 1 << 20);

@@ -47,13 +47,7 @@ fn writing_takes_an_eighth_of_the_bytes_and_alone_what_the_file_leaves() {
         return;
     }
     let limit = env.disk.budget().limit_bytes();
-    let announced = |env: &Env| -> u64 {
-        Steady
-            .points(env)
-            .iter()
-            .map(|planned| planned.written_bytes)
-            .sum()
-    };
+    let announced = |env: &Env| -> u64 { Steady.points(env).iter().map(Planned::round_bytes).sum() };
     assert!(announced(&env) <= limit / 8 && announced(&env) >= limit / 16);
     env.settings.only = vec![SPEC.id.to_owned()];
     let alone = announced(&env);

@@ -134,17 +134,17 @@ fn its_points_fit_one_cpu_and_little_memory_and_say_what_they_write() {
     let seconds: f64 = points
         .iter()
         .filter(|planned| planned.priority == 0)
-        .map(|planned| 6.0 * (planned.setup_s + planned.block_s))
+        .map(Planned::round_s)
         .sum();
     assert!(seconds < 0.6, "{seconds}");
     for planned in &points {
         let (operation, _) = asked(&planned.point).expect("one of ours");
-        assert!(
-            planned.written_bytes
-                >= planned.most_blocks as u64 * operations(Profile::Quick, operation) * BLOCK_BYTES
-        );
+        let operations = operations(Profile::Quick, operation);
+        assert!(planned.written_bytes >= operations * BLOCK_BYTES);
+        let laid_out = operation == Operation::Overwrite;
+        assert_eq!(planned.laid_out_bytes, if laid_out { FILE_BYTES } else { 0 });
     }
-    let written: u64 = points.iter().map(|planned| planned.written_bytes).sum();
+    let written: u64 = points.iter().map(Planned::round_bytes).sum();
     assert!(written < 64 << 20, "{written}");
 }
 

@@ -10,12 +10,15 @@ fn what_is_announced_fits_the_budget_and_each_record_has_its_blocks() {
             return;
         }
         let points = WriteSequential.points(&env);
-        let written: u64 = points.iter().map(|planned| planned.written_bytes).sum();
+        let written: u64 = points.iter().map(|planned| planned.run_bytes(profile)).sum();
         assert!(
             written + disk::file_bytes(&env) <= env.disk.budget().limit_bytes(),
             "{written}"
         );
-        assert!(points.iter().all(|planned| planned.most_blocks >= 6));
+        for planned in &points {
+            let rounds = planned.rank.rounds(profile.rounds()) as usize;
+            assert!(rounds * planned.wanted_blocks() >= 4);
+        }
         assert!(WriteSequential.memory_bytes(&env) <= env.memory_bytes);
     }
     let all = |profile, longest: usize| -> u64 {
@@ -23,7 +26,7 @@ fn what_is_announced_fits_the_budget_and_each_record_has_its_blocks() {
             .iter()
             .flat_map(|(path, blocks)| blocks[..=longest].iter().map(move |list| (*path, *list)))
             .flat_map(|(path, list)| list.iter().map(move |block| plan(profile, path, *block, 0)))
-            .map(|planned| planned.written_bytes)
+            .map(|planned| planned.run_bytes(profile))
             .sum()
     };
     assert!(

@@ -502,8 +502,11 @@ impl Run<'_> {
         let left_s = (deadline_ns - self.env.clock.now_ns()) / 1e9;
         let waiting = due(states, importance);
         let mut need_s: f64 = waiting.iter().map(|index| states[*index].to_least_s()).sum();
+        let first = waiting.first().copied();
         for index in waiting.into_iter().rev() {
-            if need_s <= left_s {
+            // Nobody gains by giving up one that has begun and is the last: it has what there is time for.
+            let alone = first == Some(index) && !states[index].blocks.is_empty();
+            if need_s <= left_s || alone {
                 break;
             }
             need_s -= states[index].to_least_s();

@@ -126,12 +126,12 @@ def _entries(findings: dict[str, Any]) -> list[dict[str, Any]]:
 
 
 def _validation(validated: object) -> tuple[str, ...]:
-    """What to say of a level's end: whether the second pass found it again, did not, or was not reached."""
+    """What to say of a level's end: rounds, each alone, found the same one, did not, or are too few."""
     if validated is True:
         return ()
     if validated is False:
-        return ("unvalidated: a second pass did not find its end again",)
-    return ("unvalidated: its end was measured once only, for lack of time",)
+        return ("unvalidated: the rounds do not agree where it ends",)
+    return ("unvalidated: fewer than two rounds measured where it ends",)
 
 
 def _found_levels(found: list[dict[str, Any]]) -> list[_Level]:

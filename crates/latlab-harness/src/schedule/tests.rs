@@ -363,6 +363,19 @@ fn what_only_the_first_visit_pays_is_reckoned_once() {
 }
 
 #[test]
+fn one_long_block_does_not_end_the_only_point() {
+    let clock = SimulatedClock::ideal();
+    let env = env(&clock);
+    let mut probe = Planted::new(&clock, 1);
+    (probe.rank, probe.least_blocks) = (Rank::Once, 16);
+    (probe.per_op, probe.stall) = (true, Some((30_001, 50e6)));
+    let mut sink = Kept::default();
+    run(&probe, &env, 0.5, &mut sink);
+    let record = &sink.records[0];
+    assert!(record.blocks.len() >= 16, "{}", record.blocks.len());
+}
+
+#[test]
 fn a_deadline_is_kept_and_what_was_not_reached_is_said() {
     let clock = SimulatedClock::ideal();
     let env = env(&clock);

@@ -27,7 +27,7 @@ def finding(host: Host) -> Finding | None:
         id="quietest-cpu",
         severity="note",
         title=title,
-        effect="listened to for a moment each; a run listens again and takes the one that is quietest then",
+        effect="listened to for a moment each; a run measures on several CPUs in turn, whichever is quieter",
         remedy=None if alike else f"--cpu {host.heard.quietest.cpu} keeps it there",
     )
 

@@ -26,7 +26,7 @@ _COLUMNS = (
     Column("core cycles", "number"),
     Column("ends between"),
     Column("CPU reports", "bytes"),
-    Column("in 2nd pass too"),
+    Column("rounds agree"),
     Column("note"),
 )
 

@@ -229,9 +229,7 @@ def test_a_limit_below_the_least_test_file_is_named(place: Place, directory: Pat
 def test_what_may_be_written_is_announced_and_kept_to(place: Place, disks: Callable[..., Disk]) -> None:
     disk = disks()
     before = disk.written_bytes()
-    said = storage(
-        place, disk.path, "--max-bytes", "64MiB", enough=lambda: measured(place, "storage.write.sequential")
-    )
+    said = storage(place, disk.path, "--max-bytes", "64MiB", "--budget", "10")
     assert "writes 64 MiB" in said
     assert measured(place)
     assert 0 < place.lines()[-1]["totals"]["written_bytes"] <= 64 * MIB

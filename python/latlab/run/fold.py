@@ -52,6 +52,19 @@ def keeping(footer: model.Footer, figures: Sequence[model.Record]) -> model.Foot
 
 
 def without_shape(figure: model.Record) -> model.Record:
-    """A figure as a footer keeps it: without values, histograms, tail and blocks, which its lines hold."""
-    channels = tuple(msgspec.structs.replace(channel, histogram=None) for channel in figure.channels)
-    return msgspec.structs.replace(figure, values=None, histogram=None, tail=(), blocks=(), channels=channels)
+    """A figure as a footer keeps it: its values, their ranges, and what failed; the rest is in its lines."""
+    derived = figure.kind == "derived"
+    return msgspec.structs.replace(
+        figure,
+        values=None,
+        histogram=None,
+        tail=(),
+        tail_causes=None,
+        blocks=(),
+        channels=(),
+        work=model.Work(),
+        observed=model.Observed(),
+        overhead=None,
+        checks=tuple(check for check in figure.checks if not check.ok),
+        findings=figure.findings if derived else None,
+    )

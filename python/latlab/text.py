@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 import sys
 import unicodedata
+from collections.abc import Sequence
 from typing import TextIO
 
 # Cc: C0 and C1 controls with ESC, newline, tab; Cf: bidi overrides and isolates, zero-width, soft hyphen,
@@ -66,6 +67,11 @@ def _escaped(code: int) -> str:
     if code <= 0xFF:  # noqa: PLR2004 - two hexadecimal digits
         return f"\\x{code:02x}"
     return f"\\u{code:04x}" if code <= 0xFFFF else f"\\U{code:08x}"  # noqa: PLR2004 - four digits
+
+
+def listed(parts: Sequence[str]) -> str:
+    """`a`, `a and b`, `a, b and c`."""
+    return " and ".join(part for part in (", ".join(parts[:-1]), *parts[-1:]) if part)
 
 
 def can_encode(characters: str, stream: TextIO | None = None) -> bool:

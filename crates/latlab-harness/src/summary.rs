@@ -378,14 +378,9 @@ fn refuse(summary: &mut Summary, name: &str, have: u64, need: u64) {
 }
 
 fn place(summary: &mut Summary, name: &str, value: f64) {
-    let slot = match name {
-        "p50" => &mut summary.p50,
-        "p90" => &mut summary.p90,
-        "p99" => &mut summary.p99,
-        "p999" => &mut summary.p999,
-        _ => &mut summary.p9999,
-    };
-    *slot = Some(round(value));
+    if let Some(place) = summary.place(name) {
+        *place = Some(round(value));
+    }
 }
 
 /// The tail in order of time; when there is too much of it, its slowest part.

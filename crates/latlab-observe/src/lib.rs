@@ -118,27 +118,14 @@ impl Reading {
     /// What happened between `earlier` and this reading.
     #[must_use]
     pub fn since(&self, earlier: &Self) -> Observed {
-        combine(&self.0, &earlier.0, u64::saturating_sub)
+        self.0.combined(&earlier.0, u64::saturating_sub)
     }
 }
 
 /// Sum of two observations; a counter that either lacks is unknown.
 #[must_use]
 pub fn sum(a: &Observed, b: &Observed) -> Observed {
-    combine(a, b, u64::saturating_add)
-}
-
-fn combine(a: &Observed, b: &Observed, with: fn(u64, u64) -> u64) -> Observed {
-    let field = |a: Option<u64>, b: Option<u64>| Some(with(a?, b?));
-    Observed {
-        voluntary_switches: field(a.voluntary_switches, b.voluntary_switches),
-        involuntary_switches: field(a.involuntary_switches, b.involuntary_switches),
-        minor_faults: field(a.minor_faults, b.minor_faults),
-        major_faults: field(a.major_faults, b.major_faults),
-        run_queue_delay_ns: field(a.run_queue_delay_ns, b.run_queue_delay_ns),
-        steal_ns: field(a.steal_ns, b.steal_ns),
-        throttled_ns: field(a.throttled_ns, b.throttled_ns),
-    }
+    a.combined(b, u64::saturating_add)
 }
 
 #[cfg(test)]

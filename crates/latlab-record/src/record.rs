@@ -175,6 +175,21 @@ pub struct Summary {
     pub between_blocks: Option<[f64; 2]>,
 }
 
+impl Summary {
+    /// The place of a quantile or the mean by its name; `None` for other names.
+    pub fn place(&mut self, name: &str) -> Option<&mut Option<f64>> {
+        match name {
+            "p50" => Some(&mut self.p50),
+            "p90" => Some(&mut self.p90),
+            "p99" => Some(&mut self.p99),
+            "p999" => Some(&mut self.p999),
+            "p9999" => Some(&mut self.p9999),
+            "mean" => Some(&mut self.mean),
+            _ => None,
+        }
+    }
+}
+
 /// A single slow operation, kept with its time so that it can be explained.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct TailSample {
@@ -292,6 +307,23 @@ pub struct Observed {
     pub steal_ns: Option<u64>,
     /// Time that the control group's CPU quota held this process back, ns.
     pub throttled_ns: Option<u64>,
+}
+
+impl Observed {
+    /// Each counter of both, by this operation; one that either lacks is unknown.
+    #[must_use]
+    pub fn combined(&self, other: &Self, with: fn(u64, u64) -> u64) -> Self {
+        let field = |a: Option<u64>, b: Option<u64>| Some(with(a?, b?));
+        Self {
+            voluntary_switches: field(self.voluntary_switches, other.voluntary_switches),
+            involuntary_switches: field(self.involuntary_switches, other.involuntary_switches),
+            minor_faults: field(self.minor_faults, other.minor_faults),
+            major_faults: field(self.major_faults, other.major_faults),
+            run_queue_delay_ns: field(self.run_queue_delay_ns, other.run_queue_delay_ns),
+            steal_ns: field(self.steal_ns, other.steal_ns),
+            throttled_ns: field(self.throttled_ns, other.throttled_ns),
+        }
+    }
 }
 
 /// What the instrument itself costs in this record.

@@ -693,8 +693,7 @@ class Conductor:
             own = sum(planned.written_bytes for planned in self._header.plan if planned.id == probe)
             self._written_bytes = max(self._written_bytes, worker.written_before_probe + own)
         unmeasured = {planned.id for planned in self._header.plan} - set(self._left_out)
-        too_often = not probe and self._deaths[probe] >= MOST_DEATHS_OF_A_POINT
-        goes_on = sum(self._deaths.values()) < MOST_DEATHS and not too_often and bool(unmeasured)
+        goes_on = not self._died_too_often() and bool(unmeasured)
         if goes_on:
             self._restarts += 1
         self._tell(Died(probe, point.label(), sentence, restarts=goes_on))
@@ -713,10 +712,15 @@ class Conductor:
         self._tell(Died("", "", sentence, restarts=True))
         return True
 
+    def _died_too_often(self) -> bool:
+        """Whether no worker is worth another start: of all, or of those that never came to a point."""
+        in_all = sum(self._deaths.values())
+        return in_all >= MOST_DEATHS or self._deaths.get("", 0) >= MOST_DEATHS_OF_A_POINT
+
     def _why_it_ends(self) -> str:
-        deaths = sum(self._deaths.values())
-        too_often = deaths >= MOST_DEATHS or self._deaths.get("", 0) >= MOST_DEATHS_OF_A_POINT
-        return f"failed: the measuring process died {deaths} times" if too_often else "completed"
+        if not self._died_too_often():
+            return "completed"
+        return f"failed: the measuring process died {sum(self._deaths.values())} times"
 
     def _absent(self, probe: str, point: model.Point, text: str) -> model.Record:
         method, unit = self._kind_of(probe)

@@ -19,7 +19,7 @@ import msgspec
 from latlab.run import model
 from latlab.run.fold import folded
 from latlab.run.model import Footer, Header, Level, Machine, Record
-from latlab.text import clean
+from latlab.text import clean, listed
 
 if TYPE_CHECKING:
     import pandas
@@ -240,13 +240,7 @@ class Run:
             return "one round"
         count = f"{done} of {self.header.rounds}" if done < self.header.rounds else f"{done}"
         cpus = [str(cpu) for cpu in sorted(set(self.rounds.values()))]
-        where = (
-            f" on CPUs {', '.join(cpus[:-1])} and {cpus[-1]}"
-            if len(cpus) > 1
-            else f" on CPU {cpus[0]}"
-            if cpus
-            else ""
-        )
+        where = f" on CPU{'s' if len(cpus) > 1 else ''} {listed(cpus)}" if cpus else ""
         return f"{count} rounds{where}"
 
     @property

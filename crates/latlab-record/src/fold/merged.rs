@@ -168,19 +168,9 @@ fn checks(lines: &[&Record]) -> Vec<Check> {
 
 /// A counter that one round could not read stays unknown.
 fn observed(good: &[&Record]) -> Observed {
-    let sum = |of: fn(&Observed) -> Option<u64>| {
-        let counts = good.iter().map(|line| of(&line.observed));
-        counts.reduce(|a, b| Some(a?.saturating_add(b?))).flatten()
-    };
-    Observed {
-        voluntary_switches: sum(|seen| seen.voluntary_switches),
-        involuntary_switches: sum(|seen| seen.involuntary_switches),
-        minor_faults: sum(|seen| seen.minor_faults),
-        major_faults: sum(|seen| seen.major_faults),
-        run_queue_delay_ns: sum(|seen| seen.run_queue_delay_ns),
-        steal_ns: sum(|seen| seen.steal_ns),
-        throttled_ns: sum(|seen| seen.throttled_ns),
-    }
+    let sum = good.iter().map(|line| line.observed.clone());
+    sum.reduce(|a, b| a.combined(&b, u64::saturating_add))
+        .unwrap_or_default()
 }
 
 /// Those of its rounds, `disturbed` where more than half of them are, and how many have no figure for another reason than time.

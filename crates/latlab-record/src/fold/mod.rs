@@ -185,20 +185,6 @@ impl Record {
             )
         })
     }
-
-    /// The same without its samples: what a footer keeps of a figure.
-    #[must_use]
-    pub fn without_shapes(&self) -> Self {
-        let mut bare = self.clone();
-        bare.histogram = None;
-        bare.values = None;
-        bare.tail.clear();
-        bare.blocks.clear();
-        for channel in &mut bare.channels {
-            channel.histogram = None;
-        }
-        bare
-    }
 }
 
 /// What has no point of its own, such as a worker that died while it opened a probe, says in how many of the probe's rounds that was so.

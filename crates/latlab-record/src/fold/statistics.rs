@@ -225,15 +225,9 @@ impl<'a> Series<'a> {
 
     fn take_in(&mut self, slot: usize, folded: Folded) {
         let (name, _) = STATISTICS[slot];
-        let slot = match name {
-            "p50" => &mut self.summary.p50,
-            "p90" => &mut self.summary.p90,
-            "p99" => &mut self.summary.p99,
-            "p999" => &mut self.summary.p999,
-            "p9999" => &mut self.summary.p9999,
-            _ => &mut self.summary.mean,
-        };
-        *slot = Some(significant(folded.value));
+        if let Some(place) = self.summary.place(name) {
+            *place = Some(significant(folded.value));
+        }
         match folded.interval {
             Some((lo, hi)) => {
                 let ends = [significant(lo), significant(hi)];

@@ -554,17 +554,6 @@ fn a_file_of_version_1_keeps_its_figures_and_conclusions_without_intervals() {
 }
 
 #[test]
-fn a_footer_keeps_no_samples() {
-    let bare = figure(&[per_op(64, 0, 0, 5.0, 50), per_op(64, 1, 1, 5.0, 50)]).without_shapes();
-    assert_eq!(
-        (bare.histogram, bare.values, bare.tail.len(), bare.blocks.len()),
-        (None, None, 0, 0)
-    );
-    assert_eq!(bare.channels[0].histogram, None);
-    assert!(bare.summary.is_some() && bare.rounds.len() == 2);
-}
-
-#[test]
 fn a_file_that_somebody_made_up_is_folded_without_a_panic() {
     let odd = [f64::NAN, f64::INFINITY, f64::MAX, -f64::MAX, 5e-324, 0.0];
     let mut lines = Vec::new();

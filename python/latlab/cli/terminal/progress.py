@@ -15,6 +15,7 @@ from latlab import units
 from latlab.cli.terminal.header import header_lines, trust_lines
 from latlab.cli.terminal.probe_table import plan_line
 from latlab.cli.terminal.screen import Line, Screen, say, screen_of
+from latlab.text import listed
 
 if TYPE_CHECKING:
     from rich.live import Live
@@ -138,7 +139,7 @@ def opening_lines(hello: Mapping[str, Any], plan: Plan, screen: Screen) -> list[
     lines = [*header_lines(version, machine, screen), *trust_lines(findings, screen)]
     rounds, cpus = hello.get("rounds"), hello.get("cpus")
     if isinstance(rounds, int) and isinstance(cpus, list | tuple) and rounds > 1 and cpus:
-        named = " and ".join(str(cpu) for cpu in sorted(cpus))
+        named = listed([str(cpu) for cpu in sorted(cpus)])
         which = f"CPUs {named} in turn" if len(cpus) > 1 else f"CPU {named}"
         lines += screen.wrapped(f"{rounds} rounds, pinned to {which}", first="  · ", rest="    ")
     return [*lines, Line(), *plan_line(plan, screen), Line()]

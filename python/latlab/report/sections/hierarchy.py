@@ -11,6 +11,7 @@ from latlab.report.probes import Probes
 from latlab.run.ladder import curve_findings
 from latlab.run.model import Level
 from latlab.run.run import Run
+from latlab.text import listed
 from latlab.units import format_bytes, format_ns, format_span
 
 _CAPTION = (
@@ -57,9 +58,9 @@ def _sentences(levels: list[Level]) -> tuple[str, ...]:
     ]
     sentences = []
     if costs:
-        sentences.append(f"One load that must wait for the one before costs {_joined(costs)}.")
+        sentences.append(f"One load that must wait for the one before costs {listed(costs)}.")
     if ends:
-        sentences.append(f"In the curve, {_joined(ends)}.")
+        sentences.append(f"In the curve, {listed(ends)}.")
     return tuple(sentences)
 
 
@@ -73,10 +74,6 @@ def _cost(level: Level) -> str:
     if level.latency_lo_ns and level.latency_hi_ns and level.latency_hi_ns > 1.2 * level.latency_lo_ns:
         return f"{format_ns(level.latency_lo_ns)} to {format_ns(level.latency_hi_ns)}"
     return format_ns(level.latency_ns)
-
-
-def _joined(parts: list[str]) -> str:
-    return parts[0] if len(parts) == 1 else f"{', '.join(parts[:-1])} and {parts[-1]}"
 
 
 def _row(level: Level) -> tuple[str | float | None, ...]:

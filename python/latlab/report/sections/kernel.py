@@ -10,6 +10,7 @@ from latlab.report.figures import figure
 from latlab.report.probes import Probes
 from latlab.run.operations import operation_rungs
 from latlab.run.run import Run
+from latlab.text import listed
 from latlab.units import format_ns, format_ns_as_asked
 
 _CAPTION = (
@@ -46,8 +47,7 @@ def _sentences(run: Run) -> tuple[str, ...]:
     ]
     sentences = []
     if parts:
-        listed = parts[0] if len(parts) == 1 else f"{', '.join(parts[:-1])} and {parts[-1]}"
-        sentences.append(f"Here {listed}.")
+        sentences.append(f"Here {listed(parts)}.")
     late = [r for r in with_figures(run, "kernel.timer", "per_op") if r.point.sleep_ns]
     if late:
         shortest = min(late, key=lambda record: record.point.sleep_ns or 0)

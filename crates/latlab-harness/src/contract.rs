@@ -196,8 +196,8 @@ impl Planned {
     #[must_use]
     pub fn wanted_blocks(&self) -> usize {
         let own = match self.rank {
-            Rank::Headline => 2,
-            Rank::Curve | Rank::Detail => 3,
+            Rank::Headline | Rank::Curve => 2,
+            Rank::Detail => 3,
             Rank::Once => MAX_BLOCKS,
         };
         own.max(self.least_blocks).min(self.most_blocks())

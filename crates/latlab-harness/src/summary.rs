@@ -149,7 +149,7 @@ pub(crate) fn record(measured: Measured) -> Record {
         } else {
             used.iter().map(|block| block.values.len() as u64).sum()
         },
-        resolution_ns: (spec.unit == Unit::Ns).then(|| facts.quantum_ns / ops_per_sample as f64),
+        resolution_ns: (spec.unit == Unit::Ns).then(|| round(facts.quantum_ns / ops_per_sample as f64)),
         engine: proof.engine,
         overhead: overhead(&summary, spec.unit, ops_per_sample, facts),
         summary: error.is_none().then_some(summary),
@@ -298,10 +298,9 @@ fn of_values(blocks: &[&BlockData], quantiles: &[(&str, f64)]) -> Summary {
         let need = stats::min_samples(*q, LEVEL);
         // The median of few samples is still the best single figure.
         if (sorted.len() as u64) < need && *name != QUANTILES[0].0 {
-            refuse(&mut summary, name, sorted.len() as u64, need);
-        } else {
-            place(&mut summary, name, stats::quantile(&sorted, *q));
+            continue;
         }
+        place(&mut summary, name, stats::quantile(&sorted, *q));
     }
     summary
 }
@@ -363,18 +362,13 @@ fn of_histograms(blocks: &[&Histogram], quantiles: &[(&str, f64)]) -> Summary {
     for (name, q) in quantiles {
         let need = stats::min_samples(*q, LEVEL);
         if all.total() < need && *name != QUANTILES[0].0 {
-            refuse(&mut summary, name, all.total(), need);
-        } else if all.total() > 0 {
+            continue;
+        }
+        if all.total() > 0 {
             place(&mut summary, name, quantile_of(&all, &occupied, *q));
         }
     }
     summary
-}
-
-fn refuse(summary: &mut Summary, name: &str, have: u64, need: u64) {
-    summary
-        .refused
-        .insert(name.to_owned(), format!("{have} samples, needs {need}"));
 }
 
 fn place(summary: &mut Summary, name: &str, value: f64) {
@@ -422,12 +416,6 @@ pub(crate) fn round(value: f64) -> f64 {
     }
 }
 
-/// Names of the refused quantiles with their reasons, for progress and tests.
-#[cfg(test)]
-pub(crate) fn refused(summary: &Summary) -> &std::collections::BTreeMap<String, String> {
-    &summary.refused
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -452,13 +440,15 @@ mod tests {
     }
 
     #[test]
-    fn a_quantile_without_enough_samples_is_refused_with_both_numbers() {
+    fn a_quantile_without_enough_samples_is_absent() {
         let blocks: Vec<BlockData> = (0..6).map(|_| block(&[1.0, 1.1, 1.2, 1.3])).collect();
         let used: Vec<&BlockData> = blocks.iter().collect();
         let summary = of_values(&used, &QUANTILES);
-        assert!(summary.p50.is_some());
-        assert_eq!(summary.p999, None);
-        assert_eq!(refused(&summary)["p999"], "24 samples, needs 3688");
+        assert!(
+            summary.p50.is_some(),
+            "of few samples the median is still the best single figure"
+        );
+        assert_eq!([summary.p90, summary.p99, summary.p999, summary.p9999], [None; 4]);
     }
 
     #[test]
@@ -505,15 +495,6 @@ mod tests {
             assert_eq!(summary.p50, summary.min);
             assert_eq!(summary.p90, summary.max);
         }
-    }
-
-    #[test]
-    fn a_median_that_is_given_is_not_called_refused() {
-        let blocks = [block(&[1.0, 1.1])];
-        let summary = of_values(&[&blocks[0]], &QUANTILES);
-        assert!(summary.p50.is_some());
-        let named: Vec<&str> = summary.refused.keys().map(String::as_str).collect();
-        assert_eq!(named, ["p90", "p99", "p999", "p9999"]);
     }
 
     static SPEC: Spec = Spec {

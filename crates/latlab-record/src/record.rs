@@ -145,33 +145,45 @@ pub struct Absence {
     pub text: String,
 }
 
-/// Order statistics and moments. A quantile without enough samples is absent and named in `refused`.
+/// Order statistics and moments. A quantile without enough samples is absent; a figure names it in `refused`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct Summary {
     /// Smallest value.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub min: Option<f64>,
     /// Median.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub p50: Option<f64>,
     /// 90th percentile.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub p90: Option<f64>,
     /// 99th percentile.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub p99: Option<f64>,
     /// 99.9th percentile.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub p999: Option<f64>,
     /// 99.99th percentile.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub p9999: Option<f64>,
     /// Largest value.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub max: Option<f64>,
     /// Arithmetic mean.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub mean: Option<f64>,
     /// Sample standard deviation.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub std: Option<f64>,
     /// 95 % interval of each figure above that has one: `{"p50": [lo, hi]}`.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub intervals: BTreeMap<String, [f64; 2]>,
-    /// Why a quantile or its interval is not given: `{"p999": "1,200 samples, needs 3,688"}`.
+    /// Of a figure, why a quantile or its interval is not given: `{"p999": "1,200 samples, needs 3,688"}`.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub refused: BTreeMap<String, String>,
     /// Smallest and largest of the blocks' medians: how far repeats within this run lie apart.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub between_blocks: Option<[f64; 2]>,
 }
 

@@ -23,6 +23,8 @@ const MOST_DEGREES: f64 = 100.0;
 const LEAST_VARIANCE: f64 = 1e-9;
 /// Variances of kin below this share of their median say that a clock's step hid them, not that a point is so steady.
 const LEAST_SHARE: f64 = 1e-5;
+/// An interval that reaches beyond so many times its figure says nothing.
+const WIDEST: f64 = 10.0;
 /// Variance of the median of n = 1, 2, ... normals in units of one's, by integration of their order statistics (David and Nagaraja,
 /// Order Statistics, section 3.2).
 const MEDIAN_VARIANCE: [f64; 12] = [
@@ -45,7 +47,8 @@ const MEDIAN_VARIANCE: [f64; 12] = [
 pub struct Folded {
     /// The geometric mean of its CPUs' medians, equally weighted; the arithmetic one where a value is not positive.
     pub value: f64,
-    /// Of that, for these CPUs; positive. Absent where nothing tells how far rounds lie apart.
+    /// Of that, for these CPUs; positive. Absent where nothing tells how far rounds lie apart, and where it would
+    /// reach beyond [`WIDEST`] times the value.
     pub interval: Option<(f64, f64)>,
     /// The median over each CPU's rounds, in the order given: of an even number the geometric mean of the two in the middle, as everything is
     /// on the logarithm, so that a rate and its time agree. Absent of a CPU without any.
@@ -136,7 +139,7 @@ impl Centre {
         let of_median: f64 = self.counts.iter().map(|n| median_variance(*n)).sum();
         let half = t_quantile(0.5 + level / 2.0, together) * (posterior * of_median).sqrt() / cpus;
         let (lo, hi) = ((centre - half).exp(), (centre + half).exp());
-        folded.interval = (lo > 0.0 && hi.is_finite()).then_some((lo, hi));
+        folded.interval = (half <= WIDEST.ln() && lo > 0.0 && hi.is_finite()).then_some((lo, hi));
         folded.rounds = Some(posterior.sqrt());
         if cpus > 1.0 {
             let between = medians

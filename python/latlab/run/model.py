@@ -350,10 +350,10 @@ class Absence(Model, frozen=True, kw_only=True):
     text: str
 
 
-class Summary(Model, frozen=True, kw_only=True):
+class Summary(Model, frozen=True, kw_only=True, omit_defaults=True):
     """Order statistics and moments, in the record's unit.
 
-    A quantile without enough samples is None and named in `refused`, with the reason.
+    A quantile without enough samples is None; a figure names it in `refused`, with the reason.
     """
 
     min: float | None = None

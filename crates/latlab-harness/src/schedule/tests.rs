@@ -277,7 +277,7 @@ fn run(probe: &Planted, env: &Env, seconds: f64, sink: &mut Kept) -> Outcome {
 fn every_point_comes_out_as_planted_with_the_blocks_of_its_rank() {
     for (rank, blocks) in [
         (Rank::Headline, 2),
-        (Rank::Curve, 3),
+        (Rank::Curve, 2),
         (Rank::Detail, 3),
         (Rank::Once, MAX_BLOCKS),
     ] {

@@ -206,7 +206,7 @@ impl<'a> Series<'a> {
                     let pooled = enough.then(|| pool.get_or_init(|| Pool::of(parts)).quantile(q));
                     match pooled.flatten() {
                         Some(value) => by_cpu.push(vec![value]),
-                        None => return Err(self.too_few(name, have, need)),
+                        None => return Err(self.too_few(have, need)),
                     }
                 }
             }
@@ -214,13 +214,13 @@ impl<'a> Series<'a> {
         Ok(Some(by_cpu))
     }
 
-    fn too_few(&self, name: &str, have: u64, need: u64) -> String {
-        let own = self.parts().find_map(|part| part.summary.refused.get(name));
-        match own {
-            Some(reason) if self.parts().count() == 1 => reason.clone(),
-            _ if self.cpus.len() > 1 => format!("{have} samples on one of the CPUs, needs {need}"),
-            _ => format!("{have} samples, needs {need}"),
-        }
+    fn too_few(&self, have: u64, need: u64) -> String {
+        let place = if self.cpus.len() > 1 {
+            " on one of the CPUs"
+        } else {
+            ""
+        };
+        format!("{have} samples{place}, needs {need}")
     }
 
     fn take_in(&mut self, slot: usize, folded: Folded) {
@@ -235,10 +235,12 @@ impl<'a> Series<'a> {
             }
             None if name == STATISTICS[0].0 => {
                 let positive = self.parts().all(|part| statistic(part.summary, name) > Some(0.0));
-                let why = if positive {
-                    "measured once, and too few kin tell how far rounds lie apart"
-                } else {
-                    "only positive values have an interval"
+                let why = match folded.rounds {
+                    _ if !positive => "only positive values have an interval",
+                    None => "measured once, and too few kin tell how far rounds lie apart",
+                    Some(_) => {
+                        "it would reach beyond ten times the figure: rounds, or those of its kin, differ too much"
+                    }
                 };
                 self.summary
                     .refused

@@ -1,19 +1,18 @@
-"""Compares runs of one machine with one another, point by point: do they agree as their intervals promise?
+"""Compares runs of one machine with one another, figure by figure: do they agree as their intervals promise?
 
     latlab measure --no-report --out one.jsonl; latlab measure --no-report --out two.jsonl
-    .venv/bin/python benches/repeat.py one.jsonl two.jsonl [more.jsonl] [--every]
+    .venv/bin/python benches/repeat.py one.jsonl two.jsonl [more.jsonl] [--every] [--csv FILE]
 
-Each pair of runs is compared at every point that both measured by the same version of the method: the ratio
-of the medians, and whether the 95 % intervals lie apart (each wider by half a step of the clock, as `latlab
-chart` does it). Of two honest intervals of the same truth about 0.6 % lie apart, and 5 % of pairs are farther
-apart than the root of the sum of their squared halves. Points that a run calls disturbed are counted apart.
-A figure that was measured once has no interval and is not compared.
-Nothing here is a pass mark: tests must not depend on timing.
+A row for each rank, for the ladder and for each probe: of all figures that two of the runs or more have by the
+same version of the method, the share of pairs whose 95 % intervals overlap (each wider by half a step of the
+clock), the half interval, and the highest over the lowest figure. Disturbed figures count like all others. A
+figure without an interval is in the ratios alone. Nothing here is a pass mark: tests must not depend on timing.
 """
 
 from __future__ import annotations
 
 import argparse
+import csv
 import itertools
 import math
 import statistics
@@ -26,20 +25,7 @@ from latlab.errors import LatlabError
 from latlab.run import reader
 from latlab.run.run import Run
 
-#: A ratio from which a difference is told by itself: what nobody would call a repetition.
-LARGE = 1.2
-_COLUMNS = (
-    "probe",
-    "points",
-    "pairs",
-    "apart",
-    "farther",
-    "apart by 20 %",
-    "half interval",
-    "disturbed",
-    "spread",
-    "worst",
-)
+_COLUMNS = ("", "figures", "pairs", "overlap", "half interval", "highest/lowest", "9 of 10 below", "worst")
 
 
 @dataclass(frozen=True)
@@ -49,107 +35,91 @@ class Figure:
     run: str
     """Name of the run."""
     value: float
-    low: float
-    high: float
-    """Its 95 % interval."""
+    interval: tuple[float, float] | None
+    """95 %, where it has one."""
     step: float = 0.0
     """Smallest difference that the instrument can show."""
-    disturbed: bool = False
-
-
-@dataclass(frozen=True)
-class Pair:
-    """Two runs at one point."""
-
-    one: Figure
-    other: Figure
+    by_cpu: tuple[tuple[int, float], ...] = ()
+    """What each CPU of the run says alone."""
 
     @property
-    def ratio(self) -> float:
-        """The larger figure over the smaller; infinite where one is nothing and the other is not."""
-        low, high = sorted((abs(self.one.value), abs(self.other.value)))
-        if low == high:
-            return 1.0
-        return high / low if low > 0 else math.inf
+    def half(self) -> float | None:
+        """Half of the interval on the logarithm, as a share of the figure."""
+        if self.interval is None or self.interval[0] <= 0:
+            return None
+        return math.sqrt(self.interval[1] / self.interval[0]) - 1.0
 
-    @property
-    def apart(self) -> bool:
-        """Whether the intervals lie apart, each wider by half a step."""
-        low, high = sorted((self.one, self.other), key=lambda figure: figure.value)
-        return high.low - high.step / 2 > low.high + low.step / 2
 
-    @property
-    def farther(self) -> bool:
-        """Whether the figures differ by more than both intervals allow together: 5 % do by chance."""
-        low, high = sorted((self.one, self.other), key=lambda figure: figure.value)
-        allowed = math.hypot(low.high - low.value + low.step / 2, high.value - high.low + high.step / 2)
-        return high.value - low.value > allowed
-
-    @property
-    def quiet(self) -> bool:
-        """Whether neither was disturbed."""
-        return not (self.one.disturbed or self.other.disturbed)
+def overlap(one: Figure, other: Figure) -> bool | None:
+    """Whether the intervals overlap, each wider by half a step; None where one has none."""
+    if one.interval is None or other.interval is None:
+        return None
+    step = (one.step + other.step) / 2
+    return one.interval[0] <= other.interval[1] + step and other.interval[0] <= one.interval[1] + step
 
 
 @dataclass(frozen=True)
 class Place:
     """One point, in all runs that have a figure of it."""
 
+    rank: str
     probe: str
     label: str
     figures: tuple[Figure, ...]
 
     @property
-    def pairs(self) -> list[Pair]:
-        """Every two of its runs."""
-        return [Pair(*two) for two in itertools.combinations(self.figures, 2)]
+    def overlaps(self) -> list[bool]:
+        """Of every two of its runs that both have an interval."""
+        pairs = itertools.combinations(self.figures, 2)
+        return [known for pair in pairs if (known := overlap(*pair)) is not None]
 
     @property
     def spread(self) -> float:
-        """The highest figure over the lowest, of the undisturbed ones."""
-        return max((pair.ratio for pair in self.pairs if pair.quiet), default=1.0)
+        """The highest figure over the lowest."""
+        values = [abs(figure.value) for figure in self.figures]
+        low, high = min(values), max(values)
+        if low == high:
+            return 1.0
+        return high / low if low > 0 else math.inf
 
 
 @dataclass(frozen=True)
 class Row:
-    """What all points of one probe come to."""
+    """What several points come to."""
 
     name: str
-    points: int
+    figures: int
     pairs: int
-    """Of undisturbed figures."""
-    apart: int
-    farther: int
-    large: int
-    """Pairs whose intervals lie apart and whose ratio is beyond `LARGE`."""
-    disturbed: int
-    """Pairs of which one was disturbed, which are in no other count."""
+    """Of runs that both have an interval."""
+    overlapping: int
     half: float
-    """Median of the intervals' half widths, as a share of the figure."""
+    """Median of the intervals' half widths, as a share of the figure; nan without any."""
     spread: float
     """Median over points of the highest over the lowest figure."""
+    most: float
+    """Nine of ten points have at most this."""
     worst: Place | None
-    """The point whose undisturbed figures differ most, of those with intervals apart if there are any."""
 
 
 def figures_of(runs: Sequence[tuple[str, Run]]) -> list[Place]:
     """Every point that two of the runs or more measured in the same way, in the order of the first run."""
     found: dict[tuple[object, ...], list[Figure]] = {}
-    labels: dict[tuple[object, ...], str] = {}
+    labels: dict[tuple[object, ...], tuple[str, str]] = {}
     for name, run in runs:
-        seen: set[tuple[object, ...]] = set()
         for record in run.records:
-            if record.value is None or record.interval is None or record.kind == "derived":
+            if record.value is None or record.kind == "derived":
                 continue
-            key = (record.probe, record.method, record.unit, tuple(record.point.fields().items()))
-            if key in seen:  # the second of a point that is there twice: not the same measurement
-                continue
-            seen.add(key)
-            labels[key] = record.point.label()
-            found.setdefault(key, []).append(
-                Figure(name, record.value, *record.interval, record.resolution_ns or 0.0, record.disturbed)
-            )
-    return [Place(str(key[0]), labels[key], tuple(own)) for key, own in found.items() if len(own) > 1]
+            point = tuple(record.point.fields().items())
+            key = (record.probe, record.method, record.unit, record.kind, point)
+            labels[key] = (record.rank or "", record.point.label())
+            by_cpu = tuple((own.cpu, own.p50) for own in record.spread.by_cpu) if record.spread else ()
+            step = record.resolution_ns or 0.0
+            found.setdefault(key, []).append(Figure(name, record.value, record.interval, step, by_cpu))
+    return [
+        Place(labels[key][0], str(key[0]), labels[key][1], tuple(own))
+        for key, own in found.items()
+        if len(own) > 1
+    ]
 
 
 def rungs_of(runs: Sequence[tuple[str, Run]]) -> list[Place]:
@@ -157,81 +127,86 @@ def rungs_of(runs: Sequence[tuple[str, Run]]) -> list[Place]:
     found: dict[str, list[Figure]] = {}
     for name, run in runs:
         for rung in run.ladder():
-            if rung.latency_p50_ns is None or rung.interval is None:
-                continue
-            low, high = rung.interval
-            disturbed = any(flag.startswith("disturbed") for flag in rung.flags)
-            found.setdefault(rung.level, []).append(
-                Figure(name, rung.latency_p50_ns, low, high, rung.resolution_ns, disturbed)
-            )
-    return [Place("the ladder", level, tuple(own)) for level, own in found.items() if len(own) > 1]
+            if rung.latency_p50_ns is not None:
+                own = Figure(name, rung.latency_p50_ns, rung.interval, rung.resolution_ns)
+                found.setdefault(rung.level, []).append(own)
+    return [Place("", "the ladder", level, tuple(own)) for level, own in found.items() if len(own) > 1]
 
 
 def row(name: str, places: Sequence[Place]) -> Row:
-    """What the points of one probe, or all of them, come to."""
-    pairs = [pair for place in places for pair in place.pairs]
-    quiet = [pair for pair in pairs if pair.quiet]
-    torn = [place for place in places if any(pair.apart and pair.quiet for pair in place.pairs)]
-    halves = [
-        (figure.high - figure.low) / 2 / figure.value
-        for place in places
-        for figure in place.figures
-        if figure.value > 0 and not figure.disturbed
-    ]
+    """What these points come to."""
+    overlaps = [known for place in places for known in place.overlaps]
+    halves = [half for place in places for figure in place.figures if (half := figure.half) is not None]
+    spreads = sorted(place.spread for place in places)
     return Row(
         name=name,
-        points=len(places),
-        pairs=len(quiet),
-        apart=sum(pair.apart for pair in quiet),
-        farther=sum(pair.farther for pair in quiet),
-        large=sum(pair.apart and pair.ratio > LARGE for pair in quiet),
-        disturbed=len(pairs) - len(quiet),
-        half=statistics.median(halves) if halves else 0.0,
-        spread=statistics.median(place.spread for place in places) if places else 1.0,
-        worst=max(torn or places, key=lambda place: place.spread, default=None),
+        figures=len(places),
+        pairs=len(overlaps),
+        overlapping=sum(overlaps),
+        half=statistics.median(halves) if halves else math.nan,
+        spread=statistics.median(spreads) if spreads else math.nan,
+        most=spreads[min(int(0.9 * len(spreads)), len(spreads) - 1)] if spreads else math.nan,
+        worst=max(places, key=lambda place: place.spread, default=None),
     )
 
 
-def rows_of(places: Sequence[Place]) -> list[Row]:
-    """A row a probe and one of all."""
+def rows_of(places: Sequence[Place], rungs: Sequence[Place]) -> list[Row]:
+    """A row a rank, one of the ladder, and one a probe."""
+    ranks = dict.fromkeys(place.rank for place in places)
     probes = dict.fromkeys(place.probe for place in places)
-    rows = [row(f"`{probe}`", [place for place in places if place.probe == probe]) for probe in probes]
-    return [*rows, row("all", places)]
-
-
-def table(places: Sequence[Place]) -> str:
-    """The rows in Markdown."""
-    lines = [
-        f"| {' | '.join(_COLUMNS)} |",
-        f"|{' --- |' * len(_COLUMNS)}",
+    return [
+        *(row(rank, [place for place in places if place.rank == rank]) for rank in ranks),
+        row("the ladder", rungs),
+        *(row(f"`{probe}`", [place for place in places if place.probe == probe]) for probe in probes),
     ]
+
+
+def table(rows: Iterable[Row]) -> str:
+    """The rows in Markdown."""
+    lines = [f"| {' | '.join(_COLUMNS)} |", f"|{' --- |' * len(_COLUMNS)}"]
     lines += [
-        f"| {own.name} | {own.points} | {own.pairs} | {share(own.apart, own.pairs)} |"
-        f" {share(own.farther, own.pairs)} | {own.large} | {own.half:.1%} |"
-        f" {own.disturbed} | {own.spread:.2f} |"
-        f" {f'{own.worst.spread:.2f} ({own.worst.label})' if own.worst else '-'} |"
-        for own in rows_of(places)
+        f"| {own.name} | {own.figures} | {own.pairs} | {share(own.overlapping, own.pairs)} |"
+        f" {percent(own.half)} | {own.spread:.3f} | {own.most:.3f} |"
+        f" {f'{own.worst.spread:.2f} ({own.worst.probe}, {own.worst.label})' if own.worst else '-'} |"
+        for own in rows
     ]
     return "\n".join(lines)
 
 
 def share(part: int, whole: int) -> str:
-    """A count with its share."""
-    return f"{part} ({part / whole:.1%})" if whole else "0"
+    """A part of a count."""
+    return f"{part / whole:.1%}" if whole else "-"
+
+
+def percent(value: float) -> str:
+    """A share, or nothing."""
+    return "-" if math.isnan(value) else f"{value:.1%}"
 
 
 def listed(places: Iterable[Place], *, every: bool = False) -> str:
     """Each point's figures, those with intervals apart only unless all are asked for, the worst first."""
-    shown = [place for place in places if every or any(pair.apart for pair in place.pairs)]
+    shown = [place for place in places if every or not all(place.overlaps)]
     lines = []
     for place in sorted(shown, key=lambda place: -place.spread):
         lines.append(f"{place.spread:.3f}  {place.probe} · {place.label}")
-        lines += [
-            f"       {figure.run}: {figure.value:.5g} ({figure.low:.5g} to {figure.high:.5g})"
-            f"{' disturbed' if figure.disturbed else ''}"
-            for figure in place.figures
-        ]
+        for figure in place.figures:
+            ends = "no interval" if figure.interval is None else "{:.5g} to {:.5g}".format(*figure.interval)
+            cpus = "".join(f" · CPU {cpu} {value:.5g}" for cpu, value in figure.by_cpu)
+            lines.append(f"       {figure.run}: {figure.value:.5g} ({ends}){cpus}")
     return "\n".join(lines)
+
+
+def write_csv(path: Path, places: Iterable[Place]) -> None:
+    """A line for each figure of each run, so that every row of the table can be computed again."""
+    with path.open("w", newline="") as file:
+        out = csv.writer(file, lineterminator="\n")
+        out.writerow(("rank", "probe", "point", "run", "value", "low", "high", "by_cpu"))
+        for place in places:
+            for figure in place.figures:
+                ends = ("", "") if figure.interval is None else tuple(f"{end:.5g}" for end in figure.interval)
+                by_cpu = " ".join(f"{cpu}:{value:.5g}" for cpu, value in figure.by_cpu)
+                head = (place.rank, place.probe, place.label, figure.run)
+                out.writerow((*head, f"{figure.value:.5g}", *ends, by_cpu))
 
 
 def main() -> None:
@@ -241,6 +216,9 @@ def main() -> None:
     )
     parser.add_argument("runs", nargs="+", type=Path, metavar="RUN", help="run files of one machine")
     parser.add_argument("--every", action="store_true", help="list every point, not only what lies apart")
+    parser.add_argument(
+        "--csv", type=Path, metavar="FILE", help="write every figure of every run to this file"
+    )
     arguments = parser.parse_args()
     if len(arguments.runs) < 2:  # noqa: PLR2004 - nothing to compare with
         parser.error("two runs are the least")
@@ -250,12 +228,13 @@ def main() -> None:
         sys.exit(str(error))
     places, rungs = figures_of(runs), rungs_of(runs)
     print(
-        table(places),
-        table(rungs),
+        table(rows_of(places, rungs)),
         listed(rungs, every=True),
         listed(places, every=arguments.every),
         sep="\n\n",
     )
+    if arguments.csv is not None:
+        write_csv(arguments.csv, places)
 
 
 if __name__ == "__main__":

@@ -290,7 +290,10 @@ fn rounds_tally(groups: &[(usize, Shape)], between: f64, cpus: f64, unlike: bool
             halves.push((hi / lo).ln() / 2.0);
         }
     }
-    assert!(without <= POINTS / 20, "{without} would reach beyond ten times the figure");
+    assert!(
+        without <= POINTS / 20,
+        "{without} would reach beyond ten times the figure"
+    );
     halves.sort_by(f64::total_cmp);
     (held / halves.len() as f64, halves[halves.len() / 2])
 }

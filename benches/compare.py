@@ -16,8 +16,8 @@
 
 A pair is: the peer, latlab, the peer again, which is also the first of the next pair. The peer against itself
 (A/A) is the noise. A line holds when the
-median of the ratios is within the tolerance, or within the A/A range where that is wider. The peers must be
-on the PATH. Nothing here is a pass mark: tests must not depend on timing.
+median of the ratios is within the tolerance; where it is not, but within the A/A range, it is inconclusive.
+The peers must be on the PATH. Nothing here is a pass mark: tests must not depend on timing.
 
 For the disk take the CPU that the device interrupts (/proc/interrupts): others wait for it. latlab reads the
 very file that fio reads, and nobody writes into that; what is written, latlab writes into a file of its own,
@@ -204,7 +204,7 @@ def table(kind: Kind, lines: list[Line], pairs: dict[str, list[Pair]]) -> list[s
             f"| {line.name} | {found.peer / scale:.4g} | {found.own / scale:.4g} "
             f"| {found.ratio:.3f} ({found.ratios[0]:.3f}-{found.ratios[1]:.3f}) "
             f"| {found.same:.3f} ({found.sames[0]:.3f}-{found.sames[1]:.3f}) "
-            f"| {line.tolerance:.0%} | {'yes' if found.holds else 'NO'} |"
+            f"| {line.tolerance:.0%} | {found.answer} |"
         )
     return rows
 

@@ -3,10 +3,11 @@
     latlab measure --no-report --out one.jsonl; latlab measure --no-report --out two.jsonl
     .venv/bin/python benches/repeat.py one.jsonl two.jsonl [more.jsonl] [--every] [--csv FILE]
 
-A row for each rank, for the ladder and for each probe: of all figures that two of the runs or more have by the
-same version of the method, the share of pairs whose 95 % intervals overlap (each wider by half a step of the
-clock), the half interval, and the highest over the lowest figure. Disturbed figures count like all others. A
-figure without an interval is in the ratios alone. Nothing here is a pass mark: tests must not depend on timing.
+A row for each rank, for the ladder and for each probe: of all figures that two of the runs or more have by
+the same version of the method, the share of pairs whose 95 % intervals overlap (each wider by half a step of
+the clock), the half interval, and the highest over the lowest figure. Disturbed figures count like all
+others. A figure without an interval is in the ratios alone. Nothing here is a pass mark: tests must not
+depend on timing.
 """
 
 from __future__ import annotations

@@ -88,24 +88,39 @@ class Verdict:
     same: float
     """Median of the peer's second figure over its first."""
     sames: tuple[float, float]
-    holds: bool
+    answer: str
+    """See `answer`."""
+
+
+def answer(ratio: float, sames: tuple[float, float], tolerance: float, *, more_is_better: bool) -> str:
+    """What a line says: `yes` where the ratio is within the tolerance.
+
+    Where it is not, `inconclusive` if the same program differs from itself by as much, else `NO`.
+    """
+
+    def within(allowed: float) -> bool:
+        return ratio >= 1 - allowed if more_is_better else abs(ratio - 1) <= allowed
+
+    if within(tolerance):
+        return "yes"
+    return "inconclusive" if within(max(sames[1] - 1, 1 - sames[0])) else "NO"
 
 
 def verdict(pairs: Sequence[Pair], tolerance: float, *, more_is_better: bool) -> Verdict:
-    """Holds when the median ratio is within the tolerance, or within what the peer differs from itself."""
+    """What the pairs say, of the median ratio."""
     base = [(pair.before + pair.after) / 2 for pair in pairs]
     ratios = sorted(pair.own / peer for pair, peer in zip(pairs, base, strict=True))
     same = sorted(pair.after / pair.before for pair in pairs)
     middle = statistics.median(ratios)
-    wide = max(tolerance, same[-1] - 1, 1 - same[0])
+    sames = (same[0], same[-1])
     return Verdict(
         peer=statistics.median(base),
         own=statistics.median(pair.own for pair in pairs),
         ratio=middle,
         ratios=(ratios[0], ratios[-1]),
         same=statistics.median(same),
-        sames=(same[0], same[-1]),
-        holds=middle >= 1 - wide if more_is_better else abs(middle - 1) <= wide,
+        sames=sames,
+        answer=answer(middle, sames, tolerance, more_is_better=more_is_better),
     )
 
 
@@ -132,7 +147,7 @@ def mean(record: Record) -> float:
 
 def p99(record: Record) -> float:
     """The 99th percentile of the single operations."""
-    value = record["summary"]["p99"]
+    value = record["summary"].get("p99")
     if value is None:
         raise ValueError("too few samples for a p99")
     return float(value)

@@ -6,7 +6,7 @@ import statistics
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from peers.lines import Record
+from peers.lines import Record, answer
 
 WITHOUT = "LATLAB_WITHOUT_EVIDENCE"
 """Set to anything, latlab looks for no causes."""
@@ -72,10 +72,10 @@ class Cost:
     furthest: tuple[str, float]
     """The point whose median over the pairs is furthest from 1, and that."""
 
-    def holds(self, tolerance: float) -> bool:
-        """Within the tolerance, or within what the run without evidence differs from itself."""
-        wide = max(tolerance, self.sames[-1] - 1, 1 - self.sames[0])
-        return abs(statistics.median(self.ratios) - 1) <= wide
+    def answer(self, tolerance: float) -> str:
+        """See `peers.lines.answer`."""
+        ratio, sames = statistics.median(self.ratios), (self.sames[0], self.sames[-1])
+        return answer(ratio, sames, tolerance, more_is_better=False)
 
 
 Three = tuple[Mapping[str, float], Mapping[str, float], Mapping[str, float]]
@@ -121,6 +121,6 @@ def table(pairs: Mapping[tuple[str, str], Sequence[Three]]) -> list[str]:
         rows.append(
             f"| `{probe}`, {figure} | {found.points} | {spans[0]} | {spans[1]} "
             f"| {found.furthest[1]:.3f} ({found.furthest[0]}) | {allowed:.0%} "
-            f"| {'yes' if found.holds(allowed) else 'NO'} |"
+            f"| {found.answer(allowed)} |"
         )
     return rows

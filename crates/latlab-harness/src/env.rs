@@ -45,6 +45,8 @@ pub struct Env {
     pub settings: Settings,
     /// CPUs that may be used, ascending; never empty.
     pub cpus: Vec<u32>,
+    /// The round of the run, from 0.
+    pub round: u32,
     /// The CPU that single-threaded probes are pinned to.
     pub home_cpu: u32,
     /// Most memory that a session may hold: a quarter of what this process may use, bytes.
@@ -91,14 +93,15 @@ impl Env {
             .collect()
     }
 
-    /// A seed for one use, different for each `salt` and the same again for the same run seed.
+    /// A seed for one use, different for each `salt` and each round, and the same again for the same run seed: a round that read the places of the
+    /// one before it would find them in a cache of the disk, and would share its luck with a random order.
     #[must_use]
     pub fn seed(&self, salt: u64) -> u64 {
-        seed(&self.settings, salt)
+        mixed(seed(&self.settings, salt).wrapping_add(u64::from(self.round)))
     }
 }
 
-/// [`Env::seed`] of a run with these settings.
+/// [`Env::seed`] of what concerns the whole run with these settings.
 #[must_use]
 pub fn seed(settings: &Settings, salt: u64) -> u64 {
     // Neighbouring salts give unrelated seeds.

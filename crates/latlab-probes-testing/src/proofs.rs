@@ -19,6 +19,7 @@ pub fn env(memory_bytes: u64) -> Env {
         cpus.push(0);
     }
     Env {
+        round: 0,
         home_cpu: cpus[0],
         cpus,
         machine,

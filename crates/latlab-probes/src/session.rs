@@ -336,6 +336,7 @@ pub fn run(
     let adopted = test_file.is_some_and(|file| env.disk.adopt(file));
     let whole = Whole::of(&env, &request.done_probes);
     let round = request.round.min(whole.rounds - 1);
+    env.round = round;
     env.home_cpu = whole.cpu(round);
     pin_this_thread(env.home_cpu);
     let layout_bytes = if adopted { 0 } else { whole.layout_bytes };
@@ -512,6 +513,7 @@ fn surroundings(machine: Machine, clock: Clock, settings: Settings, host: Host) 
     let usable = machine.limits.usable_memory_bytes.unwrap_or(MEMORY_UNKNOWN);
     let disk = Disk::new(&directory(&settings), written_at_most(&settings), settings.seed);
     Env {
+        round: 0,
         home_cpu: cpus[0],
         memory_bytes: usable / 4,
         machine,

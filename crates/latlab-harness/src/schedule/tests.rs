@@ -252,6 +252,7 @@ fn env(clock: &SimulatedClock) -> Env {
             ..Settings::default()
         },
         cpus: vec![0],
+        round: 0,
         home_cpu: 0,
         memory_bytes: 1 << 30,
         memory: MemorySource::Simulated(SimulatedMemory {

@@ -55,6 +55,7 @@ fn planted_env(huge_pages_effective: bool) -> Env {
             ..Settings::default()
         },
         cpus: vec![0],
+        round: 0,
         home_cpu: 0,
         memory_bytes: 4 << 30,
         memory: MemorySource::Simulated(memory),

@@ -72,7 +72,7 @@ def usual(measure_once: Callable[..., Measured]) -> Measured:
 
 @pytest.mark.slow
 def test_a_run_is_shown_saved_and_readable(usual: Measured, called: Command) -> None:
-    assert "will take: about" in usual.told.stderr
+    assert "will take: at most" in usual.told.stderr
     assert "saved" in usual.told.stderr
     (file,) = usual.home.rglob("*.latlab.jsonl")
     assert load(file).stopped_by == "completed"
@@ -123,7 +123,7 @@ def test_a_quiet_run_says_nothing_and_is_saved_under_the_name_given(quiet: Measu
 @pytest.mark.slow
 def test_the_c_locale_gets_ascii(quiet: Measured, confined: Measured) -> None:
     assert quiet.told.stdout.isascii()
-    assert "will take: about" in confined.told.stderr
+    assert "will take: at most" in confined.told.stderr
     assert confined.told.stderr.isascii()
 
 
@@ -147,7 +147,7 @@ def test_a_dry_run_says_what_it_would_do_and_does_nothing(called: Command, own_h
     told = called("measure", "--profile", "quick", "--dry-run")
     assert told.returncode == 0
     assert "memory.load.dependent" in told.stdout
-    assert "will take: about" in told.stdout
+    assert "will take: at most" in told.stdout
     assert told.stderr == ""
     assert not list(own_home.rglob("*.jsonl"))
 

@@ -56,13 +56,13 @@ def test_the_live_line_never_wraps(width: int, *, unicode: bool) -> None:
 def test_the_point_gives_way_before_the_estimate_and_the_time_left() -> None:
     line = live_line(EVENT, Screen(width=80))
     assert "memory.load.dependent" in line
-    assert "p50 12.3 ns so far · 31 s left" in line
+    assert "p50 12.3 ns so far · at most 31 s left" in line
     assert "1.5 MiB, 4k pages, page-local" in live_line(EVENT, Screen(width=140))
 
 
 def test_a_line_of_a_log_says_share_probe_point_estimate_and_time_left() -> None:
-    expected = " 41% · memory.load.dependent · 1.5 MiB, 4k pages, page-local · p50 12.3 ns so far · 31 s left"
-    assert status_text(EVENT) == expected
+    where = "memory.load.dependent · 1.5 MiB, 4k pages, page-local"
+    assert status_text(EVENT) == f" 41% · {where} · p50 12.3 ns so far · at most 31 s left"
 
 
 def test_a_rate_is_shown_as_a_rate() -> None:

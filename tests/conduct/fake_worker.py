@@ -50,7 +50,8 @@ def main() -> None:
     ]
     hello = {"event": "hello", "machine": header["machine"], "clock": header["clock"], "tool": header["tool"],
              "plan": plan, "rounds": scenario.get("rounds", 1), "cpus": [0, 1], "round": request["round"],
-             "cpu": request["round"] % 2, "left_s": 10.0, "written_bytes": 1000}  # fmt: skip
+             "cpu": request["round"] % 2, "left_s": 10.0, "written_bytes": 1000,
+             **scenario.get("hello", {})}  # fmt: skip
     if scenario.get("hang") == "hello":
         time.sleep(600)
     say(hello)
@@ -98,7 +99,7 @@ def visit(scenario: dict[str, Any], request: dict[str, Any], probes: list[str], 
             say(record(probe, point, scenario, request["round"]))
             misbehave(scenario, f"after {probe}/{number}")
             progress = {"probe": probe, "point": f"{number} KiB", "p50": 1.5, "unit": "ns"}
-            say({"event": "progress", **progress, "elapsed_s": 0.1, "left_s": 1.0, "fraction": 0.5})
+            say({"event": "progress", **progress})
 
 
 def misbehave(scenario: dict[str, Any], place: str) -> None:
@@ -132,14 +133,14 @@ def say_test_file(scenario: dict[str, Any], given: int | None) -> None:
 
 
 def record(probe: str, point: dict[str, int], scenario: dict[str, Any], round_: int) -> dict[str, object]:
-    figure = 1.5 + 0.1 * round_
+    figure = 1.5 + scenario.get("drift", 0.1) * round_
     return {
         "event": "record",
         "record": {
             "probe": probe, "method": 3, "point": point, "unit": "ns", "kind": "batch_mean", "samples": 3,
             "ops_per_sample": 100, "values": [1.0, 1.5, 2.0] * scenario.get("repeat", 1),
             "summary": {"p50": figure}, "stopped_by": "planned", "round": round_, "cpu": round_ % 2,
-            "rank": "headline", "reach": "shared", "novel_field": {"kept": True},
+            "rank": scenario.get("rank", "headline"), "reach": "shared", "novel_field": {"kept": True},
         },
     }  # fmt: skip
 

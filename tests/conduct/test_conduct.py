@@ -19,7 +19,7 @@ from tests.leftovers import leave_folder
 from tests.some import some
 
 from latlab.errors import RunFileError, UserError, WorkerError
-from latlab.run import conduct, core, death, events, model, reader
+from latlab.run import agreement, conduct, core, death, events, model, reader
 from latlab.run.conduct import Begin, Conductor, Died, End, Hello, Progress, Recorded
 from latlab.run.death import OomKills, oom_kills
 from latlab.run.run import Run
@@ -127,6 +127,84 @@ def test_a_run_is_rounds_of_fresh_workers_and_its_figures_are_their_fold(tmp_pat
     assert run.footer is not None
     assert run.footer.totals.written_bytes == 4 * 7
     assert sum(isinstance(event, Hello) for event in told) == 4
+
+
+#: A worker writes 7: these are the bytes of three passes of four rounds, and time enough.
+THREE_PASSES = {"most_left_s": 600.0, "again_bytes": 4 * 7, "written_bytes": 3 * 4 * 7}
+
+
+@pytest.mark.parametrize(
+    ("least_s", "scenario", "passes"),
+    [
+        (0.0, {"drift": 0.0}, 1),
+        (1e6, {"drift": 0.0}, 3),
+        (0.0, {"drift": 0.1}, 3),
+        (1e6, {"drift": 0.1, "rank": "once"}, 1),
+        (1e6, {"hello": {**THREE_PASSES, "most_left_s": 0.0}}, 1),
+    ],
+    ids=["agreed", "too soon", "apart", "measured once", "no time"],
+)
+def test_passes_follow_while_there_are_time_and_bytes_until_figures_agree(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, least_s: float, scenario: dict[str, Any], passes: int
+) -> None:
+    monkeypatch.setitem(agreement.LEAST_S, "standard", least_s)
+    requests = tmp_path / "requests"
+    run = conducted(
+        tmp_path, rounds=4, points=1, requests=str(requests), **{"hello": THREE_PASSES, **scenario}
+    )
+    assert run.stopped_by == "completed"
+    assert (run.header.rounds, run.footer and run.footer.totals.written_bytes) == (4, passes * 4 * 7)
+    asked = [json.loads(line) for line in requests.read_text().splitlines()]
+    assert [request["round"] for request in asked] == list(range(4 * passes))
+    assert all(len(figure.rounds) == 4 * passes for figure in some(run.records, least=2))
+    ends = [request["ends_ns"] for request in asked]
+    assert len({*ends[1:4]}) == 1, "the first pass has the time that was planned for it"
+    assert len({*ends[1:]}) == min(passes, 2), "those after it have what is left of the run"
+
+
+def test_an_interrupt_in_the_second_pass_keeps_all_of_the_first(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(agreement.LEAST_S, "standard", 1e6)
+    scenario = {"rounds": 4, "points": 1, "pause": 0.1, "hello": THREE_PASSES}
+
+    def stop(event: object) -> None:
+        if isinstance(event, Hello) and event.round == 5:
+            conductor.interrupt()
+
+    conductor = Conductor(model.Settings(), command=fake(**scenario), listener=stop)
+    run = conductor.run()
+    assert run.stopped_by == "interrupted"
+    assert [len(figure.rounds) >= 5 for figure in run["fake.one"]] == [True]
+    assert [len(figure.rounds) for figure in run["fake.two"]] == [5]
+
+
+def test_a_death_in_the_second_pass_costs_its_point_that_round(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(agreement.LEAST_S, "standard", 1e6)
+    deaths = [["round 5 fake.one/1", "SIGKILL"]]
+    run = conducted(tmp_path, rounds=4, points=1, deaths=deaths, hello=THREE_PASSES)
+    assert not run.absent
+    (one,), (two,) = run["fake.one"], run["fake.two"]
+    assert [own.round for own in one.rounds] == [0, 1, 2, 3, 4, 6, 7]
+    # What the dead one wrote is not known: the bytes of a third pass may be gone.
+    assert [own.round for own in two.rounds] == list(range(8))
+
+
+def test_the_time_left_is_that_of_the_whole_run_in_every_pass(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(agreement.LEAST_S, "standard", 1e6)
+    told: list[object] = []
+    conducted(tmp_path, told, rounds=4, points=1, hello=THREE_PASSES)
+    seen = [event for event in told if isinstance(event, Progress)]
+    assert len(seen) == 3 * 4 * 2
+    left, fractions = [event.left_s for event in seen], [event.fraction for event in seen]
+    assert sorted(left, reverse=True) == left
+    assert sorted(fractions) == fractions
+    assert 0 < fractions[0] < fractions[-1] < 1
+    assert all(event.elapsed_s + event.left_s == pytest.approx(600, rel=0.1) for event in seen)
 
 
 def test_a_point_that_killed_a_worker_is_tried_in_another_round_and_then_left_out(tmp_path: Path) -> None:

@@ -31,7 +31,7 @@ def test_the_cell_shows_what_is_measured_how_it_looks_and_how_long_it_takes() ->
     cell = Cell()
     CellProgress(cell)(progress())
     text = cell.shown[-1]._repr_html_()
-    assert "memory.poke · 1 GB, read · p50 186 ns so far · 9.0 s left" in text
+    assert "memory.poke · 1 GB, read · p50 186 ns so far · at most 9.0 s left" in text
     assert 'value="0.250"' in text
 
 

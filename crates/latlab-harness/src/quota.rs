@@ -28,12 +28,27 @@ pub fn give_the_rest(shares: &mut [Share], place: usize, profile: Profile) {
     }
 }
 
-/// Wall seconds that a run with these shares takes at most, all included.
+/// Wall seconds that one pass of a run with these shares takes, all included.
 #[must_use]
-pub fn profile_seconds(shares: &[Share], settings: &Settings) -> f64 {
-    settings.budget_s.unwrap_or_else(|| {
-        let measuring: f64 = shares.iter().map(|share| share.of(settings.profile)).sum();
-        measuring + around_s(settings.profile)
+pub fn pass_seconds(shares: &[Share], profile: Profile) -> f64 {
+    let measuring: f64 = shares.iter().map(|share| share.of(profile)).sum();
+    measuring + around_s(profile)
+}
+
+/// Passes that a run with these shares has time for, as they are planned: those of few probes take less than that.
+#[must_use]
+pub fn passes(shares: &[Share], settings: &Settings) -> u64 {
+    let whole_s = settings.budget_s.unwrap_or(Share(WHOLE_S).of(settings.profile));
+    // A float's conversion saturates.
+    ((whole_s / pass_seconds(shares, settings.profile)) as u64).max(1)
+}
+
+/// Wall seconds that a run takes at most, all included: its budget, else the profile's whole time where another pass fits into that.
+#[must_use]
+pub fn most_seconds(shares: &[Share], settings: &Settings, passes: u64) -> f64 {
+    settings.budget_s.unwrap_or_else(|| match passes {
+        0 | 1 => pass_seconds(shares, settings.profile),
+        _ => Share(WHOLE_S).of(settings.profile),
     })
 }
 
@@ -60,13 +75,11 @@ const AFTER_S: [f64; 3] = [1.2, 1.5, 3.0];
 /// Seconds until the measuring process looks at its clock for the first time: the command's own start and that process's.
 const BEFORE_S: f64 = 0.4;
 
-/// Seconds of a budget that are left for measuring, when the measuring process has spent `spent_s` on getting ready: what the start did not
-/// need is measured with. `None` without a budget.
+/// Seconds of a run's `most_s` that are left for measuring, when the measuring process has spent `spent_s` on getting ready: what the start did
+/// not need is measured with.
 #[must_use]
-pub fn left_of_budget(settings: &Settings, spent_s: f64) -> Option<f64> {
-    let budget = settings.budget_s?;
-    let after = Share(AFTER_S).of(settings.profile);
-    Some((budget - BEFORE_S - spent_s - after).max(budget / 2.0))
+pub fn left_to_measure(most_s: f64, profile: Profile, spent_s: f64) -> f64 {
+    (most_s - BEFORE_S - spent_s - Share(AFTER_S).of(profile)).max(most_s / 2.0)
 }
 
 fn around_s(profile: Profile) -> f64 {
@@ -86,7 +99,25 @@ mod tests {
             ..Settings::default()
         };
         assert_eq!(plan_shares(&SHARES, &settings), [1.0, 3.0]);
-        assert!((profile_seconds(&SHARES, &settings) - 6.0).abs() < 1e-9);
+        assert!((pass_seconds(&SHARES, settings.profile) - 6.0).abs() < 1e-9);
+    }
+
+    #[test]
+    fn few_probes_have_the_profiles_time_and_all_probes_one_pass() {
+        let standard = Settings::default();
+        assert_eq!(passes(&SHARES, &standard), 6, "each takes 13.5 s of 90");
+        assert!((most_seconds(&SHARES, &standard, 6) - 90.0).abs() < 1e-9);
+        assert!((most_seconds(&SHARES, &standard, 1) - 13.5).abs() < 1e-9);
+        let many = [SHARES[0], Share([25.0, 50.0, 500.0])];
+        assert_eq!(passes(&many, &standard), 1, "54.5 s of 90");
+        for (budget_s, expected) in [(3.0, 1), (30.0, 2)] {
+            let with_budget = Settings {
+                budget_s: Some(budget_s),
+                ..Settings::default()
+            };
+            assert_eq!(passes(&SHARES, &with_budget), expected);
+            assert!((most_seconds(&SHARES, &with_budget, expected) - budget_s).abs() < 1e-9);
+        }
     }
 
     #[test]
@@ -106,7 +137,7 @@ mod tests {
         let mut few = SHARES;
         give_the_rest(&mut few, 1, settings.profile);
         assert_eq!(few[0], SHARES[0]);
-        assert!((profile_seconds(&few, &settings) - 90.0).abs() < 1e-9);
+        assert!((pass_seconds(&few, settings.profile) - 90.0).abs() < 1e-9);
         let mut many = [Share([30.0, 90.0, 600.0]), SHARES[1]];
         give_the_rest(&mut many, 1, settings.profile);
         assert!((many[1].of(settings.profile) - 9.0).abs() < 1e-9);
@@ -114,19 +145,9 @@ mod tests {
 
     #[test]
     fn what_the_start_did_not_need_is_measured_with() {
-        let settings = Settings {
-            budget_s: Some(5.0),
-            profile: Profile::Quick,
-            ..Settings::default()
-        };
-        let left = left_of_budget(&settings, 0.4).expect("a budget");
-        assert!((left - 3.0).abs() < 1e-9, "{left}");
-        assert_eq!(
-            left_of_budget(&settings, 10.0),
-            Some(2.5),
-            "half is for measuring"
-        );
-        assert_eq!(left_of_budget(&Settings::default(), 0.4), None);
+        let left_s = |spent_s| left_to_measure(5.0, Profile::Quick, spent_s);
+        assert!((left_s(0.4) - 3.0).abs() < 1e-9, "{}", left_s(0.4));
+        assert!((left_s(10.0) - 2.5).abs() < 1e-9, "half is for measuring");
     }
 
     #[test]

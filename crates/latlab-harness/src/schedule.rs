@@ -46,8 +46,6 @@ pub struct Progress {
     pub point: Point,
     /// Its median so far, in the probe's unit.
     pub p50: Option<f64>,
-    /// Now, ns since the clock was opened.
-    pub now_ns: f64,
 }
 
 /// Takes what the scheduler has to say.
@@ -431,12 +429,10 @@ impl Run<'_> {
             }
         }
         let p50 = state.blocks.last().map(summary::block_p50);
-        let now_ns = self.env.clock.now_ns();
         self.sink.progress(&Progress {
             probe: spec.id,
             point: state.planned.point.clone(),
             p50,
-            now_ns,
         });
     }
 

@@ -1,14 +1,13 @@
-//! Which round of a run measures which points, on which CPU, and how long.
+//! Which round of a pass measures which points, on which CPU, and how long.
 //!
 //! ```text
 //! allowed CPUs ──► cpus: those of the run ──► turns: one a round, in an order of the seed's
 //! points of all probes ──► Deal: headline in every round; of a probe's groups each curve in a few rounds of one CPU,
 //!                                details and what is measured once in one ──► seconds of each probe in each round
 //! ```
-//! A worker deals anew in each round: the same points give the same deal. Which CPU a curve or a detail is measured on depends on its probe
+//! A worker deals anew in each round: the same points give the same deal. Where a run has further passes, each is dealt as the first, without what
+//! is measured once. Which CPU a curve or a detail is measured on depends on its probe
 //! only, so that two runs of one machine measure it on the same one.
-
-use std::ops::Range;
 
 use latlab_harness::{Planned, Rank};
 use latlab_machine::{CacheKind, Machine};
@@ -18,7 +17,7 @@ use latlab_stats::rng::{Rng, mixed};
 /// A shorter round would spend most of its time on starting its process and on filling its memory.
 const LEAST_ROUND_S: f64 = 2.0;
 
-/// Rounds of a run: those of its profile, or as many as a small budget pays for. They divide those of the profile, so that CPUs take equal parts.
+/// Rounds of a pass: those of its profile, or as many as a small budget pays for. They divide those of the profile, so that CPUs take equal parts.
 pub(crate) fn rounds(profile: Profile, budget_s: Option<f64>) -> u32 {
     let usual = profile.rounds();
     let paid_for = |rounds: &u32| budget_s.is_none_or(|s| f64::from(*rounds) * LEAST_ROUND_S <= s);
@@ -160,9 +159,11 @@ impl Deal {
         }
     }
 
-    /// Whether a point of this part is measured in this round. A point that was asked for later is measured with those of its kind.
+    /// Whether a point of this part is measured in this round of the run. A point that was asked for later is measured with those of its kind.
     pub(crate) fn is_dealt(&self, part: usize, planned: &Planned, round: u32) -> bool {
-        self.rounds_of(part, planned).contains(&round)
+        let again = round >= self.rounds;
+        let once = planned.rank == Rank::Once;
+        !(again && once) && self.rounds_of(part, planned).contains(&(round % self.rounds))
     }
 
     fn rounds_of(&self, part: usize, planned: &Planned) -> &[u32] {
@@ -172,23 +173,22 @@ impl Deal {
             .map_or(&[], |unit| &unit.rounds)
     }
 
-    /// In how many rounds a point is measured.
+    /// In how many rounds of a pass a point is measured.
     pub(crate) fn times(&self, part: usize, planned: &Planned) -> u64 {
         self.rounds_of(part, planned).len() as u64
     }
 
-    /// Seconds of this part in this round for all but its headline points, in a run that has all of its time.
+    /// Seconds of this part in this round for all but its headline points, in a pass that has all of its time.
     pub(crate) fn seconds(&self, part: usize, round: u32) -> f64 {
-        self.seconds[part][round as usize]
+        self.seconds[part][(round % self.rounds) as usize]
     }
 
-    /// The part of these rounds in the run's whole time, from 0 to 1.
-    pub(crate) fn share(&self, rounds: Range<u32>) -> f64 {
-        let of = |rounds: Range<u32>| -> f64 {
-            let rest = |round: u32| self.seconds.iter().map(|own| own[round as usize]).sum::<f64>();
-            rounds.map(|round| self.headline_s + rest(round)).sum()
-        };
-        of(rounds) / of(0..self.rounds).max(f64::MIN_POSITIVE)
+    /// The part of this round in what is left of its pass, from 0 to 1.
+    pub(crate) fn share(&self, round: u32) -> f64 {
+        let rest = |round: u32| self.seconds.iter().map(|own| own[round as usize]).sum::<f64>();
+        let own = |round: u32| self.headline_s + rest(round);
+        let round = round % self.rounds;
+        own(round) / (round..self.rounds).map(own).sum::<f64>().max(f64::MIN_POSITIVE)
     }
 }
 
@@ -383,6 +383,31 @@ mod tests {
     }
 
     #[test]
+    fn a_further_pass_is_dealt_as_the_first_without_what_is_measured_once() {
+        let points = [
+            planned(Rank::Headline, 0, 1, 0.01),
+            planned(Rank::Curve, 0, 2, 0.01),
+            planned(Rank::Detail, 1, 3, 0.01),
+            planned(Rank::Once, 2, 4, 0.01),
+        ];
+        let part = Part {
+            place: 0,
+            points: &points,
+            seconds: 1.0,
+        };
+        let deal = Deal::new(&[part], 6, 2, &[0, 1]);
+        for round in 0..6 {
+            for planned in &points {
+                let first = deal.is_dealt(0, planned, round);
+                let again = [round + 6, round + 60].map(|later| deal.is_dealt(0, planned, later));
+                assert_eq!(again, [first && planned.rank != Rank::Once; 2], "round {round}");
+            }
+            assert!((deal.seconds(0, round) - deal.seconds(0, round + 6)).abs() < 1e-12);
+            assert!((deal.share(round) - deal.share(round + 60)).abs() < 1e-12);
+        }
+    }
+
+    #[test]
     fn what_was_asked_for_later_is_measured_with_those_of_its_kind() {
         let points = [planned(Rank::Curve, 3, 1, 0.01)];
         let part = Part {
@@ -422,8 +447,15 @@ mod tests {
             let all: f64 = (0..6).map(|round| deal.seconds(part, round)).sum();
             assert!((all - own.seconds).abs() < 1e-9);
         }
-        let shares: Vec<f64> = (0..6).map(|round| deal.share(round..round + 1)).collect();
-        assert!((shares.iter().sum::<f64>() - 1.0).abs() < 1e-9);
+        let mut left = 1.0;
+        let shares: Vec<f64> = (0..6)
+            .map(|round| {
+                let own = left * deal.share(round);
+                left -= own;
+                own
+            })
+            .collect();
+        assert!(left.abs() < 1e-9);
         assert!(
             shares.iter().all(|share| (0.12..0.22).contains(share)),
             "{shares:?}"

@@ -14,8 +14,8 @@ use std::time::{Duration, Instant};
 use latlab_clock::{Clock, ClockFacts};
 use latlab_harness::{
     Env, Interpreter, MemorySource, NoReference, Planned, Progress, Rank, Reference, Share, Sink, Spec,
-    Support, give_the_rest, give_way_to_others, left_of_budget, pin_this_thread, plan_shares,
-    profile_seconds, run_probe, usable_cpus,
+    Support, give_the_rest, give_way_to_others, left_to_measure, most_seconds, pass_seconds, passes,
+    pin_this_thread, plan_shares, run_probe, usable_cpus,
 };
 use latlab_machine::Machine;
 use latlab_probes_shared::walk::ReferenceChase;
@@ -36,11 +36,11 @@ const MEMORY_UNKNOWN: u64 = 256 << 20;
 pub struct Request {
     /// What the user asked for.
     pub settings: Settings,
-    /// Which round of the run, from 0.
+    /// Which round of the run, from 0; those of its first pass are followed by those of further ones.
     pub round: u32,
     /// When the run began, ns of the system's monotonic clock; now, where nobody says. All rounds tell times since then.
     pub begun_ns: Option<u64>,
-    /// When the run is to have measured, ns of the same clock; else the settings decide.
+    /// When this pass of rounds is to have measured, ns of the same clock; else the settings decide.
     pub ends_ns: Option<u64>,
     /// Points that are not wanted in this round: they exist already, or a worker died on them.
     pub done: Vec<(String, Point)>,
@@ -70,10 +70,12 @@ pub struct Host {
 /// What is planned, before anything is touched.
 #[derive(Clone, Debug, Serialize)]
 pub struct Plan {
-    /// Line by line.
+    /// Line by line, for one pass.
     pub probes: Vec<PlannedProbe>,
     /// The disk's test file, where a probe needs it.
     pub layout: Option<Layout>,
+    /// Passes that there is time for: rounds go on until figures agree.
+    pub passes: u64,
     /// Wall seconds at most.
     pub seconds: f64,
     /// Most memory held at once, bytes.
@@ -103,17 +105,21 @@ enum Event<'a> {
         machine: &'a Machine,
         clock: &'a ClockFacts,
         tool: Tool,
-        /// Of the whole run.
+        /// Of a pass.
         plan: &'a [PlannedProbe],
         rounds: u32,
         /// The CPUs of the run in the order in which rounds take them.
         cpus: &'a [u32],
         round: u32,
         cpu: u32,
-        /// For measuring in this round and those after it.
+        /// For measuring in this round and those after it in its pass.
         left_s: f64,
+        /// For measuring in the whole run, at most.
+        most_left_s: f64,
         /// By the whole run, at most.
         written_bytes: u64,
+        /// By each further pass, at most.
+        again_bytes: u64,
     },
     Begin {
         probe: &'a str,
@@ -126,9 +132,6 @@ enum Event<'a> {
         point: String,
         p50: Option<f64>,
         unit: latlab_record::Unit,
-        elapsed_s: f64,
-        left_s: f64,
-        fraction: f64,
     },
     Record {
         record: &'a Record,
@@ -184,14 +187,15 @@ pub fn plan(settings: &Settings, host: Host) -> Plan {
             written_bytes: whole.layout_bytes,
             seconds: whole.layout_s,
         }),
-        seconds: profile_seconds(&whole.shares, settings),
+        passes: whole.passes,
+        seconds: most_seconds(&whole.shares, settings, whole.passes),
         memory_bytes: whole
             .planned
             .iter()
             .map(|probe| probe.memory_bytes)
             .max()
             .unwrap_or(0),
-        written_bytes: announced(&env, whole.layout_bytes, &whole.planned),
+        written_bytes: whole.announced(&env),
         cpus: whole.planned.iter().map(|probe| probe.cpus).max().unwrap_or(1),
         unmatched: settings
             .only
@@ -206,7 +210,11 @@ pub fn plan(settings: &Settings, host: Host) -> Plan {
 
 /// A whole run as it is planned: the same in all of its rounds.
 struct Whole {
+    /// Of a pass.
     rounds: u32,
+    passes: u64,
+    /// Bytes that each pass after the first writes.
+    again_bytes: u64,
     /// In the order in which rounds take them.
     cpus: Vec<u32>,
     chosen: Vec<&'static Entry>,
@@ -262,8 +270,18 @@ impl Whole {
             .enumerate()
             .map(|(part, (entry, own))| planned(env, entry, own, |planned| deal.times(part, planned)))
             .collect();
+        let again: Vec<u64> = parts
+            .iter()
+            .enumerate()
+            .flat_map(|(part, own)| own.points.iter().map(move |planned| (part, planned)))
+            .filter(|(_, planned)| planned.rank != Rank::Once)
+            .map(|(part, planned)| deal.times(part, planned) * planned.round_bytes())
+            .collect();
+        let (again_bytes, is_repeated) = (again.iter().sum(), !again.is_empty());
         Self {
             rounds,
+            passes: if is_repeated { passes(&shares, settings) } else { 1 },
+            again_bytes,
             cpus: turns,
             chosen,
             points,
@@ -280,7 +298,15 @@ impl Whole {
         self.chosen.iter().position(|entry| needs_test_file(env, entry))
     }
 
-    /// The plan with the layout of the test file, so that what is written adds up.
+    /// The most that the run writes: the test file and what the first pass asks for, then as much again by those after it at most; or what may be
+    /// written in all.
+    fn announced(&self, env: &Env) -> u64 {
+        let first = self.layout_bytes + self.planned.iter().map(|probe| probe.written_bytes).sum::<u64>();
+        let again = self.again_bytes.saturating_mul(self.passes - 1).min(first);
+        (first + again).min(env.disk.budget().limit_bytes())
+    }
+
+    /// The plan with the layout of the test file, so that what the first pass writes adds up.
     fn announced_plan(&self, env: &Env) -> Vec<PlannedProbe> {
         let mut plan = self.planned.clone();
         if let Some(first) = self.first_on_disk(env) {
@@ -335,27 +361,26 @@ pub fn run(
     }
     let adopted = test_file.is_some_and(|file| env.disk.adopt(file));
     let whole = Whole::of(&env, &request.done_probes);
-    let round = request.round.min(whole.rounds - 1);
+    let round = request.round;
     env.round = round;
     env.home_cpu = whole.cpu(round);
     pin_this_thread(env.home_cpu);
     let layout_bytes = if adopted { 0 } else { whole.layout_bytes };
     let layout_s = if layout_bytes > 0 { whole.layout_s } else { 0.0 };
 
-    let written_bytes = announced(&env, whole.layout_bytes, &whole.planned);
+    let written_bytes = whole.announced(&env);
     env.disk.budget().announce(written_bytes);
     env.disk.budget().count(request.written_bytes);
     let mut reference = reference(&env);
     let ready_s = started.elapsed().as_secs_f64();
-    let left_s = request.ends_ns.map_or_else(
-        || {
-            let planned_s = layout_s + whole.planned.iter().map(|probe| probe.seconds).sum::<f64>();
-            left_of_budget(&env.settings, ready_s).unwrap_or(planned_s)
-        },
-        |ends_ns| ends_ns.saturating_sub(latlab_clock::monotonic_ns()) as f64 / 1e9,
-    );
-    let round_s = (left_s - layout_s).max(0.0) * whole.deal.share(round..round + 1)
-        / whole.deal.share(round..whole.rounds).max(f64::MIN_POSITIVE);
+    let most_s = most_seconds(&whole.shares, &env.settings, whole.passes);
+    let most_left_s = left_to_measure(most_s, env.settings.profile, ready_s);
+    let left_s = match (request.ends_ns, env.settings.budget_s) {
+        (Some(ends_ns), _) => ends_ns.saturating_sub(latlab_clock::monotonic_ns()) as f64 / 1e9,
+        (None, Some(_)) => most_left_s,
+        (None, None) => layout_s + whole.planned.iter().map(|probe| probe.seconds).sum::<f64>(),
+    };
+    let round_s = (left_s - layout_s).max(0.0) * whole.deal.share(round);
     let begun_s = env.clock.now_ns() / 1e9;
     let mut teller = Teller {
         out,
@@ -364,7 +389,6 @@ pub fn run(
         cpu: env.home_cpu,
         budget: env.disk.budget(),
         failed: None,
-        total_s: begun_s + left_s,
         totals: Totals::default(),
     };
     teller.tell(&Event::Hello {
@@ -377,7 +401,9 @@ pub fn run(
         round,
         cpu: env.home_cpu,
         left_s,
+        most_left_s: most_left_s.max(left_s),
         written_bytes,
+        again_bytes: whole.again_bytes,
     });
     if layout_bytes > 0 && layout_s > 0.0 {
         // Dying of it must have a name.
@@ -534,13 +560,7 @@ fn surroundings(machine: Machine, clock: Clock, settings: Settings, host: Host) 
 fn affordable(settings: &Settings) -> Profile {
     // Before the disk was looked at, nobody knows whether there will be a test file.
     let shares = usual_shares(settings, &chosen(settings, &[]), 0);
-    let whole_s = profile_seconds(
-        &shares,
-        &Settings {
-            budget_s: None,
-            ..settings.clone()
-        },
-    );
+    let whole_s = pass_seconds(&shares, settings.profile);
     if settings.budget_s.is_some_and(|budget_s| budget_s < whole_s / 2.0) {
         Profile::Quick
     } else {
@@ -619,7 +639,7 @@ fn apart(mut seconds: Vec<f64>) -> (f64, Vec<f64>) {
     (layout_s, seconds)
 }
 
-/// A line of the plan, without the layout of the test file; `times` says in how many rounds a point is measured.
+/// A line of the plan, without the layout of the test file; `times` says in how many rounds of a pass a point is measured.
 fn planned(env: &Env, entry: &Entry, own: &Part, times: impl Fn(&Planned) -> u64) -> PlannedProbe {
     let runs = !own.points.is_empty();
     let written = |planned: &Planned| times(planned) * planned.round_bytes();
@@ -631,12 +651,6 @@ fn planned(env: &Env, entry: &Entry, own: &Part, times: impl Fn(&Planned) -> u64
         written_bytes: own.points.iter().map(written).sum(),
         cpus: if runs { entry.probe.cpus(env) } else { 0 },
     }
-}
-
-/// The most that the test file and these write: what they ask for, or what may be written in all.
-fn announced(env: &Env, test_file_bytes: u64, probes: &[PlannedProbe]) -> u64 {
-    let asked: u64 = probes.iter().map(|probe| probe.written_bytes).sum();
-    (test_file_bytes + asked).min(env.disk.budget().limit_bytes())
 }
 
 /// `memory.*` matches `memory.load.dependent`; `*` any text, `?` one character; an id's beginning up to a dot
@@ -665,8 +679,6 @@ struct Teller<'a> {
     cpu: u32,
     budget: &'a Budget,
     failed: Option<std::io::Error>,
-    /// From the begin of the run to its end.
-    total_s: f64,
     totals: Totals,
 }
 
@@ -692,7 +704,6 @@ impl Sink for Teller<'_> {
     }
 
     fn progress(&mut self, progress: &Progress) {
-        let elapsed_s = progress.now_ns / 1e9;
         let unit = REGISTRY
             .iter()
             .map(|entry| entry.probe.spec())
@@ -703,9 +714,6 @@ impl Sink for Teller<'_> {
             point: progress.point.label(),
             p50: progress.p50,
             unit,
-            elapsed_s,
-            left_s: (self.total_s - elapsed_s).max(0.0),
-            fraction: (elapsed_s / self.total_s.max(f64::MIN_POSITIVE)).min(1.0),
         });
     }
 
@@ -910,6 +918,30 @@ mod tests {
                 layout + asked <= limit,
                 "{profile:?}: {layout} + {asked} of {limit}"
             );
+        }
+    }
+
+    #[test]
+    fn further_passes_write_at_most_as_much_as_the_first() {
+        let announced = |only: &str| {
+            let settings = Settings {
+                profile: Profile::Standard,
+                max_bytes: None,
+                ..on_this_disk(only)
+            };
+            let plan = plan(&settings, Host::default());
+            let layout = plan.layout.map_or(0, |layout| layout.written_bytes);
+            let probes: u64 = plan.probes.iter().map(|probe| probe.written_bytes).sum();
+            (plan.written_bytes, layout + probes)
+        };
+        let (writing, first) = announced("storage.write.random");
+        assert!(
+            first == 0 || (first < writing && writing <= 2 * first),
+            "{writing}, {first}"
+        );
+        for only_one_pass in ["*", "storage.read.random", "storage.steady"] {
+            let (all, first) = announced(only_one_pass);
+            assert_eq!(all, first, "{only_one_pass}");
         }
     }
 

@@ -176,7 +176,7 @@ pub struct Header {
     pub settings: Settings,
     /// What was planned.
     pub plan: Vec<PlannedProbe>,
-    /// Number of rounds that were planned; 0 in a file of version 1, which has one.
+    /// Number of rounds that were planned, those of one pass: runs of few probes go on until their figures agree. 0 in a file of version 1, which has one.
     #[serde(default)]
     pub rounds: u32,
     /// CPUs that the rounds take in turn, in the order of their turns.

@@ -54,7 +54,7 @@ class CellProgress:
         self._shown_at = now
         unit = "bytes_per_s" if event.unit == "bytes_per_s" else "ns"
         estimate = f" · p50 {format_value(event.p50, unit)} so far" if event.p50 is not None else ""
-        text = f"{event.probe} · {event.point}{estimate} · {format_seconds(event.left_s)} left"
+        text = f"{event.probe} · {event.point}{estimate} · at most {format_seconds(event.left_s)} left"
         self._show("; ".join([text, *self._notes]), event.fraction)
 
     def _show(self, text: str, fraction: float | None) -> None:

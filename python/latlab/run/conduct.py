@@ -3,7 +3,9 @@
     settings ──► worker of a round ──events──► Conductor ──lines──► run file ──► fold ──► Run
                    ▲                               │
                    ├──── the next round ◄──────────┤ with what outlives a worker: the test file,
-                   │                               │ time and bytes left, what to see closer
+                   │                               │ time and bytes left, what to see closer;
+                   │                               │ and another pass of rounds, while there is
+                   │                               │ time for one and figures do not agree yet
                    └──── the same round again ◄────┘ when it died, without what it had measured
                                                      and the point that it died on
 
@@ -34,6 +36,7 @@ import msgspec
 from latlab.errors import LatlabError, UserError, WorkerError
 from latlab.masking import masked_url
 from latlab.run import events, model
+from latlab.run.agreement import AGREED, LEAST_S, widest
 from latlab.run.core import list_probes, plan, sweep
 from latlab.run.death import OomKills, cause_of_death, last_words, oom_kills
 from latlab.run.events import (
@@ -122,6 +125,9 @@ def measure(  # noqa: PLR0917 - in a notebook `measure("memory.*")` is natural
     anonymous: bool = False,
 ) -> Run:
     """Measures this machine and saves the run.
+
+    With few probes rounds go on until figures agree to 3, 2 or 1 % (quick, standard, thorough), for at least
+    10 s (quick: 5 s) and at most the profile's time, or the budget.
 
     Interrupting it (Ctrl-C, a notebook's stop button) returns what was measured so far, with
     `run.stopped_by == "interrupted"`; a second interrupt does not wait for the last records.
@@ -312,7 +318,13 @@ class Conductor:
         self._false_start = ""
         self._written_bytes = 0
         self._restarts = 0
+        #: The first worker's greeting: what the run has.
+        self._hello: Hello | None = None
+        #: When this pass is to have measured, and the run, whatever its figures.
         self._ends_ns: int | None = None
+        self._last_ns = 0
+        #: When this pass began, and after how many lines.
+        self._pass_begun = (0, 0)
         self._notes: list[str] = []
         self._interrupts = 0
         self._interrupted_at = 0.0
@@ -333,6 +345,7 @@ class Conductor:
             KeyboardInterrupt: interrupted before anything could be.
         """
         self._begun_ns = time.monotonic_ns()
+        self._pass_begun = (self._begun_ns, 0)
         self._wake_read, self._wake_write = os.pipe()
         os.set_blocking(self._wake_write, False)
         os.set_blocking(self._wake_read, False)
@@ -363,14 +376,36 @@ class Conductor:
                 self._written_bytes = worker.ended.totals.written_bytes
                 self._round += 1
                 self._told.clear()
-                if self._round >= self._rounds or worker.ended.stopped_by != "completed":
-                    return clean(worker.ended.stopped_by, most=200)
+                stopped_by = clean(worker.ended.stopped_by, most=200)
+                if stopped_by != "completed" or (
+                    self._round % self._rounds == 0 and not self._begins_another_pass()
+                ):
+                    return stopped_by
             elif worker.fatal and worker.process.returncode != 0 and worker.current is None:
                 if self._header is None:
                     raise WorkerError(clean(worker.fatal, most=500))
                 return f"failed: {clean(worker.fatal, most=500)}"
             elif not self._after_death(worker):
                 return self._why_it_ends()
+
+    def _begins_another_pass(self) -> bool:
+        """Whether there is time for another pass like the one that ended, and a use; see `agreement`."""
+        hello, header, now = self._hello, self._header, time.monotonic_ns()
+        (begun, lines), self._pass_begun = self._pass_begun, (now, len(self._lines))
+        again = any(line.value is not None and line.rank != "once" for line in self._lines[lines:])
+        fits = 2 * now - begun <= self._last_ns
+        if hello is None or header is None or not (again and fits):
+            return False
+        if self._written_bytes + hello.again_bytes > hello.written_bytes:
+            return False
+        profile = self._settings.profile
+        if now - self._begun_ns >= LEAST_S[profile] * 1e9:
+            figures, _ = folded(header, self._lines, None)
+            if widest(figures) <= AGREED[profile]:
+                return False
+        # What the first pass had no time for is measured now.
+        self._ends_ns = self._last_ns
+        return True
 
     def _sweep(self) -> None:
         """Removes scratch folders that a worker left because it was killed: this one's, or an earlier run's.
@@ -526,8 +561,10 @@ class Conductor:
     def _take(self, worker: _Worker, event: Event) -> None:
         if isinstance(event, Hello):
             if self._header is None:
-                self._rounds = event.rounds
-                self._ends_ns = time.monotonic_ns() + int(event.left_s * 1e9)
+                self._hello, self._rounds = event, max(event.rounds, 1)
+                now = time.monotonic_ns()
+                self._ends_ns = now + int(event.left_s * 1e9)
+                self._last_ns = now + int(event.most_left_s * 1e9)
                 self._open(event)
         elif isinstance(event, Begin):
             if worker.current is None or worker.current.probe != event.probe:
@@ -545,7 +582,19 @@ class Conductor:
             worker.ended = event
         elif isinstance(event, Fatal):
             worker.fatal = event.text
+        elif isinstance(event, Progress):
+            event = self._timed(event)
         self._tell(event)
+
+    def _timed(self, event: Progress) -> Progress:
+        now = time.monotonic_ns()
+        elapsed_s, whole_s = (now - self._begun_ns) / 1e9, (self._last_ns - self._begun_ns) / 1e9
+        return msgspec.structs.replace(
+            event,
+            elapsed_s=elapsed_s,
+            left_s=max(whole_s - elapsed_s, 0.0),
+            fraction=min(elapsed_s / whole_s, 1.0) if whole_s > 0 else 0.0,
+        )
 
     def _keep_test_file(self, worker: _Worker, descriptor: int) -> None:
         """Opens the worker's test file, which has no name, for the workers of the rounds to come.

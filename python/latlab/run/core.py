@@ -36,13 +36,18 @@ class Layout(msgspec.Struct, frozen=True):
 
 
 class Plan(msgspec.Struct, frozen=True):
-    """What a run would do: `seconds` of wall time, bytes held at once, bytes written, CPUs busy at once."""
+    """What a run would do, at most: `seconds` of wall time, bytes held at once and written, CPUs busy.
+
+    What is said of a probe is for one pass of rounds; with more than one of `passes`, rounds go on until
+    figures agree.
+    """
 
     probes: tuple[model.PlannedProbe, ...]
     seconds: float
     memory_bytes: int
     written_bytes: int
     cpus: int
+    passes: int = 1
     unmatched: tuple[str, ...] = ()
     layout: Layout | None = None
 

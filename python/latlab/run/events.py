@@ -12,10 +12,11 @@ from latlab.run import model
 
 
 class Hello(msgspec.Struct, frozen=True, tag_field="event", tag="hello"):
-    """The worker of a round describes the machine, the plan of the whole run, and what is left of it.
+    """The worker of a round describes the machine, the plan of a pass, and what is left of the run.
 
-    `cpus` are those that the run's rounds take in turn, `cpu` that of this `round`; `left_s` is for
-    this round and those after it, `written_bytes` what the whole run writes at most.
+    `cpus` are those that the run's rounds take in turn, `cpu` that of this `round`; `rounds` are those of a
+    pass, and `left_s` is for what is left of it. The whole run measures for `most_left_s` and writes
+    `written_bytes` at most; each further pass writes up to `again_bytes` of that.
     """
 
     machine: model.Machine
@@ -27,7 +28,9 @@ class Hello(msgspec.Struct, frozen=True, tag_field="event", tag="hello"):
     round: int = 0
     cpu: int = 0
     left_s: float = 0.0
+    most_left_s: float = 0.0
     written_bytes: int = 0
+    again_bytes: int = 0
 
 
 class Begin(msgspec.Struct, frozen=True, tag_field="event", tag="begin"):
@@ -39,15 +42,19 @@ class Begin(msgspec.Struct, frozen=True, tag_field="event", tag="begin"):
 
 
 class Progress(msgspec.Struct, frozen=True, tag_field="event", tag="progress"):
-    """How far it is: a label for people, the median so far in `unit`, seconds, and a fraction from 0 to 1."""
+    """How far it is: a label for people, and the median so far in `unit`.
+
+    The conductor adds the seconds since the run began, those that it has left at most, and how much of its
+    time has passed, from 0 to 1.
+    """
 
     probe: str
     point: str
     unit: str
-    elapsed_s: float
-    left_s: float
-    fraction: float
     p50: float | None = None
+    elapsed_s: float = 0.0
+    left_s: float = 0.0
+    fraction: float = 0.0
 
 
 class Recorded(msgspec.Struct, frozen=True, tag_field="event", tag="record"):

@@ -32,12 +32,13 @@ def probe_lines(probes: Sequence[ProbeInfo], screen: Screen) -> list[Line]:
 
 
 def plan_line(plan: Plan, screen: Screen) -> list[Line]:
-    """`will take: about 20 s · up to 4 CPUs · up to 3 GiB of memory · touches no file`."""
+    """`will take: at most 30 s · up to 4 CPUs · up to 3 GiB of memory · reads and writes no file`."""
+    sooner = ", less where figures agree sooner" if plan.passes > 1 else ""
     parts = [
-        f"about {units.format_seconds(plan.seconds)}",
+        f"at most {units.format_seconds(plan.seconds)}{sooner}",
         "1 CPU" if plan.cpus <= 1 else f"up to {plan.cpus} CPUs",
         f"up to {units.format_bytes(plan.memory_bytes)} of memory" if plan.memory_bytes else "little memory",
-        f"writes {units.format_bytes(plan.written_bytes)}"
+        f"writes at most {units.format_bytes(plan.written_bytes)}"
         if plan.written_bytes
         else "reads and writes no file",
     ]
@@ -45,7 +46,7 @@ def plan_line(plan: Plan, screen: Screen) -> list[Line]:
 
 
 def plan_lines(plan: Plan, screen: Screen) -> list[Line]:
-    """What each probe of a plan would do."""
+    """What each probe of a plan would do in one pass of rounds."""
     rows = [("probe", "points", "time", "CPUs", "memory", "writes")]
     rows += [
         (

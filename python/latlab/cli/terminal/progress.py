@@ -141,7 +141,8 @@ def opening_lines(hello: Mapping[str, Any], plan: Plan, screen: Screen) -> list[
     if isinstance(rounds, int) and isinstance(cpus, list | tuple) and rounds > 1 and cpus:
         named = listed([str(cpu) for cpu in sorted(cpus)])
         which = f"CPUs {named} in turn" if len(cpus) > 1 else f"CPU {named}"
-        lines += screen.wrapped(f"{rounds} rounds, pinned to {which}", first="  · ", rest="    ")
+        more = " or more" if plan.passes > 1 else ""
+        lines += screen.wrapped(f"{rounds} rounds{more}, pinned to {which}", first="  · ", rest="    ")
     return [*lines, Line(), *plan_line(plan, screen), Line()]
 
 
@@ -154,7 +155,7 @@ def death_lines(event: Mapping[str, Any], screen: Screen) -> list[Line]:
 
 
 def live_line(event: Mapping[str, Any], screen: Screen) -> str:
-    """` measuring ▓▓▓░░ memory.poke · 1 GB, read · p50 188 ns so far · 31 s left`, cut to the screen."""
+    """` measuring ▓▓░░ memory.poke · 1 GB, read · p50 188 ns so far · at most 31 s left`, cut to fit."""
     share = min(max(float(event.get("fraction") or 0.0), 0.0), 1.0)
     full, empty = ("▓", "░") if screen.unicode else ("#", "-")
     done = round(share * _BAR_CELLS)
@@ -176,7 +177,7 @@ def live_line(event: Mapping[str, Any], screen: Screen) -> str:
 
 
 def status_text(event: Mapping[str, Any]) -> str:
-    """One line of a log: `41 % · memory.poke · 1 GB, read · p50 188 ns so far · 31 s left`."""
+    """One line of a log: `41 % · memory.poke · 1 GB, read · p50 188 ns so far · at most 31 s left`."""
     share = min(max(float(event.get("fraction") or 0.0), 0.0), 1.0)
     return " · ".join([f"{share:4.0%}", *filter(None, _doing(event)), _left(event)])
 
@@ -193,7 +194,7 @@ def _doing(event: Mapping[str, Any]) -> tuple[str, str, str]:
 def _left(event: Mapping[str, Any]) -> str:
     left = event.get("left_s")
     return (
-        f"{units.format_seconds(max(float(left), 0.0))} left"
+        f"at most {units.format_seconds(max(float(left), 0.0))} left"
         if isinstance(left, int | float)
         else "measuring"
     )

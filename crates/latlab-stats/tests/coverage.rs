@@ -329,3 +329,44 @@ fn figures_of_rounds_are_covered_whatever_rounds_cpus_and_kin_differ_by() {
     }
     hold("10 of a curve, 5 details", &[(10, CURVE), (5, DETAIL)]);
 }
+
+#[test]
+fn figures_of_rounds_that_go_on_until_they_agree_are_covered() {
+    const RUNS: usize = 1000;
+    const PASS: usize = 3;
+    const MOST_PASSES: usize = 20;
+    for between in [0.01, 0.03, 0.06] {
+        for kin in [1, 5] {
+            let mut rng = Rng::new(1);
+            let (mut held, mut passes) = (0, 0);
+            for _ in 0..RUNS {
+                let mut points = vec![vec![Vec::new(); 2]; kin];
+                let folded = (1..=MOST_PASSES)
+                    .find_map(|pass| {
+                        for cpu in points.iter_mut().flatten() {
+                            cpu.extend((0..PASS).map(|_| (between * rng.normal()).exp()));
+                        }
+                        let folded: Vec<(f64, f64)> = fold_rounds(&points, 0.95)
+                            .into_iter()
+                            .map(|folded| folded.and_then(|folded| folded.interval).expect("rounds"))
+                            .collect();
+                        passes += 1;
+                        let agree = folded.iter().all(|(lo, hi)| (hi / lo).sqrt() <= 1.02);
+                        (agree || pass == MOST_PASSES).then_some(folded)
+                    })
+                    .expect("the last pass ends it");
+                held += folded.iter().filter(|(lo, hi)| *lo <= 1.0 && 1.0 <= *hi).count();
+            }
+            let share = held as f64 / (RUNS * kin) as f64;
+            let mean = passes as f64 / RUNS as f64;
+            println!(
+                "until 2 %, rounds by {between}, kin {kin}: {:.1} % after {mean:.1} passes",
+                100.0 * share
+            );
+            assert!(
+                (0.92..=0.98).contains(&share),
+                "rounds by {between}, kin {kin}: {share}"
+            );
+        }
+    }
+}

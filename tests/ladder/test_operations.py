@@ -13,6 +13,7 @@ from latlab.run.operations import operation_rungs
 from latlab.run.run import Run
 from latlab.run.rung import Rung
 from latlab.run.textbook import NORVIG_2001, scott
+from latlab.units import format_ns
 
 Change = Callable[..., Run]
 Drop = Callable[[Callable[[Record], bool]], Run]
@@ -188,6 +189,19 @@ def test_a_file_is_created_in_the_phase_of_that_name(run: Run) -> None:
     create = next(channel for channel in record.channels if channel.name == "create")
     assert value(rung) == create.summary.p50
     assert value(rung) < (record.value or 0.0)
+
+
+@pytest.mark.parametrize(("times", "told"), [(1.5, True), (0.7, True), (1.02, False)])
+def test_first_reads_that_take_another_time_are_told_beside_the_figure(
+    changed: Change, run: Run, times: float, told: bool
+) -> None:
+    (record,) = run.select("storage.read.random", block_bytes=4096, queue_depth=1, path="direct")
+    first = {"first_reads_ns": times * (record.value or 0.0)}
+    rung = rungs(changed(lambda own: own is record, findings=first))["disk-read"]
+    assert value(rung) == record.value
+    assert rung.note == (
+        f"{format_ns(times * value(rung))} for the first reads after other work" if told else ""
+    )
 
 
 def test_a_write_that_a_cache_absorbed_is_not_called_durable_without_saying_so(run: Run) -> None:

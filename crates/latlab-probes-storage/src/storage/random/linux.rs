@@ -10,7 +10,7 @@ use latlab_storage::{Direction, uring_allowed};
 use serde_json::json;
 
 use self::seek::Seeks;
-use super::{KIB_4, Way, buffers, read_s, seeks_at, sizes, writes};
+use super::{KIB_4, WARM_UP_S, Way, buffers, is_warmed, read_s, seeks_at, sizes, writes};
 use crate::disk::{Asked, DIRECT, Evidence, Flow, Places, Target, answered_by_a_device};
 
 mod seek;
@@ -19,6 +19,9 @@ mod seek;
 const REACHED: f64 = 0.9;
 /// Writes take at most so many times their planned time: a slow disk does fewer.
 const PATIENCE: f64 = 3.0;
+
+/// Reads of a warm-up at most.
+const MOST_WARM_UP: u32 = 10_000;
 
 /// What carries out more than one transfer at a time here.
 pub(crate) fn deep_engine() -> &'static str {
@@ -39,6 +42,8 @@ pub(crate) struct Gathered {
     pub(crate) flag: Option<String>,
     /// Of each block, a second.
     rates: Vec<f64>,
+    /// How long each of the first reads of a visit took, ns.
+    first_ns: Vec<f64>,
 }
 
 /// Of all points so far, each once.
@@ -132,6 +137,35 @@ impl<'env> Random<'env> {
         Places::random(block_bytes, self.target.blocks(block_bytes), self.env.seed(salt))
     }
 
+    /// Reads one block at a time for [`WARM_UP_S`], and keeps how long the first of them took.
+    fn settle(&mut self) -> Result<(), ProbeError> {
+        let Some((point, flow)) = self
+            .selected
+            .as_mut()
+            .filter(|(point, _)| is_warmed(self.way, point))
+        else {
+            return Ok(());
+        };
+        let clock = &self.env.clock;
+        let first_ns = 1e9 * read_s(self.env.settings.profile, sizes(point).0, 1);
+        let gathered = self.ledger.of(point);
+        let begun = clock.now_ns();
+        let mut now = begun;
+        // Counted too: simulated time does not pass by reading.
+        for _ in 0..MOST_WARM_UP {
+            if now - begun >= 1e9 * WARM_UP_S {
+                break;
+            }
+            warm_up(flow, 1)?;
+            let ended = clock.now_ns();
+            if now - begun < first_ns {
+                gathered.first_ns.push(ended - now);
+            }
+            now = ended;
+        }
+        Ok(())
+    }
+
     /// Closes the flow that is open, and keeps what it saw.
     fn put_away(&mut self) {
         if let Some((point, flow)) = self.selected.take() {
@@ -150,7 +184,7 @@ impl Session for Random<'_> {
             seeks.take(self.env, &self.target, &mut self.ledger.of(point).evidence)?;
         }
         if self.selected.as_ref().is_some_and(|(own, _)| own == point) {
-            return Ok(());
+            return self.settle();
         }
         self.put_away();
         let (block_bytes, depth) = sizes(point);
@@ -174,7 +208,7 @@ impl Session for Random<'_> {
         let warming = std::mem::replace(&mut flow.evidence, std::mem::take(&mut gathered.evidence));
         flow.evidence.join(warming);
         self.selected = Some((point.clone(), flow));
-        Ok(())
+        self.settle()
     }
 
     fn block(&mut self, block: &mut Block) -> Result<(), ProbeError> {
@@ -253,6 +287,7 @@ impl Session for Random<'_> {
                 "rate_per_s": rate,
                 "bytes_per_s": rate * block_bytes as f64,
                 "achieved_depth": achieved,
+                "first_reads_ns": median(&mut gathered.first_ns),
                 "second_half_to_first": second_to_first(&gathered.rates),
                 "device_time": gathered.evidence.device_time(
                     Asked::One(direction),
@@ -264,6 +299,12 @@ impl Session for Random<'_> {
             ..Proof::default()
         }
     }
+}
+
+/// `None` of nothing.
+fn median(values: &mut [f64]) -> Option<f64> {
+    values.sort_by(f64::total_cmp);
+    (!values.is_empty()).then(|| latlab_stats::quantile(values, 0.5))
 }
 
 /// The mean rate of the later half of the blocks over that of the earlier half; none of fewer than four.

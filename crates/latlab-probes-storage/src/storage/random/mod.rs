@@ -115,6 +115,15 @@ fn read_s(profile: Profile, block_bytes: u64, depth: u32) -> f64 {
     f64::max(least, 8.0 * (block_bytes * u64::from(depth)) as f64 / 1e9)
 }
 
+/// Seconds of reads before those that count, where one at a time is under way: a CPU that mostly sleeps, and a disk that rests, answer
+/// otherwise for the first tens of milliseconds. Writes are not warmed up: they wear the disk.
+const WARM_UP_S: f64 = 0.1;
+
+/// Whether each visit of this point begins with such reads.
+fn is_warmed(way: Way, point: &Point) -> bool {
+    way == Way::Read && sizes(point).1 == 1
+}
+
 /// A read so far behind the last one is near: farther than the platter turns while a program asks again, and on the same track.
 const NEAR_BYTES: u64 = 128 << 10;
 /// On another track.
@@ -186,6 +195,7 @@ fn plan(env: &Env, way: Way, deep: &str) -> Vec<Planned> {
                 // Buffers whose every page is touched, and a ring.
                 setup_s: 3e-4
                     + (block_bytes * u64::from(depth)) as f64 / 4e9
+                    + if is_warmed(way, &point) { WARM_UP_S } else { 0.0 }
                     + if seeks_at(way, &point) {
                         seek_s(profile)
                     } else {

@@ -217,12 +217,23 @@ mod linux {
         }
         let announced: u64 = writes.iter().map(|planned| planned.written_bytes).sum();
         assert!(env.disk.budget().spent_bytes() - spent <= announced);
-        for proof in testing::assert_proved(&read_random::PROBE, &env, &read_random::PROBE.points(&env)) {
+        let reads = read_random::PROBE.points(&env);
+        for (proof, planned) in testing::assert_proved(&read_random::PROBE, &env, &reads)
+            .into_iter()
+            .zip(&reads)
+        {
             let findings = proof.findings.expect("findings");
             let rate = findings["rate_per_s"].as_f64().expect("a rate");
             let bytes = findings["bytes_per_s"].as_f64().expect("a bandwidth");
             assert!(rate > 0.0 && (bytes / rate / 4096.0 - 1.0).abs() < 1e-9);
             assert!(findings["achieved_depth"].as_f64().expect("a depth") > 0.0);
+            let first_ns = findings["first_reads_ns"].as_f64();
+            assert_eq!(
+                first_ns.is_some(),
+                planned.point.queue_depth == Some(1),
+                "{first_ns:?}"
+            );
+            assert!(first_ns.is_none_or(|ns| ns > 0.0));
             if let Some(seek) = findings["seek"].as_object() {
                 for distance in seek["by_distance"].as_array().expect("three") {
                     assert!(distance["reads"].as_u64() >= Some(12), "{distance}");

@@ -3,7 +3,7 @@
 use latlab_clock::ClockFacts;
 use latlab_record::{
     Absence, BlockSummary, Channel, Check, Histogram, Kind, Observed, Overhead, Point, Record, StoppedBy,
-    Summary, TailCauses, TailSample, Unit, Work,
+    Summary, TailCauses, TailSample, Unit, Work, keep_slowest, significant,
 };
 use latlab_stats as stats;
 
@@ -19,10 +19,6 @@ const QUANTILES: [(&str, f64); 5] = [
     ("p999", 0.999),
     ("p9999", 0.9999),
 ];
-/// Values are kept with this many significant digits: a window mean is not known better than 1 in 10,000.
-const DIGITS: i32 = 5;
-/// Tail samples kept in one record; beyond that the slowest are kept and the rest is counted.
-const TAIL_KEPT: usize = 4_000;
 /// Quantiles on either side of the median that say whether it lies between two kinds of operations, and how far these are apart then. A cold file that is read in
 /// order is such a case where about half of its blocks had been read ahead.
 const BESIDE_MEDIAN: [f64; 2] = [0.4, 0.6];
@@ -377,19 +373,11 @@ fn place(summary: &mut Summary, name: &str, value: f64) {
     }
 }
 
-/// The tail in order of time; when there is too much of it, its slowest part.
+/// The slow samples of all blocks, and how many were left out.
 fn slowest(blocks: &[&BlockData]) -> (Vec<TailSample>, u64) {
-    let mut tail: Vec<TailSample> = blocks
-        .iter()
-        .flat_map(|block| block.tail.iter().cloned())
-        .collect();
-    let mut dropped = blocks.iter().map(|block| block.tail_dropped).sum();
-    if tail.len() > TAIL_KEPT {
-        tail.sort_by(|a, b| b.value.total_cmp(&a.value));
-        dropped += (tail.len() - TAIL_KEPT) as u64;
-        tail.truncate(TAIL_KEPT);
-        tail.sort_by(|a, b| a.at_ns.total_cmp(&b.at_ns));
-    }
+    let all = blocks.iter().flat_map(|block| block.tail.iter().cloned());
+    let dropped = blocks.iter().map(|block| block.tail_dropped).sum();
+    let (mut tail, dropped) = keep_slowest(all.collect(), dropped);
     for sample in &mut tail {
         sample.at_ns = sample.at_ns.round();
         sample.value = round(sample.value);
@@ -397,22 +385,12 @@ fn slowest(blocks: &[&BlockData]) -> (Vec<TailSample>, u64) {
     (tail, dropped)
 }
 
-/// To [`DIGITS`] significant digits.
+/// As records keep numbers; a file cannot hold what is not finite.
 pub(crate) fn round(value: f64) -> f64 {
-    if value == 0.0 || !value.is_finite() {
-        return 0.0;
-    }
-    #[expect(
-        clippy::cast_possible_truncation,
-        reason = "the exponent of a finite f64 is within ±308"
-    )]
-    let exponent = DIGITS - 1 - value.abs().log10().floor() as i32;
-    if exponent >= 0 {
-        let scale = 10f64.powi(exponent);
-        (value * scale).round() / scale
+    if value.is_finite() {
+        significant(value)
     } else {
-        let scale = 10f64.powi(-exponent);
-        (value / scale).round() * scale
+        0.0
     }
 }
 
@@ -424,18 +402,6 @@ mod tests {
         BlockData {
             values: values.to_vec(),
             ..BlockData::default()
-        }
-    }
-
-    #[test]
-    fn rounding_keeps_five_digits_at_every_size() {
-        for (value, rounded) in [
-            (1.060_449, 1.0604),
-            (0.000_123_456_78, 0.000_123_46),
-            (467_812_345_678.0, 467_810_000_000.0),
-            (0.0, 0.0),
-        ] {
-            assert_eq!(round(value).to_bits(), f64::to_bits(rounded), "{value}");
         }
     }
 

@@ -9,12 +9,14 @@
 
 mod fold;
 mod histogram;
+mod kept;
 mod line;
 mod point;
 mod record;
 
 pub use fold::{FOLD_VERSION, fold};
 pub use histogram::{EncodedHistogram, Histogram, HistogramError};
+pub use kept::{keep_slowest, significant};
 pub use line::{
     Finding, Footer, Header, Line, PlannedProbe, Profile, RunFile, SCHEMA_NAME, SCHEMA_VERSION, Settings,
     Severity, Tool, Totals, schema_json,

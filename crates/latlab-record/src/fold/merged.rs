@@ -3,10 +3,10 @@
 use std::collections::HashSet;
 
 use super::{PointLines, findings, is_not_reached};
-use crate::{Absence, Check, Observed, Record, TailCause, TailCauses, TailPart, TailSample, Work};
+use crate::{
+    Absence, Check, Observed, Record, TailCause, TailCauses, TailPart, TailSample, Work, keep_slowest,
+};
 
-/// Slow samples kept in a figure; beyond that the slowest are kept and the rest is counted.
-const TAIL_KEPT: usize = 4_000;
 const DISTURBED: &str = "disturbed";
 /// What the slow samples of a round may have been looked at with, least first. A round that saw less leaves more unexplained.
 const LEVELS: [&str; 6] = [
@@ -74,17 +74,12 @@ fn tail(good: &[&Record]) -> (Vec<TailSample>, Option<f64>, u64) {
         .max_by(f64::total_cmp);
     let least = threshold.unwrap_or(f64::NEG_INFINITY);
     let all = good.iter().flat_map(|line| &line.tail);
-    let mut tail: Vec<TailSample> = all.filter(|sample| sample.value >= least).cloned().collect();
-    let mut dropped = good
+    let tail = all.filter(|sample| sample.value >= least).cloned().collect();
+    let dropped = good
         .iter()
         .map(|line| line.tail_dropped)
         .fold(0, u64::saturating_add);
-    if tail.len() > TAIL_KEPT {
-        dropped = dropped.saturating_add((tail.len() - TAIL_KEPT) as u64);
-        tail.sort_by(|a, b| b.value.total_cmp(&a.value));
-        tail.truncate(TAIL_KEPT);
-    }
-    tail.sort_by(|a, b| a.at_ns.total_cmp(&b.at_ns));
+    let (tail, dropped) = keep_slowest(tail, dropped);
     (tail, threshold, dropped)
 }
 

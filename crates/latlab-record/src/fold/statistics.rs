@@ -6,7 +6,9 @@ use std::collections::BTreeMap;
 use latlab_stats::{Folded, fold_rounds, min_samples, moments, quantile, weighted};
 
 use super::{PointLines, merged};
-use crate::{Channel, CpuFigure, EncodedHistogram, Histogram, Reach, Record, RoundFigure, Spread, Summary};
+use crate::{
+    Channel, CpuFigure, EncodedHistogram, Histogram, Reach, Record, RoundFigure, Spread, Summary, significant,
+};
 
 const LEVEL: f64 = 0.95;
 /// What a figure says, by the names of its summary; the mean is no quantile.
@@ -18,8 +20,6 @@ const STATISTICS: [(&str, Option<f64>); 6] = [
     ("p9999", Some(0.9999)),
     ("mean", None),
 ];
-/// Values are kept with this many significant digits: a median is not known better than 1 in 10,000.
-const DIGITS: i32 = 5;
 
 /// Gives each figure its statistics with their intervals, what its rounds say alone, and what they differ by.
 pub(super) fn complete(figures: &mut [Record], points: &[PointLines]) {
@@ -397,28 +397,4 @@ fn within(good: &[&Record]) -> Option<f64> {
         degrees += (n - 1.0).max(0.0);
     }
     (degrees > 0.0).then(|| (squares / degrees).sqrt())
-}
-
-/// To [`DIGITS`] significant digits.
-fn significant(value: f64) -> f64 {
-    if value == 0.0 || !value.is_finite() {
-        return value;
-    }
-    #[expect(
-        clippy::cast_possible_truncation,
-        reason = "the exponent of a finite f64 is within ±324"
-    )]
-    let exponent = DIGITS - 1 - value.abs().log10().floor() as i32;
-    let scale = 10f64.powi(exponent.abs());
-    let rounded = if exponent >= 0 {
-        (value * scale).round() / scale
-    } else {
-        (value / scale).round() * scale
-    };
-    // The least and the largest numbers that there are have no such scale.
-    if rounded.is_finite() && (rounded > 0.0) == (value > 0.0) {
-        rounded
-    } else {
-        value
-    }
 }

@@ -48,6 +48,45 @@ def test_rounds_are_one_figure_with_its_range() -> None:
     assert figure.values == (1.0, 2.0, 3.0) * 4
 
 
+def test_one_round_on_each_of_two_cpus_is_once_per_cpu() -> None:
+    header, lines = a_run()
+    (two,) = folded(header, lines[:2])
+    assert (two.ends, two.stated()) == (("once per CPU", None), "11.0 ns (once per CPU)")
+    (one,) = folded(header, lines[:1])
+    assert (one.ends, one.stated()) == (("measured once", None), "10.0 ns (measured once)")
+
+
+@pytest.mark.parametrize(
+    "machine",
+    [
+        {},
+        {
+            "cpu": {"model_name": "a CPU", "of_next_year": 1},
+            "memory": None,
+            "caches": [{"level": 1}],
+            "new": [],
+        },
+        {"cpu": "many", "caches": 3, "limits": {"cpus_allowed": "all of them"}},
+    ],
+)
+def test_a_machine_that_another_version_described_keeps_no_run_from_its_figures(
+    machine: dict[str, Any], tmp_path: Path
+) -> None:
+    file = tmp_path / "run.latlab.jsonl"
+    header, *lines = (DATA / "run-rounds.latlab.jsonl").read_bytes().splitlines(keepends=True)
+    own = reader.read(DATA / "run-rounds.latlab.jsonl")
+    # Without a footer there are no other figures than the fold's.
+    file.write_bytes(
+        json.dumps(json.loads(header) | {"machine": machine}).encode() + b"\n" + b"".join(lines[:-1])
+    )
+    run = reader.read(file)
+    assert run.notes == ()
+    assert [record.value for record in run.records.measured()] == [
+        record.value for record in own.records.measured()
+    ]
+    assert run.machine.text("cpu.model_name") == (None if "new" not in machine else "a CPU")
+
+
 def test_a_line_that_is_no_record_is_named() -> None:
     header, lines = a_run()
     del lines[2]["probe"]

@@ -2,8 +2,8 @@
 
 use latlab_clock::ClockFacts;
 use latlab_record::{
-    Absence, BlockSummary, Channel, Check, Histogram, Kind, Observed, Overhead, Point, Record, StoppedBy,
-    Summary, TailCauses, TailSample, Unit, Work, keep_slowest, significant,
+    Absence, BlockSummary, Channel, Histogram, Kind, Observed, Overhead, Point, Record, StoppedBy, Summary,
+    TailCauses, TailSample, Unit, Work, keep_slowest, significant,
 };
 use latlab_stats as stats;
 
@@ -109,7 +109,7 @@ pub(crate) fn record(measured: Measured) -> Record {
     if disturbed {
         flags.push("disturbed".to_owned());
     }
-    let error = proof_failure(&proof.checks);
+    let error = Absence::of_failed(&proof.checks);
     let ops_per_sample = if per_op { 1 } else { ops_per_window.unwrap_or(1) };
     let mut histogram = Histogram::new();
     for block in &used {
@@ -181,19 +181,6 @@ fn is_between_modes(histogram: &Histogram) -> bool {
     let occupied = histogram.occupied();
     let [below, above] = BESIDE_MEDIAN.map(|q| quantile_of(histogram, &occupied, q));
     histogram.total() >= 30 && above > KINDS_APART * below
-}
-
-/// Why there is no figure, when a check did not hold.
-fn proof_failure(checks: &[Check]) -> Option<Absence> {
-    let failed: Vec<String> = checks
-        .iter()
-        .filter(|check| !check.ok)
-        .map(|check| format!("{} ({})", check.name, check.detail))
-        .collect();
-    (!failed.is_empty()).then(|| Absence {
-        kind: "proof_failed".to_owned(),
-        text: format!("no figure, because a proof failed: {}", failed.join("; ")),
-    })
 }
 
 /// All work that was done, in disturbed blocks too.

@@ -169,6 +169,7 @@ pub struct Header {
     /// What measured.
     pub tool: Tool,
     /// What was measured on.
+    #[serde(deserialize_with = "latlab_machine::as_far_as_known")]
     pub machine: Machine,
     /// The clock as it measured itself.
     pub clock: ClockFacts,

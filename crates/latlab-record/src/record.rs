@@ -145,6 +145,22 @@ pub struct Absence {
     pub text: String,
 }
 
+impl Absence {
+    /// Why there is no figure, when a check did not hold.
+    #[must_use]
+    pub fn of_failed(checks: &[Check]) -> Option<Self> {
+        let failed: Vec<String> = checks
+            .iter()
+            .filter(|check| !check.ok)
+            .map(|check| format!("{} ({})", check.name, check.detail))
+            .collect();
+        (!failed.is_empty()).then(|| Self {
+            kind: "proof_failed".to_owned(),
+            text: format!("no figure, because a proof failed: {}", failed.join("; ")),
+        })
+    }
+}
+
 /// Order statistics and moments. A quantile without enough samples is absent; a figure names it in `refused`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]

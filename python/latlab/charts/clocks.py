@@ -12,7 +12,7 @@ from latlab.charts.points import drawable, why_absent, with_figures
 from latlab.charts.table import Column, Table
 from latlab.run.model import Record
 from latlab.run.run import Run
-from latlab.units import ONCE, format_ns
+from latlab.units import format_ns
 
 ID = "clocks"
 TITLE = "What does it cost to look at the clock, and how finely does it tell time?"
@@ -94,7 +94,7 @@ def table(run: Run) -> Table:
     )
     rows = []
     for record in records(run):
-        low, high = record.interval or (ONCE, None)
+        low, high = record.ends
         median = record.summary.p50 if record.summary else None
         rows.append((str(record.point.clock), median, low, high, step_ns(record), record.samples))
     return Table(columns, tuple(rows))

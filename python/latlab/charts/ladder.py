@@ -112,7 +112,11 @@ def _row(rung: Rung) -> dict[str, Any]:
     if rung.is_range and rung.interval is not None and all(map(drawable, rung.interval)):
         low, high = rung.interval
     name = f"{rung.level} · {rung.size_text}" if rung.size_text else rung.level
-    stated = label(rung) if rung.is_range else format_stated(rung.latency_p50_ns, rung.interval)
+    stated = (
+        label(rung)
+        if rung.is_range
+        else format_stated(rung.latency_p50_ns, rung.interval, rounds=rung.rounds)
+    )
     return {
         "name": name,
         "group": rung.group,

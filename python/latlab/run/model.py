@@ -557,10 +557,19 @@ class Record(Model, frozen=True, kw_only=True, omit_defaults=True, tag_field="li
 
     @property
     def interval(self) -> tuple[float, float] | None:
-        """The 95 % interval of `value`; None where it was measured once."""
+        """The 95 % interval of `value`; None where no CPU measured it twice."""
         if self.value is None or self.summary is None:
             return None
         return self.summary.intervals.get("p50")
+
+    @property
+    def ends(self) -> tuple[float | str, float | None]:
+        """The ends of `interval` as two cells of a table, or why there is none."""
+        return self.interval or (units.once(len(self.rounds)), None)
+
+    def stated(self, write: Callable[[float], str] | None = None) -> str:
+        """`1.06 ns (1.05–1.07 ns)`."""
+        return units.format_stated(self.value, self.interval, write, len(self.rounds))
 
     @property
     def proved(self) -> bool:

@@ -59,6 +59,7 @@ fn absent(point: &PointLines) -> Record {
         round: None,
         cpu: None,
         summary: None,
+        channels: Vec::new(),
         checks: checks(&point.lines),
         flags: united(&point.lines),
         error: Some(error),

@@ -11,12 +11,13 @@ mod findings;
 mod merged;
 mod statistics;
 
+use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
 
 use crate::{Absence, Header, Kind, Point, Record, StoppedBy};
 
 /// Changes with whatever changes figures: a file whose footer was folded by another version is folded again.
-pub const FOLD_VERSION: u32 = 1;
+pub const FOLD_VERSION: u32 = 2;
 
 /// Kind of the absence of what no time was left for.
 const NOT_REACHED: &str = "not_reached";
@@ -27,6 +28,7 @@ const NOT_REACHED: &str = "not_reached";
 /// A line without a round stands in a file of version 1, which has one: its figures keep what they say, without intervals.
 #[must_use]
 pub fn fold(header: &Header, lines: &[Record]) -> Vec<Record> {
+    let lines = &proved(lines);
     if lines.iter().all(|line| line.round.is_none()) {
         return lines.iter().map(of_version_1).collect();
     }
@@ -43,6 +45,20 @@ pub fn fold(header: &Header, lines: &[Record]) -> Vec<Record> {
     // Only a file that somebody joined from two has derived records between lines of rounds.
     figures.extend(lines.iter().filter(|line| line.kind == Kind::Derived).cloned());
     figures
+}
+
+/// The lines, those without figures whose proof failed: the harness writes them so, another program may not have.
+fn proved(lines: &[Record]) -> Cow<'_, [Record]> {
+    let failed = |line: &Record| line.error.is_none() && line.checks.iter().any(|check| !check.ok);
+    if !lines.iter().any(failed) {
+        return Cow::Borrowed(lines);
+    }
+    let mut lines = lines.to_vec();
+    for line in lines.iter_mut().filter(|line| failed(line)) {
+        line.error = Absence::of_failed(&line.checks);
+        line.summary = None;
+    }
+    Cow::Owned(lines)
 }
 
 fn of_version_1(line: &Record) -> Record {
@@ -161,7 +177,7 @@ impl Record {
     pub fn not_reached(like: &Self, missed: &[&Point], planned: usize) -> Option<Self> {
         let why = match like.stopped_by {
             StoppedBy::Interrupted => "the run was stopped",
-            _ => "the time ran out; a longer profile or --budget reaches them",
+            _ => "skipped (time); use a longer --profile or --budget",
         };
         let more = if missed.len() > 1 { ", ..." } else { "" };
         let text = format!(

@@ -20,6 +20,10 @@ const STATISTICS: [(&str, Option<f64>); 6] = [
     ("p9999", Some(0.9999)),
     ("mean", None),
 ];
+/// Why what one round measured has no interval.
+const NO_KIN: &str = "and too few kin tell how far rounds lie apart";
+const TOO_WIDE: &str =
+    "it would reach beyond ten times the figure: rounds, or those of its kin, differ too much";
 
 /// Gives each figure its statistics with their intervals, what its rounds say alone, and what they differ by.
 pub(super) fn complete(figures: &mut [Record], points: &[PointLines]) {
@@ -52,7 +56,7 @@ pub(super) fn complete(figures: &mut [Record], points: &[PointLines]) {
         match series.channel {
             None => {
                 figure.rounds = series.rounds();
-                figure.spread = series.spread(&points[series.figure].good);
+                figure.spread = series.spread();
                 if let Some(p50) = series.summary.p50 {
                     merged::merge_findings(figure, &points[series.figure].good, p50);
                 }
@@ -98,7 +102,7 @@ struct Part<'a> {
 struct Series<'a> {
     figure: usize,
     channel: Option<&'a str>,
-    first: &'a Record,
+    lines: &'a [&'a Record],
     cpus: Vec<(Option<u32>, Vec<Part<'a>>)>,
     samples: u64,
     /// By CPU and round, until they are folded.
@@ -109,7 +113,7 @@ struct Series<'a> {
 }
 
 impl<'a> Series<'a> {
-    fn of(figure: usize, channel: Option<&'a str>, good: &[&'a Record]) -> Self {
+    fn of(figure: usize, channel: Option<&'a str>, good: &'a [&'a Record]) -> Self {
         let mut by_cpu: BTreeMap<Option<u32>, Vec<Part>> = BTreeMap::new();
         for part in good.iter().filter_map(|line| Part::of(line, channel)) {
             by_cpu.entry(part.cpu).or_default().push(part);
@@ -117,7 +121,7 @@ impl<'a> Series<'a> {
         let mut series = Self {
             figure,
             channel,
-            first: good[0],
+            lines: good,
             samples: 0,
             cpus: by_cpu.into_iter().collect(),
             statistics: Default::default(),
@@ -134,7 +138,7 @@ impl<'a> Series<'a> {
     }
 
     fn kinship(&self) -> Kinship<'a> {
-        let first = self.first;
+        let first = self.lines[0];
         (
             &first.probe,
             first.method,
@@ -229,28 +233,37 @@ impl<'a> Series<'a> {
             *place = Some(significant(folded.value));
         }
         match folded.interval {
-            Some((lo, hi)) => {
-                let ends = [significant(lo), significant(hi)];
+            Some(ends) => {
+                let ends = self.not_within_a_step(name, folded.value, ends).map(significant);
                 self.summary.intervals.insert(name.to_owned(), ends);
             }
             None if name == STATISTICS[0].0 => {
                 let positive = self.parts().all(|part| statistic(part.summary, name) > Some(0.0));
-                let why = match folded.rounds {
-                    _ if !positive => "only positive values have an interval",
-                    None => "measured once, and too few kin tell how far rounds lie apart",
-                    Some(_) => {
-                        "it would reach beyond ten times the figure: rounds, or those of its kin, differ too much"
-                    }
+                let why = match (folded.rounds, self.cpus.len()) {
+                    _ if !positive => "only positive values have an interval".to_owned(),
+                    (None, 1) => format!("measured once, {NO_KIN}"),
+                    (None, cpus) => format!("measured once on each of {cpus} CPUs, {NO_KIN}"),
+                    (Some(_), _) => TOO_WIDE.to_owned(),
                 };
-                self.summary
-                    .refused
-                    .insert(format!("{name} interval"), why.to_owned());
+                self.summary.refused.insert(format!("{name} interval"), why);
             }
             None => {}
         }
         if name == STATISTICS[0].0 {
             self.median = Some(folded);
         }
+    }
+
+    /// An interval that is as wide as the clock's step where each value is a number of steps: what lies between two of them, no round tells.
+    fn not_within_a_step(&self, name: &str, value: f64, (lo, hi): (f64, f64)) -> [f64; 2] {
+        let lines = self.lines.iter().filter_map(|line| line.resolution_ns);
+        let step = lines.fold(0.0, f64::max);
+        // The mean of many steps lies between them.
+        if name == "mean" || hi - lo >= step {
+            return [lo, hi];
+        }
+        let lo = lo.min((value - step / 2.0).max(value / 2.0));
+        [lo, hi.max(lo + step)]
     }
 
     fn rounds(&self) -> Vec<RoundFigure> {
@@ -268,11 +281,11 @@ impl<'a> Series<'a> {
         rounds
     }
 
-    fn spread(&self, good: &[&Record]) -> Option<Spread> {
+    fn spread(&self) -> Option<Spread> {
         let median = self.median.as_ref()?;
         let by_cpu = self.cpus.iter().zip(&median.by_cpu);
         Some(Spread {
-            within: within(good).map(significant),
+            within: within(self.lines).map(significant),
             rounds: median.rounds.map(significant),
             cpus: median.cpus.map(significant),
             by_cpu: by_cpu

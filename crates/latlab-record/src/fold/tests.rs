@@ -171,6 +171,69 @@ fn every_cpu_that_has_a_round_counts_once_after_a_death_and_after_ctrl_c() {
 }
 
 #[test]
+fn one_round_on_each_of_two_cpus_is_not_said_to_be_one_measurement() {
+    let two = figure(&six()[..2]);
+    assert_eq!(interval(&two, "p50"), None);
+    let refused = &two.summary.as_ref().expect("a figure").refused["p50 interval"];
+    assert!(
+        refused.starts_with("measured once on each of 2 CPUs,"),
+        "{refused}"
+    );
+}
+
+#[test]
+fn an_interval_is_as_wide_as_the_step_of_the_clock() {
+    let of_steps = |step: f64| {
+        let line = |round| Record {
+            resolution_ns: Some(step),
+            ..line(64, round, round % 2, 20.0)
+        };
+        figure(&(0..6).map(line).collect::<Vec<_>>())
+    };
+    assert_eq!(interval(&of_steps(20.0), "p50"), Some([10.0, 30.0]));
+    assert_eq!(interval(&of_steps(20.0), "p90"), Some([12.0, 32.0]));
+    assert_eq!(
+        interval(&of_steps(50.0), "p50"),
+        Some([10.0, 60.0]),
+        "never at zero"
+    );
+    let mean = interval(&of_steps(20.0), "mean").expect("six rounds");
+    assert!(mean[1] - mean[0] < 0.01, "a mean lies between steps: {mean:?}");
+    let mut wide = six();
+    wide.iter_mut().for_each(|line| line.resolution_ns = Some(1.0));
+    assert_eq!(interval(&figure(&wide), "p50"), interval(&figure(&six()), "p50"));
+}
+
+#[test]
+fn a_line_whose_proof_failed_is_in_no_figure_even_if_it_does_not_say_so() {
+    let unproved = |line: &mut Record| {
+        line.checks = vec![Check {
+            name: "checksum".to_owned(),
+            ok: false,
+            detail: "1 is not 2".to_owned(),
+        }];
+    };
+    let mut lines = six();
+    lines[3].summary.as_mut().expect("a figure").p50 = Some(9_000.0);
+    unproved(&mut lines[3]);
+    let of_five = figure(&lines);
+    assert!(p50(&of_five) < 130.0);
+    assert_eq!(
+        of_five.flags,
+        ["1 of 6 rounds has no figure: no figure, because a proof failed: checksum (1 is not 2)"]
+    );
+    // Neither in a file of version 1, whose lines are its figures.
+    let mut old = line(64, 0, 0, 9_000.0);
+    (old.round, old.cpu) = (None, None);
+    unproved(&mut old);
+    let old = figure(&[old]);
+    assert_eq!(
+        (old.summary, old.error.map(|error| error.kind)),
+        (None, Some("proof_failed".to_owned()))
+    );
+}
+
+#[test]
 fn a_round_without_a_figure_is_left_out_and_said() {
     let mut lines = six();
     lines[3] = Record {
@@ -340,7 +403,7 @@ fn what_any_round_measured_is_not_missing_and_the_rest_is_one_record_a_probe() {
     let absence = figures[2].error.as_ref().expect("two are left");
     assert_eq!(
         absence.text,
-        "2 of 9 points (256 KiB, ...): the time ran out; a longer profile or --budget reaches them"
+        "2 of 9 points (256 KiB, ...): skipped (time); use a longer --profile or --budget"
     );
     let left = json!({"points": [{"working_set_bytes": 256 << 10}, {"working_set_bytes": 512 << 10}]});
     assert_eq!(figures[2].findings, Some(left));

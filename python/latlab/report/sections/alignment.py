@@ -10,7 +10,7 @@ from latlab.report.probes import Probes
 from latlab.run.findings import findings, positive
 from latlab.run.model import Record
 from latlab.run.run import Run
-from latlab.units import ONCE, format_bytes, format_ns
+from latlab.units import format_bytes, format_ns
 
 PROBE = "memory.alignment"
 _LINE, _PAGE = 64, 4096
@@ -58,7 +58,7 @@ def _crosses(record: Record) -> str:
 
 def _row(record: Record) -> tuple[Cell, ...]:
     point = record.point
-    low, high = record.interval or (ONCE, None)
+    low, high = record.ends
     what = f"{point.operation} of {format_bytes(point.size_bytes)}" if point.size_bytes else point.operation
     doubt = "yes" if is_disturbed(record) else "no"
     place = (point.offset_bytes or 0, _crosses(record), point.working_set_bytes)

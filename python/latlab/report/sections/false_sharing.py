@@ -10,7 +10,7 @@ from latlab.report.probes import Probes
 from latlab.run.findings import findings, positive
 from latlab.run.model import Record
 from latlab.run.run import Run
-from latlab.units import ONCE, format_bytes, format_digits, format_ns
+from latlab.units import format_bytes, format_digits, format_ns
 
 PROBE = "memory.false_sharing"
 _COLUMNS = (
@@ -46,7 +46,7 @@ def section(run: Run, probes: Probes) -> Section:
 def _row(record: Record) -> tuple[Cell, ...]:
     point = record.point
     threads = point.threads or 1
-    low, high = record.interval or (ONCE, None)
+    low, high = record.ends
     apart = f"{format_bytes(point.offset_bytes)} apart" if point.offset_bytes is not None else ""
     where = "one thread alone" if threads == 1 else apart
     doubt = "yes" if is_disturbed(record) else "no"

@@ -10,10 +10,9 @@ from latlab.report.evidence import evidence
 from latlab.report.probes import Probes
 from latlab.run.model import Record
 from latlab.run.run import Run
-from latlab.units import ONCE, format_stated
 
 _PROBE = "network.connect"
-_TITLE = "What is paid before a request can go?"
+_TITLE = "What does setting up a connection cost?"
 _STEPS = {"resolve": "name", "tcp": "TCP connection", "tls": "TLS handshake"}
 _COLUMNS = (
     Column("path"),
@@ -52,7 +51,7 @@ def section(run: Run, probes: Probes) -> Section:
 
 def _row(record: Record) -> tuple[str | float | int | None, ...]:
     s = record.summary
-    low, high = record.interval or (ONCE, None)
+    low, high = record.ends
     return (
         PATHS[record.point.path or ""],
         _step(record),
@@ -84,11 +83,7 @@ def _sentences(records: list[Record]) -> tuple[str, ...]:
         if tcp is None or tcp.value is None:
             continue
         text = f"Over the {name} a connection" if path != "url" else "To the server of --url a connection"
-        text += f" is open after {format_stated(tcp.value, tcp.interval)}"
-        more = (
-            f"; a TLS handshake takes {format_stated(tls.value, tls.interval)} more."
-            if tls and tls.value
-            else "."
-        )
+        text += f" is open after {tcp.stated()}"
+        more = f"; a TLS handshake takes {tls.stated()} more." if tls and tls.value else "."
         sentences.append(text + more)
     return tuple(sentences[:2])

@@ -13,7 +13,7 @@ from latlab.report.probes import Probes
 from latlab.run.findings import positive
 from latlab.run.model import Record
 from latlab.run.run import Run
-from latlab.units import ONCE, format_count, format_rate, format_stated
+from latlab.units import format_count, format_rate
 
 _CAPTION = (
     "Messages of 64 B by TCP, there and back, one after the other, without and with streams to the same side."
@@ -59,7 +59,7 @@ def section(run: Run, probes: Probes) -> Section:
 
 def _row(record: Record) -> tuple[str | float | int | None, ...]:
     s = record.summary
-    low, high = record.interval or (ONCE, None)
+    low, high = record.ends
     told = found(record)
     return (
         chart.PATHS.get(record.point.path or "", "?"),
@@ -94,8 +94,8 @@ def _sentences(records: list[Record]) -> tuple[str, ...]:
         minute = _a_minute(full)
         trips = f": by their mean {format_count(minute)} round trips a minute" if minute else ""
         out.append(
-            f"Over the {name} a round trip takes {format_stated(idle.value, idle.interval)} idle and"
-            f" {format_stated(full.value, full.interval)}"
+            f"Over the {name} a round trip takes {idle.stated()} idle and"
+            f" {full.stated()}"
             f"{meanwhile}, {full.value / idle.value:.1f} times as long{trips}."
         )
     return tuple(out)

@@ -13,7 +13,7 @@ from latlab.run.findings import findings
 from latlab.run.model import Record
 from latlab.run.operations import PLACEMENTS, operation_rungs
 from latlab.run.run import Run
-from latlab.units import ONCE, format_bytes_as_asked, format_ns, format_stated
+from latlab.units import format_bytes_as_asked, format_ns
 
 _CAPTION = (
     "Messages of 64 B, there and back. Two CPUs, both sleep: each message wakes an idle CPU, twice in a round"
@@ -62,7 +62,7 @@ def _place(record: Record) -> tuple[int, int, int]:
 
 def _row(record: Record) -> tuple[str | float | int | None, ...]:
     point, s = record.point, record.summary
-    low, high = record.interval or (ONCE, None)
+    low, high = record.ends
     return (
         chart.TRANSPORTS.get(point.transport or "", point.transport or "?"),
         format_bytes_as_asked(point.message_bytes or 0),
@@ -82,7 +82,7 @@ def _sentences(run: Run) -> tuple[str, ...]:
         return ()
     named = {record.point.placement: record for record in own[first] if record.value is not None}
     figures = [
-        f"{format_stated(record.value, record.interval)} {PLACEMENTS[place]}"
+        f"{record.stated()} {PLACEMENTS[place]}"
         for place in PLACEMENTS
         if (record := named.get(place)) is not None
     ]

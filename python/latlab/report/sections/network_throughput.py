@@ -15,7 +15,7 @@ from latlab.report.probes import Probes
 from latlab.run.findings import positive
 from latlab.run.model import Record
 from latlab.run.run import Run
-from latlab.units import ONCE, format_bytes_as_asked, format_count, format_rate, format_span, format_stated
+from latlab.units import format_bytes_as_asked, format_count, format_rate, format_span
 
 PLACES = {
     "anywhere": "anywhere",
@@ -85,7 +85,7 @@ def _place(record: Record) -> tuple[int, int, int, int]:
 
 def _row(record: Record) -> tuple[str | float | int | None, ...]:
     point, s = record.point, record.summary
-    low, high = record.interval or (ONCE, None)
+    low, high = record.ends
     return (
         TRANSPORTS.get(point.transport or "", point.transport or "?"),
         format_bytes_as_asked(point.message_bytes or 0),
@@ -132,7 +132,7 @@ def _find(own: list[Record], transport: str, streams: int, placement: str) -> Re
 
 
 def _rate(record: Record) -> str:
-    return format_stated(record.value, record.interval, format_rate)
+    return record.stated(format_rate)
 
 
 def _sentences(own: list[Record]) -> tuple[str, ...]:

@@ -11,7 +11,7 @@ from latlab.report.probes import Probes
 from latlab.run.findings import findings
 from latlab.run.model import Machine, Record
 from latlab.run.run import Run
-from latlab.units import ONCE, format_digits, format_ns
+from latlab.units import format_digits, format_ns
 
 PROBE = "storage.sync"
 _OPERATIONS = {
@@ -80,7 +80,7 @@ def _records(run: Run) -> list[Record]:
 
 def _row(record: Record) -> tuple[Cell, ...]:
     point, s = record.point, record.summary
-    low, high = record.interval or (ONCE, None)
+    low, high = record.ends
     figures = (s.mean, s.p99, s.p999, s.max) if s else (None,) * 4
     return (
         _OPERATIONS.get(point.operation or "", point.operation),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 import re
 from dataclasses import fields, is_dataclass
 from pathlib import Path
@@ -14,6 +15,7 @@ from latlab.report.build import build
 from latlab.report.document import Document, Section
 from latlab.report.probes import Probes
 from latlab.report.sections import (
+    SECTIONS,
     alignment,
     ladder,
     network_throughput,
@@ -52,6 +54,18 @@ def strings(part: object) -> list[str]:
 def test_every_file_that_is_a_section_is_part_of_the_report(root: Path, document: Document) -> None:
     files = {path.stem for path in (root / "python/latlab/report/sections").glob("*.py")} - {"__init__"}
     assert files == {section.id for section in document.sections}
+
+
+def test_any_part_of_a_run_is_a_report(run: Run, described: Probes) -> None:
+    for seed in range(12):
+        dice = random.Random(seed)
+        share = dice.choice((0.02, 0.1, 0.3, 0.6, 0.9))
+        part = Run(run.header, [record for record in run.records if dice.random() < share])
+        try:
+            assert len(build(part, described).sections) == len(SECTIONS)
+        except Exception as error:
+            error.add_note(f"seed {seed}")
+            raise
 
 
 def test_every_section_asks_a_question_and_answers_in_two_sentences_at_most(document: Document) -> None:
@@ -426,7 +440,7 @@ def test_what_was_disturbed_is_told_below_the_ladder(run: Run, described: Probes
 
     lines = ladder.section(Run(run.header, list(map(noisy, run.records))), described).evidence
     called = "system call (getppid)"
-    assert f"{called}: disturbed: something else used the caches or the CPU meanwhile." in lines
+    assert f"{called}: disturbed: something else used the caches or the CPU during the measurement." in lines
     assert f"{called}: few blocks: 1 of 6." in lines
 
 
@@ -526,7 +540,7 @@ def test_the_device_has_its_part_of_a_mean_and_what_is_not_told_says_why(documen
     for _, mean, device, _, rest, requests in rows:
         assert float(device or 0) + float(rest or 0) == pytest.approx(mean)
         assert requests == pytest.approx(2.0)
-    told = "The device's part is not told of 4 points: others used the device: it moved 1.4 times the bytes."
+    told = "No device time for 4 points: others used the device: it moved 1.4 times the bytes."
     assert told in own.evidence
 
 

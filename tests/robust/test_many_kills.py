@@ -21,8 +21,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
+import msgspec
 import pytest
 from tests.robust.conftest import BRIEF
+
+import latlab
+from latlab.run import model
+from latlab.run.core import core
+from latlab.run.fold import without_shape
 
 if TYPE_CHECKING:
     from tests.robust.conftest import Place
@@ -41,6 +47,22 @@ pytestmark = [
 ]
 
 Whom = Literal["all of it", "the command", "the measuring process"]
+
+#: Runs that are killed at any moment, and for how long there is one, s: the last is the whole profile.
+RUNS = (
+    *(
+        (("--only", probes, "--budget", "8"), 7.0)
+        for probes in (
+            "clock.*,memory.load.dependent,memory.bandwidth",
+            "kernel.*",
+            "storage.*",
+            "network.*",
+            "vm.*,alloc.*,python.*",
+            "memory.stride,storage.files,kernel.syscall",
+        )
+    ),
+    ((), 27.0),
+)
 
 #: Faults new memory in at first, whose limit is wanted then, with a child of its own.
 PROGRAM = """
@@ -206,6 +228,16 @@ def record_is_written(place: Place, _process: subprocess.Popen[str]) -> bool:
     return any(path.read_bytes().count(b"\n") > 2 for path in place.run_files)
 
 
+def kill(place: Place, process: subprocess.Popen[str], whom: Whom) -> None:
+    if whom == "all of it":
+        os.killpg(process.pid, signal.SIGKILL)
+    elif whom == "the command":
+        process.kill()
+    else:
+        # What it has forked to measure that has its name.
+        os.kill(min(place.workers(process)), signal.SIGKILL)
+
+
 def kill_at(place: Place, moment: Moment, whom: Whom, delay_s: float) -> None:
     """Starts it, kills it then, and looks whether all is as it was."""
     shared_memory = in_shared_memory()
@@ -219,13 +251,7 @@ def kill_at(place: Place, moment: Moment, whom: Whom, delay_s: float) -> None:
     more_sockets, more_others = in_use(place)
     sockets |= more_sockets
     others |= more_others
-    if whom == "all of it":
-        os.killpg(process.pid, signal.SIGKILL)
-    elif whom == "the command":
-        process.kill()
-    else:
-        (worker,) = place.workers(process)
-        os.kill(worker, signal.SIGKILL)
+    kill(place, process, whom)
     told = place.ended(process)
     assert told.returncode == (0 if whom == "the measuring process" else -signal.SIGKILL), told.stderr
     # The program that is explained is the user's: it goes on to its end.
@@ -271,3 +297,94 @@ def test_kill_9_at_any_moment_leaves_what_was_there_and_nothing_else(
         for (program, when, who), count in sorted(killed.items()):
             print(f"{count:4} killed: {program:16} {when:32} {who}")
         print(f"{killed.total():4} in all: files, processes, sockets, namespaces, /dev/shm left: none")
+
+
+def is_good(line: model.Record) -> bool:
+    return line.value is not None and line.kind != "derived"
+
+
+def is_the_fold_of_its_lines(file: Path) -> latlab.Run:
+    """A run file whose figures are what its whole lines say, and whose last line may be half of one."""
+    run = latlab.load(file)
+    header, *records = (line for line in file.read_bytes().splitlines(keepends=True) if line.endswith(b"\n"))
+    if run.footer is not None:
+        records.pop()
+    assert [json.loads(record)["line"] for record in records] == ["record"] * len(records)
+    folded = msgspec.json.decode(core().fold(header, records), type=list[model.Record])
+    assert folded == list(run.records)
+    assert len(json.loads(run.to_json())["records"]) == len(folded)
+    if run.footer is not None:
+        assert run.footer.figures == tuple(map(without_shape, run.records))
+    good = [line for line in run.lines if is_good(line)]
+    assert set(run.rounds) == {line.round for line in good}
+    for figure in filter(is_good, run.records):
+        own = [line for line in good if (line.probe, line.point) == (figure.probe, figure.point)]
+        assert [(each.round, each.cpu) for each in figure.rounds] == sorted(
+            (line.round, line.cpu) for line in own
+        )
+        medians = [line.value for line in own]
+        assert min(medians) * 0.9999 <= figure.value <= max(medians) * 1.0001
+    return run
+
+
+def test_a_run_that_is_killed_at_any_moment_folds_into_what_its_rounds_had(
+    place: Place, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    dice = random.Random(SEED)
+    place.plant()
+    report = tmp_path / "report.html"
+    killed: Counter[tuple[Whom, str]] = Counter()
+    kills = KILLS // 3 or 3
+    whoms: tuple[Whom, ...] = ("all of it", "the command", "the measuring process")
+    for number, whom in zip(range(kills), itertools.cycle(whoms), strict=False):
+        words, longest_s = RUNS[-1 if number % 7 == 3 else number * 5 % 6]
+        delay_s = dice.uniform(0.0, longest_s)
+        # As above.
+        print(f"{SEED} {number}: {' '.join(words)}, {whom}, after {delay_s:.3f} s")
+        process = place.start(
+            *("measure", "--profile", "quick", "--no-report", "--dir", str(place.root / "here"), *words),
+            start_new_session=True,
+        )
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            process.wait(delay_s)
+        if whom == "the measuring process":
+            # There is none between two rounds.
+            place.until(process, lambda process=process: place.workers(process))
+        died_early = process.poll() is not None
+        if not died_early:
+            kill(place, process, whom)
+        told = place.ended(process)
+        code = 0 if died_early or whom == "the measuring process" else -signal.SIGKILL
+        assert told.returncode == code, told.stderr
+        assert "Traceback" not in told.stderr
+        assert soon(lambda: processes(place) == []), processes(place)
+        if code and not place.called(*NEXT_START, "--dir", ".").returncode:
+            (place.root / "here/next.latlab.jsonl").unlink()
+        assert place.left() == []
+        of_rounds = "no header"
+        for file in place.run_files:
+            run = is_the_fold_of_its_lines(file)
+            of_rounds = f"{len(run.rounds)} of {run.header.rounds} rounds"
+            assert run.partial == (code != 0)
+            if whom == "the measuring process":
+                died = [line for line in run.lines if line.error and line.error.kind == "worker_died"]
+                assert len(died) <= 1
+                assert run.stopped_by == "completed"
+            shown = place.called("show", "-v", str(file))
+            assert (shown.returncode, shown.stderr) in {
+                (0, ""),
+                (0, "latlab: the last line was cut short and is left out\n"),
+            }
+            words = " ".join(shown.stdout.split())
+            assert run.made_of in words
+            if code:
+                assert "cut short" in words
+            assert place.called("report", str(file), "-o", str(report)).returncode == 0
+            assert report.stat().st_size > 100_000
+        killed[whom, of_rounds] += 1
+        place.forget_runs()
+    assert killed.total() == kills
+    with capsys.disabled():
+        print()
+        for (who, had), count in sorted(killed.items()):
+            print(f"{count:4} killed: {who:24} {had}")

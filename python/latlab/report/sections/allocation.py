@@ -53,11 +53,12 @@ def _sentences(run: Run) -> tuple[str, ...]:
         text += f" {format_ns(reused[size])}"
         if size in fresh and fresh[size] > 1.2 * reused[size]:
             text += f", and in {format_ns(fresh[size])} when the memory is new to the program"
-        largest = max(reused.keys() & fresh.keys(), default=0)
-        second = (
-            f"For {format_bytes(largest)} it is {format_ns(reused[largest])} and {format_ns(fresh[largest])}."
-        )
-        return (text + ".", second) if largest > size else (text + ".",)
+        sentences = [text + "."]
+        largest = max(reused.keys() & fresh.keys(), default=size)
+        if largest > size:
+            times = f"{format_ns(reused[largest])} and {format_ns(fresh[largest])}"
+            sentences.append(f"For {format_bytes(largest)} it is {times}.")
+        return tuple(sentences)
     return ()
 
 

@@ -39,5 +39,5 @@ def warning(told: CompletedProcess[str], doctor: Sequence[Mapping[str, Any]], na
     """
     (title,) = (finding["title"] for finding in doctor if finding["id"] == name)
     words = " ".join(told.stderr.split())
-    assert title in words or re.search(r"before you trust this: .* and \d+ more ", words), words
+    assert title in words or re.search(r"\d+ warnings .* and \d+ more ", words), words
     return str(title)

@@ -175,7 +175,7 @@ def test_one_size_alone_is_no_difference_of_machines() -> None:
     within = difference([Figure("a", 1.0, 0.9, 1.1), Figure("b", 1.0, 0.9, 1.1)])
     apart = difference([Figure("a", 1.0, 0.9, 1.1), Figure("b", 3.0, 2.9, 3.1)])
     lone = dict(zip("abcde", (within, within, apart, within, within), strict=True))
-    assert overlay.Part("read", lone, {}).words == "within the noise at all 5 points but lone ones"
+    assert overlay.Part("read", lone, {}).words == "no consistent difference across 5 points"
     pair = lone | {"d": apart}
     assert overlay.Part("read", pair, {}).words.startswith("at c 3 times, beyond the noise")
 

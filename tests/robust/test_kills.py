@@ -61,7 +61,7 @@ def test_each_death_of_the_measuring_process_leaves_a_record_and_the_run_goes_on
     assert footer["stopped_by"] == "completed"
     assert footer["totals"]["worker_restarts"] == len(moments)
     assert "SIGKILL" in " ".join(told.stderr.split()), "it is said when it happens"
-    assert told.stderr.count("before you trust this") == 1, "the header is not printed again"
+    assert told.stderr.count("(latlab doctor)") == 1, "the header is not printed again"
     assert "SIGKILL" in place.shown()
     assert place.no_worker_is_left(process)
     assert place.left() == []

@@ -240,7 +240,7 @@ class Part:
                 if any(abs(places.index(pair[0]) - places.index(at)) == 1 for at, _ in apart)
             ]
             if not apart:
-                return f"within the noise at all {len(said)} points but lone ones"
+                return f"no consistent difference across {len(said)} points"
         at, most = max(apart, key=lambda pair: pair[1].ratio or 0.0)
         within = len(said) - len(apart)
         rest = f"; within the noise at {within} of {len(said)}" if within else ""

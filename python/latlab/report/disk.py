@@ -138,7 +138,7 @@ def device_words(run: Run, *probes: str) -> tuple[str, ...]:
     reasons = Counter(reason for own in owns if (reason := own.text("not_told")))
     for reason, count in reasons.most_common(3):
         points = f"{format_count(count)} point{'' if count == 1 else 's'}"
-        lines.append(sentence(f"The device's part is not told of {points}: {clean(reason, most=160)}"))
+        lines.append(sentence(f"No device time for {points}: {clean(reason, most=160)}"))
     return tuple(lines)
 
 

@@ -130,8 +130,8 @@ def _validation(validated: object) -> tuple[str, ...]:
     if validated is True:
         return ()
     if validated is False:
-        return ("unvalidated: the rounds do not agree where it ends",)
-    return ("unvalidated: fewer than two rounds measured where it ends",)
+        return ("cache size unconfirmed: the rounds disagree",)
+    return ("cache size measured once; unconfirmed",)
 
 
 def _found_levels(found: list[dict[str, Any]]) -> list[_Level]:
@@ -368,7 +368,7 @@ def _is_above(tail: Tail, empty: Record | None) -> bool:
 
 def _instrument_note(run: Run, record: Record) -> str:
     own_ns = record.overhead.region_ns if record.overhead else run.header.clock.overhead_ns.mean
-    return f"the instrument's own {own_ns:.0f} ns are included"
+    return f"includes {own_ns:.0f} ns of timer overhead"
 
 
 def _with_bandwidth(rung: Rung, record: Record | None, capacity: int | None) -> Rung:

@@ -150,7 +150,7 @@ def _instrument_note(record: Record) -> str:
     if record.kind != "per_op" or overhead is None or overhead.subtracted or not value:
         return ""
     own = overhead.region_ns
-    return f"the instrument's own {own:.0f} ns are included" if own > _WORTH_SAYING * value else ""
+    return f"includes {own:.0f} ns of timer overhead" if own > _WORTH_SAYING * value else ""
 
 
 def _first(rung: Rung, records: list[Record]) -> Rung:

@@ -67,7 +67,7 @@ class Rung:
         textbook_ns: The published figure, ns.
         textbook_source: Its source; empty when there is no figure.
         note: One sentence: why this is a range, why there is no figure, what it stands for.
-        flags: `disturbed`, `degraded: ...` of the records behind it, and `unvalidated`.
+        flags: `disturbed`, `degraded: ...` of the records behind it, and that a cache size is unconfirmed.
         samples: Number of values behind the median.
         ops_per_sample: Accesses behind one value.
         path: What was measured: `24 KiB, 4k pages, page-local`.
@@ -126,7 +126,7 @@ _QUANTILES = (("p999", "p99.9"), ("p99", "p99"), ("p90", "p90"))
 
 
 #: Flags that are one word, in a sentence.
-_FLAGS = {"disturbed": "disturbed: something else used the caches or the CPU meanwhile"}
+_FLAGS = {"disturbed": "disturbed: something else used the caches or the CPU during the measurement"}
 
 
 def flagged(rungs: Sequence[Rung], name: Callable[[Rung], str] = lambda rung: rung.level) -> list[str]:

@@ -44,7 +44,7 @@ def ending_lines(run: Run, report: Path | None, screen: Screen, *, short: bool =
     name = own_name()
     file = "last" if _in_store(run.path) else shlex.quote(str(run.path))
     commands = [
-        (f"{name} show {file} -v", "behind each figure"),
+        (f"{name} show {file} -v", "details"),
         (f"{name} doctor", "what distorts figures here"),
         (f"{name} report {file} -o report.pdf", "to print or send"),
     ]

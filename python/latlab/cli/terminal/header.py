@@ -29,12 +29,12 @@ def header_lines(version: str, machine: Machine, screen: Screen) -> list[Line]:
 
 
 def trust_lines(findings: Sequence[Finding], screen: Screen) -> list[Line]:
-    """`before you trust this: 3 things  (latlab doctor)` and the gravest; empty when there are none."""
+    """`3 warnings  (latlab doctor)` and the gravest; empty when there are none."""
     grave = important(tuple(findings))
     if not grave:
         return []
-    things = "1 thing" if len(grave) == 1 else f"{len(grave)} things"
-    lines = [styled(screen.fit(f"before you trust this: {things}  (latlab doctor)"), "yellow")]
+    warnings = "1 warning" if len(grave) == 1 else f"{len(grave)} warnings"
+    lines = [styled(screen.fit(f"{warnings}  (latlab doctor)"), "yellow")]
     for finding in grave[:_SHOWN]:
         lines += screen.wrapped(finding.title, first="  · ", rest="    ")
     if len(grave) > _SHOWN:

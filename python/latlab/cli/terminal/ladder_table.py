@@ -148,11 +148,11 @@ def _access(rung: Rung) -> str:
 
 
 def _range(rung: Rung) -> str:
-    """`1.05–1.07`, in the unit of the figure beside it; `measured once` without an interval."""
+    """`1.05–1.07`, in the unit of the figure beside it; or why it has no interval."""
     if rung.latency_p50_ns is None or rung.is_range:
         return ""
     if rung.interval is None:
-        return units.ONCE
+        return units.once(rung.rounds)
     span = units.format_span(*rung.interval)
     number, _, unit = span.partition(" ")
     return number if units.format_ns(rung.latency_p50_ns).endswith(f" {unit}") else span
@@ -255,7 +255,7 @@ def _notes(rungs: Sequence[Rung], screen: Screen) -> list[Line]:
         marks = " and ".join(f"w{rank}" for rank in ranks)
         notes.append(
             f"{marks}: {' and '.join(ranks)} % of the windows, each the mean of {each} {noun}, were faster. "
-            "It is not the tail of single ones."
+            f"Individual {noun} can be slower."
         )
     notes += _what_ranges_hold(rungs)
     singles = [
@@ -263,7 +263,7 @@ def _notes(rungs: Sequence[Rung], screen: Screen) -> list[Line]:
     ]
     if singles:
         single = "accesses" if all(rung.group == "levels" for rung in rungs) else "operations"
-        notes.append(f"A worst case without a mark is of single {single}; {singles[0].note}.")
+        notes.append(f"A worst case without a mark is of individual {single}; it {singles[0].note}.")
     notes += [f"{_short_level(rung)}: {rung.note}" for rung in rungs if rung.measured and rung.note]
     conventions = sorted(
         {
@@ -287,16 +287,16 @@ def _what_ranges_hold(rungs: Sequence[Rung]) -> list[str]:
     kinds = {rung.interval_kind for rung in rungs if rung.measured and rung.interval is not None}
     if not kinds:
         return []
-    cache = ", of a cache also over its sizes" if "spread over its sizes" in kinds else ""
+    cache = ", for a cache also over its sizes" if "spread over its sizes" in kinds else ""
     return [
         f"Range: 95 % interval over the rounds of this run{cache}."
-        " Another hour or another neighbour can lie outside it."
+        " It includes drift during this run, not later drift."
     ]
 
 
 def _behind(rungs: Sequence[Rung], screen: Screen) -> list[Line]:
     """What stands behind each rung: samples, path, interval, tail, bandwidth, checks."""
-    lines = [Line(), styled(screen.fit(" behind each figure"), "bold")]
+    lines = [Line(), styled(screen.fit(" details"), "bold")]
     for rung in rungs:
         if not rung.measured:
             continue

@@ -1,4 +1,4 @@
-"""Neighbours on the host are invisible in a guest."""
+"""A guest does not see the other virtual machines on its host."""
 
 from __future__ import annotations
 
@@ -14,9 +14,8 @@ def finding(host: Host) -> Finding | None:
     return Finding(
         id="virtual-machine",
         severity="caution",
-        title=f"this is a virtual machine{f' ({name})' if name else ''}: its neighbours are invisible",
+        title=f"virtual machine{f' ({name})' if name else ''}: others on this host may affect results",
         effect="they share L3 and RAM: a 4 MiB working set has moved from 6 to 134 ns with no load and no "
-        "steal time to be "
-        "seen in the guest; L3 and RAM figures are of this hour",
+        "steal time visible in the guest; L3 and RAM figures hold for this hour",
         remedy="repeat the run at another hour; blocks that a reference saw disturbed are marked",
     )

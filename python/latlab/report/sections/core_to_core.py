@@ -55,12 +55,12 @@ def _clusters(run: Run) -> tuple[str, ...]:
         for cluster in clusters[:_MOST_CLUSTERS]:
             within = positive(cluster, "within_ns")
             name = f"CPUs {_ranges(cluster.integers('cpus'))}"
-            named.append(f"{name}, {format_ns(within)} within" if within is not None else name)
+            named.append(f"{name} ({format_ns(within)} apart)" if within is not None else name)
         more = len(clusters) - len(named)
         between = positive(entry, "between_ns")
         if named:
-            text = "Alike: " + "; ".join(named) + (f"; {more} more" if more > 0 else "")
-            lines.append(text + (f"; {format_ns(between)} between them." if between is not None else "."))
+            text = "Groups: " + "; ".join(named) + (f"; {more} more" if more > 0 else "")
+            lines.append(text + (f"; {format_ns(between)} between groups." if between is not None else "."))
         if entry.flag("sampled"):
             lines.append("There are too many pairs to measure all: these are a sample of them.")
     return tuple(lines)

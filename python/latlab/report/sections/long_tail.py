@@ -71,8 +71,8 @@ def verdict(record: Record) -> str:
             f" ({format_ns(claim.beyond)}): no long tail here."
         )
     return (
-        f"A normal with their mean and deviation would put 1 in 10⁹ {name} beyond {format_ns(claim.beyond)};"
-        " you saw"
+        f"A normal distribution with their mean and deviation predicts 1 in 10⁹ {name} above"
+        f" {format_ns(claim.beyond)}; observed:"
         f" {format_count(claim.seen)} of {format_count(claim.total)} (1 in"
         f" {format_count(claim.total / claim.seen)})."
     )
@@ -129,7 +129,7 @@ def _regimes(record: Record) -> str:
 def _index(values: Values) -> str:
     tail = tail_data.tail_of(values)
     if tail.index is None:
-        return f"No tail index: {tail.why_no_index}." if tail.why_no_index else ""
+        return f"No power law fits: {tail.why_no_index}." if tail.why_no_index else ""
     at = tail.index.at
     interval = "" if at.interval is None else f" ({at.interval[0]:.2f} to {at.interval[1]:.2f})"
     heavy = "; the mean depends on the slowest few" if at.index < _HEAVY else ""

@@ -51,7 +51,6 @@ _SECONDS = {
 }
 _MOST_BYTES = 2**63 - 1
 ONCE = "measured once"
-ONCE_PER_CPU = "once per CPU"
 """In the place of a range, where a single round says nothing of how rounds differ."""
 _LONGEST_SECONDS = 7 * 24 * 3600
 
@@ -294,18 +293,13 @@ def format_span(low: float, high: float, write: Callable[[float], str] | None = 
     return f"{number}–{last}" if last.endswith(f" {unit}") or not unit else f"{first} – {last}"
 
 
-def once(rounds: int) -> str:
-    """Why a figure of so many rounds has no range: each CPU has one of them."""
-    return ONCE_PER_CPU if rounds > 1 else ONCE
-
-
 def format_stated(
     value: float | None,
     ends: tuple[float, float] | None,
     write: Callable[[float], str] | None = None,
-    rounds: int = 1,
+    why_none: str = ONCE,
 ) -> str:
-    """`1.06 ns (1.05–1.07 ns)`: a figure with its 95 % interval."""
+    """`1.06 ns (1.05–1.07 ns)`: a figure with its 95 % interval, or why it has none."""
     if value is None:
         return ""
-    return f"{(write or format_ns)(value)} ({format_span(*ends, write) if ends else once(rounds)})"
+    return f"{(write or format_ns)(value)} ({format_span(*ends, write) if ends else why_none})"

@@ -48,12 +48,16 @@ def test_rounds_are_one_figure_with_its_range() -> None:
     assert figure.values == (1.0, 2.0, 3.0) * 4
 
 
-def test_one_round_on_each_of_two_cpus_is_once_per_cpu() -> None:
+def test_a_figure_without_a_range_says_why() -> None:
     header, lines = a_run()
     (two,) = folded(header, lines[:2])
     assert (two.ends, two.stated()) == (("once per CPU", None), "11.0 ns (once per CPU)")
     (one,) = folded(header, lines[:1])
     assert (one.ends, one.stated()) == (("measured once", None), "10.0 ns (measured once)")
+    # More than ten times apart on one CPU.
+    apart = [line | {"cpu": 0, "summary": {"p50": 10.0 ** line["round"]}} for line in lines[:3]]
+    (unstable,) = folded(header, apart)
+    assert unstable.ends == ("unstable", None)
 
 
 @pytest.mark.parametrize(

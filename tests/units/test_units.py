@@ -313,5 +313,5 @@ def test_a_range_names_its_unit_once_where_both_ends_share_it() -> None:
 def test_a_figure_is_stated_with_its_range_or_as_measured_once() -> None:
     assert units.format_stated(1.06, (1.05, 1.07)) == "1.06 ns (1.05–1.07 ns)"
     assert units.format_stated(1.06, None) == "1.06 ns (measured once)"
-    assert units.format_stated(1.06, None, rounds=2) == "1.06 ns (once per CPU)"
+    assert units.format_stated(1.06, None, why_none="once per CPU") == "1.06 ns (once per CPU)"
     assert units.format_stated(None, None) == ""

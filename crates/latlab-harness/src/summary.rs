@@ -383,6 +383,8 @@ pub(crate) fn round(value: f64) -> f64 {
 
 #[cfg(test)]
 mod tests {
+    use latlab_record::Check;
+
     use super::*;
 
     fn block(values: &[f64]) -> BlockData {

@@ -115,7 +115,7 @@ def _row(rung: Rung) -> dict[str, Any]:
     stated = (
         label(rung)
         if rung.is_range
-        else format_stated(rung.latency_p50_ns, rung.interval, rounds=rung.rounds)
+        else format_stated(rung.latency_p50_ns, rung.interval, why_none=rung.why_no_interval)
     )
     return {
         "name": name,

@@ -13,7 +13,7 @@ from latlab.run.run import Records, Run
 from latlab.run.rung import Rung
 from latlab.run.surprises import surprises
 from latlab.text import clean
-from latlab.units import format_count, format_ns, format_rate, format_span, format_stated, format_value, once
+from latlab.units import format_count, format_ns, format_rate, format_span, format_stated, format_value
 
 _MOST_RECORDS = 20
 _BAR_PIXELS = 160
@@ -55,7 +55,7 @@ def _rung_row(rung: Rung, floor: float, top: float) -> tuple[str | Markup, ...]:
     latency = rung.latency_p50_ns or floor
     pixels = round(_BAR_PIXELS * math.log(latency / floor) / math.log(top / floor))
     size = f", {rung.size_text}" if rung.size_text else ""
-    text = format_stated(rung.latency_p50_ns, rung.interval, rounds=rung.rounds)
+    text = format_stated(rung.latency_p50_ns, rung.interval, why_none=rung.why_no_interval)
     slow = (
         f"{format_ns(rung.tail.value_ns)}, {rung.tail.quantile} of {rung.tail.kind}"
         if rung.tail
@@ -77,7 +77,7 @@ def record_html(record: Record) -> str:
             if value is not None:
                 ends = summary.intervals.get(name)
                 span = format_span(*ends, lambda end: format_value(end, record.unit)) if ends else ""
-                span = span or (once(len(record.rounds)) if name == "p50" else "")
+                span = span or (record.why_no_interval if name == "p50" else "")
                 rows.append((name, format_value(value, record.unit), span))
         rows += [(name, "not given", reason) for name, reason in summary.refused.items()]
     rows += [(check.name, "held" if check.ok else "failed", check.detail) for check in record.checks]

@@ -41,6 +41,7 @@ def _facts(run: Run) -> tuple[str, ...]:
         f"{system} in a virtual machine ({virtual})" if virtual else system,
         run.header.started.replace("T", " ")[:16],
         f"profile {run.settings.profile}",
+        run.made_of,
     ]
     return tuple(fact for fact in facts if fact)
 

@@ -557,7 +557,7 @@ class Record(Model, frozen=True, kw_only=True, omit_defaults=True, tag_field="li
 
     @property
     def interval(self) -> tuple[float, float] | None:
-        """The 95 % interval of `value`; None where no CPU measured it twice."""
+        """The 95 % interval of `value`; None where nothing tells it."""
         if self.value is None or self.summary is None:
             return None
         return self.summary.intervals.get("p50")
@@ -565,11 +565,19 @@ class Record(Model, frozen=True, kw_only=True, omit_defaults=True, tag_field="li
     @property
     def ends(self) -> tuple[float | str, float | None]:
         """The ends of `interval` as two cells of a table, or why there is none."""
-        return self.interval or (units.once(len(self.rounds)), None)
+        return self.interval or (self.why_no_interval, None)
+
+    @property
+    def why_no_interval(self) -> str:
+        """In few words: no CPU measured it twice, or its rounds differ too much."""
+        if len(self.rounds) <= 1:
+            return units.ONCE
+        cpus = {own.cpu for own in self.rounds}
+        return "once per CPU" if len(cpus) == len(self.rounds) else "unstable"
 
     def stated(self, write: Callable[[float], str] | None = None) -> str:
         """`1.06 ns (1.05–1.07 ns)`."""
-        return units.format_stated(self.value, self.interval, write, len(self.rounds))
+        return units.format_stated(self.value, self.interval, write, self.why_no_interval)
 
     @property
     def proved(self) -> bool:

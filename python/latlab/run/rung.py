@@ -6,6 +6,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal
 
+from latlab.units import ONCE
+
 if TYPE_CHECKING:
     from latlab.run.model import Record
     from latlab.run.run import Run
@@ -75,6 +77,7 @@ class Rung:
         resolution_ns: Smallest difference that one value can show, ns.
         group: A level of memory, or an operation of the kernel, the allocator or the interpreter.
         rounds: Number of the run's rounds that the median is of; 0 where that is not known.
+        why_no_interval: In few words, where there is no `interval`.
     """
 
     key: str
@@ -102,6 +105,7 @@ class Rung:
     resolution_ns: float = 0.0
     group: Group = "levels"
     rounds: int = 0
+    why_no_interval: str = ONCE
 
     @property
     def tail_ns(self) -> float | None:
@@ -152,6 +156,7 @@ def with_record(rung: Rung, record: Record | None) -> Rung:
         checks=checks,
         resolution_ns=record.resolution_ns or 0.0,
         rounds=len(record.rounds),
+        why_no_interval=record.why_no_interval,
     )
 
 

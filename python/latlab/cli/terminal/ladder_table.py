@@ -152,7 +152,7 @@ def _range(rung: Rung) -> str:
     if rung.latency_p50_ns is None or rung.is_range:
         return ""
     if rung.interval is None:
-        return units.once(rung.rounds)
+        return rung.why_no_interval
     span = units.format_span(*rung.interval)
     number, _, unit = span.partition(" ")
     return number if units.format_ns(rung.latency_p50_ns).endswith(f" {unit}") else span

@@ -17,8 +17,8 @@ from latlab.units import format_bytes, format_ns, format_span
 _CAPTION = (
     "Shaded: between which working sets the curve says that a level ends. Dotted: where the CPU"
     " says so. A cross marks a"
-    " point to doubt, since something else ran beside it. Bands are 95 % intervals, over all"
-    " draws of pages where there are several."
+    " point to doubt, since something else ran beside it. Bands are 95 % intervals over the"
+    " rounds, where several measured a point."
 )
 _COLUMNS = (
     Column("level"),

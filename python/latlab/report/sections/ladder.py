@@ -106,7 +106,7 @@ def _operation(rung: Rung) -> tuple[str | float | None, ...]:
 def _interval(rung: Rung) -> str | None:
     """Its ends, with what they are of where that is no 95 % interval: `1.05 – 1.07 ns over its sizes`."""
     if rung.interval is None:
-        return None
+        return rung.why_no_interval if rung.measured else None
     of_what = rung.interval_kind.removeprefix("spread ")
     ends = format_span(*rung.interval)
     return ends if of_what == rung.interval_kind else f"{ends} {of_what}"

@@ -40,7 +40,7 @@ def section(run: Run, probes: Probes) -> Section:
         id="pokes",
         title=chart.TITLE,
         sentences=_sentences(run),
-        listings=(Listing("Random pokes, timed one by one; the instrument's own time is included", table),)
+        listings=(Listing("Random pokes, timed one by one; timer overhead is included", table),)
         if table.rows
         else (),
         figures=figures,

@@ -143,11 +143,18 @@ def test_one_allowed_cpu_is_enough_and_is_said(confined: Measured) -> None:
     assert calling.warning(confined.told, doctor, "one-cpu") == "one CPU may be used"
 
 
+def test_few_probes_have_the_whole_time_until_figures_agree(called: Command) -> None:
+    few = " ".join(called("measure", "--only", "clock.read", "--dry-run").stdout.split())
+    assert "will take: at most 1 min 30 s, less where figures agree sooner" in few
+    once = " ".join(called("measure", "--only", "kernel.noise", "--dry-run").stdout.split())
+    assert "will take: about 6.5 s" in once
+
+
 def test_a_dry_run_says_what_it_would_do_and_does_nothing(called: Command, own_home: Path) -> None:
     told = called("measure", "--profile", "quick", "--dry-run")
     assert told.returncode == 0
     assert "memory.load.dependent" in told.stdout
-    assert "will take: at most" in told.stdout
+    assert "will take: about" in told.stdout
     assert told.stderr == ""
     assert not list(own_home.rglob("*.jsonl"))
 

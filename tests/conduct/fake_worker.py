@@ -50,7 +50,7 @@ def main() -> None:
     ]
     hello = {"event": "hello", "machine": header["machine"], "clock": header["clock"], "tool": header["tool"],
              "plan": plan, "rounds": scenario.get("rounds", 1), "cpus": [0, 1], "round": request["round"],
-             "cpu": request["round"] % 2, "left_s": 10.0, "written_bytes": 1000,
+             "cpu": request["round"] % 2, "left_s": 10.0, "written_bytes": 1000, "again_bytes": 1000,
              **scenario.get("hello", {})}  # fmt: skip
     if scenario.get("hang") == "hello":
         time.sleep(600)

@@ -56,7 +56,7 @@ def marks(place: Place) -> list[str]:
 
 @pytest.mark.parametrize("end", ["ends", "is killed"])
 def test_the_second_waits_until_the_first_ends(place: Place, first: subprocess.Popen[str], end: str) -> None:
-    second = place.start(*SECOND, "--profile", "quick")
+    second = place.start(*SECOND, "--budget", "10", "--profile", "quick")
     assert second.stderr is not None
     said = second.stderr.readline()
     assert f"latlab: waiting for another latlab measure (process {first.pid}, latlab measure --only" in said

@@ -38,7 +38,7 @@ pub use env::{Env, Interpreter, MemorySource, seed, usable_cpus};
 pub use in_flight::{Arrivals, Flight, Limits, Queue, Wait};
 pub use latlab_record::{Rank, Reach};
 pub use pin::{give_way_to_others, is_pinned_to, pin_this_thread, quietest_cpu};
-pub use quota::{Share, give_the_rest, left_to_measure, most_seconds, pass_seconds, passes, plan_shares};
+pub use quota::{Share, give_the_rest, left_to_measure, pass_seconds, passes, plan_shares, seconds};
 pub use reference::{NoReference, Reference, ReferenceReading};
 pub use schedule::{Outcome, Progress, Sink, measure_once, run_probe};
 pub use simulated::{SimulatedLevel, SimulatedMemory};

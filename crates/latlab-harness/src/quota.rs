@@ -35,21 +35,18 @@ pub fn pass_seconds(shares: &[Share], profile: Profile) -> f64 {
     measuring + around_s(profile)
 }
 
-/// Passes that a run with these shares has time for, as they are planned: those of few probes take less than that.
+/// Wall seconds that a run takes at most, all included, however few its probes.
 #[must_use]
-pub fn passes(shares: &[Share], settings: &Settings) -> u64 {
-    let whole_s = settings.budget_s.unwrap_or(Share(WHOLE_S).of(settings.profile));
-    // A float's conversion saturates.
-    ((whole_s / pass_seconds(shares, settings.profile)) as u64).max(1)
+pub fn seconds(settings: &Settings) -> f64 {
+    settings.budget_s.unwrap_or(Share(WHOLE_S).of(settings.profile))
 }
 
-/// Wall seconds that a run takes at most, all included: its budget, else the profile's whole time where another pass fits into that.
+/// Passes that a run with these shares has time for, as they are planned.
 #[must_use]
-pub fn most_seconds(shares: &[Share], settings: &Settings, passes: u64) -> f64 {
-    settings.budget_s.unwrap_or_else(|| match passes {
-        0 | 1 => pass_seconds(shares, settings.profile),
-        _ => Share(WHOLE_S).of(settings.profile),
-    })
+pub fn passes(shares: &[Share], settings: &Settings) -> u64 {
+    let pass_s: f64 = shares.iter().map(|share| share.of(settings.profile)).sum();
+    // A float's conversion saturates.
+    ((seconds(settings) / pass_s.max(f64::MIN_POSITIVE)) as u64).max(1)
 }
 
 /// Seconds for each selected probe. A budget is split in the profile's proportions; what one probe leaves over
@@ -75,11 +72,12 @@ const AFTER_S: [f64; 3] = [1.2, 1.5, 3.0];
 /// Seconds until the measuring process looks at its clock for the first time: the command's own start and that process's.
 const BEFORE_S: f64 = 0.4;
 
-/// Seconds of a run's `most_s` that are left for measuring, when the measuring process has spent `spent_s` on getting ready: what the start did
-/// not need is measured with.
+/// Seconds of a run that are left for measuring, when the measuring process has spent `spent_s` on getting ready: what the start did not need is
+/// measured with.
 #[must_use]
-pub fn left_to_measure(most_s: f64, profile: Profile, spent_s: f64) -> f64 {
-    (most_s - BEFORE_S - spent_s - Share(AFTER_S).of(profile)).max(most_s / 2.0)
+pub fn left_to_measure(settings: &Settings, spent_s: f64) -> f64 {
+    let whole_s = seconds(settings);
+    (whole_s - BEFORE_S - spent_s - Share(AFTER_S).of(settings.profile)).max(whole_s / 2.0)
 }
 
 fn around_s(profile: Profile) -> f64 {
@@ -105,18 +103,17 @@ mod tests {
     #[test]
     fn few_probes_have_the_profiles_time_and_all_probes_one_pass() {
         let standard = Settings::default();
-        assert_eq!(passes(&SHARES, &standard), 6, "each takes 13.5 s of 90");
-        assert!((most_seconds(&SHARES, &standard, 6) - 90.0).abs() < 1e-9);
-        assert!((most_seconds(&SHARES, &standard, 1) - 13.5).abs() < 1e-9);
+        assert!((seconds(&standard) - 90.0).abs() < 1e-9);
+        assert_eq!(passes(&SHARES, &standard), 8, "each takes 11 s of 90");
         let many = [SHARES[0], Share([25.0, 50.0, 500.0])];
-        assert_eq!(passes(&many, &standard), 1, "54.5 s of 90");
+        assert_eq!(passes(&many, &standard), 1, "52 s of 90");
         for (budget_s, expected) in [(3.0, 1), (30.0, 2)] {
             let with_budget = Settings {
                 budget_s: Some(budget_s),
                 ..Settings::default()
             };
+            assert!((seconds(&with_budget) - budget_s).abs() < 1e-9);
             assert_eq!(passes(&SHARES, &with_budget), expected);
-            assert!((most_seconds(&SHARES, &with_budget, expected) - budget_s).abs() < 1e-9);
         }
     }
 
@@ -145,7 +142,12 @@ mod tests {
 
     #[test]
     fn what_the_start_did_not_need_is_measured_with() {
-        let left_s = |spent_s| left_to_measure(5.0, Profile::Quick, spent_s);
+        let settings = Settings {
+            budget_s: Some(5.0),
+            profile: Profile::Quick,
+            ..Settings::default()
+        };
+        let left_s = |spent_s| left_to_measure(&settings, spent_s);
         assert!((left_s(0.4) - 3.0).abs() < 1e-9, "{}", left_s(0.4));
         assert!((left_s(10.0) - 2.5).abs() < 1e-9, "half is for measuring");
     }

@@ -14,8 +14,8 @@ use std::time::{Duration, Instant};
 use latlab_clock::{Clock, ClockFacts};
 use latlab_harness::{
     Env, Interpreter, MemorySource, NoReference, Planned, Progress, Rank, Reference, Share, Sink, Spec,
-    Support, give_the_rest, give_way_to_others, left_to_measure, most_seconds, pass_seconds, passes,
-    pin_this_thread, plan_shares, run_probe, usable_cpus,
+    Support, give_the_rest, give_way_to_others, left_to_measure, pass_seconds, passes, pin_this_thread,
+    plan_shares, run_probe, seconds, usable_cpus,
 };
 use latlab_machine::Machine;
 use latlab_probes_shared::walk::ReferenceChase;
@@ -40,7 +40,7 @@ pub struct Request {
     pub round: u32,
     /// When the run began, ns of the system's monotonic clock; now, where nobody says. All rounds tell times since then.
     pub begun_ns: Option<u64>,
-    /// When this pass of rounds is to have measured, ns of the same clock; else the settings decide.
+    /// When the run is to have measured, ns of the same clock; else the settings decide.
     pub ends_ns: Option<u64>,
     /// Points that are not wanted in this round: they exist already, or a worker died on them.
     pub done: Vec<(String, Point)>,
@@ -76,7 +76,7 @@ pub struct Plan {
     pub layout: Option<Layout>,
     /// Passes that there is time for: rounds go on until figures agree.
     pub passes: u64,
-    /// Wall seconds at most.
+    /// Wall seconds: of one pass as it is planned, of several at most.
     pub seconds: f64,
     /// Most memory held at once, bytes.
     pub memory_bytes: u64,
@@ -112,10 +112,8 @@ enum Event<'a> {
         cpus: &'a [u32],
         round: u32,
         cpu: u32,
-        /// For measuring in this round and those after it in its pass.
+        /// For measuring in this round and those after it, at most.
         left_s: f64,
-        /// For measuring in the whole run, at most.
-        most_left_s: f64,
         /// By the whole run, at most.
         written_bytes: u64,
         /// By each further pass, at most.
@@ -188,7 +186,10 @@ pub fn plan(settings: &Settings, host: Host) -> Plan {
             seconds: whole.layout_s,
         }),
         passes: whole.passes,
-        seconds: most_seconds(&whole.shares, settings, whole.passes),
+        seconds: match whole.passes {
+            1 if settings.budget_s.is_none() => pass_seconds(&whole.shares, settings.profile),
+            _ => seconds(settings),
+        },
         memory_bytes: whole
             .planned
             .iter()
@@ -373,13 +374,10 @@ pub fn run(
     env.disk.budget().count(request.written_bytes);
     let mut reference = reference(&env);
     let ready_s = started.elapsed().as_secs_f64();
-    let most_s = most_seconds(&whole.shares, &env.settings, whole.passes);
-    let most_left_s = left_to_measure(most_s, env.settings.profile, ready_s);
-    let left_s = match (request.ends_ns, env.settings.budget_s) {
-        (Some(ends_ns), _) => ends_ns.saturating_sub(latlab_clock::monotonic_ns()) as f64 / 1e9,
-        (None, Some(_)) => most_left_s,
-        (None, None) => layout_s + whole.planned.iter().map(|probe| probe.seconds).sum::<f64>(),
-    };
+    let left_s = request.ends_ns.map_or_else(
+        || left_to_measure(&env.settings, ready_s),
+        |ends_ns| ends_ns.saturating_sub(latlab_clock::monotonic_ns()) as f64 / 1e9,
+    );
     let round_s = (left_s - layout_s).max(0.0) * whole.deal.share(round);
     let begun_s = env.clock.now_ns() / 1e9;
     let mut teller = Teller {
@@ -401,7 +399,6 @@ pub fn run(
         round,
         cpu: env.home_cpu,
         left_s,
-        most_left_s: most_left_s.max(left_s),
         written_bytes,
         again_bytes: whole.again_bytes,
     });

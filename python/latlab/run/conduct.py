@@ -320,9 +320,8 @@ class Conductor:
         self._restarts = 0
         #: The first worker's greeting: what the run has.
         self._hello: Hello | None = None
-        #: When this pass is to have measured, and the run, whatever its figures.
+        #: When the run is to have measured, whatever its figures.
         self._ends_ns: int | None = None
-        self._last_ns = 0
         #: When this pass began, and after how many lines.
         self._pass_begun = (0, 0)
         self._notes: list[str] = []
@@ -393,18 +392,15 @@ class Conductor:
         hello, header, now = self._hello, self._header, time.monotonic_ns()
         (begun, lines), self._pass_begun = self._pass_begun, (now, len(self._lines))
         again = any(line.value is not None and line.rank != "once" for line in self._lines[lines:])
-        fits = 2 * now - begun <= self._last_ns
-        if hello is None or header is None or not (again and fits):
+        if hello is None or header is None or self._ends_ns is None:
             return False
-        if self._written_bytes + hello.again_bytes > hello.written_bytes:
+        fits = 2 * now - begun <= self._ends_ns
+        if not (again and fits) or self._written_bytes + hello.again_bytes > hello.written_bytes:
             return False
         profile = self._settings.profile
         if now - self._begun_ns >= LEAST_S[profile] * 1e9:
             figures, _ = folded(header, self._lines, None)
-            if widest(figures) <= AGREED[profile]:
-                return False
-        # What the first pass had no time for is measured now.
-        self._ends_ns = self._last_ns
+            return widest(figures) > AGREED[profile]
         return True
 
     def _sweep(self) -> None:
@@ -562,9 +558,7 @@ class Conductor:
         if isinstance(event, Hello):
             if self._header is None:
                 self._hello, self._rounds = event, max(event.rounds, 1)
-                now = time.monotonic_ns()
-                self._ends_ns = now + int(event.left_s * 1e9)
-                self._last_ns = now + int(event.most_left_s * 1e9)
+                self._ends_ns = time.monotonic_ns() + int(event.left_s * 1e9)
                 self._open(event)
         elif isinstance(event, Begin):
             if worker.current is None or worker.current.probe != event.probe:
@@ -588,7 +582,8 @@ class Conductor:
 
     def _timed(self, event: Progress) -> Progress:
         now = time.monotonic_ns()
-        elapsed_s, whole_s = (now - self._begun_ns) / 1e9, (self._last_ns - self._begun_ns) / 1e9
+        elapsed_s = (now - self._begun_ns) / 1e9
+        whole_s = ((self._ends_ns or now) - self._begun_ns) / 1e9
         return msgspec.structs.replace(
             event,
             elapsed_s=elapsed_s,

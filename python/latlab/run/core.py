@@ -36,10 +36,10 @@ class Layout(msgspec.Struct, frozen=True):
 
 
 class Plan(msgspec.Struct, frozen=True):
-    """What a run would do, at most: `seconds` of wall time, bytes held at once and written, CPUs busy.
+    """What a run would do: `seconds` of wall time; at most, bytes held at once and written, CPUs busy.
 
     What is said of a probe is for one pass of rounds; with more than one of `passes`, rounds go on until
-    figures agree.
+    figures agree, for `seconds` at most.
     """
 
     probes: tuple[model.PlannedProbe, ...]

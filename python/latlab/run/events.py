@@ -15,8 +15,8 @@ class Hello(msgspec.Struct, frozen=True, tag_field="event", tag="hello"):
     """The worker of a round describes the machine, the plan of a pass, and what is left of the run.
 
     `cpus` are those that the run's rounds take in turn, `cpu` that of this `round`; `rounds` are those of a
-    pass, and `left_s` is for what is left of it. The whole run measures for `most_left_s` and writes
-    `written_bytes` at most; each further pass writes up to `again_bytes` of that.
+    pass. The run measures for `left_s` more and writes `written_bytes` in all, at most; each further pass
+    writes up to `again_bytes` of that.
     """
 
     machine: model.Machine
@@ -28,7 +28,6 @@ class Hello(msgspec.Struct, frozen=True, tag_field="event", tag="hello"):
     round: int = 0
     cpu: int = 0
     left_s: float = 0.0
-    most_left_s: float = 0.0
     written_bytes: int = 0
     again_bytes: int = 0
 

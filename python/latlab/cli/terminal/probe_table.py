@@ -32,10 +32,10 @@ def probe_lines(probes: Sequence[ProbeInfo], screen: Screen) -> list[Line]:
 
 
 def plan_line(plan: Plan, screen: Screen) -> list[Line]:
-    """`will take: at most 30 s · up to 4 CPUs · up to 3 GiB of memory · reads and writes no file`."""
-    sooner = ", less where figures agree sooner" if plan.passes > 1 else ""
+    """`will take: about 30 s · up to 4 CPUs · up to 3 GiB of memory · reads and writes no file`."""
+    seconds = units.format_seconds(plan.seconds)
     parts = [
-        f"at most {units.format_seconds(plan.seconds)}{sooner}",
+        f"at most {seconds}, less where figures agree sooner" if plan.passes > 1 else f"about {seconds}",
         "1 CPU" if plan.cpus <= 1 else f"up to {plan.cpus} CPUs",
         f"up to {units.format_bytes(plan.memory_bytes)} of memory" if plan.memory_bytes else "little memory",
         f"writes at most {units.format_bytes(plan.written_bytes)}"

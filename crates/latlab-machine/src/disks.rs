@@ -3,6 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::interrupts::Interrupts;
 use crate::notes::Notes;
 use crate::root::Root;
 use crate::text;
@@ -46,6 +47,9 @@ pub struct Disk {
     pub read_ahead_bytes: Option<u64>,
     /// Requests that may wait.
     pub queue_requests: Option<u32>,
+    /// CPUs to which the kernel routes its interrupts, or those of the disks that it is made of; empty when unknown.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub interrupt_cpus: Vec<u32>,
     /// Partitions.
     pub partitions: Vec<Partition>,
     /// Names of devices that this one is made of (device mapper, RAID).
@@ -76,14 +80,15 @@ pub(crate) fn read(root: &Root, notes: &mut Notes) -> Vec<Disk> {
     if names.is_empty() {
         notes.say("disks", format!("{FOLDER} lists none"));
     }
+    let interrupts = Interrupts::read(root);
     names
         .iter()
-        .map(|name| disk(root, name))
+        .map(|name| disk(root, name, &interrupts))
         .filter(|disk| disk.size_bytes != Some(0))
         .collect()
 }
 
-fn disk(root: &Root, name: &str) -> Disk {
+fn disk(root: &Root, name: &str, interrupts: &Interrupts) -> Disk {
     let folder = format!("{FOLDER}/{name}");
     let line = |file: &str| root.line(&format!("{folder}/{file}")).ok();
     let number = |file: &str| root.number::<u64>(&format!("{folder}/{file}")).ok();
@@ -109,6 +114,7 @@ fn disk(root: &Root, name: &str) -> Disk {
         link: hangs_on.map(|(words, _)| words),
         read_ahead_bytes: kib("queue/read_ahead_kb"),
         queue_requests: root.number(&format!("{folder}/queue/nr_requests")).ok(),
+        interrupt_cpus: interrupts.cpus(root, &folder),
         partitions: root
             .names(&folder)
             .into_iter()

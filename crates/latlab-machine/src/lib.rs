@@ -13,6 +13,7 @@ mod cpu;
 mod cpuid;
 mod disks;
 mod file_systems;
+mod interrupts;
 mod kernel;
 mod lenient;
 mod limits;

@@ -4,6 +4,7 @@
 //! samples in blocks ─► dependence ─► quantile_interval, mean_interval
 //! histogram buckets ─► weighted
 //! rounds of a run   ─► fold_rounds (figure, interval, what rounds and CPUs differ by)
+//! groups of values  ─► anova (whether their means differ)
 //! bandwidth in time ─► changes (levels, trend)
 //! latency by size   ─► levels (plateaus, brackets, where to measure next, TLB reach)
 //! slow samples      ─► tail (index, shape, families compared), modes
@@ -13,6 +14,7 @@
 //! stood for there is none, but a [`Refusal`] with a printable reason.
 
 mod affine;
+mod anova;
 mod blocks;
 mod bootstrap;
 mod changes;
@@ -34,6 +36,7 @@ pub mod tail;
 pub mod weighted;
 
 pub use affine::{Affine, affine};
+pub use anova::anova;
 pub use bootstrap::block_bootstrap_interval;
 pub use changes::{Changes, Level, changes, rise};
 pub use correlation::{Correlation, autocorrelation};

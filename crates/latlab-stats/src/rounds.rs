@@ -57,6 +57,8 @@ pub struct Folded {
     pub rounds: Option<f64>,
     /// The same between CPUs beyond what their rounds differ by.
     pub cpus: Option<f64>,
+    /// Whether the interval of the ratio of its largest CPU to its smallest one does not hold 1.
+    pub differ: bool,
 }
 
 /// Folds each point of a group of kin: `points[i]` holds its values by CPU, round after round. `None` for a point without a finite value.
@@ -129,6 +131,7 @@ impl Centre {
             by_cpu: self.by_cpu.iter().map(|median| median.map(value)).collect(),
             rounds: None,
             cpus: None,
+            differ: false,
         };
         let (variance, degrees) = own.map_or((0.0, 0.0), |own| (own.variance, own.degrees));
         if !self.positive || (own.is_none() && prior.kin < LEAST_KIN) {
@@ -137,7 +140,8 @@ impl Centre {
         let together = degrees + prior.degrees;
         let posterior = (prior.degrees * prior.variance + degrees * variance) / together;
         let of_median: f64 = self.counts.iter().map(|n| median_variance(*n)).sum();
-        let half = t_quantile(0.5 + level / 2.0, together) * (posterior * of_median).sqrt() / cpus;
+        let t = t_quantile(0.5 + level / 2.0, together);
+        let half = t * (posterior * of_median).sqrt() / cpus;
         let (lo, hi) = ((centre - half).exp(), (centre + half).exp());
         folded.interval = (half <= WIDEST.ln() && lo > 0.0 && hi.is_finite()).then_some((lo, hi));
         folded.rounds = Some(posterior.sqrt());
@@ -147,6 +151,12 @@ impl Centre {
                 .map(|median| (median - centre).powi(2) / (cpus - 1.0))
                 .sum::<f64>();
             folded.cpus = Some((between - posterior * of_median / cpus).max(0.0).sqrt());
+            let by_median = |a: &(f64, &usize), b: &(f64, &usize)| a.0.total_cmp(&b.0);
+            let known = || medians.iter().copied().zip(&self.counts);
+            if let (Some(least), Some(most)) = (known().min_by(by_median), known().max_by(by_median)) {
+                let of_both = median_variance(*least.1) + median_variance(*most.1);
+                folded.differ = most.0 - least.0 > t * (posterior * of_both).sqrt();
+            }
         }
         folded
     }
@@ -413,6 +423,22 @@ mod tests {
         near(hi, 113.941_623_420_356);
         near(alone.cpus.expect("two CPUs"), 0.127_352_780_778);
         near(alone.by_cpu[1].expect("of three"), 120.0);
+    }
+
+    #[test]
+    fn cpus_differ_where_the_interval_of_their_ratio_does_not_hold_1() {
+        // Of two CPUs with equally many rounds that interval is as wide, on the logarithm, as the figure's.
+        for apart in 1..=40 {
+            let by = 1.0 + 0.005 * f64::from(apart);
+            let far: Vec<f64> = [100.0, 104.0, 98.0].map(|value| value * by).into();
+            let folded = one(&[&[100.0, 104.0, 98.0], &far]);
+            let (lo, hi) = folded.interval.expect("four degrees of freedom");
+            assert_eq!(folded.differ, by > hi / lo, "{by} and {}", hi / lo);
+        }
+        assert!(!one(&[&[100.0, 104.0, 98.0]]).differ, "one CPU");
+        // A third CPU between them changes neither.
+        let three = one(&[&[100.0, 101.0], &[108.0, 109.0], &[118.0, 117.0]]);
+        assert!(three.differ);
     }
 
     #[test]

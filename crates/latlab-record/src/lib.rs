@@ -23,6 +23,6 @@ pub use line::{
 };
 pub use point::{Order, Pages, Point, Timing, binary_size};
 pub use record::{
-    Absence, BlockSummary, Channel, Check, CpuFigure, Kind, Observed, Overhead, Rank, Reach, Record,
-    RoundFigure, Spread, StoppedBy, Summary, TailCause, TailCauses, TailPart, TailSample, Unit, Work,
+    Absence, BlockSummary, Channel, Check, CpuFigure, Difference, Kind, Observed, Overhead, Rank, Reach,
+    Record, RoundFigure, Spread, StoppedBy, Summary, TailCause, TailCauses, TailPart, TailSample, Unit, Work,
 };

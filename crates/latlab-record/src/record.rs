@@ -103,6 +103,26 @@ pub struct Spread {
     /// Each CPU's own figure, in the record's unit: the median over its rounds.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub by_cpu: Vec<CpuFigure>,
+    /// Present where its CPUs differ by a tenth or more and beyond what their rounds do: why. At most one run in twenty on CPUs that are alike says so
+    /// of any figure.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub differ: Option<Difference>,
+}
+
+/// What the machine's description says of why the fastest and the slowest CPU of a figure differ.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Difference {
+    /// It waits for a disk whose interrupts the fastest handles and the slowest does not.
+    DiskInterrupts,
+    /// They are of different kinds, or have different caches.
+    CoreKind,
+    /// They belong to different nodes of memory.
+    NumaNode,
+    /// They do not share the last cache.
+    LastCache,
+    /// Nothing.
+    Unknown,
 }
 
 /// A figure as one CPU has it.

@@ -2,11 +2,12 @@
 //! by a better fold.
 //!
 //! ```text
-//! lines ──► by point ──► merged (shape, proofs, flags) ──► statistics by CPU ──► kin's intervals ──► figures
-//!      └──► what no round reached ─────────────────────────────────────────────────────────────────────┘
+//! lines ──► by point ──► merged (shape, proofs, flags) ──► statistics by CPU ──► kin's intervals ──► CPUs that differ ──► figures
+//!      └──► what no round reached ──────────────────────────────────────────────────────────────────────────────────────────┘
 //! ```
 //! What a figure is and where its interval comes from: [`latlab_stats::fold_rounds`].
 
+mod cpus;
 mod findings;
 mod merged;
 mod statistics;
@@ -35,6 +36,7 @@ pub fn fold(header: &Header, lines: &[Record]) -> Vec<Record> {
     let points = by_point(lines);
     let mut figures: Vec<Record> = points.iter().map(merged::figure).collect();
     statistics::complete(&mut figures, &points);
+    cpus::tell(header, &mut figures);
     figures.extend(not_reached(header, lines, &points));
     say_how_often_a_whole_probe_failed(&mut figures, lines);
     let place = |figure: &Record| {

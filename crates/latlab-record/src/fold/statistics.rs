@@ -7,7 +7,8 @@ use latlab_stats::{Folded, fold_rounds, min_samples, moments, quantile, weighted
 
 use super::{PointLines, merged};
 use crate::{
-    Channel, CpuFigure, EncodedHistogram, Histogram, Reach, Record, RoundFigure, Spread, Summary, significant,
+    Channel, CpuFigure, Difference, EncodedHistogram, Histogram, Reach, Record, RoundFigure, Spread, Summary,
+    significant,
 };
 
 const LEVEL: f64 = 0.95;
@@ -288,6 +289,7 @@ impl<'a> Series<'a> {
             within: within(self.lines).map(significant),
             rounds: median.rounds.map(significant),
             cpus: median.cpus.map(significant),
+            differ: median.differ.then_some(Difference::Unknown),
             by_cpu: by_cpu
                 .filter_map(|((cpu, parts), p50)| {
                     Some(CpuFigure {

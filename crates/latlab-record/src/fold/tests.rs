@@ -9,7 +9,7 @@ use crate::{
     Settings, Summary, TailCause, TailCauses, TailPart, TailSample, Tool, Unit,
 };
 
-fn header(plan: &[(&str, u64)]) -> Header {
+pub(super) fn header(plan: &[(&str, u64)]) -> Header {
     Header {
         schema: "latlab.run/2.0".to_owned(),
         id: "test".to_owned(),
@@ -47,7 +47,7 @@ fn point(kib: u64) -> Point {
 }
 
 /// A point of `memory.load` in one round.
-fn line(kib: u64, round: u32, cpu: u32, p50: f64) -> Record {
+pub(super) fn line(kib: u64, round: u32, cpu: u32, p50: f64) -> Record {
     let summary = Summary {
         min: Some(p50 * 0.9),
         p50: Some(p50),

@@ -24,6 +24,7 @@ from latlab.doctor.rules import (
     clock_ticks,
     container,
     cpu_quota,
+    cpus_differ,
     directory,
     disturbed_cpu,
     effective_pages,
@@ -63,6 +64,7 @@ RULES: tuple[Rule, ...] = (
     disturbed_cpu.finding,
     standing_causes.finding,
     quietest_cpu.finding,
+    cpus_differ.finding,
     cpu_quota.finding,
     memory_limit.finding,
     swap.finding,
@@ -108,7 +110,8 @@ def examine(
         load_now: Runnable threads now, see :func:`load_average`.
         heard: What a short listen found, see :func:`latlab.run.noise.survey`.
     """
-    from latlab.run.ladder import curve_findings  # noqa: PLC0415 - 20 ms that only a last run needs
+    from latlab.run.cpus import differing  # noqa: PLC0415 - 20 ms that only a last run needs
+    from latlab.run.ladder import curve_findings  # noqa: PLC0415 - see above
 
     learnt = curve_findings(last) if last is not None else {}
     host = Host(
@@ -121,6 +124,7 @@ def examine(
         core_ghz=_number(learnt.get("core_ghz")),
         load=load_now,
         heard=heard,
+        differing=differing(last) if last is not None else None,
     )
     found = [result for rule in RULES if (result := rule(host)) is not None]
     return tuple(sorted(found, key=lambda finding: _RANK[finding.severity]))

@@ -4,9 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from latlab.run.model import ClockFacts, Finding, Machine, Settings
 from latlab.run.noise import Survey
+
+if TYPE_CHECKING:
+    from latlab.run.cpus import Differing
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,6 +25,7 @@ class Host:
         core_ghz: Core frequency from the last run here.
         load: Runnable threads now, other than ours (one-minute load average).
         heard: What a short listen to the CPUs found, where there was one.
+        differing: Which figures of the last run here depend on the CPU.
     """
 
     machine: Machine
@@ -30,6 +35,7 @@ class Host:
     core_ghz: float | None = None
     load: float | None = None
     heard: Survey | None = None
+    differing: Differing | None = None
 
     @property
     def online_cpus(self) -> int | None:

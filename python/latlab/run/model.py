@@ -486,12 +486,16 @@ class CpuFigure(Model, frozen=True, kw_only=True):
 
 
 class Spread(Model, frozen=True, kw_only=True, omit_defaults=True):
-    """What a figure's rounds differ by: standard deviations of the logarithm (0.05 is 5 %)."""
+    """What a figure's rounds differ by: standard deviations of the logarithm (0.05 is 5 %).
+
+    `differ` is there where its CPUs do, beyond what their rounds do, and names the reason.
+    """
 
     within: float | None = None
     rounds: float | None = None
     cpus: float | None = None
     by_cpu: tuple[CpuFigure, ...] = ()
+    differ: str | None = None
 
 
 class Record(Model, frozen=True, kw_only=True, omit_defaults=True, tag_field="line", tag="record"):
@@ -578,6 +582,17 @@ class Record(Model, frozen=True, kw_only=True, omit_defaults=True, tag_field="li
     def stated(self, write: Callable[[float], str] | None = None) -> str:
         """`1.06 ns (1.05–1.07 ns)`."""
         return units.format_stated(self.value, self.interval, write, self.why_no_interval)
+
+    @property
+    def apart(self) -> tuple[CpuFigure, ...]:
+        """Its CPUs, the fastest first, where they differ beyond what their rounds do; else none."""
+        spread = self.spread
+        if self.value is None or spread is None or spread.differ is None:
+            return ()
+        # A damaged file may say anything.
+        if len(spread.by_cpu) < 2 or any(own.p50 <= 0 for own in spread.by_cpu):  # noqa: PLR2004 - to differ
+            return ()
+        return tuple(sorted(spread.by_cpu, key=lambda own: own.p50, reverse=self.unit != "ns"))
 
     @property
     def proved(self) -> bool:

@@ -140,6 +140,7 @@ def _of(rung: Rung, record: Record, *, parts: int = 1) -> Rung:
         with_record(rung, record),
         latency_p50_ns=value,
         interval=(interval[0] / parts, interval[1] / parts) if interval else None,
+        by_cpu=tuple(msgspec.structs.replace(own, p50=own.p50 / parts) for own in record.apart),
         tail=tail,
         refused=f"p99.9: {refused}" if refused and (tail is None or tail.quantile != "p99.9") else "",
     )
@@ -288,7 +289,7 @@ def _create(rung: Rung, records: list[Record]) -> Rung:
     if channel is None or channel.summary.p50 is None:
         return replace(rung, note="not measured: its point has no phase of that name")
     own = msgspec.structs.replace(
-        most, samples=channel.samples, summary=channel.summary, histogram=channel.histogram
+        most, samples=channel.samples, summary=channel.summary, histogram=channel.histogram, spread=None
     )
     return replace(_of(rung, own), note="open with O_CREAT, without writing, closing or flushing")
 

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Final
 from latlab import units
 from latlab.run import disturbances
 from latlab.run.causes import slow_causes
+from latlab.run.cpus import differing
 from latlab.run.findings import findings, positive
 from latlab.run.ladder import curve_findings, ladder, reported_caches
 from latlab.run.model import Machine
@@ -448,9 +449,18 @@ def _the_cpu_is_taken_away(facts: _Facts) -> Surprise | None:
     )
 
 
+def _cpus_differ(facts: _Facts) -> Surprise | None:
+    found = differing(facts.run)
+    if found is None:
+        return None
+    text = f"{found.title[:1].upper()}{found.title[1:]}. {found.why}: {found.remedy}."
+    return Surprise("cpus-differ", 10 * math.log2(found.ratio), text)
+
+
 Rule = Callable[[_Facts], Surprise | None]
 
 RULES: tuple[Rule, ...] = (
+    _cpus_differ,
     _huge_pages_are_small,
     _last_cache_far_below_nominal,
     _translation_costs,

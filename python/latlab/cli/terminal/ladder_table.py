@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from latlab import units
 from latlab.cli.terminal.screen import Line, Screen, styled
-from latlab.run.rung import Rung, Tail, flagged
+from latlab.run.rung import Rung, Tail, apart, flagged
 
 _NONE = "–"
 #: Between two columns; the second is used where everything fits with it.
@@ -258,6 +258,7 @@ def _notes(rungs: Sequence[Rung], screen: Screen) -> list[Line]:
             f"Individual {noun} can be slower."
         )
     notes += _what_ranges_hold(rungs)
+    notes += apart(rungs, _short_level)
     singles = [
         rung.tail for rung in rungs if rung.tail and rung.tail.kind == "single accesses" and rung.tail.note
     ]

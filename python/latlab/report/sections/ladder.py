@@ -9,7 +9,7 @@ from latlab.report.figures import figure
 from latlab.report.probes import Probes
 from latlab.run.ladder import ladder
 from latlab.run.run import Run
-from latlab.run.rung import Rung, flagged
+from latlab.run.rung import Rung, apart, flagged
 from latlab.run.surprises import surprises
 from latlab.units import format_count, format_ns, format_span
 
@@ -51,10 +51,10 @@ def section(run: Run, probes: Probes) -> Section:
     levels = [rung for rung in levels if not rung.key.startswith("poke:")] or levels
     operations = [rung for rung in everything if rung.group == "operations"]
     rungs = [*levels, *operations]
-    listings = [Listing("The ladder", Table(_COLUMNS, tuple(_row(rung) for rung in levels)))]
+    listings = [Listing("The ladder", Table(_COLUMNS, tuple(_row(rung) for rung in levels)), _notes(levels))]
     if operations:
         table = Table(_OPERATIONS, tuple(_operation(rung) for rung in operations))
-        listings.append(Listing("What a program asks for, in the same measure", table))
+        listings.append(Listing("What a program asks for, in the same measure", table, _notes(operations)))
     notes = [sentence(f"{rung.level}: {rung.note}") for rung in rungs if rung.note and rung.measured]
     notes += map(sentence, flagged([rung for rung in rungs if rung.measured]))
     sources = sorted({rung.textbook_source for rung in rungs if rung.textbook_source})
@@ -69,6 +69,10 @@ def section(run: Run, probes: Probes) -> Section:
         methods=probes.methods_of("memory.load.dependent"),
         absence=chart.absence(run) or "",
     )
+
+
+def _notes(rungs: list[Rung]) -> tuple[str, ...]:
+    return tuple(sentence(line) for line in apart(rungs))
 
 
 def _sentences(measured: list[Rung]) -> tuple[str, ...]:

@@ -43,9 +43,13 @@ pub fn seconds(settings: &Settings) -> f64 {
 
 /// Passes that a run with these shares has time for, as they are planned.
 #[must_use]
+#[expect(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "positive, and it saturates"
+)]
 pub fn passes(shares: &[Share], settings: &Settings) -> u64 {
     let pass_s: f64 = shares.iter().map(|share| share.of(settings.profile)).sum();
-    // A float's conversion saturates.
     ((seconds(settings) / pass_s.max(f64::MIN_POSITIVE)) as u64).max(1)
 }
 

@@ -358,7 +358,7 @@ fn figures_of_rounds_that_go_on_until_they_agree_are_covered() {
                 held += folded.iter().filter(|(lo, hi)| *lo <= 1.0 && 1.0 <= *hi).count();
             }
             let share = held as f64 / (RUNS * kin) as f64;
-            let mean = passes as f64 / RUNS as f64;
+            let mean = f64::from(passes) / RUNS as f64;
             println!(
                 "until 2 %, rounds by {between}, kin {kin}: {:.1} % after {mean:.1} passes",
                 100.0 * share

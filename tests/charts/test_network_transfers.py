@@ -30,7 +30,10 @@ def test_ten_files_make_a_staircase() -> None:
 def test_a_speed_up_stands_under_its_staircase(run: Run) -> None:
     drawn = network_workers.chart(run)
     assert drawn is not None
-    rows = {name: [row["speed_up"] for row in own] for name, own in network_workers.sets(run).items()}
+    rows = {
+        name: [row.number("speed_up") or 0.0 for row in own]
+        for name, own in network_workers.sets(run).items()
+    }
     assert "100 KiB, new connections, emulated path" in rows
     assert all(value <= 10 for values in rows.values() for value in values)
     assert "6 workers" not in network_workers.alt_text(run)

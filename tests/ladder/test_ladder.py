@@ -60,10 +60,11 @@ def test_a_cache_that_answers_for_less_than_it_reports_is_shown_as_a_part_of_it(
 
 
 def test_where_a_level_ends_the_next_one_has_not_begun(run: Run, without: Drop) -> None:
-    first = run.levels[0]
-    assert first.bracket_bytes is not None
+    end = run.levels[0].end_bytes
+    assert end is not None
+    assert end.high is not None
     curve = [record for record in run.records if is_curve(record) and record.point.order == "page-local"]
-    at_end = msgspec.structs.replace(curve[0].point, working_set_bytes=int(first.bracket_bytes[1]))
+    at_end = msgspec.structs.replace(curve[0].point, working_set_bytes=int(end.high))
     left = without(lambda record: is_curve(record) and not is_derived(record))
     found = rungs(Run(run.header, [*left.records, msgspec.structs.replace(curve[0], point=at_end)]))
     assert (found["L1"].path, found["L2"].path) == ("", "")
@@ -214,10 +215,14 @@ def test_a_cache_that_is_only_reported_hides_no_bandwidth_of_the_ram_that_the_cu
     assert rungs(changed(is_derived, findings={**findings, "levels": late}))["RAM"].bandwidth is None
 
 
+def between(low: int, high: int) -> dict[str, int]:
+    return {"value": low, "low": low, "high": high}
+
+
 def test_a_curve_that_only_climbs_contradicts_no_reported_size(run: Run, changed: Change) -> None:
     findings = next(record.findings for record in run.records if is_derived(record))
     levels = [dict(level) for level in findings["levels"]]
-    levels[1] |= {"bracket_bytes": [3 << 20, 24 << 20], "to_bytes": 1 << 20, "upper_end_bytes": 24 << 20}
+    levels[1] |= {"end_bytes": between(3 << 20, 24 << 20), "to_bytes": 1 << 20, "upper_end_bytes": 24 << 20}
     found = rungs(changed(is_derived, findings={**findings, "levels": levels}))["L2"]
     assert found.size_text == "1 MiB"
     assert "where it ends was not found: the curve climbs from 3 MiB to 24 MiB" in found.note
@@ -246,7 +251,7 @@ def test_a_cache_that_answers_for_more_than_it_reports_is_not_a_part_of_it_where
     findings = next(record.findings for record in run.records if is_derived(record))
     levels = [dict(level) for level in findings["levels"]]
     levels[1] |= {
-        "bracket_bytes": [3 << 20, 12 << 20],
+        "end_bytes": between(3 << 20, 12 << 20),
         "to_bytes": flat,
         "upper_end_bytes": 16 << 20,
         "reported_bytes": 2 << 20,
@@ -304,7 +309,14 @@ def test_flags_of_the_records_behind_a_rung_are_kept(changed: Change) -> None:
     "findings",
     [
         {"levels": "none", "ram": 3},
-        {"levels": [3, None, {"name": "L1", "bracket_bytes": ["a", None], "latency_ns": "fast"}], "ram": []},
+        {
+            "levels": [
+                3,
+                None,
+                {"name": "L1", "end_bytes": {"value": 1.0, "low": "a"}, "latency_ns": "fast"},
+            ],
+            "ram": [],
+        },
         {"levels": [{}], "ram": {"page_local_ns": float("1e400")}},
     ],
 )

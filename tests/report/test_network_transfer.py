@@ -17,12 +17,9 @@ ROW = {
     "engine": "latlab",
     "workers": 6,
     "files": 10,
-    "sequential_ns": 1.1e6,
-    "sequential_interval": [1.0e6, 1.2e6],
-    "pool_ns": 0.7e6,
-    "pool_interval": [0.6e6, 0.8e6],
-    "speed_up": 1.6,
-    "interval": [1.5, 1.7],
+    "sequential_ns": {"value": 1.1e6, "low": 1.0e6, "high": 1.2e6},
+    "pool_ns": {"value": 0.7e6, "low": 0.6e6, "high": 0.8e6},
+    "speed_up": {"value": 1.6, "low": 1.5, "high": 1.7},
     "ceiling": 5.0,
 }
 
@@ -42,14 +39,14 @@ def of(run: Run, described: Probes, *rows: dict[str, object], **findings: object
     [
         ({}, "1.60 times as fast (95 % interval 1.50 to 1.70), where ten files allow 5."),
         (
-            {"interval": [0.5, 10.7]},
+            {"speed_up": {"value": 1.6, "low": 0.5, "high": 10.7}},
             "is not known (95 % interval 0.5 to 11), because the sets differ too much among themselves;",
         ),
         (
-            {"speed_up": 7.1, "interval": [6.6, 7.4]},
+            {"speed_up": {"value": 7.1, "low": 6.6, "high": 7.4}},
             "is not known (95 % interval 6.6 to 7.4), because 7.1 is more than ten files allow:",
         ),
-        ({"interval": None}, "is not known, because there are too few blocks; ten files allow 5."),
+        ({"speed_up": {"value": 1.6}}, "is not known, because it was measured once; ten files allow 5."),
     ],
 )
 def test_a_speed_up_is_told_or_why_it_is_not(
@@ -73,17 +70,16 @@ def test_python_s_libraries_have_their_rows_and_one_that_is_missing_is_named(
     assert "Not measured by Python, httpx: httpx is not installed." in found.evidence
 
 
-def test_a_knee_whose_steps_have_too_few_blocks_has_no_interval(run: Run, described: Probes) -> None:
+def test_a_knee_of_one_round_has_no_interval(run: Run, described: Probes) -> None:
     knee = {
         "path": "emulated",
         "file_bytes": 102_400,
         "connections": "new",
         "protocol": "http/1.1",
-        "knee": 24,
+        "knee": {"value": 24.0},
         "below": 16,
-        "interval": None,
         "plateau_bytes_per_s": 2e7,
         "foretold": 19.4,
     }
     sentence = of(run, described, knees=[knee]).sentences[0]
-    assert "24 at once (no interval: too few blocks) reach 80 %" in sentence
+    assert "24 at once (measured once) reach 80 %" in sentence

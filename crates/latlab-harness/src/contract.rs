@@ -2,12 +2,10 @@
 
 use serde::{Deserialize, Serialize};
 
-use latlab_record::{
-    BlockSummary, Check, Header, Point, Profile, Rank, Reach, Record, RoundFigure, Settings, Unit, Work,
-};
+use latlab_record::{BlockSummary, Check, Header, Point, Profile, Rank, Reach, Record, Settings, Unit, Work};
 
 use crate::causes::KnownCauses;
-use crate::{Block, Env, Share};
+use crate::{Block, Env, RoundResult, Share};
 
 /// Group of probes that share a quota of time and a section of the report.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -252,7 +250,7 @@ pub struct PointResult {
     /// What its record holds as findings.
     pub findings: Option<serde_json::Value>,
     /// What each round says alone; empty where the rounds were not folded.
-    pub rounds: Vec<RoundFigure>,
+    pub rounds: Vec<RoundResult>,
 }
 
 impl PointResult {
@@ -270,7 +268,7 @@ impl PointResult {
         }
     }
 
-    /// What a figure, or a line of one round, says of its point. `None` of what has no figure, and of what is derived.
+    /// What a figure or a line of one round says of its point, without its rounds. `None` of what has no figure, and of what is derived.
     #[must_use]
     pub fn of(record: &Record) -> Option<Self> {
         let summary = record.summary.as_ref()?;
@@ -281,7 +279,7 @@ impl PointResult {
             cycles: cycles(&record.blocks),
             disturbed: record.flags.iter().any(|flag| flag == "disturbed"),
             findings: record.findings.clone(),
-            rounds: record.rounds.clone(),
+            rounds: Vec::new(),
         })
     }
 }
@@ -437,6 +435,10 @@ pub trait Session {
     /// When the work failed.
     fn block(&mut self, block: &mut Block) -> Result<(), ProbeError>;
 
+    /// Before the proof of a point: which of its blocks, by their place among them, are left out of its figure because something disturbed them. What
+    /// a session keeps by block and tells as a finding leaves them out too.
+    fn leave_out(&mut self, _point: &Point, _blocks: &[usize]) {}
+
     /// The proof that the work of the selected point was done, after its last block.
     fn proof(&mut self, point: &Point) -> Proof;
 
@@ -481,11 +483,6 @@ mod tests {
         Record {
             summary: Some(summary),
             blocks,
-            rounds: vec![RoundFigure {
-                round: 2,
-                cpu: 1,
-                p50: 4.05,
-            }],
             findings: Some(serde_json::json!({ "pages": "huge" })),
             error: None,
             ..Record::absent("test.of", 1, point, Unit::Ns, StoppedBy::Planned, absence)
@@ -501,7 +498,7 @@ mod tests {
             (result.p50, result.interval, result.cycles),
             (4.0, Some([3.9, 4.1]), Some(12.0))
         );
-        assert_eq!((result.disturbed, result.rounds[0].round), (false, 2));
+        assert!(!result.disturbed);
         assert_eq!(result.findings.expect("findings")["pages"], "huge");
         record.flags.push("disturbed".to_owned());
         assert!(PointResult::of(&record).expect("a figure").disturbed);

@@ -574,6 +574,7 @@ impl Run<'_> {
                     State::Done(reason) => reason,
                     _ => fallback,
                 };
+                session.leave_out(&point, &summary::left_out(&state.blocks));
                 let mut proof = session.proof(&point);
                 proof.flags.extend(self.degraded.clone());
                 let judged = match proof.causes.take() {

@@ -2,8 +2,8 @@
 
 use latlab_clock::ClockFacts;
 use latlab_record::{
-    Absence, BlockSummary, Channel, Histogram, Kind, Observed, Overhead, Point, Record, StoppedBy, Summary,
-    TailCauses, TailSample, Unit, Work, keep_slowest, significant,
+    Absence, BlockSummary, Channel, Estimate, Histogram, Kind, Observed, Overhead, Point, Record, StoppedBy,
+    Summary, TailCauses, TailSample, Unit, Work, keep_slowest, significant,
 };
 use latlab_stats as stats;
 
@@ -46,6 +46,16 @@ pub(crate) fn counted(blocks: &[BlockData]) -> (Vec<&BlockData>, bool) {
     } else {
         (quiet, false)
     }
+}
+
+/// The places of those that do not.
+pub(crate) fn left_out(blocks: &[BlockData]) -> Vec<usize> {
+    let all = blocks.iter().all(|block| block.disturbed);
+    let places = blocks.iter().enumerate();
+    places
+        .filter(|(_, block)| block.disturbed && !all)
+        .map(|(place, _)| place)
+        .collect()
 }
 
 /// Median of a block: of its values or of its single operations.
@@ -229,7 +239,7 @@ fn with_samples(
     if let Some(own) = &mut findings
         && own.get("bytes_per_cycle").is_some_and(serde_json::Value::is_null)
     {
-        own["bytes_per_cycle"] = serde_json::json!(bytes_per_cycle(blocks).map(round));
+        own["bytes_per_cycle"] = serde_json::json!(bytes_per_cycle(blocks).map(Estimate::once));
     }
     if let Some(own) = &mut findings
         && let (Some(elements), Some(p50)) = (own["elements_per_operation"].as_f64(), summary.p50)
@@ -540,7 +550,7 @@ mod tests {
             with_samples(Some(room), blocks, &Summary::default()).expect("what the probe found stays")
         };
         let room = serde_json::json!({ "bytes_per_cycle": null });
-        assert_eq!(found(room.clone(), &used)["bytes_per_cycle"], 50.0);
+        assert_eq!(found(room.clone(), &used)["bytes_per_cycle"]["value"], 50.0);
         assert_eq!(found(serde_json::json!({}), &used), serde_json::json!({}));
         let unknown = at(None, 200e9);
         assert!(found(room, &[&unknown])["bytes_per_cycle"].is_null());

@@ -4,9 +4,9 @@
 
 use std::collections::BTreeMap;
 
-use latlab_harness::{Env, PointResult, Reach, seed};
+use latlab_harness::{Env, PointResult, Reach, Rounds, seed};
 use latlab_machine::{CacheKind, Machine};
-use latlab_record::{Header, Order, Pages, Profile, binary_size};
+use latlab_record::{Estimate, Header, Order, Pages, Profile, binary_size};
 use latlab_stats::levels::{
     Boundary, CurvePoint, Level, LevelOptions, PairedPoint, TlbStep, find_levels, tlb_reach,
 };
@@ -109,12 +109,50 @@ pub(crate) fn findings(header: &Header, results: &[PointResult]) -> Value {
     };
     let levels = find_levels(&curve(results), &options);
     let named = named(levels, machine);
-    let described: Vec<Value> = named
+    let with_next: Vec<(&Level, Option<f64>)> = named
         .iter()
         .enumerate()
-        .map(|(index, (level, name))| {
-            let next_ns = named.get(index + 1).map(|(next, _)| next.latency_ns);
-            describe(level, name, validated(level, next_ns, results), machine, results)
+        .map(|(index, (level, _))| (level, named.get(index + 1).map(|(next, _)| next.latency_ns)))
+        .collect();
+    let rounds = Rounds::of(results);
+    let latencies = rounds.estimates(&with_next, |(level, _), results| {
+        plateau(level, results, |own| Some(own.p50))
+    });
+    let ends = rounds.estimates(&with_next, |(level, next_ns), results| {
+        crossing(level, (*next_ns)?, results)
+    });
+    let described: Vec<Value> = named
+        .iter()
+        .zip(&with_next)
+        .zip(latencies.into_iter().zip(ends))
+        .map(|(((level, name), (_, next_ns)), (latency, end))| {
+            // The plateau is that of the curve without its spikes; it holds what its sizes differ by.
+            let latency = latency.unwrap_or_else(|| Estimate::once(level.latency_ns));
+            let scale = level.latency_ns / latency.value;
+            let latency = latency.map(|ns| ns * scale).reaching(level.range_ns.into());
+            let bracket = level.bracket.map(<[f64; 2]>::from);
+            let end = bracket.map(|bracket| {
+                let middle = (bracket[0] * bracket[1]).sqrt();
+                let end = end.unwrap_or_else(|| Estimate::once(middle));
+                let scale = middle / end.value;
+                end.map(|bytes| bytes * scale).reaching(bracket)
+            });
+            let number = name.strip_prefix('L').and_then(|digits| digits.parse().ok());
+            let reported_bytes = number.and_then(|number| reported(machine, number));
+            json!({
+                "name": name,
+                "latency_ns": latency,
+                "cycles": plateau(level, results, |own| own.cycles),
+                "from_bytes": level.from_bytes,
+                "to_bytes": level.to_bytes,
+                "end_bytes": end,
+                "upper_end_bytes": level.upper_end_bytes,
+                "reported_bytes": reported_bytes,
+                "validated": validated(level, *next_ns, results),
+                "confidence": level.confidence,
+                "tlb_suspect": level.tlb_suspect,
+                "note": note(level, reported_bytes, number, machine),
+            })
         })
         .collect();
     let largest = |order, pages| {
@@ -194,46 +232,48 @@ fn named(levels: Vec<Level>, machine: &Machine) -> Vec<(Level, String)> {
     named
 }
 
-/// Median of the cycles of the points on a level's plateau.
-fn cycles(level: &Level, results: &[PointResult]) -> Option<f64> {
-    let mut cycles: Vec<f64> = results
+/// Median over the points on a level's plateau.
+fn plateau(level: &Level, results: &[PointResult], of: impl Fn(&PointResult) -> Option<f64>) -> Option<f64> {
+    let mut values: Vec<f64> = results
         .iter()
         .filter(|result| on_curve(result))
         .filter(|result| {
             let size = result.point.working_set_bytes.unwrap_or(0) as f64;
             (level.from_bytes..=level.to_bytes).contains(&size)
         })
-        .filter_map(|result| result.cycles)
+        .filter_map(of)
         .collect();
-    cycles.sort_by(f64::total_cmp);
-    (!cycles.is_empty()).then(|| latlab_stats::quantile(&cycles, 0.5))
+    values.sort_by(f64::total_cmp);
+    (!values.is_empty()).then(|| latlab_stats::quantile(&values, 0.5))
 }
 
-fn describe(
-    level: &Level,
-    name: &str,
-    validated: Option<bool>,
-    machine: &Machine,
-    results: &[PointResult],
-) -> Value {
-    let number = name.strip_prefix('L').and_then(|digits| digits.parse().ok());
-    let reported_bytes = number.and_then(|number| reported(machine, number));
-    json!({
-        "name": name,
-        "latency_ns": level.latency_ns,
-        "latency_lo_ns": level.range_ns.0,
-        "latency_hi_ns": level.range_ns.1,
-        "cycles": cycles(level, results),
-        "from_bytes": level.from_bytes,
-        "to_bytes": level.to_bytes,
-        "bracket_bytes": level.bracket.map(|(lo, hi)| [lo, hi]),
-        "upper_end_bytes": level.upper_end_bytes,
-        "reported_bytes": reported_bytes,
-        "validated": validated,
-        "confidence": level.confidence,
-        "tlb_suspect": level.tlb_suspect,
-        "note": note(level, reported_bytes, number, machine),
-    })
+/// Where a level ends by these points: between the two sizes that leave fewest points on the wrong side of the way up to the next level.
+fn crossing(level: &Level, next_ns: f64, results: &[PointResult]) -> Option<f64> {
+    let (lo, hi) = level.bracket?;
+    let threshold = level.latency_ns + CONFIRMED_SHARE * (next_ns - level.latency_ns);
+    let mut points: Vec<(f64, bool)> = results
+        .iter()
+        .filter(|result| on_curve(result))
+        .filter_map(|result| Some((result.point.working_set_bytes? as f64, result.p50 > threshold)))
+        .filter(|(size, _)| (lo / 4.0..=hi * 4.0).contains(size))
+        .collect();
+    points.sort_by(|a, b| a.0.total_cmp(&b.0));
+    if points.first()?.0 > lo || points.last()?.0 < hi {
+        return None;
+    }
+    let mut wrong = points.iter().filter(|(_, above)| !above).count();
+    let middle = (lo * hi).sqrt();
+    points
+        .windows(2)
+        .map(|pair| {
+            wrong = if pair[0].1 { wrong + 1 } else { wrong - 1 };
+            (wrong, (pair[0].0 * pair[1].0).sqrt())
+        })
+        .min_by(|(one, at), (other, place)| {
+            let far = |bytes: &f64| (bytes / middle).ln().abs();
+            one.cmp(other).then(far(at).total_cmp(&far(place)))
+        })
+        .map(|(_, bytes)| bytes)
 }
 
 /// Whether in each of two or more rounds the points of that round alone put the boundary where it was found. `None` where fewer have points on
@@ -250,7 +290,7 @@ fn validated(level: &Level, next_ns: Option<f64>, results: &[PointResult]) -> Op
             for round in &result.rounds {
                 let counts = rounds.entry(round.round).or_default();
                 counts[usize::from(is_above)] += 1;
-                counts[2] += usize::from(is_above != (round.p50 > threshold));
+                counts[2] += usize::from(is_above != (round.result.p50 > threshold));
             }
         }
     }
@@ -363,8 +403,8 @@ fn effective_page(base: &[PairedPoint], huge: &[PairedPoint]) -> Option<u64> {
 
 #[cfg(test)]
 mod tests {
-    use latlab_harness::Env;
-    use latlab_record::{Point, RoundFigure};
+    use latlab_harness::{Env, RoundResult};
+    use latlab_record::Point;
 
     use super::*;
 
@@ -409,15 +449,39 @@ mod tests {
 
     /// What a size took in each of these rounds.
     fn in_rounds(size: u64, of_round: &[(u32, f64)]) -> PointResult {
-        let rounds = of_round.iter().map(|(round, p50)| RoundFigure {
+        let rounds = of_round.iter().map(|(round, p50)| RoundResult {
             round: *round,
             cpu: 0,
-            p50: *p50,
+            result: result(size, *p50),
         });
         PointResult {
             rounds: rounds.collect(),
             ..result(size, of_round[0].1)
         }
+    }
+
+    #[test]
+    fn a_round_puts_an_end_where_fewest_of_its_points_are_on_the_wrong_side() {
+        let level = level(4.0, Some((48e3, 64e3)));
+        let sizes = [32_000, 40_000, 48_000, 56_000, 64_000, 72_000];
+        let of_round = |ns: [f64; 6]| -> Vec<PointResult> {
+            sizes
+                .into_iter()
+                .zip(ns)
+                .map(|(size, ns)| result(size, ns))
+                .collect()
+        };
+        let ends = |ns| crossing(&level, 15.0, &of_round(ns)).map(f64::round);
+        let between = |lo: f64, hi: f64| Some((lo * hi).sqrt().round());
+        assert_eq!(ends([4.0, 4.0, 4.1, 4.2, 14.0, 15.0]), between(56e3, 64e3));
+        assert_eq!(ends([4.0, 4.0, 12.0, 14.0, 14.0, 15.0]), between(40e3, 48e3));
+        // A spike is outvoted.
+        assert_eq!(ends([4.0, 15.0, 4.1, 4.2, 14.0, 15.0]), between(56e3, 64e3));
+        assert_eq!(
+            crossing(&level, 15.0, &of_round([4.0; 6])[..3]),
+            None,
+            "nothing above"
+        );
     }
 
     #[test]

@@ -97,6 +97,26 @@ pub fn concluded(probe: &dyn Probe, env: &Env, mut records: Vec<Record>) -> Vec<
     records
 }
 
+/// Records as a round on this CPU leaves them behind.
+#[must_use]
+pub fn in_round(mut records: Vec<Record>, round: u32, cpu: u32) -> Vec<Record> {
+    records.retain(|record| record.kind != Kind::Derived);
+    for record in &mut records {
+        (record.round, record.cpu) = (Some(round), Some(cpu));
+    }
+    records
+}
+
+/// The figures of a run of rounds with what follows from them.
+#[must_use]
+pub fn folded(probe: &dyn Probe, env: &Env, lines: &[Record]) -> Vec<Record> {
+    let header = header(env);
+    let mut figures = latlab_record::fold(&header, lines);
+    let results = PointResult::of_run(figures.iter(), lines.iter());
+    figures.extend(probe.conclude(&header, &results));
+    figures
+}
+
 /// The header of a run of one round with these surroundings, on a machine that allows just these CPUs.
 #[must_use]
 pub fn header(env: &Env) -> Header {

@@ -7,6 +7,7 @@
 //! This crate owns the schema: `schema/run.v2.json` is generated from the types here
 //! ([`schema_json`]), and every other language reads runs through it.
 
+mod estimate;
 mod fold;
 mod histogram;
 mod kept;
@@ -14,6 +15,7 @@ mod line;
 mod point;
 mod record;
 
+pub use estimate::{ByCpu, Estimate};
 pub use fold::{FOLD_VERSION, fold};
 pub use histogram::{EncodedHistogram, Histogram, HistogramError};
 pub use kept::{keep_slowest, significant};

@@ -37,7 +37,11 @@ def lines(run: Run) -> dict[str, list[Spot]]:
 
 def brackets(run: Run) -> dict[str, tuple[float, float]]:
     """Between which working sets each level was found to end, bytes."""
-    return {clean(level.name, most=20): level.bracket_bytes for level in run.levels if level.bracket_bytes}
+    return {
+        clean(level.name, most=20): ends
+        for level in run.levels
+        if level.end_bytes and (ends := level.end_bytes.ends)
+    }
 
 
 def absence(run: Run) -> str | None:

@@ -12,8 +12,8 @@ from latlab.charts.curves import dashed_lines, series_encodings
 from latlab.charts.drawing import inline, layered
 from latlab.charts.points import drawable, is_disturbed, why_absent, with_figures
 from latlab.charts.table import Column, Table, range_cells
-from latlab.run.findings import findings, positive
-from latlab.run.model import Record
+from latlab.run.findings import findings, positive, stated
+from latlab.run.model import Machine, Record
 from latlab.run.run import Run
 from latlab.units import format_ns, format_rate
 
@@ -50,11 +50,12 @@ class Point:
 
 @dataclass(frozen=True, slots=True)
 class Knee:
-    """Where latency begins to climb: of which line, at which load, and how long a load takes there."""
+    """Where latency begins to climb: of which line, at which load (with its range), how long one takes."""
 
     series: str
     load: float
     latency: float
+    stated: str
 
 
 def lines(run: Run) -> dict[str, list[Point]]:
@@ -94,13 +95,14 @@ def knees(run: Run) -> list[Knee]:
         if percent is None or threads is None or load is None or latency is None:
             continue
         if series(percent, threads) in names:
-            found.append(Knee(series(percent, threads), load, latency))
+            at = stated(entry, "knee.load_bytes_per_s", format_rate)
+            found.append(Knee(series(percent, threads), load, latency, at))
     return found
 
 
 def _load(record: Record) -> float | None:
-    load = record.finding("load_bytes_per_s")
-    return float(load) if isinstance(load, int | float) and drawable(float(load)) else None
+    load = Machine({"of": record.finding("load_bytes_per_s")}).number("of")
+    return load if load is not None and drawable(load) else None
 
 
 def _point(record: Record, load: float) -> Point:
@@ -185,7 +187,7 @@ def _marks(run: Run, x: alt.X, y: alt.Y, right: float, top: float) -> list[alt.C
         {
             "x": knee.load,
             "value": knee.latency,
-            "text": f"knee, {knee.series}: {format_ns(knee.latency)} at {format_rate(knee.load)}",
+            "text": f"knee, {knee.series}: {format_ns(knee.latency)} at {knee.stated}",
         }
         for knee in knees(run)
         if knee.load <= right and knee.latency <= top
@@ -220,7 +222,7 @@ def alt_text(run: Run) -> str:
         parts.append(
             f"{name}: {format_ns(first.value)} {start}, {format_ns(last.value)} at {format_rate(last.load)}"
         )
-    found = [f"{knee.series} at {format_rate(knee.load)}" for knee in knees(run)]
+    found = [f"{knee.series} at {knee.stated}" for knee in knees(run)]
     text = "Line chart: latency of one dependent load against what other threads move meanwhile. "
     return text + "; ".join(parts) + (f". Knees: {'; '.join(found)}." if found else ". No knee was found.")
 

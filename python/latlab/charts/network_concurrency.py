@@ -12,7 +12,7 @@ from latlab.charts.axes import count_axis, duration_y, rate_y, widened
 from latlab.charts.drawing import inline, layered
 from latlab.charts.points import Spot
 from latlab.charts.table import Column, Table, range_cells
-from latlab.run.findings import positive
+from latlab.run.findings import ends, positive
 from latlab.run.model import Machine
 from latlab.run.run import Run
 from latlab.units import format_ns, format_rate
@@ -59,9 +59,9 @@ def sweeps(run: Run) -> dict[str, Sweep]:
             rate, time = positive(step, "goodput_bytes_per_s"), positive(step, "time_ns")
             if many is None or rate is None or time is None:
                 continue
-            low, high = transfers.ends(step, "goodput_interval") or (rate, rate)
+            low, high = ends(step, "goodput_bytes_per_s") or (rate, rate)
             goodput.append(Spot(many, rate, low, high, 1, disturbed=False))
-            soon, late = transfers.ends(step, "interval") or (time, time)
+            soon, late = ends(step, "time_ns") or (time, time)
             times.append(Spot(many, time, soon, late, 1, disturbed=False))
         if len(goodput) > 1:
             found[kind.name] = Sweep(row, goodput, times, knee)

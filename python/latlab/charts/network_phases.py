@@ -11,7 +11,7 @@ from latlab.charts import network_transfers as transfers
 from latlab.charts.axes import DURATION_FROM_ZERO
 from latlab.charts.drawing import inline, layered
 from latlab.charts.table import Column, Table
-from latlab.run.findings import positive
+from latlab.run.findings import ends, positive
 from latlab.run.run import Run
 from latlab.units import ONCE, format_ns
 
@@ -60,8 +60,8 @@ def singles(run: Run) -> list[Single]:
             continue
         own = row.section("phases_ns")
         phases = {name: ns for name in transfers.PHASES if (ns := positive(own, name)) is not None}
-        ends, model_ns = transfers.ends(row, "interval"), positive(row, "model.time_ns")
-        found.append(Single(kind, time_ns, ends, phases, model_ns, row.text("verdict")))
+        between, model_ns = ends(row, "time_ns"), positive(row, "model.time_ns")
+        found.append(Single(kind, time_ns, between, phases, model_ns, row.text("verdict")))
     paths = list(transfers.PATHS)
     order = ("new", "kept")
     return sorted(

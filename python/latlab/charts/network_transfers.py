@@ -61,8 +61,8 @@ def rows(run: Run, name: str) -> list[Machine]:
 
 def count(row: Machine, name: str) -> int | None:
     """A small whole number above zero."""
-    value = row.integer(name)
-    return value if value is not None and 0 < value <= _MOST else None
+    value = row.number(name)
+    return round(value) if value is not None and 1 <= value <= _MOST else None
 
 
 def ends(row: Machine, name: str) -> tuple[float, float] | None:

@@ -11,7 +11,7 @@ from latlab.charts import network_transfers as transfers
 from latlab.charts.curves import series_encodings
 from latlab.charts.drawing import inline, layered
 from latlab.charts.table import Column, Table
-from latlab.run.findings import positive
+from latlab.run.findings import ends, positive
 from latlab.run.model import Machine
 from latlab.run.run import Run
 
@@ -57,7 +57,7 @@ def chart(run: Run) -> alt.LayerChart | None:
     for name, own in found.items():
         measured = [(1, 1.0, None), *((_workers(r), positive(r, "speed_up") or 1.0, r) for r in own)]
         for workers, value, row in measured:
-            low, high = (row is not None and transfers.ends(row, "interval")) or (value, value)
+            low, high = (row is not None and ends(row, "speed_up")) or (value, value)
             text = f"{name}, {workers} workers: {value:.2f} times as fast"
             values.append(
                 {"series": name, "x": workers, "value": value, "low": low, "high": high, "text": text}

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from latlab.run.model import Machine
+from latlab.units import format_stated
 
 if TYPE_CHECKING:
     from latlab.run.run import Run
@@ -26,3 +28,15 @@ def positive(found: Machine, path: str) -> float | None:
     """A figure that can be one: above zero and finite; else None."""
     value = found.number(path)
     return value if value is not None and math.isfinite(value) and _SMALLEST <= value <= _LARGEST else None
+
+
+def ends(found: Machine, path: str) -> tuple[float, float] | None:
+    """The 95 % interval of a figure, where both of its ends can be one."""
+    estimate = found.estimate(path)
+    between = estimate.ends if estimate else None
+    return between if between and all(_SMALLEST <= end <= _LARGEST for end in between) else None
+
+
+def stated(found: Machine, path: str, write: Callable[[float], str] | None = None) -> str:
+    """A figure with its 95 % interval: `2.1 (2.0–2.3)`; empty when it can be none."""
+    return format_stated(positive(found, path), ends(found, path), write)

@@ -7,11 +7,11 @@ Nothing here invents a figure: a level that was not measured has a rung without 
 from __future__ import annotations
 
 import math
-import statistics
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from latlab import units
+from latlab.run.model import Machine
 from latlab.run.operations import operation_rungs
 from latlab.run.rung import (
     Rung,
@@ -138,7 +138,8 @@ def _found_levels(found: list[dict[str, Any]]) -> list[_Level]:
     levels: list[_Level] = []
     above = 0
     for entry in found:
-        bracket = _pair(entry.get("bracket_bytes"))
+        latency, end_bytes = Machine(entry).estimate("latency_ns"), Machine(entry).estimate("end_bytes")
+        bracket = end_bytes.ends if end_bytes else None
         inside = int(bracket[0]) if bracket else None
         ends = [
             number
@@ -146,7 +147,6 @@ def _found_levels(found: list[dict[str, Any]]) -> list[_Level]:
             if number
         ]
         end = int(max(ends)) if ends else None
-        lo, hi = _number(entry.get("latency_lo_ns")), _number(entry.get("latency_hi_ns"))
         flags = _validation(entry.get("validated"))
         reported = _number(entry.get("reported_bytes"))
         note = str(entry.get("note") or "")
@@ -159,8 +159,8 @@ def _found_levels(found: list[dict[str, Any]]) -> list[_Level]:
         levels.append(
             _Level(
                 name=str(entry.get("name", "?")),
-                latency_ns=_number(entry.get("latency_ns")),
-                interval=(lo, hi) if lo is not None and hi is not None else None,
+                latency_ns=latency.value if latency else None,
+                interval=latency.ends if latency else None,
                 above=above,
                 inside=inside,
                 flat=flat,
@@ -218,24 +218,9 @@ def _cache_rung(run: Run, level: _Level, textbook: Textbook) -> Rung:
     )
     wide = is_wide(rung)
     rung = replace(rung, is_range=wide, note=_cache_note(run, level, wide=wide), flags=level.flags)
-    rung = _with_rounds(with_record(rung, record), _fitting(curve, level))
+    rung = with_record(rung, record)
     rung = _with_tail(rung, run, record, _poke_inside(run, level))
     return _with_bandwidth(rung, _inside(_reads(run), level), capacity=level.inside)
-
-
-def _with_rounds(rung: Rung, plateau: list[Record]) -> Rung:
-    """With the share by which rounds typically differ at those of its sizes that most rounds measured."""
-    value, most = rung.latency_p50_ns, max((len(record.rounds) for record in plateau), default=0)
-    shares = [
-        (record.interval[0] / record.value, record.interval[1] / record.value)
-        for record in plateau
-        if len(record.rounds) == most and record.interval is not None and record.value
-    ]
-    if value is None or not shares:
-        return rung
-    low, high = rung.interval or (value, value)
-    below, above = (statistics.median(ends) for ends in zip(*shares, strict=True))
-    return replace(rung, interval=(min(low, value * below), max(high, value * above)))
 
 
 def _ram_rungs(run: Run, findings: dict[str, Any], levels: list[_Level], textbook: Textbook) -> list[Rung]:
@@ -521,15 +506,6 @@ def _number(value: object) -> float | None:
         if isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
         else None
     )
-
-
-def _pair(value: object) -> tuple[float, float] | None:
-    match value:
-        case [first, second]:
-            low, high = _number(first), _number(second)
-            return (low, high) if low is not None and high is not None else None
-        case _:
-            return None
 
 
 def _short(number: float) -> str:

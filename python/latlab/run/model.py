@@ -122,15 +122,32 @@ class ClockFacts(Model, frozen=True, kw_only=True):
     backwards: Count = 0
 
 
+class Estimate(Model, frozen=True, kw_only=True):
+    """A quantity derived from figures (a ratio, a knee, a fit), with the 95 % interval that rounds tell."""
+
+    value: float
+    low: float | None = None
+    high: float | None = None
+
+    @property
+    def ends(self) -> tuple[float, float] | None:
+        """Both ends of the interval."""
+        low, high = self.low, self.high
+        return None if low is None or high is None or low > high else (low, high)
+
+
 class Level(Model, frozen=True, kw_only=True):
-    """A level of the memory hierarchy as it was found from the curve."""
+    """A level of the memory hierarchy as it was found from the curve.
+
+    Attributes:
+        latency_ns: median over its sizes; its range holds what they and the rounds differ by.
+        end_bytes: where it ends; its range holds the two sizes between which it was not looked.
+    """
 
     name: str
-    latency_ns: float | None = None
-    latency_lo_ns: float | None = None
-    latency_hi_ns: float | None = None
+    latency_ns: Estimate | None = None
     cycles: float | None = None
-    bracket_bytes: tuple[float, float] | None = None
+    end_bytes: Estimate | None = None
     upper_end_bytes: float | None = None
     reported_bytes: float | None = None
     validated: bool | None = None
@@ -212,9 +229,19 @@ class Machine(Mapping[str, Json]):
         return value if isinstance(value, int) and not isinstance(value, bool) else None
 
     def number(self, path: str) -> float | None:
-        """Any number."""
-        value = self.at(path)
-        return float(value) if isinstance(value, int | float) and not isinstance(value, bool) else None
+        """Any number, whether a range stands beside it or not."""
+        estimate = self.estimate(path)
+        return None if estimate is None else estimate.value
+
+    def estimate(self, path: str) -> Estimate | None:
+        """A number with its range (`{"value": 2.1, "low": 2.0, "high": 2.3}`), or a plain number."""
+        found = self.at(path)
+        own = found if isinstance(found, Mapping) else {"value": found}
+        value, low, high = (
+            float(part) if isinstance(part, int | float) and not isinstance(part, bool) else None
+            for part in map(own.get, ("value", "low", "high"))
+        )
+        return None if value is None else Estimate(value=value, low=low, high=high)
 
     def section(self, path: str) -> Machine:
         """An object inside, empty if there is none."""

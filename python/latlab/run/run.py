@@ -259,8 +259,15 @@ class Run:
         for record in reversed(self.records.select(LATENCY_PROBE, kind="derived")):
             found = record.finding("levels")
             if isinstance(found, list):
+                # A file of version 1 has numbers without a range.
+                levels = [
+                    {**level, "latency_ns": {"value": level["latency_ns"]}}
+                    if isinstance(level, dict) and isinstance(level.get("latency_ns"), int | float)
+                    else level
+                    for level in found
+                ]
                 try:
-                    return msgspec.convert(found, list[Level])
+                    return msgspec.convert(levels, list[Level])
                 except msgspec.ValidationError:
                     continue
         return []

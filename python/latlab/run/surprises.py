@@ -117,8 +117,9 @@ def _last_cache_far_below_nominal(facts: _Facts) -> Surprise | None:
     last = next((level for level in reversed(levels) if level.text("name") in {"L3", "L4"}), None)
     if last is None:
         return None
-    reported, bracket = last.number("reported_bytes"), last.at("bracket_bytes")
-    if not reported or not _is_bracket(bracket) or reported < 1.5 * bracket[1]:
+    reported, end = last.number("reported_bytes"), last.estimate("end_bytes")
+    bracket = end.ends if end else None
+    if not reported or not bracket or not all(map(_is_size, bracket)) or reported < 1.5 * bracket[1]:
         return None
     low, high = (units.format_bytes(end) for end in bracket)
     text = (
@@ -126,17 +127,12 @@ def _last_cache_far_below_nominal(facts: _Facts) -> Surprise | None:
         f"{high} answered: "
         "size a working set by what answered."
     )
-    middle = math.sqrt(float(bracket[0]) * float(bracket[1]))
+    middle = math.sqrt(bracket[0] * bracket[1])
     return Surprise("last-cache-below-nominal", 2 * math.log2(reported / middle), text)
 
 
-def _is_bracket(value: object) -> bool:
-    """Two sizes in bytes, whatever the file holds there."""
-    return (
-        isinstance(value, list)
-        and len(value) == 2  # noqa: PLR2004 - two ends
-        and all(isinstance(end, int | float) and 1 <= end < 2**63 for end in value)
-    )
+def _is_size(value: float) -> bool:
+    return 1 <= value < 2**63
 
 
 def _translation_costs(facts: _Facts) -> Surprise | None:

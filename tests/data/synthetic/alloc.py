@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from .tools import JSON, KIB, MIB, batch_mean, derived, held, rounded
+from .tools import JSON, KIB, MIB, batch_mean, derived, estimate, held, rounded
 
 
 def malloc_records() -> list[JSON]:
@@ -48,7 +48,7 @@ def malloc_records() -> list[JSON]:
                 )
             )
         cliff = (
-            {"size_bytes": 132 * KIB, "before_ns": 24.0, "after_ns": 17_200.0}
+            {"size_bytes": estimate(132 * KIB), "before_ns": 24.0, "after_ns": 17_200.0}
             if allocator == "system"
             else None
         )
@@ -94,7 +94,7 @@ def node_records() -> list[JSON]:
             {
                 "operation": operation,
                 "ns_per_node": ns,
-                "gain_over_malloc": rounded(32.4 / ns),
+                "gain_over_malloc": estimate(32.4 / ns, 1.04),
                 "fault_share": share,
             }
         )
@@ -104,7 +104,7 @@ def node_records() -> list[JSON]:
         "stores_ns": 6.2,
         "sum_ns": 31.7,
         "whole_ns": 32.4,
-        "closure": 0.978,
+        "closure": estimate(0.978, 1.03),
     }
     return [*out, derived("alloc.nodes", {"nodes": nodes, "steps": steps, "parts": parts})]
 
@@ -124,6 +124,11 @@ def reuse_records() -> list[JSON]:
                 )
             )
         found.append(
-            {"size_bytes": size, "fresh_ns": fresh, "swapped_ns": swapped, "ratio": rounded(fresh / swapped)}
+            {
+                "size_bytes": size,
+                "fresh_ns": fresh,
+                "swapped_ns": swapped,
+                "ratio": estimate(fresh / swapped, 1.1),
+            }
         )
     return [*out, derived("alloc.reuse", {"sizes": found})]

@@ -13,6 +13,7 @@ from .tools import (
     absent,
     batch_mean,
     derived,
+    estimate,
     held,
     poke_record,
     rng,
@@ -131,11 +132,10 @@ def levels_record() -> JSON:
     ) -> JSON:
         return {
             "name": name,
-            "latency_ns": ns,
-            "latency_lo_ns": lo,
-            "latency_hi_ns": hi,
+            "latency_ns": {"value": ns, "low": lo, "high": hi},
             "cycles": rounded(ns * core_ghz),
-            "bracket_bytes": bracket,
+            "end_bytes": bracket
+            and {"value": math.prod(bracket) ** 0.5, "low": bracket[0], "high": bracket[1]},
             "upper_end_bytes": end,
             "reported_bytes": reported,
             "validated": name != "L3",
@@ -307,9 +307,9 @@ def best_rates_record() -> JSON:
             "name": name,
             "working_set_bytes": size,
             "bytes_per_s": rate,
-            "bytes_per_cycle": rounded(cycle),
+            "bytes_per_cycle": estimate(cycle, 1.02),
             "best_bytes_per_cycle": best,
-            "share": rounded(cycle / best) if best else None,
+            "share": estimate(cycle / best, 1.02) if best else None,
             "source": source,
         }
 
@@ -376,7 +376,7 @@ def parallelism_records() -> list[JSON]:
                 "single_ns": rounded(costs[1]),
                 "best_ns": rounded(costs[best]),
                 "best_chains": best,
-                "misses_overlapped": rounded(costs[1] / costs[best]),
+                "misses_overlapped": estimate(costs[1] / costs[best], 1.03),
             }
         )
     return [*out, derived("memory.parallelism", {"sets": sets})]
@@ -412,10 +412,10 @@ def prefetch_records() -> list[JSON]:
             "without_ns": curve[0],
             "best_ns": curve[best],
             "best_distance": best,
-            "gain": rounded(curve[0] / curve[best]),
+            "gain": estimate(curve[0] / curve[best], 1.03),
         }
     hidden = [
-        {"stride_bytes": stride, "ns": ns, "hidden_share": rounded(1 - ns / 176.0)}
+        {"stride_bytes": stride, "ns": ns, "hidden_share": estimate(1 - ns / 176.0, 1.02)}
         for stride, ns in strides.items()
     ]
     return [*out, derived("memory.prefetch", {"hardware": {"random_ns": 176.0, "strides": hidden}, **gains})]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from .tools import JSON, KIB, batch_mean, derived, held, per_op, rounded, spread_out
+from .tools import JSON, KIB, batch_mean, derived, estimate, held, per_op, rounded, spread_out
 
 TRANSPORTS = {
     # On one CPU, across CPUs asleep, across CPUs polling, ns.
@@ -135,7 +135,7 @@ def transfer(path: str, size: int, many: int, connections: str) -> JSON:
         },
         spread_out(time, 60, sigma=0.02),
         name="every body compared",
-        findings={"route": ROUTES[path], "goodput_bytes_per_s": rounded(many * size / time * 1e9)},
+        findings={"route": ROUTES[path], "goodput_bytes_per_s": estimate(many * size / time * 1e9, 1.02)},
     )
     return {**over(path, record), "engine": "latlab"}
 
@@ -154,10 +154,9 @@ def single(path: str, size: int, connections: str) -> JSON:
         "file_bytes": size,
         "connections": connections,
         "protocol": "http/1.1",
-        "time_ns": rounded(time),
-        "interval": [rounded(time * 0.99), rounded(time * 1.01)],
-        "phases_ns": phases,
-        "goodput_bytes_per_s": rounded(size / time * 1e9),
+        "time_ns": estimate(time, 1.01),
+        "phases_ns": {name: estimate(ns, 1.02) for name, ns in phases.items()},
+        "goodput_bytes_per_s": estimate(size / time * 1e9, 1.01),
         "verdict": ("round-trip-bound" if size == KIB else "slow-start-bound")
         if emulated
         else "server-bound",
@@ -183,7 +182,7 @@ def transfer_records() -> list[JSON]:
         singles += [single(path, own, how) for own in ROUND_TRIPS for how in ("new", "kept")]
         records = [transfer(path, size, number, "new") for number in many]
         out += records
-        rates = [record["findings"]["goodput_bytes_per_s"] for record in records]
+        rates = [record["findings"]["goodput_bytes_per_s"]["value"] for record in records]
         plateau = max(rates)
         knee = next(number for number, rate in zip(many, rates, strict=True) if rate >= 0.8 * plateau)
         knees.append(
@@ -192,23 +191,20 @@ def transfer_records() -> list[JSON]:
                 "file_bytes": size,
                 "connections": "new",
                 "protocol": "http/1.1",
-                "knee": knee,
+                "knee": estimate(knee, 1.0),
                 "below": max((number for number in many if number < knee), default=None),
                 "one_step": True,
-                "interval": [knee, knee],
-                "plateau_bytes_per_s": plateau,
+                "plateau_bytes_per_s": estimate(plateau, 1.02),
                 "at_least": None,
                 "not_found": None,
-                "foretold": rounded(0.8 * plateau / rates[0]),
-                "foretold_interval": [rounded(0.75 * plateau / rates[0]), rounded(0.85 * plateau / rates[0])],
+                "foretold": estimate(0.8 * plateau / rates[0], 1.06),
                 "factor": 1.2,
                 "verified": True,
                 "curve": [
                     {
                         "concurrency": number,
-                        "goodput_bytes_per_s": rate,
-                        "goodput_interval": [rounded(rate * 0.98), rounded(rate * 1.02)],
-                        "time_ns": record["summary"]["p50"],
+                        "goodput_bytes_per_s": estimate(rate, 1.02),
+                        "time_ns": estimate(record["summary"]["p50"], 1.02),
                         "p99_ns": record["summary"]["p99"],
                         "verdict": "slow-start-bound" if number < knee else "link-bound",
                     }
@@ -229,12 +225,9 @@ def transfer_records() -> list[JSON]:
                         "engine": "latlab",
                         "workers": workers,
                         "files": 10,
-                        "sequential_ns": rounded(alone),
-                        "sequential_interval": [rounded(alone * 0.99), rounded(alone * 1.01)],
-                        "pool_ns": rounded(alone / times),
-                        "pool_interval": [rounded(alone / times * 0.98), rounded(alone / times * 1.02)],
-                        "speed_up": rounded(times),
-                        "interval": [rounded(times * 0.98), rounded(times * 1.02)] if workers == 6 else None,
+                        "sequential_ns": estimate(alone, 1.01),
+                        "pool_ns": estimate(alone / times, 1.02),
+                        "speed_up": estimate(times, 1.02 if workers == 6 else None),
                         "ceiling": rounded(at_most),
                         "order": "A B B A",
                     }
@@ -245,7 +238,7 @@ def transfer_records() -> list[JSON]:
                 "path": path,
                 "route": route,
                 "congestion_control": "cubic",
-                "throughput_bytes_per_s": LINK if path == "emulated" else 2e9,
+                "throughput_bytes_per_s": estimate(LINK if path == "emulated" else 2e9, 1.05),
             }
             for path, route in ROUTES.items()
         ],

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from .tools import GIB, JSON, batch_mean, derived, held, rng, rounded
+from .tools import GIB, JSON, batch_mean, derived, estimate, held, rng, rounded
 
 
 def loaded_records() -> list[JSON]:
@@ -64,7 +64,10 @@ def loaded_records() -> list[JSON]:
                 "idle_ns": 114.2,
                 "saturated_ns": points[-1]["latency_ns"],
                 "peak_bytes_per_s": rounded(peak),
-                "knee": {"load_bytes_per_s": knee["load_bytes_per_s"], "latency_ns": knee["latency_ns"]},
+                "knee": {
+                    "load_bytes_per_s": estimate(knee["load_bytes_per_s"], 1.04),
+                    "latency_ns": estimate(knee["latency_ns"], 1.03),
+                },
                 "note": "",
             }
         )
@@ -132,7 +135,7 @@ def false_sharing_records() -> list[JSON]:
                 "same_line_ns": shared,
                 "own_line_ns": rounded(alone * 1.01),
                 "alone_ns": alone,
-                "slowdown": rounded(shared / (alone * 1.01)),
+                "slowdown": estimate(shared / (alone * 1.01), 1.05),
             }
         )
     return [*out, derived("memory.false_sharing", {"operations": found})]

@@ -29,6 +29,12 @@ def rounded(value: float) -> float:
     return float(f"{value:.5g}")
 
 
+def estimate(value: float, within: float | None = None) -> JSON:
+    """A derived quantity with its range, by this factor to either side."""
+    ends = {} if within is None else {"low": rounded(value / within), "high": rounded(value * within)}
+    return {"value": rounded(value), **ends}
+
+
 def encode_histogram(picoseconds: list[int]) -> JSON:
     """HdrHistogram V2, deflated, base64: two significant digits from 1 ps to 2^50 ps."""
     counts: dict[int, int] = {}

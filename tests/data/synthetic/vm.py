@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from .tools import JSON, KIB, MIB, absent, batch_mean, derived, per_op, rounded, spread_out
+from .tools import JSON, KIB, MIB, absent, batch_mean, derived, estimate, per_op, rounded, spread_out
 
 
 def fault_records() -> list[JSON]:
@@ -81,7 +81,13 @@ def map_records() -> list[JSON]:
         for pages in (1, 16, 256, 4096):
             point = {"operation": operation, "size_bytes": pages * 4 * KIB}
             out.append(batch_mean("vm.map", point, fixed + a_page * pages, ops=64, spread=0.02))
-        found.append({"operation": operation, "fixed_ns": fixed, "per_page_ns": a_page or None})
+        found.append(
+            {
+                "operation": operation,
+                "fixed_ns": estimate(fixed, 1.1),
+                "per_page_ns": a_page and estimate(a_page, 1.05),
+            }
+        )
     return [*out, derived("vm.map", {"operations": found})]
 
 

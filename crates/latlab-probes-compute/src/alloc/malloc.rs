@@ -6,8 +6,8 @@ mod work;
 use std::io::{BufRead, Write};
 
 use latlab_harness::{
-    Block, Child, Env, Planned, PointResult, Probe, ProbeError, Proof, Rank, Session, Spec, Support, Tier,
-    serve_child,
+    Block, Child, Env, Planned, PointResult, Probe, ProbeError, Proof, Rank, Rounds, Session, Spec, Support,
+    Tier, serve_child,
 };
 use latlab_record::{Check, Header, Point, Profile, Record, Unit, Work, binary_size};
 use serde_json::{Value, json};
@@ -591,32 +591,35 @@ fn allocator(name: &str, own: &[&PointResult], page_bytes: f64) -> Value {
     })
 }
 
-/// The size from which on reused blocks are faulted in again each time.
+/// The size from which on reused blocks are faulted in again each time. Its range reaches down to the size before: nothing was measured between them.
 fn cliff(own: &[&PointResult], page_bytes: f64) -> Option<Value> {
-    let mut reused: Vec<(u64, f64, bool)> = own
+    let own: Vec<PointResult> = own.iter().map(|result| (*result).clone()).collect();
+    let [before, after] = around_cliff(&own, page_bytes)?;
+    let size = |result: &PointResult| result.point.size_bytes.map(|bytes| bytes as f64);
+    let of_rounds = Rounds::of(&own).estimate(|results| size(around_cliff(results, page_bytes)?[1]))?;
+    Some(json!({
+        "size_bytes": of_rounds.reaching([size(before)?, size(after)?]),
+        "before_ns": before.p50,
+        "after_ns": after.p50,
+    }))
+}
+
+/// The sizes before and after it.
+fn around_cliff(own: &[PointResult], page_bytes: f64) -> Option<[&PointResult; 2]> {
+    let mut reused: Vec<(&PointResult, bool)> = own
         .iter()
         .filter(|result| {
             result.point.state.as_deref() == Some("reused") && result.point.placement.as_deref() == Some(SAME)
         })
         .filter_map(|result| {
-            let size = result.point.size_bytes?;
-            let faults = result.findings.as_ref()?["minor_faults_per_op"].as_f64()?;
-            Some((
-                size,
-                result.p50,
-                faults >= (0.5 * size as f64 / page_bytes).max(0.5),
-            ))
+            let pages = result.point.size_bytes? as f64 / page_bytes;
+            let faults = result.number("minor_faults_per_op")?;
+            Some((result, faults >= (0.5 * pages).max(0.5)))
         })
         .collect();
-    reused.sort_by_key(|(size, ..)| *size);
-    let after = reused.iter().rposition(|(.., again)| !again)? + 1;
-    let (before, after) = (reused.get(after.checked_sub(1)?)?, reused.get(after)?);
-    Some(json!({
-        "size_bytes": after.0,
-        "before_bytes": before.0,
-        "before_ns": before.1,
-        "after_ns": after.1,
-    }))
+    reused.sort_by_key(|(result, _)| result.point.size_bytes);
+    let before = reused.iter().rposition(|(_, again)| !again)?;
+    Some([reused[before].0, reused.get(before + 1)?.0])
 }
 
 #[cfg(test)]

@@ -13,8 +13,8 @@ mod ahead;
 use std::io::{BufRead, Write};
 
 use latlab_harness::{
-    Block, Child, Env, Planned, PointResult, Probe, ProbeError, Proof, Rank, Session, Spec, Support, Tier,
-    serve_child,
+    Block, Child, Env, Planned, PointResult, Probe, ProbeError, Proof, Rank, Rounds, Session, Spec, Support,
+    Tier, ratios, serve_child,
 };
 use latlab_record::{Check, Header, Point, Profile, Record, Unit, binary_size};
 use serde_json::{Value, json};
@@ -346,57 +346,65 @@ fn median(values: impl Iterator<Item = f64>) -> Option<f64> {
 }
 
 /// The ways beside each other, and the parts of malloc's beside its whole.
+fn of(results: &[PointResult], way: Way) -> Option<&PointResult> {
+    results.iter().find(|result| way_of(&result.point) == Some(way))
+}
+
 fn conclude(results: &[PointResult]) -> Option<Record> {
-    let of = |way: Way| results.iter().find(|result| way_of(&result.point) == Some(way));
-    let ns = |way| of(way).map(|result| result.p50);
-    let found = |way: Way, name: &str| {
-        of(way)
-            .and_then(|result| result.findings.as_ref())
-            .and_then(|findings| findings[name].as_f64())
-    };
-    let whole = ns(Way::Malloc);
-    let steps: Vec<Value> = Way::ALL
+    let whole = of(results, Way::Malloc);
+    let own: Vec<&PointResult> = Way::ALL
         .into_iter()
         .filter(|way| !way.is_part())
-        .filter_map(|way| {
-            let own = ns(way)?;
-            Some(json!({
-                "operation": way.name(),
-                "ns_per_node": own,
-                "gain_over_malloc": whole.filter(|_| own > 0.0).map(|whole| whole / own),
-                "fault_share": found(way, "fault_share"),
-            }))
+        .filter_map(|way| of(results, way))
+        .collect();
+    let pairs: Vec<[&PointResult; 2]> = own.iter().map(|own| [whole.unwrap_or(own), own]).collect();
+    let steps: Vec<Value> = own
+        .iter()
+        .zip(ratios(&pairs))
+        .map(|(own, gain)| {
+            json!({
+                "operation": own.point.operation,
+                "ns_per_node": own.p50,
+                "gain_over_malloc": whole.filter(|_| own.p50 > 0.0).map(|_| gain),
+                "fault_share": own.number("fault_share"),
+            })
         })
         .collect();
     let nodes = results.first()?.point.nodes;
-    let of_parts = [Way::Malloc, Way::Touch, Way::MallocKept, Way::Stores].map(of);
+    let of_parts = [Way::Malloc, Way::Touch, Way::MallocKept, Way::Stores].map(|way| of(results, way));
     // A sum of figures without a range is none to rely on.
     let enough = of_parts
         .iter()
         .all(|result| result.is_some_and(|result| result.interval.is_some()));
     let disturbed = of_parts.iter().flatten().any(|result| result.disturbed);
-    let parts = || {
-        if !enough {
-            return None;
-        }
-        let whole = whole.filter(|whole| *whole > 0.0)?;
-        let stores = ns(Way::Stores)?;
-        let calls_and_stores = ns(Way::MallocKept)?;
-        let faults = found(Way::Malloc, "minor_faults_per_node")? * found(Way::Touch, "fault_ns")?;
-        let allocator = calls_and_stores - stores;
-        let sum = allocator + faults + stores;
-        Some(json!({
-            "allocator_ns": allocator,
-            "faults_ns": faults,
-            "stores_ns": stores,
-            "sum_ns": sum,
-            "whole_ns": whole,
-            "closure": sum / whole,
+    let parts = parts(results).filter(|_| enough).map(|(_, whole_ns)| {
+        let rounds = Rounds::of(results);
+        let kin = [0, 1, 2];
+        let each = rounds.estimates(&kin, |part, results| Some(parts(results)?.0[*part]));
+        let sum = |results: &[PointResult]| Some(parts(results)?.0.iter().sum::<f64>());
+        json!({
+            "allocator_ns": each[0],
+            "faults_ns": each[1],
+            "stores_ns": each[2],
+            "sum_ns": rounds.estimate(sum),
+            "whole_ns": whole_ns,
+            "closure": rounds.estimate(|results| Some(sum(results)? / parts(results)?.1)),
             "disturbed": disturbed,
-        }))
-    };
-    let findings = json!({ "nodes": nodes, "steps": steps, "parts": parts() });
+        })
+    });
+    let findings = json!({ "nodes": nodes, "steps": steps, "parts": parts });
     Some(SPEC.derived(findings))
+}
+
+/// What a node takes in the allocator, in page faults and in its stores; and as a whole, ns.
+fn parts(results: &[PointResult]) -> Option<([f64; 3], f64)> {
+    let ns = |way| Some(of(results, way)?.p50);
+    let whole = ns(Way::Malloc).filter(|whole| *whole > 0.0)?;
+    let stores = ns(Way::Stores)?;
+    let allocator = ns(Way::MallocKept)? - stores;
+    let faults = of(results, Way::Malloc)?.number("minor_faults_per_node")?
+        * of(results, Way::Touch)?.number("fault_ns")?;
+    Some(([allocator, faults, stores], whole))
 }
 
 #[cfg(test)]
@@ -435,12 +443,12 @@ mod tests {
         ];
         let record = conclude(&results).expect("a record");
         let findings = record.findings.expect("findings");
-        let part = |name: &str| findings["parts"][name].as_f64().expect("a number");
+        let part = |name: &str| findings["parts"][name]["value"].as_f64().expect("a number");
         assert!((part("allocator_ns") - 12.0).abs() < 1e-9);
         assert!((part("faults_ns") - 23.4).abs() < 1e-9);
         assert!((part("closure") - 39.4 / 40.0).abs() < 1e-9);
         assert_eq!(findings["steps"].as_array().map(Vec::len), Some(3));
-        assert_eq!(findings["steps"][1]["gain_over_malloc"], json!(2.0));
+        assert_eq!(findings["steps"][1]["gain_over_malloc"]["value"], json!(2.0));
         results[4].interval = None;
         let findings = conclude(&results).and_then(|record| record.findings);
         assert!(

@@ -6,7 +6,7 @@ use std::time::Instant;
 
 use latlab_harness::{
     Block, Child, Env, Planned, PointResult, Probe, ProbeError, Proof, Rank, RemoteBlock, Session, Spec,
-    Support, Tier, serve_child,
+    Support, Tier, ratios, serve_child,
 };
 use latlab_record::{Check, Header, Point, Profile, Record, Unit, binary_size};
 use serde::{Deserialize, Serialize};
@@ -476,27 +476,30 @@ fn conclude(results: &[PointResult]) -> Option<Record> {
         .collect();
     sizes.sort_unstable();
     sizes.dedup();
-    let rows: Vec<Value> = sizes
+    let of = |size: u64, operation: &str| {
+        results.iter().find(|result| {
+            result.point.size_bytes == Some(size) && result.point.operation.as_deref() == Some(operation)
+        })
+    };
+    let pairs: Vec<[&PointResult; 2]> = sizes
         .into_iter()
-        .filter_map(|size| {
-            let of = |operation: &str| {
-                results.iter().find(|result| {
-                    result.point.size_bytes == Some(size)
-                        && result.point.operation.as_deref() == Some(operation)
-                })
-            };
-            let (fresh, swapped) = (of(FRESH)?, of(SWAPPED)?);
+        .filter_map(|size| Some([of(size, FRESH)?, of(size, SWAPPED)?]))
+        .collect();
+    let rows: Vec<Value> = pairs
+        .iter()
+        .zip(ratios(&pairs))
+        .map(|([fresh, swapped], ratio)| {
             let faults = fresh
                 .findings
                 .as_ref()
                 .map(|findings| findings["minor_faults_per_iteration"].clone());
-            Some(json!({
-                "size_bytes": size,
+            json!({
+                "size_bytes": fresh.point.size_bytes,
                 "fresh_ns": fresh.p50,
                 "swapped_ns": swapped.p50,
-                "ratio": (swapped.p50 > 0.0).then(|| fresh.p50 / swapped.p50),
+                "ratio": (swapped.p50 > 0.0).then_some(ratio),
                 "fresh_minor_faults": faults,
-            }))
+            })
         })
         .collect();
     if rows.is_empty() {
@@ -572,7 +575,7 @@ mod tests {
         let findings = record.findings.expect("findings");
         assert_eq!(
             findings["sizes"],
-            json!([{"size_bytes": 1 << 20, "fresh_ns": 600.0, "swapped_ns": 200.0, "ratio": 3.0, "fresh_minor_faults": 256.0}])
+            json!([{"size_bytes": 1 << 20, "fresh_ns": 600.0, "swapped_ns": 200.0, "ratio": {"value": 3.0}, "fresh_minor_faults": 256.0}])
         );
         assert!(conclude(&[]).is_none());
     }

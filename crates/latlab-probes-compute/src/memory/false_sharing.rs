@@ -6,7 +6,7 @@ use std::sync::atomic::Ordering;
 
 use latlab_harness::{
     Block, Env, MemorySource, Planned, PointResult, Probe, ProbeError, Proof, Rank, Reach, Session, Spec,
-    Support, Tier,
+    Support, Tier, ratio,
 };
 use latlab_record::{Check, Header, Point, Record, Unit};
 use serde_json::json;
@@ -130,26 +130,24 @@ impl Probe for FalseSharing {
         let operations: Vec<serde_json::Value> = [STORE, ADD]
             .iter()
             .filter_map(|operation| {
-                let p50 = |threads, offset_bytes| {
-                    results
-                        .iter()
-                        .find(|result| {
-                            let point = &result.point;
-                            point.operation.as_deref() == Some(operation)
-                                && (point.threads, point.offset_bytes) == (Some(threads), offset_bytes)
-                        })
-                        .map(|result| result.p50)
+                let at = |threads, offset_bytes| {
+                    results.iter().find(|result| {
+                        let point = &result.point;
+                        point.operation.as_deref() == Some(operation)
+                            && (point.threads, point.offset_bytes) == (Some(threads), offset_bytes)
+                    })
                 };
-                let same = p50(2, Some(8))?;
+                let ns = |result: Option<&PointResult>| result.map(|result| result.p50);
+                let same = at(2, Some(8))?;
                 // Beyond the reach of prefetchers that fetch lines in pairs.
-                let own = p50(2, Some(128)).or_else(|| p50(2, Some(4096)))?;
+                let own = at(2, Some(128)).or_else(|| at(2, Some(4096)))?;
                 Some(json!({
                     "operation": operation,
-                    "same_line_ns": same,
-                    "neighbouring_line_ns": p50(2, Some(64)),
-                    "own_line_ns": own,
-                    "alone_ns": p50(1, None),
-                    "slowdown": if own > 0.0 { Some(same / own) } else { None },
+                    "same_line_ns": same.p50,
+                    "neighbouring_line_ns": ns(at(2, Some(64))),
+                    "own_line_ns": own.p50,
+                    "alone_ns": ns(at(1, None)),
+                    "slowdown": (own.p50 > 0.0).then(|| ratio(same, own)),
                 }))
             })
             .collect();
@@ -431,7 +429,7 @@ mod tests {
             records[0].findings,
             Some(json!({ "operations": [{
                 "operation": "add", "same_line_ns": 30.0, "neighbouring_line_ns": 6.0, "own_line_ns": 5.0,
-                "alone_ns": 4.9, "slowdown": 6.0,
+                "alone_ns": 4.9, "slowdown": {"value": 6.0},
             }]}))
         );
         assert!(

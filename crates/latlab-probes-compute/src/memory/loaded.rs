@@ -14,7 +14,7 @@ use latlab_harness::{
     Batch, Block, Env, MemorySource, Planned, PointResult, Probe, ProbeError, Proof, Rank, Session, Spec,
     Support, Tier,
 };
-use latlab_record::{Check, Header, Order, Pages, Point, Profile, Record, Unit, binary_size};
+use latlab_record::{Check, Estimate, Header, Order, Pages, Point, Profile, Record, Unit, binary_size};
 use serde_json::json;
 
 use latlab_probes_shared::walk::{Arena, Chain, Cycle, LINE_BYTES, Layout, PAGE_BYTES, SPARSE_BYTES};
@@ -549,7 +549,7 @@ fn findings(evidence: &Evidence) -> serde_json::Value {
             .collect(),
     );
     json!({
-        "load_bytes_per_s": all.unwrap_or(0.0),
+        "load_bytes_per_s": Estimate::once(all.unwrap_or(0.0)),
         "per_thread_bytes_per_s": each,
         "chase_bytes_per_s": median(counted.iter().map(|rates| rates.chase).collect()),
         // From the samples, when there are enough of them.

@@ -11,7 +11,7 @@
 
 use latlab_harness::{
     Block, Env, MemorySource, Planned, PointResult, Probe, ProbeError, Proof, Rank, Session, Spec, Support,
-    Tier,
+    Tier, ratio, ratios,
 };
 use latlab_record::{Check, Header, Order, Pages, Point, Profile, Record, Unit, binary_size};
 use serde_json::{Value, json};
@@ -288,17 +288,19 @@ fn hidden(results: &[PointResult], working_set: u64) -> Value {
     let Some(random) = chases().find(|result| result.point.order == Some(Order::Random)) else {
         return Value::Null;
     };
-    let mut strides: Vec<(u64, f64)> = chases()
-        .filter_map(|result| Some((result.point.stride_bytes?, result.p50)))
+    let mut strides: Vec<[&PointResult; 2]> = chases()
+        .filter(|result| result.point.stride_bytes.is_some())
+        .map(|result| [result, random])
         .collect();
-    strides.sort_unstable_by_key(|(stride, _)| *stride);
+    strides.sort_by_key(|[strided, _]| strided.point.stride_bytes);
     let strides: Vec<Value> = strides
-        .into_iter()
-        .map(|(stride, ns)| {
+        .iter()
+        .zip(ratios(&strides))
+        .map(|([strided, _], left)| {
             json!({
-                "stride_bytes": stride,
-                "ns": ns,
-                "hidden_share": 1.0 - ns / random.p50,
+                "stride_bytes": strided.point.stride_bytes,
+                "ns": strided.p50,
+                "hidden_share": left.map(|left| 1.0 - left),
             })
         })
         .collect();
@@ -332,7 +334,7 @@ fn gained(results: &[PointResult], operation: &str) -> Value {
         "without_ns": without.p50,
         "best_ns": best.map(|best| best.p50),
         "best_distance": best.and_then(|best| best.point.distance),
-        "gain": best.map(|best| without.p50 / best.p50),
+        "gain": best.map(|best| ratio(without, best)),
     })
 }
 

@@ -9,9 +9,11 @@
     reason = "the timed loop must hold no call, whatever the profile"
 )]
 
+use std::collections::HashMap;
+
 use latlab_harness::{
     Batch, Block, Env, MemorySource, Planned, PointResult, Probe, ProbeError, Proof, Rank, Session, Spec,
-    Support, Tier,
+    Support, Tier, ratios,
 };
 use latlab_record::{Check, Header, Order, Pages, Point, Profile, Record, Unit, binary_size};
 use serde_json::json;
@@ -150,27 +152,33 @@ impl Probe for Stride {
             .collect();
         sizes.sort_unstable();
         sizes.dedup();
+        let at = |size, order, stride| {
+            results.iter().find(|result| {
+                let point = &result.point;
+                point.working_set_bytes == Some(size)
+                    && point.order == Some(order)
+                    && point.stride_bytes == Some(stride)
+            })
+        };
+        // Random order over each of the others.
+        let [words, lines] =
+            [(Order::Sequential, WORD), (Order::Strided, LINE_BYTES)].map(|(order, stride)| {
+                let pairs = sizes.iter().filter_map(|size| {
+                    Some((
+                        *size,
+                        [at(*size, Order::Random, LINE_BYTES)?, at(*size, order, stride)?],
+                    ))
+                });
+                let (sizes, pairs): (Vec<u64>, Vec<[&PointResult; 2]>) = pairs.unzip();
+                sizes.into_iter().zip(ratios(&pairs)).collect::<HashMap<_, _>>()
+            });
         let arrays: Vec<serde_json::Value> = sizes
-            .into_iter()
+            .iter()
             .filter_map(|size| {
-                let p50 = |order, stride| {
-                    results
-                        .iter()
-                        .find(|result| {
-                            let point = &result.point;
-                            point.working_set_bytes == Some(size)
-                                && point.order == Some(order)
-                                && point.stride_bytes == Some(stride)
-                        })
-                        .map(|result| result.p50)
-                };
-                let random = p50(Order::Random, LINE_BYTES)?;
-                let words = p50(Order::Sequential, WORD)?;
-                let lines = p50(Order::Strided, LINE_BYTES);
                 Some(json!({
                     "working_set_bytes": size,
-                    "random_over_sequential_words": random / words,
-                    "random_over_sequential_lines": lines.map(|lines| random / lines),
+                    "random_over_sequential_words": words.get(size)?,
+                    "random_over_sequential_lines": lines.get(size),
                 }))
             })
             .collect();

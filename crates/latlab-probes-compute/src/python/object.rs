@@ -4,7 +4,7 @@ use std::path::Path;
 
 use latlab_harness::{
     Batch, Block, Env, Interpreter, Planned, PointResult, Probe, ProbeError, Proof, Rank, Reach, Session,
-    Spec, Support, Tier,
+    Spec, Support, Tier, ratio,
 };
 use latlab_record::{Check, Header, Point, Profile, Record, Unit};
 use serde_json::json;
@@ -400,10 +400,9 @@ impl Probe for Object {
 
     fn conclude(&self, _header: &Header, results: &[PointResult]) -> Vec<Record> {
         let operation = |result: &PointResult| result.point.operation.clone();
-        let loop_ns = results
+        let empty = results
             .iter()
-            .find(|result| operation(result).as_deref() == Some("loop"))
-            .map(|result| result.p50);
+            .find(|result| operation(result).as_deref() == Some("loop"));
         let operations: Vec<serde_json::Value> = PROGRAMS
             .iter()
             .filter(|program| program.operation != "loop")
@@ -426,14 +425,14 @@ impl Probe for Object {
                     "elements": elements,
                     "p50_ns": result.p50,
                     "per_element_ns": elements.map(|elements| result.p50 / elements as f64),
-                    "loop_share": loop_ns.map(|ns| turns * ns / result.p50),
+                    "loop_share": empty.map(|empty| ratio(empty, result).map(|share| turns * share)),
                 })
             })
             .collect();
         if operations.is_empty() {
             return Vec::new();
         }
-        vec![SPEC.derived(json!({ "loop_ns": loop_ns, "operations": operations }))]
+        vec![SPEC.derived(json!({ "loop_ns": empty.map(|empty| empty.p50), "operations": operations }))]
     }
 }
 

@@ -1,8 +1,8 @@
 //! `vm.map`: what the calls cost that change a mapping, by its size.
 
 use latlab_harness::{
-    Env, MemorySource, Operations, Planned, PointResult, Probe, ProbeError, Rank, Session, Spec, Stamps,
-    Support, Tier,
+    Env, MemorySource, Operations, Planned, PointResult, Probe, ProbeError, Rank, Rounds, Session, Spec,
+    Stamps, Support, Tier,
 };
 use latlab_record::{Header, Point, Record, Unit, binary_size};
 use serde_json::{Value, json};
@@ -160,22 +160,32 @@ impl Probe for Map {
 
     fn conclude(&self, header: &Header, results: &[PointResult]) -> Vec<Record> {
         let page_bytes = crate::page_bytes(&header.machine);
+        let costs = |results: &[PointResult], operation| -> Vec<(f64, f64)> {
+            results
+                .iter()
+                .filter(|result| Operation::of(&result.point) == Some(operation))
+                .filter_map(|result| {
+                    let pages = result.point.size_bytes? / page_bytes;
+                    Some((pages as f64, result.p50))
+                })
+                .collect()
+        };
+        // A round with fewer sizes has another line.
+        let fit = |operation: &Operation, own: &[PointResult]| {
+            let costs = [own, results].map(|results| costs(results, *operation));
+            (costs[0].len() == costs[1].len()).then(|| line(&costs[0]))?
+        };
+        let rounds = Rounds::of(results);
+        let fixed = rounds.estimates(&Operation::ALL, |own, results| Some(fit(own, results)?.0));
+        let per_page = rounds.estimates(&Operation::ALL, |own, results| Some(fit(own, results)?.1));
         let operations: Vec<Value> = Operation::ALL
             .into_iter()
-            .filter_map(|operation| {
-                let costs: Vec<(f64, f64)> = results
-                    .iter()
-                    .filter(|result| Operation::of(&result.point) == Some(operation))
-                    .filter_map(|result| {
-                        let pages = result.point.size_bytes? / page_bytes;
-                        Some((pages as f64, result.p50))
-                    })
-                    .collect();
-                let (fixed_ns, per_page_ns) = line(&costs)?;
+            .zip(fixed.into_iter().zip(per_page))
+            .filter_map(|(operation, (fixed_ns, per_page_ns))| {
                 Some(json!({
                     "operation": operation.name(),
-                    "fixed_ns": fixed_ns,
-                    "per_page_ns": per_page_ns,
+                    "fixed_ns": fixed_ns?,
+                    "per_page_ns": per_page_ns?,
                 }))
             })
             .collect();

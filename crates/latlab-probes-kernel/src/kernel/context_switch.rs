@@ -1,7 +1,7 @@
 //! `kernel.context_switch`: a token goes to another thread or process and comes back.
 
 use latlab_harness::{
-    Env, Planned, PointResult, Probe, ProbeError, Rank, Reach, Session, Spec, Support, Tier,
+    Env, Planned, PointResult, Probe, ProbeError, Rank, Reach, Rounds, Session, Spec, Support, Tier, ratio,
 };
 use latlab_record::{Header, Point, Record, Unit};
 use serde_json::json;
@@ -159,17 +159,6 @@ impl Probe for ContextSwitch {
     }
 
     fn conclude(&self, _header: &Header, results: &[PointResult]) -> Vec<Record> {
-        let p50 = |operation: &str, placement: &str, between: Option<&str>| {
-            results
-                .iter()
-                .find(|result| {
-                    let point = &result.point;
-                    point.operation.as_deref() == Some(operation)
-                        && point.placement.as_deref() == Some(placement)
-                        && point.between.as_deref() == between
-                })
-                .map(|result| result.p50)
-        };
         let best = results
             .iter()
             .filter(|result| {
@@ -179,19 +168,36 @@ impl Probe for ContextSwitch {
         let Some(best) = best else {
             return Vec::new();
         };
-        let alone = p50(ALONE, SAME, None);
-        let pipe = |between| p50(PIPE, SAME, Some(between));
-        let only = |between| pipe(between).zip(alone).map(|(trip, calls)| (trip - calls) / 2.0);
-        let across = |between| p50(PIPE, ACROSS, Some(between));
+        // A round trip without its calls, halved: one switch.
+        let rounds = Rounds::of(results);
+        let only = rounds.estimates(&[PROCESSES, THREADS], |between, results| {
+            let trip = at(results, PIPE, SAME, Some(between))?.p50;
+            Some((trip - at(results, ALONE, SAME, None)?.p50) / 2.0)
+        });
+        let across = at(results, PIPE, ACROSS, Some(THREADS)).zip(at(results, PIPE, SAME, Some(THREADS)));
         let findings = json!({
-            "switch_ns": best.p50 / 2.0,
+            "switch_ns": best.median().map(|trip| trip / 2.0),
             "switch_operation": best.point.operation,
             "switch_between": best.point.between,
-            "pipe_calls_ns": alone,
-            "switch_only_ns": only(PROCESSES),
-            "switch_only_threads_ns": only(THREADS),
-            "pipe_across_over_same_cpu": across(THREADS).zip(pipe(THREADS)).map(|(across, same)| across / same),
+            "pipe_calls_ns": at(results, ALONE, SAME, None).map(|result| result.p50),
+            "switch_only_ns": only[0],
+            "switch_only_threads_ns": only[1],
+            "pipe_across_over_same_cpu": across.map(|(across, same)| ratio(across, same)),
         });
         vec![SPEC.derived(findings)]
     }
+}
+
+fn at<'a>(
+    results: &'a [PointResult],
+    operation: &str,
+    placement: &str,
+    between: Option<&str>,
+) -> Option<&'a PointResult> {
+    results.iter().find(|result| {
+        let point = &result.point;
+        point.operation.as_deref() == Some(operation)
+            && point.placement.as_deref() == Some(placement)
+            && point.between.as_deref() == between
+    })
 }

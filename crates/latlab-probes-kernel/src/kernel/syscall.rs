@@ -1,7 +1,7 @@
 //! `kernel.syscall`: what it costs to ask the kernel for something that it can answer at once.
 
 use latlab_harness::{
-    Env, Planned, PointResult, Probe, ProbeError, Rank, Reach, Session, Spec, Support, Tier,
+    Env, Planned, PointResult, Probe, ProbeError, Rank, Reach, Session, Spec, Support, Tier, ratio,
 };
 use latlab_probes_shared::no_kernel;
 use latlab_record::{Header, Point, Record, Unit};
@@ -85,16 +85,18 @@ impl Probe for Syscall {
     }
 
     fn conclude(&self, _header: &Header, results: &[PointResult]) -> Vec<Record> {
-        let p50 = |operation| {
+        let of = |operation| {
             results
                 .iter()
                 .find(|result| result.point.operation.as_deref() == Some(operation))
-                .map(|result| result.p50)
         };
-        let (Some(vdso), Some(call)) = (p50(VDSO), p50(CLOCK)) else {
+        let (Some(vdso), Some(call)) = (of(VDSO), of(CLOCK)) else {
             return Vec::new();
         };
-        let findings = json!({ "getppid_ns": p50(GETPPID), "clock_syscall_over_vdso": call / vdso });
+        let findings = json!({
+            "getppid_ns": of(GETPPID).map(|result| result.p50),
+            "clock_syscall_over_vdso": ratio(call, vdso),
+        });
         vec![SPEC.derived(findings)]
     }
 }

@@ -1,7 +1,8 @@
 //! `kernel.timer`: how much later than asked a sleep ends.
 
 use latlab_harness::{
-    Env, Operations, Planned, PointResult, Probe, ProbeError, Rank, Reach, Session, Spec, Support, Tier,
+    Env, Operations, Planned, PointResult, Probe, ProbeError, Rank, Reach, Rounds, Session, Spec, Support,
+    Tier,
 };
 use latlab_probes_shared::no_kernel;
 use latlab_record::{Header, Point, Profile, Record, Unit};
@@ -128,18 +129,14 @@ impl Probe for Timer {
         if sleeps.is_empty() {
             return Vec::new();
         }
-        let p50 = |operation| {
-            results
-                .iter()
-                .find(|result| {
-                    result.point.operation.as_deref() == Some(operation)
-                        && result.point.sleep_ns == Some(50 * US)
-                })
-                .map(|result| result.p50)
+        let p50 = |results: &[PointResult], operation| {
+            let of = |result: &&PointResult| {
+                result.point.operation.as_deref() == Some(operation) && result.point.sleep_ns == Some(50 * US)
+            };
+            results.iter().find(of).map(|result| result.p50)
         };
-        let slack = p50(RELATIVE)
-            .zip(p50(NO_SLACK))
-            .map(|(with, without)| with - without);
+        let slack =
+            Rounds::of(results).estimate(|results| Some(p50(results, RELATIVE)? - p50(results, NO_SLACK)?));
         let findings = json!({ "sleeps": sleeps, "slack_ns": slack });
         vec![SPEC.derived(findings)]
     }

@@ -2,6 +2,7 @@
 
 use latlab_harness::{
     Env, Operations, Planned, PointResult, Probe, ProbeError, Rank, Reach, Session, Spec, Support, Tier,
+    ratio,
 };
 use latlab_record::{Header, Point, Profile, Record, Unit};
 use serde_json::json;
@@ -115,23 +116,21 @@ impl Probe for Wakeup {
     }
 
     fn conclude(&self, _header: &Header, results: &[PointResult]) -> Vec<Record> {
-        let mut sleeps: Vec<(u64, f64)> = results
+        let mut sleeps: Vec<&PointResult> = results
             .iter()
-            .filter_map(|result| Some((result.point.sleep_ns?, result.p50)))
+            .filter(|result| result.point.sleep_ns.is_some())
             .collect();
-        if sleeps.is_empty() {
+        sleeps.sort_by_key(|result| result.point.sleep_ns);
+        let (Some(shortest), Some(longest)) = (sleeps.first(), sleeps.last()) else {
             return Vec::new();
-        }
-        sleeps.sort_by_key(|(sleep_ns, _)| *sleep_ns);
-        let shortest = sleeps[0].1;
-        let longest = sleeps[sleeps.len() - 1].1;
+        };
         let rows: Vec<serde_json::Value> = sleeps
             .iter()
-            .map(|(sleep_ns, p50)| json!({ "sleep_ns": sleep_ns, "p50_ns": p50 }))
+            .map(|result| json!({ "sleep_ns": result.point.sleep_ns, "p50_ns": result.p50 }))
             .collect();
         let findings = json!({
             "sleeps": rows,
-            "longest_over_shortest": (sleeps.len() > 1).then(|| longest / shortest),
+            "longest_over_shortest": (sleeps.len() > 1).then(|| ratio(longest, shortest)),
         });
         vec![SPEC.derived(findings)]
     }

@@ -1,7 +1,7 @@
 //! `network.transfer`: many files by one or by many at once, over connections that are new or kept.
 
 use latlab_harness::{
-    Env, Planned, PointResult, Probe, ProbeError, Rank, Reach, Session, Share, Spec, Support, Tier, seed,
+    Env, Planned, PointResult, Probe, ProbeError, Rank, Reach, Session, Share, Spec, Support, Tier,
 };
 use latlab_record::{Header, Point, Profile, Record, Settings, Unit};
 use serde::{Deserialize, Serialize};
@@ -35,7 +35,7 @@ In that time Little's law must hold: transfers under way = rate x time of one. K
 ten-files: the lesson's experiment. Ten files by one worker, by six, by six, by one (A B B A, so that a drift cancels; over a path, where that takes seconds, A B in one block and B A in the next); a value is the time of all ten by six. New opens a connection for each file; kept one for each worker, and opening it counts. \
 Ten files by w workers take ceil(10/w) turns: six workers are 5 times faster at most, and six are no better than five. Where a set takes a millisecond, as on the loopback, a block repeats A B B A up to 64 times, and its speed-up is that of the medians of its sets.
 
-The knee is the smallest concurrency that reaches 80 % of the largest goodput. From 16, 32 and 64 it is looked for step by step: beyond 64 (to 128) while the goodput still rises there by more than 15 % with twice as many, then halfway between the one that reaches it and the one before, until they are neighbours (16, 20, 24, 28, 32, ...) or the time is up. Its interval comes from resampling the blocks, and reaches down to the step before: nobody knows what lies between. Where no plateau was reached, no knee is told. It is foretold from one transfer alone, one throughput (a large file on a connection that has been going on) and the CPU time of the busier side, and then measured.
+The knee is the smallest concurrency that reaches 80 % of the largest goodput. From 16, 32 and 64 it is looked for step by step: beyond 64 (to 128) while the goodput still rises there by more than 15 % with twice as many, then halfway between the one that reaches it and the one before, until they are neighbours (16, 20, 24, 28, 32, ...) or the time is up. Its range is that of the concurrency at which each round alone crosses that share, interpolated between steps; where one round measured the sweep, that by which it moves as each step's goodput goes to the ends of its own range. It reaches down to the step before: nobody knows what lies between. Where no plateau was reached, no knee is told. It is foretold from one transfer alone, one throughput (a large file on a connection that has been going on) and the CPU time of the busier side, and then measured.
 
 The model of a transfer: round trips of the handshakes and of the request, those in which a new connection waits for its window to grow (10 segments of 1448 bytes, doubling, until the link is full), bytes over the rate, and the software's part as the loopback shows it. \
 Where the server's congestion control is BBR, windows after the first leave at a pace of 2.86 times the best rate seen so far, as Linux does it: the last window's bytes then add a share of a round trip (half of one at 1 MiB), and on a kept connection too: 0.54 of one, unless the link takes longer. Both laws come from the protocols, none of their numbers is fitted. \
@@ -524,11 +524,11 @@ impl Probe for Transfer {
             .collect()
     }
 
-    fn conclude(&self, header: &Header, results: &[PointResult]) -> Vec<Record> {
+    fn conclude(&self, _header: &Header, results: &[PointResult]) -> Vec<Record> {
         if results.is_empty() {
             return Vec::new();
         }
-        let mut findings = conclusion::of(results, seed(&header.settings, 0x6b6e_6565));
+        let mut findings = conclusion::of(results);
         let libraries: Vec<Library> = results
             .iter()
             .find_map(|result| Vec::deserialize(result.findings.as_ref()?.get("libraries")?).ok())

@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use super::{PointLines, findings, is_not_reached};
+use super::{PointLines, is_not_reached};
 use crate::{
     Absence, Check, Observed, Record, TailCause, TailCauses, TailPart, TailSample, Work, keep_slowest,
 };
@@ -211,24 +211,4 @@ fn united(lines: &[&Record]) -> Vec<String> {
         }
     }
     flags
-}
-
-/// The findings of a figure whose median is known.
-pub(super) fn merge_findings(figure: &mut Record, good: &[&Record], p50: f64) {
-    let with: Vec<(&serde_json::Value, f64)> = good
-        .iter()
-        .filter_map(|line| {
-            let own = line.summary.as_ref()?.p50.unwrap_or(f64::INFINITY);
-            Some((line.findings.as_ref()?, (own / p50).ln().abs()))
-        })
-        .collect();
-    let nearest = with
-        .iter()
-        .enumerate()
-        .min_by(|(_, (_, a)), (_, (_, b))| a.total_cmp(b))
-        .map(|(place, _)| place);
-    if let Some(nearest) = nearest {
-        let rounds: Vec<&serde_json::Value> = with.iter().map(|(findings, _)| *findings).collect();
-        figure.findings = Some(findings::merged(&rounds, nearest));
-    }
 }

@@ -36,6 +36,7 @@ pub fn fold(header: &Header, lines: &[Record]) -> Vec<Record> {
     let points = by_point(lines);
     let mut figures: Vec<Record> = points.iter().map(merged::figure).collect();
     statistics::complete(&mut figures, &points);
+    findings::complete(&mut figures, &points);
     cpus::tell(header, &mut figures);
     figures.extend(not_reached(header, lines, &points));
     say_how_often_a_whole_probe_failed(&mut figures, lines);

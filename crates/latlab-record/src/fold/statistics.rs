@@ -5,13 +5,13 @@ use std::collections::BTreeMap;
 
 use latlab_stats::{Folded, fold_rounds, min_samples, moments, quantile, weighted};
 
-use super::{PointLines, merged};
+use super::PointLines;
+use crate::estimate::LEVEL;
 use crate::{
     Channel, CpuFigure, Difference, EncodedHistogram, Histogram, Reach, Record, RoundFigure, Spread, Summary,
     significant,
 };
 
-const LEVEL: f64 = 0.95;
 /// What a figure says, by the names of its summary; the mean is no quantile.
 const STATISTICS: [(&str, Option<f64>); 6] = [
     ("p50", Some(0.5)),
@@ -45,7 +45,9 @@ pub(super) fn complete(figures: &mut [Record], points: &[PointLines]) {
     }
     let mut kin: BTreeMap<Kinship, Vec<usize>> = BTreeMap::new();
     for (index, series) in series.iter().enumerate() {
-        kin.entry(series.kinship()).or_default().push(index);
+        kin.entry(kinship(series.lines[0], series.channel))
+            .or_default()
+            .push(index);
     }
     for group in kin.values() {
         for statistic in 0..STATISTICS.len() {
@@ -58,9 +60,6 @@ pub(super) fn complete(figures: &mut [Record], points: &[PointLines]) {
             None => {
                 figure.rounds = series.rounds();
                 figure.spread = series.spread();
-                if let Some(p50) = series.summary.p50 {
-                    merged::merge_findings(figure, &points[series.figure].good, p50);
-                }
                 figure.histogram = series.histogram;
                 figure.summary = Some(series.summary);
             }
@@ -89,6 +88,11 @@ fn fold_kin(series: &mut [Series], group: &[usize], statistic: usize) {
 
 /// Whose rounds differ alike: points of the same probe and the same reach.
 type Kinship<'a> = (&'a str, u32, Option<Reach>, u8, u8, Option<&'a str>);
+
+pub(super) fn kinship<'a>(first: &'a Record, channel: Option<&'a str>) -> Kinship<'a> {
+    let (kind, unit) = (first.kind as u8, first.unit as u8);
+    (&first.probe, first.method, first.reach, kind, unit, channel)
+}
 
 /// The samples of a point, or of one channel of it, in one round.
 struct Part<'a> {
@@ -136,18 +140,6 @@ impl<'a> Series<'a> {
 
     fn parts(&self) -> impl Iterator<Item = &Part<'a>> {
         self.cpus.iter().flat_map(|(_, parts)| parts)
-    }
-
-    fn kinship(&self) -> Kinship<'a> {
-        let first = self.lines[0];
-        (
-            &first.probe,
-            first.method,
-            first.reach,
-            first.kind as u8,
-            first.unit as u8,
-            self.channel,
-        )
     }
 
     /// What its rounds say before kin are asked.

@@ -600,6 +600,43 @@ fn findings_have_the_median_of_what_was_measured_and_else_are_the_nearest_rounds
 }
 
 #[test]
+fn an_estimate_in_findings_has_the_range_of_its_rounds_moderated_by_its_kin() {
+    let of = |kib: u64, round: u32, rate: f64| Record {
+        findings: Some(json!({"rates": [{"name": "read", "rate": {"value": rate}}], "count": round})),
+        ..line(kib, round, round % 2, 10.0)
+    };
+    let mut lines: Vec<Record> = (0..4)
+        .map(|round| of(64, round, 100.0 + f64::from(round)))
+        .collect();
+    let rate = |lines: &[Record]| {
+        let found = fold_lines(lines).remove(0).findings.expect("rounds have them");
+        crate::Estimate::read(&found["rates"][0]["rate"]).expect("an estimate")
+    };
+    let own = rate(&lines);
+    let rounds = [vec![vec![100.0, 102.0], vec![101.0, 103.0]]];
+    let alone = latlab_stats::fold_rounds(&rounds, 0.95)
+        .remove(0)
+        .expect("finite");
+    let ((low, high), [own_low, own_high]) = (alone.interval.expect("rounds"), own.ends().expect("rounds"));
+    for (found, expected) in [(own.value, alone.value), (own_low, low), (own_high, high)] {
+        assert!((found / expected - 1.0).abs() < 1e-4, "{own:?}");
+    }
+    // In one round nothing tells.
+    assert_eq!(rate(&lines[..1]).ends(), None);
+    // Kin whose rounds differ by ten times as much do.
+    for kib in [1, 2, 3] {
+        lines.extend((0..4).map(|round| of(kib, round, 50.0 + 5.0 * f64::from(round))));
+    }
+    let among = rate(&lines).ends().expect("kin");
+    assert!(
+        (among[1] / among[0]).ln() > 1.2 * (own_high / own_low).ln(),
+        "{among:?}"
+    );
+    lines.drain(1..4);
+    assert!(rate(&lines).ends().is_some());
+}
+
+#[test]
 fn a_file_of_version_1_keeps_its_figures_and_conclusions_without_intervals() {
     let mut old = line(64, 0, 0, 5.0);
     (old.round, old.cpu) = (None, None);

@@ -28,6 +28,8 @@ from latlab.lessons.model import (
     written,
 )
 from latlab.lessons.native import why_not
+from latlab.run.findings import ends, positive
+from latlab.run.model import Machine
 from latlab.text import clean
 from latlab.units import format_bytes, format_count, format_ns
 
@@ -967,7 +969,7 @@ def native_table(native: Run | None, why: str) -> Table:
     sets, rows = _sets(native), []
     for connections in ("new", "kept"):
         record = sets.get(("loopback", connections))
-        found = record.findings if record is not None and isinstance(record.findings, dict) else {}
+        found = Machine(record.findings if record is not None and isinstance(record.findings, dict) else {})
         cells: dict[str, Cell] = {}
         for name, unit in (("sequential", "s"), ("pool", "s"), ("speed_up", "ratio")):
             kind: Unit = "ratio" if unit == "ratio" else "s"
@@ -1001,17 +1003,17 @@ def _known(speed_up: Cell) -> Cell:
     return speed_up
 
 
-def _finding(found: Mapping[str, object], what: str, kind: Unit) -> Cell | None:
+def _finding(found: Machine, what: str, kind: Unit) -> Cell | None:
     name = what if kind == "ratio" else f"{what}_ns"
     scale = 1.0 if kind == "ratio" else 1e-9
-    value, ends = found.get(name), found.get(f"{what}_interval")
-    if not isinstance(value, int | float) or not math.isfinite(value) or value <= 0:
+    value, between = positive(found, name), ends(found, name)
+    if value is None:
         return None
-    if isinstance(ends, list) and len(ends) == 2 and all(isinstance(end, int | float) for end in ends):
-        low, high = float(ends[0]) * scale, float(ends[1]) * scale
-        here = float(value) * scale
-        return Cell(kind, here, min(low, here), max(high, here), 6, why="median of the sets, 95 % interval")
-    return Cell(kind, float(value) * scale, why="median of fewer than six sets: there is no interval")
+    here = value * scale
+    if between is None:
+        return Cell(kind, here, why="median of the sets, measured once")
+    low, high = (end * scale for end in between)
+    return Cell(kind, here, min(low, here), max(high, here), 6, why="median of the sets, 95 % interval")
 
 
 def real_table(real: Ten) -> Table:

@@ -82,10 +82,11 @@ def _cliffs(run: Run) -> tuple[str, ...]:
         )
         if size is not None and before is not None and after is not None:
             name = chart.library(run, entry.text("allocator") or "system")
-            earlier = positive(entry, "trim_cliff.before_bytes")
+            cliff = entry.estimate("trim_cliff.size_bytes")
+            ends = cliff.ends if cliff else None
             since = (
-                f"between {format_bytes(earlier)} and {format_bytes(size)}"
-                if earlier
+                f"between {format_bytes(ends[0])} and {format_bytes(ends[1])}"
+                if ends
                 else f"at {format_bytes(size)}"
             )
             lines.append(

@@ -7,7 +7,7 @@ from latlab.charts.table import Cell, Column, Table
 from latlab.report.document import Listing, Section
 from latlab.report.evidence import evidence
 from latlab.report.probes import Probes
-from latlab.run.findings import findings, positive
+from latlab.run.findings import findings, positive, stated
 from latlab.run.model import Record
 from latlab.run.run import Run
 from latlab.units import format_bytes, format_digits, format_ns
@@ -60,10 +60,10 @@ def _sentences(run: Run) -> tuple[str, ...]:
     for operation, called in (("store", "store to"), ("add", "add atomically to")):
         for entry in findings(run, PROBE).sections("operations"):
             same, own = positive(entry, "same_line_ns"), positive(entry, "own_line_ns")
-            if entry.text("operation") == operation and same is not None and own is not None:
+            times = stated(entry, "slowdown", lambda value: format_digits(value, 2))
+            if entry.text("operation") == operation and same is not None and own is not None and times:
                 found.append(
                     f"Two threads that {called} variables of their own need {format_ns(same)} a time when"
-                    f" these share a line and {format_ns(own)} when they do not:"
-                    f" {format_digits(same / own, 2)} times as long."
+                    f" these share a line and {format_ns(own)} when they do not: {times} times as long."
                 )
     return tuple(found[:2])

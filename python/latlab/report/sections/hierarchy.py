@@ -50,11 +50,10 @@ def section(run: Run, probes: Probes) -> Section:
 def _sentences(levels: list[Level]) -> tuple[str, ...]:
     costs = [f"{_cost(level)} in {level.name}" for level in levels if level.latency_ns is not None]
     ends = [
-        f"{level.name} ends between {format_bytes(level.bracket_bytes[0])} and"
-        f" {format_bytes(level.bracket_bytes[1])}"
+        f"{level.name} ends between {format_bytes(ends[0])} and {format_bytes(ends[1])}"
         + (f" (CPU: {format_bytes(level.reported_bytes)})" if level.reported_bytes else "")
         for level in levels
-        if level.bracket_bytes
+        if level.end_bytes and (ends := level.end_bytes.ends)
     ]
     sentences = []
     if costs:
@@ -71,18 +70,20 @@ def _clock_rate(run: Run) -> tuple[str, ...]:
 
 
 def _cost(level: Level) -> str:
-    if level.latency_lo_ns and level.latency_hi_ns and level.latency_hi_ns > 1.2 * level.latency_lo_ns:
-        return f"{format_ns(level.latency_lo_ns)} to {format_ns(level.latency_hi_ns)}"
-    return format_ns(level.latency_ns)
+    latency = level.latency_ns
+    ends = latency.ends if latency else None
+    if ends and ends[1] > 1.2 * ends[0]:
+        return f"{format_ns(ends[0])} to {format_ns(ends[1])}"
+    return format_ns(latency.value if latency else None)
 
 
 def _row(level: Level) -> tuple[str | float | None, ...]:
-    low, high = level.latency_lo_ns, level.latency_hi_ns
-    bracket = level.bracket_bytes
+    ends = level.latency_ns.ends if level.latency_ns else None
+    bracket = level.end_bytes.ends if level.end_bytes else None
     return (
         level.name,
-        level.latency_ns,
-        format_span(low, high) if low is not None and high is not None and low < high else None,
+        level.latency_ns.value if level.latency_ns else None,
+        format_span(*ends) if ends and ends[0] < ends[1] else None,
         level.cycles,
         f"{format_bytes(bracket[0])} – {format_bytes(bracket[1])}" if bracket else None,
         level.reported_bytes,

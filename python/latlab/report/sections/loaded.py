@@ -52,7 +52,5 @@ def _sentences(run: Run) -> tuple[str, ...]:
     ]
     knee = next((knee for knee in chart.knees(run) if knee.series == name), None)
     if knee is not None:
-        sentences.append(
-            f"Waiting begins to climb at {format_rate(knee.load)}: stay below that where latency counts."
-        )
+        sentences.append(f"Waiting begins to climb at {knee.stated}: stay below that where latency counts.")
     return tuple(sentences)

@@ -7,7 +7,7 @@ from latlab.charts.table import Cell, Column, Table
 from latlab.report.document import Listing, Section
 from latlab.report.evidence import evidence
 from latlab.report.probes import Probes
-from latlab.run.findings import findings, positive
+from latlab.run.findings import findings, stated
 from latlab.run.model import Record
 from latlab.run.run import Run
 from latlab.units import format_bytes, format_ns, format_rate
@@ -23,8 +23,8 @@ _CALLS = {
 }
 _MAPS = (
     Column("call"),
-    Column("fixed part", "ns"),
-    Column("and a page of 4 KiB", "ns"),
+    Column("fixed part"),
+    Column("and a page of 4 KiB"),
     Column("smallest measured"),
     Column("largest measured"),
 )
@@ -63,9 +63,9 @@ def section(run: Run, probes: Probes) -> Section:
 def _sentences(run: Run) -> tuple[str, ...]:
     sentences: list[str] = []
     for entry in findings(run, MAP).sections("operations"):
-        page = positive(entry, "per_page_ns")
-        if entry.text("operation") == "unmap" and page is not None and not sentences:
-            sentences.append(f"Giving back memory that was used costs {format_ns(page)} a page of 4 KiB.")
+        page = stated(entry, "per_page_ns")
+        if entry.text("operation") == "unmap" and page and not sentences:
+            sentences.append(f"Giving back memory that was used costs {page} a page of 4 KiB.")
     rates: dict[str, float] = {}
     for record in _zeroings(run):
         # Ascending in size: the largest stays, which no cache holds.
@@ -92,7 +92,7 @@ def _maps(run: Run) -> list[tuple[Cell, ...]]:
         )
         ends = [f"{format_bytes(r.point.size_bytes)}: {format_ns(r.value)}" for r in (own[0], own[-1])]
         entry = concluded.get(operation)
-        parts = [positive(entry, name) if entry else None for name in ("fixed_ns", "per_page_ns")]
+        parts = [stated(entry, name) if entry else None for name in ("fixed_ns", "per_page_ns")]
         rows.append((_CALLS.get(operation, operation), *parts, *ends))
     return rows
 

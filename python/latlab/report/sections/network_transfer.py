@@ -10,11 +10,11 @@ from latlab.report.document import Listing, Notice, Section
 from latlab.report.evidence import evidence
 from latlab.report.figures import figure
 from latlab.report.probes import Probes
-from latlab.run.findings import findings, positive
+from latlab.run.findings import ends, findings, positive, stated
 from latlab.run.model import Machine
 from latlab.run.run import Run
 from latlab.text import clean
-from latlab.units import format_bytes, format_digits, format_rate, format_span, format_stated
+from latlab.units import format_bytes, format_digits, format_rate, format_span
 
 _TITLE = "What does a file cost that comes over the network, and how many should come at once?"
 _PHASES = (
@@ -140,10 +140,10 @@ def _speed_up(row: Machine) -> float | None:
 
 def _doubt(row: Machine) -> str:
     """Why it is not known how much faster the pool was; empty where it is."""
-    times, spread = positive(row, "speed_up"), transfers.ends(row, "interval")
+    times, spread = positive(row, "speed_up"), ends(row, "speed_up")
     ceiling = positive(row, "ceiling")
     if times is None or spread is None:
-        return "there are too few blocks"
+        return "it was measured once"
     if spread[1] > spread[0] * _WIDEST:
         return "the sets differ too much among themselves"
     if ceiling is not None and times > ceiling * _ABOVE_THE_MOST:
@@ -154,29 +154,18 @@ def _doubt(row: Machine) -> str:
     return ""
 
 
-def _stated(row: Machine, name: str) -> str:
-    """A time with its interval, by the name that both begin with."""
-    return format_stated(positive(row, f"{name}_ns"), transfers.ends(row, f"{name}_interval"))
-
-
 def _named_server(run: Run) -> list[tuple[Cell, ...]]:
     rows: list[tuple[Cell, ...]] = []
     for row in findings(run, PROBE).sections("named"):
         connections = row.text("connections")
         if connections not in CONNECTIONS:
             continue
-        times, spread = row.section("phases_ns"), row.section("phases_interval")
-        phases = [
-            format_stated(positive(times, name), transfers.ends(spread, name))
-            if positive(times, name)
-            else None
-            for name in transfers.PHASES
-        ]
+        phases = [stated(row.section("phases_ns"), name) or None for name in transfers.PHASES]
         bodies = transfers.ends(row, "bodies_bytes")
         rows.append(
             (
                 CONNECTIONS[connections],
-                format_stated(positive(row, "time_ns"), transfers.ends(row, "interval")),
+                stated(row, "time_ns"),
                 *phases,
                 format_span(*bodies, lambda size: format_bytes(round(size))) if bodies else "0",
                 row.integer("transfers"),
@@ -191,9 +180,9 @@ def _experiment(run: Run) -> list[tuple[Cell, ...]]:
         named, engine = _named(row), row.text("engine")
         if named is None or engine not in _ENGINES or row.integer("workers") != _LESSON_WORKERS:
             continue
-        spread = transfers.ends(row, "interval")
+        spread = ends(row, "speed_up")
         between = format_span(*spread, "{:.3g}".format) if spread else None
-        figures = [_stated(row, name) for name in ("sequential", "pool")]
+        figures = [stated(row, name) for name in ("sequential_ns", "pool_ns")]
         times = _speed_up(row)
         size, connections, path = named
         who = (f"{size}, {connections}", path, _ENGINES[engine])
@@ -210,7 +199,7 @@ def _model(run: Run) -> list[tuple[Cell, ...]]:
         rows.append(
             (
                 kind.name,
-                format_stated(positive(row, "time_ns"), transfers.ends(row, "interval")),
+                stated(row, "time_ns"),
                 positive(model, "time_ns"),
                 positive(model, "over_measured"),
                 positive(model, "round_trips"),
@@ -228,19 +217,21 @@ def _knees(run: Run) -> list[tuple[Cell, ...]]:
         kind, knee = transfers.kind_of(row), transfers.count(row, "knee")
         if kind is None or (knee is None and not row.text("not_found")):
             continue
-        low, high = transfers.ends(row, "interval") or (None, None)
-        foretold = transfers.ends(row, "foretold_interval") or (None, None)
+        low, high = ends(row, "knee") or (None, None)
+        foretold = ends(row, "foretold") or (None, None)
         rows.append(
-            (kind.name, knee, low, high, positive(row, "foretold"), *foretold, _plateau(row), _remarks(row))
+            (
+                kind.name,
+                knee,
+                low,
+                high,
+                positive(row, "foretold"),
+                *foretold,
+                stated(row, "plateau_bytes_per_s", format_rate),
+                _remarks(row),
+            )
         )
     return rows
-
-
-def _plateau(row: Machine) -> str:
-    plateau = positive(row, "plateau_bytes_per_s")
-    steps = [step for step in row.sections("curve") if positive(step, "goodput_bytes_per_s") == plateau]
-    spread = transfers.ends(steps[0], "goodput_interval") if steps else None
-    return format_stated(plateau, spread, format_rate)
 
 
 def _remarks(row: Machine) -> str:
@@ -261,8 +252,8 @@ def _remarks(row: Machine) -> str:
         words.append("not foretold")
     else:
         words.append(f"foretold{'' if verified else ' not'} within a factor of 2")
-    if positive(row, "foretold") and not transfers.ends(row, "foretold_interval"):
-        words.append("too few blocks for an interval of that")
+    if positive(row, "foretold") and not ends(row, "foretold"):
+        words.append("no interval of that: measured once")
     return "; ".join(words)
 
 
@@ -271,7 +262,7 @@ def _one_or_many(run: Run) -> list[tuple[Cell, ...]]:
     for row in transfers.rows(run, "one_or_many"):
         path, connections = row.text("path"), row.text("connections")
         if path in PATHS and connections in CONNECTIONS:
-            times = (_stated(row, name) for name in ("one", "many", "pool"))
+            times = (stated(row, f"{name}_ns") for name in ("one", "many", "pool"))
             rows.append((PATHS[path], connections, *times, positive(row, "many_over_one")))
     return rows
 
@@ -284,38 +275,34 @@ def _sentences(run: Run) -> tuple[str, ...]:
         if named and one and six and row.integer("workers") == _LESSON_WORKERS:
             size, connections, path = named
             files = f"Ten files of {size} over the {path}, {CONNECTIONS[connections]}"
-            times, spread = _speed_up(row), transfers.ends(row, "interval")
+            times, spread = _speed_up(row), ends(row, "speed_up")
             allowed = f"ten files allow {positive(row, 'ceiling') or _LESSON_MOST:.3g}"
             if times is not None and spread is not None:
                 sentences.append(
-                    f"{files}: {_stated(row, 'sequential')} one after the other,"
-                    f" {_stated(row, 'pool')} by six workers: {times:.2f} times as fast"
+                    f"{files}: {stated(row, 'sequential_ns')} one after the other,"
+                    f" {stated(row, 'pool_ns')} by six workers: {times:.2f} times as fast"
                     f" (95 % interval {spread[0]:.2f} to {spread[1]:.2f}), where {allowed}."
                 )
             else:
-                ends = " to ".join(format_digits(end, 2) for end in spread or ())
-                between = f" (95 % interval {ends})" if spread else ""
+                both = " to ".join(format_digits(end, 2) for end in spread or ())
+                between = f" (95 % interval {both})" if spread else ""
                 sentences.append(
                     f"{files}: by how much six workers are faster is not known{between}, because"
                     f" {_doubt(row)}; {allowed}."
                 )
     for row in transfers.rows(run, "knees")[:1]:
         kind, knee = transfers.kind_of(row), transfers.count(row, "knee")
-        interval, foretold = transfers.ends(row, "interval"), positive(row, "foretold")
+        interval, foretold = ends(row, "knee"), positive(row, "foretold")
         reason = row.text("not_found")
         if kind and knee:
-            known = (
-                f"95 % interval {interval[0]:.0f} to {interval[1]:.0f}"
-                if interval
-                else "no interval: too few blocks"
-            )
+            known = f"95 % interval {interval[0]:.0f} to {interval[1]:.0f}" if interval else "measured once"
+            plateau = stated(row, "plateau_bytes_per_s", format_rate)
             text = (
                 f"With {kind.name}, {knee} at once ({known})"
-                f" reach{'es' if knee == 1 else ''} 80 % of the {_plateau(row)} there is to get"
+                f" reach{'es' if knee == 1 else ''} 80 % of the {plateau} there is to get"
             )
-            spread = transfers.ends(row, "foretold_interval")
-            between = f" ({spread[0]:.1f} to {spread[1]:.1f})" if spread else " (no interval: too few blocks)"
-            text += f"; foretold from one transfer: {foretold:.1f}{between}" if foretold else ""
+            if foretold:
+                text += f"; foretold from one transfer: {stated(row, 'foretold', '{:.1f}'.format)}"
             sentences.append(f"{text}.")
         elif kind and reason:
             sentences.append(f"With {kind.name} no knee was found: {clean(reason, most=200)}.")

@@ -8,7 +8,7 @@ from latlab.report.document import Listing, Section
 from latlab.report.evidence import evidence
 from latlab.report.figures import figure
 from latlab.report.probes import Probes
-from latlab.run.findings import findings, positive
+from latlab.run.findings import findings, positive, stated
 from latlab.run.run import Run
 from latlab.units import format_count, format_digits, format_ns, format_percent
 
@@ -75,5 +75,5 @@ def _closure(run: Run) -> tuple[str, ...]:
     many = f"With {format_count(count)} nodes, the" if (count := found.integer("nodes")) else "The"
     return (
         f"{many} parts measured alone: {added} = {format_ns(total)}; the whole with malloc is"
-        f" {format_ns(whole)}, so they explain {format_percent(total / whole)} of it.",
+        f" {format_ns(whole)}, so they explain {stated(found, 'parts.closure', format_percent)} of it.",
     )

@@ -336,12 +336,13 @@ fn figures(
     operation: Operation,
     (size, result): (u64, &PointResult),
 ) -> Value {
-    let findings = result.findings.as_ref();
-    let bytes_per_cycle = findings.and_then(|findings| findings["bytes_per_cycle"].as_f64());
+    let bytes_per_cycle = result.estimate("bytes_per_cycle");
     let isa = result.point.isa.as_deref().unwrap_or("");
     let known = widths(&machine.cpu, isa);
     let best = known.and_then(|known| known.best(operation, level));
-    let share = bytes_per_cycle.zip(best).map(|(bytes, best)| bytes / best);
+    let share = bytes_per_cycle
+        .zip(best)
+        .map(|(own, best)| own.map(|bytes| bytes / best));
     let (best, share, source) = match (known, best, share) {
         (None, ..) => (
             None,
@@ -353,7 +354,7 @@ fn figures(
             None,
             "what this level can give a core cycle is not documented".to_owned(),
         ),
-        (Some(known), Some(best), Some(share)) if share > MOST_SHARE => (
+        (Some(known), Some(best), Some(share)) if share.value > MOST_SHARE => (
             None,
             None,
             format!("measured more than the {best} bytes of: {}", known.source),
@@ -451,7 +452,7 @@ mod tests {
                 (
                     level["name"].as_str().expect("a name"),
                     level["working_set_bytes"].as_u64().expect("a size"),
-                    level["share"].as_f64(),
+                    level["share"]["value"].as_f64(),
                 )
             })
             .collect();
@@ -484,7 +485,7 @@ mod tests {
             assert_eq!(levels.len(), 4);
             for level in levels {
                 assert!(level["share"].is_null() && level["best_bytes_per_cycle"].is_null());
-                assert!(level["bytes_per_cycle"].is_f64());
+                assert!(level["bytes_per_cycle"]["value"].is_f64());
                 assert!(
                     level["source"]
                         .as_str()
@@ -527,9 +528,9 @@ mod tests {
             result(Operation::Copy, "avx512", 1 << 20, Some(40.0)),
         ];
         let write = levels(&header, &results, Operation::Write);
-        assert_eq!(write[0]["share"], 0.75);
+        assert_eq!(write[0]["share"]["value"], 0.75);
         let copy = levels(&header, &results, Operation::Copy);
-        assert_eq!(copy[0]["share"], 0.75);
+        assert_eq!(copy[0]["share"]["value"], 0.75);
         assert!(copy[1]["share"].is_null());
         assert_eq!(copy.len(), 2, "no RAM where none was measured");
     }

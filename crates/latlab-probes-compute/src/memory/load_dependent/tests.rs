@@ -4,7 +4,7 @@ use latlab_clock::{Clock, SimulatedClock};
 use latlab_harness::SimulatedLevel;
 use latlab_machine::{Cache, CacheKind, CacheSource, Machine};
 use latlab_probes_testing::{self as testing, Kept};
-use latlab_record::{Kind, RoundFigure, Settings};
+use latlab_record::{Kind, Settings};
 
 use super::*;
 
@@ -82,21 +82,12 @@ fn measure_at_most(env: &Env, visits: Option<usize>) -> Vec<Record> {
 
 /// The figures of a run of so many rounds, with what follows from them.
 fn measure_in_rounds(env: &Env, count: u32) -> Vec<Record> {
-    let mut figures = measure(env);
-    for round in 0..count {
-        let again = measure(env);
-        for figure in &mut figures {
-            let own = again.iter().find(|record| record.point == figure.point);
-            figure.rounds.extend(own.and_then(|record| {
-                Some(RoundFigure {
-                    round,
-                    cpu: env.home_cpu,
-                    p50: record.summary.as_ref()?.p50?,
-                })
-            }));
-        }
-    }
-    testing::concluded(&LoadDependent, env, figures)
+    let of_round = |round| testing::in_round(measure(env), round, env.home_cpu);
+    testing::folded(
+        &LoadDependent,
+        env,
+        &(0..count).flat_map(of_round).collect::<Vec<_>>(),
+    )
 }
 
 fn findings(records: &[Record]) -> serde_json::Value {
@@ -117,14 +108,14 @@ fn a_planted_hierarchy_comes_out_as_planted() {
         .collect();
     assert_eq!(names, ["L1", "L2", "L3", "RAM"], "{findings:#}");
     for (level, (capacity, latency)) in levels.iter().zip(PLANTED) {
-        let found = level["latency_ns"].as_f64().expect("a figure");
+        let found = level["latency_ns"]["value"].as_f64().expect("a figure");
         assert!(
             (found / latency - 1.0).abs() < 0.02,
             "{latency} came out as {found}"
         );
         if capacity != u64::MAX {
-            let lo = level["bracket_bytes"][0].as_f64().expect("a bracket");
-            let hi = level["bracket_bytes"][1].as_f64().expect("a bracket");
+            let lo = level["end_bytes"]["low"].as_f64().expect("a bracket");
+            let hi = level["end_bytes"]["high"].as_f64().expect("a bracket");
             assert!(
                 lo <= capacity as f64 && capacity as f64 <= hi,
                 "{capacity} is not in {lo}..{hi}"

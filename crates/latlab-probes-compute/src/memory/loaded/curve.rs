@@ -1,6 +1,6 @@
 //! Latency over load, from the points.
 
-use latlab_harness::PointResult;
+use latlab_harness::{PointResult, Rounds};
 use serde_json::{Value, json};
 
 /// The knee is where latency crosses so many times the idle latency.
@@ -9,100 +9,117 @@ const KNEE: f64 = 1.5;
 const LEAST_POINTS: usize = 3;
 
 #[derive(Clone, Copy, Debug)]
-struct At {
-    delay_steps: u32,
+struct At<'a> {
+    result: &'a PointResult,
     load: f64,
     latency_ns: f64,
-    p99_ns: Option<f64>,
-    /// Too few blocks in which everybody kept their CPU.
-    disturbed: bool,
 }
+
+/// Number of load threads, and share of their reading.
+type Key = (u32, u32);
 
 /// One curve for each mix and number of load threads.
 pub(super) fn curves(results: &[PointResult]) -> Vec<Value> {
-    let idle = results.iter().find(|result| result.point.threads == Some(0));
-    let idle_ns = idle.map(|result| result.p50);
-    let busy = idle.is_some_and(|result| result.disturbed);
-    let mut keys: Vec<(u32, u32)> = results
+    let idle_ns = idle(results).map(|result| result.p50);
+    let mut keys: Vec<Key> = results
         .iter()
         .filter_map(|result| Some((result.point.threads?, result.point.read_percent?)))
         .collect();
     // Most threads and most reading first.
     keys.sort_unstable_by_key(|key| std::cmp::Reverse(*key));
     keys.dedup();
-    keys.into_iter()
-        .map(|(threads, percent)| {
-            let mut points: Vec<At> = results
-                .iter()
-                .filter(|result| {
-                    (result.point.threads, result.point.read_percent) == (Some(threads), Some(percent))
-                })
-                .filter_map(|result| {
-                    let findings = result.findings.as_ref()?;
-                    Some(At {
-                        delay_steps: result.point.delay_steps?,
-                        load: findings["load_bytes_per_s"].as_f64()?,
-                        latency_ns: result.p50,
-                        p99_ns: findings["p99_ns"].as_f64(),
-                        disturbed: result.disturbed,
-                    })
-                })
-                .collect();
-            points.sort_by(|a, b| a.load.total_cmp(&b.load));
-            let saturated_ns = points
-                .iter()
-                .find(|at| at.delay_steps == 0)
-                .map(|at| at.latency_ns);
-            let busy = busy || points.iter().any(|at| at.disturbed);
-            let knee = idle_ns
-                .filter(|_| !busy)
-                .and_then(|idle_ns| knee(idle_ns, &points));
+    let rounds = Rounds::of(results);
+    let [loads, latencies] = [|(load, _)| load, |(_, latency)| latency].map(|part: fn((f64, f64)) -> f64| {
+        rounds.estimates(&keys, |key, results| bend(results, *key).map(part))
+    });
+    keys.iter()
+        .zip(loads.into_iter().zip(latencies))
+        .map(|(key, (load, latency))| {
+            let points = of(results, *key);
+            let saturated = points.iter().find(|at| at.result.point.delay_steps == Some(0));
+            let knee = load.zip(latency);
+            let (threads, percent) = *key;
             json!({
                 "read_percent": percent,
                 "threads": threads,
                 "points": points.iter().map(|at| json!({
-                    "delay_steps": at.delay_steps,
-                    "load_bytes_per_s": at.load,
+                    "delay_steps": at.result.point.delay_steps,
+                    "load_bytes_per_s": at.result.estimate("load_bytes_per_s"),
                     "latency_ns": at.latency_ns,
-                    "p99_ns": at.p99_ns,
-                    "disturbed": at.disturbed,
+                    "p99_ns": at.result.number("p99_ns"),
+                    "disturbed": at.result.disturbed,
                 })).collect::<Vec<_>>(),
                 "idle_ns": idle_ns,
-                "saturated_ns": saturated_ns,
-                "peak_bytes_per_s": points.last().map(|at| at.load),
-                "knee": knee.map(|(load, latency_ns)| json!({
+                "saturated_ns": saturated.map(|at| at.latency_ns),
+                "peak_bytes_per_s": points.last().and_then(|at| at.result.estimate("load_bytes_per_s")),
+                "knee": knee.map(|(load, latency)| json!({
                     "load_bytes_per_s": load,
-                    "latency_ns": latency_ns,
+                    "latency_ns": latency,
                 })),
-                "note": note(idle_ns, &points, knee.is_some(), busy, threads),
+                "note": note(idle_ns, &pairs(&points), knee.is_some(), is_busy(results, &points), threads),
             })
         })
         .collect()
 }
 
+fn idle(results: &[PointResult]) -> Option<&PointResult> {
+    results.iter().find(|result| result.point.threads == Some(0))
+}
+
+/// The points of a curve by their load.
+fn of(results: &[PointResult], (threads, percent): Key) -> Vec<At<'_>> {
+    let mut points: Vec<At> = results
+        .iter()
+        .filter(|result| (result.point.threads, result.point.read_percent) == (Some(threads), Some(percent)))
+        .filter_map(|result| {
+            Some(At {
+                result,
+                load: result.number("load_bytes_per_s")?,
+                latency_ns: result.p50,
+            })
+        })
+        .collect();
+    points.sort_by(|a, b| a.load.total_cmp(&b.load));
+    points
+}
+
+/// Whether too few blocks were left in which everybody kept their CPU.
+fn is_busy(results: &[PointResult], points: &[At]) -> bool {
+    idle(results).is_some_and(|idle| idle.disturbed) || points.iter().any(|at| at.result.disturbed)
+}
+
+fn pairs(points: &[At]) -> Vec<(f64, f64)> {
+    points.iter().map(|at| (at.load, at.latency_ns)).collect()
+}
+
+fn bend(results: &[PointResult], key: Key) -> Option<(f64, f64)> {
+    let points = of(results, key);
+    let idle = idle(results).filter(|_| !is_busy(results, &points))?;
+    knee(idle.p50, &pairs(&points))
+}
+
 /// Load and latency at which the latency crosses the threshold for good: between the last point below it and the next one. The idle point
 /// is the curve's beginning.
-fn knee(idle_ns: f64, points: &[At]) -> Option<(f64, f64)> {
+fn knee(idle_ns: f64, points: &[(f64, f64)]) -> Option<(f64, f64)> {
     if points.len() < LEAST_POINTS {
         return None;
     }
     let threshold = KNEE * idle_ns;
-    let above = points
-        .iter()
-        .rev()
-        .take_while(|at| at.latency_ns >= threshold)
-        .count();
+    let above = points.iter().rev().take_while(|(_, ns)| *ns >= threshold).count();
     let next = points.get(points.len() - above)?;
-    let (load, latency_ns) = (points.len() - above)
-        .checked_sub(1)
-        .map_or((0.0, idle_ns), |last| {
-            (points[last].load, points[last].latency_ns)
-        });
-    let share = (threshold - latency_ns) / (next.latency_ns - latency_ns);
-    Some((load + share * (next.load - load), threshold))
+    let before = (points.len() - above).checked_sub(1);
+    let (load, latency_ns) = before.map_or((0.0, idle_ns), |last| points[last]);
+    let share = (threshold - latency_ns) / (next.1 - latency_ns);
+    Some((load + share * (next.0 - load), threshold))
 }
 
-fn note(idle_ns: Option<f64>, points: &[At], has_knee: bool, busy: bool, threads: u32) -> Option<String> {
+fn note(
+    idle_ns: Option<f64>,
+    points: &[(f64, f64)],
+    has_knee: bool,
+    busy: bool,
+    threads: u32,
+) -> Option<String> {
     let own = if threads == 1 {
         "1 load thread".to_owned()
     } else {
@@ -116,7 +133,7 @@ fn note(idle_ns: Option<f64>, points: &[At], has_knee: bool, busy: bool, threads
         ),
         Some(_) if points.len() < LEAST_POINTS => Some("too few loads for a knee".to_owned()),
         Some(idle_ns) => {
-            let most = points.iter().map(|at| at.latency_ns).fold(idle_ns, f64::max);
+            let most = points.iter().map(|(_, ns)| *ns).fold(idle_ns, f64::max);
             Some(format!(
                 "no knee: latency rose to {:.2} times idle at most and did not stay above {KNEE}; {own} of this machine do not saturate its memory",
                 most / idle_ns
@@ -129,19 +146,9 @@ fn note(idle_ns: Option<f64>, points: &[At], has_knee: bool, busy: bool, threads
 mod tests {
     use super::*;
 
-    fn at(load: f64, latency_ns: f64) -> At {
-        At {
-            delay_steps: 0,
-            load,
-            latency_ns,
-            p99_ns: None,
-            disturbed: false,
-        }
-    }
-
     #[test]
     fn a_knee_lies_where_latency_crosses_half_as_much_again() {
-        let points = [at(10.0, 100.0), at(20.0, 110.0), at(30.0, 190.0), at(32.0, 400.0)];
+        let points = [(10.0, 100.0), (20.0, 110.0), (30.0, 190.0), (32.0, 400.0)];
         let (load, latency) = knee(100.0, &points).expect("it crosses 150");
         assert!(
             (load - 25.0).abs() < 1e-9 && (latency - 150.0).abs() < 1e-9,
@@ -151,7 +158,7 @@ mod tests {
 
     #[test]
     fn a_flat_curve_has_no_knee_and_says_why() {
-        let points = [at(10.0, 100.0), at(20.0, 104.0), at(30.0, 112.0)];
+        let points = [(10.0, 100.0), (20.0, 104.0), (30.0, 112.0)];
         assert!(knee(100.0, &points).is_none());
         let note = note(Some(100.0), &points, false, false, 3).expect("a reason");
         assert!(note.contains("1.12") && note.contains("3 load threads"), "{note}");
@@ -193,13 +200,13 @@ mod tests {
 
     #[test]
     fn one_slow_point_in_the_middle_is_no_knee() {
-        let points = [at(10.0, 100.0), at(20.0, 160.0), at(30.0, 112.0)];
+        let points = [(10.0, 100.0), (20.0, 160.0), (30.0, 112.0)];
         assert!(knee(100.0, &points).is_none());
     }
 
     #[test]
     fn a_curve_that_is_above_from_its_first_point_crosses_between_idle_and_that() {
-        let points = [at(10.0, 200.0), at(20.0, 210.0), at(30.0, 300.0)];
+        let points = [(10.0, 200.0), (20.0, 210.0), (30.0, 300.0)];
         let (load, _) = knee(100.0, &points).expect("it crosses");
         assert!((load - 5.0).abs() < 1e-9, "{load}");
     }

@@ -71,7 +71,7 @@ fn points_fit_64_mib_and_prove_their_work() {
     let proofs = testing::assert_proved(&Loaded, &env, &points);
     for (planned, proof) in points.iter().zip(proofs) {
         let findings = proof.findings.expect("loads");
-        let load = findings["load_bytes_per_s"].as_f64().expect("a number");
+        let load = findings["load_bytes_per_s"]["value"].as_f64().expect("a number");
         assert!(load >= 0.0);
         if planned.point.threads == Some(0) {
             assert!(load < 1.0, "nobody loads the idle point");
@@ -151,7 +151,12 @@ fn what_follows_is_a_curve_a_mix_in_the_order_of_load() {
     assert_eq!(delays, [800, 200, 0]);
     assert_eq!(reading["idle_ns"], 100.0);
     assert_eq!(reading["saturated_ns"], 300.0);
-    assert!(reading["knee"]["load_bytes_per_s"].as_f64().expect("a knee") > 30e9);
+    assert!(
+        reading["knee"]["load_bytes_per_s"]["value"]
+            .as_f64()
+            .expect("a knee")
+            > 30e9
+    );
     assert!(curves[1]["knee"].is_null() && curves[1]["note"].is_string());
     assert_eq!(reading["points"][0]["disturbed"], false);
 }

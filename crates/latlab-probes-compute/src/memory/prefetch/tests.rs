@@ -270,11 +270,11 @@ fn what_is_concluded_follows_from_the_points() {
     assert_eq!(hardware["random_ns"], 100.0);
     assert_eq!(hardware["pages"], "huge");
     assert_eq!(hardware["strides"][0]["stride_bytes"], 64);
-    assert_eq!(hardware["strides"][0]["hidden_share"], 0.9);
+    assert_eq!(hardware["strides"][0]["hidden_share"]["value"], 0.9);
     assert_eq!(hardware["strides"][1]["ns"], 90.0);
     assert!(findings["hardware_third_level"].is_null());
     assert_eq!(findings["list_walk"]["best_distance"], 8);
-    assert_eq!(findings["list_walk"]["gain"], 6.0);
+    assert_eq!(findings["list_walk"]["gain"]["value"], 6.0);
     assert_eq!(findings["fill"]["without_ns"], 5.0);
     assert!(findings["fill"]["gain"].is_null());
     assert!(Prefetch.conclude(&testing::header(&env), &[]).is_empty());

@@ -191,8 +191,8 @@ fn what_follows_says_the_cost_of_an_element_and_the_share_of_the_loop() {
     assert_eq!(
         findings,
         json!({"loop_ns": 1.0, "operations": [
-            {"operation": "call", "elements": null, "p50_ns": 40.0, "per_element_ns": null, "loop_share": 0.025},
-            {"operation": "list-append", "elements": 1_000, "p50_ns": 32_000.0, "per_element_ns": 32.0, "loop_share": 0.0005},
+            {"operation": "call", "elements": null, "p50_ns": 40.0, "per_element_ns": null, "loop_share": {"value": 0.025}},
+            {"operation": "list-append", "elements": 1_000, "p50_ns": 32_000.0, "per_element_ns": 32.0, "loop_share": {"value": 0.0005}},
         ]})
     );
     assert!(

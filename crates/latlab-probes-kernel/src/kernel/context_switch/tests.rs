@@ -233,7 +233,7 @@ fn half_of_what_a_round_trip_costs_beyond_its_calls_is_the_switch() {
     let records = ContextSwitch.conclude(&testing::header(&env), &results);
     let findings = records[0].findings.as_ref().expect("derived");
     let near = |name: &str, value: f64| {
-        let found = findings[name].as_f64().expect("a number");
+        let found = findings[name]["value"].as_f64().expect("a number");
         assert!((found - value).abs() < 1e-9, "{name}: {found}");
     };
     near("switch_ns", 750.0);

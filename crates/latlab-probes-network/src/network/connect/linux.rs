@@ -7,7 +7,6 @@ use latlab_record::{Check, Point, Work};
 use serde_json::json;
 
 use super::{RESOLVE, TLS, block};
-use crate::network::linux::{interval, median};
 use crate::peer::{Connects, EMULATED, Pairs, Stamped};
 
 pub(super) const HERE: bool = true;
@@ -34,8 +33,6 @@ struct Found {
     /// Connections without all of their phases.
     incomplete: u64,
     least_ns: u64,
-    /// Median time of a block each, ns.
-    medians: Vec<f64>,
 }
 
 pub(super) struct Connections<'env> {
@@ -73,7 +70,6 @@ impl Session for Connections<'_> {
                 opened: 0,
                 incomplete: 0,
                 least_ns: u64::MAX,
-                medians: Vec::new(),
             });
             self.all.len() - 1
         }));
@@ -106,7 +102,6 @@ impl Session for Connections<'_> {
         };
         pair.connections += stamped.len() as u64;
         found.opened += stamped.len() as u64;
-        let mut took = Vec::with_capacity(stamped.len());
         for own in &stamped {
             let (from, to) = of(&operation, own);
             if to == 0 || to < from {
@@ -114,14 +109,12 @@ impl Session for Connections<'_> {
                 continue;
             }
             found.least_ns = found.least_ns.min(to - from);
-            took.push((to - from) as f64);
             let at = |ns: u64| begun + self.env.clock.ticks(ns as f64);
             data.span(at(from), at(to));
             for (name, from, to) in own.phases() {
                 data.channel(name, at(from), at(to));
             }
         }
-        found.medians.extend(median(&took));
         Ok(())
     }
 
@@ -159,7 +152,6 @@ impl Session for Connections<'_> {
             findings: Some(json!({
                 "route": pair.route.findings(),
                 "least_ns": found.least_ns,
-                "time_interval": interval(&found.medians),
             })),
             ..Proof::default()
         }

@@ -1,5 +1,6 @@
 //! The middle of some values, and how well it is known.
 
+use latlab_record::Estimate;
 use latlab_stats::{order_statistic_interval, quantile};
 
 /// None without values.
@@ -14,11 +15,15 @@ pub(crate) fn median(values: &[f64]) -> Option<f64> {
     at_quantile(values, 0.5)
 }
 
-/// 95 % interval of the median; none with fewer than six.
-pub(crate) fn interval(values: &[f64]) -> Option<[f64; 2]> {
+/// The median with its 95 % interval, which fewer than six do not have. It stays where the run has no other round of the point.
+pub(crate) fn estimate(values: &[f64]) -> Option<Estimate> {
+    let value = median(values)?;
     let mut sorted = values.to_vec();
     sorted.sort_by(f64::total_cmp);
-    order_statistic_interval(&sorted, 0.5, 0.95)
-        .ok()
-        .map(|own| [own.lo, own.hi])
+    let ends = order_statistic_interval(&sorted, 0.5, 0.95).ok();
+    Some(Estimate {
+        value,
+        low: ends.as_ref().map(|own| own.lo),
+        high: ends.map(|own| own.hi),
+    })
 }

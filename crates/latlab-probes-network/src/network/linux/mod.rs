@@ -12,7 +12,7 @@ use latlab_net::NetError;
 
 pub(crate) use echo::{Ask, Echo};
 pub(crate) use load::{Ends, Load, Shape, serve};
-pub(crate) use middle::{at_quantile, interval, median};
+pub(crate) use middle::{at_quantile, estimate, median};
 pub(crate) use reach::{Reach, serve_sockets};
 
 /// A process of ours that has not answered for so long hangs, however short a socket is waited for.

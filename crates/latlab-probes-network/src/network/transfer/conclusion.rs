@@ -1,10 +1,10 @@
 //! What all points together say: the model beside the measurement, knees, the lesson's experiment, one file against many.
 
-use latlab_harness::PointResult;
-use latlab_record::Point;
+use latlab_harness::{PointResult, Rounds, product, ratio};
+use latlab_record::{Estimate, Point};
 use serde_json::{Value, json};
 
-use super::knee::{Knee, Step, foretold, knee, median, next};
+use super::knee::{Knee, Step, crossing, foretold, knee, medians, next};
 use super::model::{Evidence, Growth, Predicted, Way, fit, predict, verdict};
 use super::{FILES, GRID, HTTP, HTTPS, KEPT, KIB, LARGE, MIB, NEW, OWN, POOL, TEN_FILES, TRANSFERS, USUAL};
 use crate::peer::{EMULATED, LOOPBACK, is_named};
@@ -54,10 +54,6 @@ fn at<'a>(results: &'a [PointResult], kind: Kind<'_>, concurrency: u32) -> Optio
         .find(|result| Kind::of(&result.point) == Some(kind) && result.point.concurrency == Some(concurrency))
 }
 
-fn number(result: &PointResult, name: &str) -> Option<f64> {
-    result.findings.as_ref()?[name].as_f64()
-}
-
 /// Whether packets take the time of the path: else nothing but the time to the first byte says anything about it.
 fn real(result: &PointResult) -> bool {
     result
@@ -72,8 +68,8 @@ struct Known<'a> {
     path: &'a str,
     /// A round trip, as it was in this run.
     rtt_ns: Option<f64>,
-    /// What one connection that has been going on gets through, bytes a second, with its interval where there are blocks enough.
-    throughput: Option<(f64, Option<[f64; 2]>)>,
+    /// What one connection that has been going on gets through, bytes a second.
+    throughput: Option<Estimate>,
     /// How a new connection of its server gets faster.
     growth: Growth,
 }
@@ -92,13 +88,7 @@ impl<'a> Known<'a> {
                 })
             })
             .max_by_key(|result| result.point.file_bytes);
-        let throughput = large.and_then(|result| {
-            let found = result.findings.as_ref()?;
-            Some((
-                found["throughput_bytes_per_s"].as_f64()?,
-                ends(found, "throughput_interval"),
-            ))
-        });
+        let throughput = large.and_then(|result| result.estimate("throughput_bytes_per_s"));
         let congestion = results
             .iter()
             .filter(own)
@@ -115,7 +105,7 @@ impl<'a> Known<'a> {
     fn way(&self) -> Option<Way> {
         Some(Way {
             rtt_ns: self.rtt_ns?,
-            bytes_per_s: self.throughput.map(|(rate, _)| rate).or_else(|| self.asked()),
+            bytes_per_s: self.throughput.map(|own| own.value).or_else(|| self.asked()),
         })
     }
 
@@ -139,26 +129,13 @@ impl<'a> Known<'a> {
     }
 }
 
-/// The interval of a transfer's time: with a few transfers a block, the blocks' medians say more than all transfers together.
-fn spread(result: &PointResult) -> Option<[f64; 2]> {
-    interval_or(result, "time_interval")
-}
-
-/// The interval of the result, else this one of its findings. That is exact where the result is rounded to a step of its histogram: it reaches to
-/// the figure that it stands beside.
-fn interval_or(result: &PointResult, name: &str) -> Option<[f64; 2]> {
-    result.interval.or_else(|| {
-        let [low, high] = ends(result.findings.as_ref()?, name)?;
-        Some([low.min(result.p50), high.max(result.p50)])
-    })
-}
-
-/// The two ends of an interval.
-fn ends(found: &Value, name: &str) -> Option<[f64; 2]> {
-    found[name][0]
-        .as_f64()
-        .zip(found[name][1].as_f64())
-        .map(<[f64; 2]>::from)
+/// A median with its range: that of its findings under this name where the figure has none, as one of a single round; it reaches to the figure.
+fn time(result: &PointResult, name: &str) -> Estimate {
+    let own = result.median();
+    match result.estimate(name).and_then(|found| found.ends()) {
+        Some(ends) if own.ends().is_none() => own.reaching(ends),
+        _ => own,
+    }
 }
 
 /// The median of the round trips that were waited for one by one: of connecting, and from a request to the first byte of its answer. On a
@@ -172,8 +149,9 @@ fn round_trip_ns(results: &[PointResult], path: &str) -> Option<f64> {
                 .is_some_and(|kind| (kind.path, kind.connections, kind.protocol) == (path, NEW, HTTP))
         })
         .filter_map(|result| result.findings.as_ref())
-        .flat_map(|found| ["connect", "first-byte"].map(|phase| found["phases_ns"][phase].as_f64()))
+        .flat_map(|found| ["connect", "first-byte"].map(|phase| Estimate::read(&found["phases_ns"][phase])))
         .flatten()
+        .map(|own| own.value)
         .collect();
     trips.sort_by(f64::total_cmp);
     (!trips.is_empty()).then(|| latlab_stats::quantile(&trips, 0.5))
@@ -188,7 +166,7 @@ fn handshakes(kind: Kind<'_>) -> f64 {
 }
 
 /// Everything.
-pub(super) fn of(results: &[PointResult], seed: u64) -> Value {
+pub(super) fn of(results: &[PointResult]) -> Value {
     let mut paths: Vec<&str> = Vec::new();
     for path in results.iter().filter_map(|result| result.point.path.as_deref()) {
         if !paths.contains(&path) {
@@ -207,15 +185,21 @@ pub(super) fn of(results: &[PointResult], seed: u64) -> Value {
         .into_iter()
         .filter_map(|kind| single(about(kind.path)?, kind))
         .collect();
-    let knees: Vec<Value> = kinds(results)
+    let swept: Vec<Kind<'_>> = kinds(results)
         .into_iter()
         .filter(|kind| !pretended.contains(&kind.path))
-        .filter_map(|kind| bend(about(kind.path)?, kind, seed))
+        .collect();
+    let rounds = Rounds::of(results);
+    let crossings = rounds.estimates(&swept, |kind, results| crossing(&medians(&steps(results, *kind))));
+    let knees: Vec<Value> = swept
+        .into_iter()
+        .zip(crossings)
+        .filter_map(|(kind, by_rounds)| bend(about(kind.path)?, kind, by_rounds))
         .collect();
     json!({
         "paths": known.iter().map(path_row).collect::<Vec<_>>(),
         "singles": singles,
-        "fits": known.iter().filter_map(fitted).collect::<Vec<_>>(),
+        "fits": known.iter().filter_map(|known| fitted(known, &rounds)).collect::<Vec<_>>(),
         "knees": knees,
         "ten_files": ten_files(results),
         "one_or_many": known.iter().flat_map(one_or_many).collect::<Vec<_>>(),
@@ -234,13 +218,11 @@ fn named(result: &PointResult) -> Value {
     json!({
         "connections": result.point.connections,
         "protocol": result.point.protocol,
-        "time_ns": result.p50,
-        "interval": spread(result),
+        "time_ns": time(result, "time_ns"),
         "transfers": found("transfers"),
         "bodies_bytes": found("bodies_bytes"),
         "reopened": found("reopened"),
         "phases_ns": found("phases_ns"),
-        "phases_interval": found("phases_interval"),
     })
 }
 
@@ -254,8 +236,7 @@ fn path_row(known: &Known<'_>) -> Value {
         "path": known.path,
         "route": found.map(|found| found["route"].clone()),
         "congestion_control": found.map(|found| found["congestion_control"].clone()),
-        "throughput_bytes_per_s": known.throughput.map(|(rate, _)| rate),
-        "throughput_interval": known.throughput.and_then(|(_, ends)| ends),
+        "throughput_bytes_per_s": known.throughput,
     })
 }
 
@@ -270,10 +251,8 @@ fn single(known: &Known<'_>, kind: Kind<'_>) -> Option<Value> {
         "file_bytes": kind.bytes,
         "connections": kind.connections,
         "protocol": kind.protocol,
-        "time_ns": result.p50,
-        "interval": spread(result),
+        "time_ns": time(result, "time_ns"),
         "phases_ns": found["phases_ns"],
-        "phases_interval": found["phases_interval"],
         "goodput_bytes_per_s": found["goodput_bytes_per_s"],
         "verdict": judged(known, result),
         "model": model.map(|(predicted, way, floor_ns)| json!({
@@ -283,7 +262,7 @@ fn single(known: &Known<'_>, kind: Kind<'_>) -> Option<Value> {
             "link_ns": predicted.link_ns,
             "floor_ns": floor_ns,
             "time_ns": ns,
-            "over_measured": ns.map(|ns| ns / result.p50),
+            "over_measured": ns.map(|ns| time(result, "time_ns").map(|measured| ns / measured)),
         })),
     }))
 }
@@ -305,16 +284,16 @@ fn judged(known: &Known<'_>, result: &PointResult) -> Option<&'static str> {
         alone: result.point.concurrency == Some(1),
         client_cpu: found["client_cpu_share"].as_f64().unwrap_or(0.0),
         server_cpu: found["server_cpu_share"].as_f64().unwrap_or(0.0),
-        goodput: found["goodput_bytes_per_s"].as_f64()?,
-        throughput: known.throughput.map(|(rate, _)| rate),
+        goodput: result.number("goodput_bytes_per_s")?,
+        throughput: known.throughput.map(|own| own.value),
         until_first_byte_ns: found["until_first_byte_ns"].as_f64()?,
         all_ns: result.p50,
     }))
 }
 
-/// Round trip and fixed part that fit the new connections best, and how far each size is off.
-fn fitted(known: &Known<'_>) -> Option<Value> {
-    let sizes: Vec<(u64, Predicted, f64)> = kinds(known.results)
+/// Single transfers on new connections as the model has them, with the measured ns.
+fn modelled_sizes(known: &Known<'_>) -> Vec<(u64, Predicted, f64)> {
+    kinds(known.results)
         .into_iter()
         .filter(|kind| kind.path == known.path && kind.connections == NEW && kind.protocol == HTTP)
         .filter_map(|kind| {
@@ -322,9 +301,18 @@ fn fitted(known: &Known<'_>) -> Option<Value> {
             let (predicted, ..) = modelled(known, kind)?;
             Some((kind.bytes, predicted, result.p50))
         })
-        .collect();
-    let measured: Vec<(Predicted, f64)> = sizes.iter().map(|(_, predicted, ns)| (*predicted, *ns)).collect();
-    let found = fit(&measured)?;
+        .collect()
+}
+
+/// Round trip and fixed part that fit the new connections best, and how far each size is off.
+fn fitted(known: &Known<'_>, rounds: &Rounds<'_>) -> Option<Value> {
+    let sizes = modelled_sizes(known);
+    let of = |sizes: &[(u64, Predicted, f64)]| {
+        let measured: Vec<(Predicted, f64)> =
+            sizes.iter().map(|(_, predicted, ns)| (*predicted, *ns)).collect();
+        fit(&measured)
+    };
+    let found = of(&sizes)?;
     let residuals: Vec<Value> = sizes
         .iter()
         .map(|(bytes, predicted, ns)| {
@@ -334,10 +322,15 @@ fn fitted(known: &Known<'_>) -> Option<Value> {
             })
         })
         .collect();
+    // A round with fewer sizes fits another line.
+    let again = |results: &[PointResult]| {
+        let own = modelled_sizes(&Known::of(results, known.path));
+        of(&own).filter(|_| own.len() == sizes.len())
+    };
     Some(json!({
         "path": known.path,
-        "rtt_ns": found.rtt_ns,
-        "floor_ns": found.floor_ns,
+        "rtt_ns": rounds.estimate(|results| Some(again(results)?.rtt_ns)),
+        "floor_ns": rounds.estimate(|results| Some(again(results)?.floor_ns)),
         "residuals": residuals,
     }))
 }
@@ -347,46 +340,36 @@ fn steps(results: &[PointResult], kind: Kind<'_>) -> Vec<Step> {
     let mut steps: Vec<Step> = results
         .iter()
         .filter(|result| Kind::of(&result.point) == Some(kind))
-        .filter_map(|result| {
-            let rates = result.findings.as_ref()?["rates_bytes_per_s"].as_array()?;
-            Some(Step {
-                concurrency: result.point.concurrency?,
-                rates: rates.iter().filter_map(Value::as_f64).collect(),
-            })
-        })
-        .filter(|step| !step.rates.is_empty())
+        .filter_map(|result| Some((result.point.concurrency?, result.estimate("goodput_bytes_per_s")?)))
         .collect();
-    steps.sort_by_key(|step| step.concurrency);
+    steps.sort_by_key(|(concurrency, _)| *concurrency);
     steps
 }
 
-fn bend(known: &Known<'_>, kind: Kind<'_>, seed: u64) -> Option<Value> {
+fn bend(known: &Known<'_>, kind: Kind<'_>, by_rounds: Option<Estimate>) -> Option<Value> {
     let one = at(known.results, kind, 1);
     let steps = steps(known.results, kind);
     let Knee {
         concurrency,
         below,
-        interval,
         plateau,
         rise,
-    } = knee(&steps, seed)?;
+    } = knee(&steps, by_rounds)?;
     let foretold = one.filter(|one| real(one)).and_then(|one| before(known, one));
     let found = rise.is_none();
-    let factor = foretold.filter(|_| found).map(|(value, _)| {
-        let measured = f64::from(concurrency);
+    let factor = foretold.filter(|_| found).map(|foretold| {
+        let (value, measured) = (foretold.value, concurrency.value);
         (value / measured).max(measured / value)
     });
     let curve: Vec<Value> = steps
         .iter()
-        .filter_map(|step| {
-            let result = at(known.results, kind, step.concurrency)?;
+        .filter_map(|(concurrency, goodput)| {
+            let result = at(known.results, kind, *concurrency)?;
             let found = result.findings.as_ref()?;
             Some(json!({
-                "concurrency": step.concurrency,
-                "goodput_bytes_per_s": found["goodput_bytes_per_s"],
-                "goodput_interval": found["goodput_interval"],
-                "time_ns": result.p50,
-                "interval": result.interval,
+                "concurrency": concurrency,
+                "goodput_bytes_per_s": goodput,
+                "time_ns": result.median(),
                 "p99_ns": found["p99_ns"],
                 "little": found["little"],
                 "verdict": judged(known, result),
@@ -400,16 +383,14 @@ fn bend(known: &Known<'_>, kind: Kind<'_>, seed: u64) -> Option<Value> {
         "protocol": kind.protocol,
         "knee": found.then_some(concurrency),
         "below": below.filter(|_| found),
-        "one_step": found.then(|| below.is_none_or(|below| one_step(below, concurrency))),
-        "interval": interval.filter(|_| found),
+        "one_step": found.then(|| below.is_none_or(|below| one_step(below, concurrency.value))),
         "plateau_bytes_per_s": found.then_some(plateau),
-        "at_least": (!found).then_some(concurrency),
+        "at_least": (!found).then_some(concurrency.value),
         "not_found": rise.map(|rise| format!(
             "the goodput still rises, {:.2}-fold from {} at once to {}: there is no plateau yet",
             rise.times, rise.from, rise.to
         )),
-        "foretold": foretold.map(|(value, _)| value),
-        "foretold_interval": foretold.and_then(|(_, ends)| ends),
+        "foretold": foretold,
         "factor": factor,
         "verified": factor.map(|factor| factor <= FACTOR),
         "curve": curve,
@@ -417,20 +398,19 @@ fn bend(known: &Known<'_>, kind: Kind<'_>, seed: u64) -> Option<Value> {
 }
 
 /// Whether there is nothing of the grid between the two.
-fn one_step(below: u32, at: u32) -> bool {
-    !GRID.iter().any(|many| below < *many && *many < at)
+fn one_step(below: u32, at: f64) -> bool {
+    !GRID.iter().any(|many| below < *many && f64::from(*many) < at)
 }
 
-/// The knee foretold from one transfer and one throughput, and what their intervals make of it: none where one of them has none.
-fn before(known: &Known<'_>, one: &PointResult) -> Option<(f64, Option<[f64; 2]>)> {
-    let (throughput, throughputs) = known.throughput?;
+/// The knee foretold from one transfer and one throughput, with the range that theirs give it.
+fn before(known: &Known<'_>, one: &PointResult) -> Option<Estimate> {
+    let throughput = known.throughput?;
     let bytes = one.point.file_bytes? as f64;
-    let cpu = number(one, "client_cpu_share")?.max(number(one, "server_cpu_share")?);
-    let of = |one_ns: f64, throughput: f64| foretold(bytes, one_ns, cpu * one.p50, throughput);
-    let interval = self::spread(one)
-        .zip(throughputs)
-        .map(|([soonest, latest], [least, most])| [of(soonest, least), of(latest, most)]);
-    Some((of(one.p50, throughput), interval))
+    let cpu = one
+        .number("client_cpu_share")?
+        .max(one.number("server_cpu_share")?);
+    let value = foretold(bytes, one.p50, cpu * one.p50, throughput.value);
+    Some(product(value, &[time(one, "time_ns"), throughput]))
 }
 
 /// Sets of ten files by six, against one worker.
@@ -441,7 +421,6 @@ fn ten_files(results: &[PointResult]) -> Vec<Value> {
         .filter(sets)
         .filter_map(|result| {
             let point = &result.point;
-            let found = result.findings.as_ref()?;
             let workers = point.concurrency?;
             // The sets by other numbers of workers are compared with the sequential ones of the experiment.
             let experiment = Point {
@@ -449,9 +428,11 @@ fn ten_files(results: &[PointResult]) -> Vec<Value> {
                 ..point.clone()
             };
             let experiment = results.iter().find(|other| other.point == experiment);
-            let experiment = experiment.and_then(|other| other.findings.as_ref());
-            let alone_ns = experiment.and_then(|found| found["sequential_ns"].as_f64());
-            let speed_up = found["speed_up"].as_f64().or(alone_ns.map(|alone| alone / result.p50));
+            let alone = experiment.and_then(|other| other.estimate("sequential_ns"));
+            let pool = time(result, "pool_ns");
+            let speed_up = result
+                .estimate("speed_up")
+                .or(alone.map(|alone| product(alone.value / pool.value, &[alone, pool])));
             Some(json!({
                 "path": point.path,
                 "file_bytes": point.file_bytes,
@@ -459,12 +440,9 @@ fn ten_files(results: &[PointResult]) -> Vec<Value> {
                 "engine": point.engine,
                 "workers": workers,
                 "files": FILES,
-                "sequential_ns": alone_ns,
-                "sequential_interval": experiment.and_then(|found| ends(found, "sequential_interval")),
-                "pool_ns": result.p50,
-                "pool_interval": interval_or(result, "pool_interval"),
+                "sequential_ns": alone,
+                "pool_ns": pool,
                 "speed_up": speed_up,
-                "interval": found["speed_up_interval"],
                 "ceiling": f64::from(FILES) / f64::from(FILES.div_ceil(workers)),
                 "order": if workers == POOL { "A B B A" } else { "random, against the sequential sets of six workers" },
             }))
@@ -489,20 +467,17 @@ fn one_or_many(known: &Known<'_>) -> Vec<Value> {
                 .iter()
                 .find(|result| result.point == super::ten_files(known.path, USUAL, connections, OWN))?;
             let share = (USUAL * u64::from(FILES)) as f64 / MIB as f64;
-            let one_ns = one.p50 * share;
-            let many_ns = number(ten, "sequential_ns")?;
+            let alone = time(one, "time_ns").map(|ns| ns * share);
+            let many = ten.estimate("sequential_ns")?;
             Some(json!({
                 "path": known.path,
                 "connections": connections,
                 "total_bytes": USUAL * u64::from(FILES),
-                "one_ns": one_ns,
-                "one_interval": spread(one).map(|ends| ends.map(|end| end * share)),
-                "many_ns": many_ns,
-                "many_interval": ends(ten.findings.as_ref()?, "sequential_interval"),
-                "pool_ns": ten.p50,
-                "pool_interval": interval_or(ten, "pool_interval"),
-                "many_over_one": many_ns / one_ns,
-                "pool_over_one": ten.p50 / one_ns,
+                "one_ns": alone,
+                "many_ns": many,
+                "pool_ns": time(ten, "pool_ns"),
+                "many_over_one": product(many.value / alone.value, &[many, alone]),
+                "pool_over_one": ratio(ten, one).map(|times| times / share),
             }))
         })
         .collect()
@@ -515,10 +490,7 @@ pub(super) fn closer(results: &[PointResult], most: u32) -> Vec<Point> {
         .into_iter()
         .filter(|kind| kind.bytes > KIB && kind.bytes < LARGE)
         .filter_map(|kind| {
-            let medians: Vec<(u32, f64)> = steps(results, kind)
-                .into_iter()
-                .map(|step| (step.concurrency, median(&step.rates)))
-                .collect();
+            let medians = medians(&steps(results, kind));
             if medians.len() < 3 {
                 return None;
             }

@@ -1,36 +1,25 @@
 //! How many at once: the smallest concurrency that reaches most of what there is to get.
 
-use latlab_stats::quantile;
-use latlab_stats::rng::Rng;
+use latlab_harness::product;
+use latlab_record::Estimate;
 
 /// The knee is where this share of the plateau is reached.
 pub(super) const SHARE: f64 = 0.8;
-/// Resamplings: the ends of a 95 % interval then are 25 from either side.
-const RESAMPLINGS: usize = 1000;
 /// Rates that grow by more than this while the concurrency doubles have no plateau yet.
 const STILL_GROWS: f64 = 1.15;
 
-/// Fewer blocks than this give no 95 % interval, whatever is drawn from them.
-const LEAST_BLOCKS: usize = 6;
-
-/// Rates of the blocks at one concurrency.
-#[derive(Clone, Debug, PartialEq)]
-pub(super) struct Step {
-    pub(super) concurrency: u32,
-    /// Bytes a second, one a block; one at least.
-    pub(super) rates: Vec<f64>,
-}
+/// Goodput at one concurrency, bytes a second.
+pub(super) type Step = (u32, Estimate);
 
 /// What a sweep shows.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Knee {
-    pub(super) concurrency: u32,
+    /// By the steps' own ranges, each moved to its ends alone; it reaches down to what was measured before it, because the knee may lie anywhere
+    /// between. Without a range where a step has none.
+    pub(super) concurrency: Estimate,
     /// The largest concurrency before it that was measured, and brings less; none before the first.
     pub(super) below: Option<u32>,
-    /// 95 %, by resampling the blocks; each end reaches down to what was measured before it, because the knee may lie anywhere between. None where
-    /// what decides, from the step before the knee on, has too few blocks.
-    pub(super) interval: Option<[u32; 2]>,
-    pub(super) plateau: f64,
+    pub(super) plateau: Estimate,
     /// The rates still rise at the end: the plateau was not reached.
     pub(super) rise: Option<Rise>,
 }
@@ -53,51 +42,75 @@ pub(super) fn rise(medians: &[(u32, f64)]) -> Option<Rise> {
     (times > STILL_GROWS.powf(doublings)).then_some(Rise { from, to, times })
 }
 
-/// Where a sweep bends; none with fewer than three steps.
-pub(super) fn knee(steps: &[Step], seed: u64) -> Option<Knee> {
-    if steps.len() < 3 {
-        return None;
-    }
-    let mut sorted = steps.to_vec();
-    sorted.sort_by_key(|step| step.concurrency);
-    let medians: Vec<(u32, f64)> = sorted
+/// Where a sweep, ascending, bends; none with fewer than three steps. Rounds that each make the whole sweep tell its range, else the steps' do.
+pub(super) fn knee(steps: &[Step], by_rounds: Option<Estimate>) -> Option<Knee> {
+    let medians = medians(steps);
+    let crossed = crossing(&medians)?;
+    let (at, top) = bend(&medians);
+    let below = medians
         .iter()
-        .map(|step| (step.concurrency, median(&step.rates)))
-        .collect();
-    let (concurrency, plateau) = bend(&medians);
-    let below = |many: u32| {
-        let earlier = medians.iter().rev().find(|(own, _)| *own < many);
-        earlier.map(|(own, _)| *own)
-    };
-    let mut rng = Rng::new(seed);
-    let mut found: Vec<u32> = (0..RESAMPLINGS)
-        .map(|_| {
-            let drawn: Vec<(u32, f64)> = sorted
-                .iter()
-                .map(|step| {
-                    let drawn: Vec<f64> = step
-                        .rates
-                        .iter()
-                        .map(|_| step.rates[rng.below(step.rates.len())])
-                        .collect();
-                    (step.concurrency, median(&drawn))
-                })
-                .collect();
-            bend(&drawn).0
-        })
-        .collect();
-    found.sort_unstable();
-    let (low, high) = (found[RESAMPLINGS / 40], found[RESAMPLINGS - 1 - RESAMPLINGS / 40]);
-    let from = below(concurrency).unwrap_or(concurrency);
-    let mut deciding = sorted.iter().filter(|step| step.concurrency >= from);
-    let known = deciding.all(|step| step.rates.len() >= LEAST_BLOCKS);
+        .rev()
+        .find(|(own, _)| *own < at)
+        .map(|(own, _)| *own);
+    let plateau = steps.iter().find(|(own, _)| *own == top)?.1;
+    let told = by_rounds
+        .filter(|own| own.ends().is_some())
+        .unwrap_or_else(|| moved(steps, crossed));
+    let knee = f64::from(at);
+    let concurrency = told.map(|many| many * knee / told.value);
+    let from = f64::from(below.map_or(at, |below| below + 1));
     Some(Knee {
-        concurrency,
-        below: below(concurrency),
-        interval: known.then(|| [below(low).map_or(low, |many| many + 1), high]),
+        concurrency: match concurrency.ends() {
+            Some(_) => concurrency.reaching([from, knee]).rounded_outwards(),
+            None => Estimate::once(knee),
+        },
+        below,
         plateau,
         rise: rise(&medians),
     })
+}
+
+pub(super) fn medians(steps: &[Step]) -> Vec<(u32, f64)> {
+    steps.iter().map(|(many, rate)| (*many, rate.value)).collect()
+}
+
+/// Where the share of the plateau is reached, between the steps around it on the logarithm of both; none with fewer than three steps.
+pub(super) fn crossing(medians: &[(u32, f64)]) -> Option<f64> {
+    if medians.len() < 3 {
+        return None;
+    }
+    let (at, _) = bend(medians);
+    let place = medians.iter().position(|(many, _)| *many == at)?;
+    let plateau = medians.iter().map(|(_, rate)| *rate).fold(0.0, f64::max);
+    let (many, rate) = medians[place];
+    let Some((before, less)) = place.checked_sub(1).map(|before| medians[before]) else {
+        return Some(f64::from(many));
+    };
+    let share = (SHARE * plateau / less).ln() / (rate / less).ln();
+    Some(f64::from(before) * (f64::from(many) / f64::from(before)).powf(share.clamp(0.0, 1.0)))
+}
+
+/// The crossing with the range that the steps' own give it: what it moves by as each goes to its ends, the others staying, squares added (JCGM
+/// 100:2008, the GUM, 5.1.3 note 2).
+fn moved(steps: &[Step], crossed: f64) -> Estimate {
+    let mut medians = medians(steps);
+    let each: Option<Vec<Estimate>> = steps
+        .iter()
+        .enumerate()
+        .map(|(place, (_, rate))| {
+            let at = rate.ends()?.map(|end| {
+                medians[place].1 = end;
+                crossing(&medians)
+            });
+            medians[place].1 = rate.value;
+            let [one, other] = [at[0]?, at[1]?];
+            Some(Estimate::within(
+                crossed,
+                Some([one.min(other) / crossed, one.max(other) / crossed]),
+            ))
+        })
+        .collect();
+    each.map_or(Estimate::once(crossed), |each| product(crossed, &each))
 }
 
 /// What to measure next, to know where the share is crossed to a step of `grid`: beyond the end while the rates rise there, else in the middle of
@@ -121,17 +134,12 @@ pub(super) fn next(medians: &[(u32, f64)], grid: &[u32]) -> Option<u32> {
     between.get(between.len() / 2).copied()
 }
 
-pub(super) fn median(values: &[f64]) -> f64 {
-    let mut sorted = values.to_vec();
-    sorted.sort_by(f64::total_cmp);
-    quantile(&sorted, 0.5)
-}
-
-/// The smallest concurrency at which the share is reached, and the plateau.
-fn bend(medians: &[(u32, f64)]) -> (u32, f64) {
-    let plateau = medians.iter().map(|(_, rate)| *rate).fold(0.0, f64::max);
+/// The smallest concurrency at which the share is reached, and the one of the plateau.
+fn bend(medians: &[(u32, f64)]) -> (u32, u32) {
+    let top = medians.iter().max_by(|a, b| a.1.total_cmp(&b.1));
+    let (top, plateau) = top.map_or((1, 0.0), |(many, rate)| (*many, *rate));
     let first = medians.iter().find(|(_, rate)| *rate >= SHARE * plateau);
-    (first.map_or(1, |(concurrency, _)| *concurrency), plateau)
+    (first.map_or(1, |(concurrency, _)| *concurrency), top)
 }
 
 /// The knee as one transfer and one throughput foretell it: as many as fill the throughput to the same share, each as fast as that
@@ -150,58 +158,74 @@ pub(super) fn foretold(file_bytes: f64, one_ns: f64, cpu_ns: f64, throughput: f6
 mod tests {
     use super::*;
 
-    /// A closed system of one queue: each transfer alone 10 MB/s, together at most 65 MB/s.
+    /// A closed system of one queue: each transfer alone 10 MB/s, together at most 65 MB/s; each known to this share.
     fn steps(noise: f64) -> Vec<Step> {
         [1, 2, 4, 6, 8, 16, 32]
             .into_iter()
             .map(|concurrency| {
                 let rate = (f64::from(concurrency) * 10e6).min(65e6);
-                Step {
+                (
                     concurrency,
-                    rates: (0..7)
-                        .map(|nth| rate * (1.0 + noise * (f64::from(nth) - 3.0) / 3.0))
-                        .collect(),
-                }
+                    Estimate::within(rate, Some([1.0 - noise, 1.0 + noise])),
+                )
             })
             .collect()
     }
 
     #[test]
-    fn a_planted_knee_is_found_whatever_the_order() {
-        let mut planted = steps(0.02);
-        planted.reverse();
-        let found = knee(&planted, 7).expect("a knee");
-        // 80 % of 65 are 52: six at once have 60.
-        assert_eq!(found.concurrency, 6);
-        // Five would be enough or not: nobody has looked.
-        assert_eq!((found.below, found.interval), (Some(4), Some([5, 6])));
-        assert!((found.plateau - 65e6).abs() < 1.0 && found.rise.is_none());
-    }
-
-    #[test]
-    fn noise_widens_its_interval() {
-        let found = knee(&steps(0.5), 7).expect("a knee");
-        let [low, high] = found.interval.expect("seven blocks");
-        assert!(low < high && low <= 6 && 6 <= high, "{found:?}");
-    }
-
-    #[test]
-    fn a_step_of_a_block_or_two_has_no_interval_where_it_decides() {
-        let thin = |concurrency: u32| {
-            let mut steps = steps(0.02);
-            let step = steps.iter_mut().find(|step| step.concurrency == concurrency);
-            step.expect("a step").rates.truncate(2);
-            knee(&steps, 7).expect("a knee").interval
+    fn a_planted_knee_is_found() {
+        let found = knee(&steps(0.02), None).expect("a knee");
+        // 80 % of 65 are 52: six at once have 60. Five would be enough or not: nobody has looked.
+        let expected = Estimate {
+            value: 6.0,
+            low: Some(5.0),
+            high: Some(7.0),
         };
-        assert_eq!((thin(1), thin(4), thin(16)), (Some([5, 6]), None, None));
+        assert_eq!((found.below, found.concurrency), (Some(4), expected));
+        assert!((found.plateau.value - 65e6).abs() < 1.0 && found.rise.is_none());
+        let crossed = crossing(&medians(&steps(0.02))).expect("three steps");
+        assert!(
+            (crossed - 5.2).abs() < 1e-9,
+            "the rate is in proportion here: {crossed}"
+        );
+    }
+
+    #[test]
+    fn steps_that_are_less_sure_widen_its_range() {
+        let width = |noise| {
+            let own = knee(&steps(noise), None).expect("a knee").concurrency;
+            own.high.expect("an end") / own.low.expect("an end")
+        };
+        assert!(width(0.3) > 1.5 * width(0.02), "{}", width(0.3));
+    }
+
+    #[test]
+    fn rounds_that_make_the_sweep_tell_its_range_before_the_steps_do() {
+        let told = Estimate::within(5.2, Some([0.5, 2.0]));
+        let own = knee(&steps(0.02), Some(told)).expect("a knee").concurrency;
+        assert_eq!(own.ends(), Some([3.0, 12.0]));
+        let own = knee(&steps(0.02), Some(Estimate::once(5.2)))
+            .expect("a knee")
+            .concurrency;
+        assert_eq!(own.ends(), Some([5.0, 7.0]));
+    }
+
+    #[test]
+    fn without_a_range_of_each_step_it_has_none() {
+        let mut steps = steps(0.02);
+        steps[4].1 = Estimate::once(65e6);
+        assert_eq!(
+            knee(&steps, None).expect("a knee").concurrency,
+            Estimate::once(6.0)
+        );
     }
 
     #[test]
     fn a_sweep_that_only_rises_has_its_knee_beyond() {
-        let found = knee(&steps(0.01)[..4], 7).expect("something");
+        let found = knee(&steps(0.01)[..4], None).expect("something");
         // From two at once to six.
         assert_eq!(found.rise.map(|rise| (rise.from, rise.to)), Some((2, 6)));
-        assert_eq!(knee(&steps(0.01)[..2], 7), None);
+        assert_eq!(knee(&steps(0.01)[..2], None), None);
     }
 
     #[test]
@@ -226,14 +250,11 @@ mod tests {
         assert_eq!(asked, [24, 32, 64, 20]);
         let steps: Vec<Step> = measured
             .iter()
-            .map(|many| Step {
-                concurrency: *many,
-                rates: vec![rate(*many); 6],
-            })
+            .map(|many| (*many, Estimate::within(rate(*many), Some([0.99, 1.01]))))
             .collect();
-        let found = knee(&steps, 7).expect("a knee");
-        assert_eq!((found.below, found.concurrency, found.rise), (Some(20), 24, None));
-        assert_eq!(found.interval, Some([21, 24]));
+        let found = knee(&steps, None).expect("a knee");
+        assert_eq!((found.below, found.rise), (Some(20), None));
+        assert_eq!(found.concurrency.ends(), Some([21.0, 25.0]));
     }
 
     #[test]

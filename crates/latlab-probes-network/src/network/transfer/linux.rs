@@ -7,7 +7,7 @@ use latlab_record::{Check, Point, Work as Done};
 use serde_json::{Value, json};
 
 use super::{FILES, HTTP2, HTTPS, KEPT, OWN, POOL, TEN_FILES, count, libraries, many_s, one_s, order, sets};
-use crate::network::linux::{at_quantile, interval, median};
+use crate::network::linux::{at_quantile, estimate, median};
 pub(super) use crate::peer::LIBRARIES;
 use crate::peer::{
     EMULATED, Interpreter, Pair, Pairs, Protocol, Stamped, Transferred, WebServer, Work, is_named,
@@ -52,28 +52,36 @@ struct Found {
     /// Transfers that the client did not tell of.
     missing: u64,
     least_ns: Option<u64>,
-    /// Bytes a second while all worked, one a block.
-    rates: Vec<f64>,
-    /// Of the same blocks: under way on average, transfers a second, mean time of one.
-    little: Vec<[f64; 3]>,
-    /// Bytes a second from the first to the last byte of each.
-    throughputs: Vec<f64>,
-    times: Vec<f64>,
-    /// Median time of one, a block each.
-    medians: Vec<f64>,
     /// Bytes of the shortest and the longest body, and of all.
     bodies: Option<(u64, u64)>,
     body_bytes: u64,
     /// Transfers on a kept connection that had to open it again.
     reopened: u64,
-    phases: Vec<(&'static str, Vec<f64>)>,
+    blocks: Vec<OfBlock>,
+    /// Transfers in them whose times are kept.
+    kept: usize,
+}
+
+/// What was found in one block.
+#[derive(Default)]
+struct OfBlock {
+    /// Bytes a second while all worked.
+    rate: Option<f64>,
+    /// Meanwhile: under way on average, transfers a second, mean time of one.
+    little: Option<[f64; 3]>,
+    /// Bytes a second from the first to the last byte, the median transfer.
+    throughput: Option<f64>,
+    /// Median time of one.
+    median_ns: Option<f64>,
+    times: Vec<f64>,
     until_first_byte: Vec<f64>,
-    /// CPU time and time, ns: of client, server, and of the blocks.
+    phases: Vec<(&'static str, Vec<f64>)>,
+    /// CPU time and time, ns: of client, server, and of the block.
     cpu_ns: [f64; 3],
-    /// Sets of ten: by one, by the pool, and how much faster the pool was, a block each.
+    /// Sets of ten: by one, by the pool, and how much faster the pool was.
     sequential: Vec<f64>,
     pool: Vec<f64>,
-    speed_ups: Vec<f64>,
+    speed_up: Option<f64>,
 }
 
 pub(super) struct Transfers<'env> {
@@ -169,12 +177,13 @@ impl Transfers<'_> {
         found.missing += u64::from(work.count).saturating_sub(stamped.len() as u64);
         let first = stamped.iter().map(|own| own.begun).min();
         let last = stamped.iter().map(|own| own.last_byte).max();
-        for (sum, (before, after)) in found.cpu_ns.iter_mut().zip(before.into_iter().zip(after)) {
+        let cpu_ns = &mut found.block().cpu_ns;
+        for (sum, (before, after)) in cpu_ns.iter_mut().zip(before.into_iter().zip(after)) {
             *sum += before
                 .zip(after)
                 .map_or(0.0, |(before, after)| after.saturating_sub(before) as f64);
         }
-        found.cpu_ns[2] += first.zip(last).map_or(0.0, |(first, last)| (last - first) as f64);
+        cpu_ns[2] += first.zip(last).map_or(0.0, |(first, last)| (last - first) as f64);
         Ok(stamped)
     }
 
@@ -188,7 +197,8 @@ impl Transfers<'_> {
     ) -> Result<(), ProbeError> {
         let point = found.point.clone();
         let workers = point.concurrency.unwrap_or(POOL);
-        let order = order(&point, found.speed_ups.len());
+        let order = order(&point, found.blocks.len());
+        found.blocks.push(OfBlock::default());
         let mut took: [Vec<f64>; 2] = Default::default();
         let repeated = order
             .iter()
@@ -215,19 +225,19 @@ impl Transfers<'_> {
             took[usize::from(*pooled)].push(ns);
             if *pooled {
                 data.span(ends[0], ends[1]);
-                found.pool.push(ns);
+                found.block().pool.push(ns);
                 found.least_ns = Some(
                     found
                         .least_ns
                         .map_or(last - first, |least| least.min(last - first)),
                 );
             } else {
-                found.sequential.push(ns);
+                found.block().sequential.push(ns);
                 data.channel("sequential", ends[0], ends[1]);
             }
         }
         if let [Some(alone), Some(pooled)] = took.map(|sets| median(&sets)) {
-            found.speed_ups.push(alone / pooled);
+            found.block().speed_up = Some(alone / pooled);
         }
         Ok(())
     }
@@ -243,10 +253,11 @@ impl Transfers<'_> {
         let workers = point.concurrency.unwrap_or(1);
         let own = work(env, &point, workers, count(env, &point));
         let begun = stamps.begin();
+        found.blocks.push(OfBlock::default());
         let stamped = Self::run(pair, &own, found)?;
         let at = |ns: u64| begun + env.clock.ticks(ns as f64);
         let alone: Vec<f64> = stamped.iter().map(|own| own.ns() as f64).collect();
-        found.medians.extend(median(&alone));
+        found.block().median_ns = median(&alone);
         for transfer in &stamped {
             let (least, most) = found.bodies.unwrap_or((u64::MAX, 0));
             found.bodies = Some((least.min(transfer.bytes), most.max(transfer.bytes)));
@@ -255,10 +266,12 @@ impl Transfers<'_> {
             data.span(at(transfer.begun), at(transfer.last_byte));
             let ns = transfer.ns();
             found.least_ns = Some(found.least_ns.map_or(ns, |least| least.min(ns)));
-            let keep = found.times.len() < MOST_KEPT;
+            let keep = found.kept < MOST_KEPT;
+            found.kept += usize::from(keep);
+            let block = found.block();
             if keep {
-                found.times.push(ns as f64);
-                found
+                block.times.push(ns as f64);
+                block
                     .until_first_byte
                     .push(transfer.first_byte.saturating_sub(transfer.begun) as f64);
             }
@@ -266,18 +279,17 @@ impl Transfers<'_> {
                 data.channel(name, at(from), at(to));
                 if keep {
                     let ns = to.saturating_sub(from) as f64;
-                    match found.phases.iter_mut().find(|(own, _)| *own == name) {
+                    match block.phases.iter_mut().find(|(own, _)| *own == name) {
                         Some((_, all)) => all.push(ns),
-                        None => found.phases.push((name, vec![ns])),
+                        None => block.phases.push((name, vec![ns])),
                     }
                 }
             }
         }
         if is_named(&point) {
-            found.rates.extend(without_pauses(&stamped));
+            found.block().rate = without_pauses(&stamped);
         } else if let Some((rate, little)) = steady(&stamped, workers) {
-            found.rates.push(rate);
-            found.little.push(little);
+            (found.block().rate, found.block().little) = (Some(rate), Some(little));
         }
         let bodies: Vec<f64> = stamped
             .iter()
@@ -286,7 +298,7 @@ impl Transfers<'_> {
                 own_stamps.bytes as f64 * 1e9 / ns as f64
             })
             .collect();
-        found.throughputs.extend(median(&bodies));
+        found.block().throughput = median(&bodies);
         Ok(())
     }
 }
@@ -358,6 +370,15 @@ impl Session for Transfers<'_> {
         done
     }
 
+    fn leave_out(&mut self, point: &Point, blocks: &[usize]) {
+        if let Some(found) = self.all.iter_mut().find(|found| found.point == *point) {
+            let mut places = 0..;
+            found
+                .blocks
+                .retain(|_| places.next().is_none_or(|place| !blocks.contains(&place)));
+        }
+    }
+
     fn proof(&mut self, point: &Point) -> Proof {
         let Some(found) = self.all.iter().find(|found| found.point == *point) else {
             return Proof::default();
@@ -420,6 +441,23 @@ impl Session for Transfers<'_> {
 }
 
 impl Found {
+    /// The one that is under way.
+    fn block(&mut self) -> &mut OfBlock {
+        if self.blocks.is_empty() {
+            self.blocks.push(OfBlock::default());
+        }
+        let last = self.blocks.len() - 1;
+        &mut self.blocks[last]
+    }
+
+    fn each(&self, of: impl Fn(&OfBlock) -> Option<f64>) -> Vec<f64> {
+        self.blocks.iter().filter_map(of).collect()
+    }
+
+    fn all(&self, of: impl Fn(&OfBlock) -> &[f64]) -> Vec<f64> {
+        self.blocks.iter().flat_map(of).copied().collect()
+    }
+
     fn whole(&self) -> Check {
         let ok = self.missing == 0 && self.transfers > 0;
         if is_named(&self.point) {
@@ -447,20 +485,13 @@ impl Found {
 
 /// How far rate x time is from what was under way, over all blocks, and in words; none without blocks.
 fn little(found: &Found) -> Option<(f64, String)> {
-    let mean = |of: usize| {
-        let sum: f64 = found.little.iter().map(|block| block[of]).sum();
-        sum / found.little.len() as f64
-    };
-    if found.little.is_empty() {
+    let blocks: Vec<[f64; 3]> = found.blocks.iter().filter_map(|block| block.little).collect();
+    if blocks.is_empty() {
         return None;
     }
-    let products: f64 = found
-        .little
-        .iter()
-        .map(|[_, rate, time]| rate * time * 1e-9)
-        .sum::<f64>()
-        / found.little.len() as f64;
-    let under_way = mean(0);
+    let mean = |of: fn(&[f64; 3]) -> f64| blocks.iter().map(of).sum::<f64>() / blocks.len() as f64;
+    let under_way = mean(|[under_way, ..]| *under_way);
+    let products = mean(|[_, rate, time]| rate * time * 1e-9);
     let off = (products - under_way).abs() / under_way;
     Some((
         off,
@@ -469,25 +500,33 @@ fn little(found: &Found) -> Option<(f64, String)> {
 }
 
 fn of_sweep(found: &Found) -> Value {
-    let share = |side: usize| (found.cpu_ns[2] > 0.0).then(|| found.cpu_ns[side] / found.cpu_ns[2]);
-    let phases = |of: fn(&[f64]) -> Value| -> Value {
-        let each = found.phases.iter();
-        each.map(|(name, values)| ((*name).to_owned(), of(values)))
-            .collect()
+    let sum = |of: usize| found.blocks.iter().map(|block| block.cpu_ns[of]).sum::<f64>();
+    let share = |side: usize| (sum(2) > 0.0).then(|| sum(side) / sum(2));
+    let mut names: Vec<&str> = Vec::new();
+    for (name, _) in found.blocks.iter().flat_map(|block| &block.phases) {
+        if !names.contains(name) {
+            names.push(name);
+        }
+    }
+    let of_phase = |name: &str| {
+        found.all(|block| {
+            let own = block.phases.iter().find(|(own, _)| *own == name);
+            own.map_or(&[], |(_, values)| values)
+        })
     };
+    let phases: serde_json::Map<String, Value> = names
+        .into_iter()
+        .map(|name| (name.to_owned(), json!(estimate(&of_phase(name)))))
+        .collect();
     json!({
-        "goodput_bytes_per_s": median(&found.rates),
-        "goodput_interval": interval(&found.rates),
-        "rates_bytes_per_s": found.rates,
-        "throughput_bytes_per_s": median(&found.throughputs),
-        "throughput_interval": interval(&found.throughputs),
+        "goodput_bytes_per_s": estimate(&found.each(|block| block.rate)),
+        "throughput_bytes_per_s": estimate(&found.each(|block| block.throughput)),
         "transfers": found.transfers,
-        "p99_ns": at_quantile(&found.times, 0.99),
+        "p99_ns": at_quantile(&found.all(|block| &block.times), 0.99),
         "least_ns": found.least_ns,
-        "phases_ns": phases(|values| json!(median(values))),
-        "phases_interval": phases(|values| json!(interval(values))),
-        "time_interval": interval(&found.medians),
-        "until_first_byte_ns": median(&found.until_first_byte),
+        "phases_ns": phases,
+        "time_ns": estimate(&found.each(|block| block.median_ns)),
+        "until_first_byte_ns": median(&found.all(|block| &block.until_first_byte)),
         "client_cpu_share": share(0),
         "server_cpu_share": share(1),
         "little": little(found).map(|(off, detail)| json!({ "off": off, "detail": detail })),
@@ -495,14 +534,15 @@ fn of_sweep(found: &Found) -> Value {
 }
 
 fn of_ten(found: &Found) -> Value {
+    let [sequential, pool] = [
+        found.all(|block| &block.sequential),
+        found.all(|block| &block.pool),
+    ];
     json!({
-        "sequential_ns": median(&found.sequential),
-        "sequential_interval": interval(&found.sequential),
-        "pool_ns": median(&found.pool),
-        "pool_interval": interval(&found.pool),
-        "speed_up": median(&found.speed_ups),
-        "speed_up_interval": interval(&found.speed_ups),
-        "sets": found.pool.len() + found.sequential.len(),
+        "sequential_ns": estimate(&sequential),
+        "pool_ns": estimate(&pool),
+        "speed_up": estimate(&found.each(|block| block.speed_up)),
+        "sets": pool.len() + sequential.len(),
         "least_ns": found.least_ns,
     })
 }

@@ -1,5 +1,7 @@
 use serde_json::{Value, json};
 
+use latlab_record::Estimate;
+
 use super::*;
 use crate::peer::{LOOPBACK, NAMED_MOST_BLOCKS};
 use latlab_probes_testing as testing;
@@ -15,10 +17,8 @@ fn result(point: Point, p50: f64, findings: Value) -> PointResult {
 /// 20 ms, 25 MB/s at most, 1 % of a CPU.
 fn transferred(point: Point, p50: f64, goodput: f64) -> PointResult {
     let findings = json!({
-        "goodput_bytes_per_s": goodput,
-        "rates_bytes_per_s": vec![goodput; 6],
-        "throughput_bytes_per_s": 25e6,
-        "throughput_interval": [24e6, 26e6],
+        "goodput_bytes_per_s": { "value": goodput, "low": 0.99 * goodput, "high": 1.01 * goodput },
+        "throughput_bytes_per_s": { "value": 25e6, "low": 24e6, "high": 26e6 },
         "until_first_byte_ns": 41e6,
         "phases_ns": { "connect": 20.2e6, "first-byte": 20.6e6 },
         "client_cpu_share": 0.01,
@@ -46,24 +46,28 @@ fn the_model_the_knee_and_the_verdict_stand_beside_the_measurement() {
     results.push(transferred(transfers(EMULATED, KIB, 1, NEW), 40.6e6, 25e3));
     results.push(transferred(transfers(EMULATED, MIB, 1, NEW), 0.170e9, 6e6));
     results.push(transferred(transfers(EMULATED, LARGE, 1, KEPT), 0.44e9, 24e6));
-    let set = json!({ "sequential_ns": 1.04e9, "pool_ns": 0.21e9, "speed_up": 4.95, "speed_up_interval": [4.9, 5.0] });
+    let set = json!({ "sequential_ns": 1.04e9, "pool_ns": 0.21e9, "speed_up": { "value": 4.95, "low": 4.9, "high": 5.0 } });
     results.push(result(ten_files(EMULATED, USUAL, NEW, OWN), 0.21e9, set));
     let found = Transfer.conclude(&testing::header(&env), &results);
     let found = found[0].findings.as_ref().expect("findings");
 
     let knee = &found["knees"][0];
     // 80 % of 24 MB/s: 19.5 as fast as one alone.
-    assert_eq!((&knee["knee"], &knee["below"]), (&json!(24), &json!(16)));
+    assert_eq!(
+        (&knee["knee"]["value"], &knee["below"]),
+        (&json!(24.0), &json!(16))
+    );
     // Twenty lie between.
     assert_eq!(
-        (&knee["one_step"], &knee["interval"]),
-        (&json!(false), &json!([17, 24]))
+        (&knee["one_step"], &knee["knee"]["low"]),
+        (&json!(false), &json!(17.0))
     );
     assert_eq!(knee["verified"], json!(true), "{knee}");
-    let foretold = knee["foretold"].as_f64().expect("foretold");
+    let foretold = Estimate::read(&knee["foretold"]).expect("foretold");
+    let [low, high] = foretold.ends().expect("both have one");
+    let foretold = foretold.value;
+    assert!(low < foretold && foretold < high);
     assert!((foretold - 0.8 * 25e6 / alone).abs() < 0.5, "{foretold}");
-    let ends = &knee["foretold_interval"];
-    assert!(ends[0].as_f64() < knee["foretold"].as_f64() && knee["foretold"].as_f64() < ends[1].as_f64());
 
     let single = |bytes: u64| {
         found["singles"]
@@ -74,19 +78,21 @@ fn the_model_the_knee_and_the_verdict_stand_beside_the_measurement() {
             .expect("a row")
     };
     for bytes in [KIB, USUAL, MIB] {
-        let off = single(bytes)["model"]["over_measured"].as_f64().expect("a model");
+        let off = single(bytes)["model"]["over_measured"]["value"]
+            .as_f64()
+            .expect("a model");
         assert!((off - 1.0).abs() < 0.1, "{bytes}: {off}");
     }
     assert_eq!(single(KIB)["verdict"], json!("round-trip-bound"));
     assert_eq!(single(MIB)["verdict"], json!("slow-start-bound"));
     assert_eq!(found["ten_files"][0]["ceiling"], json!(5.0));
     assert!(
-        found["fits"][0]["rtt_ns"]
+        found["fits"][0]["rtt_ns"]["value"]
             .as_f64()
             .is_some_and(|rtt| (rtt - 20e6).abs() < 2e6)
     );
     let many = &found["one_or_many"][0]["many_over_one"];
-    assert!(many.as_f64().is_some_and(|many| many > 5.0), "{many}");
+    assert!(many["value"].as_f64().is_some_and(|many| many > 5.0), "{many}");
 }
 
 #[test]
@@ -143,7 +149,10 @@ fn steps_are_added_where_a_sweep_bends_and_beyond_an_end_that_rises() {
     assert_eq!(added(&sweep(rising)), [96]);
     let knee = Transfer.conclude(&testing::header(&testing::env(64 << 20)), &sweep(rising));
     let knee = &knee[0].findings.as_ref().expect("findings")["knees"][0];
-    assert!(knee["knee"].is_null() && knee["at_least"] == json!(64), "{knee}");
+    assert!(
+        knee["knee"].is_null() && knee["at_least"] == json!(64.0),
+        "{knee}"
+    );
     assert!(
         knee["not_found"]
             .as_str()
@@ -157,10 +166,13 @@ fn a_step_without_rates_leaves_the_others_their_knee() {
         .map(|(many, goodput)| transferred(transfers(LOOPBACK, USUAL, many, NEW), 1.0, goodput))
         .into();
     let found = results[0].findings.as_mut().expect("findings");
-    found["rates_bytes_per_s"] = json!([]);
+    found["goodput_bytes_per_s"] = Value::Null;
     let concluded = Transfer.conclude(&testing::header(&testing::env(64 << 20)), &results);
     let found = concluded[0].findings.as_ref().expect("findings");
-    assert_eq!(found["knees"][0]["knee"], json!(8));
+    assert_eq!(
+        found["knees"][0]["knee"],
+        json!({ "value": 8.0, "low": 5.0, "high": 9.0 })
+    );
 }
 
 #[test]
@@ -168,10 +180,14 @@ fn an_interval_reaches_to_the_figure_that_it_stands_beside() {
     // What came is rounded to a step of its histogram, the medians of the blocks are not.
     let mut one = transferred(transfers(EMULATED, USUAL, 1, NEW), 1e8, 1e6);
     one.interval = None;
-    one.findings.as_mut().expect("findings")["time_interval"] = json!([1.01e8, 1.02e8]);
+    one.findings.as_mut().expect("findings")["time_ns"] =
+        json!({ "value": 1.015e8, "low": 1.01e8, "high": 1.02e8 });
     let concluded = Transfer.conclude(&testing::header(&testing::env(64 << 20)), &[one]);
     let found = concluded[0].findings.as_ref().expect("findings");
-    assert_eq!(found["singles"][0]["interval"], json!([1e8, 1.02e8]));
+    assert_eq!(
+        found["singles"][0]["time_ns"],
+        json!({ "value": 1e8, "low": 1e8, "high": 1.02e8 })
+    );
 }
 
 #[test]
@@ -187,13 +203,15 @@ fn the_users_server_is_asked_one_by_one_and_nothing_is_concluded_but_its_phases(
             .all(|planned| planned.point.concurrency == Some(1) && planned.most_blocks == NAMED_MOST_BLOCKS)
     );
     assert_eq!(named[0].point.protocol.as_deref(), Some(HTTPS));
-    let found =
-        json!({ "phases_ns": { "connect": 9e6 }, "time_interval": [4e7, 5e7], "bodies_bytes": [5, 7] });
+    let found = json!({ "phases_ns": { "connect": 9e6 }, "time_ns": { "value": 4.5e7, "low": 4e7, "high": 5e7 }, "bodies_bytes": [5, 7] });
     let mut own = result(named[0].point.clone(), 4.4e7, found);
     own.interval = None;
     let concluded = Transfer.conclude(&testing::header(&env), &[own]);
     let found = concluded[0].findings.as_ref().expect("findings");
-    assert_eq!(found["named"][0]["interval"], json!([4e7, 5e7]));
+    assert_eq!(
+        found["named"][0]["time_ns"],
+        json!({ "value": 4.4e7, "low": 4e7, "high": 5e7 })
+    );
     assert_eq!((&found["singles"], &found["knees"]), (&json!([]), &json!([])));
 }
 

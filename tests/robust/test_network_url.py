@@ -133,10 +133,10 @@ def test_a_url_is_connected_to_and_fetched_by_its_phases(runs: dict[str, Any]) -
         assert all(check["ok"] for check in record["checks"])
     for record in transfers:
         assert record["findings"]["bodies_bytes"] == [len(BODY), len(BODY)]
-        assert record["findings"]["phases_ns"]["first-byte"] > 0
+        assert record["findings"]["phases_ns"]["first-byte"]["value"] > 0
         # Bytes over the time that they took; a histogram's step is what the ends may be off.
         least, most = (len(BODY) * 1e9 / record["summary"][end] for end in ("max", "min"))
-        assert 0.98 * least <= record["findings"]["goodput_bytes_per_s"] <= 1.02 * most
+        assert 0.98 * least <= record["findings"]["goodput_bytes_per_s"]["value"] <= 1.02 * most
     (concluded,) = (f for f in figures if f["probe"] == "network.transfer" and f["kind"] == "derived")
     assert {row["connections"] for row in concluded["findings"]["named"]} == {"new", "kept"}
     # The software's part beside it.

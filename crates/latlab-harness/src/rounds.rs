@@ -224,7 +224,7 @@ mod tests {
 
     /// A machine that is 30 % slower in every second pair of rounds, in all that it does.
     fn slow_and_fast() -> Vec<PointResult> {
-        let speed = |round: u32| if round / 2 % 2 == 0 { 1.0 } else { 1.3 };
+        let speed = |round: u32| if (round / 2).is_multiple_of(2) { 1.0 } else { 1.3 };
         let rounds = |ns: f64| -> Vec<(u32, f64)> {
             (0..8)
                 .map(|round| (round, ns * speed(round) * (1.0 + 0.002 * f64::from(round % 3))))

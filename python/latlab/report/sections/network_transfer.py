@@ -76,7 +76,7 @@ _ONE_OR_MANY = (
     Column("one of 1,000 KiB (95 %)"),
     Column("ten of 100 KiB (95 %)"),
     Column("ten by six (95 %)"),
-    Column("ten / one", "number"),
+    Column("ten / one"),
 )
 #: Of the server that the user names; every figure with its 95 % interval.
 _NAMED = (
@@ -263,7 +263,7 @@ def _one_or_many(run: Run) -> list[tuple[Cell, ...]]:
         path, connections = row.text("path"), row.text("connections")
         if path in PATHS and connections in CONNECTIONS:
             times = (stated(row, f"{name}_ns") for name in ("one", "many", "pool"))
-            rows.append((PATHS[path], connections, *times, positive(row, "many_over_one")))
+            rows.append((PATHS[path], connections, *times, stated(row, "many_over_one", "{:.2g}".format)))
     return rows
 
 

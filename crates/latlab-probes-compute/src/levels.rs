@@ -127,15 +127,15 @@ pub(crate) fn findings(header: &Header, results: &[PointResult]) -> Value {
         .zip(latencies.into_iter().zip(ends))
         .map(|(((level, name), (_, next_ns)), (latency, end))| {
             // The plateau is that of the curve without its spikes; it holds what its sizes differ by.
-            let latency = latency.unwrap_or_else(|| Estimate::once(level.latency_ns));
-            let scale = level.latency_ns / latency.value;
-            let latency = latency.map(|ns| ns * scale).reaching(level.range_ns.into());
+            let latency = latency.map_or(Estimate::once(level.latency_ns), |own| {
+                own.about(level.latency_ns)
+            });
+            let latency = latency.reaching(level.range_ns.into());
             let bracket = level.bracket.map(<[f64; 2]>::from);
             let end = bracket.map(|bracket| {
                 let middle = (bracket[0] * bracket[1]).sqrt();
-                let end = end.unwrap_or_else(|| Estimate::once(middle));
-                let scale = middle / end.value;
-                end.map(|bytes| bytes * scale).reaching(bracket)
+                end.map_or(Estimate::once(middle), |end| end.about(middle))
+                    .reaching(bracket)
             });
             let number = name.strip_prefix('L').and_then(|digits| digits.parse().ok());
             let reported_bytes = number.and_then(|number| reported(machine, number));

@@ -75,6 +75,12 @@ impl Estimate {
         }
     }
 
+    /// Its range about another value.
+    #[must_use]
+    pub fn about(&self, value: f64) -> Self {
+        Self::within(value, self.ends().map(|ends| ends.map(|end| end / self.value)))
+    }
+
     /// What follows from it by a function that only rises or only falls.
     #[must_use]
     pub fn map(&self, of: impl Fn(f64) -> f64) -> Self {

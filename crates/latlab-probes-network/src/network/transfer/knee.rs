@@ -57,7 +57,7 @@ pub(super) fn knee(steps: &[Step], by_rounds: Option<Estimate>) -> Option<Knee> 
         .filter(|own| own.ends().is_some())
         .unwrap_or_else(|| moved(steps, crossed));
     let knee = f64::from(at);
-    let concurrency = told.map(|many| many * knee / told.value);
+    let concurrency = told.about(knee);
     let from = f64::from(below.map_or(at, |below| below + 1));
     Some(Knee {
         concurrency: match concurrency.ends() {

@@ -83,7 +83,7 @@ def compared(first: list[dict[Key, float]], second: list[dict[Key, float]]) -> I
             "high": round(high, 3),
             "same_low": round(same_low, 3),
             "same_high": round(same_high, 3),
-            "holds": found.holds,
+            "holds": found.answer != "NO",
             "pairs": len(pairs),
         }
 

@@ -200,7 +200,9 @@ fn an_interval_is_as_wide_as_the_step_of_the_clock() {
     let mean = interval(&of_steps(20.0), "mean").expect("six rounds");
     assert!(mean[1] - mean[0] < 0.01, "a mean lies between steps: {mean:?}");
     let mut wide = six();
-    wide.iter_mut().for_each(|line| line.resolution_ns = Some(1.0));
+    for line in &mut wide {
+        line.resolution_ns = Some(1.0);
+    }
     assert_eq!(interval(&figure(&wide), "p50"), interval(&figure(&six()), "p50"));
 }
 

@@ -136,14 +136,15 @@ def opening_lines(hello: Mapping[str, Any], plan: Plan, screen: Screen) -> list[
         findings = msgspec.convert(hello["doctor"], tuple[Finding, ...], from_attributes=True)
     else:
         findings = examine(machine, hello.get("clock"), load_now=load_average())
-    lines = [*header_lines(version, machine, screen), *trust_lines(findings, screen)]
+    lines = [*header_lines(version, machine, screen), *trust_lines(findings, screen), Line()]
+    lines += plan_line(plan, screen)
     rounds, cpus = hello.get("rounds"), hello.get("cpus")
     if isinstance(rounds, int) and isinstance(cpus, list | tuple) and rounds > 1 and cpus:
         named = listed([str(cpu) for cpu in sorted(cpus)])
         which = f"CPUs {named} in turn" if len(cpus) > 1 else f"CPU {named}"
         more = " or more" if plan.passes > 1 else ""
-        lines += screen.wrapped(f"{rounds} rounds{more}, pinned to {which}", first="  · ", rest="    ")
-    return [*lines, Line(), *plan_line(plan, screen), Line()]
+        lines += screen.wrapped(f"{rounds} rounds{more}, pinned to {which}", first="", rest="  ")
+    return [*lines, Line()]
 
 
 def death_lines(event: Mapping[str, Any], screen: Screen) -> list[Line]:

@@ -92,7 +92,9 @@ def visit(scenario: dict[str, Any], request: dict[str, Any], probes: list[str], 
             if stopping:
                 return
             written = request["written_bytes"] + 100 * (number - 1) + 300 * probes.index(probe)
-            say({"event": "begin", "probe": probe, "point": point, "written_bytes": written})
+            say(
+                {"event": "begin", "probe": probe, "point": point, "written_bytes": written, "most_bytes": 50}
+            )
             misbehave(scenario, f"{probe}/{number}")
             misbehave(scenario, f"round {request['round']} {probe}/{number}")
             time.sleep(scenario.get("pause", 0.0))

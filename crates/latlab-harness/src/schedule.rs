@@ -50,8 +50,8 @@ pub struct Progress {
 
 /// Takes what the scheduler has to say.
 pub trait Sink {
-    /// A point is about to be visited; if the process dies now, it was this one.
-    fn begin(&mut self, probe: &'static str, point: &Point);
+    /// A point is about to be visited, which writes at most so many bytes; if the process dies now, it was this one.
+    fn begin(&mut self, probe: &'static str, point: &Point, most_bytes: u64);
     /// A visit ended.
     fn progress(&mut self, progress: &Progress);
     /// A record is complete.
@@ -222,7 +222,8 @@ pub fn run_probe(
         }
         let group_deadline = now + (deadline_ns - now) / (groups.len() - index) as f64;
         // Taking memory is what a process dies of: that too must have a name.
-        run.sink.begin(spec.id, &Point::default());
+        let laid_out_bytes = members.iter().map(|member| member.laid_out_bytes).sum();
+        run.sink.begin(spec.id, &Point::default(), laid_out_bytes);
         match probe.open(env, &members) {
             Ok(mut session) => {
                 let ended = run.group(session.as_mut(), members, group_deadline);
@@ -397,7 +398,8 @@ impl Run<'_> {
     fn visit(&mut self, session: &mut dyn Session, state: &mut PointState) {
         self.read_reference(false);
         let spec = self.probe.spec();
-        self.sink.begin(spec.id, &state.planned.point);
+        let most_bytes = state.planned.round_bytes();
+        self.sink.begin(spec.id, &state.planned.point, most_bytes);
         let begun = self.env.clock.now_ns();
         if let Err(error) = session.select(&state.planned.point) {
             state.state = State::Failed(error.to_string());

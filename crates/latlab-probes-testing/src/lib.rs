@@ -26,7 +26,7 @@ pub struct Kept {
 }
 
 impl Sink for Kept {
-    fn begin(&mut self, _: &'static str, _: &Point) {}
+    fn begin(&mut self, _: &'static str, _: &Point, _: u64) {}
     fn progress(&mut self, _: &Progress) {
         if let Some(left) = &mut self.visits {
             *left = left.saturating_sub(1);

@@ -30,6 +30,8 @@ use crate::registry::{Entry, LAYOUT, REGISTRY};
 
 /// Memory that is assumed where nobody says how much may be used.
 const MEMORY_UNKNOWN: u64 = 256 << 20;
+/// Headline points may take so many times what their round has: on a busy machine or a slow disk they come before the rest.
+const HEADLINE_TIMES: f64 = 1.5;
 /// What the watching process asks for.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default)]
@@ -124,6 +126,8 @@ enum Event<'a> {
         point: &'a Point,
         /// So far.
         written_bytes: u64,
+        /// And until the next event, at most.
+        most_bytes: u64,
     },
     Progress {
         probe: &'a str,
@@ -406,14 +410,22 @@ pub fn run(
         // Dying of it must have a name.
         let first = whole.first_on_disk(&env);
         let id = first.map_or("", |first| whole.chosen[first].probe.spec().id);
-        teller.begin(id, &Point::default());
+        teller.begin(id, &Point::default(), layout_bytes);
         disk::lay_out(&env, layout_bytes, Duration::from_secs_f64(layout_s));
         if let Some(fd) = env.disk.test_file_descriptor() {
             teller.tell(&Event::TestFile { fd });
         }
     }
     let turns = whole.turns(&env, round, request);
-    let interrupted = measure(&env, turns, round_s, reference.as_mut(), &mut teller);
+    // Where headline points take longer than planned, the rest of this round and of those to come has less.
+    let headline_s = (HEADLINE_TIMES * round_s).min(left_s - layout_s).max(0.0);
+    let interrupted = measure(
+        &env,
+        turns,
+        [headline_s, round_s],
+        reference.as_mut(),
+        &mut teller,
+    );
     drop(reference);
     teller.totals.seconds = env.clock.now_ns() / 1e9 - begun_s;
     teller.totals.written_bytes = env.disk.budget().spent_bytes();
@@ -426,16 +438,17 @@ pub fn run(
     teller.failed.map_or(Ok(()), Err)
 }
 
-/// Measures the headline points of all probes, however long they take, and then the rest in shares of the time that is left; whether the user ended it.
+/// Measures the headline points of all probes within the first of these seconds, and then the rest in shares of what is left of the second; whether
+/// the user ended it.
 fn measure(
     env: &Env,
     [headline, rest]: [Vec<Turn>; 2],
-    round_s: f64,
+    seconds: [f64; 2],
     reference: &mut dyn Reference,
     teller: &mut Teller,
 ) -> bool {
-    let ends_ns = env.clock.now_ns() + round_s * 1e9;
-    for (turns, in_shares) in [(headline, false), (rest, true)] {
+    let ends_ns = seconds.map(|s| env.clock.now_ns() + s * 1e9);
+    for (turns, in_shares, ends_ns) in [(headline, false, ends_ns[0]), (rest, true, ends_ns[1])] {
         let all_s: f64 = turns.iter().map(|turn| turn.seconds).sum();
         let mut deadline_ns = env.clock.now_ns();
         let left_ns = (ends_ns - deadline_ns).max(0.0);
@@ -692,11 +705,12 @@ impl Teller<'_> {
 }
 
 impl Sink for Teller<'_> {
-    fn begin(&mut self, probe: &'static str, point: &Point) {
+    fn begin(&mut self, probe: &'static str, point: &Point, most_bytes: u64) {
         self.tell(&Event::Begin {
             probe,
             point,
             written_bytes: self.budget.spent_bytes(),
+            most_bytes,
         });
     }
 

@@ -260,7 +260,6 @@ class _Worker:
     fatal: str = ""
     broken: str = ""
     stray: int = 0
-    written_before_probe: int = 0
 
 
 class Conductor:
@@ -561,8 +560,6 @@ class Conductor:
                 self._ends_ns = time.monotonic_ns() + int(event.left_s * 1e9)
                 self._open(event)
         elif isinstance(event, Begin):
-            if worker.current is None or worker.current.probe != event.probe:
-                worker.written_before_probe = event.written_bytes
             self._written_bytes = event.written_bytes
             worker.current = event
         elif isinstance(event, Further):
@@ -732,10 +729,8 @@ class Conductor:
             times = self._deaths[probe]
             skipped = f"the measuring process died {times} times in this probe: the rest of it is left out"
             self._append(self._absent(probe, model.Point(), skipped))
-        if worker.current is not None:
-            # Nobody knows what it wrote since its last word: at most what this probe had announced.
-            own = sum(planned.written_bytes for planned in self._header.plan if planned.id == probe)
-            self._written_bytes = max(self._written_bytes, worker.written_before_probe + own)
+        # Nobody knows what it wrote since its last word.
+        self._written_bytes += current.most_bytes
         unmeasured = {planned.id for planned in self._header.plan} - set(self._left_out)
         goes_on = not self._died_too_often() and bool(unmeasured)
         if goes_on:

@@ -33,11 +33,12 @@ class Hello(msgspec.Struct, frozen=True, tag_field="event", tag="hello"):
 
 
 class Begin(msgspec.Struct, frozen=True, tag_field="event", tag="begin"):
-    """A point is about to be visited; so much had been written in this run."""
+    """A point is about to be visited, which writes `most_bytes` at most; the run had written so much."""
 
     probe: str
     point: model.Point
     written_bytes: int = 0
+    most_bytes: int = 0
 
 
 class Progress(msgspec.Struct, frozen=True, tag_field="event", tag="progress"):

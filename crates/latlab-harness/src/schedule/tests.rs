@@ -230,7 +230,7 @@ struct Kept {
 }
 
 impl Sink for Kept {
-    fn begin(&mut self, _probe: &'static str, point: &Point) {
+    fn begin(&mut self, _probe: &'static str, point: &Point, _most_bytes: u64) {
         // The first one names the opening of the session.
         self.visits += usize::from(*point != Point::default());
     }

@@ -180,5 +180,5 @@ def test_the_installed_command_measures_and_proves_it(tmp_path: Path, latlab: st
     ]
     (derived,) = (record for record in records if record["kind"] == "derived")
     assert derived["findings"]["loop_ns"] > 0
-    shares = {entry["operation"]: entry["loop_share"] for entry in derived["findings"]["operations"]}
+    shares = {entry["operation"]: entry["loop_share"]["value"] for entry in derived["findings"]["operations"]}
     assert 0 < shares["call"] < 1

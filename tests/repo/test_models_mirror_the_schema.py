@@ -13,8 +13,8 @@ from latlab.run import model
 
 # Where Python calls a type by another name than Rust: both crates have an `Overhead`.
 RUST_NAMES = {"ClockOverhead": "Overhead", "Overhead": "Overhead2"}
-# `Level` is what a probe writes into its free-form findings; `WholeRun` is the header with its records.
-OTHERS = {"Model", "Level", "WholeRun"}
+# `Level` and `Estimate` are what probes write into free-form findings; `WholeRun` is the header with its records.
+OTHERS = {"Model", "Level", "Estimate", "WholeRun"}
 
 
 def structs() -> list[type[msgspec.Struct]]:

@@ -28,8 +28,6 @@ from latlab.lessons.model import (
     written,
 )
 from latlab.lessons.native import why_not
-from latlab.run.findings import ends, positive
-from latlab.run.model import Machine
 from latlab.text import clean
 from latlab.units import format_bytes, format_count, format_ns
 
@@ -969,12 +967,11 @@ def native_table(native: Run | None, why: str) -> Table:
     sets, rows = _sets(native), []
     for connections in ("new", "kept"):
         record = sets.get(("loopback", connections))
-        found = Machine(record.findings if record is not None and isinstance(record.findings, dict) else {})
         cells: dict[str, Cell] = {}
         for name, unit in (("sequential", "s"), ("pool", "s"), ("speed_up", "ratio")):
             kind: Unit = "ratio" if unit == "ratio" else "s"
             column = "speed_up_ratio" if unit == "ratio" else name
-            cells[column] = _finding(found, name, kind) or nothing(kind, why or "there was no time for it")
+            cells[column] = _finding(record, name, kind) or nothing(kind, why or "there was no time for it")
             if kind == "ratio":
                 cells[column] = _known(cells[column])
         rows.append(Row(connections, f"{connections} connections", cells))
@@ -1003,7 +1000,14 @@ def _known(speed_up: Cell) -> Cell:
     return speed_up
 
 
-def _finding(found: Machine, what: str, kind: Unit) -> Cell | None:
+def _finding(record: Record | None, what: str, kind: Unit) -> Cell | None:
+    if record is None or not isinstance(record.findings, dict):
+        return None
+    # Without the core there is no native run, and nothing that reads runs has to be there.
+    from latlab.run.findings import ends, positive  # noqa: PLC0415
+    from latlab.run.model import Machine  # noqa: PLC0415
+
+    found = Machine(record.findings)
     name = what if kind == "ratio" else f"{what}_ns"
     scale = 1.0 if kind == "ratio" else 1e-9
     value, between = positive(found, name), ends(found, name)

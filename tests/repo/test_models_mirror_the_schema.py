@@ -13,7 +13,7 @@ from latlab.run import model
 
 # Where Python calls a type by another name than Rust: both crates have an `Overhead`.
 RUST_NAMES = {"ClockOverhead": "Overhead", "Overhead": "Overhead2"}
-# `Level` and `Estimate` are what probes write into free-form findings; `WholeRun` is the header with its records.
+# Probes write `Level` and `Estimate` into free-form findings; `WholeRun` is the header with its records.
 OTHERS = {"Model", "Level", "Estimate", "WholeRun"}
 
 

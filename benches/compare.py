@@ -118,7 +118,7 @@ def measured(
     """The pairs of each line."""
     pairs: dict[str, list[Pair]] = {line.name: [] for line in lines}
     more = ["--profile", arguments.profile]
-    more += ["--budget", arguments.budget] if arguments.budget else []
+    more += ["--budget", arguments.budget]
     before = peers_figures(lines, file, directory)
     for number in range(1, arguments.pairs + 1):
         records = own_records(kind, kind.cpus(arguments.cpu), more, file, directory)
@@ -147,7 +147,7 @@ def observed(arguments: argparse.Namespace) -> dict[tuple[str, str], list[observ
     probes = [probe for probe in observing.TIMED_ALONE if arguments.line in probe]
     command = [str(LATLAB), "measure", "--only", ",".join(probes), "--profile", arguments.profile]
     command += ["--dir", str(arguments.dir)]
-    command += ["--budget", arguments.budget] if arguments.budget else []
+    command += ["--budget", arguments.budget]
     command += ["--json", "--no-report", "--quiet"]
 
     def run(*, evidence: bool) -> observing.Figures:
@@ -218,7 +218,7 @@ def main() -> None:
     parser.add_argument("--pairs", type=int, default=9)
     parser.add_argument("--cpu", type=int, default=1)
     parser.add_argument("--profile", default="standard")
-    parser.add_argument("--budget", help="seconds of each run of latlab")
+    parser.add_argument("--budget", default="20", help="seconds of each run of latlab (default: 20)")
     parser.add_argument("--line", default="", help="only the lines whose name contains this")
     parser.add_argument("--dir", type=Path, default=Path.home() / ".cache", help="where the disk is measured")
     parser.add_argument(

@@ -90,9 +90,10 @@ def quantile(name: str) -> Callable[[Record], float]:
     """A quantile of latlab's operations, ns."""
 
     def read(record: Record) -> float:
-        value = record["summary"][name]
+        summary = record["summary"]
+        value = summary.get(name)
         if value is None:
-            raise ValueError(f"too few operations for {name}: {record['summary']['refused'].get(name)}")
+            raise ValueError(f"too few operations for {name}: {summary.get('refused', {}).get(name)}")
         return float(value)
 
     return read

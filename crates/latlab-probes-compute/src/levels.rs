@@ -325,9 +325,7 @@ fn note(level: &Level, reported: Option<u64>, number: Option<u8>, machine: &Mach
             "it is shared with other cores, or split between clusters of them"
         };
         format!(
-            "effective {}-{} of {} reported: {why}; the figure moves with the neighbours",
-            size(lo),
-            size(hi),
+            "less than the {} reported: {why}; what neighbours do changes it",
             binary_size(reported)
         )
     } else if let Some(end) = upper {
@@ -338,12 +336,7 @@ fn note(level: &Level, reported: Option<u64>, number: Option<u8>, machine: &Mach
             size(end)
         )
     } else {
-        format!(
-            "effective {}-{} of {} reported",
-            size(lo),
-            size(hi),
-            binary_size(reported)
-        )
+        format!("less than the {} reported", binary_size(reported))
     })
 }
 

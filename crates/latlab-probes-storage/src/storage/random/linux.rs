@@ -40,8 +40,8 @@ pub(crate) struct Gathered {
     pub(crate) evidence: Evidence,
     pub(crate) engine: &'static str,
     pub(crate) flag: Option<String>,
-    /// Of each block, a second.
-    rates: Vec<f64>,
+    /// The flights of the blocks that count.
+    pub(super) blocks: Vec<Flight>,
     /// How long each of the first reads of a visit took, ns.
     first_ns: Vec<f64>,
 }
@@ -249,9 +249,15 @@ impl Session for Random<'_> {
             }
         }
         let gathered = self.ledger.of(point);
-        gathered.rates.push(flown.rate_per_s());
         gathered.flight.add(&flown);
+        gathered.blocks.push(flown);
         Ok(())
+    }
+
+    fn leave_out(&mut self, point: &Point, blocks: &[usize]) {
+        let mut places = 0..;
+        let own = &mut self.ledger.of(point).blocks;
+        own.retain(|_| places.next().is_none_or(|place| !blocks.contains(&place)));
     }
 
     fn proof(&mut self, point: &Point) -> Proof {
@@ -265,7 +271,9 @@ impl Session for Random<'_> {
         if block_bytes == KIB_4 {
             checks.push(answered_by_a_device(median_service(&gathered.flight)));
         }
-        let (rate, achieved) = (gathered.flight.rate_per_s(), gathered.flight.achieved_depth());
+        let mut counted = Flight::default();
+        gathered.blocks.iter().for_each(|block| counted.add(block));
+        let (rate, achieved) = (counted.rate_per_s(), counted.achieved_depth());
         let mut flags = self.target.flags();
         flags.extend(gathered.flag.clone());
         let seek = (self.seeks.as_ref())
@@ -288,7 +296,7 @@ impl Session for Random<'_> {
                 "bytes_per_s": rate * block_bytes as f64,
                 "achieved_depth": achieved,
                 "first_reads_ns": median(&mut gathered.first_ns),
-                "second_half_to_first": second_to_first(&gathered.rates),
+                "second_half_to_first": second_to_first(&gathered.blocks),
                 "device_time": gathered.evidence.device_time(
                     Asked::One(direction),
                     gathered.flight.operations,
@@ -308,11 +316,11 @@ fn median(values: &mut [f64]) -> Option<f64> {
 }
 
 /// The mean rate of the later half of the blocks over that of the earlier half; none of fewer than four.
-fn second_to_first(rates: &[f64]) -> Option<f64> {
-    if rates.len() < 4 {
+fn second_to_first(blocks: &[Flight]) -> Option<f64> {
+    if blocks.len() < 4 {
         return None;
     }
-    let (first, second) = rates.split_at(rates.len() / 2);
-    let mean = |rates: &[f64]| rates.iter().sum::<f64>() / rates.len() as f64;
+    let (first, second) = blocks.split_at(blocks.len() / 2);
+    let mean = |blocks: &[Flight]| blocks.iter().map(Flight::rate_per_s).sum::<f64>() / blocks.len() as f64;
     Some(mean(second) / mean(first).max(f64::MIN_POSITIVE))
 }

@@ -153,7 +153,7 @@ mod linux {
     use std::os::fd::OwnedFd;
     use std::sync::Arc;
 
-    use latlab_harness::{Env, Proof, Session, Support};
+    use latlab_harness::{Env, Flight, Proof, Session, Support};
     use latlab_storage::{DeviceSource, Direct, DirectEvidence, TestFile};
 
     use super::super::work::Random;
@@ -250,6 +250,26 @@ mod linux {
         use std::os::unix::fs::FileExt;
         let file = std::fs::File::from(file.try_clone().expect("a descriptor"));
         file.read_exact_at(bytes, 0).expect("readable");
+    }
+
+    #[test]
+    fn rates_are_of_the_blocks_that_count() {
+        let env = testing::env(MEMORY);
+        let Some(target) = target(&env) else { return };
+        let mut session = Random::on(&env, Way::Read, target);
+        let mut points = plan(&env, Way::Read, "psync");
+        points.retain(|planned| planned.point.queue_depth == Some(2));
+        let point = &points[0].point;
+        session.ledger.of(point).blocks = [900, 100, 920]
+            .map(|operations| Flight {
+                operations,
+                elapsed_ns: 1e9,
+                ..Flight::default()
+            })
+            .to_vec();
+        session.leave_out(point, &[1]);
+        let findings = session.proof(point).findings.expect("findings");
+        assert_eq!(findings["rate_per_s"], 910.0);
     }
 
     #[test]

@@ -135,12 +135,12 @@ fn one_round_alone_confirms_no_boundary() {
 }
 
 #[test]
-fn a_shared_cache_of_which_only_a_part_is_ours_is_given_as_a_range_with_the_reason() {
+fn a_shared_cache_of_which_only_a_part_is_ours_is_remarked_on_with_the_reason() {
     let findings = findings(&measure(&planted_env(true)));
     let note = findings["levels"][2]["note"]
         .as_str()
         .expect("12 of 32 MiB is remarked on");
-    assert!(note.contains("of 32 MiB") && note.contains("shared"), "{note}");
+    assert!(note.contains("less than the 32 MiB reported") && note.contains("shared"), "{note}");
 }
 
 #[test]

@@ -140,7 +140,10 @@ fn a_shared_cache_of_which_only_a_part_is_ours_is_remarked_on_with_the_reason() 
     let note = findings["levels"][2]["note"]
         .as_str()
         .expect("12 of 32 MiB is remarked on");
-    assert!(note.contains("less than the 32 MiB reported") && note.contains("shared"), "{note}");
+    assert!(
+        note.contains("less than the 32 MiB reported") && note.contains("shared"),
+        "{note}"
+    );
 }
 
 #[test]

@@ -12,8 +12,8 @@ from latlab.charts.curves import dashed_lines, series_encodings
 from latlab.charts.drawing import inline, layered
 from latlab.charts.points import drawable, is_disturbed, why_absent, with_figures
 from latlab.charts.table import Column, Table, range_cells
-from latlab.run.findings import findings, positive, stated
-from latlab.run.model import Machine, Record
+from latlab.run.findings import findings, found, positive, stated
+from latlab.run.model import Record
 from latlab.run.run import Run
 from latlab.units import format_ns, format_rate
 
@@ -101,7 +101,7 @@ def knees(run: Run) -> list[Knee]:
 
 
 def _load(record: Record) -> float | None:
-    load = Machine({"of": record.finding("load_bytes_per_s")}).number("of")
+    load = found(record).number("load_bytes_per_s")
     return load if load is not None and drawable(load) else None
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from latlab.charts.points import Spot, drawable, is_disturbed, with_figures
-from latlab.run.model import Machine, Record
+from latlab.run.model import Record
 from latlab.run.run import Run
 from latlab.units import format_bytes
 
@@ -32,11 +32,6 @@ def timed(run: Run, probe: str) -> list[Record]:
 def path_name(path: str | None) -> str:
     """A path as charts call it."""
     return PATHS.get(path or "", path or "?")
-
-
-def found(record: Record) -> Machine:
-    """A record's own findings, for look-ups that never fail."""
-    return Machine(record.findings if isinstance(record.findings, dict) else {})
 
 
 def latency(record: Record, x: float, quantile: str = "p50") -> Spot | None:

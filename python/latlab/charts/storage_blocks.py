@@ -11,9 +11,9 @@ from latlab.charts import curves
 from latlab.charts.axes import rate_y, size_axis, widened
 from latlab.charts.drawing import inline, layered
 from latlab.charts.points import Spot, drawable, is_disturbed, why_absent
-from latlab.charts.storage import PATHS, found, path_name, timed
+from latlab.charts.storage import PATHS, path_name, timed
 from latlab.charts.table import Column, Table
-from latlab.run.findings import findings, positive
+from latlab.run.findings import findings, found, positive
 from latlab.run.model import Record
 from latlab.run.run import Run
 from latlab.units import format_bytes, format_rate

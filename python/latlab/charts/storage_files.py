@@ -10,9 +10,9 @@ import altair as alt
 from latlab.charts.axes import DURATION_FROM_ZERO
 from latlab.charts.drawing import inline, layered
 from latlab.charts.points import drawable, is_disturbed, why_absent
-from latlab.charts.storage import found, timed
+from latlab.charts.storage import timed
 from latlab.charts.table import Column, Table
-from latlab.run.findings import positive
+from latlab.run.findings import found, positive
 from latlab.run.model import Machine, Record
 from latlab.run.run import Run
 from latlab.units import format_bytes, format_count, format_ns

@@ -8,9 +8,9 @@ from latlab.charts import curves
 from latlab.charts.axes import duration_y, per_second_x, widened
 from latlab.charts.drawing import layered
 from latlab.charts.points import Spot, drawable, is_disturbed, why_absent
-from latlab.charts.storage import found, latency, timed
+from latlab.charts.storage import latency, timed
 from latlab.charts.table import Column, Table
-from latlab.run.findings import positive
+from latlab.run.findings import found, positive
 from latlab.run.model import Channel, Record
 from latlab.run.run import Run
 from latlab.units import format_count, format_ns

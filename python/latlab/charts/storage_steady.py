@@ -12,9 +12,9 @@ from latlab.charts.axes import linear_rate_y
 from latlab.charts.curves import HEIGHT, WIDTH, series_encodings
 from latlab.charts.drawing import inline, layered
 from latlab.charts.points import MOST_POINTS, drawable, why_absent
-from latlab.charts.storage import found, timed
+from latlab.charts.storage import timed
 from latlab.charts.table import Column, Table
-from latlab.run.findings import positive
+from latlab.run.findings import found, positive
 from latlab.run.model import Record
 from latlab.run.run import Run
 from latlab.units import format_digits, format_rate

@@ -7,13 +7,13 @@ from collections.abc import Iterable
 
 import msgspec
 
-from latlab.charts.storage import found, timed
+from latlab.charts.storage import timed
 from latlab.charts.table import Cell, Column, Table
 from latlab.report import fio
 from latlab.report.document import Listing, Notice, sentence
 from latlab.report.evidence import evidence
 from latlab.run.causes import slow_parts
-from latlab.run.findings import positive
+from latlab.run.findings import found, positive
 from latlab.run.model import Point, Record
 from latlab.run.run import Run
 from latlab.run.sanity import Broken, broken_rules, stopped

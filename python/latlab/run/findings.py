@@ -10,6 +10,7 @@ from latlab.run.model import Machine
 from latlab.units import format_stated
 
 if TYPE_CHECKING:
+    from latlab.run.model import Record
     from latlab.run.run import Run
 
 #: No machine has ns, bytes a second or factors outside of these; what is, is damage.
@@ -20,8 +21,13 @@ def findings(run: Run, probe: str) -> Machine:
     """The conclusions of a probe, for look-ups that never fail; empty when it drew none."""
     for record in reversed(run.records):
         if record.probe == probe and record.kind == "derived" and isinstance(record.findings, dict):
-            return Machine(record.findings)
+            return found(record)
     return Machine({})
+
+
+def found(record: Record) -> Machine:
+    """A record's own findings, for look-ups that never fail."""
+    return Machine(record.findings if isinstance(record.findings, dict) else {})
 
 
 def positive(found: Machine, path: str) -> float | None:

@@ -15,8 +15,7 @@ import msgspec
 
 from latlab import units
 from latlab.run.distance import USUAL_NS
-from latlab.run.findings import findings, positive
-from latlab.run.model import Machine
+from latlab.run.findings import findings, found, positive
 from latlab.run.rung import Rung, TailKind, absence, is_wide, tail_of, with_record, with_textbook
 from latlab.run.textbook import USUAL, Textbook
 from latlab.text import clean
@@ -239,9 +238,7 @@ def _beside_streams(rung: Rung, records: list[Record]) -> Rung:
     if not streams:
         return replace(rung, note="not measured: its points have no streams")
     idle = next((record for record in records if record.point.streams == 0), None)
-    carried = (
-        positive(Machine(most.findings), "load_bytes_per_s") if isinstance(most.findings, dict) else None
-    )
+    carried = positive(found(most), "load_bytes_per_s")
     note = f"TCP, {streams} streams beside it"
     note += f" carry {units.format_rate(carried)}" if carried else ""
     note += f"; {units.format_ns(idle.value)} without them" if idle else ""
@@ -251,8 +248,7 @@ def _beside_streams(rung: Rung, records: list[Record]) -> Rung:
 def _packet(rung: Rung, records: list[Record]) -> Rung:
     """Named by how long the path was to be; the flag of the record says by what and how long it was."""
     record = records[0]
-    found = Machine(record.findings) if isinstance(record.findings, dict) else Machine({})
-    asked = positive(found, "route.rtt_ns")
+    asked = positive(found(record), "route.rtt_ns")
     named = asked is not None and math.isclose(asked, USUAL_NS)
     level = PACKET if named else f"packet over a path of {units.format_ns_as_asked(asked)}"
     return replace(_of(rung, record), level=level)
@@ -268,8 +264,7 @@ def _poke(rung: Rung, records: list[Record]) -> Rung:
 def _read(rung: Rung, records: list[Record]) -> Rung:
     """With what the first reads after other work took, where that is another figure."""
     record = records[0]
-    found = Machine(record.findings) if isinstance(record.findings, dict) else Machine({})
-    first = positive(found, "first_reads_ns")
+    first = positive(found(record), "first_reads_ns")
     made = _of(rung, record)
     if first is None or not record.value or abs(math.log(first / record.value)) <= _ANOTHER:
         return made

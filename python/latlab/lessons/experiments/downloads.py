@@ -1001,16 +1001,15 @@ def _known(speed_up: Cell) -> Cell:
 
 
 def _finding(record: Record | None, what: str, kind: Unit) -> Cell | None:
-    if record is None or not isinstance(record.findings, dict):
+    if record is None:
         return None
     # Without the core there is no native run, and nothing that reads runs has to be there.
-    from latlab.run.findings import ends, positive  # noqa: PLC0415
-    from latlab.run.model import Machine  # noqa: PLC0415
+    from latlab.run.findings import ends, found, positive  # noqa: PLC0415
 
-    found = Machine(record.findings)
+    own = found(record)
     name = what if kind == "ratio" else f"{what}_ns"
     scale = 1.0 if kind == "ratio" else 1e-9
-    value, between = positive(found, name), ends(found, name)
+    value, between = positive(own, name), ends(own, name)
     if value is None:
         return None
     here = value * scale

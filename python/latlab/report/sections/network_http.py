@@ -8,7 +8,8 @@ from latlab.report.document import Listing, Section
 from latlab.report.evidence import evidence
 from latlab.report.figures import figure
 from latlab.report.probes import Probes
-from latlab.run.model import Machine, Record
+from latlab.run.findings import found
+from latlab.run.model import Record
 from latlab.run.run import Run
 from latlab.units import format_count, format_digits, format_ns
 
@@ -51,7 +52,7 @@ def section(run: Run, probes: Probes) -> Section:
 
 
 def _rows(record: Record) -> list[tuple[str | float | int | None, ...]]:
-    found = Machine(record.findings or {})
+    told = found(record)
     rows: list[tuple[str | float | int | None, ...]] = []
     for name, view in chart.views(record).items():
         s = view.summary
@@ -59,12 +60,12 @@ def _rows(record: Record) -> list[tuple[str | float | int | None, ...]]:
         rows.append(
             (
                 record.point.rate_per_s,
-                found.number("offered_per_s"),
-                found.number("achieved_per_s"),
+                told.number("offered_per_s"),
+                told.number("achieved_per_s"),
                 name,
                 *((s.p50, s.p90, s.p99, s.p999, s.max) if s else (None,) * 5),
                 record.samples,
-                found.number("held_back") if own else None,
+                told.number("held_back") if own else None,
             )
         )
     return rows
@@ -76,7 +77,7 @@ def _sentences(records: list[Record]) -> tuple[str, ...]:
     record = max(records, key=_omitted)
     opened, closed = _tails(record)
     rate = format_count(record.point.rate_per_s)
-    away = Machine(record.findings or {}).text("server") == "the URL's"
+    away = found(record).text("server") == "the URL's"
     who = "the URL's server" if away else "latlab's own server, on this machine,"
     name, at = ("p99", opened) if opened is not None else ("the median", record.value)
     first = (

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from latlab.charts import network_loaded as chart
 from latlab.charts.points import is_disturbed, with_figures
-from latlab.charts.storage import found
 from latlab.charts.table import Column, Table
 from latlab.report.document import Listing, Section, sentence
 from latlab.report.evidence import evidence
 from latlab.report.figures import figure
 from latlab.report.probes import Probes
-from latlab.run.findings import positive
+from latlab.run.findings import found, positive
 from latlab.run.model import Record
 from latlab.run.run import Run
 from latlab.units import format_count, format_rate

@@ -6,13 +6,12 @@ from latlab.charts import network_throughput as chart
 from latlab.charts.network_roundtrip import TRANSPORTS
 from latlab.charts.network_transfers import ends
 from latlab.charts.points import is_disturbed
-from latlab.charts.storage import found
 from latlab.charts.table import Column, Table
 from latlab.report.document import Listing, Section
 from latlab.report.evidence import evidence
 from latlab.report.figures import figure
 from latlab.report.probes import Probes
-from latlab.run.findings import positive
+from latlab.run.findings import found, positive
 from latlab.run.model import Record
 from latlab.run.run import Run
 from latlab.units import format_bytes_as_asked, format_count, format_rate, format_span

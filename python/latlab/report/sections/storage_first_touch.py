@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from latlab.charts import storage_first_touch as chart
-from latlab.charts.storage import found, timed
+from latlab.charts.storage import timed
 from latlab.charts.table import Cell, Column, Table
 from latlab.report.disk import disk_evidence, notices
 from latlab.report.document import Listing, Section, sentence
 from latlab.report.figures import figure
 from latlab.report.probes import Probes
-from latlab.run.findings import findings, positive
+from latlab.run.findings import findings, found, positive
 from latlab.run.run import Run
 from latlab.units import format_bytes, format_count
 

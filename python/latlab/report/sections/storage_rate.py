@@ -9,7 +9,8 @@ from latlab.report.disk import commands, device_times, disk_evidence, notices, s
 from latlab.report.document import Section
 from latlab.report.figures import figure
 from latlab.report.probes import Probes
-from latlab.run.model import Machine, Record
+from latlab.run.findings import found
+from latlab.run.model import Record
 from latlab.run.run import Run
 from latlab.units import format_count, format_ns
 
@@ -68,11 +69,7 @@ def _sentences(run: Run) -> tuple[str, ...]:
 def _limit(records: list[Record]) -> tuple[str, ...]:
     """Why no faster rates were asked for."""
     one = next(
-        (
-            rate
-            for record in records
-            if (rate := Machine(record.findings or {}).number("one_at_a_time_per_s"))
-        ),
+        (rate for record in records if (rate := found(record).number("one_at_a_time_per_s"))),
         None,
     )
     if one is None:

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from latlab.charts import storage_steady as chart
-from latlab.charts.storage import found
 from latlab.report.disk import commands, disk_evidence, notices
 from latlab.report.document import Section, sentence
 from latlab.report.figures import figure
 from latlab.report.probes import Probes
-from latlab.run.findings import positive
+from latlab.run.findings import found, positive
 from latlab.run.model import Record
 from latlab.run.run import Run
 from latlab.units import format_percent

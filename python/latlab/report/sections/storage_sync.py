@@ -8,8 +8,8 @@ from latlab.charts.table import Cell, Column, Table
 from latlab.report.disk import commands, device_times, disk_evidence, notices, sound, tail_words
 from latlab.report.document import Listing, Notice, Section, sentence
 from latlab.report.probes import Probes
-from latlab.run.findings import findings
-from latlab.run.model import Machine, Record
+from latlab.run.findings import findings, found
+from latlab.run.model import Record
 from latlab.run.run import Run
 from latlab.units import format_digits, format_ns
 
@@ -86,7 +86,7 @@ def _row(record: Record) -> tuple[Cell, ...]:
         _OPERATIONS.get(point.operation or "", point.operation),
         _SYNCS.get(point.sync or "", point.sync),
         record.value,
-        Machine(record.findings or {}).number("sync_p50_ns"),
+        found(record).number("sync_p50_ns"),
         low,
         high,
         *figures,

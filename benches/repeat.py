@@ -24,6 +24,7 @@ from pathlib import Path
 
 from latlab.errors import LatlabError
 from latlab.run import reader
+from latlab.run.agreement import half_interval
 from latlab.run.run import Run
 
 _COLUMNS = ("", "figures", "pairs", "overlap", "half interval", "highest/lowest", "9 of 10 below", "worst")
@@ -42,13 +43,6 @@ class Figure:
     """Smallest difference that the instrument can show."""
     by_cpu: tuple[tuple[int, float], ...] = ()
     """What each CPU of the run says alone."""
-
-    @property
-    def half(self) -> float | None:
-        """Half of the interval on the logarithm, as a share of the figure."""
-        if self.interval is None or self.interval[0] <= 0:
-            return None
-        return math.sqrt(self.interval[1] / self.interval[0]) - 1.0
 
 
 def overlap(one: Figure, other: Figure) -> bool | None:
@@ -137,7 +131,12 @@ def rungs_of(runs: Sequence[tuple[str, Run]]) -> list[Place]:
 def row(name: str, places: Sequence[Place]) -> Row:
     """What these points come to."""
     overlaps = [known for place in places for known in place.overlaps]
-    halves = [half for place in places for figure in place.figures if (half := figure.half) is not None]
+    halves = [
+        half
+        for place in places
+        for figure in place.figures
+        if (half := half_interval(figure.interval)) is not None
+    ]
     spreads = sorted(place.spread for place in places)
     return Row(
         name=name,

@@ -33,8 +33,8 @@ def figure(
 
 
 def test_half_an_interval_is_a_share_of_its_figure() -> None:
-    assert half_interval(figure(half=0.02)) == pytest.approx(0.02)
-    assert half_interval(figure(half=None)) is None
+    assert half_interval(figure(half=0.02).interval) == pytest.approx(0.02)
+    assert half_interval(figure(half=None).interval) is None
 
 
 @pytest.mark.parametrize(

@@ -24,18 +24,18 @@ LEAST_S: Final = {"quick": 5.0, "standard": 10.0, "thorough": 10.0}
 """Seconds of wall time before which a run of few probes does not end by itself."""
 
 
-def half_interval(figure: model.Record) -> float | None:
+def half_interval(interval: tuple[float, float] | None) -> float | None:
     """Half of the interval of a figure as a share of it: 0.02 is 2 %; None without an interval."""
-    if figure.interval is None:
+    if interval is None:
         return None
-    low, high = figure.interval
+    low, high = interval
     return math.sqrt(high / low) - 1 if low > 0 else math.inf
 
 
 def widest(figures: Iterable[model.Record]) -> float:
     """Half of the widest interval of the figures that have to agree; infinite where they cannot yet."""
     measured = [figure for figure in figures if figure.kind != "derived" and figure.value is not None]
-    halves = [half_interval(figure) for figure in measured if figure.rank == "headline"]
+    halves = [half_interval(figure.interval) for figure in measured if figure.rank == "headline"]
     if not halves:
-        halves = [half for figure in measured if (half := half_interval(figure)) is not None]
+        halves = [half for figure in measured if (half := half_interval(figure.interval)) is not None]
     return max((math.inf if half is None else half for half in halves), default=math.inf)

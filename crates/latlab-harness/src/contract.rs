@@ -436,7 +436,7 @@ pub trait Session {
     fn block(&mut self, block: &mut Block) -> Result<(), ProbeError>;
 
     /// Before the proof of a point: which of its blocks, by their place among them, are left out of its figure because something disturbed them. What
-    /// a session keeps by block and tells as a finding leaves them out too.
+    /// a session keeps by block and tells as a finding leaves them out too ([`crate::without`]).
     fn leave_out(&mut self, _point: &Point, _blocks: &[usize]) {}
 
     /// The proof that the work of the selected point was done, after its last block.

@@ -45,3 +45,4 @@ pub use rounds::{RoundResult, Rounds, product, ratio, ratios};
 pub use schedule::{Outcome, Progress, Sink, measure_once, run_probe};
 pub use simulated::{SimulatedLevel, SimulatedMemory};
 pub use stamps::Stamps;
+pub use summary::without;

@@ -40,12 +40,9 @@ pub(crate) struct Measured<'a> {
 
 /// The blocks that count, and whether all are disturbed: the undisturbed ones when there are any, else all.
 pub(crate) fn counted(blocks: &[BlockData]) -> (Vec<&BlockData>, bool) {
-    let quiet: Vec<&BlockData> = blocks.iter().filter(|block| !block.disturbed).collect();
-    if quiet.is_empty() {
-        (blocks.iter().collect(), true)
-    } else {
-        (quiet, false)
-    }
+    let mut used: Vec<&BlockData> = blocks.iter().collect();
+    without(&mut used, &left_out(blocks));
+    (used, blocks.iter().all(|block| block.disturbed))
 }
 
 /// The places of those that do not.
@@ -56,6 +53,12 @@ pub(crate) fn left_out(blocks: &[BlockData]) -> Vec<usize> {
         .filter(|(_, block)| block.disturbed && !all)
         .map(|(place, _)| place)
         .collect()
+}
+
+/// Leaves out what stands at these places of what was kept by block.
+pub fn without<T>(kept: &mut Vec<T>, blocks: &[usize]) {
+    let mut places = 0..;
+    kept.retain(|_| places.next().is_none_or(|place| !blocks.contains(&place)));
 }
 
 /// Median of a block: of its values or of its single operations.

@@ -52,16 +52,18 @@ impl Estimate {
     #[must_use]
     pub fn of_kin(kin: &[(f64, ByCpu)]) -> Vec<Self> {
         let rounds: Vec<ByCpu> = kin.iter().map(|(_, rounds)| rounds.clone()).collect();
-        let folded = latlab_stats::fold_rounds(&rounds, LEVEL);
-        kin.iter()
-            .zip(folded)
-            .map(|((value, _), folded)| {
-                let factors = folded.and_then(|folded| {
-                    let (low, high) = folded.interval?;
-                    Some([low / folded.value, high / folded.value])
-                });
-                Self::within(*value, factors)
-            })
+        let folded = folded(&rounds).into_iter().zip(kin);
+        folded
+            .map(|((_, factors), (value, _))| Self::within(*value, factors))
+            .collect()
+    }
+
+    /// Each quantity of a group of kin from what it was in each round alone; not a number where no round says.
+    #[must_use]
+    pub fn of_rounds(kin: &[ByCpu]) -> Vec<Self> {
+        let folded = folded(kin).into_iter();
+        folded
+            .map(|(value, factors)| Self::within(significant(value), factors))
             .collect()
     }
 
@@ -118,6 +120,21 @@ impl Estimate {
     pub fn ends(&self) -> Option<[f64; 2]> {
         self.low.zip(self.high).map(<[f64; 2]>::from)
     }
+}
+
+/// The value of each of these kin, and its interval as factors of that.
+fn folded(kin: &[ByCpu]) -> Vec<(f64, Option<[f64; 2]>)> {
+    let folded = latlab_stats::fold_rounds(kin, LEVEL).into_iter();
+    folded
+        .map(|folded| {
+            folded.map_or((f64::NAN, None), |folded| {
+                let factors = folded
+                    .interval
+                    .map(|(low, high)| [low, high].map(|end| end / folded.value));
+                (folded.value, factors)
+            })
+        })
+        .collect()
 }
 
 #[cfg(test)]

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use super::PointLines;
 use super::statistics::kinship;
-use crate::{ByCpu, Estimate, Record, significant};
+use crate::{ByCpu, Estimate, Record};
 
 /// Gives each figure the findings of its rounds. What findings hold as an [`Estimate`] gets its range; those under one name are kin where their
 /// figures are.
@@ -27,17 +27,8 @@ pub(super) fn complete(figures: &mut [Record], points: &[PointLines]) {
         }
     }
     for group in kin.into_values() {
-        let of: Vec<(f64, ByCpu)> = group
-            .iter()
-            .map(|(_, _, rounds)| {
-                let centre = latlab_stats::fold_rounds(std::slice::from_ref(rounds), 0.5).remove(0);
-                (
-                    centre.map_or(f64::NAN, |centre| significant(centre.value)),
-                    rounds.clone(),
-                )
-            })
-            .collect();
-        for ((place, path, rounds), estimate) in group.iter().zip(Estimate::of_kin(&of)) {
+        let rounds: Vec<ByCpu> = group.iter().map(|(_, _, rounds)| rounds.clone()).collect();
+        for ((place, path, rounds), estimate) in group.iter().zip(Estimate::of_rounds(&rounds)) {
             // What only one round measured may know its range from its own blocks.
             if estimate.ends().is_none() && rounds.iter().flatten().count() == 1 {
                 continue;

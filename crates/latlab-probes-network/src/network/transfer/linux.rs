@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use latlab_harness::{Block, Env, ProbeError, Proof, Session, Stamps};
+use latlab_harness::{Block, Env, ProbeError, Proof, Session, Stamps, without};
 use latlab_record::{Check, Point, Work as Done};
 use serde_json::{Value, json};
 
@@ -372,10 +372,7 @@ impl Session for Transfers<'_> {
 
     fn leave_out(&mut self, point: &Point, blocks: &[usize]) {
         if let Some(found) = self.all.iter_mut().find(|found| found.point == *point) {
-            let mut places = 0..;
-            found
-                .blocks
-                .retain(|_| places.next().is_none_or(|place| !blocks.contains(&place)));
+            without(&mut found.blocks, blocks);
         }
     }
 

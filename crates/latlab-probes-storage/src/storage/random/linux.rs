@@ -4,7 +4,9 @@ use std::fs::File;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
-use latlab_harness::{Arrivals, Block, Env, Flight, Limits, ProbeError, Proof, Queue, Session, Wait};
+use latlab_harness::{
+    Arrivals, Block, Env, Flight, Limits, ProbeError, Proof, Queue, Session, Wait, without,
+};
 use latlab_record::{Point, Work};
 use latlab_storage::{Direction, uring_allowed};
 use serde_json::json;
@@ -255,9 +257,7 @@ impl Session for Random<'_> {
     }
 
     fn leave_out(&mut self, point: &Point, blocks: &[usize]) {
-        let mut places = 0..;
-        let own = &mut self.ledger.of(point).blocks;
-        own.retain(|_| places.next().is_none_or(|place| !blocks.contains(&place)));
+        without(&mut self.ledger.of(point).blocks, blocks);
     }
 
     fn proof(&mut self, point: &Point) -> Proof {

@@ -161,6 +161,24 @@ def test_passes_follow_while_there_are_time_and_bytes_until_figures_agree(
     assert len({*ends[1:]}) == 1, "the run has its time, whatever its passes"
 
 
+@pytest.mark.parametrize("idle", [[1, 2], [0, 3], [0, 1, 2], [0, 1, 2, 3]])
+def test_no_process_is_started_for_rounds_that_measure_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, idle: list[int]
+) -> None:
+    monkeypatch.setitem(agreement.LEAST_S, "standard", 1e6)
+    requests = tmp_path / "requests"
+    # Nobody knows of the first round before its worker said so; a worker writes 7.
+    hello = {"idle": idle, "left_s": 600.0, "again_bytes": 4 * 7, "written_bytes": 100}
+    run = conducted(tmp_path, rounds=4, points=1, requests=str(requests), hello=hello)
+    assert run.stopped_by == "completed"
+    asked = [json.loads(line)["round"] for line in requests.read_text().splitlines()]
+    assert asked[0] == 0
+    assert len(asked) > len({number % 4 for number in asked}), "there is more than one pass"
+    measuring = set(range(4)) - set(idle) or {0}
+    assert {number % 4 for number in asked[1:]} == measuring
+    assert asked == [number for number in range(asked[-1] + 1) if number == 0 or number % 4 in measuring]
+
+
 def test_an_interrupt_in_the_second_pass_keeps_all_of_the_first(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

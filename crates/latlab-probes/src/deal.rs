@@ -173,6 +173,12 @@ impl Deal {
             .map_or(&[], |unit| &unit.rounds)
     }
 
+    /// The rounds of a pass that measure nothing.
+    pub(crate) fn idle(&self) -> Vec<u32> {
+        let measures = |round: &u32| self.units.iter().any(|unit| unit.rounds.contains(round));
+        (0..self.rounds).filter(|round| !measures(round)).collect()
+    }
+
     /// In how many rounds of a pass a point is measured.
     pub(crate) fn times(&self, part: usize, planned: &Planned) -> u64 {
         self.rounds_of(part, planned).len() as u64
@@ -405,6 +411,24 @@ mod tests {
             assert!((deal.seconds(0, round) - deal.seconds(0, round + 6)).abs() < 1e-12);
             assert!((deal.share(round) - deal.share(round + 60)).abs() < 1e-12);
         }
+    }
+
+    #[test]
+    fn rounds_that_measure_nothing_are_named() {
+        let idle = |points: &[Planned]| {
+            let part = Part {
+                place: 0,
+                points,
+                seconds: 1.0,
+            };
+            Deal::new(&[part], 6, 2, &[0, 1]).idle()
+        };
+        assert!(idle(&[planned(Rank::Headline, 0, 1, 0.01)]).is_empty());
+        assert_eq!(idle(&[]), [0, 1, 2, 3, 4, 5]);
+        let once = planned(Rank::Once, 0, 1, 0.01);
+        assert_eq!(idle(std::slice::from_ref(&once)).len(), 5);
+        let curve = planned(Rank::Curve, 0, 1, 0.01);
+        assert!(idle(&[curve]).iter().filter(|round| *round % 2 == 1).count() == 3);
     }
 
     #[test]

@@ -32,6 +32,7 @@ use crate::registry::{Entry, LAYOUT, REGISTRY};
 const MEMORY_UNKNOWN: u64 = 256 << 20;
 /// Headline points may take so many times what their round has: on a busy machine or a slow disk they come before the rest.
 const HEADLINE_TIMES: f64 = 1.5;
+
 /// What the watching process asks for.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default)]
@@ -110,6 +111,8 @@ enum Event<'a> {
         /// Of a pass.
         plan: &'a [PlannedProbe],
         rounds: u32,
+        /// Those of a pass that measure nothing.
+        idle: &'a [u32],
         /// The CPUs of the run in the order in which rounds take them.
         cpus: &'a [u32],
         round: u32,
@@ -399,6 +402,7 @@ pub fn run(
         tool: tool(),
         plan: &whole.announced_plan(&env),
         rounds: whole.rounds,
+        idle: &whole.deal.idle(),
         cpus: &whole.cpus,
         round,
         cpu: env.home_cpu,

@@ -372,11 +372,11 @@ class Conductor:
                 return "interrupted"
             if worker.ended is not None:
                 self._written_bytes = worker.ended.totals.written_bytes
-                self._round += 1
+                before, self._round = self._round, self._next_round()
                 self._told.clear()
                 stopped_by = clean(worker.ended.stopped_by, most=200)
                 if stopped_by != "completed" or (
-                    self._round % self._rounds == 0 and not self._begins_another_pass()
+                    self._round // self._rounds > before // self._rounds and not self._begins_another_pass()
                 ):
                     return stopped_by
             elif worker.fatal and worker.process.returncode != 0 and worker.current is None:
@@ -385,6 +385,12 @@ class Conductor:
                 return f"failed: {clean(worker.fatal, most=500)}"
             elif not self._after_death(worker):
                 return self._why_it_ends()
+
+    def _next_round(self) -> int:
+        """The round after this one that measures something, maybe of the next pass."""
+        idle = frozenset() if self._hello is None else frozenset(self._hello.idle)
+        following = range(self._round + 1, self._round + self._rounds + 1)
+        return next((number for number in following if number % self._rounds not in idle), following[-1])
 
     def _begins_another_pass(self) -> bool:
         """Whether there is time for another pass like the one that ended, and a use; see `agreement`."""

@@ -15,8 +15,8 @@ class Hello(msgspec.Struct, frozen=True, tag_field="event", tag="hello"):
     """The worker of a round describes the machine, the plan of a pass, and what is left of the run.
 
     `cpus` are those that the run's rounds take in turn, `cpu` that of this `round`; `rounds` are those of a
-    pass. The run measures for `left_s` more and writes `written_bytes` in all, at most; each further pass
-    writes up to `again_bytes` of that.
+    pass, of which the `idle` ones measure nothing. The run measures for `left_s` more and writes
+    `written_bytes` in all, at most; each further pass writes up to `again_bytes` of that.
     """
 
     machine: model.Machine
@@ -24,6 +24,7 @@ class Hello(msgspec.Struct, frozen=True, tag_field="event", tag="hello"):
     tool: model.Tool
     plan: tuple[model.PlannedProbe, ...]
     rounds: int = 1
+    idle: tuple[int, ...] = ()
     cpus: tuple[int, ...] = ()
     round: int = 0
     cpu: int = 0

@@ -12,7 +12,7 @@
 
 use latlab_clock::Source;
 use latlab_observe::Observer;
-use latlab_record::{Absence, Histogram, Point, Rank, Record, StoppedBy};
+use latlab_record::{Absence, Histogram, Point, Rank, Record, StoppedBy, keep_values};
 use latlab_stats::rng::Rng;
 
 use crate::causes::Listening;
@@ -602,6 +602,7 @@ impl Run<'_> {
         self.sink.record(Record {
             rank: Some(rank),
             reach: Some(reach),
+            values: record.values.map(|values| keep_values(values, rank)),
             ..record
         });
     }

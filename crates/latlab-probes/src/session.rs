@@ -20,7 +20,7 @@ use latlab_harness::{
 use latlab_machine::Machine;
 use latlab_probes_shared::walk::ReferenceChase;
 use latlab_probes_storage::disk;
-use latlab_record::{Kind, PlannedProbe, Point, Profile, Record, Settings, Tool, Totals};
+use latlab_record::{Kind, PlannedProbe, Point, Profile, Record, Settings, Tool, Totals, to_json};
 use latlab_stats::rng::{Rng, mixed};
 use latlab_storage::{Budget, Disk, default_directory};
 use serde::{Deserialize, Serialize};
@@ -701,9 +701,13 @@ impl Teller<'_> {
         if self.failed.is_some() {
             return;
         }
-        let told = serde_json::to_string(event)
+        let told = to_json(event)
             .map_err(std::io::Error::other)
-            .and_then(|line| writeln!(self.out, "{line}").and_then(|()| self.out.flush()));
+            .and_then(|mut line| {
+                line.push(b'\n');
+                self.out.write_all(&line)?;
+                self.out.flush()
+            });
         self.failed = told.err();
     }
 }

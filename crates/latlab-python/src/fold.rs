@@ -26,7 +26,7 @@ pub(crate) fn fold(
                         .map_err(|error| format!("record {} of {}: {error}", index + 1, lines.len()))
                 })
                 .collect::<Result<_, _>>()?;
-            serde_json::to_vec(&latlab_probes::fold(&header, &records)).map_err(|error| error.to_string())
+            latlab_record::to_json(&latlab_probes::fold(&header, &records)).map_err(|error| error.to_string())
         })
         .map_err(PyValueError::new_err)?;
     Ok(PyBytes::new(py, &figures))

@@ -1,11 +1,18 @@
-//! How much of a number, and of a tail, a record keeps.
+//! How much of a number, of batch means and of a tail a record keeps, and how numbers are written.
 
-use crate::TailSample;
+use std::io::{self, Write};
+
+use serde::Serialize;
+use serde_json::ser::{CompactFormatter, Formatter, Serializer};
+
+use crate::{Rank, TailSample};
 
 /// Nothing is known better than 1 in 10,000.
 const DIGITS: i32 = 5;
 /// Slow samples that a record keeps; beyond that the slowest are kept and the rest is counted.
 const TAIL_KEPT: usize = 4_000;
+/// Batch means that a line keeps of a point that is no headline, for the shape of its distribution.
+const VALUES_KEPT: usize = 32;
 
 /// To five significant digits; what is not finite stays as it is.
 #[must_use]
@@ -44,6 +51,43 @@ pub fn keep_slowest(mut tail: Vec<TailSample>, dropped: u64) -> (Vec<TailSample>
     (tail, dropped.saturating_add(beyond as u64))
 }
 
+/// The batch means that a line of this rank keeps: all, or some of them, evenly spread over their order in time.
+#[must_use]
+pub fn keep_values(values: Vec<f64>, rank: Rank) -> Vec<f64> {
+    let all = values.len();
+    if rank == Rank::Headline || all <= VALUES_KEPT {
+        return values;
+    }
+    (0..VALUES_KEPT)
+        .map(|nth| values[(2 * nth + 1) * all / (2 * VALUES_KEPT)])
+        .collect()
+}
+
+/// JSON in which a number is written as 1.1761e11 where that is shorter than 117610000000.0.
+///
+/// # Errors
+/// As those of `serde_json::to_vec`.
+pub fn to_json<T: Serialize + ?Sized>(value: &T) -> serde_json::Result<Vec<u8>> {
+    let mut text = Vec::new();
+    value.serialize(&mut Serializer::with_formatter(&mut text, ShortNumbers))?;
+    Ok(text)
+}
+
+struct ShortNumbers;
+
+impl Formatter for ShortNumbers {
+    fn write_f64<W: ?Sized + Write>(&mut self, writer: &mut W, value: f64) -> io::Result<()> {
+        let mut plain = Vec::new();
+        CompactFormatter.write_f64(&mut plain, value)?;
+        let short = format!("{value:e}");
+        writer.write_all(if short.len() < plain.len() {
+            short.as_bytes()
+        } else {
+            &plain
+        })
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -61,6 +105,38 @@ mod tests {
         ] {
             assert_eq!(significant(value).to_bits(), f64::to_bits(rounded), "{value}");
         }
+    }
+
+    #[test]
+    fn a_curve_keeps_batch_means_evenly_spread_and_a_headline_all() {
+        let all: Vec<f64> = (0..192).map(f64::from).collect();
+        let every_sixth: Vec<f64> = (0..32).map(|nth| f64::from(3 + 6 * nth)).collect();
+        assert_eq!(keep_values(all.clone(), Rank::Curve), every_sixth);
+        let few = keep_values(all[..33].to_vec(), Rank::Detail);
+        assert!(few.len() == VALUES_KEPT && few.is_sorted_by(|a, b| a < b));
+        assert_eq!(keep_values(all[..32].to_vec(), Rank::Once), all[..32]);
+        assert_eq!(keep_values(all.clone(), Rank::Headline), all);
+    }
+
+    #[test]
+    fn numbers_are_written_as_short_as_they_can_be_and_read_the_same() {
+        for (value, text) in [
+            (117_610_000_000.0, "1.1761e11"),
+            (4096.0, "4096.0"),
+            (1_000_000.0, "1e6"),
+            (67_727_632_790.0, "67727632790.0"),
+            (0.5, "0.5"),
+            (-2e-9, "-2e-9"),
+            (0.0, "0.0"),
+            (f64::MAX, "1.7976931348623157e308"),
+        ] {
+            let written = to_json(&value).expect("a number");
+            assert_eq!(String::from_utf8_lossy(&written), text);
+            let read: f64 = serde_json::from_slice(&written).expect("a number");
+            assert_eq!(read.to_bits(), f64::to_bits(value));
+        }
+        assert_eq!(to_json(&f64::NAN).expect("absent"), b"null");
+        assert_eq!(to_json(&[Some(7u64), None]).expect("no floats"), b"[7,null]");
     }
 
     #[test]

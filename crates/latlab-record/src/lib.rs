@@ -18,7 +18,7 @@ mod record;
 pub use estimate::{ByCpu, Estimate};
 pub use fold::{FOLD_VERSION, fold};
 pub use histogram::{EncodedHistogram, Histogram, HistogramError};
-pub use kept::{keep_slowest, significant};
+pub use kept::{keep_slowest, keep_values, significant, to_json};
 pub use line::{
     Finding, Footer, Header, Line, PlannedProbe, Profile, RunFile, SCHEMA_NAME, SCHEMA_VERSION, Settings,
     Severity, Tool, Totals, schema_json,

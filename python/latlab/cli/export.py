@@ -31,7 +31,7 @@ def command(run: str, out: str, *, anonymous: bool) -> None:
     """Write the data of a run for other programs.
 
     RUN is a file, an id, the beginning of one, or `last` (the default). CSV and Parquet have one row a
-    record; NPZ has all raw values and histograms; JSON has everything, as one object; JSONL is a run file.
+    record; NPZ has all values and histograms; JSON has everything, as one object; JSONL is a run file.
 
     \b
     Examples:

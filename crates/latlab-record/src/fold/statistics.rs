@@ -198,7 +198,7 @@ impl<'a> Series<'a> {
                 (None, None) => return Ok(None),
                 (None, Some(q)) => {
                     let need = min_samples(q, LEVEL);
-                    let have = parts.iter().map(|part| part.samples).fold(0, u64::saturating_add);
+                    let have = parts.iter().map(Part::kept).fold(0, u64::saturating_add);
                     let enough = parts.len() > 1 && have >= need;
                     let pooled = enough.then(|| pool.get_or_init(|| Pool::of(parts)).quantile(q));
                     match pooled.flatten() {
@@ -217,7 +217,9 @@ impl<'a> Series<'a> {
         } else {
             ""
         };
-        format!("{have} samples{place}, needs {need}")
+        let taken = self.parts().all(|part| part.kept() == part.samples);
+        let kept = if taken { "" } else { " kept" };
+        format!("{have} samples{kept}{place}, needs {need}")
     }
 
     fn take_in(&mut self, slot: usize, folded: Folded) {
@@ -317,6 +319,11 @@ impl<'a> Part<'a> {
             histogram: own.histogram.as_ref(),
             values: &[],
         })
+    }
+
+    /// Samples that a pool can take: a line keeps all single operations, and not always all batch means.
+    fn kept(&self) -> u64 {
+        self.histogram.map_or(self.values.len() as u64, |_| self.samples)
     }
 }
 

@@ -371,6 +371,25 @@ fn a_quantile_that_no_round_has_samples_for_is_taken_from_a_cpus_rounds_together
 }
 
 #[test]
+fn a_quantile_of_batch_means_is_taken_from_those_that_lines_keep() {
+    let rounds = |kept: usize| -> Vec<Record> {
+        let each = (0..3).map(|round| Record {
+            samples: 192,
+            values: Some((0..kept).map(|nth| 100.0 + nth as f64).collect()),
+            ..line(64, round, 0, 200.0)
+        });
+        each.collect()
+    };
+    let all = figure(&rounds(192)).summary.expect("a figure");
+    assert_eq!(all.p99, Some(240.0), "of 576; no line's largest is above 240");
+    let some = figure(&rounds(32)).summary.expect("a figure");
+    assert_eq!(
+        (some.p99, some.refused["p99"].as_str()),
+        (None, "96 samples kept, needs 368")
+    );
+}
+
+#[test]
 fn values_at_or_below_zero_have_an_arithmetic_mean_and_no_interval() {
     let lines = [line(64, 0, 0, -1.0), line(64, 1, 1, 5.0), line(64, 2, 0, -3.0)];
     let figure = figure(&lines);

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import msgspec
 import pytest
 from syrupy.assertion import SnapshotAssertion
 from tests.some import some
@@ -9,6 +10,8 @@ from tests.some import some
 from latlab.cli.terminal.doctor_table import doctor_lines
 from latlab.cli.terminal.run_view import run_lines
 from latlab.cli.terminal.screen import Line, Screen
+from latlab.run import reader
+from latlab.run.model import Point
 from latlab.run.run import Run
 
 
@@ -33,6 +36,18 @@ def test_a_run_on_a_terminal_that_knows_ascii_only(run: Run, snapshot: SnapshotA
 
 def test_what_the_doctor_had_to_say(run: Run, snapshot: SnapshotAssertion) -> None:
     assert text(doctor_lines(run.header.doctor, Screen(width=80))) == snapshot
+
+
+def test_a_death_is_named_although_other_rounds_have_the_figure(rounds: str) -> None:
+    run = reader.read(rounds)
+    (dead,) = (line for line in run.lines if line.error is not None)
+    measured = msgspec.structs.replace(dead, point=Point(operation="getppid"))
+    lines = [measured if line is dead else line for line in run.lines]
+    shown = run_lines(Run.of_lines(run.header, lines), Screen(width=200))
+    assert (
+        "  · kernel.syscall in round 3: the measuring process was killed by SIGKILL while this was measured"
+        " (getppid)"
+    ) in [line.text for line in shown]
 
 
 def test_a_run_that_was_stopped_before_its_first_record(run: Run, snapshot: SnapshotAssertion) -> None:

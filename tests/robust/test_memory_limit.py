@@ -76,8 +76,9 @@ def test_a_measuring_process_ended_by_the_limit_is_a_record_and_the_run_goes_on(
     # The measuring process has asked to go first. Whoever takes the rest of the memory makes it go.
     words = [sys.executable, "-c", GREEDY, str(2 * LIMIT_BYTES >> 20)]
     with subprocess.Popen(words, preexec_fn=enter) as greedy:  # noqa: PLW1509 - there are no threads here
-        told = place.ended(process)
+        place.until(process, place.deaths)
         greedy.kill()
+    told = place.ended(process)
     assert told.returncode == 0, told.stderr
     title = calling.warning(told, place.lines()[0]["doctor"], "memory-limit")
     assert "may be used (the control group's limit)" in title

@@ -12,6 +12,9 @@ from latlab.run.surprises import surprises
 from latlab.run.textbook import USUAL
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from latlab.run.model import Absence, Record
     from latlab.run.run import Run
 
 #: Reasons that stand below a ladder; `show -v` has the others.
@@ -65,12 +68,10 @@ def surprise_lines(run: Run, screen: Screen) -> list[Line]:
 
 
 def absence_lines(run: Run, screen: Screen, *, verbose: bool = False) -> list[Line]:
-    """What was not measured, and why: one line a reason."""
+    """What was not measured, and why: one line a reason. What only some rounds lack comes last."""
     reasons: dict[str, list[str]] = {}
-    for record in run.records:
-        if record.error is not None and record.error.text:
-            label = record.point.label()
-            reasons.setdefault(f"{record.probe}: {record.error.text}", []).append(label)
+    for what, record, error in _without_figure(run):
+        reasons.setdefault(f"{what}: {error.text}", []).append(record.point.label())
     if not reasons:
         return []
     lines = [Line(), styled(" not measured", "bold")]
@@ -85,3 +86,18 @@ def absence_lines(run: Run, screen: Screen, *, verbose: bool = False) -> list[Li
             Line(screen.fit(f"  · {more} more {'reason' if more == 1 else 'reasons'}: latlab show -v"))
         )
     return lines
+
+
+def _without_figure(run: Run) -> Iterator[tuple[str, Record, Absence]]:
+    """Points without a figure, then those that a round lacks for another reason than time and others have."""
+    figures = set()
+    for record in run.records:
+        if record.error is None:
+            figures.add((record.probe, record.point))
+        else:
+            yield record.probe, record, record.error
+    for line in run.lines:
+        error = line.error
+        if error is None or error.kind == "not_reached" or (line.probe, line.point) not in figures:
+            continue
+        yield f"{line.probe} in round {line.round}", line, error

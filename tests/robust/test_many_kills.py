@@ -64,15 +64,16 @@ RUNS = (
     ((), 27.0),
 )
 
-#: Faults new memory in at first, whose limit is wanted then, with a child of its own.
+#: Faults new memory in at first, a byte a page, whose limit is wanted then, with a child of its own.
 PROGRAM = """
-import os, sys, time
+import mmap, os, sys, time
 open(sys.argv[1] + ".runs", "a").write("x\\n")
 open(sys.argv[1]).read()
 child = os.fork()
 begun, seconds = time.monotonic(), float(sys.argv[2])
 while time.monotonic() < begun + min(seconds, 0.3):
-    bytearray(1 << 24)
+    with mmap.mmap(-1, 1 << 22) as new:
+        new[::mmap.PAGESIZE] = bytes(1 << 22 >> mmap.PAGESIZE.bit_length() - 1)
 time.sleep(max(0, begun + seconds - time.monotonic()))
 if child:
     os.wait()
@@ -228,14 +229,22 @@ def record_is_written(place: Place, _process: subprocess.Popen[str]) -> bool:
     return any(path.read_bytes().count(b"\n") > 2 for path in place.run_files)
 
 
-def kill(place: Place, process: subprocess.Popen[str], whom: Whom) -> None:
-    if whom == "all of it":
-        os.killpg(process.pid, signal.SIGKILL)
-    elif whom == "the command":
-        process.kill()
-    else:
-        # What it has forked to measure that has its name.
-        os.kill(min(place.workers(process)), signal.SIGKILL)
+def is_killed(place: Place, process: subprocess.Popen[str], whom: Whom) -> bool:
+    """Kills whom; nobody where the command ends before."""
+    while process.poll() is None:
+        if whom == "all of it":
+            os.killpg(process.pid, signal.SIGKILL)
+            return True
+        if whom == "the command":
+            process.kill()
+            return True
+        # Between two rounds there is none. What it has forked to measure has its name.
+        if workers := place.workers(process):
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(min(workers), signal.SIGKILL)
+                return True
+        time.sleep(0.001)
+    return False
 
 
 def kill_at(place: Place, moment: Moment, whom: Whom, delay_s: float) -> None:
@@ -251,7 +260,7 @@ def kill_at(place: Place, moment: Moment, whom: Whom, delay_s: float) -> None:
     more_sockets, more_others = in_use(place)
     sockets |= more_sockets
     others |= more_others
-    kill(place, process, whom)
+    assert is_killed(place, process, whom)
     told = place.ended(process)
     assert told.returncode == (0 if whom == "the measuring process" else -signal.SIGKILL), told.stderr
     # The program that is explained is the user's: it goes on to its end.
@@ -346,14 +355,9 @@ def test_a_run_that_is_killed_at_any_moment_folds_into_what_its_rounds_had(
         )
         with contextlib.suppress(subprocess.TimeoutExpired):
             process.wait(delay_s)
-        # Between two rounds there is no measuring process.
-        while whom == "the measuring process" and process.poll() is None and not place.workers(process):
-            time.sleep(0.01)
-        had_ended = process.poll() is not None
-        if not had_ended:
-            kill(place, process, whom)
+        was_killed = is_killed(place, process, whom)
         told = place.ended(process)
-        code = 0 if had_ended or whom == "the measuring process" else -signal.SIGKILL
+        code = -signal.SIGKILL if was_killed and whom != "the measuring process" else 0
         assert told.returncode == code, told.stderr
         assert "Traceback" not in told.stderr
         assert soon(lambda: processes(place) == []), processes(place)

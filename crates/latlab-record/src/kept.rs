@@ -12,7 +12,7 @@ const DIGITS: i32 = 5;
 /// Slow samples that a record keeps; beyond that the slowest are kept and the rest is counted.
 const TAIL_KEPT: usize = 4_000;
 /// Batch means that a line keeps of a point that is no headline, for the shape of its distribution.
-const VALUES_KEPT: usize = 32;
+const VALUES_KEPT: usize = 16;
 
 /// To five significant digits; what is not finite stays as it is.
 #[must_use]
@@ -110,11 +110,11 @@ mod tests {
     #[test]
     fn a_curve_keeps_batch_means_evenly_spread_and_a_headline_all() {
         let all: Vec<f64> = (0..192).map(f64::from).collect();
-        let every_sixth: Vec<f64> = (0..32).map(|nth| f64::from(3 + 6 * nth)).collect();
-        assert_eq!(keep_values(all.clone(), Rank::Curve), every_sixth);
-        let few = keep_values(all[..33].to_vec(), Rank::Detail);
+        let every_twelfth: Vec<f64> = (0..16).map(|nth| f64::from(6 + 12 * nth)).collect();
+        assert_eq!(keep_values(all.clone(), Rank::Curve), every_twelfth);
+        let few = keep_values(all[..17].to_vec(), Rank::Detail);
         assert!(few.len() == VALUES_KEPT && few.is_sorted_by(|a, b| a < b));
-        assert_eq!(keep_values(all[..32].to_vec(), Rank::Once), all[..32]);
+        assert_eq!(keep_values(all[..16].to_vec(), Rank::Once), all[..16]);
         assert_eq!(keep_values(all.clone(), Rank::Headline), all);
     }
 

@@ -450,7 +450,7 @@ pub struct Record {
     /// Per-operation samples, all of them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub histogram: Option<EncodedHistogram>,
-    /// Batch means, block after block in the order in which they were taken: all of a headline point, at most 32 of another's line.
+    /// Batch means, block after block in the order in which they were taken: all of a headline point, at most 16 of another's line.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub values: Option<Vec<f64>>,
     /// Samples above `tail_threshold`, in order of time.

@@ -301,7 +301,7 @@ fn every_point_comes_out_as_planted_with_the_blocks_of_its_rank() {
             assert_eq!(record.blocks.len(), blocks);
             assert_eq!(record.stopped_by, StoppedBy::Planned);
             assert_eq!((record.rank, record.reach), (Some(rank), Some(Reach::Shared)));
-            let kept = if rank == Rank::Headline { blocks * 64 } else { 32 };
+            let kept = if rank == Rank::Headline { blocks * 64 } else { 16 };
             assert_eq!(record.values.as_ref().map(Vec::len), Some(kept));
             assert!(summary.intervals.is_empty(), "one round says nothing of others");
         }

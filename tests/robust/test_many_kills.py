@@ -368,11 +368,13 @@ def test_a_run_that_is_killed_at_any_moment_folds_into_what_its_rounds_had(
         for file in place.run_files:
             run = is_the_fold_of_its_lines(file)
             of_rounds = f"{len(run.rounds)} of {run.header.rounds} rounds"
-            assert run.partial == (code != 0)
+            # A kill while the result is shown meets a file that is whole.
+            assert code or run.footer is not None
+            assert run.footer is None or run.stopped_by == "completed"
+            of_rounds += ", the footer" if run.footer is not None else ""
             if whom == "the measuring process":
                 died = [line for line in run.lines if line.error and line.error.kind == "worker_died"]
                 assert len(died) <= 1
-                assert run.stopped_by == "completed"
             shown = place.called("show", "-v", str(file))
             assert (shown.returncode, shown.stderr) in {
                 (0, ""),
@@ -380,7 +382,7 @@ def test_a_run_that_is_killed_at_any_moment_folds_into_what_its_rounds_had(
             }
             text = " ".join(shown.stdout.split())
             assert run.made_of in text
-            assert ("cut short" in text) == bool(code)
+            assert ("cut short" in text) == run.partial
             assert place.called("report", str(file), "-o", str(report)).returncode == 0
             assert report.stat().st_size > 100_000
         killed[whom, of_rounds] += 1

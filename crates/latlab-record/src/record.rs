@@ -72,7 +72,8 @@ pub enum Reach {
     Private,
     /// Caches and memory that others use too.
     Shared,
-    /// It listens for what disturbs: no block of it is left out for that.
+    /// What disturbs is part of what is asked for: who listens for it, and requests at their own rate, whose tail it makes. No block is left
+    /// out for that.
     Disturbances,
 }
 

@@ -602,6 +602,31 @@ fn blocks_beside_a_drifted_reference_are_marked_and_do_not_count() {
     assert!(in_part > 0, "of some points only the quiet blocks count");
 }
 
+#[test]
+fn no_block_is_left_out_of_a_figure_that_disturbances_are_part_of() {
+    let clock = SimulatedClock::ideal();
+    let env = env(&clock);
+    let mut probe = Planted::new(&clock, 10);
+    probe.rank = Rank::Headline;
+    probe.setup_ns = 200e6;
+    let mut planned = probe.points(&env);
+    for point in &mut planned {
+        point.reach = Reach::Disturbances;
+    }
+    let mut sink = Kept::default();
+    let mut reference = DriftsBetween(clock.clone(), 1e9, 60e9);
+    let deadline = env.clock.now_ns() + 60e9;
+    let outcome = run_probe(&probe, &env, &planned, deadline, &mut reference, &mut sink);
+    assert_eq!(outcome.disturbed_blocks, 0);
+    assert_eq!(sink.records.len(), 10);
+    for record in &sink.records {
+        assert_eq!(
+            record.values.as_ref().map(Vec::len),
+            Some(64 * record.blocks.len())
+        );
+    }
+}
+
 /// The same, in a run that has seen two quiet moments before.
 struct Informed(DriftsBetween);
 

@@ -139,7 +139,7 @@ its connections and opens them again when they are closed, and that process has 
                 block_s: requests(&env.settings, rate_per_s) as f64 / rate_per_s as f64,
                 // The tail is the question: a narrow median is no reason to end.
                 least_blocks: BLOCKS,
-                reach: Reach::Private,
+                reach: Reach::Disturbances,
                 ..Planned::new(Point {
                     transport: Some("tcp".to_owned()),
                     rate_per_s: Some(rate_per_s),

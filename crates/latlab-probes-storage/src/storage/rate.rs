@@ -1,7 +1,7 @@
 //! `storage.rate`: how long reads take when they come at a fixed rate, counted from when they were due.
 
 use latlab_harness::{
-    Env, Operations, Planned, PointResult, Probe, ProbeError, Rank, Session, Spec, Support, Tier,
+    Env, Operations, Planned, PointResult, Probe, ProbeError, Rank, Reach, Session, Spec, Support, Tier,
 };
 use latlab_record::{Header, Point, Profile, Record, Unit};
 use serde_json::json;
@@ -77,6 +77,7 @@ impl Probe for Rate {
             .filter(|(.., reads)| profile.of(*reads) > 0)
             .map(|(rate_per_s, priority, reads)| Planned {
                 rank: Rank::Curve,
+                reach: Reach::Disturbances,
                 priority,
                 setup_s: 1e-4,
                 block_s: profile.of(reads) as f64 / rate_per_s as f64 + 2e-4,

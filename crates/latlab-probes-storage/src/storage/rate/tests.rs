@@ -34,6 +34,12 @@ fn the_points_of_each_profile_fit_their_seconds_and_64_mib() {
             .map(|planned| 6.0 * (planned.setup_s + planned.block_s))
             .sum();
         assert!(least < seconds, "{profile:?}: {least}");
+        // A stall is not left out because something else on this machine was slow too.
+        assert!(
+            planned(profile)
+                .iter()
+                .all(|planned| planned.reach == Reach::Disturbances)
+        );
     }
     assert!(Rate.memory_bytes(&testing::env(MEMORY)) <= MEMORY);
 }

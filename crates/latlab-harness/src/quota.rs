@@ -72,7 +72,7 @@ pub fn plan_shares(shares: &[Share], settings: &Settings) -> Vec<f64> {
 }
 
 /// Seconds that are still needed when the last probe has ended: reading the run back, the table, the report.
-const AFTER_S: [f64; 3] = [1.2, 1.5, 3.0];
+const AFTER_S: [f64; 3] = [1.2, 2.0, 3.0];
 /// Seconds until the measuring process looks at its clock for the first time: the command's own start and that process's.
 const BEFORE_S: f64 = 0.4;
 

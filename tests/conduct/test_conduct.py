@@ -124,6 +124,9 @@ def test_a_run_is_rounds_of_fresh_workers_and_its_figures_are_their_fold(tmp_pat
     assert len({request["begun_ns"] for request in asked}) == len({r["ends_ns"] for r in asked[1:]}) == 1
     # Each writes 7.
     assert [request["written_bytes"] for request in asked] == [0, 7, 14, 21]
+    usable = run.header.machine.integer("limits.usable_memory_bytes")
+    assert usable
+    assert [request["usable_memory_bytes"] for request in asked] == [None, usable, usable, usable]
     assert run.footer is not None
     assert run.footer.totals.written_bytes == 4 * 7
     assert sum(isinstance(event, Hello) for event in told) == 4

@@ -45,6 +45,8 @@ pub struct Request {
     pub begun_ns: Option<u64>,
     /// When the run is to have measured, ns of the same clock; else the settings decide.
     pub ends_ns: Option<u64>,
+    /// Memory that the run's first round found that it may use, bytes.
+    pub usable_memory_bytes: Option<u64>,
     /// Points that are not wanted in this round: they exist already, or a worker died on them.
     pub done: Vec<(String, Point)>,
     /// Bytes that the rounds before it wrote.
@@ -356,7 +358,9 @@ pub fn run(
     cancelled: &dyn Fn() -> bool,
 ) -> std::io::Result<()> {
     let started = Instant::now();
-    let machine = latlab_machine::describe(&directory(&request.settings));
+    let mut machine = latlab_machine::describe(&directory(&request.settings));
+    let usable = &mut machine.limits.usable_memory_bytes;
+    *usable = usable_memory(*usable, request.usable_memory_bytes);
     let mut host = host;
     let test_file = host.test_file.take();
     let mut env = surroundings(machine, Clock::open(), request.settings.clone(), host);
@@ -566,6 +570,15 @@ fn surroundings(machine: Machine, clock: Clock, settings: Settings, host: Host) 
         packages: None,
         patience: 1,
         disk,
+    }
+}
+
+/// Memory that a round may use, bytes: as the run's first round found it, for sizes of working sets follow from it and all rounds measure the same
+/// points. A quarter of it is used, so `now` may be as little as half of that before the sizes follow what is left.
+fn usable_memory(now: Option<u64>, first: Option<u64>) -> Option<u64> {
+    match (now, first) {
+        (Some(now), Some(first)) if now < first / 2 => Some(now),
+        (now, first) => first.or(now),
     }
 }
 
@@ -919,6 +932,16 @@ mod tests {
             .filter_map(|probe| probe["written_bytes"].as_u64())
             .sum();
         assert_eq!(announced, planned.written_bytes);
+    }
+
+    #[test]
+    fn later_rounds_have_the_memory_of_the_first_until_half_of_it_is_gone() {
+        assert_eq!(usable_memory(Some(200), None), Some(200));
+        assert_eq!(usable_memory(Some(130), Some(200)), Some(200));
+        assert_eq!(usable_memory(Some(300), Some(200)), Some(200));
+        assert_eq!(usable_memory(Some(99), Some(200)), Some(99));
+        assert_eq!(usable_memory(None, Some(200)), Some(200));
+        assert_eq!(usable_memory(None, None), None);
     }
 
     #[test]

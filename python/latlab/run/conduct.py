@@ -421,11 +421,13 @@ class Conductor:
 
     def _start(self) -> _Worker:
         command = self._command or worker_command()
+        machine = self._hello.machine if self._hello else None
         request = {
             "settings": self._settings,
             "round": self._round,
             "begun_ns": self._begun_ns,
             "ends_ns": self._ends_ns,
+            "usable_memory_bytes": machine.integer("limits.usable_memory_bytes") if machine else None,
             "done": self._unwanted(),
             "done_probes": self._left_out,
             "written_bytes": self._written_bytes,

@@ -78,6 +78,8 @@ pub struct BlockData {
     pub(crate) delay_at_most_ns: Option<f64>,
     /// Whether it is known when devices had its requests.
     pub(crate) requests: Requests,
+    /// Every switch of its thread was recorded.
+    pub(crate) complete: bool,
     /// Times between two operations that something else took: they say when a period's teeth fell, and are no samples.
     pub(crate) gaps: Vec<Sample>,
     /// Slow operations for which there was no room.

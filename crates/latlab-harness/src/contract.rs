@@ -111,8 +111,8 @@ pub enum Operations {
     /// (a round trip within one CPU took a third longer with them, and 17 % with events that recorded nothing): the thread's own counters are read
     /// after each operation.
     SystemCalls,
-    /// System calls that wait for a disk: half a microsecond for the records of two switches is less than 1 % of what the fastest takes. Interrupts are
-    /// not recorded, because an answer is several of them; for root, in one block of four, when devices were handed requests and had done them.
+    /// System calls that wait for a disk: of blocks that wait one of four is recorded, for root with when devices were handed requests and had done
+    /// them; in the others the thread's own counters are read after each operation. Interrupts are not recorded, because an answer is several of them.
     Disk,
 }
 

@@ -11,6 +11,7 @@ const PICKED_UP_NS: f64 = 50_000.0;
 
 /// What each slow operation of a block that waits is made of. `complete`: every switch of the thread is among the events.
 pub(super) fn split_block(block: &mut BlockData, mut events: Vec<Event>, complete: bool) {
+    block.complete = complete;
     if !complete {
         events.clear();
     }

@@ -216,6 +216,28 @@ fn where_requests_were_recorded_the_device_and_the_way_to_it_are_told_apart() {
 }
 
 #[test]
+fn of_the_blocks_that_wait_for_a_disk_one_of_four_is_recorded_and_of_others_all() {
+    let real = Clock::open();
+    let recorded = |operations, waits: bool| {
+        let mut listening = Listening::to_time_stamps();
+        listening.operations = operations;
+        listening.evidence = Some(Evidence::of_this_thread(&real, None, Level::PerfRecords));
+        let blocks = (0..9).map(|_| {
+            listening.begin(&real);
+            if waits {
+                listening.begin_to_wait(&real, None);
+            }
+            listening.records
+        });
+        blocks.collect::<Vec<bool>>()
+    };
+    let one_of_four: Vec<bool> = (0..9).map(|block| block % 4 == 0).collect();
+    assert_eq!(recorded(Operations::Disk, true), one_of_four);
+    assert_eq!(recorded(Operations::Disk, false), [true; 9]);
+    assert_eq!(recorded(Operations::SystemCalls, true), [true; 9]);
+}
+
+#[test]
 fn without_records_the_count_of_an_operation_is_all_that_is_known_and_never_more_than_it() {
     let mut block = waiting(
         &[(1e6, 1e6), (3e6, 1e5)],

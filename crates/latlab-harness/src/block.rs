@@ -45,14 +45,16 @@ pub trait Kernel {
     fn op(&mut self, arg: Self::Arg) -> u64;
 }
 
-/// What is known of a block's requests to devices.
+/// What was recorded while a block waited.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) enum Requests {
+pub(crate) enum Records {
     /// Nothing, or not all.
     #[default]
-    Unseen,
-    /// When each was handed over and ended.
-    Recorded,
+    Incomplete,
+    /// Every switch of its thread.
+    Switches,
+    /// And when devices were handed each request and had done it.
+    Requests,
 }
 
 /// The samples of one block.
@@ -76,10 +78,8 @@ pub struct BlockData {
     pub(crate) kept_over_ns: f64,
     /// Time that the thread was ready without a CPU and that no record of a switch has, ns.
     pub(crate) delay_at_most_ns: Option<f64>,
-    /// Whether it is known when devices had its requests.
-    pub(crate) requests: Requests,
-    /// Every switch of its thread was recorded.
-    pub(crate) complete: bool,
+    /// What was recorded while it waited.
+    pub(crate) records: Records,
     /// Times between two operations that something else took: they say when a period's teeth fell, and are no samples.
     pub(crate) gaps: Vec<Sample>,
     /// Slow operations for which there was no room.

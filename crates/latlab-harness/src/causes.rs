@@ -17,7 +17,7 @@ use latlab_observe::{
 };
 use latlab_record::TailCauses;
 
-use crate::block::Requests;
+use crate::block::Records;
 use crate::in_flight::LONG_WAIT_NS;
 use crate::pin::is_pinned_to;
 use crate::slow::{self, CANDIDATES, Candidate, Delay, Note, USUAL};
@@ -64,7 +64,7 @@ pub(crate) struct Listening {
     candidates: Vec<Candidate>,
     /// Records that were taken out before the end of the block, and how many were lost.
     early: (Vec<Event>, u64),
-    /// Blocks that were begun.
+    /// Blocks that were begun, counted from the number of the round: not in every round are those of the same point recorded.
     begun: u64,
     /// Records are written, as at the start.
     records: bool,
@@ -176,6 +176,7 @@ impl Listening {
         let mut evidence = Evidence::open(clock, cpu, wanted);
         evidence.start(clock);
         listening.operations = operations;
+        listening.begun = u64::from(env.round);
         listening.evidence = Some(evidence);
         listening.delay = wanted.sleeps.then(RunDelay::of_this_thread).flatten();
         listening.interrupts = cpu.map(|cpu| {
@@ -229,7 +230,7 @@ impl Listening {
             self.partner = partner.map(|tid| (tid, RunDelay::of_thread(tid)));
         }
         if self.operations == Operations::Disk
-            && !self.requests_turn()
+            && !self.is_turn_of_records()
             && let Some(evidence) = &mut self.evidence
         {
             evidence.stop();
@@ -240,7 +241,7 @@ impl Listening {
     }
 
     /// Whether the block that was begun last is one of those that are recorded though they wait.
-    fn requests_turn(&self) -> bool {
+    fn is_turn_of_records(&self) -> bool {
         self.begun % RECORDED_EVERY == 1
     }
 
@@ -325,7 +326,7 @@ impl Listening {
             return;
         }
         self.begun += 1;
-        let recorded = self.requests_turn();
+        let recorded = self.is_turn_of_records();
         if let Some(evidence) = &mut self.evidence {
             if !std::mem::replace(&mut self.records, true) {
                 evidence.start(clock);
@@ -346,11 +347,12 @@ impl Listening {
         self.drain(clock);
         let (events, lost) = std::mem::take(&mut self.early);
         if block.waits {
-            let complete = lost == 0 && self.has_records();
-            if complete && self.requests_known {
-                block.requests = Requests::Recorded;
-            }
-            split_block(block, events, complete);
+            let records = match (lost == 0 && self.has_records(), self.requests_known) {
+                (false, _) => Records::Incomplete,
+                (true, false) => Records::Switches,
+                (true, true) => Records::Requests,
+            };
+            split_block(block, events, records);
             return;
         }
         self.hear(block, events, lost);
@@ -434,14 +436,14 @@ impl Listening {
             let counts = counted.contains(&block.at_ns);
             let most_ns = block.delay_at_most_ns.unwrap_or(f64::INFINITY);
             let (mut alone_ns, mut together_ns, mut asked) = (0.0, 0.0, true);
-            let complete = block.complete;
+            let records = block.records;
             for (sample, mark) in block.tail.iter_mut().zip(&block.marks) {
                 let Some(one) = &mark.split else { continue };
                 let cause = cause_of(one, sample.value);
                 sample.cause = name_of(cause);
                 if counts {
                     rows.count(cause, sample.value, one.explained_ns);
-                    let apart = block.requests == Requests::Recorded && !mark.note.under_way;
+                    let apart = records == Records::Requests && !mark.note.under_way;
                     for part in &one.parts {
                         let name = match part.cause {
                             Cause::Waiting if apart => WAY,
@@ -456,10 +458,9 @@ impl Listening {
                         let own = one.parts.iter().filter(|part| wanted(part.cause));
                         own.map(|part| part.explained_ns).sum()
                     };
-                    let waiting_ns = if complete {
-                        sum(&|cause| cause == Cause::Waiting)
-                    } else {
-                        sample.value - sum(&|cause| cause != Cause::Waiting)
+                    let waiting_ns = match records {
+                        Records::Incomplete => sample.value - sum(&|cause| cause != Cause::Waiting),
+                        _ => sum(&|cause| cause == Cause::Waiting),
                     };
                     if mark.note.under_way {
                         // One delay can hold back all that are under way; the thread did not wait longer than this for any of them.

@@ -3,20 +3,19 @@
 use latlab_observe::{Attribution, Cause, Event, Proof, Sample, Taken, split};
 
 use crate::BlockData;
-use crate::block::Requests;
+use crate::block::Records;
 use crate::slow::Delay;
 
 /// After this thread was back on its CPU it took what was done within this time.
 const PICKED_UP_NS: f64 = 50_000.0;
 
-/// What each slow operation of a block that waits is made of. `complete`: every switch of the thread is among the events.
-pub(super) fn split_block(block: &mut BlockData, mut events: Vec<Event>, complete: bool) {
-    block.complete = complete;
-    if !complete {
-        events.clear();
-    }
-    if block.requests == Requests::Unseen {
-        events.retain(|event| event.cause != Cause::Device);
+/// What each slow operation of a block that waits is made of. `records`: what is among the events.
+pub(super) fn split_block(block: &mut BlockData, mut events: Vec<Event>, records: Records) {
+    block.records = records;
+    match records {
+        Records::Incomplete => events.clear(),
+        Records::Switches => events.retain(|event| event.cause != Cause::Device),
+        Records::Requests => {}
     }
     events.sort_by(|a, b| a.at_ns.total_cmp(&b.at_ns));
     let preempted_ns: f64 = events
@@ -75,7 +74,7 @@ pub(super) fn split_block(block: &mut BlockData, mut events: Vec<Event>, complet
             });
         }
         if let Some(delay) = mark.note.delay {
-            own.extend(ready(&sample, delay, &beside, complete));
+            own.extend(ready(&sample, delay, &beside, records));
         }
         own.sort_by(|a, b| a.at_ns.total_cmp(&b.at_ns));
         mark.split = split(&[sample], &own).pop();
@@ -83,7 +82,7 @@ pub(super) fn split_block(block: &mut BlockData, mut events: Vec<Event>, complet
 }
 
 /// When this operation was ready without a CPU and no record says so: at the end of its sleeps, when it had been woken; without records, at its end.
-fn ready(sample: &Sample, delay: Delay, beside: &[&Event], complete: bool) -> Vec<Event> {
+fn ready(sample: &Sample, delay: Delay, beside: &[&Event], records: Records) -> Vec<Event> {
     let at = |from: f64, to: f64| Event {
         cause: Cause::RunQueueDelay,
         proof: Proof::DelayCounter,
@@ -91,7 +90,7 @@ fn ready(sample: &Sample, delay: Delay, beside: &[&Event], complete: bool) -> Ve
         end_ns: Some(to),
         who: None,
     };
-    if !complete || delay.at_end {
+    if records == Records::Incomplete || delay.at_end {
         let late_ns = delay.ns.min(sample.ns);
         let mut found = vec![at(sample.end_ns() - late_ns, sample.end_ns())];
         if let Some(running_ns) = delay.running_ns {

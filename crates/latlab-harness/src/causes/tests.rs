@@ -152,7 +152,7 @@ fn time_that_a_woken_thread_stood_in_line_is_not_the_disks() {
         event(Cause::ContextSwitch, 0.92e6, 40_000.0),
         event(Cause::ContextSwitch, 1.92e6, 60_000.0),
     ];
-    split_block(&mut block, events, true);
+    split_block(&mut block, events, Records::Switches);
     assert!((part_of(&block, 0, Cause::RunQueueDelay) - 200_000.0).abs() < 1.0);
     assert!((part_of(&block, 0, Cause::Waiting) - 600_000.0).abs() < 1.0);
     assert!((part_of(&block, 0, Cause::ContextSwitch) - 60_000.0).abs() < 1.0);
@@ -162,7 +162,6 @@ fn time_that_a_woken_thread_stood_in_line_is_not_the_disks() {
 fn of_a_sleep_the_device_has_what_it_had_a_request_for_and_the_rest_is_the_way_there_and_back() {
     let sleeps = [(1e6, 1e6), (3e6, 1e6)];
     let mut block = waiting(&sleeps, &[Note::default(); 2]);
-    block.requests = Requests::Recorded;
     let events = vec![
         event(Cause::Waiting, 1.1e6, 850_000.0),
         // A write, then the flush.
@@ -172,12 +171,12 @@ fn of_a_sleep_the_device_has_what_it_had_a_request_for_and_the_rest_is_the_way_t
         event(Cause::Device, 2.9e6, 900_000.0),
         event(Cause::Waiting, 3.1e6, 850_000.0),
     ];
-    split_block(&mut block, events.clone(), true);
+    split_block(&mut block, events.clone(), Records::Requests);
     assert!((part_of(&block, 0, Cause::Device) - 700_000.0).abs() < 1.0);
     assert!((part_of(&block, 0, Cause::Waiting) - 150_000.0).abs() < 1.0);
     assert!(part_of(&block, 1, Cause::Device) < 1.0);
     let mut unknown = waiting(&sleeps, &[Note::default(); 2]);
-    split_block(&mut unknown, events, true);
+    split_block(&mut unknown, events, Records::Switches);
     assert!((part_of(&unknown, 0, Cause::Waiting) - 850_000.0).abs() < 1.0);
 }
 
@@ -191,14 +190,16 @@ fn where_requests_were_recorded_the_device_and_the_way_to_it_are_told_apart() {
             .map(|(&from_ns, known)| {
                 let mut block = waiting(&[(from_ns, 1e6)], &[delayed(0.0, from_ns)]);
                 block.at_ns = from_ns;
-                if known {
-                    block.requests = Requests::Recorded;
-                }
+                let records = if known {
+                    Records::Requests
+                } else {
+                    Records::Switches
+                };
                 let events = vec![
                     event(Cause::Waiting, from_ns, 900_000.0),
                     event(Cause::Device, from_ns + 1e5, 600_000.0),
                 ];
-                split_block(&mut block, events, true);
+                split_block(&mut block, events, records);
                 block
             })
             .collect();
@@ -243,7 +244,11 @@ fn without_records_the_count_of_an_operation_is_all_that_is_known_and_never_more
         &[(1e6, 1e6), (3e6, 1e5)],
         &[delayed(300_000.0, 0.9e6), delayed(5e6, 2.9e6)],
     );
-    split_block(&mut block, vec![event(Cause::Waiting, 1.1e6, 800_000.0)], false);
+    split_block(
+        &mut block,
+        vec![event(Cause::Waiting, 1.1e6, 800_000.0)],
+        Records::Incomplete,
+    );
     assert!((part_of(&block, 0, Cause::RunQueueDelay) - 300_000.0).abs() < 1.0);
     assert!(
         part_of(&block, 0, Cause::Waiting) < 1.0,
@@ -258,7 +263,7 @@ fn what_a_thread_neither_ran_nor_stood_in_line_it_slept() {
     let delay = block.marks[0].note.delay.as_mut().expect("given");
     // 100 us before it began, 50 in it.
     delay.running_ns = Some(150_000.0);
-    split_block(&mut block, Vec::new(), false);
+    split_block(&mut block, Vec::new(), Records::Incomplete);
     assert!((part_of(&block, 0, Cause::RunQueueDelay) - 300_000.0).abs() < 1.0);
     assert!((part_of(&block, 0, Cause::Waiting) - 650_000.0).abs() < 1.0);
 }
@@ -273,7 +278,7 @@ fn a_thread_that_is_away_while_a_device_works_delays_nothing_but_what_it_picks_u
     split_block(
         &mut block,
         vec![event(Cause::ContextSwitch, 1.5e6, 490_000.0)],
-        true,
+        Records::Switches,
     );
     assert!((part_of(&block, 0, Cause::ContextSwitch) - 490_000.0).abs() < 1.0);
     assert!((part_of(&block, 0, Cause::Waiting) - 510_000.0).abs() < 1.0);
@@ -289,7 +294,11 @@ fn what_is_split_adds_up_and_what_was_not_asked_is_a_bound() {
             let mut block = waiting(&[(from_ns, 1e6)], &[Note::default()]);
             block.at_ns = from_ns;
             block.observed.run_queue_delay_ns = Some(200_000);
-            split_block(&mut block, vec![event(Cause::Waiting, from_ns, 900_000.0)], true);
+            split_block(
+                &mut block,
+                vec![event(Cause::Waiting, from_ns, 900_000.0)],
+                Records::Switches,
+            );
             block
         })
         .collect();

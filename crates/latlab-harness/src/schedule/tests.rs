@@ -576,20 +576,29 @@ impl Reference for DriftsBetween {
     }
 }
 
-#[test]
-fn blocks_beside_a_drifted_reference_are_marked_and_do_not_count() {
+/// Ten points of this reach, measured in turns for 6 s, of which the reference is drifted for two.
+fn beside_a_drift(reach: Reach) -> (Outcome, Kept) {
     let clock = SimulatedClock::ideal();
     let env = env(&clock);
     let mut probe = Planted::new(&clock, 10);
     probe.rank = Rank::Headline;
-    // Short enough that a visit takes one block: the points take turns for 6 s.
+    // Short enough that a visit takes one block.
     probe.setup_ns = 200e6;
     probe.block_s = 0.1;
     let mut sink = Kept::default();
     let mut reference = DriftsBetween(clock.clone(), 2e9, 4e9);
     let deadline = env.clock.now_ns() + 60e9;
-    let planned = probe.points(&env);
+    let mut planned = probe.points(&env);
+    for point in &mut planned {
+        point.reach = reach;
+    }
     let outcome = run_probe(&probe, &env, &planned, deadline, &mut reference, &mut sink);
+    (outcome, sink)
+}
+
+#[test]
+fn blocks_beside_a_drifted_reference_are_marked_and_do_not_count() {
+    let (outcome, sink) = beside_a_drift(Reach::Shared);
     assert!(outcome.disturbed_blocks > 0);
     let mut in_part = 0;
     for record in &sink.records {
@@ -604,19 +613,7 @@ fn blocks_beside_a_drifted_reference_are_marked_and_do_not_count() {
 
 #[test]
 fn no_block_is_left_out_of_a_figure_that_disturbances_are_part_of() {
-    let clock = SimulatedClock::ideal();
-    let env = env(&clock);
-    let mut probe = Planted::new(&clock, 10);
-    probe.rank = Rank::Headline;
-    probe.setup_ns = 200e6;
-    let mut planned = probe.points(&env);
-    for point in &mut planned {
-        point.reach = Reach::Disturbances;
-    }
-    let mut sink = Kept::default();
-    let mut reference = DriftsBetween(clock.clone(), 1e9, 60e9);
-    let deadline = env.clock.now_ns() + 60e9;
-    let outcome = run_probe(&probe, &env, &planned, deadline, &mut reference, &mut sink);
+    let (outcome, sink) = beside_a_drift(Reach::Disturbances);
     assert_eq!(outcome.disturbed_blocks, 0);
     assert_eq!(sink.records.len(), 10);
     for record in &sink.records {

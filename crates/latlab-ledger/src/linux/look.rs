@@ -3,6 +3,7 @@
 use std::collections::{HashMap, HashSet};
 use std::io;
 use std::os::unix::fs::MetadataExt as _;
+use std::time::Duration;
 
 use super::calls;
 use super::polled::Polled;
@@ -21,6 +22,9 @@ const OF_PROCESS: usize = 3;
 const LONGEST_NS: u64 = 20_000_000;
 /// More threads than this are not followed; said in a note.
 const MOST_THREADS: usize = 8192;
+/// Of an environment in which something was not found: while its process is being loaded it is cut short or empty.
+const ENVIRONMENT_READS: u32 = 10;
+const BETWEEN_READS: Duration = Duration::from_millis(1);
 /// Looks between those at what changes slowly: run-queue delay, names, children of other threads than the main one.
 const SELDOM: u64 = 8;
 /// Or after this long: while a program is recorded, looks are seldom themselves.
@@ -649,17 +653,43 @@ pub(crate) fn kind(pid: u32, fd: u64) -> Kind {
     link.map_or(Kind::Other, |link| Kind::of_link(&link.to_string_lossy()))
 }
 
-/// Processes that still run and have this, `NAME=VALUE`, in the environment that they were started with, as far as they may be asked.
+/// Processes that still run, were started after this one and have this, `NAME=VALUE`, in the environment that they were started with, as far as
+/// they may be asked.
 pub(crate) fn started_with(variable: &str) -> u32 {
+    let own = start_ticks("self");
     let entries = std::fs::read_dir("/proc").into_iter().flatten().flatten();
-    let pids = entries.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
-    let found = pids.filter(|pid| {
-        let environment = std::fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
-        environment
-            .split(|byte| *byte == 0)
-            .any(|word| word == variable.as_bytes())
-    });
-    u32::try_from(found.count()).unwrap_or(u32::MAX)
+    let mut pids: Vec<u32> = entries
+        .filter_map(|entry| entry.file_name().to_str()?.parse().ok())
+        .filter(|pid| start_ticks(pid) >= own)
+        .collect();
+    let mut found = 0;
+    for _ in 0..ENVIRONMENT_READS {
+        pids.retain(|pid| {
+            let environment = std::fs::read(format!("/proc/{pid}/environ"));
+            let has_it = |environment: &Vec<u8>| {
+                let mut words = environment.split(|byte| *byte == 0);
+                words.any(|word| word == variable.as_bytes())
+            };
+            let is_one = environment.as_ref().is_ok_and(has_it);
+            found += u32::from(is_one);
+            !is_one && environment.is_ok()
+        });
+        if pids.is_empty() {
+            break;
+        }
+        std::thread::sleep(BETWEEN_READS);
+    }
+    found
+}
+
+/// When a process was started, in the kernel's ticks since the machine was; `None` of one that is gone.
+fn start_ticks(pid: impl std::fmt::Display) -> Option<u64> {
+    // Of proc_pid_stat(5): the 22nd field, the 20th after the name.
+    after_name(&text(&format!("/proc/{pid}/stat")))?
+        .split(' ')
+        .nth(19)?
+        .parse()
+        .ok()
 }
 
 /// Children by looking at all processes, for kernels without lists of them.

@@ -56,7 +56,7 @@ def marks(place: Place) -> list[str]:
 
 @pytest.mark.parametrize("end", ["ends", "is killed"])
 def test_the_second_waits_until_the_first_ends(place: Place, first: subprocess.Popen[str], end: str) -> None:
-    second = place.start(*SECOND, "--budget", "10", "--profile", "quick")
+    second = place.start(*SECOND, "--budget", "60")
     assert second.stderr is not None
     said = second.stderr.readline()
     assert f"latlab: waiting for another latlab measure (process {first.pid}, latlab measure --only" in said
@@ -64,7 +64,9 @@ def test_the_second_waits_until_the_first_ends(place: Place, first: subprocess.P
     os.kill(first.pid, signal.SIGINT if end == "ends" else signal.SIGKILL)
     os.kill(first.pid, signal.SIGCONT)
     assert place.ended(first).returncode == (130 if end == "ends" else -signal.SIGKILL)
-    assert place.ended(second).returncode == 0
+    place.until(second, (place.root / "here/second.latlab.jsonl").exists)
+    second.send_signal(signal.SIGINT)
+    assert place.ended(second).returncode == 130
     assert marks(place) == []
 
 

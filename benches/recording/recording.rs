@@ -23,11 +23,7 @@ fn durations(scale: f64) -> Vec<u64> {
                 1..10 => 400.0,
                 _ => 18.0 + 8.0 * rng.uniform(),
             };
-            #[expect(
-                clippy::cast_possible_truncation,
-                clippy::cast_sign_loss,
-                reason = "planted durations"
-            )]
+            #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "planted durations")]
             let duration = (ns * scale) as u64;
             duration
         })

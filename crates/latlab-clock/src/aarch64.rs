@@ -72,9 +72,7 @@ pub(crate) fn open() -> Result<HardwareClock, Unusable> {
     if platform::counter_allowed() == Some(false) {
         return Err(Unusable::Forbidden);
     }
-    Ok(HardwareClock {
-        self_synchronised: platform::self_synchronised_counter(),
-    })
+    Ok(HardwareClock { self_synchronised: platform::self_synchronised_counter() })
 }
 
 /// What brackets a region on this CPU.
@@ -140,9 +138,7 @@ mod tests {
     #[test]
     fn the_plain_counter_runs_forwards() {
         if open().is_ok() {
-            runs_forwards(HardwareClock {
-                self_synchronised: false,
-            });
+            runs_forwards(HardwareClock { self_synchronised: false });
         }
     }
 

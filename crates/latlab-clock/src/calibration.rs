@@ -21,11 +21,7 @@ impl Pair {
     /// From the counter before and after one reading of the reference. `None` when the counter ran backwards.
     fn bracketed(before: u64, reference_ns: u64, after: u64) -> Option<Self> {
         let width = after.checked_sub(before)?;
-        Some(Self {
-            ticks: before + width / 2,
-            reference_ns,
-            uncertainty_ticks: width as f64 / 2.0,
-        })
+        Some(Self { ticks: before + width / 2, reference_ns, uncertainty_ticks: width as f64 / 2.0 })
     }
 }
 
@@ -58,10 +54,7 @@ impl Rate {
     /// than its moment; the reference's own step is taken to be the same, since it is nearly always made from
     /// the same counter, and at least the nanosecond that it is rounded to.
     pub(crate) fn between(first: &Pair, last: &Pair, quantum_ticks: f64) -> Result<Self, Unusable> {
-        let ticks = last
-            .ticks
-            .checked_sub(first.ticks)
-            .ok_or(Unusable::Backwards(1))? as f64;
+        let ticks = last.ticks.checked_sub(first.ticks).ok_or(Unusable::Backwards(1))? as f64;
         let ns = last.reference_ns.saturating_sub(first.reference_ns) as f64;
         if ticks <= 0.0 || ns <= 0.0 {
             return Err(Unusable::Stopped);
@@ -70,10 +63,7 @@ impl Rate {
         let step_ticks = quantum_ticks + quantum_ticks.max(ticks_per_ns);
         let error_ticks = first.uncertainty_ticks + last.uncertainty_ticks + step_ticks;
         // Relative to the least that the true distance can be; infinite when the brackets overlap.
-        Ok(Self {
-            ticks_per_ns,
-            error_ppm: error_ticks / (ticks - error_ticks).max(0.0) * 1e6,
-        })
+        Ok(Self { ticks_per_ns, error_ppm: error_ticks / (ticks - error_ticks).max(0.0) * 1e6 })
     }
 }
 
@@ -99,11 +89,7 @@ mod tests {
             let ticks = (ns as f64 * rate) as u64;
             ticks - ticks % quantum
         };
-        (
-            counter(at_ns - jitter_before),
-            at_ns,
-            counter(at_ns + jitter_after),
-        )
+        (counter(at_ns - jitter_before), at_ns, counter(at_ns + jitter_after))
     }
 
     proptest! {
@@ -137,14 +123,7 @@ mod tests {
     fn the_tightest_bracket_is_kept() {
         let triples = [(0, 50, 1000), (2000, 2010, 2030), (3000, 3500, 4000)];
         let pair = tightest_of(triples.into_iter()).unwrap();
-        assert_eq!(
-            pair,
-            Pair {
-                ticks: 2015,
-                reference_ns: 2010,
-                uncertainty_ticks: 15.0
-            }
-        );
+        assert_eq!(pair, Pair { ticks: 2015, reference_ns: 2010, uncertainty_ticks: 15.0 });
     }
 
     #[test]
@@ -154,11 +133,7 @@ mod tests {
 
     #[test]
     fn a_counter_that_stands_still_has_no_rate() {
-        let at = |reference_ns| Pair {
-            ticks: 7,
-            reference_ns,
-            uncertainty_ticks: 0.0,
-        };
+        let at = |reference_ns| Pair { ticks: 7, reference_ns, uncertainty_ticks: 0.0 };
         assert_eq!(Rate::between(&at(0), &at(1_000_000), 1.0), Err(Unusable::Stopped));
     }
 }

@@ -88,10 +88,7 @@ impl Clock {
             |step| simulated.advance_ns(f64::from(step)),
             Duration::from_hours(1),
         );
-        let rate = Rate {
-            ticks_per_ns: SimulatedClock::TICKS_PER_NS,
-            error_ppm: 0.0,
-        };
+        let rate = Rate { ticks_per_ns: SimulatedClock::TICKS_PER_NS, error_ppm: 0.0 };
         let about = About {
             kind: ClockKind::Simulated,
             fences: "none: simulated time moves only when it is told to".into(),
@@ -125,13 +122,7 @@ impl Clock {
             invariant: arch::invariant(),
             why_not_hardware: None,
         };
-        Ok(Self::assemble(
-            Source::Hardware(counter),
-            about,
-            &instrument,
-            rate,
-            Some(first),
-        ))
+        Ok(Self::assemble(Source::Hardware(counter), about, &instrument, rate, Some(first)))
     }
 
     fn open_system(reason: Option<&Unusable>) -> Self {
@@ -140,10 +131,7 @@ impl Clock {
         let (name, error_ppm) = if clock.is_raw() {
             ("the raw monotonic clock", 0.0)
         } else {
-            (
-                "the monotonic clock, which NTP may slew",
-                platform::MONOTONIC_SLEW_PPM,
-            )
+            ("the monotonic clock, which NTP may slew", platform::MONOTONIC_SLEW_PPM)
         };
         let about = About {
             kind: ClockKind::Os,
@@ -153,10 +141,7 @@ impl Clock {
             invariant: arch::invariant(),
             why_not_hardware: reason.map(ToString::to_string),
         };
-        let rate = Rate {
-            ticks_per_ns: 1.0,
-            error_ppm,
-        };
+        let rate = Rate { ticks_per_ns: 1.0, error_ppm };
         Self::assemble(Source::Os(clock), about, &instrument, rate, None)
     }
 
@@ -212,11 +197,7 @@ impl Clock {
     #[must_use]
     pub fn at_ns(&self, reading: u64) -> f64 {
         let distance = self.ns(reading.abs_diff(self.origin_ticks));
-        if reading < self.origin_ticks {
-            -distance
-        } else {
-            distance
-        }
+        if reading < self.origin_ticks { -distance } else { distance }
     }
 
     /// Nanoseconds of a difference of two readings.
@@ -271,12 +252,7 @@ impl Clock {
     fn adopt(&mut self, rate: Rate) {
         let scale = self.facts.ticks_per_ns / rate.ticks_per_ns;
         let overhead = &mut self.facts.overhead_ns;
-        for ns in [
-            &mut overhead.mean,
-            &mut overhead.p50,
-            &mut overhead.p99,
-            &mut overhead.min,
-        ] {
+        for ns in [&mut overhead.mean, &mut overhead.p50, &mut overhead.p99, &mut overhead.min] {
             *ns *= scale;
         }
         self.facts.quantum_ns *= scale;
@@ -367,20 +343,13 @@ mod tests {
         assert_eq!([clock.ticks(-1.0), clock.ticks(f64::NAN)], [0, 0]);
     }
 
-    const LAST: Pair = Pair {
-        ticks: 1,
-        reference_ns: 1,
-        uncertainty_ticks: 0.0,
-    };
+    const LAST: Pair = Pair { ticks: 1, reference_ns: 1, uncertainty_ticks: 0.0 };
 
     #[test]
     fn a_better_rate_replaces_the_first_and_rescales_the_facts() {
         let mut clock = with_rate(2.6, 5.0);
         clock.facts.quantum_ns = 10.0;
-        let better = Rate {
-            ticks_per_ns: 2.6 * (1.0 + 4e-6),
-            error_ppm: 0.1,
-        };
+        let better = Rate { ticks_per_ns: 2.6 * (1.0 + 4e-6), error_ppm: 0.1 };
         assert_eq!(clock.take(better, LAST), Recalibration::Refined);
         assert!((clock.facts.ticks_per_ns - better.ticks_per_ns).abs() < 1e-12);
         assert!((clock.facts.quantum_ns * clock.facts.ticks_per_ns - 26.0).abs() < 1e-9);
@@ -391,50 +360,26 @@ mod tests {
     fn a_worse_rate_that_agrees_changes_nothing() {
         let mut clock = with_rate(2.6, 5.0);
         let before = clock.facts.clone();
-        assert_eq!(
-            clock.take(
-                Rate {
-                    ticks_per_ns: 2.6,
-                    error_ppm: 9.0
-                },
-                LAST
-            ),
-            Recalibration::Kept
-        );
+        assert_eq!(clock.take(Rate { ticks_per_ns: 2.6, error_ppm: 9.0 }, LAST), Recalibration::Kept);
         assert_eq!(clock.facts, before);
     }
 
     #[test]
     fn clocks_that_wander_keep_the_mean_rate_and_state_the_wander() {
         let mut clock = with_rate(2.6, 1.0);
-        let slower = Rate {
-            ticks_per_ns: 2.6 * (1.0 - 5e-6),
-            error_ppm: 0.1,
-        };
+        let slower = Rate { ticks_per_ns: 2.6 * (1.0 - 5e-6), error_ppm: 0.1 };
         let answer = clock.take(slower, LAST);
         assert!(matches!(answer, Recalibration::Wandered { apart_ppm } if (apart_ppm - 5.0).abs() < 1e-3));
         assert!((clock.facts.ticks_per_ns - slower.ticks_per_ns).abs() < 1e-12);
         assert!((clock.facts.rate_error_ppm - 5.1).abs() < 1e-3);
-        clock.take(
-            Rate {
-                error_ppm: 0.05,
-                ..slower
-            },
-            LAST,
-        );
-        assert!(
-            clock.facts.rate_error_ppm > 5.0,
-            "a better bracket does not end the wander"
-        );
+        clock.take(Rate { error_ppm: 0.05, ..slower }, LAST);
+        assert!(clock.facts.rate_error_ppm > 5.0, "a better bracket does not end the wander");
     }
 
     #[test]
     fn a_rate_that_disagrees_widens_the_error_so_that_the_next_one_can_heal_it() {
         let mut clock = with_rate(2.6, 1.0);
-        let other = Rate {
-            ticks_per_ns: 2.6 * 1.001,
-            error_ppm: 0.5,
-        };
+        let other = Rate { ticks_per_ns: 2.6 * 1.001, error_ppm: 0.5 };
         let answer = clock.take(other, LAST);
         assert!(matches!(answer, Recalibration::Disagrees { apart_ppm } if (apart_ppm - 1000.0).abs() < 1.0));
         assert!((clock.facts.rate_error_ppm - 1000.0).abs() < 1.0);

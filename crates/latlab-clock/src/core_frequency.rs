@@ -130,17 +130,8 @@ mod tests {
     #[test]
     fn quantiles_of_windows_are_in_order() {
         let found = summary((1..=101).rev().map(f64::from).collect(), 2.6);
-        let quantiles = [
-            found.ghz_min,
-            found.ghz_p10,
-            found.ghz_p50,
-            found.ghz_p90,
-            found.ghz_max,
-        ];
-        assert_eq!(
-            quantiles.map(|ghz| format!("{ghz}")),
-            ["1", "11", "51", "91", "101"]
-        );
+        let quantiles = [found.ghz_min, found.ghz_p10, found.ghz_p50, found.ghz_p90, found.ghz_max];
+        assert_eq!(quantiles.map(|ghz| format!("{ghz}")), ["1", "11", "51", "91", "101"]);
         assert_eq!(found.windows, 101);
     }
 

@@ -9,17 +9,11 @@
 //! Each architecture has one file (`x86.rs`, `aarch64.rs`, `no_counter.rs`), each kind of operating system one
 //! in `platform/`.
 
-#![expect(
-    clippy::inline_always,
-    reason = "a call between the stamp and the work would be timed"
-)]
+#![expect(clippy::inline_always, reason = "a call between the stamp and the work would be timed")]
 
 #[cfg_attr(target_arch = "x86_64", path = "x86.rs")]
 #[cfg_attr(target_arch = "aarch64", path = "aarch64.rs")]
-#[cfg_attr(
-    not(any(target_arch = "x86_64", target_arch = "aarch64")),
-    path = "no_counter.rs"
-)]
+#[cfg_attr(not(any(target_arch = "x86_64", target_arch = "aarch64")), path = "no_counter.rs")]
 mod arch;
 mod calibration;
 mod clock;

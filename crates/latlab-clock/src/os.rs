@@ -80,10 +80,7 @@ impl OsClock {
         let raw = OsClockId(platform::MONOTONIC_RAW);
         // Kernels before 5.3 (x86) serve the raw clock by a system call, several times the price of the vDSO.
         let raw_is_cheap = platform::readable(raw.0) && price(raw) <= 2.0 * price(monotonic) + 5.0;
-        Self {
-            id: if raw_is_cheap { raw } else { monotonic },
-            raw: raw_is_cheap,
-        }
+        Self { id: if raw_is_cheap { raw } else { monotonic }, raw: raw_is_cheap }
     }
 
     /// Whether readings are free of NTP's steering.
@@ -126,11 +123,7 @@ fn fenced(id: OsClockId) -> u64 {
 /// The clock that calibrations refer to: the raw one wherever it exists, whatever a reading costs.
 pub(crate) fn reference() -> OsClockId {
     let raw = OsClockId(platform::MONOTONIC_RAW);
-    if platform::readable(raw.0) {
-        raw
-    } else {
-        OsClockId(platform::MONOTONIC)
-    }
+    if platform::readable(raw.0) { raw } else { OsClockId(platform::MONOTONIC) }
 }
 
 /// Nanoseconds per reading: the least over a few batches, since only the order of two prices matters.

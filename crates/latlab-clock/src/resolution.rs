@@ -161,28 +161,15 @@ pub fn quantum_ticks(deltas: &[u64]) -> Option<f64> {
     let mut frequent: Vec<(u64, u64)> = counts.iter().map(|(&delta, &count)| (count, delta)).collect();
     frequent.sort_unstable_by(|a, b| b.cmp(a));
     let frequent: Vec<u64> = frequent.into_iter().take(48).map(|(_, delta)| delta).collect();
-    let pairs = || {
-        frequent
-            .iter()
-            .flat_map(|&a| frequent.iter().map(move |&b| (a, b)))
-    };
+    let pairs = || frequent.iter().flat_map(|&a| frequent.iter().map(move |&b| (a, b)));
 
-    let grids: BTreeSet<u64> = pairs()
-        .flat_map(|(a, b)| [a, a.abs_diff(b)])
-        .filter(|&grid| grid >= LEAST_TOLERANT)
-        .collect();
-    grids
-        .iter()
-        .rev()
-        .find_map(|&grid| tolerant_step(&counts, grid))
-        .or_else(|| {
-            let divisors: BTreeSet<u64> = pairs().map(|(a, b)| gcd(a, b)).collect();
-            let whole = divisors
-                .into_iter()
-                .rev()
-                .find(|&divisor| divides_nearly_all(&counts, divisor));
-            Some(whole.unwrap_or(1) as f64)
-        })
+    let grids: BTreeSet<u64> =
+        pairs().flat_map(|(a, b)| [a, a.abs_diff(b)]).filter(|&grid| grid >= LEAST_TOLERANT).collect();
+    grids.iter().rev().find_map(|&grid| tolerant_step(&counts, grid)).or_else(|| {
+        let divisors: BTreeSet<u64> = pairs().map(|(a, b)| gcd(a, b)).collect();
+        let whole = divisors.into_iter().rev().find(|&divisor| divides_nearly_all(&counts, divisor));
+        Some(whole.unwrap_or(1) as f64)
+    })
 }
 
 /// Grids finer than this must be met exactly: a tolerance of one tick would accept nearly everything.
@@ -193,10 +180,8 @@ const STRAY: f64 = 0.005;
 /// The mean step if the differences lie on `grid` give or take one tick, else `None`.
 fn tolerant_step(counts: &BTreeMap<u64, u64>, grid: u64) -> Option<f64> {
     // Beyond 12 steps a grid of fractional ticks has drifted away from its multiples.
-    let near: Vec<(u64, u64)> = counts
-        .range(..=12 * grid + 1)
-        .map(|(&delta, &count)| (delta, count))
-        .collect();
+    let near: Vec<(u64, u64)> =
+        counts.range(..=12 * grid + 1).map(|(&delta, &count)| (delta, count)).collect();
     let total = counts.values().sum::<u64>() as f64;
     let seen = near.iter().map(|&(_, count)| count).sum::<u64>() as f64;
     if seen < 0.3 * total {
@@ -215,20 +200,13 @@ fn tolerant_step(counts: &BTreeMap<u64, u64>, grid: u64) -> Option<f64> {
         }
     }
     // Fewer than three well-filled multiples could be a coincidence of lengths.
-    let well_filled = per_multiple
-        .values()
-        .filter(|&&count| count as f64 >= STRAY * seen)
-        .count();
+    let well_filled = per_multiple.values().filter(|&&count| count as f64 >= STRAY * seen).count();
     (off as f64 <= STRAY * seen && well_filled >= 3).then(|| ticks as f64 / steps as f64)
 }
 
 fn divides_nearly_all(counts: &BTreeMap<u64, u64>, divisor: u64) -> bool {
     let total = counts.values().sum::<u64>() as f64;
-    let off: u64 = counts
-        .iter()
-        .filter(|(delta, _)| *delta % divisor != 0)
-        .map(|(_, &count)| count)
-        .sum();
+    let off: u64 = counts.iter().filter(|(delta, _)| *delta % divisor != 0).map(|(_, &count)| count).sum();
     off as f64 <= STRAY * total
 }
 
@@ -251,18 +229,11 @@ mod tests {
 
     fn assert_step(deltas: &[u64], expected: f64) {
         let found = quantum_ticks(deltas).expect("some differences are positive");
-        assert!(
-            (found - expected).abs() < expected * 1e-3,
-            "found {found}, expected {expected}"
-        );
+        assert!((found - expected).abs() < expected * 1e-3, "found {found}, expected {expected}");
     }
 
     /// Differences of a counter that shows `step` x n rounded down, over regions of 2 to 9 steps.
-    #[expect(
-        clippy::cast_possible_truncation,
-        clippy::cast_sign_loss,
-        reason = "planted values are small"
-    )]
+    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "planted values are small")]
     fn stepped(step: f64) -> Vec<u64> {
         (0_u64..4000)
             .map(|i| {
@@ -307,20 +278,12 @@ mod tests {
 
     #[test]
     fn a_slow_counter_whose_regions_read_zero_one_or_two_has_a_step_of_one() {
-        assert_step(
-            &(0..4000).map(|i| [0, 0, 1, 1, 1, 2][i % 6]).collect::<Vec<_>>(),
-            1.0,
-        );
+        assert_step(&(0..4000).map(|i| [0, 0, 1, 1, 1, 2][i % 6]).collect::<Vec<_>>(), 1.0);
     }
 
     #[test]
     fn a_microsecond_clock_counted_in_nanoseconds_has_a_step_of_1000() {
-        assert_step(
-            &(0..4000)
-                .map(|i| [0, 0, 0, 1000, 2000][i % 5])
-                .collect::<Vec<_>>(),
-            1000.0,
-        );
+        assert_step(&(0..4000).map(|i| [0, 0, 0, 1000, 2000][i % 5]).collect::<Vec<_>>(), 1000.0);
     }
 
     #[test]
@@ -340,11 +303,8 @@ mod tests {
     #[test]
     fn a_planted_quantum_and_cost_are_measured_as_planted() {
         let clock = SimulatedClock::new(22.0, 10.0);
-        let found = measure_instrument(
-            &clock,
-            |step| clock.advance_ns(f64::from(step)),
-            Duration::from_mins(1),
-        );
+        let found =
+            measure_instrument(&clock, |step| clock.advance_ns(f64::from(step)), Duration::from_mins(1));
         assert_eq!(found.quantum_ticks, Some(10_000.0));
         let overhead = found.overhead_ns(SimulatedClock::TICKS_PER_NS);
         assert!((overhead.mean - 22.0).abs() < 0.1, "{overhead:?}");
@@ -396,11 +356,8 @@ mod tests {
     #[test]
     fn interrupts_do_not_move_the_overhead_and_a_step_back_is_counted() {
         let clock = Disturbed(SimulatedClock::new(22.0, 10.0), std::cell::Cell::new(0));
-        let found = measure_instrument(
-            &clock,
-            |step| clock.0.advance_ns(f64::from(step)),
-            Duration::from_mins(1),
-        );
+        let found =
+            measure_instrument(&clock, |step| clock.0.advance_ns(f64::from(step)), Duration::from_mins(1));
         assert!((found.overhead_ticks.mean / 1e3 - 22.0).abs() < 0.2, "{found:?}");
         assert_eq!(found.backwards, 1);
     }

@@ -52,9 +52,7 @@ pub(crate) const KIND: ClockKind = ClockKind::Tsc;
 
 /// Whether CPUID `8000_0007h` EDX\[8\] promises a constant rate in all power and sleep states.
 pub(crate) fn invariant() -> Option<bool> {
-    CpuId::new()
-        .get_advanced_power_mgmt_info()
-        .map(|power| power.has_invariant_tsc())
+    CpuId::new().get_advanced_power_mgmt_info().map(|power| power.has_invariant_tsc())
 }
 
 pub(crate) fn open() -> Result<HardwareClock, Unusable> {
@@ -143,13 +141,7 @@ struct Evidence<'a> {
 }
 
 /// Kernel clock sources that are the time stamp counter, or a hypervisor's page of scale and offset applied to it.
-const READ_FROM_TSC: [&str; 5] = [
-    "tsc",
-    "tsc-early",
-    "kvm-clock",
-    "xen",
-    "hyperv_clocksource_tsc_page",
-];
+const READ_FROM_TSC: [&str; 5] = ["tsc", "tsc-early", "kvm-clock", "xen", "hyperv_clocksource_tsc_page"];
 
 fn judge(evidence: &Evidence) -> Result<(), Unusable> {
     if !evidence.tsc {
@@ -163,20 +155,13 @@ fn judge(evidence: &Evidence) -> Result<(), Unusable> {
     }
     // The kernel's watchdog compares the counter with another timer and drops it when it is unstable or differs
     // between CPUs; that is better evidence than CPUID's promise.
-    if let Some(name) = evidence
-        .kernel_clocksource
-        .filter(|name| !READ_FROM_TSC.contains(name))
-    {
+    if let Some(name) = evidence.kernel_clocksource.filter(|name| !READ_FROM_TSC.contains(name)) {
         return Err(Unusable::RejectedByKernel(name.to_owned()));
     }
     // Hypervisors often hide the promise. Where the guest's kernel keeps time with the counter all the same, its
     // own clock would share every error, so nothing is gained by refusing.
     let kernel_trusts_it = evidence.kernel_clocksource == Some("tsc");
-    if evidence.invariant == Some(true) || kernel_trusts_it {
-        Ok(())
-    } else {
-        Err(Unusable::NotInvariant)
-    }
+    if evidence.invariant == Some(true) || kernel_trusts_it { Ok(()) } else { Err(Unusable::NotInvariant) }
 }
 
 #[cfg(test)]
@@ -200,78 +185,34 @@ mod tests {
 
     #[test]
     fn a_counter_that_the_kernel_dropped_is_refused_with_the_name_of_its_successor() {
-        let refused = judge(&Evidence {
-            kernel_clocksource: Some("hpet"),
-            ..good()
-        })
-        .unwrap_err();
+        let refused = judge(&Evidence { kernel_clocksource: Some("hpet"), ..good() }).unwrap_err();
         assert_eq!(refused, Unusable::RejectedByKernel("hpet".into()));
         assert!(refused.to_string().contains("hpet"));
     }
 
     #[test]
     fn a_paravirtual_clock_needs_the_promise_of_invariance() {
-        let kvm = Evidence {
-            kernel_clocksource: Some("kvm-clock"),
-            ..good()
-        };
+        let kvm = Evidence { kernel_clocksource: Some("kvm-clock"), ..good() };
         assert_eq!(judge(&kvm), Ok(()));
-        assert_eq!(
-            judge(&Evidence {
-                invariant: Some(false),
-                ..kvm
-            }),
-            Err(Unusable::NotInvariant)
-        );
+        assert_eq!(judge(&Evidence { invariant: Some(false), ..kvm }), Err(Unusable::NotInvariant));
     }
 
     #[test]
     fn a_kernel_that_keeps_time_with_the_counter_outweighs_a_hidden_promise() {
-        assert_eq!(
-            judge(&Evidence {
-                invariant: Some(false),
-                ..good()
-            }),
-            Ok(())
-        );
+        assert_eq!(judge(&Evidence { invariant: Some(false), ..good() }), Ok(()));
     }
 
     #[test]
     fn without_word_from_the_kernel_the_promise_decides() {
-        let silent = Evidence {
-            kernel_clocksource: None,
-            allowed: None,
-            ..good()
-        };
+        let silent = Evidence { kernel_clocksource: None, allowed: None, ..good() };
         assert_eq!(judge(&silent), Ok(()));
-        assert_eq!(
-            judge(&Evidence {
-                invariant: None,
-                ..silent
-            }),
-            Err(Unusable::NotInvariant)
-        );
+        assert_eq!(judge(&Evidence { invariant: None, ..silent }), Err(Unusable::NotInvariant));
     }
 
     #[test]
     fn a_counter_that_would_kill_the_process_is_never_read() {
-        assert_eq!(
-            judge(&Evidence {
-                allowed: Some(false),
-                ..good()
-            }),
-            Err(Unusable::Forbidden)
-        );
-        assert_eq!(
-            judge(&Evidence { tsc: false, ..good() }),
-            Err(Unusable::Missing("RDTSC"))
-        );
-        assert_eq!(
-            judge(&Evidence {
-                rdtscp: false,
-                ..good()
-            }),
-            Err(Unusable::Missing("RDTSCP"))
-        );
+        assert_eq!(judge(&Evidence { allowed: Some(false), ..good() }), Err(Unusable::Forbidden));
+        assert_eq!(judge(&Evidence { tsc: false, ..good() }), Err(Unusable::Missing("RDTSC")));
+        assert_eq!(judge(&Evidence { rdtscp: false, ..good() }), Err(Unusable::Missing("RDTSCP")));
     }
 }

@@ -24,19 +24,13 @@ fn holds_for(clock: &Clock) {
     let before = clock.now_ns();
     std::thread::sleep(Duration::from_millis(20));
     let slept = clock.now_ns() - before;
-    assert!(
-        (19.99e6..10e9).contains(&slept),
-        "20 ms of sleep read as {slept} ns"
-    );
+    assert!((19.99e6..10e9).contains(&slept), "20 ms of sleep read as {slept} ns");
 
     let facts = &clock.facts;
     assert!(facts.quantum_ns > 0.0 && facts.ticks_per_ns > 0.0, "{facts:?}");
     assert!(facts.rate_error_ppm <= 1000.0, "{facts:?}");
     let overhead = &facts.overhead_ns;
-    assert!(
-        overhead.min <= overhead.p50 && overhead.p50 <= overhead.p99,
-        "{overhead:?}"
-    );
+    assert!(overhead.min <= overhead.p50 && overhead.p50 <= overhead.p99, "{overhead:?}");
     assert!(overhead.samples > 0);
     assert_eq!(facts.backwards, 0);
     assert!(!facts.fences.is_empty());
@@ -47,10 +41,7 @@ fn the_opened_clock_runs_forwards_and_sees_a_sleep() {
     let clock = Clock::open();
     holds_for(&clock);
     // Either a counter, or a printable reason against it.
-    assert_eq!(
-        clock.facts.kind == ClockKind::Os,
-        clock.facts.why_not_hardware.is_some()
-    );
+    assert_eq!(clock.facts.kind == ClockKind::Os, clock.facts.why_not_hardware.is_some());
 }
 
 #[test]
@@ -94,9 +85,6 @@ fn the_core_frequency_is_a_positive_figure_with_ordered_quantiles_or_absent() {
 fn each_system_clock_can_be_examined_by_itself() {
     for (name, id) in os_clocks() {
         let found = measure_instrument(&id, |_| (), Duration::from_millis(30));
-        assert!(
-            found.quantum_ticks.is_none_or(|ticks| ticks >= 1.0),
-            "{name}: {found:?}"
-        );
+        assert!(found.quantum_ticks.is_none_or(|ticks| ticks >= 1.0), "{name}: {found:?}");
     }
 }

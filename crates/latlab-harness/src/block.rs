@@ -237,11 +237,7 @@ impl<'a> Block<'a> {
             threshold,
             samples: Vec::with_capacity(TAIL_ROOM),
             dropped: 0,
-            flag: self
-                .listening
-                .as_mut()
-                .and_then(|listening| listening.flag())
-                .unwrap_or(&mut no_flag),
+            flag: self.listening.as_mut().and_then(|listening| listening.flag()).unwrap_or(&mut no_flag),
             turns: watched.then(Turns::default),
         };
         let count = self.each;
@@ -251,27 +247,18 @@ impl<'a> Block<'a> {
             Source::Os(time) => each_with(time, self.clock, kernel, count, &mut histogram, &mut tail),
             Source::Simulated(time) => each_with(time, self.clock, kernel, count, &mut histogram, &mut tail),
         }
-        self.data.listened.push(latlab_observe::Span {
-            from_ns,
-            to_ns: self.clock.now_ns(),
-        });
+        self.data.listened.push(latlab_observe::Span { from_ns, to_ns: self.clock.now_ns() });
         // Copied: the room that was not needed is given back.
         for (at, ticks, taken) in &tail.samples {
-            let note = Note {
-                taken: *taken,
-                ..Note::default()
-            };
-            self.data
-                .push_slow(self.clock.at_ns(*at), self.clock.ns(*ticks), note);
+            let note = Note { taken: *taken, ..Note::default() };
+            self.data.push_slow(self.clock.at_ns(*at), self.clock.ns(*ticks), note);
         }
         if let Some(turns) = &tail.turns {
-            self.data
-                .gaps
-                .extend(turns.gaps.iter().map(|(at, ticks, taken)| Sample {
-                    at_ns: self.clock.at_ns(*at),
-                    ns: self.clock.ns(*ticks),
-                    taken: *taken,
-                }));
+            self.data.gaps.extend(turns.gaps.iter().map(|(at, ticks, taken)| Sample {
+                at_ns: self.clock.at_ns(*at),
+                ns: self.clock.ns(*ticks),
+                taken: *taken,
+            }));
         }
         self.data.tail_dropped += tail.dropped;
         self.data.ops += count;
@@ -289,19 +276,12 @@ impl<'a> Block<'a> {
             let ticks = to.saturating_sub(from);
             histogram.record(picoseconds.in_ticks(ticks));
             if data.tail.len() < GAP_ROOM {
-                data.tail.push(TailSample {
-                    at_ns: clock.at_ns(from),
-                    value: clock.ns(ticks),
-                    cause: None,
-                });
+                data.tail.push(TailSample { at_ns: clock.at_ns(from), value: clock.ns(ticks), cause: None });
             } else {
                 data.tail_dropped += 1;
             }
         }
-        data.listened.push(latlab_observe::Span {
-            from_ns: clock.at_ns(begin),
-            to_ns: clock.at_ns(end),
-        });
+        data.listened.push(latlab_observe::Span { from_ns: clock.at_ns(begin), to_ns: clock.at_ns(end) });
         data.ops += looks;
     }
 
@@ -348,17 +328,13 @@ impl<'a> Block<'a> {
     /// Operations of every window of this record, for a session that times windows on another thread: chosen at the first call so that a
     /// window takes about `window_ns`; `run` does that many operations and says how long they took, ns.
     pub fn window_ops(&mut self, window_ns: f64, run: impl FnMut(u64) -> f64) -> u64 {
-        *self
-            .ops_per_window
-            .get_or_insert_with(|| window_ops(self.clock, window_ns, run))
+        *self.ops_per_window.get_or_insert_with(|| window_ops(self.clock, window_ns, run))
     }
 
     /// A window of `ops` operations that was timed on another thread, stamps in ticks of the run's clock ([`Stamps`](crate::Stamps)): its
     /// mean, ns an operation, is one sample. All windows of a record have as many operations.
     pub fn window(&mut self, begin: u64, end: u64, ops: u64) {
-        self.data
-            .values
-            .push(self.clock.ns(end.saturating_sub(begin)) / ops.max(1) as f64);
+        self.data.values.push(self.clock.ns(end.saturating_sub(begin)) / ops.max(1) as f64);
         self.data.ops += ops;
         self.ops_per_window.get_or_insert(ops.max(1));
     }
@@ -381,10 +357,7 @@ impl<'a> Block<'a> {
     pub fn span(&mut self, begin: u64, end: u64) {
         let ticks = end.saturating_sub(begin);
         let picoseconds = Picoseconds::of(self.clock);
-        self.data
-            .histogram
-            .get_or_insert_default()
-            .record(picoseconds.in_ticks(ticks));
+        self.data.histogram.get_or_insert_default().record(picoseconds.in_ticks(ticks));
         self.data.ops += 1;
         let (first, last) = self.stamped.unwrap_or((begin, end));
         self.stamped = Some((first.min(begin), last.max(end)));
@@ -422,13 +395,10 @@ impl<'a> Block<'a> {
 
     pub(crate) fn channel_mut(&mut self, name: &'static str) -> &mut Histogram {
         let channels = &mut self.data.channels;
-        let place = channels
-            .iter()
-            .position(|(own, _)| *own == name)
-            .unwrap_or_else(|| {
-                channels.push((name, Histogram::new()));
-                channels.len() - 1
-            });
+        let place = channels.iter().position(|(own, _)| *own == name).unwrap_or_else(|| {
+            channels.push((name, Histogram::new()));
+            channels.len() - 1
+        });
         &mut channels[place].1
     }
 
@@ -450,14 +420,7 @@ impl<'a> Block<'a> {
     ) {
         self.data.histogram.get_or_insert_default().merge(operations);
         for sample in tail {
-            self.keep(
-                sample.at_ns,
-                sample.value,
-                Note {
-                    under_way: true,
-                    ..Note::default()
-                },
-            );
+            self.keep(sample.at_ns, sample.value, Note { under_way: true, ..Note::default() });
         }
         self.data.tail_dropped += dropped;
         self.data.ops += ops;
@@ -529,9 +492,7 @@ impl<'a> Block<'a> {
             let spans = crew.window(ops)?;
             let bytes = ops * bytes_per_op * spans.len() as u64;
             let together_ns = self.clock.ns(length(&spans));
-            self.data
-                .values
-                .push(bytes as f64 * 1e9 / together_ns.max(step_ns));
+            self.data.values.push(bytes as f64 * 1e9 / together_ns.max(step_ns));
             self.data.ops += ops * spans.len() as u64;
             self.data.bytes += bytes;
             members.resize(spans.len(), Vec::new());

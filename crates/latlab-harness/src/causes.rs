@@ -182,12 +182,7 @@ impl Listening {
         listening.interrupts = cpu.map(|cpu| {
             let counters = CpuCounters::of_this_thread(cpu);
             let now_ns = clock.now_ns();
-            Interrupts {
-                first: (now_ns, counters.read(clock)),
-                counters,
-                last_ns: now_ns,
-                per_ns: None,
-            }
+            Interrupts { first: (now_ns, counters.read(clock)), counters, last_ns: now_ns, per_ns: None }
         });
         listening
     }
@@ -206,10 +201,7 @@ impl Listening {
     pub(crate) fn lend(&mut self) -> Vec<Candidate> {
         let mut lent = std::mem::take(&mut self.candidates);
         if self.operations != Operations::UserSpace && lent.capacity() < CANDIDATES {
-            let touched = Candidate {
-                begin: 1,
-                ..Candidate::default()
-            };
+            let touched = Candidate { begin: 1, ..Candidate::default() };
             lent = vec![touched; CANDIDATES];
         }
         lent.clear();
@@ -253,11 +245,7 @@ impl Listening {
         Some(Counted {
             delay: counted.read_ns()?,
             // Where there are records, these say when it ran.
-            running: if self.has_records() {
-                None
-            } else {
-                counted.running_ns()
-            },
+            running: if self.has_records() { None } else { counted.running_ns() },
             at_ns: clock.now_ns(),
         })
     }
@@ -297,15 +285,9 @@ impl Listening {
             ns: now.delay.saturating_sub(last.delay) as f64,
             since_ns: last.at_ns,
             at_end: self.partner.is_some(),
-            running_ns: now
-                .running
-                .zip(last.running)
-                .map(|(now, last)| now.saturating_sub(last) as f64),
+            running_ns: now.running.zip(last.running).map(|(now, last)| now.saturating_sub(last) as f64),
         });
-        Note {
-            delay,
-            ..Note::default()
-        }
+        Note { delay, ..Note::default() }
     }
 
     fn drain(&mut self, clock: &Clock) {
@@ -387,11 +369,7 @@ impl Listening {
             .map(|(index, slow)| Sample {
                 at_ns: slow.at_ns,
                 ns: slow.value,
-                taken: block
-                    .marks
-                    .get(index)
-                    .map(|mark| mark.note.taken)
-                    .unwrap_or_default(),
+                taken: block.marks.get(index).map(|mark| mark.note.taken).unwrap_or_default(),
             })
             .collect();
         samples.extend(&block.gaps);
@@ -514,18 +492,9 @@ impl Listening {
             let place = self.heard.samples.partition_point(|other| other.at_ns < at_ns);
             let heard = self.heard.samples.get(place)?;
             let one = found.each.get(place)?;
-            heard
-                .at_ns
-                .total_cmp(&at_ns)
-                .is_eq()
-                .then_some((one.cause, one.explained_ns))
+            heard.at_ns.total_cmp(&at_ns).is_eq().then_some((one.cause, one.explained_ns))
         });
-        Some(TailCauses {
-            level: self.level().name().to_owned(),
-            threshold_ns,
-            causes,
-            parts: Vec::new(),
-        })
+        Some(TailCauses { level: self.level().name().to_owned(), threshold_ns, causes, parts: Vec::new() })
     }
 
     fn attribute(&self) -> Attributed {

@@ -50,10 +50,8 @@ impl Child {
         program: &str,
         environment: &[(&str, OsString)],
     ) -> Result<Self, ProbeError> {
-        let refused = |source| ProbeError::System {
-            what: format!("starting a process for {program}"),
-            source,
-        };
+        let refused =
+            |source| ProbeError::System { what: format!("starting a process for {program}"), source };
         let (file, arguments) = command
             .split_first()
             .ok_or_else(|| ProbeError::Other(format!("{program}: no child process can be started here")))?;
@@ -68,11 +66,7 @@ impl Child {
         let (Some(requests), Some(answers)) = (process.stdin.take(), process.stdout.take()) else {
             return Err(ProbeError::Other(format!("{program}: no pipes")));
         };
-        Ok(Self {
-            process,
-            requests: Some(requests),
-            answers: BufReader::new(answers),
-        })
+        Ok(Self { process, requests: Some(requests), answers: BufReader::new(answers) })
     }
 
     /// Its process id, for its counters.
@@ -160,9 +154,7 @@ pub fn serve_child<Q: DeserializeOwned, A: Serialize>(
     for line in input.lines() {
         let answer = match serde_json::from_str(&line?) {
             Ok(request) => answer(request),
-            Err(error) => Err(ProbeError::Other(format!(
-                "a request that cannot be read: {error}"
-            ))),
+            Err(error) => Err(ProbeError::Other(format!("a request that cannot be read: {error}"))),
         };
         answer_parent(output, answer)?;
     }
@@ -230,10 +222,7 @@ mod tests {
             .and_then(|mut child| child.ask::<u32, u32>(&7))
             .expect_err("nothing there");
         let text = error.to_string();
-        assert!(
-            text.contains("alloc.malloc") || text.contains("the measuring child ended"),
-            "{text}"
-        );
+        assert!(text.contains("alloc.malloc") || text.contains("the measuring child ended"), "{text}");
         assert!(Child::start(&[], "alloc.malloc", &[]).is_err());
     }
 

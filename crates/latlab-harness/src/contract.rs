@@ -210,15 +210,13 @@ impl Planned {
     /// Bytes that it writes to files in one round at most.
     #[must_use]
     pub fn round_bytes(&self) -> u64 {
-        self.laid_out_bytes
-            .saturating_add(self.written_bytes.saturating_mul(self.round_blocks() as u64))
+        self.laid_out_bytes.saturating_add(self.written_bytes.saturating_mul(self.round_blocks() as u64))
     }
 
     /// Bytes that it writes to files in a whole run at most.
     #[must_use]
     pub fn run_bytes(&self, profile: Profile) -> u64 {
-        self.round_bytes()
-            .saturating_mul(u64::from(self.rank.rounds(profile.rounds())))
+        self.round_bytes().saturating_mul(u64::from(self.rank.rounds(profile.rounds())))
     }
 
     /// Blocks beyond which a round gives it none.
@@ -322,10 +320,7 @@ impl ProbeError {
     /// The system's answer to the last call, with what was asked for.
     #[must_use]
     pub fn last_os_error(what: impl Into<String>) -> Self {
-        Self::System {
-            what: what.into(),
-            source: std::io::Error::last_os_error(),
-        }
+        Self::System { what: what.into(), source: std::io::Error::last_os_error() }
     }
 
     /// A point that lacks a field or has a value that the probe does not know.
@@ -463,20 +458,11 @@ mod tests {
             core_ghz,
             disturbed,
         };
-        let mut summary = Summary {
-            p50: Some(4.0),
-            ..Summary::default()
-        };
+        let mut summary = Summary { p50: Some(4.0), ..Summary::default() };
         summary.intervals.insert("p50".to_owned(), [3.9, 4.1]);
         summary.intervals.insert("p90".to_owned(), [5.0, 6.0]);
-        let absence = Absence {
-            kind: String::new(),
-            text: String::new(),
-        };
-        let point = Point {
-            threads: Some(2),
-            ..Point::default()
-        };
+        let absence = Absence { kind: String::new(), text: String::new() };
+        let point = Point { threads: Some(2), ..Point::default() };
         let mut blocks = vec![block(4.0, Some(3.0), false)];
         blocks.push(block(9.0, Some(3.0), true));
         blocks.push(block(4.0, None, false));
@@ -494,10 +480,7 @@ mod tests {
         let mut record = figure();
         let result = PointResult::of(&record).expect("a figure");
         assert_eq!(result.point.threads, Some(2));
-        assert_eq!(
-            (result.p50, result.interval, result.cycles),
-            (4.0, Some([3.9, 4.1]), Some(12.0))
-        );
+        assert_eq!((result.p50, result.interval, result.cycles), (4.0, Some([3.9, 4.1]), Some(12.0)));
         assert!(!result.disturbed);
         assert_eq!(result.findings.expect("findings")["pages"], "huge");
         record.flags.push("disturbed".to_owned());
@@ -508,11 +491,7 @@ mod tests {
     fn disturbed_blocks_have_cycles_where_no_others_do() {
         let mut record = figure();
         for block in &mut record.blocks {
-            *block = BlockSummary {
-                p50: 5.0,
-                disturbed: true,
-                ..block.clone()
-            };
+            *block = BlockSummary { p50: 5.0, disturbed: true, ..block.clone() };
         }
         assert_eq!(PointResult::of(&record).expect("a figure").cycles, Some(15.0));
         record.blocks.clear();
@@ -521,10 +500,7 @@ mod tests {
 
     #[test]
     fn nothing_is_concluded_from_what_has_no_figure() {
-        let unproved = Record {
-            summary: None,
-            ..figure()
-        };
+        let unproved = Record { summary: None, ..figure() };
         assert!(PointResult::of(&unproved).is_none());
         let derived = Record::derived("test.of", 1, Unit::Ns, serde_json::json!({}));
         assert!(PointResult::of(&derived).is_none());

@@ -98,48 +98,39 @@ impl Crew {
             closed: AtomicBool::new(false),
         });
         let stamp = Stamps::of(clock).ok_or(CrewError::Simulated)?;
-        let mut crew = Self {
-            members: Vec::with_capacity(cpus.len()),
-            line: Arc::clone(&line),
-        };
+        let mut crew = Self { members: Vec::with_capacity(cpus.len()), line: Arc::clone(&line) };
         for (index, cpu) in cpus.iter().copied().enumerate() {
             let (orders, inbox) = channel::<u64>();
             let (report, spans) = channel();
             let make = Arc::clone(&make);
             let line = Arc::clone(&line);
-            let thread = std::thread::Builder::new()
-                .name(format!("crew-{index}"))
-                .spawn(move || {
-                    pin_this_thread(cpu);
-                    let mut batch = match make(index) {
-                        Ok(batch) => batch,
-                        Err(reason) => {
-                            let _ = report.send(Err(reason));
-                            return 0;
-                        }
-                    };
-                    if report.send(Ok(Span { begin: 0, end: 0 })).is_err() {
+            let thread = std::thread::Builder::new().name(format!("crew-{index}")).spawn(move || {
+                pin_this_thread(cpu);
+                let mut batch = match make(index) {
+                    Ok(batch) => batch,
+                    Err(reason) => {
+                        let _ = report.send(Err(reason));
                         return 0;
                     }
-                    let mut sum = 0u64;
-                    while let Ok(ops) = inbox.recv() {
-                        if !line.wait() {
-                            break;
-                        }
-                        let begin = stamp.begin();
-                        sum = sum.wrapping_add(batch.run(ops));
-                        let end = stamp.end();
-                        if report.send(Ok(Span { begin, end })).is_err() {
-                            break;
-                        }
+                };
+                if report.send(Ok(Span { begin: 0, end: 0 })).is_err() {
+                    return 0;
+                }
+                let mut sum = 0u64;
+                while let Ok(ops) = inbox.recv() {
+                    if !line.wait() {
+                        break;
                     }
-                    sum
-                })?;
-            crew.members.push(Member {
-                orders,
-                spans,
-                thread: Some(thread),
-            });
+                    let begin = stamp.begin();
+                    sum = sum.wrapping_add(batch.run(ops));
+                    let end = stamp.end();
+                    if report.send(Ok(Span { begin, end })).is_err() {
+                        break;
+                    }
+                }
+                sum
+            })?;
+            crew.members.push(Member { orders, spans, thread: Some(thread) });
         }
         crew.collect()?;
         Ok(crew)
@@ -177,13 +168,7 @@ impl Crew {
     fn collect(&self) -> Result<Vec<Span>, CrewError> {
         self.members
             .iter()
-            .map(|member| {
-                member
-                    .spans
-                    .recv()
-                    .map_err(|_| CrewError::Gone)?
-                    .map_err(CrewError::Member)
-            })
+            .map(|member| member.spans.recv().map_err(|_| CrewError::Gone)?.map_err(CrewError::Member))
             .collect()
     }
 }
@@ -258,11 +243,7 @@ mod tests {
     fn a_member_that_cannot_start_gives_its_reason() {
         let clock = Clock::open();
         let failed = Crew::start::<Counter, _>(&clock, &[0, 0], |index| {
-            if index == 1 {
-                Err("no memory for thread 1".to_owned())
-            } else {
-                Ok(Counter(0))
-            }
+            if index == 1 { Err("no memory for thread 1".to_owned()) } else { Ok(Counter(0)) }
         });
         let error = failed.err().expect("a member failed");
         assert_eq!(error.to_string(), "no memory for thread 1");

@@ -71,11 +71,7 @@ impl Env {
     /// Headline, but in a quick run, whose rounds have time for a dozen figures.
     #[must_use]
     pub fn headline_but_quick(&self, in_quick: Rank) -> Rank {
-        if self.settings.profile == Profile::Quick {
-            in_quick
-        } else {
-            Rank::Headline
-        }
+        if self.settings.profile == Profile::Quick { in_quick } else { Rank::Headline }
     }
 
     /// CPUs whose threads may help this one to populate memory, three at most: they share the page faults. None on a machine of several
@@ -85,12 +81,7 @@ impl Env {
         if self.machine.numa.len() > 1 {
             return Vec::new();
         }
-        self.cpus
-            .iter()
-            .copied()
-            .filter(|cpu| *cpu != self.home_cpu)
-            .take(3)
-            .collect()
+        self.cpus.iter().copied().filter(|cpu| *cpu != self.home_cpu).take(3).collect()
     }
 
     /// A seed for one use, different for each `salt` and each round, and the same again for the same run seed: a round that read the places of the
@@ -105,11 +96,7 @@ impl Env {
 #[must_use]
 pub fn seed(settings: &Settings, salt: u64) -> u64 {
     // Neighbouring salts give unrelated seeds.
-    mixed(
-        settings
-            .seed
-            .wrapping_add(salt.wrapping_mul(0x9E37_79B9_7F4A_7C15)),
-    )
+    mixed(settings.seed.wrapping_add(salt.wrapping_mul(0x9E37_79B9_7F4A_7C15)))
 }
 
 /// The CPUs that a run with these settings may measure on, ascending. What the user names and may not be used is left out: a thread that is sent
@@ -145,10 +132,8 @@ mod tests {
 
     #[test]
     fn cpus_that_may_not_be_used_are_left_out_and_one_always_stays() {
-        let wanting = |cpus: Option<&[u32]>| Settings {
-            cpus: cpus.map(<[u32]>::to_vec),
-            ..Settings::default()
-        };
+        let wanting =
+            |cpus: Option<&[u32]>| Settings { cpus: cpus.map(<[u32]>::to_vec), ..Settings::default() };
         let of = |allowed: &[u32], settings: &Settings| {
             let mut machine = Machine::default();
             machine.limits.allowed_cpus = allowed.to_vec();
@@ -160,10 +145,7 @@ mod tests {
             assert_eq!(of(&[1, 2], &wanting(Some(nothing))), [1, 2]);
         }
         assert_eq!(of(&[], &wanting(None)), [0]);
-        let gentle = Settings {
-            gentle: true,
-            ..wanting(Some(&[0, 2]))
-        };
+        let gentle = Settings { gentle: true, ..wanting(Some(&[0, 2])) };
         assert_eq!(of(&[0, 1, 2], &gentle), [2]);
     }
 

@@ -168,12 +168,7 @@ struct Times {
 
 impl Times {
     fn of(due: u64, submitted: u64, late: bool, asked_for: bool) -> Self {
-        Self {
-            due,
-            submitted,
-            late,
-            asked_for,
-        }
+        Self { due, submitted, late, asked_for }
     }
 }
 
@@ -307,10 +302,7 @@ impl Samples {
             self.candidates.push(Candidate {
                 begin: own.due,
                 ticks: response,
-                note: Note {
-                    under_way: true,
-                    ..Note::default()
-                },
+                note: Note { under_way: true, ..Note::default() },
             });
         } else if response >= threshold {
             self.tail.push(TailSample {
@@ -336,17 +328,9 @@ impl Samples {
 /// where nothing is under way.
 fn wait_at_most(clock: &Clock, left_ns: f64) -> Wait {
     if matches!(clock.source, Source::Simulated(_)) {
-        return if left_ns > 0.0 {
-            Wait::AtMostNs(left_ns)
-        } else {
-            Wait::No
-        };
+        return if left_ns > 0.0 { Wait::AtMostNs(left_ns) } else { Wait::No };
     }
-    if left_ns > SPIN_NS {
-        Wait::AtMostNs(left_ns - SPIN_NS)
-    } else {
-        Wait::No
-    }
+    if left_ns > SPIN_NS { Wait::AtMostNs(left_ns - SPIN_NS) } else { Wait::No }
 }
 
 fn fly<T: TimeSource, Q: Queue>(
@@ -361,10 +345,7 @@ fn fly<T: TimeSource, Q: Queue>(
     let depth = depth.max(1);
     let picoseconds = Picoseconds::of(clock);
     let threshold = clock.ticks(block.tail_threshold_ns());
-    let mut samples = Samples {
-        candidates: block.take_candidates(),
-        ..Samples::default()
-    };
+    let mut samples = Samples { candidates: block.take_candidates(), ..Samples::default() };
     // Alone, and handed over by this thread: what its counters say is of this operation.
     let alone = depth == 1 && arrivals == Arrivals::Closed;
     let mut flight = Flight::default();
@@ -379,10 +360,8 @@ fn fly<T: TimeSource, Q: Queue>(
     // Who is due after this and waits while others are handed over waits for the queue: that is no fault of this thread's.
     let mut woke = begin;
     let late_ticks = clock.ticks(LATE_NS);
-    let mut coming = Coming {
-        to_do: limits.operations,
-        until: begin.saturating_add(clock.ticks(limits.begin_within_ns)),
-    };
+    let mut coming =
+        Coming { to_do: limits.operations, until: begin.saturating_add(clock.ticks(limits.begin_within_ns)) };
     loop {
         // Hand over whatever may begin now.
         while schedule.is_some() || handed_over < limits.operations {
@@ -411,10 +390,7 @@ fn fly<T: TimeSource, Q: Queue>(
             }
         }
         let idle = free.len() == depth as usize;
-        let due_next = schedule
-            .as_ref()
-            .map(Schedule::next)
-            .filter(|due| *due <= coming.until);
+        let due_next = schedule.as_ref().map(Schedule::next).filter(|due| *due <= coming.until);
         if idle {
             let Some(due) = due_next else { break };
             idle_until(clock, time, due);
@@ -466,12 +442,7 @@ fn fly<T: TimeSource, Q: Queue>(
 fn hand_over(block: &mut Block, samples: Samples, service: Option<&Histogram>) {
     let number = samples.responses.total();
     block.return_candidates(samples.candidates);
-    block.add_operations(
-        &samples.responses,
-        samples.tail.samples,
-        samples.tail.dropped,
-        number,
-    );
+    block.add_operations(&samples.responses, samples.tail.samples, samples.tail.dropped, number);
     if let Some(service) = service {
         block.channel_mut("service").merge(service);
     }

@@ -116,10 +116,7 @@ mod tests {
                 u32::try_from(unsafe { libc::sched_getcpu() }).expect("Linux says where a thread runs");
             assert!(pin_to(here) && is_pinned_to(here));
             assert!(!is_pinned_to(here + 1));
-            assert!(
-                !pin_to(u32::MAX) && is_pinned_to(here),
-                "a refusal changes nothing"
-            );
+            assert!(!pin_to(u32::MAX) && is_pinned_to(here), "a refusal changes nothing");
         })
         .join()
         .expect("the checks hold");

@@ -43,11 +43,7 @@ pub fn seconds(settings: &Settings) -> f64 {
 
 /// Passes that a run with these shares has time for, as they are planned.
 #[must_use]
-#[expect(
-    clippy::cast_possible_truncation,
-    clippy::cast_sign_loss,
-    reason = "positive, and it saturates"
-)]
+#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "positive, and it saturates")]
 pub fn passes(shares: &[Share], settings: &Settings) -> u64 {
     let pass_s: f64 = shares.iter().map(|share| share.of(settings.profile)).sum();
     ((seconds(settings) / pass_s.max(f64::MIN_POSITIVE)) as u64).max(1)
@@ -64,9 +60,7 @@ pub fn plan_shares(shares: &[Share], settings: &Settings) -> Vec<f64> {
             // With a budget of a second, half of it is still for measuring.
             let measuring = (budget - around_s(settings.profile)).max(budget / 2.0);
             let sum: f64 = own.iter().sum();
-            own.iter()
-                .map(|seconds| seconds / sum.max(f64::MIN_POSITIVE) * measuring)
-                .collect()
+            own.iter().map(|seconds| seconds / sum.max(f64::MIN_POSITIVE) * measuring).collect()
         }
     }
 }
@@ -96,10 +90,7 @@ mod tests {
 
     #[test]
     fn a_profile_gives_each_probe_its_own_seconds() {
-        let settings = Settings {
-            profile: Profile::Quick,
-            ..Settings::default()
-        };
+        let settings = Settings { profile: Profile::Quick, ..Settings::default() };
         assert_eq!(plan_shares(&SHARES, &settings), [1.0, 3.0]);
         assert!((pass_seconds(&SHARES, settings.profile) - 6.0).abs() < 1e-9);
     }
@@ -112,10 +103,7 @@ mod tests {
         let many = [SHARES[0], Share([25.0, 50.0, 500.0])];
         assert_eq!(passes(&many, &standard), 1, "52 s of 90");
         for (budget_s, expected) in [(3.0, 1), (30.0, 2)] {
-            let with_budget = Settings {
-                budget_s: Some(budget_s),
-                ..Settings::default()
-            };
+            let with_budget = Settings { budget_s: Some(budget_s), ..Settings::default() };
             assert!((seconds(&with_budget) - budget_s).abs() < 1e-9);
             assert_eq!(passes(&SHARES, &with_budget), expected);
         }
@@ -123,10 +111,7 @@ mod tests {
 
     #[test]
     fn a_budget_is_split_in_the_profiles_proportions_and_kept() {
-        let settings = Settings {
-            budget_s: Some(22.5),
-            ..Settings::default()
-        };
+        let settings = Settings { budget_s: Some(22.5), ..Settings::default() };
         let seconds = plan_shares(&SHARES, &settings);
         assert!((seconds.iter().sum::<f64>() - 20.0).abs() < 1e-9);
         assert!((seconds[1] / seconds[0] - 4.5).abs() < 1e-9);
@@ -146,11 +131,7 @@ mod tests {
 
     #[test]
     fn what_the_start_did_not_need_is_measured_with() {
-        let settings = Settings {
-            budget_s: Some(5.0),
-            profile: Profile::Quick,
-            ..Settings::default()
-        };
+        let settings = Settings { budget_s: Some(5.0), profile: Profile::Quick, ..Settings::default() };
         let left_s = |spent_s| left_to_measure(&settings, spent_s);
         assert!((left_s(0.4) - 3.0).abs() < 1e-9, "{}", left_s(0.4));
         assert!((left_s(10.0) - 2.5).abs() < 1e-9, "half is for measuring");
@@ -158,10 +139,7 @@ mod tests {
 
     #[test]
     fn even_a_tiny_budget_leaves_time_to_measure() {
-        let settings = Settings {
-            budget_s: Some(1.0),
-            ..Settings::default()
-        };
+        let settings = Settings { budget_s: Some(1.0), ..Settings::default() };
         assert!(plan_shares(&SHARES, &settings).iter().sum::<f64>() >= 0.5);
     }
 }

@@ -63,10 +63,7 @@ mod tests {
         settling(&mut ramp, 3e6);
         let took = settling(&mut ramp, 3e6);
         assert!((3e6..3.1e6).contains(&took), "{took}");
-        assert!(
-            settling(&mut ramp, 0.0) < 50_000.0,
-            "a fast core is not waited for"
-        );
+        assert!(settling(&mut ramp, 0.0) < 50_000.0, "a fast core is not waited for");
     }
 
     #[test]

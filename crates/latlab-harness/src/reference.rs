@@ -57,10 +57,9 @@ impl Drift {
     }
 
     fn judge_by(&mut self, reading: ReferenceReading) {
-        for (sorted, cost) in [
-            (&mut self.private_ns, reading.private_ns),
-            (&mut self.shared_ns, reading.shared_ns),
-        ] {
+        for (sorted, cost) in
+            [(&mut self.private_ns, reading.private_ns), (&mut self.shared_ns, reading.shared_ns)]
+        {
             let place = sorted.partition_point(|other| *other < cost);
             sorted.insert(place, cost);
         }
@@ -84,9 +83,7 @@ impl Drift {
 
     /// Whether the last reading had drifted from the quiet ones.
     pub(crate) fn is_drifted(&self) -> bool {
-        self.readings
-            .last()
-            .is_some_and(|(_, reading)| self.moved(reading, true))
+        self.readings.last().is_some_and(|(_, reading)| self.moved(reading, true))
     }
 
     /// Whether the reading before or after this span of time had drifted. Work that stays in the private caches
@@ -115,30 +112,15 @@ impl Drift {
 mod tests {
     use super::*;
 
-    const QUIET: ReferenceReading = ReferenceReading {
-        private_ns: 3.7,
-        shared_ns: 11.0,
-    };
+    const QUIET: ReferenceReading = ReferenceReading { private_ns: 3.7, shared_ns: 11.0 };
 
     #[test]
     fn a_neighbour_that_takes_the_shared_cache_marks_the_time_beside_it() {
         let mut drift = Drift::default();
         drift.push(0.0, QUIET);
-        drift.push(
-            10.0,
-            ReferenceReading {
-                shared_ns: 134.0,
-                ..QUIET
-            },
-        );
+        drift.push(10.0, ReferenceReading { shared_ns: 134.0, ..QUIET });
         drift.push(20.0, QUIET);
-        drift.push(
-            30.0,
-            ReferenceReading {
-                shared_ns: 12.5,
-                ..QUIET
-            },
-        );
+        drift.push(30.0, ReferenceReading { shared_ns: 12.5, ..QUIET });
         assert!(drift.disturbs(5.0, 6.0, true) && drift.disturbs(15.0, 16.0, true));
         assert!(!drift.disturbs(25.0, 26.0, true));
         assert!(!drift.is_drifted());
@@ -147,13 +129,7 @@ mod tests {
     #[test]
     fn busy_first_readings_are_found_once_quiet_ones_follow() {
         let mut drift = Drift::default();
-        drift.push(
-            0.0,
-            ReferenceReading {
-                private_ns: 9.5,
-                shared_ns: 30.0,
-            },
-        );
+        drift.push(0.0, ReferenceReading { private_ns: 9.5, shared_ns: 30.0 });
         assert!(!drift.disturbs(1.0, 2.0, true));
         drift.push(10.0, QUIET);
         drift.push(20.0, QUIET);
@@ -163,10 +139,7 @@ mod tests {
 
     #[test]
     fn a_neighbour_who_is_there_for_a_whole_probe_is_told_by_the_quiet_before_it() {
-        let busy = ReferenceReading {
-            shared_ns: 134.0,
-            ..QUIET
-        };
+        let busy = ReferenceReading { shared_ns: 134.0, ..QUIET };
         let mut alone = Drift::default();
         let mut informed = Drift::after(vec![QUIET, QUIET]);
         for at in [0.0, 10.0, 20.0] {
@@ -180,13 +153,7 @@ mod tests {
     #[test]
     fn one_reading_in_a_boosted_moment_does_not_condemn_the_rest() {
         let mut drift = Drift::default();
-        drift.push(
-            0.0,
-            ReferenceReading {
-                private_ns: 2.8,
-                shared_ns: 8.0,
-            },
-        );
+        drift.push(0.0, ReferenceReading { private_ns: 2.8, shared_ns: 8.0 });
         drift.push(10.0, QUIET);
         drift.push(20.0, QUIET);
         assert!(!drift.disturbs(11.0, 12.0, true));
@@ -194,10 +161,7 @@ mod tests {
 
     #[test]
     fn work_in_the_private_caches_does_not_care_for_the_shared_one() {
-        let busy = ReferenceReading {
-            shared_ns: 134.0,
-            ..QUIET
-        };
+        let busy = ReferenceReading { shared_ns: 134.0, ..QUIET };
         let mut drift = Drift::after(vec![QUIET, QUIET]);
         drift.push(0.0, busy);
         assert!(drift.disturbs(1.0, 2.0, true));
@@ -207,10 +171,7 @@ mod tests {
     #[test]
     fn one_lucky_reading_among_many_does_not_condemn_a_cache_that_is_never_still() {
         let mut drift = Drift::default();
-        for (at, shared_ns) in [18.0, 30.0, 34.0, 29.0, 36.0, 31.0, 40.0, 33.0]
-            .into_iter()
-            .enumerate()
-        {
+        for (at, shared_ns) in [18.0, 30.0, 34.0, 29.0, 36.0, 31.0, 40.0, 33.0].into_iter().enumerate() {
             drift.push(at as f64 * 10.0, ReferenceReading { shared_ns, ..QUIET });
         }
         assert!(!drift.disturbs(41.0, 42.0, true));

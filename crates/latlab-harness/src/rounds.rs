@@ -90,10 +90,7 @@ impl<'a> Rounds<'a> {
             let (_, results) = alone.entry(own.round).or_insert((own.cpu, Vec::new()));
             results.push(own.result.clone());
         }
-        Self {
-            figures,
-            alone: alone.into_values().collect(),
-        }
+        Self { figures, alone: alone.into_values().collect() }
     }
 
     /// One quantity for each of these kin: its value is the function of the figures, its range that of the function of each round alone. `None` of a
@@ -108,19 +105,13 @@ impl<'a> Rounds<'a> {
             .iter()
             .map(|own| {
                 let value = of(own, self.figures)?;
-                let told = self
-                    .alone
-                    .iter()
-                    .filter_map(|(cpu, results)| Some((*cpu, of(own, results)?)));
+                let told = self.alone.iter().filter_map(|(cpu, results)| Some((*cpu, of(own, results)?)));
                 known.push((value, by_cpu(told)));
                 Some(value)
             })
             .collect();
         let mut estimates = Estimate::of_kin(&known).into_iter();
-        values
-            .into_iter()
-            .map(|value| value.and_then(|_| estimates.next()))
-            .collect()
+        values.into_iter().map(|value| value.and_then(|_| estimates.next())).collect()
     }
 
     /// A quantity without kin.
@@ -202,19 +193,13 @@ mod tests {
 
     /// By round on two CPUs in turn.
     fn figure(files: u64, p50: f64, rounds: &[(u32, f64)]) -> PointResult {
-        let point = Point {
-            files: Some(files),
-            ..Point::default()
-        };
+        let point = Point { files: Some(files), ..Point::default() };
         let alone = |(round, p50): &(u32, f64)| RoundResult {
             round: *round,
             cpu: round % 2,
             result: PointResult::new(point.clone(), *p50),
         };
-        PointResult {
-            rounds: rounds.iter().map(alone).collect(),
-            ..PointResult::new(point.clone(), p50)
-        }
+        PointResult { rounds: rounds.iter().map(alone).collect(), ..PointResult::new(point.clone(), p50) }
     }
 
     fn p50(results: &[PointResult], files: u64) -> Option<f64> {
@@ -226,9 +211,7 @@ mod tests {
     fn slow_and_fast() -> Vec<PointResult> {
         let speed = |round: u32| if (round / 2).is_multiple_of(2) { 1.0 } else { 1.3 };
         let rounds = |ns: f64| -> Vec<(u32, f64)> {
-            (0..8)
-                .map(|round| (round, ns * speed(round) * (1.0 + 0.002 * f64::from(round % 3))))
-                .collect()
+            (0..8).map(|round| (round, ns * speed(round) * (1.0 + 0.002 * f64::from(round % 3)))).collect()
         };
         vec![figure(1, 11.5, &rounds(10.0)), figure(2, 46.0, &rounds(40.0))]
     }
@@ -256,9 +239,7 @@ mod tests {
         results[1].rounds.truncate(5);
         results[1].rounds[4].result.p50 = 60.0;
         let rounds = Rounds::of(&results);
-        let made = rounds.estimates(&[2, 3], |files, results| {
-            Some(p50(results, *files)? / p50(results, 1)?)
-        });
+        let made = rounds.estimates(&[2, 3], |files, results| Some(p50(results, *files)? / p50(results, 1)?));
         let [low, high] = made[0].expect("both").ends().expect("five rounds");
         assert!(high / low > 1.2, "the odd one is among them");
         assert_eq!(made[1], None);

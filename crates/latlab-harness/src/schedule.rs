@@ -115,11 +115,8 @@ impl PointState {
     }
 
     fn is_enough(&self) -> bool {
-        let enough = if self.quiet_blocks() == 0 {
-            self.planned.round_blocks()
-        } else {
-            self.planned.wanted_blocks()
-        };
+        let enough =
+            if self.quiet_blocks() == 0 { self.planned.round_blocks() } else { self.planned.wanted_blocks() };
         self.blocks.len() >= enough
     }
 
@@ -132,11 +129,7 @@ impl PointState {
     }
 
     fn visit_blocks(&self) -> usize {
-        if self.setup_s > 4.0 * self.block_s {
-            MAX_VISIT_BLOCKS.min(self.planned.wanted_blocks())
-        } else {
-            1
-        }
+        if self.setup_s > 4.0 * self.block_s { MAX_VISIT_BLOCKS.min(self.planned.wanted_blocks()) } else { 1 }
     }
 
     fn visit_s(&self) -> f64 {
@@ -145,11 +138,7 @@ impl PointState {
 
     /// What only the first visit pays for.
     fn first_s(&self) -> f64 {
-        if self.blocks.is_empty() {
-            self.planned.first_s
-        } else {
-            0.0
-        }
+        if self.blocks.is_empty() { self.planned.first_s } else { 0.0 }
     }
 
     fn to_least_s(&self) -> f64 {
@@ -199,17 +188,12 @@ pub fn run_probe(
     };
     // A simulated clock knows nothing of the real time that this thread loses.
     if !matches!(env.clock.source, Source::Simulated(_)) {
-        run.observer = Some(Observer::of_this_thread(
-            is_pinned_to(env.home_cpu).then_some(env.home_cpu),
-        ));
+        run.observer = Some(Observer::of_this_thread(is_pinned_to(env.home_cpu).then_some(env.home_cpu)));
     }
     let mut outcome = Outcome::default();
     for (index, group) in groups.iter().enumerate() {
-        let members: Vec<Planned> = planned
-            .iter()
-            .filter(|planned| planned.group == *group)
-            .cloned()
-            .collect();
+        let members: Vec<Planned> =
+            planned.iter().filter(|planned| planned.group == *group).cloned().collect();
         let now = env.clock.now_ns();
         outcome.cancelled |= run.sink.cancelled();
         if outcome.cancelled || now >= deadline_ns {
@@ -232,8 +216,7 @@ pub fn run_probe(
             }
             Err(error) => {
                 for member in members {
-                    run.sink
-                        .record(absent(spec, member.point, StoppedBy::Failed, error.to_string()));
+                    run.sink.record(absent(spec, member.point, StoppedBy::Failed, error.to_string()));
                 }
             }
         }
@@ -241,9 +224,8 @@ pub fn run_probe(
     // The few points that every round has show no knee.
     if planned.iter().any(|planned| planned.rank == Rank::Curve) {
         let further = probe.refine(env, &run.results).into_iter();
-        outcome.further = further
-            .filter(|further| planned.iter().all(|known| known.point != further.point))
-            .collect();
+        outcome.further =
+            further.filter(|further| planned.iter().all(|known| known.point != further.point)).collect();
     }
     outcome
 }
@@ -255,27 +237,13 @@ fn absent(spec: &Spec, point: Point, stopped_by: StoppedBy, text: String) -> Rec
         StoppedBy::Failed => "failed",
         _ => "not_reached",
     };
-    let absence = Absence {
-        kind: kind.to_owned(),
-        text,
-    };
-    Record::absent(
-        spec.id,
-        spec.method_version,
-        point,
-        spec.unit,
-        stopped_by,
-        absence,
-    )
+    let absence = Absence { kind: kind.to_owned(), text };
+    Record::absent(spec.id, spec.method_version, point, spec.unit, stopped_by, absence)
 }
 
 /// One record for all points of a group that were never visited.
 fn not_reached(spec: &Spec, missed: &[&Point], planned: usize, cancelled: bool) -> Option<Record> {
-    let stopped_by = if cancelled {
-        StoppedBy::Interrupted
-    } else {
-        StoppedBy::NotReached
-    };
+    let stopped_by = if cancelled { StoppedBy::Interrupted } else { StoppedBy::NotReached };
     let like = absent(spec, Point::default(), stopped_by, String::new());
     Record::not_reached(&like, missed, planned)
 }
@@ -288,26 +256,17 @@ fn not_reached(spec: &Spec, missed: &[&Point], planned: usize, cancelled: bool) 
 #[must_use]
 pub fn measure_once(probe: &dyn Probe, env: &Env, points: &[Planned]) -> Vec<(u64, Proof)> {
     let what = probe.spec().id;
-    let mut session = probe
-        .open(env, points)
-        .unwrap_or_else(|error| panic!("{what}: {error}"));
+    let mut session = probe.open(env, points).unwrap_or_else(|error| panic!("{what}: {error}"));
     points
         .iter()
         .map(|planned| {
             let point = &planned.point;
-            session
-                .select(point)
-                .unwrap_or_else(|error| panic!("{what}: {error}"));
+            session.select(point).unwrap_or_else(|error| panic!("{what}: {error}"));
             let (mut ops, mut threshold) = (None, 0.0);
             let mut block = Block::new(&env.clock, &mut ops, &mut threshold);
-            session
-                .block(&mut block)
-                .unwrap_or_else(|error| panic!("{what}: {error}"));
+            session.block(&mut block).unwrap_or_else(|error| panic!("{what}: {error}"));
             let data = block.into_data();
-            let samples = data
-                .histogram
-                .as_ref()
-                .map_or(data.values.len() as u64, Histogram::total);
+            let samples = data.histogram.as_ref().map_or(data.values.len() as u64, Histogram::total);
             (samples, session.proof(point))
         })
         .collect()
@@ -330,10 +289,8 @@ struct Run<'a> {
 impl Run<'_> {
     fn group(&mut self, session: &mut dyn Session, members: Vec<Planned>, deadline_ns: f64) -> Outcome {
         let mut states: Vec<PointState> = members.into_iter().map(PointState::new).collect();
-        let mut rng = Rng::new(
-            self.env
-                .seed(u64::from(states.first().map_or(0, |state| state.planned.group))),
-        );
+        let mut rng =
+            Rng::new(self.env.seed(u64::from(states.first().map_or(0, |state| state.planned.group))));
         let mut cancelled = false;
         'passes: loop {
             self.mark_disturbed(&mut states);
@@ -363,11 +320,8 @@ impl Run<'_> {
                 // The visit that would overrun is not begun.
                 if left_s < states[index].first_s() + states[index].visit_s() {
                     let enough = states[index].has_least();
-                    states[index].state = State::Done(if enough {
-                        StoppedBy::Deadline
-                    } else {
-                        StoppedBy::NotReached
-                    });
+                    states[index].state =
+                        State::Done(if enough { StoppedBy::Deadline } else { StoppedBy::NotReached });
                     continue;
                 }
                 self.visit(session, &mut states[index]);
@@ -378,15 +332,8 @@ impl Run<'_> {
         }
         self.read_reference(true);
         self.mark_disturbed(&mut states);
-        let fallback = if cancelled {
-            StoppedBy::Interrupted
-        } else {
-            StoppedBy::Deadline
-        };
-        let mut outcome = Outcome {
-            cancelled,
-            ..Outcome::default()
-        };
+        let fallback = if cancelled { StoppedBy::Interrupted } else { StoppedBy::Deadline };
+        let mut outcome = Outcome { cancelled, ..Outcome::default() };
         self.say_what_was_not_reached(&mut states, cancelled);
         for state in &mut states {
             outcome.disturbed_blocks += state.blocks.iter().filter(|block| block.disturbed).count() as u64;
@@ -411,11 +358,7 @@ impl Run<'_> {
         let selected = self.env.clock.now_ns();
         let setup_s = (selected - begun) / 1e9;
         // The first visit builds what later ones may find; the plan knows what those cost.
-        state.setup_s = if state.blocks.is_empty() {
-            setup_s.min(2.0 * state.setup_s)
-        } else {
-            setup_s
-        };
+        state.setup_s = if state.blocks.is_empty() { setup_s.min(2.0 * state.setup_s) } else { setup_s };
         let left = state.planned.wanted_blocks().saturating_sub(state.blocks.len());
         let blocks = state.visit_blocks().min(left.max(1));
         for _ in 0..blocks {
@@ -431,11 +374,7 @@ impl Run<'_> {
             }
         }
         let p50 = state.blocks.last().map(summary::block_p50);
-        self.sink.progress(&Progress {
-            probe: spec.id,
-            point: state.planned.point.clone(),
-            p50,
-        });
+        self.sink.progress(&Progress { probe: spec.id, point: state.planned.point.clone(), p50 });
     }
 
     fn block(&mut self, session: &mut dyn Session, state: &mut PointState) -> Result<BlockData, ProbeError> {
@@ -467,15 +406,8 @@ impl Run<'_> {
 
     fn read_reference(&mut self, now: bool) {
         let at_ns = self.env.clock.now_ns();
-        let every_s = if self.drift.is_drifted() {
-            REFERENCE_EVERY_DRIFTED_S
-        } else {
-            REFERENCE_EVERY_S
-        };
-        let due = self
-            .drift
-            .last_ns()
-            .is_none_or(|last| at_ns - last >= every_s * 1e9);
+        let every_s = if self.drift.is_drifted() { REFERENCE_EVERY_DRIFTED_S } else { REFERENCE_EVERY_S };
+        let due = self.drift.last_ns().is_none_or(|last| at_ns - last >= every_s * 1e9);
         if (now || due)
             && let Some(reading) = self.reference.read()
         {
@@ -565,12 +497,7 @@ impl Run<'_> {
                 StoppedBy::NotReached,
                 "the time ran out before there were samples enough".to_owned(),
             ),
-            (_, true) => absent(
-                spec,
-                point,
-                StoppedBy::Failed,
-                "its blocks hold no samples".to_owned(),
-            ),
+            (_, true) => absent(spec, point, StoppedBy::Failed, "its blocks hold no samples".to_owned()),
             (State::Open | State::Done(_), false) => {
                 let stopped_by = match state.state {
                     State::Done(reason) => reason,
@@ -581,9 +508,7 @@ impl Run<'_> {
                 proof.flags.extend(self.degraded.clone());
                 let judged = match proof.causes.take() {
                     Some(known) => known.judged(&mut state.blocks, state.tail_threshold_ns),
-                    None => self
-                        .listening
-                        .judge(&self.env.clock, &mut state.blocks, state.tail_threshold_ns),
+                    None => self.listening.judge(&self.env.clock, &mut state.blocks, state.tail_threshold_ns),
                 };
                 summary::record(Measured {
                     spec,
@@ -630,17 +555,11 @@ fn lost_its_cpu(block: &BlockData) -> bool {
 
 /// The most important rank and priority with a point that still lacks blocks.
 fn next(states: &[PointState]) -> Option<(Rank, u8)> {
-    states
-        .iter()
-        .filter(|state| state.is_open() && !state.has_least())
-        .map(PointState::importance)
-        .min()
+    states.iter().filter(|state| state.is_open() && !state.has_least()).map(PointState::importance).min()
 }
 
 fn due(states: &[PointState], importance: (Rank, u8)) -> Vec<usize> {
-    indices(states, |state| {
-        state.is_open() && !state.has_least() && state.importance() == importance
-    })
+    indices(states, |state| state.is_open() && !state.has_least() && state.importance() == importance)
 }
 
 /// The open points that need no more blocks.
@@ -649,12 +568,7 @@ fn complete(states: &[PointState]) -> Vec<usize> {
 }
 
 fn indices(states: &[PointState], wanted: impl Fn(&PointState) -> bool) -> Vec<usize> {
-    states
-        .iter()
-        .enumerate()
-        .filter(|(_, state)| wanted(state))
-        .map(|(index, _)| index)
-        .collect()
+    states.iter().enumerate().filter(|(_, state)| wanted(state)).map(|(index, _)| index).collect()
 }
 
 #[cfg(test)]

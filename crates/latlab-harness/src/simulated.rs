@@ -44,12 +44,8 @@ impl SimulatedMemory {
         } else {
             pages_4k
         };
-        let translation = self
-            .translation
-            .iter()
-            .filter(|(reach, _)| pages > *reach)
-            .map(|(_, cost)| cost)
-            .sum::<f64>();
+        let translation =
+            self.translation.iter().filter(|(reach, _)| pages > *reach).map(|(_, cost)| cost).sum::<f64>();
         level + translation
     }
 }

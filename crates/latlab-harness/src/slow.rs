@@ -72,11 +72,7 @@ pub(crate) fn keep_slowest(
     candidates.sort_unstable_by_key(|one| std::cmp::Reverse(one.ticks));
     let over = candidates.partition_point(|one| clock.ns(one.ticks) >= threshold_ns);
     // Of those that found no room nothing is known below the threshold.
-    let kept = if full {
-        over
-    } else {
-        over.max(most_kept(data.ops)).min(candidates.len())
-    };
+    let kept = if full { over } else { over.max(most_kept(data.ops)).min(candidates.len()) };
     data.kept_over_ns = match candidates.get(kept) {
         _ if full => threshold_ns.next_down(),
         Some(next) => clock.ns(next.ticks),
@@ -90,11 +86,7 @@ pub(crate) fn keep_slowest(
 }
 
 fn most_kept(ops: u64) -> usize {
-    #[expect(
-        clippy::cast_possible_truncation,
-        clippy::cast_sign_loss,
-        reason = "a share of a count"
-    )]
+    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a share of a count")]
     let share = (ops as f64 * KEPT_SHARE) as usize;
     share.max(LEAST_KEPT)
 }
@@ -136,15 +128,8 @@ pub(crate) fn settle(blocks: &mut [BlockData], threshold_ns: f64) -> f64 {
     times.sort_unstable_by(|a, b| b.total_cmp(a));
     let ops: f64 = blocks.iter().map(|block| block.ops as f64).sum();
     let wanted = if blocks.iter().any(|block| block.waits) {
-        #[expect(
-            clippy::cast_possible_truncation,
-            clippy::cast_sign_loss,
-            reason = "a share of a count"
-        )]
-        let wanted = (ops * TAIL_SHARE)
-            .max(LEAST_TAIL)
-            .min(ops * MOST_TAIL_SHARE)
-            .ceil() as usize;
+        #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a share of a count")]
+        let wanted = (ops * TAIL_SHARE).max(LEAST_TAIL).min(ops * MOST_TAIL_SHARE).ceil() as usize;
         wanted
     } else {
         usize::MAX
@@ -168,11 +153,7 @@ pub(crate) fn settle(blocks: &mut [BlockData], threshold_ns: f64) -> f64 {
 
 impl BlockData {
     pub(crate) fn push_slow(&mut self, at_ns: f64, ns: f64, note: Note) {
-        self.tail.push(TailSample {
-            at_ns,
-            value: ns,
-            cause: None,
-        });
+        self.tail.push(TailSample { at_ns, value: ns, cause: None });
         self.marks.push(Mark { note, split: None });
     }
 }
@@ -194,11 +175,7 @@ mod tests {
                 note: Note::default(),
             })
             .collect();
-        let mut block = BlockData {
-            ops: times_ns.len() as u64,
-            waits: true,
-            ..BlockData::default()
-        };
+        let mut block = BlockData { ops: times_ns.len() as u64, waits: true, ..BlockData::default() };
         keep_slowest(&mut block, &mut candidates, &clock, threshold_ns);
         block
     }
@@ -219,9 +196,8 @@ mod tests {
     #[test]
     fn a_threshold_that_is_reached_often_counts_and_one_that_is_usual_does_not() {
         let count = |threshold_ns| {
-            let mut blocks: Vec<BlockData> = (0..6)
-                .map(|_| waiting(&steps(1_000, 100.0), threshold_ns))
-                .collect();
+            let mut blocks: Vec<BlockData> =
+                (0..6).map(|_| waiting(&steps(1_000, 100.0), threshold_ns)).collect();
             let settled_ns = settle(&mut blocks, threshold_ns);
             let kept: usize = blocks.iter().map(|block| block.tail.len()).sum();
             (kept, settled_ns)
@@ -244,10 +220,7 @@ mod tests {
 
     #[test]
     fn what_is_usual_in_a_block_is_no_tail() {
-        let mut block = BlockData {
-            ops: 1_000,
-            ..BlockData::default()
-        };
+        let mut block = BlockData { ops: 1_000, ..BlockData::default() };
         for (index, ns) in steps(500, 10.0).iter().enumerate() {
             block.push_slow(index as f64 * 1e6, *ns, Note::default());
         }

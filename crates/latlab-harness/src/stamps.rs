@@ -56,9 +56,7 @@ mod tests {
         let clock = Clock::open();
         let stamps = Stamps::of(&clock).expect("a real clock");
         let before = stamps.begin();
-        let there = std::thread::spawn(move || stamps.begin())
-            .join()
-            .expect("no panic");
+        let there = std::thread::spawn(move || stamps.begin()).join().expect("no panic");
         let after = stamps.end();
         assert!(before <= there && there <= after, "{before} {there} {after}");
     }

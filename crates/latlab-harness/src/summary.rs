@@ -12,13 +12,8 @@ use crate::{BlockData, Proof, Spec};
 /// How sure it must be that a quantile lies between the smallest and the largest sample.
 const LEVEL: f64 = 0.95;
 /// Name in the summary, quantile.
-const QUANTILES: [(&str, f64); 5] = [
-    ("p50", 0.5),
-    ("p90", 0.9),
-    ("p99", 0.99),
-    ("p999", 0.999),
-    ("p9999", 0.9999),
-];
+const QUANTILES: [(&str, f64); 5] =
+    [("p50", 0.5), ("p90", 0.9), ("p99", 0.99), ("p999", 0.999), ("p9999", 0.9999)];
 /// Quantiles on either side of the median that say whether it lies between two kinds of operations, and how far these are apart then. A cold file that is read in
 /// order is such a case where about half of its blocks had been read ahead.
 const BESIDE_MEDIAN: [f64; 2] = [0.4, 0.6];
@@ -49,10 +44,7 @@ pub(crate) fn counted(blocks: &[BlockData]) -> (Vec<&BlockData>, bool) {
 pub(crate) fn left_out(blocks: &[BlockData]) -> Vec<usize> {
     let all = blocks.iter().all(|block| block.disturbed);
     let places = blocks.iter().enumerate();
-    places
-        .filter(|(_, block)| block.disturbed && !all)
-        .map(|(place, _)| place)
-        .collect()
+    places.filter(|(_, block)| block.disturbed && !all).map(|(place, _)| place).collect()
 }
 
 /// Leaves out what stands at these places of what was kept by block.
@@ -83,39 +75,22 @@ fn quantile_of(histogram: &Histogram, occupied: &[(f64, u64)], q: f64) -> f64 {
 
 /// Bytes a core cycle at the median rate: each block's median over the frequency right after it.
 fn bytes_per_cycle(blocks: &[&BlockData]) -> Option<f64> {
-    let mut bytes: Vec<f64> = blocks
-        .iter()
-        .filter_map(|block| Some(block_p50(block) / (block.core_ghz? * 1e9)))
-        .collect();
+    let mut bytes: Vec<f64> =
+        blocks.iter().filter_map(|block| Some(block_p50(block) / (block.core_ghz? * 1e9))).collect();
     bytes.sort_by(f64::total_cmp);
     (!bytes.is_empty()).then(|| stats::quantile(&bytes, 0.5))
 }
 
 /// The record of a measured point.
 pub(crate) fn record(measured: Measured) -> Record {
-    let Measured {
-        spec,
-        point,
-        blocks,
-        proof,
-        ops_per_window,
-        facts,
-        ..
-    } = measured;
+    let Measured { spec, point, blocks, proof, ops_per_window, facts, .. } = measured;
     let (used, disturbed) = counted(blocks);
     let per_op = blocks.iter().any(|block| block.histogram.is_some());
-    let mut summary = if per_op {
-        per_operation(&used, &QUANTILES)
-    } else {
-        of_values(&used, &QUANTILES)
-    };
+    let mut summary = if per_op { per_operation(&used, &QUANTILES) } else { of_values(&used, &QUANTILES) };
     let medians: Vec<f64> = used.iter().map(|block| block_p50(block)).collect();
     summary.between_blocks = (medians.len() > 1).then(|| {
-        [
-            medians.iter().copied().fold(f64::INFINITY, f64::min),
-            medians.iter().copied().fold(0.0, f64::max),
-        ]
-        .map(round)
+        [medians.iter().copied().fold(f64::INFINITY, f64::min), medians.iter().copied().fold(0.0, f64::max)]
+            .map(round)
     });
 
     let mut flags = proof.flags;
@@ -134,11 +109,8 @@ pub(crate) fn record(measured: Measured) -> Record {
         flags.push(BETWEEN_MODES.to_owned());
     }
     let work = work_of(proof.work, blocks, spec);
-    let findings = if error.is_none() {
-        with_samples(proof.findings, &used, &summary)
-    } else {
-        proof.findings
-    };
+    let findings =
+        if error.is_none() { with_samples(proof.findings, &used, &summary) } else { proof.findings };
     let (tail, tail_dropped) = slowest(&used);
     Record {
         probe: spec.id.to_owned(),
@@ -163,12 +135,8 @@ pub(crate) fn record(measured: Measured) -> Record {
         overhead: overhead(&summary, spec.unit, ops_per_sample, facts),
         summary: error.is_none().then_some(summary),
         histogram: per_op.then(|| histogram.encode()),
-        values: (!per_op).then(|| {
-            used.iter()
-                .flat_map(|block| &block.values)
-                .map(|value| round(*value))
-                .collect()
-        }),
+        values: (!per_op)
+            .then(|| used.iter().flat_map(|block| &block.values).map(|value| round(*value)).collect()),
         tail,
         tail_threshold: per_op.then_some(measured.tail_threshold_ns),
         tail_dropped,
@@ -255,10 +223,8 @@ fn with_samples(
     }
     let rates: Vec<f64> = (0..members)
         .map(|member| {
-            let mut own: Vec<f64> = blocks
-                .iter()
-                .filter_map(|block| block.members.get(member).copied())
-                .collect();
+            let mut own: Vec<f64> =
+                blocks.iter().filter_map(|block| block.members.get(member).copied()).collect();
             own.sort_by(f64::total_cmp);
             round(stats::quantile(&own, 0.5))
         })
@@ -334,10 +300,7 @@ fn channels(blocks: &[&BlockData]) -> Vec<Channel> {
 
 /// Statistics of single operations.
 fn per_operation(blocks: &[&BlockData], quantiles: &[(&str, f64)]) -> Summary {
-    let own: Vec<&Histogram> = blocks
-        .iter()
-        .filter_map(|block| block.histogram.as_ref())
-        .collect();
+    let own: Vec<&Histogram> = blocks.iter().filter_map(|block| block.histogram.as_ref()).collect();
     of_histograms(&own, quantiles)
 }
 
@@ -387,11 +350,7 @@ fn slowest(blocks: &[&BlockData]) -> (Vec<TailSample>, u64) {
 
 /// As records keep numbers; a file cannot hold what is not finite.
 pub(crate) fn round(value: f64) -> f64 {
-    if value.is_finite() {
-        significant(value)
-    } else {
-        0.0
-    }
+    if value.is_finite() { significant(value) } else { 0.0 }
 }
 
 #[cfg(test)]
@@ -401,10 +360,7 @@ mod tests {
     use super::*;
 
     fn block(values: &[f64]) -> BlockData {
-        BlockData {
-            values: values.to_vec(),
-            ..BlockData::default()
-        }
+        BlockData { values: values.to_vec(), ..BlockData::default() }
     }
 
     #[test]
@@ -412,10 +368,7 @@ mod tests {
         let blocks: Vec<BlockData> = (0..6).map(|_| block(&[1.0, 1.1, 1.2, 1.3])).collect();
         let used: Vec<&BlockData> = blocks.iter().collect();
         let summary = of_values(&used, &QUANTILES);
-        assert!(
-            summary.p50.is_some(),
-            "of few samples the median is still the best single figure"
-        );
+        assert!(summary.p50.is_some(), "of few samples the median is still the best single figure");
         assert_eq!([summary.p90, summary.p99, summary.p999, summary.p9999], [None; 4]);
     }
 
@@ -447,10 +400,7 @@ mod tests {
         for ps in values_ps {
             histogram.record(*ps);
         }
-        BlockData {
-            histogram: Some(histogram),
-            ..BlockData::default()
-        }
+        BlockData { histogram: Some(histogram), ..BlockData::default() }
     }
 
     #[test]
@@ -514,11 +464,7 @@ mod tests {
         let mut blocks: Vec<BlockData> = (0..7).map(|_| single(&[20_000; 100])).collect();
         blocks[3] = single(&[20_000, 5_000_000]);
         blocks[3].disturbed = true;
-        blocks[3].tail.push(TailSample {
-            at_ns: 1.0,
-            value: 5_000.0,
-            cause: None,
-        });
+        blocks[3].tail.push(TailSample { at_ns: 1.0, value: 5_000.0, cause: None });
         let record = recorded(&blocks, Proof::default());
         assert_eq!(record.samples, 600);
         assert_eq!(record.tail, []);
@@ -529,23 +475,15 @@ mod tests {
     fn a_tail_that_a_probe_leaves_room_for_is_filled_in_when_there_are_samples_enough() {
         for (samples, known) in [(10, false), (100, true)] {
             let blocks: Vec<BlockData> = (0..6).map(|_| block(&vec![2.0; samples])).collect();
-            let proof = Proof {
-                findings: Some(serde_json::json!({ "p99_ns": null })),
-                ..Proof::default()
-            };
-            let findings = recorded(&blocks, proof)
-                .findings
-                .expect("what the probe found stays");
+            let proof = Proof { findings: Some(serde_json::json!({ "p99_ns": null })), ..Proof::default() };
+            let findings = recorded(&blocks, proof).findings.expect("what the probe found stays");
             assert_eq!(findings["p99_ns"].as_f64().is_some(), known, "{samples} a block");
         }
     }
 
     #[test]
     fn a_rate_is_told_in_bytes_a_core_cycle_where_a_probe_leaves_room_for_it() {
-        let at = |ghz: Option<f64>, rate: f64| BlockData {
-            core_ghz: ghz,
-            ..block(&[rate; 10])
-        };
+        let at = |ghz: Option<f64>, rate: f64| BlockData { core_ghz: ghz, ..block(&[rate; 10]) };
         // A governor that changes its mind: the faster blocks move no more a cycle.
         let blocks = [at(Some(4.0), 200e9), at(Some(2.0), 100e9), at(Some(4.0), 200e9)];
         let used: Vec<&BlockData> = blocks.iter().collect();
@@ -563,11 +501,7 @@ mod tests {
     fn a_failed_proof_leaves_no_figure_among_the_findings_either() {
         let blocks: Vec<BlockData> = (0..6).map(|_| block(&[2.0; 10])).collect();
         for ok in [true, false] {
-            let check = Check {
-                name: "planted".to_owned(),
-                ok,
-                detail: String::new(),
-            };
+            let check = Check { name: "planted".to_owned(), ok, detail: String::new() };
             let record = recorded(
                 &blocks,
                 Proof {

@@ -12,11 +12,7 @@ fn main() {
         arguments.remove(0);
         level = arguments.remove(0).to_string_lossy().parse().expect("a level");
     }
-    let number = |at: usize| {
-        arguments
-            .get(at)
-            .and_then(|word| word.to_str()?.parse::<u32>().ok())
-    };
+    let number = |at: usize| arguments.get(at).and_then(|word| word.to_str()?.parse::<u32>().ok());
     let subject = if arguments.first().is_some_and(|first| first == "--pid") {
         Subject::Running {
             pid: number(1).expect("a process id"),
@@ -25,11 +21,7 @@ fn main() {
     } else {
         Subject::Program(arguments)
     };
-    let request = Request {
-        subject,
-        level,
-        runs: 1,
-    };
+    let request = Request { subject, level, runs: 1 };
     match explain(&request, || true) {
         Ok(explained) => {
             let text = serde_json::to_string(&explained).expect("plain data");

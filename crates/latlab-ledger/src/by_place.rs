@@ -50,20 +50,12 @@ fn counts(mut all: Vec<Counts>) -> (Option<Category>, Vec<Counts>) {
 
 /// The row of the kernel, or of what of it no sample tells.
 fn of_kernel(unmet: f64, all: f64) -> &'static str {
-    if unmet < all {
-        "[kernel, by counts alone]"
-    } else {
-        "[all of the kernel]"
-    }
+    if unmet < all { "[kernel, by counts alone]" } else { "[all of the kernel]" }
 }
 
 /// The row of the program's own code, or of what of it nothing was recorded.
 fn of_program(unmet: f64, all: f64) -> &'static str {
-    if unmet < all {
-        "[of the program, not recorded]"
-    } else {
-        "[all of the program]"
-    }
+    if unmet < all { "[of the program, not recorded]" } else { "[all of the program]" }
 }
 
 fn is_empty(mix: &Mix) -> bool {
@@ -139,16 +131,8 @@ pub trait Lines {
 /// Share of the samples of user code whose line is not known; `None` without any.
 #[must_use]
 pub fn lineless(lines: &[Line]) -> Option<f64> {
-    let user: f64 = lines
-        .iter()
-        .filter(|line| line.object != KERNEL)
-        .map(|line| line.share)
-        .sum();
-    let known: f64 = lines
-        .iter()
-        .filter(|line| line.line.is_some())
-        .map(|line| line.share)
-        .sum();
+    let user: f64 = lines.iter().filter(|line| line.object != KERNEL).map(|line| line.share).sum();
+    let known: f64 = lines.iter().filter(|line| line.line.is_some()).map(|line| line.share).sum();
     (user > 0.0).then(|| (1.0 - known / user).max(0.0))
 }
 
@@ -204,9 +188,7 @@ pub fn lines(mix: &Mix, sampled: &Sampled, names: &mut impl Lines) -> Vec<Line> 
     let listed = places.iter().take(MOST_LISTED);
     let mut rows: Vec<Line> = listed
         .map(|(of, (got, functions))| {
-            let most = functions
-                .iter()
-                .max_by(|a, b| a.1.total_cmp(b.1).then_with(|| b.0.cmp(a.0)));
+            let most = functions.iter().max_by(|a, b| a.1.total_cmp(b.1).then_with(|| b.0.cmp(a.0)));
             let (function, object) = most.map_or(("", ""), |(key, _)| (&*key.0, &*key.1));
             match of {
                 Of::Line(..) => row(of, function.to_owned(), object, got.categories(), got.share),
@@ -250,11 +232,8 @@ mod tests {
             }
             mix.function(*category, name, object, *weight);
             if *object != KERNEL {
-                let spot = Spot {
-                    function: Some(Rc::from(*name)),
-                    object: Rc::from(*object),
-                    weight: *weight,
-                };
+                let spot =
+                    Spot { function: Some(Rc::from(*name)), object: Rc::from(*object), weight: *weight };
                 mix.spot(*category, &Rc::from(format!("/bin/{object}")), at as u64, spot);
             }
         }
@@ -313,10 +292,7 @@ mod tests {
         assert_eq!(rows[0].name, "clear_page_erms");
         assert_eq!(rows[0].category, Some(Category::PageFaults));
         assert!((rows[0].share - 0.32).abs() < 1e-9);
-        assert!(
-            rows.iter()
-                .all(|row| row.low <= row.share && row.share <= row.high)
-        );
+        assert!(rows.iter().all(|row| row.low <= row.share && row.share <= row.high));
         assert_eq!(rows.len(), 3);
     }
 
@@ -336,10 +312,7 @@ mod tests {
             ((Category::Compute, Side::User), 0.8),
         ]);
         let known = |(key, of): (&_, &f64)| {
-            let range = Range {
-                low: 0.9 * of,
-                high: 1.1 * of,
-            };
+            let range = Range { low: 0.9 * of, high: 1.1 * of };
             (*key, Share::within(*of, range))
         };
         let spent = spent.iter().map(known).collect();
@@ -407,10 +380,7 @@ mod tests {
         let rows = lines(&mix, &sampled(&mix, None), &mut Fixed);
         assert!((rows.iter().map(|row| row.share).sum::<f64>() - 0.8).abs() < 1e-9);
         let main = rows.iter().find(|row| row.line == Some(10)).unwrap();
-        assert_eq!(
-            (main.file.as_deref(), main.function.as_str()),
-            (Some("list.c"), "main")
-        );
+        assert_eq!((main.file.as_deref(), main.function.as_str()), (Some("list.c"), "main"));
         assert!((main.share - 0.8 * 0.3).abs() < 1e-9);
         let libc = rows.iter().find(|row| row.object == "libc.so.6").unwrap();
         assert_eq!((libc.line, libc.function.as_str()), (None, "[no line known]"));

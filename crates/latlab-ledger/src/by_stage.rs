@@ -173,12 +173,7 @@ impl ByStage {
             // What is left out would leave stages open for ever.
             self.pending.clear();
             let at = change.at;
-            self.pending.push_back(Change {
-                at,
-                process: 0,
-                thread: 0,
-                what: What::Lost,
-            });
+            self.pending.push_back(Change { at, process: 0, thread: 0, what: What::Lost });
         }
         // Threads write at once: nearly in order, so the place is found from the end.
         let first = self.pending.len().saturating_sub(MOST_BACK);
@@ -200,21 +195,12 @@ impl ByStage {
     /// When the next change is, if it is before `now`.
     #[must_use]
     pub fn next(&self, now: u64) -> Option<u64> {
-        self.pending
-            .front()
-            .map(|change| change.at)
-            .filter(|at| *at < now)
+        self.pending.front().map(|change| change.at).filter(|at| *at < now)
     }
 
     /// The sweep has come to the next change.
     pub fn change(&mut self) {
-        let Some(Change {
-            process,
-            thread,
-            what,
-            ..
-        }) = self.pending.pop_front()
-        else {
+        let Some(Change { process, thread, what, .. }) = self.pending.pop_front() else {
             return;
         };
         match what {
@@ -320,18 +306,12 @@ pub fn divided(
     if whole <= 0.0 || sums.is_empty() {
         return Vec::new();
     }
-    let mut table: Divided = sums
-        .each()
-        .map(|(name, got)| (name.to_owned(), seeds(got, rules, on_cpu, samples)))
-        .collect();
+    let mut table: Divided =
+        sums.each().map(|(name, got)| (name.to_owned(), seeds(got, rules, on_cpu, samples))).collect();
     let rows: Vec<f64> = sums.each().map(|(_, got)| got.time / whole).collect();
     let cpu: f64 = on_cpu.iter().map(|part| part.1).sum();
     let cpu_share = |category: Category| {
-        let part: f64 = on_cpu
-            .iter()
-            .filter(|part| part.0 == category)
-            .map(|part| part.1)
-            .sum();
+        let part: f64 = on_cpu.iter().filter(|part| part.0 == category).map(|part| part.1).sum();
         if cpu > 0.0 { part / cpu } else { 0.0 }
     };
     let mut columns: BTreeMap<Spent, f64> = BTreeMap::new();
@@ -375,24 +355,15 @@ fn seeds(
         return parts;
     };
     // Without samples in it, a stage on the CPU is taken for the program.
-    let seen = if weighed > 0.0 {
-        if sees_kernel {
-            got.running
-        } else {
-            weighed.min(got.running)
-        }
-    } else {
-        0.0
-    };
+    let seen =
+        if weighed > 0.0 { if sees_kernel { got.running } else { weighed.min(got.running) } } else { 0.0 };
     for (reason, weight) in &got.samples {
         add(Spent::On(rules.category(*reason)), weight / weighed * seen);
     }
     let of_user =
         |category: &Category| Category::OF_USER_CODE.contains(category) || *category == Category::UserCpu;
-    let rest: Vec<&(Category, f64)> = on_cpu
-        .iter()
-        .filter(|part| weighed <= 0.0 || !of_user(&part.0))
-        .collect();
+    let rest: Vec<&(Category, f64)> =
+        on_cpu.iter().filter(|part| weighed <= 0.0 || !of_user(&part.0)).collect();
     let total: f64 = rest.iter().map(|part| part.1).sum();
     if total > 0.0 {
         for (category, ns) in rest {

@@ -67,12 +67,8 @@ impl Category {
     ];
 
     /// What only samples of user code can tell apart.
-    pub const OF_USER_CODE: [Self; 4] = [
-        Self::Compute,
-        Self::MemoryCopy,
-        Self::Allocator,
-        Self::GarbageCollection,
-    ];
+    pub const OF_USER_CODE: [Self; 4] =
+        [Self::Compute, Self::MemoryCopy, Self::Allocator, Self::GarbageCollection];
 
     /// Where it stands in [`Category::ALL`].
     #[must_use]
@@ -141,10 +137,7 @@ mod tests {
     #[test]
     fn a_category_is_written_as_it_is_printed() {
         for category in Category::ALL {
-            assert_eq!(
-                serde_json::to_string(&category).unwrap(),
-                format!("\"{category}\"")
-            );
+            assert_eq!(serde_json::to_string(&category).unwrap(), format!("\"{category}\""));
         }
     }
 
@@ -157,9 +150,7 @@ mod tests {
 
     #[test]
     fn waiting_for_a_child_explains_an_instant_only_when_nothing_else_does() {
-        let last = Category::ALL
-            .into_iter()
-            .max_by_key(|category| category.wait_order());
+        let last = Category::ALL.into_iter().max_by_key(|category| category.wait_order());
         assert_eq!(last, Some(Category::WaitingForChildren));
     }
 }

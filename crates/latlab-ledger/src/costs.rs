@@ -27,21 +27,13 @@ impl Cost {
     /// Of this many.
     #[must_use]
     pub fn times(self, count: f64) -> Self {
-        Self {
-            low: self.low * count,
-            mid: self.mid * count,
-            high: self.high * count,
-        }
+        Self { low: self.low * count, mid: self.mid * count, high: self.high * count }
     }
 
     /// Of both together.
     #[must_use]
     pub fn plus(self, other: Self) -> Self {
-        Self {
-            low: self.low + other.low,
-            mid: self.mid + other.mid,
-            high: self.high + other.high,
-        }
+        Self { low: self.low + other.low, mid: self.mid + other.mid, high: self.high + other.high }
     }
 }
 

@@ -45,9 +45,7 @@ impl Counted {
     /// Of a category.
     #[must_use]
     pub fn of_category(&self, category: Category, rules: &Rules) -> u64 {
-        let sums = self
-            .each()
-            .filter(|(reason, _)| rules.category(*reason) == category);
+        let sums = self.each().filter(|(reason, _)| rules.category(*reason) == category);
         sums.map(|(_, sum)| sum).sum()
     }
 }

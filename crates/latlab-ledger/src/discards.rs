@@ -30,10 +30,7 @@ impl Open {
     }
 
     fn or(self, other: Self) -> Self {
-        Self {
-            null: self.null || other.null,
-            file: self.file || other.file,
-        }
+        Self { null: self.null || other.null, file: self.file || other.file }
     }
 }
 
@@ -67,11 +64,7 @@ impl Discards {
         }
         let written = self.alone + self.beside_files;
         // Nothing was written between two looks: either may be.
-        let alone = if written > 0 {
-            self.alone as f64 / written as f64
-        } else {
-            0.5
-        };
+        let alone = if written > 0 { self.alone as f64 / written as f64 } else { 0.5 };
         let unmet = 3.0 / self.times.max(1) as f64;
         ((alone - (1.0 - alone).max(unmet)).max(0.0), alone, 1.0)
     }
@@ -97,17 +90,11 @@ impl Discarding {
         if let Some((before, was)) = self.last.insert(process, (written, open)) {
             let past = written.saturating_sub(before);
             match was.or(open) {
-                Open {
-                    null: true,
-                    file: false,
-                } => {
+                Open { null: true, file: false } => {
                     self.found.alone += past;
                     self.found.times += u64::from(past > 0);
                 }
-                Open {
-                    null: true,
-                    file: true,
-                } => self.found.beside_files += past,
+                Open { null: true, file: true } => self.found.beside_files += past,
                 Open { null: false, .. } => {}
             }
         }
@@ -133,10 +120,7 @@ mod tests {
             position: None,
             place: None,
             is_shared: false,
-            access: Access {
-                read: false,
-                write: true,
-            },
+            access: Access { read: false, write: true },
         }
     }
 
@@ -188,9 +172,6 @@ mod tests {
     fn runs_add_up() {
         let mut sum = looked(11, |_| vec![writes(1, "/dev/null")]);
         sum.add(&looked(11, |_| vec![writes(1, "/dev/null"), writes(3, "/tmp/x")]));
-        assert_eq!(
-            (sum.alone, sum.beside_files, sum.times),
-            (10_000_000, 10_000_000, 10)
-        );
+        assert_eq!((sum.alone, sum.beside_files, sum.times), (10_000_000, 10_000_000, 10));
     }
 }

@@ -130,20 +130,12 @@ struct Estimate<'a> {
 
 /// As many samples as would by chance be as far off as these are of which this share is in the wrong place.
 fn worth_with(samples: f64, misplaced: f64) -> f64 {
-    if samples > 0.0 {
-        1.0 / (1.0 / samples + misplaced.min(1.0).powi(2))
-    } else {
-        0.0
-    }
+    if samples > 0.0 { 1.0 / (1.0 / samples + misplaced.min(1.0).powi(2)) } else { 0.0 }
 }
 
 /// How records are known of which so much had to be divided by what the counters say.
 fn method_of(divided: f64) -> Method {
-    if divided > 0.0 {
-        Method::Sampled
-    } else {
-        Method::Counted
-    }
+    if divided > 0.0 { Method::Sampled } else { Method::Counted }
 }
 
 /// The ledger of these runs, with the costs of kernel work on this machine.
@@ -173,10 +165,7 @@ impl Estimate<'_> {
     fn counted(&self) -> (f64, f64) {
         let tally = self.tally;
         let cpu = (tally.usage.user_ns + tally.usage.system_ns) as f64;
-        (
-            (cpu - tally.recorded.thread_running as f64).max(0.0),
-            self.ready.looked,
-        )
+        ((cpu - tally.recorded.thread_running as f64).max(0.0), self.ready.looked)
     }
 
     fn recorded(&mut self) {
@@ -184,8 +173,7 @@ impl Estimate<'_> {
         if sums.wall == 0 {
             return;
         }
-        self.account
-            .exact(self.whole(Category::StartAndExit), sums.absent as f64);
+        self.account.exact(self.whole(Category::StartAndExit), sums.absent as f64);
         let (ends, unknown_ends) = woken::at_ends(self.tally);
         let mut woken = 0.0;
         for (reason, ns) in sums.waits.each() {
@@ -203,31 +191,17 @@ impl Estimate<'_> {
         woken += end;
         self.unknown(unknown - end);
         let ready = sums.ready as f64;
-        let range = Range {
-            low: ready,
-            high: ready + 2.0 * woken,
-        };
-        self.account.add(
-            self.whole(Category::RunQueueWait),
-            ready + woken,
-            range,
-            method_of(woken),
-        );
+        let range = Range { low: ready, high: ready + 2.0 * woken };
+        self.account.add(self.whole(Category::RunQueueWait), ready + woken, range, method_of(woken));
         let running = sums.running as f64;
-        let range = Range {
-            low: running,
-            high: running,
-        };
+        let range = Range { low: running, high: running };
         self.on_cpu(running, range, 0.0);
     }
 
     /// A recorded wait without what of it was spent ready, at its end; that.
     fn but_for_its_end(&mut self, reason: Reason, ns: f64, end: f64) -> f64 {
         let end = end.min(ns);
-        let range = Range {
-            low: (ns - 2.0 * end).max(0.0),
-            high: ns,
-        };
+        let range = Range { low: (ns - 2.0 * end).max(0.0), high: ns };
         self.account.add(reason, ns - end, range, method_of(end));
         end
     }
@@ -264,11 +238,7 @@ impl Estimate<'_> {
             return counted;
         }
         let sure = of_share(running / wall, looks).low * wall;
-        if (cpu + counted) * running / seen < sure {
-            (seen - cpu).max(counted)
-        } else {
-            counted
-        }
+        if (cpu + counted) * running / seen < sure { (seen - cpu).max(counted) } else { counted }
     }
 
     fn looked(&mut self) {
@@ -288,62 +258,28 @@ impl Estimate<'_> {
             (cpu + queue).min(wall)
         } else {
             // Looks may come preferably when a CPU is free: what the counters know of all threads together corrects them, within reason.
-            let counted = if cpu > 0.0 {
-                ((cpu + queue) / seen).clamp(0.5, 2.0)
-            } else {
-                1.0
-            };
+            let counted = if cpu > 0.0 { ((cpu + queue) / seen).clamp(0.5, 2.0) } else { 1.0 };
             (sums.running as f64 * counted).min(wall)
         };
         let range = if alone {
-            Range {
-                low: (busy - CLOCKS * wall).max(0.0),
-                high: (busy + CLOCKS * wall).min(wall),
-            }
+            Range { low: (busy - CLOCKS * wall).max(0.0), high: (busy + CLOCKS * wall).min(wall) }
         } else {
             let sampled = of_share(busy / wall, looks).times(wall);
-            Range {
-                low: sampled.low,
-                high: sampled.high,
-            }
+            Range { low: sampled.low, high: sampled.high }
         };
         // All threads that are ready wait at once only if each does.
-        let waits = if cpu + queue > 0.0 {
-            queue / (cpu + queue)
-        } else {
-            0.0
-        };
-        let together = if sums.running > 0 {
-            (seen / sums.running as f64).max(1.0)
-        } else {
-            1.0
-        };
+        let waits = if cpu + queue > 0.0 { queue / (cpu + queue) } else { 0.0 };
+        let together = if sums.running > 0 { (seen / sums.running as f64).max(1.0) } else { 1.0 };
         // For no longer than their CPU time can threads have run.
         let sure = if alone { 0.0 } else { (range.low - cpu).max(0.0) };
         let waiting = (busy * waits.powf(together)).max(sure);
         let spread = Range {
-            low: if alone {
-                (waiting - CLOCKS * wall).max(0.0)
-            } else {
-                sure
-            },
-            high: if alone {
-                (waiting + CLOCKS * wall).min(busy)
-            } else {
-                (busy * waits).max(waiting)
-            },
+            low: if alone { (waiting - CLOCKS * wall).max(0.0) } else { sure },
+            high: if alone { (waiting + CLOCKS * wall).min(busy) } else { (busy * waits).max(waiting) },
         };
         let (method, reason) = (Method::Counted, self.whole(Category::RunQueueWait));
-        self.account.add(
-            reason,
-            waiting,
-            spread,
-            if alone { method } else { Method::Sampled },
-        );
-        let range = Range {
-            low: (range.low - waiting).max(0.0),
-            high: (range.high - waiting).max(0.0),
-        };
+        self.account.add(reason, waiting, spread, if alone { method } else { Method::Sampled });
+        let range = Range { low: (range.low - waiting).max(0.0), high: (range.high - waiting).max(0.0) };
         let all = (self.tally.usage.user_ns + self.tally.usage.system_ns) as f64;
         let unlike = (self.unlike() * all / cpu.max(1.0)).min(1.0);
         self.on_cpu(busy - waiting, range, unlike);
@@ -354,11 +290,8 @@ impl Estimate<'_> {
     fn idle(&mut self, wall: f64, idle: f64, loading: f64, looks: f64) {
         let sums = &self.tally.looked;
         let absent = (sums.absent as f64 - loading).max(0.0);
-        let mut parts: Vec<(Reason, f64)> = sums
-            .waits
-            .each()
-            .map(|(reason, ns)| (reason, ns as f64))
-            .collect();
+        let mut parts: Vec<(Reason, f64)> =
+            sums.waits.each().map(|(reason, ns)| (reason, ns as f64)).collect();
         parts.push((self.whole(Category::StartAndExit), absent));
         parts.push((self.whole(Category::Unexplained), sums.unknown as f64));
         let mut total: f64 = parts.iter().map(|part| part.1).sum();
@@ -378,10 +311,7 @@ impl Estimate<'_> {
         for (reason, seen) in parts {
             let ns = idle * seen / total;
             let range = of_share(ns / wall, looks).times(wall);
-            let range = Range {
-                low: range.low,
-                high: range.high.min(idle + CLOCKS * wall),
-            };
+            let range = Range { low: range.low, high: range.high.min(idle + CLOCKS * wall) };
             if ns > 0.0 {
                 self.account.add(reason, ns, range, Method::Sampled);
             }
@@ -391,11 +321,7 @@ impl Estimate<'_> {
     /// Part of the CPU time that samples do not stand for.
     fn unlike(&self) -> f64 {
         let unlike = self.tally.unlike.of_cpu();
-        if unlike > LEAST_UNLIKE {
-            unlike.min(1.0)
-        } else {
-            0.0
-        }
+        if unlike > LEAST_UNLIKE { unlike.min(1.0) } else { 0.0 }
     }
 
     /// Time on the CPU, of which this part was like nothing that was recorded.
@@ -418,11 +344,7 @@ impl Estimate<'_> {
             let parts: Vec<_> = mix
                 .reasons()
                 .map(|(reason, weight)| {
-                    (
-                        reason,
-                        weight.sum / sampled.sum,
-                        mix.kernel_of(reason) / sampled.sum,
-                    )
+                    (reason, weight.sum / sampled.sum, mix.kernel_of(reason) / sampled.sum)
                 })
                 .collect();
             let kernel: f64 = parts.iter().map(|part| part.2).sum();
@@ -433,17 +355,11 @@ impl Estimate<'_> {
             let of_user = scale(user, 1.0 - kernel);
             let of_kernel = scale((1.0 - user) * (1.0 - of_model), kernel);
             let touching = mix.touching();
-            let tails = self.tails(
-                &touching.user,
-                of_user / sampled.sum,
-                touching.kernel * of_user / sampled.sum,
-            );
+            let tails =
+                self.tails(&touching.user, of_user / sampled.sum, touching.kernel * of_user / sampled.sum);
             for (reason, share, kernel) in parts {
                 let user = (share - kernel) * of_user - tails.of(reason);
-                let sides = [
-                    (Side::User, share - kernel, user),
-                    (Side::Kernel, kernel, kernel * of_kernel),
-                ];
+                let sides = [(Side::User, share - kernel, user), (Side::Kernel, kernel, kernel * of_kernel)];
                 for (side, _, share) in sides.into_iter().filter(|side| side.1 > 0.0) {
                     self.sampled((side, reason), share, self.steady(worth), ns, range);
                 }
@@ -456,10 +372,7 @@ impl Estimate<'_> {
                 self.sampled((Side::User, whole), user, taken, ns, range);
             }
             let modelled = (1.0 - user) * of_model;
-            let range = Range {
-                low: modelled * range.low,
-                high: modelled * range.high,
-            };
+            let range = Range { low: modelled * range.low, high: modelled * range.high };
             self.kernel(ns * modelled, range, ns * of_model * self.counts_left());
         } else {
             self.by_user_samples(ns, range, sampled.sum, worth);
@@ -478,10 +391,7 @@ impl Estimate<'_> {
         if taken + ticks <= 0.0 {
             return (sampled, taken);
         }
-        (
-            (sampled * taken + counted * ticks) / (taken + ticks),
-            taken + ticks,
-        )
+        ((sampled * taken + counted * ticks) / (taken + ticks), taken + ticks)
     }
 
     /// What so many samples are worth where some of them are not where they came due.
@@ -511,10 +421,7 @@ impl Estimate<'_> {
         let seen = 1.0 - unseen;
         // Disks, pipes and other CPUs wake in different ways: half of it may be otherwise.
         let off = most - unseen / 2.0;
-        (
-            usage.user_ns as f64 / cpu * seen,
-            worth_with(seen * cpu / TICK_NS, off),
-        )
+        (usage.user_ns as f64 / cpu * seen, worth_with(seen * cpu / TICK_NS, off))
     }
 
     /// Share of waits at whose end the CPU idled, by how long they then waited for it: others who have it keep its tick going.
@@ -529,8 +436,7 @@ impl Estimate<'_> {
     /// Whether a sample fell in user code.
     fn sees_user(&self) -> bool {
         let mix = &self.tally.mix;
-        mix.reasons()
-            .any(|(reason, weight)| weight.sum > mix.kernel_of(reason))
+        mix.reasons().any(|(reason, weight)| weight.sum > mix.kernel_of(reason))
     }
 
     /// Share of page faults in the kernel's time, by counts and costs.
@@ -552,10 +458,7 @@ impl Estimate<'_> {
         let part = if all > 0.0 { at_most(mid) / all } else { 0.0 };
         Tails {
             part,
-            of: user
-                .iter()
-                .map(|(reason, of)| (*reason, of * scale * part))
-                .collect(),
+            of: user.iter().map(|(reason, of)| (*reason, of * scale * part)).collect(),
             least: at_most(low),
             most: at_most(high),
         }
@@ -579,18 +482,12 @@ impl Estimate<'_> {
 
     fn sampled(&mut self, what: (Side, Reason), share: f64, worth: f64, ns: f64, range: Range) {
         let of = of_share(share, worth);
-        let range = Range {
-            low: of.low * range.low,
-            high: of.high * range.high,
-        };
+        let range = Range { low: of.low * range.low, high: of.high * range.high };
         self.spend(what, share * ns, range, Method::Sampled);
     }
 
     fn spend(&mut self, (side, reason): (Side, Reason), ns: f64, range: Range, method: Method) {
-        let spent = self
-            .on_cpu
-            .entry((self.rules.category(reason), side))
-            .or_default();
+        let spent = self.on_cpu.entry((self.rules.category(reason), side)).or_default();
         *spent = spent.and(Share::within(ns, range));
         self.account.add(reason, ns, range, method);
     }
@@ -603,11 +500,8 @@ impl Estimate<'_> {
         // A sample that a virtual machine has missed, as it did not run itself, would count as the kernel's: ticks bound that.
         let (counted, ticks) = self.ticks();
         let counted = of_share(counted, ticks);
-        let user = if ticks > 0.0 && self.unlike() <= 0.0 {
-            user.clamp(counted.low, counted.high)
-        } else {
-            user
-        };
+        let user =
+            if ticks > 0.0 && self.unlike() <= 0.0 { user.clamp(counted.low, counted.high) } else { user };
         let of_user = of_share(user, taken);
         let parts: Vec<_> = mix.reasons().collect();
         let faults = self.modelled_faults() * (1.0 - user);
@@ -627,10 +521,7 @@ impl Estimate<'_> {
         }
         self.unmet(in_user, of_user.high * range.high);
         self.tail(&tails, ns);
-        let kernel = Range {
-            low: (1.0 - of_user.high) * range.low,
-            high: (1.0 - of_user.low) * range.high,
-        };
+        let kernel = Range { low: (1.0 - of_user.high) * range.low, high: (1.0 - of_user.low) * range.high };
         self.kernel(ns * (1.0 - user), kernel, ns * self.counts_left());
     }
 
@@ -648,33 +539,20 @@ impl Estimate<'_> {
         let (counted, ticks) = self.ticks();
         let left = |whole: f64, like: f64| ((whole - (1.0 - unlike) * like) / unlike).clamp(0.0, 1.0);
         let user = left(counted, sampled);
-        let (whole, like) = (
-            of_share(counted, ticks),
-            of_share(sampled, self.steady(mix.worth())),
-        );
+        let (whole, like) = (of_share(counted, ticks), of_share(sampled, self.steady(mix.worth())));
         let below = (whole.low - counted).hypot((1.0 - unlike) * (like.high - sampled)) / unlike;
         let above = (whole.high - counted).hypot((1.0 - unlike) * (sampled - like.low)) / unlike;
         let (least, most) = ((user - below).max(0.0), (user + above).min(1.0));
-        let of_user = Range {
-            low: least * range.low,
-            high: most * range.high,
-        };
+        let of_user = Range { low: least * range.low, high: most * range.high };
         let unexplained = self.whole(Category::Unexplained);
         self.spend((Side::User, unexplained), user * ns, of_user, Method::Sampled);
         // It may have been any of these.
         for category in Category::OF_USER_CODE {
-            let range = Range {
-                low: 0.0,
-                high: of_user.high,
-            };
-            self.account
-                .add(self.whole(category), 0.0, range, Method::Sampled);
+            let range = Range { low: 0.0, high: of_user.high };
+            self.account.add(self.whole(category), 0.0, range, Method::Sampled);
         }
         self.unseen = self.unseen.max(of_user.high);
-        let kernel = Range {
-            low: (1.0 - most) * range.low,
-            high: (1.0 - least) * range.high,
-        };
+        let kernel = Range { low: (1.0 - most) * range.low, high: (1.0 - least) * range.high };
         let counts = self.tally.unlike.of_switches() * ns / unlike;
         self.kernel((1.0 - user) * ns, kernel, counts);
     }
@@ -710,37 +588,20 @@ impl Estimate<'_> {
         let ticks = of_share(counted, ticks.max(1.0));
         // The tick knows a short program's kernel time badly; counts bound it from below, and most of it from above.
         let model = self.model();
-        let total = model
-            .iter()
-            .fold((0.0, 0.0), |sum, part| (sum.0 + part.1.low, sum.1 + part.1.high));
+        let total = model.iter().fold((0.0, 0.0), |sum, part| (sum.0 + part.1.low, sum.1 + part.1.high));
         let share = |part: f64| if cpu > 0.0 { part / cpu } else { 0.0 };
-        let system = counted
-            .max(share(total.0))
-            .min(share(total.1))
-            .clamp(ticks.low, ticks.high);
+        let system = counted.max(share(total.0)).min(share(total.1)).clamp(ticks.low, ticks.high);
         let user = 1.0 - system;
-        let of_user = Range {
-            low: (1.0 - ticks.high).min(user),
-            high: (1.0 - ticks.low).max(user),
-        };
-        let whole = Range {
-            low: of_user.low * range.low,
-            high: of_user.high * range.high,
-        };
+        let of_user = Range { low: (1.0 - ticks.high).min(user), high: (1.0 - ticks.low).max(user) };
+        let whole = Range { low: of_user.low * range.low, high: of_user.high * range.high };
         let counted = [(self.whole(Category::UserCpu), user)];
         let tails = self.tails(&counted, 1.0, self.modelled_faults() * system);
         let tail = tails.of(counted[0].0);
-        let whole = Range {
-            low: (whole.low - tails.most * ns).max(0.0),
-            ..whole
-        };
+        let whole = Range { low: (whole.low - tails.most * ns).max(0.0), ..whole };
         let rest = (user - tail) * ns;
         self.spend((Side::User, counted[0].0), rest, whole, Method::Counted);
         self.tail(&tails, ns);
-        let kernel = Range {
-            low: (1.0 - of_user.high) * range.low,
-            high: (1.0 - of_user.low) * range.high,
-        };
+        let kernel = Range { low: (1.0 - of_user.high) * range.low, high: (1.0 - of_user.low) * range.high };
         self.kernel(ns * system, kernel, ns);
     }
 
@@ -753,10 +614,7 @@ impl Estimate<'_> {
 
     /// Few switches are made for it, however long it lasts.
     fn is_rare(&self, reason: Reason) -> bool {
-        matches!(
-            self.rules.category(reason),
-            Category::WaitingForChildren | Category::Sleep
-        )
+        matches!(self.rules.category(reason), Category::WaitingForChildren | Category::Sleep)
     }
 
     /// Time of the waits for which many are made.
@@ -769,18 +627,13 @@ impl Estimate<'_> {
     fn model(&self) -> Vec<(Reason, Cost)> {
         let (usage, costs) = (&self.tally.usage, self.costs);
         let pages = usage.max_resident_bytes as f64 / 4096.0 * f64::from(self.tally.runs);
-        let faults = costs
-            .fault
-            .times((usage.minor_faults + usage.major_faults) as f64);
+        let faults = costs.fault.times((usage.minor_faults + usage.major_faults) as f64);
         let mut parts = self.faults(faults);
         // More was touched than the processes can have held at their ends: it was given back before.
         let touched = (usage.minor_faults + usage.major_faults) as f64;
         let held = usage.max_resident_bytes as f64 / 4096.0 * self.tally.processes as f64;
         parts.push((self.gives_back(), costs.unmap.times((touched - held).max(0.0))));
-        let ending = costs
-            .unmap
-            .times(pages)
-            .plus(costs.process.times(self.tally.processes as f64));
+        let ending = costs.unmap.times(pages).plus(costs.process.times(self.tally.processes as f64));
         parts.push((self.whole(Category::StartAndExit), ending));
         // Giving up the CPU is part of what it was given up for.
         let waits = self.waits();
@@ -788,10 +641,7 @@ impl Estimate<'_> {
         let total = if many > 0 { many } else { waits.total() };
         let of = |category| waits.of_category(category, self.rules) as f64 / (total as f64).max(1.0);
         let switches = usage.voluntary_switches as f64;
-        for (reason, ns) in waits
-            .each()
-            .filter(|(reason, _)| many == 0 || !self.is_rare(*reason))
-        {
+        for (reason, ns) in waits.each().filter(|(reason, _)| many == 0 || !self.is_rare(*reason)) {
             let switches = switches * ns as f64 / total as f64;
             let (category, cost) = match self.rules.category(reason) {
                 Category::StorageWait => (Category::FileIoCpu, costs.switch.plus(costs.device)),
@@ -805,11 +655,8 @@ impl Estimate<'_> {
             let calls = costs.call.times((io.read_calls + io.write_calls) as f64);
             let (pipe, network) = (of(Category::Pipe), of(Category::Network));
             let waited = waits.total() as f64 / (self.tally.wall_ns as f64).max(1.0);
-            let (pipe, network) = if waited * (pipe + network) > WAITED {
-                (pipe, network)
-            } else {
-                (0.0, 0.0)
-            };
+            let (pipe, network) =
+                if waited * (pipe + network) > WAITED { (pipe, network) } else { (0.0, 0.0) };
             let chars = (io.read_chars + io.written_chars) as f64;
             // What was on its way to or from a disk was a file's, too.
             let file_chars = usage
@@ -835,10 +682,7 @@ impl Estimate<'_> {
                     parts.push((self.whole(category), calls.plus(bytes).times(share)));
                 }
             }
-            parts.push((
-                self.whole(Category::FileIoCpu),
-                costs.cold_byte.times(io.read_bytes as f64),
-            ));
+            parts.push((self.whole(Category::FileIoCpu), costs.cold_byte.times(io.read_bytes as f64)));
         }
         parts
     }
@@ -881,33 +725,15 @@ impl Estimate<'_> {
         let cpu = (self.tally.usage.user_ns + self.tally.usage.system_ns) as f64;
         // From CPU time of all threads to wall time of the part in question.
         let scale = if cpu > 0.0 { on_cpu / cpu } else { 0.0 };
-        let parts: Vec<(Reason, Cost)> = self
-            .model()
-            .into_iter()
-            .map(|(reason, cost)| (reason, cost.times(scale)))
-            .collect();
-        let total = parts.iter().fold(
-            Cost {
-                low: 0.0,
-                mid: 0.0,
-                high: 0.0,
-            },
-            |sum, part| sum.plus(part.1),
-        );
+        let parts: Vec<(Reason, Cost)> =
+            self.model().into_iter().map(|(reason, cost)| (reason, cost.times(scale))).collect();
+        let total = parts.iter().fold(Cost { low: 0.0, mid: 0.0, high: 0.0 }, |sum, part| sum.plus(part.1));
         let toward = |from: f64, to: f64| {
-            if to > from {
-                ((ns - from) / (to - from)).clamp(0.0, 1.0)
-            } else {
-                0.0
-            }
+            if to > from { ((ns - from) / (to - from)).clamp(0.0, 1.0) } else { 0.0 }
         };
         let up = toward(total.mid, total.high);
         let down = 1.0 - toward(total.low, total.mid);
-        let squeeze = if ns < total.low && total.low > 0.0 {
-            ns / total.low
-        } else {
-            1.0
-        };
+        let squeeze = if ns < total.low && total.low > 0.0 { ns / total.low } else { 1.0 };
         let mut given = 0.0;
         for (reason, cost) in parts {
             let part = if ns >= total.mid {
@@ -916,10 +742,7 @@ impl Estimate<'_> {
                 (cost.mid - down * (cost.mid - cost.low)) * squeeze
             };
             given += part;
-            let bounds = Range {
-                low: cost.low.min(part),
-                high: cost.high.max(part).min(range.high),
-            };
+            let bounds = Range { low: cost.low.min(part), high: cost.high.max(part).min(range.high) };
             self.spend((Side::Kernel, reason), part, bounds, Method::Modelled);
         }
         let rest = (ns - given).max(0.0);
@@ -935,10 +758,7 @@ impl Estimate<'_> {
         let wall = (self.tally.wall_ns as f64).max(1.0);
         let runs = f64::from(self.tally.runs.max(1));
         let sum = self.account.total() / wall;
-        let closure = Closure {
-            sum,
-            holds: (sum - 1.0).abs() <= CLOSED,
-        };
+        let closure = Closure { sum, holds: (sum - 1.0).abs() <= CLOSED };
         // Rounding of the clocks is spread over all rows; more than that is what `closure` says.
         let scale = if sum > 0.0 { 1.0 / sum } else { 1.0 };
         let told = self.told(scale / wall);
@@ -961,13 +781,8 @@ impl Estimate<'_> {
             rows.push(self.row(category, &of, wall, scale, runs, functions));
         }
         if let Some(user) = rows.iter_mut().find(|row| row.name == Category::UserCpu) {
-            user.within = Category::OF_USER_CODE
-                .map(|name| Within {
-                    name,
-                    low: 0.0,
-                    high: user.high,
-                })
-                .to_vec();
+            user.within =
+                Category::OF_USER_CODE.map(|name| Within { name, low: 0.0, high: user.high }).to_vec();
         }
         rows.sort_by(|a, b| b.share.total_cmp(&a.share).then(a.name.cmp(&b.name)));
         let stacks = self.tally.mix.stacks().into_iter().take(MOST_STACKS);
@@ -988,34 +803,20 @@ impl Estimate<'_> {
         for ((category, _), spent) in &self.on_cpu {
             *on_cpu.entry(*category).or_default() += spent.of;
         }
-        Ledger {
-            rows,
-            closure,
-            stacks,
-            on_cpu: on_cpu.into_iter().collect(),
-            sampled: told,
-        }
+        Ledger { rows, closure, stacks, on_cpu: on_cpu.into_iter().collect(), sampled: told }
     }
 
     /// Nanoseconds of wall time in which a thread ran that the samples stand for, with those that fell in the kernel unseen.
     fn sampled_ns(&self) -> f64 {
         let ns = self.tally.sampled_ns;
-        if ns > 0.0 {
-            ns
-        } else {
-            (self.tally.recorded.running as f64).max(1.0)
-        }
+        if ns > 0.0 { ns } else { (self.tally.recorded.running as f64).max(1.0) }
     }
 
     /// What the samples stand for; `share`: of wall time, of a nanosecond.
     fn told(&self, share: f64) -> Sampled {
         let mix = &self.tally.mix;
         let sampled = (mix.total().sum / self.sampled_ns()).clamp(1e-6, 1.0);
-        let worth = if self.tally.sees_kernel {
-            mix.worth()
-        } else {
-            mix.worth() / sampled
-        };
+        let worth = if self.tally.sees_kernel { mix.worth() } else { mix.worth() / sampled };
         let spent = self.on_cpu.iter().map(|(key, spent)| (*key, spent.times(share)));
         let steady = self.steady(mix.worth());
         let told = Sampled::of(&spent.collect(), mix, self.rules, self.tail, worth, steady);
@@ -1035,24 +836,17 @@ impl Estimate<'_> {
         let share = all().map(|sum| sum.ns).sum::<f64>().max(0.0) / wall * scale;
         let root = |side: fn(&Sum) -> f64| all().map(|sum| side(sum).powi(2)).sum::<f64>().sqrt() / wall;
         let method =
-            all()
-                .filter(|sum| sum.ns > 0.0)
-                .map(|sum| sum.method)
-                .max_by_key(|method| match method {
-                    Method::Counted => 0,
-                    Method::Sampled => 1,
-                    Method::Modelled => 2,
-                });
+            all().filter(|sum| sum.ns > 0.0).map(|sum| sum.method).max_by_key(|method| match method {
+                Method::Counted => 0,
+                Method::Sampled => 1,
+                Method::Modelled => 2,
+            });
         let mut parts: Vec<Part> = of
             .iter()
             .filter(|(reason, _)| !self.rules.part(*reason).is_empty())
             .map(|(reason, sums)| {
                 let share = sums.iter().map(|sum| sum.ns).sum::<f64>() / wall * scale;
-                Part {
-                    name: self.rules.part(*reason).to_owned(),
-                    share,
-                    seconds: share * wall / 1e9 / runs,
-                }
+                Part { name: self.rules.part(*reason).to_owned(), share, seconds: share * wall / 1e9 / runs }
             })
             .collect();
         parts.sort_by(|a, b| b.share.total_cmp(&a.share));

@@ -256,12 +256,7 @@ impl Files {
                 let bytes = to.saturating_sub(from).min(left);
                 self.rows[row].seeks += u64::from(to < from && !is_copy);
                 if bytes > 0 && !is_copy {
-                    steps.push(Step {
-                        row,
-                        bytes,
-                        access: descriptor.access,
-                        place,
-                    });
+                    steps.push(Step { row, bytes, access: descriptor.access, place });
                 }
             }
             for (_, writes) in look.waits.iter().filter(|wait| wait.0 == descriptor.number) {
@@ -276,22 +271,12 @@ impl Files {
         if !(first && look.inherits) {
             // A new process has counted from nothing.
             let was = before.io.unwrap_or_default();
-            let past = if first {
-                0
-            } else {
-                look.at.saturating_sub(before.at)
-            };
+            let past = if first { 0 } else { look.at.saturating_sub(before.at) };
             self.moved(&steps, &candidates, was, look.io, past);
         }
         self.processes.insert(
             look.process,
-            Process {
-                at: look.at,
-                began: before.began,
-                io: look.io.or(before.io),
-                open,
-                known: true,
-            },
+            Process { at: look.at, began: before.began, io: look.io.or(before.io), open, known: true },
         );
     }
 
@@ -304,10 +289,7 @@ impl Files {
         if self.places.len() >= MOST_PLACES && !self.places.contains_key(&number) {
             self.places.clear();
         }
-        let place = self
-            .places
-            .entry(number)
-            .or_insert(Place { stood: from, left: 0 });
+        let place = self.places.entry(number).or_insert(Place { stood: from, left: 0 });
         let moved = to.saturating_sub(place.stood);
         place.stood = to;
         if descriptor.is_shared {
@@ -423,9 +405,7 @@ impl Files {
         if steps.iter().any(|step| step.row != first.row) {
             return;
         }
-        let sum = steps
-            .iter()
-            .fold(0_u64, |sum, step| sum.saturating_add(step.bytes));
+        let sum = steps.iter().fold(0_u64, |sum, step| sum.saturating_add(step.bytes));
         let moved = sum.min(allowed) as f64;
         if (moved - counted.0 as f64).abs() <= AGREE * moved {
             let to = self.rows[first.row].way(way);

@@ -209,11 +209,7 @@ impl Governor {
             let expected_ns = rate * (SLICE_NS + threads * self.late_ns) + threads * self.price.open_ns;
             self.on = self.spent_ns + expected_ns <= allowed;
             if self.on {
-                self.slice = Slice {
-                    begun: now,
-                    before_ns: self.spent_ns,
-                    expected_ns,
-                };
+                self.slice = Slice { begun: now, before_ns: self.spent_ns, expected_ns };
             }
         }
         self.on
@@ -234,10 +230,7 @@ mod tests {
     };
 
     fn switches(switches: u64) -> Counts {
-        Counts {
-            switches,
-            ..Counts::default()
-        }
+        Counts { switches, ..Counts::default() }
     }
 
     /// Runs a program that switches this often; the time recorded of it, and what that cost, as shares, and when recording began.
@@ -258,11 +251,7 @@ mod tests {
                 governor.opened(1);
             }
         }
-        (
-            recorded as f64 / ms as f64,
-            governor.spent_ns() / (ms * MS) as f64,
-            began,
-        )
+        (recorded as f64 / ms as f64, governor.spent_ns() / (ms * MS) as f64, began)
     }
 
     #[test]
@@ -284,10 +273,7 @@ mod tests {
     #[test]
     fn dear_samples_are_taken_less_often() {
         assert_eq!(PRICE.period_ns(997_009), 997_009);
-        let dear = Price {
-            sample_ns: 40_000.0,
-            ..PRICE
-        };
+        let dear = Price { sample_ns: 40_000.0, ..PRICE };
         assert_eq!(dear.period_ns(997_009), 4_000_000);
     }
 
@@ -297,10 +283,7 @@ mod tests {
             let (recorded, cost, began) = governed(|_| 36, ms);
             assert!(cost <= SHARE, "{cost} in {ms}");
             assert!(recorded < 0.1, "{recorded} in {ms}");
-            assert!(
-                began > 60,
-                "the first slice is earned before it is spent: {began}"
-            );
+            assert!(began > 60, "the first slice is earned before it is spent: {began}");
         }
     }
 
@@ -353,13 +336,7 @@ mod tests {
             if governor.is_on() {
                 recorded += 1;
                 // Threads of a moment, met by no look.
-                governor.recorded(
-                    Counts {
-                        starts: 20,
-                        ..Counts::default()
-                    },
-                    1,
-                );
+                governor.recorded(Counts { starts: 20, ..Counts::default() }, 1);
             }
             governor.decide(at * MS, 1);
         }

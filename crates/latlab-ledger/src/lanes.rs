@@ -153,13 +153,7 @@ impl Lanes {
             }
             return None;
         }
-        self.threads.push(Lane {
-            thread,
-            process,
-            spans: Vec::new(),
-            open: None,
-            busy: (0, 0),
-        });
+        self.threads.push(Lane { thread, process, spans: Vec::new(), open: None, busy: (0, 0) });
         self.by_thread.insert(thread, self.threads.len() - 1);
         Some(self.threads.len() - 1)
     }
@@ -174,11 +168,7 @@ impl Lanes {
             return;
         }
         self.close(at, now);
-        self.threads[at].open = Some(Open {
-            kind,
-            since: now,
-            sampled: None,
-        });
+        self.threads[at].open = Some(Open { kind, since: now, sampled: None });
     }
 
     /// What a thread has been doing since it was set was this.
@@ -199,11 +189,7 @@ impl Lanes {
             return;
         };
         self.push(lane, open, kind, at);
-        self.threads[lane].open = Some(Open {
-            since: at.max(open.since),
-            sampled: Some(kind),
-            ..open
-        });
+        self.threads[lane].open = Some(Open { since: at.max(open.since), sampled: Some(kind), ..open });
     }
 
     /// A thread is gone.
@@ -260,21 +246,11 @@ impl Lanes {
                 spans.any(|span| span.most().0 == *kind)
             })
             .collect();
-        let mut lanes: Vec<&Lane> = self
-            .threads
-            .iter()
-            .filter(|lane| !lane.spans.is_empty())
-            .collect();
+        let mut lanes: Vec<&Lane> = self.threads.iter().filter(|lane| !lane.spans.is_empty()).collect();
         // Time on the CPU, which is what threads are shown for; then any time.
         lanes.sort_by_key(|lane| std::cmp::Reverse(lane.busy));
         lanes.truncate(MOST_SHOWN);
-        lanes.sort_by_key(|lane| {
-            (
-                lane.spans.first().map(|span| span.from),
-                lane.process,
-                lane.thread,
-            )
-        });
+        lanes.sort_by_key(|lane| (lane.spans.first().map(|span| span.from), lane.process, lane.thread));
         let shown = lanes.into_iter().map(|lane| Shown {
             process: lane.process,
             thread: lane.thread,
@@ -328,10 +304,7 @@ mod tests {
         lanes.end(10_000, 7);
         assert_eq!(
             spans(&lanes),
-            [
-                ("on-cpu".to_owned(), 0.0, 3e-6, 1.0),
-                ("sleep".to_owned(), 3e-6, 7e-6, 1.0)
-            ]
+            [("on-cpu".to_owned(), 0.0, 3e-6, 1.0), ("sleep".to_owned(), 3e-6, 7e-6, 1.0)]
         );
     }
 
@@ -368,11 +341,8 @@ mod tests {
         lanes.end_all(200_000_000);
         let kept: usize = lanes.threads.iter().map(|lane| lane.spans.len()).sum();
         assert!((1_000..=MOST).contains(&kept), "{kept}");
-        let spent: u64 = lanes
-            .threads
-            .iter()
-            .flat_map(|lane| lane.spans.iter().flat_map(|span| span.spent))
-            .sum();
+        let spent: u64 =
+            lanes.threads.iter().flat_map(|lane| lane.spans.iter().flat_map(|span| span.spent)).sum();
         assert_eq!(spent, 5 * 200_000_000 - 1_000 * (1 + 2 + 3 + 4));
         assert!(lanes.grain_s() > 0.0);
         assert!(spans(&lanes).iter().all(|span| (0.4..=1.0).contains(&span.3)));

@@ -113,12 +113,7 @@ impl Marks {
     }
 
     fn push(&mut self, row: usize, from: u64, to: u64) {
-        let next = Stretch {
-            from,
-            to: to.max(from),
-            busy: to.saturating_sub(from),
-            times: 1,
-        };
+        let next = Stretch { from, to: to.max(from), busy: to.saturating_sub(from), times: 1 };
         self.grain.push(&mut self.rows, row, next);
     }
 
@@ -135,12 +130,7 @@ impl Marks {
                 .iter()
                 .map(|stretch| {
                     let from = stretch.from.saturating_sub(begin);
-                    (
-                        micros(from),
-                        micros(stretch.to - stretch.from),
-                        stretch.times,
-                        micros(stretch.busy),
-                    )
+                    (micros(from), micros(stretch.to - stretch.from), stretch.times, micros(stretch.busy))
                 })
                 .collect(),
         })
@@ -153,12 +143,7 @@ mod tests {
     use super::*;
 
     fn mark(at: u64, what: What) -> Change {
-        Change {
-            at,
-            process: 1,
-            thread: 1,
-            what,
-        }
+        Change { at, process: 1, thread: 1, what }
     }
 
     fn once(marks: &mut Marks, number: u64, name: &str, from: u64, to: u64) {

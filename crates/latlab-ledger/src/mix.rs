@@ -32,20 +32,12 @@ pub struct Weight {
 impl Weight {
     /// Of one sample.
     pub(crate) fn of(ns: f64) -> Self {
-        Self {
-            sum: ns,
-            squares: ns * ns,
-            samples: 1,
-        }
+        Self { sum: ns, squares: ns * ns, samples: 1 }
     }
 
     /// How many equal samples these are worth.
     pub(crate) fn worth(self) -> f64 {
-        if self.squares > 0.0 {
-            self.sum * self.sum / self.squares
-        } else {
-            0.0
-        }
+        if self.squares > 0.0 { self.sum * self.sum / self.squares } else { 0.0 }
     }
 
     pub(crate) fn add(&mut self, other: Self) {
@@ -56,11 +48,7 @@ impl Weight {
 
     /// Each of its samples so many times as heavy.
     fn times(self, by: f64) -> Self {
-        Self {
-            sum: self.sum * by,
-            squares: self.squares * by * by,
-            samples: self.samples,
-        }
+        Self { sum: self.sum * by, squares: self.squares * by * by, samples: self.samples }
     }
 }
 
@@ -147,10 +135,7 @@ impl Mix {
         self.spots.iter().map(move |((category, path, offset), spot)| {
             let touched = self.touched.contains_key(&(Rc::clone(path), *offset));
             let weight = spot.weight * if touched { 1.0 - tail } else { 1.0 };
-            let spot = Spot {
-                weight,
-                ..spot.clone()
-            };
+            let spot = Spot { weight, ..spot.clone() };
             (*category, path, *offset, spot)
         })
     }
@@ -168,12 +153,7 @@ impl Mix {
         }
         let functions = self.functions.iter().map(|((category, name, object), weight)| {
             let touching = touching.get(&(*category, name, object)).copied().unwrap_or(0.0);
-            (
-                *category,
-                name.as_str(),
-                object.as_str(),
-                weight - tail * touching,
-            )
+            (*category, name.as_str(), object.as_str(), weight - tail * touching)
         });
         functions.collect()
     }
@@ -229,10 +209,7 @@ impl Mix {
         }
         let mut user: Vec<_> = user.into_iter().collect();
         user.sort_by_key(|of| of.0);
-        Touching {
-            kernel: self.touched.values().sum(),
-            user,
-        }
+        Touching { kernel: self.touched.values().sum(), user }
     }
 
     /// By reason.
@@ -288,11 +265,7 @@ impl Mix {
     pub fn worth(&self) -> f64 {
         let total = self.total();
         let off = total.squares + self.spread;
-        if off > 0.0 {
-            total.sum * total.sum / off
-        } else {
-            0.0
-        }
+        if off > 0.0 { total.sum * total.sum / off } else { 0.0 }
     }
 
     /// Shares by category and function.
@@ -300,9 +273,7 @@ impl Mix {
     pub fn kinds(&self) -> Kinds {
         let all: f64 = self.functions.values().sum();
         let functions = self.functions.iter();
-        functions
-            .map(|(key, weight)| (key.clone(), weight / all.max(1e-12)))
-            .collect()
+        functions.map(|(key, weight)| (key.clone(), weight / all.max(1e-12))).collect()
     }
 
     /// Adds those of another run.

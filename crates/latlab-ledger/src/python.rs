@@ -151,10 +151,7 @@ pub struct Read {
 impl Read {
     /// A stack, the running function first, that stands for so many nanoseconds of wall time; empty: no Python code was running.
     pub fn stack(&mut self, mut stack: Vec<Frame>, ns: f64, running: bool) {
-        let got = Got {
-            all: Weight::of(ns),
-            running: if running { ns } else { 0.0 },
-        };
+        let got = Got { all: Weight::of(ns), running: if running { ns } else { 0.0 } };
         let Some(leaf) = stack.first() else {
             self.outside.add(&got);
             return;
@@ -210,10 +207,7 @@ impl Read {
         let total = self.total();
         let named = |by_line: bool| {
             let mut places: HashMap<Frame, (Got, f64)> = HashMap::new();
-            let of = |frame: &Frame| Frame {
-                line: if by_line { frame.line } else { 0 },
-                ..frame.clone()
-            };
+            let of = |frame: &Frame| Frame { line: if by_line { frame.line } else { 0 }, ..frame.clone() };
             for (stack, got) in &self.stacks {
                 let mut seen = HashSet::new();
                 for (at, frame) in stack.iter().enumerate() {
@@ -236,11 +230,7 @@ impl Read {
         stacks.sort_by(|a, b| b.1.all.sum.total_cmp(&a.1.all.sum));
         let stacks = stacks.into_iter().take(MOST_STACKS_LISTED).map(|(stack, got)| {
             let frames = stack.iter().rev().map(|frame| frame.function.to_string());
-            PythonStack {
-                frames: frames.collect(),
-                share: share(got.all.sum),
-                running: share(got.running),
-            }
+            PythonStack { frames: frames.collect(), share: share(got.all.sum), running: share(got.running) }
         });
         Some(PythonCode {
             versions: self.versions.iter().cloned().collect(),

@@ -150,43 +150,22 @@ fn one(kind: u32, misc: u16, record: &[u8]) -> Option<Record> {
     let time = u64_at(record, trailer + 8)?;
     let (who, what) = match kind {
         LOST => (who, What::Lost(u64_at(record, 16)?)),
-        SWITCH if misc & MISC_OUT != 0 => (
-            who,
-            What::Out {
-                preempted: misc & MISC_PREEMPTED != 0,
-            },
-        ),
+        SWITCH if misc & MISC_OUT != 0 => (who, What::Out { preempted: misc & MISC_PREEMPTED != 0 }),
         SWITCH => (who, What::In),
         COMM => {
-            let name = What::Name {
-                exec: misc & MISC_EXEC != 0,
-                name: text_at(record, 16)?,
-            };
+            let name = What::Name { exec: misc & MISC_EXEC != 0, name: text_at(record, 16)? };
             ((u32_at(record, 8)?, u32_at(record, 12)?), name)
         }
         FORK | EXIT => {
-            let what = if kind == EXIT {
-                What::End
-            } else {
-                What::Start {
-                    parent: u32_at(record, 12)?,
-                }
-            };
+            let what = if kind == EXIT { What::End } else { What::Start { parent: u32_at(record, 12)? } };
             ((u32_at(record, 8)?, u32_at(record, 16)?), what)
         }
         MMAP2 => {
-            let file = FileId {
-                major: u32_at(record, 40)?,
-                minor: u32_at(record, 44)?,
-                inode: u64_at(record, 48)?,
-            };
+            let file =
+                FileId { major: u32_at(record, 40)?, minor: u32_at(record, 44)?, inode: u64_at(record, 48)? };
             let map = What::Map {
                 // An id of its contents may lie in this place.
-                file: if misc & MISC_BUILD_ID == 0 {
-                    file
-                } else {
-                    FileId::default()
-                },
+                file: if misc & MISC_BUILD_ID == 0 { file } else { FileId::default() },
                 start: u64_at(record, 16)?,
                 bytes: u64_at(record, 24)?,
                 offset: u64_at(record, 32)?,
@@ -196,12 +175,7 @@ fn one(kind: u32, misc: u16, record: &[u8]) -> Option<Record> {
         }
         _ => return None,
     };
-    Some(Record {
-        time,
-        pid: who.0,
-        tid: who.1,
-        what,
-    })
+    Some(Record { time, pid: who.0, tid: who.1, what })
 }
 
 fn sample(record: &[u8]) -> Option<Record> {
@@ -229,11 +203,7 @@ fn sample(record: &[u8]) -> Option<Record> {
         time: u64_at(record, 32)?,
         pid: u32_at(record, 24)?,
         tid: u32_at(record, 28)?,
-        what: What::Sample {
-            event: u64_at(record, 8)?,
-            kernel,
-            user,
-        },
+        what: What::Sample { event: u64_at(record, 8)?, kernel, user },
     })
 }
 
@@ -273,26 +243,14 @@ mod tests {
 
     #[test]
     fn a_samples_chain_is_divided_at_the_kernels_marks() {
-        let chain = [
-            MARK_KERNEL,
-            0xffff_8000_0000_0001,
-            0xffff_8000_0000_0002,
-            MARK_USER,
-            0x55,
-            0x66,
-        ];
+        let chain = [MARK_KERNEL, 0xffff_8000_0000_0001, 0xffff_8000_0000_0002, MARK_USER, 0x55, 0x66];
         let mut body = vec![9, 0x55, pair(7, 8), 100, 3, chain.len() as u64];
         body.extend(chain);
         let records = decoded(&bytes(SAMPLE, 0, &body, None));
         assert_eq!(records[0].time, 100);
         assert_eq!((records[0].pid, records[0].tid), (7, 8));
-        let What::Sample { event, kernel, user } = &records[0].what else {
-            panic!("{records:?}")
-        };
-        assert_eq!(
-            (*event, kernel.len(), user.as_slice()),
-            (9, 2, [0x55, 0x66].as_slice())
-        );
+        let What::Sample { event, kernel, user } = &records[0].what else { panic!("{records:?}") };
+        assert_eq!((*event, kernel.len(), user.as_slice()), (9, 2, [0x55, 0x66].as_slice()));
     }
 
     #[test]
@@ -307,20 +265,10 @@ mod tests {
         assert_eq!(decoded(&out)[0].what, What::Out { preempted: true });
         let fork = bytes(FORK, 0, &[pair(20, 7), pair(20, 8), 60], Some((7, 8, 60)));
         let fork = &decoded(&fork)[0];
-        assert_eq!(
-            (fork.pid, fork.tid, &fork.what),
-            (20, 20, &What::Start { parent: 7 })
-        );
-        let name = bytes(
-            COMM,
-            MISC_EXEC,
-            &[pair(7, 8), u64::from_ne_bytes(*b"cat\0\0\0\0\0")],
-            Some((7, 8, 70)),
-        );
-        let exec = What::Name {
-            exec: true,
-            name: "cat".to_owned(),
-        };
+        assert_eq!((fork.pid, fork.tid, &fork.what), (20, 20, &What::Start { parent: 7 }));
+        let name =
+            bytes(COMM, MISC_EXEC, &[pair(7, 8), u64::from_ne_bytes(*b"cat\0\0\0\0\0")], Some((7, 8, 70)));
+        let exec = What::Name { exec: true, name: "cat".to_owned() };
         assert_eq!(decoded(&name)[0].what, exec);
         let path = u64::from_ne_bytes(*b"/lib/a\0\0");
         let map = bytes(
@@ -340,34 +288,14 @@ mod tests {
             .chunks(8)
             .map(|part| part.iter().rfold(0, |word, byte| word << 8 | u64::from(*byte)))
             .collect();
-        let sample = [
-            9,
-            0x55,
-            pair(7, 8),
-            100,
-            3,
-            4,
-            MARK_KERNEL,
-            0xffff_8000_0000_0001,
-            MARK_USER,
-            0x55,
-        ];
-        let map = [
-            &[pair(7, 8), 0x1000, 0x2000, 0x40, pair(8, 1), 99, 0, 0],
-            path.as_slice(),
-        ]
-        .concat();
+        let sample = [9, 0x55, pair(7, 8), 100, 3, 4, MARK_KERNEL, 0xffff_8000_0000_0001, MARK_USER, 0x55];
+        let map = [&[pair(7, 8), 0x1000, 0x2000, 0x40, pair(8, 1), 99, 0, 0], path.as_slice()].concat();
         let who = Some((7, 8, 50));
         let valid = [
             bytes(SAMPLE, 0, &sample, None),
             bytes(SWITCH, MISC_OUT, &[], who),
             bytes(FORK, 0, &[pair(20, 7), pair(20, 8), 60], who),
-            bytes(
-                COMM,
-                MISC_EXEC,
-                &[pair(7, 8), u64::from_ne_bytes(*b"cat\0\0\0\0\0")],
-                who,
-            ),
+            bytes(COMM, MISC_EXEC, &[pair(7, 8), u64::from_ne_bytes(*b"cat\0\0\0\0\0")], who),
             bytes(MMAP2, 0, &map, who),
             bytes(LOST, 0, &[1, 2], who),
             bytes(EXIT, 0, &[pair(20, 7), pair(20, 8), 60], who),
@@ -402,10 +330,7 @@ mod tests {
                     }
                     What::Map { path: text, .. } | What::Name { name: text, .. } => {
                         // What is no UTF-8 becomes three bytes.
-                        assert!(
-                            text.len() <= 3 * bytes.len() && !text.contains('\0'),
-                            "seed {seed}"
-                        );
+                        assert!(text.len() <= 3 * bytes.len() && !text.contains('\0'), "seed {seed}");
                     }
                     _ => {}
                 }
@@ -422,9 +347,7 @@ mod tests {
         let mut random = latlab_stats::rng::Rng::new(3);
         for _ in 0..2000 {
             let length = random.below(200);
-            let noise: Vec<u8> = (0..length)
-                .map(|_| u8::try_from(random.below(12)).unwrap())
-                .collect();
+            let noise: Vec<u8> = (0..length).map(|_| u8::try_from(random.below(12)).unwrap()).collect();
             decoded(&noise);
         }
         let cut = bytes(SAMPLE, 0, &[9, 0x55], None);

@@ -47,10 +47,7 @@ impl Kind {
             Self::Socket
         } else if link.starts_with("pipe:") {
             Self::Pipe
-        } else if ["/dev/pts/", "/dev/tty", "/dev/console"]
-            .iter()
-            .any(|start| link.starts_with(start))
-        {
+        } else if ["/dev/pts/", "/dev/tty", "/dev/console"].iter().any(|start| link.starts_with(start)) {
             Self::Terminal
         } else if link.starts_with("anon_inode:[eventfd") {
             Self::Event
@@ -185,10 +182,7 @@ impl Fit {
     /// Of a stack, from those of its functions.
     #[must_use]
     pub fn and(self, other: Self) -> Self {
-        Self {
-            any: self.any | other.any,
-            with: self.with | other.with,
-        }
+        Self { any: self.any | other.any, with: self.with | other.with }
     }
 }
 
@@ -223,13 +217,12 @@ impl Rules {
         let file: File = toml::from_str(text)?;
         let mut reasons: Vec<(Category, String)> = Vec::new();
         let mut intern = |category: Category, part: &str| {
-            let at = reasons
-                .iter()
-                .position(|known| known.0 == category && known.1 == part)
-                .unwrap_or_else(|| {
+            let at = reasons.iter().position(|known| known.0 == category && known.1 == part).unwrap_or_else(
+                || {
                     reasons.push((category, part.to_owned()));
                     reasons.len() - 1
-                });
+                },
+            );
             Reason(u16::try_from(at).unwrap_or(u16::MAX))
         };
         let whole = Category::ALL.map(|category| intern(category, ""));
@@ -295,17 +288,13 @@ impl Rules {
     /// The category of a reason.
     #[must_use]
     pub fn category(&self, reason: Reason) -> Category {
-        self.reasons
-            .get(usize::from(reason.0))
-            .map_or(Category::Unexplained, |reason| reason.0)
+        self.reasons.get(usize::from(reason.0)).map_or(Category::Unexplained, |reason| reason.0)
     }
 
     /// What of its category a reason is; empty for the category as a whole.
     #[must_use]
     pub fn part(&self, reason: Reason) -> &str {
-        self.reasons
-            .get(usize::from(reason.0))
-            .map_or("", |reason| reason.1.as_str())
+        self.reasons.get(usize::from(reason.0)).map_or("", |reason| reason.1.as_str())
     }
 
     /// A category as a whole.
@@ -317,10 +306,7 @@ impl Rules {
     /// The reason of this category and part, if a rule has it.
     #[must_use]
     pub fn named(&self, category: Category, part: &str) -> Option<Reason> {
-        let at = self
-            .reasons
-            .iter()
-            .position(|known| known.0 == category && known.1 == part)?;
+        let at = self.reasons.iter().position(|known| known.0 == category && known.1 == part)?;
         u16::try_from(at).ok().map(Reason)
     }
 
@@ -347,18 +333,13 @@ impl Rules {
     #[must_use]
     pub fn wait_in_call(&self, name: &str, kind: Kind) -> Option<Reason> {
         let rules = self.calls.get(name)?;
-        rules
-            .iter()
-            .find(|(of, _)| of.is_none_or(|of| of == kind))
-            .map(|(_, reason)| *reason)
+        rules.iter().find(|(of, _)| of.is_none_or(|of| of == kind)).map(|(_, reason)| *reason)
     }
 
     /// Whether the first argument of a call is a descriptor whose kind decides.
     #[must_use]
     pub fn depends_on_descriptor(&self, name: &str) -> bool {
-        self.calls
-            .get(name)
-            .is_some_and(|rules| rules.iter().any(|(of, _)| of.is_some()))
+        self.calls.get(name).is_some_and(|rules| rules.iter().any(|(of, _)| of.is_some()))
     }
 
     /// What a kernel function says of a waiting thread.

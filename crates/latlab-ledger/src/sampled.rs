@@ -23,11 +23,7 @@ impl Side {
     /// Of a function in this file.
     #[must_use]
     pub fn of(object: &str) -> Self {
-        if object == KERNEL {
-            Self::Kernel
-        } else {
-            Self::User
-        }
+        if object == KERNEL { Self::Kernel } else { Self::User }
     }
 }
 
@@ -46,11 +42,7 @@ impl Share {
     /// Within this range.
     #[must_use]
     pub fn within(of: f64, range: Range) -> Self {
-        Self {
-            of,
-            below: (of - range.low).max(0.0),
-            above: (range.high - of).max(0.0),
-        }
+        Self { of, below: (of - range.low).max(0.0), above: (range.high - of).max(0.0) }
     }
 
     /// Both, as far as chance is concerned.
@@ -66,20 +58,13 @@ impl Share {
     /// All of it times this.
     #[must_use]
     pub fn times(self, by: f64) -> Self {
-        Self {
-            of: self.of * by,
-            below: self.below * by,
-            above: self.above * by,
-        }
+        Self { of: self.of * by, below: self.below * by, above: self.above * by }
     }
 
     /// From least to most, as a share.
     #[must_use]
     pub fn range(self) -> Range {
-        Range {
-            low: (self.of - self.below).max(0.0),
-            high: (self.of + self.above).min(1.0).max(self.of),
-        }
+        Range { low: (self.of - self.below).max(0.0), high: (self.of + self.above).min(1.0).max(self.of) }
     }
 }
 
@@ -139,13 +124,7 @@ impl Sampled {
             let key = (rules.category(reason), Side::User);
             got.entry(key).or_default().own -= tail * weight;
         }
-        Self {
-            on_cpu: spent.values().map(|share| share.of).sum(),
-            tail,
-            worth,
-            got,
-            unseen: 0.0,
-        }
+        Self { on_cpu: spent.values().map(|share| share.of).sum(), tail, worth, got, unseen: 0.0 }
     }
 
     /// Besides, so much user code ran of which nothing is known, as a share of wall time at most.

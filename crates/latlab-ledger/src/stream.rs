@@ -43,11 +43,8 @@ impl Mapped {
     /// The name for the file of a mapping: its path, with a number where another file had the same path.
     pub fn name(&mut self, pid: u32, map: &Map) -> Rc<str> {
         for number in 1..=MOST_OF_ONE {
-            let name = if number == 1 {
-                Rc::clone(&map.path)
-            } else {
-                Rc::from(format!("{} ({number})", map.path))
-            };
+            let name =
+                if number == 1 { Rc::clone(&map.path) } else { Rc::from(format!("{} ({number})", map.path)) };
             let Some((known, _)) = self.0.get_key_value(&name) else {
                 if self.0.len() < MOST_FILES {
                     self.0.insert(Rc::clone(&name), (pid, map.clone()));
@@ -265,13 +262,7 @@ impl<'a, N: Names> Stream<'a, N> {
                     sweep.remove(time, tid);
                 }
             }
-            What::Map {
-                start,
-                bytes,
-                offset,
-                path,
-                file,
-            } => {
+            What::Map { start, bytes, offset, path, file } => {
                 let map = Map {
                     start: *start,
                     end: start.saturating_add(*bytes),
@@ -307,11 +298,7 @@ impl<'a, N: Names> Stream<'a, N> {
             _ => None,
         };
         let gave_up = reason.is_some_and(|reason| self.rules.category(reason) == Category::RunQueueWait);
-        if gave_up {
-            State::Ready
-        } else {
-            State::Waiting(reason)
-        }
+        if gave_up { State::Ready } else { State::Waiting(reason) }
     }
 
     /// The kernel's stack does not say what descriptors a thread waits for that polls; what it waited for the last time does.
@@ -363,11 +350,8 @@ impl<'a, N: Names> Stream<'a, N> {
             return Rc::clone(known);
         }
         let name = self.names.kernel(address);
-        let function = Rc::new(Function {
-            wait: self.rules.wait_fit(&name),
-            busy: self.rules.busy_fit(&name),
-            name,
-        });
+        let function =
+            Rc::new(Function { wait: self.rules.wait_fit(&name), busy: self.rules.busy_fit(&name), name });
         if self.kernel.len() < MOST_THREADS {
             self.kernel.insert(address, Rc::clone(&function));
         }
@@ -385,13 +369,8 @@ impl<'a, N: Names> Stream<'a, N> {
     /// The file that is mapped at an address, and the offset in it.
     fn file(&self, pid: u32, address: u64) -> Option<(Rc<str>, u64)> {
         let maps = self.maps.get(&pid)?.iter().rev();
-        let map = maps
-            .into_iter()
-            .find(|map| (map.start..map.end).contains(&address))?;
-        Some((
-            Rc::clone(&map.path),
-            (address - map.start).saturating_add(map.offset),
-        ))
+        let map = maps.into_iter().find(|map| (map.start..map.end).contains(&address))?;
+        Some((Rc::clone(&map.path), (address - map.start).saturating_add(map.offset)))
     }
 
     fn place(&mut self, pid: u32, address: u64) -> Place {
@@ -413,18 +392,11 @@ impl<'a, N: Names> Stream<'a, N> {
 
     /// The places of a chain, the running one first, with what they say together.
     fn places(&mut self, pid: u32, tid: u32, user: &[u64]) -> (Vec<Place>, u64) {
-        let mut fit = self
-            .threads
-            .get(&tid)
-            .map_or(0, |name| self.rules.thread_fit(name));
+        let mut fit = self.threads.get(&tid).map_or(0, |name| self.rules.thread_fit(name));
         let mut places = Vec::with_capacity(user.len());
         for (at, address) in user.iter().enumerate() {
             // A caller's address is where it will go on: the call is before it.
-            let address = if at == 0 {
-                *address
-            } else {
-                address.wrapping_sub(1)
-            };
+            let address = if at == 0 { *address } else { address.wrapping_sub(1) };
             let place = self.place(pid, address);
             if at <= CALLERS {
                 let name = place.function.clone().unwrap_or_default();
@@ -485,26 +457,15 @@ impl<'a, N: Names> Stream<'a, N> {
                 let name = leaf.function.as_deref().unwrap_or(WITHOUT_NAME);
                 self.mix.function(category, name, &leaf.object, weight);
                 if let Some((path, offset)) = file {
-                    let spot = Spot {
-                        function: leaf.function.clone(),
-                        object: Rc::clone(&leaf.object),
-                        weight,
-                    };
+                    let spot =
+                        Spot { function: leaf.function.clone(), object: Rc::clone(&leaf.object), weight };
                     self.mix.spot(category, &path, offset, spot);
                 }
             }
             (true, None) => {}
         }
-        let frames = places
-            .iter()
-            .rev()
-            .map(shown)
-            .chain(names.iter().rev().map(Rc::clone));
-        let side = if kernel.is_empty() {
-            Side::User
-        } else {
-            Side::Kernel
-        };
+        let frames = places.iter().rev().map(shown).chain(names.iter().rev().map(Rc::clone));
+        let side = if kernel.is_empty() { Side::User } else { Side::Kernel };
         self.mix.stack(category, side, frames.collect(), weight);
     }
 

@@ -132,10 +132,7 @@ impl Group {
             let category = reason.map_or(Category::Locks, |reason| rules.category(reason));
             (category.wait_order(), reason.is_none(), reason)
         };
-        self.waits()
-            .map(|(reason, _)| reason)
-            .min_by_key(|reason| order(*reason))
-            .flatten()
+        self.waits().map(|(reason, _)| reason).min_by_key(|reason| order(*reason)).flatten()
     }
 }
 
@@ -252,10 +249,7 @@ impl<'a> Sweep<'a> {
             main,
             source: Source::Looked,
             threads: HashMap::new(),
-            whole: Group {
-                since: now,
-                ..Group::default()
-            },
+            whole: Group { since: now, ..Group::default() },
             processes: HashMap::new(),
             looked: Sums::default(),
             recorded: Sums::default(),
@@ -376,13 +370,10 @@ impl<'a> Sweep<'a> {
         if self.whole.threads() == 0 {
             return Spent::Absent;
         }
-        let main = self
-            .threads
-            .get(&self.main)
-            .and_then(|thread| match thread.state {
-                State::Waiting(reason) => reason,
-                _ => None,
-            });
+        let main = self.threads.get(&self.main).and_then(|thread| match thread.state {
+            State::Waiting(reason) => reason,
+            _ => None,
+        });
         if let Some(reason) = self.whole.reason(main, self.rules) {
             return Spent::Waiting(reason);
         }
@@ -460,15 +451,8 @@ impl<'a> Sweep<'a> {
             return;
         }
         let (group, seen) = self.processes.entry(process).or_insert_with(|| {
-            let group = Group {
-                since: now,
-                ..Group::default()
-            };
-            let seen = Seen {
-                from: now,
-                to: now,
-                ..Seen::default()
-            };
+            let group = Group { since: now, ..Group::default() };
+            let seen = Seen { from: now, to: now, ..Seen::default() };
             (group, seen)
         });
         let past = now.saturating_sub(group.since);
@@ -492,10 +476,7 @@ impl<'a> Sweep<'a> {
     pub fn set(&mut self, now: u64, thread: u32, process: u32, state: State) {
         self.advance(now);
         let now = self.whole.since;
-        let before = self
-            .threads
-            .get(&thread)
-            .map(|known| (known.process, known.state));
+        let before = self.threads.get(&thread).map(|known| (known.process, known.state));
         let process = before.map_or(process, |before| before.0);
         self.course.lanes.set(now, thread, process, self.doing(state));
         self.group(process, now);
@@ -510,16 +491,8 @@ impl<'a> Sweep<'a> {
             group.count(state, 1);
             group.pending = 0;
         }
-        let before = self.threads.insert(
-            thread,
-            Thread {
-                process,
-                state,
-                pending: 0,
-                began: now,
-                learned: false,
-            },
-        );
+        let before =
+            self.threads.insert(thread, Thread { process, state, pending: 0, began: now, learned: false });
         if let Some(before) = before {
             self.close(&before, now, matches!(state, State::Running | State::Ready));
         }
@@ -528,10 +501,7 @@ impl<'a> Sweep<'a> {
     /// A thread does something else: whether the reason of its wait was read. `woken`: it waits no more.
     fn close(&mut self, thread: &Thread, now: u64, woken: bool) {
         let ns = now.saturating_sub(thread.began);
-        let own = self
-            .processes
-            .get_mut(&thread.process)
-            .map(|(_, seen)| &mut seen.unread);
+        let own = self.processes.get_mut(&thread.process).map(|(_, seen)| &mut seen.unread);
         match thread.state {
             State::Waiting(Some(reason)) if thread.learned => {
                 self.unread.read(ns, reason);
@@ -638,11 +608,7 @@ impl<'a> Sweep<'a> {
         let before = self.whole.since;
         let gone: Vec<u32> = {
             let there: std::collections::HashSet<u32> = states.iter().map(|state| state.0).collect();
-            self.threads
-                .keys()
-                .copied()
-                .filter(|id| !there.contains(id))
-                .collect()
+            self.threads.keys().copied().filter(|id| !there.contains(id)).collect()
         };
         for thread in gone {
             self.remove(before, thread);
@@ -702,11 +668,7 @@ impl<'a> Sweep<'a> {
             recorded: self.recorded,
             unread: self.unread,
             most: self.most,
-            processes: self
-                .processes
-                .into_iter()
-                .map(|(pid, (_, seen))| (pid, seen))
-                .collect(),
+            processes: self.processes.into_iter().map(|(pid, (_, seen))| (pid, seen)).collect(),
             course: self.course,
             stages,
         }

@@ -127,11 +127,7 @@ impl Usage {
 
 /// Whole nanoseconds of a sum that is not negative.
 #[must_use]
-#[expect(
-    clippy::cast_possible_truncation,
-    clippy::cast_sign_loss,
-    reason = "clamped before"
-)]
+#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "clamped before")]
 pub fn whole_ns(ns: f64) -> u64 {
     ns.clamp(0.0, 1e18) as u64
 }

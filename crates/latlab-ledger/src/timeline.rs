@@ -45,11 +45,7 @@ impl Bins {
     /// None yet.
     #[must_use]
     pub fn begin(now: u64) -> Self {
-        Self {
-            begin: now,
-            width: FIRST_NS,
-            kept: Vec::new(),
-        }
+        Self { begin: now, width: FIRST_NS, kept: Vec::new() }
     }
 
     fn at(&mut self, time: u64) -> &mut Bin {
@@ -129,11 +125,7 @@ impl Bins {
                 let running = bin.running as f64;
                 let all = bin.whole();
                 let seed = |(at, name): (usize, &Category)| {
-                    let share = if sampled > 0.0 {
-                        bin.sampled[name.index()] / sampled
-                    } else {
-                        divides[at]
-                    };
+                    let share = if sampled > 0.0 { bin.sampled[name.index()] / sampled } else { divides[at] };
                     // Looks take being ready for running, and waits may have got their reasons later.
                     let is_busy = divides[at] > 0.0 || *name == Category::RunQueueWait;
                     let likely = if is_busy { running } else { all - running };
@@ -144,11 +136,7 @@ impl Bins {
             })
             .collect();
         let given: f64 = self.kept.iter().map(Bin::whole).sum();
-        let rows: Vec<f64> = self
-            .kept
-            .iter()
-            .map(|bin| bin.whole() / given.max(1.0) * wall_s)
-            .collect();
+        let rows: Vec<f64> = self.kept.iter().map(|bin| bin.whole() / given.max(1.0) * wall_s).collect();
         let columns: Vec<f64> = shares.iter().map(|share| share * wall_s).collect();
         // Where the counters know better than the looks, no bin may be only what was seen in it: as little is mixed in as does.
         let mut table = Vec::new();
@@ -207,11 +195,7 @@ impl Course {
     /// Nothing yet.
     #[must_use]
     pub fn begin(now: u64) -> Self {
-        Self {
-            bins: Bins::begin(now),
-            lanes: Lanes::default(),
-            marks: Marks::default(),
-        }
+        Self { bins: Bins::begin(now), lanes: Lanes::default(), marks: Marks::default() }
     }
 
     /// As it is written. `shares`: the ledger of this run; `on_cpu`: what its time on the CPU is divided into; `wall_s`: its length.
@@ -228,10 +212,7 @@ impl Course {
         Timeline {
             bin_s: self.bins.width as f64 / 1e9,
             names,
-            bins: bins
-                .into_iter()
-                .map(|bin| bin.into_iter().map(nanos).collect())
-                .collect(),
+            bins: bins.into_iter().map(|bin| bin.into_iter().map(nanos).collect()).collect(),
             thread_names,
             threads,
             threads_left_out: self.lanes.left_out(),
@@ -264,11 +245,7 @@ mod tests {
             course.bins.spend(Category::Sleep, from, from + 400_000_000);
             course.bins.running(from + 400_000_000, from + 1_000_000_000);
         }
-        let shares = [
-            (Category::Sleep, 0.4),
-            (Category::Compute, 0.45),
-            (Category::Allocator, 0.15),
-        ];
+        let shares = [(Category::Sleep, 0.4), (Category::Compute, 0.45), (Category::Allocator, 0.15)];
         let on_cpu = [(Category::Compute, 3.0), (Category::Allocator, 1.0)];
         let shown = course.shown(&shares, &on_cpu, 3600.0);
         assert!(shown.bins.len() <= MOST);

@@ -101,10 +101,7 @@ impl Unread {
         const ENOUGH: u64 = 10;
         let mut sum = Counted::default();
         for distance in 0..LENGTHS {
-            for side in [
-                at.checked_sub(distance),
-                Some(at + distance).filter(|_| distance > 0),
-            ] {
+            for side in [at.checked_sub(distance), Some(at + distance).filter(|_| distance > 0)] {
                 if let Some(counts) = side.and_then(|at| self.read.get(at)) {
                     sum.add(counts);
                 }
@@ -135,10 +132,7 @@ mod tests {
         unread.unread(6_000_000, 700);
         let mut reasons = unread.reasons();
         reasons.sort_by_key(|known| known.0);
-        assert_eq!(
-            reasons.iter().map(|known| known.0).collect::<Vec<_>>(),
-            [short, long]
-        );
+        assert_eq!(reasons.iter().map(|known| known.0).collect::<Vec<_>>(), [short, long]);
         assert!((reasons[0].1 - 0.3).abs() < 1e-9 && (reasons[1].1 - 0.7).abs() < 1e-9);
         let mut twice = unread.clone();
         twice.add(&unread);

@@ -117,21 +117,13 @@ impl Unlike {
     /// Part of CPU time.
     #[must_use]
     pub fn of_cpu(&self) -> f64 {
-        if self.of_ns > 0.0 {
-            self.ns / self.of_ns
-        } else {
-            0.0
-        }
+        if self.of_ns > 0.0 { self.ns / self.of_ns } else { 0.0 }
     }
 
     /// Part of the switches and starts.
     #[must_use]
     pub fn of_switches(&self) -> f64 {
-        if self.of_cost > 0.0 {
-            self.cost / self.of_cost
-        } else {
-            self.of_cpu()
-        }
+        if self.of_cost > 0.0 { self.cost / self.of_cost } else { self.of_cpu() }
     }
 }
 
@@ -157,11 +149,7 @@ impl Stretches {
     /// CPU time that was not recorded, and what recording would have cost.
     pub fn unrecorded(&mut self, cpu_ns: f64, cost_ns: f64) {
         let most = UNRECORDED_NS * 2.0_f64.powi(self.coarse);
-        let new = Stretch {
-            cpu_ns,
-            cost_ns,
-            ..Stretch::default()
-        };
+        let new = Stretch { cpu_ns, cost_ns, ..Stretch::default() };
         match self.list.last_mut() {
             Some(last) if last.kept.is_none() && last.cpu_ns + cpu_ns / 2.0 < most => last.add(new),
             _ => self.push(new),
@@ -236,11 +224,7 @@ impl Stretches {
         let mut given: Vec<f64> = vec![0.0; self.list.len()];
         for (at, (stretch, weight)) in self.list.iter().zip(&weights).enumerate() {
             let Some(kept) = &stretch.kept else { continue };
-            let base = if sees_kernel {
-                kept.sampled_ns
-            } else {
-                stretch.cpu_ns
-            };
+            let base = if sees_kernel { kept.sampled_ns } else { stretch.cpu_ns };
             let more = if base > 0.0 { weight.given_ns / base } else { 0.0 };
             let factor = weight.own + more;
             weighed.mix.add_times(&kept.mix, factor);
@@ -331,9 +315,8 @@ impl Stretches {
     /// CPU time between samples, by those that there are; without any, whatever: nothing hangs on it then.
     fn period_ns(&self) -> f64 {
         let kept = self.list.iter().filter_map(|stretch| stretch.kept.as_ref());
-        let (ns, samples) = kept.fold((0.0, 0.0), |sum, kept| {
-            (sum.0 + kept.sampled_ns, sum.1 + kept.mix.total().samples as f64)
-        });
+        let (ns, samples) = kept
+            .fold((0.0, 0.0), |sum, kept| (sum.0 + kept.sampled_ns, sum.1 + kept.mix.total().samples as f64));
         if samples > 0.0 { ns / samples } else { RECORDED_NS }
     }
 
@@ -372,12 +355,7 @@ impl Stretches {
                 .last()
                 .is_some_and(|last| last.last + 1 == at && self.list[at - 1].slice == stretch.slice);
             if !goes_on {
-                clusters.push(Cluster {
-                    first: at,
-                    last: at,
-                    own: 0.0,
-                    mix: Mix::default(),
-                });
+                clusters.push(Cluster { first: at, last: at, own: 0.0, mix: Mix::default() });
             }
             if let Some(cluster) = clusters.last_mut() {
                 cluster.last = at;
@@ -414,10 +392,8 @@ struct Cluster {
 pub type Kinds = HashMap<(Category, String, String), f64>;
 
 fn apart_by(one: &Kinds, other: &Kinds) -> f64 {
-    let in_one: f64 = one
-        .iter()
-        .map(|(key, share)| (share - other.get(key).copied().unwrap_or(0.0)).powi(2))
-        .sum();
+    let in_one: f64 =
+        one.iter().map(|(key, share)| (share - other.get(key).copied().unwrap_or(0.0)).powi(2)).sum();
     let in_other = other.iter().filter(|(key, _)| !one.contains_key(key));
     in_one + in_other.map(|(_, share)| share * share).sum::<f64>()
 }

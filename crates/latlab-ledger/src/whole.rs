@@ -39,10 +39,8 @@ pub struct Whole {
 /// Adds up a program's processes.
 #[must_use]
 pub fn whole(accounts: &[Account]) -> Whole {
-    let by_process: HashMap<u32, &Account> = accounts
-        .iter()
-        .map(|account| (account.process, account))
-        .collect();
+    let by_process: HashMap<u32, &Account> =
+        accounts.iter().map(|account| (account.process, account)).collect();
     let mut whole = Whole::default();
     let mut began = Io::default();
     for account in accounts {
@@ -71,29 +69,15 @@ mod tests {
     use super::*;
 
     fn read(bytes: u64) -> Io {
-        Io {
-            read_chars: bytes,
-            read_calls: bytes / 100,
-            ..Io::default()
-        }
+        Io { read_chars: bytes, read_calls: bytes / 100, ..Io::default() }
     }
 
     fn there(process: u32, parent: u32, bytes: u64) -> Account {
-        Account {
-            process,
-            parent,
-            began: Io::default(),
-            last: read(bytes),
-            is_there: true,
-            is_orphan: false,
-        }
+        Account { process, parent, began: Io::default(), last: read(bytes), is_there: true, is_orphan: false }
     }
 
     fn gone(process: u32, parent: u32, bytes: u64) -> Account {
-        Account {
-            is_there: false,
-            ..there(process, parent, bytes)
-        }
+        Account { is_there: false, ..there(process, parent, bytes) }
     }
 
     #[test]
@@ -116,10 +100,7 @@ mod tests {
 
     #[test]
     fn an_orphan_is_in_nobodys_counters() {
-        let orphan = Account {
-            is_orphan: true,
-            ..gone(3, 2, 500)
-        };
+        let orphan = Account { is_orphan: true, ..gone(3, 2, 500) };
         let sum = whole(&[there(1, 0, 1000), gone(2, 1, 300), orphan]);
         assert_eq!((sum.io, sum.by_looks), (read(1500), 1));
     }

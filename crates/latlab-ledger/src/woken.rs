@@ -45,10 +45,7 @@ pub fn ready(tally: &Tally) -> Ready {
     let met = even.clamp(least, most).min(rest);
     let woken = (rest - met).min(waited(&tally.recorded));
     // What was counted and cannot have been while threads were recorded was while they were looked at, whatever the looks met.
-    Ready {
-        looked: rest - woken,
-        woken,
-    }
+    Ready { looked: rest - woken, woken }
 }
 
 /// Time of all threads in waits.
@@ -80,16 +77,10 @@ fn divide(waits: &mut Waits, unknown: f64, reasons: &[(Reason, f64, f64)]) {
 #[must_use]
 pub fn by_category(waits: &Waits, rules: &Rules) -> Vec<(Category, f64)> {
     let of = |category| {
-        let of = waits
-            .iter()
-            .filter(|(reason, _)| rules.category(**reason) == category);
+        let of = waits.iter().filter(|(reason, _)| rules.category(**reason) == category);
         (category, of.map(|(_, ns)| ns).sum::<f64>())
     };
-    Category::ALL
-        .into_iter()
-        .map(of)
-        .filter(|(_, ns)| *ns > 0.0)
-        .collect()
+    Category::ALL.into_iter().map(of).filter(|(_, ns)| *ns > 0.0).collect()
 }
 
 /// Time that all threads waited, whatever the others did, by reason.
@@ -128,17 +119,9 @@ pub fn of_process(seen: &Seen, program: &Unread, counted: Option<f64>) -> Books 
         Some(threads) if at_once > 0.0 => (busy * threads * wall / at_once).min(wall),
         _ => busy,
     };
-    let mut waits: Waits = seen
-        .waits
-        .each()
-        .map(|(reason, ns)| (reason, ns as f64))
-        .collect();
+    let mut waits: Waits = seen.waits.each().map(|(reason, ns)| (reason, ns as f64)).collect();
     let own = seen.unread.thread_reasons();
-    let reasons = if own.is_empty() {
-        program.thread_reasons()
-    } else {
-        own
-    };
+    let reasons = if own.is_empty() { program.thread_reasons() } else { own };
     divide(&mut waits, seen.unknown as f64, &reasons);
     let known: f64 = waits.values().sum();
     let left = (wall - busy).max(0.0);
@@ -316,10 +299,7 @@ mod tests {
         // As long again, looked at: it ran 200 ms, and was met running or ready for 600 of 720.
         let mut tally = looked_at_besides(720, 200, 600, 400);
         let found = ready(&tally);
-        assert!(
-            (found.looked - 400e6).abs() < 10e6 && found.woken < 10e6,
-            "{found:?}"
-        );
+        assert!((found.looked - 400e6).abs() < 10e6 && found.woken < 10e6, "{found:?}");
         // Few looks know nothing: then both have their share.
         tally.looks = 4;
         let found = ready(&tally);

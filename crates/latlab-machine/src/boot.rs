@@ -112,10 +112,8 @@ const MATTER: &[&str] = &[
 
 pub(crate) fn read(root: &Root, notes: &mut Notes) -> Boot {
     const FOLDER: &str = "/sys/devices/system/cpu/vulnerabilities";
-    let options = notes
-        .or("boot.options", root.text("/proc/cmdline"))
-        .map(|line| options(&line))
-        .unwrap_or_default();
+    let options =
+        notes.or("boot.options", root.text("/proc/cmdline")).map(|line| options(&line)).unwrap_or_default();
     let names = root.names(FOLDER);
     if names.is_empty() {
         notes.say("boot.mitigations", format!("{FOLDER} is not there"));
@@ -123,10 +121,7 @@ pub(crate) fn read(root: &Root, notes: &mut Notes) -> Boot {
     let mitigations = names
         .into_iter()
         .filter_map(|name| {
-            Some(Mitigation {
-                state: root.line(&format!("{FOLDER}/{name}")).ok()?,
-                name: text::clean(&name),
-            })
+            Some(Mitigation { state: root.line(&format!("{FOLDER}/{name}")).ok()?, name: text::clean(&name) })
         })
         .filter(|mitigation| mitigation.state != "Not affected")
         .collect();
@@ -145,10 +140,7 @@ pub(crate) fn options(command_line: &str) -> Vec<BootOption> {
             };
             // The kernel takes '-' and '_' for the same letter.
             let same = |known: &str| known.replace('-', "_") == name.replace('-', "_");
-            MATTER.iter().any(|known| same(known)).then(|| BootOption {
-                name: text::clean(name),
-                value,
-            })
+            MATTER.iter().any(|known| same(known)).then(|| BootOption { name: text::clean(name), value })
         })
         .collect()
 }
@@ -175,10 +167,7 @@ mod tests {
     fn named(line: &str) -> Vec<String> {
         options(line)
             .into_iter()
-            .map(|o| {
-                o.value
-                    .map_or(o.name.clone(), |value| format!("{}={value}", o.name))
-            })
+            .map(|o| o.value.map_or(o.name.clone(), |value| format!("{}={value}", o.name)))
             .collect()
     }
 
@@ -186,15 +175,7 @@ mod tests {
     fn only_options_that_change_timings_are_kept() {
         let line =
             "root=UUID=1234 isolcpus=2-3 nohz_full=2-3 quiet secret=x transparent_hugepage=never nosmt";
-        assert_eq!(
-            named(line),
-            [
-                "isolcpus=2-3",
-                "nohz_full=2-3",
-                "transparent_hugepage=never",
-                "nosmt"
-            ]
-        );
+        assert_eq!(named(line), ["isolcpus=2-3", "nohz_full=2-3", "transparent_hugepage=never", "nosmt"]);
     }
 
     #[test]

@@ -78,10 +78,7 @@ pub(crate) fn read(
     let listed = from_sysfs(root, notes);
     let said = registers.map(Registers::caches).unwrap_or_default();
     if listed.is_empty() && said.is_empty() {
-        notes.say(
-            "caches",
-            "neither CPUID nor /sys/devices/system/cpu/cpu*/cache lists any",
-        );
+        notes.say("caches", "neither CPUID nor /sys/devices/system/cpu/cpu*/cache lists any");
     }
     cross_check(listed, said, registers.is_some_and(Registers::is_hybrid))
 }
@@ -100,9 +97,8 @@ pub(crate) fn cross_check(
     }
     let place = |cache: &Cache| (cache.level, cache.kind);
     for cache in &said {
-        let same_place: Vec<usize> = (0..listed.len())
-            .filter(|i| place(&listed[*i]) == place(cache))
-            .collect();
+        let same_place: Vec<usize> =
+            (0..listed.len()).filter(|i| place(&listed[*i]) == place(cache)).collect();
         let agrees = |other: &Cache| {
             let same = |a: Option<u32>, b: Option<u32>| a.is_none() || b.is_none() || a == b;
             other.size_bytes == cache.size_bytes
@@ -110,10 +106,9 @@ pub(crate) fn cross_check(
                 && same(other.ways, cache.ways)
         };
         if same_place.is_empty() {
-            agreement.differences.push(format!(
-                "CPUID lists {}, sysfs lists none of that level",
-                in_words(cache)
-            ));
+            agreement
+                .differences
+                .push(format!("CPUID lists {}, sysfs lists none of that level", in_words(cache)));
             continue;
         }
         agreement.compared += 1;
@@ -121,20 +116,12 @@ pub(crate) fn cross_check(
             listed[found].source = CacheSource::SysfsAndCpuid;
         } else {
             let other = in_words(&listed[same_place[0]]);
-            agreement
-                .differences
-                .push(format!("CPUID lists {}, sysfs {other}", in_words(cache)));
+            agreement.differences.push(format!("CPUID lists {}, sysfs {other}", in_words(cache)));
         }
     }
     if !hybrid {
-        for other in listed
-            .iter()
-            .filter(|other| !said.iter().any(|cache| place(cache) == place(other)))
-        {
-            agreement.differences.push(format!(
-                "sysfs lists {}, CPUID none of that level",
-                in_words(other)
-            ));
+        for other in listed.iter().filter(|other| !said.iter().any(|cache| place(cache) == place(other))) {
+            agreement.differences.push(format!("sysfs lists {}, CPUID none of that level", in_words(other)));
         }
     }
     (listed, agreement)
@@ -178,19 +165,9 @@ fn from_sysfs(root: &Root, notes: &mut Notes) -> Vec<Cache> {
     let mut kinds: Vec<Cache> = Vec::new();
     for cache in instances.into_values() {
         let alike = |other: &&mut Cache| {
-            (
-                other.level,
-                other.kind,
-                other.size_bytes,
-                other.line_bytes,
-                other.ways,
-            ) == (
-                cache.level,
-                cache.kind,
-                cache.size_bytes,
-                cache.line_bytes,
-                cache.ways,
-            ) && other.shared_cpus.len() == cache.shared_cpus.len()
+            (other.level, other.kind, other.size_bytes, other.line_bytes, other.ways)
+                == (cache.level, cache.kind, cache.size_bytes, cache.line_bytes, cache.ways)
+                && other.shared_cpus.len() == cache.shared_cpus.len()
         };
         if let Some(kind) = kinds.iter_mut().find(alike) {
             kind.instances = kind.instances.map(|n| n + 1);
@@ -210,21 +187,15 @@ fn one_of_sysfs(root: &Root, folder: &str, cpu: u32) -> Result<Cache, crate::roo
         "Unified" => Some(CacheKind::Unified),
         _ => None,
     })?;
-    let shared_cpus = root
-        .read_as(&format!("{folder}/shared_cpu_list"), text::cpu_list)
-        .unwrap_or_else(|_| vec![cpu]);
+    let shared_cpus =
+        root.read_as(&format!("{folder}/shared_cpu_list"), text::cpu_list).unwrap_or_else(|_| vec![cpu]);
     // Firmware that does not know a figure writes 0.
-    let known = |name: &str| {
-        root.number(&format!("{folder}/{name}"))
-            .ok()
-            .filter(|number: &u32| *number > 0)
-    };
+    let known = |name: &str| root.number(&format!("{folder}/{name}")).ok().filter(|number: &u32| *number > 0);
     Ok(Cache {
         level: root.number(&format!("{folder}/level"))?,
         kind,
-        size_bytes: root.read_as(&format!("{folder}/size"), |size| {
-            text::size(size).filter(|bytes| *bytes > 0)
-        })?,
+        size_bytes: root
+            .read_as(&format!("{folder}/size"), |size| text::size(size).filter(|bytes| *bytes > 0))?,
         line_bytes: known("coherency_line_size"),
         ways: known("ways_of_associativity"),
         cpus: shared_cpus.clone(),
@@ -260,13 +231,7 @@ mod tests {
             false,
         );
         assert_eq!(caches[0].source, CacheSource::SysfsAndCpuid);
-        assert_eq!(
-            agreement,
-            CacheAgreement {
-                compared: 1,
-                differences: vec![]
-            }
-        );
+        assert_eq!(agreement, CacheAgreement { compared: 1, differences: vec![] });
     }
 
     #[test]
@@ -287,12 +252,7 @@ mod tests {
 
     #[test]
     fn a_level_that_only_one_source_lists_is_a_difference_but_not_between_core_kinds() {
-        let listed = || {
-            vec![
-                cache(2, 1024, CacheSource::Sysfs),
-                cache(3, 4096, CacheSource::Sysfs),
-            ]
-        };
+        let listed = || vec![cache(2, 1024, CacheSource::Sysfs), cache(3, 4096, CacheSource::Sysfs)];
         let said = || vec![cache(2, 1024, CacheSource::Cpuid)];
         assert_eq!(cross_check(listed(), said(), false).1.differences.len(), 1);
         assert!(cross_check(listed(), said(), true).1.differences.is_empty());

@@ -61,10 +61,7 @@ impl Calls {
     /// Only CPUID of this CPU asked, for a dump.
     #[must_use]
     pub fn of_this_cpu() -> Self {
-        Self {
-            registers: crate::native::registers(),
-            ..Self::none()
-        }
+        Self { registers: crate::native::registers(), ..Self::none() }
     }
 
     /// Nothing asked: everything must come from files.

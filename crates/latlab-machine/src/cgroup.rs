@@ -44,16 +44,9 @@ const NO_LIMIT: u64 = 1 << 62;
 pub(crate) fn read(root: &Root, own_groups: &str, mounts: &[Mount]) -> Cgroup {
     let cpu = Hierarchy::of("cpu", own_groups, mounts);
     let memory = Hierarchy::of("memory", own_groups, mounts);
-    let mut limits = Cgroup {
-        version: version(cpu.as_ref(), memory.as_ref()),
-        ..Cgroup::default()
-    };
+    let mut limits = Cgroup { version: version(cpu.as_ref(), memory.as_ref()), ..Cgroup::default() };
     for group in cpu.iter().flat_map(|h| h.groups(root)) {
-        let quota = if group.v2 {
-            cpu_max(root, &group)
-        } else {
-            cfs(root, &group)
-        };
+        let quota = if group.v2 { cpu_max(root, &group) } else { cfs(root, &group) };
         if let Some((cpus, period)) = quota
             && limits.cpu_quota.is_none_or(|least| cpus < least)
         {
@@ -63,19 +56,9 @@ pub(crate) fn read(root: &Root, own_groups: &str, mounts: &[Mount]) -> Cgroup {
     }
     for group in memory.iter().flat_map(|h| h.groups(root)) {
         let (hard, high, used, cache) = if group.v2 {
-            (
-                "memory.max",
-                Some("memory.high"),
-                "memory.current",
-                "inactive_file",
-            )
+            ("memory.max", Some("memory.high"), "memory.current", "inactive_file")
         } else {
-            (
-                "memory.limit_in_bytes",
-                None,
-                "memory.usage_in_bytes",
-                "total_inactive_file",
-            )
+            ("memory.limit_in_bytes", None, "memory.usage_in_bytes", "total_inactive_file")
         };
         let number = |file| group.number(root, file).filter(|bytes| *bytes < NO_LIMIT);
         let (hard, high) = (number(hard), high.and_then(number));
@@ -83,13 +66,8 @@ pub(crate) fn read(root: &Root, own_groups: &str, mounts: &[Mount]) -> Cgroup {
         limits.memory_high_bytes = least(limits.memory_high_bytes, high);
         if let Some(limit) = least(hard, high) {
             let cache = group.text(root, "memory.stat").and_then(|stat| {
-                stat.lines().find_map(|line| {
-                    line.strip_prefix(cache)?
-                        .strip_prefix(' ')?
-                        .trim()
-                        .parse::<u64>()
-                        .ok()
-                })
+                stat.lines()
+                    .find_map(|line| line.strip_prefix(cache)?.strip_prefix(' ')?.trim().parse::<u64>().ok())
             });
             let used = number(used).unwrap_or(0).saturating_sub(cache.unwrap_or(0));
             limits.memory_left_bytes = least(limits.memory_left_bytes, Some(limit.saturating_sub(used)));
@@ -140,11 +118,8 @@ impl Hierarchy {
         let own = own_groups.lines().find_map(|line| {
             let mut fields = line.splitn(3, ':');
             let (number, controllers, path) = (fields.next()?, fields.next()?, fields.next()?);
-            let wanted = if v2 {
-                number == "0"
-            } else {
-                controllers.split(',').any(|name| name == controller)
-            };
+            let wanted =
+                if v2 { number == "0" } else { controllers.split(',').any(|name| name == controller) };
             wanted.then_some(path)
         })?;
         // In a container without a namespace of its own, the path is the host's and the mount shows a part of it.
@@ -156,16 +131,8 @@ impl Hierarchy {
                 .unwrap_or("")
         };
         // "/../.." is a group outside of what this namespace shows: only the mount point itself can be read.
-        let path = if below.split('/').any(|part| part == "..") {
-            ""
-        } else {
-            below.trim_matches('/')
-        };
-        Some(Self {
-            v2,
-            mount_point: mount.point.trim_end_matches('/').to_owned(),
-            path: path.to_owned(),
-        })
+        let path = if below.split('/').any(|part| part == "..") { "" } else { below.trim_matches('/') };
+        Some(Self { v2, mount_point: mount.point.trim_end_matches('/').to_owned(), path: path.to_owned() })
     }
 
     /// The process's group and its ancestors, as far as they are there.
@@ -176,10 +143,7 @@ impl Hierarchy {
         }
         paths
             .into_iter()
-            .map(|path| Group {
-                v2: self.v2,
-                folder: format!("{}/{path}", self.mount_point),
-            })
+            .map(|path| Group { v2: self.v2, folder: format!("{}/{path}", self.mount_point) })
             .filter(|group| root.exists(&group.folder))
             .collect()
     }
@@ -204,10 +168,7 @@ fn cpu_max(root: &Root, group: &Group) -> Option<(f64, u64)> {
 
 fn cfs(root: &Root, group: &Group) -> Option<(f64, u64)> {
     // -1 = no quota, which is no u64.
-    share(
-        group.number(root, "cpu.cfs_quota_us")?,
-        group.number(root, "cpu.cfs_period_us")?,
-    )
+    share(group.number(root, "cpu.cfs_quota_us")?, group.number(root, "cpu.cfs_period_us")?)
 }
 
 fn share(quota_us: u64, period_us: u64) -> Option<(f64, u64)> {

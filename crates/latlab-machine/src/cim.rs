@@ -76,10 +76,7 @@ fn lenient<'de, D: Deserializer<'de>, T: DeserializeOwned>(from: D) -> Result<Ve
         Value::Null => Vec::new(),
         one => vec![one],
     };
-    Ok(entries
-        .into_iter()
-        .filter_map(|entry| serde_json::from_value(entry).ok())
-        .collect())
+    Ok(entries.into_iter().filter_map(|entry| serde_json::from_value(entry).ok()).collect())
 }
 
 #[derive(Deserialize)]
@@ -189,10 +186,7 @@ pub fn describe_windows(json: &str, calls: &Calls, dir: &Path) -> Machine {
     let cpu = cpu(&answer, registers, virtualisation.guest, &mut notes);
     let caches = registers.map(Registers::caches).unwrap_or_default();
     if caches.is_empty() {
-        notes.say(
-            "caches",
-            "CPUID lists none, and the firmware's table has sums over cores, not caches",
-        );
+        notes.say("caches", "CPUID lists none, and the firmware's table has sums over cores, not caches");
     }
     let memory = memory(&answer, calls, &mut notes);
     let mut limits = Limits::default();
@@ -229,36 +223,22 @@ fn said(text: Option<&String>) -> Option<String> {
 fn os(answer: &Answer, notes: &mut Notes) -> Os {
     let system = answer.system.first();
     // Win32_Processor.Architecture.
-    let arch = answer
-        .processor
-        .first()
-        .and_then(|processor| match processor.architecture? {
-            0 => Some("x86"),
-            5 => Some("arm"),
-            9 => Some("x86_64"),
-            12 => Some("aarch64"),
-            _ => None,
-        });
+    let arch = answer.processor.first().and_then(|processor| match processor.architecture? {
+        0 => Some("x86"),
+        5 => Some("arm"),
+        9 => Some("x86_64"),
+        12 => Some("aarch64"),
+        _ => None,
+    });
     let product = said(system.and_then(|system| system.caption.as_ref()));
     Os {
         name: Some("Windows".to_owned()),
         kernel_release: said(system.and_then(|system| system.version.as_ref())),
         kernel_version: None,
-        distribution: notes.must(
-            "os.distribution",
-            product,
-            "Win32_OperatingSystem does not say it",
-        ),
-        arch: notes
-            .must("os.arch", arch, "Win32_Processor does not say it")
-            .map(str::to_owned),
+        distribution: notes.must("os.distribution", product, "Win32_OperatingSystem does not say it"),
+        arch: notes.must("os.arch", arch, "Win32_Processor does not say it").map(str::to_owned),
         libc: None,
-        host_name: said(
-            answer
-                .computer
-                .first()
-                .and_then(|computer| computer.name.as_ref()),
-        ),
+        host_name: said(answer.computer.first().and_then(|computer| computer.name.as_ref())),
     }
 }
 
@@ -271,10 +251,7 @@ fn virtualisation(answer: &Answer, calls: &Calls, notes: &mut Notes) -> Virtuali
         part(computer.and_then(|computer| computer.manufacturer.as_ref())),
         part(computer.and_then(|computer| computer.model.as_ref()))
     );
-    let mut virt = Virtualisation {
-        product: text::said(&product),
-        ..Virtualisation::default()
-    };
+    let mut virt = Virtualisation { product: text::said(&product), ..Virtualisation::default() };
     virt::from_cpuid(&mut virt, calls);
     virt::from_product(&mut virt);
     if virt.guest.is_none() && computer.and_then(|computer| computer.hypervisor_present) == Some(false) {
@@ -291,12 +268,7 @@ fn virtualisation(answer: &Answer, calls: &Calls, notes: &mut Notes) -> Virtuali
 
 fn cpu(answer: &Answer, registers: Option<&Registers>, guest: Option<bool>, notes: &mut Notes) -> Cpu {
     let sum = |count: fn(&Processor) -> Option<u32>| {
-        answer
-            .processor
-            .iter()
-            .map(count)
-            .sum::<Option<u32>>()
-            .filter(|sum| *sum > 0)
+        answer.processor.iter().map(count).sum::<Option<u32>>().filter(|sum| *sum > 0)
     };
     let first = answer.processor.first();
     let mut cpu = Cpu {
@@ -304,9 +276,7 @@ fn cpu(answer: &Answer, registers: Option<&Registers>, guest: Option<bool>, note
         model_name: said(first.and_then(|processor| processor.name.as_ref())),
         logical_cpus: sum(|processor| processor.number_of_logical_processors),
         cores: sum(|processor| processor.number_of_cores),
-        sockets: u32::try_from(answer.processor.len())
-            .ok()
-            .filter(|sockets| *sockets > 0),
+        sockets: u32::try_from(answer.processor.len()).ok().filter(|sockets| *sockets > 0),
         governor: said(answer.plan.first().and_then(|plan| plan.element_name.as_ref())),
         ..Cpu::default()
     };
@@ -321,14 +291,9 @@ fn cpu(answer: &Answer, registers: Option<&Registers>, guest: Option<bool>, note
     }
     cpu::name_it(&mut cpu, guest, notes);
     // "Max" is the nominal rate of the product, not the boost.
-    let nominal = first
-        .and_then(|processor| processor.max_clock_speed)
-        .filter(|mhz| *mhz > 0);
+    let nominal = first.and_then(|processor| processor.max_clock_speed).filter(|mhz| *mhz > 0);
     cpu.base = cpu.base.take().or_else(|| {
-        Some(Frequency {
-            mhz: nominal?.into(),
-            source: "Win32_Processor.MaxClockSpeed".to_owned(),
-        })
+        Some(Frequency { mhz: nominal?.into(), source: "Win32_Processor.MaxClockSpeed".to_owned() })
     });
     cpu.power_source = answer
         .battery
@@ -359,29 +324,13 @@ fn memory(answer: &Answer, calls: &Calls, notes: &mut Notes) -> Memory {
     let system = answer.system.first();
     let kib = |number: Option<u64>| number.and_then(|kib| kib.checked_mul(1 << 10));
     let mib = |count: fn(&PageFile) -> Option<u64>| {
-        answer
-            .pagefile
-            .iter()
-            .map(count)
-            .sum::<Option<u64>>()
-            .and_then(|mib| mib.checked_mul(1 << 20))
+        answer.pagefile.iter().map(count).sum::<Option<u64>>().and_then(|mib| mib.checked_mul(1 << 20))
     };
-    let total = answer
-        .computer
-        .first()
-        .and_then(|computer| computer.total_physical_memory);
+    let total = answer.computer.first().and_then(|computer| computer.total_physical_memory);
     let free = kib(system.and_then(|system| system.free_physical_memory));
     Memory {
-        total_bytes: notes.must(
-            "memory.total_bytes",
-            total,
-            "Win32_ComputerSystem does not say it",
-        ),
-        available_bytes: notes.must(
-            "memory.available_bytes",
-            free,
-            "Win32_OperatingSystem does not say it",
-        ),
+        total_bytes: notes.must("memory.total_bytes", total, "Win32_ComputerSystem does not say it"),
+        available_bytes: notes.must("memory.available_bytes", free, "Win32_OperatingSystem does not say it"),
         swap_total_bytes: mib(|file| file.allocated_base_size),
         swap_used_bytes: mib(|file| file.current_usage),
         page_bytes: calls.page_bytes,
@@ -400,10 +349,8 @@ fn disks(answer: &Answer, notes: &mut Notes) -> Vec<Disk> {
         .iter()
         .filter_map(|drive| {
             let index = drive.index?;
-            let physical = answer
-                .physical
-                .iter()
-                .find(|disk| disk.device_id.as_deref() == Some(&index.to_string()));
+            let physical =
+                answer.physical.iter().find(|disk| disk.device_id.as_deref() == Some(&index.to_string()));
             Some(Disk {
                 name: disk_name(index),
                 model: said(drive.model.as_ref()),
@@ -437,10 +384,8 @@ fn file_systems(
     notes: &mut Notes,
 ) -> (Vec<FileSystem>, Directory) {
     let disk_of = |letter: &str| {
-        let partition = answer
-            .partition
-            .iter()
-            .find(|part| part.drive_letter.as_deref() == letter.strip_suffix(':'))?;
+        let partition =
+            answer.partition.iter().find(|part| part.drive_letter.as_deref() == letter.strip_suffix(':'))?;
         partition.disk_number.map(disk_name)
     };
     let systems: Vec<FileSystem> = answer
@@ -478,13 +423,7 @@ fn file_systems(
     if file_system.is_none() {
         notes.say("dir.file_system", "no listed drive holds the directory");
     }
-    (
-        systems,
-        Directory {
-            path: shown,
-            file_system,
-        },
-    )
+    (systems, Directory { path: shown, file_system })
 }
 
 #[cfg(test)]
@@ -513,10 +452,7 @@ mod tests {
             &Calls::none(),
             Path::new("C:\\"),
         );
-        assert_eq!(
-            (machine.cpu.cores, machine.cpu.threads_per_core),
-            (Some(2), Some(2))
-        );
+        assert_eq!((machine.cpu.cores, machine.cpu.threads_per_core), (Some(2), Some(2)));
         assert_eq!(machine.disks.len(), 1);
     }
 }

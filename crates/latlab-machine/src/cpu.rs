@@ -130,9 +130,7 @@ pub(crate) fn read(
     guest: Option<bool>,
     notes: &mut Notes,
 ) -> Cpu {
-    let info = notes
-        .or("cpu (/proc/cpuinfo)", root.text("/proc/cpuinfo"))
-        .unwrap_or_default();
+    let info = notes.or("cpu (/proc/cpuinfo)", root.text("/proc/cpuinfo")).unwrap_or_default();
     let mut cpu = from_cpuinfo(&info);
     if let Some(registers) = registers {
         add_cpuid(&mut cpu, registers);
@@ -148,11 +146,8 @@ pub(crate) fn read(
 pub(crate) fn from_cpuinfo(info: &str) -> Cpu {
     let value = |key| text::field(info, key, ':');
     let number = |key| value(key).and_then(|value| value.parse().ok());
-    let flags: BTreeSet<&str> = value("flags")
-        .or_else(|| value("Features"))
-        .unwrap_or_default()
-        .split_whitespace()
-        .collect();
+    let flags: BTreeSet<&str> =
+        value("flags").or_else(|| value("Features")).unwrap_or_default().split_whitespace().collect();
     let known = X86_FEATURES.iter().chain(ARM_FEATURES);
     Cpu {
         vendor: value("vendor_id").and_then(text::said),
@@ -160,10 +155,7 @@ pub(crate) fn from_cpuinfo(info: &str) -> Cpu {
         family: number("cpu family"),
         model: number("model"),
         stepping: number("stepping"),
-        features: known
-            .filter(|feature| flags.contains(**feature))
-            .map(|f| (*f).to_owned())
-            .collect(),
+        features: known.filter(|feature| flags.contains(**feature)).map(|f| (*f).to_owned()).collect(),
         parts: arm_parts(info),
         ..Cpu::default()
     }
@@ -181,10 +173,7 @@ fn arm_parts(info: &str) -> Vec<CorePart> {
         ) else {
             continue;
         };
-        match parts
-            .iter_mut()
-            .find(|known| (known.implementer, known.part) == (implementer, part))
-        {
+        match parts.iter_mut().find(|known| (known.implementer, known.part) == (implementer, part)) {
             Some(known) => known.cpus.push(cpu),
             None => parts.push(CorePart {
                 implementer,
@@ -200,16 +189,14 @@ fn arm_parts(info: &str) -> Vec<CorePart> {
 /// Adds what CPUID knows and the kernel did not say.
 pub(crate) fn add_cpuid(cpu: &mut Cpu, registers: &Registers) {
     let meaning = registers.meaning();
-    cpu.vendor = cpu.vendor.take().or_else(|| {
-        meaning
-            .get_vendor_info()
-            .and_then(|vendor| text::said(vendor.as_str()))
-    });
-    cpu.model_name = cpu.model_name.take().or_else(|| {
-        meaning
-            .get_processor_brand_string()
-            .and_then(|brand| text::said(brand.as_str()))
-    });
+    cpu.vendor = cpu
+        .vendor
+        .take()
+        .or_else(|| meaning.get_vendor_info().and_then(|vendor| text::said(vendor.as_str())));
+    cpu.model_name = cpu
+        .model_name
+        .take()
+        .or_else(|| meaning.get_processor_brand_string().and_then(|brand| text::said(brand.as_str())));
     if let Some(version) = meaning.get_feature_info() {
         cpu.family = cpu.family.or(Some(version.family_id().into()));
         cpu.model = cpu.model.or(Some(version.model_id().into()));
@@ -219,12 +206,8 @@ pub(crate) fn add_cpuid(cpu: &mut Cpu, registers: &Registers) {
         cpu.features = registers.features();
     }
     cpu.hybrid = Some(registers.is_hybrid());
-    let rate = |mhz: u16| {
-        (mhz > 0).then(|| Frequency {
-            mhz: mhz.into(),
-            source: "CPUID leaf 16h".to_owned(),
-        })
-    };
+    let rate =
+        |mhz: u16| (mhz > 0).then(|| Frequency { mhz: mhz.into(), source: "CPUID leaf 16h".to_owned() });
     if let Some(rates) = meaning.get_processor_frequency_info() {
         cpu.base = rate(rates.processor_base_frequency());
         cpu.max = rate(rates.processor_max_frequency());
@@ -232,43 +215,30 @@ pub(crate) fn add_cpuid(cpu: &mut Cpu, registers: &Registers) {
 }
 
 fn read_topology(root: &Root, info: &str, cpu: &mut Cpu, notes: &mut Notes) {
-    let online = root
-        .read_as(&format!("{CPUS}/online"), text::cpu_list)
-        .or_else(|why| {
-            let listed: Vec<u32> = info
-                .lines()
-                .filter_map(|line| line.split_once(':').filter(|(key, _)| key.trim() == "processor"))
-                .filter_map(|(_, number)| number.trim().parse().ok())
-                .collect();
-            if listed.is_empty() { Err(why) } else { Ok(listed) }
-        });
+    let online = root.read_as(&format!("{CPUS}/online"), text::cpu_list).or_else(|why| {
+        let listed: Vec<u32> = info
+            .lines()
+            .filter_map(|line| line.split_once(':').filter(|(key, _)| key.trim() == "processor"))
+            .filter_map(|(_, number)| number.trim().parse().ok())
+            .collect();
+        if listed.is_empty() { Err(why) } else { Ok(listed) }
+    });
     cpu.online = notes.or("cpu.logical_cpus", online).unwrap_or_default();
     cpu.logical_cpus = u32::try_from(cpu.online.len()).ok().filter(|count| *count > 0);
 
     let of = |number: u32, file: &str| format!("{CPUS}/cpu{number}/topology/{file}");
-    let siblings: Result<BTreeSet<Vec<u32>>, Why> = cpu
-        .online
-        .iter()
-        .map(|n| root.read_as(&of(*n, "thread_siblings_list"), text::cpu_list))
-        .collect();
+    let siblings: Result<BTreeSet<Vec<u32>>, Why> =
+        cpu.online.iter().map(|n| root.read_as(&of(*n, "thread_siblings_list"), text::cpu_list)).collect();
     if let Some(cores) = notes.or("cpu.cores", siblings).filter(|cores| !cores.is_empty()) {
         cpu.cores = u32::try_from(cores.len()).ok();
         // Siblings that are offline do not count; the lists name online CPUs only.
-        cpu.threads_per_core = cores
-            .iter()
-            .filter_map(|core| u32::try_from(core.len()).ok())
-            .max();
+        cpu.threads_per_core = cores.iter().filter_map(|core| u32::try_from(core.len()).ok()).max();
     }
     // Firmware that does not know writes -1.
-    let packages: Result<BTreeSet<u32>, Why> = cpu
-        .online
-        .iter()
-        .map(|n| root.number(&of(*n, "physical_package_id")))
-        .collect();
+    let packages: Result<BTreeSet<u32>, Why> =
+        cpu.online.iter().map(|n| root.number(&of(*n, "physical_package_id"))).collect();
     let packages = notes.or("cpu.sockets", packages);
-    cpu.sockets = packages
-        .and_then(|ids| u32::try_from(ids.len()).ok())
-        .filter(|count| *count > 0);
+    cpu.sockets = packages.and_then(|ids| u32::try_from(ids.len()).ok()).filter(|count| *count > 0);
     if !cpu.parts.is_empty() {
         cpu.hybrid = Some(cpu.parts.len() > 1);
     }
@@ -280,10 +250,7 @@ fn read_rates(root: &Root, cpu: &mut Cpu, notes: &mut Notes) {
     let rate = |file: &str| {
         let path = format!("{folder}/{file}");
         let khz: f64 = root.number(&path).ok()?;
-        (khz > 0.0).then(|| Frequency {
-            mhz: khz / 1000.0,
-            source: path,
-        })
+        (khz > 0.0).then(|| Frequency { mhz: khz / 1000.0, source: path })
     };
     cpu.base = rate("base_frequency")
         .or_else(|| cpu.base.take())
@@ -291,17 +258,11 @@ fn read_rates(root: &Root, cpu: &mut Cpu, notes: &mut Notes) {
     cpu.max = rate("cpuinfo_max_freq").or_else(|| cpu.max.take());
     for (what, value) in [("cpu.base", &cpu.base), ("cpu.max", &cpu.max)] {
         if value.is_none() {
-            notes.say(
-                what,
-                "neither cpufreq nor the CPU says it (usual in virtual machines)",
-            );
+            notes.say(what, "neither cpufreq nor the CPU says it (usual in virtual machines)");
         }
     }
-    let governors: Result<BTreeSet<String>, Why> = cpu
-        .online
-        .iter()
-        .map(|n| root.line(&format!("{CPUS}/cpu{n}/cpufreq/scaling_governor")))
-        .collect();
+    let governors: Result<BTreeSet<String>, Why> =
+        cpu.online.iter().map(|n| root.line(&format!("{CPUS}/cpu{n}/cpufreq/scaling_governor"))).collect();
     cpu.governor = notes
         .or("cpu.governor", governors)
         .map(|all| all.into_iter().collect::<Vec<_>>().join(", "))
@@ -323,20 +284,16 @@ fn read_rates(root: &Root, cpu: &mut Cpu, notes: &mut Notes) {
 pub(crate) fn rate_in_name(model_name: &str) -> Option<Frequency> {
     let (_, rate) = model_name.rsplit_once('@')?;
     let ghz: f64 = rate.trim().strip_suffix("GHz")?.trim().parse().ok()?;
-    (ghz > 0.0).then(|| Frequency {
-        mhz: (ghz * 1000.0).round(),
-        source: "model name".to_owned(),
-    })
+    (ghz > 0.0).then(|| Frequency { mhz: (ghz * 1000.0).round(), source: "model name".to_owned() })
 }
 
 /// Fills in vendor and microarchitecture.
 pub(crate) fn name_it(cpu: &mut Cpu, guest: Option<bool>, notes: &mut Notes) {
     if let Some(first) = cpu.parts.first() {
-        cpu.vendor = cpu.vendor.take().or_else(|| {
-            microarchitecture::arm(first.implementer, first.part)
-                .0
-                .map(str::to_owned)
-        });
+        cpu.vendor = cpu
+            .vendor
+            .take()
+            .or_else(|| microarchitecture::arm(first.implementer, first.part).0.map(str::to_owned));
         let names: Option<Vec<String>> = cpu.parts.iter().map(|part| part.name.clone()).collect();
         cpu.microarchitecture = names.map(|names| names.join(" + "));
         if cpu.microarchitecture.is_none() {
@@ -363,10 +320,7 @@ pub(crate) fn name_it(cpu: &mut Cpu, guest: Option<bool>, notes: &mut Notes) {
             Err(why) => notes.say("cpu.microarchitecture", why),
         }
     }
-    for (what, missing) in [
-        ("cpu.vendor", cpu.vendor.is_none()),
-        ("cpu.features", cpu.features.is_empty()),
-    ] {
+    for (what, missing) in [("cpu.vendor", cpu.vendor.is_none()), ("cpu.features", cpu.features.is_empty())] {
         if missing {
             notes.say(what, "neither the kernel nor the CPU says it");
         }

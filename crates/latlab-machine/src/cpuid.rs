@@ -25,16 +25,10 @@ impl Registers {
         // Subleaves in use by any CPU known; both structures end with a null entry.
         const SUBLEAVES: u32 = 16;
         let mut answers = BTreeMap::new();
-        let mut take = |leaf, subleaf| {
-            *answers
-                .entry((leaf, subleaf))
-                .or_insert_with(|| cpuid(leaf, subleaf))
-        };
+        let mut take =
+            |leaf, subleaf| *answers.entry((leaf, subleaf)).or_insert_with(|| cpuid(leaf, subleaf));
         let [basic, ..] = take(0, 0);
-        for leaf in [1, 2, 6, 7, 0xd, 0x14, 0x15, 0x16, 0x1a]
-            .into_iter()
-            .filter(|leaf| *leaf <= basic)
-        {
+        for leaf in [1, 2, 6, 7, 0xd, 0x14, 0x15, 0x16, 0x1a].into_iter().filter(|leaf| *leaf <= basic) {
             take(leaf, 0);
         }
         if basic >= 7 {
@@ -52,9 +46,8 @@ impl Registers {
         }
         let [extended, ..] = take(EXTENDED, 0);
         if extended > EXTENDED {
-            for leaf in (EXTENDED + 1..=EXTENDED + 8)
-                .chain([EXTENDED + 0x19])
-                .filter(|leaf| *leaf <= extended)
+            for leaf in
+                (EXTENDED + 1..=EXTENDED + 8).chain([EXTENDED + 0x19]).filter(|leaf| *leaf <= extended)
             {
                 take(leaf, 0);
             }
@@ -69,9 +62,7 @@ impl Registers {
     #[must_use]
     pub fn parse(dump: &str) -> Self {
         let answer = |line: &str| {
-            let mut numbers = line
-                .split_whitespace()
-                .map(|word| u32::from_str_radix(word, 16).ok());
+            let mut numbers = line.split_whitespace().map(|word| u32::from_str_radix(word, 16).ok());
             let mut next = || numbers.next().flatten();
             Some(((next()?, next()?), [next()?, next()?, next()?, next()?]))
         };
@@ -129,29 +120,17 @@ impl Registers {
         }
         let signature = |leaf| {
             let [_, ebx, ecx, edx] = self.get(leaf, 0);
-            let bytes: Vec<u8> = [ebx, ecx, edx]
-                .iter()
-                .flat_map(|register| register.to_le_bytes())
-                .collect();
-            let letters = bytes
-                .iter()
-                .all(|byte| *byte == 0 || byte.is_ascii_graphic() || *byte == b' ');
-            letters
-                .then(|| text::said(&String::from_utf8_lossy(&bytes)))
-                .flatten()
+            let bytes: Vec<u8> = [ebx, ecx, edx].iter().flat_map(|register| register.to_le_bytes()).collect();
+            let letters = bytes.iter().all(|byte| *byte == 0 || byte.is_ascii_graphic() || *byte == b' ');
+            letters.then(|| text::said(&String::from_utf8_lossy(&bytes))).flatten()
         };
-        [HYPERVISOR, HYPERVISOR + 0x100]
-            .into_iter()
-            .filter_map(signature)
-            .collect()
+        [HYPERVISOR, HYPERVISOR + 0x100].into_iter().filter_map(signature).collect()
     }
 
     /// Whether this is the system that created the other virtual machines under Hyper-V, such as Windows itself with
     /// memory integrity on (leaf `4000_0003h`, EBX bit 0, `CreatePartitions`).
     pub(crate) fn is_hyperv_root(&self) -> bool {
-        self.hypervisor_signatures()
-            .first()
-            .is_some_and(|s| s == "Microsoft Hv")
+        self.hypervisor_signatures().first().is_some_and(|s| s == "Microsoft Hv")
             && self.bit(HYPERVISOR + 3, 0, Register::Ebx, 0)
     }
 
@@ -168,15 +147,8 @@ impl Registers {
 
     /// The caches of the answering core: leaf `8000_001Dh` where the CPU has topology extensions (AMD, Hygon), else 4.
     pub(crate) fn caches(&self) -> Vec<Cache> {
-        let leaf = if self.bit(EXTENDED + 1, 0, Register::Ecx, 22) {
-            EXTENDED + 0x1d
-        } else {
-            4
-        };
-        self.0
-            .range((leaf, 0)..=(leaf, u32::MAX))
-            .map_while(|(_, answer)| cache(*answer))
-            .collect()
+        let leaf = if self.bit(EXTENDED + 1, 0, Register::Ecx, 22) { EXTENDED + 0x1d } else { 4 };
+        self.0.range((leaf, 0)..=(leaf, u32::MAX)).map_while(|(_, answer)| cache(*answer)).collect()
     }
 }
 
@@ -229,21 +201,11 @@ struct Feature {
 }
 
 const fn feature(name: &'static str, leaf: u32, subleaf: u32, register: Register, bit: u32) -> Feature {
-    Feature {
-        name,
-        leaf,
-        subleaf,
-        register,
-        bit,
-        needs_osxsave: false,
-    }
+    Feature { name, leaf, subleaf, register, bit, needs_osxsave: false }
 }
 
 const fn vector(name: &'static str, leaf: u32, subleaf: u32, register: Register, bit: u32) -> Feature {
-    Feature {
-        needs_osxsave: true,
-        ..feature(name, leaf, subleaf, register, bit)
-    }
+    Feature { needs_osxsave: true, ..feature(name, leaf, subleaf, register, bit) }
 }
 
 /// In the order of [`crate::cpu::X86_FEATURES`].
@@ -290,10 +252,7 @@ mod tests {
     fn cache_geometry_is_ways_times_partitions_times_line_times_sets() {
         // 48 KiB, 12 ways, 64-byte lines, 64 sets: the L1d of Ice Lake and Zen 5.
         let l1 = cache([0x121, 11 << 22 | 63, 63, 0]).expect("a cache");
-        assert_eq!(
-            (l1.level, l1.kind, l1.size_bytes, l1.ways),
-            (1, CacheKind::Data, 48 << 10, Some(12))
-        );
+        assert_eq!((l1.level, l1.kind, l1.size_bytes, l1.ways), (1, CacheKind::Data, 48 << 10, Some(12)));
     }
 
     #[test]
@@ -311,10 +270,7 @@ mod tests {
     fn vector_extensions_need_the_system_to_save_their_registers() {
         let avx2 = "0 0 7 0 0 0\n7 0 0 20 0 0\n";
         assert!(Registers::parse(avx2).features().is_empty());
-        assert_eq!(
-            Registers::parse(&format!("{avx2}1 0 0 0 08000000 0\n")).features(),
-            ["avx2"]
-        );
+        assert_eq!(Registers::parse(&format!("{avx2}1 0 0 0 08000000 0\n")).features(), ["avx2"]);
     }
 
     #[test]

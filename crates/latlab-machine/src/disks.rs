@@ -81,11 +81,7 @@ pub(crate) fn read(root: &Root, notes: &mut Notes) -> Vec<Disk> {
         notes.say("disks", format!("{FOLDER} lists none"));
     }
     let interrupts = Interrupts::read(root);
-    names
-        .iter()
-        .map(|name| disk(root, name, &interrupts))
-        .filter(|disk| disk.size_bytes != Some(0))
-        .collect()
+    names.iter().map(|name| disk(root, name, &interrupts)).filter(|disk| disk.size_bytes != Some(0)).collect()
 }
 
 fn disk(root: &Root, name: &str, interrupts: &Interrupts) -> Disk {
@@ -125,11 +121,7 @@ fn disk(root: &Root, name: &str, interrupts: &Interrupts) -> Disk {
                 name: text::clean(&part),
             })
             .collect(),
-        made_of: root
-            .names(&format!("{folder}/slaves"))
-            .iter()
-            .map(|name| text::clean(name))
-            .collect(),
+        made_of: root.names(&format!("{folder}/slaves")).iter().map(|name| text::clean(name)).collect(),
         mapper_name: line("dm/name"),
     }
 }
@@ -149,13 +141,8 @@ fn link(root: &Root, name: &str) -> Option<(String, u64)> {
     let path = root.target(&folder)?;
     let parts: Vec<&str> = path.split('/').collect();
     // .../ata3/host2/target2:0:0/2:0:0:0/block/sda: the link has its port's number.
-    if let Some(port) = parts
-        .iter()
-        .find_map(|part| part.strip_prefix("ata")?.parse::<u32>().ok())
-    {
-        let speed = root
-            .line(&format!("/sys/class/ata_link/link{port}/sata_spd"))
-            .ok()?;
+    if let Some(port) = parts.iter().find_map(|part| part.strip_prefix("ata")?.parse::<u32>().ok()) {
+        let speed = root.line(&format!("/sys/class/ata_link/link{port}/sata_spd")).ok()?;
         return Some((format!("SATA {speed}"), sata_bytes_per_s(&speed)?));
     }
     // .../usb2/2-1/2-1:1.0/host4/...: the device is the last folder with a bus and a port.
@@ -170,11 +157,7 @@ fn link(root: &Root, name: &str) -> Option<(String, u64)> {
 /// `16.0 GT/s PCIe` and `4`: 8/10 of the bits are data below 8 GT/s, 128/130 from there on.
 fn pcie_bytes_per_s(speed: &str, width: &str) -> Option<u64> {
     let transfers: f64 = speed.split_ascii_whitespace().next()?.parse().ok()?;
-    let lanes: u32 = width
-        .trim()
-        .parse()
-        .ok()
-        .filter(|lanes| (1..=32).contains(lanes))?;
+    let lanes: u32 = width.trim().parse().ok().filter(|lanes| (1..=32).contains(lanes))?;
     let coding = if transfers < 7.0 { 0.8 } else { 128.0 / 130.0 };
     whole(transfers * 1e9 * coding / 8.0 * f64::from(lanes))
 }
@@ -203,15 +186,11 @@ fn whole(bytes_per_s: f64) -> Option<u64> {
         clippy::cast_sign_loss,
         reason = "within the range just asked for"
     )]
-    (1e3..1e15)
-        .contains(&bytes_per_s)
-        .then(|| bytes_per_s.round() as u64)
+    (1e3..1e15).contains(&bytes_per_s).then(|| bytes_per_s.round() as u64)
 }
 
 fn size(root: &Root, folder: &str) -> Option<u64> {
-    root.number::<u64>(&format!("{folder}/size"))
-        .ok()?
-        .checked_mul(SECTOR_BYTES)
+    root.number::<u64>(&format!("{folder}/size")).ok()?.checked_mul(SECTOR_BYTES)
 }
 
 /// The device that holds a file system, by `major:minor` or by the path of the mount's source.
@@ -273,11 +252,8 @@ mod tests {
         }
         fs::create_dir_all(tree.join("sys/block")).expect("writable");
         symlink(tree.join(sda), tree.join("sys/block/sda")).expect("writable");
-        symlink(
-            tree.join("sys/devices/pci0000:00/virtio1/block/vda"),
-            tree.join("sys/block/vda"),
-        )
-        .expect("writable");
+        symlink(tree.join("sys/devices/pci0000:00/virtio1/block/vda"), tree.join("sys/block/vda"))
+            .expect("writable");
         let disks = read(&Root::at(&tree), &mut Notes::default());
         fs::remove_dir_all(&tree).expect("ours");
         let of = |name: &str| disks.iter().find(|disk| disk.name == name).expect("listed");

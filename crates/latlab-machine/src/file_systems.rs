@@ -186,22 +186,13 @@ pub(crate) fn read(
     notes: &mut Notes,
 ) -> (Vec<FileSystem>, Directory) {
     let visible = mounts::visible(mounts.to_vec());
-    let kept: Vec<&Mount> = visible
-        .iter()
-        .filter(|mount| !PSEUDO.contains(&mount.kind.as_str()))
-        .collect();
+    let kept: Vec<&Mount> = visible.iter().filter(|mount| !PSEUDO.contains(&mount.kind.as_str())).collect();
     let mut systems: Vec<FileSystem> = kept.iter().map(|mount| file_system(mount, disks)).collect();
-    for system in systems
-        .iter_mut()
-        .filter(|system| !system.network && !system.user_space)
-    {
+    for system in systems.iter_mut().filter(|system| !system.network && !system.user_space) {
         ask_space(system, calls);
     }
     if systems.is_empty() {
-        notes.say(
-            "file_systems",
-            "no mount of a file system that holds data is listed",
-        );
+        notes.say("file_systems", "no mount of a file system that holds data is listed");
     }
 
     // The mount's number is exact where the kernel tells it (5.8); the path is right unless mounts changed since.
@@ -222,26 +213,19 @@ pub(crate) fn directory(
     notes: &mut Notes,
 ) -> Directory {
     let path = (calls.resolve)(dir);
-    let mut file_system = by_number(&path)
-        .map_or_else(|| holding(systems, &path), |index| systems.get(index))
-        .cloned();
+    let mut file_system =
+        by_number(&path).map_or_else(|| holding(systems, &path), |index| systems.get(index)).cloned();
     match file_system.as_mut() {
         None => notes.say("dir.file_system", "no listed mount holds the directory"),
         Some(system) if system.total_bytes.is_none() => {
             ask_space(system, calls);
             if system.total_bytes.is_none() {
-                notes.say(
-                    "dir.file_system.total_bytes",
-                    "the file system does not tell its size",
-                );
+                notes.say("dir.file_system.total_bytes", "the file system does not tell its size");
             }
         }
         Some(_) => {}
     }
-    Directory {
-        path: text::clean(&path.to_string_lossy()),
-        file_system,
-    }
+    Directory { path: text::clean(&path.to_string_lossy()), file_system }
 }
 
 pub(crate) fn ask_space(system: &mut FileSystem, calls: &Calls) {
@@ -260,9 +244,8 @@ fn file_system(mount: &Mount, disks: &[Disk]) -> FileSystem {
             options.push(text::clean(option));
         }
     }
-    let read_only = [&mount.options, &mount.super_options]
-        .iter()
-        .any(|list| list.iter().any(|option| option == "ro"));
+    let read_only =
+        [&mount.options, &mount.super_options].iter().any(|list| list.iter().any(|option| option == "ro"));
     if read_only {
         options.retain(|option| option != "rw");
     }
@@ -297,11 +280,7 @@ mod tests {
     use super::*;
 
     fn at(mount_point: &str, kind: &str) -> FileSystem {
-        FileSystem {
-            mount_point: mount_point.to_owned(),
-            kind: kind.to_owned(),
-            ..FileSystem::default()
-        }
+        FileSystem { mount_point: mount_point.to_owned(), kind: kind.to_owned(), ..FileSystem::default() }
     }
 
     fn kind_of(systems: &[FileSystem], path: &str) -> Option<String> {

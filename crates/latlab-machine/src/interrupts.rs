@@ -38,9 +38,8 @@ impl Interrupts {
         let numbers = numbers(root, folder, MOST_DOWN);
         let count = |number: &u32| self.0.get(number).copied().unwrap_or(0);
         let all = numbers.iter().map(count).fold(0, u64::saturating_add);
-        let usual = numbers
-            .iter()
-            .filter(|number| count(number) > 0 && count(number).saturating_mul(RARE) >= all);
+        let usual =
+            numbers.iter().filter(|number| count(number) > 0 && count(number).saturating_mul(RARE) >= all);
         let routes = usual.map(|number| {
             let file = format!("/proc/irq/{number}/effective_affinity_list");
             root.read_as(&file, text::cpu_list)
@@ -62,11 +61,7 @@ fn numbers(root: &Root, folder: &str, most_down: usize) -> Vec<u32> {
     if !below.is_empty() && most_down > 0 {
         let of = below.iter().flat_map(|name| {
             let part = format!("{folder}/slaves/{name}");
-            let whole = if root.exists(&format!("{part}/partition")) {
-                "/.."
-            } else {
-                ""
-            };
+            let whole = if root.exists(&format!("{part}/partition")) { "/.." } else { "" };
             numbers(root, &format!("{part}{whole}"), most_down - 1)
         });
         return of.collect();
@@ -76,11 +71,7 @@ fn numbers(root: &Root, folder: &str, most_down: usize) -> Vec<u32> {
         // Every PCI function has the file; its number is that of a line which it shares, and 0 is none.
         if let Ok(line) = root.number::<u32>(&format!("{place}/irq")) {
             let own = root.numbered(&format!("{place}/msi_irqs"), "");
-            return if own.is_empty() && line > 0 {
-                vec![line]
-            } else {
-                own
-            };
+            return if own.is_empty() && line > 0 { vec![line] } else { own };
         }
         place.push_str("/..");
     }
@@ -115,10 +106,7 @@ ERR:          0
             let function = "sys/devices/pci0000:00/0000:00:02.0";
             tree.file(&format!("{function}/irq"), "11\n");
             tree.file(&format!("{function}/virtio1/block/vda/vda1/partition"), "1\n");
-            tree.link(
-                &format!("{function}/virtio1/block/vda/device"),
-                &format!("{function}/virtio1"),
-            );
+            tree.link(&format!("{function}/virtio1/block/vda/device"), &format!("{function}/virtio1"));
             tree.link("sys/block/vda", &format!("{function}/virtio1/block/vda"));
             for (number, route) in routes {
                 tree.file(&format!("{function}/msi_irqs/{number}"), "msix\n");
@@ -180,11 +168,7 @@ ERR:          0
         let tree = Tree::new("unknown", &[(36, Some("1\n")), (41, None)]);
         let none: [u32; 0] = [];
         assert_eq!(tree.cpus(TABLE, "vda"), [1], "41 hardly ever comes");
-        assert_eq!(
-            tree.cpus(&TABLE.replace("2538349", "5000"), "vda"),
-            none,
-            "41 may go anywhere"
-        );
+        assert_eq!(tree.cpus(&TABLE.replace("2538349", "5000"), "vda"), none, "41 may go anywhere");
         assert_eq!(tree.cpus("", "vda"), none, "no /proc/interrupts");
         assert_eq!(tree.cpus(TABLE, "loop0"), none, "no such disk");
     }

@@ -42,23 +42,16 @@ pub struct ClockSource {
 
 pub(crate) fn clock_source(root: &Root, notes: &mut Notes) -> ClockSource {
     const FOLDER: &str = "/sys/devices/system/clocksource/clocksource0";
-    let available = root
-        .line(&format!("{FOLDER}/available_clocksource"))
-        .unwrap_or_default();
+    let available = root.line(&format!("{FOLDER}/available_clocksource")).unwrap_or_default();
     ClockSource {
-        current: notes.or(
-            "clock_source.current",
-            root.line(&format!("{FOLDER}/current_clocksource")),
-        ),
+        current: notes.or("clock_source.current", root.line(&format!("{FOLDER}/current_clocksource"))),
         available: available.split_whitespace().map(str::to_owned).collect(),
     }
 }
 
 pub(crate) fn read(root: &Root, os: &Os, boot: &Boot, notes: &mut Notes) -> Kernel {
     let config = config(root, os.kernel_release.as_deref());
-    let tick_hz = config
-        .as_deref()
-        .and_then(|config| option(config, "CONFIG_HZ")?.parse().ok());
+    let tick_hz = config.as_deref().and_then(|config| option(config, "CONFIG_HZ")?.parse().ok());
     let why = "no kernel configuration is readable (/proc/config.gz, /boot/config-*, /lib/modules/*/config)";
     let chosen_now = root.text("/sys/kernel/debug/sched/preempt").ok();
     let preemption = preemption(
@@ -73,10 +66,7 @@ pub(crate) fn read(root: &Root, os: &Os, boot: &Boot, notes: &mut Notes) -> Kern
             "the kernel's build line does not say it, and its configuration is not readable",
         );
     }
-    Kernel {
-        tick_hz: notes.must("kernel.tick_hz", tick_hz, why),
-        preemption,
-    }
+    Kernel { tick_hz: notes.must("kernel.tick_hz", tick_hz, why), preemption }
 }
 
 fn config(root: &Root, release: Option<&str>) -> Option<String> {
@@ -84,27 +74,19 @@ fn config(root: &Root, release: Option<&str>) -> Option<String> {
     const MOST_BYTES: u64 = 4 << 20;
     if let Ok(packed) = root.bytes("/proc/config.gz") {
         let mut text = String::new();
-        if flate2::read::GzDecoder::new(packed.as_slice())
-            .take(MOST_BYTES)
-            .read_to_string(&mut text)
-            .is_ok()
+        if flate2::read::GzDecoder::new(packed.as_slice()).take(MOST_BYTES).read_to_string(&mut text).is_ok()
         {
             return Some(text);
         }
     }
     let release = release.filter(|release| !release.contains('/'))?;
-    [
-        format!("/boot/config-{release}"),
-        format!("/lib/modules/{release}/config"),
-    ]
-    .iter()
-    .find_map(|path| root.text(path).ok())
+    [format!("/boot/config-{release}"), format!("/lib/modules/{release}/config")]
+        .iter()
+        .find_map(|path| root.text(path).ok())
 }
 
 fn option<'a>(config: &'a str, name: &str) -> Option<&'a str> {
-    config
-        .lines()
-        .find_map(|line| line.strip_prefix(name)?.strip_prefix('='))
+    config.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix('='))
 }
 
 /// The model in force: as debugfs shows it, else by the build line, the boot option and the configuration's default.
@@ -124,21 +106,14 @@ pub(crate) fn preemption(
         source: Some(source.to_owned()),
     };
     if let Some(model) = now.and_then(text::chosen) {
-        return Preemption {
-            dynamic: Some(true),
-            ..told(&model, "/sys/kernel/debug/sched/preempt")
-        };
+        return Preemption { dynamic: Some(true), ..told(&model, "/sys/kernel/debug/sched/preempt") };
     }
     if has("PREEMPT_RT") {
         return told("rt", "the kernel's build line");
     }
     if dynamic
-        && let Some(model) = boot
-            .options
-            .iter()
-            .rev()
-            .find(|o| o.name == "preempt")
-            .and_then(|o| o.value.clone())
+        && let Some(model) =
+            boot.options.iter().rev().find(|o| o.name == "preempt").and_then(|o| o.value.clone())
     {
         return told(&model, "the boot option preempt");
     }
@@ -155,11 +130,7 @@ pub(crate) fn preemption(
     if has("PREEMPT") {
         return told("full", "the kernel's build line");
     }
-    Preemption {
-        model: None,
-        dynamic: known.then_some(dynamic),
-        source: None,
-    }
+    Preemption { model: None, dynamic: known.then_some(dynamic), source: None }
 }
 
 #[cfg(test)]
@@ -176,22 +147,12 @@ mod tests {
         let line = "#1 SMP PREEMPT_DYNAMIC Debian 6.1";
         assert_eq!(
             preemption(None, line, &Boot::default(), None),
-            Preemption {
-                model: None,
-                dynamic: Some(true),
-                source: None
-            }
+            Preemption { model: None, dynamic: Some(true), source: None }
         );
         let config = "CONFIG_PREEMPT_BUILD=y\nCONFIG_PREEMPT_NONE=y\nCONFIG_PREEMPT_DYNAMIC=y\n";
-        assert_eq!(
-            model(None, line, &Boot::default(), Some(config)).as_deref(),
-            Some("none")
-        );
+        assert_eq!(model(None, line, &Boot::default(), Some(config)).as_deref(), Some("none"));
         let boot = Boot {
-            options: vec![BootOption {
-                name: "preempt".into(),
-                value: Some("full".into()),
-            }],
+            options: vec![BootOption { name: "preempt".into(), value: Some("full".into()) }],
             ..Boot::default()
         };
         assert_eq!(model(None, line, &boot, Some(config)).as_deref(), Some("full"));
@@ -203,22 +164,13 @@ mod tests {
 
     #[test]
     fn static_models_are_in_the_build_line() {
-        assert_eq!(
-            model(None, "#1 SMP PREEMPT_RT Debian", &Boot::default(), None).as_deref(),
-            Some("rt")
-        );
-        assert_eq!(
-            model(None, "#1 SMP PREEMPT Mon", &Boot::default(), None).as_deref(),
-            Some("full")
-        );
+        assert_eq!(model(None, "#1 SMP PREEMPT_RT Debian", &Boot::default(), None).as_deref(), Some("rt"));
+        assert_eq!(model(None, "#1 SMP PREEMPT Mon", &Boot::default(), None).as_deref(), Some("full"));
         assert_eq!(model(None, "#1 SMP Mon", &Boot::default(), None), None);
     }
 
     #[test]
     fn hz_is_the_number_and_not_one_of_the_choices() {
-        assert_eq!(
-            option("CONFIG_HZ_250=y\nCONFIG_HZ=250\n", "CONFIG_HZ"),
-            Some("250")
-        );
+        assert_eq!(option("CONFIG_HZ_250=y\nCONFIG_HZ=250\n", "CONFIG_HZ"), Some("250"));
     }
 }

@@ -83,31 +83,17 @@ mod tests {
 
         let mut other = given;
         other.as_object_mut().expect("fields").remove("limits");
-        other["memory"]
-            .as_object_mut()
-            .expect("fields")
-            .remove("huge_pools");
+        other["memory"].as_object_mut().expect("fields").remove("huge_pools");
         other["clock_source"] = json!(["another", "form"]);
         other["caches"][0]["kind"] = json!("trace");
         let read = read(other);
         assert_eq!(read.caches, whole.caches[1..]);
-        assert_eq!(
-            Machine {
-                caches: whole.caches.clone(),
-                ..read
-            },
-            whole
-        );
+        assert_eq!(Machine { caches: whole.caches.clone(), ..read }, whole);
     }
 
     #[test]
     fn what_is_no_machine_is_one_of_which_nothing_is_known() {
-        for given in [
-            json!(null),
-            json!([1]),
-            json!({}),
-            json!({"cpu": "many", "caches": 3}),
-        ] {
+        for given in [json!(null), json!([1]), json!({}), json!({"cpu": "many", "caches": 3})] {
             assert_eq!(read(given), Machine::default());
         }
     }

@@ -3,13 +3,6 @@
 use crate::os::Libc;
 
 pub(super) fn libc() -> Libc {
-    let name = if cfg!(target_env = "musl") {
-        "musl"
-    } else {
-        "unknown"
-    };
-    Libc {
-        name: name.to_owned(),
-        version: None,
-    }
+    let name = if cfg!(target_env = "musl") { "musl" } else { "unknown" };
+    Libc { name: name.to_owned(), version: None }
 }

@@ -115,24 +115,15 @@ pub(crate) fn read(
     memory: &Memory,
     notes: &mut Notes,
 ) -> Limits {
-    let status = notes
-        .or("limits (/proc/self/status)", root.text("/proc/self/status"))
-        .unwrap_or_default();
+    let status = notes.or("limits (/proc/self/status)", root.text("/proc/self/status")).unwrap_or_default();
     let value = |key| text::field(&status, key, ':');
-    let allowed = calls
-        .affinity
-        .clone()
-        .or_else(|| value("Cpus_allowed_list").and_then(text::cpu_list));
+    let allowed = calls.affinity.clone().or_else(|| value("Cpus_allowed_list").and_then(text::cpu_list));
     let rlimits = match calls.rlimits {
         Some(limits) => Some(limits),
-        None => notes
-            .or("limits.rlimits", root.text("/proc/self/limits"))
-            .and_then(|table| rlimits(&table)),
+        None => notes.or("limits.rlimits", root.text("/proc/self/limits")).and_then(|table| rlimits(&table)),
     };
     let groups = notes.or("limits.cgroup", root.text("/proc/self/cgroup"));
-    let uid = calls
-        .uid
-        .or_else(|| value("Uid")?.split_whitespace().nth(1)?.parse().ok());
+    let uid = calls.uid.or_else(|| value("Uid")?.split_whitespace().nth(1)?.parse().ok());
     let mut limits = Limits {
         allowed_cpus: notes
             .must("limits.allowed_cpus", allowed, "the affinity is not told")
@@ -142,10 +133,8 @@ pub(crate) fn read(
         uid: notes.must("limits.uid", uid, "the user id is not told"),
         root: uid.map(|uid| uid == 0),
         capabilities: value("CapEff").and_then(capabilities),
-        perf_event_paranoid: notes.or(
-            "limits.perf_event_paranoid",
-            root.number("/proc/sys/kernel/perf_event_paranoid"),
-        ),
+        perf_event_paranoid: notes
+            .or("limits.perf_event_paranoid", root.number("/proc/sys/kernel/perf_event_paranoid")),
         seccomp: value("Seccomp").and_then(|mode| match mode {
             "0" => Some(Seccomp::Off),
             "1" => Some(Seccomp::Strict),
@@ -155,20 +144,15 @@ pub(crate) fn read(
         no_new_privileges: value("NoNewPrivs").map(|flag| flag == "1"),
         ..Limits::default()
     };
-    if limits
-        .cgroup
-        .as_ref()
-        .is_some_and(|cgroup| cgroup.version.is_none())
-    {
+    if limits.cgroup.as_ref().is_some_and(|cgroup| cgroup.version.is_none()) {
         notes.say(
             "limits.cgroup",
             "no cgroup file system with the CPU and memory controllers is mounted here",
         );
     }
-    for (what, missing) in [
-        ("limits.capabilities", limits.capabilities.is_none()),
-        ("limits.seccomp", limits.seccomp.is_none()),
-    ] {
+    for (what, missing) in
+        [("limits.capabilities", limits.capabilities.is_none()), ("limits.seccomp", limits.seccomp.is_none())]
+    {
         if missing && !status.is_empty() {
             notes.say(what, "/proc/self/status does not say it");
         }
@@ -192,18 +176,9 @@ pub(crate) fn set_usable(limits: &mut Limits, memory: &Memory, mapped: Option<u6
         |limit: Option<u64>, used: Option<u64>| limit.map(|limit| limit.saturating_sub(used.unwrap_or(0)));
     let rlimits = limits.rlimits.unwrap_or_default();
     let least = [
-        (
-            MemoryBound::Available,
-            memory.available_bytes.or(memory.total_bytes),
-        ),
-        (
-            MemoryBound::Cgroup,
-            cgroup.and_then(|cgroup| cgroup.memory_left_bytes),
-        ),
-        (
-            MemoryBound::AddressSpace,
-            left(rlimits.address_space_bytes.soft, mapped),
-        ),
+        (MemoryBound::Available, memory.available_bytes.or(memory.total_bytes)),
+        (MemoryBound::Cgroup, cgroup.and_then(|cgroup| cgroup.memory_left_bytes)),
+        (MemoryBound::AddressSpace, left(rlimits.address_space_bytes.soft, mapped)),
         (MemoryBound::Data, left(rlimits.data_bytes.soft, data)),
         (MemoryBound::Commit, memory.committable_bytes),
     ]
@@ -217,18 +192,12 @@ pub(crate) fn set_usable(limits: &mut Limits, memory: &Memory, mapped: Option<u6
 /// The table of `/proc/self/limits`.
 pub(crate) fn rlimits(table: &str) -> Option<Rlimits> {
     let limit = |name: &str| {
-        let mut words = table
-            .lines()
-            .find_map(|line| line.strip_prefix(name))?
-            .split_whitespace();
+        let mut words = table.lines().find_map(|line| line.strip_prefix(name))?.split_whitespace();
         let mut next = || match words.next()? {
             "unlimited" => Some(None),
             number => number.parse().ok().map(Some),
         };
-        Some(Rlimit {
-            soft: next()?,
-            hard: next()?,
-        })
+        Some(Rlimit { soft: next()?, hard: next()? })
     };
     Some(Rlimits {
         address_space_bytes: limit("Max address space")?,
@@ -264,33 +233,15 @@ mod tests {
     #[test]
     fn unlimited_is_no_number() {
         let limits = rlimits(TABLE).expect("a table");
-        assert_eq!(
-            limits.address_space_bytes,
-            Rlimit {
-                soft: Some(1 << 30),
-                hard: None
-            }
-        );
-        assert_eq!(
-            limits.open_files,
-            Rlimit {
-                soft: Some(1024),
-                hard: Some(524_288)
-            }
-        );
+        assert_eq!(limits.address_space_bytes, Rlimit { soft: Some(1 << 30), hard: None });
+        assert_eq!(limits.open_files, Rlimit { soft: Some(1024), hard: Some(524_288) });
         assert_eq!(rlimits("nothing"), None);
     }
 
     #[test]
     fn the_least_of_all_bounds_is_usable() {
-        let memory = Memory {
-            available_bytes: Some(8 << 30),
-            ..Memory::default()
-        };
-        let mut limits = Limits {
-            rlimits: rlimits(TABLE),
-            ..Limits::default()
-        };
+        let memory = Memory { available_bytes: Some(8 << 30), ..Memory::default() };
+        let mut limits = Limits { rlimits: rlimits(TABLE), ..Limits::default() };
         set_usable(&mut limits, &memory, Some(24 << 20), None);
         assert_eq!(limits.usable_memory_bytes, Some(1000 << 20));
         assert_eq!(limits.usable_memory_bound, Some(MemoryBound::AddressSpace));

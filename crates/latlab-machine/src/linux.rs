@@ -19,12 +19,7 @@ use crate::calls::Calls;
 use crate::{Machine, Root, describe_tree};
 
 pub(crate) fn describe(dir: &Path) -> Machine {
-    let calls = Calls {
-        affinity: affinity(),
-        libc: Some(libc_name::libc()),
-        mount_id,
-        ..unix::calls()
-    };
+    let calls = Calls { affinity: affinity(), libc: Some(libc_name::libc()), mount_id, ..unix::calls() };
     describe_tree(&Root::live(), &calls, dir)
 }
 
@@ -41,7 +36,5 @@ fn affinity() -> Option<Vec<u32>> {
 
 fn mount_id(path: &Path) -> Option<u64> {
     let answer = statx(CWD, path, AtFlags::empty(), StatxFlags::MNT_ID).ok()?;
-    StatxFlags::from_bits_retain(answer.stx_mask)
-        .contains(StatxFlags::MNT_ID)
-        .then_some(answer.stx_mnt_id)
+    StatxFlags::from_bits_retain(answer.stx_mask).contains(StatxFlags::MNT_ID).then_some(answer.stx_mnt_id)
 }

@@ -19,16 +19,6 @@ pub(crate) fn describe(dir: &Path) -> Machine {
         power: text("/usr/bin/pmset", &["-g", "batt"]),
         vm_stat: text("/usr/bin/vm_stat", &[]),
     };
-    let libc = Libc {
-        name: "libSystem".to_owned(),
-        version: None,
-    };
-    describe_mac(
-        &texts,
-        &Calls {
-            libc: Some(libc),
-            ..unix::calls()
-        },
-        dir,
-    )
+    let libc = Libc { name: "libSystem".to_owned(), version: None };
+    describe_mac(&texts, &Calls { libc: Some(libc), ..unix::calls() }, dir)
 }

@@ -67,15 +67,9 @@ pub struct TransparentHugePages {
 }
 
 pub(crate) fn read(root: &Root, calls: &Calls, notes: &mut Notes) -> Memory {
-    let info = notes
-        .or("memory (/proc/meminfo)", root.text("/proc/meminfo"))
-        .unwrap_or_default();
+    let info = notes.or("memory (/proc/meminfo)", root.text("/proc/meminfo")).unwrap_or_default();
     let mut memory = from_meminfo(&info);
-    memory.page_bytes = notes.must(
-        "memory.page_bytes",
-        calls.page_bytes,
-        "the page size was not asked for",
-    );
+    memory.page_bytes = notes.must("memory.page_bytes", calls.page_bytes, "the page size was not asked for");
     memory.huge_pools = huge_pools(root);
     memory.thp = thp(root, notes);
     memory.overcommit = notes.or("memory.overcommit", root.number("/proc/sys/vm/overcommit_memory"));
@@ -83,14 +77,8 @@ pub(crate) fn read(root: &Root, calls: &Calls, notes: &mut Notes) -> Memory {
         memory.committable_bytes = None;
     }
     memory.swappiness = root.number("/proc/sys/vm/swappiness").ok();
-    memory.numa_balancing = root
-        .number("/proc/sys/kernel/numa_balancing")
-        .ok()
-        .map(|mode: u8| mode > 0);
-    memory.same_page_merging = root
-        .number("/sys/kernel/mm/ksm/run")
-        .ok()
-        .map(|mode: u8| mode == 1);
+    memory.numa_balancing = root.number("/proc/sys/kernel/numa_balancing").ok().map(|mode: u8| mode > 0);
+    memory.same_page_merging = root.number("/sys/kernel/mm/ksm/run").ok().map(|mode: u8| mode == 1);
     memory
 }
 

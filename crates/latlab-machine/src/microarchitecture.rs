@@ -32,15 +32,7 @@ const fn intel(
     shown_by: &'static [&'static str],
     never: &'static [&'static str],
 ) -> X86 {
-    X86 {
-        vendor: INTEL,
-        family: 6,
-        models: model..=model,
-        steppings: ANY,
-        name,
-        shown_by,
-        never,
-    }
+    X86 { vendor: INTEL, family: 6, models: model..=model, steppings: ANY, name, shown_by, never }
 }
 
 const fn amd(
@@ -50,15 +42,7 @@ const fn amd(
     shown_by: &'static [&'static str],
     never: &'static [&'static str],
 ) -> X86 {
-    X86 {
-        vendor: AMD,
-        family,
-        models,
-        steppings: ANY,
-        name,
-        shown_by,
-        never,
-    }
+    X86 { vendor: AMD, family, models, steppings: ANY, name, shown_by, never }
 }
 
 const X86_TABLE: &[X86] = &[
@@ -76,30 +60,12 @@ const X86_TABLE: &[X86] = &[
     intel(0x56, "Broadwell", &[], NO_AVX512),
     intel(0x4e, "Skylake", &[], NO_AVX512),
     intel(0x5e, "Skylake", &[], NO_AVX512),
-    X86 {
-        steppings: 0..=4,
-        ..intel(0x55, "Skylake-SP", &[], NO_AMX)
-    },
-    X86 {
-        steppings: 5..=7,
-        ..intel(0x55, "Cascade Lake", &[], NO_AMX)
-    },
-    X86 {
-        steppings: 10..=15,
-        ..intel(0x55, "Cooper Lake", &[], NO_AMX)
-    },
-    X86 {
-        steppings: 0..=8,
-        ..intel(0x8e, "Kaby Lake", &[], NO_AVX512)
-    },
-    X86 {
-        steppings: 0..=8,
-        ..intel(0x9e, "Kaby Lake", &[], NO_AVX512)
-    },
-    X86 {
-        steppings: 10..=15,
-        ..intel(0x9e, "Coffee Lake", &[], NO_AVX512)
-    },
+    X86 { steppings: 0..=4, ..intel(0x55, "Skylake-SP", &[], NO_AMX) },
+    X86 { steppings: 5..=7, ..intel(0x55, "Cascade Lake", &[], NO_AMX) },
+    X86 { steppings: 10..=15, ..intel(0x55, "Cooper Lake", &[], NO_AMX) },
+    X86 { steppings: 0..=8, ..intel(0x8e, "Kaby Lake", &[], NO_AVX512) },
+    X86 { steppings: 0..=8, ..intel(0x9e, "Kaby Lake", &[], NO_AVX512) },
+    X86 { steppings: 10..=15, ..intel(0x9e, "Coffee Lake", &[], NO_AVX512) },
     intel(0xa5, "Comet Lake", &[], NO_AVX512),
     intel(0xa6, "Comet Lake", &[], NO_AVX512),
     intel(0x6a, "Ice Lake", &[], NO_AMX),
@@ -108,12 +74,7 @@ const X86_TABLE: &[X86] = &[
     intel(0x7e, "Ice Lake", &[], NO_AMX),
     intel(0x8c, "Tiger Lake", &["avx512_vp2intersect"], NO_AMX),
     intel(0x8d, "Tiger Lake", &["avx512_vp2intersect"], NO_AMX),
-    intel(
-        0xa7,
-        "Rocket Lake",
-        &[],
-        &["amx_tile", "avx512_fp16", "avx_vnni", "movdir64b"],
-    ),
+    intel(0xa7, "Rocket Lake", &[], &["amx_tile", "avx512_fp16", "avx_vnni", "movdir64b"]),
     intel(0x97, "Alder Lake", &[], NO_AVX512),
     intel(0x9a, "Alder Lake", &[], NO_AVX512),
     intel(0xbe, "Gracemont", &[], NO_AVX512),
@@ -139,34 +100,10 @@ const X86_TABLE: &[X86] = &[
     amd(0x17, 0x30..=0xaf, "Zen 2", &[], NO_AVX512),
     amd(0x19, 0x00..=0x0f, "Zen 3", &[], NO_AVX512),
     amd(0x19, 0x20..=0x5f, "Zen 3", &[], NO_AVX512),
-    amd(
-        0x19,
-        0x10..=0x1f,
-        "Zen 4",
-        &["avx512f"],
-        &["avx512_vp2intersect", "avx_vnni"],
-    ),
-    amd(
-        0x19,
-        0x60..=0xaf,
-        "Zen 4",
-        &["avx512f"],
-        &["avx512_vp2intersect", "avx_vnni"],
-    ),
-    amd(
-        0x1a,
-        0x00..=0x4f,
-        "Zen 5",
-        &["avx512_vp2intersect", "avx_vnni"],
-        &["amx_tile"],
-    ),
-    amd(
-        0x1a,
-        0x60..=0x7f,
-        "Zen 5",
-        &["avx512_vp2intersect", "avx_vnni"],
-        &["amx_tile"],
-    ),
+    amd(0x19, 0x10..=0x1f, "Zen 4", &["avx512f"], &["avx512_vp2intersect", "avx_vnni"]),
+    amd(0x19, 0x60..=0xaf, "Zen 4", &["avx512f"], &["avx512_vp2intersect", "avx_vnni"]),
+    amd(0x1a, 0x00..=0x4f, "Zen 5", &["avx512_vp2intersect", "avx_vnni"], &["amx_tile"]),
+    amd(0x1a, 0x60..=0x7f, "Zen 5", &["avx512_vp2intersect", "avx_vnni"], &["amx_tile"]),
 ];
 
 /// What is known of an x86 CPU.
@@ -183,15 +120,7 @@ pub(crate) struct Identity<'a> {
 
 /// The microarchitecture's name, or why there is none.
 pub(crate) fn x86(identity: &Identity) -> Result<&'static str, String> {
-    let Identity {
-        vendor,
-        family,
-        model,
-        stepping,
-        model_name,
-        features,
-        guest,
-    } = identity;
+    let Identity { vendor, family, model, stepping, model_name, features, guest } = identity;
     let found = X86_TABLE.iter().find(|entry| {
         (entry.vendor, entry.family) == (*vendor, *family)
             && entry.models.contains(model)
@@ -226,9 +155,7 @@ pub(crate) fn x86(identity: &Identity) -> Result<&'static str, String> {
 /// "EPYC-Milan Processor" and "Xeon Processor (Skylake, IBRS)". A product's number has three digits or more.
 fn names_a_product(model_name: &str) -> bool {
     let name = model_name.split('@').next().unwrap_or_default();
-    name.as_bytes()
-        .windows(3)
-        .any(|three| three.iter().all(u8::is_ascii_digit))
+    name.as_bytes().windows(3).any(|three| three.iter().all(u8::is_ascii_digit))
         || name
             .split_whitespace()
             .any(|word| word.len() >= 4 && word.bytes().filter(u8::is_ascii_digit).count() >= 3)
@@ -300,59 +227,28 @@ mod tests {
         guest: Option<bool>,
     ) -> Result<&'static str, String> {
         let features: Vec<String> = features.iter().map(|f| (*f).to_owned()).collect();
-        x86(&Identity {
-            vendor,
-            family,
-            model,
-            stepping,
-            model_name,
-            features: &features,
-            guest,
-        })
+        x86(&Identity { vendor, family, model, stepping, model_name, features: &features, guest })
     }
 
     #[test]
     fn a_bare_cpu_is_named_by_its_numbers() {
-        assert_eq!(
-            name(INTEL, (6, 0x55, 7), "", &[], Some(false)),
-            Ok("Cascade Lake")
-        );
+        assert_eq!(name(INTEL, (6, 0x55, 7), "", &[], Some(false)), Ok("Cascade Lake"));
         assert_eq!(name(AMD, (0x1a, 0x44, 0), "", &[], Some(false)), Ok("Zen 5"));
     }
 
     #[test]
     fn a_feature_that_it_cannot_have_takes_the_name_away() {
-        let why = name(
-            INTEL,
-            (6, 167, 1),
-            "Intel(R) Xeon(R) Processor",
-            &["avx512f", "amx_tile"],
-            Some(true),
-        );
+        let why =
+            name(INTEL, (6, 167, 1), "Intel(R) Xeon(R) Processor", &["avx512f", "amx_tile"], Some(true));
         assert!(why.is_err_and(|why| why.contains("Rocket Lake") && why.contains("amx_tile")));
     }
 
     #[test]
     fn a_guest_needs_a_product_name_or_a_telling_feature() {
         assert!(name(AMD, (0x1a, 2, 1), "AMD EPYC", &["avx512f"], Some(true)).is_err());
-        assert_eq!(
-            name(AMD, (0x1a, 2, 1), "AMD EPYC", &["avx_vnni"], Some(true)),
-            Ok("Zen 5")
-        );
-        assert_eq!(
-            name(AMD, (0x19, 1, 1), "AMD EPYC 7R13 Processor", &[], Some(true)),
-            Ok("Zen 3")
-        );
-        assert!(
-            name(
-                INTEL,
-                (6, 0x55, 4),
-                "Intel Xeon Processor (Skylake, IBRS)",
-                &[],
-                None
-            )
-            .is_err()
-        );
+        assert_eq!(name(AMD, (0x1a, 2, 1), "AMD EPYC", &["avx_vnni"], Some(true)), Ok("Zen 5"));
+        assert_eq!(name(AMD, (0x19, 1, 1), "AMD EPYC 7R13 Processor", &[], Some(true)), Ok("Zen 3"));
+        assert!(name(INTEL, (6, 0x55, 4), "Intel Xeon Processor (Skylake, IBRS)", &[], None).is_err());
     }
 
     #[test]
@@ -365,12 +261,8 @@ mod tests {
         ] {
             assert!(names_a_product(product), "{product}");
         }
-        for none in [
-            "Intel(R) Xeon(R) CPU @ 2.20GHz",
-            "AMD EPYC",
-            "QEMU Virtual CPU version 2.5+",
-            "EPYC-v4",
-        ] {
+        for none in ["Intel(R) Xeon(R) CPU @ 2.20GHz", "AMD EPYC", "QEMU Virtual CPU version 2.5+", "EPYC-v4"]
+        {
             assert!(!names_a_product(none), "{none}");
         }
     }

@@ -94,11 +94,7 @@ pub(crate) fn visible(mounts: Vec<Mount>) -> Vec<Mount> {
                 .any(|later| Path::new(&mount.point).starts_with(&later.point) && !stands_on(mount, later.id))
         })
         .collect();
-    mounts
-        .into_iter()
-        .zip(hidden)
-        .filter_map(|(mount, hidden)| (!hidden).then_some(mount))
-        .collect()
+    mounts.into_iter().zip(hidden).filter_map(|(mount, hidden)| (!hidden).then_some(mount)).collect()
 }
 
 #[cfg(test)]
@@ -112,11 +108,7 @@ mod tests {
         );
         assert_eq!(mounts[0].point, "/mnt 2");
         assert_eq!(
-            (
-                mounts[0].root.as_str(),
-                mounts[0].kind.as_str(),
-                mounts[0].source.as_str()
-            ),
+            (mounts[0].root.as_str(), mounts[0].kind.as_str(), mounts[0].source.as_str()),
             ("/mnt1", "ext3", "/dev/root")
         );
         assert_eq!(mounts[0].options, ["rw", "noatime"]);

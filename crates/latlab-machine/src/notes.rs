@@ -20,10 +20,7 @@ pub(crate) struct Notes(Vec<Unknown>);
 
 impl Notes {
     pub(crate) fn say(&mut self, what: &str, why: impl std::fmt::Display) {
-        self.0.push(Unknown {
-            what: what.to_owned(),
-            why: why.to_string(),
-        });
+        self.0.push(Unknown { what: what.to_owned(), why: why.to_string() });
     }
 
     /// The value, or a note of the reason there is none.

@@ -26,10 +26,7 @@ pub(crate) fn read(root: &Root, total_bytes: Option<u64>, notes: &mut Notes) -> 
         .numbered(FOLDER, "node")
         .into_iter()
         .map(|id| {
-            let content = |file: &str| {
-                root.text(&format!("{FOLDER}/node{id}/{file}"))
-                    .unwrap_or_default()
-            };
+            let content = |file: &str| root.text(&format!("{FOLDER}/node{id}/{file}")).unwrap_or_default();
             NumaNode {
                 id,
                 cpus: text::cpu_list(&content("cpulist")).unwrap_or_default(),
@@ -42,10 +39,7 @@ pub(crate) fn read(root: &Root, total_bytes: Option<u64>, notes: &mut Notes) -> 
         })
         .collect();
     if found.is_empty() {
-        notes.say(
-            "numa",
-            format!("{FOLDER} lists no node (the kernel may be built without NUMA)"),
-        );
+        notes.say("numa", format!("{FOLDER} lists no node (the kernel may be built without NUMA)"));
     }
     let sum: Option<u64> = found.iter().map(|node| node.memory_bytes).sum();
     if let (Some(sum), Some(total)) = (sum, total_bytes)

@@ -21,11 +21,7 @@ pub fn one_line(machine: &Machine) -> String {
 
 fn cpu(machine: &Machine) -> String {
     let cpu = &machine.cpu;
-    let name = cpu
-        .model_name
-        .as_deref()
-        .map(short_name)
-        .filter(|name| !name.is_empty());
+    let name = cpu.model_name.as_deref().map(short_name).filter(|name| !name.is_empty());
     let known = name.or_else(|| cpu.vendor.clone());
     let detail = cpu
         .microarchitecture
@@ -66,11 +62,7 @@ fn cpus(machine: &Machine) -> String {
 }
 
 fn memory(machine: &Machine) -> String {
-    let limit = machine
-        .limits
-        .cgroup
-        .as_ref()
-        .and_then(|cgroup| cgroup.memory_limit_bytes);
+    let limit = machine.limits.cgroup.as_ref().and_then(|cgroup| cgroup.memory_limit_bytes);
     match (limit, machine.memory.total_bytes) {
         (Some(limit), Some(total)) if limit < total => format!("{} of {}", in_units(limit), in_units(total)),
         (_, Some(total)) => in_units(total),
@@ -84,10 +76,7 @@ fn in_units(bytes: u64) -> String {
     match bytes {
         0..0x4000_0000 => format!("{} MiB", bytes >> 20),
         0x4000_0000..0x100_0000_0000 => format!("{} GiB", bytes >> 30),
-        _ => format!(
-            "{:.1} TiB",
-            bytes as f64 / f64::from(1_u32 << 20) / f64::from(1_u32 << 20)
-        ),
+        _ => format!("{:.1} TiB", bytes as f64 / f64::from(1_u32 << 20) / f64::from(1_u32 << 20)),
     }
 }
 
@@ -143,10 +132,7 @@ mod tests {
     #[test]
     fn names_lose_what_every_name_has() {
         assert_eq!(short_name("Intel(R) Xeon(R) Processor"), "Intel Xeon");
-        assert_eq!(
-            short_name("AMD Ryzen 9 5950X 16-Core Processor"),
-            "AMD Ryzen 9 5950X"
-        );
+        assert_eq!(short_name("AMD Ryzen 9 5950X 16-Core Processor"), "AMD Ryzen 9 5950X");
         assert_eq!(
             short_name("11th Gen Intel(R) Core(TM) i7-1185G7 @ 3.00GHz"),
             "11th Gen Intel Core i7-1185G7"

@@ -46,34 +46,18 @@ pub(crate) fn read(root: &Root, calls: &Calls, notes: &mut Notes) -> Os {
         };
     let mut os = Os {
         name: named("os.name", uname.map(|u| &u.system), "/proc/sys/kernel/ostype"),
-        kernel_release: named(
-            "os.kernel_release",
-            uname.map(|u| &u.release),
-            "/proc/sys/kernel/osrelease",
-        ),
-        kernel_version: named(
-            "os.kernel_version",
-            uname.map(|u| &u.version),
-            "/proc/sys/kernel/version",
-        ),
+        kernel_release: named("os.kernel_release", uname.map(|u| &u.release), "/proc/sys/kernel/osrelease"),
+        kernel_version: named("os.kernel_version", uname.map(|u| &u.version), "/proc/sys/kernel/version"),
         arch: named("os.arch", uname.map(|u| &u.arch), "/proc/sys/kernel/arch"),
-        host_name: named(
-            "os.host_name",
-            uname.map(|u| &u.host),
-            "/proc/sys/kernel/hostname",
-        ),
+        host_name: named("os.host_name", uname.map(|u| &u.host), "/proc/sys/kernel/hostname"),
         distribution: None,
         libc: calls.libc.clone(),
     };
     if os.libc.is_none() {
         notes.say("os.libc", "the C library does not tell its name");
     }
-    let release = root
-        .text("/etc/os-release")
-        .or_else(|_| root.text("/usr/lib/os-release"));
-    os.distribution = notes
-        .or("os.distribution", release)
-        .and_then(|release| distribution(&release));
+    let release = root.text("/etc/os-release").or_else(|_| root.text("/usr/lib/os-release"));
+    os.distribution = notes.or("os.distribution", release).and_then(|release| distribution(&release));
     os
 }
 
@@ -101,14 +85,8 @@ mod tests {
     fn the_pretty_name_is_preferred() {
         let debian =
             "NAME=\"Debian GNU/Linux\"\nVERSION_ID=\"12\"\nPRETTY_NAME=\"Debian GNU/Linux 12 (bookworm)\"\n";
-        assert_eq!(
-            distribution(debian).as_deref(),
-            Some("Debian GNU/Linux 12 (bookworm)")
-        );
-        assert_eq!(
-            distribution("NAME=Alpine\nVERSION_ID=3.20\n").as_deref(),
-            Some("Alpine 3.20")
-        );
+        assert_eq!(distribution(debian).as_deref(), Some("Debian GNU/Linux 12 (bookworm)"));
+        assert_eq!(distribution("NAME=Alpine\nVERSION_ID=3.20\n").as_deref(), Some("Alpine 3.20"));
         assert_eq!(distribution("PRETTY_NAME=\"\"\n"), None);
     }
 }

@@ -6,11 +6,5 @@ use crate::{Machine, Unknown};
 
 pub(crate) fn describe(_dir: &Path) -> Machine {
     let why = format!("there is no reader for {} yet", std::env::consts::OS);
-    Machine {
-        unknown: vec![Unknown {
-            what: "machine".to_owned(),
-            why,
-        }],
-        ..Machine::default()
-    }
+    Machine { unknown: vec![Unknown { what: "machine".to_owned(), why }], ..Machine::default() }
 }

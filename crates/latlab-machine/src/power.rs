@@ -22,10 +22,7 @@ pub enum PowerSource {
 /// Linux: `/sys/class/power_supply`.
 pub(crate) fn read(root: &Root, notes: &mut Notes) -> PowerSource {
     const FOLDER: &str = "/sys/class/power_supply";
-    let word = |supply: &str, file: &str| {
-        root.line(&format!("{FOLDER}/{supply}/{file}"))
-            .unwrap_or_default()
-    };
+    let word = |supply: &str, file: &str| root.line(&format!("{FOLDER}/{supply}/{file}")).unwrap_or_default();
     let mut source = PowerSource::Unknown;
     for supply in root.names(FOLDER) {
         // Batteries of mice and headsets have scope "Device".

@@ -50,20 +50,19 @@ impl Root {
 
     pub(crate) fn bytes(&self, path: &str) -> Result<Vec<u8>, Why> {
         let mut bytes = Vec::new();
-        File::open(self.real(path))
-            .and_then(|file| file.take(MOST_BYTES).read_to_end(&mut bytes))
-            .map_err(|error| match error.kind() {
+        File::open(self.real(path)).and_then(|file| file.take(MOST_BYTES).read_to_end(&mut bytes)).map_err(
+            |error| match error.kind() {
                 io::ErrorKind::NotFound | io::ErrorKind::NotADirectory => Why::Absent(path.to_owned()),
                 io::ErrorKind::PermissionDenied => Why::Forbidden(path.to_owned()),
                 _ => Why::Unreadable(path.to_owned(), error),
-            })?;
+            },
+        )?;
         Ok(bytes)
     }
 
     /// The whole file; bytes that are not UTF-8 become U+FFFD.
     pub(crate) fn text(&self, path: &str) -> Result<String, Why> {
-        self.bytes(path)
-            .map(|bytes| String::from_utf8_lossy(&bytes).into_owned())
+        self.bytes(path).map(|bytes| String::from_utf8_lossy(&bytes).into_owned())
     }
 
     /// A file that holds one word or line, cleaned. An empty file is an error.
@@ -89,10 +88,8 @@ impl Root {
         let Ok(entries) = std::fs::read_dir(self.real(path)) else {
             return Vec::new();
         };
-        let mut names: Vec<String> = entries
-            .flatten()
-            .filter_map(|entry| entry.file_name().into_string().ok())
-            .collect();
+        let mut names: Vec<String> =
+            entries.flatten().filter_map(|entry| entry.file_name().into_string().ok()).collect();
         names.sort_by_cached_key(|name| {
             let digits = name.trim_start_matches(|c: char| !c.is_ascii_digit());
             let stem = name[..name.len() - digits.len()].to_owned();
@@ -110,9 +107,6 @@ impl Root {
 
     /// The numbers `N` of entries called `<stem>N`.
     pub(crate) fn numbered(&self, path: &str, stem: &str) -> Vec<u32> {
-        self.names(path)
-            .iter()
-            .filter_map(|name| name.strip_prefix(stem)?.parse().ok())
-            .collect()
+        self.names(path).iter().filter_map(|name| name.strip_prefix(stem)?.parse().ok()).collect()
     }
 }

@@ -90,10 +90,7 @@ pub fn describe_mac(texts: &MacText, calls: &Calls, dir: &Path) -> Machine {
         ..Limits::default()
     };
     limits::set_usable(&mut limits, &memory, None, None);
-    notes.say(
-        "limits.allowed_cpus",
-        "macOS has no affinity: the system places threads",
-    );
+    notes.say("limits.allowed_cpus", "macOS has no affinity: the system places threads");
     notes.say("disks", "macOS does not describe its disks to sysctl");
     notes.say("numa", "macOS does not tell");
     let (file_systems, dir) = file_systems(&texts.mounts, calls, dir, &mut notes);
@@ -115,9 +112,7 @@ pub fn describe_mac(texts: &MacText, calls: &Calls, dir: &Path) -> Machine {
 
 fn os(keys: &Keys, calls: &Calls, notes: &mut Notes) -> Os {
     let uname = calls.uname.as_ref();
-    let product = keys
-        .text("kern.osproductversion")
-        .map(|version| format!("macOS {version}"));
+    let product = keys.text("kern.osproductversion").map(|version| format!("macOS {version}"));
     Os {
         name: Some("macOS".to_owned()),
         kernel_release: notes.must(
@@ -127,19 +122,14 @@ fn os(keys: &Keys, calls: &Calls, notes: &mut Notes) -> Os {
         ),
         kernel_version: keys.text("kern.version"),
         distribution: notes.must("os.distribution", product, "sysctl does not say it"),
-        arch: uname
-            .and_then(|uname| text::said(&uname.arch))
-            .or_else(|| keys.text("hw.machine")),
+        arch: uname.and_then(|uname| text::said(&uname.arch)).or_else(|| keys.text("hw.machine")),
         libc: calls.libc.clone(),
         host_name: keys.text("kern.hostname"),
     }
 }
 
 fn virtualisation(keys: &Keys, translated: bool, notes: &mut Notes) -> Virtualisation {
-    let mut virt = Virtualisation {
-        product: keys.text("hw.model"),
-        ..Virtualisation::default()
-    };
+    let mut virt = Virtualisation { product: keys.text("hw.model"), ..Virtualisation::default() };
     virt.guest = notes.must(
         "virtualisation.guest",
         keys.flag("kern.hv_vmm_present"),
@@ -186,25 +176,16 @@ fn cpu(keys: &Keys, registers: Option<&Registers>, guest: Option<bool>, notes: &
     let levels = keys.number("hw.nperflevels");
     let mhz = |key: &str| {
         let hz = keys.number(key).filter(|hz| *hz > 0)?;
-        Some(Frequency {
-            mhz: hz as f64 / 1e6,
-            source: key.to_owned(),
-        })
+        Some(Frequency { mhz: hz as f64 / 1e6, source: key.to_owned() })
     };
     let model_name = keys.text("machdep.cpu.brand_string");
-    let apple = model_name
-        .as_deref()
-        .is_some_and(|name| name.starts_with("Apple"));
+    let apple = model_name.as_deref().is_some_and(|name| name.starts_with("Apple"));
     let mut cpu = Cpu {
-        vendor: keys
-            .text("machdep.cpu.vendor")
-            .or_else(|| apple.then(|| "Apple".to_owned())),
+        vendor: keys.text("machdep.cpu.vendor").or_else(|| apple.then(|| "Apple".to_owned())),
         model_name,
         family: keys.small("machdep.cpu.family"),
         model: keys.small("machdep.cpu.model"),
-        stepping: keys
-            .number("machdep.cpu.stepping")
-            .and_then(|stepping| u32::try_from(stepping).ok()),
+        stepping: keys.number("machdep.cpu.stepping").and_then(|stepping| u32::try_from(stepping).ok()),
         logical_cpus: keys.small("hw.logicalcpu"),
         cores: keys.small("hw.physicalcpu"),
         sockets: keys.small("hw.packages"),
@@ -239,10 +220,7 @@ fn cpu(keys: &Keys, registers: Option<&Registers>, guest: Option<bool>, notes: &
     } else {
         cpu::name_it(&mut cpu, guest, notes);
     }
-    cpu.base = cpu
-        .base
-        .take()
-        .or_else(|| cpu::rate_in_name(cpu.model_name.as_deref()?));
+    cpu.base = cpu.base.take().or_else(|| cpu::rate_in_name(cpu.model_name.as_deref()?));
     for (what, missing) in [
         ("cpu.logical_cpus", cpu.logical_cpus.is_none()),
         ("cpu.cores", cpu.cores.is_none()),
@@ -250,10 +228,7 @@ fn cpu(keys: &Keys, registers: Option<&Registers>, guest: Option<bool>, notes: &
         ("cpu.max", cpu.max.is_none()),
     ] {
         if missing {
-            notes.say(
-                what,
-                "sysctl does not say it (clock rates: never on Apple silicon)",
-            );
+            notes.say(what, "sysctl does not say it (clock rates: never on Apple silicon)");
         }
     }
     cpu
@@ -287,18 +262,8 @@ fn caches(keys: &Keys) -> Vec<Cache> {
             Some(cores?.div_ceil(sharing))
         };
         add(1, CacheKind::Data, keys.number(&key("l1dcachesize")), cores);
-        add(
-            1,
-            CacheKind::Instruction,
-            keys.number(&key("l1icachesize")),
-            cores,
-        );
-        add(
-            2,
-            CacheKind::Unified,
-            keys.number(&key("l2cachesize")),
-            clusters(),
-        );
+        add(1, CacheKind::Instruction, keys.number(&key("l1icachesize")), cores);
+        add(2, CacheKind::Unified, keys.number(&key("l2cachesize")), clusters());
         add(3, CacheKind::Unified, keys.number(&key("l3cachesize")), None);
     }
     if levels == 0 {
@@ -316,16 +281,8 @@ fn memory(keys: &Keys, vm_stat: &str, calls: &Calls, notes: &mut Notes) -> Memor
     let page_bytes = keys.number("hw.pagesize").or(calls.page_bytes);
     let swap = keys.text("vm.swapusage");
     Memory {
-        total_bytes: notes.must(
-            "memory.total_bytes",
-            keys.number("hw.memsize"),
-            "sysctl has no hw.memsize",
-        ),
-        available_bytes: notes.must(
-            "memory.available_bytes",
-            available(vm_stat),
-            "vm_stat does not tell it",
-        ),
+        total_bytes: notes.must("memory.total_bytes", keys.number("hw.memsize"), "sysctl has no hw.memsize"),
+        available_bytes: notes.must("memory.available_bytes", available(vm_stat), "vm_stat does not tell it"),
         swap_total_bytes: swap.as_deref().and_then(|swap| swap_part(swap, "total")),
         swap_used_bytes: swap.as_deref().and_then(|swap| swap_part(swap, "used")),
         page_bytes: notes.must("memory.page_bytes", page_bytes, "sysctl has no hw.pagesize"),
@@ -335,24 +292,10 @@ fn memory(keys: &Keys, vm_stat: &str, calls: &Calls, notes: &mut Notes) -> Memor
 
 /// Free, speculative and inactive pages: what can be had without compressing or swapping.
 fn available(vm_stat: &str) -> Option<u64> {
-    let page: u64 = vm_stat
-        .lines()
-        .next()?
-        .split("page size of ")
-        .nth(1)?
-        .split(' ')
-        .next()?
-        .parse()
-        .ok()?;
-    let pages = |key| {
-        text::field(vm_stat, key, ':')?
-            .trim_end_matches('.')
-            .parse::<u64>()
-            .ok()
-    };
+    let page: u64 = vm_stat.lines().next()?.split("page size of ").nth(1)?.split(' ').next()?.parse().ok()?;
+    let pages = |key| text::field(vm_stat, key, ':')?.trim_end_matches('.').parse::<u64>().ok();
     let sum = pages("Pages free")?.checked_add(pages("Pages inactive")?)?;
-    sum.checked_add(pages("Pages speculative").unwrap_or(0))?
-        .checked_mul(page)
+    sum.checked_add(pages("Pages speculative").unwrap_or(0))?.checked_mul(page)
 }
 
 /// A part of `total = 2048.00M  used = 1012.50M  free = 1035.50M`, bytes.
@@ -365,9 +308,7 @@ fn available(vm_stat: &str) -> Option<u64> {
 fn swap_part(swap: &str, name: &str) -> Option<u64> {
     let mut words = swap.split_whitespace().skip_while(|word| *word != name).skip(2);
     let mebibytes: f64 = words.next()?.strip_suffix('M')?.parse().ok()?;
-    (0.0..1e12)
-        .contains(&mebibytes)
-        .then(|| (mebibytes * f64::from(1_u32 << 20)) as u64)
+    (0.0..1e12).contains(&mebibytes).then(|| (mebibytes * f64::from(1_u32 << 20)) as u64)
 }
 
 /// `/dev/disk3s1s1 on / (apfs, sealed, local, read-only, journaled)`.
@@ -410,10 +351,7 @@ fn mount(line: &str) -> Option<FileSystem> {
 
 fn file_systems(mounts: &str, calls: &Calls, dir: &Path, notes: &mut Notes) -> (Vec<FileSystem>, Directory) {
     let mut systems: Vec<FileSystem> = mounts.lines().filter_map(mount).collect();
-    for system in systems
-        .iter_mut()
-        .filter(|system| !system.network && !system.user_space)
-    {
+    for system in systems.iter_mut().filter(|system| !system.network && !system.user_space) {
         file_systems::ask_space(system, calls);
     }
     let directory = file_systems::directory(&systems, calls, dir, |_| None, notes);
@@ -435,10 +373,7 @@ mod tests {
             mount("//bob@nas/share on /Volumes/share (smbfs, nodev, nosuid)")
                 .is_some_and(|system| system.network)
         );
-        assert_eq!(
-            mount("map auto_home on /System/Volumes/Data/home (autofs, automounted, nobrowse)"),
-            None
-        );
+        assert_eq!(mount("map auto_home on /System/Volumes/Data/home (autofs, automounted, nobrowse)"), None);
     }
 
     #[test]

@@ -8,13 +8,7 @@ pub(crate) fn clean(text: &str) -> String {
     text.trim_matches(|c: char| c.is_whitespace() || c == '\0')
         .chars()
         .take(LONGEST)
-        .map(|c| {
-            if obeyed_by_terminals(c) {
-                char::REPLACEMENT_CHARACTER
-            } else {
-                c
-            }
-        })
+        .map(|c| if obeyed_by_terminals(c) { char::REPLACEMENT_CHARACTER } else { c })
         .collect()
 }
 
@@ -35,10 +29,7 @@ pub(crate) fn cpu_list(text: &str) -> Option<Vec<u32>> {
     let mut cpus = Vec::new();
     for part in text.trim().split(',').filter(|part| !part.is_empty()) {
         let (first, last) = part.split_once('-').unwrap_or((part, part));
-        let (first, last) = (
-            first.trim().parse::<u32>().ok()?,
-            last.trim().parse::<u32>().ok()?,
-        );
+        let (first, last) = (first.trim().parse::<u32>().ok()?, last.trim().parse::<u32>().ok()?);
         if last >= MOST || first > last {
             return None;
         }
@@ -85,10 +76,7 @@ pub(crate) fn field<'a>(text: &'a str, key: &str, separator: char) -> Option<&'a
 /// The value in bytes of a `Key:   1234 kB` line.
 pub(crate) fn kib_field(text: &str, key: &str) -> Option<u64> {
     let value = field(text, key, ':')?;
-    value
-        .strip_suffix("kB")
-        .and_then(|kib| kib.trim().parse::<u64>().ok())?
-        .checked_mul(1024)
+    value.strip_suffix("kB").and_then(|kib| kib.trim().parse::<u64>().ok())?.checked_mul(1024)
 }
 
 #[cfg(test)]
@@ -127,9 +115,6 @@ mod tests {
 
     #[test]
     fn terminal_commands_do_not_survive_cleaning() {
-        assert_eq!(
-            clean("  Disk\u{1b}[2J \u{202e}x\0\n"),
-            "Disk\u{fffd}[2J \u{fffd}x"
-        );
+        assert_eq!(clean("  Disk\u{1b}[2J \u{202e}x\0\n"), "Disk\u{fffd}[2J \u{fffd}x");
     }
 }

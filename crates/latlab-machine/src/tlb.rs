@@ -86,10 +86,7 @@ fn intel(registers: &Registers) -> Vec<Tlb> {
             Some(Tlb {
                 level: Some(dat.cache_level()),
                 kind,
-                page_bytes: page_bytes
-                    .into_iter()
-                    .filter_map(|(has, bytes)| has.then_some(bytes))
-                    .collect(),
+                page_bytes: page_bytes.into_iter().filter_map(|(has, bytes)| has.then_some(bytes)).collect(),
                 entries: Some(dat.sets().saturating_mul(dat.ways().into())),
                 ways: (!dat.is_fully_associative()).then(|| dat.ways().into()),
                 text: None,
@@ -122,63 +119,15 @@ fn amd(registers: &Registers) -> Vec<Tlb> {
     let Some(l1) = meaning.get_l1_cache_and_tlb_info() else {
         return tlbs;
     };
-    add(
-        1,
-        TlbKind::Data,
-        KIB_4,
-        l1.dtlb_4k_size().into(),
-        l1.dtlb_4k_associativity(),
-    );
-    add(
-        1,
-        TlbKind::Data,
-        MIB_2,
-        l1.dtlb_2m_4m_size().into(),
-        l1.dtlb_2m_4m_associativity(),
-    );
-    add(
-        1,
-        TlbKind::Instruction,
-        KIB_4,
-        l1.itlb_4k_size().into(),
-        l1.itlb_4k_associativity(),
-    );
-    add(
-        1,
-        TlbKind::Instruction,
-        MIB_2,
-        l1.itlb_2m_4m_size().into(),
-        l1.itlb_2m_4m_associativity(),
-    );
+    add(1, TlbKind::Data, KIB_4, l1.dtlb_4k_size().into(), l1.dtlb_4k_associativity());
+    add(1, TlbKind::Data, MIB_2, l1.dtlb_2m_4m_size().into(), l1.dtlb_2m_4m_associativity());
+    add(1, TlbKind::Instruction, KIB_4, l1.itlb_4k_size().into(), l1.itlb_4k_associativity());
+    add(1, TlbKind::Instruction, MIB_2, l1.itlb_2m_4m_size().into(), l1.itlb_2m_4m_associativity());
     if let Some(l2) = meaning.get_l2_l3_cache_and_tlb_info() {
-        add(
-            2,
-            TlbKind::Data,
-            KIB_4,
-            l2.dtlb_4k_size().into(),
-            l2.dtlb_4k_associativity(),
-        );
-        add(
-            2,
-            TlbKind::Data,
-            MIB_2,
-            l2.dtlb_2m_4m_size().into(),
-            l2.dtlb_2m_4m_associativity(),
-        );
-        add(
-            2,
-            TlbKind::Instruction,
-            KIB_4,
-            l2.itlb_4k_size().into(),
-            l2.itlb_4k_associativity(),
-        );
-        add(
-            2,
-            TlbKind::Instruction,
-            MIB_2,
-            l2.itlb_2m_4m_size().into(),
-            l2.itlb_2m_4m_associativity(),
-        );
+        add(2, TlbKind::Data, KIB_4, l2.dtlb_4k_size().into(), l2.dtlb_4k_associativity());
+        add(2, TlbKind::Data, MIB_2, l2.dtlb_2m_4m_size().into(), l2.dtlb_2m_4m_associativity());
+        add(2, TlbKind::Instruction, KIB_4, l2.itlb_4k_size().into(), l2.itlb_4k_associativity());
+        add(2, TlbKind::Instruction, MIB_2, l2.itlb_2m_4m_size().into(), l2.itlb_2m_4m_associativity());
     }
     tlbs
 }
@@ -189,10 +138,7 @@ fn descriptors(registers: &Registers) -> Vec<Tlb> {
     };
     descriptors
         .filter(|descriptor| {
-            matches!(
-                descriptor.typ,
-                CacheInfoType::TLB | CacheInfoType::DTLB | CacheInfoType::STLB
-            )
+            matches!(descriptor.typ, CacheInfoType::TLB | CacheInfoType::DTLB | CacheInfoType::STLB)
         })
         .map(|descriptor| Tlb {
             level: None,

@@ -18,27 +18,19 @@ pub fn describe_tree(root: &Root, calls: &Calls, dir: &Path) -> Machine {
     let registers = calls.registers.as_ref();
     let os = os::read(root, calls, &mut notes);
     let boot = boot::read(root, &mut notes);
-    let mounts = mounts::parse(
-        &notes
-            .or("file_systems", root.text("/proc/self/mountinfo"))
-            .unwrap_or_default(),
-    );
+    let mounts =
+        mounts::parse(&notes.or("file_systems", root.text("/proc/self/mountinfo")).unwrap_or_default());
     let virtualisation = virt::read(root, calls, &os, &mounts, &mut notes);
     let cpu = cpu::read(root, registers, virtualisation.guest, &mut notes);
     // A user-mode emulator passes the host's files through.
     if os.arch.as_deref() == Some("aarch64") && cpu.parts.is_empty() && cpu.family.is_some() {
-        notes.say(
-            "cpu",
-            "/proc/cpuinfo describes an x86 CPU, but this is an aarch64 program: it is emulated",
-        );
+        notes
+            .say("cpu", "/proc/cpuinfo describes an x86 CPU, but this is an aarch64 program: it is emulated");
     }
     let (caches, cache_agreement) = cache::read(root, registers, &mut notes);
     let memory = memory::read(root, calls, &mut notes);
-    let mounts = mounts::parse(
-        &notes
-            .or("file_systems", root.text("/proc/self/mountinfo"))
-            .unwrap_or_default(),
-    );
+    let mounts =
+        mounts::parse(&notes.or("file_systems", root.text("/proc/self/mountinfo")).unwrap_or_default());
     let limits = limits::read(root, calls, &mounts, &memory, &mut notes);
     let disks = disks::read(root, &mut notes);
     let (file_systems, dir) = file_systems::read(&mounts, &disks, calls, dir, &mut notes);

@@ -33,10 +33,7 @@ pub(super) fn calls() -> Calls {
 fn rlimits() -> Rlimits {
     let limit = |resource| {
         let limit = getrlimit(resource);
-        Rlimit {
-            soft: limit.current,
-            hard: limit.maximum,
-        }
+        Rlimit { soft: limit.current, hard: limit.maximum }
     };
     Rlimits {
         address_space_bytes: limit(Resource::As),
@@ -65,8 +62,5 @@ fn space(path: &Path) -> Option<Space> {
 
 fn resolve(path: &Path) -> PathBuf {
     let absolute = std::path::absolute(path).unwrap_or_else(|_| path.to_path_buf());
-    absolute
-        .ancestors()
-        .find_map(|path| path.canonicalize().ok())
-        .unwrap_or(absolute)
+    absolute.ancestors().find_map(|path| path.canonicalize().ok()).unwrap_or(absolute)
 }

@@ -78,10 +78,7 @@ pub(crate) fn read(
     mounts: &[Mount],
     notes: &mut Notes,
 ) -> Virtualisation {
-    let mut virt = Virtualisation {
-        product: product(root),
-        ..Virtualisation::default()
-    };
+    let mut virt = Virtualisation { product: product(root), ..Virtualisation::default() };
     from_cpuid(&mut virt, calls);
     if virt.guest.is_none() {
         from_cpuinfo(&mut virt, root);
@@ -90,16 +87,10 @@ pub(crate) fn read(
     if let Ok(kind) = root.line("/sys/hypervisor/type") {
         virt.evidence.push(format!("/sys/hypervisor/type is {kind}"));
         // Xen's first domain has this file too, and drives the real hardware.
-        if !root
-            .text("/proc/xen/capabilities")
-            .unwrap_or_default()
-            .contains("control_d")
-        {
+        if !root.text("/proc/xen/capabilities").unwrap_or_default().contains("control_d") {
             virt.guest = Some(true);
             virt.hypervisor =
-                virt.hypervisor
-                    .take()
-                    .or(Some(if kind == "xen" { "Xen".to_owned() } else { kind }));
+                virt.hypervisor.take().or(Some(if kind == "xen" { "Xen".to_owned() } else { kind }));
         }
     }
     virt.wsl = os.kernel_release.as_deref().and_then(wsl);
@@ -124,17 +115,11 @@ pub(crate) fn from_cpuid(virt: &mut Virtualisation, calls: &Calls) {
     let root_partition = registers.is_hyperv_root();
     virt.guest = Some(registers.under_hypervisor() && !root_partition);
     if root_partition {
-        virt.evidence
-            .push("Hyper-V runs below, and this is the system that owns the hardware".to_owned());
+        virt.evidence.push("Hyper-V runs below, and this is the system that owns the hardware".to_owned());
     } else if registers.under_hypervisor() {
         virt.evidence.push("CPUID has the hypervisor bit".to_owned());
         // The inner signature is the real one where KVM shows Hyper-V's first.
-        virt.hypervisor = virt
-            .signatures
-            .iter()
-            .rev()
-            .find_map(|s| hypervisor_of(s))
-            .map(str::to_owned);
+        virt.hypervisor = virt.signatures.iter().rev().find_map(|s| hypervisor_of(s)).map(str::to_owned);
     }
 }
 
@@ -144,8 +129,7 @@ fn from_cpuinfo(virt: &mut Virtualisation, root: &Root) {
         let guest = flags.split_whitespace().any(|flag| flag == "hypervisor");
         virt.guest = Some(guest);
         if guest {
-            virt.evidence
-                .push("/proc/cpuinfo has the hypervisor flag".to_owned());
+            virt.evidence.push("/proc/cpuinfo has the hypervisor flag".to_owned());
         }
     }
 }
@@ -221,11 +205,8 @@ fn container(root: &Root, calls: &Calls, mounts: &[Mount], remarks: &mut Vec<Str
         found.push((kind, format!("the environment says {kind}")));
     }
     let groups = root.text("/proc/self/cgroup").unwrap_or_default();
-    let own_path = |word: &str| {
-        groups
-            .lines()
-            .any(|line| line.rsplit(':').next().unwrap_or_default().contains(word))
-    };
+    let own_path =
+        |word: &str| groups.lines().any(|line| line.rsplit(':').next().unwrap_or_default().contains(word));
     for (word, kind) in [
         ("kubepods", "kubernetes"),
         ("/docker", "docker"),
@@ -251,10 +232,7 @@ fn container(root: &Root, calls: &Calls, mounts: &[Mount], remarks: &mut Vec<Str
     match kind {
         Some(kind) => Some(Container { kind, evidence }),
         None if evidence.is_empty() => None,
-        None => Some(Container {
-            kind: "unknown".to_owned(),
-            evidence,
-        }),
+        None => Some(Container { kind: "unknown".to_owned(), evidence }),
     }
 }
 
@@ -263,11 +241,8 @@ mod tests {
     use super::*;
 
     fn guest_of(product: &str, guest: Option<bool>) -> Option<bool> {
-        let mut virt = Virtualisation {
-            product: Some(product.to_owned()),
-            guest,
-            ..Virtualisation::default()
-        };
+        let mut virt =
+            Virtualisation { product: Some(product.to_owned()), guest, ..Virtualisation::default() };
         from_product(&mut virt);
         virt.guest
     }

@@ -9,19 +9,9 @@ use crate::{Machine, native, program};
 pub(crate) fn describe(dir: &Path) -> Machine {
     let json = program::output(
         "powershell.exe",
-        &[
-            "-NoLogo",
-            "-NoProfile",
-            "-NonInteractive",
-            "-Command",
-            WINDOWS_QUERY,
-        ],
+        &["-NoLogo", "-NoProfile", "-NonInteractive", "-Command", WINDOWS_QUERY],
     );
-    let calls = Calls {
-        registers: native::registers(),
-        resolve,
-        ..Calls::none()
-    };
+    let calls = Calls { registers: native::registers(), resolve, ..Calls::none() };
     describe_windows(&json.unwrap_or_default(), &calls, dir)
 }
 

@@ -13,10 +13,7 @@ use latlab_machine::{
 const MIB: u64 = 1 << 20;
 
 fn fixture(name: &str, file: &str) -> String {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR"))
-        .join("tests/fixtures")
-        .join(name)
-        .join(file);
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures").join(name).join(file);
     fs::read_to_string(path).unwrap_or_default()
 }
 
@@ -50,17 +47,11 @@ fn unpack(name: &str, test: &str) -> PathBuf {
 }
 
 fn registers(name: &str) -> Option<Registers> {
-    Some(fixture(name, "cpuid.txt"))
-        .filter(|dump| !dump.is_empty())
-        .map(|dump| Registers::parse(&dump))
+    Some(fixture(name, "cpuid.txt")).filter(|dump| !dump.is_empty()).map(|dump| Registers::parse(&dump))
 }
 
 fn machine_at(name: &str, test: &str, dir: &str) -> Machine {
-    let calls = Calls {
-        registers: registers(name),
-        page_bytes: Some(4096),
-        ..Calls::none()
-    };
+    let calls = Calls { registers: registers(name), page_bytes: Some(4096), ..Calls::none() };
     describe_tree(&Root::at(unpack(name, test)), &calls, Path::new(dir))
 }
 
@@ -70,10 +61,7 @@ fn why(machine: &Machine, what: &str) -> String {
 }
 
 fn file_system_kind(machine: &Machine, path: &str) -> String {
-    machine
-        .file_system_of(Path::new(path))
-        .map(|system| system.kind.clone())
-        .unwrap_or_default()
+    machine.file_system_of(Path::new(path)).map(|system| system.kind.clone()).unwrap_or_default()
 }
 
 #[test]
@@ -99,65 +87,28 @@ fn a_micro_vm_is_described_from_its_files() {
     assert_eq!(machine.kernel.preemption.dynamic, Some(true));
     assert_eq!(machine.clock_source.available, ["tsc", "kvm-clock"]);
     assert_eq!(machine.limits.root, Some(true));
-    assert_eq!(
-        machine.limits.cgroup.as_ref().and_then(|cgroup| cgroup.version),
-        Some(CgroupVersion::V1)
-    );
-    assert_eq!(
-        machine
-            .limits
-            .cgroup
-            .as_ref()
-            .and_then(|cgroup| cgroup.memory_limit_bytes),
-        None
-    );
+    assert_eq!(machine.limits.cgroup.as_ref().and_then(|cgroup| cgroup.version), Some(CgroupVersion::V1));
+    assert_eq!(machine.limits.cgroup.as_ref().and_then(|cgroup| cgroup.memory_limit_bytes), None);
     assert_eq!(machine.limits.usable_memory_bytes, Some(24_329_676 * 1024));
-    let options: Vec<&str> = machine
-        .boot
-        .options
-        .iter()
-        .map(|option| option.name.as_str())
-        .collect();
-    assert_eq!(
-        options,
-        ["mitigations", "cpuidle_haltpoll.force", "deferred_init"]
-    );
-    let open: Vec<&str> = machine
-        .boot
-        .mitigations
-        .iter()
-        .map(|mitigation| mitigation.name.as_str())
-        .collect();
+    let options: Vec<&str> = machine.boot.options.iter().map(|option| option.name.as_str()).collect();
+    assert_eq!(options, ["mitigations", "cpuidle_haltpoll.force", "deferred_init"]);
+    let open: Vec<&str> =
+        machine.boot.mitigations.iter().map(|mitigation| mitigation.name.as_str()).collect();
     assert_eq!(open, ["retbleed", "spectre_v1"]);
     let disks: Vec<&str> = machine.disks.iter().map(|disk| disk.name.as_str()).collect();
     assert_eq!(disks, ["vda"], "a loop device without a size is no disk");
     assert_eq!(machine.disks[0].size_bytes, Some(256 << 30));
     assert_eq!(file_system_kind(&machine, "/dev/shm/x"), "tmpfs");
-    assert!(
-        !why(&machine, "numa.memory_bytes").is_empty(),
-        "nodes have less memory than the machine"
-    );
+    assert!(!why(&machine, "numa.memory_bytes").is_empty(), "nodes have less memory than the machine");
 }
 
 #[test]
 fn caches_that_cpuid_and_sysfs_agree_on_say_so() {
     let machine = machine_at("intel-micro-vm", "caches", "/");
-    assert_eq!(
-        (
-            machine.cache_agreement.compared,
-            machine.cache_agreement.differences.len()
-        ),
-        (4, 0)
-    );
+    assert_eq!((machine.cache_agreement.compared, machine.cache_agreement.differences.len()), (4, 0));
     let l3 = machine.caches.last().expect("caches");
-    assert_eq!(
-        (l3.level, l3.size_bytes, l3.source),
-        (3, 480 * MIB, CacheSource::SysfsAndCpuid)
-    );
-    assert_eq!(
-        (l3.shared_cpus.as_slice(), l3.instances),
-        ([0, 1, 2, 3].as_slice(), Some(1))
-    );
+    assert_eq!((l3.level, l3.size_bytes, l3.source), (3, 480 * MIB, CacheSource::SysfsAndCpuid));
+    assert_eq!((l3.shared_cpus.as_slice(), l3.instances), ([0, 1, 2, 3].as_slice(), Some(1)));
     let l1 = &machine.caches[0];
     assert_eq!(
         (l1.kind, l1.shared_cpus.as_slice(), l1.instances),
@@ -174,10 +125,7 @@ fn an_epyc_guest_is_named_by_a_feature_of_its_generation() {
     assert_eq!(machine.limits.root, Some(false));
     assert_eq!(machine.numa.len(), 2);
     assert_eq!(
-        (
-            machine.numa[1].cpus.as_slice(),
-            machine.numa[1].distances.as_slice()
-        ),
+        (machine.numa[1].cpus.as_slice(), machine.numa[1].distances.as_slice()),
         ([2, 3].as_slice(), [20, 10].as_slice())
     );
     assert_eq!(machine.memory.huge_pools[0].free, 60);
@@ -187,15 +135,7 @@ fn an_epyc_guest_is_named_by_a_feature_of_its_generation() {
     assert!(system.network);
     assert_eq!(
         system.options,
-        [
-            "rw",
-            "relatime",
-            "vers=4.2",
-            "rsize=1048576",
-            "wsize=1048576",
-            "hard",
-            "proto=tcp"
-        ]
+        ["rw", "relatime", "vers=4.2", "rsize=1048576", "wsize=1048576", "hard", "proto=tcp"]
     );
     assert_eq!(
         one_line(&machine),
@@ -213,19 +153,14 @@ fn a_cache_that_two_sources_size_differently_is_reported() {
             "CPUID lists L3 of 32768 KiB (16 ways, lines of 64 bytes), sysfs L3 of 16384 KiB (16 ways, lines of 64 bytes)"
         ]
     );
-    assert_eq!(
-        machine.caches.last().map(|cache| cache.source),
-        Some(CacheSource::Sysfs)
-    );
+    assert_eq!(machine.caches.last().map(|cache| cache.source), Some(CacheSource::Sysfs));
 }
 
 #[test]
 fn the_tlbs_of_an_amd_cpu_are_listed() {
     let machine = machine_at("amd-epyc-guest", "tlb", "/");
-    let data = machine
-        .tlbs
-        .iter()
-        .find(|tlb| tlb.page_bytes == [4096] && tlb.kind == latlab_machine::TlbKind::Data);
+    let data =
+        machine.tlbs.iter().find(|tlb| tlb.page_bytes == [4096] && tlb.kind == latlab_machine::TlbKind::Data);
     assert_eq!(data.and_then(|tlb| tlb.entries), Some(96));
 }
 
@@ -261,29 +196,14 @@ fn a_laptop_with_two_threads_a_core_is_bare_metal() {
 #[test]
 fn file_systems_find_their_disk_through_partitions_and_the_device_mapper() {
     let machine = machine_at("laptop-on-battery", "disks", "/boot");
-    let disk_of = |path: &str| {
-        machine
-            .file_system_of(Path::new(path))
-            .and_then(|system| system.disk.clone())
-    };
+    let disk_of = |path: &str| machine.file_system_of(Path::new(path)).and_then(|system| system.disk.clone());
     assert_eq!(disk_of("/boot/efi").as_deref(), Some("nvme0n1"));
     assert_eq!(disk_of("/home/u").as_deref(), Some("dm-0"));
     assert_eq!(disk_of("/tmp"), None);
-    let mapper = machine
-        .disks
-        .iter()
-        .find(|disk| disk.name == "dm-0")
-        .expect("dm-0");
+    let mapper = machine.disks.iter().find(|disk| disk.name == "dm-0").expect("dm-0");
     assert_eq!(mapper.made_of, ["nvme0n1p2"]);
-    let nvme = machine
-        .disks
-        .iter()
-        .find(|disk| disk.name == "nvme0n1")
-        .expect("nvme0n1");
-    assert_eq!(
-        (nvme.model.as_deref(), nvme.partitions.len()),
-        (Some("Samsung SSD 980 PRO 1TB"), 2)
-    );
+    let nvme = machine.disks.iter().find(|disk| disk.name == "nvme0n1").expect("nvme0n1");
+    assert_eq!((nvme.model.as_deref(), nvme.partitions.len()), (Some("Samsung SSD 980 PRO 1TB"), 2));
 }
 
 #[test]
@@ -299,32 +219,17 @@ fn an_arm_server_is_described_without_cpuid() {
         "governors that differ are all named"
     );
     assert_eq!(machine.cpu.boost, Some(false));
-    assert!(
-        machine
-            .caches
-            .iter()
-            .all(|cache| cache.source == CacheSource::Sysfs)
-    );
-    assert_eq!(
-        machine.virtualisation.guest, None,
-        "nothing tells, so nothing is guessed"
-    );
+    assert!(machine.caches.iter().all(|cache| cache.source == CacheSource::Sysfs));
+    assert_eq!(machine.virtualisation.guest, None, "nothing tells, so nothing is guessed");
     assert!(!why(&machine, "virtualisation.guest").is_empty());
     assert_eq!(machine.limits.perf_event_paranoid, Some(-1));
     assert!(
-        machine
-            .limits
-            .capabilities
-            .as_ref()
-            .is_some_and(|all| all.iter().any(|one| one == "CAP_PERFMON"))
+        machine.limits.capabilities.as_ref().is_some_and(|all| all.iter().any(|one| one == "CAP_PERFMON"))
     );
     // Strict overcommit: what is committed counts, not what is free.
     assert_eq!(machine.limits.usable_memory_bound, Some(MemoryBound::Commit));
     assert_eq!(machine.limits.usable_memory_bytes, Some(60_000_000 * 1024));
-    assert_eq!(
-        one_line(&machine),
-        "Arm (Neoverse N1) · 4 CPUs of 4 · 125 GiB · Linux 6.1 · xfs on sda"
-    );
+    assert_eq!(one_line(&machine), "Arm (Neoverse N1) · 4 CPUs of 4 · 125 GiB · Linux 6.1 · xfs on sda");
 }
 
 #[test]
@@ -341,10 +246,7 @@ fn a_container_has_the_strictest_limit_of_all_its_ancestors() {
     let machine = machine_at("cgroup-v2-container", "limits", "/srv");
     let cgroup = machine.limits.cgroup.as_ref().expect("cgroup limits");
     assert_eq!(cgroup.version, Some(CgroupVersion::V2));
-    assert_eq!(
-        (cgroup.cpu_quota, cgroup.cpu_period_us),
-        (Some(0.5), Some(100_000))
-    );
+    assert_eq!((cgroup.cpu_quota, cgroup.cpu_period_us), (Some(0.5), Some(100_000)));
     assert_eq!(cgroup.memory_limit_bytes, Some(256 * MIB));
     assert_eq!(machine.limits.usable_cpus, Some(0.5));
     // 256 MiB less 200 MiB in use, of which 100 MiB are file cache that can go.
@@ -362,13 +264,7 @@ fn a_kubernetes_pod_is_a_container_in_a_virtual_machine() {
     assert!(container.evidence.len() >= 2);
     assert_eq!(machine.virtualisation.guest, Some(true));
     assert_eq!(machine.os.distribution.as_deref(), Some("Alpine Linux 3.20.3"));
-    assert!(
-        machine
-            .dir
-            .file_system
-            .as_ref()
-            .is_some_and(|system| system.overlay)
-    );
+    assert!(machine.dir.file_system.as_ref().is_some_and(|system| system.overlay));
     assert!(
         machine
             .file_system_of(Path::new("/data/x"))
@@ -386,22 +282,14 @@ fn version_1_groups_are_found_below_a_mount_that_shows_a_part_of_the_hierarchy()
     let cgroup = machine.limits.cgroup.as_ref().expect("cgroup limits");
     assert_eq!(cgroup.version, Some(CgroupVersion::V1));
     assert_eq!(cgroup.cpu_quota, Some(1.5));
-    assert_eq!(
-        machine.limits.usable_cpus,
-        Some(1.5),
-        "two CPUs allowed, time for one and a half"
-    );
+    assert_eq!(machine.limits.usable_cpus, Some(1.5), "two CPUs allowed, time for one and a half");
     assert_eq!(cgroup.memory_limit_bytes, Some(512 * MIB));
     assert_eq!(cgroup.memory_left_bytes, Some(462 * MIB));
     let rlimits = machine.limits.rlimits.expect("limits");
     assert_eq!(rlimits.file_bytes.soft, Some(100 * MIB));
     assert_eq!(rlimits.file_bytes.hard, None);
     assert_eq!(
-        machine
-            .virtualisation
-            .container
-            .as_ref()
-            .map(|container| container.kind.as_str()),
+        machine.virtualisation.container.as_ref().map(|container| container.kind.as_str()),
         Some("docker")
     );
     assert_eq!(machine.cpu.microarchitecture.as_deref(), Some("Cascade Lake"));
@@ -438,43 +326,22 @@ fn without_sys_the_rest_is_told_and_the_gaps_are_named() {
     assert_eq!(machine.cpu.logical_cpus, Some(2), "from /proc/cpuinfo");
     assert_eq!(machine.memory.total_bytes, Some(4_000_000 * 1024));
     assert!(machine.caches.is_empty());
-    for what in [
-        "caches",
-        "numa",
-        "disks",
-        "cpu.cores",
-        "cpu.governor",
-        "clock_source.current",
-        "memory.thp.enabled",
-    ] {
-        assert!(
-            !why(&machine, what).is_empty(),
-            "{what} is unknown without a reason"
-        );
+    for what in
+        ["caches", "numa", "disks", "cpu.cores", "cpu.governor", "clock_source.current", "memory.thp.enabled"]
+    {
+        assert!(!why(&machine, what).is_empty(), "{what} is unknown without a reason");
     }
 }
 
 #[test]
 fn with_everything_absent_a_description_is_all_reasons() {
-    let machine = describe_tree(
-        &Root::at("/nonexistent/root"),
-        &Calls::none(),
-        Path::new("anything"),
-    );
+    let machine = describe_tree(&Root::at("/nonexistent/root"), &Calls::none(), Path::new("anything"));
     assert_eq!(machine.cpu.logical_cpus, None);
     assert_eq!(machine.limits.usable_memory_bytes, None);
     assert_eq!(machine.dir.file_system, None);
     assert!(machine.unknown.len() > 20);
-    assert!(
-        machine
-            .unknown
-            .iter()
-            .all(|unknown| !unknown.what.is_empty() && !unknown.why.is_empty())
-    );
-    assert_eq!(
-        one_line(&machine),
-        "unknown CPU · unknown number of CPUs · unknown memory · unknown system"
-    );
+    assert!(machine.unknown.iter().all(|unknown| !unknown.what.is_empty() && !unknown.why.is_empty()));
+    assert_eq!(one_line(&machine), "unknown CPU · unknown number of CPUs · unknown memory · unknown system");
 }
 
 #[test]
@@ -482,11 +349,8 @@ fn hostile_text_in_files_reaches_no_terminal() {
     let folder = unpack("no-sys", "hostile");
     let escape = "\u{1b}]0;owned\u{7}\u{1b}[2J";
     fs::write(folder.join("proc/sys/kernel/osrelease"), format!("6.1{escape}")).expect("writable");
-    fs::write(
-        folder.join("proc/cpuinfo"),
-        format!("processor: 0\nmodel name : Evil{escape}\n"),
-    )
-    .expect("writable");
+    fs::write(folder.join("proc/cpuinfo"), format!("processor: 0\nmodel name : Evil{escape}\n"))
+        .expect("writable");
     fs::write(
         folder.join("proc/self/mountinfo"),
         format!("1 0 0:5 / /{escape} rw - ext4{escape} x{escape} rw\n"),
@@ -529,18 +393,11 @@ fn a_description_survives_json() {
 #[test]
 fn private_fields_are_marked_in_the_schema() {
     let schema = schemars::schema_for!(Machine).to_value();
-    for (kind, field) in [
-        ("Os", "host_name"),
-        ("FileSystem", "mount_point"),
-        ("FileSystem", "source"),
-        ("Directory", "path"),
-    ] {
+    for (kind, field) in
+        [("Os", "host_name"), ("FileSystem", "mount_point"), ("FileSystem", "source"), ("Directory", "path")]
+    {
         let property = &schema["$defs"][kind]["properties"][field];
-        assert_eq!(
-            property["private"],
-            serde_json::Value::Bool(true),
-            "{kind}.{field}"
-        );
+        assert_eq!(property["private"], serde_json::Value::Bool(true), "{kind}.{field}");
     }
 }
 
@@ -577,21 +434,11 @@ fn an_apple_chip_has_caches_for_each_performance_level() {
         .map(|c| (c.size_bytes, c.instances))
         .collect();
     assert_eq!(l1, [(128 << 10, Some(6)), (64 << 10, Some(4))]);
-    let l2: Vec<(u64, Option<u32>)> = machine
-        .caches
-        .iter()
-        .filter(|cache| cache.level == 2)
-        .map(|c| (c.size_bytes, c.instances))
-        .collect();
+    let l2: Vec<(u64, Option<u32>)> =
+        machine.caches.iter().filter(|cache| cache.level == 2).map(|c| (c.size_bytes, c.instances)).collect();
     assert_eq!(l2, [(16 << 20, Some(2)), (4 << 20, Some(1))]);
     assert!(machine.caches.iter().all(|cache| cache.line_bytes == Some(128)));
-    assert!(
-        machine
-            .dir
-            .file_system
-            .as_ref()
-            .is_some_and(|system| system.network)
-    );
+    assert!(machine.dir.file_system.as_ref().is_some_and(|system| system.network));
     assert_eq!(machine.cpu.features, ["asimd", "asimddp", "atomics"]);
 }
 
@@ -607,15 +454,8 @@ fn an_intel_mac_on_battery_is_named_by_its_numbers() {
 
 #[test]
 fn a_windows_host_with_memory_integrity_is_no_guest() {
-    let calls = Calls {
-        registers: registers("windows-11"),
-        ..Calls::none()
-    };
-    let machine = describe_windows(
-        &fixture("windows-11", "cim.json"),
-        &calls,
-        Path::new("c:\\Users\\u"),
-    );
+    let calls = Calls { registers: registers("windows-11"), ..Calls::none() };
+    let machine = describe_windows(&fixture("windows-11", "cim.json"), &calls, Path::new("c:\\Users\\u"));
     assert_eq!(machine.virtualisation.guest, Some(false));
     assert_eq!(machine.cpu.microarchitecture.as_deref(), Some("Tiger Lake"));
     assert_eq!(machine.cpu.threads_per_core, Some(2));
@@ -626,10 +466,7 @@ fn a_windows_host_with_memory_integrity_is_no_guest() {
     assert_eq!(machine.memory.available_bytes, Some(7 << 30));
     assert_eq!(machine.limits.usable_memory_bound, Some(MemoryBound::Commit));
     let system = machine.dir.file_system.as_ref().expect("drive C");
-    assert_eq!(
-        (system.kind.as_str(), system.disk.as_deref()),
-        ("NTFS", Some("PhysicalDrive0"))
-    );
+    assert_eq!((system.kind.as_str(), system.disk.as_deref()), ("NTFS", Some("PhysicalDrive0")));
     assert_eq!(machine.disks[1].removable, Some(true));
     assert_eq!(
         one_line(&machine),
@@ -639,19 +476,9 @@ fn a_windows_host_with_memory_integrity_is_no_guest() {
 
 #[test]
 fn a_windows_machine_without_cpuid_does_not_take_a_hypervisor_for_a_guest() {
-    let machine = describe_windows(
-        &fixture("windows-11", "cim.json"),
-        &Calls::none(),
-        Path::new("Z:\\data"),
-    );
+    let machine = describe_windows(&fixture("windows-11", "cim.json"), &Calls::none(), Path::new("Z:\\data"));
     assert_eq!(machine.virtualisation.guest, None);
     assert!(why(&machine, "virtualisation.guest").contains("Hyper-V"));
     assert!(why(&machine, "caches").contains("sums"));
-    assert!(
-        machine
-            .dir
-            .file_system
-            .as_ref()
-            .is_some_and(|system| system.network)
-    );
+    assert!(machine.dir.file_system.as_ref().is_some_and(|system| system.network));
 }

@@ -135,10 +135,7 @@ pub enum PathError {
 
 impl PathError {
     fn asking<E: Into<io::Error>>(what: &'static str) -> impl FnOnce(E) -> Self {
-        move |error| Self::System {
-            what,
-            source: error.into(),
-        }
+        move |error| Self::System { what, source: error.into() }
     }
 }
 
@@ -167,13 +164,8 @@ pub fn keep(
     let wires = by_line(&namespaces)?;
     let line = Line::start(spec, wires).map_err(PathError::asking("starting the delay line"))?;
     let least_rtt_ns = least_rtt(spec, &namespaces)?;
-    ready(&established(
-        Kind::DelayLine,
-        &namespaces,
-        least_rtt_ns,
-        why_not_better,
-    ))
-    .map_err(PathError::asking("telling of the path"))?;
+    ready(&established(Kind::DelayLine, &namespaces, least_rtt_ns, why_not_better))
+        .map_err(PathError::asking("telling of the path"))?;
     let waited = wait(stop);
     drop(line);
     waited
@@ -259,10 +251,8 @@ fn by_line(namespaces: &Namespaces) -> Result<[Wire; 2], PathError> {
 
 /// Gives both ends an address each and tells them of the other, so that no round trip is spent on asking who that is.
 fn address(namespaces: &Namespaces) -> Result<(), PathError> {
-    let ends = [
-        (&namespaces.client, CLIENT, SERVER, SERVER_MAC),
-        (&namespaces.server, SERVER, CLIENT, CLIENT_MAC),
-    ];
+    let ends =
+        [(&namespaces.client, CLIENT, SERVER, SERVER_MAC), (&namespaces.server, SERVER, CLIENT, CLIENT_MAC)];
     for (end, own, other, mac) in ends {
         namespaces.inside(end, || {
             netlink::up("lo")?;
@@ -281,9 +271,7 @@ fn least_rtt(spec: &PathSpec, namespaces: &Namespaces) -> Result<u64, PathError>
 }
 
 fn wait(stop: BorrowedFd<'_>) -> Result<(), PathError> {
-    line::wait_for(&[stop.as_raw_fd()], None)
-        .map(|_| ())
-        .map_err(PathError::asking("waiting"))
+    line::wait_for(&[stop.as_raw_fd()], None).map(|_| ()).map_err(PathError::asking("waiting"))
 }
 
 #[cfg(test)]

@@ -55,9 +55,6 @@ impl NetError {
     /// For `map_err`: the system's refusal of this.
     pub fn system<E: Into<io::Error>>(what: impl Into<String>) -> impl FnOnce(E) -> Self {
         let what = what.into();
-        move |source| Self::System {
-            what,
-            source: source.into(),
-        }
+        move |source| Self::System { what, source: source.into() }
     }
 }

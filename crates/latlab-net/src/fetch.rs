@@ -101,33 +101,18 @@ impl Url {
             return Err(wrong("has no host"));
         }
         let usual = if tls { 443 } else { 80 };
-        let port = port
-            .map_or(Ok(usual), str::parse)
-            .map_err(|_| wrong("its port is none"))?;
+        let port = port.map_or(Ok(usual), str::parse).map_err(|_| wrong("its port is none"))?;
         let target = match target.chars().next() {
             Some('/') => target.to_owned(),
             _ => format!("/{target}"),
         };
-        Ok(Self {
-            tls,
-            host: host.to_owned(),
-            port,
-            target,
-        })
+        Ok(Self { tls, host: host.to_owned(), port, target })
     }
 
     fn authority(&self) -> String {
         let usual = if self.tls { 443 } else { 80 };
-        let host = if self.host.contains(':') {
-            format!("[{}]", self.host)
-        } else {
-            self.host.clone()
-        };
-        if self.port == usual {
-            host
-        } else {
-            format!("{host}:{}", self.port)
-        }
+        let host = if self.host.contains(':') { format!("[{}]", self.host) } else { self.host.clone() };
+        if self.port == usual { host } else { format!("{host}:{}", self.port) }
     }
 }
 
@@ -168,11 +153,7 @@ impl Connection {
         } else {
             tls::Stream::Plain(timed)
         };
-        Ok(Self {
-            stream,
-            authority: url.authority(),
-            buffer: vec![0; READ_BYTES],
-        })
+        Ok(Self { stream, authority: url.authority(), buffer: vec![0; READ_BYTES] })
     }
 
     /// Gets one answer with status 200 and reads its body to the end. After an error the connection is of no more use.
@@ -214,10 +195,7 @@ impl Connection {
             };
         }
         ended(Phase::LastByte);
-        Ok(Answer {
-            body_bytes: reader.bytes(),
-            kept: head.kept && head.length != body::Length::UntilClosed,
-        })
+        Ok(Answer { body_bytes: reader.bytes(), kept: head.kept && head.length != body::Length::UntilClosed })
     }
 
     /// Reads until the head is complete: what it says, where the body begins and where what was read ends.

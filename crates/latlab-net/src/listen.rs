@@ -16,10 +16,7 @@ use crate::echo::{Address, Transport};
 pub(crate) type Clock = dyn Fn() -> Instant + Send + Sync;
 
 /// Between two looks at whether to give up.
-const LOOK: Timespec = Timespec {
-    tv_sec: 0,
-    tv_nsec: 20_000_000,
-};
+const LOOK: Timespec = Timespec { tv_sec: 0, tv_nsec: 20_000_000 };
 
 /// Something that can be connected to.
 #[derive(Debug)]

@@ -177,22 +177,18 @@ impl Server {
         let (stop, stopped) = oneshot::channel();
         let (ready, started) = mpsc::sync_channel(1);
         let acceptor = TlsAcceptor::from(tls);
-        let thread = std::thread::Builder::new()
-            .name("latlab-serve".to_owned())
-            .spawn(move || {
-                runtime.block_on(async {
-                    // Whoever waits for this has gone only when the process is about to end.
-                    let _ = ready.send(());
-                    tokio::select! {
-                        () = accept(async || listener.accept().await, &acceptor, &state) => {}
-                        _ = stopped => {}
-                    }
-                });
-                runtime.shutdown_timeout(PARTING);
-            })?;
-        started
-            .recv()
-            .map_err(|_| io::Error::other("its thread ended at once"))?;
+        let thread = std::thread::Builder::new().name("latlab-serve".to_owned()).spawn(move || {
+            runtime.block_on(async {
+                // Whoever waits for this has gone only when the process is about to end.
+                let _ = ready.send(());
+                tokio::select! {
+                    () = accept(async || listener.accept().await, &acceptor, &state) => {}
+                    _ = stopped => {}
+                }
+            });
+            runtime.shutdown_timeout(PARTING);
+        })?;
+        started.recv().map_err(|_| io::Error::other("its thread ended at once"))?;
         Ok(Self {
             listening: Listening {
                 address,
@@ -262,11 +258,7 @@ fn listen(bind: Option<SocketAddr>) -> Result<TcpListener, ServeError> {
 
 fn listen_on(address: SocketAddr) -> Result<TcpListener, ServeError> {
     let open = || {
-        let socket = if address.is_ipv4() {
-            TcpSocket::new_v4()?
-        } else {
-            TcpSocket::new_v6()?
-        };
+        let socket = if address.is_ipv4() { TcpSocket::new_v4()? } else { TcpSocket::new_v6()? };
         // On Windows the same option would let another program take the port away.
         #[cfg(unix)]
         socket.set_reuseaddr(true)?;
@@ -355,22 +347,13 @@ where
 {
     let mut builder = auto::Builder::new(TokioExecutor::new());
     // The place looks after all times.
-    builder
-        .http1()
-        .header_read_timeout(None)
-        .max_buf_size(LONGEST_HEAD);
+    builder.http1().header_read_timeout(None).max_buf_size(LONGEST_HEAD);
     let answers = service_fn(|request| {
         let (state, place) = (Arc::clone(state), Arc::clone(place));
         async move { state.answer(request, &place).await }
     });
-    let stream = Counted {
-        stream,
-        place: Arc::clone(place),
-    };
-    builder
-        .serve_connection(TokioIo::new(stream), answers)
-        .await
-        .map_err(io::Error::other)
+    let stream = Counted { stream, place: Arc::clone(place) };
+    builder.serve_connection(TokioIo::new(stream), answers).await.map_err(io::Error::other)
 }
 
 #[cfg(test)]

@@ -60,13 +60,9 @@ impl Hatch {
     /// # Errors
     /// When the system refuses a pair of sockets.
     pub fn new() -> Result<Self, NetError> {
-        let (ours, theirs) = socketpair(
-            AddressFamily::UNIX,
-            SocketType::SEQPACKET,
-            SocketFlags::CLOEXEC,
-            None,
-        )
-        .map_err(NetError::system("a pair of sockets"))?;
+        let (ours, theirs) =
+            socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None)
+                .map_err(NetError::system("a pair of sockets"))?;
         Ok(Self { ours, theirs })
     }
 
@@ -154,9 +150,6 @@ mod tests {
         let mut byte = [0];
         theirs.read_exact(&mut byte).expect("read");
         assert_eq!(&byte, b"7");
-        assert!(
-            hatch.take().is_err(),
-            "there is no other, and nobody waits for one"
-        );
+        assert!(hatch.take().is_err(), "there is no other, and nobody waits for one");
     }
 }

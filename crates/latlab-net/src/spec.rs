@@ -25,11 +25,7 @@ impl PathSpec {
             "london-california" => 140_000,
             _ => return None,
         };
-        Some(Self {
-            rtt_us,
-            rate_bit_per_s: None,
-            queue_bytes: None,
-        })
+        Some(Self { rtt_us, rate_bit_per_s: None, queue_bytes: None })
     }
 
     #[cfg(target_os = "linux")]
@@ -39,9 +35,7 @@ impl PathSpec {
 
     #[cfg(target_os = "linux")]
     pub(crate) fn queue(&self) -> u64 {
-        let tenth_second = self
-            .rate_bit_per_s
-            .map_or(u64::MAX, |rate| (rate / 80).max(64 << 10));
+        let tenth_second = self.rate_bit_per_s.map_or(u64::MAX, |rate| (rate / 80).max(64 << 10));
         self.queue_bytes.unwrap_or(tenth_second)
     }
 }

@@ -14,13 +14,7 @@ const SHORT: Duration = Duration::from_millis(150);
 const SEED: u64 = 42;
 
 fn service(transport: Transport, waiting: Waiting, bytes: usize) -> Service {
-    Service {
-        transport,
-        ip: IpAddr::V4(Ipv4Addr::LOCALHOST),
-        bytes,
-        waiting,
-        cpu: None,
-    }
+    Service { transport, ip: IpAddr::V4(Ipv4Addr::LOCALHOST), bytes, waiting, cpu: None }
 }
 
 /// So many round trips, each waited for so long; what the server counted.
@@ -31,14 +25,8 @@ fn trips(
     reply: impl FnMut(u64, &mut [u8]) -> Reply + Send + 'static,
 ) -> Result<Counts, NetError> {
     let server = Server::start(service, reply)?;
-    let mut client = Client::connect(
-        server.address(),
-        service.transport,
-        service.waiting,
-        service.bytes,
-        SEED,
-        patience,
-    )?;
+    let mut client =
+        Client::connect(server.address(), service.transport, service.waiting, service.bytes, SEED, patience)?;
     let watch = Watch::start()?;
     for _ in 0..count {
         client.prepare();
@@ -46,9 +34,7 @@ fn trips(
         let exchanged = client.exchange();
         let broken_off = watch.disarm();
         if broken_off {
-            return Err(NetError::Silent {
-                seconds: patience.as_secs_f64(),
-            });
+            return Err(NetError::Silent { seconds: patience.as_secs_f64() });
         }
         exchanged?;
         client.check()?;
@@ -78,11 +64,7 @@ fn entries(folder: &str) -> usize {
 fn only_these_threads_stay(count: usize) {
     let begun = Instant::now();
     while entries("/proc/self/task") != count {
-        assert!(
-            begun.elapsed() < LONG,
-            "{count} threads before, {} now",
-            entries("/proc/self/task")
-        );
+        assert!(begun.elapsed() < LONG, "{count} threads before, {} now", entries("/proc/self/task"));
         std::thread::sleep(Duration::from_millis(5));
     }
 }
@@ -124,11 +106,7 @@ fn answers_are_right_faults_are_named_within_their_time_and_nothing_stays() {
         failed(Reply::Nothing, SHORT, "no answer came within 0.15 s");
         failed(Reply::Twice, LONG, "answer 4 is not that of its request");
         if transport == Transport::Udp {
-            failed(
-                Reply::Part(40),
-                LONG,
-                "an answer of 40 bytes came to a message of 64",
-            );
+            failed(Reply::Part(40), LONG, "an answer of 40 bytes came to a message of 64");
         } else {
             failed(Reply::Part(40), SHORT, "no answer came");
             failed(Reply::Close, LONG, "closed the connection after 0 of 64 bytes");
@@ -137,10 +115,7 @@ fn answers_are_right_faults_are_named_within_their_time_and_nothing_stays() {
             failed(Reply::Reset, LONG, "reset the connection");
         }
         let unchanged = trips(service(transport, waiting, 64), LONG, 1, |_, _| Reply::Whole);
-        assert!(
-            matches!(unchanged, Err(NetError::Wrong { number: 1, .. })),
-            "{unchanged:?}"
-        );
+        assert!(matches!(unchanged, Err(NetError::Wrong { number: 1, .. })), "{unchanged:?}");
         assert!(begun.elapsed() < LONG, "nothing that fails is waited for so long");
     }
 
@@ -149,20 +124,9 @@ fn answers_are_right_faults_are_named_within_their_time_and_nothing_stays() {
     let address = server.address().clone();
     assert_eq!(server.end().expect("ended").messages, 0);
     let refused = Client::connect(&address, Transport::Tcp, Waiting::Blocking, 64, SEED, LONG);
-    assert!(
-        refused
-            .expect_err("nobody there")
-            .to_string()
-            .contains("connecting to 127.0.0.1")
-    );
-    let elsewhere = Service {
-        cpu: Some(1_000_000),
-        ..service(Transport::Tcp, Waiting::Blocking, 64)
-    };
-    assert!(
-        trips(elsewhere, LONG, 1, right).is_err(),
-        "a CPU that does not exist"
-    );
+    assert!(refused.expect_err("nobody there").to_string().contains("connecting to 127.0.0.1"));
+    let elsewhere = Service { cpu: Some(1_000_000), ..service(Transport::Tcp, Waiting::Blocking, 64) };
+    assert!(trips(elsewhere, LONG, 1, right).is_err(), "a CPU that does not exist");
     only_these_threads_stay(threads);
     assert_eq!(entries("/proc/self/fd"), descriptors, "no descriptor stays open");
 }

@@ -21,12 +21,7 @@ const MOST_BYTES_EACH: u64 = 4 << 10;
 /// Memory that this process holds, bytes.
 fn resident_bytes() -> u64 {
     let text = std::fs::read_to_string("/proc/self/statm").expect("this process is described");
-    let pages: u64 = text
-        .split(' ')
-        .nth(1)
-        .expect("a second number")
-        .parse()
-        .expect("pages");
+    let pages: u64 = text.split(' ').nth(1).expect("a second number").parse().expect("pages");
     pages * rustix::param::page_size() as u64
 }
 
@@ -95,11 +90,7 @@ fn thousands_of_silent_connections_take_little_memory_and_nobodys_place() {
             totals.connections - accepted == flood && totals.open == waiting
         });
         let grown = resident_bytes().saturating_sub(before);
-        assert!(
-            grown < waiting * MOST_BYTES_EACH,
-            "{} bytes each",
-            grown / waiting
-        );
+        assert!(grown < waiting * MOST_BYTES_EACH, "{} bytes each", grown / waiting);
         println!("{addresses} addresses: {} bytes each", grown / waiting);
         for _ in 0..20 {
             assert!(is_served(&server), "beside silent ones of {addresses} addresses");

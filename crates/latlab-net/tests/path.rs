@@ -19,11 +19,7 @@ mod path {
 
     use latlab_net::delay::{Established, PathSpec, SERVER, enter, keep};
 
-    const SPEC: PathSpec = PathSpec {
-        rtt_us: 20_000,
-        rate_bit_per_s: None,
-        queue_bytes: None,
-    };
+    const SPEC: PathSpec = PathSpec { rtt_us: 20_000, rate_bit_per_s: None, queue_bytes: None };
 
     /// Every test by its name, and what it does.
     const TESTS: [(&str, fn()); 3] = [
@@ -31,14 +27,8 @@ mod path {
             "a_connection_over_the_path_takes_its_round_trip_and_so_does_each_answer",
             a_connection_over_the_path_takes_its_round_trip_and_so_does_each_answer,
         ),
-        (
-            "an_ordinary_user_has_the_same_path",
-            an_ordinary_user_has_the_same_path,
-        ),
-        (
-            "a_path_with_a_rate_is_never_faster",
-            a_path_with_a_rate_is_never_faster,
-        ),
+        ("an_ordinary_user_has_the_same_path", an_ordinary_user_has_the_same_path),
+        ("a_path_with_a_rate_is_never_faster", a_path_with_a_rate_is_never_faster),
     ];
 
     pub(crate) fn main() {
@@ -46,10 +36,7 @@ mod path {
             in_a_role(&role);
             return;
         }
-        let filters: Vec<String> = std::env::args()
-            .skip(1)
-            .filter(|word| !word.starts_with('-'))
-            .collect();
+        let filters: Vec<String> = std::env::args().skip(1).filter(|word| !word.starts_with('-')).collect();
         let chosen = TESTS.into_iter().filter(|(name, _)| {
             filters.is_empty() || filters.iter().any(|filter| name.contains(filter.as_str()))
         });
@@ -201,10 +188,8 @@ mod path {
             let mut client_said = BufReader::new(client.stdout.take().expect("a pipe"));
             let (failed, figures) = told(&mut client_said, ["figures", "failed"]);
             assert_eq!(failed, 0, "{figures}");
-            let figures: Vec<u64> = figures
-                .split(' ')
-                .map(|figure| figure.parse().expect("a number"))
-                .collect();
+            let figures: Vec<u64> =
+                figures.split(' ').map(|figure| figure.parse().expect("a number")).collect();
             client.wait().expect("it ended");
             server.wait().expect("it ended");
             Ok((path, figures.try_into().expect("four figures")))
@@ -241,10 +226,7 @@ mod path {
     }
 
     fn a_path_with_a_rate_is_never_faster() {
-        let slow = PathSpec {
-            rate_bit_per_s: Some(50_000_000),
-            ..SPEC
-        };
+        let slow = PathSpec { rate_bit_per_s: Some(50_000_000), ..SPEC };
         a_path_is_as_long_as_was_asked(&slow, 160_000_000, false);
     }
 }

@@ -25,12 +25,7 @@ struct Flow {
 fn flow(transport: Transport, streams: usize, message: usize, fault: Option<Fault>) -> Flow {
     let arrivals = Arrivals::new().expect("shared memory");
     let theirs = Arrivals::inherited(arrivals.as_fd().as_raw_fd()).expect("the same");
-    let sink = Sink {
-        transport,
-        ip: IpAddr::V4(Ipv4Addr::LOCALHOST),
-        streams,
-        cpus: Vec::new(),
-    };
+    let sink = Sink { transport, ip: IpAddr::V4(Ipv4Addr::LOCALHOST), streams, cpus: Vec::new() };
     let receivers = Receivers::start(sink, theirs, fault).expect("the loopback");
     let sockets = (0..streams)
         .map(|_| -> OwnedFd {
@@ -43,16 +38,8 @@ fn flow(transport: Transport, streams: usize, message: usize, fault: Option<Faul
             }
         })
         .collect();
-    let source = Source {
-        message,
-        seed: 11,
-        cpus: Vec::new(),
-    };
-    Flow {
-        arrivals,
-        receivers,
-        senders: Senders::start(sockets, &source).expect("threads"),
-    }
+    let source = Source { message, seed: 11, cpus: Vec::new() };
+    Flow { arrivals, receivers, senders: Senders::start(sockets, &source).expect("threads") }
 }
 
 impl Flow {
@@ -118,9 +105,7 @@ fn both_ends_of_every_stream_agree_on_how_much_and_what() {
 
 #[test]
 fn what_was_spoilt_on_its_way_is_noticed() {
-    let (sent, received) = flow(Transport::Tcp, 1, 64 << 10, Some(Fault::Spoils))
-        .run()
-        .expect("it goes");
+    let (sent, received) = flow(Transport::Tcp, 1, 64 << 10, Some(Fault::Spoils)).run().expect("it goes");
     assert_eq!(sent[0].amount.bytes, received[0].amount.bytes);
     assert_ne!(sent[0].amount.digest, received[0].amount.digest);
 }
@@ -142,12 +127,8 @@ fn a_receiver_that_closes_is_named() {
 #[test]
 fn receivers_to_whom_nobody_comes_end_when_they_are_told() {
     let begun = Instant::now();
-    let sink = Sink {
-        transport: Transport::Tcp,
-        ip: IpAddr::V4(Ipv4Addr::LOCALHOST),
-        streams: 1,
-        cpus: Vec::new(),
-    };
+    let sink =
+        Sink { transport: Transport::Tcp, ip: IpAddr::V4(Ipv4Addr::LOCALHOST), streams: 1, cpus: Vec::new() };
     let receivers =
         Receivers::start(sink, Arrivals::new().expect("shared memory"), None).expect("the loopback");
     assert!(receivers.end().expect("nothing went wrong").is_empty());

@@ -151,11 +151,7 @@ pub fn attribute(samples: &[Sample], events: &[Event], context: &Context<'_>) ->
             }
         }
     }
-    for (index, named) in combs
-        .iter()
-        .enumerate()
-        .filter(|(_, named)| named.cause == Cause::TimerTick)
-    {
+    for (index, named) in combs.iter().enumerate().filter(|(_, named)| named.cause == Cause::TimerTick) {
         name_beside_records(samples, &mut each, index, &named.comb);
     }
     for (sample, one) in samples.iter().zip(&mut each) {
@@ -164,11 +160,7 @@ pub fn attribute(samples: &[Sample], events: &[Event], context: &Context<'_>) ->
             name_by_flag(sample, one, interrupts_ns, context.outside_from_ns);
         }
     }
-    Attributed {
-        each,
-        combs,
-        events_outside,
-    }
+    Attributed { each, combs, events_outside }
 }
 
 /// A tick often ends in a short switch, whose record alone would name the gap: it is the tick's where the tick, as far as it takes so long, must
@@ -201,11 +193,7 @@ fn name_by_flag(sample: &Sample, one: &mut Attribution, interrupts_ns: f64, outs
         let Some(vouched_ns) = vouched(sample, interrupts_ns) else {
             return;
         };
-        (
-            Cause::Interrupt,
-            vouched_ns.max(one.explained_ns),
-            INTERRUPT_CONFIDENCE,
-        )
+        (Cause::Interrupt, vouched_ns.max(one.explained_ns), INTERRUPT_CONFIDENCE)
     } else if outside_from_ns.is_some_and(|from_ns| sample.ns >= from_ns) && one.parts.is_empty() {
         (Cause::Outside, sample.ns, OUTSIDE_CONFIDENCE)
     } else {
@@ -248,9 +236,7 @@ fn usual_interrupt(samples: &[Sample], free: &[bool]) -> f64 {
         .map(|(sample, _)| sample.ns)
         .collect();
     lengths.sort_unstable_by(f64::total_cmp);
-    lengths
-        .get(lengths.len() / 2)
-        .map_or(0.0, |median| median.min(LONGEST_USUAL_NS))
+    lengths.get(lengths.len() / 2).map_or(0.0, |median| median.min(LONGEST_USUAL_NS))
 }
 
 /// How much of a gap is accounted for by what usually takes so long; `None` where that is too little to be its cause.
@@ -263,10 +249,7 @@ fn vouched(sample: &Sample, usual_ns: f64) -> Option<f64> {
 /// rest unexplained. `events` in order of time. A page fault, of which only the begin is known, takes at most until the thread next gave its CPU away.
 #[must_use]
 pub fn split(samples: &[Sample], events: &[Event]) -> Vec<Attribution> {
-    let longest_ns = events
-        .iter()
-        .filter_map(|event| Some(event.end_ns? - event.at_ns))
-        .fold(0.0, f64::max);
+    let longest_ns = events.iter().filter_map(|event| Some(event.end_ns? - event.at_ns)).fold(0.0, f64::max);
     samples
         .iter()
         .map(|sample| {
@@ -359,22 +342,16 @@ fn judge(sample: &Sample, events: &mut [&Event], switches_are_recorded: bool) ->
 /// What each cause covers of the sample, the largest part first.
 fn parts(sample: &Sample, events: &mut [&Event]) -> Vec<Part> {
     events.sort_by(|a, b| {
-        (a.cause.rank(), a.at_ns)
-            .partial_cmp(&(b.cause.rank(), b.at_ns))
-            .unwrap_or(std::cmp::Ordering::Equal)
+        (a.cause.rank(), a.at_ns).partial_cmp(&(b.cause.rank(), b.at_ns)).unwrap_or(std::cmp::Ordering::Equal)
     });
     let mut covered = Covered::default();
     let mut parts: Vec<Part> = Vec::new();
     for event in events.iter() {
         let from = event.at_ns.clamp(sample.at_ns, sample.end_ns());
         // Of what has no end, the rest of the sample is its work.
-        let to = event
-            .end_ns
-            .map_or(sample.end_ns(), |end| end.clamp(from, sample.end_ns()));
+        let to = event.end_ns.map_or(sample.end_ns(), |end| end.clamp(from, sample.end_ns()));
         let explained_ns = covered.add(from, to);
-        let known = parts
-            .iter_mut()
-            .find(|part| part.cause == event.cause && part.proof == event.proof);
+        let known = parts.iter_mut().find(|part| part.cause == event.cause && part.proof == event.proof);
         if let Some(part) = known {
             part.explained_ns += explained_ns;
             part.events += 1;
@@ -405,11 +382,7 @@ struct Covered(Vec<(f64, f64)>);
 impl Covered {
     /// Takes what is free between the two times and returns how much it was.
     fn add(&mut self, from: f64, to: f64) -> f64 {
-        let taken: f64 = self
-            .0
-            .iter()
-            .map(|(begin, end)| (end.min(to) - begin.max(from)).max(0.0))
-            .sum();
+        let taken: f64 = self.0.iter().map(|(begin, end)| (end.min(to) - begin.max(from)).max(0.0)).sum();
         // The intervals stay disjoint, or their overlaps would count twice.
         let (mut low, mut high) = (from, to);
         self.0.retain(|&(begin, end)| {
@@ -450,9 +423,7 @@ fn name_throttling(samples: &[Sample], each: &mut [Attribution], throttled_ns: u
 }
 
 /// Rates of kernels' ticks (`CONFIG_HZ`): only a comb with one of them can be a tick. One that no interrupt here accounts for is the host's.
-const TICKS_HZ: [f64; 10] = [
-    100.0, 128.0, 200.0, 250.0, 256.0, 300.0, 500.0, 512.0, 1000.0, 1024.0,
-];
+const TICKS_HZ: [f64; 10] = [100.0, 128.0, 200.0, 250.0, 256.0, 300.0, 500.0, 512.0, 1000.0, 1024.0];
 /// A tick's rate is exact but for the difference of two clocks.
 const TICK_TOLERANCE: f64 = 5e-4;
 
@@ -477,27 +448,15 @@ fn own_tick(combs: &[(Comb, Option<bool>)], counted_per_s: Option<f64>) -> Optio
 }
 
 fn is_tick(hz: f64) -> bool {
-    TICKS_HZ
-        .iter()
-        .any(|tick| (hz / tick - 1.0).abs() < TICK_TOLERANCE)
+    TICKS_HZ.iter().any(|tick| (hz / tick - 1.0).abs() < TICK_TOLERANCE)
 }
 
 /// Takes the combs for what they are.
 fn name_combs(combs: Vec<(Comb, Option<bool>)>, events: &[Event], context: &Context<'_>) -> Vec<NamedComb> {
     // Those that have an event each are no comb's.
-    let recorded = events
-        .iter()
-        .filter(|event| event.cause == Cause::TimerTick)
-        .count() as u64;
-    let seconds: f64 = context
-        .listened
-        .iter()
-        .map(|span| span.to_ns - span.from_ns)
-        .sum::<f64>()
-        / 1e9;
-    let counted_per_s = context
-        .timer_interrupts
-        .map(|count| count.saturating_sub(recorded) as f64 / seconds);
+    let recorded = events.iter().filter(|event| event.cause == Cause::TimerTick).count() as u64;
+    let seconds: f64 = context.listened.iter().map(|span| span.to_ns - span.from_ns).sum::<f64>() / 1e9;
+    let counted_per_s = context.timer_interrupts.map(|count| count.saturating_sub(recorded) as f64 / seconds);
     let own = own_tick(&combs, counted_per_s);
     let left_per_s = counted_per_s.map(|counted| {
         let taken = own.map_or(0.0, |index| combs[index].0.hz());
@@ -580,12 +539,7 @@ pub fn agreement(
     least_ns: f64,
 ) -> Option<Agreement> {
     let (mut truly, mut found, mut both, mut right) = (0, 0, 0, 0);
-    let of_timer = |one: &Attribution| {
-        one.parts
-            .iter()
-            .find(|part| part.cause == Cause::TimerTick)
-            .cloned()
-    };
+    let of_timer = |one: &Attribution| one.parts.iter().find(|part| part.cause == Cause::TimerTick).cloned();
     let is_told = |part: &Part| part.who.as_deref() == Some(TICK);
     let told = truth.iter().filter_map(of_timer).any(|part| is_told(&part));
     let has_tick = |one: &Attribution| of_timer(one).is_some_and(|part| !told || is_told(&part));
@@ -614,21 +568,11 @@ mod tests {
     use crate::Taken;
 
     fn gap(at_ns: f64, ns: f64) -> Sample {
-        Sample {
-            at_ns,
-            ns,
-            taken: Taken::default(),
-        }
+        Sample { at_ns, ns, taken: Taken::default() }
     }
 
     fn event(cause: Cause, at_ns: f64, end_ns: Option<f64>) -> Event {
-        Event {
-            cause,
-            proof: Proof::Tracepoint,
-            at_ns,
-            end_ns,
-            who: None,
-        }
+        Event { cause, proof: Proof::Tracepoint, at_ns, end_ns, who: None }
     }
 
     fn judged(samples: &[Sample], events: &[Event]) -> Attributed {
@@ -644,10 +588,7 @@ mod tests {
 
     #[test]
     fn a_handler_explains_its_own_time_and_not_the_whole_gap() {
-        let found = judged(
-            &[gap(1e6, 40_000.0)],
-            &[event(Cause::TimerTick, 1_010_000.0, Some(1_028_000.0))],
-        );
+        let found = judged(&[gap(1e6, 40_000.0)], &[event(Cause::TimerTick, 1_010_000.0, Some(1_028_000.0))]);
         let one = &found.each[0];
         assert_eq!(one.cause, Cause::TimerTick);
         assert!((one.explained_ns - 18_000.0).abs() < 1e-6);
@@ -656,10 +597,8 @@ mod tests {
 
     #[test]
     fn a_handler_that_covers_a_sliver_is_not_the_cause() {
-        let found = judged(
-            &[gap(1e6, 300_000.0)],
-            &[event(Cause::TimerTick, 1_010_000.0, Some(1_015_000.0))],
-        );
+        let found =
+            judged(&[gap(1e6, 300_000.0)], &[event(Cause::TimerTick, 1_010_000.0, Some(1_015_000.0))]);
         let one = &found.each[0];
         assert_eq!(one.cause, Cause::Unexplained);
         assert_eq!(one.parts[0].cause, Cause::TimerTick);
@@ -678,28 +617,18 @@ mod tests {
         );
         let one = &found.each[0];
         assert_eq!(one.cause, Cause::ContextSwitch);
-        let explained: Vec<(Cause, f64)> = one
-            .parts
-            .iter()
-            .map(|part| (part.cause, part.explained_ns.round()))
-            .collect();
+        let explained: Vec<(Cause, f64)> =
+            one.parts.iter().map(|part| (part.cause, part.explained_ns.round())).collect();
         assert_eq!(
             explained,
-            [
-                (Cause::ContextSwitch, 90_000.0),
-                (Cause::Softirq, 3_000.0),
-                (Cause::TimerTick, 0.0)
-            ]
+            [(Cause::ContextSwitch, 90_000.0), (Cause::Softirq, 3_000.0), (Cause::TimerTick, 0.0)]
         );
         assert!(one.explained_ns <= 100_000.0);
     }
 
     #[test]
     fn a_fault_whose_end_is_not_recorded_explains_the_rest_of_its_gap() {
-        let found = judged(
-            &[gap(1e6, 2_000.0)],
-            &[event(Cause::PageFault, 1_000_300.0, None)],
-        );
+        let found = judged(&[gap(1e6, 2_000.0)], &[event(Cause::PageFault, 1_000_300.0, None)]);
         assert_eq!(found.each[0].cause, Cause::PageFault);
         assert!((found.each[0].explained_ns - 1_700.0).abs() < 1e-6);
     }
@@ -714,48 +643,21 @@ mod tests {
 
     #[test]
     fn an_event_far_from_every_gap_is_counted_as_outside() {
-        let found = judged(
-            &[gap(1e6, 2_000.0)],
-            &[event(Cause::Ipi, 1_010_000.0, Some(1_011_000.0))],
-        );
-        assert_eq!(
-            (found.each[0].cause, found.events_outside),
-            (Cause::Unexplained, 1)
-        );
+        let found = judged(&[gap(1e6, 2_000.0)], &[event(Cause::Ipi, 1_010_000.0, Some(1_011_000.0))]);
+        assert_eq!((found.each[0].cause, found.events_outside), (Cause::Unexplained, 1));
     }
 
     #[test]
     fn the_flag_speaks_only_where_switches_are_not_recorded() {
-        let flagged = [Sample {
-            taken: Taken {
-                preempted: true,
-                interrupted: false,
-            },
-            ..gap(1e6, 80_000.0)
-        }];
+        let flagged = [Sample { taken: Taken { preempted: true, interrupted: false }, ..gap(1e6, 80_000.0) }];
         let found = judged(&flagged, &[]);
-        assert_eq!(
-            (found.each[0].cause, found.each[0].proof),
-            (Cause::ContextSwitch, Some(Proof::RseqFlag))
-        );
-        let context = Context {
-            switches_are_recorded: true,
-            ..Context::default()
-        };
-        assert_eq!(
-            attribute(&flagged, &[], &context).each[0].cause,
-            Cause::Unexplained
-        );
+        assert_eq!((found.each[0].cause, found.each[0].proof), (Cause::ContextSwitch, Some(Proof::RseqFlag)));
+        let context = Context { switches_are_recorded: true, ..Context::default() };
+        assert_eq!(attribute(&flagged, &[], &context).each[0].cause, Cause::Unexplained);
     }
 
     fn interrupted(gap: Sample) -> Sample {
-        Sample {
-            taken: Taken {
-                preempted: false,
-                interrupted: true,
-            },
-            ..gap
-        }
+        Sample { taken: Taken { preempted: false, interrupted: true }, ..gap }
     }
 
     #[test]
@@ -771,11 +673,7 @@ mod tests {
             interrupted(at(9, 300_000.0)),
         ]);
         samples.sort_by(|a, b| a.at_ns.total_cmp(&b.at_ns));
-        let switch = event(
-            Cause::ContextSwitch,
-            at(7, 0.0).at_ns,
-            Some(at(7, 80_000.0).end_ns()),
-        );
+        let switch = event(Cause::ContextSwitch, at(7, 0.0).at_ns, Some(at(7, 80_000.0).end_ns()));
         let context = Context {
             listened: &listened,
             timer_interrupts: Some(1_001),
@@ -790,38 +688,20 @@ mod tests {
         };
         assert_eq!(
             [3, 5, 7, 9].map(|index| cause(index).cause),
-            [
-                Cause::Interrupt,
-                Cause::Unexplained,
-                Cause::ContextSwitch,
-                Cause::Unexplained
-            ]
+            [Cause::Interrupt, Cause::Unexplained, Cause::ContextSwitch, Cause::Unexplained]
         );
         assert_eq!(cause(3).proof, Some(Proof::InterruptFlag));
-        let ticks = found
-            .each
-            .iter()
-            .filter(|one| one.cause == Cause::TimerTick)
-            .count();
+        let ticks = found.each.iter().filter(|one| one.cause == Cause::TimerTick).count();
         assert!(ticks + 6 >= samples.len(), "{ticks} of {}", samples.len());
         // Where the work itself takes no time, what this kernel did not take was taken outside of it.
-        let looking = Context {
-            outside_from_ns: Some(0.0),
-            ..context
-        };
+        let looking = Context { outside_from_ns: Some(0.0), ..context };
         let causes = |found: &Attributed| -> Vec<Cause> { found.each.iter().map(|one| one.cause).collect() };
         let outside = attribute(&samples, &[switch], &looking);
         for ((sample, before), after) in samples.iter().zip(causes(&found)).zip(causes(&outside)) {
             let is_outside = before == Cause::Unexplained && !sample.taken.interrupted;
             assert_eq!(after, if is_outside { Cause::Outside } else { before });
         }
-        assert_eq!(
-            causes(&outside)
-                .iter()
-                .filter(|cause| **cause == Cause::Outside)
-                .count(),
-            1
-        );
+        assert_eq!(causes(&outside).iter().filter(|cause| **cause == Cause::Outside).count(), 1);
     }
 
     #[test]
@@ -832,17 +712,10 @@ mod tests {
         samples.extend((0..400).map(|tooth| gap(1e6 + 25_000.0 + f64::from(tooth) * 1e7, 30_000.0)));
         samples.sort_by(|a, b| a.at_ns.total_cmp(&b.at_ns));
         // Nobody counts interrupts here.
-        let context = Context {
-            listened: &listened,
-            ..Context::default()
-        };
+        let context = Context { listened: &listened, ..Context::default() };
         let found = attribute(&samples, &[], &context);
         for (sample, one) in samples.iter().zip(&found.each) {
-            let expected = if sample.taken.interrupted {
-                Cause::Periodic
-            } else {
-                Cause::HostTick
-            };
+            let expected = if sample.taken.interrupted { Cause::Periodic } else { Cause::HostTick };
             assert_eq!(one.cause, expected, "{sample:?}");
         }
     }
@@ -850,28 +723,12 @@ mod tests {
     #[test]
     fn throttling_takes_the_longest_absences_up_to_what_the_counter_says() {
         let samples = [gap(1e6, 60e6), gap(1e8, 70e6), gap(2e8, 1e6), gap(3e8, 30_000.0)];
-        let events: Vec<Event> = samples
-            .iter()
-            .map(|gap| event(Cause::ContextSwitch, gap.at_ns, Some(gap.end_ns())))
-            .collect();
-        let context = Context {
-            throttled_ns: 130_000_000,
-            ..Context::default()
-        };
-        let causes: Vec<Cause> = attribute(&samples, &events, &context)
-            .each
-            .iter()
-            .map(|one| one.cause)
-            .collect();
-        assert_eq!(
-            causes,
-            [
-                Cause::Throttled,
-                Cause::Throttled,
-                Cause::ContextSwitch,
-                Cause::ContextSwitch
-            ]
-        );
+        let events: Vec<Event> =
+            samples.iter().map(|gap| event(Cause::ContextSwitch, gap.at_ns, Some(gap.end_ns()))).collect();
+        let context = Context { throttled_ns: 130_000_000, ..Context::default() };
+        let causes: Vec<Cause> =
+            attribute(&samples, &events, &context).each.iter().map(|one| one.cause).collect();
+        assert_eq!(causes, [Cause::Throttled, Cause::Throttled, Cause::ContextSwitch, Cause::ContextSwitch]);
     }
 
     fn part_of(one: &Attribution, cause: Cause) -> f64 {
@@ -895,10 +752,7 @@ mod tests {
             (Cause::RunQueueDelay, 3e5),
             (Cause::ContextSwitch, 2e5),
         ] {
-            assert!(
-                (part_of(&found[0], cause) - ns).abs() < 1e-6,
-                "{cause}: {found:?}"
-            );
+            assert!((part_of(&found[0], cause) - ns).abs() < 1e-6, "{cause}: {found:?}");
         }
         assert_eq!(found[0].cause, Cause::Waiting);
         assert!((found[0].explained_ns - 1.74e6).abs() < 1e-6);
@@ -908,10 +762,7 @@ mod tests {
     fn operations_that_are_under_way_together_all_lose_the_time_in_which_the_thread_was_away() {
         let events = [event(Cause::ContextSwitch, 1.2e6, Some(1.7e6))];
         let found = split(&[gap(1e6, 1e6), gap(1.1e6, 1e6), gap(1.8e6, 1e6)], &events);
-        let away: Vec<f64> = found
-            .iter()
-            .map(|one| part_of(one, Cause::ContextSwitch))
-            .collect();
+        let away: Vec<f64> = found.iter().map(|one| part_of(one, Cause::ContextSwitch)).collect();
         assert_eq!(away, [5e5, 5e5, 0.0]);
         assert_eq!(found[2].cause, Cause::Unexplained);
     }
@@ -925,30 +776,18 @@ mod tests {
 
     fn ticks(period_ns: f64, seconds: f64) -> (Vec<Sample>, [Span; 1]) {
         let times = std::iter::successors(Some(1e6), |at| Some(at + period_ns));
-        let samples = times
-            .take_while(|at| *at < 1e6 + seconds * 1e9)
-            .map(|at| gap(at, 20_000.0))
-            .collect();
-        let listened = Span {
-            from_ns: 0.0,
-            to_ns: seconds * 1e9 + 2e6,
-        };
+        let samples = times.take_while(|at| *at < 1e6 + seconds * 1e9).map(|at| gap(at, 20_000.0)).collect();
+        let listened = Span { from_ns: 0.0, to_ns: seconds * 1e9 + 2e6 };
         (samples, [listened])
     }
 
     #[test]
     fn a_comb_is_this_kernels_tick_only_if_its_timer_interrupts_are_counted() {
-        for (interrupts, cause) in [
-            (Some(1_010), Cause::TimerTick),
-            (Some(40), Cause::HostTick),
-            (None, Cause::Periodic),
-        ] {
+        for (interrupts, cause) in
+            [(Some(1_010), Cause::TimerTick), (Some(40), Cause::HostTick), (None, Cause::Periodic)]
+        {
             let (samples, listened) = ticks(4e6, 4.0);
-            let context = Context {
-                listened: &listened,
-                timer_interrupts: interrupts,
-                ..Context::default()
-            };
+            let context = Context { listened: &listened, timer_interrupts: interrupts, ..Context::default() };
             let found = attribute(&samples, &[], &context);
             assert_eq!(found.combs.len(), 1);
             assert_eq!(found.combs[0].cause, cause);
@@ -960,11 +799,7 @@ mod tests {
     #[test]
     fn a_comb_without_a_kernels_rate_is_no_tick_however_many_timer_interrupts_there_are() {
         let (samples, listened) = ticks(1e8, 6.0);
-        let context = Context {
-            listened: &listened,
-            timer_interrupts: Some(2_000),
-            ..Context::default()
-        };
+        let context = Context { listened: &listened, timer_interrupts: Some(2_000), ..Context::default() };
         let found = attribute(&samples, &[], &context);
         assert_eq!(found.combs.len(), 1, "10 Hz");
         assert_eq!(found.combs[0].cause, Cause::Periodic);
@@ -975,16 +810,9 @@ mod tests {
         let (mut samples, listened) = ticks(4e6, 4.0);
         samples.extend((0..400).map(|tooth| gap(3.1e6 + f64::from(tooth) * 1e7, 30_000.0)));
         samples.sort_by(|a, b| a.at_ns.total_cmp(&b.at_ns));
-        let context = Context {
-            listened: &listened,
-            timer_interrupts: Some(1_600),
-            ..Context::default()
-        };
-        let mut causes: Vec<Cause> = attribute(&samples, &[], &context)
-            .combs
-            .iter()
-            .map(|named| named.cause)
-            .collect();
+        let context = Context { listened: &listened, timer_interrupts: Some(1_600), ..Context::default() };
+        let mut causes: Vec<Cause> =
+            attribute(&samples, &[], &context).combs.iter().map(|named| named.cause).collect();
         causes.sort_unstable();
         assert_eq!(causes, [Cause::TimerTick, Cause::HostTick]);
     }
@@ -1034,26 +862,18 @@ mod tests {
         };
         let mut events: Vec<Event> = samples.iter().map(|gap| tick(gap, TICK)).collect();
         // As many again, at no regular times.
-        let others: Vec<Sample> = (0..500)
-            .map(|index| gap(3e6 + f64::from(index * index % 499) * 8e6, 20_000.0))
-            .collect();
+        let others: Vec<Sample> =
+            (0..500).map(|index| gap(3e6 + f64::from(index * index % 499) * 8e6, 20_000.0)).collect();
         events.extend(others.iter().map(|gap| tick(gap, "local_timer")));
         samples.extend(others);
         samples.sort_by(|a, b| a.at_ns.total_cmp(&b.at_ns));
         samples.dedup_by(|later, earlier| later.at_ns < earlier.end_ns());
-        let context = Context {
-            listened: &listened,
-            timer_interrupts: Some(1_500),
-            ..Context::default()
-        };
+        let context = Context { listened: &listened, timer_interrupts: Some(1_500), ..Context::default() };
         let truth = attribute(&samples, &events, &context);
         let blind = attribute(&samples, &[], &context);
         let agreement = agreement(&samples, &truth.each, &blind.each, 10_000.0).expect("ticks on both sides");
         assert!(agreement.truly <= 1_000, "{agreement:?}");
-        assert!(
-            agreement.recall > 0.99 && agreement.precision > 0.99,
-            "{agreement:?}"
-        );
+        assert!(agreement.recall > 0.99 && agreement.precision > 0.99, "{agreement:?}");
     }
 
     #[test]
@@ -1063,10 +883,7 @@ mod tests {
             sample.ns = 2_000.0;
         }
         samples[500].ns = 60_000.0;
-        let context = Context {
-            listened: &listened,
-            ..Context::default()
-        };
+        let context = Context { listened: &listened, ..Context::default() };
         let found = attribute(&samples, &[], &context);
         assert_eq!(found.each[500].cause, Cause::Unexplained);
         assert_eq!(found.each[501].cause, Cause::Periodic);
@@ -1076,11 +893,7 @@ mod tests {
     fn a_stall_at_a_tick_is_not_charged_to_the_tick() {
         let (mut samples, listened) = ticks(4e6, 4.0);
         samples[500].ns = 1_500_000.0;
-        let context = Context {
-            listened: &listened,
-            timer_interrupts: Some(1_000),
-            ..Context::default()
-        };
+        let context = Context { listened: &listened, timer_interrupts: Some(1_000), ..Context::default() };
         let found = attribute(&samples, &[], &context);
         assert_eq!(found.each[500].cause, Cause::Unexplained);
         assert_eq!(found.each[501].cause, Cause::TimerTick);
@@ -1104,11 +917,7 @@ mod tests {
             switch(&samples[601], 3_000.0),
             switch(&samples[701], 3_000.0),
         ];
-        let context = Context {
-            listened: &listened,
-            timer_interrupts: Some(1_000),
-            ..Context::default()
-        };
+        let context = Context { listened: &listened, timer_interrupts: Some(1_000), ..Context::default() };
         let found = attribute(&samples, &events, &context);
         let cause = |index: usize| found.each[index].cause;
         assert_eq!(cause(500), Cause::TimerTick);
@@ -1131,11 +940,7 @@ mod tests {
             .collect();
         samples.extend((0..400).map(|tooth| gap(3.1e6 + f64::from(tooth) * 1e7, 30_000.0)));
         samples.sort_by(|a, b| a.at_ns.total_cmp(&b.at_ns));
-        let context = Context {
-            listened: &listened,
-            timer_interrupts: Some(1_001),
-            ..Context::default()
-        };
+        let context = Context { listened: &listened, timer_interrupts: Some(1_001), ..Context::default() };
         let found = attribute(&samples, &events, &context);
         let causes: Vec<Cause> = found.combs.iter().map(|named| named.cause).collect();
         assert_eq!(causes, [Cause::HostTick]);
@@ -1143,10 +948,7 @@ mod tests {
 
     #[test]
     fn a_short_gap_with_a_tiny_handler_is_the_price_of_entering_it() {
-        let found = judged(
-            &[gap(1e6, 14_000.0)],
-            &[event(Cause::Ipi, 1_012_000.0, Some(1_012_300.0))],
-        );
+        let found = judged(&[gap(1e6, 14_000.0)], &[event(Cause::Ipi, 1_012_000.0, Some(1_012_300.0))]);
         assert_eq!(found.each[0].cause, Cause::Ipi);
         assert!((found.each[0].explained_ns - 300.0).abs() < 1e-6);
     }
@@ -1158,19 +960,12 @@ mod tests {
             .iter()
             .map(|gap| event(Cause::TimerTick, gap.at_ns + 5_000.0, Some(gap.at_ns + 15_000.0)))
             .collect();
-        let context = Context {
-            listened: &listened,
-            timer_interrupts: Some(1_000),
-            ..Context::default()
-        };
+        let context = Context { listened: &listened, timer_interrupts: Some(1_000), ..Context::default() };
         let truth = attribute(&samples, &events, &context);
         assert_eq!(truth.combs, []);
         let blind = attribute(&samples, &[], &context);
         let agreement = agreement(&samples, &truth.each, &blind.each, 10_000.0).expect("ticks on both sides");
-        assert!(
-            agreement.recall > 0.99 && agreement.precision > 0.99,
-            "{agreement:?}"
-        );
+        assert!(agreement.recall > 0.99 && agreement.precision > 0.99, "{agreement:?}");
     }
 
     mod properties {

@@ -99,9 +99,7 @@ impl Comb {
 
     /// Whether one of its teeth lies where a gap begins that is not its own, by the distance from the nearest that is: a comb may drift.
     pub(crate) fn has_tooth_at(&self, samples: &[Sample], at_ns: f64) -> bool {
-        let next = self
-            .members
-            .partition_point(|member| samples[*member].at_ns < at_ns);
+        let next = self.members.partition_point(|member| samples[*member].at_ns < at_ns);
         let around = [next.checked_sub(1), Some(next)];
         let nearest = around
             .into_iter()
@@ -201,15 +199,8 @@ impl Tally {
         if self.seen == 0 {
             return 0.0;
         }
-        let (got, chance) = (
-            self.hit as f64 / self.seen as f64,
-            self.by_chance / self.seen as f64,
-        );
-        if chance >= 1.0 {
-            0.0
-        } else {
-            (got - chance) / (1.0 - chance)
-        }
+        let (got, chance) = (self.hit as f64 / self.seen as f64, self.by_chance / self.seen as f64);
+        if chance >= 1.0 { 0.0 } else { (got - chance) / (1.0 - chance) }
     }
 
     /// Bound of the negative logarithm of the chance of so many hits.
@@ -219,11 +210,7 @@ impl Tally {
             return 0.0;
         }
         let (got, chance) = (self.hit as f64 / seen, (self.by_chance / seen).max(1e-9));
-        let miss = if got < 1.0 {
-            (1.0 - got) * ((1.0 - got) / (1.0 - chance)).ln()
-        } else {
-            0.0
-        };
+        let miss = if got < 1.0 { (1.0 - got) * ((1.0 - got) / (1.0 - chance)).ln() } else { 0.0 };
         seen * (got * (got / chance).ln() + miss)
     }
 }
@@ -280,10 +267,7 @@ impl Search<'_> {
     /// The period near `about_ns` and the phase under which the most teeth are hit in the first part of the recording.
     fn fold(&self, times: &[f64], about_ns: f64, tolerance: f64) -> Option<Guess> {
         let enough = times.get(400).map_or(f64::INFINITY, |at| at - self.from_ns);
-        let part_ns = FIRST_PART_NS
-            .max(24.0 * about_ns)
-            .max(enough)
-            .min(self.to_ns - self.from_ns);
+        let part_ns = FIRST_PART_NS.max(24.0 * about_ns).max(enough).min(self.to_ns - self.from_ns);
         let part = &times[..times.partition_point(|at| *at < self.from_ns + part_ns)];
         let width_ns = WINDOW_NS.min(about_ns / 4.0);
         // Between two steps, the last tooth of the part moves by a quarter of the window.
@@ -337,18 +321,13 @@ impl Search<'_> {
         const PHASE_GAIN: f64 = 0.05;
         const PERIOD_GAIN: f64 = 0.001;
         let reach = WINDOW_NS.min(guess.period_ns / 8.0);
-        let (shortest, longest) = (
-            guess.period_ns * (1.0 - MOST_BEND),
-            guess.period_ns * (1.0 + MOST_BEND),
-        );
+        let (shortest, longest) = (guess.period_ns * (1.0 - MOST_BEND), guess.period_ns * (1.0 + MOST_BEND));
         let mut teeth = Vec::new();
         let (mut at, mut period) = (guess.phase_ns, guess.period_ns);
         let (mut indices, mut hits) = (Vec::new(), Vec::new());
         while at < self.to_ns {
             teeth.push(at);
-            let residual = nearest(times, at)
-                .map(|time| time - at)
-                .filter(|off| off.abs() <= reach);
+            let residual = nearest(times, at).map(|time| time - at).filter(|off| off.abs() <= reach);
             if let Some(residual) = residual {
                 indices.push((teeth.len() - 1) as f64);
                 hits.push(at + residual);
@@ -397,11 +376,7 @@ impl Search<'_> {
         let rest = 1.0 - (-others * (before + after) / self.listened_ns).exp();
         // Before it is known whether there is a comb, all gaps count as chance; one that has nearly all its teeth cannot be told
         // from that only when gaps are so dense that nothing could be.
-        let chance = if tally.hit as f64 > 0.5 * tally.seen as f64 {
-            rest
-        } else {
-            chance
-        };
+        let chance = if tally.hit as f64 > 0.5 * tally.seen as f64 { rest } else { chance };
         tally.by_chance = chance * tally.seen as f64;
         tally
     }
@@ -447,20 +422,10 @@ impl Search<'_> {
         let least = usual + 3.0 * usual.sqrt() + (0.002 * teeth.len() as f64).max(1.0);
         let middle = (reach / BIN_NS) as usize;
         let stands_out = |bin: usize| f64::from(counts[bin]) > least;
-        let from = (0..middle)
-            .rev()
-            .take_while(|bin| stands_out(*bin))
-            .last()
-            .unwrap_or(middle);
-        let to = (middle..bins)
-            .take_while(|bin| stands_out(*bin))
-            .last()
-            .unwrap_or(middle);
+        let from = (0..middle).rev().take_while(|bin| stands_out(*bin)).last().unwrap_or(middle);
+        let to = (middle..bins).take_while(|bin| stands_out(*bin)).last().unwrap_or(middle);
         let least_half = (WINDOW_NS / 4.0).min(period_ns / 16.0);
-        [
-            (reach - from as f64 * BIN_NS).max(least_half),
-            ((to + 1) as f64 * BIN_NS - reach).max(least_half),
-        ]
+        [(reach - from as f64 * BIN_NS).max(least_half), ((to + 1) as f64 * BIN_NS - reach).max(least_half)]
     }
 
     /// The longest free sample in each tooth's window, and their median length. What is far shorter than that is something else that
@@ -470,9 +435,7 @@ impl Search<'_> {
         const SHORTEST_OF_TYPICAL: f64 = 0.2;
         const LONGEST_OF_TYPICAL: f64 = 3.0;
         let begins = |tooth: &f64| {
-            let next = self
-                .samples
-                .partition_point(|sample| sample.at_ns < tooth - before);
+            let next = self.samples.partition_point(|sample| sample.at_ns < tooth - before);
             (next..self.samples.len())
                 .take_while(|index| self.samples[*index].at_ns <= tooth + after)
                 .filter(|index| self.free[*index])
@@ -484,10 +447,7 @@ impl Search<'_> {
         let typical = lengths.get(lengths.len() / 2).copied().unwrap_or(0.0);
         members.retain(|&index| self.samples[index].ns >= SHORTEST_OF_TYPICAL * typical);
         let lasts = |tooth: &f64| {
-            let last = self
-                .samples
-                .partition_point(|sample| sample.at_ns < tooth - before)
-                .checked_sub(1)?;
+            let last = self.samples.partition_point(|sample| sample.at_ns < tooth - before).checked_sub(1)?;
             let sample = &self.samples[last];
             let holds = sample.end_ns() > *tooth && sample.ns <= LONGEST_OF_TYPICAL * typical;
             (holds && self.free[last]).then_some(last)
@@ -514,9 +474,8 @@ fn periods_by_distance(times: &[f64]) -> Vec<f64> {
         }
     }
     // Five bins are the width of two jitters.
-    let smooth: Vec<f64> = (0..bins)
-        .map(|bin| counts[bin.saturating_sub(2)..(bin + 3).min(bins)].iter().sum())
-        .collect();
+    let smooth: Vec<f64> =
+        (0..bins).map(|bin| counts[bin.saturating_sub(2)..(bin + 3).min(bins)].iter().sum()).collect();
     let mut sorted = smooth.clone();
     sorted.sort_unstable_by(f64::total_cmp);
     let usual = sorted[bins / 2];
@@ -599,23 +558,14 @@ fn line(x: &[f64], y: &[f64]) -> Option<(f64, f64)> {
 fn teeth_between(phase_ns: f64, period_ns: f64, from_ns: f64, to_ns: f64) -> Vec<f64> {
     let first = ((from_ns - phase_ns) / period_ns).ceil();
     let count = ((to_ns - phase_ns) / period_ns).ceil() - first;
-    (0..count.max(0.0) as u64)
-        .map(|tooth| phase_ns + (first + tooth as f64) * period_ns)
-        .collect()
+    (0..count.max(0.0) as u64).map(|tooth| phase_ns + (first + tooth as f64) * period_ns).collect()
 }
 
 /// The value nearest to `at` of a sorted list.
 fn nearest(sorted: &[f64], at: f64) -> Option<f64> {
     let next = sorted.partition_point(|value| *value < at);
-    let around = [
-        next.checked_sub(1).and_then(|index| sorted.get(index)),
-        sorted.get(next),
-    ];
-    around
-        .into_iter()
-        .flatten()
-        .copied()
-        .min_by(|a, b| (a - at).abs().total_cmp(&(b - at).abs()))
+    let around = [next.checked_sub(1).and_then(|index| sorted.get(index)), sorted.get(next)];
+    around.into_iter().flatten().copied().min_by(|a, b| (a - at).abs().total_cmp(&(b - at).abs()))
 }
 
 #[cfg(test)]

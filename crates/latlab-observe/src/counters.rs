@@ -93,17 +93,11 @@ impl CpuCounters {
     /// All of them now.
     #[must_use]
     pub fn read(&self, clock: &Clock) -> CpuReading {
-        let lines = |path| {
-            fs::read_to_string(path)
-                .map(|text| column(&text, self.cpu))
-                .unwrap_or_default()
-        };
+        let lines = |path| fs::read_to_string(path).map(|text| column(&text, self.cpu)).unwrap_or_default();
         CpuReading {
             interrupts: lines("/proc/interrupts"),
             softirqs: lines("/proc/softirqs"),
-            waiting_us: fs::read_to_string("/proc/pressure/cpu")
-                .ok()
-                .and_then(|text| waiting(&text)),
+            waiting_us: fs::read_to_string("/proc/pressure/cpu").ok().and_then(|text| waiting(&text)),
             thread: self.observer.read(),
             // Next to each other: their difference is what counts.
             at_ns: clock.now_ns(),
@@ -160,8 +154,7 @@ impl Counted {
     #[must_use]
     pub fn all_interrupts(&self) -> Option<u64> {
         // TLB shootdowns are among the function calls.
-        self.interrupts_known
-            .then(|| self.sum(|count| count.name != "TLB"))
+        self.interrupts_known.then(|| self.sum(|count| count.name != "TLB"))
     }
 
     /// The causes that are counted one by one.
@@ -192,11 +185,7 @@ impl Counted {
     }
 
     fn sum(&self, which: impl Fn(&Count) -> bool) -> u64 {
-        self.interrupts
-            .iter()
-            .filter(|count| which(count))
-            .map(|count| count.count)
-            .sum()
+        self.interrupts.iter().filter(|count| which(count)).map(|count| count.count).sum()
     }
 }
 
@@ -207,10 +196,7 @@ pub(crate) fn function_calls_now(cpu: u32) -> Option<u64> {
 
 /// Not all that other CPUs send: a busy CPU is asked to reschedule thousands of times a second.
 fn function_calls(lines: &BTreeMap<String, Line>) -> Option<u64> {
-    lines
-        .values()
-        .find(|line| line.what.contains("Function call"))
-        .map(|line| line.count)
+    lines.values().find(|line| line.what.contains("Function call")).map(|line| line.count)
 }
 
 fn grown(now: &BTreeMap<String, Line>, then: &BTreeMap<String, Line>) -> Vec<Count> {
@@ -219,9 +205,7 @@ fn grown(now: &BTreeMap<String, Line>, then: &BTreeMap<String, Line>) -> Vec<Cou
         .map(|(name, line)| Count {
             name: name.clone(),
             what: line.what.clone(),
-            count: line
-                .count
-                .saturating_sub(then.get(name).map_or(0, |line| line.count)),
+            count: line.count.saturating_sub(then.get(name).map_or(0, |line| line.count)),
         })
         .filter(|count| count.count > 0)
         .collect();
@@ -259,13 +243,7 @@ fn column(text: &str, cpu: u32) -> BTreeMap<String, Line> {
             let mut words = rest.split_ascii_whitespace();
             let count = words.nth(place)?.parse().ok()?;
             let what: Vec<&str> = words.skip(cpus.len() - place - 1).collect();
-            Some((
-                name.trim().to_owned(),
-                Line {
-                    count,
-                    what: what.join(" "),
-                },
-            ))
+            Some((name.trim().to_owned(), Line { count, what: what.join(" ") }))
         })
         .collect()
 }
@@ -283,10 +261,7 @@ mod tests {
     const INTERRUPTS: &str = "           CPU0       CPU2       \n  24:          1          7  IO-APIC   5-edge      ACPI:Ged\n LOC:        100        900  Local timer interrupts\n RES:          5          6  Rescheduling interrupts\n ERR:          0\n";
 
     fn counted(now: &str, then: &str) -> Counted {
-        let reading = |text| CpuReading {
-            interrupts: column(text, 2),
-            ..CpuReading::default()
-        };
+        let reading = |text| CpuReading { interrupts: column(text, 2), ..CpuReading::default() };
         reading(now).since(&reading(then))
     }
 
@@ -296,30 +271,21 @@ mod tests {
         assert_eq!(lines["LOC"].count, 900);
         assert_eq!(lines["24"].what, "IO-APIC 5-edge ACPI:Ged");
         assert!(!lines.contains_key("ERR"), "a line without columns is nobody's");
-        assert!(
-            column(INTERRUPTS, 1).is_empty(),
-            "a CPU that is offline has no column"
-        );
+        assert!(column(INTERRUPTS, 1).is_empty(), "a CPU that is offline has no column");
     }
 
     #[test]
     fn what_grew_is_listed_with_the_most_frequent_first() {
         let then = INTERRUPTS.replace("900", "650").replace("  6  Res", "  2  Res");
         let counted = counted(INTERRUPTS, &then);
-        let names: Vec<(&str, u64)> = counted
-            .interrupts
-            .iter()
-            .map(|one| (one.name.as_str(), one.count))
-            .collect();
+        let names: Vec<(&str, u64)> =
+            counted.interrupts.iter().map(|one| (one.name.as_str(), one.count)).collect();
         assert_eq!(names, [("LOC", 250), ("RES", 4)]);
         assert_eq!(counted.timer_interrupts(), Some(250));
         assert_eq!(counted.interprocessor_interrupts(), Some(4));
         assert_eq!(counted.all_interrupts(), Some(254));
         let tally = counted.tally();
-        assert_eq!(
-            (tally.interprocessor_interrupts, tally.interrupts),
-            (Some(4), Some(254))
-        );
+        assert_eq!((tally.interprocessor_interrupts, tally.interrupts), (Some(4), Some(254)));
         assert_eq!(tally.switches, None, "no thread was read");
     }
 

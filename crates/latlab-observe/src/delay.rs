@@ -20,9 +20,7 @@ impl RunDelay {
     pub fn of_this_thread() -> Option<Self> {
         let own = Self {
             delay: system::DelayFile::open(None)?,
-            running: os_clocks()
-                .into_iter()
-                .find_map(|(name, id)| (name == THREAD_CLOCK).then_some(id)),
+            running: os_clocks().into_iter().find_map(|(name, id)| (name == THREAD_CLOCK).then_some(id)),
         };
         own.read_ns().map(|_| own)
     }
@@ -30,10 +28,7 @@ impl RunDelay {
     /// Of another thread of this process, by the kernel's number of it.
     #[must_use]
     pub fn of_thread(tid: u32) -> Option<Self> {
-        let other = Self {
-            delay: system::DelayFile::open(Some(tid))?,
-            running: None,
-        };
+        let other = Self { delay: system::DelayFile::open(Some(tid))?, running: None };
         other.read_ns().map(|_| other)
     }
 

@@ -36,12 +36,7 @@ impl Wanted {
     /// All that there is up to this rung, for work that never sleeps.
     #[must_use]
     pub fn up_to(highest: Level) -> Self {
-        Self {
-            highest,
-            faults: true,
-            sleeps: false,
-            requests: false,
-        }
+        Self { highest, faults: true, sleeps: false, requests: false }
     }
 }
 
@@ -56,10 +51,7 @@ impl ThreadFlag {
     /// Where nobody asked for one: never taken.
     #[must_use]
     pub fn none() -> Self {
-        Self {
-            rseq: None,
-            interrupts: None,
-        }
+        Self { rseq: None, interrupts: None }
     }
 }
 
@@ -95,22 +87,11 @@ impl Evidence {
             InterruptFlag::open()
         };
         rungs.push(rung(Level::InterruptFlag, interrupts.as_ref().err()));
-        let rseq = if highest < Level::Rseq {
-            Err("not asked for".to_owned())
-        } else {
-            RseqFlag::open()
-        };
+        let rseq = if highest < Level::Rseq { Err("not asked for".to_owned()) } else { RseqFlag::open() };
         rungs.push(rung(Level::Rseq, rseq.as_ref().err()));
         let sources = Sources::open(clock, cpu, wanted);
         rungs.extend_from_slice(sources.rungs());
-        Self {
-            sources,
-            flag: ThreadFlag {
-                rseq: rseq.ok(),
-                interrupts: interrupts.ok(),
-            },
-            rungs,
-        }
+        Self { sources, flag: ThreadFlag { rseq: rseq.ok(), interrupts: interrupts.ok() }, rungs }
     }
 
     /// All rungs, least first.
@@ -184,10 +165,7 @@ impl Evidence {
 
 /// Of one flag: there, or missing for this reason.
 fn rung(level: Level, missing: Option<&String>) -> Rung {
-    missing.map_or_else(
-        || Rung::there(level),
-        |reason| Rung::missing(level, reason.as_str()),
-    )
+    missing.map_or_else(|| Rung::there(level), |reason| Rung::missing(level, reason.as_str()))
 }
 
 #[cfg(test)]
@@ -235,9 +213,7 @@ mod tests {
             let slept = events.iter().any(|event| {
                 event.proof == Proof::SwitchRecord
                     && event.at_ns > before - 1_000.0
-                    && event
-                        .end_ns
-                        .is_some_and(|end| end - event.at_ns > 1e6 && end < after + 1_000.0)
+                    && event.end_ns.is_some_and(|end| end - event.at_ns > 1e6 && end < after + 1_000.0)
             });
             assert!(slept, "the sleep is a switch: {events:?}");
         }
@@ -245,9 +221,6 @@ mod tests {
             assert!(events.iter().any(|event| event.cause == Cause::PageFault));
         }
         let (again, _) = evidence.drain(&clock);
-        assert!(
-            again.iter().all(|event| event.at_ns > after),
-            "what was drained is gone"
-        );
+        assert!(again.iter().all(|event| event.at_ns > after), "what was drained is gone");
     }
 }

@@ -29,10 +29,7 @@ impl Buffer {
     /// Room for `most` gaps.
     #[must_use]
     pub fn new(most: usize) -> Self {
-        let touched = Gap {
-            begin: 1,
-            ..Gap::default()
-        };
+        let touched = Gap { begin: 1, ..Gap::default() };
         Self {
             // Not zeros: those would come as untouched pages.
             gaps: vec![touched; most],
@@ -134,21 +131,13 @@ pub fn listen<T: TimeSource, F: Flag, D: Disturber>(
         let now = time.end();
         looks += 1;
         if now.saturating_sub(last) > threshold {
-            into.push(Gap {
-                begin: last,
-                end: now,
-                taken: flag.taken(),
-            });
+            into.push(Gap { begin: last, end: now, taken: flag.taken() });
         }
         disturber.step(now);
         // A counter that stands still, or runs back between CPUs, must not hold the loop for ever; simulated ones advance by looking.
         last = now.max(last);
     }
-    Heard {
-        begin,
-        end: last,
-        looks,
-    }
+    Heard { begin, end: last, looks }
 }
 
 #[cfg(test)]
@@ -180,10 +169,7 @@ mod tests {
     impl Flag for EveryOther {
         fn taken(&mut self) -> Taken {
             self.0 = !self.0;
-            Taken {
-                preempted: self.0,
-                interrupted: false,
-            }
+            Taken { preempted: self.0, interrupted: false }
         }
     }
 
@@ -191,11 +177,7 @@ mod tests {
         let clock = SimulatedClock::new(20.0, 1.0);
         let ticks = |ns| latlab_clock::Clock::simulated(SimulatedClock::ideal()).ticks(ns);
         let mut buffer = Buffer::new(room);
-        let mut script = Script {
-            clock: &clock,
-            looks: 0,
-            stalls,
-        };
+        let mut script = Script { clock: &clock, looks: 0, stalls };
         let heard = listen(
             &clock,
             ticks(100_000.0),
@@ -215,9 +197,7 @@ mod tests {
         for gap in buffer.gaps() {
             assert!(gap.begin >= heard.begin && gap.end <= heard.end && gap.end > gap.begin);
         }
-        let [first, second] = buffer.gaps() else {
-            panic!("two gaps")
-        };
+        let [first, second] = buffer.gaps() else { panic!("two gaps") };
         assert!(first.end - first.begin > second.end - second.begin);
         assert!(heard.looks > 1_000);
     }

@@ -26,13 +26,8 @@ pub enum Level {
 
 impl Level {
     /// All of them, least first.
-    pub const ALL: [Self; 5] = [
-        Self::TimeStamps,
-        Self::InterruptFlag,
-        Self::Rseq,
-        Self::PerfRecords,
-        Self::Tracepoints,
-    ];
+    pub const ALL: [Self; 5] =
+        [Self::TimeStamps, Self::InterruptFlag, Self::Rseq, Self::PerfRecords, Self::Tracepoints];
 
     /// The name as it is printed.
     #[must_use]
@@ -75,32 +70,19 @@ impl Rung {
     /// A rung that is there.
     #[must_use]
     pub fn there(level: Level) -> Self {
-        Self {
-            level,
-            available: true,
-            reason: None,
-        }
+        Self { level, available: true, reason: None }
     }
 
     /// A rung that is not there.
     #[must_use]
     pub fn missing(level: Level, reason: impl Into<String>) -> Self {
-        Self {
-            level,
-            available: false,
-            reason: Some(reason.into()),
-        }
+        Self { level, available: false, reason: Some(reason.into()) }
     }
 }
 
 /// The highest rung that is there.
 pub(crate) fn highest(rungs: &[Rung]) -> Level {
-    rungs
-        .iter()
-        .filter(|rung| rung.available)
-        .map(|rung| rung.level)
-        .max()
-        .unwrap_or(Level::TimeStamps)
+    rungs.iter().filter(|rung| rung.available).map(|rung| rung.level).max().unwrap_or(Level::TimeStamps)
 }
 
 #[cfg(test)]

@@ -51,10 +51,7 @@ mod live;
 pub mod noise;
 #[cfg_attr(
     not(target_os = "linux"),
-    allow(
-        dead_code,
-        reason = "only Linux has such records yet; their decoding is tested everywhere"
-    )
+    allow(dead_code, reason = "only Linux has such records yet; their decoding is tested everywhere")
 )]
 mod records;
 mod requests;
@@ -102,9 +99,7 @@ impl Observer {
     /// Observes the calling thread, which must stay on CPU `cpu` for the steal figure to mean anything.
     #[must_use]
     pub fn of_this_thread(cpu: Option<u32>) -> Self {
-        Self {
-            sources: system::Sources::open(cpu),
-        }
+        Self { sources: system::Sources::open(cpu) }
     }
 
     /// The counters now.
@@ -134,10 +129,7 @@ mod tests {
 
     #[test]
     fn a_counter_that_could_not_be_read_stays_unknown() {
-        let known = Observed {
-            minor_faults: Some(3),
-            ..Observed::default()
-        };
+        let known = Observed { minor_faults: Some(3), ..Observed::default() };
         let total = sum(&known, &known);
         assert_eq!(total.minor_faults, Some(6));
         assert_eq!(total.steal_ns, None);

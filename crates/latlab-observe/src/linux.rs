@@ -37,20 +37,13 @@ impl Sources {
             observed.minor_faults = count(usage.ru_minflt);
             observed.major_faults = count(usage.ru_majflt);
         }
-        observed.run_queue_delay_ns = self
-            .schedstat
-            .as_ref()
-            .and_then(text_of)
-            .and_then(|text| run_delay(&text));
+        observed.run_queue_delay_ns =
+            self.schedstat.as_ref().and_then(text_of).and_then(|text| run_delay(&text));
         observed.steal_ns = match (&self.stat, &self.cpu_label) {
             (Some(file), Some(label)) => text_of(file).and_then(|text| steal(&text, label)),
             _ => None,
         };
-        observed.throttled_ns = self
-            .group_stat
-            .as_ref()
-            .and_then(text_of)
-            .and_then(|text| throttled(&text));
+        observed.throttled_ns = self.group_stat.as_ref().and_then(text_of).and_then(|text| throttled(&text));
         observed
     }
 }

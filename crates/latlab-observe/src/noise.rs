@@ -166,11 +166,7 @@ fn counted_turn<D: Disturber>(
     let counted = counters.read(clock).since(&before);
     take(clock, evidence, heard, buffer, into);
     into.turns.push(counted.tally());
-    into.counted = if into.turns.len() == 1 {
-        counted
-    } else {
-        into.counted.and(&counted)
-    };
+    into.counted = if into.turns.len() == 1 { counted } else { into.counted.and(&counted) };
     into.dropped_gaps = buffer.dropped;
     Ok(heard)
 }
@@ -201,10 +197,7 @@ fn take(clock: &Clock, evidence: &mut Evidence, heard: Heard, buffer: &Buffer, i
         taken: gap.taken,
     }));
     into.looks += heard.looks;
-    into.listened.push(Span {
-        from_ns: clock.at_ns(heard.begin),
-        to_ns: clock.at_ns(heard.end),
-    });
+    into.listened.push(Span { from_ns: clock.at_ns(heard.begin), to_ns: clock.at_ns(heard.end) });
 }
 
 /// What a machine's noise is made of.
@@ -365,14 +358,7 @@ impl<'a> Listener<'a> {
                 done: None,
             };
             let (flag, ns) = (self.evidence.flag(), 4.0 * stall_ns);
-            let heard = turn(
-                self.clock,
-                flag,
-                ns,
-                self.request.threshold_ns,
-                &mut stall,
-                &mut self.buffer,
-            )?;
+            let heard = turn(self.clock, flag, ns, self.request.threshold_ns, &mut stall, &mut self.buffer)?;
             // A thread that was kept from its CPU until the turn was over stood still after its last look: nobody could hear that.
             if let Some((begin, end)) = stall.done.filter(|(_, end)| heard.end >= *end) {
                 let held = |gap: &&Gap| gap.begin <= begin && gap.end >= end;
@@ -393,11 +379,7 @@ impl<'a> Listener<'a> {
         }
         let rungs = self.evidence.rungs().to_vec();
         let (noise, each) = judge(&self.request, &self.recording, rungs, self.pinned, false);
-        Some(Judged {
-            noise,
-            samples: self.recording.samples.clone(),
-            each,
-        })
+        Some(Judged { noise, samples: self.recording.samples.clone(), each })
     }
 }
 
@@ -470,9 +452,7 @@ pub(crate) fn on_own_thread<T: Send>(
                 stopped.store(true, Ordering::Relaxed);
             }
         }
-        thread
-            .join()
-            .map_err(|_| NoiseError::Thread("it ended unexpectedly".to_owned()))?
+        thread.join().map_err(|_| NoiseError::Thread("it ended unexpectedly".to_owned()))?
     })
 }
 
@@ -520,12 +500,8 @@ fn judge(
 
 fn unprivileged(request: &Request, recording: &Recording, truth: &Attributed, from_ns: f64) -> Unprivileged {
     let samples = &recording.samples;
-    let events: Vec<Event> = recording
-        .events
-        .iter()
-        .filter(|event| event.proof != Proof::Tracepoint)
-        .cloned()
-        .collect();
+    let events: Vec<Event> =
+        recording.events.iter().filter(|event| event.proof != Proof::Tracepoint).cloned().collect();
     let blind = attribute(samples, &events, &recording.context());
     Unprivileged {
         explained: explained(samples, &blind, request.threshold_ns),
@@ -566,13 +542,7 @@ fn comb_rows(samples: &[Sample], attributed: &Attributed, from_ns: f64) -> Vec<C
             let mut comb = named.clone();
             comb.comb.phase_ns -= from_ns;
             let hz = comb.comb.hz();
-            CombRow {
-                comb,
-                hz,
-                gaps: 0,
-                ns: 0.0,
-                share_time: 0.0,
-            }
+            CombRow { comb, hz, gaps: 0, ns: 0.0, share_time: 0.0 }
         })
         .collect();
     for (sample, one) in samples.iter().zip(&attributed.each) {
@@ -592,12 +562,7 @@ mod tests {
     use super::*;
 
     fn request(seconds: f64, highest: Level) -> Request {
-        Request {
-            seconds,
-            cpu: 0,
-            threshold_ns: 1_000.0,
-            highest,
-        }
+        Request { seconds, cpu: 0, threshold_ns: 1_000.0, highest }
     }
 
     #[test]
@@ -610,10 +575,7 @@ mod tests {
             assert!(heard.seconds >= 0.0999);
 
             assert_eq!(heard.causes.iter().map(|row| row.count).sum::<u64>(), heard.gaps);
-            assert_eq!(
-                heard.by_second.iter().map(|second| second.gaps).sum::<u64>(),
-                heard.gaps
-            );
+            assert_eq!(heard.by_second.iter().map(|second| second.gaps).sum::<u64>(), heard.gaps);
         }
     }
 
@@ -654,10 +616,7 @@ mod tests {
         let found = listener.rehearse(50_000.0).expect("a real clock");
         assert!(found.is_some_and(|ns| ns >= 49_999.0), "{found:?}");
         assert!(listener.judge().is_none());
-        let deaf = Request {
-            threshold_ns: 1e12,
-            ..request(1.0, Level::TimeStamps)
-        };
+        let deaf = Request { threshold_ns: 1e12, ..request(1.0, Level::TimeStamps) };
         let mut listener = Listener::of_this_thread(&clock, deaf, false).expect("a real clock");
         assert_eq!(listener.rehearse(50_000.0), Ok(None));
     }
@@ -677,9 +636,7 @@ mod tests {
             let listening = scope.spawn(|| {
                 let pinned = disturb::pin(request.cpu);
                 let mut listener = Listener::of_this_thread(&clock, request, pinned)?;
-                (0..100)
-                    .map(|_| listener.rehearse(50_000.0))
-                    .collect::<Result<Vec<_>, _>>()
+                (0..100).map(|_| listener.rehearse(50_000.0)).collect::<Result<Vec<_>, _>>()
             });
             let found = listening.join();
             ended.store(true, Ordering::Relaxed);

@@ -145,12 +145,7 @@ fn sample(record: &[u8], raw: &impl Fn(u64) -> bool) -> Option<Stamp> {
     } else {
         Vec::new()
     };
-    Some(Stamp {
-        event,
-        tid: u32_at(record, 20)?,
-        time_ns: u64_at(record, 24)?,
-        what: What::Sample(data),
-    })
+    Some(Stamp { event, tid: u32_at(record, 20)?, time_ns: u64_at(record, 24)?, what: What::Sample(data) })
 }
 
 fn switch(record: &[u8], misc: u16) -> Option<Stamp> {
@@ -162,9 +157,7 @@ fn switch(record: &[u8], misc: u16) -> Option<Stamp> {
         what: if misc & MISC_SWITCH_OUT == 0 {
             What::SwitchedIn
         } else {
-            What::SwitchedOut {
-                preempted: misc & MISC_SWITCH_OUT_PREEMPT != 0,
-            }
+            What::SwitchedOut { preempted: misc & MISC_SWITCH_OUT_PREEMPT != 0 }
         },
     })
 }
@@ -209,11 +202,7 @@ pub(crate) fn assemble(
                         .take()
                         .filter(|(at, _)| at.abs_diff(begin) < SAME_SWITCH_NS)
                         .map(|(_, name)| name);
-                    let cause = if sleeps && !preempted {
-                        Cause::Waiting
-                    } else {
-                        Cause::ContextSwitch
-                    };
+                    let cause = if sleeps && !preempted { Cause::Waiting } else { Cause::ContextSwitch };
                     events.push(event(cause, Proof::SwitchRecord, begin, Some(stamp.time_ns), who));
                 }
             }
@@ -223,18 +212,10 @@ pub(crate) fn assemble(
             (What::Sample(_), Role::Moment(cause, proof)) => {
                 events.push(event(*cause, *proof, stamp.time_ns, None, None));
             }
-            (What::Sample(raw), Role::Enter(cause, which)) => entered.push(Entered {
-                opened: *cause,
-                time_ns: stamp.time_ns,
-                who: named(raw, which),
-            }),
-            (
-                What::Sample(raw),
-                Role::Timer {
-                    function_offset,
-                    ticks,
-                },
-            ) => {
+            (What::Sample(raw), Role::Enter(cause, which)) => {
+                entered.push(Entered { opened: *cause, time_ns: stamp.time_ns, who: named(raw, which) });
+            }
+            (What::Sample(raw), Role::Timer { function_offset, ticks }) => {
                 let is_tick = u64_at(raw, *function_offset).is_some_and(|function| ticks.contains(&function));
                 if let Some(handler) = entered.iter_mut().rev().find(|own| own.is_timer())
                     && is_tick
@@ -245,11 +226,7 @@ pub(crate) fn assemble(
             (What::Sample(_), Role::Leave(cause)) => {
                 if let Some(index) = entered.iter().rposition(|own| own.opened == *cause) {
                     let handler = entered.remove(index);
-                    let cause = if handler.is_timer() {
-                        Cause::TimerTick
-                    } else {
-                        *cause
-                    };
+                    let cause = if handler.is_timer() { Cause::TimerTick } else { *cause };
                     let end = Some(stamp.time_ns);
                     events.push(event(cause, Proof::Tracepoint, handler.time_ns, end, handler.who));
                 }
@@ -282,9 +259,9 @@ impl Entered {
 fn named(raw: &[u8], which: &Which) -> Option<Arc<str>> {
     match which {
         Which::Fixed(name) => Some(Arc::clone(name)),
-        Which::Numbered(offset, names) => names
-            .get(u32_at(raw, *offset)? as usize)
-            .map(|name| Arc::from(*name)),
+        Which::Numbered(offset, names) => {
+            names.get(u32_at(raw, *offset)? as usize).map(|name| Arc::from(*name))
+        }
         Which::Text(offset) => {
             let place = u32_at(raw, *offset)?;
             text(raw, (place & 0xffff) as usize, (place >> 16) as usize)
@@ -328,10 +305,7 @@ mod tests {
         HashMap::from([
             (SWITCHES, Role::Switches),
             (FAULTS, Role::Moment(Cause::PageFault, Proof::FaultRecord)),
-            (
-                ENTER,
-                Role::Enter(Cause::Softirq, Which::Numbered(8, &["HI", "TIMER"])),
-            ),
+            (ENTER, Role::Enter(Cause::Softirq, Which::Numbered(8, &["HI", "TIMER"]))),
             (LEAVE, Role::Leave(Cause::Softirq)),
             (SCHED, Role::NextThread { name_offset: 4 }),
         ])
@@ -339,23 +313,11 @@ mod tests {
 
     fn header(kind: u32, misc: u16, body: &[u8]) -> Vec<u8> {
         let size = u16::try_from(body.len() + 8).unwrap();
-        [
-            &kind.to_ne_bytes()[..],
-            &misc.to_ne_bytes(),
-            &size.to_ne_bytes(),
-            body,
-        ]
-        .concat()
+        [&kind.to_ne_bytes()[..], &misc.to_ne_bytes(), &size.to_ne_bytes(), body].concat()
     }
 
     fn ids(tid: u32, time: u64, event: Option<u64>) -> Vec<u8> {
-        let mut bytes = [
-            &1_u32.to_ne_bytes()[..],
-            &tid.to_ne_bytes(),
-            &time.to_ne_bytes(),
-            &[0; 8],
-        ]
-        .concat();
+        let mut bytes = [&1_u32.to_ne_bytes()[..], &tid.to_ne_bytes(), &time.to_ne_bytes(), &[0; 8]].concat();
         if let Some(event) = event {
             bytes.extend(event.to_ne_bytes());
         }
@@ -426,12 +388,7 @@ mod tests {
 
     #[test]
     fn records_from_two_rings_are_put_in_order() {
-        let bytes = [
-            switched(false, 500),
-            switched(true, 100),
-            sampled(FAULTS, TID, 50, None),
-        ]
-        .concat();
+        let bytes = [switched(false, 500), switched(true, 100), sampled(FAULTS, TID, 50, None)].concat();
         let (made, _) = events(&bytes);
         let causes: Vec<Cause> = made.iter().map(|event| event.cause).collect();
         assert_eq!(causes, [Cause::PageFault, Cause::ContextSwitch]);
@@ -459,18 +416,9 @@ mod tests {
     fn a_timers_interrupt_is_the_tick_only_if_the_ticks_handler_ran_in_it() {
         const TIMER: u64 = 21;
         let roles = HashMap::from([
-            (
-                ENTER,
-                Role::Enter(Cause::TimerTick, Which::Fixed(Arc::from("local_timer"))),
-            ),
+            (ENTER, Role::Enter(Cause::TimerTick, Which::Fixed(Arc::from("local_timer")))),
             (LEAVE, Role::Leave(Cause::TimerTick)),
-            (
-                TIMER,
-                Role::Timer {
-                    function_offset: 8,
-                    ticks: vec![0xffff_8000],
-                },
-            ),
+            (TIMER, Role::Timer { function_offset: 8, ticks: vec![0xffff_8000] }),
         ]);
         let fired = |function: u64, time| {
             let raw = [&[0_u8; 8][..], &function.to_ne_bytes(), &[0; 4]].concat();
@@ -499,13 +447,9 @@ mod tests {
     #[test]
     fn lost_records_are_counted_and_unknown_ones_skipped() {
         let lost = [&9_u64.to_ne_bytes()[..], &41_u64.to_ne_bytes()].concat();
-        let bytes = [
-            header(4, 0, &[1; 16]),
-            header(RECORD_LOST, 0, &lost),
-            switched(true, 1),
-            switched(false, 2),
-        ]
-        .concat();
+        let bytes =
+            [header(4, 0, &[1; 16]), header(RECORD_LOST, 0, &lost), switched(true, 1), switched(false, 2)]
+                .concat();
         let (made, lost) = events(&bytes);
         assert_eq!((made.len(), lost), (1, 41));
     }

@@ -50,10 +50,7 @@ pub(crate) fn at_devices(
         }
     }
     found.retain(|(device, _, _)| devices.contains(device));
-    found
-        .into_iter()
-        .map(|(_, begun, ended)| (begun, ended))
-        .collect()
+    found.into_iter().map(|(_, begun, ended)| (begun, ended)).collect()
 }
 
 #[cfg(test)]
@@ -64,19 +61,11 @@ mod tests {
     const COMPLETE: u64 = 2;
     const TID: u32 = 77;
     const KERNEL: u32 = 8;
-    const WHICH: Which = Which {
-        device: 8,
-        sector: 16,
-    };
+    const WHICH: Which = Which { device: 8, sector: 16 };
 
     fn stamp(event: u64, tid: u32, time_ns: u64, (device, sector): (u32, u64)) -> Stamp {
         let raw = [&[0; 8][..], &device.to_ne_bytes(), &[0; 4], &sector.to_ne_bytes()];
-        Stamp {
-            time_ns,
-            tid,
-            event,
-            what: What::Sample(raw.concat()),
-        }
+        Stamp { time_ns, tid, event, what: What::Sample(raw.concat()) }
     }
 
     fn found(stamps: &[Stamp], devices: &mut HashSet<u32>) -> Vec<(u64, u64)> {

@@ -130,11 +130,7 @@ pub fn self_test(
 ) -> Result<Confusion, NoiseError> {
     let stopped = AtomicBool::new(false);
     let confusion = on_own_thread(&stopped, &mut go_on, || run(clock, test, &stopped))?;
-    if stopped.load(Ordering::Relaxed) {
-        Err(NoiseError::Stopped)
-    } else {
-        Ok(confusion)
-    }
+    if stopped.load(Ordering::Relaxed) { Err(NoiseError::Stopped) } else { Ok(confusion) }
 }
 
 /// One kind of disturbance, made and heard.
@@ -187,12 +183,7 @@ fn run(clock: &Clock, test: &SelfTest, stopped: &AtomicBool) -> Result<Confusion
         causes: BTreeMap::new(),
         unseen: Vec::new(),
         unseen_because: BTreeMap::new(),
-        stalls: Stalls {
-            injected: 0,
-            unexplained: 0,
-            recall: 0.0,
-            not_injected: BTreeMap::new(),
-        },
+        stalls: Stalls { injected: 0, unexplained: 0, recall: 0.0, not_injected: BTreeMap::new() },
         matrix: BTreeMap::new(),
         lost_records: 0,
     };
@@ -286,15 +277,8 @@ impl Confusion {
             .collect();
         let turns: Vec<(Span, Option<u64>)> = recording.listened.iter().copied().zip(counted).collect();
         let score = score(cause, &injected, &recording.samples, &found.each, &turns);
-        self.matrix
-            .insert(cause.name(), named(&injected, &recording.samples, &found.each));
-        self.causes.insert(
-            cause.name(),
-            Score {
-                not_injected,
-                ..score
-            },
-        );
+        self.matrix.insert(cause.name(), named(&injected, &recording.samples, &found.each));
+        self.causes.insert(cause.name(), Score { not_injected, ..score });
         Ok(())
     }
 
@@ -317,10 +301,7 @@ impl Confusion {
 
 /// This loop is kept busy: what was outside this kernel may have been its own work, and stays unexplained.
 fn judged(recording: &Recording) -> Attributed {
-    let context = Context {
-        outside_from_ns: None,
-        ..recording.context()
-    };
+    let context = Context { outside_from_ns: None, ..recording.context() };
     attribute(&recording.samples, &recording.events, &context)
 }
 
@@ -348,11 +329,7 @@ fn back_between(injected: &mut Vec<Span>, samples: &[Sample]) {
 }
 
 fn ratio(part: u64, whole: u64) -> f64 {
-    if whole == 0 {
-        0.0
-    } else {
-        part as f64 / whole as f64
-    }
+    if whole == 0 { 0.0 } else { part as f64 / whole as f64 }
 }
 
 /// Compares events with disturbances by time, one to one: a gap answers for as many disturbances as it has events of the cause. `turns` are the
@@ -364,11 +341,8 @@ fn score(
     each: &[Attribution],
     turns: &[(Span, Option<u64>)],
 ) -> Score {
-    let mut left: Vec<u64> = samples
-        .iter()
-        .zip(each)
-        .map(|(sample, one)| events_of(cause, sample, one))
-        .collect();
+    let mut left: Vec<u64> =
+        samples.iter().zip(each).map(|(sample, one)| events_of(cause, sample, one)).collect();
     let reported: u64 = left.iter().sum();
     let mut found = 0;
     for one in injected {
@@ -415,12 +389,8 @@ fn events_of(cause: Cause, sample: &Sample, one: &Attribution) -> u64 {
         // The flag says that there was one, also where a record or a period says which.
         return u64::from(sample.taken.interrupted);
     }
-    let recorded: u64 = one
-        .parts
-        .iter()
-        .filter(|part| part.cause == cause)
-        .map(|part| u64::from(part.events))
-        .sum();
+    let recorded: u64 =
+        one.parts.iter().filter(|part| part.cause == cause).map(|part| u64::from(part.events)).sum();
     // The flag has no event: the gap is the switch.
     recorded.max(u64::from(one.cause == cause))
 }
@@ -465,12 +435,7 @@ fn apart(rng: &mut Rng, mean_ns: f64) -> f64 {
 }
 
 fn request(test: &SelfTest) -> Request {
-    Request {
-        seconds: test.seconds,
-        cpu: test.cpu,
-        threshold_ns: THRESHOLD_NS,
-        highest: test.highest,
-    }
+    Request { seconds: test.seconds, cpu: test.cpu, threshold_ns: THRESHOLD_NS, highest: test.highest }
 }
 
 /// Listens here while `partner` disturbs from another thread; it returns when it did what, and ends when it is told.
@@ -493,10 +458,7 @@ fn with_partner(
         let tried = partner
             .join()
             .map_err(|_| Unmade::Failed(NoiseError::Thread("the disturbing thread died".to_owned())))?;
-        Ok(Phase {
-            recording: recording?,
-            tried,
-        })
+        Ok(Phase { recording: recording?, tried })
     })
 }
 
@@ -509,9 +471,7 @@ fn switches(
     pinned: bool,
 ) -> Result<Phase, Unmade> {
     if !pinned {
-        return Err(Unmade::Reason(
-            "two threads cannot be kept on one CPU here".to_owned(),
-        ));
+        return Err(Unmade::Reason("two threads cannot be kept on one CPU here".to_owned()));
     }
     let mut rng = Rng::new(rng.next_u64());
     with_partner(clock, evidence, test, stopped, move |done| {
@@ -605,33 +565,16 @@ fn in_loop(
     // Touched before: the first page of it would be a fault that nobody planted.
     let mut done = vec![(1, 1); most];
     done.clear();
-    let mut disturber = AtTimes {
-        clock,
-        rng: Rng::new(rng.next_u64()),
-        mean_ns,
-        next: 0,
-        act,
-        done,
-        off_cpu: 0,
-    };
+    let mut disturber =
+        AtTimes { clock, rng: Rng::new(rng.next_u64()), mean_ns, next: 0, act, done, off_cpu: 0 };
     let go_on = || !stopped.load(Ordering::Relaxed);
     let recording = record(clock, evidence, &request(test), &mut disturber, &go_on)?;
     let done = disturber
         .done
         .iter()
-        .map(|(from, to)| Span {
-            from_ns: clock.at_ns(*from),
-            to_ns: clock.at_ns(*to),
-        })
+        .map(|(from, to)| Span { from_ns: clock.at_ns(*from), to_ns: clock.at_ns(*to) })
         .collect();
-    Ok(Phase {
-        recording,
-        tried: Tried {
-            done,
-            off_cpu: disturber.off_cpu,
-            ..Tried::default()
-        },
-    })
+    Ok(Phase { recording, tried: Tried { done, off_cpu: disturber.off_cpu, ..Tried::default() } })
 }
 
 fn faults(
@@ -668,11 +611,7 @@ fn stalls(
     })
 }
 
-#[expect(
-    clippy::cast_possible_truncation,
-    clippy::cast_sign_loss,
-    reason = "positive and small"
-)]
+#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "positive and small")]
 fn whole(value: f64) -> u64 {
     value as u64
 }
@@ -686,18 +625,11 @@ mod tests {
     use crate::{Event, Proof};
 
     fn gap(at_ns: f64) -> Sample {
-        Sample {
-            at_ns,
-            ns: 2_000.0,
-            taken: crate::Taken::default(),
-        }
+        Sample { at_ns, ns: 2_000.0, taken: crate::Taken::default() }
     }
 
     fn span(at_ns: f64) -> Span {
-        Span {
-            from_ns: at_ns,
-            to_ns: at_ns + 1_500.0,
-        }
+        Span { from_ns: at_ns, to_ns: at_ns + 1_500.0 }
     }
 
     fn named_at(samples: &[Sample], at: &[(usize, Cause)]) -> Vec<Attribution> {
@@ -716,13 +648,7 @@ mod tests {
 
     /// One turn over everything, in which the kernel counted so many.
     fn counted(count: Option<u64>) -> [(Span, Option<u64>); 1] {
-        [(
-            Span {
-                from_ns: 0.0,
-                to_ns: 1e9,
-            },
-            count,
-        )]
+        [(Span { from_ns: 0.0, to_ns: 1e9 }, count)]
     }
 
     #[test]
@@ -740,13 +666,7 @@ mod tests {
     fn a_gap_with_two_events_answers_for_two() {
         let samples = [gap(1e5)];
         let each = named_at(&samples, &[(0, Cause::Ipi), (0, Cause::Ipi)]);
-        let score = score(
-            Cause::Ipi,
-            &[span(1e5), span(1.002e5)],
-            &samples,
-            &each,
-            &counted(None),
-        );
+        let score = score(Cause::Ipi, &[span(1e5), span(1.002e5)], &samples, &each, &counted(None));
         assert_eq!(score.found, 2);
     }
 
@@ -767,16 +687,7 @@ mod tests {
         assert!((precision(&counted(Some(3))) - 0.75).abs() < 1e-12);
         assert!((precision(&counted(Some(9))) - 1.0).abs() < 1e-12);
         // As many in all, but in a turn in which only one of them was reported.
-        let (first, second) = (
-            Span {
-                from_ns: 0.0,
-                to_ns: 3.5e5,
-            },
-            Span {
-                from_ns: 3.5e5,
-                to_ns: 1e9,
-            },
-        );
+        let (first, second) = (Span { from_ns: 0.0, to_ns: 3.5e5 }, Span { from_ns: 3.5e5, to_ns: 1e9 });
         assert!((precision(&[(first, Some(1)), (second, Some(8))]) - 0.5).abs() < 1e-12);
     }
 
@@ -798,22 +709,10 @@ mod tests {
     fn tried(at: &[f64], samples: &[Sample]) -> (Vec<Span>, BTreeMap<&'static str, u64>) {
         let recording = Recording {
             samples: samples.to_vec(),
-            listened: vec![
-                Span {
-                    from_ns: 0.0,
-                    to_ns: 5e7,
-                },
-                Span {
-                    from_ns: 6e7,
-                    to_ns: 1e8,
-                },
-            ],
+            listened: vec![Span { from_ns: 0.0, to_ns: 5e7 }, Span { from_ns: 6e7, to_ns: 1e8 }],
             ..Recording::default()
         };
-        let tried = Tried {
-            done: at.iter().map(|at_ns| span(*at_ns)).collect(),
-            ..Tried::default()
-        };
+        let tried = Tried { done: at.iter().map(|at_ns| span(*at_ns)).collect(), ..Tried::default() };
         tried.came_about(Cause::ContextSwitch, &recording)
     }
 
@@ -825,13 +724,7 @@ mod tests {
         assert_eq!(injected, [span(2e6), span(3e7)]);
         assert_eq!(not, BTreeMap::from([(STILL_AWAY, 2)]));
         // The first has the absence to answer for it. That no gap names the last one is a miss.
-        let score = score(
-            Cause::ContextSwitch,
-            &injected,
-            &samples,
-            &each,
-            &counted(Some(2)),
-        );
+        let score = score(Cause::ContextSwitch, &injected, &samples, &each, &counted(Some(2)));
         assert_eq!((score.injected, score.found, score.reported), (2, 1, 1));
     }
 
@@ -840,13 +733,7 @@ mod tests {
         let (samples, each) = absence();
         let (injected, not) = tried(&[1.0e7], &samples);
         assert!(not.is_empty(), "{not:?}");
-        let score = score(
-            Cause::ContextSwitch,
-            &injected,
-            &samples,
-            &each,
-            &counted(Some(1)),
-        );
+        let score = score(Cause::ContextSwitch, &injected, &samples, &each, &counted(Some(1)));
         assert_eq!((score.found, score.reported, score.confirmed), (1, 1, 0));
     }
 
@@ -883,35 +770,16 @@ mod tests {
 
     #[test]
     fn a_gap_with_two_disturbances_answers_for_each_by_its_own_event() {
-        let samples = [Sample {
-            ns: 80_000.0,
-            ..gap(1e6)
-        }];
-        let event = |cause, at_ns, end_ns| Event {
-            cause,
-            proof: Proof::SwitchRecord,
-            at_ns,
-            end_ns,
-            who: None,
-        };
-        let events = [
-            event(Cause::PageFault, 1.001e6, None),
-            event(Cause::ContextSwitch, 1.01e6, Some(1.075e6)),
-        ];
+        let samples = [Sample { ns: 80_000.0, ..gap(1e6) }];
+        let event =
+            |cause, at_ns, end_ns| Event { cause, proof: Proof::SwitchRecord, at_ns, end_ns, who: None };
+        let events =
+            [event(Cause::PageFault, 1.001e6, None), event(Cause::ContextSwitch, 1.01e6, Some(1.075e6))];
         let found = |events: &[Event], cause, injected| {
             let each = attribute(&samples, events, &Context::default()).each;
             score(cause, &[injected], &samples, &each, &counted(Some(1))).found
         };
-        let (touch, run) = (
-            Span {
-                from_ns: 1e6,
-                to_ns: 1.08e6,
-            },
-            Span {
-                from_ns: 1.01e6,
-                to_ns: 1.07e6,
-            },
-        );
+        let (touch, run) = (Span { from_ns: 1e6, to_ns: 1.08e6 }, Span { from_ns: 1.01e6, to_ns: 1.07e6 });
         assert_eq!(found(&events, Cause::ContextSwitch, run), 1);
         assert_eq!(found(&events, Cause::PageFault, touch), 1);
         // The event of the one does not answer for the other.
@@ -924,13 +792,7 @@ mod tests {
         let samples = [gap(1e5), gap(2e5)];
         let each = named_at(&samples, &[(0, Cause::TimerTick), (1, Cause::ContextSwitch)]);
         // The kernel counted the one that was made, and no other.
-        let score = score(
-            Cause::ContextSwitch,
-            &[span(1e5)],
-            &samples,
-            &each,
-            &counted(Some(1)),
-        );
+        let score = score(Cause::ContextSwitch, &[span(1e5)], &samples, &each, &counted(Some(1)));
         assert_eq!((score.found, score.reported, score.confirmed), (0, 1, 0));
         assert!(score.recall.abs() < 1e-12 && score.precision.abs() < 1e-12);
     }
@@ -940,10 +802,7 @@ mod tests {
         let samples = [gap(1e5), gap(2e5)];
         let each = named_at(&samples, &[(0, Cause::TimerTick)]);
         let row = named(&[span(1e5), span(2e5), span(9e5)], &samples, &each);
-        assert_eq!(
-            row,
-            BTreeMap::from([("timer-tick", 1), ("unexplained", 1), ("no gap", 1)])
-        );
+        assert_eq!(row, BTreeMap::from([("timer-tick", 1), ("unexplained", 1), ("no gap", 1)]));
     }
 
     #[test]
@@ -956,13 +815,7 @@ mod tests {
             comb: None,
             parts: Vec::<Part>::new(),
         };
-        let sample = Sample {
-            taken: crate::Taken {
-                preempted: true,
-                interrupted: true,
-            },
-            ..gap(1e5)
-        };
+        let sample = Sample { taken: crate::Taken { preempted: true, interrupted: true }, ..gap(1e5) };
         assert_eq!(events_of(Cause::ContextSwitch, &sample, &one), 1);
         assert_eq!(events_of(Cause::Ipi, &sample, &one), 0);
         assert_eq!(events_of(Cause::Interrupt, &sample, &one), 1);
@@ -979,37 +832,22 @@ mod tests {
 
     #[test]
     fn disturbances_while_nobody_listened_do_not_count() {
-        let listened = [Span {
-            from_ns: 0.0,
-            to_ns: 1e5,
-        }];
+        let listened = [Span { from_ns: 0.0, to_ns: 1e5 }];
         assert_eq!(heard(&[span(5e4), span(9.9e4), span(2e5)], &listened).len(), 1);
     }
 
     #[test]
     fn a_short_test_names_what_it_can_and_cannot_see() {
         let clock = Clock::open();
-        let test = SelfTest {
-            cpu: 0,
-            other_cpu: None,
-            seconds: 0.05,
-            highest: Level::Tracepoints,
-            seed: 1,
-        };
+        let test = SelfTest { cpu: 0, other_cpu: None, seconds: 0.05, highest: Level::Tracepoints, seed: 1 };
         let found = self_test(&clock, &test, || true).expect("threads start");
         for cause in ["context-switch", "page-fault", "ipi"] {
-            assert!(
-                found.causes.contains_key(cause) != found.unseen.contains(&cause),
-                "{found:?}"
-            );
+            assert!(found.causes.contains_key(cause) != found.unseen.contains(&cause), "{found:?}");
         }
         for cause in &found.unseen {
             assert!(!found.unseen_because[cause].is_empty());
         }
-        assert!(
-            found.unseen.contains(&"ipi"),
-            "there is no second CPU to interrupt from"
-        );
+        assert!(found.unseen.contains(&"ipi"), "there is no second CPU to interrupt from");
         assert!(matches!(
             self_test(&clock, &SelfTest { seconds: 5.0, ..test }, || false),
             Err(NoiseError::Stopped)

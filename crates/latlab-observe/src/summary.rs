@@ -216,11 +216,7 @@ pub fn explained(samples: &[Sample], attributed: &Attributed, threshold_ns: f64)
 
 /// What each second had.
 #[must_use]
-#[expect(
-    clippy::cast_possible_truncation,
-    clippy::cast_sign_loss,
-    reason = "seconds of a recording"
-)]
+#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "seconds of a recording")]
 pub fn by_second(samples: &[Sample], attributed: &Attributed, from_ns: f64, to_ns: f64) -> Vec<Second> {
     let count = ((to_ns - from_ns) / 1e9).ceil().max(1.0) as usize;
     let mut seconds = vec![Second::default(); count];
@@ -280,10 +276,7 @@ mod tests {
             end_ns: Some(samples[index].at_ns + samples[index].ns / 2.0),
             who: who.map(std::sync::Arc::from),
         };
-        let events = [
-            event(1, Cause::TimerTick, None),
-            event(2, Cause::ContextSwitch, Some("rsync")),
-        ];
+        let events = [event(1, Cause::TimerTick, None), event(2, Cause::ContextSwitch, Some("rsync"))];
         let attributed = attribute(&samples, &events, &Context::default());
         (samples, attributed)
     }
@@ -293,10 +286,7 @@ mod tests {
         let (samples, attributed) = scene();
         let rows = by_cause(&samples, &attributed, 2.0);
         let causes: Vec<Cause> = rows.iter().map(|row| row.cause).collect();
-        assert_eq!(
-            causes,
-            [Cause::ContextSwitch, Cause::TimerTick, Cause::Unexplained]
-        );
+        assert_eq!(causes, [Cause::ContextSwitch, Cause::TimerTick, Cause::Unexplained]);
         assert_eq!(rows.iter().map(|row| row.count).sum::<u64>(), 4);
         assert!((rows.iter().map(|row| row.share_time).sum::<f64>() - 1.0).abs() < 1e-12);
         assert!((rows[0].explained_ns - 30_000.0).abs() < 1e-6);
@@ -308,37 +298,19 @@ mod tests {
     fn the_share_with_a_cause_is_given_from_each_length_on() {
         let (samples, attributed) = scene();
         let rows = explained(&samples, &attributed, 1_000.0);
-        let counts: Vec<(f64, u64, u64)> = rows
-            .iter()
-            .map(|row| (row.at_least_ns, row.gaps, row.attributed))
-            .collect();
-        assert_eq!(
-            counts,
-            [
-                (1e3, 4, 2),
-                (2e3, 3, 2),
-                (5e3, 2, 2),
-                (1e4, 2, 2),
-                (1e5, 0, 0),
-                (1e6, 0, 0)
-            ]
-        );
+        let counts: Vec<(f64, u64, u64)> =
+            rows.iter().map(|row| (row.at_least_ns, row.gaps, row.attributed)).collect();
+        assert_eq!(counts, [(1e3, 4, 2), (2e3, 3, 2), (5e3, 2, 2), (1e4, 2, 2), (1e5, 0, 0), (1e6, 0, 0)]);
     }
 
     #[test]
     fn what_the_interrupt_flag_alone_names_is_counted_apart() {
         let (mut samples, _) = scene();
         samples[3].taken.interrupted = true;
-        let context = Context {
-            outside_from_ns: Some(2_000.0),
-            ..Context::default()
-        };
+        let context = Context { outside_from_ns: Some(2_000.0), ..Context::default() };
         let attributed = attribute(&samples, &[], &context);
         let first = &explained(&samples, &attributed, 1_000.0)[0];
-        assert_eq!(
-            (first.attributed, first.outside, first.by_interrupt, first.by_comb),
-            (4, 3, 1, 0)
-        );
+        assert_eq!((first.attributed, first.outside, first.by_interrupt, first.by_comb), (4, 3, 1, 0));
         assert!((first.outside_ns - 83_000.0).abs() < 1e-6 && (first.by_interrupt_ns - 1_500.0).abs() < 1e-6);
     }
 
@@ -356,10 +328,7 @@ mod tests {
         let (samples, attributed) = scene();
         let gaps = longest(&samples, &attributed, 1e9, 2);
         assert_eq!(gaps.len(), 2);
-        assert_eq!(
-            (gaps[0].cause, gaps[0].who.as_deref()),
-            (Cause::ContextSwitch, Some("rsync"))
-        );
+        assert_eq!((gaps[0].cause, gaps[0].who.as_deref()), (Cause::ContextSwitch, Some("rsync")));
         assert!((gaps[0].at_ns - 1.2e9).abs() < 1e-3);
     }
 }

@@ -57,27 +57,19 @@ pub fn survey(
 ) -> Result<Survey, NoiseError> {
     let stopped = AtomicBool::new(false);
     let all_ns = SURVEY_SHARE * request.seconds * 1e9;
-    let found = on_own_thread(&stopped, &mut go_on, || {
-        visits(clock, cpus, request.threshold_ns, all_ns, &stopped)
-    })?;
+    let found =
+        on_own_thread(&stopped, &mut go_on, || visits(clock, cpus, request.threshold_ns, all_ns, &stopped))?;
     if stopped.load(Ordering::Relaxed) {
         return Err(NoiseError::Stopped);
     }
     // The last of equals: interrupts usually go to the first.
-    let quietest = found
-        .iter()
-        .rev()
-        .min_by(|a, b| a.lost_share.total_cmp(&b.lost_share));
+    let quietest = found.iter().rev().min_by(|a, b| a.lost_share.total_cmp(&b.lost_share));
     let request = Request {
         seconds: (1.0 - SURVEY_SHARE) * request.seconds,
         cpu: quietest.map_or(request.cpu, |one| one.cpu),
         ..*request
     };
-    Ok(Survey {
-        allowed: cpus.len(),
-        quietest: hear(clock, &request, go_on)?,
-        cpus: found,
-    })
+    Ok(Survey { allowed: cpus.len(), quietest: hear(clock, &request, go_on)?, cpus: found })
 }
 
 fn visits(
@@ -108,13 +100,7 @@ fn visits(
                 Source::Simulated(_) => return Err(NoiseError::Simulated),
             };
             if round == 0 {
-                let new = CpuNoise {
-                    cpu: *cpu,
-                    seconds: 0.0,
-                    gaps: 0,
-                    lost_share: 0.0,
-                    longest_ns: 0.0,
-                };
+                let new = CpuNoise { cpu: *cpu, seconds: 0.0, gaps: 0, lost_share: 0.0, longest_ns: 0.0 };
                 found.push((new, 0.0));
             }
             let Some((one, lost_ns)) = found.iter_mut().find(|(one, _)| one.cpu == *cpu) else {
@@ -134,11 +120,7 @@ fn visits(
 }
 
 /// Which CPUs are visited, how often, and for how long each time.
-#[expect(
-    clippy::cast_possible_truncation,
-    clippy::cast_sign_loss,
-    reason = "counts of CPUs and visits"
-)]
+#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "counts of CPUs and visits")]
 fn plan(cpus: &[u32], all_ns: f64) -> (Vec<u32>, usize, f64) {
     let most = (all_ns / LEAST_VISIT_NS).max(1.0) as usize;
     let step = cpus.len().div_ceil(most).max(1);
@@ -154,12 +136,7 @@ mod tests {
     use crate::Level;
 
     fn request(seconds: f64) -> Request {
-        Request {
-            seconds,
-            cpu: 0,
-            threshold_ns: 1_000.0,
-            highest: Level::PerfRecords,
-        }
+        Request { seconds, cpu: 0, threshold_ns: 1_000.0, highest: Level::PerfRecords }
     }
 
     #[test]

@@ -36,9 +36,7 @@ pub(crate) fn ram_bytes(env: &Env) -> u64 {
     let largest = env.machine.caches.iter().map(|cache| cache.size_bytes).max();
     match env.settings.profile {
         Profile::Quick => LEAST_RAM,
-        _ => (4 * largest.unwrap_or(0))
-            .next_power_of_two()
-            .clamp(2 * LEAST_RAM, MOST_RAM),
+        _ => (4 * largest.unwrap_or(0)).next_power_of_two().clamp(2 * LEAST_RAM, MOST_RAM),
     }
 }
 
@@ -100,10 +98,7 @@ pub(crate) fn findings(header: &Header, results: &[PointResult]) -> Value {
         tlb: boundaries
             .iter()
             .filter(|boundary| boundary.detected)
-            .map(|boundary| TlbStep {
-                reach_bytes: boundary.pages_lo * 4096.0,
-                step_ns: boundary.step_ns,
-            })
+            .map(|boundary| TlbStep { reach_bytes: boundary.pages_lo * 4096.0, step_ns: boundary.step_ns })
             .collect(),
         ..LevelOptions::default()
     };
@@ -115,27 +110,22 @@ pub(crate) fn findings(header: &Header, results: &[PointResult]) -> Value {
         .map(|(index, (level, _))| (level, named.get(index + 1).map(|(next, _)| next.latency_ns)))
         .collect();
     let rounds = Rounds::of(results);
-    let latencies = rounds.estimates(&with_next, |(level, _), results| {
-        plateau(level, results, |own| Some(own.p50))
-    });
-    let ends = rounds.estimates(&with_next, |(level, next_ns), results| {
-        crossing(level, (*next_ns)?, results)
-    });
+    let latencies =
+        rounds.estimates(&with_next, |(level, _), results| plateau(level, results, |own| Some(own.p50)));
+    let ends =
+        rounds.estimates(&with_next, |(level, next_ns), results| crossing(level, (*next_ns)?, results));
     let described: Vec<Value> = named
         .iter()
         .zip(&with_next)
         .zip(latencies.into_iter().zip(ends))
         .map(|(((level, name), (_, next_ns)), (latency, end))| {
             // The plateau is that of the curve without its spikes; it holds what its sizes differ by.
-            let latency = latency.map_or(Estimate::once(level.latency_ns), |own| {
-                own.about(level.latency_ns)
-            });
+            let latency = latency.map_or(Estimate::once(level.latency_ns), |own| own.about(level.latency_ns));
             let latency = latency.reaching(level.range_ns.into());
             let bracket = level.bracket.map(<[f64; 2]>::from);
             let end = bracket.map(|bracket| {
                 let middle = (bracket[0] * bracket[1]).sqrt();
-                end.map_or(Estimate::once(middle), |end| end.about(middle))
-                    .reaching(bracket)
+                end.map_or(Estimate::once(middle), |end| end.about(middle)).reaching(bracket)
             });
             let number = name.strip_prefix('L').and_then(|digits| digits.parse().ok());
             let reported_bytes = number.and_then(|number| reported(machine, number));
@@ -185,10 +175,7 @@ pub(crate) fn findings(header: &Header, results: &[PointResult]) -> Value {
 
 /// Median core frequency over the points, GHz.
 fn core_ghz(results: &[PointResult]) -> Option<f64> {
-    let mut ghz: Vec<f64> = results
-        .iter()
-        .filter_map(|result| Some(result.cycles? / result.p50))
-        .collect();
+    let mut ghz: Vec<f64> = results.iter().filter_map(|result| Some(result.cycles? / result.p50)).collect();
     ghz.sort_by(f64::total_cmp);
     (!ghz.is_empty()).then(|| latlab_stats::quantile(&ghz, 0.5))
 }
@@ -197,10 +184,7 @@ fn core_ghz(results: &[PointResult]) -> Option<f64> {
 /// The last plateau is RAM if it is slow enough and goes on to the end of the curve. A plateau between the last cache and
 /// RAM is a step of that cache's soft end (a share of it, a slice further away), not a cache of its own.
 fn named(levels: Vec<Level>, machine: &Machine) -> Vec<(Level, String)> {
-    let last_cache = (1..=4u8)
-        .rev()
-        .find(|number| reported(machine, *number).is_some())
-        .unwrap_or(4);
+    let last_cache = (1..=4u8).rev().find(|number| reported(machine, *number).is_some()).unwrap_or(4);
     let count = levels.len();
     let mut next_cache = 1u8;
     let mut named: Vec<(Level, String)> = Vec::new();
@@ -295,11 +279,7 @@ fn validated(level: &Level, next_ns: Option<f64>, results: &[PointResult]) -> Op
         }
     }
     rounds.retain(|_, [below, above, _]| *below > 0 && *above > 0);
-    (rounds.len() > 1).then(|| {
-        rounds
-            .values()
-            .all(|[below, above, wrong]| wrong * 5 <= below + above)
-    })
+    (rounds.len() > 1).then(|| rounds.values().all(|[below, above, wrong]| wrong * 5 <= below + above))
 }
 
 fn note(level: &Level, reported: Option<u64>, number: Option<u8>, machine: &Machine) -> Option<String> {
@@ -324,10 +304,7 @@ fn note(level: &Level, reported: Option<u64>, number: Option<u8>, machine: &Mach
         } else {
             "it is shared with other cores, or split between clusters of them"
         };
-        format!(
-            "less than the {} reported: {why}; what neighbours do changes it",
-            binary_size(reported)
-        )
+        format!("less than the {} reported: {why}; what neighbours do changes it", binary_size(reported))
     } else if let Some(end) = upper {
         format!(
             "begins to miss at {} of {} (pages that collide in its sets, translations and code share it) and is exceeded by {}",
@@ -373,9 +350,7 @@ fn effective_page(base: &[PairedPoint], huge: &[PairedPoint]) -> Option<u64> {
     let mut shares: Vec<f64> = base
         .iter()
         .filter_map(|small| {
-            let large = huge
-                .iter()
-                .find(|large| (large.pages - small.pages).abs() < 0.5)?;
+            let large = huge.iter().find(|large| (large.pages - small.pages).abs() < 0.5)?;
             let cost = small.spread_ns - small.packed_ns;
             (cost >= COMPARABLE_NS).then(|| (large.spread_ns - large.packed_ns) / cost)
         })
@@ -417,23 +392,15 @@ mod tests {
     }
 
     fn pair_of(pages: f64, delta: f64) -> PairedPoint {
-        PairedPoint {
-            pages,
-            packed_ns: 4.0,
-            spread_ns: 4.0 + delta,
-            lo: delta - 0.1,
-            hi: delta + 0.1,
-        }
+        PairedPoint { pages, packed_ns: 4.0, spread_ns: 4.0 + delta, lo: delta - 0.1, hi: delta + 0.1 }
     }
 
     #[test]
     fn huge_pages_that_still_pay_for_translation_are_small_in_hardware() {
-        let small: Vec<PairedPoint> = (0..6)
-            .map(|n| pair_of(f64::from(128 << n), f64::from(2 + n)))
-            .collect();
-        let same: Vec<PairedPoint> = (0..6)
-            .map(|n| pair_of(f64::from(128 << n), f64::from(2 + n) * 0.9))
-            .collect();
+        let small: Vec<PairedPoint> =
+            (0..6).map(|n| pair_of(f64::from(128 << n), f64::from(2 + n))).collect();
+        let same: Vec<PairedPoint> =
+            (0..6).map(|n| pair_of(f64::from(128 << n), f64::from(2 + n) * 0.9)).collect();
         let free: Vec<PairedPoint> = (0..6).map(|n| pair_of(f64::from(128 << n), 0.05)).collect();
         assert_eq!(effective_page(&small, &same), Some(4096));
         assert_eq!(effective_page(&small, &free), Some(2 << 20));
@@ -447,10 +414,7 @@ mod tests {
             cpu: 0,
             result: result(size, *p50),
         });
-        PointResult {
-            rounds: rounds.collect(),
-            ..result(size, of_round[0].1)
-        }
+        PointResult { rounds: rounds.collect(), ..result(size, of_round[0].1) }
     }
 
     #[test]
@@ -458,11 +422,7 @@ mod tests {
         let level = level(4.0, Some((48e3, 64e3)));
         let sizes = [32_000, 40_000, 48_000, 56_000, 64_000, 72_000];
         let of_round = |ns: [f64; 6]| -> Vec<PointResult> {
-            sizes
-                .into_iter()
-                .zip(ns)
-                .map(|(size, ns)| result(size, ns))
-                .collect()
+            sizes.into_iter().zip(ns).map(|(size, ns)| result(size, ns)).collect()
         };
         let ends = |ns| crossing(&level, 15.0, &of_round(ns)).map(f64::round);
         let between = |lo: f64, hi: f64| Some((lo * hi).sqrt().round());
@@ -470,11 +430,7 @@ mod tests {
         assert_eq!(ends([4.0, 4.0, 12.0, 14.0, 14.0, 15.0]), between(40e3, 48e3));
         // A spike is outvoted.
         assert_eq!(ends([4.0, 15.0, 4.1, 4.2, 14.0, 15.0]), between(56e3, 64e3));
-        assert_eq!(
-            crossing(&level, 15.0, &of_round([4.0; 6])[..3]),
-            None,
-            "nothing above"
-        );
+        assert_eq!(crossing(&level, 15.0, &of_round([4.0; 6])[..3]), None, "nothing above");
     }
 
     #[test]
@@ -490,10 +446,8 @@ mod tests {
         let once = in_rounds(45_000, &[(3, 4.0)]);
         assert_eq!(judged(&[once, above]), None);
         // Each point twice, and never both in one round.
-        let [below, above] = [
-            in_rounds(45_000, &[(0, 4.0), (1, 4.0)]),
-            in_rounds(70_000, &[(2, 15.0), (3, 15.0)]),
-        ];
+        let [below, above] =
+            [in_rounds(45_000, &[(0, 4.0), (1, 4.0)]), in_rounds(70_000, &[(2, 15.0), (3, 15.0)])];
         assert_eq!(judged(&[below, above]), None);
         assert_eq!(judged(&[]), None);
     }
@@ -526,18 +480,12 @@ mod tests {
             instances: Some(1),
             source: latlab_machine::CacheSource::Cpuid,
         };
-        Machine {
-            caches: vec![unified(1, 48 << 10), unified(2, 2 << 20)],
-            ..Machine::default()
-        }
+        Machine { caches: vec![unified(1, 48 << 10), unified(2, 2 << 20)], ..Machine::default() }
     }
 
     #[test]
     fn a_small_working_set_is_not_ram_where_the_time_ran_out_before_a_large_one() {
-        let env = Env {
-            machine: two_caches(),
-            ..latlab_probes_testing::env(1 << 20)
-        };
+        let env = Env { machine: two_caches(), ..latlab_probes_testing::env(1 << 20) };
         let header = latlab_probes_testing::header(&env);
         let latency = |size: u64| match size {
             0..=49_152 => 1.4,

@@ -1,11 +1,7 @@
 //! Probes of the network: sockets, and what is behind them.
 
 pub mod network;
-#[allow(
-    dead_code,
-    unused_imports,
-    reason = "each probe of the network uses a part of it"
-)]
+#[allow(dead_code, unused_imports, reason = "each probe of the network uses a part of it")]
 mod peer;
 
 use latlab_probes_shared::Program;

@@ -34,10 +34,7 @@ pub fn run_program(
 /// Why a probe of the kernel or the network cannot run in these surroundings; `None` when it can. `here` is whether it was written for this system.
 pub fn no_kernel(here: bool, env: &Env) -> Option<String> {
     if !here {
-        return Some(format!(
-            "measured on Linux only; this is {}",
-            std::env::consts::OS
-        ));
+        return Some(format!("measured on Linux only; this is {}", std::env::consts::OS));
     }
     matches!(env.clock.source, Source::Simulated(_))
         .then(|| "simulated time does not pass in the kernel".to_owned())

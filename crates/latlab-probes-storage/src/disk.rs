@@ -46,9 +46,7 @@ pub(crate) fn file_bytes(env: &Env) -> u64 {
         return 0;
     }
     laid_out(env).unwrap_or_else(|| {
-        let bytes = wanted_bytes(env)
-            .min(of_budget(env))
-            .min(room(env).map_or(0, |bytes| bytes / 2));
+        let bytes = wanted_bytes(env).min(of_budget(env)).min(room(env).map_or(0, |bytes| bytes / 2));
         bytes / (1 << 20) * (1 << 20)
     })
 }

@@ -66,10 +66,7 @@ pub fn records(probe: &dyn Probe, env: &Env) -> Vec<Record> {
 
 /// The records of a run that ends after so many visits of points, for a probe that ends with its time.
 pub fn records_of_visits(probe: &dyn Probe, env: &Env, visits: usize) -> Vec<Record> {
-    let kept = Kept {
-        visits: Some(visits),
-        ..Kept::default()
-    };
+    let kept = Kept { visits: Some(visits), ..Kept::default() };
     records_of(probe, env, kept, 20.0 * LONG.as_secs_f64())
 }
 
@@ -126,11 +123,7 @@ pub fn header(env: &Env) -> Header {
         schema: format!("{SCHEMA_NAME}/{SCHEMA_VERSION}"),
         id: String::new(),
         started: String::new(),
-        tool: Tool {
-            version: String::new(),
-            commit: None,
-            build: String::new(),
-        },
+        tool: Tool { version: String::new(), commit: None, build: String::new() },
         machine,
         clock: env.clock.facts.clone(),
         settings: env.settings.clone(),
@@ -152,12 +145,7 @@ pub fn has_disk(probe: &dyn Probe, env: &Env) -> bool {
 /// The names of the checks that did not hold.
 #[must_use]
 pub fn failed(proof: &Proof) -> Vec<&str> {
-    proof
-        .checks
-        .iter()
-        .filter(|check| !check.ok)
-        .map(|check| check.name.as_str())
-        .collect()
+    proof.checks.iter().filter(|check| !check.ok).map(|check| check.name.as_str()).collect()
 }
 
 /// Declares what a test binary does instead of its tests when a probe starts it as its child process: it answers as this function does,

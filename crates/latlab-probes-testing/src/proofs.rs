@@ -24,11 +24,7 @@ pub fn env(memory_bytes: u64) -> Env {
         cpus,
         machine,
         clock: Clock::open(),
-        settings: Settings {
-            profile: Profile::Quick,
-            seed: 3,
-            ..Settings::default()
-        },
+        settings: Settings { profile: Profile::Quick, seed: 3, ..Settings::default() },
         memory_bytes,
         memory: MemorySource::Real,
         interpreter: None,
@@ -123,12 +119,8 @@ pub fn as_a_child(run: impl FnOnce(&str, &mut dyn BufRead, &mut dyn Write) -> st
     if std::env::var_os(THREAD).is_some() {
         std::thread::spawn(|| std::thread::sleep(Duration::MAX));
     }
-    let known = run(
-        &program,
-        &mut std::io::stdin().lock(),
-        &mut std::io::stdout().lock(),
-    )
-    .expect("the parent's pipes hold");
+    let known = run(&program, &mut std::io::stdin().lock(), &mut std::io::stdout().lock())
+        .expect("the parent's pipes hold");
     assert!(known, "{program}");
     std::process::exit(0);
 }
@@ -166,12 +158,7 @@ pub fn assert_proved_at_its_smallest_points(probe: &dyn Probe) {
 
 /// What tests of the core alone do not have: an interpreter; on one CPU, a second one; and in a build folder in memory, a disk.
 fn needs_more(id: &str, env: &Env) -> bool {
-    let two_cpus = [
-        "memory.loaded",
-        "memory.core_to_core",
-        "memory.false_sharing",
-        "kernel.wakeup",
-    ];
+    let two_cpus = ["memory.loaded", "memory.core_to_core", "memory.false_sharing", "kernel.wakeup"];
     // The build folder may lie in memory.
     id.starts_with("python.") || id.starts_with("storage.") || (env.cpus.len() < 2 && two_cpus.contains(&id))
 }

@@ -31,10 +31,7 @@ mod tests {
     fn every_program_belongs_to_a_probe_or_to_several() {
         const SEVERAL: [&str; 4] = ["network.client", "network.path", "network.sockets", "network.web"];
         for (name, _) in programs().iter().filter(|(name, _)| !SEVERAL.contains(name)) {
-            assert!(
-                crate::REGISTRY.iter().any(|entry| entry.probe.spec().id == *name),
-                "{name}"
-            );
+            assert!(crate::REGISTRY.iter().any(|entry| entry.probe.spec().id == *name), "{name}");
         }
     }
 }

@@ -52,19 +52,13 @@ fn fastest(machine: &Machine, allowed: &[u32]) -> Vec<u32> {
 
 /// The first CPU of each core: systems number the threads of a core in a row or a number of cores apart.
 fn one_a_core(machine: &Machine, cpus: &[u32]) -> Vec<u32> {
-    let first = machine
-        .caches
-        .iter()
-        .find(|cache| cache.level == 1 && cache.kind != CacheKind::Instruction);
+    let first = machine.caches.iter().find(|cache| cache.level == 1 && cache.kind != CacheKind::Instruction);
     let threads = first.map_or(&[][..], |cache| &cache.shared_cpus);
     let [one, two, ..] = threads else {
         return cpus.to_vec();
     };
     let (apart, together) = ((two - one).max(1), u32::try_from(threads.len()).unwrap_or(1));
-    cpus.iter()
-        .copied()
-        .filter(|cpu| (cpu / apart).is_multiple_of(together))
-        .collect()
+    cpus.iter().copied().filter(|cpu| (cpu / apart).is_multiple_of(together)).collect()
 }
 
 /// The CPUs in the order in which rounds take them.
@@ -114,16 +108,14 @@ impl Deal {
                 *load += unit.cost_s;
             }
         }
-        let mut order: Vec<usize> = (0..units.len())
-            .filter(|index| units[*index].rank != Rank::Headline)
-            .collect();
+        let mut order: Vec<usize> =
+            (0..units.len()).filter(|index| units[*index].rank != Rank::Headline).collect();
         order.sort_by(|a, b| units[*b].cost_s.total_cmp(&units[*a].cost_s));
         for index in order {
             let unit = &mut units[index];
             let cpu = parts[unit.part].place % cpus;
-            let mut own: Vec<u32> = (0..rounds)
-                .filter(|round| turns[*round as usize % turns.len()] == cpu)
-                .collect();
+            let mut own: Vec<u32> =
+                (0..rounds).filter(|round| turns[*round as usize % turns.len()] == cpu).collect();
             own.sort_by(|a, b| loads[*a as usize].total_cmp(&loads[*b as usize]));
             own.truncate(unit.rank.rounds(rounds) as usize);
             for round in &own {
@@ -146,17 +138,10 @@ impl Deal {
                     measured.map(|unit| unit.cost_s).sum()
                 };
                 let all_s: f64 = (0..rounds).map(cost_s).sum();
-                (0..rounds)
-                    .map(|round| own.seconds * cost_s(round) / all_s.max(f64::MIN_POSITIVE))
-                    .collect()
+                (0..rounds).map(|round| own.seconds * cost_s(round) / all_s.max(f64::MIN_POSITIVE)).collect()
             })
             .collect();
-        Self {
-            rounds,
-            units,
-            seconds,
-            headline_s,
-        }
+        Self { rounds, units, seconds, headline_s }
     }
 
     /// Whether a point of this part is measured in this round of the run. A point that was asked for later is measured with those of its kind.
@@ -200,11 +185,7 @@ impl Deal {
 
 /// Headline points share every round, whatever session they need.
 fn group(planned: &Planned) -> u16 {
-    if planned.rank == Rank::Headline {
-        0
-    } else {
-        planned.group
-    }
+    if planned.rank == Rank::Headline { 0 } else { planned.group }
 }
 
 fn units(parts: &[Part]) -> Vec<Unit> {
@@ -213,18 +194,11 @@ fn units(parts: &[Part]) -> Vec<Unit> {
         for planned in own.points {
             let (rank, group) = (planned.rank, group(planned));
             let cost_s = planned.round_s();
-            let known = units
-                .iter_mut()
-                .find(|unit| unit.part == part && unit.rank == rank && unit.group == group);
+            let known =
+                units.iter_mut().find(|unit| unit.part == part && unit.rank == rank && unit.group == group);
             match known {
                 Some(unit) => unit.cost_s += cost_s,
-                None => units.push(Unit {
-                    part,
-                    rank,
-                    group,
-                    rounds: Vec::new(),
-                    cost_s,
-                }),
+                None => units.push(Unit { part, rank, group, rounds: Vec::new(), cost_s }),
             }
         }
     }
@@ -239,21 +213,11 @@ mod tests {
     use super::*;
 
     fn planned(rank: Rank, group: u16, nodes: u64, block_s: f64) -> Planned {
-        Planned {
-            rank,
-            group,
-            block_s,
-            ..Planned::new(Point {
-                nodes: Some(nodes),
-                ..Point::default()
-            })
-        }
+        Planned { rank, group, block_s, ..Planned::new(Point { nodes: Some(nodes), ..Point::default() }) }
     }
 
     fn rounds_of(deal: &Deal, part: usize, planned: &Planned) -> Vec<u32> {
-        (0..deal.rounds)
-            .filter(|round| deal.is_dealt(part, planned, *round))
-            .collect()
+        (0..deal.rounds).filter(|round| deal.is_dealt(part, planned, *round)).collect()
     }
 
     fn first_level(shared_cpus: &[u32]) -> Machine {
@@ -268,10 +232,7 @@ mod tests {
             instances: None,
             source: CacheSource::Sysfs,
         };
-        Machine {
-            caches: vec![cache],
-            ..Machine::default()
-        }
+        Machine { caches: vec![cache], ..Machine::default() }
     }
 
     #[test]
@@ -316,17 +277,9 @@ mod tests {
     fn the_cpus_of_a_run_are_spread_over_cores_and_over_the_machine() {
         let all: Vec<u32> = (0..16).collect();
         assert_eq!(cpus(&first_level(&[0]), &all, 4), [0, 8]);
-        assert_eq!(
-            cpus(&first_level(&[0, 8]), &all, 4),
-            [0, 4],
-            "8 is the second thread of 0"
-        );
+        assert_eq!(cpus(&first_level(&[0, 8]), &all, 4), [0, 4], "8 is the second thread of 0");
         assert_eq!(cpus(&first_level(&[0, 1]), &all, 4), [0, 8]);
-        assert_eq!(
-            cpus(&first_level(&[0, 8]), &[0, 8], 4),
-            [0, 8],
-            "there is but one core"
-        );
+        assert_eq!(cpus(&first_level(&[0, 8]), &[0, 8], 4), [0, 8], "there is but one core");
     }
 
     #[test]
@@ -363,22 +316,11 @@ mod tests {
         ];
         for (rounds, curve) in [(4, 2), (6, 2), (12, 4)] {
             for place in [7, 8] {
-                let part = Part {
-                    place,
-                    points: &points,
-                    seconds: 1.0,
-                };
+                let part = Part { place, points: &points, seconds: 1.0 };
                 let deal = Deal::new(&[part], rounds, 2, &[1, 0]);
-                let own: Vec<Vec<u32>> = points
-                    .iter()
-                    .map(|planned| rounds_of(&deal, 0, planned))
-                    .collect();
+                let own: Vec<Vec<u32>> = points.iter().map(|planned| rounds_of(&deal, 0, planned)).collect();
                 assert_eq!(own[0].len(), rounds as usize);
-                assert_eq!(
-                    (own[1].len(), &own[1]),
-                    (curve, &own[2]),
-                    "neighbours share a round"
-                );
+                assert_eq!((own[1].len(), &own[1]), (curve, &own[2]), "neighbours share a round");
                 assert_eq!((own[3].len(), own[4].len()), (1, 1));
                 let cpu = |round: &u32| usize::from(round.is_multiple_of(2));
                 let same = own[1..].iter().flatten().all(|round| cpu(round) == place % 2);
@@ -396,11 +338,7 @@ mod tests {
             planned(Rank::Detail, 1, 3, 0.01),
             planned(Rank::Once, 2, 4, 0.01),
         ];
-        let part = Part {
-            place: 0,
-            points: &points,
-            seconds: 1.0,
-        };
+        let part = Part { place: 0, points: &points, seconds: 1.0 };
         let deal = Deal::new(&[part], 6, 2, &[0, 1]);
         for round in 0..6 {
             for planned in &points {
@@ -416,11 +354,7 @@ mod tests {
     #[test]
     fn rounds_that_measure_nothing_are_named() {
         let idle = |points: &[Planned]| {
-            let part = Part {
-                place: 0,
-                points,
-                seconds: 1.0,
-            };
+            let part = Part { place: 0, points, seconds: 1.0 };
             Deal::new(&[part], 6, 2, &[0, 1]).idle()
         };
         assert!(idle(&[planned(Rank::Headline, 0, 1, 0.01)]).is_empty());
@@ -434,11 +368,7 @@ mod tests {
     #[test]
     fn what_was_asked_for_later_is_measured_with_those_of_its_kind() {
         let points = [planned(Rank::Curve, 3, 1, 0.01)];
-        let part = Part {
-            place: 0,
-            points: &points,
-            seconds: 1.0,
-        };
+        let part = Part { place: 0, points: &points, seconds: 1.0 };
         let deal = Deal::new(&[part], 6, 2, &[0, 1]);
         let later = planned(Rank::Curve, 3, 99, 0.01);
         assert_eq!(rounds_of(&deal, 0, &later), rounds_of(&deal, 0, &points[0]));
@@ -460,11 +390,7 @@ mod tests {
         let parts: Vec<Part> = points
             .iter()
             .enumerate()
-            .map(|(place, points)| Part {
-                place,
-                points,
-                seconds: (place + 1) as f64,
-            })
+            .map(|(place, points)| Part { place, points, seconds: (place + 1) as f64 })
             .collect();
         let deal = Deal::new(&parts, 6, 2, &[0, 1]);
         for (part, own) in parts.iter().enumerate() {
@@ -480,9 +406,6 @@ mod tests {
             })
             .collect();
         assert!(left.abs() < 1e-9);
-        assert!(
-            shares.iter().all(|share| (0.12..0.22).contains(share)),
-            "{shares:?}"
-        );
+        assert!(shares.iter().all(|share| (0.12..0.22).contains(share)), "{shares:?}");
     }
 }

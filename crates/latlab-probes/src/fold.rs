@@ -40,18 +40,9 @@ mod tests {
 
     /// A call of `kernel.syscall` in one round.
     fn call(operation: &str, round: Option<u32>, p50: f64) -> Record {
-        let point = Point {
-            operation: Some(operation.to_owned()),
-            ..Point::default()
-        };
-        let absence = Absence {
-            kind: String::new(),
-            text: String::new(),
-        };
-        let summary = Summary {
-            p50: Some(p50),
-            ..Summary::default()
-        };
+        let point = Point { operation: Some(operation.to_owned()), ..Point::default() };
+        let absence = Absence { kind: String::new(), text: String::new() };
+        let summary = Summary { p50: Some(p50), ..Summary::default() };
         Record {
             kind: Kind::BatchMean,
             round,
@@ -64,10 +55,7 @@ mod tests {
 
     fn rounds(numbers: &[Option<u32>]) -> Vec<Record> {
         let both = |round: &Option<u32>| {
-            [
-                call("clock_gettime-vdso", *round, 20.0),
-                call("clock_gettime-syscall", *round, 100.0),
-            ]
+            [call("clock_gettime-vdso", *round, 20.0), call("clock_gettime-syscall", *round, 100.0)]
         };
         numbers.iter().flat_map(both).collect()
     }
@@ -79,24 +67,16 @@ mod tests {
     #[test]
     fn what_follows_from_the_figures_stands_behind_those_of_its_probe() {
         let mut lines = rounds(&[Some(0), Some(1), Some(2)]);
-        lines.push(Record {
-            probe: "kernel.mutex".to_owned(),
-            ..call("lock", Some(0), 5.0)
-        });
+        lines.push(Record { probe: "kernel.mutex".to_owned(), ..call("lock", Some(0), 5.0) });
         let figures = folded(&lines);
-        let kinds: Vec<(&str, Kind)> = figures
-            .iter()
-            .map(|figure| (figure.probe.as_str(), figure.kind))
-            .collect();
+        let kinds: Vec<(&str, Kind)> =
+            figures.iter().map(|figure| (figure.probe.as_str(), figure.kind)).collect();
         assert_eq!(kinds[2], ("kernel.syscall", Kind::Derived), "{kinds:?}");
         assert_eq!(kinds[3].0, "kernel.mutex");
         let findings = figures[2].findings.as_ref().expect("derived");
         let ratio = &findings["clock_syscall_over_vdso"];
         assert_eq!(ratio["value"], 5.0);
-        assert!(
-            ratio["low"].as_f64() < Some(5.0) && ratio["high"].as_f64() > Some(5.0),
-            "{ratio}"
-        );
+        assert!(ratio["low"].as_f64() < Some(5.0) && ratio["high"].as_f64() > Some(5.0), "{ratio}");
     }
 
     #[test]

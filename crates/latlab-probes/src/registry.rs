@@ -59,174 +59,48 @@ pub(crate) static LAYOUT: Share = Share([0.3, 2.0, 9.0]);
 
 /// All probes, in the order in which they run.
 pub static REGISTRY: &[Entry] = &[
-    Entry {
-        probe: &Read,
-        share: Share([0.5, 1.0, 3.0]),
-    },
-    Entry {
-        probe: &LoadDependent,
-        share: Share([4.0, 11.0, 60.0]),
-    },
-    Entry {
-        probe: &Poke,
-        share: Share([1.0, 3.0, 25.0]),
-    },
-    Entry {
-        probe: &Bandwidth,
-        share: Share([1.3, 4.0, 20.0]),
-    },
-    Entry {
-        probe: &Stride,
-        share: Share([0.7, 2.0, 15.0]),
-    },
-    Entry {
-        probe: &Parallelism,
-        share: Share([0.3, 1.0, 6.0]),
-    },
-    Entry {
-        probe: &Prefetch,
-        share: Share([0.3, 1.2, 6.0]),
-    },
-    Entry {
-        probe: &Alignment,
-        share: Share([0.15, 0.7, 4.0]),
-    },
-    Entry {
-        probe: &Loaded,
-        share: Share([0.7, 3.0, 20.0]),
-    },
-    Entry {
-        probe: &CoreToCore,
-        share: Share([0.5, 2.5, 15.0]),
-    },
-    Entry {
-        probe: &FalseSharing,
-        share: Share([0.15, 0.8, 4.0]),
-    },
-    Entry {
-        probe: &Fault,
-        share: Share([0.5, 1.6, 10.0]),
-    },
-    Entry {
-        probe: &Map,
-        share: Share([0.2, 0.6, 4.0]),
-    },
-    Entry {
-        probe: &Zero,
-        share: Share([0.15, 0.4, 3.0]),
-    },
-    Entry {
-        probe: &Malloc,
-        share: Share([0.5, 1.8, 10.0]),
-    },
-    Entry {
-        probe: &Nodes,
-        share: Share([0.6, 2.1, 10.0]),
-    },
-    Entry {
-        probe: &Reuse,
-        share: Share([0.2, 0.8, 4.0]),
-    },
-    Entry {
-        probe: &Object,
-        share: Share([0.4, 1.3, 8.0]),
-    },
-    Entry {
-        probe: &Syscall,
-        share: Share([0.2, 0.6, 4.0]),
-    },
-    Entry {
-        probe: &ContextSwitch,
-        share: Share([0.4, 1.2, 7.0]),
-    },
-    Entry {
-        probe: &Wakeup,
-        share: Share([0.2, 0.7, 5.0]),
-    },
-    Entry {
-        probe: &Spawn,
-        share: Share([0.3, 0.9, 5.0]),
-    },
-    Entry {
-        probe: &Timer,
-        share: Share([0.2, 0.4, 3.0]),
-    },
-    Entry {
-        probe: &Mutex,
-        share: Share([0.2, 0.5, 3.0]),
-    },
-    Entry {
-        probe: &Noise,
-        share: Share([1.5, 4.0, 30.0]),
-    },
-    Entry {
-        probe: &ReadSequential,
-        share: Share([1.8, 5.0, 30.5]),
-    },
-    Entry {
-        probe: &WriteSequential,
-        share: Share([1.9, 5.0, 30.5]),
-    },
-    Entry {
-        probe: &read_random::PROBE,
-        share: Share([0.8, 2.5, 25.0]),
-    },
-    Entry {
-        probe: &write_random::PROBE,
-        share: Share([0.6, 2.0, 25.0]),
-    },
-    Entry {
-        probe: &Rate,
-        share: Share([0.6, 2.5, 20.0]),
-    },
-    Entry {
-        probe: &FilePoke,
-        share: Share([0.7, 3.0, 20.0]),
-    },
-    Entry {
-        probe: &Durable,
-        share: Share([0.6, 2.0, 10.0]),
-    },
-    Entry {
-        probe: &Files,
-        share: Share([0.7, 4.0, 20.0]),
-    },
-    Entry {
-        probe: &Reread,
-        share: Share([0.1, 0.3, 2.0]),
-    },
-    Entry {
-        probe: &FirstTouch,
-        share: Share([0.0, 0.0, 10.0]),
-    },
-    Entry {
-        probe: &Steady,
-        share: Share([0.0, 0.0, 45.0]),
-    },
-    Entry {
-        probe: &RoundTrip,
-        share: Share([1.4, 3.5, 12.0]),
-    },
-    Entry {
-        probe: &Throughput,
-        share: Share([1.3, 3.0, 10.0]),
-    },
-    Entry {
-        probe: &NetworkLoaded,
-        share: Share([0.4, 1.5, 10.0]),
-    },
-    Entry {
-        probe: &Connect,
-        share: Share([0.3, 1.0, 5.0]),
-    },
-    Entry {
-        probe: &Transfer,
-        share: Share([0.8, 2.5, 20.0]),
-    },
-    Entry {
-        probe: &Http,
-        share: HTTP_SHARE,
-    },
+    Entry { probe: &Read, share: Share([0.5, 1.0, 3.0]) },
+    Entry { probe: &LoadDependent, share: Share([4.0, 11.0, 60.0]) },
+    Entry { probe: &Poke, share: Share([1.0, 3.0, 25.0]) },
+    Entry { probe: &Bandwidth, share: Share([1.3, 4.0, 20.0]) },
+    Entry { probe: &Stride, share: Share([0.7, 2.0, 15.0]) },
+    Entry { probe: &Parallelism, share: Share([0.3, 1.0, 6.0]) },
+    Entry { probe: &Prefetch, share: Share([0.3, 1.2, 6.0]) },
+    Entry { probe: &Alignment, share: Share([0.15, 0.7, 4.0]) },
+    Entry { probe: &Loaded, share: Share([0.7, 3.0, 20.0]) },
+    Entry { probe: &CoreToCore, share: Share([0.5, 2.5, 15.0]) },
+    Entry { probe: &FalseSharing, share: Share([0.15, 0.8, 4.0]) },
+    Entry { probe: &Fault, share: Share([0.5, 1.6, 10.0]) },
+    Entry { probe: &Map, share: Share([0.2, 0.6, 4.0]) },
+    Entry { probe: &Zero, share: Share([0.15, 0.4, 3.0]) },
+    Entry { probe: &Malloc, share: Share([0.5, 1.8, 10.0]) },
+    Entry { probe: &Nodes, share: Share([0.6, 2.1, 10.0]) },
+    Entry { probe: &Reuse, share: Share([0.2, 0.8, 4.0]) },
+    Entry { probe: &Object, share: Share([0.4, 1.3, 8.0]) },
+    Entry { probe: &Syscall, share: Share([0.2, 0.6, 4.0]) },
+    Entry { probe: &ContextSwitch, share: Share([0.4, 1.2, 7.0]) },
+    Entry { probe: &Wakeup, share: Share([0.2, 0.7, 5.0]) },
+    Entry { probe: &Spawn, share: Share([0.3, 0.9, 5.0]) },
+    Entry { probe: &Timer, share: Share([0.2, 0.4, 3.0]) },
+    Entry { probe: &Mutex, share: Share([0.2, 0.5, 3.0]) },
+    Entry { probe: &Noise, share: Share([1.5, 4.0, 30.0]) },
+    Entry { probe: &ReadSequential, share: Share([1.8, 5.0, 30.5]) },
+    Entry { probe: &WriteSequential, share: Share([1.9, 5.0, 30.5]) },
+    Entry { probe: &read_random::PROBE, share: Share([0.8, 2.5, 25.0]) },
+    Entry { probe: &write_random::PROBE, share: Share([0.6, 2.0, 25.0]) },
+    Entry { probe: &Rate, share: Share([0.6, 2.5, 20.0]) },
+    Entry { probe: &FilePoke, share: Share([0.7, 3.0, 20.0]) },
+    Entry { probe: &Durable, share: Share([0.6, 2.0, 10.0]) },
+    Entry { probe: &Files, share: Share([0.7, 4.0, 20.0]) },
+    Entry { probe: &Reread, share: Share([0.1, 0.3, 2.0]) },
+    Entry { probe: &FirstTouch, share: Share([0.0, 0.0, 10.0]) },
+    Entry { probe: &Steady, share: Share([0.0, 0.0, 45.0]) },
+    Entry { probe: &RoundTrip, share: Share([1.4, 3.5, 12.0]) },
+    Entry { probe: &Throughput, share: Share([1.3, 3.0, 10.0]) },
+    Entry { probe: &NetworkLoaded, share: Share([0.4, 1.5, 10.0]) },
+    Entry { probe: &Connect, share: Share([0.3, 1.0, 5.0]) },
+    Entry { probe: &Transfer, share: Share([0.8, 2.5, 20.0]) },
+    Entry { probe: &Http, share: HTTP_SHARE },
 ];
 
 #[cfg(test)]
@@ -240,11 +114,7 @@ mod tests {
     fn every_probe_explains_itself() {
         for entry in REGISTRY {
             let spec = entry.probe.spec();
-            assert!(
-                spec.id.starts_with(&format!("{}.", spec.tier.name())),
-                "{}",
-                spec.id
-            );
+            assert!(spec.id.starts_with(&format!("{}.", spec.tier.name())), "{}", spec.id);
             assert!(spec.question.ends_with('?'), "{}", spec.id);
             assert!(spec.method.len() > 200, "{}: a method is paragraphs", spec.id);
             assert!(
@@ -391,20 +261,14 @@ mod tests {
 
     #[cfg(target_os = "linux")]
     fn seconds(points: &[(&'static str, Planned)]) -> f64 {
-        points
-            .iter()
-            .map(|(_, planned)| planned.first_s + planned.setup_s + 2.0 * planned.block_s)
-            .sum()
+        points.iter().map(|(_, planned)| planned.first_s + planned.setup_s + 2.0 * planned.block_s).sum()
     }
 
     #[test]
     #[cfg(target_os = "linux")]
     fn what_lasts_or_is_somebody_elses_is_measured_in_one_round() {
         let once = |env: &Env| {
-            let mut ids: Vec<&str> = of_rank(&plans(env), Rank::Once)
-                .iter()
-                .map(|(id, _)| *id)
-                .collect();
+            let mut ids: Vec<&str> = of_rank(&plans(env), Rank::Once).iter().map(|(id, _)| *id).collect();
             ids.dedup();
             ids
         };

@@ -174,11 +174,7 @@ pub fn tool() -> Tool {
             "{}-{} {}",
             std::env::consts::ARCH,
             std::env::consts::OS,
-            if cfg!(debug_assertions) {
-                "debug"
-            } else {
-                "release"
-            }
+            if cfg!(debug_assertions) { "debug" } else { "release" }
         ),
     }
 }
@@ -190,21 +186,14 @@ pub fn plan(settings: &Settings, host: Host) -> Plan {
     let env = surroundings(machine, Clock::open_os(), settings.clone(), host);
     let whole = Whole::of(&env, &[]);
     Plan {
-        layout: (whole.layout_bytes > 0).then_some(Layout {
-            written_bytes: whole.layout_bytes,
-            seconds: whole.layout_s,
-        }),
+        layout: (whole.layout_bytes > 0)
+            .then_some(Layout { written_bytes: whole.layout_bytes, seconds: whole.layout_s }),
         passes: whole.passes,
         seconds: match whole.passes {
             1 if settings.budget_s.is_none() => pass_seconds(&whole.shares, settings.profile),
             _ => seconds(settings),
         },
-        memory_bytes: whole
-            .planned
-            .iter()
-            .map(|probe| probe.memory_bytes)
-            .max()
-            .unwrap_or(0),
+        memory_bytes: whole.planned.iter().map(|probe| probe.memory_bytes).max().unwrap_or(0),
         written_bytes: whole.announced(&env),
         cpus: whole.planned.iter().map(|probe| probe.cpus).max().unwrap_or(1),
         unmatched: settings
@@ -261,18 +250,13 @@ impl Whole {
             .zip(&points)
             .zip(&seconds)
             .map(|((entry, points), seconds)| Part {
-                place: REGISTRY
-                    .iter()
-                    .position(|other| std::ptr::eq(other, *entry))
-                    .unwrap_or(0),
+                place: REGISTRY.iter().position(|other| std::ptr::eq(other, *entry)).unwrap_or(0),
                 points,
                 seconds: *seconds,
             })
             .collect();
-        let places: Vec<usize> = turns
-            .iter()
-            .map(|turn| cpus.iter().position(|cpu| cpu == turn).unwrap_or(0))
-            .collect();
+        let places: Vec<usize> =
+            turns.iter().map(|turn| cpus.iter().position(|cpu| cpu == turn).unwrap_or(0)).collect();
         let deal = Deal::new(&parts, rounds, cpus.len(), &places);
         let planned = chosen
             .iter()
@@ -335,9 +319,7 @@ impl Whole {
             // Those that are traced follow each other, at the end of the headline and the begin of the rest.
             order.sort_by_key(|part| self.chosen[*part].probe.operations().are_traced() == headline);
             let turns = order.into_iter();
-            turns
-                .filter_map(|part| Turn::of(self, part, round, request, headline))
-                .collect()
+            turns.filter_map(|part| Turn::of(self, part, round, request, headline)).collect()
         })
     }
 
@@ -427,22 +409,13 @@ pub fn run(
     let turns = whole.turns(&env, round, request);
     // Where headline points take longer than planned, the rest of this round and of those to come has less.
     let headline_s = (HEADLINE_TIMES * round_s).min(left_s - layout_s).max(0.0);
-    let interrupted = measure(
-        &env,
-        turns,
-        [headline_s, round_s],
-        reference.as_mut(),
-        &mut teller,
-    );
+    let interrupted = measure(&env, turns, [headline_s, round_s], reference.as_mut(), &mut teller);
     drop(reference);
     teller.totals.seconds = env.clock.now_ns() / 1e9 - begun_s;
     teller.totals.written_bytes = env.disk.budget().spent_bytes();
     let sums = std::mem::take(&mut teller.totals);
     let stopped_by = if interrupted { "interrupted" } else { "completed" };
-    teller.tell(&Event::End {
-        stopped_by,
-        totals: &sums,
-    });
+    teller.tell(&Event::End { stopped_by, totals: &sums });
     teller.failed.map_or(Ok(()), Err)
 }
 
@@ -467,10 +440,7 @@ fn measure(
             let probe = turn.entry.probe;
             let outcome = run_probe(probe, env, &turn.points, deadline_ns, reference, teller);
             if !outcome.further.is_empty() {
-                teller.tell(&Event::Further {
-                    probe: probe.spec().id,
-                    points: &outcome.further,
-                });
+                teller.tell(&Event::Further { probe: probe.spec().id, points: &outcome.further });
             }
             teller.totals.disturbed_blocks += outcome.disturbed_blocks;
             if outcome.cancelled || teller.failed.is_some() {
@@ -499,18 +469,11 @@ impl Turn {
         };
         if whole.points[part].is_empty() {
             let unsaid = headline && round == 0 && !is_done(&Point::default());
-            return unsaid.then_some(Self {
-                entry,
-                points: Vec::new(),
-                seconds: 0.0,
-            });
+            return unsaid.then_some(Self { entry, points: Vec::new(), seconds: 0.0 });
         }
         let further = request.further.iter().filter(|(probe, _)| probe == id);
         let mut points: Vec<Planned> = Vec::new();
-        for planned in whole.points[part]
-            .iter()
-            .chain(further.map(|(_, planned)| planned))
-        {
+        for planned in whole.points[part].iter().chain(further.map(|(_, planned)| planned)) {
             let wanted = (planned.rank == Rank::Headline) == headline
                 && whole.deal.is_dealt(part, planned, round)
                 && !is_done(&planned.point)
@@ -524,20 +487,13 @@ impl Turn {
         } else {
             whole.deal.seconds(part, round)
         };
-        (!points.is_empty()).then_some(Self {
-            entry,
-            points,
-            seconds,
-        })
+        (!points.is_empty()).then_some(Self { entry, points, seconds })
     }
 }
 
 /// Whose file system is measured: the one that the user named, else that of the user's cache.
 fn directory(settings: &Settings) -> PathBuf {
-    settings
-        .dir
-        .as_ref()
-        .map_or_else(default_directory, PathBuf::from)
+    settings.dir.as_ref().map_or_else(default_directory, PathBuf::from)
 }
 
 /// Bytes that a run may write in the quick, standard and thorough profile: flash wears, and other people need the disk too.
@@ -550,10 +506,7 @@ fn written_at_most(settings: &Settings) -> u64 {
 
 fn surroundings(machine: Machine, clock: Clock, settings: Settings, host: Host) -> Env {
     let cpus = usable_cpus(&machine, &settings);
-    let settings = Settings {
-        profile: affordable(&settings),
-        ..settings
-    };
+    let settings = Settings { profile: affordable(&settings), ..settings };
     let usable = machine.limits.usable_memory_bytes.unwrap_or(MEMORY_UNKNOWN);
     let disk = Disk::new(&directory(&settings), written_at_most(&settings), settings.seed);
     Env {
@@ -632,17 +585,9 @@ fn test_file_bytes(env: &Env, chosen: &[&Entry]) -> u64 {
 
 /// One for laying out the test file, which may be none, then one a probe.
 fn usual_shares(settings: &Settings, chosen: &[&Entry], test_file_bytes: u64) -> Vec<Share> {
-    let layout = if test_file_bytes > 0 {
-        LAYOUT
-    } else {
-        Share([0.0; 3])
-    };
+    let layout = if test_file_bytes > 0 { LAYOUT } else { Share([0.0; 3]) };
     std::iter::once(layout)
-        .chain(
-            chosen
-                .iter()
-                .map(|entry| entry.probe.share(settings).unwrap_or(entry.share)),
-        )
+        .chain(chosen.iter().map(|entry| entry.probe.share(settings).unwrap_or(entry.share)))
         .collect()
 }
 
@@ -650,9 +595,7 @@ fn usual_shares(settings: &Settings, chosen: &[&Entry], test_file_bytes: u64) ->
 /// proportions: else that probe would leave the others a part of too little.
 fn shares(settings: &Settings, chosen: &[&Entry], test_file_bytes: u64) -> Vec<Share> {
     let mut shares = usual_shares(settings, chosen, test_file_bytes);
-    let slow = chosen
-        .iter()
-        .position(|entry| entry.probe.takes_the_rest(settings));
+    let slow = chosen.iter().position(|entry| entry.probe.takes_the_rest(settings));
     if let (Some(place), None) = (slow, settings.budget_s) {
         // The first is the test file's.
         give_the_rest(&mut shares, 1 + place, settings.profile);
@@ -714,25 +657,18 @@ impl Teller<'_> {
         if self.failed.is_some() {
             return;
         }
-        let told = to_json(event)
-            .map_err(std::io::Error::other)
-            .and_then(|mut line| {
-                line.push(b'\n');
-                self.out.write_all(&line)?;
-                self.out.flush()
-            });
+        let told = to_json(event).map_err(std::io::Error::other).and_then(|mut line| {
+            line.push(b'\n');
+            self.out.write_all(&line)?;
+            self.out.flush()
+        });
         self.failed = told.err();
     }
 }
 
 impl Sink for Teller<'_> {
     fn begin(&mut self, probe: &'static str, point: &Point, most_bytes: u64) {
-        self.tell(&Event::Begin {
-            probe,
-            point,
-            written_bytes: self.budget.spent_bytes(),
-            most_bytes,
-        });
+        self.tell(&Event::Begin { probe, point, written_bytes: self.budget.spent_bytes(), most_bytes });
     }
 
     fn progress(&mut self, progress: &Progress) {
@@ -757,11 +693,7 @@ impl Sink for Teller<'_> {
             Kind::Absent => "absent",
         };
         *self.totals.records.entry(kind.to_owned()).or_default() += 1;
-        let record = Record {
-            round: Some(self.round),
-            cpu: Some(self.cpu),
-            ..record
-        };
+        let record = Record { round: Some(self.round), cpu: Some(self.cpu), ..record };
         self.tell(&Event::Record { record: &record });
     }
 
@@ -776,25 +708,12 @@ mod tests {
 
     #[test]
     fn globs_match_ids_as_people_expect() {
-        for glob in [
-            "memory.*",
-            "memory",
-            "memory.load",
-            "*dependent",
-            "memory.load.dependent",
-            "m?mory*",
-            "*",
-        ] {
+        for glob in
+            ["memory.*", "memory", "memory.load", "*dependent", "memory.load.dependent", "m?mory*", "*"]
+        {
             assert!(matches(glob, "memory.load.dependent"), "{glob}");
         }
-        for glob in [
-            "",
-            "mem",
-            "memory.loa",
-            "storage.*",
-            "memory.load.dependent.more",
-            "?",
-        ] {
+        for glob in ["", "mem", "memory.loa", "storage.*", "memory.load.dependent.more", "?"] {
             assert!(!matches(glob, "memory.load.dependent"), "{glob}");
         }
     }
@@ -807,18 +726,12 @@ mod tests {
 
     #[test]
     fn a_glob_that_matches_nothing_is_named_in_the_plan() {
-        let settings = Settings {
-            only: vec!["memory.*".to_owned(), "nosuch".to_owned()],
-            ..Settings::default()
-        };
+        let settings =
+            Settings { only: vec!["memory.*".to_owned(), "nosuch".to_owned()], ..Settings::default() };
         let plan = plan(&settings, Host::default());
         assert_eq!(plan.unmatched, ["nosuch"]);
         assert!(!plan.probes.is_empty());
-        assert!(
-            plan.probes
-                .iter()
-                .all(|probe| probe.points > 0 && probe.seconds > 0.0)
-        );
+        assert!(plan.probes.iter().all(|probe| probe.points > 0 && probe.seconds > 0.0));
     }
 
     #[test]
@@ -831,25 +744,16 @@ mod tests {
         };
         assert!(seconds(transfers(None)) < 10.0);
         assert!((seconds(transfers(Some(20.0))) - 90.0).abs() < 1e-6);
-        let far = Settings {
-            only: vec!["network.*".to_owned()],
-            ..transfers(Some(20.0))
-        };
+        let far = Settings { only: vec!["network.*".to_owned()], ..transfers(Some(20.0)) };
         assert!((seconds(far.clone()) - 90.0).abs() < 1e-6);
-        let with_budget = Settings {
-            budget_s: Some(40.0),
-            ..far
-        };
+        let with_budget = Settings { budget_s: Some(40.0), ..far };
         assert!((seconds(with_budget.clone()) - 40.0).abs() < 1e-6);
         // And of a budget the others have what they would have without a path.
         let apart = |settings: &Settings| {
             let shares = shares(settings, &chosen(settings, &[]), 0);
             plan_shares(&shares, settings)
         };
-        let near = Settings {
-            delay_ms: None,
-            ..with_budget.clone()
-        };
+        let near = Settings { delay_ms: None, ..with_budget.clone() };
         assert_eq!(apart(&with_budget), apart(&near));
         // Everything takes as long as without a path.
         let all = |delay_ms| Settings {
@@ -886,17 +790,9 @@ mod tests {
         };
         assert!(layout.written_bytes > 0 && layout.seconds > 0.0);
         let own: u64 = plan.probes.iter().map(|probe| probe.written_bytes).sum();
-        assert_eq!(
-            own + layout.written_bytes,
-            plan.written_bytes,
-            "announced with the rest"
-        );
+        assert_eq!(own + layout.written_bytes, plan.written_bytes, "announced with the rest");
         for (planned, entry) in plan.probes.iter().zip(chosen(&settings, &[])) {
-            assert!(
-                (planned.seconds - entry.share.0[0]).abs() < 1e-9,
-                "{}",
-                planned.id
-            );
+            assert!((planned.seconds - entry.share.0[0]).abs() < 1e-9, "{}", planned.id);
         }
         assert_eq!(super::plan(&on_this_disk("memory"), Host::default()).layout, None);
     }
@@ -904,23 +800,16 @@ mod tests {
     #[test]
     fn a_run_lays_the_test_file_out_once_and_writes_no_more_than_it_announced() {
         let request = Request {
-            settings: Settings {
-                budget_s: Some(0.5),
-                ..on_this_disk("storage.read")
-            },
+            settings: Settings { budget_s: Some(0.5), ..on_this_disk("storage.read") },
             ..Request::default()
         };
         let planned = plan(&request.settings, Host::default());
         let Some(layout) = planned.layout else { return };
         let mut told = Vec::new();
         run(&request, Host::default(), &mut told, &|| false).expect("a vector takes all");
-        let events: Vec<serde_json::Value> = told
-            .split(|byte| *byte == b'\n')
-            .filter_map(|line| serde_json::from_slice(line).ok())
-            .collect();
-        let written = events.last().expect("events")["totals"]["written_bytes"]
-            .as_u64()
-            .expect("counted");
+        let events: Vec<serde_json::Value> =
+            told.split(|byte| *byte == b'\n').filter_map(|line| serde_json::from_slice(line).ok()).collect();
+        let written = events.last().expect("events")["totals"]["written_bytes"].as_u64().expect("counted");
         assert!(
             written > 0 && written <= layout.written_bytes,
             "reading writes the test file and nothing else: {written}"
@@ -947,40 +836,26 @@ mod tests {
     #[test]
     fn a_whole_run_asks_for_no_more_than_it_may_write() {
         for profile in [Profile::Quick, Profile::Standard, Profile::Thorough] {
-            let settings = Settings {
-                profile,
-                max_bytes: None,
-                ..on_this_disk("*")
-            };
+            let settings = Settings { profile, max_bytes: None, ..on_this_disk("*") };
             let plan = plan(&settings, Host::default());
             let layout = plan.layout.map_or(0, |layout| layout.written_bytes);
             let asked: u64 = plan.probes.iter().map(|probe| probe.written_bytes).sum();
             let limit = profile.of(WRITTEN_BYTES);
-            assert!(
-                layout + asked <= limit,
-                "{profile:?}: {layout} + {asked} of {limit}"
-            );
+            assert!(layout + asked <= limit, "{profile:?}: {layout} + {asked} of {limit}");
         }
     }
 
     #[test]
     fn further_passes_write_at_most_as_much_as_the_first() {
         let announced = |only: &str| {
-            let settings = Settings {
-                profile: Profile::Standard,
-                max_bytes: None,
-                ..on_this_disk(only)
-            };
+            let settings = Settings { profile: Profile::Standard, max_bytes: None, ..on_this_disk(only) };
             let plan = plan(&settings, Host::default());
             let layout = plan.layout.map_or(0, |layout| layout.written_bytes);
             let probes: u64 = plan.probes.iter().map(|probe| probe.written_bytes).sum();
             (plan.written_bytes, layout + probes)
         };
         let (writing, first) = announced("storage.write.random");
-        assert!(
-            first == 0 || (first < writing && writing <= 2 * first),
-            "{writing}, {first}"
-        );
+        assert!(first == 0 || (first < writing && writing <= 2 * first), "{writing}, {first}");
         for only_one_pass in ["*", "storage.read.random", "storage.steady"] {
             let (all, first) = announced(only_one_pass);
             assert_eq!(all, first, "{only_one_pass}");
@@ -989,29 +864,17 @@ mod tests {
 
     #[test]
     fn gentle_uses_one_cpu_and_nothing_that_saturates() {
-        let settings = Settings {
-            gentle: true,
-            ..Settings::default()
-        };
+        let settings = Settings { gentle: true, ..Settings::default() };
         let plan = plan(&settings, Host::default());
         assert_eq!(plan.cpus, 1);
-        let loud: Vec<&str> = list()
-            .iter()
-            .filter(|spec| spec.saturates)
-            .map(|spec| spec.id)
-            .collect();
+        let loud: Vec<&str> = list().iter().filter(|spec| spec.saturates).map(|spec| spec.id).collect();
         assert!(plan.probes.iter().all(|probe| !loud.contains(&probe.id.as_str())));
     }
 
     #[test]
     fn a_budget_far_below_the_profile_takes_the_sizes_that_it_can_pay_for() {
-        let with = |budget_s| {
-            affordable(&Settings {
-                profile: Profile::Thorough,
-                budget_s,
-                ..Settings::default()
-            })
-        };
+        let with =
+            |budget_s| affordable(&Settings { profile: Profile::Thorough, budget_s, ..Settings::default() });
         assert_eq!(with(None), Profile::Thorough);
         assert_eq!(with(Some(2.0)), Profile::Quick);
         assert_eq!(with(Some(1e6)), Profile::Thorough);

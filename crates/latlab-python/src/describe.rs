@@ -26,11 +26,7 @@ pub(crate) fn describe(py: Python<'_>, dir: Option<&str>) -> PyResult<String> {
     py.detach(|| {
         let machine = latlab_machine::describe(&dir.map_or_else(default_directory, PathBuf::from));
         let clock = Clock::open().facts;
-        crate::json(&Description {
-            machine,
-            clock,
-            tool: session::tool(),
-        })
+        crate::json(&Description { machine, clock, tool: session::tool() })
     })
 }
 
@@ -45,13 +41,9 @@ pub(crate) fn sweep(py: Python<'_>, dir: Option<PathBuf>) -> usize {
 /// `(lowest ns, highest ns, count)` of every bucket of a run file's histogram that holds something, ascending.
 #[pyfunction]
 pub(crate) fn decode_histogram(py: Python<'_>, encoding: &str, data: &str) -> PyResult<Vec<(f64, f64, u64)>> {
-    let stored = EncodedHistogram {
-        encoding: encoding.to_owned(),
-        unit: "ps".to_owned(),
-        data: data.to_owned(),
-    };
-    py.detach(|| stored.decode())
-        .map_err(|error| PyValueError::new_err(error.to_string()))
+    let stored =
+        EncodedHistogram { encoding: encoding.to_owned(), unit: "ps".to_owned(), data: data.to_owned() };
+    py.detach(|| stored.decode()).map_err(|error| PyValueError::new_err(error.to_string()))
 }
 
 /// The JSON Schema of run files, as committed in `schema/run.v2.json`.

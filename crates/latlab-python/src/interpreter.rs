@@ -35,10 +35,7 @@ impl Interpreter for ThisInterpreter {
             names.set_item("__name__", "latlab_probe")?;
             py.run(&code, Some(&names), None)?;
             let run = names.as_any().get_item("run")?.unbind();
-            Ok(Box::new(Program {
-                run,
-                names: names.unbind(),
-            }) as Box<dyn Batch>)
+            Ok(Box::new(Program { run, names: names.unbind() }) as Box<dyn Batch>)
         })
         .map_err(|error: PyErr| error.to_string())
     }
@@ -47,12 +44,7 @@ impl Interpreter for ThisInterpreter {
 impl Batch for Program {
     fn run(&mut self, ops: u64) -> u64 {
         // A program that fails has done no work: 0 fails the proof of whoever asked for it.
-        Python::attach(|py| {
-            self.run
-                .call1(py, (ops,))
-                .and_then(|result| result.extract(py))
-                .unwrap_or(0)
-        })
+        Python::attach(|py| self.run.call1(py, (ops,)).and_then(|result| result.extract(py)).unwrap_or(0))
     }
 }
 

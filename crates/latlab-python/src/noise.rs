@@ -34,9 +34,7 @@ fn checked_seconds(seconds: f64) -> PyResult<f64> {
     if seconds > 0.0 && seconds <= LONGEST_S {
         return Ok(seconds);
     }
-    Err(PyValueError::new_err(format!(
-        "seconds: {seconds} is not above 0 and at most {LONGEST_S}"
-    )))
+    Err(PyValueError::new_err(format!("seconds: {seconds} is not above 0 and at most {LONGEST_S}")))
 }
 
 /// The CPU that was asked for, or the quietest on which this process may run; and another one.
@@ -66,10 +64,7 @@ struct Interrupts {
 
 impl Interrupts {
     fn watch(in_worker: bool) -> PyResult<Self> {
-        Ok(Self {
-            termination: in_worker.then(system::Termination::watch).transpose()?,
-            raised: None,
-        })
+        Ok(Self { termination: in_worker.then(system::Termination::watch).transpose()?, raised: None })
     }
 
     fn go_on(&mut self) -> bool {
@@ -119,12 +114,7 @@ pub(crate) fn noise(
     py.detach(|| {
         let clock = Clock::open();
         let (cpu, _) = cpus(&clock, cpu)?;
-        let request = Request {
-            seconds,
-            cpu,
-            threshold_ns,
-            highest,
-        };
+        let request = Request { seconds, cpu, threshold_ns, highest };
         let heard = hear(&clock, &request, || interrupts.go_on());
         interrupts.raise()?;
         crate::json(&heard.map_err(|error| failed(&error))?)

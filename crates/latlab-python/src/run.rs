@@ -57,12 +57,9 @@ pub(crate) fn list_probes() -> PyResult<String> {
 #[pyfunction]
 pub(crate) fn plan(py: Python<'_>, settings_json: &str) -> PyResult<String> {
     let settings: Settings = crate::parsed("settings", settings_json)?;
-    crate::json(&py.detach(|| {
-        session::plan(
-            &settings,
-            host(Some(vec![OsString::from("a plan starts none")]), None),
-        )
-    }))
+    crate::json(
+        &py.detach(|| session::plan(&settings, host(Some(vec![OsString::from("a plan starts none")]), None))),
+    )
 }
 
 /// Measures, writing one event a line to `fd`. Returns when all is done, when SIGTERM asked to stop (what there is of
@@ -81,19 +78,13 @@ pub(crate) fn run_worker(
         let mut pipe = system::open(fd)?;
         let termination = system::Termination::watch()?;
         let test_file = request.test_file.and_then(system::inherited);
-        session::run(&request, host(child, test_file), &mut *pipe, &|| {
-            termination.noted()
-        })
+        session::run(&request, host(child, test_file), &mut *pipe, &|| termination.noted())
     })?;
     Ok(())
 }
 
 fn host(child: Option<Vec<OsString>>, test_file: Option<File>) -> Host {
-    Host {
-        interpreter: Some(Box::new(ThisInterpreter)),
-        child,
-        test_file,
-    }
+    Host { interpreter: Some(Box::new(ThisInterpreter)), child, test_file }
 }
 
 /// Serves one child program on standard input and the descriptor `fd` until its input ends. Returns whether there is a

@@ -26,25 +26,13 @@ impl Server {
     fn new(py: Python<'_>, bind: Option<&str>, secret: Option<Vec<u8>>) -> PyResult<Self> {
         let bind: Option<SocketAddr> = bind
             .map(|text| {
-                text.parse()
-                    .map_err(|_| PyValueError::new_err(format!("{text} is no address with a port")))
+                text.parse().map_err(|_| PyValueError::new_err(format!("{text} is no address with a port")))
             })
             .transpose()?;
         let threads = std::thread::available_parallelism().map_or(1, |cpus| cpus.get().min(MOST_THREADS));
-        let settings = Settings {
-            bind,
-            secret,
-            threads,
-            enclosed: false,
-            answers_after: Duration::ZERO,
-        };
-        let serving = py
-            .detach(|| Serving::start(&settings))
-            .map_err(|error| raised(&error))?;
-        Ok(Self {
-            listening: crate::json(serving.listening())?,
-            serving: Mutex::new(Some(serving)),
-        })
+        let settings = Settings { bind, secret, threads, enclosed: false, answers_after: Duration::ZERO };
+        let serving = py.detach(|| Serving::start(&settings)).map_err(|error| raised(&error))?;
+        Ok(Self { listening: crate::json(serving.listening())?, serving: Mutex::new(Some(serving)) })
     }
 
     /// Where it listens, as JSON.

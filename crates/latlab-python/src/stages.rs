@@ -34,12 +34,7 @@ pub(crate) fn stage(py: Python<'_>, name: Bound<'_, PyString>, bytes: u64) -> Py
             .map(|off| off.clone_ref(py));
     };
     let number = ring.name(name.to_str()?);
-    let stage = Stage {
-        name: name.unbind(),
-        bytes,
-        number,
-        begun: Vec::new(),
-    };
+    let stage = Stage { name: name.unbind(), bytes, number, begun: Vec::new() };
     Ok(Py::new(py, stage)?.into_any())
 }
 
@@ -66,10 +61,7 @@ impl Stage {
 
     /// The items of an iterable; the stage is the time that producing each takes.
     fn over<'py>(&self, py: Python<'py>, items: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
-        let over = Over {
-            items: items.try_iter()?.unbind(),
-            number: self.number,
-        };
+        let over = Over { items: items.try_iter()?.unbind(), number: self.number };
         Ok(Bound::new(py, over)?.into_any())
     }
 }
@@ -127,8 +119,7 @@ fn decorated<'py>(
     name: &Bound<'py, PyString>,
     function: &Bound<'py, PyAny>,
 ) -> PyResult<Bound<'py, PyAny>> {
-    py.import("latlab.stages")?
-        .call_method1("decorated", (name, function))
+    py.import("latlab.stages")?.call_method1("decorated", (name, function))
 }
 
 /// Listens to this program's own stages from now on. Nothing when it does so already.
@@ -140,9 +131,7 @@ pub(crate) fn stages_start() -> PyResult<()> {
 /// What was heard so far, as JSON; `None` when nobody listens.
 #[pyfunction]
 pub(crate) fn stages_heard(py: Python<'_>) -> PyResult<Option<String>> {
-    py.detach(here::heard)
-        .map(|heard| crate::json(&heard))
-        .transpose()
+    py.detach(here::heard).map(|heard| crate::json(&heard)).transpose()
 }
 
 /// What the environment of programs that this one starts must hold for their stages to be heard too.
@@ -154,8 +143,5 @@ pub(crate) fn stages_environment(py: Python<'_>) -> Vec<(&'static str, String)> 
 /// A file that marks stages in another language, as its name and its text; `None`: no such language.
 #[pyfunction]
 pub(crate) fn stages_file(language: &str) -> Option<(&'static str, &'static str)> {
-    FILES
-        .iter()
-        .find(|(name, ..)| *name == language)
-        .map(|(_, file, text)| (*file, *text))
+    FILES.iter().find(|(name, ..)| *name == language).map(|(_, file, text)| (*file, *text))
 }

@@ -29,11 +29,7 @@ impl Estimate {
     /// Of one measurement.
     #[must_use]
     pub fn once(value: f64) -> Self {
-        Self {
-            value,
-            low: None,
-            high: None,
-        }
+        Self { value, low: None, high: None }
     }
 
     /// With the interval of a factor about 1: everything is on the logarithm, so a quantity and its inverse agree.
@@ -53,18 +49,14 @@ impl Estimate {
     pub fn of_kin(kin: &[(f64, ByCpu)]) -> Vec<Self> {
         let rounds: Vec<ByCpu> = kin.iter().map(|(_, rounds)| rounds.clone()).collect();
         let folded = folded(&rounds).into_iter().zip(kin);
-        folded
-            .map(|((_, factors), (value, _))| Self::within(*value, factors))
-            .collect()
+        folded.map(|((_, factors), (value, _))| Self::within(*value, factors)).collect()
     }
 
     /// Each quantity of a group of kin from what it was in each round alone; not a number where no round says.
     #[must_use]
     pub fn of_rounds(kin: &[ByCpu]) -> Vec<Self> {
         let folded = folded(kin).into_iter();
-        folded
-            .map(|(value, factors)| Self::within(significant(value), factors))
-            .collect()
+        folded.map(|(value, factors)| Self::within(significant(value), factors)).collect()
     }
 
     /// What findings hold under a name: an estimate, or a plain number.
@@ -98,21 +90,13 @@ impl Estimate {
     #[must_use]
     pub fn reaching(&self, [low, high]: [f64; 2]) -> Self {
         let [own_low, own_high] = self.ends().unwrap_or([self.value; 2]);
-        Self {
-            low: Some(own_low.min(low)),
-            high: Some(own_high.max(high)),
-            ..*self
-        }
+        Self { low: Some(own_low.min(low)), high: Some(own_high.max(high)), ..*self }
     }
 
     /// Of a count: its ends are whole numbers.
     #[must_use]
     pub fn rounded_outwards(&self) -> Self {
-        Self {
-            low: self.low.map(f64::floor),
-            high: self.high.map(f64::ceil),
-            ..*self
-        }
+        Self { low: self.low.map(f64::floor), high: self.high.map(f64::ceil), ..*self }
     }
 
     /// Both ends.
@@ -128,9 +112,7 @@ fn folded(kin: &[ByCpu]) -> Vec<(f64, Option<[f64; 2]>)> {
     folded
         .map(|folded| {
             folded.map_or((f64::NAN, None), |folded| {
-                let factors = folded
-                    .interval
-                    .map(|(low, high)| [low, high].map(|end| end / folded.value));
+                let factors = folded.interval.map(|(low, high)| [low, high].map(|end| end / folded.value));
                 (folded.value, factors)
             })
         })
@@ -152,20 +134,13 @@ mod tests {
         let own = Estimate::of_kin(&[(4.0, rounds)])[0];
         let ends = own.ends().expect("an interval");
         for (end, expected) in ends.into_iter().zip([low, high]) {
-            assert!(
-                (end / 4.0 / (expected / alone.value) - 1.0).abs() < 1e-4,
-                "{own:?}"
-            );
+            assert!((end / 4.0 / (expected / alone.value) - 1.0).abs() < 1e-4, "{own:?}");
         }
     }
 
     #[test]
     fn what_was_seen_once_or_is_not_positive_has_no_interval() {
-        let none = [
-            (3.0, vec![vec![3.0]]),
-            (-1.0, vec![vec![-1.0, -1.1]]),
-            (2.0, vec![]),
-        ];
+        let none = [(3.0, vec![vec![3.0]]), (-1.0, vec![vec![-1.0, -1.1]]), (2.0, vec![])];
         for own in Estimate::of_kin(&none) {
             assert_eq!(own.ends(), None, "{own:?}");
         }
@@ -191,12 +166,7 @@ mod tests {
         assert_eq!(Estimate::read(&stored), Some(own));
         assert_eq!(json!(Estimate::once(2.0)), json!({"value": 2.0}));
         assert_eq!(Estimate::read(&json!(2)), Some(Estimate::once(2.0)));
-        for other in [
-            json!(null),
-            json!({"value": 1.0, "bytes": 2}),
-            json!("2"),
-            json!({}),
-        ] {
+        for other in [json!(null), json!({"value": 1.0, "bytes": 2}), json!("2"), json!({})] {
             assert_eq!(Estimate::read(&other), None, "{other}");
         }
     }

@@ -109,9 +109,7 @@ impl Histogram {
             self.total = self.total.saturating_add(count);
             let sum = u128::from(ps) * u128::from(count);
             self.sum_ps = self.sum_ps.saturating_add(sum);
-            self.sum_of_squares = self
-                .sum_of_squares
-                .saturating_add(sum.saturating_mul(u128::from(ps)));
+            self.sum_of_squares = self.sum_of_squares.saturating_add(sum.saturating_mul(u128::from(ps)));
             self.min_ps = self.min_ps.min(ps);
             self.max_ps = self.max_ps.max(ps);
         }
@@ -192,9 +190,7 @@ impl Histogram {
             exchange.saturating_record_n(bounds_of(bucket).0, *count);
         }
         let mut bytes = Vec::new();
-        V2DeflateSerializer::new()
-            .serialize(&exchange, &mut bytes)
-            .expect("writing to memory does not fail");
+        V2DeflateSerializer::new().serialize(&exchange, &mut bytes).expect("writing to memory does not fail");
         EncodedHistogram {
             encoding: ENCODING.to_owned(),
             unit: "ps".to_owned(),
@@ -213,10 +209,7 @@ impl EncodedHistogram {
             return Err(HistogramError::Encoding(self.encoding.chars().take(40).collect()));
         }
         if self.data.len() > LARGEST_ENCODED {
-            return Err(HistogramError::Damaged(format!(
-                "{} bytes is too large",
-                self.data.len()
-            )));
+            return Err(HistogramError::Damaged(format!("{} bytes is too large", self.data.len())));
         }
         let packed = base64::engine::general_purpose::STANDARD
             .decode(&self.data)
@@ -231,11 +224,7 @@ impl EncodedHistogram {
             .map(|step| {
                 let low = exchange.lowest_equivalent(step.value_iterated_to());
                 let high = exchange.highest_equivalent(step.value_iterated_to());
-                (
-                    low as f64 / 1e3,
-                    high.saturating_add(1) as f64 / 1e3,
-                    step.count_since_last_iteration(),
-                )
+                (low as f64 / 1e3, high.saturating_add(1) as f64 / 1e3, step.count_since_last_iteration())
             })
             .collect())
     }
@@ -275,11 +264,7 @@ fn inflated(packed: &[u8]) -> Result<Vec<u8>, HistogramError> {
 
 /// Nanoseconds of a stored bound in picoseconds.
 fn whole_ps(ns: f64) -> u64 {
-    #[expect(
-        clippy::cast_possible_truncation,
-        clippy::cast_sign_loss,
-        reason = "`as` saturates"
-    )]
+    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "`as` saturates")]
     let ps = (ns * 1e3).round() as u64;
     ps
 }
@@ -288,21 +273,14 @@ fn whole_ps(ns: f64) -> u64 {
 #[inline]
 fn bucket_of(ps: u64) -> usize {
     let shift = (64 - (ps | (LINEAR as u64 - 1)).leading_zeros()) - 8;
-    #[expect(
-        clippy::cast_possible_truncation,
-        reason = "ps >> shift is below 256 by construction"
-    )]
+    #[expect(clippy::cast_possible_truncation, reason = "ps >> shift is below 256 by construction")]
     let place = (ps >> shift) as usize;
     shift as usize * HALF + place
 }
 
 /// Lowest value of a bucket and its width, ps.
 fn bounds_of(bucket: usize) -> (u64, u64) {
-    let shift = if bucket < LINEAR {
-        0
-    } else {
-        (bucket - HALF) / HALF
-    };
+    let shift = if bucket < LINEAR { 0 } else { (bucket - HALF) / HALF };
     let place = (bucket - shift * HALF) as u64;
     (place << shift, 1 << shift)
 }
@@ -359,10 +337,7 @@ mod tests {
             other.record(ps);
         }
         histogram.merge(&other);
-        assert_eq!(
-            (histogram.min_ns(), histogram.max_ns()),
-            (Some(1.001), Some(4.001))
-        );
+        assert_eq!((histogram.min_ns(), histogram.max_ns()), (Some(1.001), Some(4.001)));
         assert!((histogram.mean_ns().expect("three") - (7.0 / 3.0 + 0.001)).abs() < 1e-12);
         // ((1 - 7/3)^2 + (2 - 7/3)^2 + (4 - 7/3)^2) / 2 = 7/3.
         assert!((histogram.std_ns().expect("three") - (7.0_f64 / 3.0).sqrt()).abs() < 1e-9);
@@ -417,9 +392,7 @@ mod tests {
         for seed in 0..inputs {
             let mut state = seed;
             let mut random = |below: usize| {
-                state = state
-                    .wrapping_mul(0x5851_f42d_4c95_7f2d)
-                    .wrapping_add(0x1405_7b7e_f767_814f);
+                state = state.wrapping_mul(0x5851_f42d_4c95_7f2d).wrapping_add(0x1405_7b7e_f767_814f);
                 usize::try_from(state >> 33).expect("31 bits") % below
             };
             let mut plain = valid.clone();
@@ -440,11 +413,7 @@ mod tests {
             match decoded.unwrap_or_else(|_| panic!("failed with seed {seed}: {plain:?}")) {
                 Ok(buckets) => {
                     accepted += 1;
-                    assert!(
-                        buckets.len() <= LARGEST_ENCODED,
-                        "seed {seed}: {} buckets",
-                        buckets.len()
-                    );
+                    assert!(buckets.len() <= LARGEST_ENCODED, "seed {seed}: {} buckets", buckets.len());
                 }
                 Err(error) => assert!(!error.to_string().is_empty(), "seed {seed}"),
             }
@@ -454,27 +423,14 @@ mod tests {
 
     #[test]
     fn foreign_data_is_refused_with_its_reason() {
-        let foreign = EncodedHistogram {
-            encoding: "hdr-v9".to_owned(),
-            unit: "ps".to_owned(),
-            data: String::new(),
-        };
+        let foreign =
+            EncodedHistogram { encoding: "hdr-v9".to_owned(), unit: "ps".to_owned(), data: String::new() };
         assert!(foreign.decode().unwrap_err().to_string().contains("hdr-v9"));
-        let damaged = EncodedHistogram {
-            encoding: ENCODING.to_owned(),
-            data: "AAAA".to_owned(),
-            ..foreign
-        };
+        let damaged = EncodedHistogram { encoding: ENCODING.to_owned(), data: "AAAA".to_owned(), ..foreign };
         assert!(damaged.decode().unwrap_err().to_string().contains("damaged"));
         let of_length = |bytes: usize| {
             let data = "A".repeat(bytes);
-            EncodedHistogram {
-                data,
-                ..damaged.clone()
-            }
-            .decode()
-            .unwrap_err()
-            .to_string()
+            EncodedHistogram { data, ..damaged.clone() }.decode().unwrap_err().to_string()
         };
         assert!(!of_length(LARGEST_ENCODED).contains("too large"));
         assert!(of_length(LARGEST_ENCODED + 1).contains("1048577 bytes is too large"));
@@ -505,10 +461,7 @@ mod tests {
 
     #[test]
     fn a_header_that_promises_gigabytes_is_refused_before_they_are_taken() {
-        assert_eq!(
-            forged(1, 2, &[2]).decode().expect("a sound one"),
-            vec![(0.0, 0.001, 1)]
-        );
+        assert_eq!(forged(1, 2, &[2]).decode().expect("a sound one"), vec![(0.0, 0.001, 1)]);
         let huge = forged(u32::MAX, 2, &[2]).decode().unwrap_err();
         assert!(huge.to_string().contains("shorter than it says"), "{huge}");
         let bomb = forged(64 << 20, 2, &vec![0; 64 << 20]);
@@ -530,10 +483,7 @@ mod tests {
         (0..2_000).for_each(|step| histogram.record(step * step));
         let whole = histogram.encode();
         for length in 0..whole.data.len() {
-            let cut = EncodedHistogram {
-                data: whole.data[..length].to_owned(),
-                ..whole.clone()
-            };
+            let cut = EncodedHistogram { data: whole.data[..length].to_owned(), ..whole.clone() };
             let _damaged = cut.decode();
         }
     }

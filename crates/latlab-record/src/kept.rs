@@ -20,23 +20,13 @@ pub fn significant(value: f64) -> f64 {
     if value == 0.0 || !value.is_finite() {
         return value;
     }
-    #[expect(
-        clippy::cast_possible_truncation,
-        reason = "the exponent of a finite f64 is within ±324"
-    )]
+    #[expect(clippy::cast_possible_truncation, reason = "the exponent of a finite f64 is within ±324")]
     let exponent = DIGITS - 1 - value.abs().log10().floor() as i32;
     let scale = 10f64.powi(exponent.abs());
-    let rounded = if exponent >= 0 {
-        (value * scale).round() / scale
-    } else {
-        (value / scale).round() * scale
-    };
+    let rounded =
+        if exponent >= 0 { (value * scale).round() / scale } else { (value / scale).round() * scale };
     // The least and the largest numbers that there are have no such scale.
-    if rounded.is_finite() && (rounded > 0.0) == (value > 0.0) {
-        rounded
-    } else {
-        value
-    }
+    if rounded.is_finite() && (rounded > 0.0) == (value > 0.0) { rounded } else { value }
 }
 
 /// The slow samples of a record in order of time, and how many were left out, those that were before included.
@@ -58,9 +48,7 @@ pub fn keep_values(values: Vec<f64>, rank: Rank) -> Vec<f64> {
     if rank == Rank::Headline || all <= VALUES_KEPT {
         return values;
     }
-    (0..VALUES_KEPT)
-        .map(|nth| values[(2 * nth + 1) * all / (2 * VALUES_KEPT)])
-        .collect()
+    (0..VALUES_KEPT).map(|nth| values[(2 * nth + 1) * all / (2 * VALUES_KEPT)]).collect()
 }
 
 /// JSON in which a number is written as 1.1761e11 where that is shorter than 117610000000.0.
@@ -80,11 +68,7 @@ impl Formatter for ShortNumbers {
         let mut plain = Vec::new();
         CompactFormatter.write_f64(&mut plain, value)?;
         let short = format!("{value:e}");
-        writer.write_all(if short.len() < plain.len() {
-            short.as_bytes()
-        } else {
-            &plain
-        })
+        writer.write_all(if short.len() < plain.len() { short.as_bytes() } else { &plain })
     }
 }
 
@@ -142,11 +126,7 @@ mod tests {
     #[test]
     fn the_slowest_are_kept_in_order_of_time_and_the_rest_is_counted() {
         let all: Vec<TailSample> = (0..TAIL_KEPT + 3)
-            .map(|nth| TailSample {
-                at_ns: -(nth as f64),
-                value: nth as f64,
-                cause: None,
-            })
+            .map(|nth| TailSample { at_ns: -(nth as f64), value: nth as f64, cause: None })
             .collect();
         let (kept, dropped) = keep_slowest(all, 4);
         assert_eq!((kept.len(), dropped), (TAIL_KEPT, 7));

@@ -220,10 +220,7 @@ pub struct Footer {
     pub figures: Vec<Record>,
 }
 
-#[expect(
-    clippy::trivially_copy_pass_by_ref,
-    reason = "serde calls it with a reference"
-)]
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde calls it with a reference")]
 fn is_none_stored(fold: &u32) -> bool {
     *fold == 0
 }
@@ -285,18 +282,11 @@ mod tests {
     fn a_profile_picks_its_entry_of_three() {
         let profiles = [Profile::Quick, Profile::Standard, Profile::Thorough];
         assert_eq!(profiles.map(Profile::nth), [0, 1, 2]);
-        assert_eq!(
-            profiles.map(|profile| profile.of(['q', 's', 't'])),
-            ['q', 's', 't']
-        );
+        assert_eq!(profiles.map(|profile| profile.of(['q', 's', 't'])), ['q', 's', 't']);
     }
 
     #[test]
     fn the_schema_is_the_committed_one() {
-        assert_eq!(
-            schema_json(),
-            include_str!("../../../schema/run.v2.json"),
-            "make generate"
-        );
+        assert_eq!(schema_json(), include_str!("../../../schema/run.v2.json"), "make generate");
     }
 }

@@ -360,10 +360,7 @@ mod tests {
     #[test]
     fn a_label_names_a_files_size_as_the_experiment_does() {
         let of = |bytes| {
-            let point = Point {
-                file_bytes: Some(bytes),
-                ..Point::default()
-            };
+            let point = Point { file_bytes: Some(bytes), ..Point::default() };
             point.label()
         };
         assert_eq!(of(10_000), "file 10 kB");
@@ -432,10 +429,7 @@ mod tests {
             threads: Some(1),
             ..Point::default()
         };
-        assert_eq!(
-            one.label(),
-            "1 file, 1 stream, 1 chain, no prefetch, one by one, 1 thread"
-        );
+        assert_eq!(one.label(), "1 file, 1 stream, 1 chain, no prefetch, one by one, 1 thread");
         let orders = [
             (Order::Random, "random"),
             (Order::Packed, "packed"),
@@ -444,14 +438,7 @@ mod tests {
         ];
         for (order, name) in orders {
             let order = Some(order);
-            assert_eq!(
-                Point {
-                    order,
-                    ..Point::default()
-                }
-                .label(),
-                name
-            );
+            assert_eq!(Point { order, ..Point::default() }.label(), name);
         }
     }
 
@@ -472,13 +459,7 @@ mod tests {
         for (bytes, text) in sizes {
             assert_eq!(binary_size(bytes), text, "{bytes}");
         }
-        let durations = [
-            (0, "0 ns"),
-            (1, "1 ns"),
-            (1_500, "1500 ns"),
-            (3_000, "3 us"),
-            (1_000_000, "1 ms"),
-        ];
+        let durations = [(0, "0 ns"), (1, "1 ns"), (1_500, "1500 ns"), (3_000, "3 us"), (1_000_000, "1 ms")];
         for (ns, text) in durations {
             assert_eq!(duration(ns), text, "{ns}");
         }
@@ -487,11 +468,7 @@ mod tests {
 
     #[test]
     fn fields_that_do_not_apply_are_not_written() {
-        let point = Point {
-            working_set_bytes: Some(1024),
-            pages: Some(Pages::Base),
-            ..Point::default()
-        };
+        let point = Point { working_set_bytes: Some(1024), pages: Some(Pages::Base), ..Point::default() };
         let text = serde_json::to_string(&point).expect("a point serialises");
         assert_eq!(text, r#"{"working_set_bytes":1024,"pages":"4k"}"#);
     }

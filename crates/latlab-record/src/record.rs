@@ -497,10 +497,7 @@ pub struct Record {
     pub error: Option<Absence>,
 }
 
-#[expect(
-    clippy::trivially_copy_pass_by_ref,
-    reason = "serde calls it with a reference"
-)]
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde calls it with a reference")]
 fn is_zero(count: &u64) -> bool {
     *count == 0
 }
@@ -555,10 +552,7 @@ impl Record {
     /// A record computed from others.
     #[must_use]
     pub fn derived(probe: &str, method: u32, unit: Unit, findings: serde_json::Value) -> Self {
-        let absence = Absence {
-            kind: String::new(),
-            text: String::new(),
-        };
+        let absence = Absence { kind: String::new(), text: String::new() };
         Self {
             kind: Kind::Derived,
             findings: Some(findings),
@@ -574,10 +568,8 @@ mod tests {
 
     #[test]
     fn an_absent_record_survives_the_file_and_says_why() {
-        let absence = Absence {
-            kind: "unsupported".to_owned(),
-            text: "needs two CPUs, one is allowed".to_owned(),
-        };
+        let absence =
+            Absence { kind: "unsupported".to_owned(), text: "needs two CPUs, one is allowed".to_owned() };
         let record = Record::absent(
             "memory.loaded",
             1,

@@ -50,12 +50,7 @@ pub fn stage(name: &str) -> Stage {
         let name = ring.name(name);
         (name, ring.begin(name))
     });
-    Stage {
-        ring,
-        name,
-        bytes: 0,
-        begun,
-    }
+    Stage { ring, name, bytes: 0, begun }
 }
 
 impl Stage {
@@ -77,18 +72,13 @@ impl Drop for Stage {
 #[must_use]
 pub fn ring() -> Option<&'static Ring> {
     static RING: OnceLock<Option<Ring>> = OnceLock::new();
-    RING.get_or_init(|| Ring::open(&std::env::var_os("LATLAB_STAGES")?))
-        .as_ref()
+    RING.get_or_init(|| Ring::open(&std::env::var_os("LATLAB_STAGES")?)).as_ref()
 }
 
 impl Ring {
     fn open(path: &std::ffi::OsStr) -> Option<Self> {
         use std::os::fd::AsRawFd as _;
-        let file = std::fs::OpenOptions::new()
-            .read(true)
-            .write(true)
-            .open(path)
-            .ok()?;
+        let file = std::fs::OpenOptions::new().read(true).write(true).open(path).ok()?;
         let length = usize::try_from(file.metadata().ok()?.len()).ok()?;
         if length <= SLOTS_AT {
             return None;
@@ -111,10 +101,8 @@ impl Ring {
         let ring = Self { base, mask: 0 };
         let slots = ring.u32(8).load(Ordering::Acquire);
         let fits = length >= SLOTS_AT + slots as usize * 64;
-        (ring.u64(0).load(Ordering::Acquire) == MAGIC && slots.is_power_of_two() && fits).then_some(Self {
-            base,
-            mask: u64::from(slots) - 1,
-        })
+        (ring.u64(0).load(Ordering::Acquire) == MAGIC && slots.is_power_of_two() && fits)
+            .then_some(Self { base, mask: u64::from(slots) - 1 })
     }
 
     #[allow(
@@ -146,10 +134,7 @@ impl Ring {
         for number in 0..NAMES - 1 {
             let at = HEADER_BYTES + number as usize * 64;
             let state = self.u32(at);
-            if state
-                .compare_exchange(0, 1, Ordering::Acquire, Ordering::Acquire)
-                .is_ok()
-            {
+            if state.compare_exchange(0, 1, Ordering::Acquire, Ordering::Acquire).is_ok() {
                 self.write_name(at, text);
                 return number;
             }
@@ -165,11 +150,7 @@ impl Ring {
             }
         }
         let last = HEADER_BYTES + (NAMES as usize - 1) * 64;
-        if self
-            .u32(last)
-            .compare_exchange(0, 1, Ordering::Acquire, Ordering::Acquire)
-            .is_ok()
-        {
+        if self.u32(last).compare_exchange(0, 1, Ordering::Acquire, Ordering::Acquire).is_ok() {
             self.write_name(last, b"(further names)");
         }
         NAMES - 1
@@ -179,11 +160,9 @@ impl Ring {
         for (place, chunk) in text.chunks(8).enumerate() {
             let mut word = [0; 8];
             word[..chunk.len()].copy_from_slice(chunk);
-            self.u64(at + 8 + place * 8)
-                .store(u64::from_le_bytes(word), Ordering::Relaxed);
+            self.u64(at + 8 + place * 8).store(u64::from_le_bytes(word), Ordering::Relaxed);
         }
-        self.u32(at + 4)
-            .store(u32::try_from(text.len()).unwrap_or(0), Ordering::Relaxed);
+        self.u32(at + 4).store(u32::try_from(text.len()).unwrap_or(0), Ordering::Relaxed);
         self.u32(at).store(2, Ordering::Release);
     }
 

@@ -30,11 +30,7 @@ pub use spans::{Span, Spans, StageRow, Table};
 /// The files that users copy: what it is asked for by, its name, its text.
 pub const FILES: [(&str, &str, &str); 4] = [
     ("c", "latlab_stage.h", include_str!("../marks/latlab_stage.h")),
-    (
-        "rust",
-        "latlab_stage.rs",
-        include_str!("../marks/latlab_stage.rs"),
-    ),
+    ("rust", "latlab_stage.rs", include_str!("../marks/latlab_stage.rs")),
     ("go", "stage.go", include_str!("../marks/go/stage.go")),
     ("lines", "lines.txt", include_str!("../marks/lines.txt")),
 ];

@@ -46,11 +46,7 @@ impl Lines {
             }
             let text = String::from_utf8_lossy(&self.rest).into_owned();
             if self.long || !text.trim().is_empty() {
-                lines.push(if self.long {
-                    Err(refused(&text))
-                } else {
-                    parsed(&text)
-                });
+                lines.push(if self.long { Err(refused(&text)) } else { parsed(&text) });
             }
             self.rest.clear();
             self.long = false;
@@ -60,9 +56,7 @@ impl Lines {
 }
 
 fn refused(text: &str) -> LineError {
-    LineError {
-        line: text.chars().filter(|c| !c.is_control()).take(80).collect(),
-    }
+    LineError { line: text.chars().filter(|c| !c.is_control()).take(80).collect() }
 }
 
 fn parsed(text: &str) -> Result<Line, LineError> {
@@ -74,11 +68,7 @@ fn parsed(text: &str) -> Result<Line, LineError> {
     };
     let name = words.next().ok_or_else(|| refused(text))?;
     let mut line = Line {
-        name: name
-            .chars()
-            .map(|c| if c.is_control() { '?' } else { c })
-            .take(56)
-            .collect(),
+        name: name.chars().map(|c| if c.is_control() { '?' } else { c }).take(56).collect(),
         ends,
         bytes: 0,
         at_ns: None,

@@ -41,12 +41,7 @@ pub(crate) struct Reader {
 impl Reader {
     /// Of a ring of so many slots, from its first mark on.
     pub(crate) fn new(slots: u32) -> Self {
-        Self {
-            slots: u64::from(slots),
-            next: 0,
-            lost: 0,
-            names: [const { None }; NAMES],
-        }
+        Self { slots: u64::from(slots), next: 0, lost: 0, names: [const { None }; NAMES] }
     }
 
     /// Marks that were overwritten before they were read, or whose writer died over them.
@@ -125,11 +120,7 @@ impl Reader {
             .chars()
             .map(|c| if c.is_control() { '?' } else { c })
             .collect();
-        let name = if name.is_empty() {
-            nameless()
-        } else {
-            Arc::from(name)
-        };
+        let name = if name.is_empty() { nameless() } else { Arc::from(name) };
         Arc::clone(known.insert(name))
     }
 }

@@ -72,12 +72,7 @@ impl Shared {
             base.add(12).cast::<u32>().write(256);
             base.cast::<[u8; 8]>().write(*b"LATSTG01");
         }
-        Ok(Self {
-            file,
-            base,
-            length,
-            slots,
-        })
+        Ok(Self { file, base, length, slots })
     }
 
     pub(crate) fn slots(&self) -> u32 {

@@ -78,16 +78,11 @@ impl Spans {
 
     /// What is still open when the program is over ends then.
     pub fn finish(&mut self, at_ns: u64) -> Vec<Span> {
-        let mut open: Vec<(u64, u32)> = self
-            .open
-            .iter()
-            .map(|(number, open)| (*number, open.mark.thread))
-            .collect();
+        let mut open: Vec<(u64, u32)> =
+            self.open.iter().map(|(number, open)| (*number, open.mark.thread)).collect();
         // The innermost first, so that each adds to what it lies in.
         open.sort_unstable_by_key(|(number, _)| std::cmp::Reverse(*number));
-        open.into_iter()
-            .filter_map(|(number, thread)| self.close(number, at_ns, 0, thread, true))
-            .collect()
+        open.into_iter().filter_map(|(number, thread)| self.close(number, at_ns, 0, thread, true)).collect()
     }
 
     /// Marks are missing: what is open may have ended in them.
@@ -187,9 +182,7 @@ impl Table {
         let sum = self.by_name.entry(Arc::clone(&span.name)).or_default();
         sum.count += 1;
         sum.ns = sum.ns.saturating_add(span.ns());
-        sum.self_ns = sum
-            .self_ns
-            .saturating_add(span.ns().saturating_sub(span.within_ns));
+        sum.self_ns = sum.self_ns.saturating_add(span.ns().saturating_sub(span.within_ns));
         sum.bytes = sum.bytes.saturating_add(span.bytes);
         sum.cut += u64::from(span.cut);
         sum.times.record(span.ns().saturating_mul(1000));

@@ -72,9 +72,7 @@ fn fuzz_of_the_ring_finds_no_harm() {
                     1 => 64 + 256 * 64 + 8 * random.below(SLOTS as usize * 8) as u64,
                     _ => 8 * random.below(usize::try_from(bytes).expect("small") / 8) as u64,
                 };
-                memory
-                    .write_all_at(&word(random).to_le_bytes(), at)
-                    .expect("in the file");
+                memory.write_all_at(&word(random).to_le_bytes(), at).expect("in the file");
             }
             let mut marks = 0;
             listener.drain(|event| {
@@ -105,9 +103,7 @@ fn fuzz_of_lines_finds_no_harm() {
                 1 => bytes.insert(at, byte),
                 2 => bytes.truncate(at + 1),
                 3 => bytes.extend(vec![byte; random.below(2000)]),
-                _ => bytes
-                    .splice(at..at, u64::MAX.to_string().into_bytes())
-                    .for_each(drop),
+                _ => bytes.splice(at..at, u64::MAX.to_string().into_bytes()).for_each(drop),
             }
         }
         let mut lines = Lines::default();
@@ -120,11 +116,7 @@ fn fuzz_of_lines_finds_no_harm() {
                     Ok(line) => {
                         understood += 1;
                         assert!(!line.name.is_empty() && line.name.chars().count() <= 56);
-                        assert!(
-                            !line
-                                .name
-                                .contains(|c: char| c.is_control() || c.is_ascii_whitespace())
-                        );
+                        assert!(!line.name.contains(|c: char| c.is_control() || c.is_ascii_whitespace()));
                     }
                     Err(error) => {
                         refused += 1;
@@ -157,8 +149,7 @@ fn fuzz_of_the_file_of_lines_finds_no_harm() {
                     2 => format!("end {}", name % 8),
                     _ => format!("begin {} at={}\nend {}\n", name % 8, word(random), name % 8),
                 };
-                file.write_all_at(text.as_bytes(), length.min(1 << 40))
-                    .expect("room");
+                file.write_all_at(text.as_bytes(), length.min(1 << 40)).expect("room");
             }
         }
         let mut marks = 0;
@@ -168,8 +159,5 @@ fn fuzz_of_the_file_of_lines_finds_no_harm() {
     listener.finish(0, |_| ());
     let heard = listener.heard();
     assert!(heard.stages.len() <= 257, "{}", heard.stages.len());
-    assert!(
-        heard.stages.iter().any(|row| row.count > 0),
-        "some lines are understood"
-    );
+    assert!(heard.stages.iter().any(|row| row.count > 0), "some lines are understood");
 }

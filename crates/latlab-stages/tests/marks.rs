@@ -28,18 +28,11 @@ fn marks(listener: &mut Listener) -> Vec<Mark> {
 /// The spans that ended since the last time.
 fn spans(listener: &mut Listener) -> Vec<Span> {
     let mut spans = Spans::default();
-    marks(listener)
-        .into_iter()
-        .filter_map(|mark| spans.take(mark))
-        .collect()
+    marks(listener).into_iter().filter_map(|mark| spans.take(mark)).collect()
 }
 
 fn row<'a>(heard: &'a Heard, name: &str) -> &'a StageRow {
-    heard
-        .stages
-        .iter()
-        .find(|row| row.name == name)
-        .unwrap_or_else(|| panic!("no stage {name}"))
+    heard.stages.iter().find(|row| row.name == name).unwrap_or_else(|| panic!("no stage {name}"))
 }
 
 #[test]
@@ -177,12 +170,8 @@ fn memory_that_another_program_has_spoilt_is_read_without_harm() {
 fn lines_of_a_file_are_stages_of_the_program_as_a_whole() {
     let (mut listener, _ring) = listener(64);
     let [_, (_, path)] = listener.environment();
-    let mut file = std::fs::OpenOptions::new()
-        .append(true)
-        .open(path)
-        .expect("the file");
-    file.write_all(b"begin sort at=1000\nend sort at=5000 bytes=12\nbegin w")
-        .expect("room");
+    let mut file = std::fs::OpenOptions::new().append(true).open(path).expect("the file");
+    file.write_all(b"begin sort at=1000\nend sort at=5000 bytes=12\nbegin w").expect("room");
     let sorted = spans(&mut listener);
     assert_eq!(sorted.len(), 1);
     assert_eq!((sorted[0].ns(), sorted[0].bytes, sorted[0].thread), (4000, 12, 0));
@@ -225,13 +214,8 @@ fn a_ring_that_is_overwritten_is_read_on() {
     }
     let begun = ring.begin(ring.name("read"));
     assert_eq!((begun, marks(&mut listener).len()), (6, 1));
-    memory
-        .write_all_at(&vec![0xff; 64 + 256 * 64 + 64 * 64], 0)
-        .expect("room");
-    assert!(
-        marks(&mut listener).len() <= 1,
-        "one has the number that its slot has"
-    );
+    memory.write_all_at(&vec![0xff; 64 + 256 * 64 + 64 * 64], 0).expect("room");
+    assert!(marks(&mut listener).len() <= 1, "one has the number that its slot has");
     assert!(listener.heard().lost > 0);
 }
 
@@ -246,9 +230,7 @@ fn names_are_bounded_whatever_the_ring_says() {
         let mut entry = [2, 4].map(u32::to_le_bytes).concat();
         entry.extend(turn.to_string().bytes());
         entry.resize(64, 0);
-        memory
-            .write_all_at(&entry, 64 + u64::from(turn % 256) * 64)
-            .expect("room");
+        memory.write_all_at(&entry, 64 + u64::from(turn % 256) * 64).expect("room");
         names.extend(marks(&mut listener).into_iter().map(|mark| mark.name));
     }
     assert!(names.contains("(no name)"), "{names:?}");
@@ -278,17 +260,11 @@ fn of_a_file_of_terabytes_the_end_is_read_and_the_rest_is_counted() {
     let mut lost = 0;
     listener.drain(|event| lost += u32::from(matches!(event, Event::Lost)));
     assert_eq!(lost, 1);
-    lines
-        .write_all_at(b"\nbegin last\nend last\n", 1 << 40)
-        .expect("room");
+    lines.write_all_at(b"\nbegin last\nend last\n", 1 << 40).expect("room");
     listener.finish(now_ns(), |_| ());
     let heard = listener.heard();
     assert_eq!(row(&heard, "last").count, 1);
-    assert!(
-        heard.unread_bytes >= (1 << 40) - (32 << 20),
-        "{}",
-        heard.unread_bytes
-    );
+    assert!(heard.unread_bytes >= (1 << 40) - (32 << 20), "{}", heard.unread_bytes);
     assert_eq!((heard.refused, heard.stages.len()), (1, 1));
 }
 
@@ -297,12 +273,7 @@ fn lines_with_ever_new_names_share_one_and_none_is_of_the_future() {
     let (mut listener, _ring) = listener(64);
     let lines = file(&listener, 1);
     let text: String = (0..2000)
-        .flat_map(|number| {
-            [
-                format!("begin n{number}\n"),
-                format!("end n{number} at={}\n", u64::MAX),
-            ]
-        })
+        .flat_map(|number| [format!("begin n{number}\n"), format!("end n{number} at={}\n", u64::MAX)])
         .collect();
     lines.write_all_at(text.as_bytes(), 0).expect("room");
     listener.finish(now_ns(), |_| ());
@@ -316,15 +287,8 @@ fn lines_with_ever_new_names_share_one_and_none_is_of_the_future() {
 #[test]
 fn a_thread_in_ever_more_stages_keeps_those_that_it_began_first() {
     let mut spans = Spans::default();
-    let mark = |number, of| Mark {
-        number,
-        at_ns: number,
-        of,
-        bytes: 0,
-        process: 1,
-        thread: 1,
-        name: "deep".into(),
-    };
+    let mark =
+        |number, of| Mark { number, at_ns: number, of, bytes: 0, process: 1, thread: 1, name: "deep".into() };
     for number in 1..=5000 {
         assert!(spans.take(mark(number, None)).is_none());
     }

@@ -74,24 +74,12 @@ const DISTRIBUTIONS: [Distribution; 5] = [
         inverse: |u| (0.5 * normal(u)).exp(),
         mean: 1.133_148_453_066_826_3,
     },
-    Distribution {
-        name: "lognormal, 2",
-        inverse: |u| (2.0 * normal(u)).exp(),
-        mean: 7.389_056_098_930_65,
-    },
-    Distribution {
-        name: "Pareto, 1.5",
-        inverse: |u| (1.0 - u).powf(-1.0 / PARETO),
-        mean: 3.0,
-    },
+    Distribution { name: "lognormal, 2", inverse: |u| (2.0 * normal(u)).exp(), mean: 7.389_056_098_930_65 },
+    Distribution { name: "Pareto, 1.5", inverse: |u| (1.0 - u).powf(-1.0 / PARETO), mean: 3.0 },
     Distribution {
         name: "spikes",
         inverse: |u| {
-            if u < BODY {
-                10.0 + u / BODY
-            } else {
-                100.0 + 1000.0 * (u - BODY) / (1.0 - BODY)
-            }
+            if u < BODY { 10.0 + u / BODY } else { 100.0 + 1000.0 * (u - BODY) / (1.0 - BODY) }
         },
         mean: BODY * 10.5 + (1.0 - BODY) * 600.0,
     },
@@ -138,11 +126,7 @@ impl Plan {
 }
 
 fn thousands(n: usize) -> String {
-    if n >= 1000 {
-        format!("{},{:03}", n / 1000, n % 1000)
-    } else {
-        n.to_string()
-    }
+    if n >= 1000 { format!("{},{:03}", n / 1000, n % 1000) } else { n.to_string() }
 }
 
 /// Of some seeds, for each estimator: how many printed an interval, and how many of those held the truth.
@@ -168,20 +152,10 @@ fn counted(plan: Plan, inverse: Inverse, repetitions: u64, ask: Estimators) -> V
     let workers = std::thread::available_parallelism().map_or(1, usize::from);
     let counts = std::thread::scope(|scope| {
         let each = |worker: usize| {
-            scope.spawn(move || {
-                tally(
-                    plan,
-                    inverse,
-                    (1 + worker as u64..=repetitions).step_by(workers),
-                    ask,
-                )
-            })
+            scope.spawn(move || tally(plan, inverse, (1 + worker as u64..=repetitions).step_by(workers), ask))
         };
         let started: Vec<_> = (0..workers).map(each).collect();
-        started
-            .into_iter()
-            .map(|own| own.join().expect("no panic"))
-            .collect::<Vec<_>>()
+        started.into_iter().map(|own| own.join().expect("no panic")).collect::<Vec<_>>()
     });
     let mut tallies = vec![(0, 0); counts[0].len()];
     for own in counts {
@@ -189,10 +163,7 @@ fn counted(plan: Plan, inverse: Inverse, repetitions: u64, ask: Estimators) -> V
             *sum = (sum.0 + part.0, sum.1 + part.1);
         }
     }
-    tallies
-        .into_iter()
-        .map(|(printed, held)| cell(printed, held, repetitions))
-        .collect()
+    tallies.into_iter().map(|(printed, held)| cell(printed, held, repetitions)).collect()
 }
 
 /// `95.1` where nearly all were printed, `94 (of 31)` where few were, `-` where none.
@@ -213,37 +184,19 @@ fn row(title: &str, cells: &[String]) {
 }
 
 fn table(columns: &[&str]) {
-    println!(
-        "| | {} |\n|{}",
-        columns.join(" | "),
-        " --- |".repeat(columns.len() + 1)
-    );
+    println!("| | {} |\n|{}", columns.join(" | "), " --- |".repeat(columns.len() + 1));
 }
 
 fn main() {
-    let repetitions = std::env::args()
-        .nth(1)
-        .and_then(|n| n.parse().ok())
-        .unwrap_or(2000);
+    let repetitions = std::env::args().nth(1).and_then(|n| n.parse().ok()).unwrap_or(2000);
     body(repetitions);
     // Forty thousand samples a repetition: fewer of these.
     tails(repetitions / 4);
 }
 
 fn body(repetitions: u64) {
-    let plans = [0.0, 0.5, 0.9].map(|following| Plan {
-        blocks: 8,
-        each: 200,
-        following,
-    });
-    table(&[
-        "p50",
-        "p90",
-        "p99",
-        "mean",
-        "p50 between blocks",
-        "p90 by order statistics",
-    ]);
+    let plans = [0.0, 0.5, 0.9].map(|following| Plan { blocks: 8, each: 200, following });
+    table(&["p50", "p90", "p99", "mean", "p50 between blocks", "p90 by order statistics"]);
     for d in &DISTRIBUTIONS {
         for plan in plans {
             let cells = counted(plan, d.inverse, repetitions, &|blocks, seed| {
@@ -251,16 +204,13 @@ fn body(repetitions: u64) {
                     let interval = quantile_interval(blocks, q, 0.95, seed).ok()?.interval;
                     Some(([interval.lo, interval.hi], (d.inverse)(q)))
                 };
-                let mean = mean_interval(blocks, 0.95)
-                    .ok()
-                    .map(|e| ([e.interval.lo, e.interval.hi], d.mean));
+                let mean = mean_interval(blocks, 0.95).ok().map(|e| ([e.interval.lo, e.interval.hi], d.mean));
                 let between = between_blocks_interval(blocks, 0.5, 0.95).ok();
                 let mut all = blocks.concat();
                 all.sort_unstable_by(f64::total_cmp);
                 // For samples that are known to be independent: of others it is not asked.
-                let ordered = order_statistic_interval(&all, 0.9, 0.95)
-                    .ok()
-                    .filter(|_| plan.following == 0.0);
+                let ordered =
+                    order_statistic_interval(&all, 0.9, 0.95).ok().filter(|_| plan.following == 0.0);
                 vec![
                     quantile(0.5),
                     quantile(0.9),
@@ -281,10 +231,7 @@ const BEYOND: [f64; 3] = [0.1, 0.01, 0.002];
 
 /// Samples without noise: evenly spaced in the slowest share, ascending.
 fn even(inverse: Inverse, share: f64, number: u32) -> Vec<f64> {
-    (0..number)
-        .rev()
-        .map(|i| inverse(1.0 - share * (f64::from(i) + 0.5) / f64::from(number)))
-        .collect()
+    (0..number).rev().map(|i| inverse(1.0 - share * (f64::from(i) + 0.5) / f64::from(number))).collect()
 }
 
 /// Index above a threshold.
@@ -300,10 +247,7 @@ fn true_index(inverse: Inverse, threshold: f64) -> f64 {
             high = middle;
         }
     }
-    let logs: f64 = even(inverse, 1.0 - high, MANY)
-        .iter()
-        .map(|x| (x / threshold).ln())
-        .sum();
+    let logs: f64 = even(inverse, 1.0 - high, MANY).iter().map(|x| (x / threshold).ln()).sum();
     f64::from(MANY) / logs
 }
 
@@ -311,10 +255,8 @@ fn true_index(inverse: Inverse, threshold: f64) -> f64 {
 fn true_shape(inverse: Inverse, share: f64) -> f64 {
     const MANY: u32 = 200_000;
     let values = even(inverse, share, MANY);
-    let mut counts: Vec<(f64, u64)> = values
-        .chunks(20)
-        .map(|chunk| (f64::midpoint(chunk[9], chunk[10]), 20))
-        .collect();
+    let mut counts: Vec<(f64, u64)> =
+        values.chunks(20).map(|chunk| (f64::midpoint(chunk[9], chunk[10]), 20)).collect();
     // As many again at the threshold itself, which then is the last that a plot shows.
     counts.insert(0, (inverse(1.0 - share), u64::from(MANY)));
     let points = shape(&Exceedances::of_counts(&counts).expect("finite"));
@@ -322,18 +264,8 @@ fn true_shape(inverse: Inverse, share: f64) -> f64 {
 }
 
 fn tails(repetitions: u64) {
-    let plans = [
-        (8, 5000, 0.0),
-        (1, 40_000, 0.0),
-        (8, 5000, 0.5),
-        (8, 5000, 0.9),
-        (1, 40_000, 0.9),
-    ]
-    .map(|(blocks, each, following)| Plan {
-        blocks,
-        each,
-        following,
-    });
+    let plans = [(8, 5000, 0.0), (1, 40_000, 0.0), (8, 5000, 0.5), (8, 5000, 0.9), (1, 40_000, 0.9)]
+        .map(|(blocks, each, following)| Plan { blocks, each, following });
     table(&["Hill, 10 %", "1 %", "0.2 %", "shape, 10 %", "1 %", "tail index"]);
     for d in &DISTRIBUTIONS {
         let known = Mutex::new(HashMap::new());

@@ -23,10 +23,8 @@ fn main() {
             })
             .collect();
         dips.sort_unstable_by(f64::total_cmp);
-        let row: Vec<String> = SHARES
-            .iter()
-            .map(|share| format!("{:.4}", latlab_stats::quantile(&dips, 1.0 - share)))
-            .collect();
+        let row: Vec<String> =
+            SHARES.iter().map(|share| format!("{:.4}", latlab_stats::quantile(&dips, 1.0 - share))).collect();
         println!("    ({n}.0, [{}]),", row.join(", "));
     }
 }

@@ -67,33 +67,16 @@ impl Affine {
 mod tests {
     use super::*;
 
-    const SIZES: [f64; 8] = [
-        512.0,
-        4096.0,
-        16_384.0,
-        65_536.0,
-        262_144.0,
-        1_048_576.0,
-        4_194_304.0,
-        16_777_216.0,
-    ];
+    const SIZES: [f64; 8] =
+        [512.0, 4096.0, 16_384.0, 65_536.0, 262_144.0, 1_048_576.0, 4_194_304.0, 16_777_216.0];
 
     #[test]
     fn a_planted_line_is_found_and_its_blocks_follow() {
-        let planted = Affine {
-            alpha_ns: 55_000.0,
-            ns_per_byte: 1.0 / 1.064,
-        };
+        let planted = Affine { alpha_ns: 55_000.0, ns_per_byte: 1.0 / 1.064 };
         let points: Vec<(f64, f64)> = SIZES.map(|bytes| (bytes, planted.ns(bytes))).to_vec();
         let found = affine(&points).expect("a line");
-        assert!(
-            (found.alpha_ns / planted.alpha_ns - 1.0).abs() < 1e-6,
-            "{found:?}"
-        );
-        assert!(
-            (found.beta_bytes_per_s() / 1.064e9 - 1.0).abs() < 1e-6,
-            "{found:?}"
-        );
+        assert!((found.alpha_ns / planted.alpha_ns - 1.0).abs() < 1e-6, "{found:?}");
+        assert!((found.beta_bytes_per_s() / 1.064e9 - 1.0).abs() < 1e-6, "{found:?}");
         let half = found.block_for_share(0.5);
         assert!((half / (55.0e-6 * 1.064e9) - 1.0).abs() < 1e-6, "{half}");
         assert!((found.block_for_share(0.9) / half - 9.0).abs() < 1e-6);
@@ -103,19 +86,11 @@ mod tests {
 
     #[test]
     fn errors_of_a_few_percent_at_any_size_stay_errors_of_a_few_percent() {
-        let planted = Affine {
-            alpha_ns: 46_000.0,
-            ns_per_byte: 0.5,
-        };
+        let planted = Affine { alpha_ns: 46_000.0, ns_per_byte: 0.5 };
         let points: Vec<(f64, f64)> = SIZES
             .iter()
             .enumerate()
-            .map(|(nth, bytes)| {
-                (
-                    *bytes,
-                    planted.ns(*bytes) * if nth % 2 == 0 { 1.04 } else { 0.96 },
-                )
-            })
+            .map(|(nth, bytes)| (*bytes, planted.ns(*bytes) * if nth % 2 == 0 { 1.04 } else { 0.96 }))
             .collect();
         let found = affine(&points).expect("a line");
         for (bytes, ns) in points {
@@ -125,11 +100,7 @@ mod tests {
 
     #[test]
     fn what_is_no_such_line_has_no_fit() {
-        assert_eq!(
-            affine(&[(4096.0, 50.0), (8192.0, 60.0)]),
-            None,
-            "two sizes fit any line"
-        );
+        assert_eq!(affine(&[(4096.0, 50.0), (8192.0, 60.0)]), None, "two sizes fit any line");
         assert_eq!(affine(&[(4096.0, 50.0), (4096.0, 51.0), (8192.0, 60.0)]), None);
         let constant = [(4096.0, 50.0), (65_536.0, 50.0), (1_048_576.0, 50.0)];
         assert!(affine(&constant).is_none_or(|line| line.ns_per_byte < 1e-6));

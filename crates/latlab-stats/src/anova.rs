@@ -25,11 +25,7 @@ pub fn anova(groups: &[Vec<f64>]) -> Option<f64> {
     }
     let variance = (squares / within).max(LEAST_VARIANCE);
     let ratio = apart / between / variance;
-    Some(beta_inc(
-        within / 2.0,
-        between / 2.0,
-        within / (within + between * ratio),
-    ))
+    Some(beta_inc(within / 2.0, between / 2.0, within / (within + between * ratio)))
 }
 
 #[cfg(test)]
@@ -39,16 +35,10 @@ mod tests {
     #[test]
     fn the_chance_agrees_with_scipy() {
         // scipy.stats.f_oneway
-        let three = [
-            vec![6.9, 5.4, 5.8, 4.6, 4.0],
-            vec![8.3, 6.8, 7.8, 9.2],
-            vec![8.0, 10.5, 8.1],
-        ];
+        let three = [vec![6.9, 5.4, 5.8, 4.6, 4.0], vec![8.3, 6.8, 7.8, 9.2], vec![8.0, 10.5, 8.1]];
         let two = [vec![0.1, 0.2, 0.05], vec![0.3, 0.35]];
-        for (groups, want) in [
-            (&three[..], 0.004_311_007_831_424_099),
-            (&two[..], 0.040_112_054_463_393_34),
-        ] {
+        for (groups, want) in [(&three[..], 0.004_311_007_831_424_099), (&two[..], 0.040_112_054_463_393_34)]
+        {
             let got = anova(groups).expect("groups with values");
             assert!((got / want - 1.0).abs() < 1e-9, "{got} is not {want}");
         }

@@ -99,9 +99,6 @@ mod tests {
         assert_eq!(pooled.counts_below(100), [3, 4]);
         let parts: Vec<&[f64]> = cut(&pooled.sorted, &pooled.sizes).collect();
         assert_eq!(parts, [&[0.0, 0.0, 1.0][..], &[2.0, 2.0, 2.0, 3.0]]);
-        assert!(matches!(
-            Pooled::new(&[&[f64::INFINITY]]),
-            Err(Refusal::NotFinite)
-        ));
+        assert!(matches!(Pooled::new(&[&[f64::INFINITY]]), Err(Refusal::NotFinite)));
     }
 }

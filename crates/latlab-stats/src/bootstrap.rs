@@ -49,22 +49,14 @@ pub(crate) fn interval(
     }
     let k = pooled.sizes.len();
     if k < MIN_BLOCKS {
-        return Err(Refusal::TooFewBlocks {
-            have: k as u64,
-            need: MIN_BLOCKS as u64,
-        });
+        return Err(Refusal::TooFewBlocks { have: k as u64, need: MIN_BLOCKS as u64 });
     }
     // One sample of each block would be as many independent ones: never fewer than that. The figure for the median is
     // the steadier one: far out, blocks that happen to agree would pass, and just those mislead.
     let worth = worth_at(pooled, q, level).max(k as f64);
     let least = worth.min(effective.max(k as f64));
     if least < need as f64 {
-        return Err(Refusal::TooFewEffective {
-            q,
-            have,
-            effective: whole(least),
-            need,
-        });
+        return Err(Refusal::TooFewEffective { q, have, effective: whole(least), need });
     }
     let floor = floor_interval(pooled, q, level, worth);
 
@@ -78,12 +70,7 @@ pub(crate) fn interval(
         lo = lo.min(quantile(&estimates, per_side));
         hi = hi.max(quantile(&estimates, 1.0 - per_side));
     }
-    Ok(Interval {
-        lo,
-        hi,
-        level,
-        method: IntervalMethod::BlockBootstrap,
-    })
+    Ok(Interval { lo, hi, level, method: IntervalMethod::BlockBootstrap })
 }
 
 /// The share of resamples beyond each end.
@@ -100,11 +87,8 @@ fn worth_at(pooled: &Pooled, q: f64, level: f64) -> f64 {
     let k = pooled.sizes.len() as f64;
     let below = pooled.counts_below(index((n * q).round()));
     let share = below.iter().sum::<usize>() as f64 / n;
-    let spread: f64 = below
-        .iter()
-        .zip(&pooled.sizes)
-        .map(|(&c, &m)| ((c as f64 - m as f64 * share) / n).powi(2))
-        .sum();
+    let spread: f64 =
+        below.iter().zip(&pooled.sizes).map(|(&c, &m)| ((c as f64 - m as f64 * share) / n).powi(2)).sum();
     let variance = spread * k / (k - 1.0);
     let t = |df: f64| t_quantile(0.5 + level / 2.0, df);
     let lost = (t(n - 1.0) / t(k - 1.0)).powi(2);
@@ -147,19 +131,11 @@ fn resampled(pooled: &Pooled, q: f64, resamples: u32, seed: u64) -> Vec<f64> {
             for _ in 0..k {
                 weights[rng.below(k)] += 1;
             }
-            let size: u64 = weights
-                .iter()
-                .zip(&pooled.sizes)
-                .map(|(&w, &m)| u64::from(w) * m as u64)
-                .sum();
+            let size: u64 = weights.iter().zip(&pooled.sizes).map(|(&w, &m)| u64::from(w) * m as u64).sum();
             let (below, share) = position(size, q);
             let passed = |row: usize| -> u64 {
                 let counts = &table[row * k..(row + 1) * k];
-                counts
-                    .iter()
-                    .zip(&weights)
-                    .map(|(&c, &w)| u64::from(c) * u64::from(w))
-                    .sum()
+                counts.iter().zip(&weights).map(|(&c, &w)| u64::from(c) * u64::from(w)).sum()
             };
             // The last row with no more than `below` samples before it.
             let (mut row, mut end) = (0, rows);
@@ -198,9 +174,8 @@ mod tests {
     #[test]
     fn a_resample_is_the_quantile_of_the_blocks_drawn() {
         let mut rng = Rng::new(5);
-        let blocks: Vec<Vec<f64>> = (0..7)
-            .map(|b| (0..20 + 11 * b).map(|_| rng.normal()).collect())
-            .collect();
+        let blocks: Vec<Vec<f64>> =
+            (0..7).map(|b| (0..20 + 11 * b).map(|_| rng.normal()).collect()).collect();
         let refs: Vec<&[f64]> = blocks.iter().map(Vec::as_slice).collect();
         for q in [0.02, 0.5, 0.9, 0.99] {
             let fast = resampled(&Pooled::new(&refs).unwrap(), q, 200, 9);
@@ -233,9 +208,7 @@ mod tests {
     fn a_far_quantile_of_blocks_that_differ_is_refused_not_guessed() {
         // One block in six holds all slow samples: their share is not known to any precision.
         let fast = vec![1.0; 1000];
-        let slow: Vec<f64> = (0..1000)
-            .map(|i| if i % 10 == 0 { 50.0 + f64::from(i) } else { 1.0 })
-            .collect();
+        let slow: Vec<f64> = (0..1000).map(|i| if i % 10 == 0 { 50.0 + f64::from(i) } else { 1.0 }).collect();
         let blocks: Vec<&[f64]> = vec![&fast, &fast, &slow, &fast, &fast, &fast];
         assert!(matches!(
             block_bootstrap_interval(&blocks, 0.99, 0.95, 500, 1),
@@ -247,9 +220,7 @@ mod tests {
     fn unequal() -> Pooled {
         let blocks: Vec<Vec<f64>> = (0..6_i32)
             .map(|b| {
-                (0..10 + b)
-                    .map(|i| f64::from(100 * i + 7 * b + if i > 6 { 40 * b } else { 0 }))
-                    .collect()
+                (0..10 + b).map(|i| f64::from(100 * i + 7 * b + if i > 6 { 40 * b } else { 0 })).collect()
             })
             .collect();
         Pooled::new(&blocks.iter().map(Vec::as_slice).collect::<Vec<_>>()).unwrap()
@@ -261,19 +232,11 @@ mod tests {
         // Korn and Graubard's figure with scipy.stats.t, Clopper and Pearson's with scipy.stats.beta.
         for (q, worth, lo, hi) in [
             (0.5, 71.271_544_671_956_75, 407.093_227_525_9, 893.920_090_700_7),
-            (
-                0.8,
-                22.991_004_371_421_376,
-                872.445_691_327_2,
-                1_302.163_060_106_8,
-            ),
+            (0.8, 22.991_004_371_421_376, 872.445_691_327_2, 1_302.163_060_106_8),
         ] {
             assert!((worth_at(&pooled, q, 0.95) / worth - 1.0).abs() < 1e-9, "{q}");
             let floor = floor_interval(&pooled, q, 0.95, 40.0);
-            assert!(
-                (floor.0 - lo).abs() < 1e-6 && (floor.1 - hi).abs() < 1e-6,
-                "{q}: {floor:?}"
-            );
+            assert!((floor.0 - lo).abs() < 1e-6 && (floor.1 - hi).abs() < 1e-6, "{q}: {floor:?}");
         }
     }
 
@@ -287,22 +250,12 @@ mod tests {
         let drawn = (quantile(&estimates, tail), quantile(&estimates, 1.0 - tail));
         let floor = floor_interval(&pooled, 0.5, 0.95, worth_at(&pooled, 0.5, 0.95));
         let wider = (drawn.0.min(floor.0), drawn.1.max(floor.1));
-        assert_eq!(
-            (found.lo.to_bits(), found.hi.to_bits()),
-            (wider.0.to_bits(), wider.1.to_bits())
-        );
+        assert_eq!((found.lo.to_bits(), found.hi.to_bits()), (wider.0.to_bits(), wider.1.to_bits()));
         let without = interval(&pooled, 75.0, 0.5, 0.95, 0, 3).unwrap();
-        assert_eq!(
-            (without.lo.to_bits(), without.hi.to_bits()),
-            (floor.0.to_bits(), floor.1.to_bits())
-        );
+        assert_eq!((without.lo.to_bits(), without.hi.to_bits()), (floor.0.to_bits(), floor.1.to_bits()));
         assert_eq!(
             interval(&pooled, 75.0, 0.99, 0.95, 500, 3),
-            Err(Refusal::TooFew {
-                q: 0.99,
-                have: 75,
-                need: 368
-            })
+            Err(Refusal::TooFew { q: 0.99, have: 75, need: 368 })
         );
         let most = min_samples(0.9, 0.95);
         assert!(interval(&pooled, 75.0, 0.9, 0.95, 9, 3).is_err_and(|refused| matches!(

@@ -63,10 +63,7 @@ pub fn changes(values: &[f64]) -> Option<Changes> {
         return None;
     }
     let every = values.len().div_ceil(MOST);
-    let thinned: Vec<f64> = values
-        .chunks(every)
-        .map(|part| median(part).max(floor).ln())
-        .collect();
+    let thinned: Vec<f64> = values.chunks(every).map(|part| median(part).max(floor).ln()).collect();
     let costs = Costs::of(&thinned);
     let steps = Noise::of_steps(&thinned);
     let mut noise = steps.deviation;
@@ -92,11 +89,7 @@ pub fn changes(values: &[f64]) -> Option<Changes> {
         .iter()
         .map(|(from, to)| {
             let (from, to) = (from * every, (to * every).min(values.len()));
-            Level {
-                from,
-                to,
-                median: median(&values[from..to]),
-            }
+            Level { from, to, median: median(&values[from..to]) }
         })
         .collect();
     Some(Changes { levels, trend, noise })
@@ -142,9 +135,7 @@ impl Noise {
     /// From the differences of neighbours, which levels do not enter.
     fn of_steps(values: &[f64]) -> Self {
         let steps: Vec<f64> = values.windows(2).map(|pair| (pair[1] - pair[0]).abs()).collect();
-        Self {
-            deviation: (median(&steps) / MEDIAN_DISTANCE / std::f64::consts::SQRT_2).max(LEAST_NOISE),
-        }
+        Self { deviation: (median(&steps) / MEDIAN_DISTANCE / std::f64::consts::SQRT_2).max(LEAST_NOISE) }
     }
 
     /// From what is left beside the levels, made larger where neighbours are alike: the mean of such values varies as that of fewer ones.
@@ -152,9 +143,7 @@ impl Noise {
         let sizes: Vec<f64> = left.iter().map(|value| value.abs()).collect();
         let own = (median(&sizes) / MEDIAN_DISTANCE).max(steps.deviation);
         let alike = alike(left).clamp(0.0, MOST_ALIKE);
-        Self {
-            deviation: own * ((1.0 + alike) / (1.0 - alike)).sqrt(),
-        }
+        Self { deviation: own * ((1.0 + alike) / (1.0 - alike)).sqrt() }
     }
 }
 
@@ -165,10 +154,7 @@ fn alike(left: &[f64]) -> f64 {
     let own: Vec<f64> = left.iter().map(|value| value.clamp(-cut, cut)).collect();
     let mean = own.iter().sum::<f64>() / own.len().max(1) as f64;
     let all: f64 = own.iter().map(|value| (value - mean).powi(2)).sum();
-    let pairs: f64 = own
-        .windows(2)
-        .map(|pair| (pair[0] - mean) * (pair[1] - mean))
-        .sum();
+    let pairs: f64 = own.windows(2).map(|pair| (pair[0] - mean) * (pair[1] - mean)).sum();
     if all > 0.0 { pairs / all } else { 0.0 }
 }
 
@@ -267,11 +253,7 @@ fn merged(values: &[f64], mut parts: Vec<Part>) -> Vec<Part> {
 /// `sum |x - line|` of the robust line.
 fn cost_of_line(values: &[f64]) -> f64 {
     let slope = rise(values) / (values.len().max(2) - 1) as f64;
-    let flat: Vec<f64> = values
-        .iter()
-        .enumerate()
-        .map(|(nth, value)| value - slope * nth as f64)
-        .collect();
+    let flat: Vec<f64> = values.iter().enumerate().map(|(nth, value)| value - slope * nth as f64).collect();
     let level = median(&flat);
     flat.iter().map(|value| (value - level).abs()).sum()
 }
@@ -380,9 +362,8 @@ mod tests {
     fn a_trend_is_a_trend_and_no_stairs() {
         for seed in 0..30 {
             let mut rng = Rng::new(seed);
-            let values: Vec<f64> = (0..90)
-                .map(|nth| (2.0 - f64::from(nth) / 90.0) * (1.0 + 0.05 * rng.normal()))
-                .collect();
+            let values: Vec<f64> =
+                (0..90).map(|nth| (2.0 - f64::from(nth) / 90.0) * (1.0 + 0.05 * rng.normal())).collect();
             let found = changes(&values).expect("long enough");
             assert!(found.trend && found.levels.len() == 1, "{seed}: {found:?}");
             assert!((rise(&values) + 1.0).abs() < 0.2, "{seed}: {}", rise(&values));
@@ -439,10 +420,7 @@ mod tests {
         let left = [0.3, 0.5, -0.2, -0.4, 5.0, 0.1, 0.2, -0.3];
         assert!((alike(&left) + 0.296_077_794_082_5).abs() < 1e-12);
         assert!(alike(&[0.0; 9]).abs() < 1e-12);
-        assert_eq!(
-            residuals(&values, &[(0, 3), (3, 8)]),
-            [-1.0, 0.0, 2.0, 0.0, -5.5, 2.0, -4.0, 1.0]
-        );
+        assert_eq!(residuals(&values, &[(0, 3), (3, 8)]), [-1.0, 0.0, 2.0, 0.0, -5.5, 2.0, -4.0, 1.0]);
         assert!((penalty(0.3, 90) - 2.699_885_802_198_159).abs() < 1e-12);
     }
 

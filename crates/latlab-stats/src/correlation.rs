@@ -35,11 +35,7 @@ pub fn autocorrelation(blocks: &[&[f64]]) -> Result<Vec<Correlation>, Refusal> {
     loop {
         let (mut sum, mut pairs) = (0.0, 0);
         for block in cut(&ranks, &pooled.sizes) {
-            sum += block
-                .iter()
-                .zip(block.iter().skip(lag))
-                .map(|(a, b)| a * b)
-                .sum::<f64>();
+            sum += block.iter().zip(block.iter().skip(lag)).map(|(a, b)| a * b).sum::<f64>();
             pairs += block.len().saturating_sub(lag);
         }
         if pairs < LEAST_PAIRS {
@@ -83,9 +79,8 @@ mod tests {
         let mut all = 0;
         for seed in 0..60 {
             let mut rng = Rng::new(seed);
-            let blocks: Vec<Vec<f64>> = (0..8)
-                .map(|_| (0..200).map(|_| rng.uniform().powi(-3)).collect())
-                .collect();
+            let blocks: Vec<Vec<f64>> =
+                (0..8).map(|_| (0..200).map(|_| rng.uniform().powi(-3)).collect()).collect();
             let refs: Vec<&[f64]> = blocks.iter().map(Vec::as_slice).collect();
             for correlation in autocorrelation(&refs).unwrap() {
                 all += 1;

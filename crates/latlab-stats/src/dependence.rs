@@ -56,10 +56,7 @@ pub(crate) fn of_exceedances(pooled: &Pooled, q: f64) -> Dependence {
         above as f64 / (to - from) as f64
     });
     let mut found = of(&scores, &pooled.sizes);
-    let rare = scores
-        .iter()
-        .sum::<f64>()
-        .min(scores.iter().map(|s| 1.0 - s).sum());
+    let rare = scores.iter().sum::<f64>().min(scores.iter().map(|s| 1.0 - s).sum());
     if rare < RARE {
         found = with_exact_clustering(found, &scores, &pooled.sizes);
     }
@@ -79,22 +76,13 @@ fn with_exact_clustering(mut found: Dependence, scores: &[f64], sizes: &[usize])
     let mut pairs = 0_u32;
     let mut chances = 0_usize;
     for block in cut(scores, sizes) {
-        pairs += u32::try_from(
-            block
-                .windows(2)
-                .filter(|w| is_rare(w[0]) && is_rare(w[1]))
-                .count(),
-        )
-        .unwrap_or(u32::MAX);
+        pairs += u32::try_from(block.windows(2).filter(|w| is_rare(w[0]) && is_rare(w[1])).count())
+            .unwrap_or(u32::MAX);
         chances += block.len() - 1;
     }
     let expected = chances as f64 * rate * rate;
     // P(Poisson(expected) >= pairs) is the lower tail of a chi-squared with 2 * pairs degrees of freedom.
-    let p = if pairs == 0 {
-        1.0
-    } else {
-        1.0 - chi2_sf(2.0 * expected, 2.0 * f64::from(pairs))
-    };
+    let p = if pairs == 0 { 1.0 } else { 1.0 - chi2_sf(2.0 * expected, 2.0 * f64::from(pairs)) };
     let lag1_is_evidence = p < SUSPICION;
     let between = found.between_block_p.is_some_and(|p| p < SUSPICION);
     found.independent = !lag1_is_evidence && !between;
@@ -136,19 +124,13 @@ pub(crate) fn of(scores: &[f64], sizes: &[usize]) -> Dependence {
     // One sample a block leaves nothing to compare the blocks with.
     let comparable = k >= 2.0 && n >= 2.0 * k;
     let between_block_p = comparable.then(|| chi2_sf((n - 1.0) * s.between_blocks / s.total, k - 1.0));
-    let between_stretch_p = (s.stretch_df >= 1.0 && s.stretch_total > 0.0).then(|| {
-        chi2_sf(
-            s.stretch_total_df * s.between_stretches / s.stretch_total,
-            s.stretch_df,
-        )
-    });
+    let between_stretch_p = (s.stretch_df >= 1.0 && s.stretch_total > 0.0)
+        .then(|| chi2_sf(s.stretch_total_df * s.between_stretches / s.stretch_total, s.stretch_df));
     let lag1 = (s.lag_n > 0.0 && s.within > 0.0)
         .then(|| (s.neighbours / s.within + s.lag_blocks / s.lag_n).clamp(-1.0, 1.0));
     let lag1_p = lag1.map(|r| 1.0 - normal_cdf(r * (s.lag_n - s.lag_blocks).sqrt()));
 
-    let follows = lag1
-        .zip(lag1_p)
-        .is_some_and(|(r, p)| p < SUSPICION && r > NEGLIGIBLE_LAG1);
+    let follows = lag1.zip(lag1_p).is_some_and(|(r, p)| p < SUSPICION && r > NEGLIGIBLE_LAG1);
     let waves = between_stretch_p.is_some_and(|p| p < SUSPICION);
     let differs = between_block_p.is_some_and(|p| p < SUSPICION);
     // Each finding says by how much the variance of a mean rank is larger than if independent.
@@ -184,10 +166,7 @@ fn spread(scores: &[f64], sizes: &[usize]) -> Spread {
         let within: f64 = block.iter().map(|x| (x - centre).powi(2)).sum();
         s.total += within + m * (centre - grand).powi(2);
         if block.len() >= 3 {
-            s.neighbours += block
-                .windows(2)
-                .map(|w| (w[0] - centre) * (w[1] - centre))
-                .sum::<f64>();
+            s.neighbours += block.windows(2).map(|w| (w[0] - centre) * (w[1] - centre)).sum::<f64>();
             s.within += within;
             s.lag_blocks += 1.0;
             s.lag_n += m;
@@ -289,14 +268,7 @@ mod tests {
     fn each_part_agrees_with_scipy() {
         // scipy.stats.kruskal of blocks; the rest from its chi-squared and normal and numpy's sums over the same ranks.
         for (seed, shift, lag1, blocks_p, stretch_p, worth) in [
-            (
-                3,
-                0.0,
-                0.010_833_862_197_035,
-                0.930_612_595_923_15,
-                0.321_220_172_576_6,
-                155.0,
-            ),
+            (3, 0.0, 0.010_833_862_197_035, 0.930_612_595_923_15, 0.321_220_172_576_6, 155.0),
             (
                 3,
                 4.0,
@@ -305,25 +277,12 @@ mod tests {
                 0.244_363_744_539_91,
                 24.015_949_845_119_98,
             ),
-            (
-                9,
-                1.0,
-                0.080_710_012_212_764,
-                0.175_162_767_694_9,
-                0.766_741_074_655_62,
-                155.0,
-            ),
+            (9, 1.0, 0.080_710_012_212_764, 0.175_162_767_694_9, 0.766_741_074_655_62, 155.0),
         ] {
             let found = dependence(&refs(&uneven(seed, shift)));
             assert!((found.lag1.unwrap() - lag1).abs() < 1e-12, "{found:?}");
-            assert!(
-                (found.between_block_p.unwrap() / blocks_p - 1.0).abs() < 1e-9,
-                "{found:?}"
-            );
-            assert!(
-                (found.between_stretch_p.unwrap() / stretch_p - 1.0).abs() < 1e-9,
-                "{found:?}"
-            );
+            assert!((found.between_block_p.unwrap() / blocks_p - 1.0).abs() < 1e-9, "{found:?}");
+            assert!((found.between_stretch_p.unwrap() / stretch_p - 1.0).abs() < 1e-9, "{found:?}");
             assert!((found.effective_samples / worth - 1.0).abs() < 1e-9, "{found:?}");
             assert_eq!(found.independent, shift < 2.0);
         }
@@ -332,18 +291,11 @@ mod tests {
     #[test]
     fn the_strongest_of_the_findings_says_what_the_samples_are_worth() {
         let mut rng = Rng::new(1);
-        let waves: Vec<Vec<f64>> = (0..6)
-            .map(|_| (0..64).map(|i| (i / 8 % 2 * 6 + rng.below(10)) as f64).collect())
-            .collect();
+        let waves: Vec<Vec<f64>> =
+            (0..6).map(|_| (0..64).map(|i| (i / 8 % 2 * 6 + rng.below(10)) as f64).collect()).collect();
         let found = dependence(&refs(&waves));
-        assert!(
-            (found.lag1.unwrap() - 0.378_605_120_979_096).abs() < 1e-12,
-            "{found:?}"
-        );
-        assert!(
-            (found.effective_samples - 38.192_702_644_894).abs() < 1e-9,
-            "{found:?}"
-        );
+        assert!((found.lag1.unwrap() - 0.378_605_120_979_096).abs() < 1e-12, "{found:?}");
+        assert!((found.effective_samples - 38.192_702_644_894).abs() < 1e-9, "{found:?}");
         assert!(found.between_stretch_p.unwrap() < 1e-12 && !found.independent);
     }
 
@@ -356,10 +308,7 @@ mod tests {
             of_exceedances(&Pooled::new(&[&block]).unwrap(), 0.99)
         };
         let apart = with(&[5, 111, 204, 333, 416, 520, 602, 777, 850, 999]);
-        assert!(
-            apart.independent && (apart.effective_samples - 1000.0).abs() < 1e-9,
-            "{apart:?}"
-        );
+        assert!(apart.independent && (apart.effective_samples - 1000.0).abs() < 1e-9, "{apart:?}");
         // 999 pairs of neighbours times 0.01 squared: 0.1 pairs are expected, and one has a chance of 9.5 %.
         let one_pair = with(&[5, 111, 204, 333, 416, 520, 602, 777, 998, 999]);
         assert!(!one_pair.independent, "{one_pair:?}");

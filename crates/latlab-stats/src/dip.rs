@@ -31,11 +31,7 @@ pub fn dip(sorted: &[f64]) -> Option<Dip> {
         let upto = (number + 1) as f64 / n;
         match places.last_mut() {
             Some(last) if last.x >= x => last.upto = upto,
-            _ => places.push(Place {
-                x,
-                below: number as f64 / n,
-                upto,
-            }),
+            _ => places.push(Place { x, below: number as f64 / n, upto }),
         }
     }
     tested(&places, n)
@@ -47,14 +43,8 @@ pub fn dip(sorted: &[f64]) -> Option<Dip> {
 #[must_use]
 pub fn dip_of_counts(borders: &[(f64, f64)], effective: f64) -> Option<Dip> {
     let total = borders.last()?.1;
-    let places: Vec<Place> = borders
-        .iter()
-        .map(|(x, count)| Place {
-            x: *x,
-            below: count / total,
-            upto: count / total,
-        })
-        .collect();
+    let places: Vec<Place> =
+        borders.iter().map(|(x, count)| Place { x: *x, below: count / total, upto: count / total }).collect();
     tested(&places, effective.min(total))
 }
 
@@ -64,10 +54,7 @@ fn tested(places: &[Place], n: f64) -> Option<Dip> {
         return None;
     }
     let dip = dip_of(places);
-    Some(Dip {
-        dip,
-        p: chance(dip, n),
-    })
+    Some(Dip { dip, p: chance(dip, n) })
 }
 
 /// Places where the greatest convex function below the lower borders touches them.
@@ -111,10 +98,7 @@ fn line(places: &[Place], pair: (usize, usize), at: f64, height: impl Fn(&Place)
 
 fn dip_of(places: &[Place]) -> f64 {
     // Of a single step: half its height.
-    let mut dip = places
-        .iter()
-        .map(|place| place.upto - place.below)
-        .fold(0.0, f64::max);
+    let mut dip = places.iter().map(|place| place.upto - place.below).fold(0.0, f64::max);
     let (mut from, mut to) = (0, places.len() - 1);
     while from < to {
         let (lower, upper) = (convex(places, from, to), concave(places, from, to));
@@ -173,42 +157,12 @@ const SHARES: [f64; 9] = [0.5, 0.3, 0.2, 0.1, 0.05, 0.02, 0.01, 0.005, 0.001];
 /// Dip times sqrt(n) of uniform samples that is reached in these shares of 10,000 to 100,000 simulations, by n (seeded:
 /// `cargo run --release -p latlab-stats --example dip_table`). The last row stands for all that are larger.
 const TABLE: [(f64, [f64; 9]); 6] = [
-    (
-        10.0,
-        [
-            0.3093, 0.3479, 0.3760, 0.4131, 0.4422, 0.4771, 0.5051, 0.5302, 0.5729,
-        ],
-    ),
-    (
-        30.0,
-        [
-            0.3365, 0.3776, 0.4054, 0.4469, 0.4829, 0.5264, 0.5553, 0.5844, 0.6455,
-        ],
-    ),
-    (
-        100.0,
-        [
-            0.3553, 0.3982, 0.4272, 0.4715, 0.5109, 0.5583, 0.5901, 0.6209, 0.6877,
-        ],
-    ),
-    (
-        300.0,
-        [
-            0.3647, 0.4095, 0.4397, 0.4852, 0.5255, 0.5749, 0.6100, 0.6402, 0.7029,
-        ],
-    ),
-    (
-        1000.0,
-        [
-            0.3721, 0.4165, 0.4477, 0.4943, 0.5345, 0.5831, 0.6183, 0.6525, 0.7186,
-        ],
-    ),
-    (
-        10_000.0,
-        [
-            0.3777, 0.4236, 0.4555, 0.5023, 0.5428, 0.5902, 0.6271, 0.6519, 0.7222,
-        ],
-    ),
+    (10.0, [0.3093, 0.3479, 0.3760, 0.4131, 0.4422, 0.4771, 0.5051, 0.5302, 0.5729]),
+    (30.0, [0.3365, 0.3776, 0.4054, 0.4469, 0.4829, 0.5264, 0.5553, 0.5844, 0.6455]),
+    (100.0, [0.3553, 0.3982, 0.4272, 0.4715, 0.5109, 0.5583, 0.5901, 0.6209, 0.6877]),
+    (300.0, [0.3647, 0.4095, 0.4397, 0.4852, 0.5255, 0.5749, 0.6100, 0.6402, 0.7029]),
+    (1000.0, [0.3721, 0.4165, 0.4477, 0.4943, 0.5345, 0.5831, 0.6183, 0.6525, 0.7186]),
+    (10_000.0, [0.3777, 0.4236, 0.4555, 0.5023, 0.5428, 0.5902, 0.6271, 0.6519, 0.7222]),
 ];
 
 fn chance(dip: f64, n: f64) -> f64 {
@@ -220,9 +174,8 @@ fn chance(dip: f64, n: f64) -> f64 {
     } else {
         ((n / TABLE[row].0).ln() / (TABLE[next].0 / TABLE[row].0).ln()).clamp(0.0, 1.0)
     };
-    let at: Vec<f64> = (0..SHARES.len())
-        .map(|i| TABLE[row].1[i] + between * (TABLE[next].1[i] - TABLE[row].1[i]))
-        .collect();
+    let at: Vec<f64> =
+        (0..SHARES.len()).map(|i| TABLE[row].1[i] + between * (TABLE[next].1[i] - TABLE[row].1[i])).collect();
     if scaled <= at[0] {
         // The lower half says nothing; from one half it is drawn to one where there is no dip at all.
         return 1.0 - 0.5 * (scaled / at[0]).clamp(0.0, 1.0);
@@ -278,9 +231,7 @@ mod tests {
 
     #[test]
     fn two_modes_are_found_and_one_is_not() {
-        let two = drawn(1, 400, |rng| {
-            rng.normal() + if rng.uniform() < 0.4 { 6.0 } else { 0.0 }
-        });
+        let two = drawn(1, 400, |rng| rng.normal() + if rng.uniform() < 0.4 { 6.0 } else { 0.0 });
         assert!(dip(&two).unwrap().p <= 0.001);
         let mut refused = 0;
         for seed in 0..200 {
@@ -292,9 +243,7 @@ mod tests {
 
     #[test]
     fn a_uniform_is_called_double_as_often_as_the_p_value_says() {
-        let below = (0..1000)
-            .filter(|seed| dip(&drawn(*seed, 150, Rng::uniform)).unwrap().p < 0.05)
-            .count();
+        let below = (0..1000).filter(|seed| dip(&drawn(*seed, 150, Rng::uniform)).unwrap().p < 0.05).count();
         assert!((30..=70).contains(&below), "{below} of 1000");
     }
 

@@ -59,23 +59,12 @@ pub fn quantile_interval(blocks: &[&[f64]], q: f64, level: f64, seed: u64) -> Re
     }
     let interval = if dependence.independent {
         let at = |rank: u64| pooled.sorted[index(rank as f64) - 1];
-        Interval {
-            lo: at(lower),
-            hi: at(upper),
-            level,
-            method: IntervalMethod::OrderStatistics,
-        }
+        Interval { lo: at(lower), hi: at(upper), level, method: IntervalMethod::OrderStatistics }
     } else {
         bootstrap::interval(&pooled, effective, q, level, DEFAULT_RESAMPLES, seed)?
     };
     let value = quantile(&pooled.sorted, q);
-    Ok(Estimate {
-        value,
-        interval,
-        samples: n,
-        blocks: pooled.sizes.len() as u64,
-        dependence,
-    })
+    Ok(Estimate { value, interval, samples: n, blocks: pooled.sizes.len() as u64, dependence })
 }
 
 /// The mean of all samples, with Student's t on the block means (weighted by block size), which are near normal where
@@ -90,10 +79,7 @@ pub fn mean_interval(blocks: &[&[f64]], level: f64) -> Result<Estimate, Refusal>
     let pooled = Pooled::new(blocks)?;
     let k = pooled.sizes.len();
     if k < MIN_BLOCKS {
-        return Err(Refusal::TooFewBlocks {
-            have: k as u64,
-            need: MIN_BLOCKS as u64,
-        });
+        return Err(Refusal::TooFewBlocks { have: k as u64, need: MIN_BLOCKS as u64 });
     }
     if let Some(index) = tail_index(&pooled.sorted).filter(|&a| a < 2.0) {
         return Err(Refusal::TailTooHeavy { index });
@@ -103,16 +89,10 @@ pub fn mean_interval(blocks: &[&[f64]], level: f64) -> Result<Estimate, Refusal>
     // By two standard errors more than it looks: a skewed set that looks even by chance is the one that misleads.
     let worth = dependence.effective_samples;
     if skewness.abs() + 2.0 * (6.0 / worth).sqrt() > MOST_SKEWED * worth.sqrt() {
-        return Err(Refusal::TooSkewed {
-            skewness,
-            effective: worth,
-        });
+        return Err(Refusal::TooSkewed { skewness, effective: worth });
     }
     let n = pooled.len() as f64;
-    let sums = blocks
-        .iter()
-        .filter(|b| !b.is_empty())
-        .map(|b| (b.iter().sum::<f64>(), b.len() as f64));
+    let sums = blocks.iter().filter(|b| !b.is_empty()).map(|b| (b.iter().sum::<f64>(), b.len() as f64));
     let value = sums.clone().map(|s| s.0).sum::<f64>() / n;
     // The linearised variance of a ratio of sums: exact for equal blocks.
     let k = k as f64;
@@ -143,11 +123,7 @@ fn skewness(values: &[f64]) -> f64 {
         let off = x - mean;
         (second + off * off, third + off * off * off)
     });
-    if second > 0.0 {
-        third / n / (second / n).powf(1.5)
-    } else {
-        0.0
-    }
+    if second > 0.0 { third / n / (second / n).powf(1.5) } else { 0.0 }
 }
 
 /// Hill's estimate (Annals of Statistics 3, 1975) from the largest 2 % (at least 10) of the distances from the median.
@@ -192,10 +168,7 @@ pub fn between_blocks_interval(blocks: &[&[f64]], q: f64, level: f64) -> Result<
     let mut own = block_quantiles(blocks, q);
     own.sort_unstable_by(f64::total_cmp);
     match order_statistic_interval(&own, 0.5, level) {
-        Ok(found) => Ok(Interval {
-            method: IntervalMethod::BetweenBlocks,
-            ..found
-        }),
+        Ok(found) => Ok(Interval { method: IntervalMethod::BetweenBlocks, ..found }),
         Err(Refusal::TooFew { have, need, .. }) => Err(Refusal::TooFewBlocks { have, need }),
         Err(other) => Err(other),
     }
@@ -209,11 +182,7 @@ fn block_quantiles(blocks: &[&[f64]], q: f64) -> Vec<f64> {
             sorted.clear();
             sorted.extend_from_slice(block);
             sorted.sort_unstable_by(f64::total_cmp);
-            if sorted.iter().all(|x| x.is_finite()) {
-                quantile(&sorted, q)
-            } else {
-                f64::NAN
-            }
+            if sorted.iter().all(|x| x.is_finite()) { quantile(&sorted, q) } else { f64::NAN }
         })
         .collect()
 }
@@ -254,10 +223,7 @@ mod tests {
             .collect();
         let refs: Vec<&[f64]> = blocks.iter().map(Vec::as_slice).collect();
         let p99 = quantile_interval(&refs, 0.99, 0.95, 1);
-        assert!(
-            !matches!(p99, Ok(e) if e.interval.method == IntervalMethod::OrderStatistics),
-            "{p99:?}"
-        );
+        assert!(!matches!(p99, Ok(e) if e.interval.method == IntervalMethod::OrderStatistics), "{p99:?}");
     }
 
     #[test]
@@ -268,10 +234,7 @@ mod tests {
             b.extend((0..500).map(|_| (1.0 - rng.uniform()).powf(-1.0 / 1.2)));
         }
         let refs: Vec<&[f64]> = blocks.iter().map(Vec::as_slice).collect();
-        assert!(matches!(
-            mean_interval(&refs, 0.95),
-            Err(Refusal::TailTooHeavy { .. })
-        ));
+        assert!(matches!(mean_interval(&refs, 0.95), Err(Refusal::TailTooHeavy { .. })));
     }
 
     #[test]
@@ -284,18 +247,14 @@ mod tests {
             Err(Refusal::TooFewBlocks { have: 2, need: 6 })
         );
         let six = between_blocks_interval(&[&a, &b, &a, &b, &a, &b], 0.5, 0.95).unwrap();
-        assert_eq!(
-            (six.lo, six.hi, six.method),
-            (2.0, 20.0, IntervalMethod::BetweenBlocks)
-        );
+        assert_eq!((six.lo, six.hi, six.method), (2.0, 20.0, IntervalMethod::BetweenBlocks));
     }
 
     #[test]
     fn the_mean_of_unequal_blocks_agrees_with_scipy() {
         let mut rng = Rng::new(21);
-        let blocks: Vec<Vec<f64>> = (0..7)
-            .map(|b| (0..30 + 5 * b).map(|_| 10.0 + rng.uniform()).collect())
-            .collect();
+        let blocks: Vec<Vec<f64>> =
+            (0..7).map(|b| (0..30 + 5 * b).map(|_| 10.0 + rng.uniform()).collect()).collect();
         let mut refs: Vec<&[f64]> = blocks.iter().map(Vec::as_slice).collect();
         refs.push(&[]);
         let found = mean_interval(&refs, 0.95).unwrap();

@@ -132,17 +132,9 @@ fn between_valleys(smooth: &[f64]) -> Vec<Stretch> {
         }
     }
     let mut from = 0;
-    let mut stretches: Vec<Stretch> = cuts
-        .into_iter()
-        .map(|to| Stretch {
-            from: std::mem::replace(&mut from, to),
-            to,
-        })
-        .collect();
-    stretches.push(Stretch {
-        from,
-        to: smooth.len(),
-    });
+    let mut stretches: Vec<Stretch> =
+        cuts.into_iter().map(|to| Stretch { from: std::mem::replace(&mut from, to), to }).collect();
+    stretches.push(Stretch { from, to: smooth.len() });
     stretches
 }
 
@@ -151,11 +143,7 @@ fn weakest(stretches: &[Stretch], counts: &[f64], smooth: &[f64], all: f64, widt
     let held = |stretch: &Stretch| counts[stretch.from..stretch.to].iter().sum::<f64>();
     let peak = |stretch: &Stretch| {
         (stretch.from..stretch.to).fold((stretch.from, 0.0), |best, bin| {
-            if smooth[bin] > best.1 {
-                (bin, smooth[bin])
-            } else {
-                best
-            }
+            if smooth[bin] > best.1 { (bin, smooth[bin]) } else { best }
         })
     };
     stretches
@@ -195,10 +183,7 @@ mod tests {
         }
 
         fn occupied(&self) -> Vec<(f64, u64)> {
-            self.0
-                .iter()
-                .map(|(ps, count)| (*ps as f64 / 1e3, *count))
-                .collect()
+            self.0.iter().map(|(ps, count)| (*ps as f64 / 1e3, *count)).collect()
         }
     }
 
@@ -207,11 +192,7 @@ mod tests {
         for _ in 0..count {
             let normal: f64 = (0..12).map(|_| rng.below(1_000_000) as f64 / 1e6).sum::<f64>() - 6.0;
             let value = ns * (sigma * normal).exp();
-            let stepped = if step_ns > 0.0 {
-                (value / step_ns).round() * step_ns
-            } else {
-                value
-            };
+            let stepped = if step_ns > 0.0 { (value / step_ns).round() * step_ns } else { value };
             #[expect(
                 clippy::cast_possible_truncation,
                 clippy::cast_sign_loss,
@@ -246,12 +227,8 @@ mod tests {
     #[test]
     fn a_group_with_a_long_thin_tail_stays_one() {
         for seed in 0..20 {
-            let groups = [
-                (12_000, 800.0, 0.08),
-                (25, 4_000.0, 0.8),
-                (12, 20_000.0, 1.0),
-                (3, 400_000.0, 1.0),
-            ];
+            let groups =
+                [(12_000, 800.0, 0.08), (25, 4_000.0, 0.8), (12, 20_000.0, 1.0), (3, 400_000.0, 1.0)];
             let modes = found(&groups, 0.4, seed);
             assert_eq!(modes.len(), 1, "{modes:?}");
         }
@@ -274,11 +251,7 @@ mod tests {
 
     #[test]
     fn three_groups_are_three_and_shares_add_up_to_all() {
-        let modes = found(
-            &[(5_000, 800.0, 0.06), (600, 2_100.0, 0.08), (300, 9_000.0, 0.1)],
-            10.0,
-            1,
-        );
+        let modes = found(&[(5_000, 800.0, 0.06), (600, 2_100.0, 0.08), (300, 9_000.0, 0.1)], 10.0, 1);
         assert_eq!(modes.len(), 3, "{modes:?}");
         let all: f64 = modes.iter().map(|mode| mode.share).sum();
         assert!((all - 1.0).abs() < 1e-9);
@@ -305,16 +278,10 @@ mod tests {
     fn smoothing_keeps_the_samples_and_stretches_are_cut_at_the_lowest_bin() {
         let smooth = smoothed(&[0.0, 0.0, 16.0, 0.0, 0.0, 0.0, 32.0]);
         assert_eq!(smooth, [1.0, 4.0, 6.0, 4.0, 3.0, 8.0, 12.0]);
-        let cuts: Vec<(usize, usize)> = between_valleys(&smooth)
-            .iter()
-            .map(|each| (each.from, each.to))
-            .collect();
+        let cuts: Vec<(usize, usize)> =
+            between_valleys(&smooth).iter().map(|each| (each.from, each.to)).collect();
         assert_eq!(cuts, [(0, 4), (4, 7)]);
-        assert_eq!(
-            between_valleys(&[5.0, 4.0, 4.0, 2.0]).len(),
-            1,
-            "falling all the way"
-        );
+        assert_eq!(between_valleys(&[5.0, 4.0, 4.0, 2.0]).len(), 1, "falling all the way");
     }
 
     #[test]

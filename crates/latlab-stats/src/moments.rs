@@ -34,13 +34,7 @@ pub fn moments(values: &[f64]) -> Option<Moments> {
         max = max.max(x);
     }
     let std = (n > 1).then(|| (squares / (n - 1) as f64).max(0.0).sqrt());
-    (n > 0).then_some(Moments {
-        mean,
-        std,
-        min,
-        max,
-        n,
-    })
+    (n > 0).then_some(Moments { mean, std, min, max, n })
 }
 
 #[cfg(test)]

@@ -54,12 +54,7 @@ pub fn order_statistic_interval(sorted: &[f64], q: f64, level: f64) -> Result<In
     check_sorted(sorted)?;
     let (lower, upper) = ranks(sorted.len() as u64, q, level)?;
     let at = |rank: u64| sorted[usize::try_from(rank - 1).unwrap_or(usize::MAX)];
-    Ok(Interval {
-        lo: at(lower),
-        hi: at(upper),
-        level,
-        method: IntervalMethod::OrderStatistics,
-    })
+    Ok(Interval { lo: at(lower), hi: at(upper), level, method: IntervalMethod::OrderStatistics })
 }
 
 fn check_sorted(sorted: &[f64]) -> Result<(), Refusal> {
@@ -122,14 +117,7 @@ mod tests {
 
     #[test]
     fn ranks_of_the_median_are_those_of_the_sign_test_tables() {
-        for (n, want) in [
-            (6, (1, 6)),
-            (8, (1, 8)),
-            (9, (2, 8)),
-            (10, (2, 9)),
-            (15, (4, 12)),
-            (20, (6, 15)),
-        ] {
+        for (n, want) in [(6, (1, 6)), (8, (1, 8)), (9, (2, 8)), (10, (2, 9)), (15, (4, 12)), (20, (6, 15))] {
             assert_eq!(ranks(n, 0.5, 0.95), Ok(want), "n = {n}");
         }
         assert_eq!(ranks(25, 0.5, 0.95), Ok((8, 18)));
@@ -145,11 +133,7 @@ mod tests {
         assert!(interval.hi >= 3687.0 && interval.method == IntervalMethod::OrderStatistics);
         assert_eq!(
             order_statistic_interval(&x[..3687], 0.999, 0.95),
-            Err(Refusal::TooFew {
-                q: 0.999,
-                have: 3687,
-                need: 3688
-            })
+            Err(Refusal::TooFew { q: 0.999, have: 3687, need: 3688 })
         );
     }
 
@@ -159,14 +143,8 @@ mod tests {
         assert_eq!(order_statistic_interval(&x, 0.5, 0.95), Err(Refusal::NotSorted));
         let x = [1.0, 2.0, 3.0, 4.0, 5.0, f64::NAN];
         assert_eq!(order_statistic_interval(&x, 0.5, 0.95), Err(Refusal::NotFinite));
-        assert_eq!(
-            order_statistic_interval(&x, 1.5, 0.95),
-            Err(Refusal::BadQuantile { q: 1.5 })
-        );
-        assert!(matches!(
-            order_statistic_interval(&x, 0.5, f64::NAN),
-            Err(Refusal::BadLevel { .. })
-        ));
+        assert_eq!(order_statistic_interval(&x, 1.5, 0.95), Err(Refusal::BadQuantile { q: 1.5 }));
+        assert!(matches!(order_statistic_interval(&x, 0.5, f64::NAN), Err(Refusal::BadLevel { .. })));
     }
 
     #[test]

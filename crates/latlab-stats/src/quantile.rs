@@ -25,11 +25,7 @@ pub(crate) fn interpolate(a: f64, b: f64, share: f64) -> f64 {
         return a;
     }
     let width = b - a;
-    if share < 0.5 {
-        a + width * share
-    } else {
-        b - width * (1.0 - share)
-    }
+    if share < 0.5 { a + width * share } else { b - width * (1.0 - share) }
 }
 
 /// A non-negative count held as a float, cut to whole.
@@ -55,15 +51,9 @@ mod tests {
     fn agrees_with_numpy_on_known_values() {
         // numpy.quantile([1, 2, 4, 8, 16], q)
         let x = [1.0, 2.0, 4.0, 8.0, 16.0];
-        for (q, want) in [
-            (0.0, 1.0),
-            (0.1, 1.4),
-            (0.25, 2.0),
-            (0.5, 4.0),
-            (0.9, 12.8),
-            (0.99, 15.68),
-            (1.0, 16.0),
-        ] {
+        for (q, want) in
+            [(0.0, 1.0), (0.1, 1.4), (0.25, 2.0), (0.5, 4.0), (0.9, 12.8), (0.99, 15.68), (1.0, 16.0)]
+        {
             assert!((quantile(&x, q) - want).abs() < 1e-12, "q = {q}");
         }
         assert!((quantile(&[3.0, 5.0], 0.5) - 4.0).abs() < 1e-15);

@@ -90,11 +90,7 @@ fn percentile(q: f64) -> String {
 }
 
 fn needs(need: u64) -> String {
-    if need == u64::MAX {
-        "no number is enough".to_owned()
-    } else {
-        format!("needs {}", thousands(need))
-    }
+    if need == u64::MAX { "no number is enough".to_owned() } else { format!("needs {}", thousands(need)) }
 }
 
 fn thousands(n: u64) -> String {
@@ -115,24 +111,11 @@ mod tests {
 
     #[test]
     fn a_refusal_prints_what_is_missing() {
-        let few = Refusal::TooFew {
-            q: 0.999,
-            have: 1200,
-            need: 3688,
-        };
+        let few = Refusal::TooFew { q: 0.999, have: 1200, need: 3688 };
         assert_eq!(few.to_string(), "p99.9: 1,200 samples, needs 3,688");
-        let whole = Refusal::TooFew {
-            q: 0.5,
-            have: 0,
-            need: 6,
-        };
+        let whole = Refusal::TooFew { q: 0.5, have: 0, need: 6 };
         assert_eq!(whole.to_string(), "p50: 0 samples, needs 6");
-        let tied = Refusal::TooFewEffective {
-            q: 0.99,
-            have: 1_200_000,
-            effective: 41,
-            need: 368,
-        };
+        let tied = Refusal::TooFewEffective { q: 0.99, have: 1_200_000, effective: 41, need: 368 };
         assert_eq!(
             tied.to_string(),
             "p99: 1,200,000 dependent samples say no more than 41 independent ones, needs 368"

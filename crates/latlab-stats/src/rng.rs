@@ -61,10 +61,7 @@ fn splitmix64(state: &mut u64) -> u64 {
 
 /// Splitmix64's finaliser (Steele, Lea, Flood 2014): each bit of what it returns depends on each bit of `z`, so neighbours become strangers.
 #[must_use]
-#[expect(
-    clippy::inline_always,
-    reason = "it stands in timed loops too, where a call would be measured"
-)]
+#[expect(clippy::inline_always, reason = "it stands in timed loops too, where a call would be measured")]
 #[inline(always)]
 pub fn mixed(mut z: u64) -> u64 {
     z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
@@ -80,24 +77,13 @@ mod tests {
     fn splitmix64_gives_the_published_sequence() {
         let mut state = 1_234_567;
         let got: Vec<u64> = (0..3).map(|_| splitmix64(&mut state)).collect();
-        assert_eq!(
-            got,
-            [
-                6_457_827_717_110_365_317,
-                3_203_168_211_198_807_973,
-                9_817_491_932_198_370_423
-            ]
-        );
+        assert_eq!(got, [6_457_827_717_110_365_317, 3_203_168_211_198_807_973, 9_817_491_932_198_370_423]);
     }
 
     #[test]
     fn the_same_seed_repeats_and_another_does_not() {
-        let draw = |seed| {
-            (0..8)
-                .map(|_| seed)
-                .scan(Rng::new(seed), |r, _| Some(r.next_u64()))
-                .collect::<Vec<_>>()
-        };
+        let draw =
+            |seed| (0..8).map(|_| seed).scan(Rng::new(seed), |r, _| Some(r.next_u64())).collect::<Vec<_>>();
         assert_eq!(draw(7), draw(7));
         assert_ne!(draw(7), draw(8));
     }
@@ -142,10 +128,7 @@ mod tests {
         // The definitions, once more in Python, with seed 5: two of each kind, one after the other.
         let mut rng = Rng::new(5);
         let uniform = [rng.uniform(), rng.uniform()];
-        assert_eq!(
-            uniform.map(f64::to_bits),
-            [UNIFORM_0, UNIFORM_1].map(f64::to_bits)
-        );
+        assert_eq!(uniform.map(f64::to_bits), [UNIFORM_0, UNIFORM_1].map(f64::to_bits));
         assert_eq!([rng.below(1000), rng.below(1000), rng.below(1000)], [97, 58, 527]);
         assert!((rng.normal() + 1.509_001_334_299_963_7).abs() < 1e-12);
         assert!((rng.normal() - 0.278_287_488_609_600_34).abs() < 1e-12);

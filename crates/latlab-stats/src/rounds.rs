@@ -146,10 +146,7 @@ impl Centre {
         folded.interval = (half <= WIDEST.ln() && lo > 0.0 && hi.is_finite()).then_some((lo, hi));
         folded.rounds = Some(posterior.sqrt());
         if cpus > 1.0 {
-            let between = medians
-                .iter()
-                .map(|median| (median - centre).powi(2) / (cpus - 1.0))
-                .sum::<f64>();
+            let between = medians.iter().map(|median| (median - centre).powi(2) / (cpus - 1.0)).sum::<f64>();
             folded.cpus = Some((between - posterior * of_median / cpus).max(0.0).sqrt());
             let by_median = |a: &(f64, &usize), b: &(f64, &usize)| a.0.total_cmp(&b.0);
             let known = || medians.iter().copied().zip(&self.counts);
@@ -225,12 +222,8 @@ struct Prior {
 impl Prior {
     /// From all kin but one; the search for how far they are apart begins at `apart`.
     fn fit(kin: &[Kin], without: Option<usize>, apart: f64) -> Self {
-        let others = || {
-            kin.iter()
-                .enumerate()
-                .filter(move |(index, _)| Some(*index) != without)
-                .map(|(_, kin)| kin)
-        };
+        let others =
+            || kin.iter().enumerate().filter(move |(index, _)| Some(*index) != without).map(|(_, kin)| kin);
         let n = others().count();
         if n == 0 {
             return Self::default();
@@ -250,12 +243,7 @@ impl Prior {
                 excess += square;
                 slope += own * square;
             }
-            Weighed {
-                weight,
-                mean,
-                excess,
-                slope,
-            }
+            Weighed { weight, mean, excess, slope }
         };
         // The excess falls with `apart` and is convex: Newton's steps from below its root never pass it.
         let mut apart = apart;
@@ -276,17 +264,11 @@ impl Prior {
             (weighed.mean + digamma(half) - half.ln()).exp()
         } else {
             // Alike: what all their rounds say together.
-            let (sum, all) = others().fold((0.0, 0.0), |(sum, all), kin| {
-                (sum + kin.degrees * kin.variance, all + kin.degrees)
-            });
+            let (sum, all) = others()
+                .fold((0.0, 0.0), |(sum, all), kin| (sum + kin.degrees * kin.variance, all + kin.degrees));
             sum / all
         };
-        Self {
-            degrees,
-            variance,
-            kin: n,
-            apart,
-        }
+        Self { degrees, variance, kin: n, apart }
     }
 }
 
@@ -309,9 +291,7 @@ mod tests {
     }
 
     fn one(of: &[&[f64]]) -> Folded {
-        fold_rounds(&[cpus(of)], 0.95)
-            .remove(0)
-            .expect("there are finite rounds")
+        fold_rounds(&[cpus(of)], 0.95).remove(0).expect("there are finite rounds")
     }
 
     fn near(got: f64, want: f64) {
@@ -333,43 +313,13 @@ mod tests {
     #[test]
     fn figures_of_unbalanced_kin_agree_with_the_definition_computed_by_scipy() {
         let expected = [
-            (
-                109.544_511_501_033,
-                106.045_584_367_531,
-                113.158_884_187_111,
-                0.028_487_261_968,
-            ),
-            (
-                10.931_174_932_422,
-                10.528_148_523_588,
-                11.349_629_532_247,
-                0.031_869_182_034,
-            ),
-            (
-                55.991_070_716_678,
-                53.147_616_943_371,
-                58.986_652_277_192,
-                0.026_040_618_341,
-            ),
-            (
-                7.341_661_937_191,
-                6.956_342_091_457,
-                7.748_325_095_483,
-                0.033_688_430_780,
-            ),
+            (109.544_511_501_033, 106.045_584_367_531, 113.158_884_187_111, 0.028_487_261_968),
+            (10.931_174_932_422, 10.528_148_523_588, 11.349_629_532_247, 0.031_869_182_034),
+            (55.991_070_716_678, 53.147_616_943_371, 58.986_652_277_192, 0.026_040_618_341),
+            (7.341_661_937_191, 6.956_342_091_457, 7.748_325_095_483, 0.033_688_430_780),
             (3.1, 2.882_437_893_605, 3.333_983_369_189, 0.028_086_106_603),
-            (
-                81.249_615_383_705,
-                78.746_259_257_528,
-                83.832_553_599_921,
-                0.030_994_774_991,
-            ),
-            (
-                41.952_353_926_806,
-                39.848_367_370_024,
-                44.167_430_591_497,
-                0.028_086_106_603,
-            ),
+            (81.249_615_383_705, 78.746_259_257_528, 83.832_553_599_921, 0.030_994_774_991),
+            (41.952_353_926_806, 39.848_367_370_024, 44.167_430_591_497, 0.028_086_106_603),
         ];
         let found = fold_rounds(&mixed(), 0.95);
         for (folded, (value, low, high, rounds)) in found.iter().zip(expected) {
@@ -380,13 +330,7 @@ mod tests {
             near(hi, high);
             near(folded.rounds.expect("with the interval"), rounds);
         }
-        near(
-            found[1]
-                .as_ref()
-                .and_then(|folded| folded.cpus)
-                .expect("two CPUs"),
-            0.123_984_849_401,
-        );
+        near(found[1].as_ref().and_then(|folded| folded.cpus).expect("two CPUs"), 0.123_984_849_401);
         assert_eq!(found[5].as_ref().and_then(|folded| folded.cpus), None, "one CPU");
         let narrower = fold_rounds(&mixed(), 0.8)[5].clone().expect("finite");
         near(narrower.interval.expect("kin").0, 79.682_210_110_88);
@@ -396,20 +340,14 @@ mod tests {
     fn kin_that_differ_no_more_than_chance_are_taken_together() {
         let alike = [&[1.0, 1.1][..], &[2.0, 2.19], &[5.0, 5.6], &[9.0]].map(|rounds| vec![rounds.to_vec()]);
         let found = fold_rounds(&alike, 0.95);
-        let expected = [
-            (0.878_701_955_06, 1.251_846_537_57),
-            (1.754_637_660_34, 2.496_241_873_18),
-        ];
+        let expected = [(0.878_701_955_06, 1.251_846_537_57), (1.754_637_660_34, 2.496_241_873_18)];
         for (folded, (low, high)) in found.iter().zip(expected) {
             let (lo, hi) = folded.as_ref().and_then(|folded| folded.interval).expect("kin");
             near(lo, low);
             near(hi, high);
         }
         // What was measured once stands on its kin alone.
-        let (lo, hi) = found[3]
-            .as_ref()
-            .and_then(|folded| folded.interval)
-            .expect("three kin");
+        let (lo, hi) = found[3].as_ref().and_then(|folded| folded.interval).expect("three kin");
         near(lo, 6.633_627_267_19);
         near(hi, 12.210_514_208_51);
     }
@@ -467,9 +405,7 @@ mod tests {
 
     #[test]
     fn rounds_that_agree_to_the_last_digit_have_a_narrow_interval_and_not_none() {
-        let (lo, hi) = one(&[&[5.0, 5.0, 5.0], &[5.0, 5.0, 5.0]])
-            .interval
-            .expect("rounds");
+        let (lo, hi) = one(&[&[5.0, 5.0, 5.0], &[5.0, 5.0, 5.0]]).interval.expect("rounds");
         assert!(lo < 5.0 && 5.0 < hi && hi / lo < 1.000_1, "{lo} to {hi}");
     }
 
@@ -506,15 +442,8 @@ mod tests {
         assert!(found[1..4].iter().all(Option::is_none));
         for folded in found.iter().flatten() {
             let ends = folded.interval.map_or([1.0; 2], |(lo, hi)| [lo, hi]);
-            let more = [
-                folded.value,
-                folded.rounds.unwrap_or(0.0),
-                folded.cpus.unwrap_or(0.0),
-            ];
-            assert!(
-                ends.iter().chain(&more).all(|number| number.is_finite()),
-                "{folded:?}"
-            );
+            let more = [folded.value, folded.rounds.unwrap_or(0.0), folded.cpus.unwrap_or(0.0)];
+            assert!(ends.iter().chain(&more).all(|number| number.is_finite()), "{folded:?}");
             assert!(ends[0] > 0.0 && ends[0] <= ends[1], "{folded:?}");
         }
         assert_eq!(fold_rounds(&[], 0.95), []);

@@ -76,15 +76,9 @@ pub fn seeking(near: &[f64], far: &[f64]) -> Option<Seeking> {
         (Medium::Undecided, "memory answered, no disk")
     } else if interval_ns[0] >= MOVES_NS && 2.0 * near_ns <= far_ns {
         if within(spread_ns, ROTATION_NS) && within(far_ns, FAR_NS) {
-            (
-                Medium::Spinning,
-                "the distance adds milliseconds, spread as a rotation spreads them",
-            )
+            (Medium::Spinning, "the distance adds milliseconds, spread as a rotation spreads them")
         } else {
-            (
-                Medium::Undecided,
-                "the distance adds milliseconds, but not as an arm and a rotation do",
-            )
+            (Medium::Undecided, "the distance adds milliseconds, but not as an arm and a rotation do")
         }
     } else if far_range.hi >= MOVES_NS {
         (
@@ -97,21 +91,11 @@ pub fn seeking(near: &[f64], far: &[f64]) -> Option<Seeking> {
             "some far reads take milliseconds and others do not: a cache may stand before a spinning disk",
         )
     } else if interval_ns[1] <= STAYS_NS {
-        (
-            Medium::SolidState,
-            "the distance adds nothing that an arm or a rotation would",
-        )
+        (Medium::SolidState, "the distance adds nothing that an arm or a rotation would")
     } else {
         (Medium::Undecided, "too few reads for so much noise")
     };
-    Some(Seeking {
-        medium,
-        reason,
-        difference_ns: far_ns - near_ns,
-        interval_ns,
-        near_ns,
-        far_ns,
-    })
+    Some(Seeking { medium, reason, difference_ns: far_ns - near_ns, interval_ns, near_ns, far_ns })
 }
 
 #[cfg(test)]
@@ -248,10 +232,7 @@ mod tests {
                 })
             });
             assert_eq!(spins, 0, "{median_ns} {stall_share}");
-            assert!(
-                solid * 100 >= 97 * RUNS,
-                "{median_ns} {near_share} {stall_share}: {solid} of {RUNS}"
-            );
+            assert!(solid * 100 >= 97 * RUNS, "{median_ns} {near_share} {stall_share}: {solid} of {RUNS}");
         }
     }
 
@@ -260,23 +241,13 @@ mod tests {
         for (median_ns, least_solid) in [(300e3, 95), (700e3, 80), (3e6, 0), (10e6, 0)] {
             let [solid, spins, _] = verdicts(|rng| {
                 judged(100, |_| {
-                    let tail = if rng.uniform() < 0.03 {
-                        20e6 * rng.uniform()
-                    } else {
-                        0.0
-                    };
+                    let tail = if rng.uniform() < 0.03 { 20e6 * rng.uniform() } else { 0.0 };
                     lognormal(median_ns, 0.3, rng) + tail
                 })
             });
             assert_eq!(spins, 0, "{median_ns}");
-            assert!(
-                solid * 100 >= least_solid * RUNS,
-                "{median_ns}: {solid} of {RUNS}"
-            );
-            assert!(
-                least_solid > 0 || solid == 0,
-                "{median_ns}: a slow network hides what answers"
-            );
+            assert!(solid * 100 >= least_solid * RUNS, "{median_ns}: {solid} of {RUNS}");
+            assert!(least_solid > 0 || solid == 0, "{median_ns}: a slow network hides what answers");
         }
     }
 

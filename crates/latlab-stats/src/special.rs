@@ -35,11 +35,7 @@ pub(crate) fn beta_inc(a: f64, b: f64, x: f64) -> f64 {
         return 1.0;
     }
     // The fraction converges fast below the mean; above it the mirror image does.
-    if x > (a + 1.0) / (a + b + 2.0) {
-        1.0 - beta_head(b, a, 1.0 - x)
-    } else {
-        beta_head(a, b, x)
-    }
+    if x > (a + 1.0) / (a + b + 2.0) { 1.0 - beta_head(b, a, 1.0 - x) } else { beta_head(a, b, x) }
 }
 
 fn beta_head(a: f64, b: f64, x: f64) -> f64 {
@@ -56,10 +52,7 @@ fn beta_head(a: f64, b: f64, x: f64) -> f64 {
     for step in 1..1_000_000_u32 {
         let m = f64::from(step);
         fraction.step(m * (b - m) * x / ((a + 2.0 * m - 1.0) * (a + 2.0 * m)), 1.0);
-        let change = fraction.step(
-            -(a + m) * (sum + m) * x / ((a + 2.0 * m) * (a + 2.0 * m + 1.0)),
-            1.0,
-        );
+        let change = fraction.step(-(a + m) * (sum + m) * x / ((a + 2.0 * m) * (a + 2.0 * m + 1.0)), 1.0);
         if (change - 1.0).abs() < PRECISION * 4.0 {
             break;
         }
@@ -77,11 +70,7 @@ struct Lentz {
 impl Lentz {
     fn new(numerators: f64, first: f64) -> Self {
         let denominators = 1.0 / nonzero(first);
-        Self {
-            numerators,
-            denominators,
-            value: denominators,
-        }
+        Self { numerators, denominators, value: denominators }
     }
 
     /// The next term, `coefficient / (constant + ...)`; returns the factor by which the value changed.
@@ -114,11 +103,7 @@ pub(crate) fn beta_quantile(a: f64, b: f64, p: f64) -> f64 {
 
 /// P(X <= k) for X binomial with `n` trials of probability `p`.
 pub(crate) fn binomial_cdf(k: u64, n: u64, p: f64) -> f64 {
-    if k >= n {
-        1.0
-    } else {
-        beta_inc((n - k) as f64, k as f64 + 1.0, 1.0 - p)
-    }
+    if k >= n { 1.0 } else { beta_inc((n - k) as f64, k as f64 + 1.0, 1.0 - p) }
 }
 
 /// P(X >= k).
@@ -274,10 +259,7 @@ mod tests {
     };
 
     fn near(got: f64, want: f64, relative: f64) {
-        assert!(
-            (got - want).abs() <= relative * want.abs().max(1e-300),
-            "{got} is not {want}"
-        );
+        assert!((got - want).abs() <= relative * want.abs().max(1e-300), "{got} is not {want}");
     }
 
     #[test]
@@ -304,15 +286,7 @@ mod tests {
         near(chi2_sf(0.554_298_076_728_276, 5.0), 0.99, 1e-10);
         near(normal_cdf(1.959_963_984_540_054), 0.975, 1e-12);
         for z in [-4.0, -1.0, 0.0, 0.5, 1.96, 3.4, 3.6, 6.0, 20.0] {
-            near(
-                normal_sf(z),
-                if z < 0.0 {
-                    1.0 - normal_cdf(z)
-                } else {
-                    normal_cdf(-z)
-                },
-                1e-10,
-            );
+            near(normal_sf(z), if z < 0.0 { 1.0 - normal_cdf(z) } else { normal_cdf(-z) }, 1e-10);
         }
         near(normal_sf(6.0), 9.865_876_450_377e-10, 1e-10);
         near(t_quantile(0.975, 5.0), 2.570_581_835_636_314, 1e-9);
@@ -382,47 +356,20 @@ mod tests {
     #[test]
     fn derivatives_of_ln_gamma_agree_with_scipy_and_invert() {
         for (x, first, second, third) in [
-            (
-                0.05,
-                -20.497_844_991_299_87,
-                401.532_357_342_115_06,
-                -16_002.108_158_021_943,
-            ),
-            (
-                0.5,
-                -1.963_510_026_021_423_5,
-                4.934_802_200_544_68,
-                -16.828_796_644_234_316,
-            ),
-            (
-                1.0,
-                -0.577_215_664_901_532_9,
-                1.644_934_066_848_226_6,
-                -2.404_113_806_319_188,
-            ),
-            (
-                9.99,
-                2.250_700_372_831_201,
-                0.105_276_950_148_241_76,
-                -0.011_073_070_531_461_05,
-            ),
-            (
-                40.0,
-                3.676_327_374_034_842_8,
-                0.025_315_103_841_291_032,
-                -0.000_640_820_271_835_299_5,
-            ),
+            (0.05, -20.497_844_991_299_87, 401.532_357_342_115_06, -16_002.108_158_021_943),
+            (0.5, -1.963_510_026_021_423_5, 4.934_802_200_544_68, -16.828_796_644_234_316),
+            (1.0, -0.577_215_664_901_532_9, 1.644_934_066_848_226_6, -2.404_113_806_319_188),
+            (9.99, 2.250_700_372_831_201, 0.105_276_950_148_241_76, -0.011_073_070_531_461_05),
+            (40.0, 3.676_327_374_034_842_8, 0.025_315_103_841_291_032, -0.000_640_820_271_835_299_5),
         ] {
             near(digamma(x), first, 1e-12);
             near(trigamma(x), second, 1e-12);
             near(tetragamma(x), third, 1e-11);
             near(trigamma_inverse(second), x, 1e-11);
         }
-        for (v, want) in [
-            (1e-3, 1_000.499_916_666_681_9),
-            (60.0, 0.130_608_377_916_346),
-            (1e9, 1e9_f64.powf(-0.5)),
-        ] {
+        for (v, want) in
+            [(1e-3, 1_000.499_916_666_681_9), (60.0, 0.130_608_377_916_346), (1e9, 1e9_f64.powf(-0.5))]
+        {
             near(trigamma_inverse(v), want, 1e-8);
         }
     }

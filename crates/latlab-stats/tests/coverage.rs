@@ -27,14 +27,8 @@ impl Tally {
         let coverage = f64::from(self.covered) / f64::from(self.printed.max(1));
         let printed = f64::from(self.printed) / f64::from(REPETITIONS);
         let wrong = printed * (1.0 - coverage);
-        println!(
-            "{case}: printed {printed:.3}, of these {coverage:.3} cover; {} exact",
-            self.exact
-        );
-        assert!(
-            wrong <= WRONG_AT_MOST,
-            "{case}: {wrong} of all repetitions print a wrong interval"
-        );
+        println!("{case}: printed {printed:.3}, of these {coverage:.3} cover; {} exact", self.exact);
+        assert!(wrong <= WRONG_AT_MOST, "{case}: {wrong} of all repetitions print a wrong interval");
         assert!(printed < 0.9 || coverage >= 0.93, "{case}: coverage {coverage}");
     }
 }
@@ -69,19 +63,13 @@ fn refs(blocks: &[Vec<f64>]) -> Vec<&[f64]> {
 }
 
 fn quantile_holds(name: &str, shape: (usize, usize), q: f64, truth: f64, draw: Draw) -> Tally {
-    let t = tally(shape, truth, draw, |blocks, seed| {
-        quantile_interval(blocks, q, 0.95, seed)
-    });
+    let t = tally(shape, truth, draw, |blocks, seed| quantile_interval(blocks, q, 0.95, seed));
     t.hold(&format!("{name}, {} x {}, q = {q}", shape.0, shape.1));
     t
 }
 
 /// Standard normal quantiles.
-const NORMAL: [(f64, f64); 3] = [
-    (0.5, 0.0),
-    (0.9, 1.281_551_565_544_600_4),
-    (0.99, 2.326_347_874_040_840_8),
-];
+const NORMAL: [(f64, f64); 3] = [(0.5, 0.0), (0.9, 1.281_551_565_544_600_4), (0.99, 2.326_347_874_040_840_8)];
 
 #[test]
 fn independent_normal_and_lognormal_samples_are_covered() {
@@ -89,10 +77,7 @@ fn independent_normal_and_lognormal_samples_are_covered() {
         let t = quantile_holds("normal", (6, 100), q, z, &|rng, b| b.fill_with(|| rng.normal()));
         // 600 samples are barely enough for p99: the sets that look dependent by chance are refused.
         let least = if q > 0.95 { 70 } else { 99 };
-        assert!(
-            t.printed > REPETITIONS * least / 100 && t.exact > REPETITIONS / 2,
-            "{t:?}"
-        );
+        assert!(t.printed > REPETITIONS * least / 100 && t.exact > REPETITIONS / 2, "{t:?}");
         quantile_holds("lognormal", (8, 60), q, z.exp(), &|rng, b| {
             b.fill_with(|| rng.normal().exp());
         });
@@ -108,11 +93,8 @@ fn independent_heavy_tails_and_spikes_are_covered() {
         });
     }
     // Body uniform in 10..11, and 3 % spikes uniform in 100..1100.
-    for (q, truth) in [
-        (0.5, 10.0 + 0.5 / 0.97),
-        (0.9, 10.0 + 0.9 / 0.97),
-        (0.99, 100.0 + 1000.0 * 2.0 / 3.0),
-    ] {
+    for (q, truth) in [(0.5, 10.0 + 0.5 / 0.97), (0.9, 10.0 + 0.9 / 0.97), (0.99, 100.0 + 1000.0 * 2.0 / 3.0)]
+    {
         quantile_holds("spikes", (6, 100), q, truth, &|rng, b| {
             b.fill_with(|| {
                 let (spike, u) = (rng.uniform() < 0.03, rng.uniform());
@@ -151,16 +133,10 @@ fn blocks_that_differ_are_covered_or_refused() {
         for shape in [(6, 150), (20, 50)] {
             for (q, z) in NORMAL {
                 let truth = z * shift.hypot(1.0);
-                quantile_holds(
-                    &format!("blocks shifted by {shift}"),
-                    shape,
-                    q,
-                    truth,
-                    &|rng, b| {
-                        let centre = shift * rng.normal();
-                        b.fill_with(|| centre + rng.normal());
-                    },
-                );
+                quantile_holds(&format!("blocks shifted by {shift}"), shape, q, truth, &|rng, b| {
+                    let centre = shift * rng.normal();
+                    b.fill_with(|| centre + rng.normal());
+                });
             }
         }
     }
@@ -181,13 +157,8 @@ fn means_are_covered_or_refused() {
     let normal = tally((6, 100), 0.0, &|rng, b| b.fill_with(|| rng.normal()), mean);
     normal.hold("mean of normals");
     assert!(normal.printed > REPETITIONS * 99 / 100);
-    tally(
-        (8, 200),
-        (0.125_f64).exp(),
-        &|rng, b| b.fill_with(|| (0.5 * rng.normal()).exp()),
-        mean,
-    )
-    .hold("mean of lognormals");
+    tally((8, 200), (0.125_f64).exp(), &|rng, b| b.fill_with(|| (0.5 * rng.normal()).exp()), mean)
+        .hold("mean of lognormals");
     let shifted: Draw = &|rng, b| {
         let centre = rng.normal();
         b.fill_with(|| centre + rng.normal());
@@ -229,10 +200,7 @@ fn the_index_above_a_threshold_is_covered_also_where_samples_follow_each_other()
         for (name, draw) in [("independent", independent), ("bursts", bursts)] {
             let t = tail_tally(draw, least, 1.5);
             eprintln!("Hill, {name}, {least} beyond: {t:?}");
-            assert!(
-                f64::from(t.covered) >= 0.92 * f64::from(t.printed),
-                "{name}: {t:?}"
-            );
+            assert!(f64::from(t.covered) >= 0.92 * f64::from(t.printed), "{name}: {t:?}");
         }
     }
 }
@@ -267,10 +235,7 @@ fn rounds_tally(groups: &[(usize, Shape)], between: f64, cpus: f64, unlike: bool
     for _ in 0..POINTS / kin {
         let mut points = Vec::new();
         let mut truths = Vec::new();
-        for shape in groups
-            .iter()
-            .flat_map(|(many, shape)| std::iter::repeat_n(shape, *many))
-        {
+        for shape in groups.iter().flat_map(|(many, shape)| std::iter::repeat_n(shape, *many)) {
             let own = if unlike { (0.7 * rng.normal()).exp() } else { 1.0 };
             let centres: Vec<f64> = shape.iter().map(|_| cpus * rng.normal()).collect();
             let rounds = centres.iter().zip(*shape).map(|(centre, rounds)| {
@@ -290,10 +255,7 @@ fn rounds_tally(groups: &[(usize, Shape)], between: f64, cpus: f64, unlike: bool
             halves.push((hi / lo).ln() / 2.0);
         }
     }
-    assert!(
-        without <= POINTS / 20,
-        "{without} would reach beyond ten times the figure"
-    );
+    assert!(without <= POINTS / 20, "{without} would reach beyond ten times the figure");
     halves.sort_by(f64::total_cmp);
     (held / halves.len() as f64, halves[halves.len() / 2])
 }
@@ -363,10 +325,7 @@ fn figures_of_rounds_that_go_on_until_they_agree_are_covered() {
                 "until 2 %, rounds by {between}, kin {kin}: {:.1} % after {mean:.1} passes",
                 100.0 * share
             );
-            assert!(
-                (0.92..=0.98).contains(&share),
-                "rounds by {between}, kin {kin}: {share}"
-            );
+            assert!((0.92..=0.98).contains(&share), "rounds by {between}, kin {kin}: {share}");
         }
     }
 }

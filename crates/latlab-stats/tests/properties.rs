@@ -31,10 +31,7 @@ fn refs(blocks: &[Vec<f64>]) -> Vec<&[f64]> {
 
 /// Powers of two, so that equality is exact.
 fn scaled(blocks: &[Vec<f64>]) -> Vec<Vec<f64>> {
-    blocks
-        .iter()
-        .map(|b| b.iter().map(|x| x * 4.0).collect())
-        .collect()
+    blocks.iter().map(|b| b.iter().map(|x| x * 4.0).collect()).collect()
 }
 
 fn same_scaled(a: Interval, b: Interval) -> bool {

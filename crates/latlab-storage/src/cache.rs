@@ -62,9 +62,7 @@ pub fn evict(file: impl AsFd) -> Result<Residency, StorageError> {
         // A file that was opened for reading on a read-only file system has nothing to flush.
         Ok(()) | Err(Errno::ROFS | Errno::INVAL) => {}
         Err(errno) => {
-            return Err(StorageError::asking(
-                "flushing a file before its pages are dropped",
-            )(errno));
+            return Err(StorageError::asking("flushing a file before its pages are dropped")(errno));
         }
     }
     let begun = Instant::now();
@@ -91,9 +89,7 @@ const PAUSE: Duration = Duration::from_millis(1);
 /// When the kernel offers neither cachestat(2) nor a truthful mincore(2).
 pub fn residency(file: impl AsFd) -> Result<Residency, StorageError> {
     let file = file.as_fd();
-    let size = fstat(file)
-        .map_err(StorageError::asking("looking at a file's size"))?
-        .st_size;
+    let size = fstat(file).map_err(StorageError::asking("looking at a file's size"))?.st_size;
     let size = u64::try_from(size).unwrap_or(0);
     match by_cachestat(file, size) {
         Ok(found) => Ok(found),
@@ -127,19 +123,10 @@ fn by_cachestat(file: BorrowedFd<'_>, size: u64) -> Result<Residency, Errno> {
     let range = Range { offset: 0, length: 0 };
     let mut counts = Counts::default();
     // SAFETY: both structures are laid out as the kernel's and live through the call.
-    let status = unsafe {
-        libc::syscall(
-            SYS_CACHESTAT,
-            file.as_raw_fd(),
-            &raw const range,
-            &raw mut counts,
-            0u32,
-        )
-    };
+    let status =
+        unsafe { libc::syscall(SYS_CACHESTAT, file.as_raw_fd(), &raw const range, &raw mut counts, 0u32) };
     if status != 0 {
-        let errno = std::io::Error::last_os_error()
-            .raw_os_error()
-            .unwrap_or(libc::ENOSYS);
+        let errno = std::io::Error::last_os_error().raw_os_error().unwrap_or(libc::ENOSYS);
         return Err(Errno::from_raw_os_error(errno));
     }
     let page = page_bytes();
@@ -198,10 +185,7 @@ fn present(file: BorrowedFd<'_>, bytes: u64) -> Result<Vec<u8>, StorageError> {
     // SAFETY: mapped above, with this length; nothing refers to it.
     let _unmapped = unsafe { munmap(base, length) };
     if status != 0 {
-        return Err(StorageError::System {
-            what: what.to_owned(),
-            source: error,
-        });
+        return Err(StorageError::System { what: what.to_owned(), source: error });
     }
     Ok(pages)
 }
@@ -232,11 +216,7 @@ mod tests {
     fn a_file_just_written_is_in_the_cache_and_both_witnesses_say_so() {
         let (_own, file) = written("resident");
         let found = residency(&file).expect("asked");
-        assert_eq!(
-            (found.resident_bytes, found.total_bytes),
-            (SIZE as u64, SIZE as u64),
-            "{found:?}"
-        );
+        assert_eq!((found.resident_bytes, found.total_bytes), (SIZE as u64, SIZE as u64), "{found:?}");
         assert!(found.is_cold().is_err());
         let other = by_mincore(file.as_fd(), SIZE as u64).expect("asked");
         assert_eq!(other.resident_bytes, SIZE as u64, "{other:?}");
@@ -251,10 +231,7 @@ mod tests {
             assert!(found.is_cold().is_err());
             return;
         }
-        assert_eq!(
-            found.is_cold().expect("cold"),
-            format!("evicted 100.0 % ({})", found.source)
-        );
+        assert_eq!(found.is_cold().expect("cold"), format!("evicted 100.0 % ({})", found.source));
     }
 
     #[test]

@@ -120,10 +120,7 @@ mod tests {
         let mut whole = filled(5, 0, 4 * BLOCK_BYTES);
         whole[3 * BLOCK_BYTES - 1] ^= 1;
         let error = contents.verify(0, &whole).expect_err("one bit was turned");
-        assert!(
-            error.contains("block 2") && error.contains("other bytes"),
-            "{error}"
-        );
+        assert!(error.contains("block 2") && error.contains("other bytes"), "{error}");
         let swapped = filled(5, 4096, 4096);
         let error = contents.verify_headers(0, &swapped).expect_err("another place");
         assert_eq!(error, "block 0 holds block 1");
@@ -144,10 +141,7 @@ mod tests {
         }
         let mean = 256.0 * (BLOCK_BYTES - HEADER_BYTES) as f64 / 256.0;
         // Chi-square of 255 degrees of freedom: 400 is beyond one in 10^8.
-        let chi: f64 = counts
-            .iter()
-            .map(|count| (f64::from(*count) - mean).powi(2) / mean)
-            .sum();
+        let chi: f64 = counts.iter().map(|count| (f64::from(*count) - mean).powi(2) / mean).sum();
         assert!(chi < 400.0, "{chi}");
         let mut words: Vec<u64> = whole.chunks(8).map(|word| read_word(word, 0)).collect();
         words.sort_unstable();

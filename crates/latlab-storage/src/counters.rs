@@ -26,13 +26,9 @@ impl ProcessCounters {
 
     fn parse(text: &str) -> Option<Self> {
         let field = |name: &str| {
-            text.lines()
-                .find_map(|line| line.strip_prefix(name)?.strip_prefix(": ")?.trim().parse().ok())
+            text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(": ")?.trim().parse().ok())
         };
-        Some(Self {
-            read_bytes: field("read_bytes")?,
-            write_bytes: field("write_bytes")?,
-        })
+        Some(Self { read_bytes: field("read_bytes")?, write_bytes: field("write_bytes")? })
     }
 
     /// What was added since `earlier`.
@@ -78,10 +74,8 @@ impl DeviceCounters {
     }
 
     fn parse(text: &str) -> Option<Self> {
-        let numbers: Vec<u64> = text
-            .split_ascii_whitespace()
-            .map(|word| word.parse().ok())
-            .collect::<Option<_>>()?;
+        let numbers: Vec<u64> =
+            text.split_ascii_whitespace().map(|word| word.parse().ok()).collect::<Option<_>>()?;
         Some(Self {
             reads: *numbers.first()?,
             read_bytes: numbers.get(2)? * SECTOR_BYTES,
@@ -101,10 +95,7 @@ impl DeviceCounters {
             read_bytes: self.read_bytes.saturating_sub(earlier.read_bytes),
             writes: self.writes.saturating_sub(earlier.writes),
             write_bytes: self.write_bytes.saturating_sub(earlier.write_bytes),
-            flushes: self
-                .flushes
-                .zip(earlier.flushes)
-                .map(|(now, then)| now.saturating_sub(then)),
+            flushes: self.flushes.zip(earlier.flushes).map(|(now, then)| now.saturating_sub(then)),
             read_ns: self.read_ns.saturating_sub(earlier.read_ns),
             write_ns: self.write_ns.saturating_sub(earlier.write_ns),
         }
@@ -152,10 +143,7 @@ impl DeviceSource {
     /// Why it cannot be read, as a clause.
     pub fn at(name: &str, stat: &Path) -> Result<Self, String> {
         let file = std::fs::File::open(stat).map_err(|error| format!("{name} shows no counters: {error}"))?;
-        let source = Self {
-            name: name.to_owned(),
-            stat: file,
-        };
+        let source = Self { name: name.to_owned(), stat: file };
         match source.read() {
             Some(_) => Ok(source),
             None => Err(format!("{name} shows no counters that can be read")),

@@ -20,11 +20,7 @@ fn chosen(cache: Option<OsString>, home: Option<OsString>) -> PathBuf {
         .find(|path| path.is_dir())
         .unwrap_or_else(|| PathBuf::from("."));
     // Only a link: on Windows the canonical form of any path is one that other programs do not understand.
-    if found.is_symlink() {
-        found.canonicalize().unwrap_or(found)
-    } else {
-        found
-    }
+    if found.is_symlink() { found.canonicalize().unwrap_or(found) } else { found }
 }
 
 #[cfg(test)]

@@ -32,16 +32,13 @@ const PROOF_READS: u64 = 64;
 /// [`StorageError::Refused`] when the file system does not take the flag.
 pub fn open_direct(file: impl AsFd) -> Result<OwnedFd, StorageError> {
     let path = format!("/proc/self/fd/{}", file.as_fd().as_raw_fd());
-    rustix::fs::open(
-        path,
-        OFlags::RDWR | OFlags::DIRECT | OFlags::CLOEXEC,
-        Mode::empty(),
-    )
-    .map_err(|errno| match errno {
-        Errno::INVAL | Errno::OPNOTSUPP => {
-            StorageError::Refused("this file system has no direct I/O".to_owned())
+    rustix::fs::open(path, OFlags::RDWR | OFlags::DIRECT | OFlags::CLOEXEC, Mode::empty()).map_err(|errno| {
+        match errno {
+            Errno::INVAL | Errno::OPNOTSUPP => {
+                StorageError::Refused("this file system has no direct I/O".to_owned())
+            }
+            other => StorageError::asking("opening a file for direct I/O")(other),
         }
-        other => StorageError::asking("opening a file for direct I/O")(other),
     })
 }
 
@@ -59,34 +56,21 @@ pub fn alignment(direct: impl AsFd) -> Result<Alignment, StorageError> {
         let mut buffer = Buffer::new(length, length);
         match rustix::io::pread(direct, buffer.bytes_mut(), 0) {
             Ok(read) if read == length => {
-                return Ok(Alignment {
-                    memory_bytes: bytes,
-                    offset_bytes: bytes,
-                    source: "tried",
-                });
+                return Ok(Alignment { memory_bytes: bytes, offset_bytes: bytes, source: "tried" });
             }
             Ok(_) | Err(Errno::INVAL) => {}
             Err(errno) => return Err(StorageError::asking("trying direct I/O")(errno)),
         }
     }
-    Err(StorageError::Refused(
-        "direct reads of 512 bytes to 64 KiB were all refused here".to_owned(),
-    ))
+    Err(StorageError::Refused("direct reads of 512 bytes to 64 KiB were all refused here".to_owned()))
 }
 
 fn told(file: i32) -> Option<Alignment> {
     // SAFETY: all-zero is a valid statx.
     let mut facts: libc::statx = unsafe { std::mem::zeroed() };
     // SAFETY: an empty path with AT_EMPTY_PATH asks about the descriptor; the structure is ours.
-    let status = unsafe {
-        libc::statx(
-            file,
-            c"".as_ptr(),
-            libc::AT_EMPTY_PATH,
-            libc::STATX_DIOALIGN,
-            &raw mut facts,
-        )
-    };
+    let status =
+        unsafe { libc::statx(file, c"".as_ptr(), libc::AT_EMPTY_PATH, libc::STATX_DIOALIGN, &raw mut facts) };
     let known = status == 0 && facts.stx_mask & libc::STATX_DIOALIGN != 0;
     // Zero means that this file takes no direct I/O: the trial says so, too.
     (known && facts.stx_dio_offset_align > 0 && facts.stx_dio_mem_align > 0).then(|| Alignment {
@@ -150,12 +134,8 @@ pub fn try_direct(
     evict(&file)?;
     let block = alignment.offset_bytes.max(crate::BLOCK_BYTES as u64);
     let length = usize::try_from(block).unwrap_or(usize::MAX);
-    let mut buffer = Buffer::new(
-        length,
-        usize::try_from(alignment.memory_bytes)
-            .unwrap_or(4096)
-            .next_power_of_two(),
-    );
+    let mut buffer =
+        Buffer::new(length, usize::try_from(alignment.memory_bytes).unwrap_or(4096).next_power_of_two());
     let blocks = file_bytes / block;
     let reads = blocks.min(PROOF_READS);
     let before = ProcessCounters::now();
@@ -164,13 +144,9 @@ pub fn try_direct(
         let read = rustix::io::pread(&direct, &mut *buffer.bytes_mut(), offset)
             .map_err(StorageError::asking("a direct read"))?;
         if read != length {
-            return Err(StorageError::Refused(format!(
-                "a direct read of {length} bytes brought {read}"
-            )));
+            return Err(StorageError::Refused(format!("a direct read of {length} bytes brought {read}")));
         }
-        contents
-            .verify(offset, buffer.bytes())
-            .map_err(StorageError::Refused)?;
+        contents.verify(offset, buffer.bytes()).map_err(StorageError::Refused)?;
     }
     let counted_bytes = before.and_then(|before| Some(ProcessCounters::now()?.since(before).read_bytes));
     Ok(DirectEvidence {
@@ -206,10 +182,7 @@ mod tests {
         let alignment = alignment(&direct).expect("an alignment works");
         assert!(alignment.offset_bytes.is_power_of_two(), "{alignment:?}");
         let evidence = try_direct(&file, &direct, alignment, contents, SIZE).expect("read and compared");
-        assert_eq!(
-            evidence.asked_bytes,
-            PROOF_READS * alignment.offset_bytes.max(4096)
-        );
+        assert_eq!(evidence.asked_bytes, PROOF_READS * alignment.offset_bytes.max(4096));
         // Other tests of this process read meanwhile: the count is at least ours where it is believed.
         let _ = evidence.is_direct();
 
@@ -220,28 +193,11 @@ mod tests {
 
     #[test]
     fn a_path_that_ignores_the_flag_is_caught() {
-        let cached = DirectEvidence {
-            asked_bytes: 4096,
-            counted_bytes: Some(4096),
-            resident_bytes: 4096,
-        };
+        let cached = DirectEvidence { asked_bytes: 4096, counted_bytes: Some(4096), resident_bytes: 4096 };
         assert!(cached.is_direct().expect_err("cached").contains("page cache"));
-        let unmoved = DirectEvidence {
-            asked_bytes: 4096,
-            counted_bytes: Some(0),
-            resident_bytes: 0,
-        };
-        assert!(
-            unmoved
-                .is_direct()
-                .expect_err("not fetched")
-                .contains("fetched 0")
-        );
-        let silent = DirectEvidence {
-            asked_bytes: 4096,
-            counted_bytes: None,
-            resident_bytes: 0,
-        };
+        let unmoved = DirectEvidence { asked_bytes: 4096, counted_bytes: Some(0), resident_bytes: 0 };
+        assert!(unmoved.is_direct().expect_err("not fetched").contains("fetched 0"));
+        let silent = DirectEvidence { asked_bytes: 4096, counted_bytes: None, resident_bytes: 0 };
         assert!(silent.is_direct().is_ok());
     }
 }

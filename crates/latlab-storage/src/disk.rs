@@ -94,10 +94,7 @@ impl Disk {
         let file = TestFile::lay_out_until(&place, &self.budget, bytes, self.seed, until)
             .inspect_err(|error| opened.failed = Some(error.to_string()))?;
         if let Some(within) = within.filter(|_| file.bytes < bytes) {
-            opened.cut_short = Some(CutShort {
-                wanted_bytes: bytes,
-                within,
-            });
+            opened.cut_short = Some(CutShort { wanted_bytes: bytes, within });
         }
         let file = Arc::new(file);
         opened.file = Some(Arc::clone(&file));
@@ -168,10 +165,7 @@ mod tests {
     fn a_layout_that_failed_is_not_tried_again() {
         let own = Own::new("disk-full");
         let disk = Disk::new(&own.0, 10 * MIB, 5);
-        let Ok(error) = disk
-            .place()
-            .map(|_| disk.test_file(11 * MIB).expect_err("10 at most"))
-        else {
+        let Ok(error) = disk.place().map(|_| disk.test_file(11 * MIB).expect_err("10 at most")) else {
             // The build folder is in memory.
             return;
         };

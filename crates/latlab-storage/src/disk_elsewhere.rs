@@ -26,10 +26,7 @@ impl Disk {
     /// Nothing is opened or written.
     #[must_use]
     pub fn new(directory: &Path, budget_bytes: u64, _seed: u64) -> Self {
-        Self {
-            directory: directory.to_owned(),
-            budget: Budget::new(budget_bytes),
-        }
+        Self { directory: directory.to_owned(), budget: Budget::new(budget_bytes) }
     }
 
     /// What was named, not looked at.

@@ -95,11 +95,7 @@ pub fn open_engine(
     let depth = depth.max(1);
     let buffers = Buffers::new(depth, block_bytes, alignment);
     Ok(match kind {
-        EngineKind::Psync => Box::new(Psync {
-            file: Arc::clone(file),
-            buffers,
-            ended: Vec::new(),
-        }),
+        EngineKind::Psync => Box::new(Psync { file: Arc::clone(file), buffers, ended: Vec::new() }),
         EngineKind::Uring => Box::new(Uring::open(Arc::clone(file), buffers)?),
         EngineKind::Threads => Box::new(Threads::start(file, depth, &[], buffers)?),
     })
@@ -141,9 +137,7 @@ impl Buffers {
     fn take(&mut self, token: u32) -> Result<Buffer, StorageError> {
         let buffer = self.0.get_mut(token as usize).and_then(Option::take);
         buffer.ok_or_else(|| {
-            StorageError::Refused(format!(
-                "transfer {token} is under way, or there is no such buffer"
-            ))
+            StorageError::Refused(format!("transfer {token} is under way, or there is no such buffer"))
         })
     }
 
@@ -161,14 +155,8 @@ fn transfer(
     direction: Direction,
 ) -> Result<(), StorageError> {
     let (moved, what) = match direction {
-        Direction::Read => (
-            rustix::io::pread(file, &mut *buffer.bytes_mut(), offset),
-            "reading a block",
-        ),
-        Direction::Write => (
-            rustix::io::pwrite(file, buffer.bytes(), offset),
-            "writing a block",
-        ),
+        Direction::Read => (rustix::io::pread(file, &mut *buffer.bytes_mut(), offset), "reading a block"),
+        Direction::Write => (rustix::io::pwrite(file, buffer.bytes(), offset), "writing a block"),
     };
     let moved = moved.map_err(StorageError::asking(what))?;
     whole(moved, buffer.bytes().len(), what)
@@ -178,9 +166,7 @@ fn whole(moved: usize, asked: usize, what: &str) -> Result<(), StorageError> {
     if moved == asked {
         return Ok(());
     }
-    Err(StorageError::Refused(format!(
-        "{what}: {moved} of {asked} bytes were moved"
-    )))
+    Err(StorageError::Refused(format!("{what}: {moved} of {asked} bytes were moved")))
 }
 
 struct Psync {
@@ -224,9 +210,7 @@ struct Uring {
 
 impl Uring {
     fn open(file: Arc<OwnedFd>, buffers: Buffers) -> Result<Self, StorageError> {
-        let entries = u32::try_from(buffers.0.len())
-            .unwrap_or(u32::MAX)
-            .next_power_of_two();
+        let entries = u32::try_from(buffers.0.len()).unwrap_or(u32::MAX).next_power_of_two();
         let ring = IoUring::new(entries).map_err(|error| match error.raw_os_error() {
             Some(libc::ENOSYS | libc::EPERM | libc::EACCES) => StorageError::Refused(
                 "io_uring is not allowed here (kernel.io_uring_disabled, or the container's filter of system calls)".to_owned(),
@@ -245,12 +229,7 @@ impl Uring {
                 "this kernel's io_uring cannot read and write (it needs Linux 5.6)".to_owned(),
             ));
         }
-        Ok(Self {
-            ring,
-            file,
-            under_way: buffers.0.iter().map(|_| None).collect(),
-            buffers,
-        })
+        Ok(Self { ring, file, under_way: buffers.0.iter().map(|_| None).collect(), buffers })
     }
 
     fn wait(&mut self, patience: Patience) -> std::io::Result<()> {
@@ -289,25 +268,19 @@ impl Engine for Uring {
         };
         let file = types::Fd(self.file.as_raw_fd());
         let entry = match asked.direction {
-            Direction::Read => opcode::Read::new(file, buffer.bytes_mut().as_mut_ptr(), length)
-                .offset(asked.offset)
-                .build(),
-            Direction::Write => opcode::Write::new(file, buffer.bytes().as_ptr(), length)
-                .offset(asked.offset)
-                .build(),
+            Direction::Read => {
+                opcode::Read::new(file, buffer.bytes_mut().as_mut_ptr(), length).offset(asked.offset).build()
+            }
+            Direction::Write => {
+                opcode::Write::new(file, buffer.bytes().as_ptr(), length).offset(asked.offset).build()
+            }
         };
         // SAFETY: the buffer's memory stays where it is and belongs to `under_way` alone until the completion is seen; the drop of this engine
         // waits for that, or gives the memory up. The engine holds the file open.
-        let pushed = unsafe {
-            self.ring
-                .submission()
-                .push(&entry.user_data(u64::from(asked.token)))
-        };
+        let pushed = unsafe { self.ring.submission().push(&entry.user_data(u64::from(asked.token))) };
         if pushed.is_err() {
             self.buffers.put_back(asked.token, buffer);
-            return Err(StorageError::Refused(
-                "more transfers than the queue has room for".to_owned(),
-            ));
+            return Err(StorageError::Refused("more transfers than the queue has room for".to_owned()));
         }
         self.under_way[asked.token as usize] = Some((buffer, asked.direction));
         self.ring.submit().map_err(|source| StorageError::System {
@@ -319,10 +292,8 @@ impl Engine for Uring {
 
     fn reap(&mut self, patience: Patience, done: &mut dyn FnMut(u32)) -> Result<(), StorageError> {
         if self.ring.completion().is_empty() {
-            self.wait(patience).map_err(|source| StorageError::System {
-                what: "waiting for io_uring".to_owned(),
-                source,
-            })?;
+            self.wait(patience)
+                .map_err(|source| StorageError::System { what: "waiting for io_uring".to_owned(), source })?;
         }
         let mut failed = None;
         for entry in self.ring.completion() {
@@ -333,11 +304,7 @@ impl Engine for Uring {
             };
             let bytes = buffer.bytes().len();
             self.buffers.put_back(token, buffer);
-            let what = if direction == Direction::Read {
-                "reading a block"
-            } else {
-                "writing a block"
-            };
+            let what = if direction == Direction::Read { "reading a block" } else { "writing a block" };
             let moved = usize::try_from(entry.result())
                 .map_err(|_| StorageError::asking(what)(Errno::from_raw_os_error(-entry.result())))
                 .and_then(|moved| whole(moved, bytes, what));
@@ -447,17 +414,10 @@ impl Engine for Threads {
         let buffer = self.buffers.take(asked.token)?;
         let Some(thread) = self.idle.pop() else {
             self.buffers.put_back(asked.token, buffer);
-            return Err(StorageError::Refused(
-                "more transfers at once than threads".to_owned(),
-            ));
+            return Err(StorageError::Refused("more transfers at once than threads".to_owned()));
         };
-        let job = Job {
-            token: asked.token,
-            thread,
-            offset: asked.offset,
-            direction: asked.direction,
-            buffer,
-        };
+        let job =
+            Job { token: asked.token, thread, offset: asked.offset, direction: asked.direction, buffer };
         let gone = |_| StorageError::Refused("a thread for transfers ended unexpectedly".to_owned());
         self.inboxes[thread].send(job).map_err(gone)
     }
@@ -547,19 +507,11 @@ mod tests {
                 {
                     offsets[token as usize] = next * BLOCK as u64;
                     let offset = offsets[token as usize];
-                    engine
-                        .submit(Transfer {
-                            token,
-                            offset,
-                            direction: Direction::Read,
-                        })
-                        .expect("taken");
+                    engine.submit(Transfer { token, offset, direction: Direction::Read }).expect("taken");
                     next += 1;
                 }
                 let mut done = Vec::new();
-                engine
-                    .reap(Patience::ForOne, &mut |token| done.push(token))
-                    .expect("no error");
+                engine.reap(Patience::ForOne, &mut |token| done.push(token)).expect("no error");
                 for token in done {
                     let found =
                         Contents::new(3).verify(offsets[token as usize], engine.buffer(token).bytes());
@@ -588,9 +540,7 @@ mod tests {
             assert!(engine.submit(asked((pair[0] + 2) % 6)).is_err(), "none is idle");
             let before = done.len();
             while done.len() < before + 2 {
-                engine
-                    .reap(Patience::ForOne, &mut |token| done.push(token))
-                    .expect("no error");
+                engine.reap(Patience::ForOne, &mut |token| done.push(token)).expect("no error");
             }
         }
         for token in 0..6u32 {
@@ -605,27 +555,14 @@ mod tests {
         let (_own, file) = written("writes");
         for (round, mut engine) in (10u64..).zip(engines(&file, 1)) {
             Contents::new(round).fill(8192, engine.buffer(0).bytes_mut());
-            engine
-                .submit(Transfer {
-                    token: 0,
-                    offset: 8192,
-                    direction: Direction::Write,
-                })
-                .expect("taken");
+            engine.submit(Transfer { token: 0, offset: 8192, direction: Direction::Write }).expect("taken");
             let mut done = 0;
             while done == 0 {
-                engine
-                    .reap(Patience::AtMost(Duration::from_secs(10)), &mut |_| done += 1)
-                    .expect("no error");
+                engine.reap(Patience::AtMost(Duration::from_secs(10)), &mut |_| done += 1).expect("no error");
             }
             let mut back = vec![0; BLOCK];
             rustix::io::pread(&*file, &mut back, 8192).expect("read");
-            assert_eq!(
-                Contents::new(round).verify(8192, &back),
-                Ok(()),
-                "{}",
-                engine.name()
-            );
+            assert_eq!(Contents::new(round).verify(8192, &back), Ok(()), "{}", engine.name());
         }
     }
 
@@ -642,11 +579,7 @@ mod tests {
             let reaped =
                 submitted.and_then(|()| engine.reap(Patience::ForOne, &mut |_| panic!("nothing was read")));
             let error = reaped.expect_err("0 bytes are no block");
-            assert!(
-                error.to_string().contains("0 of 4096 bytes"),
-                "{}: {error}",
-                engine.name()
-            );
+            assert!(error.to_string().contains("0 of 4096 bytes"), "{}: {error}", engine.name());
         }
     }
 
@@ -657,11 +590,7 @@ mod tests {
             if engine.name() == "psync" {
                 continue; // Its transfers have ended when they are submitted.
             }
-            let read = Transfer {
-                token: 0,
-                offset: 0,
-                direction: Direction::Read,
-            };
+            let read = Transfer { token: 0, offset: 0, direction: Direction::Read };
             engine.submit(read).expect("taken");
             let again = engine.submit(read).expect_err("its buffer is not there");
             assert!(again.to_string().contains("under way"), "{again}");
@@ -669,9 +598,7 @@ mod tests {
             assert!(std::panic::catch_unwind(reached).is_err(), "{}", engine.name());
             let mut done = Vec::new();
             while done.is_empty() {
-                engine
-                    .reap(Patience::ForOne, &mut |token| done.push(token))
-                    .expect("no error");
+                engine.reap(Patience::ForOne, &mut |token| done.push(token)).expect("no error");
             }
             assert_eq!(done, [0], "{}", engine.name());
             assert_eq!(Contents::new(3).verify(0, engine.buffer(0).bytes()), Ok(()));
@@ -685,20 +612,10 @@ mod tests {
         for mut engine in engines(&file, 4) {
             for token in 0..4 {
                 let offset = u64::from(token) * BLOCK as u64;
-                engine
-                    .submit(Transfer {
-                        token,
-                        offset,
-                        direction: Direction::Read,
-                    })
-                    .expect("taken");
+                engine.submit(Transfer { token, offset, direction: Direction::Read }).expect("taken");
             }
             drop(engine);
         }
-        assert_eq!(
-            Arc::strong_count(&file),
-            1,
-            "every engine and thread has let go of the file"
-        );
+        assert_eq!(Arc::strong_count(&file), 1, "every engine and thread has let go of the file");
     }
 }

@@ -87,9 +87,7 @@ struct Map {
 /// When the file cannot be asked at all.
 pub fn extents(file: impl AsFd) -> Result<Extents, StorageError> {
     let file = file.as_fd();
-    let size = fstat(file)
-        .map_err(StorageError::asking("looking at a file's size"))?
-        .st_size;
+    let size = fstat(file).map_err(StorageError::asking("looking at a file's size"))?.st_size;
     let size = u64::try_from(size).unwrap_or(0);
     match by_map(file.as_raw_fd(), size) {
         Ok(extents) => Ok(extents),
@@ -101,10 +99,7 @@ pub fn extents(file: impl AsFd) -> Result<Extents, StorageError> {
 }
 
 fn by_map(file: i32, size: u64) -> Result<Extents, Errno> {
-    let mut extents = Extents {
-        exact: true,
-        ..Extents::default()
-    };
+    let mut extents = Extents { exact: true, ..Extents::default() };
     let mut at = 0;
     while at < size {
         let mut map = Box::new(Map {
@@ -118,9 +113,7 @@ fn by_map(file: i32, size: u64) -> Result<Extents, Errno> {
         });
         // SAFETY: the structure is laid out as the kernel's and says how many pieces it has room for.
         if unsafe { libc::ioctl(file, FS_IOC_FIEMAP, &raw mut *map) } != 0 {
-            let errno = std::io::Error::last_os_error()
-                .raw_os_error()
-                .unwrap_or(libc::EIO);
+            let errno = std::io::Error::last_os_error().raw_os_error().unwrap_or(libc::EIO);
             return Err(Errno::from_raw_os_error(errno));
         }
         let known = (map.mapped as usize).min(PIECES);
@@ -165,15 +158,11 @@ fn by_seeking(file: std::os::fd::BorrowedFd<'_>, size: u64) -> Result<Extents, S
         if data == size {
             break;
         }
-        let hole = seek(file, SeekFrom::Hole(data))
-            .map_err(StorageError::asking(what))?
-            .min(size);
+        let hole = seek(file, SeekFrom::Hole(data)).map_err(StorageError::asking(what))?.min(size);
         extents.written_bytes += hole - data;
         extents.pieces += 1;
         if hole <= at {
-            return Err(StorageError::Refused(
-                "this file system's map of a file makes no sense".to_owned(),
-            ));
+            return Err(StorageError::Refused("this file system's map of a file makes no sense".to_owned()));
         }
         at = hole;
     }
@@ -192,9 +181,8 @@ mod tests {
 
     fn file(name: &str) -> (Own, std::os::fd::OwnedFd) {
         let own = Own::new(name);
-        let file = Place::open(&own.0, Purpose::Any)
-            .and_then(|place| place.file(SIZE))
-            .expect("a MiB is there");
+        let file =
+            Place::open(&own.0, Purpose::Any).and_then(|place| place.file(SIZE)).expect("a MiB is there");
         (own, file)
     }
 
@@ -215,11 +203,7 @@ mod tests {
         rustix::io::pwrite(&file, &vec![7u8; 65_536], 0).expect("written");
         fsync(&file).expect("flushed");
         let found = extents(&file).expect("a map");
-        assert_eq!(
-            (found.written_bytes, found.hole_bytes),
-            (65_536, SIZE - 65_536),
-            "{found:?}"
-        );
+        assert_eq!((found.written_bytes, found.hole_bytes), (65_536, SIZE - 65_536), "{found:?}");
         assert!(found.all_written().expect_err("a hole").contains("holes"));
     }
 
@@ -242,11 +226,7 @@ mod tests {
         ftruncate(&file, SIZE).expect("longer");
         rustix::io::pwrite(&file, &vec![7u8; 65_536], SIZE - 65_536).expect("written");
         let found = by_seeking(file.as_fd(), SIZE).expect("a map");
-        assert_eq!(
-            (found.written_bytes, found.hole_bytes),
-            (65_536, SIZE - 65_536),
-            "{found:?}"
-        );
+        assert_eq!((found.written_bytes, found.hole_bytes), (65_536, SIZE - 65_536), "{found:?}");
         assert!(!found.exact);
     }
 }

@@ -36,10 +36,7 @@ pub(crate) fn scratch_name() -> CString {
 
 /// Whether [`scratch_name`] could have given this name.
 fn is_scratch_name(name: &CStr) -> bool {
-    let parts = name
-        .to_str()
-        .ok()
-        .and_then(|text| text.strip_prefix(PREFIX)?.split_once('-'));
+    let parts = name.to_str().ok().and_then(|text| text.strip_prefix(PREFIX)?.split_once('-'));
     parts.is_some_and(|(process, time)| {
         let process_id = process.parse::<u32>().unwrap_or_default();
         let time_ns = u128::from_str_radix(time, 16).unwrap_or_default();
@@ -149,10 +146,7 @@ impl Folder {
 
     fn made_by(place: &Place, making: Making, locking: Locking) -> Result<Self, StorageError> {
         let what = "making a scratch folder";
-        let parent = place
-            .directory()
-            .try_clone_to_owned()
-            .map_err(StorageError::asking(what))?;
+        let parent = place.directory().try_clone_to_owned().map_err(StorageError::asking(what))?;
         let mut attempts = 1..=ATTEMPTS;
         loop {
             let name = scratch_name();
@@ -213,23 +207,14 @@ fn make_named_lock(folder: BorrowedFd<'_>, locking: Locking) -> Result<OwnedFd, 
 
 fn fill_lock(lock: &OwnedFd, locking: Locking) -> Result<(), Errno> {
     locking(lock.as_fd())?;
-    if write(lock, MAGIC)? == MAGIC.len() {
-        Ok(())
-    } else {
-        Err(Errno::NOSPC)
-    }
+    if write(lock, MAGIC)? == MAGIC.len() { Ok(()) } else { Err(Errno::NOSPC) }
 }
 
 impl Drop for Folder {
     fn drop(&mut self) {
         let (begun, mut files) = (Instant::now(), 0);
         // What cannot be removed now is swept at the next start.
-        let _ = remove(
-            self.parent.as_fd(),
-            &self.name,
-            self.directory.as_fd(),
-            &mut files,
-        );
+        let _ = remove(self.parent.as_fd(), &self.name, self.directory.as_fd(), &mut files);
         self.removals.add(files, begun.elapsed());
     }
 }
@@ -242,9 +227,7 @@ impl Drop for Folder {
 pub fn sweep(place: &Place) -> Result<usize, StorageError> {
     let names =
         names(place.directory()).map_err(StorageError::asking("looking for left-over scratch folders"))?;
-    let swept = names
-        .iter()
-        .filter(|name| is_scratch_name(name) && sweep_one(place, name).is_ok());
+    let swept = names.iter().filter(|name| is_scratch_name(name) && sweep_one(place, name).is_ok());
     Ok(swept.count())
 }
 
@@ -399,11 +382,7 @@ mod tests {
         make_and_remove(TELLING);
         assert!(place.removal_s().is_some_and(|each_s| each_s > 0.0));
         place.removed(1_000_000, Duration::from_secs(2_000_000));
-        assert!(
-            place
-                .removal_s()
-                .is_some_and(|each_s| (1.9..2.1).contains(&each_s))
-        );
+        assert!(place.removal_s().is_some_and(|each_s| (1.9..2.1).contains(&each_s)));
     }
 
     #[test]
@@ -431,12 +410,7 @@ mod tests {
         ] {
             assert!(!is_scratch_name(other), "{other:?}");
         }
-        for entry in [
-            Entry::Lock,
-            Entry::Directory(0),
-            Entry::File(9),
-            Entry::Renamed(u64::MAX),
-        ] {
+        for entry in [Entry::Lock, Entry::Directory(0), Entry::File(9), Entry::Renamed(u64::MAX)] {
             assert_eq!(Entry::named(&entry.name()), Some(entry));
         }
         for other in [

@@ -60,19 +60,13 @@ impl Place {
                 stat.st_uid
             )));
         }
-        let kind = fstatfs(&directory)
-            .map_err(StorageError::asking("asking for the file system"))?
-            .f_type;
+        let kind = fstatfs(&directory).map_err(StorageError::asking("asking for the file system"))?.f_type;
         if purpose == Purpose::Disk && matches!(kind, TMPFS_MAGIC | RAMFS_MAGIC) {
             return Err(StorageError::Refused(
                 "this directory is a file system in memory (tmpfs): no disk can be measured there; name a directory on a disk with --dir".to_owned(),
             ));
         }
-        Ok(Self {
-            directory,
-            device: stat.st_dev,
-            removals: Arc::default(),
-        })
+        Ok(Self { directory, device: stat.st_dev, removals: Arc::default() })
     }
 
     /// What may be written here now.
@@ -80,21 +74,15 @@ impl Place {
     /// # Errors
     /// [`StorageError::Refused`] when nothing may be written; [`StorageError::System`] when the file system does not say.
     pub fn room(&self) -> Result<Room, StorageError> {
-        let refused = match accessat(
-            &self.directory,
-            c".",
-            Access::WRITE_OK | Access::EXEC_OK,
-            AtFlags::empty(),
-        ) {
-            Err(Errno::ROFS) => Some("this file system is mounted read-only"),
-            Err(Errno::ACCESS | Errno::PERM) => Some("you may not make files in this directory"),
-            // Whatever else is the matter, making a file says so.
-            Ok(()) | Err(_) => None,
-        };
+        let refused =
+            match accessat(&self.directory, c".", Access::WRITE_OK | Access::EXEC_OK, AtFlags::empty()) {
+                Err(Errno::ROFS) => Some("this file system is mounted read-only"),
+                Err(Errno::ACCESS | Errno::PERM) => Some("you may not make files in this directory"),
+                // Whatever else is the matter, making a file says so.
+                Ok(()) | Err(_) => None,
+            };
         if let Some(reason) = refused {
-            return Err(StorageError::Refused(format!(
-                "{reason}: name one where you may write with --dir"
-            )));
+            return Err(StorageError::Refused(format!("{reason}: name one where you may write with --dir")));
         }
         let space = fstatvfs(&self.directory).map_err(StorageError::asking("asking for free space"))?;
         Ok(Room {

@@ -31,8 +31,7 @@ impl Room {
     /// The largest single file that may be made, bytes.
     #[must_use]
     pub fn largest_file(&self) -> u64 {
-        self.spendable_bytes()
-            .min(self.largest_file_bytes.unwrap_or(u64::MAX))
+        self.spendable_bytes().min(self.largest_file_bytes.unwrap_or(u64::MAX))
     }
 
     /// Whether a file of `bytes` may be made.
@@ -75,11 +74,7 @@ impl Budget {
     /// Nothing spent yet.
     #[must_use]
     pub fn new(limit_bytes: u64) -> Self {
-        Self {
-            limit: limit_bytes,
-            announced: AtomicU64::new(u64::MAX),
-            spent: AtomicU64::new(0),
-        }
+        Self { limit: limit_bytes, announced: AtomicU64::new(u64::MAX), spent: AtomicU64::new(0) }
     }
 
     /// From now on, not more than was announced is taken, even where the limit would allow it.
@@ -102,11 +97,9 @@ impl Budget {
     /// [`StorageError::NoRoom`] when that is more than is left; nothing is taken then.
     pub fn spend(&self, bytes: u64) -> Result<(), StorageError> {
         let most = self.most();
-        let taken = self
-            .spent
-            .fetch_update(Ordering::AcqRel, Ordering::Acquire, |spent| {
-                spent.checked_add(bytes).filter(|sum| *sum <= most)
-            });
+        let taken = self.spent.fetch_update(Ordering::AcqRel, Ordering::Acquire, |spent| {
+            spent.checked_add(bytes).filter(|sum| *sum <= most)
+        });
         taken.map(|_| ()).map_err(|spent| {
             let (what, remedy) = if most < self.limit {
                 ("has announced to write", "")
@@ -126,9 +119,7 @@ impl Budget {
     pub fn give_back(&self, bytes: u64) {
         let returned = self
             .spent
-            .fetch_update(Ordering::AcqRel, Ordering::Acquire, |spent| {
-                Some(spent.saturating_sub(bytes))
-            });
+            .fetch_update(Ordering::AcqRel, Ordering::Acquire, |spent| Some(spent.saturating_sub(bytes)));
         debug_assert!(returned.is_ok(), "every sum has a successor");
     }
 
@@ -171,11 +162,7 @@ mod tests {
     const GIB: u64 = 1 << 30;
 
     fn room(available: u64, total: u64) -> Room {
-        Room {
-            available_bytes: available,
-            total_bytes: total,
-            largest_file_bytes: None,
-        }
+        Room { available_bytes: available, total_bytes: total, largest_file_bytes: None }
     }
 
     #[test]
@@ -191,18 +178,12 @@ mod tests {
         assert!(small.admit(2 * GIB).is_ok());
         let error = small.admit(2 * GIB + 1).expect_err("a byte too many");
         assert!(error.is_out_of_space());
-        assert!(
-            error.to_string().contains("3 GiB are available of 4 GiB"),
-            "{error}"
-        );
+        assert!(error.to_string().contains("3 GiB are available of 4 GiB"), "{error}");
     }
 
     #[test]
     fn the_limit_on_file_sizes_is_kept_and_named() {
-        let limited = Room {
-            largest_file_bytes: Some(1 << 20),
-            ..room(30 * GIB, 200 * GIB)
-        };
+        let limited = Room { largest_file_bytes: Some(1 << 20), ..room(30 * GIB, 200 * GIB) };
         assert_eq!(limited.largest_file(), 1 << 20);
         let error = limited.admit(2 << 20).expect_err("above the limit");
         assert!(error.to_string().contains("ulimit -f"), "{error}");
@@ -223,10 +204,7 @@ mod tests {
         let budget = Budget::new(100);
         budget.announce(50);
         let error = budget.spend(51).expect_err("51 of 50").to_string();
-        assert!(
-            error.contains("announced") && !error.contains("--max-bytes"),
-            "{error}"
-        );
+        assert!(error.contains("announced") && !error.contains("--max-bytes"), "{error}");
         assert_eq!((budget.limit_bytes(), budget.left_bytes()), (100, 50));
         budget.announce(200);
         assert_eq!(budget.left_bytes(), 100, "the limit stays");
@@ -234,12 +212,7 @@ mod tests {
 
     #[test]
     fn sizes_are_written_as_people_write_them() {
-        for (bytes, text) in [
-            (5, "5 B"),
-            (1536, "1.5 KiB"),
-            (4 << 20, "4 MiB"),
-            (3 << 40, "3.0 TiB"),
-        ] {
+        for (bytes, text) in [(5, "5 B"), (1536, "1.5 KiB"), (4 << 20, "4 MiB"), (3 << 40, "3.0 TiB")] {
             assert_eq!(size(bytes), text);
         }
     }

@@ -94,9 +94,7 @@ impl TestFile {
     /// # Errors
     /// When it is empty or cannot be read, or a sample of it does not hold what the seed says.
     pub fn adopt(file: OwnedFd, seed: u64) -> Result<Self, StorageError> {
-        let size = fstat(&file)
-            .map_err(StorageError::asking("looking at the file's size"))?
-            .st_size;
+        let size = fstat(&file).map_err(StorageError::asking("looking at the file's size"))?.st_size;
         let bytes = u64::try_from(size).unwrap_or(0);
         let contents = Contents::new(seed);
         let mut block = vec![0; BLOCK_BYTES];
@@ -120,20 +118,10 @@ impl TestFile {
                 let alignment = alignment(&direct)?;
                 let evidence = try_direct(&file, &direct, alignment, contents, bytes)?;
                 evidence.is_direct().map_err(StorageError::Refused)?;
-                Ok(Direct {
-                    file: Arc::new(direct),
-                    alignment,
-                    evidence: Some(evidence),
-                })
+                Ok(Direct { file: Arc::new(direct), alignment, evidence: Some(evidence) })
             })
             .map_err(|error| error.to_string());
-        Ok(Self {
-            file,
-            direct,
-            contents: Some(contents),
-            bytes,
-            extents: found,
-        })
+        Ok(Self { file, direct, contents: Some(contents), bytes, extents: found })
     }
 
     /// A file of the user's, to be read only.
@@ -142,17 +130,11 @@ impl TestFile {
     /// For anything but a regular file that can be read.
     pub fn existing(path: &Path) -> Result<Self, StorageError> {
         let file = Arc::new(open_existing(path)?);
-        let size = fstat(&file)
-            .map_err(StorageError::asking("looking at the file's size"))?
-            .st_size;
+        let size = fstat(&file).map_err(StorageError::asking("looking at the file's size"))?.st_size;
         let direct = open_direct_reading(&file)
             .and_then(|direct| {
                 let alignment = alignment(&direct)?;
-                Ok(Direct {
-                    file: Arc::new(direct),
-                    alignment,
-                    evidence: None,
-                })
+                Ok(Direct { file: Arc::new(direct), alignment, evidence: None })
             })
             .map_err(|error| error.to_string());
         Ok(Self {
@@ -177,12 +159,8 @@ fn open_direct_reading(file: &Arc<OwnedFd>) -> Result<OwnedFd, StorageError> {
     use rustix::fs::{Mode, OFlags};
     use std::os::fd::AsRawFd;
     let path = format!("/proc/self/fd/{}", file.as_raw_fd());
-    rustix::fs::open(
-        path,
-        OFlags::RDONLY | OFlags::DIRECT | OFlags::CLOEXEC,
-        Mode::empty(),
-    )
-    .map_err(StorageError::asking("opening the file for direct I/O"))
+    rustix::fs::open(path, OFlags::RDONLY | OFlags::DIRECT | OFlags::CLOEXEC, Mode::empty())
+        .map_err(StorageError::asking("opening the file for direct I/O"))
 }
 
 /// Writes from the front until all is there or the next piece would end after `until`; how much was written. Past the page cache where that
@@ -205,10 +183,7 @@ fn write_until(
             let length = usize::try_from(end - at).unwrap_or(CHUNK_BYTES).min(CHUNK_BYTES);
             let part = &mut chunk.bytes_mut()[..length];
             contents.fill(at, part);
-            if direct
-                .as_ref()
-                .is_some_and(|direct| write_whole(direct, part, at).is_err())
-            {
+            if direct.as_ref().is_some_and(|direct| write_whole(direct, part, at).is_err()) {
                 // What the disk itself refuses is refused again; what only this way does not take is no loss.
                 direct = None;
             }
@@ -221,11 +196,7 @@ fn write_until(
             fdatasync(file).map_err(StorageError::asking("flushing the test file"))?;
         }
         let took = begun.elapsed();
-        let next = if took <= FLUSHED_WITHIN {
-            FLUSHED_BYTES
-        } else {
-            CHUNK_BYTES as u64
-        };
+        let next = if took <= FLUSHED_WITHIN { FLUSHED_BYTES } else { CHUNK_BYTES as u64 };
         let next_takes = took.mul_f64(next as f64 / piece as f64);
         if until.is_some_and(|until| Instant::now() + next_takes > until) {
             break;
@@ -269,11 +240,7 @@ mod tests {
         rustix::io::pread(&*test.file, &mut bytes, 0).expect("read");
         let contents = test.contents.expect("ours");
         assert_eq!(contents.verify(0, &bytes), Ok(()));
-        assert_eq!(
-            std::fs::read_dir(&own.0).expect("readable").count(),
-            0,
-            "no name is left"
-        );
+        assert_eq!(std::fs::read_dir(&own.0).expect("readable").count(), 0, "no name is left");
     }
 
     #[test]
@@ -283,10 +250,7 @@ mod tests {
         let budget = Budget::new(64 * MIB);
         let now = Instant::now();
         let test = TestFile::lay_out_until(&place, &budget, 32 * MIB, 77, Some(now)).expect("room");
-        assert_eq!(
-            test.bytes, CHUNK_BYTES as u64,
-            "one piece, to see how long it takes"
-        );
+        assert_eq!(test.bytes, CHUNK_BYTES as u64, "one piece, to see how long it takes");
         assert_eq!(budget.spent_bytes(), test.bytes);
         assert_eq!(test.extents.written_bytes, test.bytes, "{:?}", test.extents);
         assert_eq!(fstat(&*test.file).expect("asked").st_size, 4 << 20);
@@ -312,10 +276,7 @@ mod tests {
         std::fs::write(&path, vec![5u8; 200_000]).expect("written");
         let test = TestFile::existing(&path).expect("a regular file");
         assert_eq!((test.bytes, test.contents), (200_000, None));
-        assert!(
-            rustix::io::pwrite(&*test.file, b"x", 0).is_err(),
-            "opened for reading"
-        );
+        assert!(rustix::io::pwrite(&*test.file, b"x", 0).is_err(), "opened for reading");
         assert!(TestFile::existing(&own.0).is_err());
     }
 }

@@ -42,10 +42,7 @@ enum Fate {
     /// Another user's: all of it stays.
     AnotherUsers,
     /// The user put this into it, and this into its directories: both stay, and so do the folder and its lock.
-    Shared {
-        inside: BTreeMap<String, Foreign>,
-        deeper: BTreeMap<String, Foreign>,
-    },
+    Shared { inside: BTreeMap<String, Foreign>, deeper: BTreeMap<String, Foreign> },
 }
 
 /// What latlab calls a folder.
@@ -116,10 +113,7 @@ fn foreign_names() -> impl Strategy<Value = String> {
 /// As a lock file's text, nearly.
 fn texts() -> impl Strategy<Value = Vec<u8>> {
     let magic = magic();
-    let (cut, longer) = (
-        magic[..magic.len() - 1].to_vec(),
-        [magic.as_slice(), b"\n"].concat(),
-    );
+    let (cut, longer) = (magic[..magic.len() - 1].to_vec(), [magic.as_slice(), b"\n"].concat());
     prop_oneof![
         2 => Just(Vec::new()),
         2 => prop::collection::vec(any::<u8>(), 1..60),
@@ -153,30 +147,20 @@ fn impostor() -> impl Strategy<Value = Foreign> {
         1 => any::<bool>().prop_map(|to_folder| Foreign::Link { to_folder }),
         1 => Just(Foreign::Pipe),
     ];
-    (
-        prop::option::weighted(0.8, lock),
-        prop::collection::btree_set(0..100, 1..4),
-    )
-        .prop_map(|(lock, files)| {
+    (prop::option::weighted(0.8, lock), prop::collection::btree_set(0..100, 1..4)).prop_map(
+        |(lock, files)| {
             let mut inside: BTreeMap<_, _> = lock.into_iter().map(|lock| ("lock".to_owned(), lock)).collect();
-            inside.extend(
-                files
-                    .iter()
-                    .map(|number| (format!("f{number}"), Foreign::File(b"mine".to_vec()))),
-            );
+            inside.extend(files.iter().map(|number| (format!("f{number}"), Foreign::File(b"mine".to_vec()))));
             Foreign::Folder(inside)
-        })
+        },
+    )
 }
 
 /// A folder that latlab could have made, but for its name.
 fn misnamed() -> impl Strategy<Value = Foreign> {
     prop::collection::btree_set(0..100, 0..4).prop_map(|files| {
         let mut inside = BTreeMap::from([("lock".to_owned(), Foreign::File(magic()))]);
-        inside.extend(
-            files
-                .iter()
-                .map(|number| (format!("f{number}"), Foreign::File(b"mine".to_vec()))),
-        );
+        inside.extend(files.iter().map(|number| (format!("f{number}"), Foreign::File(b"mine".to_vec()))));
         Foreign::Folder(inside)
     })
 }
@@ -200,16 +184,8 @@ fn leftover() -> impl Strategy<Value = Leftover> {
     let fate =
         prop_oneof![4 => Just(Fate::Left), 1 => Just(Fate::Held), 1 => Just(Fate::AnotherUsers), 3 => shared];
     let numbers = || prop::collection::btree_set(0_u8..100, 0..6);
-    (
-        numbers(),
-        prop::collection::btree_map(100_u8..105, numbers(), 0..3),
-        fate,
-    )
-        .prop_map(|(files, directories, fate)| Leftover {
-            files,
-            directories,
-            fate,
-        })
+    (numbers(), prop::collection::btree_map(100_u8..105, numbers(), 0..3), fate)
+        .prop_map(|(files, directories, fate)| Leftover { files, directories, fate })
 }
 
 /// The text of a lock, read from a folder that was just made.
@@ -222,11 +198,7 @@ fn read_magic() -> Vec<u8> {
     let own = Own::new();
     let place = Place::open(&own.0, Purpose::Any).expect("our own directory");
     let _folder = Folder::create(&place).expect("made");
-    let folder = fs::read_dir(&own.0)
-        .expect("readable")
-        .next()
-        .expect("one folder")
-        .expect("readable");
+    let folder = fs::read_dir(&own.0).expect("readable").next().expect("one folder").expect("readable");
     fs::read(folder.path().join("lock")).expect("readable")
 }
 
@@ -237,11 +209,7 @@ impl Own {
     fn new() -> Self {
         static NEXT: AtomicU64 = AtomicU64::new(0);
         let binary = std::env::current_exe().expect("the test binary has a path");
-        let name = format!(
-            "sweep-{}-{}",
-            std::process::id(),
-            NEXT.fetch_add(1, Ordering::Relaxed)
-        );
+        let name = format!("sweep-{}-{}", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed));
         let path = binary.with_file_name(name);
         fs::create_dir(&path).expect("the build folder can be written");
         Self(path)
@@ -286,11 +254,8 @@ fn make_leftover(folder: &Path, what: &Leftover, magic: &[u8], precious: &Path) 
         let directory = folder.join(name_of(Entry::Directory(number.into())));
         fs::create_dir(&directory).expect("made");
         for &number in files {
-            let made = if number % 2 == 0 {
-                Entry::File(number.into())
-            } else {
-                Entry::Renamed(number.into())
-            };
+            let made =
+                if number % 2 == 0 { Entry::File(number.into()) } else { Entry::Renamed(number.into()) };
             fs::write(directory.join(name_of(made)), b"data").expect("written");
         }
         if let Fate::Shared { deeper, .. } = &what.fate {
@@ -324,11 +289,7 @@ fn seen(directory: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
             let path = entry.expect("readable").path();
             let kind = fs::symlink_metadata(&path).expect("there").file_type();
             let content = if kind.is_symlink() {
-                fs::read_link(&path)
-                    .expect("a link")
-                    .as_os_str()
-                    .as_bytes()
-                    .to_vec()
+                fs::read_link(&path).expect("a link").as_os_str().as_bytes().to_vec()
             } else if kind.is_fifo() {
                 b"pipe".to_vec()
             } else if kind.is_dir() {
@@ -345,11 +306,7 @@ fn seen(directory: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
 
 /// Whether latlab gives such a name, told in another way than it does.
 fn is_exact(name: &str) -> bool {
-    let parts: Vec<&str> = name
-        .strip_prefix(".latlab-")
-        .unwrap_or_default()
-        .split('-')
-        .collect();
+    let parts: Vec<&str> = name.strip_prefix(".latlab-").unwrap_or_default().split('-').collect();
     let [process, time] = parts.as_slice() else {
         return false;
     };

@@ -29,10 +29,7 @@ pub(crate) fn stated_resolution_ns(_: RawId) -> Option<u64> {
     None
 }
 
-#[allow(
-    dead_code,
-    reason = "asked on the architectures whose kernel may reject the counter"
-)]
+#[allow(dead_code, reason = "asked on the architectures whose kernel may reject the counter")]
 pub(crate) fn kernel_clocksource() -> Option<String> {
     None
 }

@@ -23,10 +23,7 @@ pub(crate) const CLOCKS: &[(&str, RawId)] = &[
 pub(crate) const MONOTONIC_SLEW_PPM: f64 = 500.0;
 
 /// What the kernel keeps time with; absent where /sys is not mounted.
-#[allow(
-    dead_code,
-    reason = "asked on the architectures whose kernel may reject the counter"
-)]
+#[allow(dead_code, reason = "asked on the architectures whose kernel may reject the counter")]
 pub(crate) fn kernel_clocksource() -> Option<String> {
     let name =
         std::fs::read_to_string("/sys/devices/system/clocksource/clocksource0/current_clocksource").ok()?;

@@ -24,10 +24,7 @@ pub(crate) const CLOCKS: &[(&str, RawId)] = &[
 /// As on Linux: the limit that NTP implementations share.
 pub(crate) const MONOTONIC_SLEW_PPM: f64 = 500.0;
 
-#[allow(
-    dead_code,
-    reason = "asked on the architectures whose kernel may reject the counter"
-)]
+#[allow(dead_code, reason = "asked on the architectures whose kernel may reject the counter")]
 pub(crate) fn kernel_clocksource() -> Option<String> {
     None
 }

@@ -33,12 +33,7 @@ pub(crate) fn stated_resolution_ns(id: RawId) -> Option<u64> {
 /// Readings before the epoch of a clock do not occur for the clocks listed here.
 #[inline(always)]
 #[expect(clippy::cast_sign_loss, reason = "see above; tv_nsec is 0..1e9")]
-#[allow(
-    clippy::unnecessary_cast,
-    reason = "time_t and c_long have 32 bits on some systems"
-)]
+#[allow(clippy::unnecessary_cast, reason = "time_t and c_long have 32 bits on some systems")]
 fn nanoseconds(time: libc::timespec) -> u64 {
-    (time.tv_sec as u64)
-        .wrapping_mul(1_000_000_000)
-        .wrapping_add(time.tv_nsec as u64)
+    (time.tv_sec as u64).wrapping_mul(1_000_000_000).wrapping_add(time.tv_nsec as u64)
 }

@@ -41,12 +41,7 @@ impl RemoteBlock {
         if data.values.is_empty() {
             return Err(ProbeError::Proof("a block came back without a window".to_owned()));
         }
-        Ok(Self {
-            values: data.values,
-            ops: data.ops,
-            ops_per_window: ops,
-            observed,
-        })
+        Ok(Self { values: data.values, ops: data.ops, ops_per_window: ops, observed })
     }
 
     /// A block whose windows, all of `ops_per_window` operations, the work itself timed by the system's clock: calibrating another one (60 ms)

@@ -37,13 +37,7 @@ impl Batch for Interrupted {
 fn interrupted(op_ns: f64, at_call: u32, for_ns: f64) -> (Clock, Interrupted) {
     let time = SimulatedClock::ideal();
     let clock = Clock::simulated(time.clone());
-    let work = Interrupted {
-        time,
-        op_ns,
-        calls: 0,
-        at_call,
-        for_ns,
-    };
+    let work = Interrupted { time, op_ns, calls: 0, at_call, for_ns };
     (clock, work)
 }
 
@@ -54,10 +48,7 @@ fn an_interrupt_while_the_window_is_chosen_does_not_shorten_all_windows() {
         let (mut ops, mut threshold) = (None, 0.0);
         Block::new(&clock, &mut ops, &mut threshold).batches(&mut work);
         let ops = ops.expect("chosen");
-        assert!(
-            (10_000..=40_000).contains(&ops),
-            "interrupted at call {at_call}: {ops} operations"
-        );
+        assert!((10_000..=40_000).contains(&ops), "interrupted at call {at_call}: {ops} operations");
     }
 }
 
@@ -69,11 +60,7 @@ fn the_first_window_after_other_work_does_not_count() {
     block.batches(&mut work);
     let data = block.into_data();
     assert_eq!(data.ops, 64_000);
-    assert!(
-        data.values.iter().all(|ns| (ns - 1.0).abs() < 1e-9),
-        "{:?}",
-        data.values
-    );
+    assert!(data.values.iter().all(|ns| (ns - 1.0).abs() < 1e-9), "{:?}", data.values);
 }
 
 #[test]
@@ -83,11 +70,7 @@ fn a_window_in_which_the_clock_did_not_move_has_no_endless_rate() {
     let mut block = Block::new(&clock, &mut ops, &mut threshold);
     block.rates(&mut work, 64);
     let data = block.into_data();
-    assert!(
-        data.values.iter().all(|rate| rate.is_finite()),
-        "{:?}",
-        data.values
-    );
+    assert!(data.values.iter().all(|rate| rate.is_finite()), "{:?}", data.values);
 }
 
 #[test]
@@ -138,11 +121,7 @@ fn phases_have_distributions_of_their_own() {
         block.span(at, at + clock.ticks(300.0));
     }
     let data = block.into_data();
-    let found: Vec<(&str, u64)> = data
-        .channels
-        .iter()
-        .map(|(name, all)| (*name, all.total()))
-        .collect();
+    let found: Vec<(&str, u64)> = data.channels.iter().map(|(name, all)| (*name, all.total())).collect();
     assert_eq!(found, [("open", 10), ("close", 10)]);
     let longest = data.channels[0].1.max_ns().expect("ten");
     assert!((longest - 200.0).abs() < 5.0, "{longest}");
@@ -162,10 +141,7 @@ fn a_block_that_a_child_took_counts_as_if_taken_here() {
     let data = block.into_data();
     assert_eq!((data.ops, ops), (64_000, Some(1_000)));
     assert!(data.values.iter().all(|ns| (ns - 2.0).abs() < 1e-9));
-    assert!(
-        RemoteBlock::take(&clock, None, |_| Ok(())).is_err(),
-        "nothing was done"
-    );
+    assert!(RemoteBlock::take(&clock, None, |_| Ok(())).is_err(), "nothing was done");
 }
 
 #[test]
@@ -174,10 +150,7 @@ fn ticks_become_picoseconds_without_a_way_through_floats() {
     let picoseconds = Picoseconds::of(&clock);
     for ticks in [0, 1, 26, 38, 1_000, 123_456_789] {
         let ps = picoseconds.in_ticks(ticks) as f64;
-        assert!(
-            (ps - clock.ns(ticks) * 1e3).abs() <= 1.0 + ps * 1e-9,
-            "{ticks} ticks: {ps}"
-        );
+        assert!((ps - clock.ns(ticks) * 1e3).abs() <= 1.0 + ps * 1e-9, "{ticks} ticks: {ps}");
     }
     assert!(picoseconds.in_ticks(u64::MAX) > 1 << 50, "saturates");
 }

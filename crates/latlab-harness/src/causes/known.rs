@@ -31,10 +31,7 @@ impl KnownCauses {
     /// The slow operations with these causes.
     pub(crate) fn judged(&self, blocks: &mut [BlockData], threshold_ns: f64) -> Judged {
         let causes = write_into(blocks, |at_ns| {
-            let place = self
-                .each
-                .binary_search_by(|one| one.at_ns.total_cmp(&at_ns))
-                .ok()?;
+            let place = self.each.binary_search_by(|one| one.at_ns.total_cmp(&at_ns)).ok()?;
             Some((self.each[place].cause, self.each[place].explained_ns))
         });
         Judged {

@@ -23,35 +23,16 @@ pub(super) fn split_block(block: &mut BlockData, mut events: Vec<Event>, records
         .filter(|event| event.cause == Cause::ContextSwitch)
         .map(|event| event.end_ns.unwrap_or(event.at_ns) - event.at_ns)
         .sum();
-    block.delay_at_most_ns = block
-        .observed
-        .run_queue_delay_ns
-        .map(|ns| (ns as f64 - preempted_ns).max(0.0));
-    let longest_ns = events
-        .iter()
-        .filter_map(|event| Some(event.end_ns? - event.at_ns))
-        .fold(0.0, f64::max);
+    block.delay_at_most_ns = block.observed.run_queue_delay_ns.map(|ns| (ns as f64 - preempted_ns).max(0.0));
+    let longest_ns = events.iter().filter_map(|event| Some(event.end_ns? - event.at_ns)).fold(0.0, f64::max);
     for (slow, mark) in block.tail.iter().zip(&mut block.marks) {
-        let sample = Sample {
-            at_ns: slow.at_ns,
-            ns: slow.value,
-            taken: Taken::default(),
-        };
-        let since_ns = mark
-            .note
-            .delay
-            .map_or(sample.at_ns, |delay| delay.since_ns.min(sample.at_ns));
+        let sample = Sample { at_ns: slow.at_ns, ns: slow.value, taken: Taken::default() };
+        let since_ns = mark.note.delay.map_or(sample.at_ns, |delay| delay.since_ns.min(sample.at_ns));
         let first = events.partition_point(|event| event.at_ns < since_ns - longest_ns);
-        let beside: Vec<&Event> = events[first..]
-            .iter()
-            .take_while(|event| event.at_ns < sample.end_ns())
-            .collect();
+        let beside: Vec<&Event> =
+            events[first..].iter().take_while(|event| event.at_ns < sample.end_ns()).collect();
         // While a device works, that this thread is away costs nothing: only when it comes back too late for the answer.
-        let earliest_ns = if mark.note.under_way {
-            sample.end_ns() - PICKED_UP_NS
-        } else {
-            sample.at_ns
-        };
+        let earliest_ns = if mark.note.under_way { sample.end_ns() - PICKED_UP_NS } else { sample.at_ns };
         // Where another thread is waited for, that this one was away after it had woken it costs nothing.
         let is_others = mark.note.delay.is_some_and(|delay| delay.at_end) && !mark.note.under_way;
         let mut own: Vec<Event> = beside

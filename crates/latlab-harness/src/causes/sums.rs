@@ -43,12 +43,7 @@ impl Rows {
     pub(super) fn count(&mut self, cause: Cause, ns: f64, explained_ns: f64) {
         let rows = &mut self.0;
         let place = rows.iter().position(|(own, _)| *own == cause).unwrap_or_else(|| {
-            let row = TailCause {
-                cause: cause.name().to_owned(),
-                count: 0,
-                ns: 0.0,
-                explained_ns: 0.0,
-            };
+            let row = TailCause { cause: cause.name().to_owned(), count: 0, ns: 0.0, explained_ns: 0.0 };
             rows.push((cause, row));
             rows.len() - 1
         });
@@ -76,11 +71,7 @@ impl Parts {
     fn of(&mut self, name: &str) -> &mut TailPart {
         let place = self.0.iter().position(|part| part.cause == name);
         let place = place.unwrap_or_else(|| {
-            self.0.push(TailPart {
-                cause: name.to_owned(),
-                ns: 0.0,
-                at_most_more_ns: None,
-            });
+            self.0.push(TailPart { cause: name.to_owned(), ns: 0.0, at_most_more_ns: None });
             self.0.len() - 1
         });
         &mut self.0[place]

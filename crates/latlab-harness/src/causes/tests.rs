@@ -16,13 +16,7 @@ fn blocks(count: usize, samples: &[(f64, f64)]) -> Vec<BlockData> {
                 ops: 20_000,
                 histogram: Some(Histogram::new()),
                 listened: vec![Span { from_ns, to_ns }],
-                tail: own
-                    .map(|&(at_ns, value)| TailSample {
-                        at_ns,
-                        value,
-                        cause: None,
-                    })
-                    .collect(),
+                tail: own.map(|&(at_ns, value)| TailSample { at_ns, value, cause: None }).collect(),
                 ..BlockData::default()
             }
         })
@@ -39,39 +33,21 @@ fn judged(blocks: &mut [BlockData], events: &[Event]) -> Option<TailCauses> {
 }
 
 fn rows(causes: &TailCauses) -> Vec<(&str, u64)> {
-    causes
-        .causes
-        .iter()
-        .map(|row| (row.cause.as_str(), row.count))
-        .collect()
+    causes.causes.iter().map(|row| (row.cause.as_str(), row.count)).collect()
 }
 
 fn event(cause: Cause, at_ns: f64, ns: f64) -> Event {
-    Event {
-        cause,
-        proof: Proof::Tracepoint,
-        at_ns,
-        end_ns: Some(at_ns + ns),
-        who: None,
-    }
+    Event { cause, proof: Proof::Tracepoint, at_ns, end_ns: Some(at_ns + ns), who: None }
 }
 
 #[test]
 fn each_planted_event_names_its_sample_and_the_rest_stays_unexplained() {
     let mut blocks = blocks(6, &[(1e6, 12_000.0), (3e6, 40_000.0), (5e6, 15_000.0)]);
-    let events = [
-        event(Cause::TimerTick, 1.001e6, 9_000.0),
-        event(Cause::ContextSwitch, 3.001e6, 38_000.0),
-    ];
+    let events = [event(Cause::TimerTick, 1.001e6, 9_000.0), event(Cause::ContextSwitch, 3.001e6, 38_000.0)];
     let found = judged(&mut blocks, &events).expect("there is a tail");
-    assert_eq!(
-        rows(&found),
-        [("context-switch", 1), ("unexplained", 1), ("timer-tick", 1)]
-    );
-    let tail: Vec<Option<&str>> = blocks
-        .iter()
-        .flat_map(|block| block.tail.iter().map(|sample| sample.cause.as_deref()))
-        .collect();
+    assert_eq!(rows(&found), [("context-switch", 1), ("unexplained", 1), ("timer-tick", 1)]);
+    let tail: Vec<Option<&str>> =
+        blocks.iter().flat_map(|block| block.tail.iter().map(|sample| sample.cause.as_deref())).collect();
     assert_eq!(tail, [Some("timer-tick"), Some("context-switch"), None]);
     for row in &found.causes {
         assert!(row.explained_ns <= row.ns, "{row:?}");
@@ -84,18 +60,12 @@ fn each_planted_event_names_its_sample_and_the_rest_stays_unexplained() {
 #[test]
 fn an_event_while_nothing_was_timed_names_nothing() {
     let mut blocks = blocks(6, &[(1e6, 12_000.0)]);
-    blocks[0].listened = vec![Span {
-        from_ns: 0.9e6,
-        to_ns: 1.5e6,
-    }];
+    blocks[0].listened = vec![Span { from_ns: 0.9e6, to_ns: 1.5e6 }];
     let mut listening = Listening::to_time_stamps();
     listening.hear(&blocks[0], vec![event(Cause::PageFault, 1.7e6, 500.0)], 0);
     assert!(listening.heard.events.is_empty());
     let clock = Clock::simulated(SimulatedClock::ideal());
-    let found = listening
-        .judge(&clock, &mut blocks, 1_000.0)
-        .causes
-        .expect("a tail");
+    let found = listening.judge(&clock, &mut blocks, 1_000.0).causes.expect("a tail");
     assert_eq!(rows(&found), [("unexplained", 1)]);
 }
 
@@ -113,12 +83,8 @@ fn a_tick_without_events_is_a_comb_over_many_blocks() {
 
 /// One block that waits, its operations at these times; nothing is known of them yet.
 fn waiting(samples: &[(f64, f64)], notes: &[Note]) -> BlockData {
-    let mut block = BlockData {
-        ops: 1_000,
-        waits: true,
-        histogram: Some(Histogram::new()),
-        ..BlockData::default()
-    };
+    let mut block =
+        BlockData { ops: 1_000, waits: true, histogram: Some(Histogram::new()), ..BlockData::default() };
     for (&(at_ns, ns), note) in samples.iter().zip(notes) {
         block.push_slow(at_ns, ns, *note);
     }
@@ -132,15 +98,7 @@ fn part_of(block: &BlockData, index: usize, cause: Cause) -> f64 {
 }
 
 fn delayed(ns: f64, since_ns: f64) -> Note {
-    Note {
-        delay: Some(Delay {
-            ns,
-            since_ns,
-            at_end: false,
-            running_ns: None,
-        }),
-        ..Note::default()
-    }
+    Note { delay: Some(Delay { ns, since_ns, at_end: false, running_ns: None }), ..Note::default() }
 }
 
 #[test]
@@ -190,11 +148,7 @@ fn where_requests_were_recorded_the_device_and_the_way_to_it_are_told_apart() {
             .map(|(&from_ns, known)| {
                 let mut block = waiting(&[(from_ns, 1e6)], &[delayed(0.0, from_ns)]);
                 block.at_ns = from_ns;
-                let records = if known {
-                    Records::Requests
-                } else {
-                    Records::Switches
-                };
+                let records = if known { Records::Requests } else { Records::Switches };
                 let events = vec![
                     event(Cause::Waiting, from_ns, 900_000.0),
                     event(Cause::Device, from_ns + 1e5, 600_000.0),
@@ -240,20 +194,10 @@ fn of_the_blocks_that_wait_for_a_disk_one_of_four_is_recorded_and_of_others_all(
 
 #[test]
 fn without_records_the_count_of_an_operation_is_all_that_is_known_and_never_more_than_it() {
-    let mut block = waiting(
-        &[(1e6, 1e6), (3e6, 1e5)],
-        &[delayed(300_000.0, 0.9e6), delayed(5e6, 2.9e6)],
-    );
-    split_block(
-        &mut block,
-        vec![event(Cause::Waiting, 1.1e6, 800_000.0)],
-        Records::Incomplete,
-    );
+    let mut block = waiting(&[(1e6, 1e6), (3e6, 1e5)], &[delayed(300_000.0, 0.9e6), delayed(5e6, 2.9e6)]);
+    split_block(&mut block, vec![event(Cause::Waiting, 1.1e6, 800_000.0)], Records::Incomplete);
     assert!((part_of(&block, 0, Cause::RunQueueDelay) - 300_000.0).abs() < 1.0);
-    assert!(
-        part_of(&block, 0, Cause::Waiting) < 1.0,
-        "records with gaps are none"
-    );
+    assert!(part_of(&block, 0, Cause::Waiting) < 1.0, "records with gaps are none");
     assert!((part_of(&block, 1, Cause::RunQueueDelay) - 1e5).abs() < 1.0);
 }
 
@@ -270,16 +214,9 @@ fn what_a_thread_neither_ran_nor_stood_in_line_it_slept() {
 
 #[test]
 fn a_thread_that_is_away_while_a_device_works_delays_nothing_but_what_it_picks_up_late() {
-    let under_way = Note {
-        under_way: true,
-        ..Note::default()
-    };
+    let under_way = Note { under_way: true, ..Note::default() };
     let mut block = waiting(&[(1e6, 1e6), (1e6, 3e6)], &[under_way; 2]);
-    split_block(
-        &mut block,
-        vec![event(Cause::ContextSwitch, 1.5e6, 490_000.0)],
-        Records::Switches,
-    );
+    split_block(&mut block, vec![event(Cause::ContextSwitch, 1.5e6, 490_000.0)], Records::Switches);
     assert!((part_of(&block, 0, Cause::ContextSwitch) - 490_000.0).abs() < 1.0);
     assert!((part_of(&block, 0, Cause::Waiting) - 510_000.0).abs() < 1.0);
     assert!((part_of(&block, 1, Cause::Waiting) - 3e6).abs() < 1.0);
@@ -294,34 +231,20 @@ fn what_is_split_adds_up_and_what_was_not_asked_is_a_bound() {
             let mut block = waiting(&[(from_ns, 1e6)], &[Note::default()]);
             block.at_ns = from_ns;
             block.observed.run_queue_delay_ns = Some(200_000);
-            split_block(
-                &mut block,
-                vec![event(Cause::Waiting, from_ns, 900_000.0)],
-                Records::Switches,
-            );
+            split_block(&mut block, vec![event(Cause::Waiting, from_ns, 900_000.0)], Records::Switches);
             block
         })
         .collect();
     let mut listening = Listening::to_time_stamps();
-    assert_eq!(
-        listening.judge(&clock, &mut six, 1_000.0).causes,
-        None,
-        "nothing listened"
-    );
+    assert_eq!(listening.judge(&clock, &mut six, 1_000.0).causes, None, "nothing listened");
     let real = Clock::open();
     listening.evidence = Some(Evidence::of_this_thread(&real, None, Level::TimeStamps));
     listening.operations = Operations::Disk;
     let found = listening.judge(&clock, &mut six, 1_000.0).causes.expect("a tail");
     assert_eq!(rows(&found), [("waiting", 6)]);
-    let parts: Vec<(&str, f64, Option<f64>)> = found
-        .parts
-        .iter()
-        .map(|part| (part.cause.as_str(), part.ns, part.at_most_more_ns))
-        .collect();
-    assert_eq!(
-        parts,
-        [("waiting", 5.4e6, None), ("run-queue-delay", 0.0, Some(1.2e6))]
-    );
+    let parts: Vec<(&str, f64, Option<f64>)> =
+        found.parts.iter().map(|part| (part.cause.as_str(), part.ns, part.at_most_more_ns)).collect();
+    assert_eq!(parts, [("waiting", 5.4e6, None), ("run-queue-delay", 0.0, Some(1.2e6))]);
     assert_eq!(six[0].tail[0].cause.as_deref(), Some("waiting"));
 }
 
@@ -329,13 +252,7 @@ fn what_is_split_adds_up_and_what_was_not_asked_is_a_bound() {
 fn the_flag_names_a_switch_only_where_switches_have_no_records() {
     let mut six = blocks(6, &[(1e6, 12_000.0)]);
     six[0].marks = vec![slow::Mark {
-        note: Note {
-            taken: Taken {
-                preempted: true,
-                interrupted: true,
-            },
-            ..Note::default()
-        },
+        note: Note { taken: Taken { preempted: true, interrupted: true }, ..Note::default() },
         split: None,
     }];
     let found = judged(&mut six, &[]).expect("a tail");
@@ -353,14 +270,8 @@ fn what_fell_between_two_operations_completes_a_period() {
     };
     let mut all = blocks(200, &times(0));
     for (at_ns, ns) in times(1) {
-        let own = all
-            .iter_mut()
-            .find(|block| at_ns < block.at_ns + block.duration_ns);
-        own.expect("within the blocks").gaps.push(Sample {
-            at_ns,
-            ns,
-            taken: Taken::default(),
-        });
+        let own = all.iter_mut().find(|block| at_ns < block.at_ns + block.duration_ns);
+        own.expect("within the blocks").gaps.push(Sample { at_ns, ns, taken: Taken::default() });
     }
     let found = judged(&mut all, &[]).expect("a tail");
     assert_eq!(rows(&found), [("periodic", 50)]);
@@ -391,11 +302,7 @@ fn what_a_session_knows_itself_is_written_by_time() {
     let mut blocks = blocks(6, &[(1e6, 12_000.0), (3e6, 40_000.0)]);
     let known = KnownCauses {
         level: Level::Rseq,
-        each: vec![KnownCause {
-            at_ns: 3e6,
-            cause: Cause::HostTick,
-            explained_ns: 30_000.0,
-        }],
+        each: vec![KnownCause { at_ns: 3e6, cause: Cause::HostTick, explained_ns: 30_000.0 }],
     };
     let found = known.judged(&mut blocks, 1_000.0).causes.expect("what it knows");
     assert_eq!(rows(&found), [("host-tick", 1), ("unexplained", 1)]);

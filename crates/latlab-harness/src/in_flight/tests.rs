@@ -37,20 +37,13 @@ impl Disk {
 
 impl Queue for Disk {
     fn submit(&mut self, token: u32) -> Result<(), ProbeError> {
-        assert!(
-            self.under_way.iter().all(|(own, _)| *own != token),
-            "token {token} is under way"
-        );
+        assert!(self.under_way.iter().all(|(own, _)| *own != token), "token {token} is under way");
         self.time.advance_ns(self.submit_ns);
         let now = self.time.true_ns();
         let mut ends: Vec<f64> = self.under_way.iter().map(|(_, end)| *end).collect();
         ends.sort_by(f64::total_cmp);
         // It begins when a server is free.
-        let begin = if ends.len() < self.servers {
-            now
-        } else {
-            ends[ends.len() - self.servers].max(now)
-        };
+        let begin = if ends.len() < self.servers { now } else { ends[ends.len() - self.servers].max(now) };
         let mut end = begin + self.service_ns;
         if let Some((at, for_ns)) = self.stall
             && self.submitted == at
@@ -69,11 +62,7 @@ impl Queue for Disk {
             wait = Wait::AtMostNs(ns);
         }
         let now = self.time.true_ns();
-        let first = self
-            .under_way
-            .iter()
-            .map(|(_, end)| *end)
-            .fold(f64::INFINITY, f64::min);
+        let first = self.under_way.iter().map(|(_, end)| *end).fold(f64::INFINITY, f64::min);
         let until = match wait {
             Wait::No => now,
             Wait::ForOne => first.max(now),
@@ -82,11 +71,7 @@ impl Queue for Disk {
         self.time.advance_ns(until - now);
         let until = self.time.true_ns();
         self.under_way.sort_by(|a, b| a.1.total_cmp(&b.1));
-        while self
-            .under_way
-            .first()
-            .is_some_and(|(_, end)| *end <= until + 1e-3)
-        {
+        while self.under_way.first().is_some_and(|(_, end)| *end <= until + 1e-3) {
             let (token, _) = self.under_way.remove(0);
             done(token);
         }
@@ -107,32 +92,20 @@ fn flown(
     let mut disk = disk(&time);
     let (mut ops, mut threshold) = (None, 0.0);
     let mut block = Block::new(&clock, &mut ops, &mut threshold);
-    let flight = block
-        .in_flight(&mut disk, depth, arrivals, limits)
-        .expect("a disk without faults");
+    let flight = block.in_flight(&mut disk, depth, arrivals, limits).expect("a disk without faults");
     (flight, block.into_data(), disk)
 }
 
 #[test]
 fn a_closed_loop_keeps_its_depth_and_littles_law_finds_it() {
     for depth in [1, 4, 32] {
-        let limits = Limits {
-            operations: 3_200,
-            begin_within_ns: ENDLESS,
-        };
-        let (flight, data, disk) = flown(
-            |time| Disk::new(time, 50_000.0, 8),
-            depth,
-            Arrivals::Closed,
-            limits,
-        );
+        let limits = Limits { operations: 3_200, begin_within_ns: ENDLESS };
+        let (flight, data, disk) =
+            flown(|time| Disk::new(time, 50_000.0, 8), depth, Arrivals::Closed, limits);
         assert_eq!((flight.operations, data.ops), (3_200, 3_200));
         assert_eq!(disk.most_under_way, depth as usize);
         let achieved = flight.achieved_depth();
-        assert!(
-            (achieved / f64::from(depth) - 1.0).abs() < 0.03,
-            "{achieved} of {depth}"
-        );
+        assert!((achieved / f64::from(depth) - 1.0).abs() < 0.03, "{achieved} of {depth}");
         let rate = flight.rate_per_s();
         let expected = f64::from(depth.min(8)) * 1e9 / 50_000.0;
         assert!((rate / expected - 1.0).abs() < 0.03, "{rate} of {expected}");
@@ -153,41 +126,23 @@ fn slow_ones(histogram: &Histogram) -> u64 {
 #[test]
 fn in_an_open_loop_a_stall_falls_on_all_who_were_due_in_it() {
     let arrivals = at_random(5_000.0, 11);
-    let limits = Limits {
-        operations: 10_000,
-        begin_within_ns: ENDLESS,
-    };
-    let stalled = |time: &SimulatedClock| Disk {
-        stall: Some((5_000, 200e6)),
-        ..Disk::new(time, 50_000.0, 1)
-    };
+    let limits = Limits { operations: 10_000, begin_within_ns: ENDLESS };
+    let stalled =
+        |time: &SimulatedClock| Disk { stall: Some((5_000, 200e6)), ..Disk::new(time, 50_000.0, 1) };
     // One at a time: everybody who comes in the 200 ms waits for the end of it.
     let (flight, data, _) = flown(stalled, 1, arrivals, limits);
     let slow = slow_ones(&data.histogram.expect("operations"));
-    assert!(
-        (800..1_300).contains(&slow),
-        "about 1,000 came in 200 ms at 5,000 a second: {slow}"
-    );
+    assert!((800..1_300).contains(&slow), "about 1,000 came in 200 ms at 5,000 a second: {slow}");
     assert!(flight.held_back >= slow - 1, "{}", flight.held_back);
-    assert_eq!(
-        slow_ones(&flight.service),
-        1,
-        "a loop that waits would have seen one"
-    );
+    assert_eq!(slow_ones(&flight.service), 1, "a loop that waits would have seen one");
 }
 
 #[test]
 fn a_block_that_ends_in_a_stall_goes_through_it() {
     let arrivals = at_random(5_000.0, 11);
     // 20 ms, and in the midst of them a stall of 200 ms.
-    let limits = Limits {
-        operations: 100,
-        begin_within_ns: ENDLESS,
-    };
-    let stalled = |time: &SimulatedClock| Disk {
-        stall: Some((50, 200e6)),
-        ..Disk::new(time, 50_000.0, 1)
-    };
+    let limits = Limits { operations: 100, begin_within_ns: ENDLESS };
+    let stalled = |time: &SimulatedClock| Disk { stall: Some((50, 200e6)), ..Disk::new(time, 50_000.0, 1) };
     let (flight, data, _) = flown(stalled, 64, arrivals, limits);
     let slow = slow_ones(&data.histogram.expect("operations"));
     assert!(
@@ -204,24 +159,15 @@ fn a_block_that_ends_in_a_stall_goes_through_it() {
 fn slowest(data: &crate::BlockData) -> (f64, u64) {
     let histogram = data.histogram.as_ref().expect("operations");
     let occupied = histogram.occupied();
-    (
-        occupied.last().map_or(0.0, |(ns, _)| *ns),
-        occupied.iter().map(|(_, count)| count).sum(),
-    )
+    (occupied.last().map_or(0.0, |(ns, _)| *ns), occupied.iter().map(|(_, count)| count).sum())
 }
 
 #[test]
 fn who_was_late_by_this_threads_fault_is_counted_and_is_no_sample() {
     let arrivals = at_random(1_000.0, 11);
-    let limits = Limits {
-        operations: 2_000,
-        begin_within_ns: ENDLESS,
-    };
+    let limits = Limits { operations: 2_000, begin_within_ns: ENDLESS };
     // While one is under way the thread sleeps until that one is done, whatever comes meanwhile.
-    let sleepy = |time: &SimulatedClock| Disk {
-        oversleeps_ns: Some(1e9),
-        ..Disk::new(time, 500_000.0, 64)
-    };
+    let sleepy = |time: &SimulatedClock| Disk { oversleeps_ns: Some(1e9), ..Disk::new(time, 500_000.0, 64) };
     let (flight, data, _) = flown(sleepy, 64, arrivals, limits);
     assert!((400..1_600).contains(&flight.late), "{}", flight.late);
     let (slowest_ns, samples) = slowest(&data);
@@ -232,14 +178,8 @@ fn who_was_late_by_this_threads_fault_is_counted_and_is_no_sample() {
 #[test]
 fn who_waited_while_others_were_handed_over_waited_for_the_queue() {
     let arrivals = at_random(5_000.0, 11);
-    let limits = Limits {
-        operations: 2_000,
-        begin_within_ns: ENDLESS,
-    };
-    let slow_to_take = |time: &SimulatedClock| Disk {
-        submit_ns: 150_000.0,
-        ..Disk::new(time, 50_000.0, 64)
-    };
+    let limits = Limits { operations: 2_000, begin_within_ns: ENDLESS };
+    let slow_to_take = |time: &SimulatedClock| Disk { submit_ns: 150_000.0, ..Disk::new(time, 50_000.0, 64) };
     let (flight, data, _) = flown(slow_to_take, 64, arrivals, limits);
     assert_eq!(flight.late, 0, "none is left out");
     let (slowest_ns, samples) = slowest(&data);
@@ -251,16 +191,9 @@ fn who_waited_while_others_were_handed_over_waited_for_the_queue() {
 #[test]
 fn an_open_loop_comes_at_its_rate_and_in_its_time() {
     let arrivals = at_random(1_000.0, 5);
-    let limits = Limits {
-        operations: u64::MAX,
-        begin_within_ns: 4e9,
-    };
+    let limits = Limits { operations: u64::MAX, begin_within_ns: 4e9 };
     let (flight, data, _) = flown(|time| Disk::new(time, 20_000.0, 64), 64, arrivals, limits);
-    assert!(
-        (3_800..4_200).contains(&flight.operations),
-        "{}",
-        flight.operations
-    );
+    assert!((3_800..4_200).contains(&flight.operations), "{}", flight.operations);
     assert!((flight.elapsed_ns - 4e9).abs() < 0.02e9, "{}", flight.elapsed_ns);
     assert_eq!(flight.held_back, 0);
     let p50 = crate::summary::block_p50(&data);
@@ -269,10 +202,7 @@ fn an_open_loop_comes_at_its_rate_and_in_its_time() {
 
 #[test]
 fn a_closed_loop_ends_in_time_and_waits_for_what_is_under_way() {
-    let limits = Limits {
-        operations: u64::MAX,
-        begin_within_ns: 1e6,
-    };
+    let limits = Limits { operations: u64::MAX, begin_within_ns: 1e6 };
     let (flight, _, disk) = flown(|time| Disk::new(time, 100_000.0, 4), 4, Arrivals::Closed, limits);
     assert_eq!(flight.operations, 40);
     assert!(disk.under_way.is_empty());
@@ -281,10 +211,7 @@ fn a_closed_loop_ends_in_time_and_waits_for_what_is_under_way() {
 #[test]
 fn nothing_due_in_the_time_is_nothing_done() {
     let arrivals = at_random(1e-6, 5);
-    let limits = Limits {
-        operations: 10,
-        begin_within_ns: 1e6,
-    };
+    let limits = Limits { operations: 10, begin_within_ns: 1e6 };
     let (flight, data, _) = flown(|time| Disk::new(time, 1.0, 1), 1, arrivals, limits);
     assert_eq!((flight.operations, data.ops), (0, 0));
 }

@@ -26,10 +26,7 @@ static SPEC: Spec = Spec {
     saturates: false,
 };
 
-#[expect(
-    clippy::struct_excessive_bools,
-    reason = "each is one planted property of its own"
-)]
+#[expect(clippy::struct_excessive_bools, reason = "each is one planted property of its own")]
 /// A probe of `points` points; an operation at point `n` takes `10 + n` ns of simulated time.
 struct Planted {
     clock: SimulatedClock,
@@ -89,14 +86,8 @@ struct Working<'p> {
 
 impl Batch for Working<'_> {
     fn run(&mut self, ops: u64) -> u64 {
-        let noise = if self.probe.noisy {
-            1.0 + self.rng.uniform()
-        } else {
-            1.0
-        };
-        self.probe
-            .clock
-            .advance_ns(ops as f64 * (10.0 + self.at as f64) * noise);
+        let noise = if self.probe.noisy { 1.0 + self.rng.uniform() } else { 1.0 };
+        self.probe.clock.advance_ns(ops as f64 * (10.0 + self.at as f64) * noise);
         ops
     }
 }
@@ -140,11 +131,8 @@ impl Session for Working<'_> {
     }
 
     fn proof(&mut self, point: &Point) -> Proof {
-        let check = Check {
-            name: "planted".to_owned(),
-            ok: self.probe.proof_holds,
-            detail: "as told".to_owned(),
-        };
+        let check =
+            Check { name: "planted".to_owned(), ok: self.probe.proof_holds, detail: "as told".to_owned() };
         Proof {
             checks: vec![check],
             findings: Some(serde_json::json!({ "seen_at": point.working_set_bytes })),
@@ -181,27 +169,17 @@ impl Probe for Planted {
                 block_s: self.block_s,
                 most_blocks: self.most_blocks,
                 least_blocks: self.least_blocks,
-                ..Planned::new(Point {
-                    working_set_bytes: Some(n),
-                    ..Point::default()
-                })
+                ..Planned::new(Point { working_set_bytes: Some(n), ..Point::default() })
             })
             .collect()
     }
     fn refine(&self, _env: &Env, results: &[PointResult]) -> Vec<Planned> {
-        let seen: Vec<u64> = results
-            .iter()
-            .filter_map(|result| result.findings.as_ref()?["seen_at"].as_u64())
-            .collect();
+        let seen: Vec<u64> =
+            results.iter().filter_map(|result| result.findings.as_ref()?["seen_at"].as_u64()).collect();
         assert_eq!(seen.len(), results.len(), "each has the findings of its record");
         (self.further)(&seen)
             .into_iter()
-            .map(|n| {
-                Planned::new(Point {
-                    working_set_bytes: Some(n),
-                    ..Point::default()
-                })
-            })
+            .map(|n| Planned::new(Point { working_set_bytes: Some(n), ..Point::default() }))
             .collect()
     }
     fn memory_bytes(&self, _env: &Env) -> u64 {
@@ -213,12 +191,7 @@ impl Probe for Planted {
         _group: &[Planned],
     ) -> Result<Box<dyn Session + 'env>, ProbeError> {
         self.opened.set(self.opened.get() + 1);
-        Ok(Box::new(Working {
-            probe: self,
-            at: 0,
-            ops: 0,
-            rng: Rng::new(7),
-        }))
+        Ok(Box::new(Working { probe: self, at: 0, ops: 0, rng: Rng::new(7) }))
     }
 }
 
@@ -247,10 +220,7 @@ fn env(clock: &SimulatedClock) -> Env {
     Env {
         machine: Machine::default(),
         clock: Clock::simulated(clock.clone()),
-        settings: Settings {
-            seed: 42,
-            ..Settings::default()
-        },
+        settings: Settings { seed: 42, ..Settings::default() },
         cpus: vec![0],
         round: 0,
         home_cpu: 0,
@@ -276,28 +246,18 @@ fn run(probe: &Planted, env: &Env, seconds: f64, sink: &mut Kept) -> Outcome {
 
 #[test]
 fn every_point_comes_out_as_planted_with_the_blocks_of_its_rank() {
-    for (rank, blocks) in [
-        (Rank::Headline, 2),
-        (Rank::Curve, 2),
-        (Rank::Detail, 3),
-        (Rank::Once, MAX_BLOCKS),
-    ] {
+    for (rank, blocks) in [(Rank::Headline, 2), (Rank::Curve, 2), (Rank::Detail, 3), (Rank::Once, MAX_BLOCKS)]
+    {
         let clock = SimulatedClock::ideal();
         let env = env(&clock);
-        let probe = Planted {
-            rank,
-            ..Planted::new(&clock, 5)
-        };
+        let probe = Planted { rank, ..Planted::new(&clock, 5) };
         let mut sink = Kept::default();
         run(&probe, &env, 10.0, &mut sink);
         assert_eq!(sink.records.len(), 5);
         for record in &sink.records {
             let planted = 10.0 + record.point.working_set_bytes.expect("planted") as f64;
             let summary = record.summary.as_ref().expect("measured");
-            assert!(
-                (summary.p50.expect("enough samples") - planted).abs() < 1e-2,
-                "{record:?}"
-            );
+            assert!((summary.p50.expect("enough samples") - planted).abs() < 1e-2, "{record:?}");
             assert_eq!(record.blocks.len(), blocks);
             assert_eq!(record.stopped_by, StoppedBy::Planned);
             assert_eq!((record.rank, record.reach), (Some(rank), Some(Reach::Shared)));
@@ -320,14 +280,8 @@ fn points_are_interleaved_in_a_random_order_that_the_seed_repeats() {
         })
         .collect();
     assert_eq!(orders[0], orders[1]);
-    let passes: Vec<HashSet<u64>> = orders[0]
-        .chunks(4)
-        .map(|pass| pass.iter().copied().collect())
-        .collect();
-    assert!(
-        passes.iter().all(|pass| pass.len() == 4),
-        "each pass visits each point once: {orders:?}"
-    );
+    let passes: Vec<HashSet<u64>> = orders[0].chunks(4).map(|pass| pass.iter().copied().collect()).collect();
+    assert!(passes.iter().all(|pass| pass.len() == 4), "each pass visits each point once: {orders:?}");
     assert!(orders[0].chunks(4).any(|round| round != [0, 1, 2, 3]));
 }
 
@@ -354,10 +308,7 @@ fn what_only_the_first_visit_pays_is_reckoned_once() {
     run(&probe, &env, 1.0, &mut sink);
     assert_eq!(sink.records[0].blocks.len(), 3, "{:?}", sink.records[0].error);
 
-    let late = Planted {
-        first_ns: 1.1e9,
-        ..Planted::new(&clock, 1)
-    };
+    let late = Planted { first_ns: 1.1e9, ..Planted::new(&clock, 1) };
     let begun_ns = env.clock.now_ns();
     run(&late, &env, 1.0, &mut sink);
     assert!(late.order.borrow().is_empty(), "not begun");
@@ -389,27 +340,17 @@ fn a_deadline_is_kept_and_what_was_not_reached_is_said() {
     let took = (env.clock.now_ns() - begun) / 1e9;
     assert!(took <= 2.0, "{took}");
     assert!(took > 1.5, "the time is used: {took}");
-    let absent: Vec<&Record> = sink
-        .records
-        .iter()
-        .filter(|record| record.kind == Kind::Absent)
-        .collect();
+    let absent: Vec<&Record> = sink.records.iter().filter(|record| record.kind == Kind::Absent).collect();
     assert_eq!(absent.len(), 1, "one record for all that was not reached");
-    let points = absent[0]
-        .findings
-        .as_ref()
-        .and_then(|findings| findings["points"].as_array())
-        .expect("a list");
+    let points =
+        absent[0].findings.as_ref().and_then(|findings| findings["points"].as_array()).expect("a list");
     assert_eq!(
         points.len() + sink.records.len() - 1,
         50,
         "each planned point is measured or said to be missing"
     );
     let names = |n: u64| points.iter().any(|point| point["working_set_bytes"] == n);
-    assert!(
-        names(49) && !names(0),
-        "the last of the list are given up first: {points:?}"
-    );
+    assert!(names(49) && !names(0), "the last of the list are given up first: {points:?}");
     assert!(sink.records.len() > 1);
 }
 
@@ -428,9 +369,7 @@ fn what_a_probe_would_like_to_see_closer_is_handed_on_but_for_what_is_known() {
     let outcome = run(&probe, &env, 10.0, &mut Kept::default());
     let further = outcome.further.iter();
     assert_eq!(
-        further
-            .map(|planned| planned.point.working_set_bytes)
-            .collect::<Vec<_>>(),
+        further.map(|planned| planned.point.working_set_bytes).collect::<Vec<_>>(),
         [Some(8), Some(9)]
     );
     assert!(!probe.order.borrow().contains(&8), "in the rounds to come");
@@ -444,10 +383,7 @@ fn the_first_priority_is_complete_before_the_second_begins() {
     probe.priority = |n| u8::from(n >= 3);
     run(&probe, &env, 10.0, &mut Kept::default());
     let order = probe.order.borrow();
-    let first_of_second = order
-        .iter()
-        .position(|n| *n >= 3)
-        .expect("the second priority was reached");
+    let first_of_second = order.iter().position(|n| *n >= 3).expect("the second priority was reached");
     assert_eq!(first_of_second, 3, "each of the first once: {order:?}");
 }
 
@@ -496,28 +432,17 @@ fn a_planted_stall_lands_in_the_tail_with_its_time_stamp() {
     let record = &sink.records[0];
     assert_eq!(record.kind, Kind::PerOp);
     assert_eq!(record.tail.len(), 1, "{:?}", record.tail);
-    assert!(
-        (record.tail[0].value - 50_010.0).abs() < 10.0,
-        "{:?}",
-        record.tail
-    );
+    assert!((record.tail[0].value - 50_010.0).abs() < 10.0, "{:?}", record.tail);
     let causes = record.tail_causes.as_ref().expect("a tail has causes");
     assert_eq!((causes.causes.len(), causes.causes[0].count), (1, 1));
-    assert_eq!(
-        causes.causes[0].cause, "unexplained",
-        "nothing explains what was planted"
-    );
+    assert_eq!(causes.causes[0].cause, "unexplained", "nothing explains what was planted");
     let second = &record.blocks[1];
     let into_block = record.tail[0].at_ns - second.at_ns;
     assert!(
         (into_block - 10_000.0 * 10.0).abs() < 2_000.0,
         "operation 10,001 of the second block: {into_block}"
     );
-    let max = record
-        .summary
-        .as_ref()
-        .and_then(|summary| summary.max)
-        .expect("measured");
+    let max = record.summary.as_ref().and_then(|summary| summary.max).expect("measured");
     assert!((max - 50_010.0).abs() < 10.0);
 }
 
@@ -526,18 +451,11 @@ fn stopping_keeps_what_was_measured() {
     let clock = SimulatedClock::ideal();
     let env = env(&clock);
     let probe = Planted::new(&clock, 3);
-    let mut sink = Kept {
-        cancel_after: Some(4),
-        ..Kept::default()
-    };
+    let mut sink = Kept { cancel_after: Some(4), ..Kept::default() };
     let outcome = run(&probe, &env, 10.0, &mut sink);
     assert!(outcome.cancelled);
     assert_eq!(sink.records.len(), 3);
-    assert!(
-        sink.records
-            .iter()
-            .any(|record| record.stopped_by == StoppedBy::Interrupted)
-    );
+    assert!(sink.records.iter().any(|record| record.stopped_by == StoppedBy::Interrupted));
 }
 
 #[test]
@@ -564,15 +482,8 @@ struct DriftsBetween(SimulatedClock, f64, f64);
 impl Reference for DriftsBetween {
     fn read(&mut self) -> Option<ReferenceReading> {
         let now = self.0.true_ns();
-        let shared_ns = if now >= self.1 && now < self.2 {
-            134.0
-        } else {
-            11.0
-        };
-        Some(ReferenceReading {
-            private_ns: 3.7,
-            shared_ns,
-        })
+        let shared_ns = if now >= self.1 && now < self.2 { 134.0 } else { 11.0 };
+        Some(ReferenceReading { private_ns: 3.7, shared_ns })
     }
 }
 
@@ -617,10 +528,7 @@ fn no_block_is_left_out_of_a_figure_that_disturbances_are_part_of() {
     assert_eq!(outcome.disturbed_blocks, 0);
     assert_eq!(sink.records.len(), 10);
     for record in &sink.records {
-        assert_eq!(
-            record.values.as_ref().map(Vec::len),
-            Some(64 * record.blocks.len())
-        );
+        assert_eq!(record.values.as_ref().map(Vec::len), Some(64 * record.blocks.len()));
     }
 }
 
@@ -632,10 +540,7 @@ impl Reference for Informed {
         self.0.read()
     }
     fn earlier(&self) -> Vec<ReferenceReading> {
-        let quiet = ReferenceReading {
-            private_ns: 3.7,
-            shared_ns: 11.0,
-        };
+        let quiet = ReferenceReading { private_ns: 3.7, shared_ns: 11.0 };
         vec![quiet; 2]
     }
 }
@@ -654,11 +559,7 @@ fn a_neighbour_who_came_after_the_last_reading_is_noticed_before_a_record_is_han
     run_probe(&probe, &env, &planned, deadline, &mut reference, &mut sink);
     let record = &sink.records[0];
     assert_eq!(record.blocks.len(), 4, "one more than its rank has");
-    assert!(
-        record.flags.contains(&"disturbed".to_owned()),
-        "{:?}",
-        record.flags
-    );
+    assert!(record.flags.contains(&"disturbed".to_owned()), "{:?}", record.flags);
 }
 
 #[test]
@@ -667,10 +568,7 @@ fn nothing_is_opened_after_the_deadline_or_the_users_stop() {
         let clock = SimulatedClock::ideal();
         let env = env(&clock);
         let probe = Planted::new(&clock, 3);
-        let mut sink = Kept {
-            cancel_after,
-            ..Kept::default()
-        };
+        let mut sink = Kept { cancel_after, ..Kept::default() };
         let outcome = run(&probe, &env, seconds, &mut sink);
         assert_eq!(probe.opened.get(), 0);
         assert_eq!(outcome.cancelled, cancel_after.is_some());
@@ -732,9 +630,6 @@ fn stolen_time_counts_from_one_tick_of_the_kernel_on() {
 
 #[test]
 fn a_preempted_single_operation_is_the_tail_and_no_disturbance() {
-    let block = BlockData {
-        histogram: Some(latlab_record::Histogram::new()),
-        ..windows_block(1_900_000, 0)
-    };
+    let block = BlockData { histogram: Some(latlab_record::Histogram::new()), ..windows_block(1_900_000, 0) };
     assert!(!lost_its_cpu(&block));
 }

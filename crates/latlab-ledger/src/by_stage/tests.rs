@@ -12,21 +12,11 @@ fn name(text: &str) -> Arc<str> {
 }
 
 fn begin(at: u64, thread: u32, number: u64, stage: &str) -> Change {
-    Change {
-        at,
-        process: 1,
-        thread,
-        what: What::Begin(number, name(stage)),
-    }
+    Change { at, process: 1, thread, what: What::Begin(number, name(stage)) }
 }
 
 fn end(at: u64, thread: u32, number: u64) -> Change {
-    Change {
-        at,
-        process: 1,
-        thread,
-        what: What::End(number),
-    }
+    Change { at, process: 1, thread, what: What::End(number) }
 }
 
 fn sweep(changes: &[Change]) -> Sweep<'static> {
@@ -39,10 +29,7 @@ fn sweep(changes: &[Change]) -> Sweep<'static> {
 }
 
 fn of<'a>(sums: &'a Sums, stage: &str) -> &'a Got {
-    sums.each()
-        .find(|(name, _)| *name == stage)
-        .unwrap_or_else(|| panic!("no {stage}"))
-        .1
+    sums.each().find(|(name, _)| *name == stage).unwrap_or_else(|| panic!("no {stage}")).1
 }
 
 #[test]
@@ -54,12 +41,7 @@ fn time_goes_to_the_innermost_stage_and_every_instant_to_one() {
         end(60 * MS, 1, 1),
     ]);
     sweep.set(0, 1, 1, State::Running);
-    sweep.set(
-        30 * MS,
-        1,
-        1,
-        State::Waiting(Some(rules().whole(Category::Sleep))),
-    );
+    sweep.set(30 * MS, 1, 1, State::Waiting(Some(rules().whole(Category::Sleep))));
     sweep.set(40 * MS, 1, 1, State::Running);
     let sums = sweep.end(100 * MS).stages;
     let is = |ns: f64, ms: f64| assert!((ns / 1e6 - ms).abs() < 1e-6, "{ns} is not {ms} ms");
@@ -94,12 +76,7 @@ fn a_reason_that_is_learned_later_moves_the_stages_time_too() {
 
 #[test]
 fn a_stage_of_the_program_as_a_whole_holds_for_every_thread_without_one() {
-    let whole = Change {
-        at: 0,
-        process: 0,
-        thread: 0,
-        what: What::Begin(9, name("sort")),
-    };
+    let whole = Change { at: 0, process: 0, thread: 0, what: What::Begin(9, name("sort")) };
     let mut sweep = sweep(&[whole, begin(0, 2, 1, "own")]);
     sweep.set(1, 1, 1, State::Running);
     sweep.set(1, 2, 1, State::Running);
@@ -110,12 +87,7 @@ fn a_stage_of_the_program_as_a_whole_holds_for_every_thread_without_one() {
 
 #[test]
 fn after_lost_marks_nothing_is_taken_for_open() {
-    let lost = Change {
-        at: 10 * MS,
-        process: 0,
-        thread: 0,
-        what: What::Lost,
-    };
+    let lost = Change { at: 10 * MS, process: 0, thread: 0, what: What::Lost };
     let mut sweep = sweep(&[begin(0, 1, 1, "a"), lost, end(30 * MS, 1, 1)]);
     sweep.set(0, 1, 1, State::Running);
     let sums = sweep.end(40 * MS).stages;
@@ -133,18 +105,11 @@ fn a_program_without_marks_has_no_stages() {
 #[test]
 fn a_look_that_comes_late_counts_for_the_stage_at_its_own_moment() {
     let mut sweep = Sweep::begin(rules(), 0, 1);
-    for change in [
-        begin(0, 1, 1, "work"),
-        end(90 * MS, 1, 1),
-        begin(95 * MS, 1, 2, "nap"),
-    ] {
+    for change in [begin(0, 1, 1, "work"), end(90 * MS, 1, 1), begin(95 * MS, 1, 2, "nap")] {
         sweep.stages().expect(change);
     }
     sweep.look(MS, &[(1, 1, State::Running)]);
-    sweep.look(
-        100 * MS,
-        &[(1, 1, State::Waiting(Some(rules().whole(Category::Sleep))))],
-    );
+    sweep.look(100 * MS, &[(1, 1, State::Waiting(Some(rules().whole(Category::Sleep))))]);
     let sums = sweep.end(100 * MS).stages;
     assert!((of(&sums, "work").time - 90e6).abs() < 10.0);
     assert!((of(&sums, "nap").time - 5e6).abs() < 10.0);
@@ -182,32 +147,21 @@ fn stages_and_ledger_say_the_same_of_each_category() {
         (Category::FileIoCpu, 0.11),
         (Category::StorageWait, 0.29),
     ];
-    let on_cpu = [
-        (Category::Compute, 44.0),
-        (Category::Allocator, 16.0),
-        (Category::FileIoCpu, 11.0),
-    ];
+    let on_cpu = [(Category::Compute, 44.0), (Category::Allocator, 16.0), (Category::FileIoCpu, 11.0)];
     let table = divided(&example(), rules(), &ledger, &on_cpu, Some(true));
     for (stage, share) in [("parse", 0.6), ("read", 0.4)] {
         let parts = &table.iter().find(|row| row.0 == stage).unwrap().1;
         assert!((parts.values().sum::<f64>() - share).abs() < 1e-9, "{stage}");
     }
     for (category, share) in ledger {
-        let sum: f64 = table
-            .iter()
-            .filter_map(|row| row.1.get(&Spent::On(category)))
-            .sum();
+        let sum: f64 = table.iter().filter_map(|row| row.1.get(&Spent::On(category))).sum();
         assert!((sum - share).abs() < 0.011, "{category} {sum}");
     }
 }
 
 #[test]
 fn without_samples_time_on_the_cpu_is_not_divided() {
-    let ledger = [
-        (Category::UserCpu, 0.6),
-        (Category::FileIoCpu, 0.1),
-        (Category::StorageWait, 0.3),
-    ];
+    let ledger = [(Category::UserCpu, 0.6), (Category::FileIoCpu, 0.1), (Category::StorageWait, 0.3)];
     let on_cpu = [(Category::UserCpu, 60.0), (Category::FileIoCpu, 10.0)];
     let mut sums = example();
     for got in sums.by_name.values_mut() {

@@ -9,11 +9,7 @@ fn rules() -> &'static Rules {
 }
 
 fn costs() -> Costs {
-    let exactly = |ns: f64| Cost {
-        low: ns,
-        mid: ns,
-        high: ns,
-    };
+    let exactly = |ns: f64| Cost { low: ns, mid: ns, high: ns };
     Costs {
         fault: exactly(1000.0),
         fault_in_user: exactly(0.0),
@@ -51,12 +47,7 @@ fn looked(busy: u64, waits: Category) -> Tally {
 }
 
 fn share(ledger: &Ledger, category: Category) -> f64 {
-    ledger
-        .rows
-        .iter()
-        .filter(|row| row.name == category)
-        .map(|row| row.share)
-        .sum()
+    ledger.rows.iter().filter(|row| row.name == category).map(|row| row.share).sum()
 }
 
 fn assert_closed(ledger: &Ledger) {
@@ -79,16 +70,8 @@ fn looks_alone_name_waits_and_leave_user_code_whole() {
         assert!(!names.contains(&unseen), "{unseen} cannot be known at this level");
     }
     assert!(names.contains(&Category::Unexplained), "always shown");
-    let user = ledger
-        .rows
-        .iter()
-        .find(|row| row.name == Category::UserCpu)
-        .unwrap();
-    let allocator = user
-        .within
-        .iter()
-        .find(|within| within.name == Category::Allocator)
-        .unwrap();
+    let user = ledger.rows.iter().find(|row| row.name == Category::UserCpu).unwrap();
+    let allocator = user.within.iter().find(|within| within.name == Category::Allocator).unwrap();
     assert!(allocator.low.abs() < 1e-12 && allocator.high >= 0.25 && allocator.high < 0.3);
 }
 
@@ -152,30 +135,18 @@ fn kernel_time_is_divided_by_what_its_pieces_cost_and_the_rest_is_unexplained() 
     assert_closed(&ledger);
     assert!((share(&ledger, Category::PageFaults) - 0.3).abs() < 0.01);
     assert!((share(&ledger, Category::FileIoCpu) - 0.2).abs() < 0.01);
-    let rest = ledger
-        .rows
-        .iter()
-        .find(|row| row.name == Category::Unexplained)
-        .unwrap();
+    let rest = ledger.rows.iter().find(|row| row.name == Category::Unexplained).unwrap();
     assert!((rest.share - 0.3).abs() < 0.1, "{rest:?}");
     assert!(rest.high > 0.25);
 }
 
 #[test]
 fn what_ticks_do_not_see_around_waits_is_the_kernels() {
-    let twenty = Cost {
-        low: 20_000.0,
-        mid: 20_000.0,
-        high: 20_000.0,
-    };
+    let twenty = Cost { low: 20_000.0, mid: 20_000.0, high: 20_000.0 };
     let costs = Costs {
         sleep: twenty,
         // Counts of calls bound nothing.
-        call: Cost {
-            low: 0.0,
-            mid: 1e3,
-            high: 1e9,
-        },
+        call: Cost { low: 0.0, mid: 1e3, high: 1e9 },
         ..costs()
     };
     let queued = |waits, switches, queue_ns| {
@@ -184,10 +155,7 @@ fn what_ticks_do_not_see_around_waits_is_the_kernels() {
         tally.usage.user_ns = 300_000_000;
         tally.usage.system_ns = 200_000_000;
         tally.usage.voluntary_switches = switches;
-        tally.usage.io = Some(crate::tally::Io {
-            read_calls: 1,
-            ..crate::tally::Io::default()
-        });
+        tally.usage.io = Some(crate::tally::Io { read_calls: 1, ..crate::tally::Io::default() });
         let ledger = ledger(&tally, rules(), &costs);
         assert_closed(&ledger);
         let row = ledger.rows.iter().find(|row| row.name == Category::UserCpu);
@@ -255,22 +223,14 @@ fn what_is_thrown_away_is_no_work_on_files() {
         row.unwrap().share
     };
     assert!((of(&tally) - 0.12).abs() < 0.01);
-    tally.usage.discards = crate::discards::Discards {
-        alone: 1_000_000_000,
-        beside_files: 0,
-        times: 300,
-        seen: true,
-    };
+    tally.usage.discards =
+        crate::discards::Discards { alone: 1_000_000_000, beside_files: 0, times: 300, seen: true };
     assert!((of(&tally) - 0.02).abs() < 0.01);
     // Files in memory reach no disk either: with one open meanwhile, they may have got it.
     let alone = tally.usage.discards;
     tally.usage.discards.beside_files = std::mem::take(&mut tally.usage.discards.alone);
     let found = ledger(&tally, rules(), &costs());
-    let row = found
-        .rows
-        .iter()
-        .find(|row| row.name == Category::FileIoCpu)
-        .unwrap();
+    let row = found.rows.iter().find(|row| row.name == Category::FileIoCpu).unwrap();
     assert!((row.share - 0.12).abs() < 0.01 && row.low < 0.03, "{row:?}");
     tally.usage.discards = alone;
     // What went to a disk was not thrown away.
@@ -286,11 +246,7 @@ fn recorded_waits_without_a_reason_follow_those_that_were_read_in_time() {
     tally.recorded.unknown = SECOND;
     tally.unread.unread(1000, SECOND);
     for at in 0..400 {
-        let category = if at % 4 == 0 {
-            Category::StorageWait
-        } else {
-            Category::Network
-        };
+        let category = if at % 4 == 0 { Category::StorageWait } else { Category::Network };
         tally.unread.read(1000, rules().whole(category));
     }
     let ledger = ledger(&tally, rules(), &costs());
@@ -304,10 +260,7 @@ fn recorded_waits_of_which_none_was_read_in_time_are_those_that_looks_met() {
     let mut tally = looked(0, Category::StorageWait);
     tally.looked.wall = SECOND / 2;
     tally.looked.waits = Counted::default();
-    tally
-        .looked
-        .waits
-        .count(rules().whole(Category::StorageWait), 400_000_000);
+    tally.looked.waits.count(rules().whole(Category::StorageWait), 400_000_000);
     tally.looked.unknown = 100_000_000;
     tally.recorded.wall = SECOND / 2;
     tally.recorded.unknown = SECOND / 2;
@@ -326,25 +279,14 @@ fn samples_divide_the_cpu_and_say_how_well_they_know_it() {
     tally.recorded.thread_running = SECOND;
     tally.sees_kernel = true;
     for at in 0..1000 {
-        let category = if at % 4 == 0 {
-            Category::Allocator
-        } else {
-            Category::Compute
-        };
+        let category = if at % 4 == 0 { Category::Allocator } else { Category::Compute };
         tally.mix.sample(rules().whole(category), 1e6);
     }
     let ledger = ledger(&tally, rules(), &costs());
     assert_closed(&ledger);
-    let allocator = ledger
-        .rows
-        .iter()
-        .find(|row| row.name == Category::Allocator)
-        .unwrap();
+    let allocator = ledger.rows.iter().find(|row| row.name == Category::Allocator).unwrap();
     assert!((allocator.share - 0.25).abs() < 1e-6);
-    assert!(
-        allocator.high - allocator.low > 0.04 && allocator.high - allocator.low < 0.07,
-        "{allocator:?}"
-    );
+    assert!(allocator.high - allocator.low > 0.04 && allocator.high - allocator.low < 0.07, "{allocator:?}");
     assert!(!ledger.rows.iter().any(|row| row.name == Category::UserCpu));
 }
 
@@ -400,10 +342,7 @@ fn ran(sees_kernel: bool) -> Tally {
 fn touches_pages(sees_kernel: bool) -> (Tally, Costs) {
     let mut tally = ran(sees_kernel);
     let (path, faults) = (Rc::from("/bin/known"), 400_000);
-    let (compute, fault) = (
-        rules().whole(Category::Compute),
-        named(Category::PageFaults, "in other code"),
-    );
+    let (compute, fault) = (rules().whole(Category::Compute), named(Category::PageFaults, "in other code"));
     for at in 0..3400 {
         tally.mix.sample(compute, 1e5);
         tally.mix.at(&path, 0x2000 + at % 7, compute, 1e5);
@@ -432,21 +371,9 @@ fn touches_pages(sees_kernel: bool) -> (Tally, Costs) {
     tally.usage.minor_faults = faults;
     let each = |ns: f64| ns / faults as f64;
     let costs = Costs {
-        fault: Cost {
-            low: each(0.5 * 600e6),
-            mid: each(540e6),
-            high: each(2.0 * 600e6),
-        },
-        fault_in_user: Cost {
-            low: 0.07,
-            mid: 0.1,
-            high: 0.13,
-        },
-        unmap: Cost {
-            low: each(50e6),
-            mid: each(60e6),
-            high: each(70e6),
-        },
+        fault: Cost { low: each(0.5 * 600e6), mid: each(540e6), high: each(2.0 * 600e6) },
+        fault_in_user: Cost { low: 0.07, mid: 0.1, high: 0.13 },
+        unmap: Cost { low: each(50e6), mid: each(60e6), high: each(70e6) },
         ..costs()
     };
     (tally, costs)
@@ -462,16 +389,11 @@ fn the_part_of_a_page_fault_that_samples_take_for_user_code_is_the_faults() {
         let (tally, costs) = touches_pages(sees_kernel);
         let ledger = ledger(&tally, rules(), &costs);
         assert_closed(&ledger);
-        for (category, truth) in [
-            (Category::PageFaults, 0.60),
-            (Category::Allocator, 0.06),
-            (Category::Compute, 0.34),
-        ] {
+        for (category, truth) in
+            [(Category::PageFaults, 0.60), (Category::Allocator, 0.06), (Category::Compute, 0.34)]
+        {
             let found = share(&ledger, category);
-            assert!(
-                (found - truth).abs() < 0.01,
-                "{category} {found} of {truth}, kernel {sees_kernel}"
-            );
+            assert!((found - truth).abs() < 0.01, "{category} {found} of {truth}, kernel {sees_kernel}");
         }
     }
 }
@@ -509,10 +431,7 @@ fn without_samples_the_interval_knows_that_ticks_take_a_part_of_page_faults_for_
     assert!(faults.low < 0.66 && 0.66 < faults.high, "{faults:?}");
     assert!((user.share - 0.34).abs() < 0.05 && (faults.share - 0.66).abs() < 0.05);
     assert!(!ledger.rows.iter().any(|row| row.name == Category::Allocator));
-    assert!(
-        faults.parts.is_empty(),
-        "nothing tells whose they were: {faults:?}"
-    );
+    assert!(faults.parts.is_empty(), "nothing tells whose they were: {faults:?}");
 }
 
 #[test]
@@ -542,16 +461,10 @@ fn stacks_of_long_names_are_listed_as_far_as_there_is_room() {
     for number in 1..=300 {
         let frames = vec![Rc::clone(&name); number];
         tally.mix.sample(compute, 1e6);
-        tally
-            .mix
-            .stack(Category::Compute, Side::User, frames, number as f64);
+        tally.mix.stack(Category::Compute, Side::User, frames, number as f64);
     }
     let listed = ledger(&tally, rules(), &costs()).stacks;
-    let text: usize = listed
-        .iter()
-        .flat_map(|stack| &stack.frames)
-        .map(String::len)
-        .sum();
+    let text: usize = listed.iter().flat_map(|stack| &stack.frames).map(String::len).sum();
     assert!(text <= MOST_TEXT && text > MOST_TEXT / 2, "{text}");
 }
 
@@ -566,22 +479,16 @@ fn functions_and_stacks_of_a_category_have_no_more_than_it_has() {
             weight,
         };
         // `touches` has all instructions that touched a page, and as much of its own.
-        for (name, offset, weight) in [
-            ("touches", 0x1000, 60e6),
-            ("touches", 0x2000, 60e6),
-            ("computes", 0x2001, 280e6),
-        ] {
+        for (name, offset, weight) in
+            [("touches", 0x1000, 60e6), ("touches", 0x2000, 60e6), ("computes", 0x2001, 280e6)]
+        {
             tally.mix.function(Category::Compute, name, "known", weight);
-            tally
-                .mix
-                .spot(Category::Compute, &path, offset, spot(name, weight));
+            tally.mix.spot(Category::Compute, &path, offset, spot(name, weight));
             let frames = vec![Rc::from(name)];
             tally.mix.stack(Category::Compute, Side::User, frames, weight);
         }
         if sees_kernel {
-            tally
-                .mix
-                .function(Category::PageFaults, "clear_page", "[kernel]", 540e6);
+            tally.mix.function(Category::PageFaults, "clear_page", "[kernel]", 540e6);
             tally.mix.function(Category::Allocator, "unmap", "[kernel]", 60e6);
         }
         let ledger = ledger(&tally, rules(), &costs);
@@ -592,10 +499,7 @@ fn functions_and_stacks_of_a_category_have_no_more_than_it_has() {
                 row.functions.iter().map(|function| function.share).sum(),
                 stacks.map(|stack| stack.share).sum(),
             );
-            assert!(
-                functions <= row.share + 1e-9 && stacks <= row.share + 1e-9,
-                "{row:?}"
-            );
+            assert!(functions <= row.share + 1e-9 && stacks <= row.share + 1e-9, "{row:?}");
         }
         let function = |category, name: &str| {
             let row = ledger.rows.iter().find(|row| row.name == category).unwrap();
@@ -665,10 +569,8 @@ fn the_ends_of_recorded_waits_that_were_spent_ready_are_waiting_for_a_cpu() {
     tally.recorded.thread_running = 400_000_000;
     tally.usage.user_ns = 400_000_000;
     tally.usage.queue_ns = Some(90_000_000);
-    for (category, ns, times) in [
-        (Category::Network, 400_000_000, 200),
-        (Category::Sleep, 200_000_000, 100),
-    ] {
+    for (category, ns, times) in [(Category::Network, 400_000_000, 200), (Category::Sleep, 200_000_000, 100)]
+    {
         let reason = rules().whole(category);
         tally.recorded.waits.count(reason, ns);
         tally.recorded.thread_waits.count(reason, ns);
@@ -691,11 +593,7 @@ fn a_function_of_a_quiet_part_that_was_recorded_more_has_its_share_of_the_whole_
     let mut stretches = Stretches::default();
     let slice = |stretches: &mut Stretches, ms: usize, cost: f64, wanted: usize| {
         stretches.begin_slice();
-        let mut kept = Kept {
-            running_ns: ms as f64 * MS,
-            sampled_ns: ms as f64 * MS,
-            ..Kept::default()
-        };
+        let mut kept = Kept { running_ns: ms as f64 * MS, sampled_ns: ms as f64 * MS, ..Kept::default() };
         for at in 0..ms {
             let name = if at % 10 < wanted { "wanted" } else { "other" };
             kept.mix.sample(rules().whole(Category::Compute), MS);
@@ -743,57 +641,26 @@ fn what_nothing_like_it_was_recorded_of_is_unexplained_in_user_code_and_counted_
         tally.usage.user_ns = 4_100_000_000;
         tally.usage.system_ns = 900_000_000;
         tally.usage.voluntary_switches = 10_000;
-        tally
-            .looked
-            .thread_waits
-            .count(rules().whole(Category::StorageWait), 10 * SECOND);
+        tally.looked.thread_waits.count(rules().whole(Category::StorageWait), 10 * SECOND);
         for at in 0..4000 {
             let name = if at % 2 == 0 { "wanted" } else { "other" };
             tally.mix.sample(rules().whole(Category::Compute), 1e6);
             tally.mix.function(Category::Compute, name, "program", 1e6);
         }
         tally.sampled_ns = 4e9;
-        tally.unlike = crate::weights::Unlike {
-            ns: 1e9,
-            of_ns: 5e9,
-            cost: 1e9,
-            of_cost: 1e9,
-        };
+        tally.unlike = crate::weights::Unlike { ns: 1e9, of_ns: 5e9, cost: 1e9, of_cost: 1e9 };
         let mut costs = costs();
-        costs.switch = Cost {
-            low: 60_000.0,
-            mid: 90_000.0,
-            high: 120_000.0,
-        };
+        costs.switch = Cost { low: 60_000.0, mid: 90_000.0, high: 120_000.0 };
         let found = ledger(&tally, rules(), &costs);
         assert_closed(&found);
-        assert!(
-            (share(&found, Category::Compute) - 0.8).abs() < 0.01,
-            "{:?}",
-            found.rows
-        );
-        assert!(
-            (share(&found, Category::Unexplained) - 0.02).abs() < 0.01,
-            "{:?}",
-            found.rows
-        );
-        assert!(
-            (share(&found, Category::FileIoCpu) - 0.18).abs() < 0.01,
-            "{:?}",
-            found.rows
-        );
+        assert!((share(&found, Category::Compute) - 0.8).abs() < 0.01, "{:?}", found.rows);
+        assert!((share(&found, Category::Unexplained) - 0.02).abs() < 0.01, "{:?}", found.rows);
+        assert!((share(&found, Category::FileIoCpu) - 0.18).abs() < 0.01, "{:?}", found.rows);
         let symbols = crate::by_place::symbols(&tally.mix, &found.sampled);
         let wanted = symbols.iter().find(|symbol| symbol.name == "wanted").unwrap();
         assert!((wanted.share - 0.4).abs() < 0.01, "{wanted:?}");
-        assert!(
-            wanted.high > 0.42,
-            "it may have run in the other part: {wanted:?}"
-        );
-        assert!(
-            symbols
-                .iter()
-                .any(|symbol| symbol.name == "[of the program, not recorded]")
-        );
+        assert!(wanted.high > 0.42, "it may have run in the other part: {wanted:?}");
+        assert!(symbols.iter().any(|symbol| symbol.name == "[of the program, not recorded]"));
     }
 }
 

@@ -1,9 +1,6 @@
 use super::*;
 
-const READ: Access = Access {
-    read: true,
-    write: false,
-};
+const READ: Access = Access { read: true, write: false };
 
 fn file(number: u32, target: &str, position: u64) -> Descriptor {
     Descriptor {
@@ -18,26 +15,12 @@ fn file(number: u32, target: &str, position: u64) -> Descriptor {
 }
 
 fn look(at: u64, read: (u64, u64), descriptors: Vec<Descriptor>) -> Look {
-    let io = Io {
-        read_chars: read.0,
-        read_calls: read.1,
-        ..Io::default()
-    };
-    Look {
-        at,
-        process: 1,
-        io: Some((io, io)),
-        descriptors,
-        waits: vec![],
-        inherits: at == 0,
-    }
+    let io = Io { read_chars: read.0, read_calls: read.1, ..Io::default() };
+    Look { at, process: 1, io: Some((io, io)), descriptors, waits: vec![], inherits: at == 0 }
 }
 
 fn shown(files: &Files, read: u64) -> model::Files {
-    let io = Io {
-        read_chars: read,
-        ..Io::default()
-    };
+    let io = Io { read_chars: read, ..Io::default() };
     files.shown(0, Some(&io), false, |_| "program".to_owned())
 }
 
@@ -54,14 +37,8 @@ fn a_position_that_moves_is_bytes_with_their_calls_and_time() {
     let shown = shown(&files, 3 << 20);
     let row = &shown.rows[0];
     let read = row.read.as_ref().unwrap();
-    assert_eq!(
-        (row.name.as_str(), row.descriptors.as_slice()),
-        ("/data", [3].as_slice())
-    );
-    assert_eq!(
-        (read.bytes, read.block_bytes),
-        (f64::from(3 << 20), Some(65_536.0))
-    );
+    assert_eq!((row.name.as_str(), row.descriptors.as_slice()), ("/data", [3].as_slice()));
+    assert_eq!((read.bytes, read.block_bytes), (f64::from(3 << 20), Some(65_536.0)));
     assert!((read.busy_s - 30e-9).abs() < 1e-15);
     assert_eq!((shown.read_share, row.seeks), (Some(1.0), 0));
 }
@@ -80,11 +57,7 @@ fn seeks_farther_than_numbers_go_take_nothing_from_others() {
     let mut files = Files::default();
     let far = |number, position| file(number, &format!("/far{number}"), position);
     files.take(&look(0, (0, 0), vec![far(3, 0), far(4, 0), file(5, "/a", 0)]));
-    files.take(&look(
-        10,
-        (8192, 2),
-        vec![far(3, u64::MAX), far(4, u64::MAX), file(5, "/a", 8192)],
-    ));
+    files.take(&look(10, (8192, 2), vec![far(3, u64::MAX), far(4, u64::MAX), file(5, "/a", 8192)]));
     let shown = shown(&files, 8192);
     assert_eq!(shown.rows[0].name, "/a");
     assert_eq!(read_bytes(&shown), 8192);
@@ -105,10 +78,7 @@ fn a_file_that_is_sought_in_takes_nothing_from_others() {
     let both = vec![file(3, "/sought", 1 << 30), file(4, "/data", 100_000)];
     files.take(&look(10, (104_096, 30), both));
     let shown = shown(&files, 104_096);
-    assert_eq!(
-        (shown.rows[0].name.as_str(), read_bytes(&shown)),
-        ("/data", 100_000)
-    );
+    assert_eq!((shown.rows[0].name.as_str(), read_bytes(&shown)), ("/data", 100_000));
     assert_eq!((shown.rows[1].seeks, shown.rows[0].seeks), (1, 0));
 }
 
@@ -143,10 +113,8 @@ fn each_process_has_its_counters() {
     child.process = 2;
     child.inherits = false;
     files.take(&child);
-    let mut counters: Vec<_> = files
-        .counters()
-        .map(|(process, began, last)| (process, began.read_chars, last.read_chars))
-        .collect();
+    let mut counters: Vec<_> =
+        files.counters().map(|(process, began, last)| (process, began.read_chars, last.read_chars)).collect();
     counters.sort_unstable();
     assert_eq!(counters, [(1, 1000, 2000), (2, 0, 100_000)]);
     assert_eq!(shown(&files, 101_000).read_share, Some(0.5));
@@ -154,11 +122,7 @@ fn each_process_has_its_counters() {
 }
 
 fn shared(number: u32, position: u64) -> Descriptor {
-    Descriptor {
-        place: Some(7),
-        is_shared: true,
-        ..file(number, "/data", position)
-    }
+    Descriptor { place: Some(7), is_shared: true, ..file(number, "/data", position) }
 }
 
 #[test]
@@ -166,16 +130,8 @@ fn a_position_that_two_descriptors_share_moves_once() {
     let mut files = Files::default();
     files.take(&look(0, (0, 0), vec![]));
     // As much was read from elsewhere: the counters allow for both.
-    files.take(&look(
-        10,
-        (200_000, 20),
-        vec![shared(3, 100_000), shared(4, 100_000)],
-    ));
-    files.take(&look(
-        20,
-        (400_000, 40),
-        vec![shared(3, 200_000), shared(4, 200_000)],
-    ));
+    files.take(&look(10, (200_000, 20), vec![shared(3, 100_000), shared(4, 100_000)]));
+    files.take(&look(20, (400_000, 40), vec![shared(3, 200_000), shared(4, 200_000)]));
     let shown = shown(&files, 400_000);
     assert_eq!((read_bytes(&shown), shown.rows[0].seeks), (200_000, 0));
 }
@@ -193,11 +149,7 @@ fn processes_that_share_a_position_divide_what_it_has_moved_by_their_counters() 
     files.take(&of(1, 10, 90_000, 100_000));
     files.take(&of(2, 10, 60_000, 100_000));
     let shown = shown(&files, 150_000);
-    let of: Vec<_> = shown
-        .rows
-        .iter()
-        .map(|row| (row.process, row.read.unwrap().bytes, row.seeks))
-        .collect();
+    let of: Vec<_> = shown.rows.iter().map(|row| (row.process, row.read.unwrap().bytes, row.seeks)).collect();
     assert_eq!(of, [(1, 90_000.0, 0), (2, 10_000.0, 0)]);
 }
 
@@ -217,9 +169,8 @@ fn a_process_that_reads_nothing_leaves_a_shared_position_to_those_that_do() {
 fn a_file_that_is_left_out_is_left_out_once_however_often_it_is_looked_at() {
     let mut files = Files::default();
     files.take(&look(0, (0, 0), vec![]));
-    let many: Vec<Descriptor> = (0..3000)
-        .map(|number| file(number, &format!("/file{number}"), 8192))
-        .collect();
+    let many: Vec<Descriptor> =
+        (0..3000).map(|number| file(number, &format!("/file{number}"), 8192)).collect();
     for at in 1..=5 {
         files.take(&look(at, (3000 * 8192, 3000), many.clone()));
     }
@@ -234,11 +185,7 @@ fn files_beyond_those_that_are_kept_are_counted() {
     for number in 0..3000_u32 {
         let read = u64::from(number + 1) * 8192;
         let name = format!("/file{number}");
-        files.take(&look(
-            u64::from(number) + 1,
-            (read, 1),
-            vec![file(3, &name, 8192)],
-        ));
+        files.take(&look(u64::from(number) + 1, (read, 1), vec![file(3, &name, 8192)]));
     }
     let shown = shown(&files, 3000 * 8192);
     assert_eq!(shown.rows.len(), MOST_SHOWN);

@@ -24,12 +24,7 @@ pub(crate) struct Blocks {
 impl Blocks {
     /// Stands at the beginning.
     pub(crate) fn of(file: Rc<File>) -> Self {
-        Self {
-            file,
-            at: 0,
-            kept: HashMap::new(),
-            reads: 0,
-        }
+        Self { file, at: 0, kept: HashMap::new(), reads: 0 }
     }
 
     fn block(&mut self, number: u64) -> io::Result<&[u8]> {

@@ -95,9 +95,7 @@ fn pages(repetitions: usize) -> (Vec<f64>, Vec<f64>) {
 /// Where samples of code that only touches pages fall: the share of them that is in user code.
 fn fault_in_user(sees_kernel: bool) -> Option<Cost> {
     let mut recorder = Recorder::of(sees_kernel, SAMPLED_NS);
-    recorder
-        .start(&[u32::try_from(this_thread()).ok()?], false)
-        .ok()?;
+    recorder.start(&[u32::try_from(this_thread()).ok()?], false).ok()?;
     let until = thread_cpu_ns() + SAMPLED_FOR_NS;
     let mut ns = 0.0;
     while thread_cpu_ns() < until {
@@ -117,11 +115,7 @@ fn fault_in_user(sees_kernel: bool) -> Option<Cost> {
     let worth = ns / SAMPLED_NS as f64;
     let share = samples.count() as f64 / worth.max(1.0);
     let range = of_share(share, worth);
-    (worth >= 1.0).then_some(Cost {
-        low: range.low,
-        mid: share.min(1.0),
-        high: range.high,
-    })
+    (worth >= 1.0).then_some(Cost { low: range.low, mid: share.min(1.0), high: range.high })
 }
 
 /// Reading a file that is in memory: one byte at a time, and in blocks.

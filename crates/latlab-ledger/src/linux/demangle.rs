@@ -84,11 +84,7 @@ pub(crate) struct Demangler {
 
 impl Default for Demangler {
     fn default() -> Self {
-        Self {
-            left_ns: LONGEST_NS,
-            left_bytes: MOST_TEXT,
-            quick_ns: QUICK_NS,
-        }
+        Self { left_ns: LONGEST_NS, left_bytes: MOST_TEXT, quick_ns: QUICK_NS }
     }
 }
 
@@ -123,11 +119,7 @@ mod tests {
 
     /// Gives real names all the time that they take in an emulator.
     fn patient() -> Demangler {
-        Demangler {
-            left_ns: u64::MAX,
-            quick_ns: u64::MAX,
-            ..Demangler::default()
-        }
+        Demangler { left_ns: u64::MAX, quick_ns: u64::MAX, ..Demangler::default() }
     }
 
     /// `f(a<int, int>, a<a<int, int>, a<int, int>>, …)`: each level nine bytes, and twice the text.
@@ -176,11 +168,7 @@ mod tests {
         for _ in 0..levels {
             let (high, low) = ((before - 1) / 62, (before - 1) % 62);
             let high = (high > 0).then(|| char::from(DIGITS[high]));
-            let back = format!(
-                "B{}{}_",
-                high.map_or(String::new(), String::from),
-                char::from(DIGITS[low])
-            );
+            let back = format!("B{}{}_", high.map_or(String::new(), String::from), char::from(DIGITS[low]));
             before = name.len() - 2;
             write!(name, "T{back}{back}E").unwrap();
         }
@@ -200,12 +188,7 @@ mod tests {
 
     #[test]
     fn every_name_of_a_real_library_is_as_without_bounds() {
-        let places = [
-            "/usr/lib64",
-            "/usr/lib/x86_64-linux-gnu",
-            "/usr/lib/aarch64-linux-gnu",
-            "/usr/lib",
-        ];
+        let places = ["/usr/lib64", "/usr/lib/x86_64-linux-gnu", "/usr/lib/aarch64-linux-gnu", "/usr/lib"];
         let paths = places.map(|place| format!("{place}/libstdc++.so.6"));
         let Some(bytes) = paths.iter().find_map(|path| std::fs::read(path).ok()) else {
             eprintln!("skipped: there is no libstdc++ here");
@@ -215,14 +198,9 @@ mod tests {
         let mut demangler = patient();
         let mut compared = 0;
         for name in file.dynamic_symbols().filter_map(|symbol| symbol.name().ok()) {
-            let unbounded = cpp_demangle::Symbol::new(name)
-                .ok()
-                .and_then(|cpp| cpp.demangle().ok());
+            let unbounded = cpp_demangle::Symbol::new(name).ok().and_then(|cpp| cpp.demangle().ok());
             let is_cpp = unbounded.is_some();
-            assert_eq!(
-                demangler.name(name).as_ref(),
-                unbounded.as_deref().unwrap_or(name)
-            );
+            assert_eq!(demangler.name(name).as_ref(), unbounded.as_deref().unwrap_or(name));
             compared += u32::from(is_cpp);
         }
         assert!(compared > 1000, "{compared}");
@@ -230,15 +208,9 @@ mod tests {
 
     #[test]
     fn without_time_or_room_left_names_stay_mangled_and_long_ones_are_cut() {
-        let mut late = Demangler {
-            left_ns: 0,
-            ..Demangler::default()
-        };
+        let mut late = Demangler { left_ns: 0, ..Demangler::default() };
         assert_eq!(late.name("_Znwm").as_ref(), "_Znwm");
-        let mut full = Demangler {
-            left_bytes: 40,
-            ..Demangler::default()
-        };
+        let mut full = Demangler { left_bytes: 40, ..Demangler::default() };
         assert_eq!(full.name("_Znwm").as_ref(), "operator new(unsigned long)");
         assert_eq!(full.name("_Znam").as_ref(), "_Znam");
         let long = "ä".repeat(LONGEST);

@@ -64,10 +64,7 @@ pub fn explain(request: &Request, go_on: impl FnMut() -> bool) -> Result<Explain
             let first = runs.first()?;
             let costs = costs::measure(levels.sight.recording);
             let fewer = runs.up_to(request.runs, &first, go_on)?;
-            let words = arguments
-                .iter()
-                .map(|word| word.to_string_lossy().into_owned())
-                .collect();
+            let words = arguments.iter().map(|word| word.to_string_lossy().into_owned()).collect();
             let heard = runs.listener.as_ref().map(Listener::heard);
             let mut explained = assemble(&runs.tally, &first, &levels, rules, &costs, words, heard);
             explained.notes.extend(fewer.into_iter().chain(unheard));
@@ -77,15 +74,7 @@ pub fn explain(request: &Request, go_on: impl FnMut() -> bool) -> Result<Explain
             let mut governor = governor(&levels);
             let watched = watch::attach(*pid, *for_ns, rules, levels.sight, &mut governor, go_on)?;
             let costs = costs::measure(levels.sight.recording);
-            Ok(assemble(
-                &watched.tally,
-                &watched,
-                &levels,
-                rules,
-                &costs,
-                Vec::new(),
-                None,
-            ))
+            Ok(assemble(&watched.tally, &watched, &levels, rules, &costs, Vec::new(), None))
         }
     }
 }
@@ -166,10 +155,7 @@ impl Runs<'_> {
     ) -> Result<Option<String>, ExplainError> {
         while self.tally.runs < times {
             if let Some(why) = self.again(first, go_on())? {
-                return Ok(Some(format!(
-                    "Of {times} runs {} could be made: {why}.",
-                    self.tally.runs
-                )));
+                return Ok(Some(format!("Of {times} runs {} could be made: {why}.", self.tally.runs)));
             }
         }
         Ok(None)
@@ -191,9 +177,7 @@ impl Runs<'_> {
             }
         };
         let Ok(nowhere) = File::options().write(true).open("/dev/null") else {
-            return Ok(Some(
-                "/dev/null cannot be opened, which takes the output of further runs",
-            ));
+            return Ok(Some("/dev/null cannot be opened, which takes the output of further runs"));
         };
         let again = self.once(Streams::Repeated(from, nowhere.as_raw_fd()))?;
         let ended = |watched: &Watched| watched.ended.map(|ended| (ended.exit_code, ended.signal));
@@ -230,10 +214,7 @@ fn assemble(
     Explained {
         version: model::VERSION,
         rules_version: rules.version(),
-        program: Program {
-            arguments,
-            ..program(first)
-        },
+        program: Program { arguments, ..program(first) },
         runs: tally.runs,
         wall_s: wall / 1e9 / runs,
         wall_range_s: (seconds(tally.wall_range_ns.0), seconds(tally.wall_range_ns.1)),
@@ -330,9 +311,7 @@ fn course(
     let own = (tally.runs > 1).then(|| estimate::ledger(&first.tally, rules, costs));
     let ledger = own.as_ref().unwrap_or(ledger);
     let shares: Vec<(Category, f64)> = ledger.rows.iter().map(|row| (row.name, row.share)).collect();
-    first
-        .course
-        .shown(&shares, &ledger.on_cpu, seconds(first.tally.wall_ns))
+    first.course.shown(&shares, &ledger.on_cpu, seconds(first.tally.wall_ns))
 }
 
 fn notes(tally: &Tally, first: &Watched, heard: &Heard, may_record: bool) -> Vec<String> {
@@ -365,10 +344,7 @@ fn notes(tally: &Tally, first: &Watched, heard: &Heard, may_record: bool) -> Vec
         ));
     }
     if tally.lost > 0 {
-        notes.push(format!(
-            "{} records were lost, as the watcher did not get a CPU in time.",
-            tally.lost
-        ));
+        notes.push(format!("{} records were lost, as the watcher did not get a CPU in time.", tally.lost));
     }
     if heard.lost > 0 {
         notes.push(format!(
@@ -383,10 +359,7 @@ fn notes(tally: &Tally, first: &Watched, heard: &Heard, may_record: bool) -> Vec
         ));
     }
     if let Some(refused) = &heard.first_refused {
-        notes.push(format!(
-            "{} lines about stages were left out; the first: {refused}.",
-            heard.refused
-        ));
+        notes.push(format!("{} lines about stages were left out; the first: {refused}.", heard.refused));
     }
     if first.refused {
         notes.push(
@@ -448,12 +421,7 @@ fn stages(tally: &Tally, ledger: &estimate::Ledger, rules: &Rules, heard: &Heard
             }
         })
         .collect();
-    stages.sort_by(|a, b| {
-        a.name
-            .is_empty()
-            .cmp(&b.name.is_empty())
-            .then(b.share.total_cmp(&a.share))
-    });
+    stages.sort_by(|a, b| a.name.is_empty().cmp(&b.name.is_empty()).then(b.share.total_cmp(&a.share)));
     stages
 }
 
@@ -474,20 +442,13 @@ fn threads(tally: &Tally, rules: &Rules, runs: f64) -> Threads {
     let at_once = tally.looked.thread_running + tally.recorded.thread_running;
     let mut waits: Vec<ThreadWait> = woken::by_category(&woken::thread_waits(tally), rules)
         .into_iter()
-        .map(|(name, ns)| ThreadWait {
-            name,
-            seconds: ns / 1e9 / runs,
-        })
+        .map(|(name, ns)| ThreadWait { name, seconds: ns / 1e9 / runs })
         .collect();
     waits.sort_by(|a, b| b.seconds.total_cmp(&a.seconds));
     Threads {
         most: tally.most_threads,
         cpu_s: cpu as f64 / 1e9 / runs,
-        parallelism: if running > 0 {
-            at_once as f64 / running as f64
-        } else {
-            0.0
-        },
+        parallelism: if running > 0 { at_once as f64 / running as f64 } else { 0.0 },
         waits,
     }
 }

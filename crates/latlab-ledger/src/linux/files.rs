@@ -113,11 +113,7 @@ impl Descriptors {
         self.looks += 1;
         self.last = now;
         let cost = thread_cpu_ns() - before;
-        self.cost_ns = if self.cost_ns == 0 {
-            cost
-        } else {
-            (3 * self.cost_ns + cost) / 4
-        };
+        self.cost_ns = if self.cost_ns == 0 { cost } else { (3 * self.cost_ns + cost) / 4 };
         let usual = ((now - self.begin) / PARTS).clamp(LEAST_NS, MOST_NS);
         self.next = now_ns() + usual.max(SHARE * self.cost_ns);
     }
@@ -131,13 +127,9 @@ impl Descriptors {
                 return;
             }
         };
-        let numbers = entries
-            .flatten()
-            .filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
-        let mut descriptors: Vec<Descriptor> = numbers
-            .take(MOST_DESCRIPTORS)
-            .filter_map(|number| descriptor(process, number))
-            .collect();
+        let numbers = entries.flatten().filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
+        let mut descriptors: Vec<Descriptor> =
+            numbers.take(MOST_DESCRIPTORS).filter_map(|number| descriptor(process, number)).collect();
         self.compare(process, &mut descriptors);
         let after = io_of(process);
         self.refused |= before.is_none();
@@ -148,10 +140,7 @@ impl Descriptors {
             process,
             io: before.zip(after),
             descriptors,
-            waits: threads
-                .iter()
-                .filter_map(|thread| waits_in(process, *thread))
-                .collect(),
+            waits: threads.iter().filter_map(|thread| waits_in(process, *thread)).collect(),
             inherits,
         });
     }
@@ -201,11 +190,7 @@ impl Descriptors {
         });
         same.unwrap_or_else(|| {
             self.numbers += 1;
-            places.push(Place {
-                number: self.numbers,
-                of: mine,
-                is_shared: false,
-            });
+            places.push(Place { number: self.numbers, of: mine, is_shared: false });
             self.numbers
         })
     }
@@ -232,14 +217,7 @@ impl Descriptors {
                 }
             })
             .collect();
-        accounts.push(Account {
-            process: root,
-            parent: 0,
-            began,
-            last,
-            is_there: true,
-            is_orphan: false,
-        });
+        accounts.push(Account { process: root, parent: 0, began, last, is_there: true, is_orphan: false });
         whole(&accounts)
     }
 
@@ -279,9 +257,7 @@ fn same_place(one: (u32, u32), other: (u32, u32)) -> Result<bool, libc::c_int> {
     if order >= 0 {
         return Ok(order == 0);
     }
-    Err(std::io::Error::last_os_error()
-        .raw_os_error()
-        .unwrap_or(libc::ENOSYS))
+    Err(std::io::Error::last_os_error().raw_os_error().unwrap_or(libc::ENOSYS))
 }
 
 /// What can be had instead: whether two descriptors of one file were opened alike and stand where a shared one would, the other at a moment
@@ -329,10 +305,7 @@ fn is_folder(process: u32, number: u32) -> bool {
 }
 
 fn field<'a>(about: &'a str, name: &str) -> Option<&'a str> {
-    about
-        .lines()
-        .find_map(|line| line.strip_prefix(name))
-        .map(str::trim)
+    about.lines().find_map(|line| line.strip_prefix(name)).map(str::trim)
 }
 
 fn flags(about: &str) -> Option<libc::c_int> {
@@ -366,9 +339,7 @@ fn descriptor(process: u32, number: u32) -> Option<Descriptor> {
         return None;
     }
     let mode = flags & libc::O_ACCMODE;
-    let position: Option<u64> = (kind == Kind::File)
-        .then(|| field(&about, "pos:")?.parse().ok())
-        .flatten();
+    let position: Option<u64> = (kind == Kind::File).then(|| field(&about, "pos:")?.parse().ok()).flatten();
     // `tar` and others open folders like files.
     if position > Some(0) && mode == libc::O_RDONLY && is_folder(process, number) {
         return None;
@@ -380,10 +351,7 @@ fn descriptor(process: u32, number: u32) -> Option<Descriptor> {
         position,
         place: None,
         is_shared: false,
-        access: Access {
-            read: mode != libc::O_WRONLY,
-            write: mode != libc::O_RDONLY,
-        },
+        access: Access { read: mode != libc::O_WRONLY, write: mode != libc::O_RDONLY },
     })
 }
 
@@ -428,10 +396,8 @@ mod tests {
         let copy = file.try_clone().unwrap();
         let other = std::fs::File::open("/proc/self/exe").unwrap();
         let number = |file: &std::fs::File| u32::try_from(file.as_raw_fd()).unwrap();
-        let mut all: Vec<Descriptor> = [&file, &copy, &other]
-            .into_iter()
-            .filter_map(|file| descriptor(process, number(file)))
-            .collect();
+        let mut all: Vec<Descriptor> =
+            [&file, &copy, &other].into_iter().filter_map(|file| descriptor(process, number(file))).collect();
         Descriptors::begin(now_ns()).compare(process, &mut all);
         assert_eq!(all[0].place, all[1].place);
         assert_ne!(all[0].place, all[2].place);
@@ -451,10 +417,7 @@ mod tests {
         file.read_exact(&mut [0; 4096]).unwrap();
         assert_eq!(stand_together(of(&file), of(&copy)), Some(true));
         assert_eq!(stand_together(of(&file), of(&other)), Some(false));
-        let writes = std::fs::OpenOptions::new()
-            .append(true)
-            .open("/dev/null")
-            .unwrap();
+        let writes = std::fs::OpenOptions::new().append(true).open("/dev/null").unwrap();
         assert_eq!(stand_together(of(&other), of(&writes)), Some(false));
         assert_eq!(stand_together(of(&file), (process, u32::MAX)), None);
     }

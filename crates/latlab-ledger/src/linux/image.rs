@@ -141,9 +141,8 @@ fn empty(bytes: u64) -> Option<Vec<u8>> {
 /// At most as long as it says that it is.
 fn inflated(packed: &[u8], bytes: u64) -> Option<Vec<u8>> {
     let mut plain = empty(bytes)?;
-    let unpacked: io::Result<usize> = flate2::read::ZlibDecoder::new(packed)
-        .take(bytes)
-        .read_to_end(&mut plain);
+    let unpacked: io::Result<usize> =
+        flate2::read::ZlibDecoder::new(packed).take(bytes).read_to_end(&mut plain);
     unpacked.ok()?;
     Some(plain)
 }
@@ -202,20 +201,14 @@ mod tests {
         let mut zlib = flate2::write::ZlibEncoder::new(&mut bytes, flate2::Compression::best());
         zlib.write_all(plain).unwrap();
         zlib.finish().unwrap();
-        Section {
-            flags: COMPRESSED,
-            ..sample::debug(".debug_line", bytes)
-        }
+        Section { flags: COMPRESSED, ..sample::debug(".debug_line", bytes) }
     }
 
     #[test]
     fn sections_are_read_whole_and_inflated() {
         let budget = Rc::new(Budget::of(MIB, MIB));
         let plain: Vec<u8> = (0..100_000_u32).flat_map(u32::to_le_bytes).take(50_000).collect();
-        let sections = [
-            sample::debug(".debug_info", plain.clone()),
-            packed(&plain, 50_000),
-        ];
+        let sections = [sample::debug(".debug_info", plain.clone()), packed(&plain, 50_000)];
         let image = image(&sample::elf(&sections), &budget);
         let file = image.parsed().unwrap();
         assert_eq!(image.section(&file, ".debug_info"), Some(plain.clone()));
@@ -252,10 +245,7 @@ mod tests {
             for section in &mut sections[1..] {
                 section.claims = Some(claims);
             }
-            sections.push(Section {
-                claims: Some(claims),
-                ..sample::debug(".debug_line", vec![1; 8])
-            });
+            sections.push(Section { claims: Some(claims), ..sample::debug(".debug_line", vec![1; 8]) });
             let image = image(&sample::elf(&sections), &budget);
             if let Some(file) = image.parsed() {
                 assert_eq!(image.section(&file, ".debug_line"), None, "{claims:x}");
@@ -300,10 +290,7 @@ mod tests {
                 note.extend(word.to_le_bytes());
             }
             note.extend(b"GNU\0\x12\x34\x56");
-            let section = Section {
-                kind: NOTE,
-                ..sample::debug(".note.gnu.build-id", note)
-            };
+            let section = Section { kind: NOTE, ..sample::debug(".note.gnu.build-id", note) };
             let image = image(&sample::elf(&[section]), &budget);
             let file = image.parsed().unwrap();
             image.build_id(&file)

@@ -20,14 +20,8 @@ pub(crate) const NOT_FOUND: i32 = 127;
 pub(crate) const NOT_EXECUTABLE: i32 = 126;
 
 /// What is handed on to the program when it is sent to the watcher.
-const HANDED_ON: [libc::c_int; 6] = [
-    libc::SIGINT,
-    libc::SIGQUIT,
-    libc::SIGTERM,
-    libc::SIGHUP,
-    libc::SIGUSR1,
-    libc::SIGUSR2,
-];
+const HANDED_ON: [libc::c_int; 6] =
+    [libc::SIGINT, libc::SIGQUIT, libc::SIGTERM, libc::SIGHUP, libc::SIGUSR1, libc::SIGUSR2];
 /// Python ignores these when it starts, so whether the caller did cannot be known: a program has them as a shell leaves them.
 const IGNORED_BY_PYTHON: [libc::c_int; 2] = [libc::SIGPIPE, libc::SIGXFSZ];
 
@@ -101,10 +95,7 @@ impl Signals {
     }
 
     fn ignored(&self) -> Vec<libc::c_int> {
-        let ignored = self
-            .before
-            .iter()
-            .filter(|(_, old)| old.sa_sigaction == libc::SIG_IGN);
+        let ignored = self.before.iter().filter(|(_, old)| old.sa_sigaction == libc::SIG_IGN);
         ignored.map(|(signal, _)| *signal).collect()
     }
 }
@@ -172,12 +163,7 @@ impl Held {
             ignored: signals.ignored(),
         };
         let lender = std::thread::Builder::new().spawn(move || start.lend())?;
-        let mut held = Self {
-            pid: 0,
-            release: Some(release),
-            status,
-            lender: Some(lender),
-        };
+        let mut held = Self { pid: 0, release: Some(release), status, lender: Some(lender) };
         // Whoever kills it before it has told its id does not stop the watcher.
         for _ in 0..100 {
             wait_for(&[Some(held.status.as_fd())], 100_000_000);
@@ -187,11 +173,7 @@ impl Held {
             }
         }
         if held.pid <= 0 {
-            return Err(io::Error::from_raw_os_error(if held.pid < 0 {
-                -held.pid
-            } else {
-                libc::EIO
-            }));
+            return Err(io::Error::from_raw_os_error(if held.pid < 0 { -held.pid } else { libc::EIO }));
         }
         RECEIVER.store(held.pid, Ordering::Relaxed);
         // The process has copies of its own by now; ours would keep the pipes open after it.
@@ -245,11 +227,7 @@ fn environment(added: &[(&str, String)]) -> io::Result<Vec<CString>> {
     };
     let mut given = given();
     given.retain(|entry| !added.iter().any(|(name, _)| is_like(entry, name)));
-    given.extend(
-        added
-            .iter()
-            .map(|(name, value)| format!("{name}={value}").into_bytes()),
-    );
+    given.extend(added.iter().map(|(name, value)| format!("{name}={value}").into_bytes()));
     given
         .into_iter()
         .map(|entry| CString::new(entry).map_err(|_| io::Error::from_raw_os_error(libc::EINVAL)))
@@ -299,11 +277,7 @@ impl Start {
     /// Starts the process, and stands still until it has a memory of its own or is gone.
     fn lend(&self) {
         let pointers = |words: &[CString]| -> Vec<*const libc::c_char> {
-            words
-                .iter()
-                .map(|word| word.as_ptr())
-                .chain(std::iter::once(ptr::null()))
-                .collect()
+            words.iter().map(|word| word.as_ptr()).chain(std::iter::once(ptr::null())).collect()
         };
         let mut ready = Ready {
             of: self,
@@ -383,11 +357,7 @@ extern "C" fn become_program(ready: *mut libc::c_void) -> libc::c_int {
         libc::execvpe(ready.words[0], ready.words.as_ptr(), ready.environment.as_ptr());
         let error = *libc::__errno_location();
         tell(start.tell, error);
-        libc::_exit(if error == libc::ENOENT {
-            NOT_FOUND
-        } else {
-            NOT_EXECUTABLE
-        })
+        libc::_exit(if error == libc::ENOENT { NOT_FOUND } else { NOT_EXECUTABLE })
     }
 }
 
@@ -478,11 +448,7 @@ pub(crate) fn wait_for(descriptors: &[Option<BorrowedFd<'_>>], ns: u64) {
     let mut polled: Vec<libc::pollfd> = descriptors
         .iter()
         .flatten()
-        .map(|fd| libc::pollfd {
-            fd: fd.as_raw_fd(),
-            events: libc::POLLIN,
-            revents: 0,
-        })
+        .map(|fd| libc::pollfd { fd: fd.as_raw_fd(), events: libc::POLLIN, revents: 0 })
         .collect();
     let timeout = libc::timespec {
         tv_sec: libc::time_t::try_from(ns / 1_000_000_000).unwrap_or(libc::time_t::MAX),
@@ -490,12 +456,7 @@ pub(crate) fn wait_for(descriptors: &[Option<BorrowedFd<'_>>], ns: u64) {
     };
     // SAFETY: the array is as long as said, the timeout is ours.
     unsafe {
-        libc::ppoll(
-            polled.as_mut_ptr(),
-            polled.len() as libc::nfds_t,
-            &raw const timeout,
-            ptr::null(),
-        )
+        libc::ppoll(polled.as_mut_ptr(), polled.len() as libc::nfds_t, &raw const timeout, ptr::null())
     };
 }
 

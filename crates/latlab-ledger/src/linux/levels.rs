@@ -61,19 +61,9 @@ pub(crate) fn find(most: u8) -> Levels {
         }
         price.join().ok().flatten()
     });
-    let price = price.unwrap_or(Price {
-        switch_ns: 0.0,
-        sample_ns: 0.0,
-        fault_ns: 0.0,
-        open_ns: 0.0,
-        start_ns: 0.0,
-    });
-    Levels {
-        level,
-        raise: (level > most).then(|| raise(level)),
-        rungs,
-        sight: Sight { recording, price },
-    }
+    let price =
+        price.unwrap_or(Price { switch_ns: 0.0, sample_ns: 0.0, fault_ns: 0.0, open_ns: 0.0, start_ns: 0.0 });
+    Levels { level, raise: (level > most).then(|| raise(level)), rungs, sight: Sight { recording, price } }
 }
 
 fn try_out(sees_kernel: bool) -> Result<(), String> {
@@ -88,9 +78,7 @@ fn try_out(sees_kernel: bool) -> Result<(), String> {
 fn raise(level: u8) -> String {
     let in_container = std::path::Path::new("/.dockerenv").exists()
         || std::path::Path::new("/run/.containerenv").exists()
-        || text("/proc/self/status")
-            .lines()
-            .any(|line| line.trim_start_matches("Seccomp:").trim() == "2");
+        || text("/proc/self/status").lines().any(|line| line.trim_start_matches("Seccomp:").trim() == "2");
     if in_container && level == 3 {
         return "run the container with --security-opt seccomp=unconfined --cap-add PERFMON".to_owned();
     }

@@ -117,8 +117,7 @@ impl LineTables {
     }
 
     fn dwarf(&self) -> Dwarf<'_> {
-        self.sections
-            .borrow(|section| EndianSlice::new(section, self.endian))
+        self.sections.borrow(|section| EndianSlice::new(section, self.endian))
     }
 
     /// Until the end, or until the budget is spent.
@@ -138,12 +137,7 @@ impl LineTables {
             let mut add = |begin: u64, end: u64| {
                 if begin < end {
                     self.budget.take(2 * size_of::<Range>() as u64)?;
-                    into.push(Range {
-                        begin,
-                        end,
-                        least_begin: begin,
-                        unit,
-                    });
+                    into.push(Range { begin, end, least_begin: begin, unit });
                 }
                 Some(())
             };
@@ -242,9 +236,7 @@ impl LineTables {
                 _ => {}
             }
         }
-        let low = root
-            .low
-            .and_then(|low| dwarf.attr_address(&root.unit, low).ok().flatten());
+        let low = root.low.and_then(|low| dwarf.attr_address(&root.unit, low).ok().flatten());
         root.unit.low_pc = low.unwrap_or(0);
         Some(root)
     }
@@ -271,9 +263,7 @@ impl LineTables {
         mut add: impl FnMut(u64, u64) -> Option<()>,
     ) -> Option<bool> {
         let unit = &root.unit;
-        let offset = root
-            .ranges
-            .and_then(|value| dwarf.attr_ranges_offset(unit, value).ok().flatten());
+        let offset = root.ranges.and_then(|value| dwarf.attr_ranges_offset(unit, value).ok().flatten());
         let mut any = false;
         if let Some(mut list) = offset.and_then(|offset| dwarf.ranges(unit, offset).ok()) {
             while let Ok(Some(entry)) = list.next_raw() {
@@ -339,8 +329,7 @@ impl LineTables {
 
     fn run(&self, program: gimli::IncompleteLineProgram<Slice<'_>>) -> Option<Vec<Sequence>> {
         // A byte makes one row at most.
-        self.budget
-            .step(program.header().raw_program_buf().len() as u64)?;
+        self.budget.step(program.header().raw_program_buf().len() as u64)?;
         let mut found = Vec::new();
         let mut rows = program.rows();
         let mut sequence = Vec::new();
@@ -350,20 +339,14 @@ impl LineTables {
                 let begin = whole.first().map_or(u64::MAX, |row: &Row| row.address);
                 if begin < row.address() {
                     self.room(&mut found)?;
-                    found.push(Sequence {
-                        begin,
-                        end: row.address(),
-                        rows: whole,
-                    });
+                    found.push(Sequence { begin, end: row.address(), rows: whole });
                 }
                 continue;
             }
             let row = Row {
                 address: row.address(),
                 file: row.file_index(),
-                line: row
-                    .line()
-                    .map_or(0, |line| u32::try_from(line.get()).unwrap_or(0)),
+                line: row.line().map_or(0, |line| u32::try_from(line.get()).unwrap_or(0)),
             };
             match sequence.last_mut() {
                 Some(last) if last.address == row.address => *last = row,
@@ -443,8 +426,7 @@ impl LineTables {
             return known.clone();
         }
         let path = self.rendered(unit, file).map(Rc::from);
-        self.budget
-            .take((LONGEST_PATH / 16 + path.as_deref().map_or(0, str::len)) as u64)?;
+        self.budget.take((LONGEST_PATH / 16 + path.as_deref().map_or(0, str::len)) as u64)?;
         self.paths.insert((unit, file), path.clone());
         path
     }
@@ -484,11 +466,7 @@ impl LineTables {
     ) -> Option<String> {
         let Ok(text) = dwarf.attr_string(&root.unit, value) else {
             // It was looked for to the end.
-            let searched = dwarf
-                .debug_str
-                .reader()
-                .len()
-                .max(dwarf.debug_line_str.reader().len());
+            let searched = dwarf.debug_str.reader().len().max(dwarf.debug_line_str.reader().len());
             self.budget.pass(searched as u64)?;
             return None;
         };
@@ -646,9 +624,8 @@ mod tests {
         let bytes = sample::compiled()?;
         let file = object::File::parse(&*bytes).ok()?;
         let data = |name| file.section_by_name(name)?.uncompressed_data().ok();
-        let sections = NAMES
-            .into_iter()
-            .filter_map(|name| Some(sample::debug(name, data(name)?.into_owned())));
+        let sections =
+            NAMES.into_iter().filter_map(|name| Some(sample::debug(name, data(name)?.into_owned())));
         Some(sections.collect())
     }
 
@@ -662,12 +639,7 @@ mod tests {
             random.change(&mut sections[at].bytes);
             let budget = Rc::new(Budget::of(4 * MIB, MIB / 4));
             let mut tables = tables(&sections, &budget);
-            let ranges = tables
-                .ranges
-                .iter()
-                .take(4)
-                .map(|range| range.begin)
-                .collect::<Vec<_>>();
+            let ranges = tables.ranges.iter().take(4).map(|range| range.begin).collect::<Vec<_>>();
             for address in ranges.into_iter().chain([0, CODE_AT + 20, u64::MAX]) {
                 if let Some((path, line)) = tables.find(address) {
                     assert!(line > 0 && path.len() <= 3 * LONGEST_PATH + 2);

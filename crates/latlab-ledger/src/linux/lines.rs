@@ -44,13 +44,7 @@ impl Dwarf {
     fn until(mapped: Mapped, until: u64) -> Self {
         let budget = Budget::here();
         budget.end_by(until);
-        Self {
-            mapped,
-            files: HashMap::new(),
-            until,
-            budget: Rc::new(budget),
-            left_out: Vec::new(),
-        }
+        Self { mapped, files: HashMap::new(), until, budget: Rc::new(budget), left_out: Vec::new() }
     }
 
     /// Whether any file told lines.
@@ -74,16 +68,10 @@ impl Dwarf {
 
     fn tables(&self, image: &Image, file: &Parsed<'_>) -> Option<LineTables> {
         file.section_by_name(".debug_line")?;
-        let endian = if file.is_little_endian() {
-            RunTimeEndian::Little
-        } else {
-            RunTimeEndian::Big
-        };
+        let endian = if file.is_little_endian() { RunTimeEndian::Little } else { RunTimeEndian::Big };
         let is_late = now_ns() > self.until;
         (!is_late).then(|| {
-            LineTables::of(endian, &self.budget, |name| {
-                image.section(file, name).unwrap_or_default()
-            })
+            LineTables::of(endian, &self.budget, |name| image.section(file, name).unwrap_or_default())
         })
     }
 }
@@ -150,10 +138,7 @@ mod tests {
         let section = |id: gimli::SectionId| -> Result<_, gimli::Error> {
             let section = file.section_by_name(id.name());
             let data = section.and_then(|section| section.uncompressed_data().ok());
-            Ok(gimli::EndianRcSlice::new(
-                Rc::from(data.unwrap_or_default()),
-                RunTimeEndian::Little,
-            ))
+            Ok(gimli::EndianRcSlice::new(Rc::from(data.unwrap_or_default()), RunTimeEndian::Little))
         };
         let other = addr2line::Context::from_dwarf(gimli::Dwarf::load(section).unwrap()).unwrap();
         let path = path.to_str().unwrap();
@@ -170,10 +155,7 @@ mod tests {
                 let line = found.line.filter(|line| *line > 0)?;
                 Some((found.file?.to_owned(), line))
             });
-            let found = table
-                .lines
-                .find(address)
-                .map(|(path, line)| (path.to_string(), line));
+            let found = table.lines.find(address).map(|(path, line)| (path.to_string(), line));
             assert_eq!(found, expected, "{address:x}");
             compared += 1;
             known += u32::from(found.is_some());
@@ -185,14 +167,7 @@ mod tests {
     #[test]
     fn what_is_no_program_has_no_lines_and_does_no_harm() {
         let mut lines = Dwarf::begin(Mapped::default());
-        for path in [
-            "/nowhere",
-            "/dev/zero",
-            "/proc/self/status",
-            "//anon",
-            "[vdso]",
-            "",
-        ] {
+        for path in ["/nowhere", "/dev/zero", "/proc/self/status", "//anon", "[vdso]", ""] {
             assert_eq!(lines.line(path, 4096), None);
         }
         assert!(!lines.found() && lines.left_out.is_empty());

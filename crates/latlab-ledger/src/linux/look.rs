@@ -50,19 +50,11 @@ struct Delays {
 impl Delays {
     fn parse(line: &str) -> Option<Self> {
         let mut numbers = line.split_whitespace().map_while(|word| word.parse().ok());
-        Some(Self {
-            ran: numbers.next()?,
-            waited: numbers.next()?,
-            came: numbers.next()?,
-        })
+        Some(Self { ran: numbers.next()?, waited: numbers.next()?, came: numbers.next()? })
     }
 
     fn and(self, other: Self) -> Self {
-        Self {
-            ran: self.ran + other.ran,
-            waited: self.waited + other.waited,
-            came: self.came + other.came,
-        }
+        Self { ran: self.ran + other.ran, waited: self.waited + other.waited, came: self.came + other.came }
     }
 }
 
@@ -293,10 +285,7 @@ impl Looker {
             process.faults = faults.unwrap_or(process.faults);
         }
         let sum = process.delays();
-        let now = Counted {
-            at: super::now_ns(),
-            busy: sum.ran + sum.waited,
-        };
+        let now = Counted { at: super::now_ns(), busy: sum.ran + sum.waited };
         if let Some(about) = self.about.get_mut(&process.pid).filter(|_| sum.ran > 0) {
             let first = about.counted.map_or(now, |counted| counted.0);
             about.counted = Some((first, now));
@@ -445,30 +434,15 @@ impl Looker {
         let Ok(entries) = std::fs::read_dir(&folder) else {
             return false;
         };
-        let names = entries
-            .flatten()
-            .filter_map(|entry| entry.file_name().to_str()?.parse().ok());
+        let names = entries.flatten().filter_map(|entry| entry.file_name().to_str()?.parse().ok());
         let there: HashSet<u32> = names.take(MOST_THREADS).collect();
         self.overflown |= there.len() == MOST_THREADS;
-        let gone: Vec<u32> = process
-            .threads
-            .keys()
-            .copied()
-            .filter(|tid| !there.contains(tid))
-            .collect();
-        let lost: Vec<Thread> = gone
-            .iter()
-            .filter_map(|tid| process.threads.remove(tid))
-            .collect();
+        let gone: Vec<u32> = process.threads.keys().copied().filter(|tid| !there.contains(tid)).collect();
+        let lost: Vec<Thread> = gone.iter().filter_map(|tid| process.threads.remove(tid)).collect();
         for tid in there {
             process.threads.entry(tid).or_insert_with(|| {
                 self.started += 1;
-                Thread {
-                    file: None,
-                    last: State::Waiting(None),
-                    counters: None,
-                    delays: Delays::default(),
-                }
+                Thread { file: None, last: State::Waiting(None), counters: None, delays: Delays::default() }
             });
         }
         for thread in lost {
@@ -521,10 +495,7 @@ impl Looker {
     /// A process that has given back its memory and still runs is on its way out.
     fn is_ending(&self, at: usize) -> bool {
         let mut buffer = [0_u8; 64];
-        let memory = self.processes[at]
-            .memory
-            .as_ref()
-            .and_then(|file| file.read(&mut buffer));
+        let memory = self.processes[at].memory.as_ref().and_then(|file| file.read(&mut buffer));
         memory.is_some_and(|memory| memory.starts_with("0 "))
     }
 
@@ -641,10 +612,7 @@ fn is_refusal(error: &io::Error) -> bool {
 
 /// Minor page faults of a process and of the children that it waited for, in a line of `stat`.
 fn faults(stat: &str) -> Option<u64> {
-    let mut fields = after_name(stat)?
-        .split(' ')
-        .skip(7)
-        .map_while(|word| word.parse::<u64>().ok());
+    let mut fields = after_name(stat)?.split(' ').skip(7).map_while(|word| word.parse::<u64>().ok());
     Some(fields.next()? + fields.next()?)
 }
 
@@ -685,11 +653,7 @@ pub(crate) fn started_with(variable: &str) -> u32 {
 /// When a process was started, in the kernel's ticks since the machine was; `None` of one that is gone.
 fn start_ticks(pid: impl std::fmt::Display) -> Option<u64> {
     // Of proc_pid_stat(5): the 22nd field, the 20th after the name.
-    after_name(&text(&format!("/proc/{pid}/stat")))?
-        .split(' ')
-        .nth(19)?
-        .parse()
-        .ok()
+    after_name(&text(&format!("/proc/{pid}/stat")))?.split(' ').nth(19)?.parse().ok()
 }
 
 /// Children by looking at all processes, for kernels without lists of them.
@@ -754,17 +718,9 @@ mod tests {
         let futex = format!("{} 0x1 0x0 0x0 0x0 0x0 0x0 0x7f 0x7f", libc::SYS_futex);
         assert_eq!(wait(of(&futex)), Some(Category::Locks));
         let poll = format!("{} 0x0 0x0 0x64 0x0 0x0 0x0 0x7f 0x7f", libc::SYS_ppoll);
-        assert_eq!(
-            wait(of(&poll)),
-            Some(Category::Sleep),
-            "a poll of nothing is a sleep"
-        );
+        assert_eq!(wait(of(&poll)), Some(Category::Sleep), "a poll of nothing is a sleep");
         let poll = format!("{} 0x7f 0x2 0x64 0x0 0x0 0x0 0x7f 0x7f", libc::SYS_ppoll);
         assert_eq!(wait(of(&poll)), Some(Category::Network));
-        assert_eq!(
-            of("99999 0x0 0x0"),
-            Some(State::Waiting(None)),
-            "a call that no rule speaks of"
-        );
+        assert_eq!(of("99999 0x0 0x0"), Some(State::Waiting(None)), "a call that no rule speaks of");
     }
 }

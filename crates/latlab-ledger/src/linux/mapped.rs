@@ -42,10 +42,7 @@ pub(crate) fn open(pid: u32, map: &Map) -> Option<File> {
         is_local(own, &map.path, map.file).then(|| at(Some(&root), &map.path, libc::O_NOFOLLOW))?
     };
     let the_same = |place: OwnedFd| regular(&place).filter(|file| is(file, map.file));
-    mapping()
-        .and_then(the_same)
-        .or_else(|| root().and_then(the_same))
-        .or_else(|| here().and_then(the_same))
+    mapping().and_then(the_same).or_else(|| root().and_then(the_same)).or_else(|| here().and_then(the_same))
 }
 
 /// A regular file of this system, where its own links may be followed.
@@ -123,11 +120,8 @@ fn is(file: &File, wanted: FileId) -> bool {
     let Ok(about) = file.metadata() else {
         return false;
     };
-    let told = FileId {
-        major: libc::major(about.dev()),
-        minor: libc::minor(about.dev()),
-        inode: about.ino(),
-    };
+    let told =
+        FileId { major: libc::major(about.dev()), minor: libc::minor(about.dev()), inode: about.ino() };
     told == wanted || as_mapped(file) == Some(wanted)
 }
 
@@ -144,9 +138,7 @@ fn as_mapped(file: &File) -> Option<FileId> {
         return None;
     }
     let start = at.addr() as u64;
-    let found = maps::all(std::process::id())
-        .into_iter()
-        .find(|map| map.start == start);
+    let found = maps::all(std::process::id()).into_iter().find(|map| map.start == start);
     // SAFETY: exactly what was mapped.
     unsafe { libc::munmap(at, bytes) };
     found.map(|map| map.file)
@@ -164,10 +156,7 @@ fn is_local(pid: u32, path: &str, file: FileId) -> bool {
 fn is_served(mounts: &str, path: &str, file: FileId) -> bool {
     let device = format!("{}:{}", file.major, file.minor);
     // As the list of mounts writes it.
-    let path = path
-        .replace('\\', "\\134")
-        .replace(' ', "\\040")
-        .replace('\t', "\\011");
+    let path = path.replace('\\', "\\134").replace(' ', "\\040").replace('\t', "\\011");
     mounts.lines().any(|line| {
         let Some((mount, kind)) = line.split_once(" - ") else {
             return false;
@@ -197,13 +186,7 @@ mod tests {
 
     /// A mapping as the kernel would list it, of no process.
     fn mapping(path: &std::path::Path, file: FileId) -> Map {
-        Map {
-            start: 0x1000,
-            end: 0x2000,
-            offset: 0,
-            path: Rc::from(path.to_str().unwrap()),
-            file,
-        }
+        Map { start: 0x1000, end: 0x2000, offset: 0, path: Rc::from(path.to_str().unwrap()), file }
     }
 
     fn listed(path: &std::path::Path) -> FileId {
@@ -228,10 +211,7 @@ mod tests {
         std::fs::write(&path, "code").unwrap();
         let file = listed(&path);
         std::fs::rename(&path, &kept).unwrap();
-        assert!(
-            open(u32::MAX, &mapping(&path, file)).is_none(),
-            "nothing is there"
-        );
+        assert!(open(u32::MAX, &mapping(&path, file)).is_none(), "nothing is there");
         std::fs::write(&path, "other").unwrap();
         assert!(open(u32::MAX, &mapping(&path, file)).is_none(), "another file");
         std::fs::remove_file(&path).unwrap();
@@ -239,10 +219,7 @@ mod tests {
         assert!(open(u32::MAX, &mapping(&path, file)).is_none(), "a link");
         assert!(open(u32::MAX, &mapping(&kept, file)).is_some());
         let unknown = FileId::default();
-        assert!(
-            open(u32::MAX, &mapping(&kept, unknown)).is_none(),
-            "not known which"
-        );
+        assert!(open(u32::MAX, &mapping(&kept, unknown)).is_none(), "not known which");
         std::fs::remove_dir_all(folder).unwrap();
     }
 
@@ -270,15 +247,9 @@ mod tests {
     fn what_this_process_runs_is_opened_by_its_mappings() {
         let path = std::env::current_exe().unwrap();
         let maps = maps::of(std::process::id());
-        let own = maps
-            .iter()
-            .find(|map| *map.path == *path.to_str().unwrap())
-            .unwrap();
+        let own = maps.iter().find(|map| *map.path == *path.to_str().unwrap()).unwrap();
         let opened = open(std::process::id(), own).unwrap();
-        assert_eq!(
-            opened.metadata().unwrap().ino(),
-            std::fs::metadata(path).unwrap().ino()
-        );
+        assert_eq!(opened.metadata().unwrap().ino(), std::fs::metadata(path).unwrap().ino());
         assert!(is(&opened, own.file));
     }
 
@@ -286,11 +257,7 @@ mod tests {
     fn what_a_program_serves_is_known_by_its_mount() {
         let mounts = "22 1 254:0 / / rw,relatime shared:1 - ext4 /dev/vda rw\n\
                       40 22 0:51 / /home/a\\040b/far rw,nosuid - fuse.sshfs far: rw,user_id=1000\n";
-        let file = |major, minor| FileId {
-            major,
-            minor,
-            inode: 7,
-        };
+        let file = |major, minor| FileId { major, minor, inode: 7 };
         assert!(is_served(mounts, "/home/a b/far/program", file(254, 0)));
         assert!(is_served(mounts, "", file(0, 51)));
         assert!(!is_served(mounts, "/home/a b/farther", file(254, 0)));

@@ -67,21 +67,10 @@ mod tests {
         assert!(is_code);
         assert_eq!((code.start, code.end, code.offset), (0x55d0, 0x55f0, 0x2000));
         assert_eq!(code.path.as_ref(), "/usr/bin/with  blank");
-        let file = FileId {
-            major: 8,
-            minor: 31,
-            inode: 1234,
-        };
+        let file = FileId { major: 8, minor: 31, inode: 1234 };
         assert_eq!(code.file, file);
-        assert!(
-            !parsed("55d0-55f0 rw-p 00002000 08:01 1234   /usr/bin/x")
-                .unwrap()
-                .0
-        );
-        for none in [
-            "7f00-7f10 rwxp 00000000 00:00 0",
-            "7f00-7f10 rwxp 00000000 00:00 0 ",
-        ] {
+        assert!(!parsed("55d0-55f0 rw-p 00002000 08:01 1234   /usr/bin/x").unwrap().0);
+        for none in ["7f00-7f10 rwxp 00000000 00:00 0", "7f00-7f10 rwxp 00000000 00:00 0 "] {
             assert_eq!(parsed(none).unwrap().1.path.as_ref(), "//anon");
         }
         assert_eq!(parsed("nonsense"), None);

@@ -45,11 +45,7 @@ impl PerfMap {
 
     fn of(file: File, owner: u32) -> Option<Self> {
         let about = file.metadata().ok()?;
-        (about.is_file() && about.uid() == owner).then_some(Self {
-            file,
-            read: 0,
-            taken: 0,
-        })
+        (about.is_file() && about.uid() == owner).then_some(Self { file, read: 0, taken: 0 })
     }
 
     /// All that is listed now, if that is an eighth more than when it was read last: reading takes milliseconds. Of an address the last entry
@@ -117,9 +113,7 @@ fn parsed(whole: &[u8], budget: &Budget) -> Vec<Listed> {
         // Three bytes take the place of each that is no text.
         let name = &name[..name.len().min(super::demangle::LONGEST)];
         let name = cut(&String::from_utf8_lossy(name)).to_owned();
-        let room = budget
-            .step(1)
-            .and_then(|()| budget.take(OF_FUNCTION + name.len() as u64));
+        let room = budget.step(1).and_then(|()| budget.take(OF_FUNCTION + name.len() as u64));
         if listed.len() >= MOST || room.is_none() {
             break;
         }
@@ -142,10 +136,7 @@ mod tests {
 
     fn names(listed: &[Listed]) -> Vec<(u64, &str)> {
         let of = |function: &'_ Listed| function.address;
-        listed
-            .iter()
-            .map(|function| (of(function), function.name.as_str()))
-            .collect()
+        listed.iter().map(|function| (of(function), function.name.as_str())).collect()
     }
 
     /// Of this very process: it must not be there already.
@@ -162,10 +153,7 @@ mod tests {
         let text =
             b"7f10 20 first\n0x7f00 10 a name with blanks\n7f10 30 second\nnonsense\n\n7f20 zz x\n7f30 1 \n";
         let listed = parsed(text, &budget());
-        assert_eq!(
-            names(&listed),
-            [(0x7f00, "a name with blanks"), (0x7f10, "second")]
-        );
+        assert_eq!(names(&listed), [(0x7f00, "a name with blanks"), (0x7f10, "second")]);
         assert_eq!(listed[1].bytes, 0x30);
     }
 

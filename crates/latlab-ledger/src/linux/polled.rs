@@ -43,9 +43,8 @@ impl Polled {
             "select" | "pselect6" => of_select(pid, arguments[0], [arguments[1], arguments[2]]),
             _ => of_epoll(pid, arguments[0]),
         };
-        let kind = descriptors.map_or(Kind::Other, |of| {
-            first(of.into_iter().map(|fd| super::look::kind(pid, fd)))
-        });
+        let kind =
+            descriptors.map_or(Kind::Other, |of| first(of.into_iter().map(|fd| super::look::kind(pid, fd))));
         if self.known.len() >= MOST_KEPT {
             self.known.clear();
         }
@@ -56,15 +55,8 @@ impl Polled {
 
 /// Of several kinds the one that is said: what comes from elsewhere before what the program's own threads do. Nothing is nothing but a time.
 fn first(kinds: impl Iterator<Item = Kind>) -> Kind {
-    const ORDER: [Kind; 7] = [
-        Kind::Socket,
-        Kind::Pipe,
-        Kind::Process,
-        Kind::Terminal,
-        Kind::Event,
-        Kind::Other,
-        Kind::File,
-    ];
+    const ORDER: [Kind; 7] =
+        [Kind::Socket, Kind::Pipe, Kind::Process, Kind::Terminal, Kind::Event, Kind::Other, Kind::File];
     let place = |kind: Kind| ORDER.iter().position(|known| *known == kind);
     let mut found = None;
     for kind in kinds {
@@ -84,11 +76,7 @@ fn of_poll(pid: u32, address: u64, count: u64) -> Option<Vec<u64>> {
     let got = gather(pid, &[(address, bytes.len())], &mut bytes).ok()?;
     let descriptors = bytes.get(..got)?.chunks_exact(BYTES);
     let number = |entry: &[u8]| i32::from_ne_bytes(entry[..4].try_into().unwrap_or_default());
-    Some(
-        descriptors
-            .filter_map(|entry| u64::try_from(number(entry)).ok())
-            .collect(),
-    )
+    Some(descriptors.filter_map(|entry| u64::try_from(number(entry)).ok()).collect())
 }
 
 /// The descriptors in two sets of bits.
@@ -98,11 +86,7 @@ fn of_select(pid: u32, count: u64, sets: [u64; 2]) -> Option<Vec<u64>> {
     for address in sets.into_iter().filter(|address| *address != 0) {
         let mut bytes = vec![0_u8; bits.div_ceil(64) * 8];
         let got = gather(pid, &[(address, bytes.len())], &mut bytes).ok()?;
-        let is_set = |bit: &usize| {
-            bytes[..got]
-                .get(bit / 8)
-                .is_some_and(|byte| byte >> (bit % 8) & 1 == 1)
-        };
+        let is_set = |bit: &usize| bytes[..got].get(bit / 8).is_some_and(|byte| byte >> (bit % 8) & 1 == 1);
         found.extend((0..bits).filter(is_set).filter_map(|bit| u64::try_from(bit).ok()));
     }
     found.truncate(MOST_DESCRIPTORS);
@@ -145,18 +129,10 @@ mod tests {
     fn the_descriptors_of_a_call_are_read_where_they_may_be() {
         let (pipe, _write) = std::io::pipe().unwrap();
         let (socket, _other) = std::os::unix::net::UnixStream::pair().unwrap();
-        let of = |fd: i32| libc::pollfd {
-            fd,
-            events: libc::POLLIN,
-            revents: 0,
-        };
+        let of = |fd: i32| libc::pollfd { fd, events: libc::POLLIN, revents: 0 };
         let kind = |fds: &[i32]| {
             let entries: Vec<_> = fds.iter().map(|fd| of(*fd)).collect();
-            let arguments = [
-                entries.as_ptr().expose_provenance() as u64,
-                entries.len() as u64,
-                0,
-            ];
+            let arguments = [entries.as_ptr().expose_provenance() as u64, entries.len() as u64, 0];
             Polled::default().kind(std::process::id(), "poll", arguments)
         };
         let (pipe, socket) = (pipe.as_raw_fd(), socket.as_raw_fd());

@@ -24,21 +24,11 @@ const OPEN_WORK_NS: f64 = 3e6;
 /// Threads started at once.
 const STARTS: u32 = 16;
 /// Where it cannot be measured: as seen on virtual machines, where the timer behind the clock event costs an exit; bare metal is below.
-const USUAL: Price = Price {
-    switch_ns: 8000.0,
-    sample_ns: 8000.0,
-    fault_ns: 200.0,
-    open_ns: 150_000.0,
-    start_ns: 60_000.0,
-};
+const USUAL: Price =
+    Price { switch_ns: 8000.0, sample_ns: 8000.0, fault_ns: 200.0, open_ns: 150_000.0, start_ns: 60_000.0 };
 /// What is measured less than this was lost in the noise.
-const LEAST: Price = Price {
-    switch_ns: 2000.0,
-    sample_ns: 2000.0,
-    fault_ns: 200.0,
-    open_ns: 20_000.0,
-    start_ns: 10_000.0,
-};
+const LEAST: Price =
+    Price { switch_ns: 2000.0, sample_ns: 2000.0, fault_ns: 200.0, open_ns: 20_000.0, start_ns: 10_000.0 };
 const MOST_NS: f64 = 200_000.0;
 const MOST_OPEN_NS: f64 = 2_000_000.0;
 
@@ -63,9 +53,7 @@ pub(crate) fn measure(sees_kernel: bool) -> Price {
         // Where the kernel is seen, faults are not recorded.
         fault_ns: if sees_kernel { 0.0 } else { USUAL.fault_ns },
         open_ns: open.unwrap_or(USUAL.open_ns).clamp(LEAST.open_ns, MOST_OPEN_NS),
-        start_ns: start
-            .unwrap_or(USUAL.start_ns)
-            .clamp(LEAST.start_ns, MOST_OPEN_NS),
+        start_ns: start.unwrap_or(USUAL.start_ns).clamp(LEAST.start_ns, MOST_OPEN_NS),
     }
 }
 
@@ -160,9 +148,7 @@ fn work(steps: u64) -> f64 {
 /// Steps of work that take about this long.
 fn steps(ns: f64) -> u64 {
     const TRIED: u64 = 50_000;
-    let took = (0..REPETITIONS)
-        .map(|_| work(TRIED))
-        .fold(f64::INFINITY, f64::min);
+    let took = (0..REPETITIONS).map(|_| work(TRIED)).fold(f64::INFINITY, f64::min);
     crate::tally::whole_ns(TRIED as f64 * ns / took.max(1.0))
 }
 

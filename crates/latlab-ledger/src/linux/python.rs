@@ -112,12 +112,7 @@ impl Interpreter {
         let Some(layout) = Layout::of(&version) else {
             return Some(Err(version));
         };
-        Some(Ok(Self {
-            layout,
-            runtime,
-            code_type,
-            segments: Segments::of(&file),
-        }))
+        Some(Ok(Self { layout, runtime, code_type, segments: Segments::of(&file) }))
     }
 
     /// How far the file was moved when it was mapped.
@@ -244,11 +239,7 @@ impl Process {
         }
         for (thread, id) in &threads {
             // Before 3.11 the list has no ids that the kernel knows: the main thread's is the process's.
-            let (id, known) = if *thread == main {
-                (self.pid, true)
-            } else {
-                (*id, self.layout.has_ids)
-            };
+            let (id, known) = if *thread == main { (self.pid, true) } else { (*id, self.layout.has_ids) };
             // Who waits for the lock sleeps: another one that runs has given it back for as long, and is in code that is not Python.
             if *thread != holder && known && runs(self.pid, id) {
                 match self.stack(*thread) {
@@ -334,11 +325,7 @@ impl Process {
             current = raw.previous;
         }
         addresses.extend(
-            self.recent
-                .iter()
-                .filter(|known| !addresses.contains(known))
-                .copied()
-                .collect::<Vec<_>>(),
+            self.recent.iter().filter(|known| !addresses.contains(known)).copied().collect::<Vec<_>>(),
         );
         addresses.truncate(MOST_RECENT);
         self.recent = addresses;
@@ -390,10 +377,7 @@ impl Process {
                 Ok(Frame {
                     function: Rc::clone(&code.function),
                     file: Rc::clone(&code.file),
-                    line: layout
-                        .line_table
-                        .line(&code.table, code.first_line, at)
-                        .unwrap_or(0),
+                    line: layout.line_table.line(&code.table, code.first_line, at).unwrap_or(0),
                 })
             })
             .collect()
@@ -440,11 +424,7 @@ impl Process {
         if !compact || !matches!(kind, 1 | 2 | 4) {
             return Err(Miss::Torn);
         }
-        let begin = if ascii {
-            layout.ascii_bytes
-        } else {
-            layout.compact_bytes
-        };
+        let begin = if ascii { layout.ascii_bytes } else { layout.compact_bytes };
         let mut bytes = vec![0; length * kind];
         if gather(self.pid, &[(object + begin, bytes.len())], &mut bytes)? < bytes.len() {
             return Err(Miss::Torn);
@@ -510,10 +490,7 @@ impl Python {
     /// A read is to come at this moment.
     #[cfg(test)]
     pub(crate) fn due_at(at: u64) -> Self {
-        Self {
-            due: at,
-            ..Self::begin(at)
-        }
+        Self { due: at, ..Self::begin(at) }
     }
 
     /// When the next read is to come, whatever else there is to do.
@@ -621,16 +598,13 @@ impl Python {
         if now < at || self.sought.len() > 4096 {
             return;
         }
-        self.sought
-            .insert(pid, (now + distance, (2 * distance).min(LAST_SEEK_NS)));
+        self.sought.insert(pid, (now + distance, (2 * distance).min(LAST_SEEK_NS)));
         for map in super::maps::of(pid) {
             if version(&map.path).is_none() {
                 continue;
             }
-            let found = self
-                .files
-                .entry(self.mapped.name(pid, &map))
-                .or_insert_with(|| Interpreter::of(pid, &map));
+            let found =
+                self.files.entry(self.mapped.name(pid, &map)).or_insert_with(|| Interpreter::of(pid, &map));
             match found {
                 Some(Ok(interpreter)) => {
                     let Some(moved) = interpreter.moved(map.start, map.offset) else {
@@ -675,8 +649,7 @@ impl Python {
             self.read.refused.get_or_insert(reason);
         }
         if self.read.reads > 0 {
-            self.read
-                .stack(Vec::new(), end.saturating_sub(self.last) as f64, false);
+            self.read.stack(Vec::new(), end.saturating_sub(self.last) as f64, false);
         }
         self.read
     }
@@ -690,10 +663,7 @@ mod tests {
     fn the_version_is_in_the_name_of_the_file() {
         assert_eq!(version("/usr/bin/python3.11").as_deref(), Some("3.11"));
         assert_eq!(version("/usr/lib/libpython3.12.so.1.0").as_deref(), Some("3.12"));
-        assert_eq!(
-            version("/usr/lib/libpython3.13t.so.1.0").as_deref(),
-            Some("3.13t")
-        );
+        assert_eq!(version("/usr/lib/libpython3.13t.so.1.0").as_deref(), Some("3.13t"));
         assert_eq!(version("/usr/bin/python2.7"), None);
         assert_eq!(version("/usr/lib/libperl.so.5"), None);
         assert!(Layout::of("3.13t").is_none() && Layout::of("3.11").is_some());
@@ -711,11 +681,7 @@ mod tests {
                 assert_eq!(got, 16);
                 assert_eq!((word(&bytes, 0), word(&bytes, 8)), (Some(7), Some(9)));
                 assert!(gather(pid, &[(8, 8)], &mut bytes).is_err());
-                assert_eq!(
-                    gather(pid, &[(at, 8), (8, 8)], &mut bytes).unwrap(),
-                    8,
-                    "as far as it goes"
-                );
+                assert_eq!(gather(pid, &[(at, 8), (8, 8)], &mut bytes).unwrap(), 8, "as far as it goes");
             }
             Err(error) => assert!(matches!(Miss::from(error), Miss::Refused)),
         }

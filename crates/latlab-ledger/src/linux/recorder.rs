@@ -95,12 +95,7 @@ fn lock_bytes() -> usize {
 impl Recorder {
     /// Nothing is open yet: while any process has an event of a task, every switch of every thread takes a little longer.
     pub(crate) fn of(sees_kernel: bool, period_ns: u64) -> Self {
-        Self {
-            rings: Vec::new(),
-            period_ns,
-            events: HashMap::new(),
-            sees_kernel,
-        }
+        Self { rings: Vec::new(), period_ns, events: HashMap::new(), sees_kernel }
     }
 
     /// Makes room for records.
@@ -144,15 +139,9 @@ impl Recorder {
                 Some(Event::Cpu(self.period_ns)),
             ),
             if self.sees_kernel {
-                (
-                    attributes(CONTEXT_SWITCHES, 1, start | EXCLUDE_CALLCHAIN_USER),
-                    Some(Event::Switch),
-                )
+                (attributes(CONTEXT_SWITCHES, 1, start | EXCLUDE_CALLCHAIN_USER), Some(Event::Switch))
             } else {
-                (
-                    attributes(PAGE_FAULTS, FAULT_PERIOD, hidden | start),
-                    Some(Event::Fault),
-                )
+                (attributes(PAGE_FAULTS, FAULT_PERIOD, hidden | start), Some(Event::Fault))
             },
         ];
         for thread in threads {
@@ -228,20 +217,11 @@ mod tests {
             for cpus in 1..=512 {
                 for lock in [None, Some(usual), Some(64 << 10), Some(0)] {
                     let bytes = bytes_of_each(cpus, page, lock);
-                    assert!(
-                        bytes.is_multiple_of(page) && (bytes / page).is_power_of_two(),
-                        "{cpus} {page}"
-                    );
-                    assert!(
-                        cpus * bytes <= ALL_BYTES || bytes <= LEAST_BYTES.max(page),
-                        "{cpus} {page}"
-                    );
+                    assert!(bytes.is_multiple_of(page) && (bytes / page).is_power_of_two(), "{cpus} {page}");
+                    assert!(cpus * bytes <= ALL_BYTES || bytes <= LEAST_BYTES.max(page), "{cpus} {page}");
                     assert!(bytes <= MOST_BYTES);
                     // One page is the least that the kernel makes.
-                    assert!(
-                        bytes == page || lock.is_none_or(|lock| bytes + page <= lock),
-                        "{cpus} {page}"
-                    );
+                    assert!(bytes == page || lock.is_none_or(|lock| bytes + page <= lock), "{cpus} {page}");
                 }
                 assert_eq!(
                     bytes_of_each(cpus, page, Some(usual)),

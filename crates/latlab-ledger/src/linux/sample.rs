@@ -26,12 +26,7 @@ pub(crate) const NOTE: u32 = 7;
 pub(crate) const COMPRESSED: u64 = 0x800;
 
 pub(crate) fn debug(name: &'static str, bytes: Vec<u8>) -> Section {
-    Section {
-        name,
-        kind: PROGRAM,
-        bytes,
-        ..Section::default()
-    }
+    Section { name, kind: PROGRAM, bytes, ..Section::default() }
 }
 
 /// A program with one function, `name`, of 64 bytes at [`CODE_AT`].
@@ -52,20 +47,9 @@ pub(crate) fn named(name: &str) -> Vec<Section> {
         bytes: vec![0x90; 64],
         ..Section::default()
     };
-    let symbols = Section {
-        name: ".symtab",
-        kind: SYMBOLS,
-        bytes: symbols,
-        link: 3,
-        each: 24,
-        ..Section::default()
-    };
-    let texts = Section {
-        name: ".strtab",
-        kind: TEXTS,
-        bytes: texts,
-        ..Section::default()
-    };
+    let symbols =
+        Section { name: ".symtab", kind: SYMBOLS, bytes: symbols, link: 3, each: 24, ..Section::default() };
+    let texts = Section { name: ".strtab", kind: TEXTS, bytes: texts, ..Section::default() };
     vec![code, symbols, texts]
 }
 
@@ -77,14 +61,13 @@ pub(crate) fn elf(sections: &[Section]) -> Vec<u8> {
     let index = Section {
         name: ".shstrtab",
         kind: TEXTS,
-        bytes: sections
-            .iter()
-            .map(|section| section.name)
-            .chain([".shstrtab"])
-            .fold(vec![0], |mut all, name| {
+        bytes: sections.iter().map(|section| section.name).chain([".shstrtab"]).fold(
+            vec![0],
+            |mut all, name| {
                 all.extend(name.bytes().chain([0]));
                 all
-            }),
+            },
+        ),
         ..Section::default()
     };
     for section in sections.iter().chain([&index]) {
@@ -133,9 +116,7 @@ fn with_length(bytes: Vec<u8>) -> Vec<u8> {
 /// DWARF 4: a unit in `/src` with two files, of 64 bytes of code; `rows` is the program after its first address.
 pub(crate) fn dwarf(rows: &[u8]) -> Vec<Section> {
     // One unit without children: name, folder, lines, first address, length.
-    let kinds = vec![
-        1, 0x11, 0, 0x03, 0x08, 0x1b, 0x08, 0x10, 0x17, 0x11, 0x01, 0x12, 0x06, 0, 0, 0,
-    ];
+    let kinds = vec![1, 0x11, 0, 0x03, 0x08, 0x1b, 0x08, 0x10, 0x17, 0x11, 0x01, 0x12, 0x06, 0, 0, 0];
     let mut unit = vec![4, 0, 0, 0, 0, 0, 8, 1];
     unit.extend(b"main.c\0/src\0\0\0\0\0");
     unit.extend(CODE_AT.to_le_bytes());
@@ -162,12 +143,7 @@ pub(crate) fn file(bytes: &[u8]) -> File {
     static COUNT: std::sync::atomic::AtomicU32 = std::sync::atomic::AtomicU32::new(0);
     let count = COUNT.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
     let path = std::env::temp_dir().join(format!("latlab-sample-{}-{count}", std::process::id()));
-    let file = File::options()
-        .read(true)
-        .write(true)
-        .create_new(true)
-        .open(&path)
-        .unwrap();
+    let file = File::options().read(true).write(true).create_new(true).open(&path).unwrap();
     std::fs::remove_file(&path).unwrap();
     file.set_len(bytes.len() as u64).unwrap();
     if bytes.is_empty() {
@@ -177,14 +153,7 @@ pub(crate) fn file(bytes: &[u8]) -> File {
     // SAFETY: a new mapping, as long as the file and the bytes, that nobody else knows.
     unsafe {
         let (access, length) = (libc::PROT_READ | libc::PROT_WRITE, bytes.len());
-        let at = libc::mmap(
-            std::ptr::null_mut(),
-            length,
-            access,
-            libc::MAP_SHARED,
-            file.as_raw_fd(),
-            0,
-        );
+        let at = libc::mmap(std::ptr::null_mut(), length, access, libc::MAP_SHARED, file.as_raw_fd(), 0);
         assert_ne!(at, libc::MAP_FAILED);
         std::ptr::copy_nonoverlapping(bytes.as_ptr(), at.cast(), length);
         libc::munmap(at, length);
@@ -224,18 +193,8 @@ impl Random {
 
     /// A few changes: bytes, numbers at the limits, pieces moved or cut off.
     pub(crate) fn change(&mut self, bytes: &mut Vec<u8>) {
-        const LIMITS: [u64; 10] = [
-            0,
-            1,
-            0x7f,
-            0xff,
-            0x7fff_ffff,
-            0xffff_ffff,
-            1 << 62,
-            1 << 63,
-            u64::MAX - 1,
-            u64::MAX,
-        ];
+        const LIMITS: [u64; 10] =
+            [0, 1, 0x7f, 0xff, 0x7fff_ffff, 0xffff_ffff, 1 << 62, 1 << 63, u64::MAX - 1, u64::MAX];
         for _ in 0..=self.below(6) {
             if bytes.is_empty() {
                 return;

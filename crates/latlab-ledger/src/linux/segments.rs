@@ -18,11 +18,7 @@ impl Segments {
     pub(crate) fn of<'data>(file: &impl Object<'data>) -> Self {
         let segments = file.segments().map(|segment| {
             let (offset, bytes) = segment.file_range();
-            Segment {
-                offset,
-                bytes,
-                address: segment.address(),
-            }
+            Segment { offset, bytes, address: segment.address() }
         });
         Self(segments.collect())
     }
@@ -43,26 +39,14 @@ mod tests {
 
     #[test]
     fn an_offset_has_the_address_that_its_segment_gives_it() {
-        let code = Segment {
-            offset: 0x1000,
-            bytes: 0x200,
-            address: 0x40_1000,
-        };
-        let data = Segment {
-            offset: 0x1200,
-            bytes: 0x100,
-            address: 0x60_0200,
-        };
+        let code = Segment { offset: 0x1000, bytes: 0x200, address: 0x40_1000 };
+        let data = Segment { offset: 0x1200, bytes: 0x100, address: 0x60_0200 };
         let segments = Segments(vec![code, data]);
         assert_eq!(segments.address(0x1010), Some(0x40_1010));
         assert_eq!(segments.address(0x1200), Some(0x60_0200));
         assert_eq!(segments.address(0x1300), None);
         assert_eq!(segments.address(0), None);
-        let false_one = Segment {
-            offset: 0x2000,
-            bytes: u64::MAX,
-            address: u64::MAX - 1,
-        };
+        let false_one = Segment { offset: 0x2000, bytes: u64::MAX, address: u64::MAX - 1 };
         let segments = Segments(vec![code, false_one]);
         assert_eq!(segments.address(0x2001), Some(u64::MAX));
         assert_eq!(segments.address(0x2002), None);

@@ -65,12 +65,7 @@ struct Symbol {
 
 impl Symbol {
     fn of(address: u64, bytes: u64, name: &str) -> Self {
-        Self {
-            address,
-            bytes,
-            name: Rc::from(name),
-            is_plain: false,
-        }
+        Self { address, bytes, name: Rc::from(name), is_plain: false }
     }
 }
 
@@ -115,17 +110,12 @@ impl Table {
         // What does not fit in the budget has no name.
         let _ = table.add(&file, budget);
         let id = image.build_id(&file);
-        let debug = id
-            .as_deref()
-            .and_then(debug_file)
-            .and_then(|path| mapped::own(&path));
+        let debug = id.as_deref().and_then(debug_file).and_then(|path| mapped::own(&path));
         let debug = debug.and_then(|file| Image::of(file, budget));
         if let Some(file) = debug.as_ref().and_then(Image::parsed) {
             let _ = table.add(&file, budget);
         }
-        table
-            .symbols
-            .sort_by(|a, b| a.address.cmp(&b.address).then(b.bytes.cmp(&a.bytes)));
+        table.symbols.sort_by(|a, b| a.address.cmp(&b.address).then(b.bytes.cmp(&a.bytes)));
         table.symbols.dedup_by_key(|symbol| symbol.address);
         table
     }
@@ -140,8 +130,7 @@ impl Table {
             }
             if let Ok(name) = symbol.name() {
                 budget.take(OF_SYMBOL + name.len() as u64)?;
-                self.symbols
-                    .push(Symbol::of(symbol.address(), symbol.size(), name));
+                self.symbols.push(Symbol::of(symbol.address(), symbol.size(), name));
             }
         }
         Some(())
@@ -149,15 +138,9 @@ impl Table {
 
     fn range_of_malloc(&self) -> Option<(u64, u64)> {
         let own = |symbol: &Symbol| MALLOC.contains(&symbol.name.as_ref());
-        let first = self
-            .symbols
-            .iter()
-            .position(|symbol| symbol.name.as_ref() == "malloc")?;
+        let first = self.symbols.iter().position(|symbol| symbol.name.as_ref() == "malloc")?;
         let from = self.symbols[..first].iter().rev().find(|symbol| !own(symbol))?;
-        let end = self.symbols[first..]
-            .iter()
-            .take_while(|symbol| own(symbol))
-            .last()?;
+        let end = self.symbols[first..].iter().take_while(|symbol| own(symbol)).last()?;
         let end_of = |symbol: &Symbol| symbol.address.saturating_add(symbol.bytes);
         Some((end_of(from), end_of(end)))
     }
@@ -196,11 +179,7 @@ pub(crate) fn debug_file(id: &[u8]) -> Option<String> {
     for byte in id {
         write!(hex, "{byte:02x}").ok()?;
     }
-    Some(format!(
-        "/usr/lib/debug/.build-id/{}/{}.debug",
-        hex.get(..2)?,
-        hex.get(2..)?
-    ))
+    Some(format!("/usr/lib/debug/.build-id/{}/{}.debug", hex.get(..2)?, hex.get(2..)?))
 }
 
 /// Code that a process makes while it runs.
@@ -222,9 +201,7 @@ impl RunTime {
         }
         if let Some(listed) = self.map.as_mut().and_then(|map| map.grown(budget)) {
             let symbols = listed.into_iter();
-            self.table.symbols = symbols
-                .map(|of| Symbol::of(of.address, of.bytes, &of.name))
-                .collect();
+            self.table.symbols = symbols.map(|of| Symbol::of(of.address, of.bytes, &of.name)).collect();
         }
     }
 }
@@ -258,9 +235,7 @@ fn kallsyms() -> Vec<Symbol> {
         .lines()
         .filter_map(|line| {
             let mut words = line.split_ascii_whitespace();
-            let address = u64::from_str_radix(words.next()?, 16)
-                .ok()
-                .filter(|address| *address != 0)?;
+            let address = u64::from_str_radix(words.next()?, 16).ok().filter(|address| *address != 0)?;
             let code = matches!(words.next()?, "t" | "T" | "w" | "W");
             let name = words.next()?;
             code.then(|| Symbol::of(address, 0, name))
@@ -274,11 +249,7 @@ fn kallsyms() -> Vec<Symbol> {
 pub(crate) fn shows_the_kernel() -> bool {
     let lines = File::open("/proc/kallsyms").map(|file| BufReader::new(file).lines());
     let mut lines = lines.into_iter().flatten().map_while(Result::ok);
-    lines.any(|line| {
-        line.bytes()
-            .take_while(|digit| *digit != b' ')
-            .any(|digit| digit != b'0')
-    })
+    lines.any(|line| line.bytes().take_while(|digit| *digit != b' ').any(|digit| digit != b'0'))
 }
 
 impl Symbols {
@@ -338,10 +309,7 @@ impl Names for Symbols {
 
     fn user(&mut self, file: Option<(&Rc<str>, u64)>, pid: u32, address: u64) -> Place {
         const MOST_PLACES: usize = 200_000;
-        let nowhere = |object: &str, function| Place {
-            function,
-            object: Rc::from(object),
-        };
+        let nowhere = |object: &str, function| Place { function, object: Rc::from(object) };
         let Some((path, offset)) = file else {
             let function = self.at_run_time(pid, address);
             return nowhere("made at run time", function);
@@ -386,10 +354,7 @@ mod tests {
         let mut table = Table::read(path.to_str().unwrap(), File::open(&path).ok(), &budget);
         let offset = own - map.start + map.offset + 4;
         let found = table.function(offset, &mut Demangler::default()).unwrap();
-        assert!(
-            found.ends_with("a_function_of_this_very_program_has_its_name"),
-            "{found}"
-        );
+        assert!(found.ends_with("a_function_of_this_very_program_has_its_name"), "{found}");
     }
 
     #[test]
@@ -433,11 +398,7 @@ mod tests {
         assert_eq!(function.as_deref(), Some("core::fmt::write"));
         assert!(!budget.is_spent());
         let budget = Rc::new(Budget::of(300, 1 << 20));
-        assert!(
-            Table::of(sample::file(&sample::elf(&sample::named(name))), &budget)
-                .symbols
-                .is_empty()
-        );
+        assert!(Table::of(sample::file(&sample::elf(&sample::named(name))), &budget).symbols.is_empty());
         assert!(budget.is_spent());
     }
 

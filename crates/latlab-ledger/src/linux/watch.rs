@@ -204,10 +204,7 @@ pub(crate) fn run(
     governor: &mut Governor,
     listener: Option<&mut Listener>,
 ) -> Result<Watched, ExplainError> {
-    let name = arguments
-        .first()
-        .map(|name| name.to_string_lossy().into_owned())
-        .unwrap_or_default();
+    let name = arguments.first().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
     let not_started = |error: &std::io::Error| ExplainError::NotStarted {
         name: name.clone(),
         reason: words(error),
@@ -218,9 +215,7 @@ pub(crate) fn run(
         },
     };
     signals.hand_on_again();
-    let added = listener
-        .as_deref()
-        .map(|listener| listener.environment().to_vec());
+    let added = listener.as_deref().map(|listener| listener.environment().to_vec());
     let mut held = Held::fork(arguments, &added.unwrap_or_default(), streams, signals)
         .map_err(|error| not_started(&error))?;
     let _sharp = Sharp::timers();
@@ -238,11 +233,7 @@ pub(crate) fn run(
         return Err(not_started(&error));
     }
     // A program may be over before the watcher gets a CPU to see that it was loaded.
-    watching.loaded(if has_ended(held.pid) {
-        stamp.time()
-    } else {
-        now_ns()
-    });
+    watching.loaded(if has_ended(held.pid) { stamp.time() } else { now_ns() });
     while !has_ended(held.pid) {
         watching.step(ending, || has_ended(held.pid));
     }
@@ -274,10 +265,7 @@ pub(crate) fn attach(
     governor: &mut Governor,
     mut go_on: impl FnMut() -> bool,
 ) -> Result<Watched, ExplainError> {
-    let no_process = |reason: &str| ExplainError::NoProcess {
-        pid,
-        reason: reason.to_owned(),
-    };
+    let no_process = |reason: &str| ExplainError::NoProcess { pid, reason: reason.to_owned() };
     let stat = text(&format!("/proc/{pid}/stat"));
     if stat.is_empty() {
         return Err(no_process("there is none that this user may see"));
@@ -451,12 +439,7 @@ impl<'a> Watching<'a> {
         let mut at = earliest;
         let take = |event: Event<'_>| {
             let change = match event {
-                Event::Lost => Change {
-                    at,
-                    process: 0,
-                    thread: 0,
-                    what: by_stage::What::Lost,
-                },
+                Event::Lost => Change { at, process: 0, thread: 0, what: by_stage::What::Lost },
                 Event::Mark(mark) => {
                     at = mark.at_ns.max(earliest);
                     let name = || Arc::clone(&mark.name);
@@ -488,10 +471,7 @@ impl<'a> Watching<'a> {
         }
         let now = now_ns();
         if now >= self.next {
-            let sees_kernel = self
-                .recording
-                .as_ref()
-                .is_some_and(|recording| recording.recorder.sees_kernel);
+            let sees_kernel = self.recording.as_ref().is_some_and(|recording| recording.recorder.sees_kernel);
             let late = late(sees_kernel, now, self.next, self.stepped) + self.worked;
             self.governor.came_late(late);
             if self.recording.as_ref().is_some_and(|recording| recording.on) {
@@ -512,8 +492,7 @@ impl<'a> Watching<'a> {
         if self.sweep.stages().is_filling() {
             self.next = now_ns();
         }
-        self.python
-            .look(self.looker.pids(), self.used, self.random.next_u64());
+        self.python.look(self.looker.pids(), self.used, self.random.next_u64());
         self.used = thread_cpu_ns();
     }
 
@@ -522,11 +501,7 @@ impl<'a> Watching<'a> {
         let running_for = now_ns() - self.begin;
         match &self.recording {
             Some(recording) if recording.on && recording.recorder.sees_kernel => {
-                if running_for > FIRST_FOR_NS {
-                    DRAIN_NS
-                } else {
-                    FIRST_NS * 2
-                }
+                if running_for > FIRST_FOR_NS { DRAIN_NS } else { FIRST_NS * 2 }
             }
             // Reasons are asked for as often as threads would be looked at.
             _ => distance(running_for, self.look_ns, &mut self.random),
@@ -572,11 +547,7 @@ impl<'a> Watching<'a> {
         let used = thread_cpu_ns();
         let ns = used - self.used;
         self.used = used;
-        self.look_ns = if self.look_ns == 0 {
-            ns
-        } else {
-            (7 * self.look_ns + ns) / 8
-        };
+        self.look_ns = if self.look_ns == 0 { ns } else { (7 * self.look_ns + ns) / 8 };
     }
 
     fn read_records(&mut self) {
@@ -718,11 +689,7 @@ impl<'a> Watching<'a> {
                 self.looker.learn(*pid, *parent);
             }
         }
-        let left_running = if self.launched {
-            self.looker.left_running()
-        } else {
-            0
-        };
+        let left_running = if self.launched { self.looker.left_running() } else { 0 };
         let began = self.before.io.unwrap_or_default();
         let whole = io.or(counted).or(self.io).map(|last| {
             let parent = |process| self.looker.parent(process);
@@ -737,10 +704,7 @@ impl<'a> Watching<'a> {
         let files = self.descriptors.shown(usage.io.as_ref(), name);
         let cpu_ns = usage.user_ns + usage.system_ns;
         let sweep = &mut self.sweep;
-        let weighed = self
-            .recording
-            .as_mut()
-            .map(|recording| recording.weigh(cpu_ns, sweep));
+        let weighed = self.recording.as_mut().map(|recording| recording.weigh(cpu_ns, sweep));
         let swept = self.sweep.end(end);
         let wall_ns = swept.looked.wall + swept.recorded.wall;
         let processes = u64::try_from(self.looker.about.len()).unwrap_or(1);
@@ -810,10 +774,7 @@ impl<'a> Watching<'a> {
             let user_ns = u64::try_from(user).unwrap_or(cpu_ns);
             (user_ns, cpu_ns - user_ns)
         } else {
-            (
-                ended.user_ns.saturating_sub(before.user_ns),
-                ended.system_ns.saturating_sub(before.system_ns),
-            )
+            (ended.user_ns.saturating_sub(before.user_ns), ended.system_ns.saturating_sub(before.system_ns))
         };
         Usage {
             user_ns,

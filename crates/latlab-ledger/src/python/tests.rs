@@ -1,11 +1,7 @@
 use super::*;
 
 fn frame(function: &str, line: u32) -> Frame {
-    Frame {
-        function: Rc::from(function),
-        file: Rc::from("program.py"),
-        line,
-    }
+    Frame { function: Rc::from(function), file: Rc::from("program.py"), line }
 }
 
 // Tables as the interpreters make them for:
@@ -84,19 +80,15 @@ fn tables_of_real_interpreters_are_read_as_they_read_them_themselves() {
     assert_eq!(lines(OF_3_11, 17), [1, 2, 4, 5, 4, 6]);
     assert_eq!(lines(OF_3_12, 18), [1, 2, 4, 5, 4, 6]);
     let at = |byte: u64| LineTable::Locations.line(OF_3_11, 1, byte / 2);
-    assert_eq!(
-        (at(2), at(12), at(20), at(28), at(30)),
-        (Some(2), Some(4), Some(5), Some(4), Some(6))
-    );
+    assert_eq!((at(2), at(12), at(20), at(28), at(30)), (Some(2), Some(4), Some(5), Some(4), Some(6)));
 }
 
 #[test]
 fn damaged_tables_have_no_lines_and_do_no_harm() {
     let mut random = latlab_stats::rng::Rng::new(5);
     for _ in 0..2000 {
-        let table: Vec<u8> = (0..random.below(40))
-            .map(|_| u8::try_from(random.below(256)).unwrap())
-            .collect();
+        let table: Vec<u8> =
+            (0..random.below(40)).map(|_| u8::try_from(random.below(256)).unwrap()).collect();
         for at in [0, 1, 7, 1000] {
             let _ = LineTable::Locations.line(&table, 1, at);
             let _ = LineTable::Pairs.line(&table, 1, at);
@@ -106,10 +98,7 @@ fn damaged_tables_have_no_lines_and_do_no_harm() {
 
 #[test]
 fn shares_sum_to_one_and_callers_have_what_they_call() {
-    let mut read = Read {
-        reads: 10,
-        ..Read::default()
-    };
+    let mut read = Read { reads: 10, ..Read::default() };
     for at in 0..10 {
         let leaf = if at < 7 { frame("f", 3) } else { frame("g", 6) };
         read.stack(vec![leaf, frame("main", 9)], 1e6, at != 9);
@@ -125,18 +114,12 @@ fn shares_sum_to_one_and_callers_have_what_they_call() {
     assert_eq!((told.lines[0].name.as_str(), told.lines[0].line), ("f", Some(3)));
     assert!((told.nameless_share - 0.5).abs() < 1e-9);
     assert_eq!(told.stacks[0].frames, ["main", "f"]);
-    assert!(
-        told.functions.iter().all(|place| place.name != "main"),
-        "it never ran itself"
-    );
+    assert!(told.functions.iter().all(|place| place.name != "main"), "it never ran itself");
 }
 
 #[test]
 fn a_function_that_calls_itself_counts_once() {
-    let mut read = Read {
-        reads: 2,
-        ..Read::default()
-    };
+    let mut read = Read { reads: 2, ..Read::default() };
     read.stack(vec![frame("f", 3), frame("f", 4), frame("main", 9)], 1e6, true);
     read.stack(vec![frame("main", 9)], 1e6, true);
     let told = read.told().unwrap();
@@ -149,16 +132,9 @@ fn a_function_that_calls_itself_counts_once() {
 fn runs_add_up_and_the_long_tail_is_one_row() {
     let mut all = Read::default();
     for run in 0..2_u32 {
-        let mut read = Read {
-            reads: 30,
-            ..Read::default()
-        };
+        let mut read = Read { reads: 30, ..Read::default() };
         for at in 0..30 {
-            read.stack(
-                vec![frame(&format!("f{at}"), at + 1)],
-                1e6 * f64::from(60 - at + run),
-                true,
-            );
+            read.stack(vec![frame(&format!("f{at}"), at + 1)], 1e6 * f64::from(60 - at + run), true);
         }
         all.add(&read);
     }

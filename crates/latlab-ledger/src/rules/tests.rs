@@ -11,16 +11,12 @@ fn named(reason: Option<Reason>) -> (Category, &'static str) {
 
 /// Stack of kernel functions, the running one first.
 fn waits(stack: &[&str]) -> (Category, &'static str) {
-    let fit = stack
-        .iter()
-        .fold(Fit::default(), |fit, name| fit.and(rules().wait_fit(name)));
+    let fit = stack.iter().fold(Fit::default(), |fit, name| fit.and(rules().wait_fit(name)));
     named(rules().wait_by(fit))
 }
 
 fn busy(stack: &[&str], allocating: bool) -> (Category, &'static str) {
-    let fit = stack
-        .iter()
-        .fold(Fit::default(), |fit, name| fit.and(rules().busy_fit(name)));
+    let fit = stack.iter().fold(Fit::default(), |fit, name| fit.and(rules().busy_fit(name)));
     named(rules().busy_by(fit, allocating))
 }
 
@@ -107,30 +103,12 @@ fn a_wait_is_named_by_its_kernel_stack() {
         "asm_exc_page_fault",
     ];
     assert_eq!(waits(&cold_page), (Category::StorageWait, "page fault"));
-    assert_eq!(
-        waits(&["schedule", "wait_woken", "sk_wait_data", "tcp_recvmsg_locked"]).0,
-        Category::Network
-    );
-    assert_eq!(
-        waits(&["schedule", "futex_do_wait", "__futex_wait", "do_futex"]).0,
-        Category::Locks
-    );
-    assert_eq!(
-        waits(&["schedule", "do_nanosleep", "hrtimer_nanosleep"]).0,
-        Category::Sleep
-    );
-    assert_eq!(
-        waits(&["schedule", "anon_pipe_read", "vfs_read"]).0,
-        Category::Pipe
-    );
-    assert_eq!(
-        waits(&["schedule", "do_wait", "kernel_wait4"]).0,
-        Category::WaitingForChildren
-    );
-    assert_eq!(
-        waits(&["schedule", "schedule_hrtimeout_range", "ep_poll"]).0,
-        Category::Network
-    );
+    assert_eq!(waits(&["schedule", "wait_woken", "sk_wait_data", "tcp_recvmsg_locked"]).0, Category::Network);
+    assert_eq!(waits(&["schedule", "futex_do_wait", "__futex_wait", "do_futex"]).0, Category::Locks);
+    assert_eq!(waits(&["schedule", "do_nanosleep", "hrtimer_nanosleep"]).0, Category::Sleep);
+    assert_eq!(waits(&["schedule", "anon_pipe_read", "vfs_read"]).0, Category::Pipe);
+    assert_eq!(waits(&["schedule", "do_wait", "kernel_wait4"]).0, Category::WaitingForChildren);
+    assert_eq!(waits(&["schedule", "schedule_hrtimeout_range", "ep_poll"]).0, Category::Network);
 }
 
 #[test]
@@ -147,22 +125,12 @@ fn work_in_the_kernel_is_named_by_the_call_and_not_by_the_leaf() {
     assert_eq!(busy(&read, false), (Category::FileIoCpu, "reading"));
     let tail_called = ["_copy_to_iter", "filemap_read", "do_syscall_64"];
     assert_eq!(busy(&tail_called, false), (Category::FileIoCpu, "reading"));
-    let fault = [
-        "clear_page_erms",
-        "do_anonymous_page",
-        "handle_mm_fault",
-        "exc_page_fault",
-        "asm_exc_page_fault",
-    ];
+    let fault =
+        ["clear_page_erms", "do_anonymous_page", "handle_mm_fault", "exc_page_fault", "asm_exc_page_fault"];
     assert_eq!(busy(&fault, true), (Category::PageFaults, "in the allocator"));
     assert_eq!(busy(&fault, false), (Category::PageFaults, "in other code"));
-    let mapped = [
-        "next_uptodate_folio",
-        "filemap_map_pages",
-        "do_read_fault",
-        "handle_mm_fault",
-        "exc_page_fault",
-    ];
+    let mapped =
+        ["next_uptodate_folio", "filemap_map_pages", "do_read_fault", "handle_mm_fault", "exc_page_fault"];
     assert_eq!(busy(&mapped, false), (Category::PageFaults, "of file mappings"));
     let cold = [
         "submit_bio_noacct",
@@ -171,10 +139,7 @@ fn work_in_the_kernel_is_named_by_the_call_and_not_by_the_leaf() {
         "handle_mm_fault",
         "exc_page_fault",
     ];
-    assert_eq!(
-        busy(&cold, false),
-        (Category::FileIoCpu, "reading for page faults")
-    );
+    assert_eq!(busy(&cold, false), (Category::FileIoCpu, "reading for page faults"));
     let interrupted = [
         "handle_softirqs",
         "__irq_exit_rcu",
@@ -184,47 +149,20 @@ fn work_in_the_kernel_is_named_by_the_call_and_not_by_the_leaf() {
         "do_syscall_64",
     ];
     assert_eq!(busy(&interrupted, false).0, Category::InterruptsForOthers);
-    let loopback = [
-        "tcp_v4_rcv",
-        "net_rx_action",
-        "do_softirq",
-        "__local_bh_enable_ip",
-        "tcp_sendmsg",
-        "do_syscall_64",
-    ];
+    let loopback =
+        ["tcp_v4_rcv", "net_rx_action", "do_softirq", "__local_bh_enable_ip", "tcp_sendmsg", "do_syscall_64"];
     assert_eq!(busy(&loopback, false).0, Category::Network);
-    assert_eq!(
-        busy(&["unmap_page_range", "exit_mmap", "mmput", "do_exit"], false).0,
-        Category::StartAndExit
-    );
-    assert_eq!(
-        busy(&["anon_pipe_write", "vfs_write", "ksys_write"], false).0,
-        Category::Pipe
-    );
-    let other = busy(
-        &[
-            "__do_sys_getppid",
-            "do_syscall_64",
-            "entry_SYSCALL_64_after_hwframe",
-        ],
-        false,
-    );
+    assert_eq!(busy(&["unmap_page_range", "exit_mmap", "mmput", "do_exit"], false).0, Category::StartAndExit);
+    assert_eq!(busy(&["anon_pipe_write", "vfs_write", "ksys_write"], false).0, Category::Pipe);
+    let other = busy(&["__do_sys_getppid", "do_syscall_64", "entry_SYSCALL_64_after_hwframe"], false);
     assert_eq!(other, (Category::Unexplained, "other system calls"));
 }
 
 #[test]
 fn c_and_cpp_allocators_are_found_in_the_callers_too() {
-    let in_malloc = [
-        ("_int_malloc", "libc.so.6"),
-        ("malloc", "libc.so.6"),
-        ("main", "list"),
-    ];
+    let in_malloc = [("_int_malloc", "libc.so.6"), ("malloc", "libc.so.6"), ("main", "list")];
     assert_eq!(user(&in_malloc), Some((Category::Allocator, "C library")));
-    let cleared = [
-        ("__memset_avx2_unaligned_erms", "libc.so.6"),
-        ("calloc", "libc.so.6"),
-        ("main", "list"),
-    ];
+    let cleared = [("__memset_avx2_unaligned_erms", "libc.so.6"), ("calloc", "libc.so.6"), ("main", "list")];
     assert_eq!(user(&cleared).map(|found| found.0), Some(Category::Allocator));
     let copied = [("__memmove_avx_unaligned_erms", "libc.so.6"), ("main", "copy")];
     assert_eq!(user(&copied).map(|found| found.0), Some(Category::MemoryCopy));
@@ -247,27 +185,11 @@ fn rust_go_python_java_and_node_have_their_rules() {
         ("_PyObject_Malloc", "python3.11", Category::Allocator),
         ("unicode_dealloc", "python3.11", Category::Allocator),
         ("gc_collect_main", "python3.11", Category::GarbageCollection),
-        (
-            "G1ParScanThreadState::do_oop_evac",
-            "libjvm.so",
-            Category::GarbageCollection,
-        ),
-        (
-            "v8::internal::Scavenger::Process",
-            "node",
-            Category::GarbageCollection,
-        ),
-        (
-            "_dl_relocate_object",
-            "ld-linux-x86-64.so.2",
-            Category::StartAndExit,
-        ),
+        ("G1ParScanThreadState::do_oop_evac", "libjvm.so", Category::GarbageCollection),
+        ("v8::internal::Scavenger::Process", "node", Category::GarbageCollection),
+        ("_dl_relocate_object", "ld-linux-x86-64.so.2", Category::StartAndExit),
     ] {
-        assert_eq!(
-            user(&[(function, object)]).map(|found| found.0),
-            Some(category),
-            "{function}"
-        );
+        assert_eq!(user(&[(function, object)]).map(|found| found.0), Some(category), "{function}");
     }
     let threads = rules().thread_fit("GC Thread#0");
     assert_eq!(
@@ -279,22 +201,12 @@ fn rust_go_python_java_and_node_have_their_rules() {
 
 #[test]
 fn a_collector_that_allocates_is_the_collector() {
-    let stack = [
-        ("runtime.mallocgc", "wc"),
-        ("runtime.gcDrain", "wc"),
-        ("runtime.gcBgMarkWorker", "wc"),
-    ];
-    assert_eq!(
-        user(&stack).map(|found| found.0),
-        Some(Category::GarbageCollection)
-    );
+    let stack = [("runtime.mallocgc", "wc"), ("runtime.gcDrain", "wc"), ("runtime.gcBgMarkWorker", "wc")];
+    assert_eq!(user(&stack).map(|found| found.0), Some(Category::GarbageCollection));
 }
 
 #[test]
 fn what_python_calls_back_from_a_destructor_is_not_the_allocator() {
-    let stack = [
-        ("PyEval_EvalDefault", "python3.11"),
-        ("subtype_dealloc", "python3.11"),
-    ];
+    let stack = [("PyEval_EvalDefault", "python3.11"), ("subtype_dealloc", "python3.11")];
     assert_eq!(user(&stack), None);
 }

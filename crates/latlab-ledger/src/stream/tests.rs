@@ -41,10 +41,7 @@ impl Names for Fixed {
             0x30 => Some("__memmove_avx"),
             _ => None,
         };
-        Place {
-            function: function.map(Rc::from),
-            object,
-        }
+        Place { function: function.map(Rc::from), object }
     }
 }
 
@@ -56,26 +53,11 @@ struct Recording {
 impl Recording {
     fn begin() -> Self {
         let rules = Rules::built_in();
-        let events = [
-            (CPU, Event::Cpu(MS)),
-            (SWITCH, Event::Switch),
-            (FAULT, Event::Fault),
-        ]
-        .into();
-        let mut recording = Self {
-            stream: Stream::of(rules, Fixed::default(), events),
-            sweep: Sweep::begin(rules, 0, 1),
-        };
+        let events = [(CPU, Event::Cpu(MS)), (SWITCH, Event::Switch), (FAULT, Event::Fault)].into();
+        let mut recording =
+            Self { stream: Stream::of(rules, Fixed::default(), events), sweep: Sweep::begin(rules, 0, 1) };
         recording.sweep.switch_source(0, Source::Recorded);
-        recording.at(
-            0,
-            1,
-            1,
-            What::Name {
-                exec: true,
-                name: "program".to_owned(),
-            },
-        );
+        recording.at(0, 1, 1, What::Name { exec: true, name: "program".to_owned() });
         let map = What::Map {
             start: 0x1000,
             bytes: 0x1000,
@@ -93,11 +75,7 @@ impl Recording {
     }
 
     fn sample(&mut self, time: u64, tid: u32, event: u64, kernel: &[u64], user: &[u64]) {
-        let what = What::Sample {
-            event,
-            kernel: kernel.to_vec(),
-            user: user.to_vec(),
-        };
+        let what = What::Sample { event, kernel: kernel.to_vec(), user: user.to_vec() };
         self.at(time, 1, tid, what);
     }
 
@@ -125,18 +103,11 @@ fn samples_are_divided_by_code_and_cause() {
     }
     let (_, stream) = recording.end(8 * MS);
     assert!((share(&stream, Category::Compute) - 0.5).abs() < 1e-9);
-    for category in [
-        Category::Allocator,
-        Category::MemoryCopy,
-        Category::PageFaults,
-        Category::FileIoCpu,
-    ] {
+    for category in [Category::Allocator, Category::MemoryCopy, Category::PageFaults, Category::FileIoCpu] {
         assert!((share(&stream, category) - 0.125).abs() < 1e-9, "{category}");
     }
-    let faults = stream
-        .mix
-        .reasons()
-        .find(|(reason, _)| Rules::built_in().category(*reason) == Category::PageFaults);
+    let faults =
+        stream.mix.reasons().find(|(reason, _)| Rules::built_in().category(*reason) == Category::PageFaults);
     assert_eq!(Rules::built_in().part(faults.unwrap().0), "in the allocator");
     let functions = stream.mix.functions(0.0);
     let main = functions.iter().find(|function| function.0 == Category::Compute);
@@ -174,15 +145,9 @@ fn a_switch_gets_its_reason_from_the_stack_before_it() {
     recording.at(8 * MS, 1, 1, What::Out { preempted: false });
     let (swept, stream) = recording.end(10 * MS);
     let rules = Rules::built_in();
-    assert_eq!(
-        swept.recorded.waits.of_category(Category::StorageWait, rules),
-        2 * MS
-    );
+    assert_eq!(swept.recorded.waits.of_category(Category::StorageWait, rules), 2 * MS);
     assert_eq!(swept.recorded.ready, 2 * MS, "preempted, and gave up its CPU");
-    assert_eq!(
-        swept.recorded.waits.of_category(Category::Unexplained, rules),
-        2 * MS
-    );
+    assert_eq!(swept.recorded.waits.of_category(Category::Unexplained, rules), 2 * MS);
     assert_eq!(swept.recorded.given(), 10 * MS);
     assert_eq!(stream.switches, 4);
 }
@@ -203,15 +168,7 @@ fn a_child_has_its_parents_mappings_until_it_loads_a_program() {
     recording.at(0, 9, 9, What::Start { parent: 1 });
     let place = recording.stream.place(9, 0x1010);
     assert_eq!(place.function.as_deref(), Some("main"));
-    recording.at(
-        1,
-        9,
-        9,
-        What::Name {
-            exec: true,
-            name: "other".to_owned(),
-        },
-    );
+    recording.at(1, 9, 9, What::Name { exec: true, name: "other".to_owned() });
     assert_eq!(recording.stream.place(9, 0x1010).function, None);
 }
 
@@ -219,10 +176,7 @@ fn a_child_has_its_parents_mappings_until_it_loads_a_program() {
 fn threads_and_maps_without_end_take_no_memory_without_end() {
     let mut recording = Recording::begin();
     for at in 0..200_000_u32 {
-        let name = What::Name {
-            exec: false,
-            name: "t".to_owned(),
-        };
+        let name = What::Name { exec: false, name: "t".to_owned() };
         recording.at(u64::from(at), 1, at + 10, name);
         if at < 20_000 {
             let map = What::Map {
@@ -277,11 +231,7 @@ fn files_with_one_path_have_names_of_their_own() {
         end: 1,
         offset: 0,
         path: Rc::from("/lib/a.so"),
-        file: FileId {
-            major: 8,
-            minor: 1,
-            inode,
-        },
+        file: FileId { major: 8, minor: 1, inode },
     };
     let mut mapped = Mapped::default();
     assert_eq!(&*mapped.name(1, &of(5)), "/lib/a.so");

@@ -39,14 +39,10 @@ fn every_instant_is_given_away_once_whatever_the_threads_do() {
         match random.below(10) {
             0 => sweep.remove(now, thread),
             1 => sweep.learn(now, thread, rules().whole(Category::Sleep)),
-            2 => sweep.switch_source(
-                now,
-                if random.below(2) == 0 {
-                    Source::Looked
-                } else {
-                    Source::Recorded
-                },
-            ),
+            2 => {
+                sweep
+                    .switch_source(now, if random.below(2) == 0 { Source::Looked } else { Source::Recorded });
+            }
             _ => sweep.set(now, thread, thread / 3, states[random.below(states.len())]),
         }
     }
@@ -94,18 +90,12 @@ fn who_polls_the_pipes_of_a_process_waits_for_what_that_does() {
     sweep.remove(9 * MS, 2);
     let swept = sweep.end(10 * MS);
     let of = |category| ms(&swept, category);
-    assert_eq!(
-        (of(Category::Network), of(Category::Sleep), of(Category::Pipe)),
-        (2, 6, 1)
-    );
+    assert_eq!((of(Category::Network), of(Category::Sleep), of(Category::Pipe)), (2, 6, 1));
     for part in ["readiness", "readiness of sockets"] {
         let State::Waiting(Some(reason)) = named(Category::Network, part) else {
             panic!("{part}");
         };
-        assert!(
-            !rules().is_outside(reason),
-            "its own threads may be at the other end"
-        );
+        assert!(!rules().is_outside(reason), "its own threads may be at the other end");
     }
 }
 
@@ -119,10 +109,7 @@ fn a_wait_behind_a_running_thread_costs_no_wall_time() {
     assert_eq!(swept.recorded.running, 10 * MS);
     assert_eq!(swept.recorded.thread_running, 20 * MS);
     assert_eq!(ms(&swept, Category::Locks), 0);
-    assert_eq!(
-        swept.recorded.thread_waits.of_category(Category::Locks, rules()),
-        10 * MS
-    );
+    assert_eq!(swept.recorded.thread_waits.of_category(Category::Locks, rules()), 10 * MS);
 }
 
 #[test]
@@ -147,14 +134,8 @@ fn the_root_of_a_chain_of_waits_gets_the_time() {
     sweep.set(0, 3, 3, wait(Category::Sleep));
     sweep.set(5 * MS, 3, 3, wait(Category::StorageWait));
     let swept = sweep.end(8 * MS);
-    assert_eq!(
-        (ms(&swept, Category::Sleep), ms(&swept, Category::StorageWait)),
-        (5, 3)
-    );
-    assert_eq!(
-        ms(&swept, Category::Pipe) + ms(&swept, Category::WaitingForChildren),
-        0
-    );
+    assert_eq!((ms(&swept, Category::Sleep), ms(&swept, Category::StorageWait)), (5, 3));
+    assert_eq!(ms(&swept, Category::Pipe) + ms(&swept, Category::WaitingForChildren), 0);
 }
 
 #[test]
@@ -163,10 +144,7 @@ fn the_main_threads_wait_for_the_outside_comes_before_that_of_idle_threads() {
     sweep.set(0, 2, 1, wait(Category::Network));
     sweep.set(0, 1, 1, wait(Category::Sleep));
     let swept = sweep.end(3 * MS);
-    assert_eq!(
-        (ms(&swept, Category::Sleep), ms(&swept, Category::Network)),
-        (3, 0)
-    );
+    assert_eq!((ms(&swept, Category::Sleep), ms(&swept, Category::Network)), (3, 0));
 }
 
 #[test]
@@ -191,10 +169,7 @@ fn short_waits_are_taken_for_the_short_ones_that_were_read_in_time() {
         sweep.set(at * 2 * MS + MS, 1, 1, State::Running);
     }
     let swept = sweep.end(20 * MS);
-    assert_eq!(
-        (ms(&swept, Category::Network), swept.recorded.unknown / MS),
-        (2, 8)
-    );
+    assert_eq!((ms(&swept, Category::Network), swept.recorded.unknown / MS), (2, 8));
     let reasons = swept.unread.reasons();
     assert_eq!(reasons.len(), 1);
     assert_eq!(rules().category(reasons[0].0), Category::Network);
@@ -210,10 +185,7 @@ fn a_look_stands_for_the_time_since_the_look_before() {
     let swept = sweep.end(5 * MS);
     assert_eq!(swept.looked.running, 3 * MS);
     assert_eq!(swept.looked.waits.of_category(Category::Sleep, rules()), 2 * MS);
-    assert_eq!(
-        swept.looked.thread_waits.of_category(Category::Sleep, rules()),
-        3 * MS
-    );
+    assert_eq!(swept.looked.thread_waits.of_category(Category::Sleep, rules()), 3 * MS);
 }
 
 #[test]
@@ -228,8 +200,5 @@ fn each_process_has_books_of_its_own() {
     let slow = &swept.processes[&20];
     assert_eq!((slow.busy, slow.to - slow.from), (6 * MS, 9 * MS));
     assert_eq!(slow.waits.of_category(Category::StorageWait, rules()), 3 * MS);
-    assert_eq!(
-        swept.processes[&30].waits.of_category(Category::Pipe, rules()),
-        10 * MS
-    );
+    assert_eq!(swept.processes[&30].waits.of_category(Category::Pipe, rules()), 10 * MS);
 }

@@ -52,11 +52,7 @@ impl Program {
             let mut kept = Kept::default();
             let long = 4.min(ms - from);
             for _ in 0..long {
-                let name = if chance(&mut self.random) < wanted {
-                    "wanted"
-                } else {
-                    "other"
-                };
+                let name = if chance(&mut self.random) < wanted { "wanted" } else { "other" };
                 if self.sees_kernel || name == "wanted" {
                     let compute = Rules::built_in().whole(Category::Compute);
                     kept.mix.sample(compute, MS);
@@ -65,8 +61,7 @@ impl Program {
                 }
             }
             kept.running_ns = f64::from(long) * MS;
-            self.stretches
-                .recorded(kept.running_ns, cost * kept.running_ns, kept);
+            self.stretches.recorded(kept.running_ns, cost * kept.running_ns, kept);
         }
         self.ran(ms, wanted);
     }
@@ -84,16 +79,8 @@ impl Program {
             let of = functions.iter().filter(|function| function.1 == wanted);
             of.map(|function| function.3).sum::<f64>()
         };
-        let all = if self.sees_kernel {
-            weighed.mix.total().sum
-        } else {
-            weighed.of_ns
-        };
-        (
-            of("wanted") / all,
-            weighed.mix.worth(),
-            self.truth.0 / self.truth.1,
-        )
+        let all = if self.sees_kernel { weighed.mix.total().sum } else { weighed.of_ns };
+        (of("wanted") / all, weighed.mix.worth(), self.truth.0 / self.truth.1)
     }
 }
 
@@ -177,11 +164,7 @@ fn slices_that_differ_from_each_other_make_the_interval_wider() {
     let run = |seed| {
         let mut program = Program::begin(seed);
         for _ in 0..60 {
-            let wanted = if chance(&mut program.random) < 0.4 {
-                1.0
-            } else {
-                0.0
-            };
+            let wanted = if chance(&mut program.random) < 0.4 { 1.0 } else { 0.0 };
             program.unrecorded(20, DEAR, wanted);
             program.slice(8, DEAR, wanted);
             program.unrecorded(20, DEAR, wanted);
@@ -195,11 +178,7 @@ fn slices_that_differ_from_each_other_make_the_interval_wider() {
         let mut program = Program::begin(seed);
         for _ in 0..60 {
             for recorded in [false, false, false, false, true] {
-                let wanted = if chance(&mut program.random) < 0.4 {
-                    1.0
-                } else {
-                    0.0
-                };
+                let wanted = if chance(&mut program.random) < 0.4 { 1.0 } else { 0.0 };
                 if recorded {
                     program.slice(8, DEAR, wanted);
                 } else {
@@ -261,9 +240,7 @@ fn slices_too_short_for_a_sample_are_as_what_was_not_recorded() {
         for turn in 0..30 {
             program.unrecorded(20, DEAR, 0.2);
             program.stretches.begin_slice();
-            program
-                .stretches
-                .recorded(0.8 * MS, DEAR * 0.8 * MS, Kept::default());
+            program.stretches.recorded(0.8 * MS, DEAR * 0.8 * MS, Kept::default());
             program.unrecorded(20, DEAR, 0.2);
             if turn % 2 == 0 {
                 program.slice(5, DEAR, 0.2);
@@ -309,9 +286,5 @@ fn without_samples_there_is_nothing_to_weigh() {
     stretches.recorded(0.0, 0.0, Kept::default());
     let weighed = stretches.weigh(10.0 * MS, true);
     assert!(weighed.mix.total().sum.abs() < 1e-9 && weighed.mix.worth().abs() < 1e-9);
-    assert_eq!(
-        weighed.unlike,
-        Unlike::default(),
-        "other runs may have recorded it"
-    );
+    assert_eq!(weighed.unlike, Unlike::default(), "other runs may have recorded it");
 }

@@ -83,8 +83,7 @@ impl Direction {
         buffer.clear();
         buffer.extend_from_slice(frame);
         self.under_way_bytes += bytes;
-        self.under_way
-            .push_back((self.link_free_ns + self.delay_ns, buffer));
+        self.under_way.push_back((self.link_free_ns + self.delay_ns, buffer));
         true
     }
 
@@ -142,11 +141,7 @@ impl Wire {
         address.sll_ifindex = index.cast_signed();
         // SAFETY: the address is of the size that is said and lives through the call.
         let bound = unsafe {
-            libc::bind(
-                socket.0.as_raw_fd(),
-                (&raw const address).cast(),
-                size::<libc::sockaddr_ll>(),
-            )
+            libc::bind(socket.0.as_raw_fd(), (&raw const address).cast(), size::<libc::sockaddr_ll>())
         };
         if bound != 0 {
             return Err(io::Error::last_os_error());
@@ -157,10 +152,9 @@ impl Wire {
         all.mr_type = short(libc::PACKET_MR_PROMISC);
         socket.set(libc::SOL_PACKET, libc::PACKET_ADD_MEMBERSHIP, &all)?;
         socket.set(libc::SOL_PACKET, IGNORE_OUTGOING, &1_i32)?;
-        for (force, plain) in [
-            (libc::SO_RCVBUFFORCE, libc::SO_RCVBUF),
-            (libc::SO_SNDBUFFORCE, libc::SO_SNDBUF),
-        ] {
+        for (force, plain) in
+            [(libc::SO_RCVBUFFORCE, libc::SO_RCVBUF), (libc::SO_SNDBUFFORCE, libc::SO_SNDBUF)]
+        {
             socket
                 .set(libc::SOL_SOCKET, force, &SOCKET_BYTES)
                 .or_else(|_| socket.set(libc::SOL_SOCKET, plain, &SOCKET_BYTES))?;
@@ -171,19 +165,9 @@ impl Wire {
     fn set<T>(&self, level: libc::c_int, option: libc::c_int, value: &T) -> io::Result<()> {
         // SAFETY: the value is of the size that is said; the callers pair each option with its type.
         let set = unsafe {
-            libc::setsockopt(
-                self.0.as_raw_fd(),
-                level,
-                option,
-                std::ptr::from_ref(value).cast(),
-                size::<T>(),
-            )
+            libc::setsockopt(self.0.as_raw_fd(), level, option, std::ptr::from_ref(value).cast(), size::<T>())
         };
-        if set == 0 {
-            Ok(())
-        } else {
-            Err(io::Error::last_os_error())
-        }
+        if set == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
     }
 
     /// The next frame, if there is one.
@@ -212,17 +196,12 @@ impl Line {
     pub(super) fn start(spec: &PathSpec, wires: [Wire; 2]) -> io::Result<Self> {
         let (stopped, stop) = io::pipe()?;
         let directions = [Direction::new(spec), Direction::new(spec)];
-        let thread = std::thread::Builder::new()
-            .name("latlab-path".to_owned())
-            .spawn(move || {
-                sleep_exactly();
-                // Without its sockets there is no path, which its users notice at once.
-                let _ = forward(&wires, directions, stopped.as_raw_fd());
-            })?;
-        Ok(Self {
-            stop: Some(stop.into()),
-            thread: Some(thread),
-        })
+        let thread = std::thread::Builder::new().name("latlab-path".to_owned()).spawn(move || {
+            sleep_exactly();
+            // Without its sockets there is no path, which its users notice at once.
+            let _ = forward(&wires, directions, stopped.as_raw_fd());
+        })?;
+        Ok(Self { stop: Some(stop.into()), thread: Some(thread) })
     }
 }
 
@@ -274,35 +253,19 @@ fn forward(wires: &[Wire; 2], mut directions: [Direction; 2], stop: RawFd) -> io
 
 /// Waits until one of them can be read or was closed at its other end. Returns whether the first one is.
 pub(super) fn wait_for(descriptors: &[RawFd], most: Option<Duration>) -> io::Result<bool> {
-    let mut polled: Vec<libc::pollfd> = descriptors
-        .iter()
-        .map(|fd| libc::pollfd {
-            fd: *fd,
-            events: libc::POLLIN,
-            revents: 0,
-        })
-        .collect();
+    let mut polled: Vec<libc::pollfd> =
+        descriptors.iter().map(|fd| libc::pollfd { fd: *fd, events: libc::POLLIN, revents: 0 }).collect();
     let most = most.map(|most| libc::timespec {
         tv_sec: most.as_secs().cast_signed(),
         tv_nsec: most.subsec_nanos().into(),
     });
     let time = most.as_ref().map_or(std::ptr::null(), std::ptr::from_ref);
     // SAFETY: as many descriptors as are said; the time, if any, lives through the call; no signal mask.
-    let ready = unsafe {
-        libc::ppoll(
-            polled.as_mut_ptr(),
-            polled.len() as libc::nfds_t,
-            time,
-            std::ptr::null(),
-        )
-    };
+    let ready =
+        unsafe { libc::ppoll(polled.as_mut_ptr(), polled.len() as libc::nfds_t, time, std::ptr::null()) };
     if ready < 0 {
         let error = io::Error::last_os_error();
-        return if error.kind() == io::ErrorKind::Interrupted {
-            Ok(false)
-        } else {
-            Err(error)
-        };
+        return if error.kind() == io::ErrorKind::Interrupted { Ok(false) } else { Err(error) };
     }
     Ok(polled.first().is_some_and(|first| first.revents != 0))
 }

@@ -47,12 +47,7 @@ impl Namespaces {
         let three = || Ok([another()?, another()?, another()?]);
         let [client, server, between] =
             three().map_err(|error: io::Error| PathError::NoNamespaces(why(&error)))?;
-        Ok(Self {
-            user,
-            client,
-            server,
-            between,
-        })
+        Ok(Self { user, client, server, between })
     }
 
     /// Does something in one of them, and comes back.
@@ -93,10 +88,7 @@ fn unshare(what: UnshareFlags) -> io::Result<()> {
 
 /// A user namespace in which this user is who it was, with the right to make networks.
 fn own_user() -> Result<File, PathError> {
-    let (user, group) = (
-        rustix::process::geteuid().as_raw(),
-        rustix::process::getegid().as_raw(),
-    );
+    let (user, group) = (rustix::process::geteuid().as_raw(), rustix::process::getegid().as_raw());
     unshare(UnshareFlags::NEWUSER).map_err(|error| PathError::NoNamespaces(why(&error)))?;
     let write = |path: &str, text: &str| {
         std::fs::write(path, text).map_err(PathError::asking("naming this user in its own namespace"))

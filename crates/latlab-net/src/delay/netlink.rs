@@ -100,11 +100,7 @@ fn answer_to(request: &[u8]) -> io::Result<()> {
     const ERROR: std::ops::Range<usize> = 16..20;
     // SAFETY: takes three numbers; the descriptor that it returns is ours alone.
     let socket = unsafe {
-        let number = libc::socket(
-            libc::AF_NETLINK,
-            libc::SOCK_RAW | libc::SOCK_CLOEXEC,
-            libc::NETLINK_ROUTE,
-        );
+        let number = libc::socket(libc::AF_NETLINK, libc::SOCK_RAW | libc::SOCK_CLOEXEC, libc::NETLINK_ROUTE);
         if number < 0 {
             return Err(io::Error::last_os_error());
         }
@@ -135,9 +131,7 @@ pub(super) fn index(name: &str) -> Result<u32, PathError> {
     let name = CString::new(name).map_err(PathError::asking("the name of an interface"))?;
     // SAFETY: the text ends with a zero.
     match unsafe { libc::if_nametoindex(name.as_ptr()) } {
-        0 => Err(PathError::asking("finding an interface")(
-            io::Error::last_os_error(),
-        )),
+        0 => Err(PathError::asking("finding an interface")(io::Error::last_os_error())),
         index => Ok(index),
     }
 }
@@ -248,14 +242,10 @@ mod tests {
 
     #[test]
     fn attributes_know_their_length_and_begin_at_multiples_of_four() {
-        let bytes = Message::new(7, 0)
-            .nested(1, |message| message.text(2, "abc").attribute(3, &[9; 6]))
-            .finished();
+        let bytes =
+            Message::new(7, 0).nested(1, |message| message.text(2, "abc").attribute(3, &[9; 6])).finished();
         assert_eq!(bytes.len() % 4, 0);
-        assert_eq!(
-            u32::from_ne_bytes([bytes[0], bytes[1], bytes[2], bytes[3]]) as usize,
-            bytes.len()
-        );
+        assert_eq!(u32::from_ne_bytes([bytes[0], bytes[1], bytes[2], bytes[3]]) as usize, bytes.len());
         let number = |at: usize| u16::from_ne_bytes([bytes[at], bytes[at + 1]]);
         // The outer one: itself, the text with its end, six bytes filled up.
         assert_eq!((number(16), number(18)), (4 + 8 + 12, 1));

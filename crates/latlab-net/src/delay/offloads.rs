@@ -31,20 +31,14 @@ pub(super) fn off(interface: &str) -> Result<(), PathError> {
         let mut value = Value { command, data: 0 };
         // SAFETY: all-zero is a valid ifreq.
         let mut request: libc::ifreq = unsafe { std::mem::zeroed() };
-        for (to, from) in request
-            .ifr_name
-            .iter_mut()
-            .zip(interface.bytes().take(libc::IFNAMSIZ - 1))
-        {
+        for (to, from) in request.ifr_name.iter_mut().zip(interface.bytes().take(libc::IFNAMSIZ - 1)) {
             *to = from.cast_signed() as libc::c_char;
         }
         request.ifr_ifru.ifru_data = (&raw mut value).cast();
         // SAFETY: the name ends with a zero; the data points to an ethtool_value, which these commands read; both live through the call.
         let answer = unsafe { libc::ioctl(socket.as_raw_fd(), SIOCETHTOOL, &raw mut request) };
         if answer != 0 && needed {
-            return Err(PathError::asking("switching offloads off")(
-                io::Error::last_os_error(),
-            ));
+            return Err(PathError::asking("switching offloads off")(io::Error::last_os_error()));
         }
     }
     Ok(())

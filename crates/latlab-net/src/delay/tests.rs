@@ -5,11 +5,7 @@ use std::os::fd::AsFd;
 use super::line::Direction;
 use super::*;
 
-const SPEC: PathSpec = PathSpec {
-    rtt_us: 20_000,
-    rate_bit_per_s: None,
-    queue_bytes: None,
-};
+const SPEC: PathSpec = PathSpec { rtt_us: 20_000, rate_bit_per_s: None, queue_bytes: None };
 const ONE_WAY_NS: u64 = 10_000_000;
 
 fn arrived(direction: &mut Direction, now_ns: u64) -> Vec<Vec<u8>> {
@@ -63,10 +59,7 @@ fn what_is_under_way_is_bounded() {
 
 #[test]
 fn presets_have_names() {
-    assert_eq!(
-        PathSpec::preset("london-california").map(|spec| spec.rtt_us),
-        Some(140_000)
-    );
+    assert_eq!(PathSpec::preset("london-california").map(|spec| spec.rtt_us), Some(140_000));
     assert!(PathSpec::preset("same-rack").is_some());
     assert!(PathSpec::preset("moon").is_none());
 }
@@ -82,11 +75,7 @@ fn a_process_with_threads_is_told_that_it_cannot() {
 #[test]
 fn what_is_emulated_says_so_and_how() {
     assert_eq!(Path::Real.label(), None);
-    let entry = Entry {
-        process: 1,
-        user: None,
-        network: 3,
-    };
+    let entry = Entry { process: 1, user: None, network: 3 };
     let path = Established {
         kind: Kind::DelayLine,
         client: entry,
@@ -94,20 +83,14 @@ fn what_is_emulated_says_so_and_how() {
         least_rtt_ns: 20_040_000,
         why_not_better: Vec::new(),
     };
-    let spec = PathSpec {
-        rate_bit_per_s: Some(200_000_000),
-        ..SPEC
-    };
+    let spec = PathSpec { rate_bit_per_s: Some(200_000_000), ..SPEC };
     assert_eq!(
         Path::Emulated(spec, path).label().as_deref(),
         Some(
             "emulated: 20 ms round trip, 200 Mbit/s by latlab's delay line between two namespaces (measured: 20.040 ms)"
         )
     );
-    let waits = Path::Application {
-        rtt_us: 500,
-        why_not_better: "no namespaces".to_owned(),
-    };
+    let waits = Path::Application { rtt_us: 500, why_not_better: "no namespaces".to_owned() };
     assert_eq!(
         waits.label().as_deref(),
         Some("emulated: the server waits 0.5 ms before it answers; valid for time to first byte only")

@@ -51,12 +51,7 @@ impl Client {
         // Any bytes but zeros, and touched before anything is timed.
         let filled = vec![0xA5; bytes];
         Self {
-            wire: Wire {
-                socket,
-                transport,
-                waiting,
-                patience,
-            },
+            wire: Wire { socket, transport, waiting, patience },
             request: filled.clone(),
             answer: filled,
             seed,
@@ -82,13 +77,8 @@ impl Client {
             .send(&self.request, &never)
             .and_then(|()| self.wire.receive(&mut self.answer, &mut got, &never))
             .map_err(|fruitless| match fruitless {
-                Fruitless::Late => NetError::Silent {
-                    seconds: self.wire.patience.as_secs_f64(),
-                },
-                Fruitless::Gone => NetError::Closed {
-                    got,
-                    of: self.answer.len(),
-                },
+                Fruitless::Late => NetError::Silent { seconds: self.wire.patience.as_secs_f64() },
+                Fruitless::Gone => NetError::Closed { got, of: self.answer.len() },
                 Fruitless::Failed(error) => error,
             })
     }
@@ -129,9 +119,7 @@ pub fn connect(address: &Address, transport: Transport, patience: Duration) -> R
         Address::Unix(name) => {
             let address =
                 std::os::unix::net::SocketAddr::from_abstract_name(name).map_err(NetError::system(name))?;
-            UnixStream::connect_addr(&address)
-                .map_err(refused("a Unix socket"))?
-                .into()
+            UnixStream::connect_addr(&address).map_err(refused("a Unix socket"))?.into()
         }
         Address::Ip(address) if transport == Transport::Udp => {
             let anywhere = match address.ip() {

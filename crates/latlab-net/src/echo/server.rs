@@ -81,11 +81,7 @@ impl Server {
             .name("echo".to_owned())
             .spawn(move || run(service, listening, &theirs, reply, &Instant::now))
             .map_err(NetError::system("starting a thread that serves"))?;
-        Ok(Self {
-            address,
-            shared,
-            thread: Some(thread),
-        })
+        Ok(Self { address, shared, thread: Some(thread) })
     }
 
     /// Where it listens.
@@ -158,16 +154,9 @@ fn serve(
     };
     let connected = clock();
     drop(listening);
-    let own = socket
-        .try_clone()
-        .map_err(NetError::system("a second descriptor of a socket"))?;
+    let own = socket.try_clone().map_err(NetError::system("a second descriptor of a socket"))?;
     *shared.session.lock().unwrap_or_else(PoisonError::into_inner) = Some(own);
-    let wire = Wire {
-        socket,
-        transport: service.transport,
-        waiting: service.waiting,
-        patience: PATIENCE,
-    };
+    let wire = Wire { socket, transport: service.transport, waiting: service.waiting, patience: PATIENCE };
     let mut got = 0;
     let mut received = wire.receive_or_give_up(&mut message, &mut got, &|| is_late(connected));
     // One that polls is pushed off a crowded CPU, and has not slept by that.
@@ -184,9 +173,7 @@ fn serve(
         counts.bytes += got as u64;
         let answer = match reply(counts.messages, &mut message) {
             Reply::Whole => wire.send(&message, &stopped),
-            Reply::Twice => wire
-                .send(&message, &stopped)
-                .and_then(|()| wire.send(&message, &stopped)),
+            Reply::Twice => wire.send(&message, &stopped).and_then(|()| wire.send(&message, &stopped)),
             Reply::Part(bytes) => wire.send(&message[..bytes.min(message.len())], &stopped),
             Reply::Nothing => Ok(()),
             Reply::Close => break,
@@ -201,9 +188,7 @@ fn serve(
         }
         received = wire.receive(&mut message, &mut got, &stopped);
     }
-    counts.switches = before
-        .zip(switches(polls))
-        .map(|(before, after)| after.saturating_sub(before));
+    counts.switches = before.zip(switches(polls)).map(|(before, after)| after.saturating_sub(before));
     counts.kept_to_its_cpu = service.cpu.is_none_or(|cpu| is_kept_to(&[cpu]));
     Ok(counts)
 }

@@ -56,10 +56,7 @@ impl Watch {
             .name("watch".to_owned())
             .spawn(move || run(&theirs))
             .map_err(NetError::system("starting a thread that bounds waits"))?;
-        Ok(Self {
-            shared,
-            thread: Some(thread),
-        })
+        Ok(Self { shared, thread: Some(thread) })
     }
 
     /// From now on `patience` long.
@@ -67,10 +64,7 @@ impl Watch {
     /// # Errors
     /// When there are no descriptors left.
     pub fn arm(&self, socket: &impl AsFd, patience: Duration) -> Result<(), NetError> {
-        let own = socket
-            .as_fd()
-            .try_clone_to_owned()
-            .map_err(NetError::system("watching a socket"))?;
+        let own = socket.as_fd().try_clone_to_owned().map_err(NetError::system("watching a socket"))?;
         self.set(Target::Socket(own), patience);
         Ok(())
     }
@@ -117,10 +111,7 @@ impl Drop for Watch {
 fn run(shared: &Shared) {
     let mut state = shared.state();
     while !state.ended {
-        let left = state
-            .armed
-            .as_ref()
-            .map(|(until, _)| until.saturating_duration_since(Instant::now()));
+        let left = state.armed.as_ref().map(|(until, _)| until.saturating_duration_since(Instant::now()));
         state = match left {
             None => shared.changed.wait(state).unwrap_or_else(PoisonError::into_inner),
             Some(Duration::ZERO) => {
@@ -134,13 +125,7 @@ fn run(shared: &Shared) {
                 }
                 state
             }
-            Some(left) => {
-                shared
-                    .changed
-                    .wait_timeout(state, left)
-                    .unwrap_or_else(PoisonError::into_inner)
-                    .0
-            }
+            Some(left) => shared.changed.wait_timeout(state, left).unwrap_or_else(PoisonError::into_inner).0,
         };
     }
 }

@@ -75,12 +75,10 @@ impl Wire {
         got: &mut usize,
         give_up: &dyn Fn() -> bool,
     ) -> Result<(), Fruitless> {
-        self.receive_with(RecvFlags::DONTWAIT, message, got, || {
-            match has_come(&self.socket, give_up) {
-                Ok(true) => Ok(()),
-                Ok(false) => Err(Fruitless::Late),
-                Err(error) => Err(failed("waiting for a message", error)),
-            }
+        self.receive_with(RecvFlags::DONTWAIT, message, got, || match has_come(&self.socket, give_up) {
+            Ok(true) => Ok(()),
+            Ok(false) => Err(Fruitless::Late),
+            Err(error) => Err(failed("waiting for a message", error)),
         })
     }
 

@@ -42,12 +42,7 @@ pub(super) struct Reader<'a> {
 
 impl<'a> Reader<'a> {
     pub(super) fn new(length: Length, expected: &'a dyn Fn(u64, &[u8]) -> bool) -> Self {
-        Self {
-            length,
-            chunk: Chunk::Size { size: 0, any: false },
-            bytes: 0,
-            expected,
-        }
+        Self { length, chunk: Chunk::Size { size: 0, any: false }, bytes: 0, expected }
     }
 
     pub(super) fn bytes(&self) -> u64 {
@@ -73,11 +68,7 @@ impl<'a> Reader<'a> {
                         self.data(&came[..now])?;
                         came = &came[now..];
                         let left = left - now as u64;
-                        self.chunk = if left == 0 {
-                            Chunk::AfterData
-                        } else {
-                            Chunk::Data { left }
-                        };
+                        self.chunk = if left == 0 { Chunk::AfterData } else { Chunk::Data { left } };
                         continue;
                     }
                     let end = self.framing(came[0])?;
@@ -116,13 +107,8 @@ impl<'a> Reader<'a> {
         self.chunk = match (self.chunk, byte) {
             (Chunk::Size { size, .. }, digit) if digit.is_ascii_hexdigit() => {
                 let digit = char::from(digit).to_digit(16).unwrap_or_default();
-                let size = size
-                    .checked_mul(16)
-                    .ok_or_else(|| garbage("a chunk longer than any"))?;
-                Chunk::Size {
-                    size: size + u64::from(digit),
-                    any: true,
-                }
+                let size = size.checked_mul(16).ok_or_else(|| garbage("a chunk longer than any"))?;
+                Chunk::Size { size: size + u64::from(digit), any: true }
             }
             (Chunk::Extension { size: 0 } | Chunk::Trailer { any: true }, b'\n') => {
                 Chunk::Trailer { any: false }
@@ -169,36 +155,18 @@ mod tests {
 
     #[test]
     fn chunks_that_are_none_are_garbage() {
-        for text in [
-            &b"x\r\n"[..],
-            b"\r\n",
-            b"5\r\nhello!",
-            b"fffffffffffffffff\r\n",
-            b"0\r\n\r\nmore",
-        ] {
-            assert!(
-                matches!(read(Length::Chunked, &[text]), Err(FetchError::Garbage(_))),
-                "{text:?}"
-            );
+        for text in [&b"x\r\n"[..], b"\r\n", b"5\r\nhello!", b"fffffffffffffffff\r\n", b"0\r\n\r\nmore"] {
+            assert!(matches!(read(Length::Chunked, &[text]), Err(FetchError::Garbage(_))), "{text:?}");
         }
-        assert!(matches!(
-            read(Length::Chunked, &[b"5\r\nhel"]),
-            Err(FetchError::Truncated { got: 3 })
-        ));
+        assert!(matches!(read(Length::Chunked, &[b"5\r\nhel"]), Err(FetchError::Truncated { got: 3 })));
     }
 
     #[test]
     fn a_body_of_another_length_is_noticed() {
         assert_eq!(read(Length::Bytes(5), &[b"he", b"llo"]).expect("a body"), 5);
         assert_eq!(read(Length::Bytes(0), &[b""]).expect("a body"), 0);
-        assert!(matches!(
-            read(Length::Bytes(5), &[b"he"]),
-            Err(FetchError::Truncated { got: 2 })
-        ));
-        assert!(matches!(
-            read(Length::Bytes(2), &[b"hello"]),
-            Err(FetchError::Garbage(_))
-        ));
+        assert!(matches!(read(Length::Bytes(5), &[b"he"]), Err(FetchError::Truncated { got: 2 })));
+        assert!(matches!(read(Length::Bytes(2), &[b"hello"]), Err(FetchError::Garbage(_))));
         assert_eq!(read(Length::UntilClosed, &[b"he", b"llo"]).expect("a body"), 5);
     }
 }

@@ -49,10 +49,7 @@ impl FetchError {
     /// What an error of a socket means in a phase.
     pub(super) fn of(error: io::Error, phase: Phase) -> Self {
         use io::ErrorKind as Kind;
-        if let Some(error) = error
-            .get_ref()
-            .and_then(|inner| inner.downcast_ref::<rustls::Error>())
-        {
+        if let Some(error) = error.get_ref().and_then(|inner| inner.downcast_ref::<rustls::Error>()) {
             return Self::of_tls(error);
         }
         match error.kind() {

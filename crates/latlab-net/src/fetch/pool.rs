@@ -88,9 +88,7 @@ impl Pool {
         expected: Expected,
     ) -> Result<Self, FetchError> {
         let deadline = Instant::now() + patience;
-        let pass = secret
-            .map(|secret| pass(url, trust, secret, deadline))
-            .transpose()?;
+        let pass = secret.map(|secret| pass(url, trust, secret, deadline)).transpose()?;
         // The first one finds the address that answers.
         let first = reach(url, deadline, &mut |_| {})?;
         let address = first.peer_addr().map_err(FetchError::System)?;
@@ -103,9 +101,7 @@ impl Pool {
             pass: pass.map(|pass| (pass, 0)),
             patience,
             expected: Compare(expected),
-            members: std::iter::repeat_with(Member::default)
-                .take(connections.max(1))
-                .collect(),
+            members: std::iter::repeat_with(Member::default).take(connections.max(1)).collect(),
             buffer: vec![0; READ_BYTES],
             opened: 0,
         };
@@ -210,10 +206,7 @@ impl Pool {
                 waiting.push(PollFd::new(stream.socket_ref(), flags));
             }
         }
-        let within = Timespec::try_from(within).unwrap_or(Timespec {
-            tv_sec: 3600,
-            tv_nsec: 0,
-        });
+        let within = Timespec::try_from(within).unwrap_or(Timespec { tv_sec: 3600, tv_nsec: 0 });
         match poll(&mut waiting, Some(&within)) {
             Ok(_) | Err(rustix::io::Errno::INTR) => {}
             Err(error) => return Err(FetchError::System(error.into())),
@@ -369,14 +362,8 @@ impl Member {
             (Stage::Open, None) => PollFlags::empty(),
             (_, asked) => {
                 let unsent = stage == Stage::Open
-                    && asked
-                        .as_ref()
-                        .is_some_and(|asked| asked.sent < asked.request.len());
-                if unsent || stream.has_unsent() {
-                    PollFlags::IN | PollFlags::OUT
-                } else {
-                    PollFlags::IN
-                }
+                    && asked.as_ref().is_some_and(|asked| asked.sent < asked.request.len());
+                if unsent || stream.has_unsent() { PollFlags::IN | PollFlags::OUT } else { PollFlags::IN }
             }
         }
     }
@@ -384,22 +371,13 @@ impl Member {
 
 impl std::fmt::Debug for Asked {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        formatter
-            .debug_struct("Asked")
-            .field("sent", &self.sent)
-            .finish_non_exhaustive()
+        formatter.debug_struct("Asked").field("sent", &self.sent).finish_non_exhaustive()
     }
 }
 
 impl Asked {
     fn new(request: String, deadline: Instant) -> Self {
-        Self {
-            request,
-            sent: 0,
-            head: Vec::new(),
-            body: None,
-            deadline,
-        }
+        Self { request, sent: 0, head: Vec::new(), body: None, deadline }
     }
 
     /// Whether nothing of an answer has come.
@@ -428,11 +406,7 @@ impl Asked {
         expected: Expected,
     ) -> Result<Option<Answer>, FetchError> {
         loop {
-            let phase = if self.body.is_some() {
-                Phase::LastByte
-            } else {
-                Phase::FirstByte
-            };
+            let phase = if self.body.is_some() { Phase::LastByte } else { Phase::FirstByte };
             let read = match stream.read(buffer) {
                 Ok(read) => read,
                 Err(error) => {
@@ -449,10 +423,7 @@ impl Asked {
                 self.take(&buffer[..read], expected)?
             };
             if ended && let Some((body, kept)) = &self.body {
-                return Ok(Some(Answer {
-                    body_bytes: body.bytes(),
-                    kept: *kept && read > 0,
-                }));
+                return Ok(Some(Answer { body_bytes: body.bytes(), kept: *kept && read > 0 }));
             }
         }
     }
@@ -498,12 +469,7 @@ impl Asked {
 fn gone_on(outcome: io::Result<()>, phase: Phase) -> Result<bool, FetchError> {
     match outcome {
         Ok(()) => Ok(true),
-        Err(error)
-            if matches!(
-                error.kind(),
-                io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted
-            ) =>
-        {
+        Err(error) if matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted) => {
             Ok(false)
         }
         Err(error) => Err(FetchError::of(error, phase)),

@@ -107,10 +107,7 @@ impl Streams {
                 }
                 let body_bytes = read(answer.into_body(), expected).await?;
                 tell(Phase::LastByte);
-                Ok(Answer {
-                    body_bytes,
-                    kept: true,
-                })
+                Ok(Answer { body_bytes, kept: true })
             };
             Box::pin(by(deadline, Phase::LastByte, transfer))
         });
@@ -125,9 +122,7 @@ async fn by<T>(
     phase: Phase,
     work: impl Future<Output = Result<T, FetchError>>,
 ) -> Result<T, FetchError> {
-    tokio::time::timeout_at(deadline.into(), work)
-        .await
-        .unwrap_or(Err(FetchError::TimedOut(phase)))
+    tokio::time::timeout_at(deadline.into(), work).await.unwrap_or(Err(FetchError::TimedOut(phase)))
 }
 
 async fn shake_hands<S>(stream: S) -> Result<http2::SendRequest<Nothing>, FetchError>
@@ -157,9 +152,7 @@ async fn read(body: Incoming, expected: &dyn Fn(u64, &[u8]) -> bool) -> Result<u
             continue;
         };
         if !expected(bytes, data) {
-            return Err(FetchError::Garbage(
-                "the body is not the one that was expected".to_owned(),
-            ));
+            return Err(FetchError::Garbage("the body is not the one that was expected".to_owned()));
         }
         bytes += data.len() as u64;
     }
@@ -180,11 +173,7 @@ async fn all<T>(work: Vec<Pin<Box<impl Future<Output = T>>>>) -> Vec<T> {
                 (*waiting, *done) = (None, Some(result));
             }
         }
-        if work.iter().all(|(_, done)| done.is_some()) {
-            Poll::Ready(())
-        } else {
-            Poll::Pending
-        }
+        if work.iter().all(|(_, done)| done.is_some()) { Poll::Ready(()) } else { Poll::Pending }
     })
     .await;
     work.into_iter().filter_map(|(_, done)| done).collect()

@@ -46,10 +46,7 @@ pub(super) fn times_out_in(phase: Phase, attempt: impl FnOnce(Duration) -> Fetch
     let limit = 10 * SHORT;
     let begun = Instant::now();
     let error = attempt(limit);
-    assert!(
-        matches!(error, FetchError::TimedOut(at) if at == phase),
-        "{error:?}"
-    );
+    assert!(matches!(error, FetchError::TimedOut(at) if at == phase), "{error:?}");
     assert!(begun.elapsed() >= limit);
 }
 
@@ -77,10 +74,7 @@ fn wait(mut stream: TcpStream) {
 #[cfg(target_os = "linux")]
 fn reset(stream: TcpStream) {
     use std::os::fd::AsRawFd;
-    let at_once = libc::linger {
-        l_onoff: 1,
-        l_linger: 0,
-    };
+    let at_once = libc::linger { l_onoff: 1, l_linger: 0 };
     // SAFETY: the option takes a linger of two `int`s, which lives through the call.
     unsafe {
         libc::setsockopt(
@@ -98,20 +92,8 @@ fn reset(stream: TcpStream) {
 fn phases_end_in_their_order_each_once() {
     let (url, serving) = server(b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello", drop);
     let (result, phases) = fetch(&url, &nobody(), BOUND);
-    assert_eq!(
-        result.expect("an answer"),
-        Answer {
-            body_bytes: 5,
-            kept: true
-        }
-    );
-    let order = [
-        Phase::Resolve,
-        Phase::Connect,
-        Phase::Request,
-        Phase::FirstByte,
-        Phase::LastByte,
-    ];
+    assert_eq!(result.expect("an answer"), Answer { body_bytes: 5, kept: true });
+    let order = [Phase::Resolve, Phase::Connect, Phase::Request, Phase::FirstByte, Phase::LastByte];
     assert_eq!(phases, order);
     serving.join().expect("the server");
 }
@@ -141,17 +123,11 @@ fn an_answer_that_ends_too_early_is_truncated() {
         (&b""[..], 0),
         (b"HTTP/1.1 200 OK\r\nConte", 22),
         (b"HTTP/1.1 200 OK\r\nContent-Length: 50\r\n\r\nhello", 5),
-        (
-            b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n9\r\nhello",
-            5,
-        ),
+        (b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n9\r\nhello", 5),
     ] {
         let (url, serving) = server(says, drop);
         let (error, phases) = failure(&url, BOUND);
-        assert!(
-            matches!(error, FetchError::Truncated { got } if got == expected),
-            "{error:?}"
-        );
+        assert!(matches!(error, FetchError::Truncated { got } if got == expected), "{error:?}");
         assert!(!phases.contains(&Phase::LastByte));
         serving.join().expect("the server");
     }
@@ -188,10 +164,7 @@ fn another_status_is_no_transfer() {
 fn a_server_that_never_answers_costs_its_time_out_and_the_phase_is_named() {
     for (says, phase) in [
         (&b""[..], Phase::FirstByte),
-        (
-            b"HTTP/1.1 200 OK\r\nContent-Length: 50\r\n\r\nhello",
-            Phase::LastByte,
-        ),
+        (b"HTTP/1.1 200 OK\r\nContent-Length: 50\r\n\r\nhello", Phase::LastByte),
     ] {
         times_out_in(phase, |limit| {
             let (url, serving) = server(says, wait);
@@ -257,10 +230,7 @@ fn a_certificate_of_nobodys_is_bad_and_the_right_one_is_good() {
     assert_eq!(result.expect("an answer").body_bytes, 100_000);
     assert_eq!(phases.len(), 6);
     // The same certificate, for a name that it was not made for.
-    let other = Url {
-        host: "localhost.localdomain".to_owned(),
-        ..Url::parse(&url).expect("a URL")
-    };
+    let other = Url { host: "localhost.localdomain".to_owned(), ..Url::parse(&url).expect("a URL") };
     let socket = TcpStream::connect(server.listening().address).expect("a connection");
     let error = tls::shake_hands(Timed::new(socket, soon()), &other.host, &trust).expect_err("another name");
     assert!(matches!(error, FetchError::BadCertificate(_)), "{error:?}");
@@ -275,10 +245,8 @@ fn cut_off(server: &Server, after: usize) -> (String, JoinHandle<()>) {
     let relaying = std::thread::spawn(move || {
         let (mut client, _) = listener.accept().expect("a client");
         let server = TcpStream::connect(there).expect("a server");
-        let (mut asked, mut asking) = (
-            client.try_clone().expect("a descriptor"),
-            server.try_clone().expect("a descriptor"),
-        );
+        let (mut asked, mut asking) =
+            (client.try_clone().expect("a descriptor"), server.try_clone().expect("a descriptor"));
         let requests = std::thread::spawn(move || io::copy(&mut asked, &mut asking));
         let mut answers = server.try_clone().expect("a descriptor").take(after as u64);
         let _ = io::copy(&mut answers, &mut client);
@@ -297,10 +265,7 @@ fn a_body_by_tls_that_ends_without_a_word_says_how_much_of_it_came() {
     let (url, relaying) = cut_off(&server, 200_000);
     let (result, phases) = fetch(&url, &trust, BOUND);
     let error = result.expect_err("a fifth of the body");
-    assert!(
-        matches!(error, FetchError::Truncated { got } if (100_000..200_000).contains(&got)),
-        "{error:?}"
-    );
+    assert!(matches!(error, FetchError::Truncated { got } if (100_000..200_000).contains(&got)), "{error:?}");
     assert_eq!(phases.last(), Some(&Phase::FirstByte));
     relaying.join().expect("the relay");
 }
@@ -309,13 +274,7 @@ fn a_body_by_tls_that_ends_without_a_word_says_how_much_of_it_came() {
 fn a_name_that_nobody_has_is_said_within_the_time() {
     let begun = Instant::now();
     let (error, phases) = failure("http://no-such-name.invalid/", Duration::from_secs(2));
-    assert!(
-        matches!(
-            error,
-            FetchError::NoName(_) | FetchError::TimedOut(Phase::Resolve)
-        ),
-        "{error:?}"
-    );
+    assert!(matches!(error, FetchError::NoName(_) | FetchError::TimedOut(Phase::Resolve)), "{error:?}");
     assert_eq!(phases, []);
     assert!(begun.elapsed() < BOUND);
 }
@@ -324,20 +283,12 @@ fn a_name_that_nobody_has_is_said_within_the_time() {
 fn an_address_that_no_route_leads_to_is_said_within_the_time() {
     // The discard prefix (RFC 6666): no network forwards it.
     let (error, phases) = failure("http://[100::1]/", 5 * SHORT);
-    assert!(
-        matches!(error, FetchError::NoRoute | FetchError::TimedOut(Phase::Connect)),
-        "{error:?}"
-    );
+    assert!(matches!(error, FetchError::NoRoute | FetchError::TimedOut(Phase::Connect)), "{error:?}");
     assert_eq!(phases, [Phase::Resolve]);
-    for kind in [
-        io::ErrorKind::NetworkUnreachable,
-        io::ErrorKind::HostUnreachable,
-        io::ErrorKind::AddrNotAvailable,
-    ] {
-        assert!(matches!(
-            FetchError::of(kind.into(), Phase::Connect),
-            FetchError::NoRoute
-        ));
+    for kind in
+        [io::ErrorKind::NetworkUnreachable, io::ErrorKind::HostUnreachable, io::ErrorKind::AddrNotAvailable]
+    {
+        assert!(matches!(FetchError::of(kind.into(), Phase::Connect), FetchError::NoRoute));
     }
 }
 
@@ -348,13 +299,7 @@ fn one_connection_is_used_again_and_the_bodies_are_compared() {
     let mut connection = Connection::open(&url, &nobody(), soon(), &mut |_| {}).expect("a connection");
     for count in [0, 1, 1_000_000] {
         let answer = connection
-            .get(
-                &format!("/bytes/{count}"),
-                None,
-                soon(),
-                &mut |_| {},
-                &crate::serve::is_body,
-            )
+            .get(&format!("/bytes/{count}"), None, soon(), &mut |_| {}, &crate::serve::is_body)
             .expect("an answer");
         assert_eq!(answer.body_bytes, count);
         assert!(answer.kept);
@@ -363,9 +308,8 @@ fn one_connection_is_used_again_and_the_bodies_are_compared() {
     let (url, serving) = self::server(b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello", drop);
     let url = Url::parse(&url).expect("a URL");
     let mut connection = Connection::open(&url, &nobody(), soon(), &mut |_| {}).expect("a connection");
-    let error = connection
-        .get("/", None, soon(), &mut |_| {}, &crate::serve::is_body)
-        .expect_err("other bytes");
+    let error =
+        connection.get("/", None, soon(), &mut |_| {}, &crate::serve::is_body).expect_err("other bytes");
     assert!(matches!(error, FetchError::Garbage(_)), "{error:?}");
     serving.join().expect("the server");
 }
@@ -387,38 +331,21 @@ fn signed_requests_are_served_by_a_guarded_server() {
     let pass = Pass::new(secret, &challenge);
     for number in 0..3 {
         let authorization = pass.sign(number, "GET", "/bytes/10");
-        let answer = connection
-            .get("/bytes/10", Some(&authorization), soon(), &mut |_| {}, &any)
-            .expect("served");
+        let answer =
+            connection.get("/bytes/10", Some(&authorization), soon(), &mut |_| {}, &any).expect("served");
         assert_eq!(answer.body_bytes, 10);
     }
-    let error = connection
-        .get("/bytes/10", None, soon(), &mut |_| {}, &any)
-        .expect_err("unsigned");
+    let error = connection.get("/bytes/10", None, soon(), &mut |_| {}, &any).expect_err("unsigned");
     assert!(matches!(error, FetchError::Status(401)), "{error:?}");
 }
 
 #[test]
 fn urls_are_read_as_they_are_written() {
     let read = |text: &str| {
-        Url::parse(text).map(|url| {
-            (
-                url.tls,
-                url.host.clone(),
-                url.port,
-                url.target.clone(),
-                url.authority(),
-            )
-        })
+        Url::parse(text).map(|url| (url.tls, url.host.clone(), url.port, url.target.clone(), url.authority()))
     };
     let expected = |tls, host: &str, port, target: &str, authority: &str| {
-        (
-            tls,
-            host.to_owned(),
-            port,
-            target.to_owned(),
-            authority.to_owned(),
-        )
+        (tls, host.to_owned(), port, target.to_owned(), authority.to_owned())
     };
     assert_eq!(
         read("http://example.org").expect("a URL"),
@@ -428,10 +355,7 @@ fn urls_are_read_as_they_are_written() {
         read("https://example.org:8443/a?b=c#d").expect("a URL"),
         expected(true, "example.org", 8443, "/a?b=c", "example.org:8443")
     );
-    assert_eq!(
-        read("http://[::1]:80?q").expect("a URL"),
-        expected(false, "::1", 80, "/?q", "[::1]")
-    );
+    assert_eq!(read("http://[::1]:80?q").expect("a URL"), expected(false, "::1", 80, "/?q", "[::1]"));
     for wrong in [
         "example.org",
         "ftp://example.org",
@@ -487,11 +411,7 @@ fn streams_end_with_a_reason_when_the_server_does_not_play_along() {
         streams.get_all(&["/"], deadline, &mut |_, _| {}, &any).remove(0)
     };
     for (says, then, limit) in [
-        (
-            &b"HTTP/1.1 400 Bad Request\r\n\r\n"[..],
-            drop as fn(TcpStream),
-            BOUND,
-        ),
+        (&b"HTTP/1.1 400 Bad Request\r\n\r\n"[..], drop as fn(TcpStream), BOUND),
         (b"", drop, BOUND),
         (b"", wait, SHORT),
     ] {

@@ -13,19 +13,13 @@ pub(super) struct Timed {
 
 impl Timed {
     pub(super) fn new(socket: TcpStream, deadline: Instant) -> Self {
-        Self {
-            socket,
-            deadline: Some(deadline),
-        }
+        Self { socket, deadline: Some(deadline) }
     }
 
     /// A socket that does not block: whoever uses it looks after its time.
     #[cfg(target_os = "linux")]
     pub(super) fn unblocking(socket: TcpStream) -> Self {
-        Self {
-            socket,
-            deadline: None,
-        }
+        Self { socket, deadline: None }
     }
 
     #[cfg(target_os = "linux")]

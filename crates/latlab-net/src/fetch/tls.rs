@@ -41,9 +41,7 @@ impl Trust {
     /// When TLS cannot be set up.
     pub fn system() -> Result<Self, FetchError> {
         let mut roots = RootCertStore::empty();
-        let bundle = BUNDLES
-            .iter()
-            .find_map(|path| CertificateDer::pem_file_iter(path).ok());
+        let bundle = BUNDLES.iter().find_map(|path| CertificateDer::pem_file_iter(path).ok());
         if let Some(certificates) = bundle {
             roots.add_parsable_certificates(certificates.flatten());
         }
@@ -138,9 +136,7 @@ pub(super) fn begin(socket: Timed, host: &str, trust: &Trust) -> Result<Stream, 
 /// Shakes hands as far as the first request needs.
 pub(super) fn shake_hands(socket: Timed, host: &str, trust: &Trust) -> Result<Stream, FetchError> {
     let mut stream = begin(socket, host, trust)?;
-    stream
-        .shake()
-        .map_err(|error| FetchError::of(error, Phase::Tls))?;
+    stream.shake().map_err(|error| FetchError::of(error, Phase::Tls))?;
     Ok(stream)
 }
 

@@ -54,13 +54,8 @@ impl State {
         }
         if !self.admits(&request, place) {
             self.totals.refused.fetch_add(1, Ordering::Relaxed);
-            let mut refusal = said(
-                StatusCode::UNAUTHORIZED,
-                "a shared secret is wanted: GET /challenge\n",
-            );
-            refusal
-                .headers_mut()
-                .insert(WWW_AUTHENTICATE, HeaderValue::from_static("latlab"));
+            let mut refusal = said(StatusCode::UNAUTHORIZED, "a shared secret is wanted: GET /challenge\n");
+            refusal.headers_mut().insert(WWW_AUTHENTICATE, HeaderValue::from_static("latlab"));
             return Ok(refusal);
         }
         let Some(under_way) = place.begin() else {
@@ -81,11 +76,7 @@ impl State {
         let response = match path {
             "/" if reading => said(
                 StatusCode::OK,
-                concat!(
-                    "latlab ",
-                    env!("CARGO_PKG_VERSION"),
-                    ": GET /bytes/N, POST /sink\n"
-                ),
+                concat!("latlab ", env!("CARGO_PKG_VERSION"), ": GET /bytes/N, POST /sink\n"),
             ),
             "/sink" if request.method() == Method::POST => self.sink(request.into_body()).await,
             "/sink" => wrong_method("POST"),
@@ -103,14 +94,8 @@ impl State {
         let Some(guard) = &self.guard else {
             return true;
         };
-        let authorization = request
-            .headers()
-            .get(AUTHORIZATION)
-            .and_then(|value| value.to_str().ok());
-        let target = request
-            .uri()
-            .path_and_query()
-            .map_or("/", |target| target.as_str());
+        let authorization = request.headers().get(AUTHORIZATION).and_then(|value| value.to_str().ok());
+        let target = request.uri().path_and_query().map_or("/", |target| target.as_str());
         authorization.is_some_and(|authorization| {
             guard.admits(authorization, request.method().as_str(), target, place.address())
         })
@@ -136,10 +121,7 @@ impl State {
                 }
                 answered(StatusCode::OK, Body::bytes(count))
             }
-            _ => said(
-                StatusCode::BAD_REQUEST,
-                "/bytes/N: N is a number of bytes up to 2^40\n",
-            ),
+            _ => said(StatusCode::BAD_REQUEST, "/bytes/N: N is a number of bytes up to 2^40\n"),
         }
     }
 
@@ -165,9 +147,7 @@ fn said(status: StatusCode, text: impl Into<bytes::Bytes>) -> Response<Body> {
 
 fn wrong_method(allowed: &'static str) -> Response<Body> {
     let mut response = said(StatusCode::METHOD_NOT_ALLOWED, "not with this method\n");
-    response
-        .headers_mut()
-        .insert(ALLOW, HeaderValue::from_static(allowed));
+    response.headers_mut().insert(ALLOW, HeaderValue::from_static(allowed));
     response
 }
 
@@ -175,8 +155,6 @@ fn answered(status: StatusCode, body: Body) -> Response<Body> {
     let mut response = Response::new(body);
     *response.status_mut() = status;
     // Nothing between a server and a client that measures may answer in the server's place.
-    response
-        .headers_mut()
-        .insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    response.headers_mut().insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
     response
 }

@@ -64,25 +64,16 @@ enum Left {
 
 impl Body {
     pub(super) fn bytes(count: u64) -> Self {
-        Self {
-            left: Left::Block { from: 0, to: count },
-            _under_way: None,
-        }
+        Self { left: Left::Block { from: 0, to: count }, _under_way: None }
     }
 
     pub(super) fn text(text: impl Into<Bytes>) -> Self {
-        Self {
-            left: Left::Text(text.into()),
-            _under_way: None,
-        }
+        Self { left: Left::Text(text.into()), _under_way: None }
     }
 
     /// The same as the answer to a request, which is under way as long as this lives.
     pub(super) fn keeping(self, under_way: UnderWay) -> Self {
-        Self {
-            _under_way: Some(under_way),
-            ..self
-        }
+        Self { _under_way: Some(under_way), ..self }
     }
 
     fn left(&self) -> u64 {
@@ -140,11 +131,7 @@ mod tests {
                 all.extend_from_slice(&body.take());
             }
             assert_eq!(all.len() as u64, count);
-            assert!(
-                all.iter()
-                    .enumerate()
-                    .all(|(at, byte)| *byte == BLOCK[at % BLOCK_BYTES])
-            );
+            assert!(all.iter().enumerate().all(|(at, byte)| *byte == BLOCK[at % BLOCK_BYTES]));
         }
     }
 

@@ -32,10 +32,7 @@ pub(super) fn make(address: Option<IpAddr>) -> Result<(Vec<u8>, Arc<ServerConfig
         ServerConfig::builder_with_provider(provider)
             .with_safe_default_protocol_versions()?
             .with_no_client_auth()
-            .with_single_cert(
-                vec![certificate],
-                PrivateKeyDer::Pkcs8(PrivatePkcs8KeyDer::from(key)),
-            )
+            .with_single_cert(vec![certificate], PrivateKeyDer::Pkcs8(PrivatePkcs8KeyDer::from(key)))
     };
     let mut config =
         configured().map_err(|error: rustls::Error| ServeError::Certificate(error.to_string()))?;
@@ -50,10 +47,8 @@ pub(super) fn fingerprint(certificate: &[u8]) -> String {
 
 /// Bytes in hexadecimal.
 pub(super) fn hex(bytes: &[u8]) -> String {
-    bytes
-        .iter()
-        .fold(String::with_capacity(bytes.len() * 2), |mut text, byte| {
-            let _ = write!(text, "{byte:02x}");
-            text
-        })
+    bytes.iter().fold(String::with_capacity(bytes.len() * 2), |mut text, byte| {
+        let _ = write!(text, "{byte:02x}");
+        text
+    })
 }

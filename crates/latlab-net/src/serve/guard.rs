@@ -49,10 +49,7 @@ impl Pass {
     /// For a challenge that the server gave.
     #[must_use]
     pub fn new(secret: &[u8], challenge: &str) -> Self {
-        Self {
-            key: key(secret),
-            challenge: challenge.to_owned(),
-        }
+        Self { key: key(secret), challenge: challenge.to_owned() }
     }
 
     /// The value of `Authorization` for one request; `number` counts from 0 and is used once.
@@ -135,8 +132,7 @@ impl Guard {
 
     /// Whether a request's `Authorization` is right, and is used for the first time. `address` is the client's.
     pub(super) fn admits(&self, authorization: &str, method: &str, target: &str, address: IpAddr) -> bool {
-        self.admits_at(authorization, method, target, address, Instant::now())
-            .unwrap_or(false)
+        self.admits_at(authorization, method, target, address, Instant::now()).unwrap_or(false)
     }
 
     fn admits_at(
@@ -175,11 +171,7 @@ impl Guard {
         }
         let mut used = Used::default();
         let first = used.first_use_of(number);
-        let client = Client {
-            used,
-            last: now,
-            until,
-        };
+        let client = Client { used, last: now, until };
         answered.insert(challenge.to_owned(), client);
         Some(first)
     }
@@ -199,10 +191,7 @@ struct Used {
 
 impl Default for Used {
     fn default() -> Self {
-        Self {
-            next: 0,
-            seen: vec![0; WINDOW / WORD_BITS],
-        }
+        Self { next: 0, seen: vec![0; WINDOW / WORD_BITS] }
     }
 }
 
@@ -237,8 +226,7 @@ fn unhex(text: &str) -> Option<Vec<u8>> {
         .map(|digit| digit.to_digit(16).and_then(|digit| u8::try_from(digit).ok()))
         .collect::<Option<Vec<u8>>>()?;
     let (pairs, rest) = digits.as_chunks::<2>();
-    rest.is_empty()
-        .then(|| pairs.iter().map(|[high, low]| high << 4 | low).collect())
+    rest.is_empty().then(|| pairs.iter().map(|[high, low]| high << 4 | low).collect())
 }
 
 #[cfg(test)]
@@ -258,9 +246,7 @@ mod tests {
 
     fn admitted_after(guard: &Guard, authorization: &str, seconds: u64) -> bool {
         let now = guard.started + Duration::from_secs(seconds);
-        guard
-            .admits_at(authorization, "GET", "/bytes/1", CLIENT, now)
-            .unwrap_or(false)
+        guard.admits_at(authorization, "GET", "/bytes/1", CLIENT, now).unwrap_or(false)
     }
 
     fn pass(guard: &Guard) -> Pass {
@@ -272,10 +258,7 @@ mod tests {
         let guard = guard();
         let pass = pass(&guard);
         for number in [3, 0, 1, 2, 20_000, 19_000, 20_001] {
-            assert!(
-                admitted(&guard, &pass.sign(number, "GET", "/bytes/1")),
-                "{number}"
-            );
+            assert!(admitted(&guard, &pass.sign(number, "GET", "/bytes/1")), "{number}");
         }
     }
 
@@ -289,10 +272,7 @@ mod tests {
         assert!(!guard.admits(&pass.sign(6, "GET", "/bytes/1"), "GET", "/bytes/999", CLIENT));
         assert!(!guard.admits(&pass.sign(7, "GET", "/bytes/1"), "POST", "/bytes/1", CLIENT));
         let other = super::tests::guard();
-        assert!(
-            !admitted(&other, &pass.sign(8, "GET", "/bytes/1")),
-            "another server's challenge"
-        );
+        assert!(!admitted(&other, &pass.sign(8, "GET", "/bytes/1")), "another server's challenge");
         assert!(admitted(&guard, &pass.sign(100_000, "GET", "/bytes/1")));
         assert!(!admitted(&guard, &pass.sign(9, "GET", "/bytes/1")), "left behind");
     }
@@ -351,16 +331,10 @@ mod tests {
             let mut other = challenge.clone();
             let digit = if &challenge[at..=at] == "0" { "1" } else { "0" };
             other.replace_range(at..=at, digit);
-            assert!(
-                !guard.admits(&signed(&other), "GET", "/bytes/1", elsewhere),
-                "{at}"
-            );
+            assert!(!guard.admits(&signed(&other), "GET", "/bytes/1", elsewhere), "{at}");
         }
         for part in ["", &challenge[2..], &challenge[..62]] {
-            assert!(
-                !guard.admits(&signed(part), "GET", "/bytes/1", elsewhere),
-                "{part}"
-            );
+            assert!(!guard.admits(&signed(part), "GET", "/bytes/1", elsewhere), "{part}");
         }
         assert!(guard.admits(&signed(&challenge), "GET", "/bytes/1", elsewhere));
     }
@@ -379,9 +353,8 @@ mod tests {
     #[test]
     fn a_client_is_forgotten_only_when_nothing_of_its_can_be_sent_again() {
         let guard = guard();
-        let heard: Vec<String> = (0..MOST_ANSWERED)
-            .map(|_| pass(&guard).sign(0, "GET", "/bytes/1"))
-            .collect();
+        let heard: Vec<String> =
+            (0..MOST_ANSWERED).map(|_| pass(&guard).sign(0, "GET", "/bytes/1")).collect();
         assert!(heard.iter().all(|heard| admitted(&guard, heard)));
         let next = pass(&guard).sign(0, "GET", "/bytes/1");
         assert!(!admitted(&guard, &next), "all others could still be sent again");
@@ -394,10 +367,7 @@ mod tests {
             hex(&made) + &hex(&guard.seal(&made, CLIENT))
         };
         let signed = Pass::new(SECRET, &made).sign(0, "GET", "/bytes/1");
-        assert_eq!(
-            guard.admits_at(&signed, "GET", "/bytes/1", CLIENT, later),
-            Some(true)
-        );
+        assert_eq!(guard.admits_at(&signed, "GET", "/bytes/1", CLIENT, later), Some(true));
         assert_eq!(guard.answered().len(), MOST_ANSWERED);
         assert!(!heard.iter().any(|heard| admitted_after(&guard, heard, 62)));
     }

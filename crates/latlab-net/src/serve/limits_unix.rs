@@ -9,13 +9,7 @@ use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 pub(super) fn raise_open_files() {
     let limit = getrlimit(Resource::Nofile);
     // Where it is refused there are fewer connections, and the others wait.
-    let _ = setrlimit(
-        Resource::Nofile,
-        Rlimit {
-            current: limit.maximum,
-            maximum: limit.maximum,
-        },
-    );
+    let _ = setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, maximum: limit.maximum });
 }
 
 /// Whether something failed because this process, or the system, can open no more files.

@@ -124,11 +124,7 @@ impl Table {
     }
 
     fn end_oldest_of(&mut self, address: IpAddr) -> bool {
-        let Some((_, end)) = self
-            .addresses
-            .get_mut(&address)
-            .and_then(|own| own.waiting.pop_first())
-        else {
+        let Some((_, end)) = self.addresses.get_mut(&address).and_then(|own| own.waiting.pop_first()) else {
             return false;
         };
         self.waiting -= 1;
@@ -381,9 +377,7 @@ mod tests {
     fn one_address_has_its_share_and_takes_nobody_elses() {
         let places = Arc::default();
         let mut other = enter(&places, address(1));
-        let mut own: Vec<_> = (0..MOST_OF_ADDRESS + 3)
-            .map(|_| enter(&places, address(2)))
-            .collect();
+        let mut own: Vec<_> = (0..MOST_OF_ADDRESS + 3).map(|_| enter(&places, address(2))).collect();
         let told: Vec<bool> = own.iter_mut().map(was_told_to_end).collect();
         assert!(told[..4].iter().all(|told| *told) && !told[4..].contains(&true));
         assert!(!was_told_to_end(&mut other));
@@ -408,20 +402,12 @@ mod tests {
             .map(|number| enter(&places, address(u32::try_from(number).expect("small"))))
             .inspect(|own| drop(own.0.begin().expect("admitted")))
             .collect();
-        let mut waiting: Vec<_> = (0..MOST_WAITING + 7)
-            .map(|_| enter(&places, address(77_777)))
-            .collect();
+        let mut waiting: Vec<_> = (0..MOST_WAITING + 7).map(|_| enter(&places, address(77_777))).collect();
         assert!(!admitted.iter_mut().any(was_told_to_end));
         assert!(waiting.last().expect("some").0.begin().is_none(), "all are taken");
         admitted.pop();
-        assert!(
-            waiting.last().expect("some").0.begin().is_some(),
-            "one is free again"
-        );
-        assert!(
-            waiting[0].0.begin().is_none(),
-            "whoever was told to end is not admitted"
-        );
+        assert!(waiting.last().expect("some").0.begin().is_some(), "one is free again");
+        assert!(waiting[0].0.begin().is_none(), "whoever was told to end is not admitted");
         waiting.clear();
         admitted.clear();
         let table = places.table();
@@ -439,11 +425,7 @@ mod tests {
         let mut room = pin!(places.make_room());
         assert_eq!(room.as_mut().poll(&mut context), Poll::Pending);
         assert!(was_told_to_end(&mut first));
-        assert_eq!(
-            room.as_mut().poll(&mut context),
-            Poll::Pending,
-            "it is still there"
-        );
+        assert_eq!(room.as_mut().poll(&mut context), Poll::Pending, "it is still there");
         drop(first);
         assert_eq!(room.as_mut().poll(&mut context), Poll::Ready(true));
         assert!(second.0.begin().is_some(), "no other one was ended");
@@ -455,10 +437,6 @@ mod tests {
         assert_eq!(of("2001:db8:1:2:3:4:5:6"), of("2001:db8:1:2:ffff::1"));
         assert_ne!(of("2001:db8:1:2::1"), of("2001:db8:1:3::1"));
         assert_ne!(of("192.0.2.1"), of("192.0.2.2"));
-        assert_eq!(
-            of("::ffff:192.0.2.1"),
-            of("192.0.2.1"),
-            "as a socket of both families tells it"
-        );
+        assert_eq!(of("::ffff:192.0.2.1"), of("192.0.2.1"), "as a socket of both families tells it");
     }
 }

@@ -45,9 +45,7 @@ struct Answer {
 }
 
 fn ask(stream: &mut (impl Read + Write), request: &str) -> Answer {
-    stream
-        .write_all(format!("{request}\r\n\r\n").as_bytes())
-        .expect("the request is sent");
+    stream.write_all(format!("{request}\r\n\r\n").as_bytes()).expect("the request is sent");
     answer(stream, request.starts_with("HEAD"))
 }
 
@@ -58,9 +56,7 @@ fn answer(stream: &mut impl Read, without_body: bool) -> Answer {
         stream.read_exact(&mut byte).expect("an answer within the time");
         head.push(byte[0]);
     }
-    let head = String::from_utf8(head)
-        .expect("a head is text")
-        .to_ascii_lowercase();
+    let head = String::from_utf8(head).expect("a head is text").to_ascii_lowercase();
     let length = head
         .lines()
         .find_map(|line| line.strip_prefix("content-length: "))
@@ -99,10 +95,7 @@ fn a_sink_says_how_much_it_took_in() {
     let server = server();
     let mut stream = connect(&server);
     let body = "x".repeat(200_000);
-    let request = format!(
-        "POST /sink HTTP/1.1\r\nHost: test\r\nContent-Length: {}\r\n\r\n",
-        body.len()
-    );
+    let request = format!("POST /sink HTTP/1.1\r\nHost: test\r\nContent-Length: {}\r\n\r\n", body.len());
     stream.write_all((request + &body).as_bytes()).expect("sent");
     assert_eq!(answer(&mut stream, false).body, b"200000\n");
     let chunked = "POST /sink HTTP/1.1\r\nHost: test\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n0";
@@ -150,9 +143,7 @@ fn a_client_that_talks_garbage_harms_nobody_else() {
 /// What trusts this certificate and nothing else.
 fn trusting(certificate: &[u8], protocol: &[u8]) -> Arc<ClientConfig> {
     let mut roots = RootCertStore::empty();
-    roots
-        .add(CertificateDer::from(certificate.to_vec()))
-        .expect("a certificate");
+    roots.add(CertificateDer::from(certificate.to_vec())).expect("a certificate");
     let mut config = ClientConfig::builder_with_provider(Arc::new(rustls::crypto::ring::default_provider()))
         .with_safe_default_protocol_versions()
         .expect("versions of TLS")
@@ -197,10 +188,7 @@ async fn get_by_http2<S: AsyncRead + AsyncWrite + Unpin + Send + 'static>(stream
         while let Some(frame) =
             std::future::poll_fn(|context| std::pin::Pin::new(&mut answer).poll_frame(context)).await
         {
-            received += frame
-                .expect("a frame")
-                .data_ref()
-                .map_or(0, |data| data.len() as u64);
+            received += frame.expect("a frame").data_ref().map_or(0, |data| data.len() as u64);
         }
     }
     driver.abort();
@@ -216,17 +204,12 @@ fn http2_is_spoken_with_tls_and_without() {
         let plain = tokio::net::TcpStream::connect(address).await.expect("accepted");
         assert_eq!(get_by_http2(plain, 500_000).await, 1_500_000);
         let stream = tokio::net::TcpStream::connect(address).await.expect("accepted");
-        let stream = tls
-            .connect(ServerName::from(address.ip()), stream)
-            .await
-            .expect("TLS");
+        let stream = tls.connect(ServerName::from(address.ip()), stream).await.expect("TLS");
         assert_eq!(stream.get_ref().1.alpn_protocol(), Some(&b"h2"[..]));
         assert_eq!(get_by_http2(stream, 500_000).await, 1_500_000);
     };
     let runtime = runtime(1).expect("a runtime");
-    runtime
-        .block_on(async { timeout(BOUND, work).await })
-        .expect("within the time");
+    runtime.block_on(async { timeout(BOUND, work).await }).expect("within the time");
 }
 
 #[test]
@@ -238,9 +221,7 @@ fn two_thousand_connections_at_once_are_all_served() {
     let count = usize::try_from(possible.min(2000)).expect("a number of connections");
     let mut streams: Vec<TcpStream> = (0..count).map(|_| connect(&server)).collect();
     for stream in &mut streams {
-        stream
-            .write_all(b"GET /bytes/1000 HTTP/1.1\r\nHost: test\r\n\r\n")
-            .expect("sent");
+        stream.write_all(b"GET /bytes/1000 HTTP/1.1\r\nHost: test\r\n\r\n").expect("sent");
     }
     for stream in &mut streams {
         assert_eq!(answer(stream, false).body.len(), 1000);
@@ -253,12 +234,7 @@ fn two_thousand_connections_at_once_are_all_served() {
 #[cfg(target_os = "linux")]
 fn resident_bytes() -> u64 {
     let text = std::fs::read_to_string("/proc/self/statm").expect("this process is described");
-    let pages: u64 = text
-        .split(' ')
-        .nth(1)
-        .expect("a second number")
-        .parse()
-        .expect("pages");
+    let pages: u64 = text.split(' ').nth(1).expect("a second number").parse().expect("pages");
     pages * rustix::param::page_size() as u64
 }
 
@@ -273,18 +249,14 @@ fn readers_that_do_not_read_hold_no_memory_and_nobody_up() {
     let mut secured = Vec::new();
     for _ in 0..100 {
         let mut stream = connect(&server);
-        stream
-            .write_all(b"GET /bytes/1000000000 HTTP/1.1\r\nHost: test\r\n\r\n")
-            .expect("sent");
+        stream.write_all(b"GET /bytes/1000000000 HTTP/1.1\r\nHost: test\r\n\r\n").expect("sent");
         plain.push(stream);
     }
     for _ in 0..20 {
         let name = ServerName::from(server.listening().address.ip());
         let connection = ClientConnection::new(Arc::clone(&tls), name).expect("a client");
         let mut stream = StreamOwned::new(connection, connect(&server));
-        stream
-            .write_all(b"GET /bytes/1000000000 HTTP/1.1\r\nHost: test\r\n\r\n")
-            .expect("sent");
+        stream.write_all(b"GET /bytes/1000000000 HTTP/1.1\r\nHost: test\r\n\r\n").expect("sent");
         secured.push(stream);
     }
     for _ in 0..20 {
@@ -316,10 +288,7 @@ fn with_a_secret_only_signed_requests_are_served() {
     let pass = Pass::new(SECRET, &challenge);
     let mut signed = |number, path: &str| {
         let authorization = pass.sign(number, "GET", path);
-        ask(
-            &mut stream,
-            &format!("GET {path} HTTP/1.1\r\nHost: test\r\nAuthorization: {authorization}"),
-        )
+        ask(&mut stream, &format!("GET {path} HTTP/1.1\r\nHost: test\r\nAuthorization: {authorization}"))
     };
     assert_eq!(signed(0, "/bytes/10").body.len(), 10);
     assert_eq!(signed(1, "/bytes/20").body.len(), 20);
@@ -337,15 +306,9 @@ fn beyond_the_loopback_nobody_listens_without_a_secret() {
         answers_after: Duration::ZERO,
     };
     assert!(matches!(Server::start(&open), Err(ServeError::Open(_))));
-    let short = Settings {
-        secret: Some(b"short".to_vec()),
-        ..open.clone()
-    };
+    let short = Settings { secret: Some(b"short".to_vec()), ..open.clone() };
     assert!(matches!(Server::start(&short), Err(ServeError::ShortSecret(5))));
-    let guarded = Settings {
-        secret: Some(SECRET.to_vec()),
-        ..open
-    };
+    let guarded = Settings { secret: Some(SECRET.to_vec()), ..open };
     let server = Server::start(&guarded).expect("all addresses can be listened on");
     assert!(!server.listening().address.ip().is_loopback());
 }
@@ -361,12 +324,7 @@ fn an_address_that_is_taken_is_named() {
         answers_after: Duration::ZERO,
     };
     let error = Server::start(&same).expect_err("it is taken");
-    assert!(
-        error
-            .to_string()
-            .contains(&server.listening().address.to_string()),
-        "{error}"
-    );
+    assert!(error.to_string().contains(&server.listening().address.to_string()), "{error}");
 }
 
 #[test]
@@ -376,8 +334,7 @@ fn a_server_that_is_dropped_takes_its_connections_along() {
     let mut kept = connect(&server);
     assert_eq!(get(&mut kept, "/bytes/5").body.len(), 5);
     let mut busy = connect(&server);
-    busy.write_all(b"GET /bytes/1000000000 HTTP/1.1\r\nHost: test\r\n\r\n")
-        .expect("sent");
+    busy.write_all(b"GET /bytes/1000000000 HTTP/1.1\r\nHost: test\r\n\r\n").expect("sent");
     drop(server);
     // The end, or a reset.
     assert!(matches!(kept.read(&mut [0; 8]), Ok(0) | Err(_)));
@@ -398,9 +355,7 @@ fn answers_wait_as_long_as_they_are_told() {
     let begun = std::time::Instant::now();
     let mut streams: Vec<TcpStream> = (0..20).map(|_| connect(&server)).collect();
     for stream in &mut streams {
-        stream
-            .write_all(b"GET /bytes/10 HTTP/1.1\r\nHost: test\r\n\r\n")
-            .expect("sent");
+        stream.write_all(b"GET /bytes/10 HTTP/1.1\r\nHost: test\r\n\r\n").expect("sent");
     }
     for stream in &mut streams {
         assert_eq!(answer(stream, false).body.len(), 10);

@@ -55,14 +55,7 @@ impl Arrivals {
         }
         // SAFETY: a new mapping at a place of the system's choice, of a file as long as it is; nobody shortens it.
         let base = unsafe {
-            mmap(
-                std::ptr::null_mut(),
-                BYTES,
-                ProtFlags::READ | ProtFlags::WRITE,
-                MapFlags::SHARED,
-                &file,
-                0,
-            )
+            mmap(std::ptr::null_mut(), BYTES, ProtFlags::READ | ProtFlags::WRITE, MapFlags::SHARED, &file, 0)
         }
         .map_err(|error| what()(error))?;
         let base = NonNull::new(base.cast()).ok_or_else(|| what()(rustix::io::Errno::INVAL))?;
@@ -90,18 +83,14 @@ impl Arrivals {
     /// Of each of the first so many streams.
     #[must_use]
     pub fn each(&self, streams: usize) -> Vec<u64> {
-        (0..streams.min(MOST_STREAMS))
-            .map(|number| self.of_stream(number).load(Ordering::Acquire))
-            .collect()
+        (0..streams.min(MOST_STREAMS)).map(|number| self.of_stream(number).load(Ordering::Acquire)).collect()
     }
 
     /// Of the first so many together.
     #[inline]
     #[must_use]
     pub fn sum(&self, streams: usize) -> u64 {
-        (0..streams.min(MOST_STREAMS))
-            .map(|number| self.of_stream(number).load(Ordering::Acquire))
-            .sum()
+        (0..streams.min(MOST_STREAMS)).map(|number| self.of_stream(number).load(Ordering::Acquire)).sum()
     }
 
     /// Begins anew; nobody may be counting.

@@ -136,9 +136,7 @@ mod tests {
     fn one_wrong_byte_in_a_page_that_is_looked_at_whole_changes_it() {
         let mut all = stream(4096, 1 << 20);
         let whole = digest_of(&all, all.len());
-        let page = (0..WHOLE_OF)
-            .find(|page| is_whole(*page))
-            .expect("one of each MiB");
+        let page = (0..WHOLE_OF).find(|page| is_whole(*page)).expect("one of each MiB");
         all[usize::try_from(page).expect("a small number") * PAGE + 1234] ^= 1;
         assert_ne!(digest_of(&all, all.len()), whole);
     }

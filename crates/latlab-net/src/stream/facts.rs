@@ -108,10 +108,7 @@ mod tests {
             assert_eq!(std::env::consts::ARCH, "aarch64", "Linux tells");
             return;
         };
-        assert!(
-            facts.segment_bytes > 500 && facts.congestion_window > 0,
-            "{facts:?}"
-        );
+        assert!(facts.segment_bytes > 500 && facts.congestion_window > 0, "{facts:?}");
     }
 
     #[test]

@@ -90,21 +90,13 @@ impl Receivers {
     /// When the system refuses a socket or a thread, or there is no such address.
     pub fn start(sink: Sink, arrivals: Arrivals, fault: Option<Fault>) -> Result<Self, NetError> {
         let (listening, address) = listen(sink.transport, sink.ip)?;
-        let shared = Arc::new(Shared {
-            stop: AtomicBool::new(false),
-            sockets: Mutex::default(),
-            arrivals,
-        });
+        let shared = Arc::new(Shared { stop: AtomicBool::new(false), sockets: Mutex::default(), arrivals });
         let theirs = Arc::clone(&shared);
         let thread = std::thread::Builder::new()
             .name("receivers".to_owned())
             .spawn(move || run(&sink, &listening, &theirs, fault, &Instant::now))
             .map_err(NetError::system("starting a thread that receives"))?;
-        Ok(Self {
-            address,
-            shared,
-            thread: Some(thread),
-        })
+        Ok(Self { address, shared, thread: Some(thread) })
     }
 
     /// Where they listen.
@@ -161,14 +153,8 @@ fn run(
                 break;
             };
             let connected = clock();
-            let own = socket
-                .try_clone()
-                .map_err(NetError::system("a second descriptor of a socket"))?;
-            shared
-                .sockets
-                .lock()
-                .unwrap_or_else(PoisonError::into_inner)
-                .push(own);
+            let own = socket.try_clone().map_err(NetError::system("a second descriptor of a socket"))?;
+            shared.sockets.lock().unwrap_or_else(PoisonError::into_inner).push(own);
             let cpus = (!sink.cpus.is_empty()).then(|| &sink.cpus[number % sink.cpus.len()][..]);
             let thread = std::thread::Builder::new()
                 .name(format!("receiver-{number}"))
@@ -178,10 +164,7 @@ fn run(
                 .map_err(NetError::system("starting a thread that receives"))?;
             threads.push(thread);
         }
-        threads
-            .into_iter()
-            .map(|thread| thread.join().map_err(|_| NetError::Died)?)
-            .collect()
+        threads.into_iter().map(|thread| thread.join().map_err(|_| NetError::Died)?).collect()
     })
 }
 
@@ -223,11 +206,7 @@ fn receive(
             }
             Some(Fault::Closes(after)) if bytes > after => {
                 // With its second descriptor: only then is it closed.
-                shared
-                    .sockets
-                    .lock()
-                    .unwrap_or_else(PoisonError::into_inner)
-                    .clear();
+                shared.sockets.lock().unwrap_or_else(PoisonError::into_inner).clear();
                 break;
             }
             _ => {}
@@ -241,10 +220,7 @@ fn receive(
         count.store(told, Ordering::Release);
     }
     Ok(Received {
-        amount: Amount {
-            bytes: bytes + u64::from(fault == Some(Fault::OneMore)),
-            digest: digest.value(),
-        },
+        amount: Amount { bytes: bytes + u64::from(fault == Some(Fault::OneMore)), digest: digest.value() },
         cpu_ns: time_ns(),
         kept_to_its_cpus: cpus.is_none_or(is_kept_to),
     })

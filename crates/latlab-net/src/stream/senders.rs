@@ -68,19 +68,12 @@ impl Senders {
     /// When the system refuses a thread, a message is no power of two, or a CPU may not be used.
     pub fn start(sockets: Vec<OwnedFd>, source: &Source) -> Result<Self, NetError> {
         if !source.message.is_power_of_two() || !(8..=LONGEST_MESSAGE).contains(&source.message) {
-            return Err(NetError::system(format!("messages of {} bytes", source.message))(
-                Errno::INVAL,
-            ));
+            return Err(NetError::system(format!("messages of {} bytes", source.message))(Errno::INVAL));
         }
         let going = Arc::new(AtomicBool::new(false));
-        let mut all = Self {
-            hands: Vec::new(),
-            going: Arc::clone(&going),
-        };
+        let mut all = Self { hands: Vec::new(), going: Arc::clone(&going) };
         for (number, socket) in sockets.into_iter().enumerate() {
-            let own = socket
-                .try_clone()
-                .map_err(NetError::system("a second descriptor of a socket"))?;
+            let own = socket.try_clone().map_err(NetError::system("a second descriptor of a socket"))?;
             let (orders, inbox) = channel();
             let (report, reports) = channel();
             let going = Arc::clone(&going);
@@ -155,9 +148,7 @@ impl Senders {
                     let _ = shutdown(&hand.socket, Shutdown::Both);
                     // Its call has ended by that.
                     let _ = hand.reports.recv_timeout(Duration::from_secs(1));
-                    Err(NetError::Silent {
-                        seconds: patience.as_secs_f64(),
-                    })
+                    Err(NetError::Silent { seconds: patience.as_secs_f64() })
                 }
             });
             match told.and_then(|told| told) {
@@ -212,10 +203,7 @@ fn work_off(
             place += message as u64;
         }
         let sent = outcome.map(|()| Sent {
-            amount: Amount {
-                bytes: place,
-                digest: digest.value(),
-            },
+            amount: Amount { bytes: place, digest: digest.value() },
             cpu_ns: time_ns(),
             kept_to_its_cpus: own_seat.is_none_or(|(cpus, _)| is_kept_to(cpus)),
             tcp: TcpFacts::of(&socket),

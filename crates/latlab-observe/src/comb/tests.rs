@@ -13,20 +13,12 @@ struct Recording {
 
 impl Recording {
     fn of(seconds: f64, seed: u64) -> Self {
-        Self {
-            rng: Rng::new(seed),
-            samples: Vec::new(),
-            seconds,
-        }
+        Self { rng: Rng::new(seed), samples: Vec::new(), seconds }
     }
 
     fn push(&mut self, at_ns: f64, ns: f64) {
         if at_ns < FROM_NS + self.seconds * 1e9 {
-            self.samples.push(Sample {
-                at_ns,
-                ns,
-                taken: crate::Taken::default(),
-            });
+            self.samples.push(Sample { at_ns, ns, taken: crate::Taken::default() });
         }
     }
 
@@ -58,16 +50,12 @@ impl Recording {
     fn sorted(mut self) -> Vec<Sample> {
         self.samples.sort_by(|a, b| a.at_ns.total_cmp(&b.at_ns));
         // A thread has one gap at a time.
-        self.samples
-            .dedup_by(|later, earlier| later.at_ns < earlier.end_ns());
+        self.samples.dedup_by(|later, earlier| later.at_ns < earlier.end_ns());
         self.samples
     }
 
     fn combs(self) -> Vec<Comb> {
-        let listened = [Span {
-            from_ns: FROM_NS,
-            to_ns: FROM_NS + self.seconds * 1e9,
-        }];
+        let listened = [Span { from_ns: FROM_NS, to_ns: FROM_NS + self.seconds * 1e9 }];
         let samples = self.sorted();
         find_combs(&samples, &vec![true; samples.len()], &listened)
     }
@@ -80,14 +68,8 @@ fn assert_period(comb: &Comb, period_ns: f64) {
 
 #[test]
 fn white_noise_has_no_combs() {
-    let found: usize = (0..30)
-        .map(|seed| {
-            Recording::of(2.5, seed)
-                .noise(60.0 + 30.0 * seed as f64)
-                .combs()
-                .len()
-        })
-        .sum();
+    let found: usize =
+        (0..30).map(|seed| Recording::of(2.5, seed).noise(60.0 + 30.0 * seed as f64).combs().len()).sum();
     assert_eq!(found, 0);
 }
 
@@ -98,10 +80,7 @@ fn the_rate_of_false_positives_in_five_hundred_recordings_of_white_noise() {
     let found = (0..500)
         .filter(|seed| {
             let per_s = 20.0 * 1.012_f64.powi(*seed);
-            !Recording::of(10.0, 1_000 + u64::try_from(*seed).unwrap())
-                .noise(per_s)
-                .combs()
-                .is_empty()
+            !Recording::of(10.0, 1_000 + u64::try_from(*seed).unwrap()).noise(per_s).combs().is_empty()
         })
         .count();
     println!("{found} of 500 recordings of 10 s of white noise, 20 to 8000 gaps a second, had a comb");
@@ -138,11 +117,7 @@ fn a_tick_and_the_hosts_tick_are_both_found_in_noise() {
 
 #[test]
 fn two_combs_that_share_every_other_tooth_keep_their_own_periods() {
-    let combs = Recording::of(5.0, 2)
-        .noise(50.0)
-        .comb(4e6, 1e6, 0.0, 0.0)
-        .comb(1e7, 1e6, 0.0, 0.0)
-        .combs();
+    let combs = Recording::of(5.0, 2).noise(50.0).comb(4e6, 1e6, 0.0, 0.0).comb(1e7, 1e6, 0.0, 0.0).combs();
     assert_eq!(combs.len(), 2, "{combs:?}");
     assert_period(&combs[0], 4e6);
     assert_period(&combs[1], 1e7);
@@ -150,10 +125,7 @@ fn two_combs_that_share_every_other_tooth_keep_their_own_periods() {
 
 #[test]
 fn missing_teeth_do_not_halve_the_rate() {
-    let combs = Recording::of(5.0, 3)
-        .noise(100.0)
-        .comb(4e6, 5e5, 0.3, 0.0)
-        .combs();
+    let combs = Recording::of(5.0, 3).noise(100.0).comb(4e6, 5e5, 0.3, 0.0).combs();
     assert_eq!(combs.len(), 1, "{combs:?}");
     assert_period(&combs[0], 4e6);
     assert!((combs[0].hit as f64 / combs[0].teeth as f64 - 0.7).abs() < 0.05);
@@ -162,10 +134,7 @@ fn missing_teeth_do_not_halve_the_rate() {
 #[test]
 fn a_slow_drift_is_followed() {
     // Over 10 s the teeth move by 100 us against a constant period: twice the window.
-    let combs = Recording::of(10.0, 4)
-        .noise(100.0)
-        .comb(4e6, 5e5, 0.02, 2.0)
-        .combs();
+    let combs = Recording::of(10.0, 4).noise(100.0).comb(4e6, 5e5, 0.02, 2.0).combs();
     assert_eq!(combs.len(), 1, "{combs:?}");
     assert_period(&combs[0], 4e6);
     assert!(combs[0].hit as f64 > 0.96 * combs[0].teeth as f64, "{combs:?}");
@@ -173,22 +142,14 @@ fn a_slow_drift_is_followed() {
 
 #[test]
 fn a_period_that_nobody_foresaw_is_found() {
-    let combs = Recording::of(4.0, 6)
-        .noise(150.0)
-        .comb(7.137e6, 5e5, 0.05, 0.0)
-        .combs();
+    let combs = Recording::of(4.0, 6).noise(150.0).comb(7.137e6, 5e5, 0.05, 0.0).combs();
     assert_eq!(combs.len(), 1, "{combs:?}");
     assert_period(&combs[0], 7.137e6);
 }
 
 #[test]
 fn a_slow_comb_needs_twenty_teeth() {
-    let once_a_second = |seconds| {
-        Recording::of(seconds, 7)
-            .comb(1e9, 5e5, 0.0, 0.0)
-            .noise(2.0)
-            .combs()
-    };
+    let once_a_second = |seconds| Recording::of(seconds, 7).comb(1e9, 5e5, 0.0, 0.0).noise(2.0).combs();
     assert_eq!(once_a_second(10.0), []);
     let combs = once_a_second(25.0);
     assert_eq!(combs.len(), 1, "{combs:?}");
@@ -199,14 +160,9 @@ fn a_slow_comb_needs_twenty_teeth() {
 fn a_tooth_during_which_the_thread_was_away_is_not_missing() {
     let mut recording = Recording::of(5.0, 8).comb(4e6, 1e6, 0.0, 0.0);
     // The CPU is somebody else's for half of the time, without a period.
-    let away: Vec<f64> = (0..100)
-        .map(|turn| FROM_NS + f64::from(turn) * 50e6 + 20e6 * recording.rng.uniform())
-        .collect();
-    recording.samples.retain(|sample| {
-        !away
-            .iter()
-            .any(|at| sample.at_ns > *at && sample.at_ns < at + 25e6)
-    });
+    let away: Vec<f64> =
+        (0..100).map(|turn| FROM_NS + f64::from(turn) * 50e6 + 20e6 * recording.rng.uniform()).collect();
+    recording.samples.retain(|sample| !away.iter().any(|at| sample.at_ns > *at && sample.at_ns < at + 25e6));
     for at in away {
         recording.push(at, 25e6);
     }
@@ -222,17 +178,12 @@ fn a_tooth_at_which_nobody_listened_is_not_missing() {
     let samples = Recording::of(8.0, 9).comb(4e6, 1e6, 0.0, 0.0).sorted();
     let listened: Vec<Span> = (0..40)
         .map(|turn| FROM_NS + f64::from(turn) * 0.2e9)
-        .map(|from_ns| Span {
-            from_ns,
-            to_ns: from_ns + 0.05e9,
-        })
+        .map(|from_ns| Span { from_ns, to_ns: from_ns + 0.05e9 })
         .collect();
     let heard: Vec<Sample> = samples
         .into_iter()
         .filter(|sample| {
-            listened
-                .iter()
-                .any(|span| sample.at_ns >= span.from_ns && sample.end_ns() <= span.to_ns)
+            listened.iter().any(|span| sample.at_ns >= span.from_ns && sample.end_ns() <= span.to_ns)
         })
         .collect();
     let combs = find_combs(&heard, &vec![true; heard.len()], &listened);
@@ -249,18 +200,11 @@ fn a_tooth_claims_the_longest_gap_at_its_time_and_no_other() {
     // Each tick is followed by a short exit of the hypervisor.
     let exits: Vec<Sample> = samples
         .iter()
-        .map(|tick| Sample {
-            at_ns: tick.end_ns() + 3_000.0,
-            ns: 1_500.0,
-            taken: crate::Taken::default(),
-        })
+        .map(|tick| Sample { at_ns: tick.end_ns() + 3_000.0, ns: 1_500.0, taken: crate::Taken::default() })
         .collect();
     samples.extend(exits);
     samples.sort_by(|a, b| a.at_ns.total_cmp(&b.at_ns));
-    let listened = [Span {
-        from_ns: FROM_NS,
-        to_ns: FROM_NS + 4e9,
-    }];
+    let listened = [Span { from_ns: FROM_NS, to_ns: FROM_NS + 4e9 }];
     let combs = find_combs(&samples, &vec![true; samples.len()], &listened);
     assert_eq!(combs[0].members.len(), ticks);
     assert!(combs[0].members.iter().all(|&index| samples[index].ns > 5_000.0));
@@ -274,10 +218,7 @@ fn a_gap_that_begins_with_another_tick_and_lasts_across_a_tooth_holds_it() {
         tick.at_ns -= 25_000.0;
         tick.ns += 20_000.0;
     }
-    let listened = [Span {
-        from_ns: FROM_NS,
-        to_ns: FROM_NS + 4e9,
-    }];
+    let listened = [Span { from_ns: FROM_NS, to_ns: FROM_NS + 4e9 }];
     let combs = find_combs(&samples, &vec![true; samples.len()], &listened);
     assert_eq!(combs[0].members.len(), samples.len());
 }
@@ -285,9 +226,6 @@ fn a_gap_that_begins_with_another_tick_and_lasts_across_a_tooth_holds_it() {
 #[test]
 fn nothing_comes_of_nothing() {
     assert_eq!(find_combs(&[], &[], &[]), []);
-    let listened = [Span {
-        from_ns: 0.0,
-        to_ns: 1e9,
-    }];
+    let listened = [Span { from_ns: 0.0, to_ns: 1e9 }];
     assert_eq!(find_combs(&[], &[], &listened), []);
 }

@@ -108,11 +108,8 @@ impl Probe for Malloc {
             // The ends of the scale and the steps between them, then the rest.
             let first = QUICK.contains(&size) || size == LARGEST;
             for state in ["reused", "fresh"] {
-                let rank = if size == HEADLINE_BYTES {
-                    env.headline_but_quick(Rank::Curve)
-                } else {
-                    Rank::Curve
-                };
+                let rank =
+                    if size == HEADLINE_BYTES { env.headline_but_quick(Rank::Curve) } else { Rank::Curve };
                 points.push(Planned {
                     rank,
                     ..planned(&Allocator::SYSTEM, size, state, SAME, u8::from(!first))
@@ -175,21 +172,8 @@ impl Probe for Malloc {
 }
 
 /// Sizes of the standard profile, in the order in which they are given up last.
-const STANDARD: [u64; 13] = [
-    32,
-    16,
-    1 << 20,
-    1 << 10,
-    64 << 20,
-    64 << 10,
-    16 << 20,
-    256 << 10,
-    64,
-    4 << 10,
-    256,
-    16 << 10,
-    4 << 20,
-];
+const STANDARD: [u64; 13] =
+    [32, 16, 1 << 20, 1 << 10, 64 << 20, 64 << 10, 16 << 20, 256 << 10, 64, 4 << 10, 256, 16 << 10, 4 << 20];
 
 fn sizes(env: &Env) -> Vec<u64> {
     let mut sizes: Vec<u64> = match env.settings.profile {
@@ -226,11 +210,7 @@ fn planned(allocator: &Allocator, size: u64, state: &str, placement: &str, prior
     Planned {
         priority,
         // Only the first visit of a process's first size pays for its start.
-        setup_s: if size >= OWN_PROCESS && allocator.preload.is_none() {
-            START_S / 6.0
-        } else {
-            1e-4
-        },
+        setup_s: if size >= OWN_PROCESS && allocator.preload.is_none() { START_S / 6.0 } else { 1e-4 },
         block_s,
         ..Planned::new(Point {
             allocator: Some(allocator.name.to_owned()),
@@ -298,11 +278,7 @@ impl Blocks<'_> {
         let Answer::Description(answering) = child.ask(&Request::Describe)? else {
             return Err(confused());
         };
-        self.children.push(Process {
-            heap,
-            child,
-            answering,
-        });
+        self.children.push(Process { heap, child, answering });
         Ok(self.children.len() - 1)
     }
 
@@ -329,10 +305,7 @@ impl Blocks<'_> {
         let ask = || {
             let mut child = heap::start(self.env, SPEC.id, &Allocator::SYSTEM)?;
             match child.ask(&Request::Thresholds)? {
-                Answer::Thresholds {
-                    new_bytes,
-                    largest_bytes,
-                } => Ok([new_bytes, largest_bytes]),
+                Answer::Thresholds { new_bytes, largest_bytes } => Ok([new_bytes, largest_bytes]),
                 _ => Err(confused()),
             }
         };
@@ -358,9 +331,7 @@ impl Session for Blocks<'_> {
         let how = match (point.placement.as_deref(), point.state.as_deref()) {
             (Some(ACROSS_THREADS), _) => {
                 let cpu = self.env.cpus.iter().find(|cpu| **cpu != self.env.home_cpu);
-                Use::Across {
-                    cpu: *cpu.ok_or_else(unknown)?,
-                }
+                Use::Across { cpu: *cpu.ok_or_else(unknown)? }
             }
             (_, Some("reused")) => Use::Reused,
             (_, Some("fresh")) => Use::Fresh,
@@ -368,11 +339,7 @@ impl Session for Blocks<'_> {
         };
         let heap = Heap {
             allocator: allocator.name,
-            size: if allocator.preload.is_none() && size >= OWN_PROCESS {
-                size
-            } else {
-                0
-            },
+            size: if allocator.preload.is_none() && size >= OWN_PROCESS { size } else { 0 },
             threads: matches!(how, Use::Across { .. }),
             gives_back: how == Use::Fresh,
         };
@@ -396,29 +363,18 @@ impl Session for Blocks<'_> {
         let request = Request::Take {
             size_bytes,
             how,
-            rounds: if heap.allocator == Allocator::SYSTEM.name {
-                3
-            } else {
-                1
-            },
+            rounds: if heap.allocator == Allocator::SYSTEM.name { 3 } else { 1 },
             ops_per_window: block.chosen_window_ops(),
         };
         let Answer::Taken(taken) = process.child.ask(&request)? else {
             return Err(confused());
         };
         heap::absorb(block, &taken.block);
-        let taken = Taken {
-            block: latlab_harness::RemoteBlock::default(),
-            ..taken
-        };
+        let taken = Taken { block: latlab_harness::RemoteBlock::default(), ..taken };
         if let Some(ledger) = self.ledgers.iter_mut().find(|ledger| ledger.point == point) {
             ledger.taken.push(taken);
         } else {
-            self.ledgers.push(Ledger {
-                point,
-                taken: vec![taken],
-                answering: process.answering.clone(),
-            });
+            self.ledgers.push(Ledger { point, taken: vec![taken], answering: process.answering.clone() });
         }
         Ok(())
     }
@@ -434,19 +390,12 @@ impl Session for Blocks<'_> {
             ..Proof::default()
         };
         let is_system = point.allocator.as_deref() == Some("system");
-        let thresholds = if is_system {
-            self.thresholds()
-        } else {
-            [None, None]
-        };
+        let thresholds = if is_system { self.thresholds() } else { [None, None] };
         let Some(ledger) = self.ledgers.iter().find(|ledger| ledger.point == *point) else {
             return proof;
         };
         proof.engine = Some(ledger.answering.engine());
-        proof.checks.push(answered(
-            point.allocator.as_deref().unwrap_or(""),
-            &ledger.answering,
-        ));
+        proof.checks.push(answered(point.allocator.as_deref().unwrap_or(""), &ledger.answering));
         let wrong: u64 = ledger.taken.iter().map(|taken| taken.wrong).sum();
         let ops: u64 = ledger.taken.iter().map(|taken| taken.ops).sum();
         proof.checks.push(Check {
@@ -527,19 +476,15 @@ fn conclude(results: &[PointResult], page_bytes: f64) -> Option<Record> {
     let allocators: Vec<Value> = names
         .into_iter()
         .map(|name| {
-            let own: Vec<&PointResult> = results
-                .iter()
-                .filter(|result| result.point.allocator.as_deref() == Some(name))
-                .collect();
+            let own: Vec<&PointResult> =
+                results.iter().filter(|result| result.point.allocator.as_deref() == Some(name)).collect();
             allocator(name, &own, page_bytes)
         })
         .collect();
     if allocators.is_empty() {
         return None;
     }
-    let not_installed = results
-        .iter()
-        .find_map(|result| result.findings.as_ref()?.get("not_installed"));
+    let not_installed = results.iter().find_map(|result| result.findings.as_ref()?.get("not_installed"));
     let findings = json!({ "allocators": allocators, "not_installed": not_installed });
     Some(SPEC.derived(findings))
 }
@@ -560,11 +505,8 @@ fn allocator(name: &str, own: &[&PointResult], page_bytes: f64) -> Value {
     let (reused, fresh) = (curve("reused", SAME), curve("fresh", SAME));
     let across = curve("reused", ACROSS_THREADS);
     let at = |curve: &[(u64, f64)], size: u64| curve.iter().find(|(own, _)| *own == size).map(|(_, ns)| *ns);
-    let mut sizes: Vec<u64> = [&reused, &fresh, &across]
-        .into_iter()
-        .flatten()
-        .map(|(size, _)| *size)
-        .collect();
+    let mut sizes: Vec<u64> =
+        [&reused, &fresh, &across].into_iter().flatten().map(|(size, _)| *size).collect();
     sizes.sort_unstable();
     sizes.dedup();
     let rows: Vec<Value> = sizes

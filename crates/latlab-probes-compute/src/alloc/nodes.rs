@@ -4,10 +4,7 @@ mod build;
 
 #[cfg_attr(target_arch = "x86_64", path = "nodes/ahead_x86.rs")]
 #[cfg_attr(target_arch = "aarch64", path = "nodes/ahead_aarch64.rs")]
-#[cfg_attr(
-    not(any(target_arch = "x86_64", target_arch = "aarch64")),
-    path = "nodes/ahead_none.rs"
-)]
+#[cfg_attr(not(any(target_arch = "x86_64", target_arch = "aarch64")), path = "nodes/ahead_none.rs")]
 mod ahead;
 
 use std::io::{BufRead, Write};
@@ -94,11 +91,7 @@ impl Probe for Nodes {
                 binary_size(env.memory_bytes)
             ));
         };
-        let wanted = if env.settings.profile == Profile::Quick {
-            QUICK
-        } else {
-            LENGTHS[0]
-        };
+        let wanted = if env.settings.profile == Profile::Quick { QUICK } else { LENGTHS[0] };
         if nodes < wanted {
             return Support::Degraded(format!(
                 "lists of {nodes} nodes: a quarter of the memory that may be used"
@@ -139,12 +132,7 @@ impl Probe for Nodes {
         env: &'env Env,
         _group: &[Planned],
     ) -> Result<Box<dyn Session + 'env>, ProbeError> {
-        Ok(Box::new(Lists {
-            env,
-            child: None,
-            selected: None,
-            ledgers: Vec::new(),
-        }))
+        Ok(Box::new(Lists { env, child: None, selected: None, ledgers: Vec::new() }))
     }
 
     fn conclude(&self, _header: &Header, results: &[PointResult]) -> Vec<Record> {
@@ -155,9 +143,7 @@ impl Probe for Nodes {
 /// Nodes of the lists; none where not even the shortest fits.
 fn length(env: &Env) -> Option<u64> {
     let quick = env.settings.profile == Profile::Quick;
-    LENGTHS
-        .into_iter()
-        .find(|nodes| nodes * HELD + FIXED <= env.memory_bytes && !(quick && *nodes > QUICK))
+    LENGTHS.into_iter().find(|nodes| nodes * HELD + FIXED <= env.memory_bytes && !(quick && *nodes > QUICK))
 }
 
 /// Beside the lists, bytes.
@@ -197,9 +183,7 @@ struct Lists<'env> {
 }
 
 fn way_of(point: &Point) -> Option<Way> {
-    Way::ALL
-        .into_iter()
-        .find(|way| point.operation.as_deref() == Some(way.name()))
+    Way::ALL.into_iter().find(|way| point.operation.as_deref() == Some(way.name()))
 }
 
 impl Session for Lists<'_> {
@@ -222,18 +206,11 @@ impl Session for Lists<'_> {
         };
         let nodes = point.nodes.unwrap_or(0);
         let builds = if heap::can_keep() { builds(nodes) } else { 1 };
-        let answer: Answer = child.ask(&Request {
-            way: *way,
-            nodes,
-            builds,
-        })?;
+        let answer: Answer = child.ask(&Request { way: *way, nodes, builds })?;
         heap::absorb(block, &answer.block);
         let place = self.ledgers.iter().position(|ledger| ledger.point == *point);
         let place = place.unwrap_or_else(|| {
-            self.ledgers.push(Ledger {
-                point: point.clone(),
-                ..Ledger::default()
-            });
+            self.ledgers.push(Ledger { point: point.clone(), ..Ledger::default() });
             self.ledgers.len() - 1
         });
         let ledger = &mut self.ledgers[place];
@@ -304,17 +281,11 @@ fn findings(ledger: &Ledger, way: Way, nodes: u64, fault_ns: Option<f64>) -> Val
 
 /// Whether every list was whole.
 fn walked(built: &[Built], nodes: u64) -> Check {
-    let whole = built
-        .iter()
-        .filter(|one| one.walked == nodes && one.intact)
-        .count();
+    let whole = built.iter().filter(|one| one.walked == nodes && one.intact).count();
     Check {
         name: "list walked".to_owned(),
         ok: !built.is_empty() && whole == built.len(),
-        detail: format!(
-            "{whole} of {} lists had {nodes} nodes, each with its number and text",
-            built.len()
-        ),
+        detail: format!("{whole} of {} lists had {nodes} nodes, each with its number and text", built.len()),
     }
 }
 
@@ -352,11 +323,8 @@ fn of(results: &[PointResult], way: Way) -> Option<&PointResult> {
 
 fn conclude(results: &[PointResult]) -> Option<Record> {
     let whole = of(results, Way::Malloc);
-    let own: Vec<&PointResult> = Way::ALL
-        .into_iter()
-        .filter(|way| !way.is_part())
-        .filter_map(|way| of(results, way))
-        .collect();
+    let own: Vec<&PointResult> =
+        Way::ALL.into_iter().filter(|way| !way.is_part()).filter_map(|way| of(results, way)).collect();
     let pairs: Vec<[&PointResult; 2]> = own.iter().map(|own| [whole.unwrap_or(own), own]).collect();
     let steps: Vec<Value> = own
         .iter()
@@ -373,9 +341,7 @@ fn conclude(results: &[PointResult]) -> Option<Record> {
     let nodes = results.first()?.point.nodes;
     let of_parts = [Way::Malloc, Way::Touch, Way::MallocKept, Way::Stores].map(|way| of(results, way));
     // A sum of figures without a range is none to rely on.
-    let enough = of_parts
-        .iter()
-        .all(|result| result.is_some_and(|result| result.interval.is_some()));
+    let enough = of_parts.iter().all(|result| result.is_some_and(|result| result.interval.is_some()));
     let disturbed = of_parts.iter().flatten().any(|result| result.disturbed);
     let parts = parts(results).filter(|_| enough).map(|(_, whole_ns)| {
         let rounds = Rounds::of(results);
@@ -417,11 +383,7 @@ mod tests {
             interval: Some([0.9 * p50, 1.1 * p50]),
             findings: Some(findings),
             ..PointResult::new(
-                Point {
-                    operation: Some(way.name().to_owned()),
-                    nodes: Some(1_000_000),
-                    ..Point::default()
-                },
+                Point { operation: Some(way.name().to_owned()), nodes: Some(1_000_000), ..Point::default() },
                 p50,
             )
         }
@@ -430,11 +392,7 @@ mod tests {
     #[test]
     fn the_parts_are_added_up_and_compared_with_a_whole_that_is_none_of_them() {
         let mut results = [
-            result(
-                Way::Malloc,
-                40.0,
-                json!({"minor_faults_per_node": 0.0117, "fault_share": 0.5}),
-            ),
+            result(Way::Malloc, 40.0, json!({"minor_faults_per_node": 0.0117, "fault_share": 0.5})),
             result(Way::Arena, 20.0, json!({"fault_share": 0.7})),
             result(Way::ArenaTouched, 6.0, json!({})),
             result(Way::Stores, 4.0, json!({})),
@@ -451,10 +409,7 @@ mod tests {
         assert_eq!(findings["steps"][1]["gain_over_malloc"]["value"], json!(2.0));
         results[4].interval = None;
         let findings = conclude(&results).and_then(|record| record.findings);
-        assert!(
-            findings.expect("findings")["parts"].is_null(),
-            "a part of too few blocks"
-        );
+        assert!(findings.expect("findings")["parts"].is_null(), "a part of too few blocks");
     }
 
     #[test]
@@ -466,13 +421,7 @@ mod tests {
     }
 
     fn built(walked: u64, intact: bool, faults: u64) -> Built {
-        Built {
-            ns: 1e6,
-            walked,
-            intact,
-            faults,
-            fault_ns: None,
-        }
+        Built { ns: 1e6, walked, intact, faults, fault_ns: None }
     }
 
     #[test]

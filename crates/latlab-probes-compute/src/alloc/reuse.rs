@@ -88,11 +88,8 @@ impl Probe for Reuse {
         for size in sizes(env) {
             for operation in [FRESH, SWAPPED] {
                 // 4 GB/s through two arrays, and 5 us a fault.
-                let faults = if operation == FRESH && size > 32 << 20 {
-                    size as f64 / 4096.0 * 5e-6
-                } else {
-                    0.0
-                };
+                let faults =
+                    if operation == FRESH && size > 32 << 20 { size as f64 / 4096.0 * 5e-6 } else { 0.0 };
                 points.push(Planned {
                     rank: Rank::Curve,
                     priority: match size {
@@ -122,12 +119,7 @@ impl Probe for Reuse {
         env: &'env Env,
         _group: &[Planned],
     ) -> Result<Box<dyn Session + 'env>, ProbeError> {
-        Ok(Box::new(Steps {
-            env,
-            children: Vec::new(),
-            selected: None,
-            ledgers: Vec::new(),
-        }))
+        Ok(Box::new(Steps { env, children: Vec::new(), selected: None, ledgers: Vec::new() }))
     }
 
     fn conclude(&self, _header: &Header, results: &[PointResult]) -> Vec<Record> {
@@ -173,9 +165,7 @@ pub(crate) fn serve(input: &mut dyn BufRead, output: &mut dyn Write) -> std::io:
     let mut fields: Vec<Field> = Vec::new();
     serve_child(input, output, |request: Request| {
         let words = usize::try_from(request.size_bytes / 8).unwrap_or(usize::MAX);
-        let known = fields
-            .iter()
-            .position(|field| field.words == words && field.is_fresh() == request.fresh);
+        let known = fields.iter().position(|field| field.words == words && field.is_fresh() == request.fresh);
         let place = if let Some(place) = known {
             place
         } else {
@@ -226,13 +216,7 @@ impl Field {
             word.write(value);
             sum = sum.wrapping_add(value);
         }
-        let mut field = Self {
-            words,
-            now,
-            next,
-            sum,
-            left_out: 0,
-        };
+        let mut field = Self { words, now, next, sum, left_out: 0 };
         // The second array's pages, and whatever the first free changes in the allocator.
         field.step()?;
         field.step()?;
@@ -295,13 +279,7 @@ impl Field {
             Ok(())
         })?;
         let faults = heap::minor_faults() - before;
-        Ok(Answer {
-            faults,
-            iterations: block.ops,
-            sum_held: self.sum_holds(),
-            block,
-            counts_faults: false,
-        })
+        Ok(Answer { faults, iterations: block.ops, sum_held: self.sum_holds(), block, counts_faults: false })
     }
 
     /// Doubled until a trial can be trusted, the shorter of two, and scaled.
@@ -361,16 +339,10 @@ unsafe fn compute(old: *const u64, new: *mut u64, words: usize, left_out: usize)
     unsafe {
         new.write((*old.add(words - 1)).wrapping_add(*old).wrapping_add(*old.add(1)));
         for place in 1..words - 1 - left_out {
-            let sum = (*old.add(place - 1))
-                .wrapping_add(*old.add(place))
-                .wrapping_add(*old.add(place + 1));
+            let sum = (*old.add(place - 1)).wrapping_add(*old.add(place)).wrapping_add(*old.add(place + 1));
             new.add(place).write(sum);
         }
-        new.add(words - 1).write(
-            (*old.add(words - 2))
-                .wrapping_add(*old.add(words - 1))
-                .wrapping_add(*old),
-        );
+        new.add(words - 1).write((*old.add(words - 2)).wrapping_add(*old.add(words - 1)).wrapping_add(*old));
     }
 }
 
@@ -425,17 +397,11 @@ impl Session for Steps<'_> {
         };
         let answer: Answer = self.children[place].child.ask(&request)?;
         heap::absorb(block, &answer.block);
-        let answer = Answer {
-            block: RemoteBlock::default(),
-            ..answer
-        };
+        let answer = Answer { block: RemoteBlock::default(), ..answer };
         if let Some(ledger) = self.ledgers.iter_mut().find(|ledger| ledger.point == point) {
             ledger.answers.push(answer);
         } else {
-            self.ledgers.push(Ledger {
-                point,
-                answers: vec![answer],
-            });
+            self.ledgers.push(Ledger { point, answers: vec![answer] });
         }
         Ok(())
     }
@@ -470,10 +436,7 @@ fn sums(answers: &[Answer]) -> Check {
 }
 
 fn conclude(results: &[PointResult]) -> Option<Record> {
-    let mut sizes: Vec<u64> = results
-        .iter()
-        .filter_map(|result| result.point.size_bytes)
-        .collect();
+    let mut sizes: Vec<u64> = results.iter().filter_map(|result| result.point.size_bytes).collect();
     sizes.sort_unstable();
     sizes.dedup();
     let of = |size: u64, operation: &str| {
@@ -481,18 +444,14 @@ fn conclude(results: &[PointResult]) -> Option<Record> {
             result.point.size_bytes == Some(size) && result.point.operation.as_deref() == Some(operation)
         })
     };
-    let pairs: Vec<[&PointResult; 2]> = sizes
-        .into_iter()
-        .filter_map(|size| Some([of(size, FRESH)?, of(size, SWAPPED)?]))
-        .collect();
+    let pairs: Vec<[&PointResult; 2]> =
+        sizes.into_iter().filter_map(|size| Some([of(size, FRESH)?, of(size, SWAPPED)?])).collect();
     let rows: Vec<Value> = pairs
         .iter()
         .zip(ratios(&pairs))
         .map(|([fresh, swapped], ratio)| {
-            let faults = fresh
-                .findings
-                .as_ref()
-                .map(|findings| findings["minor_faults_per_iteration"].clone());
+            let faults =
+                fresh.findings.as_ref().map(|findings| findings["minor_faults_per_iteration"].clone());
             json!({
                 "size_bytes": fresh.point.size_bytes,
                 "fresh_ns": fresh.p50,
@@ -558,11 +517,7 @@ mod tests {
         let result = |operation: &str, size, p50| PointResult {
             findings: Some(json!({"minor_faults_per_iteration": 256.0})),
             ..PointResult::new(
-                Point {
-                    operation: Some(operation.to_owned()),
-                    size_bytes: Some(size),
-                    ..Point::default()
-                },
+                Point { operation: Some(operation.to_owned()), size_bytes: Some(size), ..Point::default() },
                 p50,
             )
         };

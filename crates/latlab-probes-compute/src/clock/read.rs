@@ -40,11 +40,7 @@ const PYTHON: [(&str, &str); 4] = [
 ];
 
 /// What programs ask, and the dearest: the ends of what is said of clocks.
-const HEADLINE: [&str; 3] = [
-    "CLOCK_MONOTONIC",
-    "CLOCK_PROCESS_CPUTIME_ID",
-    "python.time.perf_counter",
-];
+const HEADLINE: [&str; 3] = ["CLOCK_MONOTONIC", "CLOCK_PROCESS_CPUTIME_ID", "python.time.perf_counter"];
 
 impl Probe for Read {
     fn spec(&self) -> &'static Spec {
@@ -71,10 +67,7 @@ impl Probe for Read {
                     Rank::Detail
                 },
                 reach: Reach::First,
-                ..Planned::new(Point {
-                    clock: Some(name),
-                    ..Point::default()
-                })
+                ..Planned::new(Point { clock: Some(name), ..Point::default() })
             })
             .collect()
     }
@@ -88,12 +81,7 @@ impl Probe for Read {
         env: &'env Env,
         _group: &[Planned],
     ) -> Result<Box<dyn Session + 'env>, ProbeError> {
-        Ok(Box::new(Reading {
-            env,
-            reader: None,
-            name: String::new(),
-            steps: Vec::new(),
-        }))
+        Ok(Box::new(Reading { env, reader: None, name: String::new(), steps: Vec::new() }))
     }
 }
 
@@ -158,11 +146,7 @@ fn python_reader(call: &str) -> String {
 
 /// Returns the smallest step in picoseconds, 0 when the clock never moved.
 fn python_step(call: &str) -> String {
-    let unit = if call.ends_with("_ns") {
-        "1_000"
-    } else {
-        "1_000_000_000_000"
-    };
+    let unit = if call.ends_with("_ns") { "1_000" } else { "1_000_000_000_000" };
     format!(
         "import time\ndef run(n, c={call}):\n    least = 0\n    last = c()\n    for _ in range(n):\n        now = c()\n        step = now - last\n        \
 if step > 0 and (least == 0 or step < least):\n            least = step\n        last = now\n    return round(least * {unit})\n"
@@ -171,11 +155,8 @@ if step > 0 and (least == 0 or step < least):\n            least = step\n       
 
 impl Reading<'_> {
     fn python(&self, program: &str) -> Result<Box<dyn Batch>, ProbeError> {
-        let interpreter = self
-            .env
-            .interpreter
-            .as_ref()
-            .ok_or_else(|| ProbeError::Other("no interpreter".to_owned()))?;
+        let interpreter =
+            self.env.interpreter.as_ref().ok_or_else(|| ProbeError::Other("no interpreter".to_owned()))?;
         interpreter.compile(program).map_err(ProbeError::Other)
     }
 }
@@ -213,21 +194,15 @@ impl<'env> Session for Reading<'env> {
     }
 
     fn block(&mut self, block: &mut Block) -> Result<(), ProbeError> {
-        let reader = self
-            .reader
-            .as_mut()
-            .ok_or_else(|| ProbeError::Other("no clock is selected".to_owned()))?;
+        let reader =
+            self.reader.as_mut().ok_or_else(|| ProbeError::Other("no clock is selected".to_owned()))?;
         block.batches(reader.as_mut());
         Ok(())
     }
 
     fn proof(&mut self, point: &Point) -> Proof {
         let name = point.clock.clone().unwrap_or_default();
-        let step = self
-            .steps
-            .iter()
-            .find(|(own, _)| *own == name)
-            .and_then(|(_, step)| *step);
+        let step = self.steps.iter().find(|(own, _)| *own == name).and_then(|(_, step)| *step);
         Proof {
             checks: vec![Check {
                 name: "the clock moves".to_owned(),
@@ -239,12 +214,7 @@ impl<'env> Session for Reading<'env> {
             }],
             engine: name
                 .starts_with("python.")
-                .then(|| {
-                    self.env
-                        .interpreter
-                        .as_ref()
-                        .map(|interpreter| interpreter.name())
-                })
+                .then(|| self.env.interpreter.as_ref().map(|interpreter| interpreter.name()))
                 .flatten(),
             findings: Some(json!({ "resolution_ns": step })),
             ..Proof::default()
@@ -258,9 +228,7 @@ mod tests {
 
     #[test]
     fn the_smallest_step_ignores_repeated_readings() {
-        let mut readings = [5u64, 5, 5, 31, 31, 57, 67]
-            .into_iter()
-            .chain(std::iter::repeat(67));
+        let mut readings = [5u64, 5, 5, 31, 31, 57, 67].into_iter().chain(std::iter::repeat(67));
         assert_eq!(smallest_step(|| readings.next().unwrap_or(67)), Some(10));
     }
 

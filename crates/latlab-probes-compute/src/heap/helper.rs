@@ -16,31 +16,19 @@ pub(crate) struct Allocator {
 }
 
 impl Allocator {
-    pub(crate) const SYSTEM: Self = Self {
-        name: "system",
-        preload: None,
-    };
+    pub(crate) const SYSTEM: Self = Self { name: "system", preload: None };
 }
 
 /// File names of the libraries, the newest first. Debian's packages are libmimalloc2.0 and libjemalloc2.
 const LIBRARIES: [(&str, &[&str]); 2] = [
-    (
-        "mimalloc",
-        &[
-            "libmimalloc.so.3",
-            "libmimalloc.so.2",
-            "libmimalloc.so.2.0",
-            "libmimalloc.so",
-        ],
-    ),
+    ("mimalloc", &["libmimalloc.so.3", "libmimalloc.so.2", "libmimalloc.so.2.0", "libmimalloc.so"]),
     ("jemalloc", &["libjemalloc.so.2", "libjemalloc.so"]),
 ];
 
 /// Where libraries lie on the usual distributions.
 fn folders() -> Vec<PathBuf> {
-    let mut folders: Vec<PathBuf> = ["/usr/local/lib", "/usr/lib64", "/usr/lib", "/lib64", "/lib"]
-        .map(PathBuf::from)
-        .to_vec();
+    let mut folders: Vec<PathBuf> =
+        ["/usr/local/lib", "/usr/lib64", "/usr/lib", "/lib64", "/lib"].map(PathBuf::from).to_vec();
     let triplet = format!("{}-linux-gnu", std::env::consts::ARCH);
     for root in ["/usr/lib", "/lib", "/usr/local/lib"] {
         folders.push(Path::new(root).join(&triplet));
@@ -64,10 +52,7 @@ fn found_in(folders: &[PathBuf]) -> (Vec<Allocator>, Vec<&'static str>) {
             .flat_map(|file| folders.iter().map(move |folder| folder.join(file)))
             .find(|path| is_for_this_machine(path));
         match path {
-            Some(path) => present.push(Allocator {
-                name,
-                preload: Some(path),
-            }),
+            Some(path) => present.push(Allocator { name, preload: Some(path) }),
             None => missing.push(name),
         }
     }
@@ -108,10 +93,7 @@ pub(crate) fn start(env: &Env, program: &str, allocator: &Allocator) -> Result<C
         .child
         .as_ref()
         .ok_or_else(|| ProbeError::Other("no child process can be started here".to_owned()))?;
-    let preload = allocator
-        .preload
-        .as_ref()
-        .map_or_else(OsString::new, |path| path.clone().into_os_string());
+    let preload = allocator.preload.as_ref().map_or_else(OsString::new, |path| path.clone().into_os_string());
     // One arena: whichever thread of the child allocates, it is from the heap that grows in place, as in a program of one thread.
     let environment = [("LD_PRELOAD", preload), ("MALLOC_ARENA_MAX", OsString::from("1"))];
     Child::start(command, program, &environment)

@@ -17,12 +17,7 @@ impl Region {
         let bytes = bytes.max(1).next_multiple_of(page_bytes());
         // SAFETY: a fresh private mapping at an address of the kernel's choice touches nothing of ours.
         let base = unsafe {
-            mmap_anonymous(
-                null_mut(),
-                bytes,
-                ProtFlags::READ | ProtFlags::WRITE,
-                MapFlags::PRIVATE,
-            )
+            mmap_anonymous(null_mut(), bytes, ProtFlags::READ | ProtFlags::WRITE, MapFlags::PRIVATE)
         }
         .map_err(|error| ProbeError::System {
             what: format!("mapping {} MiB", bytes >> 20),
@@ -30,10 +25,7 @@ impl Region {
         })?;
         // SAFETY: the range is ours; the advice changes no content. A kernel without huge pages refuses it, and has none.
         let _advised = unsafe { madvise(base, bytes, Advice::LinuxNoHugepage) };
-        Ok(Self {
-            base: base.cast(),
-            bytes,
-        })
+        Ok(Self { base: base.cast(), bytes })
     }
 
     pub(crate) fn base(&self) -> *mut u8 {
@@ -105,8 +97,6 @@ pub(crate) fn file_of(name: &CStr) -> Option<String> {
         return None;
     }
     // SAFETY: the linker's own string, which lives as long as the library.
-    let path = unsafe { CStr::from_ptr(info.dli_fname) }
-        .to_string_lossy()
-        .into_owned();
+    let path = unsafe { CStr::from_ptr(info.dli_fname) }.to_string_lossy().into_owned();
     Some(path.rsplit('/').next().unwrap_or(&path).to_owned())
 }

@@ -39,11 +39,7 @@ pub(crate) struct Answering {
 impl Answering {
     /// For records: `glibc 2.36 (libc.so.6)`.
     pub(crate) fn engine(&self) -> String {
-        let version = self
-            .version
-            .as_ref()
-            .map(|version| format!(" {version}"))
-            .unwrap_or_default();
+        let version = self.version.as_ref().map(|version| format!(" {version}")).unwrap_or_default();
         format!("{}{version} ({})", self.name, self.library)
     }
 }
@@ -53,25 +49,13 @@ pub(crate) fn answering() -> Answering {
     let library = file_of(c"malloc").unwrap_or_else(|| "unknown".to_owned());
     let own = |name: &std::ffi::CStr| file_of(name).is_some_and(|file| file == library);
     if own(c"mi_version") {
-        return Answering {
-            name: "mimalloc".to_owned(),
-            version: mimalloc_version(),
-            library,
-        };
+        return Answering { name: "mimalloc".to_owned(), version: mimalloc_version(), library };
     }
     if own(c"mallctl") {
-        return Answering {
-            name: "jemalloc".to_owned(),
-            version: jemalloc_version(),
-            library,
-        };
+        return Answering { name: "jemalloc".to_owned(), version: jemalloc_version(), library };
     }
     let (name, version) = library_version();
-    Answering {
-        name: name.to_owned(),
-        version,
-        library,
-    }
+    Answering { name: name.to_owned(), version, library }
 }
 
 fn mimalloc_version() -> Option<String> {
@@ -98,13 +82,7 @@ fn jemalloc_version() -> Option<String> {
     let mut size = size_of_val(&text);
     // SAFETY: "version" writes a `const char *` of the size passed along.
     let status = unsafe {
-        mallctl(
-            c"version".as_ptr(),
-            (&raw mut text).cast(),
-            &raw mut size,
-            std::ptr::null_mut(),
-            0,
-        )
+        mallctl(c"version".as_ptr(), (&raw mut text).cast(), &raw mut size, std::ptr::null_mut(), 0)
     };
     if status != 0 || text.is_null() {
         return None;

@@ -9,9 +9,7 @@ pub(crate) struct Region(std::convert::Infallible);
 
 impl Region {
     pub(crate) fn new(_bytes: usize) -> Result<Self, ProbeError> {
-        Err(ProbeError::Other(
-            "new pages are measured on Linux only".to_owned(),
-        ))
+        Err(ProbeError::Other("new pages are measured on Linux only".to_owned()))
     }
 
     pub(crate) fn base(&self) -> *mut u8 {

@@ -22,10 +22,6 @@ pub(crate) fn break_address() -> Option<usize> {
 
 /// Name of the C library.
 pub(crate) fn library_version() -> (&'static str, Option<String>) {
-    let name = if cfg!(target_env = "musl") {
-        "musl"
-    } else {
-        "the C library"
-    };
+    let name = if cfg!(target_env = "musl") { "musl" } else { "the C library" };
     (name, None)
 }

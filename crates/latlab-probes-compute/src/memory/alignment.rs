@@ -16,10 +16,7 @@ use latlab_probes_shared::walk::{Arena, LINE_BYTES, PAGE_BYTES};
 
 #[cfg_attr(target_arch = "x86_64", path = "alignment/x86.rs")]
 #[cfg_attr(target_arch = "aarch64", path = "alignment/aarch64.rs")]
-#[cfg_attr(
-    not(any(target_arch = "x86_64", target_arch = "aarch64")),
-    path = "alignment/portable.rs"
-)]
+#[cfg_attr(not(any(target_arch = "x86_64", target_arch = "aarch64")), path = "alignment/portable.rs")]
 mod accesses;
 
 /// The probe.
@@ -84,11 +81,7 @@ enum Spread {
 
 impl Spread {
     fn of(offset: u64) -> Self {
-        if offset < LINE_BYTES {
-            Self::Lines
-        } else {
-            Self::Pages
-        }
+        if offset < LINE_BYTES { Self::Lines } else { Self::Pages }
     }
 
     /// Places before the first one comes again.
@@ -331,35 +324,19 @@ impl Accessing {
         let mut state = seed | 1;
         for offset in 0..AREA_BYTES {
             // Knuth's MMIX generator: its high byte repeats nowhere in the area.
-            state = state
-                .wrapping_mul(6_364_136_223_846_793_005)
-                .wrapping_add(1_442_695_040_888_963_407);
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
             // SAFETY: inside the arena.
             unsafe {
-                constant
-                    .base()
-                    .add(to_usize(offset))
-                    .write(state.to_be_bytes()[0]);
+                constant.base().add(to_usize(offset)).write(state.to_be_bytes()[0]);
             };
         }
         let pages = constant.pages_check();
-        Ok(Self {
-            constant,
-            variable,
-            pages,
-            selected: None,
-            blocks: 0,
-            evidence: Vec::new(),
-        })
+        Ok(Self { constant, variable, pages, selected: None, blocks: 0, evidence: Vec::new() })
     }
 
     /// Compares what a block did with what it should have done.
     fn compare(&mut self, point: Point, done: &Accesses) {
-        let wrong = if done.stores {
-            done.wrong_places() > 0
-        } else {
-            done.expected_sum() != done.sum
-        };
+        let wrong = if done.stores { done.wrong_places() > 0 } else { done.expected_sum() != done.sum };
         let known = self.evidence.iter().position(|(other, _)| *other == point);
         let place = known.unwrap_or_else(|| {
             self.evidence.push((point, Evidence::default()));
@@ -374,10 +351,7 @@ impl Accessing {
     /// The accesses of a block that begins: stores find zeros, and every line is in the cache.
     fn begin(&mut self, point: &Point) -> Result<Accesses, ProbeError> {
         let no_point = || ProbeError::no_point(point);
-        let offset = point
-            .offset_bytes
-            .filter(|offset| OFFSETS.contains(offset))
-            .ok_or_else(no_point)?;
+        let offset = point.offset_bytes.filter(|offset| OFFSETS.contains(offset)).ok_or_else(no_point)?;
         let stores = match point.operation.as_deref() {
             Some(LOAD) => false,
             Some(STORE) => true,
@@ -395,14 +369,7 @@ impl Accessing {
             }
         }
         self.blocks += 1;
-        Ok(Accesses {
-            area: area.base(),
-            stores,
-            offset,
-            made: 0,
-            sum: 0,
-            first: self.blocks << 32 | 1,
-        })
+        Ok(Accesses { area: area.base(), stores, offset, made: 0, sum: 0, first: self.blocks << 32 | 1 })
     }
 }
 
@@ -413,10 +380,8 @@ impl Session for Accessing {
     }
 
     fn block(&mut self, block: &mut Block) -> Result<(), ProbeError> {
-        let point = self
-            .selected
-            .clone()
-            .ok_or_else(|| ProbeError::Other("no point is selected".to_owned()))?;
+        let point =
+            self.selected.clone().ok_or_else(|| ProbeError::Other("no point is selected".to_owned()))?;
         let mut accesses = self.begin(&point)?;
         block.batches(&mut accesses);
         self.compare(point, &accesses);
@@ -452,10 +417,7 @@ impl Session for Accessing {
         Proof {
             // Within a huge page there would be no page to cross.
             checks: vec![check, self.pages.clone()],
-            work: Work {
-                bytes: evidence.accesses * ACCESS,
-                ..Work::default()
-            },
+            work: Work { bytes: evidence.accesses * ACCESS, ..Work::default() },
             engine: Some(accesses::ENGINE.to_owned()),
             findings: Some(json!({
                 "crosses": crosses,

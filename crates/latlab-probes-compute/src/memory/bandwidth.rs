@@ -149,11 +149,8 @@ impl Probe for Bandwidth {
         // Curves: reading first, then an octave a step for the others; a quick run has no time for more than one.
         let (octaves, between): (Vec<u64>, Vec<u64>) = sizes.iter().partition(|size| size.is_power_of_two());
         let quick = env.settings.profile == Profile::Quick;
-        let others = || {
-            Operation::ALL
-                .into_iter()
-                .filter(|operation| !quick && *operation != Operation::Read)
-        };
+        let others =
+            || Operation::ALL.into_iter().filter(|operation| !quick && *operation != Operation::Read);
         for size in &octaves {
             add(single(Operation::Read, *size), 2);
         }
@@ -169,11 +166,7 @@ impl Probe for Bandwidth {
         }
         if layout.huge {
             for operation in Operation::ALL {
-                let size = if operation.sources() == 0 {
-                    largest / 2
-                } else {
-                    largest
-                };
+                let size = if operation.sources() == 0 { largest / 2 } else { largest };
                 add(point(operation, size, 1, widest, Some(Pages::Huge)), 5);
             }
         }
@@ -206,10 +199,7 @@ impl Probe for Bandwidth {
                 threads: Some(2),
                 ..Point::default()
             };
-            let absence = Absence {
-                kind: "unsupported".to_owned(),
-                text,
-            };
+            let absence = Absence { kind: "unsupported".to_owned(), text };
             records.push(Record::absent(
                 SPEC.id,
                 SPEC.method_version,
@@ -237,15 +227,8 @@ impl Probe for Bandwidth {
 fn most_threads(cpus: usize, machine: &Machine, settings: &Settings) -> Result<u32, String> {
     let allowed = u32::try_from(cpus).unwrap_or(u32::MAX);
     // A quota of 1.5 CPUs stops two threads for a quarter of the time.
-    #[expect(
-        clippy::cast_possible_truncation,
-        clippy::cast_sign_loss,
-        reason = "saturates"
-    )]
-    let quota = machine
-        .limits
-        .usable_cpus
-        .map_or(u32::MAX, |cpus| cpus.max(1.0) as u32);
+    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "saturates")]
+    let quota = machine.limits.usable_cpus.map_or(u32::MAX, |cpus| cpus.max(1.0) as u32);
     let why = match (settings.gentle, allowed, quota) {
         (true, ..) => "--gentle: one thread only, within its caches",
         (_, 1, _) => "one CPU is allowed: several threads would only take turns",
@@ -300,13 +283,7 @@ impl Layout {
         let huge = settings.profile == Profile::Thorough
             && !settings.gentle
             && fields(2 + u64::from(own)) >= largest;
-        Self {
-            largest,
-            second,
-            threads,
-            own,
-            huge,
-        }
+        Self { largest, second, threads, own, huge }
     }
 
     /// Ascending.
@@ -320,11 +297,7 @@ impl Layout {
                 .flat_map(|size| [size, size / 2 * 3])
                 .filter(|size| size.is_power_of_two() || *size <= fine_up_to),
         );
-        let most = if env.settings.gentle {
-            fine_up_to
-        } else {
-            self.largest
-        };
+        let most = if env.settings.gentle { fine_up_to } else { self.largest };
         sizes.retain(|size| *size <= most.min(self.largest));
         if sizes.is_empty() {
             sizes.push(self.largest);
@@ -339,24 +312,14 @@ impl Layout {
             let below = sizes.iter().copied().filter(|size| *size <= wanted);
             below.max().unwrap_or(sizes[0])
         };
-        [
-            self.largest,
-            nearest(SMALL[2]),
-            nearest(self.second / 2),
-            nearest(THIRD_LIKELY),
-        ]
+        [self.largest, nearest(SMALL[2]), nearest(self.second / 2), nearest(THIRD_LIKELY)]
     }
 
     /// Reading in each level, every way of moving memory, and all threads reading it; in a quick run reading memory alone.
     fn rank(&self, env: &Env, point: &Point, operation: Operation) -> Rank {
         let bytes = point.working_set_bytes.unwrap_or(0);
         let in_memory = levels::ram_bytes(env).min(self.largest);
-        let from_memory = bytes
-            == if operation.sources() == 0 {
-                in_memory / 2
-            } else {
-                in_memory
-            };
+        let from_memory = bytes == if operation.sources() == 0 { in_memory / 2 } else { in_memory };
         let read = operation == Operation::Read;
         match (point.threads, point.pages) {
             (Some(1), None) if read && from_memory => Rank::Headline,
@@ -376,11 +339,7 @@ impl Layout {
 
     /// Destinations are half as large as sources.
     fn fits(&self, operation: Operation, point: &Point) -> bool {
-        let most = if operation.sources() == 0 {
-            self.largest / 2
-        } else {
-            self.largest
-        };
+        let most = if operation.sources() == 0 { self.largest / 2 } else { self.largest };
         point.working_set_bytes.is_some_and(|bytes| bytes <= most)
     }
 }
@@ -417,23 +376,13 @@ fn planned(point: Point, priority: u8, env: &Env) -> Planned {
     let settles = reach != Reach::Shared && !several && !write_nt;
     let setup_s = bytes.min(warm_bytes(env)) as f64 / RAM_RATE
         + if several { 1e-3 } else { 0.0 }
-        + if settles {
-            SETTLING_BYTES as f64 / CACHE_RATE
-        } else {
-            0.0
-        };
+        + if settles { SETTLING_BYTES as f64 / CACHE_RATE } else { 0.0 };
     let block_s = match (several, bytes > LARGEST_CACHED) {
         (true, _) => 10e-3,
         (false, true) => 64.0 * f64::from(2 << 20) / RAM_RATE,
         (false, false) => 2e-3,
     };
-    Planned {
-        priority,
-        setup_s,
-        block_s,
-        reach,
-        ..Planned::new(point)
-    }
+    Planned { priority, setup_s, block_s, reach, ..Planned::new(point) }
 }
 
 /// For the estimates only.
@@ -441,11 +390,7 @@ const LARGEST_CACHED: u64 = 16 << 20;
 const CACHE_RATE: f64 = 120e9;
 
 fn warm_bytes(env: &Env) -> u64 {
-    if env.settings.profile == Profile::Quick {
-        WARM_QUICK
-    } else {
-        WARM
-    }
+    if env.settings.profile == Profile::Quick { WARM_QUICK } else { WARM }
 }
 
 /// Memory of a member of a crew on a machine with several nodes, made by its thread when it first needs it.
@@ -507,9 +452,7 @@ impl<'env> Moving<'env> {
         let pages = group.iter().find_map(|planned| planned.point.pages);
         let mut cpus = vec![env.home_cpu];
         cpus.extend(env.cpus.iter().copied().filter(|cpu| *cpu != env.home_cpu));
-        let own = (0..layout.threads.last().copied().unwrap_or(0))
-            .map(|_| Own::new())
-            .collect();
+        let own = (0..layout.threads.last().copied().unwrap_or(0)).map(|_| Own::new()).collect();
         let mut session = Self {
             env,
             wanted: wanted.map_or(layout.largest, |bytes| bytes.min(layout.largest)),
@@ -533,11 +476,8 @@ impl<'env> Moving<'env> {
             return Ok(Arc::clone(field));
         }
         // Pages land near the CPU that touches them first.
-        let helpers = if self.env.machine.numa.len() > 1 {
-            &[]
-        } else {
-            &self.cpus[1..self.cpus.len().min(4)]
-        };
+        let helpers =
+            if self.env.machine.numa.len() > 1 { &[] } else { &self.cpus[1..self.cpus.len().min(4)] };
         let field = Arc::new(Field::new(self.wanted, pages, helpers, self.env.seed(20))?);
         self.fields.insert(pages, Arc::clone(&field));
         Ok(field)
@@ -569,11 +509,7 @@ impl<'env> Moving<'env> {
                 tally: Arc::clone(tally),
             })
         };
-        let common = if self.layout.own {
-            None
-        } else {
-            Some(self.field(Pages::Base)?)
-        };
+        let common = if self.layout.own { None } else { Some(self.field(Pages::Base)?) };
         let (owned, seed) = (Arc::clone(&self.own), self.env.seed(21));
         let own_bytes = (self.wanted / threads as u64).next_multiple_of(4096);
         let parts: Arc<Vec<OnceLock<Result<Part, String>>>> =
@@ -608,11 +544,8 @@ fn source_bytes(point: &Point) -> u64 {
     let bytes = point.working_set_bytes.unwrap_or(0);
     let operation = point.operation.as_deref().and_then(Operation::named);
     let threads = u64::from(point.threads.unwrap_or(1));
-    let streamed = if operation.is_some_and(|operation| operation.sources() == 0) {
-        2 * bytes
-    } else {
-        bytes
-    };
+    let streamed =
+        if operation.is_some_and(|operation| operation.sources() == 0) { 2 * bytes } else { bytes };
     streamed.next_multiple_of(threads * 8192)
 }
 
@@ -623,18 +556,11 @@ fn crew_error(error: &CrewError) -> ProbeError {
 impl Session for Moving<'_> {
     fn select(&mut self, point: &Point) -> Result<(), ProbeError> {
         // A crew's threads end before others begin.
-        let known = self
-            .selected
-            .as_ref()
-            .is_some_and(|selected| selected.point == *point);
+        let known = self.selected.as_ref().is_some_and(|selected| selected.point == *point);
         if !known {
             self.selected = None;
             let incomplete = || ProbeError::no_point(point);
-            let operation = point
-                .operation
-                .as_deref()
-                .and_then(Operation::named)
-                .ok_or_else(incomplete)?;
+            let operation = point.operation.as_deref().and_then(Operation::named).ok_or_else(incomplete)?;
             let bytes = point.working_set_bytes.ok_or_else(incomplete)?;
             let kernels = self
                 .sets
@@ -662,22 +588,11 @@ impl Session for Moving<'_> {
             };
             let evidence = self.evidence.entry(point.clone()).or_default();
             kernels.isa.clone_into(&mut evidence.engine);
-            evidence.pages = parts
-                .iter()
-                .flat_map(|part| part.streams.pages_checks().clone())
-                .collect();
-            self.selected = Some(Selected {
-                point: point.clone(),
-                parts,
-                worker,
-            });
+            evidence.pages = parts.iter().flat_map(|part| part.streams.pages_checks().clone()).collect();
+            self.selected = Some(Selected { point: point.clone(), parts, worker });
         }
         let warm = warm_bytes(self.env);
-        if let Some(Selected {
-            worker: Worker::One(pass),
-            ..
-        }) = &mut self.selected
-        {
+        if let Some(Selected { worker: Worker::One(pass), .. }) = &mut self.selected {
             pass.warm(warm);
             let reach = levels::reach(point.working_set_bytes.unwrap_or(0), &self.env.machine);
             // Non-temporal writes go to memory whatever their working set.
@@ -737,10 +652,7 @@ impl Session for Moving<'_> {
         if operation.writes()
             && one
             && self.select(point).is_ok()
-            && let Some(Selected {
-                worker: Worker::One(pass),
-                ..
-            }) = &mut self.selected
+            && let Some(Selected { worker: Worker::One(pass), .. }) = &mut self.selected
         {
             let (words, wrong) = pass.prove_destination(self.blocks);
             let evidence = self.evidence.entry(point.clone()).or_default();
@@ -771,19 +683,14 @@ impl Session for Moving<'_> {
         };
         let mut proof = Proof {
             checks: vec![check],
-            work: Work {
-                convention: Some(operation.convention().to_owned()),
-                ..Work::default()
-            },
+            work: Work { convention: Some(operation.convention().to_owned()), ..Work::default() },
             engine: Some(evidence.engine.clone()),
             findings: best::findings(&self.env.machine, point, operation),
             ..Proof::default()
         };
         // The rate is true of what was moved; only the label of the pages would be wrong.
         match evidence.pages.iter().find(|check| !check.ok) {
-            Some(bad) => proof
-                .flags
-                .push(format!("degraded: {} not, {}", bad.name, bad.detail)),
+            Some(bad) => proof.flags.push(format!("degraded: {} not, {}", bad.name, bad.detail)),
             None => proof.checks.extend(evidence.pages.into_iter().next()),
         }
         proof

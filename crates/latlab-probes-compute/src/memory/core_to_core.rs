@@ -82,12 +82,7 @@ fn lines_of_a_home(profile: Profile) -> usize {
 }
 
 fn chosen_cpus(env: &Env) -> Vec<u32> {
-    choice::choose(
-        &env.cpus,
-        most_cpus(env.settings.profile),
-        &env.machine,
-        env.seed(21),
-    )
+    choice::choose(&env.cpus, most_cpus(env.settings.profile), &env.machine, env.seed(21))
 }
 
 /// Pairs that are measured in every round.
@@ -200,23 +195,12 @@ fn concluded(header: &Header, operation: &str, results: &[PointResult]) -> Optio
     let all: Vec<(u32, u32, f64)> = pairs.iter().map(|(a, b, ns, _)| (*a, *b, *ns)).collect();
     let matrix = Matrix::of(&all);
     // What was disturbed is shown, and decides nothing as long as the others reach every CPU.
-    let quiet: Vec<(u32, u32, f64)> = pairs
-        .iter()
-        .filter(|pair| !pair.3)
-        .map(|(a, b, ns, _)| (*a, *b, *ns))
-        .collect();
+    let quiet: Vec<(u32, u32, f64)> =
+        pairs.iter().filter(|pair| !pair.3).map(|(a, b, ns, _)| (*a, *b, *ns)).collect();
     let quiet = Matrix::of(&quiet);
-    let deciding = if quiet.cpus == matrix.cpus {
-        &quiet
-    } else {
-        &matrix
-    };
+    let deciding = if quiet.cpus == matrix.cpus { &quiet } else { &matrix };
     let (clusters, between_ns) = deciding.clusters();
-    let disturbed: Vec<[u32; 2]> = pairs
-        .iter()
-        .filter(|pair| pair.3)
-        .map(|(a, b, ..)| [*a, *b])
-        .collect();
+    let disturbed: Vec<[u32; 2]> = pairs.iter().filter(|pair| pair.3).map(|(a, b, ..)| [*a, *b]).collect();
     let usable = usable_cpus(&header.machine, &header.settings).len();
     Some(json!({
         "operation": operation,
@@ -272,10 +256,7 @@ impl Talking<'_> {
         for done in self.rig.run(vec![(cpu, touching)])? {
             self.pages.insert(cpu, Arc::new(done.result?));
         }
-        self.pages
-            .get(&cpu)
-            .cloned()
-            .ok_or_else(|| ProbeError::Other("no page was made".to_owned()))
+        self.pages.get(&cpu).cloned().ok_or_else(|| ProbeError::Other("no page was made".to_owned()))
     }
 
     fn exchange(
@@ -310,8 +291,7 @@ fn with_partner<W: Way>(
     let asks: Work<Seen> = Box::new(move |place| ask::<W>(place, &asking));
     let answers: Work<Seen> = Box::new(move |place| partner(place, &answering));
     let done = rig.run(vec![(cpus[0], asks), (cpus[1], answers)])?;
-    done.try_into()
-        .map_err(|_| ProbeError::Other("two threads were asked and not two answered".to_owned()))
+    done.try_into().map_err(|_| ProbeError::Other("two threads were asked and not two answered".to_owned()))
 }
 
 impl Evidence {
@@ -331,9 +311,7 @@ impl Evidence {
             self.seen[1] += answering.exchanges;
         }
         !asking.cut_short
-            && done
-                .iter()
-                .all(|side| side.result.stalls == 0 && !rig::was_switched_out(&side.observed))
+            && done.iter().all(|side| side.result.stalls == 0 && !rig::was_switched_out(&side.observed))
     }
 
     fn checks(&self) -> Vec<Check> {
@@ -354,10 +332,7 @@ of {} blocks ended early",
             Check {
                 name: "each thread on its CPU".to_owned(),
                 ok: self.displaced == 0,
-                detail: format!(
-                    "{} of {} blocks with a thread elsewhere",
-                    self.displaced, self.blocks
-                ),
+                detail: format!("{} of {} blocks with a thread elsewhere", self.displaced, self.blocks),
             },
         ]
     }
@@ -377,19 +352,11 @@ impl Session for Talking<'_> {
                 slots.swap(last, rng.below(last + 1));
             }
             for slot in slots.into_iter().take(lines_of_a_home(self.env.settings.profile)) {
-                lines.push(Line {
-                    page: Arc::clone(&page),
-                    offset: slot * SLOT_BYTES,
-                });
+                lines.push(Line { page: Arc::clone(&page), offset: slot * SLOT_BYTES });
                 homes.push(home_cpu);
             }
         }
-        self.selected = Some(Selected {
-            point: point.clone(),
-            cpus: [from, to],
-            lines,
-            homes,
-        });
+        self.selected = Some(Selected { point: point.clone(), cpus: [from, to], lines, homes });
         Ok(())
     }
 
@@ -405,13 +372,8 @@ impl Session for Talking<'_> {
         }
         block.set_waits();
         let clock = &self.env.clock;
-        let mut asked = Asked {
-            lines: selected.lines[..1].to_vec(),
-            warm: WARM,
-            windows: 1,
-            ops: 1,
-            heat: 0,
-        };
+        let mut asked =
+            Asked { lines: selected.lines[..1].to_vec(), warm: WARM, windows: 1, ops: 1, heat: 0 };
         let mut failed = None;
         asked.ops = block.window_ops(WINDOW_NS, |ops| {
             let trial = Asked { ops, ..asked.clone() };
@@ -420,9 +382,7 @@ impl Session for Talking<'_> {
                     .result
                     .windows
                     .first()
-                    .map_or(f64::INFINITY, |(_, begin, end)| {
-                        clock.ns(end.saturating_sub(*begin))
-                    }),
+                    .map_or(f64::INFINITY, |(_, begin, end)| clock.ns(end.saturating_sub(*begin))),
                 Err(error) => {
                     failed.get_or_insert(error);
                     f64::INFINITY
@@ -483,11 +443,7 @@ impl Session for Talking<'_> {
         } else {
             Vec::new()
         };
-        Proof {
-            checks,
-            findings: Some(json!({ "lines": lines })),
-            ..Proof::default()
-        }
+        Proof { checks, findings: Some(json!({ "lines": lines })), ..Proof::default() }
     }
 }
 

@@ -167,10 +167,7 @@ fn pair(env: &Env) -> [u32; 2] {
         })
     };
     let others = || env.cpus.iter().copied().filter(|cpu| *cpu != home);
-    let other = others()
-        .find(|cpu| !same_core(*cpu))
-        .or_else(|| others().next())
-        .unwrap_or(home);
+    let other = others().find(|cpu| !same_core(*cpu)).or_else(|| others().next()).unwrap_or(home);
     [home, other]
 }
 
@@ -236,11 +233,7 @@ impl Evidence {
             self.wrong += u64::from(counted != thread.ops);
             self.displaced += u64::from(thread.in_place == Some(false));
         }
-        done.alone == 0
-            && done
-                .threads
-                .iter()
-                .all(|thread| !rig::was_switched_out(&thread.observed))
+        done.alone == 0 && done.threads.iter().all(|thread| !rig::was_switched_out(&thread.observed))
     }
 
     fn checks(&self) -> Vec<Check> {
@@ -291,19 +284,11 @@ impl Session for Writing<'_> {
                 (cpu, work)
             })
             .collect();
-        let done = abreast(
-            &mut self.rig,
-            &self.env.clock,
-            block,
-            WINDOW_NS,
-            WINDOWS,
-            &works,
-            || {
-                for (_, work) in &works {
-                    work.page.word(work.offset).store(0, Ordering::Relaxed);
-                }
-            },
-        )?;
+        let done = abreast(&mut self.rig, &self.env.clock, block, WINDOW_NS, WINDOWS, &works, || {
+            for (_, work) in &works {
+                work.page.word(work.offset).store(0, Ordering::Relaxed);
+            }
+        })?;
         if !evidence.add(&done) {
             block.mark_disturbed();
         }
@@ -350,14 +335,7 @@ mod tests {
         let mut rig = Rig::new(&env.clock, env.patience).expect("a real clock");
         for (change, ok) in [(0, true), (1, false), (u64::MAX, false)] {
             let mut evidence = Evidence::default();
-            let works = [(
-                env.home_cpu,
-                Increments {
-                    page: Arc::clone(&page),
-                    offset: 8,
-                    atomic: false,
-                },
-            )];
+            let works = [(env.home_cpu, Increments { page: Arc::clone(&page), offset: 8, atomic: false })];
             RemoteBlock::take(&env.clock, Some(100), |block| {
                 let done = abreast(&mut rig, &env.clock, block, WINDOW_NS, 4, &works, || {
                     page.word(8).store(change, Ordering::Relaxed);
@@ -374,12 +352,7 @@ mod tests {
     fn one_cpu_is_not_enough_and_says_so() {
         let env = testing::env_of_one_cpu(64 << 20);
         assert!(matches!(FalseSharing.supports(&env), Support::No(_)));
-        assert!(
-            FalseSharing
-                .points(&env)
-                .iter()
-                .all(|planned| planned.point.threads == Some(1))
-        );
+        assert!(FalseSharing.points(&env).iter().all(|planned| planned.point.threads == Some(1)));
     }
 
     #[test]
@@ -432,10 +405,6 @@ mod tests {
                 "alone_ns": 4.9, "slowdown": {"value": 6.0},
             }]}))
         );
-        assert!(
-            FalseSharing
-                .conclude(&testing::header(&env), &all[1..])
-                .is_empty()
-        );
+        assert!(FalseSharing.conclude(&testing::header(&env), &all[1..]).is_empty());
     }
 }

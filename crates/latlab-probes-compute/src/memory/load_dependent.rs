@@ -118,19 +118,9 @@ impl Probe for LoadDependent {
         let mut curve = sizes(largest, quick);
         let landmarks = [largest, 16 << 10, 256 << 10, 4 << 20, 8 << 20];
         curve.sort_by_key(|size| {
-            (
-                landmarks
-                    .iter()
-                    .position(|mark| mark == size)
-                    .unwrap_or(landmarks.len()),
-                *size,
-            )
+            (landmarks.iter().position(|mark| mark == size).unwrap_or(landmarks.len()), *size)
         });
-        points.extend(
-            curve
-                .iter()
-                .map(|size| planned(walk(*size, Pages::Base, Order::PageLocal), 0, env)),
-        );
+        points.extend(curve.iter().map(|size| planned(walk(*size, Pages::Base, Order::PageLocal), 0, env)));
         let mut random = octaves(256 << 10, largest);
         match env.settings.profile {
             Profile::Quick => random.retain(|size| *size == largest || [1 << 20, 16 << 20].contains(size)),
@@ -142,11 +132,7 @@ impl Probe for LoadDependent {
         }
         random.reverse();
         for pages in [Pages::Base, Pages::Huge] {
-            points.extend(
-                random
-                    .iter()
-                    .map(|size| planned(walk(*size, pages, Order::Random), 1, env)),
-            );
+            points.extend(random.iter().map(|size| planned(walk(*size, pages, Order::Random), 1, env)));
         }
         for nodes in paired_nodes(largest, env.settings.profile) {
             for pages in [Pages::Base, Pages::Huge] {
@@ -168,12 +154,9 @@ impl Probe for LoadDependent {
         group: &[Planned],
     ) -> Result<Box<dyn Session + 'env>, ProbeError> {
         match &env.memory {
-            MemorySource::Simulated(memory) => Ok(Box::new(Planted {
-                memory,
-                lines: 1,
-                pages: 1,
-                huge: false,
-            })),
+            MemorySource::Simulated(memory) => {
+                Ok(Box::new(Planted { memory, lines: 1, pages: 1, huge: false }))
+            }
             MemorySource::Real => Ok(Box::new(Walking::open(env, group)?)),
         }
     }
@@ -205,29 +188,19 @@ impl Probe for LoadDependent {
 
 /// Largest working set: two arenas of it are held at once.
 fn largest(env: &Env) -> u64 {
-    let most = if env.settings.profile == Profile::Thorough {
-        LARGEST
-    } else {
-        levels::ram_bytes(env)
-    };
+    let most = if env.settings.profile == Profile::Thorough { LARGEST } else { levels::ram_bytes(env) };
     let fits = (env.memory_bytes / 2).checked_ilog2().map_or(0, |bits| 1 << bits);
     most.min(fits)
 }
 
 fn octaves(from: u64, to: u64) -> Vec<u64> {
-    std::iter::successors(Some(from), |size| Some(size * 2))
-        .take_while(|size| *size <= to)
-        .collect()
+    std::iter::successors(Some(from), |size| Some(size * 2)).take_while(|size| *size <= to).collect()
 }
 
 /// Two sizes an octave, one beyond [`FINE_UP_TO`]; the quick profile leaves out what lies inside the smallest first-level
 /// cache and takes one an octave from 16 MiB on.
 fn sizes(largest: u64, quick: bool) -> Vec<u64> {
-    let (fine_from, fine_up_to) = if quick {
-        (16 << 10, 16 << 20)
-    } else {
-        (0, FINE_UP_TO)
-    };
+    let (fine_from, fine_up_to) = if quick { (16 << 10, 16 << 20) } else { (0, FINE_UP_TO) };
     octaves(SMALLEST, largest)
         .into_iter()
         .flat_map(|size| [size, size / 2 * 3])
@@ -248,40 +221,22 @@ fn paired_nodes(largest: u64, profile: Profile) -> Vec<u64> {
     };
     octaves(16, largest / PAGE_BYTES)
         .into_iter()
-        .flat_map(|nodes| {
-            if quick {
-                vec![nodes]
-            } else {
-                vec![nodes, nodes / 2 * 3]
-            }
-        })
+        .flat_map(|nodes| if quick { vec![nodes] } else { vec![nodes, nodes / 2 * 3] })
         .filter(|nodes| nodes * PAGE_BYTES <= largest && wanted.contains(nodes))
         .collect()
 }
 
 fn walk(size: u64, pages: Pages, order: Order) -> Point {
-    Point {
-        working_set_bytes: Some(size),
-        pages: Some(pages),
-        order: Some(order),
-        ..Point::default()
-    }
+    Point { working_set_bytes: Some(size), pages: Some(pages), order: Some(order), ..Point::default() }
 }
 
 fn pair(nodes: u64, pages: Pages, order: Order) -> Point {
     // Both of a pair touch the same number of lines; only the pages differ.
-    Point {
-        nodes: Some(nodes),
-        ..walk(nodes * LINE_BYTES, pages, order)
-    }
+    Point { nodes: Some(nodes), ..walk(nodes * LINE_BYTES, pages, order) }
 }
 
 fn layout(order: Option<Order>) -> Layout {
-    if order == Some(Order::Spread) {
-        Layout::Pages
-    } else {
-        Layout::Lines
-    }
+    if order == Some(Order::Spread) { Layout::Pages } else { Layout::Lines }
 }
 
 /// A coarse ladder up to memory, and memory with translation missed; in the standard and thorough profile two sizes an octave where caches end.
@@ -320,11 +275,7 @@ fn planned(point: Point, class: u8, env: &Env) -> Planned {
     let [build_s, touch_s, load_s] = node_s(nodes * LINE_BYTES);
     let warm = nodes.min(reported_lines(env)) as f64 * touch_s;
     let build = nodes as f64 * build_s;
-    let (first_s, again_s) = if keeps_slot(&point) {
-        (build, 0.0)
-    } else {
-        (0.0, build)
-    };
+    let (first_s, again_s) = if keeps_slot(&point) { (build, 0.0) } else { (0.0, build) };
     let private_bytes = levels::reported(&env.machine, 2).unwrap_or(256 << 10);
     let block_s = whole_periods(&point, private_bytes, env.settings.profile)
         .map_or(2e-3, |(ops, windows)| ops as f64 * f64::from(windows) * load_s);
@@ -350,18 +301,11 @@ fn planned(point: Point, class: u8, env: &Env) -> Planned {
 /// What a node of a chain of this size takes before the first visit tells, seconds: building it, touching it, and following it beyond the
 /// private caches.
 fn node_s(bytes: u64) -> [f64; 3] {
-    if bytes > CACHED {
-        [40e-9, 60e-9, 110e-9]
-    } else {
-        [10e-9, 10e-9, 15e-9]
-    }
+    if bytes > CACHED { [40e-9, 60e-9, 110e-9] } else { [10e-9, 10e-9, 15e-9] }
 }
 
 fn nodes(point: &Point) -> u64 {
-    point
-        .nodes
-        .unwrap_or(point.working_set_bytes.unwrap_or(LINE_BYTES) / LINE_BYTES)
-        .max(1)
+    point.nodes.unwrap_or(point.working_set_bytes.unwrap_or(LINE_BYTES) / LINE_BYTES).max(1)
 }
 
 fn keeps_slot(point: &Point) -> bool {
@@ -371,13 +315,7 @@ fn keeps_slot(point: &Point) -> bool {
 /// Lines that a walk must have touched for the caches to be in the state of an endless walk, if they are as large as the
 /// CPU says.
 fn reported_lines(env: &Env) -> u64 {
-    let last = env
-        .machine
-        .caches
-        .iter()
-        .map(|cache| cache.size_bytes)
-        .max()
-        .unwrap_or(LAST_CACHE_UNKNOWN);
+    let last = env.machine.caches.iter().map(|cache| cache.size_bytes).max().unwrap_or(LAST_CACHE_UNKNOWN);
     (last + last / 4) / LINE_BYTES
 }
 
@@ -425,13 +363,7 @@ fn places<'p>(points: impl Iterator<Item = &'p Point>, arena_bytes: u64) -> Hash
         let span = layout(point.order).span(nodes(point));
         let fits = used.iter().position(|used| used + span <= arena_bytes);
         if let Some(slot) = fits {
-            places.insert(
-                point.clone(),
-                Place {
-                    slot,
-                    offset: used[slot],
-                },
-            );
+            places.insert(point.clone(), Place { slot, offset: used[slot] });
             used[slot] += span.next_multiple_of(PAGE_BYTES);
         }
     }
@@ -478,41 +410,21 @@ impl<'env> Walking<'env> {
         let helpers = env.populating_cpus();
         let mut arenas = HashMap::new();
         for pages in [Pages::Base, Pages::Huge] {
-            let points = || {
-                group
-                    .iter()
-                    .map(|planned| &planned.point)
-                    .filter(|point| point.pages == Some(pages))
-            };
+            let points =
+                || group.iter().map(|planned| &planned.point).filter(|point| point.pages == Some(pages));
             let Some(bytes) = points().map(|point| layout(point.order).span(nodes(point))).max() else {
                 continue;
             };
             let arena = Arena::new(bytes, pages, &helpers)?;
             let places = places(points(), arena.bytes());
             let pages_check = arena.pages_check();
-            arenas.insert(
-                pages,
-                Field {
-                    chains: HashMap::new(),
-                    places,
-                    arena,
-                    pages_check,
-                },
-            );
+            arenas.insert(pages, Field { chains: HashMap::new(), places, arena, pages_check });
         }
-        let warm_lines = arenas.get(&Pages::Base).map_or_else(
-            || reported_lines(env),
-            |field: &Field| effective_lines(env, &field.arena),
-        );
+        let warm_lines = arenas
+            .get(&Pages::Base)
+            .map_or_else(|| reported_lines(env), |field: &Field| effective_lines(env, &field.arena));
         let private_bytes = levels::reported(&env.machine, 2).unwrap_or(256 << 10);
-        Ok(Self {
-            env,
-            private_bytes,
-            warm_lines,
-            arenas,
-            selected: None,
-            evidence: HashMap::new(),
-        })
+        Ok(Self { env, private_bytes, warm_lines, arenas, selected: None, evidence: HashMap::new() })
     }
 
     fn chain(&mut self) -> Option<&mut Chain> {
@@ -530,18 +442,13 @@ impl Field {
         if span > self.arena.bytes() {
             return Err(ProbeError::Other(format!("{span} bytes do not fit the arena")));
         }
-        let place = self.places.get(point).copied().unwrap_or(Place {
-            slot: SLOTS - 1,
-            offset: 0,
-        });
+        let place = self.places.get(point).copied().unwrap_or(Place { slot: SLOTS - 1, offset: 0 });
         if place.slot == SLOTS - 1 {
             let places = &self.places;
             self.chains.retain(|other, _| places.contains_key(other));
         }
-        let base = self
-            .arena
-            .base()
-            .wrapping_add(usize::try_from(place.offset).unwrap_or(0) + place.slot * 8);
+        let base =
+            self.arena.base().wrapping_add(usize::try_from(place.offset).unwrap_or(0) + place.slot * 8);
         let cycle = match point.order {
             Some(Order::PageLocal) => Cycle::windowed(nodes, LOCAL_LINES, seed),
             _ => Cycle::random(nodes, seed),
@@ -644,11 +551,7 @@ impl Session for Planted<'_> {
         self.lines = nodes(point);
         self.huge = point.pages == Some(Pages::Huge);
         let spanned = layout(point.order).span(self.lines).div_ceil(PAGE_BYTES);
-        self.pages = if point.order == Some(Order::PageLocal) {
-            spanned.min(64)
-        } else {
-            spanned
-        };
+        self.pages = if point.order == Some(Order::PageLocal) { spanned.min(64) } else { spanned };
         Ok(())
     }
 
@@ -658,10 +561,7 @@ impl Session for Planted<'_> {
     }
 
     fn proof(&mut self, _point: &Point) -> Proof {
-        Proof {
-            engine: Some("simulated".to_owned()),
-            ..Proof::default()
-        }
+        Proof { engine: Some("simulated".to_owned()), ..Proof::default() }
     }
 }
 

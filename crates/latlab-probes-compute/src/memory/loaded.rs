@@ -126,10 +126,8 @@ impl Probe for Loaded {
             threads: Some(0),
             ..Point::default()
         };
-        let mut points = vec![Planned {
-            rank: env.headline_but_quick(Rank::Curve),
-            ..planned(chase.clone(), 0)
-        }];
+        let mut points =
+            vec![Planned { rank: env.headline_but_quick(Rank::Curve), ..planned(chase.clone(), 0) }];
         let mut add = |threads: u32, percent: u32, delays: &[u32], priority: u8| {
             for delay in delays {
                 let point = Point {
@@ -140,16 +138,9 @@ impl Probe for Loaded {
                 };
                 // Without a load, and beside the heaviest: how much slower, before how it becomes so.
                 let heaviest = threads == most && percent == 100 && *delay == 0;
-                let rank = if heaviest {
-                    env.headline_but_quick(Rank::Curve)
-                } else {
-                    Rank::Curve
-                };
+                let rank = if heaviest { env.headline_but_quick(Rank::Curve) } else { Rank::Curve };
                 if !points.iter().any(|known| known.point == point) {
-                    points.push(Planned {
-                        rank,
-                        ..planned(point, priority)
-                    });
+                    points.push(Planned { rank, ..planned(point, priority) });
                 }
             }
         };
@@ -208,16 +199,8 @@ fn load_cpus(env: &Env) -> Vec<u32> {
         .iter()
         .find(|node| node.cpus.contains(&env.home_cpu))
         .filter(|_| env.machine.numa.len() > 1);
-    #[expect(
-        clippy::cast_possible_truncation,
-        clippy::cast_sign_loss,
-        reason = "saturates"
-    )]
-    let quota = env
-        .machine
-        .limits
-        .usable_cpus
-        .map_or(usize::MAX, |cpus| cpus.max(1.0) as usize);
+    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "saturates")]
+    let quota = env.machine.limits.usable_cpus.map_or(usize::MAX, |cpus| cpus.max(1.0) as usize);
     env.cpus
         .iter()
         .copied()
@@ -239,10 +222,8 @@ impl Sizes {
     fn of(env: &Env) -> Self {
         let profile = env.settings.profile;
         let threads = load_cpus(env).len().max(1) as u64;
-        let chase = (env.memory_bytes / 4)
-            .checked_ilog2()
-            .map_or(0, |bits| 1 << bits)
-            .min(profile.of(CHASE_BYTES));
+        let chase =
+            (env.memory_bytes / 4).checked_ilog2().map_or(0, |bits| 1 << bits).min(profile.of(CHASE_BYTES));
         let each = (env.memory_bytes - chase) / threads * 2 / 3;
         // Whole turns of source and of destination.
         let load = (each / (8 * PAGE_BYTES) * (8 * PAGE_BYTES)).min(profile.of(LOAD_BYTES));
@@ -319,11 +300,7 @@ impl<'env> Chasing<'env> {
         let chain = unsafe { Chain::build(arena.base(), Layout::Sparse, cycle) };
         let permutation = chain.permutation_check();
         // After the chain: filling their memory drives it out of the caches.
-        let wanted = group
-            .iter()
-            .filter_map(|planned| planned.point.threads)
-            .max()
-            .unwrap_or(0);
+        let wanted = group.iter().filter_map(|planned| planned.point.threads).max().unwrap_or(0);
         let cpus = load_cpus(env);
         let loaders = if wanted > 0 {
             let clocking = Clocking::of(&env.clock)
@@ -338,15 +315,7 @@ impl<'env> Chasing<'env> {
         } else {
             None
         };
-        Ok(Self {
-            env,
-            loaders,
-            chain,
-            permutation,
-            arena,
-            selected: None,
-            evidence: HashMap::new(),
-        })
+        Ok(Self { env, loaders, chain, permutation, arena, selected: None, evidence: HashMap::new() })
     }
 
     /// Follows the chain for a while.
@@ -398,10 +367,7 @@ impl Session for Chasing<'_> {
         let begun = self.env.clock.now_ns();
         block.set_window_ops(WINDOW_LOADS);
         block.set_windows(WINDOWS);
-        let mut counted = Counted {
-            chain: &mut self.chain,
-            loads: 0,
-        };
+        let mut counted = Counted { chain: &mut self.chain, loads: 0 };
         block.batches(&mut counted);
         let loads = counted.loads;
         let took_ns = self.env.clock.now_ns() - begun;
@@ -417,11 +383,7 @@ impl Session for Chasing<'_> {
         evidence.wrong_walks += u64::from(!right);
         evidence.blocks += 1;
         let per_second = |bytes: u64| bytes as f64 * 1e9 / took_ns.max(1.0);
-        let mut rates = Rates {
-            whole: true,
-            threads: Vec::new(),
-            chase: per_second(loads * LINE_BYTES),
-        };
+        let mut rates = Rates { whole: true, threads: Vec::new(), chase: per_second(loads * LINE_BYTES) };
         if let (Some(run), Some(ended), Some(before), Some(after)) = (&run, ended, before, after) {
             rates.threads = before
                 .iter()
@@ -454,11 +416,7 @@ impl Session for Chasing<'_> {
             Check {
                 name: "walks end where they should".to_owned(),
                 ok: evidence.walks > 0 && evidence.wrong_walks == 0,
-                detail: format!(
-                    "{} of {} walks",
-                    evidence.walks - evidence.wrong_walks,
-                    evidence.walks
-                ),
+                detail: format!("{} of {} walks", evidence.walks - evidence.wrong_walks, evidence.walks),
             },
         ];
         if let Ok(Some(run)) = run_of(point) {
@@ -472,11 +430,7 @@ impl Session for Chasing<'_> {
             engine: Some(if evidence.engine.is_empty() {
                 format!("{} loads in assembly", std::env::consts::ARCH)
             } else {
-                format!(
-                    "{} loads in assembly, load: {}",
-                    std::env::consts::ARCH,
-                    evidence.engine
-                )
+                format!("{} loads in assembly, load: {}", std::env::consts::ARCH, evidence.engine)
             }),
             findings,
             ..Proof::default()
@@ -533,21 +487,13 @@ fn median(mut values: Vec<f64>) -> Option<f64> {
 
 fn findings(evidence: &Evidence) -> serde_json::Value {
     // Of blocks that count, when there are any.
-    let counted: Vec<&Rates> = evidence
-        .rates
-        .iter()
-        .filter(|rates| rates.whole || evidence.whole == 0)
-        .collect();
+    let counted: Vec<&Rates> =
+        evidence.rates.iter().filter(|rates| rates.whole || evidence.whole == 0).collect();
     let threads = counted.first().map_or(0, |rates| rates.threads.len());
-    let each: Vec<Option<f64>> = (0..threads)
-        .map(|nth| median(counted.iter().map(|rates| rates.threads[nth]).collect()))
-        .collect();
-    let all = median(
-        counted
-            .iter()
-            .map(|rates| rates.threads.iter().fold(0.0, |sum, rate| sum + rate))
-            .collect(),
-    );
+    let each: Vec<Option<f64>> =
+        (0..threads).map(|nth| median(counted.iter().map(|rates| rates.threads[nth]).collect())).collect();
+    let all =
+        median(counted.iter().map(|rates| rates.threads.iter().fold(0.0, |sum, rate| sum + rate)).collect());
     json!({
         "load_bytes_per_s": Estimate::once(all.unwrap_or(0.0)),
         "per_thread_bytes_per_s": each,

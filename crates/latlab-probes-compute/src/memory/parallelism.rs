@@ -148,13 +148,8 @@ impl Probe for Parallelism {
         let wanted = group.iter().filter_map(|planned| planned.point.working_set_bytes);
         let bytes = wanted.max().unwrap_or(largest(env));
         let pages = group.iter().find_map(|planned| planned.point.pages);
-        let mut session = Overlapping {
-            env,
-            bytes,
-            fields: HashMap::new(),
-            selected: None,
-            evidence: HashMap::new(),
-        };
+        let mut session =
+            Overlapping { env, bytes, fields: HashMap::new(), selected: None, evidence: HashMap::new() };
         // Whichever point comes first, it is not the one that pays.
         session.ring(pages.unwrap_or(Pages::Base), bytes)?;
         Ok(Box::new(session))
@@ -218,9 +213,7 @@ fn largest(env: &Env) -> u64 {
         Profile::Standard => (1, 2),
         Profile::Thorough => (2, 2),
     };
-    let fits = (env.memory_bytes / arenas)
-        .checked_ilog2()
-        .map_or(0, |bits| 1 << bits);
+    let fits = (env.memory_bytes / arenas).checked_ilog2().map_or(0, |bits| 1 << bits);
     LARGEST[nth].min(fits)
 }
 
@@ -232,20 +225,13 @@ fn cached(env: &Env) -> [Option<u64>; 2] {
     let inside = power(second / 2);
     let beyond = power(second * 4).clamp(4 << 20, 16 << 20);
     let third = levels::reported(&env.machine, 3).is_some_and(|third| third >= 2 * beyond);
-    [
-        (inside < largest).then_some(inside),
-        (third && beyond > second && beyond < largest).then_some(beyond),
-    ]
+    [(inside < largest).then_some(inside), (third && beyond > second && beyond < largest).then_some(beyond)]
 }
 
 fn planned(point: Point, priority: u8, env: &Env) -> Planned {
     let bytes = point.working_set_bytes.unwrap_or(0);
     let reach = levels::reach(bytes, &env.machine);
-    let settling = if reach == Reach::Shared {
-        0.0
-    } else {
-        SETTLING_NS * 1e-9
-    };
+    let settling = if reach == Reach::Shared { 0.0 } else { SETTLING_NS * 1e-9 };
     Planned {
         rank: Rank::Curve,
         // Another arena; and what caches hold needs none that is large.
@@ -319,13 +305,7 @@ impl Ring {
     unsafe fn build(base: *mut u8, cycle: Cycle) -> Self {
         // SAFETY: as the caller promises.
         let whole = unsafe { Chain::build(base, Layout::Lines, cycle) };
-        Self {
-            base,
-            cycle,
-            arcs: 1,
-            permutation: whole.permutation_check(),
-            gone: 0,
-        }
+        Self { base, cycle, arcs: 1, permutation: whole.permutation_check(), gone: 0 }
     }
 
     /// First step of an arc when there are `arcs`.
@@ -337,8 +317,7 @@ impl Ring {
     #[inline]
     fn address(&self, step: u64) -> *mut u8 {
         let place = self.cycle.place(step);
-        self.base
-            .wrapping_add(usize::try_from(place * LINE_BYTES).unwrap_or(0))
+        self.base.wrapping_add(usize::try_from(place * LINE_BYTES).unwrap_or(0))
     }
 
     fn point(&mut self, from_step: u64, to_step: u64) {
@@ -386,11 +365,7 @@ impl Lanes {
             .map(|nth| {
                 let first = ring.first(nth, arcs);
                 let len = ring.first(nth + 1, arcs) - first;
-                Lane {
-                    first,
-                    len,
-                    step: ring.gone % len.max(1),
-                }
+                Lane { first, len, step: ring.gone % len.max(1) }
             })
             .collect();
         if ring.arcs != arcs || lanes.iter().any(|lane| lane.len == 0) {
@@ -400,12 +375,7 @@ impl Lanes {
         for (at, lane) in at.iter_mut().zip(&lanes) {
             *at = ring.address(lane.first + lane.step).cast_const();
         }
-        Some(Self {
-            walk,
-            at,
-            arcs: lanes,
-            steps: 0,
-        })
+        Some(Self { walk, at, arcs: lanes, steps: 0 })
     }
 
     /// Touches the `lines` that this walk would have met last; each chain's in its order.
@@ -492,11 +462,7 @@ impl Overlapping<'_> {
             Entry::Occupied(entry) => entry.into_mut(),
             Entry::Vacant(entry) => {
                 let arena = Arena::new(self.bytes, pages, &env.populating_cpus())?;
-                entry.insert(Field {
-                    rings: HashMap::new(),
-                    pages_check: arena.pages_check(),
-                    arena,
-                })
+                entry.insert(Field { rings: HashMap::new(), pages_check: arena.pages_check(), arena })
             }
         };
         let slot = field.rings.len() * size_of::<usize>();
@@ -549,11 +515,7 @@ impl Session for Overlapping<'_> {
             }
         }
         let permutation = ring.permutation.clone();
-        self.evidence
-            .entry(point.clone())
-            .or_default()
-            .permutation
-            .get_or_insert(permutation);
+        self.evidence.entry(point.clone()).or_default().permutation.get_or_insert(permutation);
         self.selected = Some((point.clone(), lanes));
         Ok(())
     }
@@ -700,10 +662,7 @@ mod tests {
             selected: None,
             evidence: HashMap::new(),
         };
-        assert!(
-            session.proof(&point).checks.iter().any(|check| !check.ok),
-            "nothing was done"
-        );
+        assert!(session.proof(&point).checks.iter().any(|check| !check.ok), "nothing was done");
         session.select(&point).expect("it fits");
         session.evidence.entry(point.clone()).or_default().ends = 2;
         assert!(session.proof(&point).checks.iter().all(|check| check.ok));
@@ -721,11 +680,7 @@ mod tests {
             .into_iter()
             .filter(|planned| [Some(1), Some(8), Some(32)].contains(&planned.point.chains))
             .collect();
-        assert!(
-            points
-                .iter()
-                .any(|planned| planned.point.pages == Some(Pages::Huge))
-        );
+        assert!(points.iter().any(|planned| planned.point.pages == Some(Pages::Huge)));
         testing::assert_proved(&Parallelism, &env, &points);
     }
 
@@ -742,18 +697,10 @@ mod tests {
                 p50,
             )
         };
-        let found = sets(&[
-            result(16, 10.2),
-            result(1, 120.0),
-            result(32, 10.0),
-            result(4, 30.0),
-        ]);
+        let found = sets(&[result(16, 10.2), result(1, 120.0), result(32, 10.0), result(4, 30.0)]);
         assert_eq!(found.len(), 1);
         assert_eq!(found[0]["best_chains"], 16, "32 are no better than 16");
         assert!((found[0]["misses_overlapped"]["value"].as_f64().expect("a number") - 12.0).abs() < 1e-9);
-        assert!(
-            sets(&[result(16, 10.0), result(32, 9.0)]).is_empty(),
-            "without one chain alone"
-        );
+        assert!(sets(&[result(16, 10.0), result(32, 9.0)]).is_empty(), "without one chain alone");
     }
 }

@@ -90,11 +90,7 @@ impl Probe for Poke {
                         group: group(size),
                         priority,
                         setup_s: warm(size) as f64 * if group(size) == 0 { 100e-9 } else { 400e-9 },
-                        block_s: if group(size) > 0 && timing == Timing::Each {
-                            10e-3
-                        } else {
-                            2e-3
-                        },
+                        block_s: if group(size) > 0 && timing == Timing::Each { 10e-3 } else { 2e-3 },
                         reach: levels::reach(size, &env.machine),
                         ..Planned::new(point)
                     });
@@ -117,11 +113,7 @@ impl Probe for Poke {
         env: &'env Env,
         group: &[Planned],
     ) -> Result<Box<dyn Session + 'env>, ProbeError> {
-        let bytes = group
-            .iter()
-            .filter_map(|planned| planned.point.working_set_bytes)
-            .max()
-            .unwrap_or(0);
+        let bytes = group.iter().filter_map(|planned| planned.point.working_set_bytes).max().unwrap_or(0);
         let helpers = env.populating_cpus();
         let arena = Arena::new(bytes + LARGEST_BYTE, Pages::Base, &helpers)?;
         Ok(Box::new(Poking {
@@ -171,10 +163,7 @@ fn sizes(profile: Profile) -> Vec<u64> {
 
 /// Those of the profile's sizes that fit.
 fn fitting_sizes(env: &Env) -> Vec<u64> {
-    sizes(env.settings.profile)
-        .into_iter()
-        .filter(|size| *size <= env.memory_bytes)
-        .collect()
+    sizes(env.settings.profile).into_iter().filter(|size| *size <= env.memory_bytes).collect()
 }
 
 fn fitting(env: &Env) -> u64 {
@@ -217,16 +206,11 @@ impl Places {
     /// A linear congruential step (Knuth's MMIX constants) whose high bits choose the place, moved on by the byte that was read
     /// before: in a batch the next access waits for that byte, but not the drawing, which would cost more than a first-level
     /// cache. All bytes are zero, so the place is the one that was drawn.
-    #[expect(
-        clippy::inline_always,
-        reason = "a call for each place would be timed in batches"
-    )]
+    #[expect(clippy::inline_always, reason = "a call for each place would be timed in batches")]
     #[inline(always)]
     fn draw(&mut self, read: u64) -> *mut u8 {
-        self.state = self
-            .state
-            .wrapping_mul(6_364_136_223_846_793_005)
-            .wrapping_add(1_442_695_040_888_963_407);
+        self.state =
+            self.state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         let place = (u128::from(self.state) * u128::from(self.bytes)) >> 64;
         #[expect(
             clippy::cast_possible_truncation,
@@ -370,10 +354,7 @@ impl Session for Poking {
                 self.places.drawn, self.places.read
             ),
         };
-        Proof {
-            checks: vec![clean, self.arena.pages_check()],
-            ..Proof::default()
-        }
+        Proof { checks: vec![clean, self.arena.pages_check()], ..Proof::default() }
     }
 }
 
@@ -434,12 +415,7 @@ mod tests {
                     pokes.op(place);
                 }
             }
-            let mut poking = Poking {
-                places,
-                arena,
-                write: false,
-                batch,
-            };
+            let mut poking = Poking { places, arena, write: false, batch };
             assert!(!poking.proof(&Point::default()).checks[0].ok, "batch: {batch}");
         }
     }
@@ -447,12 +423,7 @@ mod tests {
     #[test]
     fn pokes_that_were_not_made_are_no_proof() {
         let (arena, places) = places(64);
-        let mut poking = Poking {
-            places,
-            arena,
-            write: false,
-            batch: true,
-        };
+        let mut poking = Poking { places, arena, write: false, batch: true };
         assert!(!poking.proof(&Point::default()).checks[0].ok);
     }
 }

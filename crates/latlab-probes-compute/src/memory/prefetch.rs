@@ -4,10 +4,7 @@
     clippy::cast_ptr_alignment,
     reason = "buffers begin on a page, nodes on a line, and offsets are whole words"
 )]
-#![expect(
-    clippy::inline_always,
-    reason = "the timed loop must hold no call, whatever the profile"
-)]
+#![expect(clippy::inline_always, reason = "the timed loop must hold no call, whatever the profile")]
 
 use latlab_harness::{
     Block, Env, MemorySource, Planned, PointResult, Probe, ProbeError, Proof, Rank, Session, Spec, Support,
@@ -23,10 +20,7 @@ mod chase;
 mod fill;
 #[cfg_attr(target_arch = "x86_64", path = "prefetch/x86.rs")]
 #[cfg_attr(target_arch = "aarch64", path = "prefetch/aarch64.rs")]
-#[cfg_attr(
-    not(any(target_arch = "x86_64", target_arch = "aarch64")),
-    path = "prefetch/portable.rs"
-)]
+#[cfg_attr(not(any(target_arch = "x86_64", target_arch = "aarch64")), path = "prefetch/portable.rs")]
 mod instructions;
 mod list;
 
@@ -135,11 +129,8 @@ impl Probe for Prefetch {
                 add(ahead(FILL, sizes.fill, distance), 0, 1e-4);
             }
         }
-        let strides = |working_set: u64| {
-            STRIDES
-                .into_iter()
-                .filter(move |stride| stride * SHORTEST_LAP <= working_set)
-        };
+        let strides =
+            |working_set: u64| STRIDES.into_iter().filter(move |stride| stride * SHORTEST_LAP <= working_set);
         for stride in strides(sizes.chase).skip(1).take(QUICK_STRIDES - 1) {
             add(strided(sizes.chase, stride), 1, 1e-4);
         }
@@ -188,10 +179,8 @@ impl Probe for Prefetch {
             .filter(|result| result.point.operation.as_deref() == Some(CHASE))
             .filter_map(|result| result.point.working_set_bytes);
         let hardware = hidden(results, largest);
-        let third = chased
-            .filter(|size| *size < largest)
-            .max()
-            .map_or(Value::Null, |third| hidden(results, third));
+        let third =
+            chased.filter(|size| *size < largest).max().map_or(Value::Null, |third| hidden(results, third));
         let (list, fill) = (gained(results, LIST), gained(results, FILL));
         if [&hardware, &third, &list, &fill].into_iter().all(Value::is_null) {
             return Vec::new();
@@ -226,18 +215,12 @@ impl Sizes {
             Profile::Thorough => 1 << 30,
         };
         // The array takes half as much again.
-        let fits = (env.memory_bytes / 3 * 2)
-            .checked_ilog2()
-            .map_or(0, |bits| 1 << bits);
+        let fits = (env.memory_bytes / 3 * 2).checked_ilog2().map_or(0, |bits| 1 << bits);
         let chase = most.min(fits);
         let second = levels::reported(&env.machine, 2).unwrap_or(1 << 20);
         let wanted = THIRD_LIKELY.max((4 * second).next_power_of_two());
         let room = levels::reported(&env.machine, 3).unwrap_or(0) / 2;
-        Self {
-            chase,
-            fill: chase / 2,
-            third: (wanted <= room && 4 * wanted <= chase).then_some(wanted),
-        }
+        Self { chase, fill: chase / 2, third: (wanted <= room && 4 * wanted <= chase).then_some(wanted) }
     }
 }
 
@@ -251,11 +234,7 @@ fn random(working_set: u64) -> Point {
 }
 
 fn strided(working_set: u64, stride: u64) -> Point {
-    Point {
-        order: Some(Order::Strided),
-        stride_bytes: Some(stride),
-        ..random(working_set)
-    }
+    Point { order: Some(Order::Strided), stride_bytes: Some(stride), ..random(working_set) }
 }
 
 fn ahead(operation: &str, working_set: u64, distance: u32) -> Point {
@@ -304,10 +283,7 @@ fn hidden(results: &[PointResult], working_set: u64) -> Value {
             })
         })
         .collect();
-    let pages = random
-        .findings
-        .as_ref()
-        .map_or(Value::Null, |findings| findings["pages"].clone());
+    let pages = random.findings.as_ref().map_or(Value::Null, |findings| findings["pages"].clone());
     json!({
         "working_set_bytes": working_set,
         "pages": pages,
@@ -318,17 +294,11 @@ fn hidden(results: &[PointResult], working_set: u64) -> Value {
 
 /// What asking ahead gains at best.
 fn gained(results: &[PointResult], operation: &str) -> Value {
-    let at = || {
-        results
-            .iter()
-            .filter(|result| result.point.operation.as_deref() == Some(operation))
-    };
+    let at = || results.iter().filter(|result| result.point.operation.as_deref() == Some(operation));
     let Some(without) = at().find(|result| result.point.distance == Some(0)) else {
         return Value::Null;
     };
-    let best = at()
-        .filter(|result| result.point.distance > Some(0))
-        .min_by(|a, b| a.p50.total_cmp(&b.p50));
+    let best = at().filter(|result| result.point.distance > Some(0)).min_by(|a, b| a.p50.total_cmp(&b.p50));
     json!({
         "working_set_bytes": without.point.working_set_bytes,
         "without_ns": without.p50,
@@ -407,9 +377,7 @@ impl Prefetching {
     }
 
     fn course(&self, point: &Point) -> Option<Course> {
-        let bytes = point
-            .working_set_bytes
-            .filter(|bytes| *bytes <= self.sizes.chase)?;
+        let bytes = point.working_set_bytes.filter(|bytes| *bytes <= self.sizes.chase)?;
         let lines = bytes / LINE_BYTES;
         match (point.order?, point.stride_bytes) {
             (Order::Random, None) => Some(Course::Random(Cycle::random(lines, self.seed ^ 1))),
@@ -449,10 +417,8 @@ impl Session for Prefetching {
     }
 
     fn block(&mut self, block: &mut Block) -> Result<(), ProbeError> {
-        let point = self
-            .selected
-            .clone()
-            .ok_or_else(|| ProbeError::Other("no point is selected".to_owned()))?;
+        let point =
+            self.selected.clone().ok_or_else(|| ProbeError::Other("no point is selected".to_owned()))?;
         match (point.operation.as_deref(), point.distance) {
             (Some(CHASE), _) => {
                 let chase = self.chase(&point)?;
@@ -504,9 +470,7 @@ impl Session for Prefetching {
         if pages.ok {
             proof.checks.push(pages.clone());
         } else {
-            proof
-                .flags
-                .push(format!("degraded: {} not, {}", pages.name, pages.detail));
+            proof.flags.push(format!("degraded: {} not, {}", pages.name, pages.detail));
         }
         let huge = pages.ok == (point.operation.as_deref() != Some(FILL));
         proof.findings = Some(json!({ "pages": if huge { "huge" } else { "4k" } }));

@@ -1,13 +1,7 @@
 //! `memory.stride`: what the order of independent accesses to one array costs: sequential, strided, random.
 
-#![expect(
-    clippy::cast_ptr_alignment,
-    reason = "buffers begin on a page, and offsets are whole words"
-)]
-#![expect(
-    clippy::inline_always,
-    reason = "the timed loop must hold no call, whatever the profile"
-)]
+#![expect(clippy::cast_ptr_alignment, reason = "buffers begin on a page, and offsets are whole words")]
+#![expect(clippy::inline_always, reason = "the timed loop must hold no call, whatever the profile")]
 
 use std::collections::HashMap;
 
@@ -106,10 +100,7 @@ impl Probe for Stride {
             add(point(Order::Sequential, WORD), first);
             add(point(Order::Random, LINE_BYTES), first);
             for stride in STRIDES {
-                add(
-                    point(Order::Strided, stride),
-                    first + if stride <= 4096 { 0 } else { 2 },
-                );
+                add(point(Order::Strided, stride), first + if stride <= 4096 { 0 } else { 2 });
             }
             if small == large {
                 break;
@@ -135,21 +126,12 @@ impl Probe for Stride {
         let address_ns = address_ns(env, large);
         let pages = arena.pages_check();
         let field = Array::fill(arena, large);
-        Ok(Box::new(Reading {
-            walks: Vec::new(),
-            selected: None,
-            small,
-            address_ns,
-            pages,
-            field,
-        }))
+        Ok(Box::new(Reading { walks: Vec::new(), selected: None, small, address_ns, pages, field }))
     }
 
     fn conclude(&self, _header: &Header, results: &[PointResult]) -> Vec<Record> {
-        let mut sizes: Vec<u64> = results
-            .iter()
-            .filter_map(|result| result.point.working_set_bytes)
-            .collect();
+        let mut sizes: Vec<u64> =
+            results.iter().filter_map(|result| result.point.working_set_bytes).collect();
         sizes.sort_unstable();
         sizes.dedup();
         let at = |size, order, stride| {
@@ -164,10 +146,7 @@ impl Probe for Stride {
         let [words, lines] =
             [(Order::Sequential, WORD), (Order::Strided, LINE_BYTES)].map(|(order, stride)| {
                 let pairs = sizes.iter().filter_map(|size| {
-                    Some((
-                        *size,
-                        [at(*size, Order::Random, LINE_BYTES)?, at(*size, order, stride)?],
-                    ))
+                    Some((*size, [at(*size, Order::Random, LINE_BYTES)?, at(*size, order, stride)?]))
                 });
                 let (sizes, pairs): (Vec<u64>, Vec<[&PointResult; 2]>) = pairs.unzip();
                 sizes.into_iter().zip(ratios(&pairs)).collect::<HashMap<_, _>>()
@@ -205,11 +184,7 @@ fn arrays(env: &Env) -> (u64, u64) {
     let power = |bytes: u64| {
         if bytes == 0 { 0 } else { 1 << bytes.ilog2() }
     };
-    let most = if env.settings.profile == Profile::Thorough {
-        LARGEST
-    } else {
-        levels::ram_bytes(env)
-    };
+    let most = if env.settings.profile == Profile::Thorough { LARGEST } else { levels::ram_bytes(env) };
     let large = power(env.memory_bytes).min(most);
     let second = levels::reported(&env.machine, 2).unwrap_or(SECOND_UNKNOWN);
     (power(second / 2).max(SMALLEST).min(large), large)
@@ -226,11 +201,7 @@ impl Array {
         for offset in (0..bytes).step_by(to_usize(WORD)) {
             // SAFETY: the arena has `bytes`.
             unsafe {
-                arena
-                    .base()
-                    .wrapping_add(to_usize(offset))
-                    .cast::<u64>()
-                    .write(value(offset));
+                arena.base().wrapping_add(to_usize(offset)).cast::<u64>().write(value(offset));
             };
         }
         Self { arena, bytes }
@@ -245,10 +216,7 @@ fn value(offset: u64) -> u64 {
 
 #[inline(always)]
 fn to_usize(value: u64) -> usize {
-    #[expect(
-        clippy::cast_possible_truncation,
-        reason = "bounded by the size of a mapping that exists"
-    )]
+    #[expect(clippy::cast_possible_truncation, reason = "bounded by the size of a mapping that exists")]
     {
         value as usize
     }
@@ -260,12 +228,7 @@ enum Course {
     /// Word after word.
     Words { next: u64 },
     /// One word a stride, then another line within the stride.
-    Lines {
-        stride: u64,
-        next: u64,
-        lines: Cycle,
-        sweep: u64,
-    },
+    Lines { stride: u64, next: u64, lines: Cycle, sweep: u64 },
     /// Every line once, in the order of eight generators.
     Random { generators: [u64; LANES], step: u64 },
 }
@@ -309,19 +272,12 @@ impl Course {
             Order::Sequential => Some(Self::Words { next: 0 }),
             Order::Strided => {
                 let lines = Cycle::random((stride / LINE_BYTES).max(1), seed);
-                Some(Self::Lines {
-                    stride,
-                    next: 0,
-                    lines,
-                    sweep: 0,
-                })
+                Some(Self::Lines { stride, next: 0, lines, sweep: 0 })
             }
             Order::Random => {
                 let mut generators = [seed; LANES];
                 for lane in 1..LANES {
-                    generators[lane] = generators[lane - 1]
-                        .wrapping_mul(MULTIPLIER)
-                        .wrapping_add(INCREMENT);
+                    generators[lane] = generators[lane - 1].wrapping_mul(MULTIPLIER).wrapping_add(INCREMENT);
                 }
                 Some(Self::Random { generators, step: 0 })
             }
@@ -342,12 +298,7 @@ impl Course {
                     *next = (*next + count * WORD) % bytes;
                     (count, row)
                 }
-                Self::Lines {
-                    stride,
-                    next,
-                    lines,
-                    sweep,
-                } => {
+                Self::Lines { stride, next, lines, sweep } => {
                     let first = lines.place(*sweep) * LINE_BYTES;
                     let count = left.min((bytes - *next) / *stride);
                     let row = ascending(*next + first, *stride, count, &visit);
@@ -486,13 +437,7 @@ fn address_ns(env: &Env, bytes: u64) -> f64 {
         .map(|_| {
             let mut generators = [1; LANES];
             let begin = env.clock.now_ns();
-            let sum = in_random_order(
-                bytes / LINE_BYTES,
-                &mut generators,
-                0,
-                STEPS,
-                std::hint::black_box,
-            );
+            let sum = in_random_order(bytes / LINE_BYTES, &mut generators, 0, STEPS, std::hint::black_box);
             std::hint::black_box(sum);
             (env.clock.now_ns() - begin) / STEPS as f64
         })
@@ -543,10 +488,7 @@ impl Session for Reading {
     }
 
     fn proof(&mut self, point: &Point) -> Proof {
-        let mut proof = Proof {
-            engine: Some("independent 8-byte loads".to_owned()),
-            ..Proof::default()
-        };
+        let mut proof = Proof { engine: Some("independent 8-byte loads".to_owned()), ..Proof::default() };
         let mut findings = json!({ "bytes_used_per_access": WORD });
         if point.order == Some(Order::Random) {
             findings["address_ns"] = json!((self.address_ns * 1e3).round() / 1e3);
@@ -567,10 +509,7 @@ impl Session for Reading {
         if self.pages.ok {
             proof.checks.push(self.pages.clone());
         } else {
-            proof.flags.push(format!(
-                "degraded: {} not, {}",
-                self.pages.name, self.pages.detail
-            ));
+            proof.flags.push(format!("degraded: {} not, {}", self.pages.name, self.pages.detail));
         }
         proof
     }
@@ -603,11 +542,7 @@ mod tests {
     fn every_order_reads_every_place_once_however_it_is_cut_into_windows() {
         let bytes = 64 << 10;
         for point in all_orders(bytes) {
-            let each = if point.order == Some(Order::Sequential) {
-                WORD
-            } else {
-                LINE_BYTES
-            };
+            let each = if point.order == Some(Order::Sequential) { WORD } else { LINE_BYTES };
             for window in [1, 3, 8, 13, 1_000] {
                 let mut course = Course::new(&point, bytes, 77).expect("a known order");
                 let seen = std::cell::RefCell::new(Vec::new());
@@ -665,9 +600,7 @@ mod tests {
             let lines = 1u64 << bits;
             let mut generators = [5u64; LANES];
             for lane in 1..LANES {
-                generators[lane] = generators[lane - 1]
-                    .wrapping_mul(MULTIPLIER)
-                    .wrapping_add(INCREMENT);
+                generators[lane] = generators[lane - 1].wrapping_mul(MULTIPLIER).wrapping_add(INCREMENT);
             }
             let seen = std::cell::RefCell::new(Vec::new());
             in_random_order(lines, &mut generators, 0, lines, |line| {
@@ -679,10 +612,8 @@ mod tests {
             sorted.sort_unstable();
             assert_eq!(sorted, (0..lines).collect::<Vec<_>>());
             if bits == 15 {
-                let steps: Vec<i64> = order
-                    .windows(2)
-                    .map(|pair| pair[1].cast_signed() - pair[0].cast_signed())
-                    .collect();
+                let steps: Vec<i64> =
+                    order.windows(2).map(|pair| pair[1].cast_signed() - pair[0].cast_signed()).collect();
                 let repeated = steps.windows(2).filter(|pair| pair[0] == pair[1]).count();
                 let near = steps.iter().filter(|step| step.abs() <= 2).count();
                 assert!(repeated < 50 && near < 50, "{repeated} repeated, {near} near");
@@ -706,32 +637,16 @@ mod tests {
     #[test]
     fn a_small_array_gives_a_proved_figure_in_every_order() {
         let kept = testing::records(&Stride, &testing::env(2 << 20));
-        let measured: Vec<&Record> = kept
-            .iter()
-            .filter(|record| record.kind == Kind::BatchMean)
-            .collect();
+        let measured: Vec<&Record> = kept.iter().filter(|record| record.kind == Kind::BatchMean).collect();
         assert!(measured.len() >= 10, "{}", measured.len());
         for record in &measured {
             assert!(record.error.is_none(), "{:?}", record.error);
             // How much is no matter: an emulator's clock may call a window zero.
-            assert!(
-                record
-                    .summary
-                    .as_ref()
-                    .is_some_and(|summary| summary.p50.is_some())
-            );
+            assert!(record.summary.as_ref().is_some_and(|summary| summary.p50.is_some()));
         }
-        let derived = kept
-            .iter()
-            .find(|record| record.kind == Kind::Derived)
-            .expect("the factor");
+        let derived = kept.iter().find(|record| record.kind == Kind::Derived).expect("the factor");
         let findings = derived.findings.as_ref().expect("findings");
-        assert!(
-            findings["arrays"]
-                .as_array()
-                .is_some_and(|arrays| !arrays.is_empty()),
-            "{findings}"
-        );
+        assert!(findings["arrays"].as_array().is_some_and(|arrays| !arrays.is_empty()), "{findings}");
     }
 
     #[test]
@@ -741,10 +656,7 @@ mod tests {
             assert!(Stride.memory_bytes(&env) <= memory_bytes);
             let largest = Stride.memory_bytes(&env);
             assert!(
-                Stride
-                    .points(&env)
-                    .iter()
-                    .all(|planned| planned.point.working_set_bytes <= Some(largest))
+                Stride.points(&env).iter().all(|planned| planned.point.working_set_bytes <= Some(largest))
             );
         }
         assert!(matches!(Stride.supports(&testing::env(1 << 10)), Support::No(_)));

@@ -83,15 +83,7 @@ const fn plain(
     multiple: fn(u64) -> u64,
     expected: fn(u64, u64) -> u64,
 ) -> Program {
-    Program {
-        operation,
-        text,
-        multiple,
-        expected,
-        element_bytes: 0,
-        numpy: false,
-        sizes: &[],
-    }
+    Program { operation, text, multiple, expected, element_bytes: 0, numpy: false, sizes: &[] }
 }
 
 const fn list(
@@ -123,12 +115,7 @@ const fn array(
     expected: fn(u64, u64) -> u64,
     sizes: &'static [(u64, u8)],
 ) -> Program {
-    Program {
-        element_bytes: 24,
-        numpy: true,
-        sizes,
-        ..plain(operation, text, |_| 1, expected)
-    }
+    Program { element_bytes: 24, numpy: true, sizes, ..plain(operation, text, |_| 1, expected) }
 }
 
 fn sixteen(_: u64) -> u64 {
@@ -164,99 +151,29 @@ fn of_literals(ops: u64, elements: u64) -> u64 {
 
 /// In the order in which they are given up last.
 static PROGRAMS: &[Program] = &[
-    plain("loop", include_str!("programs/loop.py"), sixteen, |ops, _| {
-        ops / UNROLLED
+    plain("loop", include_str!("programs/loop.py"), sixteen, |ops, _| ops / UNROLLED),
+    plain("attribute", include_str!("programs/attribute.py"), sixteen, |ops, _| ops % 61),
+    plain("call", include_str!("programs/call.py"), sixteen, |ops, _| ops / UNROLLED),
+    plain("method-call", include_str!("programs/method_call.py"), sixteen, |ops, _| ops / UNROLLED),
+    plain("small-object", include_str!("programs/small_object.py"), sixteen, |ops, _| {
+        UNROLLED * (ops / UNROLLED - 1)
     }),
-    plain(
-        "attribute",
-        include_str!("programs/attribute.py"),
-        sixteen,
-        |ops, _| ops % 61,
-    ),
-    plain("call", include_str!("programs/call.py"), sixteen, |ops, _| {
-        ops / UNROLLED
-    }),
-    plain(
-        "method-call",
-        include_str!("programs/method_call.py"),
-        sixteen,
-        |ops, _| ops / UNROLLED,
-    ),
-    plain(
-        "small-object",
-        include_str!("programs/small_object.py"),
-        sixteen,
-        |ops, _| UNROLLED * (ops / UNROLLED - 1),
-    ),
-    plain(
-        "dict-insert",
-        include_str!("programs/dict_insert.py"),
-        |_| 1024,
-        |ops, _| ops,
-    ),
-    plain(
-        "dict-lookup",
-        include_str!("programs/dict_lookup.py"),
-        sixteen,
-        |ops, _| ops % 1024 * 389 % 1024,
-    ),
-    list(
-        "list-comprehension",
-        include_str!("programs/list_comprehension.py"),
-        sixteen_of_few,
-        of_turns,
-    ),
-    list(
-        "list-multiply",
-        include_str!("programs/list_multiply.py"),
-        sixteen_of_few,
-        of_turns,
-    ),
-    list(
-        "list-append",
-        include_str!("programs/list_append.py"),
-        |_| 1,
-        one_by_one,
-    ),
+    plain("dict-insert", include_str!("programs/dict_insert.py"), |_| 1024, |ops, _| ops),
+    plain("dict-lookup", include_str!("programs/dict_lookup.py"), sixteen, |ops, _| ops % 1024 * 389 % 1024),
+    list("list-comprehension", include_str!("programs/list_comprehension.py"), sixteen_of_few, of_turns),
+    list("list-multiply", include_str!("programs/list_multiply.py"), sixteen_of_few, of_turns),
+    list("list-append", include_str!("programs/list_append.py"), |_| 1, one_by_one),
     Program {
         // Nobody writes longer ones.
         sizes: &[(LITERAL_ELEMENTS, 0), (1_000, 1)],
-        ..list(
-            "list-literal",
-            include_str!("programs/list_literal.py"),
-            sixteen_of_few,
-            of_literals,
-        )
+        ..list("list-literal", include_str!("programs/list_literal.py"), sixteen_of_few, of_literals)
     },
-    string(
-        "string-concatenate",
-        include_str!("programs/string_concatenate.py"),
-    ),
+    string("string-concatenate", include_str!("programs/string_concatenate.py")),
     string("string-join", include_str!("programs/string_join.py")),
-    array(
-        "numpy-in-place",
-        include_str!("programs/numpy_in_place.py"),
-        |ops, _| 2 * ops,
-        SUMS,
-    ),
-    array(
-        "numpy-temporary",
-        include_str!("programs/numpy_temporary.py"),
-        |ops, _| 2 * ops,
-        SUMS,
-    ),
-    array(
-        "numpy-empty",
-        include_str!("programs/numpy_empty.py"),
-        |_, elements| elements,
-        ARRAYS,
-    ),
-    array(
-        "numpy-zeros",
-        include_str!("programs/numpy_zeros.py"),
-        |_, elements| elements,
-        ARRAYS,
-    ),
+    array("numpy-in-place", include_str!("programs/numpy_in_place.py"), |ops, _| 2 * ops, SUMS),
+    array("numpy-temporary", include_str!("programs/numpy_temporary.py"), |ops, _| 2 * ops, SUMS),
+    array("numpy-empty", include_str!("programs/numpy_empty.py"), |_, elements| elements, ARRAYS),
+    array("numpy-zeros", include_str!("programs/numpy_zeros.py"), |_, elements| elements, ARRAYS),
 ];
 
 /// What imports `NumPy` and tells its version.
@@ -264,9 +181,7 @@ const NUMPY_IMPORT: &str = include_str!("programs/numpy_import.py");
 
 impl Program {
     fn of(point: &Point) -> Option<&'static Self> {
-        PROGRAMS
-            .iter()
-            .find(|program| Some(program.operation) == point.operation.as_deref())
+        PROGRAMS.iter().find(|program| Some(program.operation) == point.operation.as_deref())
     }
 
     /// The text for so many elements.
@@ -299,18 +214,10 @@ impl Program {
             group: u16::from(self.numpy),
             priority,
             // Data are built again for each visit; about 0.1 us an element.
-            setup_s: if bytes <= KEPT_BYTES {
-                3e-4
-            } else {
-                1e-3 + 1e-9 * bytes as f64
-            },
+            setup_s: if bytes <= KEPT_BYTES { 3e-4 } else { 1e-3 + 1e-9 * bytes as f64 },
             block_s: if near { 3e-3 } else { 1e-2 },
             reach: if near { Reach::First } else { Reach::Shared },
-            ..Planned::new(Point {
-                operation: Some(self.operation.to_owned()),
-                elements,
-                ..Point::default()
-            })
+            ..Planned::new(Point { operation: Some(self.operation.to_owned()), elements, ..Point::default() })
         }
     }
 }
@@ -349,10 +256,7 @@ impl Probe for Object {
                 } else {
                     Rank::Detail
                 };
-                points.push(Planned {
-                    rank,
-                    ..program.planned(None, 0)
-                });
+                points.push(Planned { rank, ..program.planned(None, 0) });
             }
             let fits = |elements| program.bytes(elements) <= env.memory_bytes;
             points.extend(
@@ -385,10 +289,8 @@ impl Probe for Object {
             .interpreter
             .as_deref()
             .ok_or_else(|| ProbeError::Other("there is no interpreter".to_owned()))?;
-        let arrays = group
-            .iter()
-            .filter_map(|planned| Program::of(&planned.point))
-            .any(|program| program.numpy);
+        let arrays =
+            group.iter().filter_map(|planned| Program::of(&planned.point)).any(|program| program.numpy);
         Ok(Box::new(Running {
             env,
             interpreter,
@@ -400,9 +302,7 @@ impl Probe for Object {
 
     fn conclude(&self, _header: &Header, results: &[PointResult]) -> Vec<Record> {
         let operation = |result: &PointResult| result.point.operation.clone();
-        let empty = results
-            .iter()
-            .find(|result| operation(result).as_deref() == Some("loop"));
+        let empty = results.iter().find(|result| operation(result).as_deref() == Some("loop"));
         let operations: Vec<serde_json::Value> = PROGRAMS
             .iter()
             .filter(|program| program.operation != "loop")
@@ -517,10 +417,8 @@ impl Session for Running<'_> {
         if work.batch.is_none() {
             let text = program.text(work.elements());
             if text.contains("def audit(") && work.counted.is_none() {
-                let mut audit = self
-                    .interpreter
-                    .compile(&format!("{text}\nrun = audit\n"))
-                    .map_err(ProbeError::Other)?;
+                let mut audit =
+                    self.interpreter.compile(&format!("{text}\nrun = audit\n")).map_err(ProbeError::Other)?;
                 // Enough for both loops of the program.
                 let ops = 2 * UNROLLED + 3;
                 work.counted = Some((audit.run(ops), ops * work.elements()));
@@ -542,10 +440,7 @@ impl Session for Running<'_> {
             .ok_or_else(|| ProbeError::Other("no program is selected".to_owned()))?;
         let ops = work.ops.unwrap_or(1);
         block.set_window_ops(ops);
-        block.set_windows(windows(
-            self.env.settings.profile,
-            work.program.bytes(work.elements()),
-        ));
+        block.set_windows(windows(self.env.settings.profile, work.program.bytes(work.elements())));
         block.batches(work);
         Ok(())
     }
@@ -557,10 +452,7 @@ impl Session for Running<'_> {
         let mut checks = vec![Check {
             name: "every run returned what its work must give".to_owned(),
             ok: work.runs > 0 && work.wrong.is_none(),
-            detail: work
-                .wrong
-                .clone()
-                .unwrap_or_else(|| format!("{} runs", work.runs)),
+            detail: work.wrong.clone().unwrap_or_else(|| format!("{} runs", work.runs)),
         }];
         checks.extend(work.counted.map(|(counted, expected)| Check {
             name: "so many arrays were made".to_owned(),
@@ -574,9 +466,7 @@ impl Session for Running<'_> {
         Proof {
             checks,
             engine: Some(engine),
-            findings: point
-                .elements
-                .map(|elements| json!({ "elements_per_operation": elements })),
+            findings: point.elements.map(|elements| json!({ "elements_per_operation": elements })),
             ..Proof::default()
         }
     }

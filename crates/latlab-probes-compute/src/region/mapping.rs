@@ -24,10 +24,7 @@ pub(crate) struct Region {
 }
 
 fn refused(what: &str, bytes: usize, error: rustix::io::Errno) -> ProbeError {
-    ProbeError::System {
-        what: format!("{what} of {}", binary_size(bytes as u64)),
-        source: error.into(),
-    }
+    ProbeError::System { what: format!("{what} of {}", binary_size(bytes as u64)), source: error.into() }
 }
 
 impl Region {
@@ -40,26 +37,12 @@ impl Region {
         let whole_bytes = bytes + slack;
         // SAFETY: a fresh private mapping at an address of the kernel's choice touches nothing of ours.
         let whole = unsafe {
-            mmap_anonymous(
-                null_mut(),
-                whole_bytes,
-                ProtFlags::READ | ProtFlags::WRITE,
-                MapFlags::PRIVATE,
-            )
+            mmap_anonymous(null_mut(), whole_bytes, ProtFlags::READ | ProtFlags::WRITE, MapFlags::PRIVATE)
         }
         .map_err(|error| refused("a mapping", whole_bytes, error))?
         .cast::<u8>();
-        let aligned = if slack > 0 {
-            whole.align_offset(HUGE_BYTES)
-        } else {
-            0
-        };
-        let region = Self {
-            whole,
-            whole_bytes,
-            base: whole.wrapping_add(aligned),
-            bytes,
-        };
+        let aligned = if slack > 0 { whole.align_offset(HUGE_BYTES) } else { 0 };
+        let region = Self { whole, whole_bytes, base: whole.wrapping_add(aligned), bytes };
         match pages {
             // A kernel without huge pages refuses the advice, and has nothing to be refused.
             Pages::Base => region.advise(Advice::LinuxNoHugepage).ok(),
@@ -77,19 +60,10 @@ impl Region {
     /// # Errors
     /// The kernel's answer.
     pub(crate) fn plain(bytes: usize, populate: bool) -> rustix::io::Result<Self> {
-        let flags = if populate {
-            MapFlags::PRIVATE | MapFlags::POPULATE
-        } else {
-            MapFlags::PRIVATE
-        };
+        let flags = if populate { MapFlags::PRIVATE | MapFlags::POPULATE } else { MapFlags::PRIVATE };
         // SAFETY: as above.
         let whole = unsafe { mmap_anonymous(null_mut(), bytes, ProtFlags::READ | ProtFlags::WRITE, flags) }?;
-        Ok(Self {
-            whole: whole.cast(),
-            whole_bytes: bytes,
-            base: whole.cast(),
-            bytes,
-        })
+        Ok(Self { whole: whole.cast(), whole_bytes: bytes, base: whole.cast(), bytes })
     }
 
     /// The first `bytes` of a file, private and writable: the first write to a page copies it.
@@ -118,12 +92,7 @@ impl Region {
         let whole = unsafe { mmap(null_mut(), bytes, protection, flags, file, 0) }
             .map_err(|error| refused("a mapping of a file", bytes, error))?
             .cast::<u8>();
-        Ok(Self {
-            whole,
-            whole_bytes: bytes,
-            base: whole,
-            bytes,
-        })
+        Ok(Self { whole, whole_bytes: bytes, base: whole, bytes })
     }
 
     /// The first `pages` pages of a file, to be read, each a mapping of its own with an inaccessible page after it: a fault can map no
@@ -135,21 +104,11 @@ impl Region {
         let bytes = 2 * pages * page_bytes();
         // SAFETY: address space only.
         let whole = unsafe {
-            mmap_anonymous(
-                null_mut(),
-                bytes,
-                ProtFlags::empty(),
-                MapFlags::PRIVATE | MapFlags::NORESERVE,
-            )
+            mmap_anonymous(null_mut(), bytes, ProtFlags::empty(), MapFlags::PRIVATE | MapFlags::NORESERVE)
         }
         .map_err(|error| refused("address space", bytes, error))?
         .cast::<u8>();
-        let region = Self {
-            whole,
-            whole_bytes: bytes,
-            base: whole,
-            bytes,
-        };
+        let region = Self { whole, whole_bytes: bytes, base: whole, bytes };
         for page in 0..pages {
             // SAFETY: replaces a page of the address space that was just reserved.
             unsafe {

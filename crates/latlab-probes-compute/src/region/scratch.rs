@@ -31,10 +31,7 @@ impl Scratch {
         let place = env.disk.place().map_err(in_the_folder)?;
         let file = place.file(bytes as u64).map(File::from).map_err(in_the_folder)?;
         is_on_a_device(env, &place, &file)?;
-        env.disk
-            .budget()
-            .spend(bytes as u64)
-            .map_err(|error| ProbeError::Other(error.to_string()))?;
+        env.disk.budget().spend(bytes as u64).map_err(|error| ProbeError::Other(error.to_string()))?;
         Self::filled(env, file, bytes)
     }
 
@@ -43,11 +40,9 @@ impl Scratch {
     /// # Errors
     /// When the system refuses it.
     pub(crate) fn in_memory(env: &Env, bytes: usize) -> Result<Self, ProbeError> {
-        let file =
-            rustix::fs::memfd_create("latlab", MemfdFlags::CLOEXEC).map_err(|error| ProbeError::System {
-                what: "a file in memory (memfd_create)".to_owned(),
-                source: error.into(),
-            })?;
+        let file = rustix::fs::memfd_create("latlab", MemfdFlags::CLOEXEC).map_err(|error| {
+            ProbeError::System { what: "a file in memory (memfd_create)".to_owned(), source: error.into() }
+        })?;
         Self::filled(env, File::from(file), bytes)
     }
 
@@ -80,10 +75,7 @@ impl Scratch {
 
     /// What the file holds at an offset, a multiple of eight.
     pub(crate) fn word(&self, offset: usize) -> u64 {
-        mixed(
-            self.seed
-                .wrapping_add((offset as u64 + 1).wrapping_mul(0x9E37_79B9_7F4A_7C15)),
-        )
+        mixed(self.seed.wrapping_add((offset as u64 + 1).wrapping_mul(0x9E37_79B9_7F4A_7C15)))
     }
 
     pub(crate) fn file(&self) -> &File {
@@ -106,10 +98,7 @@ impl Scratch {
         for offset in (0..self.bytes).step_by(page.len()) {
             self.file
                 .read_exact_at(&mut page, offset as u64)
-                .map_err(|source| ProbeError::System {
-                    what: "reading a file".to_owned(),
-                    source,
-                })?;
+                .map_err(|source| ProbeError::System { what: "reading a file".to_owned(), source })?;
         }
         Ok(())
     }
@@ -135,9 +124,7 @@ impl Scratch {
         let advised = region.advise(rustix::mm::Advice::Random);
         // SAFETY: inside the mapping.
         std::hint::black_box(unsafe {
-            region
-                .word(self.bytes / 2 / page_bytes() * page_bytes())
-                .read_volatile()
+            region.word(self.bytes / 2 / page_bytes() * page_bytes()).read_volatile()
         });
         match (advised, self.cached()?) {
             (Ok(()), 1) => Ok(()),
@@ -162,10 +149,9 @@ impl Scratch {
 fn in_the_folder(error: StorageError) -> ProbeError {
     let what = "a file in the folder that is measured";
     match error {
-        StorageError::System { what: asked, source } => ProbeError::System {
-            what: format!("{what}: {asked}"),
-            source,
-        },
+        StorageError::System { what: asked, source } => {
+            ProbeError::System { what: format!("{what}: {asked}"), source }
+        }
         other => ProbeError::Other(format!("{what}: {other}")),
     }
 }
@@ -184,9 +170,7 @@ fn is_on_a_device(env: &Env, place: &Place, file: &File) -> Result<(), ProbeErro
     } else {
         return Ok(());
     };
-    Err(ProbeError::Other(format!(
-        "the file system of the folder {reason}; --dir names another one"
-    )))
+    Err(ProbeError::Other(format!("the file system of the folder {reason}; --dir names another one")))
 }
 
 /// Where the place lies, without symbolic links; not known without /proc.

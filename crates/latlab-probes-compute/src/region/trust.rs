@@ -58,11 +58,7 @@ const TRIALS: usize = 4;
 impl Trust {
     /// Tries; a few hundred microseconds at most.
     pub(crate) fn of_this_system() -> Self {
-        let mut trust = Self {
-            faults: false,
-            residency: false,
-            discard: false,
-        };
+        let mut trust = Self { faults: false, residency: false, discard: false };
         for _ in 0..TRIALS {
             let Ok(region) = Region::anonymous(PAGES * page_bytes(), Pages::Base) else {
                 break;
@@ -130,11 +126,7 @@ mod tests {
 
     #[test]
     fn what_is_lost_is_said_and_nothing_is_said_where_nothing_is() {
-        let trust = |faults, residency| Trust {
-            faults,
-            residency,
-            discard: true,
-        };
+        let trust = |faults, residency| Trust { faults, residency, discard: true };
         assert_eq!(trust(true, true).loss(), None);
         for lossy in [trust(false, true), trust(true, false), trust(false, false)] {
             assert!(lossy.loss().is_some_and(|loss| loss.len() > 40), "{lossy:?}");

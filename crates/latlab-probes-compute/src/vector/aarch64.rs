@@ -8,14 +8,7 @@ use super::{Kernels, LINE_BYTES};
 const TURN: usize = 256;
 const TURN_LINES: usize = TURN / LINE_BYTES;
 
-static KERNELS: Kernels = Kernels {
-    isa: "neon",
-    read,
-    write,
-    write_nt: Some(write_nt),
-    copy,
-    triad,
-};
+static KERNELS: Kernels = Kernels { isa: "neon", read, write, write_nt: Some(write_nt), copy, triad };
 
 pub(super) fn available() -> Vec<&'static Kernels> {
     vec![&KERNELS]

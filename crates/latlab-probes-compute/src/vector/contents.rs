@@ -72,10 +72,7 @@ impl Contents {
 /// A double in [1, 2) with 24 bits from a mix of the place (the finaliser of Murmur3, 32 bits).
 #[inline]
 fn word_at(seed: u64, place: usize) -> u64 {
-    #[expect(
-        clippy::cast_possible_truncation,
-        reason = "only 24 of the mixed bits are used"
-    )]
+    #[expect(clippy::cast_possible_truncation, reason = "only 24 of the mixed bits are used")]
     let mut bits = (place as u64 ^ (place as u64 >> 32) ^ seed) as u32;
     bits ^= bits >> 16;
     bits = bits.wrapping_mul(0x85EB_CA6B);

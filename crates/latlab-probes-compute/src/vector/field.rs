@@ -40,13 +40,7 @@ impl Field {
         // SAFETY: the arena has at least `bytes` and nobody else knows it yet.
         let contents = unsafe { Contents::fill(source.base(), source_lines, seed) };
         let pages_checks = [source.pages_check(), dest.pages_check()];
-        Ok(Self {
-            source,
-            contents,
-            dest,
-            source_lines,
-            pages_checks,
-        })
+        Ok(Self { source, contents, dest, source_lines, pages_checks })
     }
 
     /// Bytes of source.
@@ -58,9 +52,7 @@ impl Field {
     fn holds(&self, shape: &Shape) -> bool {
         let inside = |first: usize, streams: usize, lines: usize| {
             let length = streams.checked_mul(shape.stream_lines);
-            length
-                .and_then(|length| first.checked_add(length))
-                .is_some_and(|end| end <= lines)
+            length.and_then(|length| first.checked_add(length)).is_some_and(|end| end <= lines)
         };
         let writes = shape.operation.writes();
         inside(shape.source, shape.operation.sources(), self.source_lines)
@@ -80,14 +72,9 @@ impl Streams {
     /// When the field is too small for them, or they are empty.
     pub(crate) fn new(field: &Arc<Field>, shape: Shape) -> Result<Self, ProbeError> {
         if shape.slice_lines == 0 || shape.slice_lines > shape.stream_lines || !field.holds(&shape) {
-            return Err(ProbeError::Other(format!(
-                "{shape:?} does not fit the memory taken"
-            )));
+            return Err(ProbeError::Other(format!("{shape:?} does not fit the memory taken")));
         }
-        Ok(Self {
-            field: Arc::clone(field),
-            shape,
-        })
+        Ok(Self { field: Arc::clone(field), shape })
     }
 
     pub(crate) fn shape(&self) -> &Shape {
@@ -107,10 +94,7 @@ impl Streams {
 
     /// First byte of line `at` of the destination.
     pub(crate) fn dest(&self, at: usize) -> *mut u8 {
-        self.field
-            .dest
-            .base()
-            .wrapping_add((self.shape.dest + at) * LINE_BYTES)
+        self.field.dest.base().wrapping_add((self.shape.dest + at) * LINE_BYTES)
     }
 
     /// Checksum of `lines` lines of the source from line `at` on, from the definition of the contents.
@@ -138,10 +122,7 @@ impl Streams {
         let words = lines * LINE_WORDS;
         let part = words.div_ceil(SPOILT_PARTS);
         let inside = (salt.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 33) as usize % part;
-        for word in (0..SPOILT_PARTS)
-            .map(|nth| nth * part + inside)
-            .chain([0, words - 1])
-        {
+        for word in (0..SPOILT_PARTS).map(|nth| nth * part + inside).chain([0, words - 1]) {
             if word < words {
                 // SAFETY: `words` has checked the part, and this one is below its end.
                 unsafe { base.add(word).write(JUNK) };

@@ -14,10 +14,7 @@ mod portable;
 
 #[cfg_attr(target_arch = "x86_64", path = "x86.rs")]
 #[cfg_attr(target_arch = "aarch64", path = "aarch64.rs")]
-#[cfg_attr(
-    not(any(target_arch = "x86_64", target_arch = "aarch64")),
-    path = "elsewhere.rs"
-)]
+#[cfg_attr(not(any(target_arch = "x86_64", target_arch = "aarch64")), path = "elsewhere.rs")]
 mod native;
 
 use contents::Contents;

@@ -118,13 +118,7 @@ impl Shape {
             let slice = (lines / slices / SLICE_STEP_LINES).max(1) * SLICE_STEP_LINES;
             (lines / slice * slice, slice)
         };
-        Self {
-            operation,
-            stream_lines,
-            slice_lines,
-            source,
-            dest,
-        }
+        Self { operation, stream_lines, slice_lines, source, dest }
     }
 
     /// Bytes that one operation (one call for a slice, one pass of a small set) counts.
@@ -159,10 +153,7 @@ impl Tally {
 
     /// Checksums compared, and those that were wrong.
     pub(crate) fn checksums(&self) -> (u64, u64) {
-        (
-            self.compared.load(Ordering::Acquire),
-            self.wrong.load(Ordering::Acquire),
-        )
+        (self.compared.load(Ordering::Acquire), self.wrong.load(Ordering::Acquire))
     }
 }
 
@@ -185,10 +176,7 @@ impl Pass {
     ) -> Result<Self, ProbeError> {
         let shape = streams.shape();
         if shape.operation == Operation::WriteNt && kernels.write_nt.is_none() {
-            return Err(ProbeError::Other(format!(
-                "{} has no non-temporal stores",
-                kernels.isa
-            )));
+            return Err(ProbeError::Other(format!("{} has no non-temporal stores", kernels.isa)));
         }
         let expected = if shape.operation == Operation::Read {
             (0..shape.stream_lines / shape.slice_lines)
@@ -197,12 +185,7 @@ impl Pass {
         } else {
             Vec::new()
         };
-        Ok(Self {
-            streams,
-            kernels,
-            expected,
-            tally,
-        })
+        Ok(Self { streams, kernels, expected, tally })
     }
 
     pub(crate) fn shape(&self) -> &Shape {
@@ -217,9 +200,8 @@ impl Pass {
             return;
         }
         let slices = stream_lines / slice_lines;
-        let wanted = usize::try_from(bytes.div_ceil(self.shape().bytes_per_op()))
-            .unwrap_or(slices)
-            .clamp(1, slices);
+        let wanted =
+            usize::try_from(bytes.div_ceil(self.shape().bytes_per_op())).unwrap_or(slices).clamp(1, slices);
         let place = self.tally.at() / slice_lines;
         let first = (place + slices - wanted) % slices * slice_lines;
         self.tally.at.store(first, Ordering::Release);
@@ -233,9 +215,7 @@ impl Pass {
         let (shape, lines) = (streams.shape(), streams.shape().slice_lines);
         let slices = (PROVED_BYTES / (lines * LINE_BYTES)).clamp(1, shape.stream_lines / lines);
         let begin = self.tally.at();
-        let places: Vec<usize> = (0..slices)
-            .map(|nth| (begin + nth * lines) % shape.stream_lines)
-            .collect();
+        let places: Vec<usize> = (0..slices).map(|nth| (begin + nth * lines) % shape.stream_lines).collect();
         for at in &places {
             streams.spoil(*at, lines, salt);
         }

@@ -9,14 +9,7 @@ use super::{Kernels, LINE_BYTES};
 
 const LINE_WORDS: usize = LINE_BYTES / 8;
 
-pub(super) static KERNELS: Kernels = Kernels {
-    isa: "scalar",
-    read,
-    write,
-    write_nt: None,
-    copy,
-    triad,
-};
+pub(super) static KERNELS: Kernels = Kernels { isa: "scalar", read, write, write_nt: None, copy, triad };
 
 unsafe fn read(from: *const u8, lines: usize, passes: u64) -> u64 {
     // One a word of the line: they do not wait for each other.

@@ -32,10 +32,7 @@ impl Buffer {
     fn words(&mut self) -> Vec<u64> {
         let lines = self.lines;
         let all = self.all_words();
-        assert!(
-            all[lines * 8..].iter().all(|word| *word == GUARD),
-            "written beyond the end"
-        );
+        assert!(all[lines * 8..].iter().all(|word| *word == GUARD), "written beyond the end");
         all[..lines * 8].to_vec()
     }
 
@@ -115,12 +112,7 @@ fn both_writes_reach_every_word_and_nothing_beyond() {
             let mut buffer = Buffer::new(lines);
             // SAFETY: as above.
             unsafe { write(buffer.base, lines, 3, 0x0123_4567_89AB_CDEF) };
-            assert_eq!(
-                buffer.words(),
-                vec![0x0123_4567_89AB_CDEF; lines * 8],
-                "{} {lines}",
-                kernels.isa
-            );
+            assert_eq!(buffer.words(), vec![0x0123_4567_89AB_CDEF; lines * 8], "{} {lines}", kernels.isa);
         }
     });
 }
@@ -163,11 +155,7 @@ fn a_triad_is_exact_in_every_element() {
             // SAFETY: as above.
             unsafe { (kernels.triad)(to.base, left.base, right.base, lines, 1, factor) };
             let expected: Vec<u64> = (0..lines * 8)
-                .map(|i| {
-                    f64::from_bits(c.word(i))
-                        .mul_add(factor, f64::from_bits(b.word(i)))
-                        .to_bits()
-                })
+                .map(|i| f64::from_bits(c.word(i)).mul_add(factor, f64::from_bits(b.word(i))).to_bits())
                 .collect();
             assert_eq!(
                 to.words(),
@@ -183,19 +171,8 @@ fn a_triad_is_exact_in_every_element() {
 fn checksums_are_known_for_any_part() {
     let (mut buffer, contents) = Buffer::filled(300, 4);
     let words = buffer.words();
-    for (from, lines) in [
-        (0, 0),
-        (0, 300),
-        (1, 63),
-        (63, 2),
-        (64, 64),
-        (100, 199),
-        (299, 1),
-        (300, 0),
-    ] {
-        let by_hand = words[from * 8..(from + lines) * 8]
-            .iter()
-            .fold(0, |all, word| all ^ word);
+    for (from, lines) in [(0, 0), (0, 300), (1, 63), (63, 2), (64, 64), (100, 199), (299, 1), (300, 0)] {
+        let by_hand = words[from * 8..(from + lines) * 8].iter().fold(0, |all, word| all ^ word);
         assert_eq!(contents.checksum(from, lines), by_hand, "{from}+{lines}");
     }
 }
@@ -207,23 +184,13 @@ fn words_differ_from_place_to_place() {
     words.sort_unstable();
     words.dedup();
     assert!(words.len() > 7_950, "{} distinct of 8,000", words.len());
-    assert!(
-        words
-            .iter()
-            .all(|word| (1.0..2.0).contains(&f64::from_bits(*word)))
-    );
+    assert!(words.iter().all(|word| (1.0..2.0).contains(&f64::from_bits(*word))));
 }
 
 /// Copying a MiB of a field of a MiB, from this line and to that one.
 fn copying(field: &Arc<Field>, source: usize, dest: usize) -> Result<Streams, latlab_harness::ProbeError> {
     let stream_lines = 8192;
-    let shape = Shape {
-        operation: Operation::Copy,
-        stream_lines,
-        slice_lines: stream_lines,
-        source,
-        dest,
-    };
+    let shape = Shape { operation: Operation::Copy, stream_lines, slice_lines: stream_lines, source, dest };
     Streams::new(field, shape)
 }
 
@@ -232,13 +199,7 @@ fn streams_lie_inside_their_field_wherever_they_begin() {
     let field = Arc::new(Field::new(1 << 20, latlab_record::Pages::Base, &[], 3).expect("1.5 MiB"));
     assert!(copying(&field, 0, 0).is_ok());
     assert!(copying(&field, 8192, 0).is_ok());
-    for (source, dest) in [
-        (8193, 0),
-        (0, 1),
-        (usize::MAX, 0),
-        (0, usize::MAX),
-        (usize::MAX - 8191, 0),
-    ] {
+    for (source, dest) in [(8193, 0), (0, 1), (usize::MAX, 0), (0, usize::MAX), (usize::MAX - 8191, 0)] {
         assert!(copying(&field, source, dest).is_err(), "{source} {dest}");
     }
 }

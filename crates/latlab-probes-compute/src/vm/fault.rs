@@ -123,10 +123,7 @@ impl Operation {
 
     /// Whether a page of memory has to be found for it.
     fn allocates(self) -> bool {
-        matches!(
-            self,
-            Self::FirstWrite | Self::WriteAfterRead | Self::CopyOnWrite | Self::Recycled
-        )
+        matches!(self, Self::FirstWrite | Self::WriteAfterRead | Self::CopyOnWrite | Self::Recycled)
     }
 }
 
@@ -173,21 +170,11 @@ impl Probe for Fault {
         add(Operation::FirstWrite, Pages::Base, sizes.page, touches * 1.5e-6);
         add(Operation::FirstRead, Pages::Base, sizes.page, touches * 0.6e-6);
         if sizes.huge_pages > 0 {
-            add(
-                Operation::FirstWrite,
-                Pages::Huge,
-                HUGE,
-                sizes.huge_pages as f64 * 150e-6,
-            );
+            add(Operation::FirstWrite, Pages::Huge, HUGE, sizes.huge_pages as f64 * 150e-6);
         }
         add(Operation::Recycled, Pages::Base, sizes.page, touches * 3e-6);
         add(Operation::CopyOnWrite, Pages::Base, sizes.page, touches * 4e-6);
-        add(
-            Operation::WriteAfterRead,
-            Pages::Base,
-            sizes.page,
-            touches * 2.5e-6,
-        );
+        add(Operation::WriteAfterRead, Pages::Base, sizes.page, touches * 2.5e-6);
         // Where pages are as large there are no neighbours to map.
         if sizes.page < AROUND {
             add(Operation::FileMinor, Pages::Base, AROUND, 2e-3);

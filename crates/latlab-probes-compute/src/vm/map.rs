@@ -38,15 +38,8 @@ The derived line through the sizes is robust: the cost per page is the median of
 };
 
 /// Most important first; the second number is the least profile: quick, standard, thorough.
-const SIZES: [(u64, u8); 7] = [
-    (4 << 10, 0),
-    (4 << 20, 0),
-    (256 << 10, 0),
-    (16 << 20, 1),
-    (1 << 20, 1),
-    (64 << 10, 1),
-    (64 << 20, 2),
-];
+const SIZES: [(u64, u8); 7] =
+    [(4 << 10, 0), (4 << 20, 0), (256 << 10, 0), (16 << 20, 1), (1 << 20, 1), (64 << 10, 1), (64 << 20, 2)];
 /// Bytes of memory that are the least to be mapped.
 const LEAST: u64 = 1 << 20;
 
@@ -61,13 +54,7 @@ enum Operation {
 }
 
 impl Operation {
-    const ALL: [Self; 5] = [
-        Self::Map,
-        Self::Unmap,
-        Self::MapPopulate,
-        Self::Protect,
-        Self::DontNeed,
-    ];
+    const ALL: [Self; 5] = [Self::Map, Self::Unmap, Self::MapPopulate, Self::Protect, Self::DontNeed];
 
     fn name(self) -> &'static str {
         match self {
@@ -143,11 +130,7 @@ impl Probe for Map {
     }
 
     fn memory_bytes(&self, env: &Env) -> u64 {
-        self.points(env)
-            .iter()
-            .filter_map(|planned| planned.point.size_bytes)
-            .max()
-            .unwrap_or(0)
+        self.points(env).iter().filter_map(|planned| planned.point.size_bytes).max().unwrap_or(0)
     }
 
     fn open<'env>(
@@ -222,15 +205,11 @@ mod tests {
 
     #[test]
     fn a_planted_line_is_found_though_one_size_was_disturbed() {
-        let mut costs: Vec<(f64, f64)> = [1.0, 16.0, 64.0, 256.0, 1024.0, 16384.0]
-            .map(|pages| (pages, 900.0 + 45.0 * pages))
-            .to_vec();
+        let mut costs: Vec<(f64, f64)> =
+            [1.0, 16.0, 64.0, 256.0, 1024.0, 16384.0].map(|pages| (pages, 900.0 + 45.0 * pages)).to_vec();
         costs[3].1 *= 3.0;
         let (fixed, per_page) = line(&costs).expect("six sizes");
-        assert!(
-            (per_page - 45.0).abs() < 1.0 && (fixed - 900.0).abs() < 5.0,
-            "{fixed} {per_page}"
-        );
+        assert!((per_page - 45.0).abs() < 1.0 && (fixed - 900.0).abs() < 5.0, "{fixed} {per_page}");
         assert_eq!(line(&[(1.0, 900.0)]), None);
         assert_eq!(line(&[(1.0, 900.0), (64.0, 880.0)]), Some((900.0, 0.0)));
     }
@@ -268,10 +247,7 @@ mod tests {
             let wrong = system::one_call(&env, operation, true).expect("memory is there");
             // To leave out an mmap leaves nothing to look at: there another kind of mapping is made.
             assert!(wrong, "{operation:?}");
-            assert!(
-                !system::one_call(&env, operation, false).expect("memory is there"),
-                "{operation:?}"
-            );
+            assert!(!system::one_call(&env, operation, false).expect("memory is there"), "{operation:?}");
         }
     }
 }

@@ -99,15 +99,8 @@ impl Probe for Zero {
     }
 
     fn memory_bytes(&self, env: &Env) -> u64 {
-        let aligned = if 3 * (fresh(env) + HUGE) <= env.memory_bytes {
-            HUGE
-        } else {
-            0
-        };
-        large(env)
-            .max(3 * (fresh(env) + aligned))
-            .max(SMALL)
-            .min(env.memory_bytes)
+        let aligned = if 3 * (fresh(env) + HUGE) <= env.memory_bytes { HUGE } else { 0 };
+        large(env).max(3 * (fresh(env) + aligned)).max(SMALL).min(env.memory_bytes)
     }
 
     fn open<'env>(
@@ -131,11 +124,7 @@ mod tests {
             assert!(Zero.points(&env).len() >= 3);
             assert!(Zero.memory_bytes(&env) <= bytes);
             for planned in Zero.points(&env) {
-                assert!(
-                    planned.point.size_bytes <= Some(bytes / 2),
-                    "{}",
-                    planned.point.label()
-                );
+                assert!(planned.point.size_bytes <= Some(bytes / 2), "{}", planned.point.label());
             }
         }
         assert!(matches!(Zero.supports(&testing::env(1 << 20)), Support::No(_)));

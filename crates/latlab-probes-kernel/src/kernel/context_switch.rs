@@ -109,11 +109,7 @@ impl Probe for ContextSwitch {
                 setup_s: 1e-4,
                 block_s: trip_s * ops as f64 * f64::from(windows + 1),
                 // On one CPU the core never waits. Across CPUs it idles; neighbours' use of memory matters to neither.
-                reach: if placement == SAME {
-                    Reach::First
-                } else {
-                    Reach::Private
-                },
+                reach: if placement == SAME { Reach::First } else { Reach::Private },
                 ..Planned::new(point)
             }
         };
@@ -125,20 +121,17 @@ impl Probe for ContextSwitch {
         };
         let mut points = vec![planned(alone, 0)];
         let two = other_cpu(env).is_some();
-        points.extend(
-            POINTS
-                .into_iter()
-                .filter(|(_, placement, ..)| two || *placement == SAME)
-                .map(|(operation, placement, between, priority)| {
-                    let point = Point {
-                        operation: Some(operation.to_owned()),
-                        placement: Some(placement.to_owned()),
-                        between: Some(between.to_owned()),
-                        ..Point::default()
-                    };
-                    planned(point, priority)
-                }),
-        );
+        points.extend(POINTS.into_iter().filter(|(_, placement, ..)| two || *placement == SAME).map(
+            |(operation, placement, between, priority)| {
+                let point = Point {
+                    operation: Some(operation.to_owned()),
+                    placement: Some(placement.to_owned()),
+                    between: Some(between.to_owned()),
+                    ..Point::default()
+                };
+                planned(point, priority)
+            },
+        ));
         points
     }
 

@@ -74,11 +74,7 @@ impl Probe for Mutex {
         counts
             .take_while(|threads| *threads as usize <= most)
             .map(|threads| Planned {
-                rank: if threads <= 2 {
-                    env.headline_but_quick(Rank::Curve)
-                } else {
-                    Rank::Curve
-                },
+                rank: if threads <= 2 { env.headline_but_quick(Rank::Curve) } else { Rank::Curve },
                 setup_s: 10e-6,
                 block_s: if threads == 1 { 2e-3 } else { 5.5e-3 },
                 priority: u8::from(threads > 2),
@@ -97,11 +93,7 @@ impl Probe for Mutex {
     }
 
     fn cpus(&self, env: &Env) -> u32 {
-        self.points(env)
-            .iter()
-            .filter_map(|planned| planned.point.threads)
-            .max()
-            .unwrap_or(1)
+        self.points(env).iter().filter_map(|planned| planned.point.threads).max().unwrap_or(1)
     }
 
     fn open<'env>(
@@ -180,16 +172,9 @@ impl Evidence {
         self.counted += counted;
         self.wrong += u64::from(counted != asked);
         self.alone += done.alone;
-        self.displaced += done
-            .threads
-            .iter()
-            .filter(|thread| thread.in_place == Some(false))
-            .count() as u64;
+        self.displaced += done.threads.iter().filter(|thread| thread.in_place == Some(false)).count() as u64;
         let quiet = done.alone == 0
-            && done
-                .threads
-                .iter()
-                .all(|thread| thread.observed.involuntary_switches.unwrap_or(0) == 0);
+            && done.threads.iter().all(|thread| thread.observed.involuntary_switches.unwrap_or(0) == 0);
         if quiet {
             let rates: Vec<f64> = done.threads.iter().map(rig::Beside::rate).collect();
             let sum: f64 = rates.iter().sum();
@@ -238,41 +223,19 @@ impl Session for Locking<'_> {
         let evidence = self.evidence.entry(threads).or_default();
         let count = threads as usize;
         let mut cpus: Vec<u32> = std::iter::once(self.env.home_cpu)
-            .chain(
-                self.env
-                    .cpus
-                    .iter()
-                    .copied()
-                    .filter(|cpu| *cpu != self.env.home_cpu),
-            )
+            .chain(self.env.cpus.iter().copied().filter(|cpu| *cpu != self.env.home_cpu))
             .take(count)
             .collect();
         let first = evidence.blocks % cpus.len();
         cpus.rotate_left(first);
-        let works: Vec<(u32, Turns)> = cpus
-            .into_iter()
-            .map(|cpu| (cpu, Turns(Arc::clone(&self.lock))))
-            .collect();
-        let (window_ns, windows) = if threads == 1 {
-            (WINDOW_NS, WINDOWS)
-        } else {
-            (CONTENDED_WINDOW_NS, CONTENDED_WINDOWS)
-        };
-        let done = abreast(
-            &mut self.rig,
-            &self.env.clock,
-            block,
-            window_ns,
-            windows,
-            &works,
-            || self.lock.reset(0),
-        )?;
-        if !evidence.add(
-            &done,
-            self.lock.counted(),
-            first,
-            self.env.clock.ns(1 << 20) / f64::from(1 << 20),
-        ) {
+        let works: Vec<(u32, Turns)> =
+            cpus.into_iter().map(|cpu| (cpu, Turns(Arc::clone(&self.lock)))).collect();
+        let (window_ns, windows) =
+            if threads == 1 { (WINDOW_NS, WINDOWS) } else { (CONTENDED_WINDOW_NS, CONTENDED_WINDOWS) };
+        let done = abreast(&mut self.rig, &self.env.clock, block, window_ns, windows, &works, || {
+            self.lock.reset(0);
+        })?;
+        if !evidence.add(&done, self.lock.counted(), first, self.env.clock.ns(1 << 20) / f64::from(1 << 20)) {
             block.mark_disturbed();
         }
         Ok(())

@@ -45,12 +45,7 @@ const MOST_PER_BLOCK_S: f64 = 2.0;
 /// One turn of the listener.
 const TURN_NS: f64 = 250e6;
 /// Handlers are named; programs are not, as other people's business does not belong into a file.
-const NAMED: [Cause; 4] = [
-    Cause::TimerTick,
-    Cause::Ipi,
-    Cause::DeviceInterrupt,
-    Cause::Softirq,
-];
+const NAMED: [Cause; 4] = [Cause::TimerTick, Cause::Ipi, Cause::DeviceInterrupt, Cause::Softirq];
 
 impl Probe for Noise {
     fn spec(&self) -> &'static Spec {
@@ -73,10 +68,7 @@ impl Probe for Noise {
             // It ends when its time does: gaps come when they come, and each second tells more of the rare ones.
             least_blocks: usize::MAX,
             reach: Reach::Disturbances,
-            ..Planned::new(Point {
-                operation: Some("listen".to_owned()),
-                ..Point::default()
-            })
+            ..Planned::new(Point { operation: Some("listen".to_owned()), ..Point::default() })
         }]
     }
 
@@ -127,8 +119,7 @@ struct Listening<'a> {
 
 impl Session for Listening<'_> {
     fn select(&mut self, _point: &Point) -> Result<(), ProbeError> {
-        self.stalls
-            .push(self.listener.rehearse(STALL_NS).map_err(failed)?);
+        self.stalls.push(self.listener.rehearse(STALL_NS).map_err(failed)?);
         Ok(())
     }
 
@@ -170,19 +161,12 @@ impl Session for Listening<'_> {
 }
 
 fn causes(judged: &Judged) -> KnownCauses {
-    let each = judged
-        .samples
-        .iter()
-        .zip(&judged.each)
-        .map(|(sample, one)| KnownCause {
-            at_ns: sample.at_ns,
-            cause: one.cause,
-            explained_ns: one.explained_ns,
-        });
-    KnownCauses {
-        level: judged.noise.level,
-        each: each.collect(),
-    }
+    let each = judged.samples.iter().zip(&judged.each).map(|(sample, one)| KnownCause {
+        at_ns: sample.at_ns,
+        cause: one.cause,
+        explained_ns: one.explained_ns,
+    });
+    KnownCauses { level: judged.noise.level, each: each.collect() }
 }
 
 fn checks(judged: Option<&Judged>, stalls: &[Option<f64>]) -> Vec<Check> {
@@ -244,10 +228,7 @@ fn findings(judged: Judged) -> Value {
     }
     // Devices are numbered by the kernel; their names may be somebody's.
     noise.counted.interrupts.clear();
-    let (lost_share, per_s) = (
-        noise.gaps_ns / (noise.seconds * 1e9),
-        noise.gaps as f64 / noise.seconds,
-    );
+    let (lost_share, per_s) = (noise.gaps_ns / (noise.seconds * 1e9), noise.gaps as f64 / noise.seconds);
     let mut findings = json!(noise);
     findings["lost_share"] = json!(lost_share);
     findings["per_s"] = json!(per_s);

@@ -53,26 +53,10 @@ struct Operation {
 }
 
 static OPERATIONS: &[Operation] = &[
-    Operation {
-        name: "thread",
-        starts: [60, 200],
-        each_s: 20e-6,
-    },
-    Operation {
-        name: "fork-exit",
-        starts: [20, 40],
-        each_s: 350e-6,
-    },
-    Operation {
-        name: "posix_spawn",
-        starts: [8, 16],
-        each_s: 700e-6,
-    },
-    Operation {
-        name: "python",
-        starts: [2, 3],
-        each_s: 10e-3,
-    },
+    Operation { name: "thread", starts: [60, 200], each_s: 20e-6 },
+    Operation { name: "fork-exit", starts: [20, 40], each_s: 350e-6 },
+    Operation { name: "posix_spawn", starts: [8, 16], each_s: 700e-6 },
+    Operation { name: "python", starts: [2, 3], each_s: 10e-3 },
 ];
 
 /// Where `true` lies: the usual place, and the one before the two folders became one.
@@ -129,10 +113,7 @@ impl Probe for Spawn {
                 // One untimed start before each visit.
                 setup_s: operation.each_s,
                 reach: Reach::Shared,
-                ..Planned::new(Point {
-                    operation: Some(operation.name.to_owned()),
-                    ..Point::default()
-                })
+                ..Planned::new(Point { operation: Some(operation.name.to_owned()), ..Point::default() })
             })
             .collect()
     }
@@ -190,14 +171,7 @@ struct Starting<'env> {
 
 impl<'env> Starting<'env> {
     fn new(env: &'env Env, stamps: Stamps, make: fn(&Env, &str) -> Result<Start, ProbeError>) -> Self {
-        Self {
-            env,
-            stamps,
-            make,
-            start: None,
-            tallies: Vec::new(),
-            selected: 0,
-        }
+        Self { env, stamps, make, start: None, tallies: Vec::new(), selected: 0 }
     }
 }
 
@@ -210,10 +184,7 @@ impl Tally {
         let end = stamps.end();
         let expected = start.expected(self.count);
         if ended != expected && self.wrong.is_none() {
-            self.wrong = Some(format!(
-                "start {} ended with {ended}, not with {expected}",
-                self.count
-            ));
+            self.wrong = Some(format!("start {} ended with {ended}, not with {expected}", self.count));
         }
         Ok((begin, end))
     }
@@ -225,12 +196,7 @@ impl Session for Starting<'_> {
         let start = (self.make)(self.env, &operation)?;
         let known = self.tallies.iter().position(|tally| tally.operation == operation);
         self.selected = known.unwrap_or_else(|| {
-            self.tallies.push(Tally {
-                operation,
-                count: 0,
-                wrong: None,
-                resident_bytes: None,
-            });
+            self.tallies.push(Tally { operation, count: 0, wrong: None, resident_bytes: None });
             self.tallies.len() - 1
         });
         let tally = &mut self.tallies[self.selected];

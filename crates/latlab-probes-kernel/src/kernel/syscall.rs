@@ -64,10 +64,7 @@ impl Probe for Syscall {
                     _ => Rank::Detail,
                 },
                 reach: Reach::First,
-                ..Planned::new(Point {
-                    operation: Some(operation.to_owned()),
-                    ..Point::default()
-                })
+                ..Planned::new(Point { operation: Some(operation.to_owned()), ..Point::default() })
             })
             .collect()
     }
@@ -85,11 +82,8 @@ impl Probe for Syscall {
     }
 
     fn conclude(&self, _header: &Header, results: &[PointResult]) -> Vec<Record> {
-        let of = |operation| {
-            results
-                .iter()
-                .find(|result| result.point.operation.as_deref() == Some(operation))
-        };
+        let of =
+            |operation| results.iter().find(|result| result.point.operation.as_deref() == Some(operation));
         let (Some(vdso), Some(call)) = (of(VDSO), of(CLOCK)) else {
             return Vec::new();
         };

@@ -80,11 +80,7 @@ impl Probe for Timer {
             .into_iter()
             .map(|(operation, sleep_ns, priority)| Planned {
                 // With and without the slack, and where it is no more than a twentieth.
-                rank: if priority == 0 {
-                    env.headline_but_quick(Rank::Detail)
-                } else {
-                    Rank::Detail
-                },
+                rank: if priority == 0 { env.headline_but_quick(Rank::Detail) } else { Rank::Detail },
                 priority,
                 setup_s: 1e-5,
                 // Tens of microseconds: what neighbours do to memory is not seen in them.
@@ -149,11 +145,7 @@ fn sleeps(profile: Profile, sleep_ns: u64) -> u64 {
         Profile::Standard => 6e-3,
         Profile::Thorough => 20e-3,
     };
-    #[expect(
-        clippy::cast_possible_truncation,
-        clippy::cast_sign_loss,
-        reason = "a small positive number"
-    )]
+    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a small positive number")]
     let fitting = (block_s / (sleep_ns as f64 / 1e9 + LATE_S)) as u64;
     fitting.max(3)
 }

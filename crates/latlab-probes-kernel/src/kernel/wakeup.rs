@@ -40,13 +40,7 @@ A wake-up counts only when the kernel says that there was a sleeper to wake. The
 
 const ACROSS: &str = "across-blocking";
 /// With their priorities.
-const SLEEPS: [(u64, u8); 5] = [
-    (1_000_000, 0),
-    (10_000, 0),
-    (100_000, 0),
-    (10_000_000, 1),
-    (100_000_000, 2),
-];
+const SLEEPS: [(u64, u8); 5] = [(1_000_000, 0), (10_000, 0), (100_000, 0), (10_000_000, 1), (100_000_000, 2)];
 /// What the plan reckons for one wake-up, s.
 const WAKE_S: f64 = 60e-6;
 
@@ -76,11 +70,7 @@ impl Probe for Wakeup {
             .into_iter()
             .filter(|(sleep_ns, _)| *sleep_ns < 100_000_000 || profile == Profile::Thorough)
             .map(|(sleep_ns, priority)| Planned {
-                rank: if sleep_ns == HEADLINE_NS {
-                    env.headline_but_quick(Rank::Curve)
-                } else {
-                    Rank::Curve
-                },
+                rank: if sleep_ns == HEADLINE_NS { env.headline_but_quick(Rank::Curve) } else { Rank::Curve },
                 priority,
                 setup_s: 1e-5,
                 // Tens of microseconds: what neighbours do to memory is not seen in them.
@@ -116,10 +106,8 @@ impl Probe for Wakeup {
     }
 
     fn conclude(&self, _header: &Header, results: &[PointResult]) -> Vec<Record> {
-        let mut sleeps: Vec<&PointResult> = results
-            .iter()
-            .filter(|result| result.point.sleep_ns.is_some())
-            .collect();
+        let mut sleeps: Vec<&PointResult> =
+            results.iter().filter(|result| result.point.sleep_ns.is_some()).collect();
         sleeps.sort_by_key(|result| result.point.sleep_ns);
         let (Some(shortest), Some(longest)) = (sleeps.first(), sleeps.last()) else {
             return Vec::new();
@@ -143,11 +131,7 @@ fn wakes(profile: Profile, sleep_ns: u64) -> u64 {
         Profile::Standard => 10e-3,
         Profile::Thorough => 40e-3,
     };
-    #[expect(
-        clippy::cast_possible_truncation,
-        clippy::cast_sign_loss,
-        reason = "a small positive number"
-    )]
+    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a small positive number")]
     let fitting = (block_s / (sleep_ns as f64 / 1e9 + WAKE_S)) as u64;
     fitting.max(3)
 }

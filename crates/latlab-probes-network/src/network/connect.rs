@@ -78,20 +78,13 @@ fn block(env: &Env, point: &Point) -> (u32, f64) {
         return (named_count(env), NAMED_ONE_S);
     }
     let rtt_s = if point.path.as_deref() == Some(EMULATED) {
-        path_asked(&env.settings)
-            .ok()
-            .flatten()
-            .map_or(0.0, |spec| spec.rtt_us as f64 * 1e-6)
+        path_asked(&env.settings).ok().flatten().map_or(0.0, |spec| spec.rtt_us as f64 * 1e-6)
     } else {
         0.0
     };
     let one_s = own_s(operation) + round_trips(operation) * rtt_s;
     let wanted_s = env.settings.profile.of([6e-3, 20e-3, 100e-3]);
-    #[expect(
-        clippy::cast_possible_truncation,
-        clippy::cast_sign_loss,
-        reason = "a small positive number"
-    )]
+    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a small positive number")]
     let count = (wanted_s / one_s).clamp(3.0, 200.0) as u32;
     (count, one_s)
 }
@@ -135,11 +128,7 @@ impl Probe for Connect {
                     rank,
                     priority: u8::from(nth > 0),
                     setup_s: 1e-4,
-                    first_s: if path == EMULATED {
-                        ESTABLISHING_S
-                    } else {
-                        STARTING_S
-                    },
+                    first_s: if path == EMULATED { ESTABLISHING_S } else { STARTING_S },
                     block_s: f64::from(count) * one_s,
                     reach: Reach::Private,
                     ..Planned::new(point)
@@ -167,10 +156,8 @@ impl Probe for Connect {
     }
 
     fn conclude(&self, _header: &Header, results: &[PointResult]) -> Vec<Record> {
-        let rows: Vec<Value> = [NAMED, EMULATED, LOOPBACK]
-            .into_iter()
-            .filter_map(|path| concluded(results, path))
-            .collect();
+        let rows: Vec<Value> =
+            [NAMED, EMULATED, LOOPBACK].into_iter().filter_map(|path| concluded(results, path)).collect();
         if rows.is_empty() {
             return Vec::new();
         }

@@ -71,22 +71,14 @@ fn rates(settings: &Settings) -> Vec<u64> {
     if let Some(rate) = settings.requests_per_s {
         return vec![rate];
     }
-    let rates = if settings.url.is_some() {
-        AWAY_RATES
-    } else {
-        OWN_RATES
-    };
+    let rates = if settings.url.is_some() { AWAY_RATES } else { OWN_RATES };
     settings.profile.of(rates).to_vec()
 }
 
 /// Requests of one block.
 fn requests(settings: &Settings, rate_per_s: u64) -> u64 {
     let block_s = seconds(settings) / (rates(settings).len() * BLOCKS) as f64;
-    #[expect(
-        clippy::cast_possible_truncation,
-        clippy::cast_sign_loss,
-        reason = "a small positive number"
-    )]
+    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a small positive number")]
     let requests = (block_s * rate_per_s as f64).round() as u64;
     requests.max(1)
 }

@@ -91,11 +91,7 @@ impl Pace {
 fn trip_s(path: Option<&PathSpec>, streams: u32) -> f64 {
     let wakes = 60e-6;
     let queued = path.map_or(0.0, |path| {
-        let queue = if streams > 0 && path.rate_bit_per_s.is_some() {
-            0.1
-        } else {
-            0.0
-        };
+        let queue = if streams > 0 && path.rate_bit_per_s.is_some() { 0.1 } else { 0.0 };
         path.rtt_us as f64 * 1e-6 + queue
     });
     wakes + queued
@@ -123,10 +119,7 @@ impl Probe for Loaded {
         let profile = env.settings.profile;
         let placement = if other_cpu(env).is_some() { BLOCKING } else { SAME };
         // What was asked for first.
-        let paths = asked
-            .iter()
-            .map(|spec| (EMULATED, Some(spec)))
-            .chain([(LOOPBACK, None)]);
+        let paths = asked.iter().map(|spec| (EMULATED, Some(spec))).chain([(LOOPBACK, None)]);
         paths
             .enumerate()
             .flat_map(|(group, (name, path))| STREAMS.map(|streams| (group, name, path, streams)))
@@ -174,10 +167,8 @@ impl Probe for Loaded {
     }
 
     fn conclude(&self, _header: &Header, results: &[PointResult]) -> Vec<Record> {
-        let paths: Vec<Value> = [LOOPBACK, EMULATED]
-            .into_iter()
-            .filter_map(|path| concluded(results, path))
-            .collect();
+        let paths: Vec<Value> =
+            [LOOPBACK, EMULATED].into_iter().filter_map(|path| concluded(results, path)).collect();
         if paths.is_empty() {
             return Vec::new();
         }
@@ -193,10 +184,7 @@ fn concluded(results: &[PointResult], path: &str) -> Option<Value> {
         })
     };
     let found = |result: &PointResult, name: &str| {
-        result
-            .findings
-            .as_ref()
-            .map_or(Value::Null, |findings| findings[name].clone())
+        result.findings.as_ref().map_or(Value::Null, |findings| findings[name].clone())
     };
     let idle = of(0)?;
     let loaded: Vec<Value> = [1, 4]

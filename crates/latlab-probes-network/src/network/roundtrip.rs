@@ -81,11 +81,7 @@ fn trip_s(placement: &str, bytes: u64) -> f64 {
 /// Round trips of a block, and never so few that its median is one trip's.
 fn trips(profile: Profile, placement: &str, bytes: u64) -> u64 {
     let block_s = profile.of([2.5e-3, 5e-3, 15e-3]);
-    #[expect(
-        clippy::cast_possible_truncation,
-        clippy::cast_sign_loss,
-        reason = "a small positive number"
-    )]
+    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a small positive number")]
     let fitting = (block_s / trip_s(placement, bytes)) as u64;
     fitting.max(16)
 }
@@ -98,11 +94,7 @@ const IDLING_S: f64 = 0.1;
 /// What comes before the first block of a visit, s.
 fn warming_s(placement: &str, bytes: u64) -> f64 {
     let trips_s = WARM as f64 * trip_s(placement, bytes);
-    if placement == BLOCKING {
-        trips_s + IDLING_S
-    } else {
-        trips_s
-    }
+    if placement == BLOCKING { trips_s + IDLING_S } else { trips_s }
 }
 
 impl Probe for RoundTrip {
@@ -147,11 +139,7 @@ impl Probe for RoundTrip {
                     setup_s: 1e-3 + warming_s(placement, bytes),
                     block_s: trips(profile, placement, bytes) as f64 * trip_s,
                     // On one CPU the core never waits; across CPUs neighbours' use of memory matters to neither.
-                    reach: if placement == SAME {
-                        Reach::First
-                    } else {
-                        Reach::Private
-                    },
+                    reach: if placement == SAME { Reach::First } else { Reach::Private },
                     ..Planned::new(Point {
                         transport: Some(transport.to_owned()),
                         message_bytes: Some(bytes),
@@ -185,10 +173,8 @@ impl Probe for RoundTrip {
     }
 
     fn conclude(&self, _header: &Header, results: &[PointResult]) -> Vec<Record> {
-        let rows: Vec<Value> = [TCP, UDP, UNIX]
-            .into_iter()
-            .filter_map(|transport| concluded(results, transport))
-            .collect();
+        let rows: Vec<Value> =
+            [TCP, UDP, UNIX].into_iter().filter_map(|transport| concluded(results, transport)).collect();
         if rows.is_empty() {
             return Vec::new();
         }
@@ -214,9 +200,7 @@ fn concluded(results: &[PointResult], transport: &str) -> Option<Value> {
     let least = known().reduce(f64::min)?;
     let most = known().reduce(f64::max)?;
     let [same, blocking, polling] = all;
-    let wake_up = blocking
-        .zip(polling)
-        .map(|(blocking, polling)| blocking - polling);
+    let wake_up = blocking.zip(polling).map(|(blocking, polling)| blocking - polling);
     Some(json!({
         "transport": transport,
         "message_bytes": SMALL,

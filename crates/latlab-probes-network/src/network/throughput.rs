@@ -110,12 +110,7 @@ impl Probe for Throughput {
     }
 
     fn supports(&self, env: &Env) -> Support {
-        support_beside(
-            work::HERE,
-            env,
-            "a child process that receives",
-            "both ends of every stream share it",
-        )
+        support_beside(work::HERE, env, "a child process that receives", "both ends of every stream share it")
     }
 
     fn points(&self, env: &Env) -> Vec<Planned> {
@@ -150,11 +145,7 @@ impl Probe for Throughput {
 
     fn memory_bytes(&self, _env: &Env) -> u64 {
         // What each thread sends from or receives into; a message of 1 MiB goes by one stream.
-        let most = POINTS
-            .iter()
-            .map(|(_, _, streams, ..)| *streams)
-            .max()
-            .unwrap_or(1);
+        let most = POINTS.iter().map(|(_, _, streams, ..)| *streams).max().unwrap_or(1);
         (2 << 20) + u64::from(most) * 2 * USUAL
     }
 

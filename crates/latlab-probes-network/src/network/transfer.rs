@@ -74,9 +74,7 @@ const LARGE: u64 = 10 * MIB;
 /// Transfers at once: first those that show where a plateau begins on a long path, from which the search goes on; then what lies long before it.
 const COARSE: [u32; 6] = [64, 32, 16, 8, 4, 2];
 /// To which step a knee is looked for; beyond 64 only where the goodput still rises there.
-const GRID: [u32; 20] = [
-    1, 2, 3, 4, 6, 8, 12, 16, 20, 24, 28, 32, 40, 48, 56, 64, 80, 96, 112, 128,
-];
+const GRID: [u32; 20] = [1, 2, 3, 4, 6, 8, 12, 16, 20, 24, 28, 32, 40, 48, 56, 64, 80, 96, 112, 128];
 /// Priority of the last point that shows a knee.
 const SWEPT: u8 = 1;
 /// Files of the lesson's experiment, and its workers.
@@ -103,9 +101,7 @@ fn way(env: &Env, point: &Point) -> (f64, f64) {
     match spec {
         Some(spec) => (
             spec.rtt_us as f64 * 1e-6,
-            spec.rate_bit_per_s
-                .map_or(UNLIMITED[0], |rate| rate as f64 / 8.0)
-                .min(UNLIMITED[0]),
+            spec.rate_bit_per_s.map_or(UNLIMITED[0], |rate| rate as f64 / 8.0).min(UNLIMITED[0]),
         ),
         None => (0.0, UNLIMITED[1]),
     }
@@ -121,18 +117,11 @@ fn one_s(env: &Env, point: &Point) -> f64 {
     let new = point.connections.as_deref() == Some(NEW);
     let tls = point.protocol.as_deref() == Some(HTTPS);
     let handshakes = f64::from(u8::from(new)) * (1.0 + f64::from(u8::from(tls)));
-    let path = model::Way {
-        rtt_ns: rtt_s * 1e9,
-        bytes_per_s: Some(rate),
-    };
+    let path = model::Way { rtt_ns: rtt_s * 1e9, bytes_per_s: Some(rate) };
     let computing_s = 100e-6
         + f64::from(u8::from(new)) * 100e-6
         + f64::from(u8::from(tls && new)) * 1e-3
-        + if point.engine.as_deref() == Some(OWN) {
-            0.0
-        } else {
-            2e-3
-        };
+        + if point.engine.as_deref() == Some(OWN) { 0.0 } else { 2e-3 };
     model::predict(path, bytes, handshakes, model::Growth::Doubling).ns(path.rtt_ns, 0.0) * 1e-9 + computing_s
 }
 
@@ -140,21 +129,10 @@ fn one_s(env: &Env, point: &Point) -> f64 {
 fn many_s(env: &Env, point: &Point, count: u32, workers: u32) -> f64 {
     let bytes = point.file_bytes.unwrap_or(0) as f64;
     let turns = f64::from(count.div_ceil(workers.max(1)));
-    let new = Point {
-        connections: Some(NEW.to_owned()),
-        ..point.clone()
-    };
+    let new = Point { connections: Some(NEW.to_owned()), ..point.clone() };
     let opens = point.operation.as_deref() == Some(TEN_FILES) && *point != new;
-    let opening_s = if opens {
-        one_s(env, &new) - one_s(env, point)
-    } else {
-        0.0
-    };
-    let python = if point.engine.as_deref() == Some(OWN) {
-        0.0
-    } else {
-        2e-3
-    };
+    let opening_s = if opens { one_s(env, &new) - one_s(env, point) } else { 0.0 };
+    let python = if point.engine.as_deref() == Some(OWN) { 0.0 } else { 2e-3 };
     (opening_s + turns * one_s(env, point))
         .max(f64::from(count) * bytes / way(env, point).1)
         // On one CPU each.
@@ -217,9 +195,7 @@ fn order(point: &Point, blocks: usize) -> &'static [bool] {
 /// The most transfers at once whose buffers this environment has room for.
 fn most_workers(env: &Env) -> u32 {
     let room = env.memory_bytes.saturating_sub(BESIDE_BYTES) / TRANSFER_BYTES;
-    u32::try_from(room)
-        .unwrap_or(u32::MAX)
-        .clamp(1, GRID[GRID.len() - 1])
+    u32::try_from(room).unwrap_or(u32::MAX).clamp(1, GRID[GRID.len() - 1])
 }
 
 fn transfers(path: &str, bytes: u64, concurrency: u32, connections: &str) -> Point {
@@ -272,10 +248,7 @@ fn wanted(env: &Env, path: &str) -> Vec<(u8, Point)> {
     let (experiment, swept_below) = if far { (2, 5) } else { (0, 3) };
     // Over a path Python's libraries come before what only refines other figures.
     let refining = 4 + u8::from(far);
-    let protocol = |name: &str, point: Point| Point {
-        protocol: Some(name.to_owned()),
-        ..point
-    };
+    let protocol = |name: &str, point: Point| Point { protocol: Some(name.to_owned()), ..point };
     let mut all = vec![
         (0, point(USUAL, 1, NEW)),
         (0, point(USUAL, 1, KEPT)),
@@ -288,11 +261,7 @@ fn wanted(env: &Env, path: &str) -> Vec<(u8, Point)> {
         (experiment, ten_files(path, USUAL, NEW, OWN)),
         (experiment, ten_files(path, USUAL, KEPT, OWN)),
     ]);
-    all.extend(
-        COARSE[3..]
-            .iter()
-            .map(|many| (swept_below, point(USUAL, *many, NEW))),
-    );
+    all.extend(COARSE[3..].iter().map(|many| (swept_below, point(USUAL, *many, NEW))));
     all.extend([
         (3, point(KIB, 1, KEPT)),
         (3, point(MIB, 1, KEPT)),
@@ -306,9 +275,7 @@ fn wanted(env: &Env, path: &str) -> Vec<(u8, Point)> {
         (true, _) => [3, 4],
     };
     for (priority, connections) in of_libraries.into_iter().zip([NEW, KEPT]) {
-        let installed = work::LIBRARIES
-            .iter()
-            .filter(|(_, package)| work::has_library(env, package));
+        let installed = work::LIBRARIES.iter().filter(|(_, package)| work::has_library(env, package));
         all.extend(installed.map(|(engine, _)| (priority, ten_files(path, USUAL, connections, engine))));
     }
     all.extend([
@@ -318,10 +285,7 @@ fn wanted(env: &Env, path: &str) -> Vec<(u8, Point)> {
         (refining, ten_files(path, MIB, KEPT, OWN)),
     ]);
     all.extend([2, 3, 4, 5, 7, 8, 9, 10].map(|workers| {
-        let own = Point {
-            concurrency: Some(workers),
-            ..ten_files(path, USUAL, NEW, OWN)
-        };
+        let own = Point { concurrency: Some(workers), ..ten_files(path, USUAL, NEW, OWN) };
         (refining, own)
     }));
     if profile != Profile::Quick {
@@ -372,20 +336,12 @@ fn planned(env: &Env, priority: u8, point: Point) -> Planned {
     let emulated = point.path.as_deref() == Some(EMULATED);
     let workers = point.concurrency.unwrap_or(1);
     // An interpreter, and the library.
-    let loading_s = if point.engine.as_deref() == Some(OWN) {
-        0.0
-    } else {
-        0.5
-    };
+    let loading_s = if point.engine.as_deref() == Some(OWN) { 0.0 } else { 0.5 };
     let (setup_s, block_s) = if point.operation.as_deref() == Some(TEN_FILES) {
         let pool_s = many_s(env, &point, FILES, workers);
         let alone_s = many_s(env, &point, FILES, 1);
         // A turn by each worker, before each set.
-        let python_s = if point.engine.as_deref() == Some(OWN) {
-            0.0
-        } else {
-            2.0 * one_s(env, &point)
-        };
+        let python_s = if point.engine.as_deref() == Some(OWN) { 0.0 } else { 2.0 * one_s(env, &point) };
         let each = order(&point, 0).iter();
         let one_s: f64 = each.map(|pooled| if *pooled { pool_s } else { alone_s }).sum();
         (1e-4 + python_s, f64::from(sets(env, &point)) * one_s)
@@ -421,9 +377,8 @@ fn libraries(env: &Env) -> Vec<Library> {
     let points = Transfer.points(env);
     let budget_s = |last: u8| {
         let needed = points.iter().filter(|planned| planned.priority <= last);
-        let planned_s: f64 = needed
-            .map(|planned| planned.first_s + 6.0 * (planned.setup_s + planned.block_s))
-            .sum();
+        let planned_s: f64 =
+            needed.map(|planned| planned.first_s + 6.0 * (planned.setup_s + planned.block_s)).sum();
         ((AROUND_S + LONGER * planned_s) / 10.0).ceil() * 10.0
     };
     work::LIBRARIES
@@ -455,10 +410,8 @@ struct Library {
 impl Library {
     /// Why its row over the path is missing where there could be one, with the budget that would do.
     fn why_missing(&self, results: &[PointResult]) -> Option<String> {
-        let missing = self
-            .far
-            .iter()
-            .filter(|(point, _)| results.iter().all(|result| result.point != *point));
+        let missing =
+            self.far.iter().filter(|(point, _)| results.iter().all(|result| result.point != *point));
         let out_of_time = missing.map(|(_, budget_s)| *budget_s).reduce(f64::max).map(|budget_s| {
             format!(
                 "time ran out before all of its ten files over the path; {} alone with --budget {budget_s:.0}s has them",

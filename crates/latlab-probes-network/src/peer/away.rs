@@ -42,14 +42,10 @@ pub(crate) fn secret(file: Option<&str>) -> Result<Option<Vec<u8>>, ProbeError> 
     let Some(file) = file else {
         return Ok(None);
     };
-    let bytes = std::fs::read(file).map_err(|source| ProbeError::System {
-        what: "reading the secret".to_owned(),
-        source,
-    })?;
+    let bytes = std::fs::read(file)
+        .map_err(|source| ProbeError::System { what: "reading the secret".to_owned(), source })?;
     if bytes.len() > MOST_SECRET_BYTES {
-        return Err(ProbeError::Other(format!(
-            "the secret is longer than {MOST_SECRET_BYTES} bytes"
-        )));
+        return Err(ProbeError::Other(format!("the secret is longer than {MOST_SECRET_BYTES} bytes")));
     }
     Ok(Some(bytes.trim_ascii().to_vec()))
 }

@@ -180,11 +180,9 @@ impl WebClient {
         let mut side = Side::start(env, "network.client")?;
         let place = route.client(vec![Seats::of(env).client]);
         let request = match server {
-            Some(server) => Request::Face {
-                place,
-                address: server.address,
-                certificate: server.certificate.clone(),
-            },
+            Some(server) => {
+                Request::Face { place, address: server.address, certificate: server.certificate.clone() }
+            }
             None => Request::Named {
                 place,
                 url: env.settings.url.clone().unwrap_or_default(),
@@ -201,9 +199,7 @@ impl WebClient {
     /// # Errors
     /// When it cannot be started, or lacks the library.
     pub(crate) fn have(&mut self, interpreter: &Interpreter) -> Result<(), ProbeError> {
-        self.side
-            .ask::<_, Told>(&Request::Have(interpreter.clone()), TELLING + PATIENCE)
-            .map(|_| ())
+        self.side.ask::<_, Told>(&Request::Have(interpreter.clone()), TELLING + PATIENCE).map(|_| ())
     }
 
     /// Opens and warms up what this work keeps; closes what earlier work kept.
@@ -230,15 +226,12 @@ impl WebClient {
     /// What went wrong with the first that could not be had.
     pub(crate) fn connect(&mut self, connects: &Connects) -> Result<Vec<Stamped>, ProbeError> {
         let request = Request::Connect(connects.clone());
-        self.transferred(&request, connects.count * connects.patience + TELLING)
-            .map(|told| told.stamped)
+        self.transferred(&request, connects.count * connects.patience + TELLING).map(|told| told.stamped)
     }
 
     #[cfg(test)]
     pub(crate) fn plant(&mut self, fault: Fault) -> Result<(), ProbeError> {
-        self.side
-            .ask::<_, Told>(&Request::Plant(fault), PATIENCE)
-            .map(|_| ())
+        self.side.ask::<_, Told>(&Request::Plant(fault), PATIENCE).map(|_| ())
     }
 
     fn transferred(&mut self, request: &Request, patience: Duration) -> Result<Transferred, ProbeError> {
@@ -349,22 +342,13 @@ impl Default for Client {
 impl Client {
     fn answer(&mut self, request: Request) -> Result<Told, ProbeError> {
         match request {
-            Request::Face {
-                place,
-                address,
-                certificate,
-            } => {
+            Request::Face { place, address, certificate } => {
                 place.take()?;
                 let trust = Trust::only(&certificate).map_err(|error| failed(&error))?;
                 self.server = Some(Server::Ours(address, trust));
                 Ok(Told::Done)
             }
-            Request::Named {
-                place,
-                url,
-                secret,
-                patience,
-            } => {
+            Request::Named { place, url, secret, patience } => {
                 place.take()?;
                 let wrong = |error: FetchError| told(&error, patience);
                 let (url, trust) = (Url::parse(&url).map_err(wrong)?, Trust::system().map_err(wrong)?);
@@ -378,11 +362,7 @@ impl Client {
             }
             Request::Have(interpreter) => {
                 // What it has loaded and started is there for the next point.
-                if self
-                    .python
-                    .as_ref()
-                    .is_none_or(|running| !running.is_of(&interpreter))
-                {
+                if self.python.as_ref().is_none_or(|running| !running.is_of(&interpreter)) {
                     self.python = Some(interpreter.start()?);
                 }
                 Ok(Told::Done)
@@ -399,10 +379,7 @@ impl Client {
             }
             Request::Connect(connects) => {
                 let stamped = self.connect(&connects)?;
-                Ok(Told::Transferred(Transferred {
-                    connections: stamped.len() as u64,
-                    stamped,
-                }))
+                Ok(Told::Transferred(Transferred { connections: stamped.len() as u64, stamped }))
             }
             #[cfg(test)]
             Request::Plant(fault) => {
@@ -413,18 +390,14 @@ impl Client {
     }
 
     fn server(&self) -> Result<&Server, ProbeError> {
-        self.server
-            .as_ref()
-            .ok_or_else(|| ProbeError::Other("the client knows no server yet".to_owned()))
+        self.server.as_ref().ok_or_else(|| ProbeError::Other("the client knows no server yet".to_owned()))
     }
 
     fn prepare(&mut self, work: &Work) -> Result<Transferred, ProbeError> {
         self.kept = Kept::None;
         if let Some(library) = &work.library {
             let Server::Ours(address, _) = *self.server()? else {
-                return Err(ProbeError::Other(
-                    "a library asks latlab's own server only".to_owned(),
-                ));
+                return Err(ProbeError::Other("a library asks latlab's own server only".to_owned()));
             };
             return self.python()?.prepare(library, address, work);
         }
@@ -447,21 +420,13 @@ impl Client {
             return Ok(Transferred::default());
         }
         // Twice: after it the window of the connection is as wide as these files make it. The user's server is asked once.
-        let warm = Work {
-            count: if named { 1 } else { 2 * work.workers },
-            ..work.clone()
-        };
+        let warm = Work { count: if named { 1 } else { 2 * work.workers }, ..work.clone() };
         let warmed = self.transfer(&warm)?;
-        Ok(Transferred {
-            connections: opened + warmed.connections,
-            ..warmed
-        })
+        Ok(Transferred { connections: opened + warmed.connections, ..warmed })
     }
 
     fn python(&mut self) -> Result<&mut super::python::Running, ProbeError> {
-        self.python
-            .as_mut()
-            .ok_or_else(|| ProbeError::Other("the client has no interpreter".to_owned()))
+        self.python.as_mut().ok_or_else(|| ProbeError::Other("the client has no interpreter".to_owned()))
     }
 
     fn transfer(&mut self, work: &Work) -> Result<Transferred, ProbeError> {
@@ -475,11 +440,7 @@ impl Client {
         #[cfg(test)]
         let asked = asked - u64::from(self.fault == Some(Fault::Short));
         let task = Task {
-            target: if server.is_named() {
-                url.target.clone()
-            } else {
-                format!("/bytes/{asked}")
-            },
+            target: if server.is_named() { url.target.clone() } else { format!("/bytes/{asked}") },
             server,
             url,
             work,
@@ -511,10 +472,7 @@ impl Client {
             .map(|_| {
                 server.pause();
                 let deadline = Instant::now() + connects.patience;
-                let mut stamped = Stamped {
-                    begun: since(epoch),
-                    ..Stamped::default()
-                };
+                let mut stamped = Stamped { begun: since(epoch), ..Stamped::default() };
                 let open = Connection::open(&url, server.trust(), deadline, &mut |phase| {
                     stamped.set(phase, since(epoch));
                 });
@@ -526,12 +484,7 @@ impl Client {
 }
 
 fn url(address: SocketAddr, tls: bool) -> Url {
-    Url {
-        tls,
-        host: address.ip().to_string(),
-        port: address.port(),
-        target: "/".to_owned(),
-    }
+    Url { tls, host: address.ip().to_string(), port: address.port(), target: "/".to_owned() }
 }
 
 /// A moment before all stamps, so that none is 0.
@@ -595,10 +548,7 @@ impl Task<'_> {
         start.wait();
         while next.fetch_add(1, Ordering::Relaxed) < self.work.count {
             self.server.pause();
-            let mut stamped = Stamped {
-                begun: since(self.epoch),
-                ..Stamped::default()
-            };
+            let mut stamped = Stamped { begun: since(self.epoch), ..Stamped::default() };
             let (answer, open) = match self.one(connection.take(), &mut stamped) {
                 Err((_, true)) => self.one(None, &mut stamped).map_err(|(error, _)| error)?,
                 done => done.map_err(|(error, _)| error)?,
@@ -634,9 +584,8 @@ impl Task<'_> {
             !too_long.get()
         };
         let expected: &dyn Fn(u64, &[u8]) -> bool = if self.server.is_named() { &fits } else { &is_body };
-        let answer = open
-            .get(&self.target, authorization, self.deadline, &mut stamp, expected)
-            .map_err(|error| {
+        let answer =
+            open.get(&self.target, authorization, self.deadline, &mut stamp, expected).map_err(|error| {
                 if too_long.get() {
                     let most = MOST_NAMED_BYTES >> 20;
                     let why = format!("the answer is longer than {most} MiB: name a smaller one");
@@ -656,13 +605,7 @@ impl Task<'_> {
             let left = self.work.count as usize - all.len();
             let targets = vec![self.target.as_str(); left.min(self.work.workers as usize)];
             let begun = since(self.epoch);
-            let mut stamped = vec![
-                Stamped {
-                    begun,
-                    ..Stamped::default()
-                };
-                targets.len()
-            ];
+            let mut stamped = vec![Stamped { begun, ..Stamped::default() }; targets.len()];
             let answers = streams.get_all(
                 &targets,
                 self.deadline,

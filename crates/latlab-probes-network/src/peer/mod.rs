@@ -70,15 +70,8 @@ pub(crate) fn named_count(env: &Env) -> u32 {
 
 /// The plan of a point, with no more blocks than that server may be asked.
 pub(crate) fn politely(planned: Planned) -> Planned {
-    let most_blocks = if is_named(&planned.point) {
-        NAMED_MOST_BLOCKS
-    } else {
-        planned.most_blocks
-    };
-    Planned {
-        most_blocks,
-        ..planned
-    }
+    let most_blocks = if is_named(&planned.point) { NAMED_MOST_BLOCKS } else { planned.most_blocks };
+    Planned { most_blocks, ..planned }
 }
 
 /// Whether the user's server is asked by TLS; none where no server is named.
@@ -95,17 +88,9 @@ pub(crate) fn path_asked(settings: &Settings) -> Result<Option<PathSpec>, String
         (Some(name), _) => {
             PathSpec::preset(name).ok_or_else(|| format!("there is no distance with the name {name:?}"))?
         }
-        (None, Some(ms)) => PathSpec {
-            rtt_us: whole(ms * 1e3),
-            rate_bit_per_s: None,
-            queue_bytes: None,
-        },
+        (None, Some(ms)) => PathSpec { rtt_us: whole(ms * 1e3), rate_bit_per_s: None, queue_bytes: None },
         (None, None) if settings.rate_mbit.is_none() => return Ok(None),
-        (None, None) => PathSpec {
-            rtt_us: 0,
-            rate_bit_per_s: None,
-            queue_bytes: None,
-        },
+        (None, None) => PathSpec { rtt_us: 0, rate_bit_per_s: None, queue_bytes: None },
     };
     spec.rate_bit_per_s = settings.rate_mbit.map(|mbit| whole(mbit * 1e6));
     Ok(Some(spec))
@@ -132,12 +117,7 @@ pub(crate) fn support(here: bool, env: &Env) -> Support {
     if let Err(reason) = path_asked(&env.settings) {
         return Support::No(reason);
     }
-    support_beside(
-        here,
-        env,
-        "child processes",
-        "client and server share it, and take turns",
-    )
+    support_beside(here, env, "child processes", "client and server share it, and take turns")
 }
 
 /// Whether probes with these child processes can run, and what is lost on one CPU.
@@ -165,20 +145,12 @@ pub(crate) struct Seats {
 impl Seats {
     pub(crate) fn of(env: &Env) -> Self {
         let server = other_cpu(env).unwrap_or(env.home_cpu);
-        let mut path: Vec<u32> = env
-            .cpus
-            .iter()
-            .copied()
-            .filter(|cpu| *cpu != env.home_cpu && *cpu != server)
-            .collect();
+        let mut path: Vec<u32> =
+            env.cpus.iter().copied().filter(|cpu| *cpu != env.home_cpu && *cpu != server).collect();
         if path.is_empty() {
             path.push(server);
         }
-        Self {
-            client: env.home_cpu,
-            server,
-            path,
-        }
+        Self { client: env.home_cpu, server, path }
     }
 
     /// Whether client and server have a CPU each.

@@ -28,19 +28,9 @@ pub(crate) struct Pair {
 impl Pair {
     fn start(env: &Env, path: &str) -> Result<Self, ProbeError> {
         let route = Route::named(env, path)?;
-        let server = if path == NAMED {
-            None
-        } else {
-            Some(WebServer::start(env, &route)?)
-        };
+        let server = if path == NAMED { None } else { Some(WebServer::start(env, &route)?) };
         let client = WebClient::start(env, &route, server.as_ref())?;
-        Ok(Self {
-            client,
-            server,
-            route,
-            connections: 0,
-            requests: 0,
-        })
+        Ok(Self { client, server, route, connections: 0, requests: 0 })
     }
 
     /// The server counted what the client did: no connection and no answer came from elsewhere, and none is missing. The user's server counts
@@ -73,11 +63,7 @@ impl Pair {
             }
             std::thread::sleep(CATCHES_UP);
         }
-        Some(Check {
-            name: "counted by the server".to_owned(),
-            ok: false,
-            detail: found,
-        })
+        Some(Check { name: "counted by the server".to_owned(), ok: false, detail: found })
     }
 }
 
@@ -89,10 +75,7 @@ pub(crate) struct Pairs<'env> {
 
 impl<'env> Pairs<'env> {
     pub(crate) fn new(env: &'env Env) -> Self {
-        Self {
-            env,
-            started: Vec::new(),
-        }
+        Self { env, started: Vec::new() }
     }
 
     /// That of a path.

@@ -35,10 +35,7 @@ impl Interpreter {
             .as_ref()
             .and_then(|interpreter| interpreter.executable())
             .ok_or("there is no interpreter that could run it")?;
-        let packages = env
-            .packages
-            .clone()
-            .ok_or("where the user's packages are is not known")?;
+        let packages = env.packages.clone().ok_or("where the user's packages are is not known")?;
         if !has(&packages, package) {
             return Err(format!("{package} is not installed"));
         }
@@ -85,10 +82,7 @@ pub(crate) struct Running {
 #[derive(Deserialize)]
 #[serde(rename_all = "lowercase")]
 enum Told {
-    Done {
-        stamps: Vec<(u64, u64)>,
-        connections: u64,
-    },
+    Done { stamps: Vec<(u64, u64)>, connections: u64 },
     Failed(String),
 }
 
@@ -137,10 +131,7 @@ impl Running {
                     last_byte: ended - first + 1,
                     ..Stamped::default()
                 });
-                Ok(Transferred {
-                    stamped: stamped.collect(),
-                    connections,
-                })
+                Ok(Transferred { stamped: stamped.collect(), connections })
             }
             Ok(Told::Failed(reason)) => Err(ProbeError::Other(format!("the Python program: {reason}"))),
             Err(error) => Err(failed(&error)),

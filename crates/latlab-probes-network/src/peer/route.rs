@@ -38,19 +38,12 @@ pub(crate) struct Route {
 impl Route {
     /// This machine's loopback.
     pub(crate) fn loopback() -> Self {
-        Self {
-            path: Path::Real,
-            named: false,
-            _keeper: None,
-        }
+        Self { path: Path::Real, named: false, _keeper: None }
     }
 
     /// Whatever lies between this machine and the user's server.
     fn named_by_url() -> Self {
-        Self {
-            named: true,
-            ..Self::loopback()
-        }
+        Self { named: true, ..Self::loopback() }
     }
 
     /// What a point's `path` names: the loopback, the way to the user's server, or what the settings ask for.
@@ -73,25 +66,17 @@ impl Route {
     /// A path like this; where none can be had, a server that waits instead, and why.
     pub(crate) fn emulated(env: &Env, spec: &PathSpec) -> Self {
         let kept = Side::start(env, "network.path").and_then(|mut keeper| {
-            let request = Keep {
-                spec: *spec,
-                cpus: Seats::of(env).path,
-            };
+            let request = Keep { spec: *spec, cpus: Seats::of(env).path };
             let patience = PATIENCE + 10 * Duration::from_micros(spec.rtt_us);
             let established: Established = keeper.ask(&request, patience)?;
             Ok((keeper, established))
         });
         match kept {
-            Ok((keeper, established)) => Self {
-                path: Path::Emulated(*spec, established),
-                named: false,
-                _keeper: Some(keeper),
-            },
+            Ok((keeper, established)) => {
+                Self { path: Path::Emulated(*spec, established), named: false, _keeper: Some(keeper) }
+            }
             Err(error) => Self {
-                path: Path::Application {
-                    rtt_us: spec.rtt_us,
-                    why_not_better: error.to_string(),
-                },
+                path: Path::Application { rtt_us: spec.rtt_us, why_not_better: error.to_string() },
                 named: false,
                 _keeper: None,
             },
@@ -174,10 +159,7 @@ impl Route {
                 "rate_bit_per_s": spec.rate_bit_per_s,
                 "why_not_better": path.why_not_better,
             }),
-            Path::Application {
-                rtt_us,
-                why_not_better,
-            } => json!({
+            Path::Application { rtt_us, why_not_better } => json!({
                 "kind": "application",
                 "rtt_ns": rtt_us * 1000,
                 "valid_for": "time to first byte only",
@@ -203,9 +185,8 @@ pub(crate) fn keep(input: &mut dyn BufRead, output: &mut dyn Write) -> std::io::
     // Beside a client or a server it delays more than it should, and says so by what it measures.
     let _ = run_on(&asked.cpus);
     let stop = std::io::stdin();
-    let kept = latlab_net::delay::keep(&asked.spec, stop.as_fd(), &mut |path| {
-        answer_parent(output, Ok(path))
-    });
+    let kept =
+        latlab_net::delay::keep(&asked.spec, stop.as_fd(), &mut |path| answer_parent(output, Ok(path)));
     match kept {
         Ok(()) => Ok(()),
         Err(error) => answer_parent::<()>(output, Err(failed(&error))),

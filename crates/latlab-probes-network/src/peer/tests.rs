@@ -2,24 +2,15 @@ use super::*;
 use latlab_probes_testing as testing;
 
 fn settings(delay_ms: Option<f64>, rate_mbit: Option<f64>, distance: Option<&str>) -> Settings {
-    Settings {
-        delay_ms,
-        rate_mbit,
-        distance: distance.map(str::to_owned),
-        ..Settings::default()
-    }
+    Settings { delay_ms, rate_mbit, distance: distance.map(str::to_owned), ..Settings::default() }
 }
 
 #[test]
 fn a_delay_is_that_of_a_round_trip_and_a_rate_counts_decimal_bits() {
-    let spec = path_asked(&settings(Some(20.0), Some(200.0), None))
-        .expect("a path")
-        .expect("one");
+    let spec = path_asked(&settings(Some(20.0), Some(200.0), None)).expect("a path").expect("one");
     assert_eq!((spec.rtt_us, spec.rate_bit_per_s), (20_000, Some(200_000_000)));
     assert_eq!(path_asked(&settings(None, None, None)), Ok(None));
-    let far = path_asked(&settings(None, None, Some("london-california")))
-        .expect("a path")
-        .expect("one");
+    let far = path_asked(&settings(None, None, Some("london-california"))).expect("a path").expect("one");
     assert_eq!(far.rtt_us, 140_000);
     let reason = path_asked(&settings(None, None, Some("the-moon"))).expect_err("nobody has been there");
     assert!(reason.contains("the-moon"), "{reason}");
@@ -31,17 +22,11 @@ fn who_shares_a_cpu_is_known() {
     env.cpus = vec![0, 1, 2, 3];
     env.home_cpu = 2;
     let seats = Seats::of(&env);
-    assert_eq!(
-        (seats.client, seats.server, seats.path.as_slice()),
-        (2, 3, &[0, 1][..])
-    );
+    assert_eq!((seats.client, seats.server, seats.path.as_slice()), (2, 3, &[0, 1][..]));
     assert!(seats.apart());
     env.cpus = vec![2];
     let seats = Seats::of(&env);
-    assert_eq!(
-        (seats.client, seats.server, seats.path.as_slice()),
-        (2, 2, &[2][..])
-    );
+    assert_eq!((seats.client, seats.server, seats.path.as_slice()), (2, 2, &[2][..]));
     assert!(!seats.apart());
 }
 
@@ -58,11 +43,7 @@ mod on_linux {
     #[test]
     fn where_no_path_can_be_had_the_server_waits_and_the_label_says_what_that_is_good_for() {
         let env = testing::env_of_threads(64 << 20);
-        let spec = PathSpec {
-            rtt_us: 10_000,
-            rate_bit_per_s: None,
-            queue_bytes: None,
-        };
+        let spec = PathSpec { rtt_us: 10_000, rate_bit_per_s: None, queue_bytes: None };
         let route = Route::emulated(&env, &spec);
         assert!(!route.delays_packets());
         let label = route.label().expect("it is emulated");
@@ -77,9 +58,7 @@ mod on_linux {
         let deadline = Instant::now() + testing::LONG;
         let mut connection = Connection::open(&url, &trust, deadline, &mut |_| {}).expect("a connection");
         let begun = Instant::now();
-        let answer = connection
-            .get("/bytes/1000", None, deadline, &mut |_| {}, &is_body)
-            .expect("an answer");
+        let answer = connection.get("/bytes/1000", None, deadline, &mut |_| {}, &is_body).expect("an answer");
         assert!(begun.elapsed() >= Duration::from_millis(10));
         assert_eq!(answer.body_bytes, 1000);
         assert_eq!(server.served().expect("it answers").requests, 1);
@@ -88,11 +67,7 @@ mod on_linux {
     #[test]
     fn a_child_that_does_not_answer_is_killed_within_its_time() {
         let mut env = testing::env(64 << 20);
-        env.child = Some(
-            ["/bin/sh", "-c", "exec sleep 100"]
-                .map(std::ffi::OsString::from)
-                .to_vec(),
-        );
+        env.child = Some(["/bin/sh", "-c", "exec sleep 100"].map(std::ffi::OsString::from).to_vec());
         let mut side = Side::start(&env, "network.web").expect("a shell starts");
         let begun = Instant::now();
         let answer = side.ask::<u32, u32>(&1, Duration::from_millis(50));

@@ -17,21 +17,13 @@ const PATIENCE: Duration = Duration::from_secs(5);
 
 #[derive(Serialize, Deserialize)]
 enum Request {
-    Serve {
-        place: Place,
-        bind: Option<SocketAddr>,
-        answers_after_us: u64,
-    },
+    Serve { place: Place, bind: Option<SocketAddr>, answers_after_us: u64 },
     Served,
 }
 
 #[derive(Serialize, Deserialize)]
 enum Told {
-    Listening {
-        address: SocketAddr,
-        certificate: Vec<u8>,
-        congestion_control: Option<String>,
-    },
+    Listening { address: SocketAddr, certificate: Vec<u8>, congestion_control: Option<String> },
     Served(Served),
 }
 
@@ -60,16 +52,9 @@ impl WebServer {
             answers_after_us: u64::try_from(route.answers_after().as_micros()).unwrap_or(u64::MAX),
         };
         match side.ask(&request, PATIENCE)? {
-            Told::Listening {
-                address,
-                certificate,
-                congestion_control,
-            } => Ok(Self {
-                side,
-                address,
-                certificate,
-                congestion_control,
-            }),
+            Told::Listening { address, certificate, congestion_control } => {
+                Ok(Self { side, address, certificate, congestion_control })
+            }
             Told::Served(_) => Err(ProbeError::Other("the server does not listen".to_owned())),
         }
     }
@@ -98,11 +83,7 @@ impl WebServer {
 pub(crate) fn serve(input: &mut dyn BufRead, output: &mut dyn Write) -> std::io::Result<()> {
     let mut server: Option<Server> = None;
     serve_child(input, output, move |request| match request {
-        Request::Serve {
-            place,
-            bind,
-            answers_after_us,
-        } => {
+        Request::Serve { place, bind, answers_after_us } => {
             place.take()?;
             let started = Server::start(&Settings {
                 bind,

@@ -12,8 +12,5 @@ use latlab_harness::ProbeError;
 
 /// A refusal by the system, with what was asked for.
 pub fn refused(what: impl Into<String>, error: rustix::io::Errno) -> ProbeError {
-    ProbeError::System {
-        what: what.into(),
-        source: error.into(),
-    }
+    ProbeError::System { what: what.into(), source: error.into() }
 }

@@ -19,10 +19,7 @@ pub fn switches() -> Option<(u64, u64)> {
     }
     // SAFETY: all-zero is a valid rusage, and the call only ever writes valid fields.
     let usage = unsafe { usage.assume_init() };
-    Some((
-        u64::try_from(usage.ru_nvcsw).ok()?,
-        u64::try_from(usage.ru_nivcsw).ok()?,
-    ))
+    Some((u64::try_from(usage.ru_nvcsw).ok()?, u64::try_from(usage.ru_nivcsw).ok()?))
 }
 
 /// Something that runs on a CPU, by its id.
@@ -53,10 +50,7 @@ impl Task {
             Self::Thread(id) => (!id << 3) | SCHED | PER_THREAD,
             Self::Process(id) => (!id << 3) | SCHED,
         };
-        let mut time = libc::timespec {
-            tv_sec: 0,
-            tv_nsec: 0,
-        };
+        let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
         // SAFETY: the pointer is to a timespec of ours.
         let status = unsafe { libc::clock_gettime(clock, &raw mut time) };
         if status != 0 {

@@ -78,11 +78,8 @@ pub fn abreast<W: Toil + Clone>(
         let others = &threads[1..];
         let begin = others.iter().map(|other| other.begin).max().unwrap_or(0);
         let end = others.iter().map(|other| other.end).min().unwrap_or(u64::MAX);
-        let (together, alone): (Vec<_>, Vec<_>) = threads[0]
-            .spans
-            .iter()
-            .copied()
-            .partition(|span| span.0 >= begin && span.1 <= end);
+        let (together, alone): (Vec<_>, Vec<_>) =
+            threads[0].spans.iter().copied().partition(|span| span.0 >= begin && span.1 <= end);
         if together.is_empty() {
             continue;
         }
@@ -90,10 +87,7 @@ pub fn abreast<W: Toil + Clone>(
             block.window(begin, end, ops);
         }
         observe(block, threads.iter().map(|thread| &thread.observed));
-        return Ok(Abreast {
-            threads,
-            alone: alone.len() as u64,
-        });
+        return Ok(Abreast { threads, alone: alone.len() as u64 });
     }
     Err(ProbeError::Other(format!(
         "{} threads never ran at the same time here; is something else keeping the CPUs busy?",
@@ -141,11 +135,7 @@ fn round<W: Toil + Clone>(
     let done = rig.run(works)?;
     Ok(done
         .into_iter()
-        .map(|done| Beside {
-            observed: done.observed,
-            in_place: done.in_place,
-            ..done.result
-        })
+        .map(|done| Beside { observed: done.observed, in_place: done.in_place, ..done.result })
         .collect())
 }
 

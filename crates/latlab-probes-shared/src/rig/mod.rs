@@ -227,32 +227,17 @@ impl Rig {
                 let was_there = location::is_on(cpu);
                 let result = work(&mut place);
                 let after = observer.read();
-                let observed = place
-                    .before
-                    .as_ref()
-                    .map_or_else(Observed::default, |before| after.since(before));
+                let observed =
+                    place.before.as_ref().map_or_else(Observed::default, |before| after.since(before));
                 let in_place = was_there.and_then(|then| Some(then && location::is_on(cpu)?));
                 drop(mortal);
                 // A report wakes the session's thread, which may share a CPU with one that still works.
                 place.meet(&place.round.finished, place.round.threads);
                 // A session that stopped listening has failed already.
-                let _ = report.send((
-                    index,
-                    Done {
-                        result,
-                        observed,
-                        in_place,
-                    },
-                ));
+                let _ = report.send((index, Done { result, observed, in_place }));
             };
-            let order = Order {
-                cpu,
-                work: Box::new(work),
-            };
-            let sent = hand
-                .orders
-                .as_ref()
-                .is_some_and(|orders| orders.send(order).is_ok());
+            let order = Order { cpu, work: Box::new(work) };
+            let sent = hand.orders.as_ref().is_some_and(|orders| orders.send(order).is_ok());
             if !sent {
                 round.over.store(true, Ordering::Release);
             }
@@ -273,14 +258,8 @@ impl Hand {
         let thread = std::thread::Builder::new()
             .name(format!("rig-{index}"))
             .spawn(move || work_off(&inbox))
-            .map_err(|source| ProbeError::System {
-                what: "starting a thread".to_owned(),
-                source,
-            })?;
-        Ok(Self {
-            orders: Some(orders),
-            thread: Some(thread),
-        })
+            .map_err(|source| ProbeError::System { what: "starting a thread".to_owned(), source })?;
+        Ok(Self { orders: Some(orders), thread: Some(thread) })
     }
 }
 
@@ -338,14 +317,7 @@ mod tests {
     }
 
     fn works<R: 'static>(work: fn(&mut Place, usize) -> R) -> Vec<(u32, Work<R>)> {
-        (0..2)
-            .map(|index| {
-                (
-                    0,
-                    Box::new(move |place: &mut Place| work(place, index)) as Work<R>,
-                )
-            })
-            .collect()
+        (0..2).map(|index| (0, Box::new(move |place: &mut Place| work(place, index)) as Work<R>)).collect()
     }
 
     #[test]
@@ -368,9 +340,7 @@ mod tests {
     fn a_partner_that_never_comes_is_not_waited_for_longer_than_the_bound() {
         let begun = Instant::now();
         let mut rig = Rig::new(&Clock::open(), 1).expect("a real clock");
-        let done = rig
-            .run(works(|place, index| index == 1 || place.start()))
-            .expect("both end");
+        let done = rig.run(works(|place, index| index == 1 || place.start())).expect("both end");
         assert!(!done[0].result, "there was no start");
         assert!(begun.elapsed() < Duration::from_secs(20));
     }
@@ -392,11 +362,7 @@ mod tests {
     fn throttling_of_the_whole_group_is_not_counted_again_for_each_thread() {
         let clock = Clock::open();
         let _stamps = Stamps::of(&clock).expect("a real clock");
-        let observed = Observed {
-            throttled_ns: Some(5),
-            voluntary_switches: Some(1),
-            ..Observed::default()
-        };
+        let observed = Observed { throttled_ns: Some(5), voluntary_switches: Some(1), ..Observed::default() };
         assert!(was_switched_out(&observed));
         assert!(!was_switched_out(&Observed::default()));
     }

@@ -31,10 +31,7 @@ impl Page {
     #[must_use]
     #[inline]
     pub fn word(&self, offset: usize) -> &AtomicU64 {
-        assert!(
-            offset.is_multiple_of(8) && (offset as u64) < self.0.bytes(),
-            "no word at {offset}"
-        );
+        assert!(offset.is_multiple_of(8) && (offset as u64) < self.0.bytes(), "no word at {offset}");
         // SAFETY: inside the mapping, aligned, initialised to zero by the kernel, used as an atomic by everybody, and borrowed from
         // the mapping.
         unsafe { AtomicU64::from_ptr(self.0.base().wrapping_add(offset).cast()) }

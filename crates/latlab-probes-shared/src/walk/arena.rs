@@ -50,28 +50,18 @@ impl Arena {
             Pages::Huge => "huge pages obtained",
         };
         let (ok, detail) = match self.mapping.huge_bytes() {
-            None => (
-                true,
-                "this system does not say which page sizes were used".to_owned(),
-            ),
+            None => (true, "this system does not say which page sizes were used".to_owned()),
             Some(huge) => {
                 let share = huge as f64 / self.bytes() as f64;
-                let text = format!(
-                    "{:.1} % of {} MiB are huge pages (smaps)",
-                    share * 100.0,
-                    self.bytes() >> 20
-                );
+                let text =
+                    format!("{:.1} % of {} MiB are huge pages (smaps)", share * 100.0, self.bytes() >> 20);
                 match self.pages {
                     Pages::Base => (huge == 0, text),
                     Pages::Huge => (share >= 0.95, text),
                 }
             }
         };
-        Check {
-            name: name.to_owned(),
-            ok,
-            detail,
-        }
+        Check { name: name.to_owned(), ok, detail }
     }
 }
 
@@ -88,10 +78,7 @@ mod tests {
             assert_eq!(arena.base().addr() % unit, 0);
             // SAFETY: the last byte lies inside the mapping, which is ours.
             unsafe {
-                arena
-                    .base()
-                    .add(usize::try_from(arena.bytes()).expect("fits") - 1)
-                    .write_volatile(7);
+                arena.base().add(usize::try_from(arena.bytes()).expect("fits") - 1).write_volatile(7);
             }
         }
     }
@@ -105,9 +92,7 @@ mod tests {
 
     #[test]
     fn memory_that_is_not_there_is_refused_with_its_size() {
-        let error = Arena::new(1 << 60, Pages::Base, &[])
-            .err()
-            .expect("nobody has an exbibyte");
+        let error = Arena::new(1 << 60, Pages::Base, &[]).err().expect("nobody has an exbibyte");
         assert!(error.to_string().contains("MiB"), "{error}");
     }
 }

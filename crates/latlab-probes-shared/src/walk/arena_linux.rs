@@ -24,30 +24,16 @@ impl Mapping {
     pub(super) fn new(bytes: usize, pages: Pages, helpers: &[u32]) -> Result<Self, ProbeError> {
         let what = || format!("memory for a walk ({} MiB)", bytes >> 20);
         let slack = if pages == Pages::Huge { HUGE_BYTES } else { 0 };
-        let whole_bytes = bytes
-            .checked_add(slack)
-            .ok_or_else(|| ProbeError::Other(format!("{}: too large", what())))?;
+        let whole_bytes =
+            bytes.checked_add(slack).ok_or_else(|| ProbeError::Other(format!("{}: too large", what())))?;
         // SAFETY: a fresh private mapping at an address of the kernel's choice touches nothing of ours.
         let whole = unsafe {
-            mmap_anonymous(
-                null_mut(),
-                whole_bytes,
-                ProtFlags::READ | ProtFlags::WRITE,
-                MapFlags::PRIVATE,
-            )
+            mmap_anonymous(null_mut(), whole_bytes, ProtFlags::READ | ProtFlags::WRITE, MapFlags::PRIVATE)
         }
-        .map_err(|error| ProbeError::System {
-            what: what(),
-            source: error.into(),
-        })?
+        .map_err(|error| ProbeError::System { what: what(), source: error.into() })?
         .cast::<u8>();
         let base = whole.wrapping_add(whole.align_offset(if slack > 0 { HUGE_BYTES } else { 4096 }));
-        let mapping = Self {
-            whole,
-            whole_bytes,
-            base,
-            bytes,
-        };
+        let mapping = Self { whole, whole_bytes, base, bytes };
         let advice = match pages {
             Pages::Base => Advice::LinuxNoHugepage,
             Pages::Huge => Advice::LinuxHugepage,
@@ -55,9 +41,7 @@ impl Mapping {
         // SAFETY: the range is ours; the advice changes no content. A kernel without huge pages refuses it, which
         // the look at smaps shows.
         let _advised = unsafe { madvise(base.cast(), bytes, advice) };
-        mapping
-            .populate(helpers)
-            .map_err(|source| ProbeError::System { what: what(), source })?;
+        mapping.populate(helpers).map_err(|source| ProbeError::System { what: what(), source })?;
         Ok(mapping)
     }
 
@@ -125,11 +109,7 @@ impl Mapping {
     /// Bytes of this mapping that the kernel backs with huge pages.
     pub(super) fn huge_bytes(&self) -> Option<u64> {
         let smaps = BufReader::new(std::fs::File::open("/proc/self/smaps").ok()?);
-        huge_bytes_in(
-            smaps.lines().map_while(Result::ok),
-            self.base.addr(),
-            self.base.addr() + self.bytes,
-        )
+        huge_bytes_in(smaps.lines().map_while(Result::ok), self.base.addr(), self.base.addr() + self.bytes)
     }
 }
 
@@ -197,11 +177,7 @@ mod tests {
                     9000-a000 rw-p 00000000 00:00 0\nAnonHugePages:      4096 kB\n";
         let lines = || text.lines().map(str::to_owned);
         assert_eq!(huge_bytes_in(lines(), 0x1000, 0x3000), Some(4096));
-        assert_eq!(
-            huge_bytes_in(lines(), 0x9000, 0xa000),
-            Some(0x1000),
-            "never more than our own size"
-        );
+        assert_eq!(huge_bytes_in(lines(), 0x9000, 0xa000), Some(0x1000), "never more than our own size");
         assert_eq!(huge_bytes_in(lines(), 0x5000, 0x6000), None);
     }
 }

@@ -73,15 +73,7 @@ impl Chain {
         }
         // SAFETY: as above.
         unsafe { link(last).cast_mut().write(first) };
-        Self {
-            cycle,
-            layout,
-            base,
-            at: first,
-            step: 0,
-            wrong_ends: 0,
-            walks: 0,
-        }
+        Self { cycle, layout, base, at: first, step: 0, wrong_ends: 0, walks: 0 }
     }
 
     /// Touches the `lines` nodes before the current one in the order of the walk: afterwards the caches hold what a
@@ -102,8 +94,7 @@ impl Chain {
 
     #[inline]
     fn address(&self, step: u64) -> *const u8 {
-        self.base
-            .wrapping_add(to_usize(self.layout.offset(self.cycle.place(step))))
+        self.base.wrapping_add(to_usize(self.layout.offset(self.cycle.place(step))))
     }
 
     /// Whether the pointers are a permutation of the nodes, looked at in memory: every node is pointed to once.
@@ -119,11 +110,7 @@ impl Chain {
             // SAFETY: the place lies in the span that `build` was promised.
             let next = unsafe { link(node).read() };
             let offset = (next.addr() as u64).wrapping_sub(self.base.addr() as u64);
-            let target = if self.layout == Layout::Pages {
-                offset / PAGE_BYTES
-            } else {
-                offset / stride
-            };
+            let target = if self.layout == Layout::Pages { offset / PAGE_BYTES } else { offset / stride };
             if target < nodes && self.layout.offset(target) == offset {
                 seen[to_usize(target / 64)] |= 1 << (target % 64);
             } else {
@@ -180,10 +167,7 @@ fn link(node: *const u8) -> *const *const u8 {
 /// Offsets inside an arena fit the address space that the arena lies in.
 #[inline]
 fn to_usize(value: u64) -> usize {
-    #[expect(
-        clippy::cast_possible_truncation,
-        reason = "bounded by the size of a mapping that exists"
-    )]
+    #[expect(clippy::cast_possible_truncation, reason = "bounded by the size of a mapping that exists")]
     {
         value as usize
     }
@@ -247,11 +231,7 @@ mod tests {
                 first.write(chain.address(2));
             }
             let check = chain.permutation_check();
-            assert!(
-                !check.ok && check.detail.contains("99 of 100"),
-                "{}",
-                check.detail
-            );
+            assert!(!check.ok && check.detail.contains("99 of 100"), "{}", check.detail);
             chain.run(50);
             chain.verify_position();
             assert!(!chain.walk_check().ok);

@@ -11,10 +11,7 @@ mod reference;
 
 #[cfg_attr(target_arch = "x86_64", path = "x86.rs")]
 #[cfg_attr(target_arch = "aarch64", path = "aarch64.rs")]
-#[cfg_attr(
-    not(any(target_arch = "x86_64", target_arch = "aarch64")),
-    path = "portable.rs"
-)]
+#[cfg_attr(not(any(target_arch = "x86_64", target_arch = "aarch64")), path = "portable.rs")]
 mod chase;
 
 pub use arena::Arena;

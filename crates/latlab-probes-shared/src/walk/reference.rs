@@ -41,13 +41,7 @@ impl<'a> ReferenceChase<'a> {
         };
         let private = chain(0, PRIVATE_BYTES, 11);
         let shared = chain(PRIVATE_BYTES, SHARED_BYTES, 12);
-        let mut reference = Self {
-            clock,
-            private,
-            shared,
-            readings: Vec::new(),
-            _arena: arena,
-        };
+        let mut reference = Self { clock, private, shared, readings: Vec::new(), _arena: arena };
         // Two moments to judge the first probe by: one alone may have been a boosted one.
         reference.read();
         reference.read();

@@ -125,9 +125,7 @@ fn best_block(all: &[Measured], paths: &[&str]) -> Option<Measured> {
         .map(|path| all.iter().filter(|point| point.path == *path).collect::<Vec<_>>())
         .find(|own| !own.is_empty())?;
     let fastest = own.iter().map(|point| point.bytes_per_s).fold(0.0, f64::max);
-    own.into_iter()
-        .find(|point| point.bytes_per_s >= AS_GOOD * fastest)
-        .cloned()
+    own.into_iter().find(|point| point.bytes_per_s >= AS_GOOD * fastest).cloned()
 }
 
 /// Large blocks beat small ones: 1 MiB and more against 4 KiB and less.
@@ -137,10 +135,7 @@ fn large_beat_small(all: &[Measured], path: &str) -> Value {
             .filter(|point| point.path == path && wanted(point.block_bytes))
             .max_by(|a, b| a.bytes_per_s.total_cmp(&b.bytes_per_s))
     };
-    let (small, large) = (
-        fastest(&|bytes| bytes <= 4096),
-        fastest(&|bytes| bytes >= 1 << 20),
-    );
+    let (small, large) = (fastest(&|bytes| bytes <= 4096), fastest(&|bytes| bytes >= 1 << 20));
     let (verdict, detail) = match (small, large) {
         (Some(small), Some(large)) => {
             let ratio = large.bytes_per_s / small.bytes_per_s;
@@ -161,10 +156,7 @@ fn large_beat_small(all: &[Measured], path: &str) -> Value {
                 ),
             )
         }
-        _ => (
-            "undecided",
-            "small and large blocks were not both measured".to_owned(),
-        ),
+        _ => ("undecided", "small and large blocks were not both measured".to_owned()),
     };
     json!({ "rule": "large blocks beat small ones", "verdict": verdict, "detail": detail })
 }
@@ -193,9 +185,8 @@ fn sanity(all: &[Measured]) -> Vec<Value> {
         .iter()
         .filter(|point| point.path == WARM)
         .filter_map(|warm| {
-            let cold = all
-                .iter()
-                .find(|point| point.path == COLD && point.block_bytes == warm.block_bytes)?;
+            let cold =
+                all.iter().find(|point| point.path == COLD && point.block_bytes == warm.block_bytes)?;
             Some((warm, cold))
         })
         .collect();
@@ -259,19 +250,12 @@ mod tests {
         assert_eq!(fits.len(), 3);
         let close =
             |value: &Value, expected: f64| (value.as_f64().expect("a number") / expected - 1.0).abs() < 1e-3;
-        assert!(
-            close(&fits[0]["half_bandwidth_block_bytes"], 55_000.0),
-            "{}",
-            fits[0]
-        );
+        assert!(close(&fits[0]["half_bandwidth_block_bytes"], 55_000.0), "{}", fits[0]);
         assert!(close(&fits[0]["ninety_percent_block_bytes"], 9.0 * 55_000.0));
         assert!(close(&fits[0]["residuals"]["4096"], 1.0));
         assert!(fits[1].get("alpha_ns").is_none(), "read-ahead is no line");
         // 30 GB in blocks of 4 KiB: 7.3 million times 59 us.
-        assert!(close(
-            &fits[0]["thirty_gb"][0]["seconds"],
-            30e9 / 4096.0 * 59.096e-6
-        ));
+        assert!(close(&fits[0]["thirty_gb"][0]["seconds"], 30e9 / 4096.0 * 59.096e-6));
         let best = best_block(&all, &[DIRECT]).expect("measured");
         assert_eq!(best.block_bytes, 1 << 20, "95.3 % of what 16 MiB reach");
         assert_eq!(large_beat_small(&all, DIRECT)["verdict"], "true");
@@ -294,10 +278,7 @@ mod tests {
     #[test]
     fn a_slow_disk_has_a_rate_too() {
         assert_eq!(rate(4096.0 / 8.3e-3), "0.49 MB/s");
-        assert_eq!(
-            [2.5e6, 70e6, 1.25e9].map(rate),
-            ["2.50 MB/s", "70 MB/s", "1.25 GB/s"]
-        );
+        assert_eq!([2.5e6, 70e6, 1.25e9].map(rate), ["2.50 MB/s", "70 MB/s", "1.25 GB/s"]);
     }
 
     #[test]

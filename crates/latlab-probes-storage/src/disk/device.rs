@@ -94,18 +94,14 @@ impl DeviceTime {
             }
         };
         sum(&mut self.reads, [since.reads, since.read_ns, since.read_bytes]);
-        sum(
-            &mut self.writes,
-            [since.writes, since.write_ns, since.write_bytes],
-        );
+        sum(&mut self.writes, [since.writes, since.write_ns, since.write_bytes]);
         self.blocks += 1;
     }
 
     /// A finding: how much of the mean time of `operations`, which together took `ns` and were to move `bytes`, a request of theirs was with the device
     /// and its queue; or why that is not told.
     pub(crate) fn of(&self, asked: Asked, operations: u64, ns: f64, bytes: u64) -> Value {
-        self.told(asked, operations, ns, bytes)
-            .unwrap_or_else(|reason| json!({ "not_told": reason }))
+        self.told(asked, operations, ns, bytes).unwrap_or_else(|reason| json!({ "not_told": reason }))
     }
 
     fn told(&self, asked: Asked, operations: u64, ns: f64, bytes: u64) -> Result<Value, String> {
@@ -144,7 +140,7 @@ impl DeviceTime {
         let error_ns = 2.0 * steps * TIME_STEP_NS as f64;
         if error_ns > COARSE * with_device_ns {
             return Err(
-                "the device counts in milliseconds, and there are too few operations for that".to_owned(),
+                "the device counts in milliseconds, and there are too few operations for that".to_owned()
             );
         }
         Ok(json!({
@@ -192,8 +188,7 @@ impl DeviceCount {
         self.asked += bytes;
         self.counted += counted;
         if counted < bytes {
-            self.short
-                .get_or_insert(format!("{counted} of {bytes} bytes in a block of samples"));
+            self.short.get_or_insert(format!("{counted} of {bytes} bytes in a block of samples"));
         }
     }
 
@@ -202,10 +197,9 @@ impl DeviceCount {
     pub(crate) fn check(&self, device: &Device) -> Check {
         let (ok, detail) = match (&device.0, &self.short) {
             (Err(reason), _) => (true, format!("no device counter: {reason}")),
-            (Ok(source), _) if self.blocks == 0 => (
-                true,
-                format!("no device counter: {} was not asked", source.name()),
-            ),
+            (Ok(source), _) if self.blocks == 0 => {
+                (true, format!("no device counter: {} was not asked", source.name()))
+            }
             (Ok(source), Some(short)) => (
                 false,
                 format!(
@@ -224,11 +218,7 @@ impl DeviceCount {
                 ),
             ),
         };
-        Check {
-            name: "device counted".to_owned(),
-            ok,
-            detail,
-        }
+        Check { name: "device counted".to_owned(), ok, detail }
     }
 }
 
@@ -286,11 +276,6 @@ mod tests {
         assert!(why(time, READ, 1_000, 40_960_000).contains("10.00 requests"));
         assert!(why(of_blocks(10, counted(10, 1)), READ, 100, 409_600).contains("milliseconds"));
         let longer = time.of(READ, 10_000, 3e8, 40_960_000);
-        assert!(
-            longer["not_told"]
-                .as_str()
-                .is_some_and(|text| text.contains("overlap")),
-            "{longer}"
-        );
+        assert!(longer["not_told"].as_str().is_some_and(|text| text.contains("overlap")), "{longer}");
     }
 }

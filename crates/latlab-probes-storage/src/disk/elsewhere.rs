@@ -7,10 +7,7 @@ use latlab_storage::CutShort;
 
 /// Why there is no room: nobody asks.
 pub(crate) fn room(_env: &Env) -> Result<u64, String> {
-    Err(format!(
-        "measured on Linux only; this is {}",
-        std::env::consts::OS
-    ))
+    Err(format!("measured on Linux only; this is {}", std::env::consts::OS))
 }
 
 /// No file is ever laid out.

@@ -53,10 +53,7 @@ impl Evidence {
             self.expected = Some((begin, whole));
         }
         let from = usize::try_from(offset - begin).unwrap_or(0);
-        let expected = self
-            .expected
-            .as_ref()
-            .and_then(|(_, whole)| whole.get(from..from + bytes.len()));
+        let expected = self.expected.as_ref().and_then(|(_, whole)| whole.get(from..from + bytes.len()));
         if expected == Some(bytes) {
             return Ok(());
         }
@@ -110,12 +107,7 @@ impl Evidence {
     /// As if so many bytes had been moved, and so many counted.
     #[cfg(test)]
     pub(crate) fn of_counts(moved: u64, counted: Option<u64>) -> Self {
-        Self {
-            moved,
-            watched: moved,
-            counted,
-            ..Self::default()
-        }
+        Self { moved, watched: moved, counted, ..Self::default() }
     }
 
     fn count(&mut self, bytes: u64) {
@@ -219,11 +211,7 @@ fn written_extents(extents: &Extents) -> Check {
                 "{} bytes in {} pieces, none only reserved{}",
                 extents.written_bytes,
                 extents.pieces,
-                if extents.exact {
-                    ""
-                } else {
-                    " as far as this file system tells"
-                }
+                if extents.exact { "" } else { " as far as this file system tells" }
             ),
         },
     }
@@ -237,11 +225,7 @@ fn trial_check(target: &Target) -> Check {
             None => Ok("accepted; the user's file is not tried, the kernel's count decides".to_owned()),
         },
     };
-    Check {
-        name: "direct".to_owned(),
-        ok: found.is_ok(),
-        detail: found.unwrap_or_else(|text| text),
-    }
+    Check { name: "direct".to_owned(), ok: found.is_ok(), detail: found.unwrap_or_else(|text| text) }
 }
 
 #[cfg(test)]
@@ -250,22 +234,11 @@ mod tests {
 
     #[test]
     fn extents_that_were_never_written_fail_the_proof() {
-        let written = Extents {
-            written_bytes: 8192,
-            pieces: 1,
-            exact: true,
-            ..Extents::default()
-        };
+        let written = Extents { written_bytes: 8192, pieces: 1, exact: true, ..Extents::default() };
         assert!(written_extents(&written).ok);
-        let reserved = Extents {
-            unwritten_bytes: 4096,
-            ..written
-        };
+        let reserved = Extents { unwritten_bytes: 4096, ..written };
         assert!(!written_extents(&reserved).ok);
-        let hole = Extents {
-            hole_bytes: 4096,
-            ..written
-        };
+        let hole = Extents { hole_bytes: 4096, ..written };
         assert!(!written_extents(&hole).ok);
     }
 }

@@ -38,17 +38,11 @@ fn choose_engine(
 ) -> Result<Chosen, ProbeError> {
     let block = usize::try_from(block_bytes)
         .map_err(|_| ProbeError::Other("a block larger than memory can be".to_owned()))?;
-    let aligned = usize::try_from(alignment)
-        .unwrap_or(BLOCK_BYTES)
-        .next_power_of_two();
+    let aligned = usize::try_from(alignment).unwrap_or(BLOCK_BYTES).next_power_of_two();
     let open = |kind, slots| open_engine(kind, file, slots, block, aligned);
     if depth <= 1 {
         let slots = slots.max(1);
-        return Ok(Chosen {
-            engine: open(EngineKind::Psync, slots).map_err(refused)?,
-            slots,
-            flag: None,
-        });
+        return Ok(Chosen { engine: open(EngineKind::Psync, slots).map_err(refused)?, slots, flag: None });
     }
     let slots = slots.max(depth);
     let uring = || {
@@ -59,17 +53,11 @@ fn choose_engine(
         open(EngineKind::Uring, slots)
     };
     match uring() {
-        Ok(engine) => Ok(Chosen {
-            engine,
-            slots,
-            flag: None,
-        }),
+        Ok(engine) => Ok(Chosen { engine, slots, flag: None }),
         Err(StorageError::Refused(reason)) => Ok(Chosen {
             engine: open_threads(file, depth, &target.cpus, slots, block, aligned).map_err(refused)?,
             slots,
-            flag: Some(format!(
-                "degraded: a thread for each transfer under way, because {reason}"
-            )),
+            flag: Some(format!("degraded: a thread for each transfer under way, because {reason}")),
         }),
         Err(error) => Err(refused(error)),
     }
@@ -130,18 +118,9 @@ impl Flow {
             return Err(ProbeError::Other("a file of the user's is only read".to_owned()));
         }
         if !block_bytes.is_multiple_of(BLOCK_BYTES as u64) {
-            return Err(ProbeError::Other(
-                "blocks that are written are multiples of 4 KiB".to_owned(),
-            ));
+            return Err(ProbeError::Other("blocks that are written are multiples of 4 KiB".to_owned()));
         }
-        Self::open(
-            target,
-            path,
-            Direction::Write,
-            [depth, slots],
-            block_bytes,
-            places,
-        )
+        Self::open(target, path, Direction::Write, [depth, slots], block_bytes, places)
     }
 
     fn open(
@@ -198,10 +177,7 @@ impl Flow {
         };
         let wanted = usize::try_from(operations).unwrap_or(usize::MAX);
         // What is ready already was paid for.
-        let missing = wanted
-            .min(self.offsets.len())
-            .saturating_sub(self.ready.len())
-            .min(self.spent.len());
+        let missing = wanted.min(self.offsets.len()).saturating_sub(self.ready.len()).min(self.spent.len());
         budget.spend(missing as u64 * self.block_bytes).map_err(refused)?;
         for slot in self.spent.drain(..missing) {
             let offset = self.places.next();
@@ -224,8 +200,7 @@ impl Flow {
             match self.direction {
                 Direction::Read => {
                     let offset = self.offsets[slot as usize];
-                    self.evidence
-                        .look(self.contents, offset, self.engine.buffer(slot).bytes());
+                    self.evidence.look(self.contents, offset, self.engine.buffer(slot).bytes());
                     self.ready.push_back(slot);
                 }
                 Direction::Write => self.spent.push(slot),
@@ -246,11 +221,7 @@ impl Queue for Flow {
         }
         self.owners[slot as usize] = token;
         self.engine
-            .submit(Transfer {
-                token: slot,
-                offset: self.offsets[slot as usize],
-                direction: self.direction,
-            })
+            .submit(Transfer { token: slot, offset: self.offsets[slot as usize], direction: self.direction })
             .map_err(refused)?;
         self.under_way += 1;
         Ok(())

@@ -27,9 +27,7 @@ pub(crate) use timed::Timed;
 /// Bytes that a test file may take; any number where a file of the user's is read.
 pub(crate) fn room(env: &Env) -> Result<u64, String> {
     if let Some(path) = &env.settings.file {
-        return open_existing(Path::new(path))
-            .map(|_| u64::MAX)
-            .map_err(|error| error.to_string());
+        return open_existing(Path::new(path)).map(|_| u64::MAX).map_err(|error| error.to_string());
     }
     env.disk
         .place()
@@ -104,10 +102,7 @@ impl Target {
             None => env.disk.test_file(file_bytes(env)),
         };
         let own = test.map(Self::of).map_err(refused)?;
-        Ok(Self {
-            cpus: env.cpus.clone(),
-            ..own
-        })
+        Ok(Self { cpus: env.cpus.clone(), ..own })
     }
 
     /// The descriptor for a path, and what buffers and blocks must be multiples of.
@@ -124,10 +119,7 @@ impl Target {
             .as_ref()
             .map_err(|reason| ProbeError::Other(format!("no direct I/O: {reason}")))?;
         let alignment = direct.alignment;
-        Ok((
-            Arc::clone(&direct.file),
-            alignment.memory_bytes.max(alignment.offset_bytes),
-        ))
+        Ok((Arc::clone(&direct.file), alignment.memory_bytes.max(alignment.offset_bytes)))
     }
 
     /// Path and block of a point, and the descriptor for them.
@@ -197,12 +189,7 @@ pub(crate) fn whole(
 ) -> Result<(), ProbeError> {
     match moved {
         Ok(moved) if moved == length => Ok(()),
-        Ok(moved) => Err(ProbeError::Proof(format!(
-            "{what}: {moved} of {length} bytes were moved"
-        ))),
-        Err(errno) => Err(ProbeError::System {
-            what: what.to_owned(),
-            source: errno.into(),
-        }),
+        Ok(moved) => Err(ProbeError::Proof(format!("{what}: {moved} of {length} bytes were moved"))),
+        Err(errno) => Err(ProbeError::System { what: what.to_owned(), source: errno.into() }),
     }
 }

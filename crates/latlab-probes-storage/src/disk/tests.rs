@@ -55,8 +55,7 @@ mod linux {
                 begun += 1;
             }
             let mut done = Vec::new();
-            flow.reap(Wait::ForOne, &mut |token| done.push(token))
-                .expect("no error");
+            flow.reap(Wait::ForOne, &mut |token| done.push(token)).expect("no error");
             ended += done.len() as u64;
             free.extend(done);
         }
@@ -76,10 +75,7 @@ mod linux {
         match support(&env) {
             Support::Yes => panic!("nobody was told"),
             Support::No(text) | Support::Degraded(text) => {
-                assert!(
-                    text.contains("the disk was slower") && text.contains("24 MiB"),
-                    "{text}"
-                );
+                assert!(text.contains("the disk was slower") && text.contains("24 MiB"), "{text}");
             }
         }
         let target = Target::open(&env).expect("what there is");
@@ -95,10 +91,7 @@ mod linux {
             assert!(seen.windows(2).all(|pair| pair[0] != pair[1]));
             assert_ne!(seen[0], last, "round {round}");
             last = *seen.last().expect("99");
-            assert!(
-                seen.iter()
-                    .all(|offset| offset.is_multiple_of(BLOCK) && *offset < 100 * BLOCK)
-            );
+            assert!(seen.iter().all(|offset| offset.is_multiple_of(BLOCK) && *offset < 100 * BLOCK));
             if round == 0 {
                 seen.push(places.next());
                 seen.sort_unstable();
@@ -107,10 +100,7 @@ mod linux {
             }
         }
         let mut places = Places::in_order(BLOCK, 3, 2);
-        assert_eq!(
-            [places.next(), places.next(), places.next()],
-            [2 * BLOCK, 0, BLOCK]
-        );
+        assert_eq!([places.next(), places.next(), places.next()], [2 * BLOCK, 0, BLOCK]);
     }
 
     #[test]
@@ -142,12 +132,7 @@ mod linux {
                 continue;
             };
             assert_eq!(reading.engine(), "threads");
-            assert!(
-                reading
-                    .flag
-                    .as_ref()
-                    .is_some_and(|flag| flag.starts_with("degraded: a thread"))
-            );
+            assert!(reading.flag.as_ref().is_some_and(|flag| flag.starts_with("degraded: a thread")));
             reading.evidence.begin(&target, DIRECT);
             assert_eq!(drive(&mut reading, depth, 20), 20);
             reading.evidence.end(&target, Direction::Read, 20 * block_bytes);
@@ -157,10 +142,7 @@ mod linux {
             let mut writing =
                 Flow::writing(&target, DIRECT, depth, 6, block_bytes, places()).expect("threads");
             let ready = writing.prepare(env.disk.budget(), 6).expect("in the budget");
-            assert_eq!(
-                ready, 6,
-                "more are made ready than are under way, so that the depth is kept"
-            );
+            assert_eq!(ready, 6, "more are made ready than are under way, so that the depth is kept");
             assert_eq!(drive(&mut writing, depth, ready), ready);
         }
     }
@@ -196,10 +178,7 @@ mod linux {
         let Some(target) = target(&env) else { return };
         let places = Places::in_order(BLOCK, target.blocks(BLOCK), 0);
         let mut flow = Flow::writing(&target, BUFFERED, 1, 4, BLOCK, places).expect("an engine");
-        env.disk
-            .budget()
-            .spend(env.disk.budget().left_bytes())
-            .expect("all of it");
+        env.disk.budget().spend(env.disk.budget().left_bytes()).expect("all of it");
         let error = flow.prepare(env.disk.budget(), 4).expect_err("nothing is left");
         assert!(error.to_string().contains("--max-bytes"), "{error}");
     }
@@ -215,15 +194,7 @@ mod linux {
         assert_eq!(flow.engine(), "psync");
         // The types fit: a session hands it to its block like this.
         let _ = |block: &mut latlab_harness::Block, flow: &mut Flow| {
-            block.in_flight(
-                flow,
-                1,
-                Arrivals::Closed,
-                Limits {
-                    operations: 1,
-                    begin_within_ns: 1e9,
-                },
-            )
+            block.in_flight(flow, 1, Arrivals::Closed, Limits { operations: 1, begin_within_ns: 1e9 })
         };
     }
 
@@ -259,12 +230,7 @@ mod linux {
         let mut foreign = vec![0; 3 * 4096];
         Contents::new(99).fill(8192, &mut foreign);
         let zeros = vec![0; 3 * 4096];
-        for (bytes, ok) in [
-            (&right, true),
-            (&other, false),
-            (&foreign, false),
-            (&zeros, false),
-        ] {
+        for (bytes, ok) in [(&right, true), (&other, false), (&foreign, false), (&zeros, false)] {
             for length in [3 * 4096, 4096, 512] {
                 let mut evidence = Evidence::default();
                 evidence.look(Some(contents), 8192, &bytes[..length]);

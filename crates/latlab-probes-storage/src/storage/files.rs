@@ -54,11 +54,8 @@ const LEAST_BLOCKS: usize = 2;
 const ONE: u64 = 1;
 const MANY: u64 = 1_000;
 /// Numbers of files between and beyond, with the first profile that has them.
-const SWEEP: [(u64, Profile); 3] = [
-    (100, Profile::Standard),
-    (10, Profile::Standard),
-    (10_000, Profile::Thorough),
-];
+const SWEEP: [(u64, Profile); 3] =
+    [(100, Profile::Standard), (10, Profile::Standard), (10_000, Profile::Thorough)];
 
 const NATIVE: &str = "psync";
 const PYTHON: &str = "python";
@@ -193,11 +190,7 @@ fn planned(env: &Env, priority: u8, files: u64, operation: Operation, engine: &s
             / 1e9,
         written_bytes,
         // What a block wrote stays until the end, and disks wear: no more than a record needs.
-        most_blocks: if operation.leaves_traces() {
-            BLOCKS
-        } else {
-            usize::MAX
-        },
+        most_blocks: if operation.leaves_traces() { BLOCKS } else { usize::MAX },
         ..Planned::new(point(files, operation, engine))
     }
 }
@@ -343,20 +336,14 @@ struct Pass<'a> {
 impl<'a> Pass<'a> {
     fn of(result: &'a PointResult) -> Option<Self> {
         let (point, findings) = (&result.point, result.findings.as_ref()?);
-        let mut blocks_ns: Vec<f64> = findings["block_means_ns"]
-            .as_array()?
-            .iter()
-            .filter_map(Value::as_f64)
-            .collect();
+        let mut blocks_ns: Vec<f64> =
+            findings["block_means_ns"].as_array()?.iter().filter_map(Value::as_f64).collect();
         // A point for which the time ran out is compared with nothing: one block of four took six times as long as the others.
         if blocks_ns.len() < LEAST_BLOCKS {
             return None;
         }
         blocks_ns.sort_by(f64::total_cmp);
-        let sync = point
-            .sync
-            .as_ref()
-            .map_or(String::new(), |sync| format!(" {sync}"));
+        let sync = point.sync.as_ref().map_or(String::new(), |sync| format!(" {sync}"));
         Some(Self {
             files: point.files?,
             file_bytes: point.file_bytes?,

@@ -71,11 +71,7 @@ struct Survey {
 impl Survey {
     /// The sizes of blocks for which there are regions enough, each with its number of regions.
     fn sizes(&self) -> Vec<(u64, u64)> {
-        let sizes = if self.regions >= 2 * LEAST_REGIONS {
-            SIZES.len()
-        } else {
-            1
-        };
+        let sizes = if self.regions >= 2 * LEAST_REGIONS { SIZES.len() } else { 1 };
         let each = (self.regions / sizes as u64).min(MOST_REGIONS);
         SIZES[..sizes]
             .iter()
@@ -129,10 +125,7 @@ impl Survey {
 
 /// Blocks read in a region of so many bytes.
 fn blocks_of(block_bytes: u64, region_bytes: u64) -> u64 {
-    let most = SIZES
-        .iter()
-        .find(|(own, _)| *own == block_bytes)
-        .map_or(0, |(_, blocks)| *blocks);
+    let most = SIZES.iter().find(|(own, _)| *own == block_bytes).map_or(0, |(_, blocks)| *blocks);
     most.min(region_bytes / block_bytes.max(1))
 }
 
@@ -242,10 +235,7 @@ fn judge(block_bytes: u64, ratio: f64, interval: Option<[f64; 2]>) -> (&'static 
             ),
         )
     } else {
-        (
-            "undecided",
-            format!("blocks of {size} take {figures} as long the first time: too wide to say"),
-        )
+        ("undecided", format!("blocks of {size} take {figures} as long the first time: too wide to say"))
     }
 }
 

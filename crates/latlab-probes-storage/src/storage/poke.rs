@@ -131,11 +131,7 @@ fn written(profile: Profile, file_bytes: u64, path: &str) -> u64 {
 fn planned(env: &Env, file_bytes: u64, path: &str) -> Planned {
     let profile = env.settings.profile;
     let planned = Planned::new(point(file_bytes, path));
-    let most_blocks = if profile == Profile::Thorough {
-        planned.most_blocks
-    } else {
-        FEW_BLOCKS
-    };
+    let most_blocks = if profile == Profile::Thorough { planned.most_blocks } else { FEW_BLOCKS };
     let count = pokes(profile, file_bytes, path) as f64;
     let flushed_s = written(profile, file_bytes, path) as f64 / PAGE_BYTES as f64 * FLUSHED_S;
     let evictions = (count / pages(file_bytes).max(1) as f64).ceil();
@@ -166,19 +162,11 @@ fn planned(env: &Env, file_bytes: u64, path: &str) -> Planned {
         // Warming all of the test file takes as long as the rest: first the size that everybody knows.
         priority: u8::from(path == WARM && file_bytes > LARGE),
         setup_s: 1e-4,
-        first_s: if shared && path == WARM {
-            file_bytes as f64 / WARMING
-        } else {
-            0.0
-        },
+        first_s: if shared && path == WARM { file_bytes as f64 / WARMING } else { 0.0 },
         block_s,
         most_blocks,
         written_bytes: written(profile, file_bytes, path),
-        reach: if path == WARM {
-            Reach::Shared
-        } else {
-            Reach::Private
-        },
+        reach: if path == WARM { Reach::Shared } else { Reach::Private },
         ..planned
     }
 }
@@ -232,16 +220,10 @@ impl Probe for Poke {
 
     fn conclude(&self, _header: &Header, results: &[PointResult]) -> Vec<Record> {
         let p50 = |size: u64, path| {
-            results
-                .iter()
-                .find(|result| result.point == point(size, path))
-                .map(|result| result.p50)
+            results.iter().find(|result| result.point == point(size, path)).map(|result| result.p50)
         };
-        let mut sizes: Vec<u64> = results
-            .iter()
-            .filter_map(|result| result.point.file_bytes)
-            .filter(|size| *size > 0)
-            .collect();
+        let mut sizes: Vec<u64> =
+            results.iter().filter_map(|result| result.point.file_bytes).filter(|size| *size > 0).collect();
         sizes.sort_unstable();
         sizes.dedup();
         let (mut rows, mut sanity) = (Vec::new(), Vec::new());

@@ -56,9 +56,7 @@ const GRID: [(u64, u8, [u64; 3]); 6] = [
 
 /// Reads of one block at a rate.
 fn reads(profile: Profile, rate_per_s: u64) -> u64 {
-    GRID.iter()
-        .find(|(rate, ..)| *rate == rate_per_s)
-        .map_or(1, |(.., reads)| profile.of(*reads).max(1))
+    GRID.iter().find(|(rate, ..)| *rate == rate_per_s).map_or(1, |(.., reads)| profile.of(*reads).max(1))
 }
 
 impl Probe for Rate {

@@ -6,10 +6,7 @@ use latlab_record::Unit;
 use super::random::{Random, Way};
 
 /// The probe.
-pub static PROBE: Random = Random {
-    way: Way::Read,
-    spec: &SPEC,
-};
+pub static PROBE: Random = Random { way: Way::Read, spec: &SPEC };
 
 static SPEC: Spec = Spec {
     id: "storage.read.random",

@@ -43,18 +43,8 @@ const MIB: u64 = 1 << 20;
 /// In the order in which they are given up last.
 const KIB_4: u64 = 4 * KIB;
 const KIB_64: u64 = 64 * KIB;
-const BLOCKS: [u64; 10] = [
-    4 * KIB,
-    64 * KIB,
-    MIB,
-    16 * MIB,
-    16 * KIB,
-    256 * KIB,
-    4 * MIB,
-    512,
-    64 * MIB,
-    128 * MIB,
-];
+const BLOCKS: [u64; 10] =
+    [4 * KIB, 64 * KIB, MIB, 16 * MIB, 16 * KIB, 256 * KIB, 4 * MIB, 512, 64 * MIB, 128 * MIB];
 /// How many of them each profile takes.
 const TAKEN: [usize; 3] = [4, 9, 10];
 const PATHS: [&str; 3] = [DIRECT, COLD, WARM];
@@ -137,11 +127,7 @@ impl Probe for ReadSequential {
 
     fn points(&self, env: &Env) -> Vec<Planned> {
         let profile = env.settings.profile;
-        let file = if env.settings.file.is_some() {
-            disk::users_bytes(env)
-        } else {
-            disk::file_bytes(env)
-        };
+        let file = if env.settings.file.is_some() { disk::users_bytes(env) } else { disk::file_bytes(env) };
         let mut points = Vec::new();
         for path in PATHS {
             for (nth, block_bytes) in BLOCKS.into_iter().enumerate() {

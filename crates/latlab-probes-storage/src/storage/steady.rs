@@ -12,15 +12,9 @@ use crate::disk::{self, DIRECT};
 #[cfg_attr(not(target_os = "linux"), path = "elsewhere/mod.rs")]
 mod work;
 
-#[cfg_attr(
-    not(target_os = "linux"),
-    expect(dead_code, reason = "there is no stream there")
-)]
+#[cfg_attr(not(target_os = "linux"), expect(dead_code, reason = "there is no stream there"))]
 mod series;
-#[cfg_attr(
-    not(target_os = "linux"),
-    expect(dead_code, reason = "there is no stream there")
-)]
+#[cfg_attr(not(target_os = "linux"), expect(dead_code, reason = "there is no stream there"))]
 mod verdict;
 
 /// The probe.
@@ -79,20 +73,14 @@ fn alone(settings: &Settings) -> bool {
 /// The longest block of samples, s.
 fn stretch_s(settings: &Settings) -> f64 {
     let given = settings.budget_s.filter(|_| alone(settings));
-    given.map_or(STRETCH_S, |budget_s| {
-        (budget_s / STRETCHES_IN_A_BUDGET).max(STRETCH_S)
-    })
+    given.map_or(STRETCH_S, |budget_s| (budget_s / STRETCHES_IN_A_BUDGET).max(STRETCH_S))
 }
 
 /// Bytes that the writing may take, whole stretches of them, and of one stretch; `None` when six are too many.
 fn written(env: &Env) -> Option<(u64, u64)> {
     let limit = env.disk.budget().limit_bytes();
     let left = limit.saturating_sub(disk::file_bytes(env));
-    let share = if alone(&env.settings) {
-        left
-    } else {
-        left.min(limit / SHARE)
-    };
+    let share = if alone(&env.settings) { left } else { left.min(limit / SHARE) };
     let stretch = (share / MOST_BLOCKS / BLOCK * BLOCK).max(BLOCK);
     let stretches = (share / stretch).min(MOST_BLOCKS);
     (env.settings.file.is_none() && stretches >= 6).then_some((stretches * stretch, stretch))
@@ -115,10 +103,7 @@ impl Probe for Steady {
             );
         }
         if env.settings.file.is_some() && disk::users_bytes(env) < BLOCK {
-            return Support::No(format!(
-                "the file (--file) is smaller than {}",
-                binary_size(BLOCK)
-            ));
+            return Support::No(format!("the file (--file) is smaller than {}", binary_size(BLOCK)));
         }
         disk::support(env)
     }
@@ -139,10 +124,7 @@ impl Probe for Steady {
                 ..planned(WRITE, longest_s)
             });
         }
-        points.push(Planned {
-            group: 1,
-            ..planned(READ, longest_s)
-        });
+        points.push(Planned { group: 1, ..planned(READ, longest_s) });
         points
     }
 
@@ -159,11 +141,7 @@ impl Probe for Steady {
     }
 
     fn test_file_bytes(&self, env: &Env) -> u64 {
-        if env.settings.profile == Profile::Thorough {
-            disk::file_bytes(env)
-        } else {
-            0
-        }
+        if env.settings.profile == Profile::Thorough { disk::file_bytes(env) } else { 0 }
     }
 
     fn open<'env>(

@@ -9,10 +9,7 @@ use serde_json::{Value, json};
 
 #[cfg_attr(target_os = "linux", path = "sync/linux.rs")]
 #[cfg_attr(target_os = "macos", path = "sync/macos.rs")]
-#[cfg_attr(
-    not(any(target_os = "linux", target_os = "macos")),
-    path = "sync/elsewhere.rs"
-)]
+#[cfg_attr(not(any(target_os = "linux", target_os = "macos")), path = "sync/elsewhere.rs")]
 mod work;
 
 /// The probe.
@@ -108,13 +105,8 @@ enum Way {
 }
 
 impl Way {
-    const ALL: [Self; 5] = [
-        Self::Fsync,
-        Self::Fdatasync,
-        Self::ODsync,
-        Self::DirectFdatasync,
-        Self::FullFsync,
-    ];
+    const ALL: [Self; 5] =
+        [Self::Fsync, Self::Fdatasync, Self::ODsync, Self::DirectFdatasync, Self::FullFsync];
 
     fn name(self) -> &'static str {
         match self {
@@ -137,11 +129,9 @@ fn point(operation: Operation, way: Way) -> Point {
 
 /// What a point asks for; nothing that this system has not.
 fn asked(point: &Point) -> Option<(Operation, Way)> {
-    offered(work::OPERATIONS, work::WAYS)
-        .into_iter()
-        .find(|(operation, way)| {
-            point.operation.as_deref() == Some(operation.name()) && point.sync.as_deref() == Some(way.name())
-        })
+    offered(work::OPERATIONS, work::WAYS).into_iter().find(|(operation, way)| {
+        point.operation.as_deref() == Some(operation.name()) && point.sync.as_deref() == Some(way.name())
+    })
 }
 
 /// Of a system that has these operations and ways: one of each kind of work, and each way once, before all the others.
@@ -182,11 +172,7 @@ const QUICK_BLOCKS: usize = 12;
 
 /// Operations of one block.
 fn operations(profile: Profile, operation: Operation) -> u64 {
-    #[expect(
-        clippy::cast_possible_truncation,
-        clippy::cast_sign_loss,
-        reason = "a small positive number"
-    )]
+    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a small positive number")]
     let fitting = (block_s(profile) * 1e9 / operation.reckoned_ns()) as u64;
     fitting.max(8)
 }
@@ -214,16 +200,9 @@ impl Probe for Durable {
             .map(|(operation, way)| {
                 let operations = operations(env.settings.profile, operation);
                 let planned = Planned::new(point(operation, way));
-                let most_blocks = if env.settings.profile == Profile::Quick {
-                    QUICK_BLOCKS
-                } else {
-                    planned.most_blocks
-                };
-                let laid_out_bytes = if operation == Operation::Overwrite {
-                    FILE_BYTES
-                } else {
-                    0
-                };
+                let most_blocks =
+                    if env.settings.profile == Profile::Quick { QUICK_BLOCKS } else { planned.most_blocks };
+                let laid_out_bytes = if operation == Operation::Overwrite { FILE_BYTES } else { 0 };
                 let rank = match FIRST.iter().position(|first| *first == (operation, way)) {
                     Some(0) => Rank::Headline,
                     Some(1..=2) => env.headline_but_quick(Rank::Detail),
@@ -313,11 +292,7 @@ fn number(result: &PointResult, name: &str) -> Option<f64> {
 }
 
 fn concluded(machine: &Machine, results: &[PointResult]) -> Option<Value> {
-    let of = |operation, way| {
-        results
-            .iter()
-            .find(|result| result.point == point(operation, way))
-    };
+    let of = |operation, way| results.iter().find(|result| result.point == point(operation, way));
     let overwritten = |way| {
         let result = of(Operation::Overwrite, way)?;
         // With O_DSYNC the write is the sync.
@@ -390,10 +365,7 @@ fn guest(machine: &Machine) -> String {
     match virtualisation.guest {
         Some(true) => format!(
             "this is a virtual machine ({}): a flush may end in its host's memory",
-            virtualisation
-                .hypervisor
-                .as_deref()
-                .unwrap_or("unknown hypervisor")
+            virtualisation.hypervisor.as_deref().unwrap_or("unknown hypervisor")
         ),
         Some(false) => "this is no virtual machine".to_owned(),
         None => "whether this is a virtual machine is not known".to_owned(),

@@ -46,36 +46,11 @@ const MIB: u64 = 1 << 20;
 const POINTS: [(&str, [&[u64]; 3]); 4] = [
     (
         DIRECT,
-        [
-            &[4 * KIB, 64 * KIB, MIB, 16 * MIB],
-            &[16 * KIB, 256 * KIB, 4 * MIB, 512],
-            &[64 * MIB, 128 * MIB],
-        ],
+        [&[4 * KIB, 64 * KIB, MIB, 16 * MIB], &[16 * KIB, 256 * KIB, 4 * MIB, 512], &[64 * MIB, 128 * MIB]],
     ),
-    (
-        FSYNC_EACH,
-        [
-            &[4 * KIB, 64 * KIB, MIB],
-            &[16 * MIB],
-            &[16 * KIB, 256 * KIB, 4 * MIB, 512],
-        ],
-    ),
-    (
-        FSYNC_END,
-        [
-            &[MIB],
-            &[4 * KIB, 64 * KIB, 16 * MIB],
-            &[16 * KIB, 256 * KIB, 4 * MIB],
-        ],
-    ),
-    (
-        BUFFERED,
-        [
-            &[4 * KIB],
-            &[64 * KIB, MIB],
-            &[16 * KIB, 256 * KIB, 4 * MIB, 16 * MIB],
-        ],
-    ),
+    (FSYNC_EACH, [&[4 * KIB, 64 * KIB, MIB], &[16 * MIB], &[16 * KIB, 256 * KIB, 4 * MIB, 512]]),
+    (FSYNC_END, [&[MIB], &[4 * KIB, 64 * KIB, 16 * MIB], &[16 * KIB, 256 * KIB, 4 * MIB]]),
+    (BUFFERED, [&[4 * KIB], &[64 * KIB, MIB], &[16 * KIB, 256 * KIB, 4 * MIB, 16 * MIB]]),
 ];
 /// Bytes that one point may write in a run of the profiles, unless six blocks, or one in each round, need more.
 const POINT_BYTES: [u64; 3] = [20 * MIB, 96 * MIB, 192 * MIB];
@@ -90,10 +65,7 @@ fn stretch(profile: Profile, path: &str, block_bytes: u64) -> u64 {
         FSYNC_EACH => (64, [2 * MIB, 8 * MIB, 16 * MIB]),
         _ => (256, [4 * MIB, 16 * MIB, 32 * MIB]),
     };
-    block_bytes
-        .saturating_mul(operations)
-        .min(profile.of(bytes))
-        .max(block_bytes)
+    block_bytes.saturating_mul(operations).min(profile.of(bytes)).max(block_bytes)
 }
 
 fn plan(profile: Profile, path: &str, block_bytes: u64, priority: u8) -> Planned {

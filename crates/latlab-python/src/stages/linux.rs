@@ -28,9 +28,7 @@ pub(crate) fn ring() -> Option<&'static Ring> {
 pub(crate) fn start() -> io::Result<()> {
     let process = PROCESS.load(Ordering::Relaxed);
     if process != 0 && process != std::process::id() {
-        return Err(io::Error::other(
-            "the parent of this process listens to its stages",
-        ));
+        return Err(io::Error::other("the parent of this process listens to its stages"));
     }
     let mut listening = LISTENER.lock().unwrap_or_else(PoisonError::into_inner);
     if listening.is_some() {
@@ -43,14 +41,12 @@ pub(crate) fn start() -> io::Result<()> {
     }
     *listening = Some(listener);
     PROCESS.store(std::process::id(), Ordering::Relaxed);
-    std::thread::Builder::new()
-        .name("latlab-stages".to_owned())
-        .spawn(|| {
-            loop {
-                std::thread::sleep(EVERY);
-                with_listener(|listener| listener.drain(|_| ()));
-            }
-        })?;
+    std::thread::Builder::new().name("latlab-stages".to_owned()).spawn(|| {
+        loop {
+            std::thread::sleep(EVERY);
+            with_listener(|listener| listener.drain(|_| ()));
+        }
+    })?;
     Ok(())
 }
 
@@ -71,9 +67,5 @@ fn with_listener<T>(what: impl FnOnce(&mut Listener) -> T) -> Option<T> {
     if PROCESS.load(Ordering::Relaxed) != std::process::id() {
         return None;
     }
-    LISTENER
-        .lock()
-        .unwrap_or_else(PoisonError::into_inner)
-        .as_mut()
-        .map(what)
+    LISTENER.lock().unwrap_or_else(PoisonError::into_inner).as_mut().map(what)
 }

@@ -17,7 +17,5 @@ pub(crate) fn die_with_parent() -> bool {
 
 /// Removes abandoned scratch folders of this user's in a directory; 0 where that cannot be looked at.
 pub(crate) fn sweep(directory: &Path) -> usize {
-    Place::open(directory, Purpose::Any)
-        .and_then(|place| latlab_storage::sweep(&place))
-        .unwrap_or_default()
+    Place::open(directory, Purpose::Any).and_then(|place| latlab_storage::sweep(&place)).unwrap_or_default()
 }

@@ -13,9 +13,7 @@ pub(crate) fn open(fd: i32) -> io::Result<ManuallyDrop<File>> {
         return Err(io::Error::last_os_error());
     }
     // SAFETY: a valid handle of the C library; never closed here, because ManuallyDrop does not drop.
-    Ok(ManuallyDrop::new(unsafe {
-        File::from_raw_handle(handle as *mut _)
-    }))
+    Ok(ManuallyDrop::new(unsafe { File::from_raw_handle(handle as *mut _) }))
 }
 
 /// Nothing is handed over here.

@@ -38,21 +38,15 @@ pub(super) fn tell(header: &Header, figures: &mut [Record]) {
         }
     }
     let handlers = handlers(header);
-    let scores: Vec<Scores> = groups
-        .values()
-        .map(|group| Scores::of(group.iter().map(|index| &figures[*index])))
-        .collect();
+    let scores: Vec<Scores> =
+        groups.values().map(|group| Scores::of(group.iter().map(|index| &figures[*index]))).collect();
     let known = |(_, _, waits): &Group| *waits && !handlers.is_empty();
     let foretold: Vec<bool> = groups
         .keys()
         .zip(&scores)
         .map(|(group, scores)| known(group) && scores.are_less_on(&handlers))
         .collect();
-    let level = if groups.keys().any(known) {
-        LEVEL / 2.0
-    } else {
-        LEVEL
-    };
+    let level = if groups.keys().any(known) { LEVEL / 2.0 } else { LEVEL };
     let found = holm(&scores.iter().map(Scores::chance).collect::<Vec<_>>(), level);
     for (place, ((_, _, waits), group)) in groups.iter().enumerate() {
         for index in group {
@@ -105,9 +99,7 @@ fn waits_for_the_disk(point: &Point) -> bool {
 fn handlers(header: &Header) -> Vec<u32> {
     // A file of the user's may lie on another disk.
     let system = header.machine.dir.file_system.as_ref();
-    let name = system
-        .filter(|_| header.settings.file.is_none())
-        .and_then(|system| system.disk.as_ref());
+    let name = system.filter(|_| header.settings.file.is_none()).and_then(|system| system.disk.as_ref());
     let disk = name.and_then(|name| header.machine.disks.iter().find(|disk| disk.name == *name));
     let Some(disk) = disk else { return Vec::new() };
     let mut cpus = header.cpus.clone();
@@ -131,13 +123,11 @@ impl Scores {
                 let log = sign * own.p50.ln();
                 by_cpu.entry(own.cpu).or_default().push((own.round, log));
             }
-            let centre = by_cpu
-                .values()
-                .map(|own| own.iter().map(|(_, log)| log).sum::<f64>() / own.len() as f64);
+            let centre =
+                by_cpu.values().map(|own| own.iter().map(|(_, log)| log).sum::<f64>() / own.len() as f64);
             let centre = centre.sum::<f64>() / by_cpu.len() as f64;
-            for (cpu, (round, log)) in by_cpu
-                .iter()
-                .flat_map(|(cpu, own)| own.iter().map(move |own| (cpu, own)))
+            for (cpu, (round, log)) in
+                by_cpu.iter().flat_map(|(cpu, own)| own.iter().map(move |own| (cpu, own)))
             {
                 away.entry((*cpu, *round)).or_default().push(log - centre);
             }
@@ -175,11 +165,8 @@ fn mean(values: &[f64]) -> f64 {
 
 /// Which of these tests reject, of all together at this level.
 fn holm(chances: &[Option<f64>], level: f64) -> Vec<bool> {
-    let mut order: Vec<(usize, f64)> = chances
-        .iter()
-        .enumerate()
-        .filter_map(|(place, chance)| Some((place, (*chance)?)))
-        .collect();
+    let mut order: Vec<(usize, f64)> =
+        chances.iter().enumerate().filter_map(|(place, chance)| Some((place, (*chance)?))).collect();
     order.sort_by(|a, b| a.1.total_cmp(&b.1));
     let mut found = vec![false; chances.len()];
     for (nth, (place, chance)) in order.iter().enumerate() {
@@ -195,11 +182,7 @@ fn holm(chances: &[Option<f64>], level: f64) -> Vec<bool> {
 fn ends(by_cpu: &[CpuFigure], unit: Unit) -> Option<(&CpuFigure, &CpuFigure)> {
     let least = by_cpu.iter().min_by(|a, b| a.p50.total_cmp(&b.p50))?;
     let most = by_cpu.iter().max_by(|a, b| a.p50.total_cmp(&b.p50))?;
-    Some(if unit == Unit::BytesPerS {
-        (most, least)
-    } else {
-        (least, most)
-    })
+    Some(if unit == Unit::BytesPerS { (most, least) } else { (least, most) })
 }
 
 /// What the machine says of two CPUs: the largest of what sets them apart.
@@ -207,9 +190,7 @@ fn of_machine(machine: &Machine, fast: u32, slow: u32) -> Difference {
     let part = |cpu: u32| machine.cpu.parts.iter().position(|part| part.cpus.contains(&cpu));
     let caches = |cpu: u32| -> Vec<usize> {
         let own = machine.caches.iter().enumerate();
-        own.filter(|(_, cache)| cache.cpus.contains(&cpu))
-            .map(|(place, _)| place)
-            .collect()
+        own.filter(|(_, cache)| cache.cpus.contains(&cpu)).map(|(place, _)| place).collect()
     };
     let node = |cpu: u32| machine.numa.iter().position(|node| node.cpus.contains(&cpu));
     let last = machine.caches.iter().max_by_key(|cache| cache.level);
@@ -239,11 +220,7 @@ mod tests {
     /// Figures of a run: probe, reach, a point's path and its block.
     const FIGURES: [(&str, Reach, Option<&str>); 7] = [
         ("storage.read.random", Reach::Shared, Some("direct")),
-        (
-            "storage.write.sequential",
-            Reach::Shared,
-            Some("buffered-fsync-each"),
-        ),
+        ("storage.write.sequential", Reach::Shared, Some("buffered-fsync-each")),
         ("storage.poke", Reach::Shared, Some("buffered-warm")),
         ("memory.load.dependent", Reach::First, None),
         ("memory.load.dependent", Reach::Shared, None),
@@ -257,15 +234,8 @@ mod tests {
         Record {
             probe: probe.to_owned(),
             reach: Some(reach),
-            point: Point {
-                path: path.map(str::to_owned),
-                files: Some(nth),
-                ..Point::default()
-            },
-            summary: Some(Summary {
-                p50: Some(p50),
-                ..Summary::default()
-            }),
+            point: Point { path: path.map(str::to_owned), files: Some(nth), ..Point::default() },
+            summary: Some(Summary { p50: Some(p50), ..Summary::default() }),
             values: None,
             ..line(nth, round, cpu, p50)
         }
@@ -275,15 +245,10 @@ mod tests {
     fn on(cpus: &[u32], handlers: &[u32]) -> Header {
         let mut header = header(&[]);
         header.cpus = cpus.to_vec();
-        header.machine.disks = vec![Disk {
-            name: "vda".to_owned(),
-            interrupt_cpus: handlers.to_vec(),
-            ..Disk::default()
-        }];
-        header.machine.dir.file_system = Some(FileSystem {
-            disk: Some("vda".to_owned()),
-            ..FileSystem::default()
-        });
+        header.machine.disks =
+            vec![Disk { name: "vda".to_owned(), interrupt_cpus: handlers.to_vec(), ..Disk::default() }];
+        header.machine.dir.file_system =
+            Some(FileSystem { disk: Some("vda".to_owned()), ..FileSystem::default() });
         header
     }
 
@@ -388,10 +353,7 @@ mod tests {
     }
 
     fn differ(figures: &[Record], probe: &str) -> Option<Difference> {
-        let figure = figures
-            .iter()
-            .find(|figure| figure.probe == probe)
-            .expect("measured");
+        let figure = figures.iter().find(|figure| figure.probe == probe).expect("measured");
         figure.spread.as_ref().and_then(|spread| spread.differ)
     }
 
@@ -400,33 +362,22 @@ mod tests {
         let reason = |header: &Header| differ(&plain(header), "storage.read.random");
         assert_eq!(reason(&on(&[0, 1], &[1])), Some(Difference::DiskInterrupts));
         for elsewhere in [&[][..], &[0], &[0, 1], &[7]] {
-            assert_eq!(
-                reason(&on(&[0, 1], elsewhere)),
-                Some(Difference::Unknown),
-                "{elsewhere:?}"
-            );
+            assert_eq!(reason(&on(&[0, 1], elsewhere)), Some(Difference::Unknown), "{elsewhere:?}");
         }
         let mut users = on(&[0, 1], &[1]);
         users.settings.file = Some("file-1".to_owned());
         assert_eq!(reason(&users), Some(Difference::Unknown), "its disk is not known");
-        assert_eq!(
-            differ(&plain(&on(&[0, 1], &[1])), "storage.poke"),
-            Some(Difference::Unknown)
-        );
-        assert_eq!(
-            differ(&plain(&on(&[0, 1], &[1])), "network.roundtrip"),
-            Some(Difference::Unknown)
-        );
+        assert_eq!(differ(&plain(&on(&[0, 1], &[1])), "storage.poke"), Some(Difference::Unknown));
+        assert_eq!(differ(&plain(&on(&[0, 1], &[1])), "network.roundtrip"), Some(Difference::Unknown));
     }
 
     #[test]
     fn nothing_is_said_of_one_cpu_of_failed_proofs_of_pairs_and_of_what_is_too_little() {
-        assert!(plain(&on(&[1], &[1])).iter().all(|figure| {
-            figure
-                .spread
-                .as_ref()
-                .is_some_and(|spread| spread.differ.is_none())
-        }));
+        assert!(
+            plain(&on(&[1], &[1]))
+                .iter()
+                .all(|figure| { figure.spread.as_ref().is_some_and(|spread| spread.differ.is_none()) })
+        );
         let lines = |change: &dyn Fn(&mut Record), apart: f64| {
             let lines = (0..6u32).map(|round| {
                 let p50 = 100.0 + f64::from(round) / 10.0 + apart * f64::from(round % 2);
@@ -434,20 +385,13 @@ mod tests {
                 change(&mut line);
                 line
             });
-            differ(
-                &fold(&on(&[0, 1], &[]), &lines.collect::<Vec<_>>()),
-                "kernel.syscall",
-            )
+            differ(&fold(&on(&[0, 1], &[]), &lines.collect::<Vec<_>>()), "kernel.syscall")
         };
         assert_eq!(lines(&|_| {}, 30.0), Some(Difference::Unknown));
         assert_eq!(lines(&|_| {}, 9.0), None);
         assert_eq!(lines(&|line| line.resolution_ns = Some(40.0), 30.0), None);
         assert_eq!(lines(&|line| line.point.from_cpu = Some(0), 30.0), None);
-        let failed = Check {
-            name: "checksum".to_owned(),
-            ok: false,
-            detail: String::new(),
-        };
+        let failed = Check { name: "checksum".to_owned(), ok: false, detail: String::new() };
         assert_eq!(lines(&|line| line.checks = vec![failed.clone()], 30.0), None);
     }
 
@@ -469,23 +413,10 @@ mod tests {
             instances: None,
             source: CacheSource::Sysfs,
         };
-        let part = |cpu| CorePart {
-            implementer: 0x41,
-            part: 0xd00 + cpu,
-            name: None,
-            cpus: vec![cpu],
-        };
-        let node = |id| NumaNode {
-            id,
-            cpus: vec![id],
-            memory_bytes: None,
-            distances: Vec::new(),
-        };
+        let part = |cpu| CorePart { implementer: 0x41, part: 0xd00 + cpu, name: None, cpus: vec![cpu] };
+        let node = |id| NumaNode { id, cpus: vec![id], memory_bytes: None, distances: Vec::new() };
         let one_cache = |machine: &mut Machine| machine.caches = vec![cache(&[0, 1], &[0])];
-        assert_eq!(
-            reason(&|machine| machine.cpu.parts = vec![part(0), part(1)]),
-            Some(Difference::CoreKind)
-        );
+        assert_eq!(reason(&|machine| machine.cpu.parts = vec![part(0), part(1)]), Some(Difference::CoreKind));
         assert_eq!(
             reason(&|machine| machine.caches = vec![cache(&[0], &[0]), cache(&[1], &[1])]),
             Some(Difference::CoreKind)

@@ -54,11 +54,7 @@ fn of_rounds(good: &[&Record], p50: f64, estimates: &mut Vec<(String, ByCpu)>) -
     let (nearest, _) = distances.min_by(|(_, a), (_, b)| a.total_cmp(b))?;
     let rounds: Vec<&Value> = with.iter().map(|(_, findings, _)| *findings).collect();
     let cpus = with.iter().map(|(line, ..)| line.cpu).collect();
-    let mut merge = Merge {
-        nearest,
-        cpus,
-        estimates,
-    };
+    let mut merge = Merge { nearest, cpus, estimates };
     Some(merge.merged(&rounds, ""))
 }
 
@@ -139,9 +135,7 @@ fn same_label(one: &Value, other: &Value) -> bool {
         (Value::Array(one), Value::Array(other)) => alike(one, other),
         (Value::Object(one), Value::Object(other)) => {
             one.len() == other.len()
-                && one
-                    .iter()
-                    .all(|(key, value)| other.get(key).is_some_and(|other| same_label(value, other)))
+                && one.iter().all(|(key, value)| other.get(key).is_some_and(|other| same_label(value, other)))
         }
         (Value::Number(a), Value::Number(b)) => a == b || (a.is_f64() && b.is_f64()),
         _ => one == other,

@@ -9,14 +9,8 @@ use crate::{
 
 const DISTURBED: &str = "disturbed";
 /// What the slow samples of a round may have been looked at with, least first. A round that saw less leaves more unexplained.
-const LEVELS: [&str; 6] = [
-    "time stamps",
-    "counters",
-    "interrupt flag",
-    "rseq",
-    "perf records",
-    "tracepoints",
-];
+const LEVELS: [&str; 6] =
+    ["time stamps", "counters", "interrupt flag", "rseq", "perf records", "tracepoints"];
 
 /// The figure of a point, with the statistics of its first round where it has any.
 pub(super) fn figure(point: &PointLines) -> Record {
@@ -69,17 +63,11 @@ fn absent(point: &PointLines) -> Record {
 
 /// The slow samples of all rounds above the highest of their thresholds: above it no round left any out for being fast.
 fn tail(good: &[&Record]) -> (Vec<TailSample>, Option<f64>, u64) {
-    let threshold = good
-        .iter()
-        .filter_map(|line| line.tail_threshold)
-        .max_by(f64::total_cmp);
+    let threshold = good.iter().filter_map(|line| line.tail_threshold).max_by(f64::total_cmp);
     let least = threshold.unwrap_or(f64::NEG_INFINITY);
     let all = good.iter().flat_map(|line| &line.tail);
     let tail = all.filter(|sample| sample.value >= least).cloned().collect();
-    let dropped = good
-        .iter()
-        .map(|line| line.tail_dropped)
-        .fold(0, u64::saturating_add);
+    let dropped = good.iter().map(|line| line.tail_dropped).fold(0, u64::saturating_add);
     let (tail, dropped) = keep_slowest(tail, dropped);
     (tail, threshold, dropped)
 }
@@ -121,10 +109,7 @@ fn tail_causes(good: &[&Record]) -> Option<TailCauses> {
     parts.sort_by(|a, b| b.ns.total_cmp(&a.ns));
     Some(TailCauses {
         level: level.clone(),
-        threshold_ns: told
-            .iter()
-            .map(|told| told.threshold_ns)
-            .fold(f64::INFINITY, f64::min),
+        threshold_ns: told.iter().map(|told| told.threshold_ns).fold(f64::INFINITY, f64::min),
         causes,
         parts,
     })
@@ -132,15 +117,8 @@ fn tail_causes(good: &[&Record]) -> Option<TailCauses> {
 
 /// Bytes of the device are known where every round knows them.
 fn work(good: &[&Record]) -> Work {
-    let sum = |of: fn(&Work) -> u64| {
-        good.iter()
-            .map(|line| of(&line.work))
-            .fold(0, u64::saturating_add)
-    };
-    let device = good
-        .iter()
-        .map(|line| line.work.device_bytes)
-        .reduce(|a, b| Some(a?.saturating_add(b?)));
+    let sum = |of: fn(&Work) -> u64| good.iter().map(|line| of(&line.work)).fold(0, u64::saturating_add);
+    let device = good.iter().map(|line| line.work.device_bytes).reduce(|a, b| Some(a?.saturating_add(b?)));
     Work {
         ops: sum(|work| work.ops),
         bytes: sum(|work| work.bytes),
@@ -165,8 +143,7 @@ fn checks(lines: &[&Record]) -> Vec<Check> {
 /// A counter that one round could not read stays unknown.
 fn observed(good: &[&Record]) -> Observed {
     let sum = good.iter().map(|line| line.observed.clone());
-    sum.reduce(|a, b| a.combined(&b, u64::saturating_add))
-        .unwrap_or_default()
+    sum.reduce(|a, b| a.combined(&b, u64::saturating_add)).unwrap_or_default()
 }
 
 /// Those of its rounds, `disturbed` where more than half of them are, and how many have no figure for another reason than time.
@@ -184,15 +161,8 @@ fn flags(point: &PointLines) -> Vec<String> {
         .collect();
     if let Some(first) = failed.first() {
         let have = if failed.len() == 1 { "has" } else { "have" };
-        let why = first
-            .error
-            .as_ref()
-            .map_or("of another kind", |error| error.text.as_str());
-        flags.push(format!(
-            "{} of {} rounds {have} no figure: {why}",
-            failed.len(),
-            point.lines.len()
-        ));
+        let why = first.error.as_ref().map_or("of another kind", |error| error.text.as_str());
+        flags.push(format!("{} of {} rounds {have} no figure: {why}", failed.len(), point.lines.len()));
     }
     flags
 }
@@ -202,10 +172,8 @@ fn united(lines: &[&Record]) -> Vec<String> {
     let mut seen = HashSet::new();
     let mut flags = Vec::new();
     for flag in lines.iter().flat_map(|line| &line.flags) {
-        let words: String = flag
-            .chars()
-            .filter(|letter| !letter.is_ascii_digit() && *letter != '.')
-            .collect();
+        let words: String =
+            flag.chars().filter(|letter| !letter.is_ascii_digit() && *letter != '.').collect();
         if seen.insert(words) {
             flags.push(flag.clone());
         }

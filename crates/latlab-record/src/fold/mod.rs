@@ -88,9 +88,7 @@ fn by_point(lines: &[Record]) -> Vec<PointLines<'_>> {
         if line.kind == Kind::Derived || missed_points(line).is_some() {
             continue;
         }
-        let place = *places
-            .entry((line.probe.as_str(), &line.point))
-            .or_insert(points.len());
+        let place = *places.entry((line.probe.as_str(), &line.point)).or_insert(points.len());
         if place == points.len() {
             let (lines, good) = (Vec::new(), Vec::new());
             points.push(PointLines { lines, good });
@@ -98,12 +96,7 @@ fn by_point(lines: &[Record]) -> Vec<PointLines<'_>> {
         points[place].lines.push(line);
     }
     for point in &mut points {
-        point.good = point
-            .lines
-            .iter()
-            .copied()
-            .filter(|line| has_figure(line))
-            .collect();
+        point.good = point.lines.iter().copied().filter(|line| has_figure(line)).collect();
         if let Some(first) = point.good.first().copied() {
             // Two methods in one run are two points; only a damaged file has them.
             let like = |line: &&Record| {
@@ -134,10 +127,8 @@ fn missed_points(line: &Record) -> Option<&Vec<serde_json::Value>> {
 
 /// One record a probe for the points that some round did not reach and no other did either.
 fn not_reached(header: &Header, lines: &[Record], points: &[PointLines]) -> Vec<Record> {
-    let known: HashSet<(&str, &Point)> = points
-        .iter()
-        .map(|point| (point.lines[0].probe.as_str(), &point.lines[0].point))
-        .collect();
+    let known: HashSet<(&str, &Point)> =
+        points.iter().map(|point| (point.lines[0].probe.as_str(), &point.lines[0].point)).collect();
     let mut probes: Vec<(&Record, Vec<Point>)> = Vec::new();
     for line in lines {
         let Some(missed) = missed_points(line) else {
@@ -183,25 +174,11 @@ impl Record {
             _ => "skipped (time); use a longer --profile or --budget",
         };
         let more = if missed.len() > 1 { ", ..." } else { "" };
-        let text = format!(
-            "{} of {planned} points ({}{more}): {why}",
-            missed.len(),
-            missed.first()?.label()
-        );
-        let absence = Absence {
-            kind: NOT_REACHED.to_owned(),
-            text,
-        };
+        let text = format!("{} of {planned} points ({}{more}): {why}", missed.len(), missed.first()?.label());
+        let absence = Absence { kind: NOT_REACHED.to_owned(), text };
         Some(Self {
             findings: Some(serde_json::json!({ "points": missed })),
-            ..Self::absent(
-                &like.probe,
-                like.method,
-                Point::default(),
-                like.unit,
-                like.stopped_by,
-                absence,
-            )
+            ..Self::absent(&like.probe, like.method, Point::default(), like.unit, like.stopped_by, absence)
         })
     }
 }
@@ -217,10 +194,7 @@ fn say_how_often_a_whole_probe_failed(figures: &mut [Record], lines: &[Record]) 
     };
     for figure in figures {
         if figure.kind == Kind::Absent && figure.point == Point::default() && !is_not_reached(figure) {
-            let (failed, all) = (
-                rounds(&figure.probe, Some(&figure.point)),
-                rounds(&figure.probe, None),
-            );
+            let (failed, all) = (rounds(&figure.probe, Some(&figure.point)), rounds(&figure.probe, None));
             if failed < all {
                 figure.flags.push(format!("in {failed} of {all} rounds"));
             }

@@ -45,9 +45,7 @@ pub(super) fn complete(figures: &mut [Record], points: &[PointLines]) {
     }
     let mut kin: BTreeMap<Kinship, Vec<usize>> = BTreeMap::new();
     for (index, series) in series.iter().enumerate() {
-        kin.entry(kinship(series.lines[0], series.channel))
-            .or_default()
-            .push(index);
+        kin.entry(kinship(series.lines[0], series.channel)).or_default().push(index);
     }
     for group in kin.values() {
         for statistic in 0..STATISTICS.len() {
@@ -212,11 +210,7 @@ impl<'a> Series<'a> {
     }
 
     fn too_few(&self, have: u64, need: u64) -> String {
-        let place = if self.cpus.len() > 1 {
-            " on one of the CPUs"
-        } else {
-            ""
-        };
+        let place = if self.cpus.len() > 1 { " on one of the CPUs" } else { "" };
         let taken = self.parts().all(|part| part.kept() == part.samples);
         let kept = if taken { "" } else { " kept" };
         format!("{have} samples{kept}{place}, needs {need}")
@@ -265,11 +259,7 @@ impl<'a> Series<'a> {
         let mut rounds: Vec<RoundFigure> = self
             .parts()
             .filter_map(|part| {
-                Some(RoundFigure {
-                    round: part.round,
-                    cpu: part.cpu?,
-                    p50: statistic(part.summary, "p50")?,
-                })
+                Some(RoundFigure { round: part.round, cpu: part.cpu?, p50: statistic(part.summary, "p50")? })
             })
             .collect();
         rounds.sort_by_key(|figure| figure.round);
@@ -337,18 +327,13 @@ struct Pool {
 
 impl Pool {
     fn of<'a, 'b: 'a>(parts: impl IntoIterator<Item = &'a Part<'b>>) -> Self {
-        let mut pool = Self {
-            histogram: None,
-            values: Vec::new(),
-            ends: [f64::INFINITY, f64::NEG_INFINITY],
-        };
+        let mut pool = Self { histogram: None, values: Vec::new(), ends: [f64::INFINITY, f64::NEG_INFINITY] };
         for part in parts {
             if let Some(stored) = part.histogram {
                 // What is damaged is left out of the shape; the statistics of its round stand in its summary.
                 let _left_out = pool.histogram.get_or_insert_default().add(stored);
             }
-            pool.values
-                .extend(part.values.iter().filter(|value| value.is_finite()));
+            pool.values.extend(part.values.iter().filter(|value| value.is_finite()));
             pool.ends[0] = pool.ends[0].min(part.summary.min.unwrap_or(f64::INFINITY));
             pool.ends[1] = pool.ends[1].max(part.summary.max.unwrap_or(f64::NEG_INFINITY));
         }
@@ -363,11 +348,7 @@ impl Pool {
             None => quantile(&self.values, q),
         };
         let [least, most] = self.ends;
-        let within = if least <= most {
-            value.clamp(least, most)
-        } else {
-            value
-        };
+        let within = if least <= most { value.clamp(least, most) } else { value };
         within.is_finite().then_some(within)
     }
 
@@ -397,9 +378,7 @@ fn within(good: &[&Record]) -> Option<f64> {
     for line in good {
         let logs = |quiet: bool| -> Vec<f64> {
             let own = line.blocks.iter().filter(|block| !(quiet && block.disturbed));
-            own.map(|block| block.p50.ln())
-                .filter(|log| log.is_finite())
-                .collect()
+            own.map(|block| block.p50.ln()).filter(|log| log.is_finite()).collect()
         };
         let mut own = logs(true);
         if own.len() < 2 {

@@ -23,10 +23,8 @@ pub(super) struct Curve {
 impl Curve {
     pub(super) fn new(points: &[CurvePoint]) -> Self {
         let usable = |v: f64| v.is_finite() && v > 0.0;
-        let mut sorted: Vec<&CurvePoint> = points
-            .iter()
-            .filter(|p| usable(p.size_bytes) && usable(p.p50_ns))
-            .collect();
+        let mut sorted: Vec<&CurvePoint> =
+            points.iter().filter(|p| usable(p.size_bytes) && usable(p.p50_ns)).collect();
         sorted.sort_by(|a, b| a.size_bytes.total_cmp(&b.size_bytes));
         let mut curve = Self {
             size: Vec::new(),
@@ -53,14 +51,8 @@ impl Curve {
         self.size.push(same[0].size_bytes);
         self.raw.push(p50);
         // An interval that is missing or inverted says nothing beyond the point.
-        self.lo
-            .push(kept().map(|p| p.lo_ns).filter(|v| *v > 0.0).fold(p50, f64::min));
-        self.hi.push(
-            kept()
-                .map(|p| p.hi_ns)
-                .filter(|v| v.is_finite())
-                .fold(p50, f64::max),
-        );
+        self.lo.push(kept().map(|p| p.lo_ns).filter(|v| *v > 0.0).fold(p50, f64::min));
+        self.hi.push(kept().map(|p| p.hi_ns).filter(|v| v.is_finite()).fold(p50, f64::max));
         self.disturbed.push(!quiet);
         self.weight.push(if quiet { 1.0 } else { DISTURBED_WEIGHT });
     }
@@ -119,10 +111,7 @@ fn isotonic(y: &[f64], weight: &[f64]) -> Vec<f64> {
         }
         pools.push(pool);
     }
-    pools
-        .iter()
-        .flat_map(|(v, members)| std::iter::repeat_n(*v, members.len()))
-        .collect()
+    pools.iter().flat_map(|(v, members)| std::iter::repeat_n(*v, members.len())).collect()
 }
 
 /// The middle of all values that split the weight in halves; 0 for none.

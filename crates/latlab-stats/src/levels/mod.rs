@@ -57,12 +57,7 @@ pub struct LevelOptions {
 
 impl Default for LevelOptions {
     fn default() -> Self {
-        Self {
-            min_ratio: 1.35,
-            resamples: 200,
-            seed: 0,
-            tlb: Vec::new(),
-        }
+        Self { min_ratio: 1.35, resamples: 200, seed: 0, tlb: Vec::new() }
     }
 }
 
@@ -105,9 +100,7 @@ pub fn find_levels(points: &[CurvePoint], opts: &LevelOptions) -> Vec<Level> {
     let boundaries = boundaries(&curve, &found, opts.min_ratio);
     let confidence = confidences(&curve, &boundaries, opts);
     let levels = found.iter().zip(&boundaries).zip(confidence);
-    let mut levels: Vec<Level> = levels
-        .map(|((p, b), c)| describe(&curve, *p, b.as_ref(), c))
-        .collect();
+    let mut levels: Vec<Level> = levels.map(|((p, b), c)| describe(&curve, *p, b.as_ref(), c)).collect();
     for i in 0..levels.len() {
         let next = levels.get(i + 1).map(|l| l.latency_ns);
         levels[i].tlb_suspect = tlb_explains(&levels[i], next, &opts.tlb);
@@ -139,26 +132,13 @@ fn boundaries(curve: &Curve, found: &[Plateau], min_ratio: f64) -> Vec<Option<Ed
             if raised.count() < 2 {
                 return None;
             }
-            return Some(Edge {
-                lo: hi - 1,
-                hi,
-                complete: None,
-            });
+            return Some(Edge { lo: hi - 1, hi, complete: None });
         };
         let rise = curve.median(next.from, next.to) - here;
         let share = |j: usize| (curve.fit[j] - here) / rise;
-        let lo = (p.to..next.from)
-            .rev()
-            .find(|&j| share(j) <= FITS)
-            .unwrap_or(p.to);
-        let hi = (lo + 1..=next.from)
-            .find(|&j| share(j) > MISSES)
-            .unwrap_or(next.from);
-        Some(Edge {
-            lo,
-            hi,
-            complete: Some(next.from),
-        })
+        let lo = (p.to..next.from).rev().find(|&j| share(j) <= FITS).unwrap_or(p.to);
+        let hi = (lo + 1..=next.from).find(|&j| share(j) > MISSES).unwrap_or(next.from);
+        Some(Edge { lo, hi, complete: Some(next.from) })
     };
     found.iter().enumerate().map(|(i, p)| edge(i, p)).collect()
 }
@@ -167,9 +147,7 @@ fn describe(curve: &Curve, p: Plateau, edge: Option<&Edge>, confidence: Option<f
     let on = p.from..=p.to;
     let disturbed = on.clone().filter(|&i| curve.disturbed[i]).count();
     let points = p.to - p.from + 1;
-    let counted = on
-        .filter(|&i| disturbed == points || !curve.disturbed[i])
-        .map(|i| curve.raw[i]);
+    let counted = on.filter(|&i| disturbed == points || !curve.disturbed[i]).map(|i| curve.raw[i]);
     // The latency is of all points: where most of them are disturbed, those that are not may all lie to one side of it.
     let latency_ns = curve.median(p.from, p.to);
     let range_ns = counted.fold((latency_ns, latency_ns), |(a, b), x| (a.min(x), b.max(x)));
@@ -192,24 +170,16 @@ fn confidences(curve: &Curve, boundaries: &[Option<Edge>], opts: &LevelOptions) 
     let mut rng = Rng::new(opts.seed);
     for _ in 0..opts.resamples {
         let drawn = curve.draw(&mut rng);
-        let again = self::boundaries(
-            &drawn,
-            &segments::plateaus(&drawn, opts.min_ratio),
-            opts.min_ratio,
-        );
+        let again = self::boundaries(&drawn, &segments::plateaus(&drawn, opts.min_ratio), opts.min_ratio);
         for (hit, edge) in hits.iter_mut().zip(boundaries) {
             let near = |e: &Edge| {
-                again
-                    .iter()
-                    .flatten()
-                    .any(|a| a.lo.abs_diff(e.lo) <= 1 && a.hi.abs_diff(e.hi) <= 1)
+                again.iter().flatten().any(|a| a.lo.abs_diff(e.lo) <= 1 && a.hi.abs_diff(e.hi) <= 1)
             };
             *hit += u32::from(edge.as_ref().is_some_and(near));
         }
     }
     let share = |(hit, edge): (u32, &Option<Edge>)| {
-        edge.filter(|_| opts.resamples > 0)
-            .map(|_| f64::from(hit) / f64::from(opts.resamples))
+        edge.filter(|_| opts.resamples > 0).map(|_| f64::from(hit) / f64::from(opts.resamples))
     };
     hits.into_iter().zip(boundaries).map(share).collect()
 }

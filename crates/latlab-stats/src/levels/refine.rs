@@ -33,12 +33,7 @@ fn rises(curve: &Curve) -> Vec<Knee> {
         .map(|i| {
             let (lo_bytes, hi_bytes) = (curve.size[i - 1], curve.size[i]);
             let ratio = curve.fit[i] / curve.fit[i - 1];
-            Knee {
-                lo_bytes,
-                hi_bytes,
-                ratio,
-                middle_bytes: (lo_bytes * hi_bytes).sqrt(),
-            }
+            Knee { lo_bytes, hi_bytes, ratio, middle_bytes: (lo_bytes * hi_bytes).sqrt() }
         })
         .filter(|k| k.ratio >= RISE)
         .collect()
@@ -49,9 +44,7 @@ fn rises(curve: &Curve) -> Vec<Knee> {
 #[must_use]
 pub fn refine_sizes(points: &[CurvePoint], per_octave: u32) -> Vec<f64> {
     let curve = Curve::new(points);
-    let rising: Vec<bool> = (1..curve.len())
-        .map(|i| curve.fit[i] / curve.fit[i - 1] >= RISE)
-        .collect();
+    let rising: Vec<bool> = (1..curve.len()).map(|i| curve.fit[i] / curve.fit[i - 1] >= RISE).collect();
     let near = |gap: usize| (gap.saturating_sub(1)..(gap + 2).min(rising.len())).any(|g| rising[g]);
     let mut sizes = Vec::new();
     for gap in (0..rising.len()).filter(|&g| near(g)) {

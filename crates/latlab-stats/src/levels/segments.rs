@@ -33,10 +33,7 @@ pub(super) fn plateaus(curve: &Curve, min_ratio: f64) -> Vec<Plateau> {
     let segments = cut(curve);
     let mut found: Vec<Plateau> = Vec::new();
     for s in segments.iter().filter(|s| s.flat) {
-        let next = Plateau {
-            from: s.from,
-            to: s.end - 1,
-        };
+        let next = Plateau { from: s.from, to: s.end - 1 };
         match found.last_mut() {
             Some(last) if !distinct(curve, *last, next, min_ratio) => last.to = next.to,
             _ => found.push(next),
@@ -55,9 +52,7 @@ fn distinct(curve: &Curve, a: Plateau, b: Plateau, min_ratio: f64) -> bool {
 
 /// Points beside a plateau that do not differ from it by more than its noise belong to it.
 fn extend(curve: &Curve, found: &mut [Plateau], min_ratio: f64) {
-    let tolerance = (3.0 * curve.noise)
-        .clamp(0.1, min_ratio.ln().max(0.1) / 2.0)
-        .exp();
+    let tolerance = (3.0 * curve.noise).clamp(0.1, min_ratio.ln().max(0.1) / 2.0).exp();
     for i in 0..found.len() {
         let Plateau { mut from, mut to } = found[i];
         let level = curve.median(from, to);
@@ -124,18 +119,12 @@ impl Sums {
     fn new(curve: &Curve) -> Self {
         let mut sums = vec![[0.0; 6]];
         // Relative to the first point, so that the differences of sums keep their digits.
-        let origin = (
-            curve.size.first().copied().unwrap_or(1.0),
-            curve.fit.first().copied().unwrap_or(1.0),
-        );
+        let origin = (curve.size.first().copied().unwrap_or(1.0), curve.fit.first().copied().unwrap_or(1.0));
         let mut total = [0.0; 6];
         for i in 0..curve.len() {
             let (x, y) = ((curve.size[i] / origin.0).ln(), (curve.fit[i] / origin.1).ln());
             let w = curve.weight[i];
-            for (t, v) in total
-                .iter_mut()
-                .zip([w, w * x, w * y, w * x * x, w * x * y, w * y * y])
-            {
+            for (t, v) in total.iter_mut().zip([w, w * x, w * y, w * x * x, w * x * y, w * y * y]) {
                 *t += v;
             }
             sums.push(total);
@@ -145,21 +134,13 @@ impl Sums {
 
     fn over(&self, from: usize, end: usize) -> Stretch {
         let [w, x, y, xx, xy, yy]: [f64; 6] = std::array::from_fn(|i| self.0[end][i] - self.0[from][i]);
-        Stretch {
-            xx: xx - x * x / w,
-            xy: xy - x * y / w,
-            yy: yy - y * y / w,
-        }
+        Stretch { xx: xx - x * x / w, xy: xy - x * y / w, yy: yy - y * y / w }
     }
 }
 
 impl Stretch {
     fn steepness(&self, pull: f64) -> f64 {
-        if self.xx > 1e-12 {
-            self.xy / (self.xx + pull)
-        } else {
-            0.0
-        }
+        if self.xx > 1e-12 { self.xy / (self.xx + pull) } else { 0.0 }
     }
 
     /// Least squares with the slope held in `[least, most]` and pulled to 0 by a normal prior of deviation `usual`.
@@ -183,13 +164,7 @@ mod tests {
             .iter()
             .map(|&p50_ns| {
                 size_bytes *= 2.0;
-                CurvePoint {
-                    size_bytes,
-                    p50_ns,
-                    lo_ns: p50_ns,
-                    hi_ns: p50_ns,
-                    disturbed: false,
-                }
+                CurvePoint { size_bytes, p50_ns, lo_ns: p50_ns, hi_ns: p50_ns, disturbed: false }
             })
             .collect();
         Curve::new(&points)
@@ -202,10 +177,7 @@ mod tests {
             cut(&curve(ns)).iter().map(each).collect()
         };
         assert_eq!(stretches(&[1.0; 9]), [(0, 9, true)]);
-        assert_eq!(
-            stretches(&[1.0, 1.0, 1.0, 1.0, 4.0, 4.0, 4.0, 4.0]),
-            [(0, 4, true), (4, 8, true)]
-        );
+        assert_eq!(stretches(&[1.0, 1.0, 1.0, 1.0, 4.0, 4.0, 4.0, 4.0]), [(0, 4, true), (4, 8, true)]);
         assert_eq!(
             stretches(&[1.0, 1.0, 1.0, 1.0, 3.0, 6.0, 12.0, 20.0, 20.0, 20.0, 20.0]),
             [(0, 4, true), (4, 7, false), (7, 11, true)]

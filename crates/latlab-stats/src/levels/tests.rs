@@ -63,9 +63,7 @@ fn the_quiet_machine_shows_its_four_levels_in_every_page_mode() {
     for column in 0..3 {
         let found = levels(&zen5(column));
         assert_eq!(found.len(), 4, "column {column}: {found:#?}");
-        let [l1, l2, l3, ram] = &found[..] else {
-            unreachable!()
-        };
+        let [l1, l2, l3, ram] = &found[..] else { unreachable!() };
         within(l1.latency_ns, 1.02, 1.15);
         assert_eq!(l1.bracket, Some((48.0 * KIB, 64.0 * KIB)), "column {column}");
         within(l2.latency_ns, 3.6, 3.9);
@@ -99,10 +97,7 @@ fn busy_neighbours_shrink_the_l3_and_that_is_what_is_found() {
         let found = levels(&zen5(column));
         assert_eq!(found.len(), 4, "column {column}: {found:#?}");
         let (lo, hi) = found[0].bracket.unwrap();
-        assert!(
-            lo >= 32.0 * KIB && hi <= 64.0 * KIB,
-            "column {column}: {found:#?}"
-        );
+        assert!(lo >= 32.0 * KIB && hi <= 64.0 * KIB, "column {column}: {found:#?}");
         within(found[2].bracket.unwrap().1, l3_end, l3_end);
         assert!(found[1].upper_end_bytes.unwrap() >= MIB);
     }
@@ -145,10 +140,7 @@ fn sweep(levels: &[(f64, f64, f64)], rng: &mut Rng, per_octave: f64, last: f64) 
 
 /// Over many seeds: how often the planted levels come out, each within 12 % and with its capacity bracketed.
 fn recovered(planted: &[(f64, f64, f64)], per_octave: f64, last: f64) -> f64 {
-    let opts = LevelOptions {
-        resamples: 0,
-        ..LevelOptions::default()
-    };
+    let opts = LevelOptions { resamples: 0, ..LevelOptions::default() };
     let seeds = 200;
     let step = 2_f64.powf(1.01 / per_octave);
     let good = (0..seeds).filter(|&seed| {
@@ -156,9 +148,8 @@ fn recovered(planted: &[(f64, f64, f64)], per_octave: f64, last: f64) -> f64 {
         found.len() == planted.len()
             && found.iter().zip(planted).enumerate().all(|(i, (f, p))| {
                 // One step of grace: a spike beside the knee cannot be told from the knee.
-                let bracketed = f
-                    .bracket
-                    .is_none_or(|(lo, hi)| lo <= p.1 * step && hi * step >= p.1 / p.2.exp2());
+                let bracketed =
+                    f.bracket.is_none_or(|(lo, hi)| lo <= p.1 * step && hi * step >= p.1 / p.2.exp2());
                 let complete = f.upper_end_bytes.is_none_or(|end| end * 1.35 >= p.1);
                 let bounded = f.bracket.is_some() || i + 1 == planted.len();
                 (f.latency_ns / p.0).ln().abs() < 0.12 && bracketed && complete && bounded
@@ -170,18 +161,8 @@ fn recovered(planted: &[(f64, f64, f64)], per_octave: f64, last: f64) -> f64 {
 #[test]
 fn planted_hierarchies_come_out_as_planted() {
     let ram = f64::INFINITY;
-    let sharp = [
-        (1.1, 32.0 * KIB, 0.1),
-        (3.8, MIB, 0.1),
-        (12.0, 16.0 * MIB, 0.1),
-        (95.0, ram, 0.0),
-    ];
-    let soft = [
-        (1.0, 48.0 * KIB, 0.3),
-        (3.7, 1.2 * MIB, 1.7),
-        (13.0, 24.0 * MIB, 1.8),
-        (110.0, ram, 0.0),
-    ];
+    let sharp = [(1.1, 32.0 * KIB, 0.1), (3.8, MIB, 0.1), (12.0, 16.0 * MIB, 0.1), (95.0, ram, 0.0)];
+    let soft = [(1.0, 48.0 * KIB, 0.3), (3.7, 1.2 * MIB, 1.7), (13.0, 24.0 * MIB, 1.8), (110.0, ram, 0.0)];
     let three = [(1.3, 64.0 * KIB, 0.2), (5.5, 4.0 * MIB, 1.0), (120.0, ram, 0.0)];
     let two = [(1.0, 32.0 * KIB, 0.2), (4.0, ram, 0.0)];
     for (name, plan, last) in [
@@ -209,26 +190,10 @@ fn a_sweep_that_ends_on_the_way_up_has_an_open_end() {
 #[test]
 fn few_odd_or_no_points_are_no_trouble() {
     assert!(levels(&[]).is_empty());
-    let one = CurvePoint {
-        size_bytes: 1.0,
-        p50_ns: 1.0,
-        lo_ns: f64::NAN,
-        hi_ns: f64::NAN,
-        disturbed: true,
-    };
+    let one = CurvePoint { size_bytes: 1.0, p50_ns: 1.0, lo_ns: f64::NAN, hi_ns: f64::NAN, disturbed: true };
     assert!(levels(&[one]).is_empty());
     assert!(levels(&[CurvePoint { p50_ns: -1.0, ..one }; 3]).is_empty());
-    let flat = [
-        one,
-        CurvePoint {
-            size_bytes: 2.0,
-            ..one
-        },
-        CurvePoint {
-            size_bytes: 4.0,
-            ..one
-        },
-    ];
+    let flat = [one, CurvePoint { size_bytes: 2.0, ..one }, CurvePoint { size_bytes: 4.0, ..one }];
     let found = levels(&flat);
     assert_eq!((found.len(), found[0].bracket, found[0].disturbed), (1, None, 3));
 }
@@ -242,32 +207,18 @@ fn the_range_of_a_level_holds_its_latency_also_where_few_points_are_undisturbed(
         hi_ns: p50_ns,
         disturbed,
     };
-    let found = levels(&[
-        point(0, 3.54, false),
-        point(1, 3.70, true),
-        point(2, 3.71, true),
-        point(3, 3.72, true),
-    ]);
+    let found =
+        levels(&[point(0, 3.54, false), point(1, 3.70, true), point(2, 3.71, true), point(3, 3.72, true)]);
     let (lo, hi) = found[0].range_ns;
     within(found[0].latency_ns, lo, hi);
-    assert!(
-        lo <= 3.54 && hi < 3.72,
-        "the disturbed ones are no part of it: {lo} to {hi}"
-    );
+    assert!(lo <= 3.54 && hi < 3.72, "the disturbed ones are no part of it: {lo} to {hi}");
 }
 
 #[test]
 fn several_page_draws_of_one_size_count_as_one_point() {
     let mut points = zen5(0);
     let same = points[10];
-    points.extend([
-        CurvePoint { p50_ns: 6.0, ..same },
-        CurvePoint {
-            p50_ns: 60.0,
-            disturbed: true,
-            ..same
-        },
-    ]);
+    points.extend([CurvePoint { p50_ns: 6.0, ..same }, CurvePoint { p50_ns: 60.0, disturbed: true, ..same }]);
     points.reverse();
     assert_eq!(levels(&points).len(), 4);
 }
@@ -276,47 +227,25 @@ fn several_page_draws_of_one_size_count_as_one_point() {
 fn a_step_that_a_tlb_explains_is_marked() {
     let opts = LevelOptions {
         tlb: vec![
-            TlbStep {
-                reach_bytes: 64.0 * KIB,
-                step_ns: 2.0,
-            },
-            TlbStep {
-                reach_bytes: 16.0 * MIB,
-                step_ns: 5.0,
-            },
+            TlbStep { reach_bytes: 64.0 * KIB, step_ns: 2.0 },
+            TlbStep { reach_bytes: 16.0 * MIB, step_ns: 5.0 },
         ],
         ..LevelOptions::default()
     };
     let found = find_levels(&zen5(0), &opts);
-    assert_eq!(
-        found.iter().map(|l| l.tlb_suspect).collect::<Vec<_>>(),
-        [true, false, false, false]
-    );
+    assert_eq!(found.iter().map(|l| l.tlb_suspect).collect::<Vec<_>>(), [true, false, false, false]);
 }
 
 #[test]
 fn refinement_goes_to_the_knees_and_comes_to_an_end() {
-    let plan = [
-        (1.0, 48.0 * KIB, 0.3),
-        (3.7, 1.2 * MIB, 1.0),
-        (100.0, f64::INFINITY, 0.0),
-    ];
+    let plan = [(1.0, 48.0 * KIB, 0.3), (3.7, 1.2 * MIB, 1.0), (100.0, f64::INFINITY, 0.0)];
     let at = |size: f64| {
         let p50_ns = planted(&plan, size);
-        CurvePoint {
-            size_bytes: size,
-            p50_ns,
-            lo_ns: p50_ns,
-            hi_ns: p50_ns,
-            disturbed: false,
-        }
+        CurvePoint { size_bytes: size, p50_ns, lo_ns: p50_ns, hi_ns: p50_ns, disturbed: false }
     };
     let mut points: Vec<CurvePoint> = (0..18).map(|i| at(KIB * f64::from(i).exp2())).collect();
     let knees = knee_between(&points);
-    assert!(
-        knees.iter().is_sorted_by(|a, b| a.ratio >= b.ratio) && knees.len() < 8,
-        "{knees:?}"
-    );
+    assert!(knees.iter().is_sorted_by(|a, b| a.ratio >= b.ratio) && knees.len() < 8, "{knees:?}");
     let mut rounds = 0;
     loop {
         let more = refine_sizes(&points, 8);
@@ -338,13 +267,7 @@ fn refinement_goes_to_the_knees_and_comes_to_an_end() {
 fn paired(rows: &[(f64, f64, f64)]) -> Vec<PairedPoint> {
     let point = |&(pages, packed_ns, spread_ns): &(f64, f64, f64)| {
         let d = spread_ns - packed_ns;
-        PairedPoint {
-            pages,
-            packed_ns,
-            spread_ns,
-            lo: d - 0.1,
-            hi: d + 0.1,
-        }
+        PairedPoint { pages, packed_ns, spread_ns, lo: d - 0.1, hi: d + 0.1 }
     };
     rows.iter().map(point).collect()
 }
@@ -353,21 +276,14 @@ fn paired(rows: &[(f64, f64, f64)]) -> Vec<PairedPoint> {
 fn tlb_knees_of_the_zen5_machine_are_at_96_and_4096_pages() {
     let packed = [1.11, 1.07, 1.11, 3.70, 3.74, 3.80, 7.40, 14.9];
     let pages = [64.0, 96.0, 112.0, 1024.0, 4096.0, 5120.0, 16384.0, 65536.0];
-    for spread in [
-        [1.08, 1.08, 2.78, 5.01, 8.66, 13.2, 29.4, 171.6],
-        [1.09, 1.09, 2.79, 5.21, 7.91, 11.5, 23.9, 145.9],
-    ] {
+    for spread in
+        [[1.08, 1.08, 2.78, 5.01, 8.66, 13.2, 29.4, 171.6], [1.09, 1.09, 2.79, 5.21, 7.91, 11.5, 23.9, 145.9]]
+    {
         let rows: Vec<_> = (0..8).map(|i| (pages[i], packed[i], spread[i])).collect();
         let found = tlb_reach(&paired(&rows));
         assert_eq!(found.len(), 2, "{found:#?}");
-        assert_eq!(
-            (found[0].pages_lo, found[0].pages_hi, found[0].detected),
-            (96.0, 112.0, true)
-        );
-        assert_eq!(
-            (found[1].pages_lo, found[1].pages_hi, found[1].detected),
-            (4096.0, 5120.0, true)
-        );
+        assert_eq!((found[0].pages_lo, found[0].pages_hi, found[0].detected), (96.0, 112.0, true));
+        assert_eq!((found[1].pages_lo, found[1].pages_hi, found[1].detected), (4096.0, 5120.0, true));
         within(found[1].begins_pages, 1024.0, 1024.0);
         within(found[0].step_ns, 1.5, 1.8);
     }
@@ -386,31 +302,18 @@ fn a_dense_noisy_tlb_sweep_shows_the_planted_reach() {
                 (pages, 4.0, 4.0 + cost + 0.08 * rng.normal())
             })
             .collect();
-        let found: Vec<_> = tlb_reach(&paired(&rows))
-            .into_iter()
-            .filter(|b| b.detected)
-            .collect();
+        let found: Vec<_> = tlb_reach(&paired(&rows)).into_iter().filter(|b| b.detected).collect();
         assert_eq!(found.len(), 2, "seed {seed}: {found:#?}");
-        assert!(
-            found[0].pages_lo <= 64.0 && 64.0 < found[0].pages_hi,
-            "seed {seed}: {found:#?}"
-        );
-        assert!(
-            found[1].pages_lo <= 1536.0 && 1536.0 <= found[1].pages_hi,
-            "seed {seed}: {found:#?}"
-        );
+        assert!(found[0].pages_lo <= 64.0 && 64.0 < found[0].pages_hi, "seed {seed}: {found:#?}");
+        assert!(found[1].pages_lo <= 1536.0 && 1536.0 <= found[1].pages_hi, "seed {seed}: {found:#?}");
     }
 }
 
 #[test]
 fn one_raised_point_is_no_boundary_and_the_last_one_only_a_candidate() {
-    let flat: Vec<_> = (0..12)
-        .map(|i| (f64::from(i).exp2(), 2.0, if i == 5 { 9.0 } else { 2.0 }))
-        .collect();
+    let flat: Vec<_> = (0..12).map(|i| (f64::from(i).exp2(), 2.0, if i == 5 { 9.0 } else { 2.0 })).collect();
     assert!(tlb_reach(&paired(&flat)).is_empty());
-    let end: Vec<_> = (0..12)
-        .map(|i| (f64::from(i).exp2(), 2.0, if i == 11 { 9.0 } else { 2.0 }))
-        .collect();
+    let end: Vec<_> = (0..12).map(|i| (f64::from(i).exp2(), 2.0, if i == 11 { 9.0 } else { 2.0 })).collect();
     let found = tlb_reach(&paired(&end));
     assert!(found.len() == 1 && !found[0].detected);
     assert!(tlb_reach(&[]).is_empty());

@@ -111,25 +111,16 @@ fn end_of_rise(points: &[&PairedPoint], cost: &[f64], first: usize, least: f64) 
 fn steepest(points: &[&PairedPoint], cost: &[f64], from: usize, to: usize) -> usize {
     let growth = |i: usize| {
         let ratio = cost[i + 1].max(LEAST_EFFECT_NS) / cost[i].max(LEAST_EFFECT_NS);
-        ratio.log2()
-            / (points[i + 1].pages / points[i].pages)
-                .log2()
-                .max(f64::MIN_POSITIVE)
+        ratio.log2() / (points[i + 1].pages / points[i].pages).log2().max(f64::MIN_POSITIVE)
     };
-    (from..to)
-        .max_by(|&a, &b| growth(a).total_cmp(&growth(b)))
-        .unwrap_or(from)
+    (from..to).max_by(|&a, &b| growth(a).total_cmp(&growth(b))).unwrap_or(from)
 }
 
 fn noise_floor(cost: &[f64]) -> f64 {
     let fit = isotonic_mean(cost);
     let rest: Vec<f64> = cost.iter().zip(&fit).map(|(c, f)| c - f).collect();
     let adjacent: Vec<f64> = rest.windows(2).map(|w| (w[1] - w[0]).abs()).collect();
-    if adjacent.is_empty() {
-        LEAST_NOISE_NS
-    } else {
-        (1.5 * median(adjacent)).max(LEAST_NOISE_NS)
-    }
+    if adjacent.is_empty() { LEAST_NOISE_NS } else { (1.5 * median(adjacent)).max(LEAST_NOISE_NS) }
 }
 
 /// Isotonic regression in the L2 norm: falling neighbours share their mean.
@@ -143,10 +134,7 @@ fn isotonic_mean(y: &[f64]) -> Vec<f64> {
         }
         pools.push(pool);
     }
-    pools
-        .iter()
-        .flat_map(|&(v, n)| std::iter::repeat_n(v, n))
-        .collect()
+    pools.iter().flat_map(|&(v, n)| std::iter::repeat_n(v, n)).collect()
 }
 
 fn median(mut x: Vec<f64>) -> f64 {

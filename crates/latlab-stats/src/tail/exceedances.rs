@@ -48,10 +48,7 @@ impl Exceedances {
         let total: u64 = pieces.iter().map(|piece| piece.len() as u64).sum();
         let worth = dependence(blocks).effective_samples / total.max(1) as f64;
         let found = Self::of_groups(&pieces, total, worth)?;
-        Ok(Self {
-            series: blocks.iter().filter(|block| !block.is_empty()).count() < LEAST_GROUPS,
-            ..found
-        })
+        Ok(Self { series: blocks.iter().filter(|block| !block.is_empty()).count() < LEAST_GROUPS, ..found })
     }
 
     /// Of the slow samples alone, by the block in which each was taken: `total` samples were measured, and all above the
@@ -115,10 +112,7 @@ impl Exceedances {
         let (Some(&first), Some(&last)) = (borders.first(), borders.last()) else {
             return Vec::new();
         };
-        let (low, step) = (
-            first.1.ln(),
-            ((last.1 / first.1).ln() / most.max(2) as f64).max(CLOSEST),
-        );
+        let (low, step) = (first.1.ln(), ((last.1 / first.1).ln() / most.max(2) as f64).max(CLOSEST));
         let mut next = low;
         borders.retain(|border| {
             // The last one is half of all, or as far as the samples here go.
@@ -183,15 +177,8 @@ mod tests {
 
     #[test]
     fn the_error_between_groups_is_the_jackknifes() {
-        let groups: [&[f64]; 7] = [
-            &[5.0, 3.0, 2.0],
-            &[4.0, 2.5],
-            &[6.0],
-            &[3.5, 2.2],
-            &[2.8],
-            &[9.0, 2.1],
-            &[],
-        ];
+        let groups: [&[f64]; 7] =
+            [&[5.0, 3.0, 2.0], &[4.0, 2.5], &[6.0], &[3.5, 2.2], &[2.8], &[9.0, 2.1], &[]];
         let of = Exceedances::of_groups(&groups, 100, 1.0).unwrap();
         let mean = of.largest.iter().map(|value| value.0).sum::<f64>() / 11.0;
         // numpy's, over the definition: six groups have samples, which leaves 0.65 times 5 degrees of freedom.
@@ -213,12 +200,7 @@ mod tests {
         // Values 1 to 1000: from 20 to 500 above, 25 times as many in 10 steps.
         let one = Exceedances::of_groups(&[&block], 1000, 2.0).unwrap();
         let above: Vec<f64> = one.thresholds(20.0, 10).iter().map(|border| border.1).collect();
-        assert_eq!(
-            above,
-            [
-                20.0, 28.0, 39.0, 54.0, 75.0, 104.0, 144.0, 199.0, 275.0, 380.0, 500.0
-            ]
-        );
+        assert_eq!(above, [20.0, 28.0, 39.0, 54.0, 75.0, 104.0, 144.0, 199.0, 275.0, 380.0, 500.0]);
         assert!((one.worth - 1.0).abs() < 1e-15);
         // A rising series: neighbours are alike.
         let alike = dependence(&[&block]).effective_samples / 1000.0;

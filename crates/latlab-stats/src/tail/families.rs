@@ -54,27 +54,15 @@ impl Bins {
         let mut body = ((upper - lower) / BODY_BINS).max(step).max(2.0 * grain * median);
         if body <= 0.0 {
             // Most samples are equal: as wide as what tells the others apart.
-            body = counts
-                .windows(2)
-                .map(|pair| pair[1].0 - pair[0].0)
-                .fold(largest, f64::min)
-                .max(1e-12);
+            body = counts.windows(2).map(|pair| pair[1].0 - pair[0].0).fold(largest, f64::min).max(1e-12);
         }
         let whole = |width: f64| {
-            if step > 0.0 {
-                (width / step).round().max(1.0) * step
-            } else {
-                width
-            }
+            if step > 0.0 { (width / step).round().max(1.0) * step } else { width }
         };
         let body = whole(body);
         let width = |at: f64| whole(body.max(WIDENING * (at - median).abs()).max(2.0 * grain * at));
         let lowest = counts.first()?.0;
-        let mut from = if step > 0.0 {
-            ((lowest / step).round() - 0.5) * step
-        } else {
-            lowest - body * 1e-3
-        };
+        let mut from = if step > 0.0 { ((lowest / step).round() - 0.5) * step } else { lowest - body * 1e-3 };
         let mut bins = Vec::new();
         let mut rest = counts.iter().peekable();
         while rest.peek().is_some() {
@@ -85,12 +73,7 @@ impl Bins {
                 sum += value * *own as f64;
             }
             if count > 0.0 {
-                bins.push(Bin {
-                    from,
-                    to,
-                    count,
-                    mean: sum / count,
-                });
+                bins.push(Bin { from, to, count, mean: sum / count });
             }
             // An empty stretch is passed in one go; the next bin's borders stay between steps.
             from = match rest.peek() {
@@ -101,11 +84,7 @@ impl Bins {
                 _ => to,
             };
         }
-        Some(Self {
-            each: bins,
-            total,
-            grain: body,
-        })
+        Some(Self { each: bins, total, grain: body })
     }
 
     /// Hartigan's dip test of the logarithms, with the samples spread evenly within each bin: the clock's steps are no modes.
@@ -127,10 +106,7 @@ impl Bins {
     }
 
     fn log_likelihood(&self, of: &Law) -> f64 {
-        self.each
-            .iter()
-            .map(|bin| bin.count * of.log_probability(bin))
-            .sum()
+        self.each.iter().map(|bin| bin.count * of.log_probability(bin)).sum()
     }
 
     /// `(upper border, samples above it)` where a tail can be compared.
@@ -174,11 +150,7 @@ impl Part {
     fn above(&self, x: f64) -> f64 {
         match *self {
             Self::Normal { mean, deviation } => normal_sf((x - mean) / deviation),
-            Self::Lognormal {
-                floor,
-                mean,
-                deviation,
-            } => {
+            Self::Lognormal { floor, mean, deviation } => {
                 if x <= floor {
                     1.0
                 } else {
@@ -199,11 +171,9 @@ impl Part {
     fn within(&self, bin: &Bin) -> f64 {
         let z = |x: f64| match *self {
             Self::Normal { mean, deviation } => Some((x - mean) / deviation),
-            Self::Lognormal {
-                floor,
-                mean,
-                deviation,
-            } if x > floor => Some(((x - floor).ln() - mean) / deviation),
+            Self::Lognormal { floor, mean, deviation } if x > floor => {
+                Some(((x - floor).ln() - mean) / deviation)
+            }
             _ => None,
         };
         match (z(bin.from), z(bin.to)) {
@@ -225,11 +195,7 @@ impl Law {
     }
 
     fn log_probability(&self, bin: &Bin) -> f64 {
-        let share: f64 = self
-            .0
-            .iter()
-            .map(|(weight, part)| weight * part.within(bin))
-            .sum();
+        let share: f64 = self.0.iter().map(|(weight, part)| weight * part.within(bin)).sum();
         share.max(LEAST_PROBABILITY).ln()
     }
 }
@@ -312,11 +278,7 @@ pub fn families(bins: &Bins, effective: f64, at: &[f64]) -> Option<Comparison> {
             }
         })
         .collect();
-    Some(Comparison {
-        fits,
-        samples: bins.total,
-        effective,
-    })
+    Some(Comparison { fits, samples: bins.total, effective })
 }
 
 fn vuong(bins: &Bins, best: (&Law, f64), other: (&Law, f64), effective: f64) -> f64 {
@@ -332,12 +294,10 @@ fn vuong(bins: &Bins, best: (&Law, f64), other: (&Law, f64), effective: f64) -> 
 }
 
 fn furthest_off(bins: &Bins, law: &Law) -> Option<(f64, f64, f64)> {
-    bins.tail()
-        .map(|(x, above)| (x, above / bins.total, law.above(x)))
-        .max_by(|a, b| {
-            let off = |t: &(f64, f64, f64)| (t.2.max(LEAST_PROBABILITY) / t.1).ln().abs();
-            off(a).total_cmp(&off(b))
-        })
+    bins.tail().map(|(x, above)| (x, above / bins.total, law.above(x))).max_by(|a, b| {
+        let off = |t: &(f64, f64, f64)| (t.2.max(LEAST_PROBABILITY) / t.1).ln().abs();
+        off(a).total_cmp(&off(b))
+    })
 }
 
 fn parameters(law: &Law) -> Vec<(String, f64)> {
@@ -345,14 +305,7 @@ fn parameters(law: &Law) -> Vec<(String, f64)> {
     let mut named = Vec::new();
     for (number, (weight, part)) in (1..).zip(&law.0) {
         let mut add = |name: &str, value: f64| {
-            named.push((
-                if several {
-                    format!("{name}_{number}")
-                } else {
-                    name.to_owned()
-                },
-                value,
-            ));
+            named.push((if several { format!("{name}_{number}") } else { name.to_owned() }, value));
         };
         if several {
             add("share", *weight);
@@ -362,11 +315,7 @@ fn parameters(law: &Law) -> Vec<(String, f64)> {
                 add("mean", mean);
                 add("deviation", deviation);
             }
-            Part::Lognormal {
-                floor,
-                mean,
-                deviation,
-            } => {
+            Part::Lognormal { floor, mean, deviation } => {
                 if floor != 0.0 {
                     add("floor", floor);
                 }
@@ -384,11 +333,7 @@ fn parameters(law: &Law) -> Vec<(String, f64)> {
 
 fn normal(bins: &Bins) -> Law {
     let mean = bins.each.iter().map(|bin| bin.count * bin.mean).sum::<f64>() / bins.total;
-    let squares = bins
-        .each
-        .iter()
-        .map(|bin| bin.count * (bin.mean - mean).powi(2))
-        .sum::<f64>();
+    let squares = bins.each.iter().map(|bin| bin.count * (bin.mean - mean).powi(2)).sum::<f64>();
     // A deviation far below a bin is not known; the bins hold it up.
     let deviation = (squares / bins.total).sqrt().max(bins.grain / 10.0);
     Law(vec![(1.0, Part::Normal { mean, deviation })])
@@ -396,11 +341,7 @@ fn normal(bins: &Bins) -> Law {
 
 /// Weights of the bins' samples in a part, and the part that fits them best.
 fn lognormal_part(bins: &Bins, floor: f64, weight: impl Fn(usize) -> f64) -> (f64, Part) {
-    let log = |bin: &Bin| {
-        (bin.mean - floor)
-            .max(0.25 * (bin.to - bin.from).min(bins.grain))
-            .ln()
-    };
+    let log = |bin: &Bin| (bin.mean - floor).max(0.25 * (bin.to - bin.from).min(bins.grain)).ln();
     let (mut held, mut sum, mut squares) = (0.0, 0.0, 0.0);
     for (place, bin) in bins.each.iter().enumerate() {
         let own = bin.count * weight(place);
@@ -411,18 +352,8 @@ fn lognormal_part(bins: &Bins, floor: f64, weight: impl Fn(usize) -> f64) -> (f6
     let mean = sum / held.max(1e-300);
     // Never narrower than a fifth of a bin: one that is cannot be told from a point.
     let least = 0.2 * (bins.grain / mean.exp()).min(1.0);
-    let deviation = (squares / held.max(1e-300) - mean * mean)
-        .max(0.0)
-        .sqrt()
-        .max(least.max(1e-6));
-    (
-        held,
-        Part::Lognormal {
-            floor,
-            mean,
-            deviation,
-        },
-    )
+    let deviation = (squares / held.max(1e-300) - mean * mean).max(0.0).sqrt().max(least.max(1e-6));
+    (held, Part::Lognormal { floor, mean, deviation })
 }
 
 fn lognormal(bins: &Bins, floor: f64) -> Law {
@@ -435,12 +366,7 @@ fn shifted(bins: &Bins) -> Law {
     let smallest = bins.each[0].mean;
     let typical = normal_scale(bins, smallest);
     (0..=STEPS)
-        .map(|step| {
-            lognormal(
-                bins,
-                smallest - typical * 10.0_f64.powf(f64::from(step) / 8.0 - 3.0),
-            )
-        })
+        .map(|step| lognormal(bins, smallest - typical * 10.0_f64.powf(f64::from(step) / 8.0 - 3.0)))
         .map(|law| (bins.log_likelihood(&law), law))
         .max_by(|a, b| a.0.total_cmp(&b.0))
         .map_or_else(|| lognormal(bins, 0.0), |best| best.1)
@@ -457,10 +383,7 @@ fn normal_scale(bins: &Bins, smallest: f64) -> f64 {
 }
 
 fn pareto(bins: &Bins) -> Law {
-    let from = bins.each[0]
-        .from
-        .max(bins.each[0].mean / 2.0)
-        .max(bins.grain / 4.0);
+    let from = bins.each[0].from.max(bins.each[0].mean / 2.0).max(bins.grain / 4.0);
     Law(vec![(1.0, pareto_part(bins, from, |_| 1.0).1)])
 }
 
@@ -479,9 +402,7 @@ fn pareto_part(bins: &Bins, from: f64, weight: impl Fn(usize) -> f64) -> (f64, P
 fn splits(bins: &Bins) -> Vec<usize> {
     let mut places = Vec::new();
     let mut above = bins.total;
-    let mut wanted = [0.7, 0.4, 0.15, 0.05, 0.015, 0.005, 0.0015, 0.0005, 0.00015]
-        .iter()
-        .peekable();
+    let mut wanted = [0.7, 0.4, 0.15, 0.05, 0.015, 0.005, 0.0015, 0.0005, 0.00015].iter().peekable();
     for (place, bin) in bins.each.iter().enumerate() {
         if wanted.next_if(|share| above <= **share * bins.total).is_some() {
             while wanted.next_if(|share| above <= **share * bins.total).is_some() {}
@@ -496,9 +417,8 @@ fn splits(bins: &Bins) -> Vec<usize> {
 
 /// Expectation and maximisation from one start: `refit` gives the second part from the weights of the bins in it.
 fn mixed(bins: &Bins, start: usize, refit: impl Fn(&dyn Fn(usize) -> f64) -> (f64, Part)) -> Law {
-    let mut second: Vec<f64> = (0..bins.each.len())
-        .map(|place| f64::from(u8::from(place >= start)))
-        .collect();
+    let mut second: Vec<f64> =
+        (0..bins.each.len()).map(|place| f64::from(u8::from(place >= start))).collect();
     let mut law = Law(Vec::new());
     let mut reached = f64::NEG_INFINITY;
     for _ in 0..ROUNDS {
@@ -535,9 +455,7 @@ fn two_lognormals(bins: &Bins) -> Option<Law> {
     let starts = splits(bins);
     best_of(
         bins,
-        starts
-            .into_iter()
-            .map(|start| mixed(bins, start, |weight| lognormal_part(bins, 0.0, weight))),
+        starts.into_iter().map(|start| mixed(bins, start, |weight| lognormal_part(bins, 0.0, weight))),
     )
 }
 
@@ -589,11 +507,7 @@ mod tests {
         let mut values: Vec<f64> = (0..n)
             .map(|_| {
                 let value = draw(&mut rng);
-                if step > 0.0 {
-                    (value / step).round() * step
-                } else {
-                    value
-                }
+                if step > 0.0 { (value / step).round() * step } else { value }
             })
             .collect();
         values.sort_unstable_by(f64::total_cmp);
@@ -602,41 +516,30 @@ mod tests {
     }
 
     fn parameter(fit: &Fit, name: &str) -> f64 {
-        fit.parameters
-            .iter()
-            .find(|p| p.0 == name)
-            .unwrap_or_else(|| panic!("{name}: {fit:?}"))
-            .1
+        fit.parameters.iter().find(|p| p.0 == name).unwrap_or_else(|| panic!("{name}: {fit:?}")).1
     }
 
     #[test]
     fn each_family_is_told_from_the_others_with_its_parameters() {
         for step in [0.0, 0.7] {
-            let best = compared(|rng| 100.0 + 8.0 * rng.normal(), 8000, step)
-                .fits
-                .remove(0);
+            let best = compared(|rng| 100.0 + 8.0 * rng.normal(), 8000, step).fits.remove(0);
             assert_eq!(best.family, Family::Normal, "{best:?}");
             assert!(
                 (parameter(&best, "mean") - 100.0).abs() < 0.5
                     && (parameter(&best, "deviation") - 8.0).abs() < 0.3
             );
 
-            let best = compared(|rng| (4.0 + 0.8 * rng.normal()).exp(), 8000, step)
-                .fits
-                .remove(0);
+            let best = compared(|rng| (4.0 + 0.8 * rng.normal()).exp(), 8000, step).fits.remove(0);
             assert_eq!(best.family, Family::Lognormal, "{best:?}");
             assert!((parameter(&best, "log_mean") - 4.0).abs() < 0.05);
             assert!((parameter(&best, "log_deviation") - 0.8).abs() < 0.03);
 
-            let best = compared(|rng| 200.0 + (3.0 + 0.8 * rng.normal()).exp(), 8000, step)
-                .fits
-                .remove(0);
+            let best = compared(|rng| 200.0 + (3.0 + 0.8 * rng.normal()).exp(), 8000, step).fits.remove(0);
             assert_eq!(best.family, Family::ShiftedLognormal, "{best:?}");
             assert!((parameter(&best, "floor") / 200.0 - 1.0).abs() < 0.02, "{best:?}");
 
-            let best = compared(|rng| 50.0 * (1.0 - rng.uniform()).powf(-1.0 / 1.5), 8000, step)
-                .fits
-                .remove(0);
+            let best =
+                compared(|rng| 50.0 * (1.0 - rng.uniform()).powf(-1.0 / 1.5), 8000, step).fits.remove(0);
             assert_eq!(best.family, Family::Pareto, "{best:?}");
             assert!((parameter(&best, "index") - 1.5).abs() < 0.1, "{best:?}");
         }
@@ -646,12 +549,7 @@ mod tests {
     fn two_parts_are_found_with_their_shares() {
         let spikes = |rng: &mut Rng| {
             let slow = rng.uniform() < 0.02;
-            (if slow {
-                8.0 + 0.3 * rng.normal()
-            } else {
-                4.0 + 0.1 * rng.normal()
-            })
-            .exp()
+            (if slow { 8.0 + 0.3 * rng.normal() } else { 4.0 + 0.1 * rng.normal() }).exp()
         };
         let best = compared(spikes, 10_000, 0.7).fits.remove(0);
         assert_eq!(best.family, Family::TwoLognormals, "{best:?}");
@@ -674,11 +572,7 @@ mod tests {
     #[test]
     fn a_normal_is_furthest_off_where_the_tail_is() {
         let found = compared(|rng| 1.0 + (1.0 - rng.uniform()).powf(-1.0 / 1.5), 20_000, 0.0);
-        let normal = found
-            .fits
-            .iter()
-            .find(|fit| fit.family == Family::Normal)
-            .unwrap();
+        let normal = found.fits.iter().find(|fit| fit.family == Family::Normal).unwrap();
         let (_, seen, expected) = normal.furthest_off.unwrap();
         assert!(seen > 100.0 * expected, "{normal:?}");
         assert!(normal.vuong_z.unwrap() > 3.0 && normal.vuong_p.unwrap() < 0.01);
@@ -708,10 +602,7 @@ mod tests {
                 .collect();
             values.sort_unstable_by(f64::total_cmp);
             let counts: Vec<(f64, u64)> = values.into_iter().map(|value| (value, 1)).collect();
-            Bins::new(&counts, 10.0, 0.0)
-                .unwrap()
-                .dip_of_logs(4000.0)
-                .unwrap()
+            Bins::new(&counts, 10.0, 0.0).unwrap().dip_of_logs(4000.0).unwrap()
         };
         assert!(dips(0.3).p < 0.01, "{:?}", dips(0.3));
         assert!(dips(0.0).p > 0.1, "{:?}", dips(0.0));
@@ -723,43 +614,25 @@ mod tests {
         assert!(Bins::new(&[(-1.0, 100)], 0.0, 0.0).is_none());
         assert!(families(&Bins::new(&[(5.0, 1000)], 1.0, 0.0).unwrap(), 1000.0, &[]).is_none());
         let half = [(0.0, 500), (10.0, 480), (20.0, 20)];
-        assert!(
-            families(&Bins::new(&half, 10.0, 0.0).unwrap(), 1000.0, &[5.0]).is_some(),
-            "a coarse clock"
-        );
+        assert!(families(&Bins::new(&half, 10.0, 0.0).unwrap(), 1000.0, &[5.0]).is_some(), "a coarse clock");
     }
 
     #[test]
     fn shares_above_and_within_a_bin_agree_with_scipy() {
-        let bin = |from: f64, to: f64| Bin {
-            from,
-            to,
-            count: 1.0,
-            mean: from,
-        };
+        let bin = |from: f64, to: f64| Bin { from, to, count: 1.0, mean: from };
         let near = |got: f64, want: f64| assert!((got / want - 1.0).abs() < 1e-9, "{got} is not {want}");
-        let normal = Part::Normal {
-            mean: 10.0,
-            deviation: 2.0,
-        };
+        let normal = Part::Normal { mean: 10.0, deviation: 2.0 };
         near(normal.above(13.0), 0.066_807_201_268_858_07);
         near(normal.within(&bin(3.0, 4.0)), 0.001_117_268_952_594_568_2);
         near(normal.within(&bin(3.0, 16.0)), 0.998_417_472_889_334_4);
         near(normal.within(&bin(-32.0, -30.0)), 2.753_624_115_326_877_8e-89);
-        let lognormal = Part::Lognormal {
-            floor: 5.0,
-            mean: 3.0,
-            deviation: 0.5,
-        };
+        let lognormal = Part::Lognormal { floor: 5.0, mean: 3.0, deviation: 0.5 };
         near(lognormal.above(30.0), 0.330_783_161_901_765_27);
         near(lognormal.above(5.0), 1.0);
         near(lognormal.within(&bin(8.0, 40.0)), 0.866_578_872_164_171_4);
         near(lognormal.within(&bin(4.0, 7.0)), 1.977_762_634_330_915e-6);
         near(lognormal.within(&bin(60.0, 90.0)), 0.020_014_620_501_433_576);
-        let pareto = Part::Pareto {
-            from: 2.0,
-            index: 1.5,
-        };
+        let pareto = Part::Pareto { from: 2.0, index: 1.5 };
         near(pareto.above(8.0), 0.125);
         near(pareto.above(1.0), 1.0);
         near(pareto.within(&bin(4.0, 8.0)), 0.228_553_390_593_273_8);
@@ -784,14 +657,7 @@ mod tests {
 
     #[test]
     fn a_tail_is_compared_between_a_tenth_of_the_samples_and_the_last_ten() {
-        let counts = [
-            (0.0, 500),
-            (10.0, 400),
-            (20.0, 50),
-            (30.0, 30),
-            (40.0, 15),
-            (50.0, 5),
-        ];
+        let counts = [(0.0, 500), (10.0, 400), (20.0, 50), (30.0, 30), (40.0, 15), (50.0, 5)];
         let tail: Vec<(f64, f64)> = Bins::new(&counts, 10.0, 0.0).unwrap().tail().collect();
         assert_eq!(tail, [(15.0, 100.0), (25.0, 50.0), (35.0, 20.0)]);
     }

@@ -43,11 +43,7 @@ pub fn hill(of: &Exceedances) -> Vec<HillPoint> {
 fn at(of: &Exceedances, place: usize, beyond: f64) -> Option<HillPoint> {
     let threshold = of.largest[place].0;
     let above = &of.largest[..place];
-    let gamma = above
-        .iter()
-        .map(|(x, w, _)| w * (x / threshold).ln())
-        .sum::<f64>()
-        / beyond;
+    let gamma = above.iter().map(|(x, w, _)| w * (x / threshold).ln()).sum::<f64>() / beyond;
     (gamma > 0.0).then(|| HillPoint {
         beyond,
         share: beyond / of.total,
@@ -139,12 +135,7 @@ pub fn tail_index(of: &Exceedances) -> Result<TailIndex, IndexRefusal> {
     let mut tried: Vec<(usize, f64)> = TAILS
         .iter()
         .filter(|share| **share * of.total >= LEAST_FOR_INDEX)
-        .filter_map(|share| {
-            borders
-                .iter()
-                .rev()
-                .find(|border| border.1 <= share * of.total * 1.001)
-        })
+        .filter_map(|share| borders.iter().rev().find(|border| border.1 <= share * of.total * 1.001))
         .copied()
         .collect();
     tried.dedup();
@@ -198,11 +189,8 @@ fn value_of_rank(of: &Exceedances, rank: f64) -> f64 {
 fn holds(of: &Exceedances, place: usize, point: &HillPoint) -> Result<(), (f64, f64)> {
     let above = &of.largest[..place];
     let mean = 1.0 / point.index;
-    let squares: f64 = above
-        .iter()
-        .map(|(x, w, _)| w * (x / point.threshold).ln().powi(2))
-        .sum::<f64>()
-        / point.beyond;
+    let squares: f64 =
+        above.iter().map(|(x, w, _)| w * (x / point.threshold).ln().powi(2)).sum::<f64>() / point.beyond;
     // Of an exponential the squared coefficient of variation is 1, with a variance of 4/n.
     let curved = (squares / (mean * mean) - 2.0) * point.beyond.sqrt() / 2.0;
     // Below and above the middle of the decade, the lower part censored there.
@@ -252,10 +240,7 @@ mod tests {
     fn the_index_of_a_pareto_is_found_and_its_plot_stands_still() {
         let of = Exceedances::of_blocks(&[&pareto(1, 20_000, 1.5)]).unwrap();
         for point in hill(&of) {
-            assert!(
-                (point.index / 1.5 - 1.0).abs() < 4.0 / point.beyond.sqrt(),
-                "{point:?}"
-            );
+            assert!((point.index / 1.5 - 1.0).abs() < 4.0 / point.beyond.sqrt(), "{point:?}");
         }
         let found = tail_index(&of).unwrap();
         let (lo, hi) = found.at.interval.unwrap();
@@ -282,32 +267,19 @@ mod tests {
         let normal: Vec<f64> = (0..20_000).map(|_| 100.0 + rng.normal()).collect();
         let lognormal: Vec<f64> = (0..20_000).map(|_| (2.0 * rng.normal()).exp()).collect();
         let spikes: Vec<f64> = (0..20_000)
-            .map(|_| {
-                if rng.uniform() < 0.01 {
-                    4000.0 + 10.0 * rng.normal()
-                } else {
-                    10.0 + rng.uniform()
-                }
-            })
+            .map(|_| if rng.uniform() < 0.01 { 4000.0 + 10.0 * rng.normal() } else { 10.0 + rng.uniform() })
             .collect();
         let refused = |values: &[f64]| tail_index(&Exceedances::of_blocks(&[values]).unwrap()).unwrap_err();
         assert!(matches!(refused(&normal), IndexRefusal::TooShort { .. }));
         assert!(matches!(refused(&lognormal), IndexRefusal::DoesNotHold { .. }));
-        assert!(matches!(
-            refused(&spikes),
-            IndexRefusal::DoesNotHold { .. } | IndexRefusal::TooShort { .. }
-        ));
+        assert!(matches!(refused(&spikes), IndexRefusal::DoesNotHold { .. } | IndexRefusal::TooShort { .. }));
         assert!(matches!(refused(&normal[..100]), IndexRefusal::TooFew { .. }));
     }
 
     /// Eight groups of ten samples above 1, whose logarithms are multiples of `1 / (10 + apart * group)`.
     fn groups(apart: f64) -> Exceedances {
         let groups: Vec<Vec<f64>> = (0..8_i32)
-            .map(|g| {
-                (1..=10)
-                    .map(|i| (f64::from(i) / (10.0 + apart * f64::from(g))).exp())
-                    .collect()
-            })
+            .map(|g| (1..=10).map(|i| (f64::from(i) / (10.0 + apart * f64::from(g))).exp()).collect())
             .collect();
         let mut refs: Vec<&[f64]> = groups.iter().map(Vec::as_slice).collect();
         refs.push(&[1.0]);
@@ -318,35 +290,15 @@ mod tests {
     fn the_interval_is_the_wider_one_of_two() {
         // With scipy.stats.t between groups that differ; as many independent samples where they hardly do.
         for (apart, index, lo, hi) in [
-            (
-                1.0,
-                2.382_219_014_105_688,
-                1.913_438_292_814_783_5,
-                2.965_848_155_373_986_4,
-            ),
-            (
-                6.0,
-                4.290_055_533_550_205,
-                2.347_548_268_278_28,
-                7.839_913_977_335_543,
-            ),
+            (1.0, 2.382_219_014_105_688, 1.913_438_292_814_783_5, 2.965_848_155_373_986_4),
+            (6.0, 4.290_055_533_550_205, 2.347_548_268_278_28, 7.839_913_977_335_543),
         ] {
             let point = at(&groups(apart), 80, 80.0).unwrap();
-            assert!(
-                (point.index - index).abs() < 1e-9 && (point.share - 0.08).abs() < 1e-12,
-                "{point:?}"
-            );
+            assert!((point.index - index).abs() < 1e-9 && (point.share - 0.08).abs() < 1e-12, "{point:?}");
             let (low, high) = point.interval.unwrap();
-            assert!(
-                (low / lo - 1.0).abs() < 1e-7 && (high / hi - 1.0).abs() < 1e-7,
-                "{point:?}"
-            );
+            assert!((low / lo - 1.0).abs() < 1e-7 && (high / hi - 1.0).abs() < 1e-7, "{point:?}");
         }
-        assert_eq!(
-            at(&groups(1.0), 59, 59.0).unwrap().interval,
-            None,
-            "fewer than sixty"
-        );
+        assert_eq!(at(&groups(1.0), 59, 59.0).unwrap().interval, None, "fewer than sixty");
         assert!(at(&groups(1.0), 60, 60.0).unwrap().interval.is_some());
     }
 

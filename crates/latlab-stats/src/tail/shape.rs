@@ -51,15 +51,8 @@ pub fn mean_excess(of: &Exceedances) -> Vec<ExcessPoint> {
         .into_iter()
         .map(|(place, beyond)| {
             let threshold = of.largest[place].0;
-            let sum: f64 = of.largest[..place]
-                .iter()
-                .map(|(x, w, _)| w * (x - threshold))
-                .sum();
-            ExcessPoint {
-                beyond,
-                threshold,
-                excess: sum / beyond,
-            }
+            let sum: f64 = of.largest[..place].iter().map(|(x, w, _)| w * (x - threshold)).sum();
+            ExcessPoint { beyond, threshold, excess: sum / beyond }
         })
         .collect()
 }
@@ -133,11 +126,7 @@ fn fitted(above: &[(f64, f64, u32)], threshold: f64, beyond: f64) -> Option<(f64
     }
     // In theta = shape / scale the likelihood has one dimension; the shape is then a mean.
     let shape_of = |theta: f64| {
-        above
-            .iter()
-            .map(|(x, w, _)| w * (theta * (x - threshold)).ln_1p())
-            .sum::<f64>()
-            / beyond
+        above.iter().map(|(x, w, _)| w * (theta * (x - threshold)).ln_1p()).sum::<f64>() / beyond
     };
     let value = |theta: f64| {
         if theta.abs() * mean < 1e-7 {
@@ -150,10 +139,7 @@ fn fitted(above: &[(f64, f64, u32)], threshold: f64, beyond: f64) -> Option<(f64
         -(shape / theta).ln() - shape - 1.0
     };
     // From close to the end of the distribution to a hundred thousand times heavier than an exponential.
-    let mut grid: Vec<f64> = (1..12)
-        .rev()
-        .map(|step| -(1.0 - 0.5_f64.powi(step)) / largest)
-        .collect();
+    let mut grid: Vec<f64> = (1..12).rev().map(|step| -(1.0 - 0.5_f64.powi(step)) / largest).collect();
     grid.push(0.0);
     grid.extend((-12..=20).map(|step| 10.0_f64.powf(f64::from(step) / 4.0) / mean));
     let values: Vec<f64> = grid.iter().map(|theta| value(*theta)).collect();
@@ -191,13 +177,7 @@ mod tests {
             .map(|_| {
                 let left = 1.0 - rng.uniform();
                 // A scale of 3, on a floor of 100.
-                100.0
-                    + 3.0
-                        * if shape == 0.0 {
-                            -left.ln()
-                        } else {
-                            (left.powf(-shape) - 1.0) / shape
-                        }
+                100.0 + 3.0 * if shape == 0.0 { -left.ln() } else { (left.powf(-shape) - 1.0) / shape }
             })
             .collect()
     }
@@ -211,11 +191,7 @@ mod tests {
             for point in points {
                 let tolerance = 4.0 * (1.0 + planted) / point.beyond.sqrt();
                 assert!((point.shape - planted).abs() < tolerance, "{planted}: {point:?}");
-                assert!(
-                    point
-                        .interval
-                        .is_none_or(|(lo, hi)| lo < point.shape && point.shape < hi)
-                );
+                assert!(point.interval.is_none_or(|(lo, hi)| lo < point.shape && point.shape < hi));
             }
         }
     }
@@ -224,10 +200,7 @@ mod tests {
     fn the_mean_excess_of_an_exponential_is_level_and_of_a_pareto_rises() {
         let level = mean_excess(&Exceedances::of_blocks(&[&drawn(2, 20_000, 0.0)]).unwrap());
         for point in &level {
-            assert!(
-                (point.excess / 3.0 - 1.0).abs() < 4.0 / point.beyond.sqrt(),
-                "{point:?}"
-            );
+            assert!((point.excess / 3.0 - 1.0).abs() < 4.0 / point.beyond.sqrt(), "{point:?}");
         }
         let rising = mean_excess(&Exceedances::of_blocks(&[&drawn(2, 20_000, 0.5)]).unwrap());
         assert!(rising[0].excess > 2.0 * rising[rising.len() - 1].excess);
@@ -248,10 +221,7 @@ mod tests {
             (1.3, 0.0, -0.455, 0.3),
         ] {
             let found = score(z, shape);
-            assert!(
-                (found.0 - by_shape).abs() < 1e-8 && (found.1 - by_scale).abs() < 1e-8,
-                "{z}: {found:?}"
-            );
+            assert!((found.0 - by_shape).abs() < 1e-8 && (found.1 - by_scale).abs() < 1e-8, "{z}: {found:?}");
         }
     }
 
@@ -273,15 +243,8 @@ mod tests {
             let refs: Vec<&[f64]> = groups.iter().map(Vec::as_slice).collect();
             let of = Exceedances::of_groups(&refs, 3200, 0.95).unwrap();
             let (low, high) = interval(&of, &of.largest, 100.0, 320.0, (0.4, 4.0)).unwrap();
-            assert!(
-                (low - lo).abs() < 1e-8 && (high - hi).abs() < 1e-8,
-                "{low}, {high}"
-            );
-            assert_eq!(
-                interval(&of, &of.largest, 100.0, 315.0, (0.4, 4.0)),
-                None,
-                "300 of 0.95 each"
-            );
+            assert!((low - lo).abs() < 1e-8 && (high - hi).abs() < 1e-8, "{low}, {high}");
+            assert_eq!(interval(&of, &of.largest, 100.0, 315.0, (0.4, 4.0)), None, "300 of 0.95 each");
             assert_eq!(interval(&of, &of.largest, 100.0, 320.0, (-0.41, 4.0)), None);
         }
     }

@@ -143,11 +143,7 @@ static LAYOUTS: [Layout; 4] = [
     Layout {
         version: "3.13",
         interpreter: 640,
-        holder: Holder::OfInterpreter {
-            lock: 16,
-            locked: 16,
-            last: 8,
-        },
+        holder: Holder::OfInterpreter { lock: 16, locked: 16, last: 8 },
         threads: 7344,
         thread_id: 160,
         current_frame: (72, None), // PyThreadState.current_frame

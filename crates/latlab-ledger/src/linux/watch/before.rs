@@ -23,21 +23,13 @@ impl Before {
         let line = text(&format!("/proc/{pid}/schedstat"));
         let mut numbers = line.split_whitespace().filter_map(|word| word.parse().ok());
         let (system_ns, queue_ns) = (numbers.next().unwrap_or(0), numbers.next().unwrap_or(0));
-        Self {
-            system_ns,
-            queue_ns,
-            faults: stat_field(pid, 7),
-            io: io_of(pid),
-            ..Self::default()
-        }
+        Self { system_ns, queue_ns, faults: stat_field(pid, 7), io: io_of(pid), ..Self::default() }
     }
 
     /// Of a process that runs already.
     pub(super) fn of_running(pid: u32) -> Self {
         // SAFETY: asks for a number.
-        let ticks = u64::try_from(unsafe { libc::sysconf(libc::_SC_CLK_TCK) })
-            .unwrap_or(100)
-            .max(1);
+        let ticks = u64::try_from(unsafe { libc::sysconf(libc::_SC_CLK_TCK) }).unwrap_or(100).max(1);
         let ns = |field| stat_field(pid, field) * (1_000_000_000 / ticks);
         let status = text(&format!("/proc/{pid}/status"));
         let of = |name: &str| {
@@ -76,7 +68,5 @@ impl Before {
 /// A number of `/proc/PID/stat`, counted from the state, 0.
 fn stat_field(pid: u32, field: usize) -> u64 {
     let stat = text(&format!("/proc/{pid}/stat"));
-    after_name(&stat)
-        .and_then(|rest| rest.split(' ').nth(field)?.parse().ok())
-        .unwrap_or(0)
+    after_name(&stat).and_then(|rest| rest.split(' ').nth(field)?.parse().ok()).unwrap_or(0)
 }

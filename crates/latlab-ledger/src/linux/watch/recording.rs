@@ -71,11 +71,7 @@ impl Recording {
     }
 
     fn recorded(&self) -> Counts {
-        Counts {
-            switches: self.stream.switches,
-            starts: self.stream.starts,
-            faults: 0,
-        }
+        Counts { switches: self.stream.switches, starts: self.stream.starts, faults: 0 }
     }
 
     /// A stretch of what was recorded ends, if it is long enough or the last of its slice.
@@ -183,11 +179,7 @@ impl Recording {
     /// Hands records before `until` to the stream, in order.
     pub(super) fn take(&mut self, until: u64, sweep: &mut Sweep<'_>) {
         self.pending.sort_by_key(|record| record.time);
-        let until = if self.pending.len() > MOST_PENDING {
-            u64::MAX
-        } else {
-            until
-        };
+        let until = if self.pending.len() > MOST_PENDING { u64::MAX } else { until };
         let ready = self.pending.partition_point(|record| record.time < until);
         for record in self.pending.drain(..ready) {
             self.stream.take(&record, sweep);

@@ -4,13 +4,7 @@ use super::*;
 
 const FREE: Sight = Sight {
     recording: None,
-    price: Price {
-        switch_ns: 0.0,
-        sample_ns: 0.0,
-        fault_ns: 0.0,
-        open_ns: 0.0,
-        start_ns: 0.0,
-    },
+    price: Price { switch_ns: 0.0, sample_ns: 0.0, fault_ns: 0.0, open_ns: 0.0, start_ns: 0.0 },
 };
 const FAR_NS: u64 = 60_000_000_000;
 
@@ -28,9 +22,8 @@ fn governor() -> Governor {
 
 #[test]
 fn what_looking_at_files_costs_is_not_the_cost_of_a_look() {
-    let files: Vec<std::fs::File> = (0..200)
-        .filter_map(|_| std::fs::File::open("/proc/self/exe").ok())
-        .collect();
+    let files: Vec<std::fs::File> =
+        (0..200).filter_map(|_| std::fs::File::open("/proc/self/exe").ok()).collect();
     let mut governor = governor();
     let mut watching = watching(&mut governor);
     watching.next = 0;

@@ -22,23 +22,10 @@ fn serving(
 ) -> (Address, JoinHandle<Result<Counts, NetError>>) {
     let ip = IpAddr::V4(Ipv4Addr::LOCALHOST);
     let (listening, address) = listen(transport, ip).expect("the loopback");
-    let service = Service {
-        transport,
-        ip,
-        bytes: BYTES,
-        waiting,
-        cpu: None,
-    };
+    let service = Service { transport, ip, bytes: BYTES, waiting, cpu: None };
     let clock = clock.clock();
-    let thread = std::thread::spawn(move || {
-        run(
-            service,
-            listening,
-            &Shared::default(),
-            |_, _| Reply::Whole,
-            &clock,
-        )
-    });
+    let thread =
+        std::thread::spawn(move || run(service, listening, &Shared::default(), |_, _| Reply::Whole, &clock));
     (address, thread)
 }
 
@@ -61,11 +48,8 @@ fn a_client_without_a_whole_message_is_ended_when_its_time_is_up_and_not_before(
         (Transport::Unix, Waiting::Polling, b"", b"x"),
     ];
     for (transport, waiting, first, each_second) in cases {
-        let case = format!(
-            "{transport:?} {waiting:?}: {} bytes, {} a second",
-            first.len(),
-            each_second.len()
-        );
+        let case =
+            format!("{transport:?} {waiting:?}: {} bytes, {} a second", first.len(), each_second.len());
         let clock = Moved::default();
         let (address, thread) = serving(transport, waiting, &clock);
         let mut client = client(&address, transport);

@@ -83,11 +83,7 @@ fn all_are_under_way_at_once_and_every_byte_is_compared() {
         let mut pool = Pool::open(&url, &trust, None, 8, BOUND, &is_body).expect("connections");
         for _ in 0..3 {
             let answers = ask_all(&mut pool, 8).expect("answers");
-            assert!(
-                answers
-                    .iter()
-                    .all(|answer| answer.body_bytes == 300_000 && answer.kept)
-            );
+            assert!(answers.iter().all(|answer| answer.body_bytes == 300_000 && answer.kept));
         }
         assert_eq!(pool.opened(), 8);
         assert_eq!(server.served().requests - before.requests, 24);
@@ -133,13 +129,7 @@ fn a_connection_that_the_server_closed_while_it_was_idle_is_opened_again() {
     let mut pool = open(&url, 1, BOUND).expect("it listens");
     for _ in 0..2 {
         let answers = ask_all(&mut pool, 1).expect("an answer");
-        assert_eq!(
-            answers[0],
-            Answer {
-                body_bytes: 5,
-                kept: false
-            }
-        );
+        assert_eq!(answers[0], Answer { body_bytes: 5, kept: false });
     }
     assert_eq!(pool.opened(), 2);
     serving.join().expect("the server");
@@ -207,9 +197,7 @@ fn each_way_to_fail_has_its_name() {
     let error = failure(
         |mut stream| {
             let _ = read(&mut stream)
-                && stream
-                    .write_all(b"HTTP/1.1 429 Slowly\r\nContent-Length: 0\r\n\r\n")
-                    .is_ok();
+                && stream.write_all(b"HTTP/1.1 429 Slowly\r\nContent-Length: 0\r\n\r\n").is_ok();
         },
         BOUND,
     );
@@ -240,13 +228,11 @@ fn whoever_does_not_wait_gets_what_is_there() {
     let server = ours(None);
     let url = format!("http://{}/bytes/10", server.listening().address);
     let mut pool = open(&url, 2, BOUND).expect("it listens");
-    pool.wait(None, &mut |_, _| panic!("nobody was asked"))
-        .expect("nothing");
+    pool.wait(None, &mut |_, _| panic!("nobody was asked")).expect("nothing");
     pool.ask(0).expect("sent");
     let mut answered = 0;
     while answered == 0 {
-        pool.wait(Some(Duration::ZERO), &mut |_, _| answered += 1)
-            .expect("an answer");
+        pool.wait(Some(Duration::ZERO), &mut |_, _| answered += 1).expect("an answer");
     }
     assert_eq!(answered, 1);
 }

@@ -30,11 +30,7 @@ fn with_a_frozen_clock(secret: Option<&[u8]>, test: impl FnOnce(&Frozen) + Send 
 
 /// Calls `test` beside a server that can have so many connections open. While a blocking task runs, tokio's clock does not move by itself.
 fn with_descriptors_for(most: u64, secret: Option<&[u8]>, test: impl FnOnce(&Frozen) + Send + 'static) {
-    let runtime = Builder::new_current_thread()
-        .enable_all()
-        .start_paused(true)
-        .build()
-        .expect("a runtime");
+    let runtime = Builder::new_current_thread().enable_all().start_paused(true).build().expect("a runtime");
     let settings = Settings {
         bind: None,
         secret: secret.map(<[u8]>::to_vec),
@@ -114,9 +110,7 @@ impl Frozen {
     /// The only connection.
     fn connect(&self) -> TcpStream {
         let stream = self.connect_beside_others();
-        self.wait_for("it is accepted", |totals| {
-            totals.open.load(Ordering::Acquire) == 1
-        });
+        self.wait_for("it is accepted", |totals| totals.open.load(Ordering::Acquire) == 1);
         stream
     }
 
@@ -212,13 +206,7 @@ const PING: &[u8] = &[0, 0, 8, 6, 0, 0, 0, 0, 0, 1, 2, 3, 4, 5, 6, 7, 8];
 /// The header block of a request (RFC 7541): method and scheme by their numbers in the static table, path and host as they are.
 fn block(method: u8, path: &str) -> Vec<u8> {
     let length = u8::try_from(path.len()).expect("a short path");
-    [
-        &[method, 0x86, 0x01, 4],
-        &b"test"[..],
-        &[0x04, length],
-        path.as_bytes(),
-    ]
-    .concat()
+    [&[method, 0x86, 0x01, 4], &b"test"[..], &[0x04, length], path.as_bytes()].concat()
 }
 
 const GET: u8 = 0x82;
@@ -235,9 +223,7 @@ fn http2(mut socket: TcpStream) -> TcpStream {
 fn asked_by_http2(frozen: &Frozen, method: u8, path: &str, flags: u8) -> TcpStream {
     let request = frame(HEADERS, flags, 1, &block(method, path));
     let socket = sent(http2(frozen.connect()), &request);
-    frozen.wait_for("the request comes", |totals| {
-        totals.requests.load(Ordering::Acquire) == 1
-    });
+    frozen.wait_for("the request comes", |totals| totals.requests.load(Ordering::Acquire) == 1);
     socket
 }
 
@@ -255,37 +241,23 @@ fn waits(name: &'static str, leave: fn(&Frozen) -> Left) -> Case {
 }
 
 fn waits_for_a_signature(name: &'static str, leave: fn(&Frozen) -> Left) -> Case {
-    Case {
-        secret: Some(SECRET),
-        ..waits(name, leave)
-    }
+    Case { secret: Some(SECRET), ..waits(name, leave) }
 }
 
 fn ends(name: &'static str, open_for: Duration, leave: fn(&Frozen) -> Left) -> Case {
-    Case {
-        name,
-        secret: None,
-        leave,
-        open_for,
-        ended_after: open_for,
-    }
+    Case { name, secret: None, leave, open_for, ended_after: open_for }
 }
 
 /// A download that nobody reads goes on until the kernel's buffers are full, which is not by this clock.
 fn ends_once_buffers_are_full(name: &'static str, leave: fn(&Frozen) -> Left) -> Case {
-    Case {
-        ended_after: 10 * LOOK,
-        ..ends(name, LOOK, leave)
-    }
+    Case { ended_after: 10 * LOOK, ..ends(name, LOOK, leave) }
 }
 
 /// Of connections that are not admitted.
 fn waiting() -> Vec<Case> {
     vec![
         waits("nothing sent", |server| silent(server.connect())),
-        waits("the first byte of TLS", |server| {
-            silent(sent(server.connect(), &[0x16]))
-        }),
+        waits("the first byte of TLS", |server| silent(sent(server.connect(), &[0x16]))),
         waits("half of TLS's first message", |server| {
             let mut hello = Vec::new();
             server.tls(b"h2").write_tls(&mut hello).expect("written");
@@ -295,36 +267,23 @@ fn waiting() -> Vec<Case> {
             going_on(sent(server.connect(), &[0x16, 3, 1, 2, 0, 1, 0, 1]), b"x")
         }),
         waits("TLS and nothing", |server| secured(server.secured(b"http/1.1"))),
-        waits("TLS for HTTP/2 and nothing", |server| {
-            secured(server.secured(b"h2"))
-        }),
+        waits("TLS for HTTP/2 and nothing", |server| secured(server.secured(b"h2"))),
         waits("TLS and half a request", |server| {
             let mut stream = server.secured(b"http/1.1");
             stream.write_all(b"GET /bytes/1 HT").expect("sent");
             secured(stream)
         }),
-        waits("one byte of a request", |server| {
-            silent(sent(server.connect(), b"G"))
-        }),
+        waits("one byte of a request", |server| silent(sent(server.connect(), b"G"))),
         waits("headers without an end", |server| {
             silent(sent(server.connect(), b"GET /bytes/1 HTTP/1.1\r\nHost: test\r\n"))
         }),
         waits("a header each second", |server| {
-            going_on(
-                sent(server.connect(), b"GET /bytes/1 HTTP/1.1\r\nHost: test\r\n"),
-                b"A: b\r\n",
-            )
+            going_on(sent(server.connect(), b"GET /bytes/1 HTTP/1.1\r\nHost: test\r\n"), b"A: b\r\n")
         }),
-        waits("half of HTTP/2's preface", |server| {
-            silent(sent(server.connect(), &PREFACE[..12]))
-        }),
-        waits("HTTP/2's preface", |server| {
-            silent(sent(server.connect(), PREFACE))
-        }),
+        waits("half of HTTP/2's preface", |server| silent(sent(server.connect(), &PREFACE[..12]))),
+        waits("HTTP/2's preface", |server| silent(sent(server.connect(), PREFACE))),
         waits("HTTP/2's settings", |server| silent(http2(server.connect()))),
-        waits("HTTP/2's settings and a ping each second", |server| {
-            going_on(http2(server.connect()), PING)
-        }),
+        waits("HTTP/2's settings and a ping each second", |server| going_on(http2(server.connect()), PING)),
         waits("HTTP/2's headers without an end", |server| {
             let part = frame(HEADERS, END_STREAM, 1, &block(GET, "/"));
             silent(sent(http2(server.connect()), &part))
@@ -350,9 +309,7 @@ fn waiting() -> Vec<Case> {
 /// Of those that are.
 fn admitted() -> Vec<Case> {
     vec![
-        ends("kept and idle", SILENCE, |server| {
-            silent(asked(server.connect(), "/bytes/1000", 200))
-        }),
+        ends("kept and idle", SILENCE, |server| silent(asked(server.connect(), "/bytes/1000", 200))),
         ends("kept and idle with TLS", SILENCE, |server| {
             let mut stream = server.secured(b"http/1.1");
             assert_eq!(get(&mut stream, "/bytes/1000").status, 200);
@@ -363,10 +320,7 @@ fn admitted() -> Vec<Case> {
             going_on(sent(socket, b"GET / HTTP/1.1\r\nHost: test\r\n"), b"A: b\r\n")
         }),
         ends("kept by HTTP/2, and a ping each second", SILENCE, |server| {
-            going_on(
-                asked_by_http2(server, GET, "/bytes/1", END_HEADERS | END_STREAM),
-                PING,
-            )
+            going_on(asked_by_http2(server, GET, "/bytes/1", END_HEADERS | END_STREAM), PING)
         }),
         ends("an upload that stops", LOOK, |server| {
             let socket = server.connect();
@@ -417,9 +371,8 @@ fn every_state_of_a_connection_ends_when_its_time_is_up_and_not_before() {
                 state.ended_after.saturating_sub(state.open_for) + 2 * JUST,
                 &mut left.goes_on,
             );
-            frozen.wait_for(&format!("{name}: still open"), |totals| {
-                totals.open.load(Ordering::Acquire) == 0
-            });
+            frozen
+                .wait_for(&format!("{name}: still open"), |totals| totals.open.load(Ordering::Acquire) == 0);
             // The client hears of it: an end after what was sent before, or a reset.
             let mut room = vec![0; 1 << 20];
             let ended = loop {
@@ -496,11 +449,7 @@ fn a_client_that_knows_the_secret_is_served_when_silent_connections_have_all_des
         frozen.wait_for("all are accepted", |totals| {
             totals.connections.load(Ordering::Acquire) == 6 * MOST as u64 + 1
         });
-        assert_eq!(
-            get(&mut socket, "/challenge").status,
-            200,
-            "it is never ended for another"
-        );
+        assert_eq!(get(&mut socket, "/challenge").status, 200, "it is never ended for another");
         assert_eq!(silent[0].read(&mut [0]).expect("an end"), 0, "the oldest");
     });
 }

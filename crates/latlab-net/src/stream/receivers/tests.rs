@@ -16,12 +16,7 @@ const JUST: Duration = Duration::from_millis(10);
 #[test]
 fn a_stream_without_a_byte_is_ended_when_its_time_is_up_and_another_goes_on() {
     for transport in [Transport::Tcp, Transport::Unix] {
-        let sink = Sink {
-            transport,
-            ip: IpAddr::V4(Ipv4Addr::LOCALHOST),
-            streams: 2,
-            cpus: Vec::new(),
-        };
+        let sink = Sink { transport, ip: IpAddr::V4(Ipv4Addr::LOCALHOST), streams: 2, cpus: Vec::new() };
         let (listening, address) = listen(transport, sink.ip).expect("the loopback");
         let shared = Shared {
             stop: AtomicBool::new(false),

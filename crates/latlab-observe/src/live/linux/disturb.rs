@@ -23,11 +23,7 @@ const REGISTER_PRIVATE_EXPEDITED: libc::c_int = 1 << 4;
 fn membarrier(command: libc::c_int) -> io::Result<()> {
     // SAFETY: the call takes integers and touches no memory of ours.
     let status = unsafe { libc::syscall(libc::SYS_membarrier, command, 0, 0) };
-    if status == 0 {
-        Ok(())
-    } else {
-        Err(io::Error::last_os_error())
-    }
+    if status == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
 
 /// Says that this process will ask for barriers. Must come before [`interrupt_the_others`].

@@ -25,10 +25,7 @@ pub(crate) struct InterruptFlag {
 impl InterruptFlag {
     /// The calling thread's, if a page fault clears it here. Where the kernel returns in another way (FRED), or an emulator does, nothing does.
     pub(crate) fn open() -> Result<Self, String> {
-        let flag = Self {
-            before: selector(),
-            _of_one_thread: std::marker::PhantomData,
-        };
+        let flag = Self { before: selector(), _of_one_thread: std::marker::PhantomData };
         if !(0..TRIES).any(|_| stays_raised()) {
             return Err("this emulator keeps no null selector".to_owned());
         }
@@ -43,10 +40,7 @@ impl InterruptFlag {
 
     /// Whether the thread came back from an interrupt or an exception since it was raised last; raises it again.
     #[inline]
-    #[expect(
-        clippy::unused_self,
-        reason = "whoever has one has raised the flag of this thread"
-    )]
+    #[expect(clippy::unused_self, reason = "whoever has one has raised the flag of this thread")]
     pub(crate) fn taken(&mut self) -> bool {
         let taken = selector() != RAISED;
         if taken {
@@ -97,10 +91,7 @@ mod tests {
             assert!(pages.touch());
             assert!(flag.taken());
         }
-        assert!(
-            (0..1_000).any(|_| !flag.taken()),
-            "not every two questions have an interrupt between them"
-        );
+        assert!((0..1_000).any(|_| !flag.taken()), "not every two questions have an interrupt between them");
     }
 
     #[test]

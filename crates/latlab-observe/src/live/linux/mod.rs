@@ -7,10 +7,7 @@ pub mod perf;
 mod rseq;
 #[cfg_attr(target_arch = "x86_64", path = "thread_pointer_x86.rs")]
 #[cfg_attr(target_arch = "aarch64", path = "thread_pointer_aarch64.rs")]
-#[cfg_attr(
-    not(any(target_arch = "x86_64", target_arch = "aarch64")),
-    path = "thread_pointer_elsewhere.rs"
-)]
+#[cfg_attr(not(any(target_arch = "x86_64", target_arch = "aarch64")), path = "thread_pointer_elsewhere.rs")]
 mod thread_pointer;
 mod tracepoints;
 
@@ -98,11 +95,7 @@ impl Bridge {
         let (first, last) = (clock.at_ns(self.first.ticks), clock.at_ns(self.last.ticks));
         let (from, to) = (self.first.kernel_ns, self.last.kernel_ns);
         // Anchors of the same moment say nothing about the rate; both clocks then tick alike.
-        let rate = if to > from + 1_000_000 {
-            (last - first) / (to - from) as f64
-        } else {
-            1.0
-        };
+        let rate = if to > from + 1_000_000 { (last - first) / (to - from) as f64 } else { 1.0 };
         if kernel_ns >= from {
             first + (kernel_ns - from) as f64 * rate
         } else {
@@ -122,10 +115,7 @@ impl Sources {
             devices: Devices::default(),
             roles: HashMap::new(),
             tid,
-            bridge: Anchor::take(clock).map(|anchor| Bridge {
-                first: anchor,
-                last: anchor,
-            }),
+            bridge: Anchor::take(clock).map(|anchor| Bridge { first: anchor, last: anchor }),
             rungs: Vec::new(),
             wanted,
             sees_switches: false,
@@ -213,11 +203,7 @@ impl Sources {
         } else {
             Some("this kernel has no tracepoints of interrupts".to_owned())
         };
-        Rung {
-            level: Level::Tracepoints,
-            available: any,
-            reason,
-        }
+        Rung { level: Level::Tracepoints, available: any, reason }
     }
 
     /// All or none: a request whose end nobody saw would be taken for one that the device did not have.

@@ -69,10 +69,7 @@ const LARGEST: usize = 1 << 30;
 pub fn page_bytes() -> usize {
     // SAFETY: asks for a number.
     let bytes = unsafe { libc::sysconf(libc::_SC_PAGESIZE) };
-    usize::try_from(bytes)
-        .ok()
-        .filter(|bytes| bytes.is_power_of_two())
-        .unwrap_or(4096)
+    usize::try_from(bytes).ok().filter(|bytes| bytes.is_power_of_two()).unwrap_or(4096)
 }
 
 /// What a ring for so many bytes of records takes, bytes: the kernel wants a power of two of whole pages.
@@ -181,11 +178,7 @@ fn id_of(fd: &OwnedFd) -> io::Result<u64> {
     let mut id = 0_u64;
     // SAFETY: the request writes one u64 to the address given.
     let status = unsafe { libc::ioctl(fd.as_raw_fd(), IOC_ID as _, &raw mut id) };
-    if status == 0 {
-        Ok(id)
-    } else {
-        Err(io::Error::last_os_error())
-    }
+    if status == 0 { Ok(id) } else { Err(io::Error::last_os_error()) }
 }
 
 /// Events and the memory that the kernel writes their records to.
@@ -230,13 +223,8 @@ impl Ring {
             }
             data_bytes /= 2;
         };
-        let ring = Self {
-            events: vec![event],
-            page,
-            page_bytes,
-            data_bytes,
-            copy: Vec::with_capacity(data_bytes),
-        };
+        let ring =
+            Self { events: vec![event], page, page_bytes, data_bytes, copy: Vec::with_capacity(data_bytes) };
         Ok((ring, id))
     }
 
@@ -295,9 +283,7 @@ impl Ring {
         // Pairs with the kernel's release: what the head says is written.
         let head = self.counter(DATA_HEAD).load(Ordering::Acquire);
         let tail = self.counter(DATA_TAIL).load(Ordering::Relaxed);
-        let length = usize::try_from(head.wrapping_sub(tail))
-            .unwrap_or(usize::MAX)
-            .min(self.data_bytes);
+        let length = usize::try_from(head.wrapping_sub(tail)).unwrap_or(usize::MAX).min(self.data_bytes);
         let from = usize::try_from(tail % self.data_bytes as u64).unwrap_or(0);
         let first = length.min(self.data_bytes - from);
         self.copy.clear();
@@ -305,10 +291,8 @@ impl Ring {
         // write there before the tail has moved.
         unsafe {
             let data = self.page.add(self.page_bytes).as_ptr();
-            self.copy
-                .extend_from_slice(std::slice::from_raw_parts(data.add(from), first));
-            self.copy
-                .extend_from_slice(std::slice::from_raw_parts(data, length - first));
+            self.copy.extend_from_slice(std::slice::from_raw_parts(data.add(from), first));
+            self.copy.extend_from_slice(std::slice::from_raw_parts(data, length - first));
         }
         // The kernel may write over what was read.
         self.counter(DATA_TAIL).store(head, Ordering::Release);
@@ -325,10 +309,7 @@ impl Drop for Ring {
 
 /// The clock that records are stamped with.
 pub(crate) fn kernel_ns() -> Option<u64> {
-    let mut time = libc::timespec {
-        tv_sec: 0,
-        tv_nsec: 0,
-    };
+    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
     // SAFETY: the call fills a timespec of ours.
     if unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC_RAW, &raw mut time) } != 0 {
         return None;
@@ -382,15 +363,9 @@ mod tests {
     #[test]
     fn a_ring_is_a_power_of_two_of_whole_pages_of_any_size() {
         for page in [4096, 16 << 10, 64 << 10] {
-            for wanted in (0..200)
-                .map(|at| at * 997)
-                .chain([1 << 20, (1 << 20) + 1, usize::MAX])
-            {
+            for wanted in (0..200).map(|at| at * 997).chain([1 << 20, (1 << 20) + 1, usize::MAX]) {
                 let bytes = ring_bytes(wanted, page);
-                assert!(
-                    bytes.is_multiple_of(page) && (bytes / page).is_power_of_two(),
-                    "{bytes} of {page}"
-                );
+                assert!(bytes.is_multiple_of(page) && (bytes / page).is_power_of_two(), "{bytes} of {page}");
                 assert!(
                     bytes >= wanted.min(LARGEST) && bytes < 2 * wanted.clamp(page, LARGEST + 1),
                     "{bytes} for {wanted}"

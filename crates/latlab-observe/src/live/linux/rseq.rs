@@ -66,11 +66,7 @@ impl RseqFlag {
             abort_ip: start.wrapping_add(2) as u64,
         });
         if let Some(area) = registered_by_libc() {
-            return Ok(Self {
-                sequence,
-                slot: (area + SEQUENCE_AT) as *const AtomicU64,
-                own: None,
-            });
+            return Ok(Self { sequence, slot: (area + SEQUENCE_AT) as *const AtomicU64, own: None });
         }
         let own = Box::into_raw(Box::new(UnsafeCell::new(Area::default())));
         if let Err(error) = register(own, 0) {
@@ -86,11 +82,7 @@ impl RseqFlag {
                 _ => format!("rseq(2): {error}"),
             });
         }
-        Ok(Self {
-            sequence,
-            slot: own.wrapping_byte_add(SEQUENCE_AT).cast(),
-            own: Some(own),
-        })
+        Ok(Self { sequence, slot: own.wrapping_byte_add(SEQUENCE_AT).cast(), own: Some(own) })
     }
 
     fn slot(&self) -> &AtomicU64 {
@@ -130,11 +122,7 @@ fn register(area: *mut UnsafeCell<Area>, flags: c_int) -> std::io::Result<()> {
     let bytes = c_uint::try_from(size_of::<Area>()).unwrap_or(32);
     // SAFETY: the area stays where it is until it is unregistered, and is only reached through raw pointers and atomics.
     let status = unsafe { libc::syscall(libc::SYS_rseq, area, bytes, flags, SIGNATURE) };
-    if status == 0 {
-        Ok(())
-    } else {
-        Err(std::io::Error::last_os_error())
-    }
+    if status == 0 { Ok(()) } else { Err(std::io::Error::last_os_error()) }
 }
 
 /// Address of the area that glibc (2.35 and later) has registered for this thread; `None` where it has not, as with the tunable

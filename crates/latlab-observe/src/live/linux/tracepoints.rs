@@ -32,9 +32,8 @@ const VECTORS: [(&str, Cause); 13] = [
 ];
 
 /// In the order of the kernel's `enum` in include/linux/interrupt.h.
-const SOFTIRQS: &[&str] = &[
-    "HI", "TIMER", "NET_TX", "NET_RX", "BLOCK", "IRQ_POLL", "TASKLET", "SCHED", "HRTIMER", "RCU",
-];
+const SOFTIRQS: &[&str] =
+    &["HI", "TIMER", "NET_TX", "NET_RX", "BLOCK", "IRQ_POLL", "TASKLET", "SCHED", "HRTIMER", "RCU"];
 
 /// A tracepoint of this kernel.
 #[derive(Debug)]
@@ -60,19 +59,17 @@ impl Folder {
                 return Ok(Self::Mounted(events));
             }
         }
-        detached()
-            .map(Self::Own)
-            .map_err(|error| match error.raw_os_error() {
-                Some(libc::EPERM | libc::EACCES) => {
-                    "needs root: the numbers of tracepoints are in tracefs, which this user may not read"
-                        .to_owned()
-                }
-                Some(libc::ENODEV) => "this kernel was built without tracing".to_owned(),
-                Some(libc::ENOSYS) => {
-                    "tracefs is not mounted, and this kernel or sandbox has no fsopen(2)".to_owned()
-                }
-                _ => format!("tracefs is not mounted and cannot be opened: {error}"),
-            })
+        detached().map(Self::Own).map_err(|error| match error.raw_os_error() {
+            Some(libc::EPERM | libc::EACCES) => {
+                "needs root: the numbers of tracepoints are in tracefs, which this user may not read"
+                    .to_owned()
+            }
+            Some(libc::ENODEV) => "this kernel was built without tracing".to_owned(),
+            Some(libc::ENOSYS) => {
+                "tracefs is not mounted, and this kernel or sandbox has no fsopen(2)".to_owned()
+            }
+            _ => format!("tracefs is not mounted and cannot be opened: {error}"),
+        })
     }
 
     fn read(&self, path: &str) -> io::Result<String> {
@@ -171,10 +168,7 @@ pub(crate) fn requests(folder: &Folder) -> Option<[Point; 2]> {
             }),
         })
     };
-    Some([
-        point("block/block_rq_issue", Role::HandedOver)?,
-        point("block/block_rq_complete", Role::Ended)?,
-    ])
+    Some([point("block/block_rq_issue", Role::HandedOver)?, point("block/block_rq_complete", Role::Ended)?])
 }
 
 /// The tracepoints of this kernel that are evidence here. Where there are records of faults already, their tracepoint says nothing more.
@@ -186,10 +180,7 @@ pub(crate) fn wanted(folder: &Folder, faults_are_recorded: bool) -> Vec<Point> {
         }
     };
     let sched = folder.offset("sched/sched_switch", "next_comm");
-    add(
-        "sched/sched_switch".to_owned(),
-        sched.map(|name_offset| Role::NextThread { name_offset }),
-    );
+    add("sched/sched_switch".to_owned(), sched.map(|name_offset| Role::NextThread { name_offset }));
     for (vector, cause) in VECTORS {
         let enter = Role::Enter(cause, Which::Fixed(Arc::from(vector)));
         add(format!("irq_vectors/{vector}_entry"), Some(enter));
@@ -200,24 +191,13 @@ pub(crate) fn wanted(folder: &Folder, faults_are_recorded: bool) -> Vec<Point> {
     add("ipi/ipi_entry".to_owned(), Some(enter));
     add("ipi/ipi_exit".to_owned(), Some(Role::Leave(Cause::Ipi)));
     let text = folder.offset("irq/irq_handler_entry", "name").map(Which::Text);
-    add(
-        "irq/irq_handler_entry".to_owned(),
-        text.map(|which| Role::Enter(Cause::DeviceInterrupt, which)),
-    );
-    add(
-        "irq/irq_handler_exit".to_owned(),
-        Some(Role::Leave(Cause::DeviceInterrupt)),
-    );
+    add("irq/irq_handler_entry".to_owned(), text.map(|which| Role::Enter(Cause::DeviceInterrupt, which)));
+    add("irq/irq_handler_exit".to_owned(), Some(Role::Leave(Cause::DeviceInterrupt)));
     let function = folder.offset("timer/hrtimer_expire_entry", "function");
     let ticks = tick_handlers();
     add(
         "timer/hrtimer_expire_entry".to_owned(),
-        function
-            .filter(|_| !ticks.is_empty())
-            .map(|function_offset| Role::Timer {
-                function_offset,
-                ticks,
-            }),
+        function.filter(|_| !ticks.is_empty()).map(|function_offset| Role::Timer { function_offset, ticks }),
     );
     let vector = folder.offset("irq/softirq_entry", "vec");
     add(
@@ -226,15 +206,9 @@ pub(crate) fn wanted(folder: &Folder, faults_are_recorded: bool) -> Vec<Point> {
     );
     add("irq/softirq_exit".to_owned(), Some(Role::Leave(Cause::Softirq)));
     let lasted = folder.offset("nmi/nmi_handler", "delta_ns");
-    add(
-        "nmi/nmi_handler".to_owned(),
-        lasted.map(|offset| Role::Lasted(Cause::Nmi, offset)),
-    );
+    add("nmi/nmi_handler".to_owned(), lasted.map(|offset| Role::Lasted(Cause::Nmi, offset)));
     if !faults_are_recorded {
-        add(
-            "exceptions/page_fault_user".to_owned(),
-            Some(Role::Moment(Cause::PageFault, Proof::Tracepoint)),
-        );
+        add("exceptions/page_fault_user".to_owned(), Some(Role::Moment(Cause::PageFault, Proof::Tracepoint)));
     }
     points
 }

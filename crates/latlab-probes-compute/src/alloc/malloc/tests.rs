@@ -2,29 +2,16 @@ use super::*;
 use latlab_probes_testing as testing;
 
 fn answering(name: &str) -> Answering {
-    Answering {
-        name: name.to_owned(),
-        version: Some("1.2.3".to_owned()),
-        library: format!("lib{name}.so.2"),
-    }
+    Answering { name: name.to_owned(), version: Some("1.2.3".to_owned()), library: format!("lib{name}.so.2") }
 }
 
 #[test]
 fn an_allocator_that_was_asked_for_and_did_not_answer_fails_the_proof() {
     assert!(answered("mimalloc", &answering("mimalloc")).ok);
-    assert!(
-        !answered("mimalloc", &answering("glibc")).ok,
-        "the preload did not take"
-    );
-    assert!(
-        !answered("system", &answering("jemalloc")).ok,
-        "the user's preload is in the way"
-    );
+    assert!(!answered("mimalloc", &answering("glibc")).ok, "the preload did not take");
+    assert!(!answered("system", &answering("jemalloc")).ok, "the user's preload is in the way");
     assert!(answered("system", &answering("musl")).ok);
-    let nameless = Answering {
-        version: None,
-        ..answering("jemalloc")
-    };
+    let nameless = Answering { version: None, ..answering("jemalloc") };
     assert!(!answered("jemalloc", &nameless).ok, "no version, no figure");
 }
 
@@ -32,10 +19,7 @@ fn an_allocator_that_was_asked_for_and_did_not_answer_fails_the_proof() {
 #[cfg(target_os = "linux")]
 fn a_child_whose_preload_does_not_exist_says_who_answers_instead() {
     let env = testing::env_of_one_cpu(64 << 20);
-    let missing = Allocator {
-        name: "mimalloc",
-        preload: Some("/nonexistent/libmimalloc.so.2".into()),
-    };
+    let missing = Allocator { name: "mimalloc", preload: Some("/nonexistent/libmimalloc.so.2".into()) };
     let mut child = heap::start(&env, SPEC.id, &missing).expect("the linker goes on without it");
     let Answer::Description(answering) = child.ask(&Request::Describe).expect("an answer") else {
         panic!("another answer");
@@ -53,14 +37,7 @@ fn result(allocator: &str, size: u64, state: &str, p50: f64) -> PointResult {
         })),
         ..PointResult::new(
             planned(
-                &Allocator {
-                    name: if allocator == "system" {
-                        "system"
-                    } else {
-                        "jemalloc"
-                    },
-                    preload: None,
-                },
+                &Allocator { name: if allocator == "system" { "system" } else { "jemalloc" }, preload: None },
                 size,
                 state,
                 SAME,
@@ -75,12 +52,9 @@ fn result(allocator: &str, size: u64, state: &str, p50: f64) -> PointResult {
 #[test]
 fn the_cliff_is_where_reused_blocks_begin_to_be_faulted_in_again() {
     let mut results = Vec::new();
-    for (size, reused, fresh) in [
-        (16, 10.0, 15.0),
-        (1 << 20, 300.0, 400_000.0),
-        (16 << 20, 20_000.0, 7e6),
-        (64 << 20, 28e6, 29e6),
-    ] {
+    for (size, reused, fresh) in
+        [(16, 10.0, 15.0), (1 << 20, 300.0, 400_000.0), (16 << 20, 20_000.0, 7e6), (64 << 20, 28e6, 29e6)]
+    {
         results.push(result("system", size, "reused", reused));
         results.push(result("system", size, "fresh", fresh));
     }
@@ -144,9 +118,7 @@ fn every_use_is_proved_in_child_processes() {
     let findings = proofs[0].findings.as_ref().expect("findings");
     if heap::can_keep() && cfg!(target_arch = "x86_64") {
         assert_eq!(
-            findings["mmap_threshold_largest_bytes"]
-                .as_u64()
-                .map(|bytes| bytes >> 20),
+            findings["mmap_threshold_largest_bytes"].as_u64().map(|bytes| bytes >> 20),
             Some(32),
             "{findings}"
         );

@@ -58,10 +58,7 @@ pub(super) enum Request {
 #[derive(Serialize, Deserialize)]
 pub(super) enum Answer {
     Description(Answering),
-    Thresholds {
-        new_bytes: Option<u64>,
-        largest_bytes: Option<u64>,
-    },
+    Thresholds { new_bytes: Option<u64>, largest_bytes: Option<u64> },
     Taken(Taken),
 }
 
@@ -116,12 +113,7 @@ impl Bench {
                 new_bytes: threshold_of_a_new_process(),
                 largest_bytes: largest_threshold(),
             }),
-            Request::Take {
-                size_bytes,
-                how,
-                rounds,
-                ops_per_window,
-            } => {
+            Request::Take { size_bytes, how, rounds, ops_per_window } => {
                 let size = usize::try_from(*size_bytes)
                     .map_err(|_| ProbeError::Other(format!("{size_bytes} bytes do not fit")))?;
                 let taken = match how {
@@ -129,10 +121,7 @@ impl Bench {
                     Use::Fresh => self.fresh(size, *rounds),
                     Use::Across { cpu } => self.across(size, *cpu),
                 }?;
-                Ok(Answer::Taken(Taken {
-                    counts_faults: self.counts_faults,
-                    ..taken
-                }))
+                Ok(Answer::Taken(Taken { counts_faults: self.counts_faults, ..taken }))
             }
         }
     }
@@ -167,23 +156,13 @@ impl Bench {
         });
         // A window that does not count brings the caches back, where it is short.
         let first = run(if size > ROUND_BYTES { 0 } else { ops });
-        let windows = if size > ROUND_BYTES {
-            1.0
-        } else {
-            (BLOCK_NS / first.max(1.0)).clamp(1.0, WINDOWS)
-        };
+        let windows = if size > ROUND_BYTES { 1.0 } else { (BLOCK_NS / first.max(1.0)).clamp(1.0, WINDOWS) };
         let before = heap::minor_faults();
         let block = RemoteBlock::gather(ops, |values| {
             values.extend((0..whole(windows)).map(|_| run(ops) / ops as f64));
             Ok(())
         })?;
-        Ok(Taken {
-            faults: heap::minor_faults() - before,
-            ops: block.ops,
-            wrong,
-            block,
-            ..Taken::default()
-        })
+        Ok(Taken { faults: heap::minor_faults() - before, ops: block.ops, wrong, block, ..Taken::default() })
     }
 
     fn fresh(&mut self, size: usize, rounds: u32) -> Result<Taken, ProbeError> {
@@ -247,13 +226,7 @@ impl Bench {
             }
             Ok(())
         })?;
-        Ok(Taken {
-            faults: heap::minor_faults() - before,
-            ops: block.ops,
-            wrong,
-            block,
-            ..Taken::default()
-        })
+        Ok(Taken { faults: heap::minor_faults() - before, ops: block.ops, wrong, block, ..Taken::default() })
     }
 }
 
@@ -388,10 +361,7 @@ impl Partner {
                 what: "starting a thread that frees".to_owned(),
                 source,
             })?;
-        Ok(Self {
-            ring,
-            thread: Some(thread),
-        })
+        Ok(Self { ring, thread: Some(thread) })
     }
 
     /// Allocates, touches and hands over `ops` blocks, each with its number, which `mark` turns into what is written: until the last was
@@ -505,12 +475,7 @@ mod tests {
     use super::*;
 
     fn take(bench: &mut Bench, size_bytes: u64, how: Use) -> Taken {
-        let request = Request::Take {
-            size_bytes,
-            how,
-            rounds: 3,
-            ops_per_window: None,
-        };
+        let request = Request::Take { size_bytes, how, rounds: 3, ops_per_window: None };
         match bench.answer(&request) {
             Ok(Answer::Taken(taken)) => taken,
             Ok(_) => panic!("another answer"),
@@ -535,9 +500,7 @@ mod tests {
         let mut partner = Partner::start(0).expect("a thread starts");
         let mut window = |changed: u64| {
             partner
-                .window(64, 4096, 3_000, |number| {
-                    if number == changed { number + 1 } else { number }
-                })
+                .window(64, 4096, 3_000, |number| if number == changed { number + 1 } else { number })
                 .expect("it frees")
                 .1
         };

@@ -217,9 +217,7 @@ impl Workshop {
 }
 
 fn length(nodes: u64, stride: usize) -> usize {
-    usize::try_from(nodes)
-        .unwrap_or(usize::MAX)
-        .saturating_mul(stride)
+    usize::try_from(nodes).unwrap_or(usize::MAX).saturating_mul(stride)
 }
 
 fn nanoseconds(begun: Instant) -> f64 {
@@ -241,11 +239,7 @@ struct List {
 }
 
 impl List {
-    const EMPTY: Self = Self {
-        first: null_mut(),
-        last: null_mut(),
-        nodes: 0,
-    };
+    const EMPTY: Self = Self { first: null_mut(), last: null_mut(), nodes: 0 };
 
     /// Adds so many nodes from `new`, which says where the next one lies. Ends early when that is nowhere.
     #[inline]
@@ -301,11 +295,7 @@ fn build_warm(
     let mut ns = 0.0;
     let faults = heap::minor_faults();
     while list.nodes < count {
-        let ahead = if list.last.is_null() {
-            start
-        } else {
-            list.last.cast()
-        };
+        let ahead = if list.last.is_null() { start } else { list.last.cast() };
         warm(ahead);
         let before = list.nodes;
         let begun = Instant::now();
@@ -317,13 +307,7 @@ fn build_warm(
     }
     let faults = heap::minor_faults() - faults;
     let (walked, intact) = walk(list.first, count);
-    let built = Built {
-        ns,
-        walked,
-        intact,
-        faults,
-        fault_ns: None,
-    };
+    let built = Built { ns, walked, intact, faults, fault_ns: None };
     (list.first, built)
 }
 
@@ -376,13 +360,7 @@ fn timed(nodes: u64, work: impl FnOnce() -> *mut Node) -> (*mut Node, Built) {
     let ns = nanoseconds(begun);
     let faults = heap::minor_faults() - faults;
     let (walked, intact) = walk(first, nodes);
-    let built = Built {
-        ns,
-        walked,
-        intact,
-        faults,
-        fault_ns: None,
-    };
+    let built = Built { ns, walked, intact, faults, fault_ns: None };
     (first, built)
 }
 
@@ -452,10 +430,7 @@ fn from_heap_that_is_there(nodes: u64, chunk: usize) -> Result<Built, ProbeError
     // SAFETY: a block of malloc's, or null.
     unsafe { libc::free(block) };
     let built = if block.is_null() {
-        Err(ProbeError::Other(format!(
-            "a heap of {} MiB was refused",
-            bytes >> 20
-        )))
+        Err(ProbeError::Other(format!("a heap of {} MiB was refused", bytes >> 20)))
     } else {
         let (first, built) = build_warm(nodes, chunk, allocate, block.cast());
         // SAFETY: built of malloc's nodes just now.
@@ -523,13 +498,7 @@ fn touch_heap(nodes: u64, chunk: usize) -> Result<Built, ProbeError> {
     if grown < stretches {
         return Err(ProbeError::Other("the heap could not grow".to_owned()));
     }
-    Ok(Built {
-        ns,
-        walked: nodes,
-        intact: true,
-        faults,
-        fault_ns: (faults > 0).then(|| ns / faults as f64),
-    })
+    Ok(Built { ns, walked: nodes, intact: true, faults, fault_ns: (faults > 0).then(|| ns / faults as f64) })
 }
 
 /// Nodes in a vector that grows as it is pushed to; a link is the next one's number, because the vector moves.
@@ -543,10 +512,7 @@ fn from_vec(nodes: u64) -> Built {
         if let Some(last) = list.last_mut() {
             last.next = next;
         }
-        list.push(Node {
-            next: null_mut(),
-            payload: payload(number),
-        });
+        list.push(Node { next: null_mut(), payload: payload(number) });
     }
     let list = black_box(list);
     let ns = nanoseconds(begun);
@@ -560,13 +526,7 @@ fn from_vec(nodes: u64) -> Built {
             break;
         }
     }
-    Built {
-        ns,
-        walked,
-        intact,
-        faults,
-        fault_ns: None,
-    }
+    Built { ns, walked, intact, faults, fault_ns: None }
 }
 
 /// Nodes that were used before and hang on a free list.
@@ -586,11 +546,7 @@ impl Pool {
             next = next.wrapping_add(NODE);
             node.cast()
         });
-        Ok(Self {
-            free,
-            nodes,
-            _region: region,
-        })
+        Ok(Self { free, nodes, _region: region })
     }
 
     fn build(&mut self) -> Built {
@@ -630,12 +586,7 @@ mod tests {
         for way in Way::ALL {
             for _ in 0..3 {
                 let built = workshop.build(way, 3_000).expect("a small list");
-                assert_eq!(
-                    (built.walked, built.intact),
-                    (3_000, true),
-                    "{} {built:?}",
-                    way.name()
-                );
+                assert_eq!((built.walked, built.intact), (3_000, true), "{} {built:?}", way.name());
             }
         }
     }

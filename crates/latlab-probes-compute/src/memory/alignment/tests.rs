@@ -87,19 +87,13 @@ fn only_the_places_that_are_meant_to_cross_do() {
     for offset in OFFSETS {
         let accesses = session.begin(&point(LOAD, offset)).expect("a known point");
         for nth in 0..accesses.spread().places() {
-            let (first, last) = (
-                accesses.place(nth).addr() as u64,
-                accesses.place(nth).addr() as u64 + 7,
-            );
+            let (first, last) = (accesses.place(nth).addr() as u64, accesses.place(nth).addr() as u64 + 7);
             assert_eq!(
                 first / LINE_BYTES != last / LINE_BYTES,
                 [LINE_CROSSING, PAGE_CROSSING].contains(&offset)
             );
             assert!(offset != PAGE_CROSSING || first / PAGE_BYTES != last / PAGE_BYTES);
-            assert_eq!(
-                first.is_multiple_of(ACCESS),
-                [ALIGNED, PAGE_END].contains(&offset)
-            );
+            assert_eq!(first.is_multiple_of(ACCESS), [ALIGNED, PAGE_END].contains(&offset));
         }
     }
 }
@@ -110,10 +104,7 @@ fn the_quick_profile_has_the_three_that_a_reader_wants() {
     assert_eq!(env.settings.profile, Profile::Quick);
     assert_eq!(Alignment.points(&env).len(), 6);
     assert!(Alignment.memory_bytes(&env) <= 64 << 10);
-    assert!(matches!(
-        Alignment.supports(&testing::env(1 << 10)),
-        Support::No(_)
-    ));
+    assert!(matches!(Alignment.supports(&testing::env(1 << 10)), Support::No(_)));
 }
 
 #[test]

@@ -44,13 +44,7 @@ const TABLE: &[Known] = &[
         names: &[],
         not_models: NONE,
         isa: "avx512",
-        widths: Widths {
-            load: 128.0,
-            store: Some(64.0),
-            second: Some(64.0),
-            third: None,
-            source: INTEL,
-        },
+        widths: Widths { load: 128.0, store: Some(64.0), second: Some(64.0), third: None, source: INTEL },
     },
     Known {
         vendor: "GenuineIntel",
@@ -66,13 +60,7 @@ const TABLE: &[Known] = &[
         ],
         not_models: NONE,
         isa: "avx2",
-        widths: Widths {
-            load: 64.0,
-            store: Some(32.0),
-            second: Some(64.0),
-            third: None,
-            source: INTEL,
-        },
+        widths: Widths { load: 64.0, store: Some(32.0), second: Some(64.0), third: None, source: INTEL },
     },
     Known {
         vendor: "AuthenticAMD",
@@ -93,39 +81,21 @@ const TABLE: &[Known] = &[
         names: &["Zen 4"],
         not_models: NONE,
         isa: "avx512",
-        widths: Widths {
-            load: 64.0,
-            store: Some(32.0),
-            second: Some(32.0),
-            third: Some(32.0),
-            source: ZEN,
-        },
+        widths: Widths { load: 64.0, store: Some(32.0), second: Some(32.0), third: Some(32.0), source: ZEN },
     },
     Known {
         vendor: "AuthenticAMD",
         names: &["Zen 2", "Zen 3", "Zen 4"],
         not_models: NONE,
         isa: "avx2",
-        widths: Widths {
-            load: 64.0,
-            store: Some(32.0),
-            second: Some(32.0),
-            third: Some(32.0),
-            source: ZEN,
-        },
+        widths: Widths { load: 64.0, store: Some(32.0), second: Some(32.0), third: Some(32.0), source: ZEN },
     },
     Known {
         vendor: "AuthenticAMD",
         names: &["Zen", "Zen+"],
         not_models: NONE,
         isa: "avx2",
-        widths: Widths {
-            load: 32.0,
-            store: Some(16.0),
-            second: Some(32.0),
-            third: None,
-            source: ZEN,
-        },
+        widths: Widths { load: 32.0, store: Some(16.0), second: Some(32.0), third: None, source: ZEN },
     },
     Known {
         vendor: "Arm",
@@ -272,21 +242,10 @@ fn landmark(header: &Header, results: &[PointResult], operation: Operation, leve
     let second = reported(&header.machine, 2)?;
     let third = reported(&header.machine, 3);
     // By any operation: not all of them fit into as much memory.
-    let measured = results
-        .iter()
-        .filter_map(|result| result.point.working_set_bytes)
-        .max()?;
+    let measured = results.iter().filter_map(|result| result.point.working_set_bytes).max()?;
     match level {
-        Level::First => Some(Bounds {
-            above: 0,
-            up_to: first,
-            mark: SMALL[2],
-        }),
-        Level::Second => Some(Bounds {
-            above: first,
-            up_to: second,
-            mark: second / 2,
-        }),
+        Level::First => Some(Bounds { above: 0, up_to: first, mark: SMALL[2] }),
+        Level::Second => Some(Bounds { above: first, up_to: second, mark: second / 2 }),
         Level::Third => Some(Bounds {
             // Of less than twice the second level much is still answered there.
             above: 2 * second - 1,
@@ -340,25 +299,13 @@ fn figures(
     let isa = result.point.isa.as_deref().unwrap_or("");
     let known = widths(&machine.cpu, isa);
     let best = known.and_then(|known| known.best(operation, level));
-    let share = bytes_per_cycle
-        .zip(best)
-        .map(|(own, best)| own.map(|bytes| bytes / best));
+    let share = bytes_per_cycle.zip(best).map(|(own, best)| own.map(|bytes| bytes / best));
     let (best, share, source) = match (known, best, share) {
-        (None, ..) => (
-            None,
-            None,
-            "no document of this CPU's widths is known here".to_owned(),
-        ),
-        (_, None, _) => (
-            None,
-            None,
-            "what this level can give a core cycle is not documented".to_owned(),
-        ),
-        (Some(known), Some(best), Some(share)) if share.value > MOST_SHARE => (
-            None,
-            None,
-            format!("measured more than the {best} bytes of: {}", known.source),
-        ),
+        (None, ..) => (None, None, "no document of this CPU's widths is known here".to_owned()),
+        (_, None, _) => (None, None, "what this level can give a core cycle is not documented".to_owned()),
+        (Some(known), Some(best), Some(share)) if share.value > MOST_SHARE => {
+            (None, None, format!("measured more than the {best} bytes of: {}", known.source))
+        }
         (Some(known), ..) => (best, share, known.source.to_owned()),
     };
     json!({
@@ -434,18 +381,12 @@ mod tests {
             (16 << 20, 12.0),
             (1 << 30, 4.0),
         ];
-        sizes
-            .map(|(size, bytes)| result(Operation::Read, isa, size, Some(bytes)))
-            .to_vec()
+        sizes.map(|(size, bytes)| result(Operation::Read, isa, size, Some(bytes))).to_vec()
     }
 
     #[test]
     fn each_level_is_shown_at_its_landmark_with_its_share_of_what_the_core_can_move() {
-        let levels = levels(
-            &header("AuthenticAMD", Some("Zen 5")),
-            &reads("avx512"),
-            Operation::Read,
-        );
+        let levels = levels(&header("AuthenticAMD", Some("Zen 5")), &reads("avx512"), Operation::Read);
         let told: Vec<(&str, u64, Option<f64>)> = levels
             .iter()
             .map(|level| {
@@ -466,11 +407,7 @@ mod tests {
             ]
         );
         assert_eq!(levels[0]["bytes_per_s"], 480e9);
-        assert!(
-            levels[0]["source"]
-                .as_str()
-                .is_some_and(|text| text.contains("Hot Chips"))
-        );
+        assert!(levels[0]["source"].as_str().is_some_and(|text| text.contains("Hot Chips")));
     }
 
     #[test]
@@ -486,11 +423,7 @@ mod tests {
             for level in levels {
                 assert!(level["share"].is_null() && level["best_bytes_per_cycle"].is_null());
                 assert!(level["bytes_per_cycle"]["value"].is_f64());
-                assert!(
-                    level["source"]
-                        .as_str()
-                        .is_some_and(|text| text.contains("no document"))
-                );
+                assert!(level["source"].as_str().is_some_and(|text| text.contains("no document")));
             }
         }
     }
@@ -512,11 +445,7 @@ mod tests {
         let results = [result(Operation::Read, "avx512", 24 << 10, Some(140.0))];
         let levels = levels(&header("GenuineIntel", None), &results, Operation::Read);
         assert!(levels[0]["share"].is_null() && levels[0]["best_bytes_per_cycle"].is_null());
-        assert!(
-            levels[0]["source"]
-                .as_str()
-                .is_some_and(|text| text.contains("more than"))
-        );
+        assert!(levels[0]["source"].as_str().is_some_and(|text| text.contains("more than")));
     }
 
     #[test]

@@ -7,30 +7,18 @@ use super::*;
 use latlab_probes_testing::{self as testing, Kept};
 
 fn env(settings: Settings, memory_bytes: u64) -> Env {
-    Env {
-        settings,
-        ..testing::env(memory_bytes)
-    }
+    Env { settings, ..testing::env(memory_bytes) }
 }
 
 /// Two members; where only one CPU is allowed, the second cannot be pinned and they take turns.
 fn two_cpus(env: &mut Env) {
-    let other = env
-        .cpus
-        .iter()
-        .copied()
-        .find(|cpu| *cpu != env.home_cpu)
-        .unwrap_or(env.home_cpu + 1);
+    let other = env.cpus.iter().copied().find(|cpu| *cpu != env.home_cpu).unwrap_or(env.home_cpu + 1);
     env.cpus = vec![env.home_cpu, other];
     env.machine.limits.usable_cpus = None;
 }
 
 fn quick() -> Settings {
-    Settings {
-        profile: Profile::Quick,
-        seed: 7,
-        ..Settings::default()
-    }
+    Settings { profile: Profile::Quick, seed: 7, ..Settings::default() }
 }
 
 /// The probe with so few blocks to a point that a busy machine gets through them: what is asked for is each figure's proof, not a narrow interval.
@@ -68,10 +56,7 @@ impl Probe for Briefly {
 }
 
 fn measure(env: &Env, wanted: fn(&Point) -> bool) -> Vec<Record> {
-    let mut kept = Kept {
-        wanted: Some(wanted),
-        ..Kept::default()
-    };
+    let mut kept = Kept { wanted: Some(wanted), ..Kept::default() };
     kept.measure(&Briefly, env, env.clock.now_ns() + DEADLINE_NS);
     kept.records.retain(|record| record.kind != Kind::Absent);
     kept.records
@@ -84,30 +69,15 @@ fn labels(points: &[Planned]) -> Vec<String> {
 #[test]
 fn every_operation_gives_a_rate_with_its_proof_and_its_convention() {
     let env = env(quick(), 24 << 20);
-    let records = measure(&env, |point| {
-        point.threads == Some(1) && point.working_set_bytes == Some(8 << 20)
-    });
+    let records = measure(&env, |point| point.threads == Some(1) && point.working_set_bytes == Some(8 << 20));
     assert!(records.len() >= 4, "{}", records.len());
     for record in &records {
-        assert!(
-            record.error.is_none() && record.checks.iter().any(|check| check.ok),
-            "{:?}",
-            record.checks
-        );
+        assert!(record.error.is_none() && record.checks.iter().any(|check| check.ok), "{:?}", record.checks);
         assert_eq!(record.unit, Unit::BytesPerS);
         let summary = record.summary.as_ref().expect("a figure");
         // A microsecond a byte and a petabyte a second are no memory.
-        assert!(
-            (1e6..1e15).contains(&summary.p50.expect("a median")),
-            "{:?}",
-            summary.p50
-        );
-        let operation = record
-            .point
-            .operation
-            .as_deref()
-            .and_then(Operation::named)
-            .expect("known");
+        assert!((1e6..1e15).contains(&summary.p50.expect("a median")), "{:?}", summary.p50);
+        let operation = record.point.operation.as_deref().and_then(Operation::named).expect("known");
         assert_eq!(record.work.convention.as_deref(), Some(operation.convention()));
         assert!(record.work.bytes > 0);
         assert_eq!(record.engine, record.point.isa);
@@ -116,16 +86,8 @@ fn every_operation_gives_a_rate_with_its_proof_and_its_convention() {
 
 #[test]
 fn the_smallest_sets_are_measured_whole() {
-    let env = env(
-        Settings {
-            profile: Profile::Standard,
-            ..quick()
-        },
-        24 << 20,
-    );
-    let records = measure(&env, |point| {
-        point.threads == Some(1) && point.working_set_bytes == Some(8 << 10)
-    });
+    let env = env(Settings { profile: Profile::Standard, ..quick() }, 24 << 20);
+    let records = measure(&env, |point| point.threads == Some(1) && point.working_set_bytes == Some(8 << 10));
     assert!(records.len() >= 4, "{}", records.len());
     for record in records {
         assert!(record.error.is_none(), "{:?}", record.error);
@@ -137,9 +99,7 @@ fn the_smallest_sets_are_measured_whole() {
 fn a_crew_proves_each_members_part() {
     let mut env = env(quick(), 24 << 20);
     two_cpus(&mut env);
-    let records = measure(&env, |point| {
-        point.threads == Some(2) && point.working_set_bytes >= Some(8 << 20)
-    });
+    let records = measure(&env, |point| point.threads == Some(2) && point.working_set_bytes >= Some(8 << 20));
     assert!(!records.is_empty());
     for record in records {
         assert!(record.error.is_none(), "{:?}", record.error);
@@ -152,14 +112,8 @@ fn a_crew_proves_each_members_part() {
 fn on_several_nodes_each_thread_has_memory_of_its_own() {
     let mut env = env(quick(), 24 << 20);
     two_cpus(&mut env);
-    env.machine.numa = [0, 1]
-        .map(|id| NumaNode {
-            id,
-            cpus: vec![id],
-            memory_bytes: None,
-            distances: Vec::new(),
-        })
-        .into();
+    env.machine.numa =
+        [0, 1].map(|id| NumaNode { id, cpus: vec![id], memory_bytes: None, distances: Vec::new() }).into();
     assert_eq!(Layout::of(&env).threads, [2]);
     assert_eq!(Bandwidth.memory_bytes(&env), 24 << 20, "both fit");
     let records = measure(&env, |point| point.threads == Some(2));
@@ -171,22 +125,10 @@ fn on_several_nodes_each_thread_has_memory_of_its_own() {
 fn one_cpu_gives_one_thread_and_says_so() {
     let mut env = env(quick(), 24 << 20);
     env.cpus = vec![env.home_cpu];
-    assert!(
-        Bandwidth
-            .points(&env)
-            .iter()
-            .all(|planned| planned.point.threads == Some(1))
-    );
+    assert!(Bandwidth.points(&env).iter().all(|planned| planned.point.threads == Some(1)));
     assert_eq!(Bandwidth.cpus(&env), 1);
     let absent = Bandwidth.conclude(&testing::header(&env), &[]);
-    assert!(
-        absent[0]
-            .error
-            .as_ref()
-            .expect("a reason")
-            .text
-            .contains("one CPU")
-    );
+    assert!(absent[0].error.as_ref().expect("a reason").text.contains("one CPU"));
 }
 
 #[test]
@@ -201,21 +143,11 @@ fn a_quota_below_two_cpus_gives_one_thread_too() {
 
 #[test]
 fn gentle_stays_in_the_caches_with_one_thread() {
-    let env = env(
-        Settings {
-            gentle: true,
-            ..quick()
-        },
-        4 << 30,
-    );
+    let env = env(Settings { gentle: true, ..quick() }, 4 << 30);
     let second = levels::reported(&env.machine, 2).unwrap_or(SECOND_UNKNOWN);
     for planned in Bandwidth.points(&env) {
         assert_eq!(planned.point.threads, Some(1));
-        assert!(
-            planned.point.working_set_bytes <= Some(4 * second),
-            "{}",
-            planned.point.label()
-        );
+        assert!(planned.point.working_set_bytes <= Some(4 * second), "{}", planned.point.label());
     }
 }
 
@@ -224,18 +156,9 @@ fn what_a_reader_wants_first_is_first() {
     let env = env(quick(), 4 << 30);
     let points = Bandwidth.points(&env);
     let first = labels(&points[..6]);
-    assert!(
-        first[0].starts_with("read, 128 MiB") && first[1].starts_with("read, 24 KiB"),
-        "{first:?}"
-    );
-    assert!(
-        first[4].starts_with("copy, 128 MiB") && first[5].starts_with("triad, 128 MiB"),
-        "{first:?}"
-    );
-    let mut distinct = points
-        .iter()
-        .map(|planned| planned.point.clone())
-        .collect::<Vec<_>>();
+    assert!(first[0].starts_with("read, 128 MiB") && first[1].starts_with("read, 24 KiB"), "{first:?}");
+    assert!(first[4].starts_with("copy, 128 MiB") && first[5].starts_with("triad, 128 MiB"), "{first:?}");
+    let mut distinct = points.iter().map(|planned| planned.point.clone()).collect::<Vec<_>>();
     distinct.sort();
     distinct.dedup();
     assert_eq!(distinct.len(), points.len(), "no point twice");
@@ -249,21 +172,12 @@ fn memory_stays_within_what_may_be_used() {
             assert!(Bandwidth.memory_bytes(&env) <= memory_bytes);
             let largest = Layout::of(&env).largest;
             assert!(
-                Bandwidth
-                    .points(&env)
-                    .iter()
-                    .all(|planned| planned.point.working_set_bytes <= Some(largest))
+                Bandwidth.points(&env).iter().all(|planned| planned.point.working_set_bytes <= Some(largest))
             );
         }
     }
-    assert!(matches!(
-        Bandwidth.supports(&env(quick(), 1 << 10)),
-        Support::No(_)
-    ));
-    assert!(matches!(
-        Bandwidth.supports(&env(quick(), 64 << 20)),
-        Support::Degraded(_)
-    ));
+    assert!(matches!(Bandwidth.supports(&env(quick(), 1 << 10)), Support::No(_)));
+    assert!(matches!(Bandwidth.supports(&env(quick(), 64 << 20)), Support::Degraded(_)));
 }
 
 /// Kernels that leave out the last line of each call.
@@ -292,14 +206,8 @@ mod lazy {
         unsafe { (honest().triad)(to, b, c, lines - 1, passes, factor) }
     }
 
-    pub(super) static KERNELS: Kernels = Kernels {
-        isa: "lazy",
-        read,
-        write,
-        write_nt: Some(write),
-        copy,
-        triad,
-    };
+    pub(super) static KERNELS: Kernels =
+        Kernels { isa: "lazy", read, write, write_nt: Some(write), copy, triad };
 }
 
 /// A probe with other kernels.
@@ -314,9 +222,7 @@ impl Probe for With {
     }
     fn points(&self, _: &Env) -> Vec<Planned> {
         let sizes = [24 << 10, 8 << 20];
-        let singles = sizes
-            .into_iter()
-            .flat_map(|size| Operation::ALL.map(|operation| (operation, size, 1)));
+        let singles = sizes.into_iter().flat_map(|size| Operation::ALL.map(|operation| (operation, size, 1)));
         let crews = Operation::ALL.map(|operation| (operation, 64 << 10, 2));
         singles
             .chain(crews)
@@ -342,10 +248,7 @@ fn kernels_that_leave_out_a_line_get_no_figure() {
     let lazy = With(&lazy::KERNELS);
     let points = lazy.points(&env);
     assert_eq!(points.len(), 15);
-    for (planned, (samples, proof)) in points
-        .iter()
-        .zip(latlab_harness::measure_once(&lazy, &env, &points))
-    {
+    for (planned, (samples, proof)) in points.iter().zip(latlab_harness::measure_once(&lazy, &env, &points)) {
         assert!(samples > 0, "{}", planned.point.label());
         assert!(!testing::failed(&proof).is_empty(), "{}", planned.point.label());
     }
@@ -376,10 +279,7 @@ fn a_byte_changed_in_source_or_destination_is_found() {
         let pass = Pass::new(streams.clone(), widest, Arc::clone(&tally)).expect("the operation exists");
         (pass, streams, tally)
     };
-    for operation in Operation::ALL
-        .into_iter()
-        .filter(|operation| has(widest, *operation))
-    {
+    for operation in Operation::ALL.into_iter().filter(|operation| has(widest, *operation)) {
         let (mut pass, streams, tally) = pass(operation);
         if operation.writes() {
             let shape = streams.shape();
@@ -410,10 +310,7 @@ fn slices_cover_a_set_and_go_on_where_they_ended() {
             let shape = Shape::new(operation, bytes, 0, 0);
             assert_eq!(shape.stream_lines % shape.slice_lines, 0);
             let moved = (shape.stream_lines * 64 * operation.streams()) as u64;
-            assert!(
-                moved <= bytes && moved * 100 >= bytes * 97,
-                "{operation:?} {bytes}: {moved}"
-            );
+            assert!(moved <= bytes && moved * 100 >= bytes * 97, "{operation:?} {bytes}: {moved}");
             assert!(shape.bytes_per_op() <= 2 << 20);
         }
     }

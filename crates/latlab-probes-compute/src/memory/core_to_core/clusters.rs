@@ -63,19 +63,11 @@ impl Matrix {
                     .map(|index| self.cpus[index])
                     .collect(),
                 within_ns: median(
-                    edges
-                        .iter()
-                        .filter(|(_, a, b)| of[*a] == *root && of[*b] == *root)
-                        .map(|edge| edge.0),
+                    edges.iter().filter(|(_, a, b)| of[*a] == *root && of[*b] == *root).map(|edge| edge.0),
                 ),
             })
             .collect();
-        let between = median(
-            edges
-                .iter()
-                .filter(|(_, a, b)| of[*a] != of[*b])
-                .map(|edge| edge.0),
-        );
+        let between = median(edges.iter().filter(|(_, a, b)| of[*a] != of[*b]).map(|edge| edge.0));
         (clusters, between)
     }
 }
@@ -111,11 +103,7 @@ pub(super) fn described(clusters: &[Cluster], measured: &[u32], machine: &Machin
         .iter()
         .enumerate()
         .map(|(index, cluster)| {
-            let name = if clusters.len() > 1 {
-                known(cluster, measured, machine)
-            } else {
-                None
-            };
+            let name = if clusters.len() > 1 { known(cluster, measured, machine) } else { None };
             json!({
                 "name": name.unwrap_or_else(|| format!("cluster {}", index + 1)),
                 "cpus": cluster.cpus,
@@ -130,19 +118,12 @@ fn known(cluster: &Cluster, measured: &[u32], machine: &Machine) -> Option<Strin
         return None;
     }
     let is = |cpus: &[u32]| {
-        let mut own: Vec<u32> = cpus
-            .iter()
-            .copied()
-            .filter(|cpu| measured.contains(cpu))
-            .collect();
+        let mut own: Vec<u32> = cpus.iter().copied().filter(|cpu| measured.contains(cpu)).collect();
         own.sort_unstable();
         own.dedup();
         own == cluster.cpus
     };
-    let core = machine
-        .caches
-        .iter()
-        .find(|cache| cache.level == 1 && is(&cache.shared_cpus));
+    let core = machine.caches.iter().find(|cache| cache.level == 1 && is(&cache.shared_cpus));
     if core.is_some() {
         return Some(format!("threads of CPU {}'s core", cluster.cpus[0]));
     }

@@ -28,10 +28,7 @@ impl Line {
 
     /// Its words, looked up once: a round trip has no room for it.
     pub(super) fn words(&self) -> Words<'_> {
-        Words {
-            question: self.question(),
-            answer: self.answer(),
-        }
+        Words { question: self.question(), answer: self.answer() }
     }
 
     /// Before a round, when no thread talks through it.
@@ -94,11 +91,7 @@ pub(super) struct Wait<'a> {
 
 impl<'a> Wait<'a> {
     pub(super) fn new(place: &'a Place) -> Self {
-        Self {
-            place,
-            stalls: 0,
-            passed_over: false,
-        }
+        Self { place, stalls: 0, passed_over: false }
     }
 
     /// Whether to go on waiting.
@@ -281,8 +274,7 @@ fn exchanges(before: u64, count: u64, mut one: impl FnMut(u64) -> Option<u64>) -
 /// The side that asks, and is timed.
 pub(super) fn ask<W: Way>(place: &mut Place, asked: &Asked) -> Seen {
     let mut seen = Seen::default();
-    seen.windows
-        .reserve_exact(asked.lines.len() * usize::try_from(asked.windows).unwrap_or(0));
+    seen.windows.reserve_exact(asked.lines.len() * usize::try_from(asked.windows).unwrap_or(0));
     if !place.start() {
         seen.cut_short = true;
         return seen;

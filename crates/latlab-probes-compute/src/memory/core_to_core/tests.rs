@@ -10,12 +10,7 @@ use latlab_probes_testing as testing;
 fn asked(lines: usize, ops: u64) -> Asked {
     let page = Arc::new(Page::new(PAGE_BYTES).expect("a page"));
     Asked {
-        lines: (0..lines)
-            .map(|slot| Line {
-                page: Arc::clone(&page),
-                offset: slot * SLOT_BYTES,
-            })
-            .collect(),
+        lines: (0..lines).map(|slot| Line { page: Arc::clone(&page), offset: slot * SLOT_BYTES }).collect(),
         warm: 3,
         windows: 2,
         ops,
@@ -44,11 +39,7 @@ fn counts_and_sums_of_both_sides_are_those_asked_for() {
         checks_with::<LoadStore>(answer::<LoadStore>),
     ] {
         assert!(checks[0].ok, "{}", checks[0].detail);
-        assert!(
-            checks[0].detail.starts_with("166 asked for, 166 seen"),
-            "{}",
-            checks[0].detail
-        );
+        assert!(checks[0].detail.starts_with("166 asked for, 166 seen"), "{}", checks[0].detail);
     }
 }
 
@@ -147,10 +138,7 @@ fn every_pair_of_this_machine_is_proved_with_each_way_to_talk() {
         let findings = proof.findings.expect("the lines");
         let lines = findings["lines"].as_array().expect("a list");
         assert_eq!(lines.len(), 8);
-        let homes: Vec<u64> = lines
-            .iter()
-            .filter_map(|line| line["home_cpu"].as_u64())
-            .collect();
+        let homes: Vec<u64> = lines.iter().filter_map(|line| line["home_cpu"].as_u64()).collect();
         assert_ne!(homes[0], homes[7]);
     }
 }
@@ -178,11 +166,7 @@ fn many_cpus_are_sampled_with_near_and_far_pairs_and_the_same_ones_again() {
     assert_eq!(cpus.len(), 6);
     assert!(cpus[0] < 128 && cpus[5] >= 256, "{cpus:?}");
     assert!(cpus.windows(2).any(|pair| pair[1] - pair[0] == 1), "{cpus:?}");
-    assert!(
-        points
-            .iter()
-            .all(|planned| planned.point.from_cpu < planned.point.to_cpu)
-    );
+    assert!(points.iter().all(|planned| planned.point.from_cpu < planned.point.to_cpu));
     env.settings.seed += 1;
     assert_ne!(cpus, chosen_cpus(&env));
 }
@@ -225,12 +209,8 @@ fn groups_are_found_from_the_latencies_and_named_by_a_node_that_is_exactly_one_o
     let mut env = testing::env(64 << 20);
     env.cpus = (0..6).collect();
     env.machine = Machine::default();
-    env.machine.numa = vec![NumaNode {
-        id: 7,
-        cpus: vec![1, 3, 5, 99],
-        memory_bytes: None,
-        distances: Vec::new(),
-    }];
+    env.machine.numa =
+        vec![NumaNode { id: 7, cpus: vec![1, 3, 5, 99], memory_bytes: None, distances: Vec::new() }];
     let found = conclusion(&env, &two_groups());
     assert_eq!(found["cpus"], json!([0, 1, 2, 3, 4, 5]));
     assert_eq!(found["matrix_ns"][1][4], json!(205.0));
@@ -238,20 +218,11 @@ fn groups_are_found_from_the_latencies_and_named_by_a_node_that_is_exactly_one_o
     assert_eq!(found["matrix_ns"][2][2], json!(null));
     let clusters = found["clusters"].as_array().expect("a list");
     assert_eq!(clusters.len(), 2, "{found}");
-    assert_eq!(
-        (&clusters[0]["name"], &clusters[0]["cpus"]),
-        (&json!("cluster 1"), &json!([0, 2, 4]))
-    );
-    assert_eq!(
-        (&clusters[1]["name"], &clusters[1]["cpus"]),
-        (&json!("NUMA node 7"), &json!([1, 3, 5]))
-    );
+    assert_eq!((&clusters[0]["name"], &clusters[0]["cpus"]), (&json!("cluster 1"), &json!([0, 2, 4])));
+    assert_eq!((&clusters[1]["name"], &clusters[1]["cpus"]), (&json!("NUMA node 7"), &json!([1, 3, 5])));
     assert_eq!(clusters[0]["within_ns"], json!(44.0));
     assert_eq!(found["between_ns"], json!(205.0));
-    assert_eq!(
-        (&found["sampled"], &found["disturbed"]),
-        (&json!(false), &json!([]))
-    );
+    assert_eq!((&found["sampled"], &found["disturbed"]), (&json!(false), &json!([])));
 }
 
 #[test]
@@ -273,9 +244,7 @@ fn a_disturbed_pair_is_shown_and_makes_no_cluster() {
 fn spread_without_a_gap_is_one_cluster_and_missing_pairs_are_said() {
     let mut env = testing::env(64 << 20);
     env.cpus = (0..5).collect();
-    let results: Vec<PointResult> = (1..5)
-        .map(|b| result(0, b, 50.0 + 8.0 * f64::from(b), false))
-        .collect();
+    let results: Vec<PointResult> = (1..5).map(|b| result(0, b, 50.0 + 8.0 * f64::from(b), false)).collect();
     let found = conclusion(&env, &results);
     assert_eq!(found["clusters"].as_array().map(Vec::len), Some(1), "{found}");
     assert_eq!(found["sampled"], json!(true));

@@ -72,11 +72,7 @@ fn of(results: &[PointResult], (threads, percent): Key) -> Vec<At<'_>> {
         .iter()
         .filter(|result| (result.point.threads, result.point.read_percent) == (Some(threads), Some(percent)))
         .filter_map(|result| {
-            Some(At {
-                result,
-                load: result.number("load_bytes_per_s")?,
-                latency_ns: result.p50,
-            })
+            Some(At { result, load: result.number("load_bytes_per_s")?, latency_ns: result.p50 })
         })
         .collect();
     points.sort_by(|a, b| a.load.total_cmp(&b.load));
@@ -120,11 +116,7 @@ fn note(
     busy: bool,
     threads: u32,
 ) -> Option<String> {
-    let own = if threads == 1 {
-        "1 load thread".to_owned()
-    } else {
-        format!("{threads} load threads")
-    };
+    let own = if threads == 1 { "1 load thread".to_owned() } else { format!("{threads} load threads") };
     match idle_ns {
         None => Some("the idle point is missing, so there is no knee".to_owned()),
         Some(_) if has_knee => None,
@@ -150,10 +142,7 @@ mod tests {
     fn a_knee_lies_where_latency_crosses_half_as_much_again() {
         let points = [(10.0, 100.0), (20.0, 110.0), (30.0, 190.0), (32.0, 400.0)];
         let (load, latency) = knee(100.0, &points).expect("it crosses 150");
-        assert!(
-            (load - 25.0).abs() < 1e-9 && (latency - 150.0).abs() < 1e-9,
-            "{load}"
-        );
+        assert!((load - 25.0).abs() < 1e-9 && (latency - 150.0).abs() < 1e-9, "{load}");
     }
 
     #[test]
@@ -190,12 +179,7 @@ mod tests {
         assert!(found(false)[0]["knee"].is_object());
         let busy = &found(true)[0];
         assert!(busy["knee"].is_null() && busy["points"][1]["disturbed"] == true);
-        assert!(
-            busy["note"]
-                .as_str()
-                .expect("a reason")
-                .contains("others used the CPUs")
-        );
+        assert!(busy["note"].as_str().expect("a reason").contains("others used the CPUs"));
     }
 
     #[test]

@@ -85,10 +85,7 @@ pub(super) struct Clocking {
 impl Clocking {
     pub(super) fn of(clock: &Clock) -> Option<Self> {
         const MANY: u64 = 1 << 40;
-        Some(Self {
-            stamps: Stamps::of(clock)?,
-            ns_per_tick: clock.ns(MANY) / MANY as f64,
-        })
+        Some(Self { stamps: Stamps::of(clock)?, ns_per_tick: clock.ns(MANY) / MANY as f64 })
     }
 }
 
@@ -163,17 +160,8 @@ struct Stream {
 impl Stream {
     fn new(field: &Arc<Field>, operation: Operation, bytes: u64) -> Result<Self, ProbeError> {
         let lines = usize::try_from(bytes / LINE_BYTES).unwrap_or(0) / TURN_LINES * TURN_LINES;
-        let shape = Shape {
-            operation,
-            stream_lines: lines,
-            slice_lines: TURN_LINES,
-            source: 0,
-            dest: 0,
-        };
-        Ok(Self {
-            streams: Streams::new(field, shape)?,
-            tally: Arc::default(),
-        })
+        let shape = Shape { operation, stream_lines: lines, slice_lines: TURN_LINES, source: 0, dest: 0 };
+        Ok(Self { streams: Streams::new(field, shape)?, tally: Arc::default() })
     }
 
     fn pass(&self, kernels: &'static Kernels) -> Result<Pass, ProbeError> {
@@ -244,10 +232,7 @@ impl Loaders {
             runs: 0,
             patience,
         };
-        let mut starting = Starting {
-            orders: Arc::clone(&orders),
-            threads: Vec::new(),
-        };
+        let mut starting = Starting { orders: Arc::clone(&orders), threads: Vec::new() };
         let mut reports = Vec::new();
         for (nth, cpu) in cpus.iter().copied().enumerate() {
             let (report, made) = channel();
@@ -257,9 +242,7 @@ impl Loaders {
                 .name(format!("load-{nth}"))
                 .spawn(move || {
                     pin_this_thread(cpu);
-                    work(
-                        nth, cpu, bytes, seed, kernels, clocking, &orders, &theirs, &report,
-                    );
+                    work(nth, cpu, bytes, seed, kernels, clocking, &orders, &theirs, &report);
                 })
                 .map_err(|source| ProbeError::System {
                     what: format!("starting load thread {nth}"),
@@ -276,12 +259,7 @@ impl Loaders {
             parts.push((own, part));
         }
         for ((own, part), thread) in parts.into_iter().zip(starting.threads.drain(..)) {
-            all.team.push(Loader {
-                own,
-                part,
-                thread: Some(thread),
-                before: None,
-            });
+            all.team.push(Loader { own, part, thread: Some(thread), before: None });
         }
         Ok(all)
     }
@@ -339,9 +317,7 @@ impl Loaders {
     pub(super) fn park(&mut self) -> Result<Ended, ProbeError> {
         self.orders.command.store(PARK, Ordering::Release);
         self.wait_for("stop", |loaders| {
-            loaders
-                .iter()
-                .all(|loader| !loader.own.running.load(Ordering::Acquire))
+            loaders.iter().all(|loader| !loader.own.running.load(Ordering::Acquire))
         })?;
         let mut ended = Ended {
             kept_their_cpus: true,
@@ -366,10 +342,8 @@ impl Loaders {
             let checksums = read.tally.checksums();
             ended.checksums += checksums.0 - before.checksums.0;
             ended.wrong_checksums += checksums.1 - before.checksums.1;
-            let turns = (
-                count.read_turns - before.count.read_turns,
-                count.write_turns - before.count.write_turns,
-            );
+            let turns =
+                (count.read_turns - before.count.read_turns, count.write_turns - before.count.write_turns);
             ended.idle_threads += u64::from(turns == (0, 0));
             ended.wrong_counts += u64::from(read.after(before.read_at, turns.0) != read.tally.at());
             ended.wrong_counts += u64::from(write.after(before.write_at, turns.1) != write.tally.at());
@@ -384,10 +358,8 @@ impl Loaders {
     fn wait_for(&self, what: &str, done: impl Fn(&[Loader]) -> bool) -> Result<(), ProbeError> {
         let begun = Instant::now();
         while !done(&self.team) {
-            let gone = self
-                .team
-                .iter()
-                .any(|loader| loader.thread.as_ref().is_none_or(JoinHandle::is_finished));
+            let gone =
+                self.team.iter().any(|loader| loader.thread.as_ref().is_none_or(JoinHandle::is_finished));
             if gone {
                 return Err(ProbeError::Other("a load thread ended unexpectedly".to_owned()));
             }
@@ -525,9 +497,7 @@ fn count(turns: &AtomicU64) {
 #[inline(never)]
 fn delay(steps: u32, mut value: u64) -> u64 {
     for _ in 0..steps {
-        value = value
-            .wrapping_mul(6_364_136_223_846_793_005)
-            .wrapping_add(1_442_695_040_888_963_407);
+        value = value.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
     }
     value
 }
@@ -551,11 +521,7 @@ mod tests {
     }
 
     fn run(mix: Mix) -> Run {
-        Run {
-            threads: 2,
-            mix,
-            delay_steps: 10,
-        }
+        Run { threads: 2, mix, delay_steps: 10 }
     }
 
     #[test]
@@ -578,10 +544,7 @@ mod tests {
     #[test]
     fn threads_that_are_not_wanted_stay_parked() {
         let mut loaders = started();
-        let one = Run {
-            threads: 1,
-            ..run(Mix::Read)
-        };
+        let one = Run { threads: 1, ..run(Mix::Read) };
         let before = loaders.counts();
         loaders.run(&one).expect("it begins");
         loaders.park().expect("it stops");
@@ -616,10 +579,7 @@ mod tests {
         loaders.run(&run(Mix::Read)).expect("they begin");
         loaders.orders.command.store(PARK, Ordering::Release);
         loaders
-            .wait_for("stop", |all| {
-                all.iter()
-                    .all(|loader| !loader.own.running.load(Ordering::Acquire))
-            })
+            .wait_for("stop", |all| all.iter().all(|loader| !loader.own.running.load(Ordering::Acquire)))
             .expect("they stop");
         count(&loaders.team[0].own.read_turns);
         assert_eq!(loaders.park().expect("they are parked").wrong_counts, 1);
@@ -645,10 +605,7 @@ mod tests {
 
     #[test]
     fn a_thread_that_waited_for_its_cpu_was_no_steady_load() {
-        let waited = |ns| Observed {
-            run_queue_delay_ns: Some(ns),
-            ..Observed::default()
-        };
+        let waited = |ns| Observed { run_queue_delay_ns: Some(ns), ..Observed::default() };
         assert!(!lost(&waited(50_000), 1e6));
         assert!(lost(&waited(150_000), 1e6));
         assert!(!lost(&Observed::default(), 1e6), "not known");

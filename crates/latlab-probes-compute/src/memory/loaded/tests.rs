@@ -85,20 +85,11 @@ fn a_load_that_failed_its_proof_takes_the_figures_away() {
     let points = Loaded.points(&env);
     let point = points[1].point.clone();
     let mut session = Chasing::open(&env, &points[..1]).expect("the chain fits");
-    let sound = Evidence {
-        walks: 6,
-        blocks: 6,
-        whole: 6,
-        checksums: 100,
-        ..Evidence::default()
-    };
+    let sound = Evidence { walks: 6, blocks: 6, whole: 6, checksums: 100, ..Evidence::default() };
     let proof_of = |session: &mut Chasing, evidence| {
         session.evidence.insert(point.clone(), evidence);
         let proof = session.proof(&point);
-        (
-            proof.checks.iter().all(|check| check.ok),
-            proof.findings.is_some(),
-        )
+        (proof.checks.iter().all(|check| check.ok), proof.findings.is_some())
     };
     assert_eq!(proof_of(&mut session, sound.clone()), (true, true));
     let faults: [fn(&mut Evidence); 5] = [
@@ -120,12 +111,7 @@ fn what_follows_is_a_curve_a_mix_in_the_order_of_load() {
     let result = |threads, percent, delay, p50: f64, load: f64| PointResult {
         findings: Some(json!({ "load_bytes_per_s": load, "p99_ns": null })),
         ..PointResult::new(
-            Point {
-                threads: Some(threads),
-                read_percent: percent,
-                delay_steps: delay,
-                ..Point::default()
-            },
+            Point { threads: Some(threads), read_percent: percent, delay_steps: delay, ..Point::default() },
             p50,
         )
     };
@@ -138,10 +124,7 @@ fn what_follows_is_a_curve_a_mix_in_the_order_of_load() {
     ]);
     assert_eq!(curves.len(), 2);
     let reading = &curves[0];
-    assert_eq!(
-        (reading["read_percent"].as_u64(), reading["threads"].as_u64()),
-        (Some(100), Some(3))
-    );
+    assert_eq!((reading["read_percent"].as_u64(), reading["threads"].as_u64()), (Some(100), Some(3)));
     let delays: Vec<u64> = reading["points"]
         .as_array()
         .expect("a list")
@@ -151,12 +134,7 @@ fn what_follows_is_a_curve_a_mix_in_the_order_of_load() {
     assert_eq!(delays, [800, 200, 0]);
     assert_eq!(reading["idle_ns"], 100.0);
     assert_eq!(reading["saturated_ns"], 300.0);
-    assert!(
-        reading["knee"]["load_bytes_per_s"]["value"]
-            .as_f64()
-            .expect("a knee")
-            > 30e9
-    );
+    assert!(reading["knee"]["load_bytes_per_s"]["value"].as_f64().expect("a knee") > 30e9);
     assert!(curves[1]["knee"].is_null() && curves[1]["note"].is_string());
     assert_eq!(reading["points"][0]["disturbed"], false);
 }

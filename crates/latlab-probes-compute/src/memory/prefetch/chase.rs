@@ -35,10 +35,7 @@ pub(super) enum Course {
 impl Course {
     /// `stride` and the number of lines are powers of two, `stride` in bytes.
     pub(super) fn strided(lines: u64, stride: u64, seed: u64) -> Self {
-        Self::Strided {
-            lines,
-            within: Cycle::random(stride / LINE_BYTES, seed),
-        }
+        Self::Strided { lines, within: Cycle::random(stride / LINE_BYTES, seed) }
     }
 
     fn lines(&self) -> u64 {
@@ -81,14 +78,7 @@ impl Chase {
     /// From `base` on, each line of the course must hold its own address while this walk is used.
     pub(super) unsafe fn new(base: *const u8, course: Course) -> Self {
         let at = base.wrapping_add(to_usize(course.offset(0)));
-        Self {
-            base,
-            course,
-            at,
-            step: 0,
-            walks: 0,
-            wrong_ends: 0,
-        }
+        Self { base, course, at, step: 0, walks: 0, wrong_ends: 0 }
     }
 
     fn address(&self, step: u64) -> *const u8 {
@@ -126,10 +116,7 @@ impl Chase {
     #[inline]
     fn jump(&mut self) {
         let next = self.course.after(self.step);
-        let distance = self
-            .course
-            .offset(next)
-            .wrapping_sub(self.course.offset(self.step));
+        let distance = self.course.offset(next).wrapping_sub(self.course.offset(self.step));
         let place = self.at.wrapping_add(to_usize(distance));
         // SAFETY: `at` was loaded from the line of `step`, so this is the line of `next`.
         self.at = unsafe { link(place).read_volatile() };

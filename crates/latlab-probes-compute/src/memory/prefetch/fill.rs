@@ -26,12 +26,7 @@ impl Array {
     /// # Safety
     /// From `base` on, so many lines must be ours, begin on a line, and outlive the array.
     pub(super) unsafe fn new(base: *mut u8, lines: u64) -> Self {
-        Self {
-            base,
-            lines,
-            at: 0,
-            blocks: 0,
-        }
+        Self { base, lines, at: 0, blocks: 0 }
     }
 
     fn line(&self, line: u64) -> *mut u64 {
@@ -83,13 +78,7 @@ impl<'a> Fill<'a> {
     pub(super) fn new(array: &'a mut Array, distance: u32) -> Self {
         array.blocks += 1;
         let (begin, first) = (array.blocks << 32, array.at);
-        Self {
-            array,
-            distance,
-            begin,
-            first,
-            written: 0,
-        }
+        Self { array, distance, begin, first, written: 0 }
     }
 
     /// Looks at every line that was written.

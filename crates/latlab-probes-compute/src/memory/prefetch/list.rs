@@ -74,9 +74,7 @@ impl List {
 
     /// The work that `nodes` nodes from a step on give.
     fn expected(&self, step: u64, nodes: u64) -> u64 {
-        (step..step + nodes)
-            .map(|step| work(payload(self.offset(step))))
-            .fold(0, u64::wrapping_add)
+        (step..step + nodes).map(|step| work(payload(self.offset(step)))).fold(0, u64::wrapping_add)
     }
 
     /// Of the jump pointers behind a walk, those that do not lead where they should.
@@ -119,28 +117,16 @@ impl Evidence {
         let check = |name: &str, wrong: u64, detail: &str| Check {
             name: name.to_owned(),
             ok: self.walks > 0 && wrong == 0,
-            detail: format!(
-                "{} of {} walks {detail}",
-                self.walks - wrong.min(self.walks),
-                self.walks
-            ),
+            detail: format!("{} of {} walks {detail}", self.walks - wrong.min(self.walks), self.walks),
         };
         vec![
-            check(
-                "checksum",
-                self.wrong_sums,
-                "gave the sum of the nodes that lie on their way",
-            ),
+            check("checksum", self.wrong_sums, "gave the sum of the nodes that lie on their way"),
             check(
                 "walks end where they should",
                 self.wrong_ends,
                 "ended at the node where their length puts it",
             ),
-            check(
-                "jump pointers",
-                self.wrong_jumps,
-                "had jump pointers that lead as far ahead as they say",
-            ),
+            check("jump pointers", self.wrong_jumps, "had jump pointers that lead as far ahead as they say"),
         ]
     }
 }
@@ -159,14 +145,7 @@ impl<'a> Walk<'a> {
     /// From where the last walk ended.
     pub(super) fn new(list: &'a mut List, distance: u32) -> Self {
         let (begin, at) = (list.step, list.node(list.step).cast_const().cast());
-        Self {
-            list,
-            distance,
-            begin,
-            nodes: 0,
-            at,
-            sum: 0,
-        }
+        Self { list, distance, begin, nodes: 0, at, sum: 0 }
     }
 
     /// Compares what was done with what should have been.
@@ -229,26 +208,17 @@ pub(super) mod tests {
                 stranger.add(word).write(next.add(word).read());
             }
             stranger.add(PAYLOAD).write(u64::MAX);
-            list.node(step)
-                .cast::<u64>()
-                .add(NEXT)
-                .write(stranger.addr() as u64);
+            list.node(step).cast::<u64>().add(NEXT).write(stranger.addr() as u64);
         }
     }
 
     /// Makes a jump pointer lead back.
     pub(in super::super) fn turn_a_jump_back(list: &mut List, step: u64, distance: u32) {
         let back = list.node(step).addr() as u64;
-        let word = JUMPS
-            .into_iter()
-            .find(|(known, _)| *known == distance)
-            .map(|(_, word)| word);
+        let word = JUMPS.into_iter().find(|(known, _)| *known == distance).map(|(_, word)| word);
         // SAFETY: a word of a node.
         unsafe {
-            list.node(step)
-                .cast::<u64>()
-                .add(word.expect("a distance of the list"))
-                .write(back);
+            list.node(step).cast::<u64>().add(word.expect("a distance of the list")).write(back);
         }
     }
 }

@@ -195,25 +195,14 @@ fn every_kind_of_work_is_proved() {
     env.settings.profile = Profile::Standard;
     let points = Prefetch.points(&env);
     let operations = [CHASE, LIST, FILL].map(|operation| {
-        points
-            .iter()
-            .filter(|planned| planned.point.operation.as_deref() == Some(operation))
-            .count()
+        points.iter().filter(|planned| planned.point.operation.as_deref() == Some(operation)).count()
     });
-    assert!(
-        operations[0] > 8 && operations[1] > 0 && operations[2] > 0,
-        "{operations:?}"
-    );
+    assert!(operations[0] > 8 && operations[1] > 0 && operations[2] > 0, "{operations:?}");
     let proofs = testing::assert_proved(&Prefetch, &env, &points);
     for (planned, proof) in points.iter().zip(proofs) {
         let engine = proof.engine.expect("what did the work");
         let asks = planned.point.distance > Some(0);
-        assert_eq!(
-            asks,
-            engine.starts_with("pr"),
-            "{}: {engine}",
-            planned.point.label()
-        );
+        assert_eq!(asks, engine.starts_with("pr"), "{}: {engine}", planned.point.label());
     }
 }
 
@@ -229,21 +218,11 @@ fn points_fit_memory_of_any_size_and_repeat_nothing() {
             distinct.sort();
             distinct.dedup();
             assert_eq!(distinct.len(), points.len());
-            assert!(
-                distinct
-                    .iter()
-                    .all(|point| point.working_set_bytes <= Some(memory_bytes))
-            );
+            assert!(distinct.iter().all(|point| point.working_set_bytes <= Some(memory_bytes)));
         }
     }
-    assert!(matches!(
-        Prefetch.supports(&testing::env(1 << 20)),
-        Support::No(_)
-    ));
-    assert!(matches!(
-        Prefetch.supports(&testing::env(64 << 20)),
-        Support::Degraded(_)
-    ));
+    assert!(matches!(Prefetch.supports(&testing::env(1 << 20)), Support::No(_)));
+    assert!(matches!(Prefetch.supports(&testing::env(64 << 20)), Support::Degraded(_)));
 }
 
 #[test]

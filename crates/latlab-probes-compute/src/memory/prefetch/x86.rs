@@ -10,9 +10,7 @@ pub(super) const READ: Option<&str> = Some("prefetcht0");
 /// What asks for a line to be written, where this CPU has it (elsewhere it does nothing).
 pub(super) fn write() -> Option<&'static str> {
     let features = CpuId::new().get_extended_processor_and_feature_identifiers();
-    features
-        .is_some_and(|known| known.has_prefetchw())
-        .then_some("prefetchw")
+    features.is_some_and(|known| known.has_prefetchw()).then_some("prefetchw")
 }
 
 /// Asks for the line of an address, to be read. No address is wrong.

@@ -18,11 +18,8 @@ struct Answer {
 
 impl Batch for Answer {
     fn run(&mut self, ops: u64) -> u64 {
-        let whole = if self.audit {
-            ops * self.elements
-        } else {
-            (self.program.expected)(ops, self.elements)
-        };
+        let whole =
+            if self.audit { ops * self.elements } else { (self.program.expected)(ops, self.elements) };
         whole.wrapping_sub(u64::from(self.skips))
     }
 }
@@ -46,10 +43,7 @@ impl Interpreter for Reader {
 
     fn compile(&self, text: &str) -> Result<Box<dyn Batch>, String> {
         if text.contains("PACKAGES = ") {
-            assert!(
-                text.contains("PACKAGES = \"/a \\\"strange\\\" folder\""),
-                "{text}"
-            );
+            assert!(text.contains("PACKAGES = \"/a \\\"strange\\\" folder\""), "{text}");
             return if self.numpy {
                 Ok(Box::new(Version))
             } else {
@@ -93,16 +87,9 @@ fn every_program_proves_its_work_on_one_cpu_and_64_mib() {
     assert!(Object.memory_bytes(&env) <= env.memory_bytes);
     let proofs = testing::assert_proved(&Object, &env, &points);
     for (planned, proof) in points.iter().zip(proofs) {
-        let array = planned
-            .point
-            .operation
-            .as_deref()
-            .is_some_and(|operation| operation.starts_with("numpy-"));
-        let engine = if array {
-            "CPython 3.11.7, NumPy 2.4.1"
-        } else {
-            "CPython 3.11.7"
-        };
+        let array =
+            planned.point.operation.as_deref().is_some_and(|operation| operation.starts_with("numpy-"));
+        let engine = if array { "CPython 3.11.7, NumPy 2.4.1" } else { "CPython 3.11.7" };
         assert_eq!(proof.engine.as_deref(), Some(engine));
     }
 }
@@ -112,10 +99,7 @@ fn a_program_that_skips_work_fails_its_proof() {
     let mut env = env(None, true);
     let points = Object.points(&env);
     for program in PROGRAMS {
-        env.interpreter = Some(Box::new(Reader {
-            skipping: Some(program.operation),
-            numpy: true,
-        }));
+        env.interpreter = Some(Box::new(Reader { skipping: Some(program.operation), numpy: true }));
         let planned = points
             .iter()
             .find(|planned| planned.point.operation.as_deref() == Some(program.operation))
@@ -131,10 +115,7 @@ fn without_numpy_its_points_fail_with_the_reason_and_the_others_go_on() {
     let records = testing::records(&Object, &env(None, false));
     let reason = |record: &Record| record.error.as_ref().map(|error| error.text.clone());
     let failed: Vec<String> = records.iter().filter_map(reason).collect();
-    assert!(
-        failed.iter().any(|text| text.contains("No module named 'numpy'")),
-        "{failed:?}"
-    );
+    assert!(failed.iter().any(|text| text.contains("No module named 'numpy'")), "{failed:?}");
     assert!(records.iter().any(|record| record.summary.is_some()));
 }
 
@@ -159,11 +140,8 @@ fn the_core_alone_has_no_interpreter() {
 
 #[test]
 fn a_longer_literal_replaces_the_one_in_the_program() {
-    let literal = Program::of(&Point {
-        operation: Some("list-literal".to_owned()),
-        ..Point::default()
-    })
-    .expect("known");
+    let literal = Program::of(&Point { operation: Some("list-literal".to_owned()), ..Point::default() })
+        .expect("known");
     assert!(literal.text(10).contains(LITERAL));
     let text = literal.text(1_000);
     assert!(text.contains("ELEMENTS = 1000\n") && text.contains(", 998, 999]") && !text.contains(LITERAL));
@@ -172,20 +150,10 @@ fn a_longer_literal_replaces_the_one_in_the_program() {
 #[test]
 fn what_follows_says_the_cost_of_an_element_and_the_share_of_the_loop() {
     let result = |operation: &str, elements, p50| {
-        PointResult::new(
-            Point {
-                operation: Some(operation.to_owned()),
-                elements,
-                ..Point::default()
-            },
-            p50,
-        )
+        PointResult::new(Point { operation: Some(operation.to_owned()), elements, ..Point::default() }, p50)
     };
-    let results = [
-        result("loop", None, 1.0),
-        result("call", None, 40.0),
-        result("list-append", Some(1_000), 32_000.0),
-    ];
+    let results =
+        [result("loop", None, 1.0), result("call", None, 40.0), result("list-append", Some(1_000), 32_000.0)];
     let records = Object.conclude(&testing::header(&env(None, true)), &results);
     let findings = records[0].findings.clone().expect("findings");
     assert_eq!(
@@ -195,9 +163,5 @@ fn what_follows_says_the_cost_of_an_element_and_the_share_of_the_loop() {
             {"operation": "list-append", "elements": 1_000, "p50_ns": 32_000.0, "per_element_ns": 32.0, "loop_share": {"value": 0.0005}},
         ]})
     );
-    assert!(
-        Object
-            .conclude(&testing::header(&env(None, true)), &[])
-            .is_empty()
-    );
+    assert!(Object.conclude(&testing::header(&env(None, true)), &[]).is_empty());
 }

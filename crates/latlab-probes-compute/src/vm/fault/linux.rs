@@ -177,15 +177,7 @@ impl<'env> Faulting<'env> {
         // The instrument's own pages are touched now, so that its first faults are not counted among those that are measured.
         let trial = Region::anonymous(2 * region::page_bytes(), Pages::Base)?;
         for access in [Access::Read, Access::Write] {
-            touch(
-                stamps,
-                &trial,
-                &[0, region::page_bytes()],
-                access,
-                0,
-                u64::MAX,
-                &mut spans,
-            );
+            touch(stamps, &trial, &[0, region::page_bytes()], access, 0, u64::MAX, &mut spans);
         }
         Ok(Self {
             env,
@@ -238,23 +230,14 @@ impl<'env> Faulting<'env> {
             Some(found.abs_diff(wanted) as u64)
         });
         let limit = self.env.clock.ticks(LONGEST_NS);
-        let (sum, made, faults) = touch(
-            self.stamps,
-            region,
-            &self.offsets,
-            access,
-            self.turn,
-            limit,
-            &mut self.spans,
-        );
+        let (sum, made, faults) =
+            touch(self.stamps, region, &self.offsets, access, self.turn, limit, &mut self.spans);
         self.offsets.truncate(made);
         let picoseconds = latlab_harness::Picoseconds::of(&self.env.clock);
         let spans = std::mem::take(&mut self.spans);
         for (begin, end) in &spans[..made] {
             block.span(*begin, *end);
-            self.tally()
-                .histogram
-                .record(picoseconds.in_ticks(end.saturating_sub(*begin)));
+            self.tally().histogram.record(picoseconds.in_ticks(end.saturating_sub(*begin)));
         }
         self.spans = spans;
         let wrong = if access == Access::Write {
@@ -317,12 +300,10 @@ impl<'env> Faulting<'env> {
         match operation {
             Operation::Recycled => {
                 region.touch();
-                region
-                    .advise(Advice::LinuxDontNeed)
-                    .map_err(|error| ProbeError::System {
-                        what: "giving memory back (MADV_DONTNEED)".to_owned(),
-                        source: error.into(),
-                    })?;
+                region.advise(Advice::LinuxDontNeed).map_err(|error| ProbeError::System {
+                    what: "giving memory back (MADV_DONTNEED)".to_owned(),
+                    source: error.into(),
+                })?;
             }
             Operation::WriteAfterRead => {
                 read_all(&region, page);
@@ -331,11 +312,7 @@ impl<'env> Faulting<'env> {
             }
             _ => {}
         }
-        let access = if operation == Operation::FirstRead {
-            Access::Read
-        } else {
-            Access::Write
-        };
+        let access = if operation == Operation::FirstRead { Access::Read } else { Access::Write };
         let sum = self.round(block, &region, access, before, false);
         if access == Access::Read {
             self.tally().wrong_contents += u64::from(sum != 0);
@@ -393,11 +370,8 @@ impl<'env> Faulting<'env> {
         if in_cache < span / page {
             scratch.warm()?;
         }
-        let result = if around {
-            self.with_neighbours(block, &scratch)
-        } else {
-            self.one_by_one(block, &scratch)
-        };
+        let result =
+            if around { self.with_neighbours(block, &scratch) } else { self.one_by_one(block, &scratch) };
         self.minor_file = Some(scratch);
         result
     }
@@ -408,10 +382,7 @@ impl<'env> Faulting<'env> {
         let region = Region::one_by_one(scratch.file(), pages)?;
         self.every(2 * page, region.bytes());
         let sum = self.round(block, &region, Access::Read, Some(pages), false);
-        let wanted = self
-            .offsets
-            .iter()
-            .fold(0u64, |sum, offset| sum.wrapping_add(scratch.word(offset / 2)));
+        let wanted = self.offsets.iter().fold(0u64, |sum, offset| sum.wrapping_add(scratch.word(offset / 2)));
         self.tally().wrong_contents += u64::from(sum != wanted);
         Ok(())
     }
@@ -428,10 +399,8 @@ impl<'env> Faulting<'env> {
                 *offset += to_border;
             }
             let sum = self.round(block, &region, Access::Read, Some(scratch.bytes() / page), false);
-            let wanted = self
-                .offsets
-                .iter()
-                .fold(0u64, |sum, offset| sum.wrapping_add(scratch.word(*offset)));
+            let wanted =
+                self.offsets.iter().fold(0u64, |sum, offset| sum.wrapping_add(scratch.word(*offset)));
             self.tally().wrong_contents += u64::from(sum != wanted);
             let before = faults_of_this_thread();
             for offset in (to_border..scratch.bytes()).step_by(page) {
@@ -457,29 +426,24 @@ impl<'env> Faulting<'env> {
         let evicted = scratch.evict();
         let result = evicted.and_then(|()| {
             let region = Region::shared_file(scratch.file(), scratch.bytes())?;
-            region
-                .advise(Advice::Random)
-                .map_err(|error| ProbeError::System {
-                    what: "turning reading ahead off (MADV_RANDOM)".to_owned(),
-                    source: error.into(),
-                })?;
+            region.advise(Advice::Random).map_err(|error| ProbeError::System {
+                what: "turning reading ahead off (MADV_RANDOM)".to_owned(),
+                source: error.into(),
+            })?;
             // Without repetition, and never the neighbour of a page that was just read: devices and hosts read ahead too.
             let pages = scratch.bytes() / page;
             let stride = (pages / MAJOR_TOUCHES).max(1);
             self.offsets.clear();
             for slot in 0..MAJOR_TOUCHES.min(pages / stride) {
-                self.offsets
-                    .push((slot * stride + self.rng.below(stride.div_ceil(2))) * page);
+                self.offsets.push((slot * stride + self.rng.below(stride.div_ceil(2))) * page);
             }
             for last in (1..self.offsets.len()).rev() {
                 self.offsets.swap(last, self.rng.below(last + 1));
             }
             block.set_waits();
             let sum = self.round(block, &region, Access::Read, Some(0), true);
-            let wanted = self
-                .offsets
-                .iter()
-                .fold(0u64, |sum, offset| sum.wrapping_add(scratch.word(*offset)));
+            let wanted =
+                self.offsets.iter().fold(0u64, |sum, offset| sum.wrapping_add(scratch.word(*offset)));
             self.tally().wrong_contents += u64::from(sum != wanted);
             Ok(())
         });
@@ -490,18 +454,10 @@ impl<'env> Faulting<'env> {
     fn checks(&self, tally: &Tally, operation: Operation) -> Vec<Check> {
         let mut checks = Vec::new();
         let mut add = |name: &str, ok, detail| {
-            checks.push(Check {
-                name: name.to_owned(),
-                ok,
-                detail,
-            });
+            checks.push(Check { name: name.to_owned(), ok, detail });
         };
         if self.trust.faults {
-            let kind = if operation == Operation::FileMajor {
-                "major"
-            } else {
-                "minor"
-            };
+            let kind = if operation == Operation::FileMajor { "major" } else { "minor" };
             // A stray fault of the thread's own could stand in for one that was missed: there are few of them, or most rounds have none.
             let few = tally.further_faults <= (tally.touches / STRAYS).max(2);
             let ok = tally.rounds > 0 && tally.without_fault == 0 && (few || 2 * tally.exact > tally.rounds);
@@ -518,18 +474,12 @@ impl<'env> Faulting<'env> {
             let (name, what) = match operation {
                 Operation::FileMinor => ("all of the file in the page cache", "pages were not"),
                 Operation::FileMajor => ("none of the file in the page cache", "pages were"),
-                _ => (
-                    "only what was touched has memory",
-                    "pages had memory before their touch",
-                ),
+                _ => ("only what was touched has memory", "pages had memory before their touch"),
             };
             add(
                 name,
                 tally.there_before == 0 && tally.missing_after == 0,
-                format!(
-                    "{} {what}; {} differ afterwards",
-                    tally.there_before, tally.missing_after
-                ),
+                format!("{} {what}; {} differ afterwards", tally.there_before, tally.missing_after),
             );
         }
         if tally.point.size_bytes == Some(AROUND) && self.trust.faults && self.sizes.page < AROUND {
@@ -537,10 +487,7 @@ impl<'env> Faulting<'env> {
                 "a fault maps 64 KiB",
                 // Were less mapped at once, each touch would leave one fault or more behind; a stray one of the thread's own is none of that.
                 tally.not_mapped_along * STRAY < tally.touches,
-                format!(
-                    "{} of the pages around needed a fault of their own",
-                    tally.not_mapped_along
-                ),
+                format!("{} of the pages around needed a fault of their own", tally.not_mapped_along),
             );
         }
         if let Some((asked, had)) = tally.huge {
@@ -553,10 +500,7 @@ impl<'env> Faulting<'env> {
         add(
             "contents",
             tally.touches > 0 && tally.wrong_contents == 0,
-            format!(
-                "{} of {} touches read or wrote something else",
-                tally.wrong_contents, tally.touches
-            ),
+            format!("{} of {} touches read or wrote something else", tally.wrong_contents, tally.touches),
         );
         checks
     }
@@ -595,9 +539,7 @@ impl Session for Faulting<'_> {
         let operation = Operation::of(point)
             .ok_or_else(|| ProbeError::Other(format!("there is no fault {}", point.label())))?;
         if operation == Operation::Recycled && self.trust.residency && !self.trust.discard {
-            return Err(ProbeError::Other(
-                "MADV_DONTNEED takes no memory away on this system".to_owned(),
-            ));
+            return Err(ProbeError::Other("MADV_DONTNEED takes no memory away on this system".to_owned()));
         }
         self.selected = point.clone();
         Ok(())
@@ -618,20 +560,14 @@ impl Session for Faulting<'_> {
     }
 
     fn proof(&mut self, point: &Point) -> Proof {
-        let (Some(operation), Some(tally)) = (
-            Operation::of(point),
-            self.tallies.iter().find(|tally| tally.point == *point),
-        ) else {
+        let (Some(operation), Some(tally)) =
+            (Operation::of(point), self.tallies.iter().find(|tally| tally.point == *point))
+        else {
             return Proof::default();
         };
         Proof {
             checks: self.checks(tally, operation),
-            flags: self
-                .no_disk
-                .iter()
-                .filter(|_| operation == Operation::FileMinor)
-                .cloned()
-                .collect(),
+            flags: self.no_disk.iter().filter(|_| operation == Operation::FileMinor).cloned().collect(),
             findings: Some(json!({
                 "modes": self.modes(tally, operation),
                 "touches": tally.touches,

@@ -42,12 +42,7 @@ fn points_fit_a_small_machine_and_the_files_are_announced() {
         (testing::env_of_one_cpu(2 << 20), false),
     ] {
         let points = Fault.points(&env);
-        assert_eq!(
-            points
-                .iter()
-                .any(|planned| planned.point.pages == Some(Pages::Huge)),
-            huge
-        );
+        assert_eq!(points.iter().any(|planned| planned.point.pages == Some(Pages::Huge)), huge);
         assert!(Fault.memory_bytes(&env) <= env.memory_bytes);
         let written: u64 = points.iter().map(Planned::round_bytes).sum();
         assert_eq!(written, 2 * sizes(&env).span);
@@ -70,10 +65,7 @@ fn the_conclusion_holds_every_kind_in_order_with_its_modes() {
     assert_eq!(records[0].kind, Kind::Derived);
     let findings = records[0].findings.as_ref().expect("findings");
     let kinds = findings["kinds"].as_array().expect("a list");
-    let names: Vec<&str> = kinds
-        .iter()
-        .filter_map(|kind| kind["operation"].as_str())
-        .collect();
+    let names: Vec<&str> = kinds.iter().filter_map(|kind| kind["operation"].as_str()).collect();
     if sizes(&env).page < AROUND {
         assert_eq!(names, MODE_ORDER);
     }
@@ -101,11 +93,7 @@ mod on_linux {
             .is_err()
         {
             points.retain(|planned| {
-                !planned
-                    .point
-                    .operation
-                    .as_deref()
-                    .is_some_and(|name| name.starts_with("file"))
+                !planned.point.operation.as_deref().is_some_and(|name| name.starts_with("file"))
             });
         }
         if !Trust::of_this_system().discard {
@@ -163,11 +151,7 @@ mod on_linux {
         let env = env();
         // Twice: in the first round the instrument may touch pages of its own.
         let point = Planned::new(point.clone());
-        measure_once(&Planting, &env, &[point.clone(), point])
-            .pop()
-            .expect("two outcomes")
-            .1
-            .checks
+        measure_once(&Planting, &env, &[point.clone(), point]).pop().expect("two outcomes").1.checks
     }
 
     #[test]
@@ -185,9 +169,8 @@ mod on_linux {
             if !seen {
                 continue;
             }
-            let found = planted(&planned.point)
-                .iter()
-                .any(|check| !check.ok && check.name != "huge pages obtained");
+            let found =
+                planted(&planned.point).iter().any(|check| !check.ok && check.name != "huge pages obtained");
             assert!(found, "{}", planned.point.label());
         }
     }

@@ -29,11 +29,7 @@ pub(super) fn populates() -> bool {
 }
 
 pub(super) fn open(env: &Env) -> Result<Box<dyn Session + '_>, ProbeError> {
-    Ok(Box::new(Mapping {
-        stamps: stamps(env)?,
-        selected: Point::default(),
-        tallies: Vec::new(),
-    }))
+    Ok(Box::new(Mapping { stamps: stamps(env)?, selected: Point::default(), tallies: Vec::new() }))
 }
 
 fn stamps(env: &Env) -> Result<Stamps, ProbeError> {
@@ -63,9 +59,7 @@ impl NoHugePages {
         let before = unsafe { libc::prctl(libc::PR_GET_THP_DISABLE, 0, 0, 0, 0) };
         // SAFETY: as above.
         let set = unsafe { libc::prctl(libc::PR_SET_THP_DISABLE, 1, 0, 0, 0) };
-        Self {
-            before: (before >= 0 && set == 0).then_some(before),
-        }
+        Self { before: (before >= 0 && set == 0).then_some(before) }
     }
 }
 
@@ -124,11 +118,7 @@ fn timed(
         }
         _ => {
             begin = stamps.begin();
-            let given = if left_out {
-                Ok(())
-            } else {
-                region.advise(Advice::LinuxDontNeed)
-            };
+            let given = if left_out { Ok(()) } else { region.advise(Advice::LinuxDontNeed) };
             end = stamps.end();
             given.map_err(failed)?;
             as_it_should = region.resident() == Some(0);
@@ -156,11 +146,7 @@ impl Session for Mapping {
         }
         self.selected = point.clone();
         if !self.tallies.iter().any(|tally| tally.point == *point) {
-            self.tallies.push(Tally {
-                point: point.clone(),
-                calls: 0,
-                wrong: 0,
-            });
+            self.tallies.push(Tally { point: point.clone(), calls: 0, wrong: 0 });
         }
         Ok(())
     }

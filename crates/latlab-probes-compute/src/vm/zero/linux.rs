@@ -116,9 +116,8 @@ impl Batch for Fresh {
                 How::Memset => set(region, self.fill),
                 How::Populate => {
                     if let Err(error) = region.advise(Advice::LinuxPopulateWrite) {
-                        self.refused = Some(format!(
-                            "MADV_POPULATE_WRITE ({error}); Linux knows it from 5.14 on"
-                        ));
+                        self.refused =
+                            Some(format!("MADV_POPULATE_WRITE ({error}); Linux knows it from 5.14 on"));
                     }
                 }
                 How::WriteToHugePages => {
@@ -182,11 +181,7 @@ impl Clearing {
                 region
             }
         };
-        let mut work = Resident {
-            region: &region,
-            fill: self.fill,
-            calls: 0,
-        };
+        let mut work = Resident { region: &region, fill: self.fill, calls: 0 };
         if self.selected.size_bytes > Some(super::SMALL) {
             block.set_windows(WINDOWS);
             block.set_window_ops(1);
@@ -212,9 +207,8 @@ impl Clearing {
         self.resident = None;
         let bytes = self.bytes();
         let pages = self.selected.pages.unwrap_or(Pages::Base);
-        let regions = (0..=WINDOWS)
-            .map(|_| Region::anonymous(bytes, pages))
-            .collect::<Result<Vec<_>, _>>()?;
+        let regions =
+            (0..=WINDOWS).map(|_| Region::anonymous(bytes, pages)).collect::<Result<Vec<_>, _>>()?;
         #[cfg(test)]
         if self.planted {
             // SAFETY: inside the region.
@@ -225,13 +219,7 @@ impl Clearing {
         };
         let before = there(&regions) as u64;
         self.fill = next(self.fill);
-        let mut work = Fresh {
-            regions,
-            used: 0,
-            how,
-            fill: self.fill,
-            refused: None,
-        };
+        let mut work = Fresh { regions, used: 0, how, fill: self.fill, refused: None };
         block.set_windows(WINDOWS);
         block.set_window_ops(1);
         block.rates(&mut work, bytes as u64);
@@ -312,10 +300,7 @@ impl Session for Clearing {
             (Some("memset-fresh"), _) => self.fresh(block, How::Memset),
             (Some("kernel"), Some(Pages::Huge)) => self.fresh(block, How::WriteToHugePages),
             (Some("kernel"), _) => self.fresh(block, How::Populate),
-            _ => Err(ProbeError::Other(format!(
-                "there is no clearing {}",
-                self.selected.label()
-            ))),
+            _ => Err(ProbeError::Other(format!("there is no clearing {}", self.selected.label()))),
         }
     }
 
@@ -326,10 +311,7 @@ impl Session for Clearing {
         let mut checks = vec![Check {
             name: "contents".to_owned(),
             ok: tally.calls > 0 && tally.wrong_words == 0,
-            detail: format!(
-                "after {} calls {} words hold something else",
-                tally.calls, tally.wrong_words
-            ),
+            detail: format!("after {} calls {} words hold something else", tally.calls, tally.wrong_words),
         }];
         let operation = point.operation.as_deref();
         if operation != Some("memset") {
@@ -351,9 +333,6 @@ impl Session for Clearing {
                 detail: format!("{} pages have none afterwards", tally.missing_after),
             });
         }
-        Proof {
-            checks,
-            ..Proof::default()
-        }
+        Proof { checks, ..Proof::default() }
     }
 }

@@ -94,11 +94,7 @@ impl Exchange {
         };
         Ok(Self {
             kind,
-            scope: if processes {
-                Scope::Processes
-            } else {
-                Scope::Threads
-            },
+            scope: if processes { Scope::Processes } else { Scope::Threads },
             there: way()?,
             back: way()?,
             page: SharedPage::new()?,
@@ -117,24 +113,13 @@ impl Exchange {
 
     /// What it sends it receives itself: the way there only.
     pub(super) fn itself(&self) -> Side<'_> {
-        Side {
-            read: self.there.as_ref().map_or(-1, |way| way.0.as_raw_fd()),
-            ..self.side(true)
-        }
+        Side { read: self.there.as_ref().map_or(-1, |way| way.0.as_raw_fd()), ..self.side(true) }
     }
 
     fn side(&self, home: bool) -> Side<'_> {
         let words = self.page.words();
-        let [out, inward] = if home {
-            [&self.there, &self.back]
-        } else {
-            [&self.back, &self.there]
-        };
-        let [mine, theirs] = if home {
-            [&words.there, &words.back]
-        } else {
-            [&words.back, &words.there]
-        };
+        let [out, inward] = if home { [&self.there, &self.back] } else { [&self.back, &self.there] };
+        let [mine, theirs] = if home { [&words.there, &words.back] } else { [&words.back, &words.there] };
         Side {
             kind: self.kind,
             scope: self.scope,

@@ -59,11 +59,7 @@ struct Trips {
 
 impl Batch for Trips {
     fn run(&mut self, ops: u64) -> u64 {
-        if self.partner.is_some() {
-            self.there_and_back(ops)
-        } else {
-            self.alone(ops)
-        }
+        if self.partner.is_some() { self.there_and_back(ops) } else { self.alone(ops) }
     }
 }
 

@@ -52,11 +52,7 @@ impl Partner {
             .recv()
             .map_err(|_| ProbeError::Other("the partner's thread ended unexpectedly".to_owned()))?
             .map_err(ProbeError::Other)?;
-        Ok(Self {
-            exchange: Arc::clone(exchange),
-            task: Task::Thread(id),
-            thread: Some(thread),
-        })
+        Ok(Self { exchange: Arc::clone(exchange), task: Task::Thread(id), thread: Some(thread) })
     }
 
     /// A process on this CPU.
@@ -74,15 +70,9 @@ impl Partner {
             live(parent, cpu, files, &side, answer);
         }
         if id < 0 {
-            return Err(ProbeError::last_os_error(
-                "forking a process to exchange numbers with",
-            ));
+            return Err(ProbeError::last_os_error("forking a process to exchange numbers with"));
         }
-        Ok(Self {
-            exchange: Arc::clone(exchange),
-            task: Task::Process(id),
-            thread: None,
-        })
+        Ok(Self { exchange: Arc::clone(exchange), task: Task::Process(id), thread: None })
     }
 
     pub(super) fn task(&self) -> Task {

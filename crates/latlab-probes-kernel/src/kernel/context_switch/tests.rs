@@ -16,11 +16,7 @@ fn every_exchange_is_proved_on_one_cpu_and_on_two() {
     let one = testing::env_of_one_cpu(64 * MIB);
     let points = ContextSwitch.points(&one);
     assert!(matches!(ContextSwitch.supports(&one), Support::Degraded(_)));
-    assert!(
-        points
-            .iter()
-            .all(|planned| planned.point.placement.as_deref() == Some(SAME))
-    );
+    assert!(points.iter().all(|planned| planned.point.placement.as_deref() == Some(SAME)));
     testing::assert_proved(&ContextSwitch, &one, &points);
     let two = testing::env(64 * MIB);
     let mut across = ContextSwitch.points(&two);
@@ -175,25 +171,17 @@ fn a_partner_that_dies_is_noticed_and_named() {
 fn a_partner_that_is_killed_is_noticed_and_no_process_is_left() {
     let env = testing::env_of_one_cpu(64 * MIB);
     let mut session = Switching::new(&env, answer, LONG).expect("a thread to watch");
-    session
-        .select(&planned(EVENTFD, PROCESSES).point)
-        .expect("a process starts");
+    session.select(&planned(EVENTFD, PROCESSES).point).expect("a process starts");
     let trips = &mut session.all[0];
     assert!(trips.run(10) == 10 && !trips.broken);
     let partner = trips.partner.as_ref().expect("not alone");
     let id = partner.task().id();
     // SAFETY: our own child.
     assert_eq!(unsafe { libc::kill(id, libc::SIGKILL) }, 0);
-    session
-        .watch
-        .begin(&session.all[0].exchange, session.all[0].partner.as_ref());
+    session.watch.begin(&session.all[0].exchange, session.all[0].partner.as_ref());
     session.all[0].run(10);
     assert!(session.watch.end() && session.all[0].broken);
-    let how = session.all[0]
-        .partner
-        .as_ref()
-        .expect("not alone")
-        .how_it_ended(true);
+    let how = session.all[0].partner.as_ref().expect("not alone").how_it_ended(true);
     assert_eq!(how, "the other process ended (killed by signal 9)");
     drop(session);
     // SAFETY: asks only whether there is such a process.

@@ -53,11 +53,7 @@ impl Watch {
                 what: "starting a thread that watches the exchange".to_owned(),
                 source,
             })?;
-        Ok(Self {
-            shared,
-            thread: Some(thread),
-            patience,
-        })
+        Ok(Self { shared, thread: Some(thread), patience })
     }
 
     /// A block begins.

@@ -8,11 +8,7 @@ fn each_start_proves_its_end_on_one_cpu_and_64_mib() {
     assert!(points.len() >= 2, "{points:?}");
     assert!(Spawn.memory_bytes(&env) <= env.memory_bytes);
     for proof in testing::assert_proved(&Spawn, &env, &points) {
-        assert!(
-            proof
-                .findings
-                .is_some_and(|findings| findings.get("resident_bytes").is_some())
-        );
+        assert!(proof.findings.is_some_and(|findings| findings.get("resident_bytes").is_some()));
     }
 }
 
@@ -20,10 +16,7 @@ fn each_start_proves_its_end_on_one_cpu_and_64_mib() {
 fn python_is_offered_only_where_its_program_is_known() {
     let operations = |env: &Env| -> Vec<String> {
         let points = Spawn.points(env);
-        points
-            .into_iter()
-            .filter_map(|planned| planned.point.operation)
-            .collect()
+        points.into_iter().filter_map(|planned| planned.point.operation).collect()
     };
     let mut env = testing::env_of_one_cpu(64 << 20);
     assert!(!operations(&env).contains(&"python".to_owned()));
@@ -55,10 +48,7 @@ fn one_block(make: fn(&Env, &str) -> Result<Start, ProbeError>, operation: &str)
     let env = testing::env_of_one_cpu(64 << 20);
     let stamps = Stamps::of(&env.clock).expect("a real clock");
     let mut session = Starting::new(&env, stamps, make);
-    let point = Point {
-        operation: Some(operation.to_owned()),
-        ..Point::default()
-    };
+    let point = Point { operation: Some(operation.to_owned()), ..Point::default() };
     session.select(&point).map_err(|error| error.to_string())?;
     Ok(session.proof(&point))
 }
@@ -76,16 +66,10 @@ fn a_child_that_ends_with_another_code_fails_the_proof() {
 #[cfg(unix)]
 #[test]
 fn a_program_that_fails_or_is_killed_fails_the_proof() {
-    let failed = one_block(
-        |_, _| Start::program("/bin/sh".as_ref(), &["-c", "exit 3"]),
-        "posix_spawn",
-    );
+    let failed = one_block(|_, _| Start::program("/bin/sh".as_ref(), &["-c", "exit 3"]), "posix_spawn");
     let detail = failed.expect("starts").checks[0].detail.clone();
     assert_eq!(detail, "start 1 ended with 3, not with 0");
-    let killed = one_block(
-        |_, _| Start::program("/bin/sh".as_ref(), &["-c", "kill -9 $$"]),
-        "posix_spawn",
-    );
+    let killed = one_block(|_, _| Start::program("/bin/sh".as_ref(), &["-c", "kill -9 $$"]), "posix_spawn");
     let detail = killed.expect("starts").checks[0].detail.clone();
     assert_eq!(detail, "start 1 ended with -9, not with 0");
 }
@@ -93,10 +77,7 @@ fn a_program_that_fails_or_is_killed_fails_the_proof() {
 #[cfg(unix)]
 #[test]
 fn a_program_that_is_not_there_gives_no_figure() {
-    match one_block(
-        |_, _| Start::program("/no/such/program".as_ref(), &[]),
-        "posix_spawn",
-    ) {
+    match one_block(|_, _| Start::program("/no/such/program".as_ref(), &[]), "posix_spawn") {
         Err(reason) => assert!(reason.contains("/no/such/program"), "{reason}"),
         // Emulators make a copy of the process in place of a shared one, which cannot tell that it found nothing: it ends with 127.
         Ok(proof) => assert!(!proof.checks[0].ok, "{:?}", proof.checks),

@@ -80,10 +80,7 @@ fn refused(what: &str, number: c_int) -> ProbeError {
     } else {
         ""
     };
-    ProbeError::System {
-        what: format!("{what}{limit}"),
-        source,
-    }
+    ProbeError::System { what: format!("{what}{limit}"), source }
 }
 
 /// Ends with the code of the number that it is given in place of a pointer.
@@ -118,10 +115,7 @@ fn fork(code: i32) -> Result<i32, ProbeError> {
         unsafe { libc::_exit(code) };
     }
     if child < 0 {
-        return Err(refused(
-            "fork",
-            Error::last_os_error().raw_os_error().unwrap_or(0),
-        ));
+        return Err(refused("fork", Error::last_os_error().raw_os_error().unwrap_or(0)));
     }
     reap(child)
 }
@@ -135,20 +129,10 @@ fn program(words: &[CString]) -> Result<i32, ProbeError> {
     // SAFETY: path and arguments are NUL-terminated and outlive the call, the list ends with a null, and nothing in this process
     // changes the environment while it measures.
     let status = unsafe {
-        libc::posix_spawn(
-            &raw mut child,
-            arguments[0],
-            ptr::null(),
-            ptr::null(),
-            arguments.as_ptr(),
-            environ,
-        )
+        libc::posix_spawn(&raw mut child, arguments[0], ptr::null(), ptr::null(), arguments.as_ptr(), environ)
     };
     if status != 0 {
-        let path = words
-            .first()
-            .map(|path| path.to_string_lossy())
-            .unwrap_or_default();
+        let path = words.first().map(|path| path.to_string_lossy()).unwrap_or_default();
         return Err(refused(&format!("starting {path}"), status));
     }
     if !watch::ends_within(child, PATIENCE_MS) {
@@ -175,15 +159,8 @@ fn reap(child: libc::pid_t) -> Result<i32, ProbeError> {
         let error = Error::last_os_error();
         if error.kind() != ErrorKind::Interrupted {
             // ECHILD: whoever started this process told it to ignore SIGCHLD.
-            return Err(ProbeError::System {
-                what: "waiting for a child process".to_owned(),
-                source: error,
-            });
+            return Err(ProbeError::System { what: "waiting for a child process".to_owned(), source: error });
         }
     }
-    Ok(if libc::WIFEXITED(status) {
-        libc::WEXITSTATUS(status)
-    } else {
-        -libc::WTERMSIG(status)
-    })
+    Ok(if libc::WIFEXITED(status) { libc::WEXITSTATUS(status) } else { -libc::WTERMSIG(status) })
 }

@@ -16,11 +16,7 @@ pub(in super::super) fn ends_within(child: libc::pid_t, milliseconds: c_int) -> 
     }
     // SAFETY: the kernel has just given it to us alone.
     let descriptor = unsafe { OwnedFd::from_raw_fd(descriptor) };
-    let mut waited = libc::pollfd {
-        fd: descriptor.as_raw_fd(),
-        events: libc::POLLIN,
-        revents: 0,
-    };
+    let mut waited = libc::pollfd { fd: descriptor.as_raw_fd(), events: libc::POLLIN, revents: 0 };
     loop {
         // SAFETY: one structure, which outlives the call.
         match unsafe { libc::poll(&raw mut waited, 1, milliseconds) } {

@@ -29,22 +29,13 @@ enum Question {
 impl Question {
     fn named(operation: &str) -> Result<Self, ProbeError> {
         Ok(match operation {
-            GETPPID => Self::Parent {
-                id: libc::c_long::from(parent()),
-            },
+            GETPPID => Self::Parent { id: libc::c_long::from(parent()) },
             READ => Self::NoBytes {
-                of: File::open("/dev/null").map_err(|source| ProbeError::System {
-                    what: "opening /dev/null".to_owned(),
-                    source,
-                })?,
+                of: File::open("/dev/null")
+                    .map_err(|source| ProbeError::System { what: "opening /dev/null".to_owned(), source })?,
             },
-            FUTEX => Self::NobodyAsleep {
-                word: Box::new(AtomicU32::new(0)),
-            },
-            VDSO | CLOCK => Self::Time {
-                through_vdso: operation == VDSO,
-                last: [0, 0],
-            },
+            FUTEX => Self::NobodyAsleep { word: Box::new(AtomicU32::new(0)) },
+            VDSO | CLOCK => Self::Time { through_vdso: operation == VDSO, last: [0, 0] },
             other => return Err(ProbeError::Other(format!("there is no call {other}"))),
         })
     }
@@ -72,21 +63,13 @@ impl Question {
                 for _ in 0..times {
                     // SAFETY: the word lives as long as this; the kernel looks at its address only.
                     let woken = unsafe {
-                        libc::syscall(
-                            libc::SYS_futex,
-                            place,
-                            libc::FUTEX_WAKE | libc::FUTEX_PRIVATE_FLAG,
-                            1,
-                        )
+                        libc::syscall(libc::SYS_futex, place, libc::FUTEX_WAKE | libc::FUTEX_PRIVATE_FLAG, 1)
                     };
                     right += u64::from(woken == 0);
                 }
             }
             Self::Time { through_vdso, last } => {
-                let mut time = libc::timespec {
-                    tv_sec: 0,
-                    tv_nsec: 0,
-                };
+                let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
                 let place = &raw mut time;
                 let clock = libc::CLOCK_MONOTONIC;
                 for _ in 0..times {
@@ -149,12 +132,7 @@ impl Session for Calling {
                 "{operation}: not the answer that it must have; the last refusal"
             )));
         }
-        self.all.push(Asking {
-            operation,
-            question,
-            asked: 0,
-            right: 0,
-        });
+        self.all.push(Asking { operation, question, asked: 0, right: 0 });
         self.selected = self.all.len() - 1;
         Ok(())
     }
@@ -170,11 +148,8 @@ impl Session for Calling {
 
     fn proof(&mut self, point: &Point) -> Proof {
         let named = |asking: &&Asking| Some(asking.operation.as_str()) == point.operation.as_deref();
-        let (asked, right) = self
-            .all
-            .iter()
-            .find(named)
-            .map_or((0, 0), |asking| (asking.asked, asking.right));
+        let (asked, right) =
+            self.all.iter().find(named).map_or((0, 0), |asking| (asking.asked, asking.right));
         // Who serves the clock decides whether it can be read without a call.
         let clock =
             std::fs::read_to_string("/sys/devices/system/clocksource/clocksource0/current_clocksource");
@@ -185,10 +160,7 @@ impl Session for Calling {
                 ok: asked > 0 && asked == right,
                 detail: format!("{right} of {asked} answers were right"),
             }],
-            findings: clock
-                .ok()
-                .filter(|_| of_time)
-                .map(|name| json!({ "clock_source": name.trim() })),
+            findings: clock.ok().filter(|_| of_time).map(|name| json!({ "clock_source": name.trim() })),
             ..Proof::default()
         }
     }
@@ -206,21 +178,13 @@ mod tests {
 
     fn session(question: Question) -> Calling {
         Calling {
-            all: vec![Asking {
-                operation: "planted".to_owned(),
-                question,
-                asked: 0,
-                right: 0,
-            }],
+            all: vec![Asking { operation: "planted".to_owned(), question, asked: 0, right: 0 }],
             selected: 0,
         }
     }
 
     fn proved(session: &mut Calling) -> bool {
-        let point = Point {
-            operation: Some("planted".to_owned()),
-            ..Point::default()
-        };
+        let point = Point { operation: Some("planted".to_owned()), ..Point::default() };
         session.all[0].run(100);
         session.proof(&point).checks.iter().all(|check| check.ok)
     }
@@ -249,20 +213,14 @@ mod tests {
     fn a_wrong_answer_fails_the_proof() {
         let wrong = libc::c_long::from(parent()) + 1;
         assert!(!proved(&mut session(Question::Parent { id: wrong })));
-        assert!(!proved(&mut session(Question::Time {
-            through_vdso: true,
-            last: [i64::MAX, 0],
-        })));
+        assert!(!proved(&mut session(Question::Time { through_vdso: true, last: [i64::MAX, 0] })));
         assert!(proved(&mut session(Question::Parent { id: wrong - 1 })));
     }
 
     #[test]
     fn calls_that_were_not_made_prove_nothing() {
         let mut none = session(Question::Parent { id: 0 });
-        let point = Point {
-            operation: Some("planted".to_owned()),
-            ..Point::default()
-        };
+        let point = Point { operation: Some("planted".to_owned()), ..Point::default() };
         assert!(!none.proof(&point).checks[0].ok);
     }
 }

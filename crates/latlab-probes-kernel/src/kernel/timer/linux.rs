@@ -23,13 +23,7 @@ const INTERRUPTED: u64 = 1_000;
 pub(super) fn open<'env>(env: &'env Env) -> Result<Box<dyn Session + 'env>, ProbeError> {
     let stamps =
         Stamps::of(&env.clock).ok_or_else(|| ProbeError::Other("sleeping needs a real clock".to_owned()))?;
-    Ok(Box::new(Sleeping {
-        env,
-        stamps,
-        monotonic,
-        all: Vec::new(),
-        selected: 0,
-    }))
+    Ok(Box::new(Sleeping { env, stamps, monotonic, all: Vec::new(), selected: 0 }))
 }
 
 /// The clock by which timers run, ns.
@@ -157,11 +151,7 @@ impl Sleeps {
         stamps: Stamps,
         monotonic: fn() -> u64,
     ) -> Result<(), ProbeError> {
-        let _no_slack = if self.no_slack {
-            Some(NoSlack::set()?)
-        } else {
-            None
-        };
+        let _no_slack = if self.no_slack { Some(NoSlack::set()?) } else { None };
         self.slack_ns = current_timer_slack().ok();
         let (mut done, mut interrupted) = (0, 0);
         while done < count {
@@ -172,9 +162,7 @@ impl Sleeps {
             if !whole {
                 interrupted += 1;
                 if interrupted > INTERRUPTED {
-                    return Err(ProbeError::Other(
-                        "signals ended one sleep after the other".to_owned(),
-                    ));
+                    return Err(ProbeError::Other("signals ended one sleep after the other".to_owned()));
                 }
                 continue;
             }
@@ -264,11 +252,7 @@ mod tests {
     }
 
     fn point(operation: &str, sleep_ns: u64) -> Point {
-        Point {
-            operation: Some(operation.to_owned()),
-            sleep_ns: Some(sleep_ns),
-            ..Point::default()
-        }
+        Point { operation: Some(operation.to_owned()), sleep_ns: Some(sleep_ns), ..Point::default() }
     }
 
     #[test]

@@ -77,11 +77,7 @@ impl Sleeper {
                 what: "starting a thread that sleeps".to_owned(),
                 source,
             })?;
-        Ok(Self {
-            shared,
-            thread: Some(thread),
-            cpu,
-        })
+        Ok(Self { shared, thread: Some(thread), cpu })
     }
 }
 
@@ -236,18 +232,14 @@ impl Session for Waking<'_> {
             backwards += u64::from(ran < begin);
             block.span(begin, ran);
         }
-        let switched = before
-            .zip(self.switches())
-            .map(|(before, after)| after.saturating_sub(before));
+        let switched = before.zip(self.switches()).map(|(before, after)| after.saturating_sub(before));
         let own = &mut self.all[self.selected];
         own.woken += woken;
         own.missed += missed;
         own.backwards += backwards;
         own.switches = own.switches.zip(switched).map(|(earlier, own)| earlier + own);
         if woken == 0 {
-            return Err(ProbeError::Proof(
-                "no wake-up found the sleeper asleep".to_owned(),
-            ));
+            return Err(ProbeError::Proof("no wake-up found the sleeper asleep".to_owned()));
         }
         if missed > woken {
             block.mark_disturbed();

@@ -65,12 +65,7 @@ impl Session for Connections<'_> {
         }
         let known = self.all.iter().position(|found| found.point == *point);
         self.selected = Some(known.unwrap_or_else(|| {
-            self.all.push(Found {
-                point: point.clone(),
-                opened: 0,
-                incomplete: 0,
-                least_ns: u64::MAX,
-            });
+            self.all.push(Found { point: point.clone(), opened: 0, incomplete: 0, least_ns: u64::MAX });
             self.all.len() - 1
         }));
         Ok(())

@@ -6,11 +6,7 @@ fn result(path: &str, operation: &str, p50: f64, findings: Option<Value>) -> Poi
     PointResult {
         findings,
         ..PointResult::new(
-            Point {
-                path: Some(path.to_owned()),
-                operation: Some(operation.to_owned()),
-                ..Point::default()
-            },
+            Point { path: Some(path.to_owned()), operation: Some(operation.to_owned()), ..Point::default() },
             p50,
         )
     }
@@ -25,12 +21,7 @@ fn a_path_is_compared_with_what_was_asked() {
         result(EMULATED, TCP, 20.4e6, Some(found)),
         result(EMULATED, TLS, 21e6, None),
         result(LOOPBACK, RESOLVE, 2e5, None),
-        result(
-            LOOPBACK,
-            TCP,
-            5e4,
-            Some(json!({ "least_ns": 30_000, "route": { "kind": "loopback" } })),
-        ),
+        result(LOOPBACK, TCP, 5e4, Some(json!({ "least_ns": 30_000, "route": { "kind": "loopback" } }))),
     ];
     let records = Connect.conclude(&testing::header(&env), &results);
     let rows = &records[0].findings.as_ref().expect("findings")["paths"];
@@ -70,10 +61,7 @@ fn a_handshake_that_no_path_delays_is_not_measured_as_if_one_did() {
     env.settings.delay_ms = Some(5.0);
     let points = Connect.points(&env);
     let mut session = Connect.open(&env, &points).expect("a session");
-    let reason = session
-        .select(&points[0].point)
-        .expect_err("a server that waits")
-        .to_string();
+    let reason = session.select(&points[0].point).expect_err("a server that waits").to_string();
     assert!(reason.contains("delays no handshake"), "{reason}");
     assert!(reason.contains("namespace"), "{reason}");
 }

@@ -106,15 +106,9 @@ fn ends_with(url: &str, words: &str) {
 
 #[test]
 fn whatever_a_server_does_wrong_ends_the_probe_with_its_reason() {
-    let never = server(
-        4,
-        |mut stream| while matches!(stream.read(&mut [0; 4096]), Ok(1..)) {},
-    );
+    let never = server(4, |mut stream| while matches!(stream.read(&mut [0; 4096]), Ok(1..)) {});
     let text = reason(&never, SHORT);
-    assert!(
-        text.contains("did not answer within 0.3 s: nothing came"),
-        "{text}"
-    );
+    assert!(text.contains("did not answer within 0.3 s: nothing came"), "{text}");
     let garbage = server(4, |mut stream| {
         let _ = stream.write_all(b"220 ready\r\n\r\n");
     });
@@ -140,10 +134,7 @@ fn a_server_that_was_never_there_is_said_without_its_name() {
     drop(listener);
     ends_with(&format!("http://{address}/"), "refused");
     let text = reason("http://no-such-name.invalid/", testing::LONG);
-    assert!(
-        text.contains("no address") || text.contains("not resolved"),
-        "{text}"
-    );
+    assert!(text.contains("no address") || text.contains("not resolved"), "{text}");
     assert!(!text.contains("no-such-name"), "{text}");
 }
 
@@ -159,15 +150,9 @@ fn a_request_that_one_side_did_not_count_fails_the_proof() {
     assert!(testing::failed(&session.proof(&point)).is_empty());
     // One that was sent and is not answered.
     session.asker.asked += 1;
-    assert_eq!(
-        testing::failed(&session.proof(&point)),
-        ["every request was answered", COUNTED]
-    );
+    assert_eq!(testing::failed(&session.proof(&point)), ["every request was answered", COUNTED]);
     // One that was cut.
     session.asker.asked -= 1;
     session.asker.bodies = Some((1, ANSWER_BYTES));
-    assert_eq!(
-        testing::failed(&session.proof(&point)),
-        ["every answer was the one expected"]
-    );
+    assert_eq!(testing::failed(&session.proof(&point)), ["every answer was the one expected"]);
 }

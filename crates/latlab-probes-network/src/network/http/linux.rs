@@ -70,9 +70,7 @@ impl Asker {
 impl Queue for Asker {
     fn submit(&mut self, token: u32) -> Result<(), ProbeError> {
         self.asked += 1;
-        self.pool
-            .ask(token as usize)
-            .map_err(|error| told(&error, self.patience))
+        self.pool.ask(token as usize).map_err(|error| told(&error, self.patience))
     }
 
     fn reap(&mut self, wait: Wait, done: &mut dyn FnMut(u32)) -> Result<(), ProbeError> {
@@ -143,15 +141,8 @@ impl<'env> Asking<'env> {
             (url, Trust::nobody().map_err(failed)?, None)
         };
         let expected: Expected = if own.is_some() { &is_body } else { &anything };
-        let pool = Pool::open(
-            &url,
-            &trust,
-            secret.as_deref(),
-            CONNECTIONS as usize,
-            patience,
-            expected,
-        )
-        .map_err(failed)?;
+        let pool = Pool::open(&url, &trust, secret.as_deref(), CONNECTIONS as usize, patience, expected)
+            .map_err(failed)?;
         let mut asker = Asker {
             pool,
             patience,
@@ -203,11 +194,7 @@ impl<'env> Asking<'env> {
         });
         checks.push(match own.served() {
             Ok(served) => counted(asked, served.requests),
-            Err(error) => Check {
-                name: COUNTED.to_owned(),
-                ok: false,
-                detail: error.to_string(),
-            },
+            Err(error) => Check { name: COUNTED.to_owned(), ok: false, detail: error.to_string() },
         });
         checks
     }
@@ -235,11 +222,7 @@ impl Session for Asking<'_> {
         }
         let known = self.all.iter().position(|found| found.point == *point);
         self.selected = Some(known.unwrap_or_else(|| {
-            self.all.push(Found {
-                point: point.clone(),
-                flight: Flight::default(),
-                body_bytes: 0,
-            });
+            self.all.push(Found { point: point.clone(), flight: Flight::default(), body_bytes: 0 });
             self.all.len() - 1
         }));
         Ok(())
@@ -282,9 +265,7 @@ impl Session for Asking<'_> {
             return Proof::default();
         };
         let checks = self.checks(place);
-        let Found {
-            flight, body_bytes, ..
-        } = &self.all[place];
+        let Found { flight, body_bytes, .. } = &self.all[place];
         let mut flags = Vec::new();
         if flight.late as f64 > LATE_SHARE * flight.operations as f64 {
             flags.push(format!(
@@ -301,10 +282,7 @@ impl Session for Asking<'_> {
             .then(|| latlab_stats::weighted::quantile_counts(&services.occupied(), 0.5));
         Proof {
             checks,
-            work: Work {
-                bytes: *body_bytes,
-                ..Work::default()
-            },
+            work: Work { bytes: *body_bytes, ..Work::default() },
             engine: Some("http/1.1".to_owned()),
             flags,
             findings: Some(json!({

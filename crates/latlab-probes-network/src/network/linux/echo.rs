@@ -116,9 +116,7 @@ impl<'env> Echo<'env> {
             Err(refused) if self.server.is_none() => return Err(refused),
             Err(refused) => {
                 let address = self.connect_to(ask, v6).map_err(|also| {
-                    ProbeError::Other(format!(
-                        "there is no loopback address that answers: {refused}; {also}"
-                    ))
+                    ProbeError::Other(format!("there is no loopback address that answers: {refused}; {also}"))
                 })?;
                 (v6, address)
             }
@@ -141,21 +139,12 @@ impl<'env> Echo<'env> {
             planted: self.planted,
         };
         let Told::Listening(address) = self.ask(&request)? else {
-            return Err(ProbeError::Other(
-                "the server's process does not listen".to_owned(),
-            ));
+            return Err(ProbeError::Other("the server's process does not listen".to_owned()));
         };
         let socket = self.reach.connect(&address, ask.transport)?;
         // Another one each time: an answer from an earlier connection is none.
         let seed = self.env.seed(0x6563_686f ^ self.stamps.end());
-        self.client = Some(Client::over(
-            socket,
-            ask.transport,
-            ask.waiting,
-            ask.bytes,
-            seed,
-            self.patience,
-        ));
+        self.client = Some(Client::over(socket, ask.transport, ask.waiting, ask.bytes, seed, self.patience));
         Ok(address)
     }
 
@@ -164,10 +153,8 @@ impl<'env> Echo<'env> {
     /// # Errors
     /// When an answer is wrong, or does not come in time; then there is no connection any more.
     pub(crate) fn exchange(&mut self, mut each: impl FnMut(u64, u64) -> bool) -> Result<(), ProbeError> {
-        let client = self
-            .client
-            .as_mut()
-            .ok_or_else(|| ProbeError::Other("there is no connection".to_owned()))?;
+        let client =
+            self.client.as_mut().ok_or_else(|| ProbeError::Other("there is no connection".to_owned()))?;
         let mut armed = None;
         let outcome = loop {
             client.prepare();
@@ -192,9 +179,7 @@ impl<'env> Echo<'env> {
             }
         };
         let outcome = if self.watch.disarm() {
-            Err(NetError::Silent {
-                seconds: self.patience.as_secs_f64(),
-            })
+            Err(NetError::Silent { seconds: self.patience.as_secs_f64() })
         } else {
             outcome
         };

@@ -47,12 +47,7 @@ pub(crate) fn serve(input: &mut dyn BufRead, output: &mut dyn Write) -> std::io:
     let mut own: Option<Receivers> = None;
     let mut there = false;
     serve_child(input, output, move |request| match request {
-        Request::Receive {
-            place,
-            sink,
-            arrivals,
-            fault,
-        } => {
+        Request::Receive { place, sink, arrivals, fault } => {
             own = None;
             if !there {
                 place.take()?;
@@ -179,9 +174,7 @@ impl<'env> Load<'env> {
         };
         let v6 = IpAddr::V6(Ipv6Addr::LOCALHOST);
         let address = self.make_at(shape, seed, v6).map_err(|also| {
-            ProbeError::Other(format!(
-                "there is no loopback address that answers: {refused}; {also}"
-            ))
+            ProbeError::Other(format!("there is no loopback address that answers: {refused}; {also}"))
         })?;
         self.ip = Some(v6);
         Ok(address)
@@ -192,30 +185,19 @@ impl<'env> Load<'env> {
         self.so_far = Ends::default();
         let request = Request::Receive {
             place: self.place.clone(),
-            sink: Sink {
-                transport: shape.transport,
-                ip,
-                streams: shape.streams,
-                cpus: shape.to.clone(),
-            },
+            sink: Sink { transport: shape.transport, ip, streams: shape.streams, cpus: shape.to.clone() },
             arrivals: self.arrivals.as_fd().as_raw_fd(),
             fault: self.fault,
         };
         let Told::Listening(address) = self.ask(&request)? else {
-            return Err(ProbeError::Other(
-                "the receivers' process does not listen".to_owned(),
-            ));
+            return Err(ProbeError::Other("the receivers' process does not listen".to_owned()));
         };
         // Nobody counts any more for the streams before, and nobody yet for these.
         self.arrivals.clear();
         let sockets = (0..shape.streams)
             .map(|_| self.reach.connect(&address, shape.transport))
             .collect::<Result<Vec<_>, ProbeError>>()?;
-        let source = Source {
-            message: shape.message,
-            seed,
-            cpus: shape.from.clone(),
-        };
+        let source = Source { message: shape.message, seed, cpus: shape.from.clone() };
         self.senders = Some(Senders::start(sockets, &source).map_err(failed)?);
         Ok(address)
     }
@@ -288,10 +270,7 @@ impl<'env> Load<'env> {
         let Told::Ended(received) = self.ask(&Request::End)? else {
             return Err(ProbeError::Other("the receivers had ended".to_owned()));
         };
-        Ok(Some(Ends {
-            received,
-            ..std::mem::take(&mut self.so_far)
-        }))
+        Ok(Some(Ends { received, ..std::mem::take(&mut self.so_far) }))
     }
 
     /// Nothing of these streams is used again, nor of receivers that do not do what they should.

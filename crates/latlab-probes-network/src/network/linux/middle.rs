@@ -21,9 +21,5 @@ pub(crate) fn estimate(values: &[f64]) -> Option<Estimate> {
     let mut sorted = values.to_vec();
     sorted.sort_by(f64::total_cmp);
     let ends = order_statistic_interval(&sorted, 0.5, 0.95).ok();
-    Some(Estimate {
-        value,
-        low: ends.as_ref().map(|own| own.lo),
-        high: ends.map(|own| own.hi),
-    })
+    Some(Estimate { value, low: ends.as_ref().map(|own| own.lo), high: ends.map(|own| own.hi) })
 }

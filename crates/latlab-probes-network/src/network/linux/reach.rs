@@ -54,9 +54,8 @@ impl Reach {
     pub(crate) fn over(env: &Env, route: &Route, patience: Duration) -> Result<Self, ProbeError> {
         let near = if route.delays_packets() {
             let hatch = Hatch::new().map_err(failed)?;
-            let side = hatch
-                .inherited_by(|_| Ok::<_, NetError>(Side::start(env, PROGRAM)))
-                .map_err(failed)??;
+            let side =
+                hatch.inherited_by(|_| Ok::<_, NetError>(Side::start(env, PROGRAM))).map_err(failed)??;
             Some((side, hatch, route.client(Vec::new())))
         } else {
             None

@@ -25,10 +25,7 @@ fn every_point_on_the_loopback_proves_its_trips_and_its_load() {
     let proofs = testing::assert_proved(&Loaded, &env, &points);
     for (planned, proof) in points.iter().zip(&proofs) {
         let findings = proof.findings.as_ref().expect("findings");
-        assert!(
-            findings["round_trips_per_minute"].as_f64() > Some(0.0),
-            "{findings}"
-        );
+        assert!(findings["round_trips_per_minute"].as_f64() > Some(0.0), "{findings}");
         assert!(proof.flags.is_empty(), "nothing is emulated");
         let loaded = findings["load_bytes_per_s"].as_f64() > Some(0.0);
         if planned.point.streams == Some(0) {
@@ -86,16 +83,8 @@ impl Probe for Planted {
 fn a_load_that_is_none_fails_the_proof_or_the_point() {
     let Some(env) = env() else { return };
     for (fault, patience, expected) in [
-        (
-            Fault::Spoils,
-            testing::LONG,
-            &["both ends of every stream say the same"][..],
-        ),
-        (
-            Fault::Stops(1 << 20),
-            WAITED,
-            &["took nothing for 1 s", "have not arrived after 1 s"],
-        ),
+        (Fault::Spoils, testing::LONG, &["both ends of every stream say the same"][..]),
+        (Fault::Stops(1 << 20), WAITED, &["took nothing for 1 s", "have not arrived after 1 s"]),
     ] {
         let begun = Instant::now();
         let records = testing::records(&Planted(fault, patience), &env);

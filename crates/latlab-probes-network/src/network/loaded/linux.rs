@@ -21,22 +21,13 @@ const TAIL_NS: f64 = 500e3;
 const WARM: u64 = 3;
 
 pub(super) fn open<'env>(env: &'env Env, group: &[Planned]) -> Result<Box<dyn Session + 'env>, ProbeError> {
-    let path = group
-        .first()
-        .and_then(|planned| planned.point.path.as_deref())
-        .unwrap_or(LOOPBACK);
+    let path = group.first().and_then(|planned| planned.point.path.as_deref()).unwrap_or(LOOPBACK);
     let route = Route::named(env, path)?;
-    let spec = if path == LOOPBACK {
-        None
-    } else {
-        path_asked(&env.settings).map_err(ProbeError::Other)?
-    };
+    let spec = if path == LOOPBACK { None } else { path_asked(&env.settings).map_err(ProbeError::Other)? };
     if spec.is_some() && !route.delays_packets() {
         return Err(ProbeError::Other(format!(
             "a queue needs a path that delays packets, and none can be had here: {}",
-            route.findings()["why_not_better"][0]
-                .as_str()
-                .unwrap_or("no reason is known")
+            route.findings()["why_not_better"][0].as_str().unwrap_or("no reason is known")
         )));
     }
     let rtt = Duration::from_micros(spec.map_or(0, |spec| spec.rtt_us));
@@ -198,11 +189,7 @@ impl Session for Trips<'_> {
             return self.trips(block, place);
         }
         self.load.go()?;
-        let settling_s = if fresh {
-            self.pace.fresh_s
-        } else {
-            self.pace.again_s
-        };
+        let settling_s = if fresh { self.pace.fresh_s } else { self.pace.again_s };
         std::thread::sleep(Duration::from_secs_f64(settling_s));
         self.open = Some((place, false));
         let outcome = self.trips(block, place);
@@ -223,10 +210,7 @@ impl Session for Trips<'_> {
         };
         Proof {
             checks: found.checks(),
-            work: Work {
-                bytes: found.right * 2 * MESSAGE,
-                ..Work::default()
-            },
+            work: Work { bytes: found.right * 2 * MESSAGE, ..Work::default() },
             engine: Some("socket".to_owned()),
             flags: self.route.label().into_iter().collect(),
             findings: Some(json!({

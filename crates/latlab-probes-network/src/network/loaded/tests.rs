@@ -5,11 +5,7 @@ fn result(path: &str, streams: u32, p50: f64) -> PointResult {
     PointResult {
         findings: Some(json!({ "round_trips_per_minute": 60e9 / p50, "load_bytes_per_s": 6e6 })),
         ..PointResult::new(
-            Point {
-                path: Some(path.to_owned()),
-                streams: Some(streams),
-                ..Point::default()
-            },
+            Point { path: Some(path.to_owned()), streams: Some(streams), ..Point::default() },
             p50,
         )
     }
@@ -17,11 +13,7 @@ fn result(path: &str, streams: u32, p50: f64) -> PointResult {
 
 #[test]
 fn loaded_is_compared_with_idle_on_the_same_path() {
-    let results = [
-        result(LOOPBACK, 0, 50e3),
-        result(EMULATED, 4, 120e6),
-        result(EMULATED, 0, 20e6),
-    ];
+    let results = [result(LOOPBACK, 0, 50e3), result(EMULATED, 4, 120e6), result(EMULATED, 0, 20e6)];
     let env = testing::env(64 << 20);
     let records = Loaded.conclude(&testing::header(&env), &results);
     let findings = records[0].findings.as_ref().expect("findings");
@@ -38,11 +30,7 @@ fn loaded_is_compared_with_idle_on_the_same_path() {
 fn a_path_that_is_asked_for_comes_first_and_has_a_session_of_its_own() {
     let mut env = testing::env(64 << 20);
     let plain = Loaded.points(&env);
-    assert!(
-        plain
-            .iter()
-            .all(|planned| planned.point.path.as_deref() == Some(LOOPBACK))
-    );
+    assert!(plain.iter().all(|planned| planned.point.path.as_deref() == Some(LOOPBACK)));
     assert!(Loaded.memory_bytes(&env) <= env.memory_bytes);
     env.settings.delay_ms = Some(20.0);
     env.settings.rate_mbit = Some(50.0);
@@ -63,9 +51,5 @@ fn one_cpu_says_what_a_round_trip_waits_for() {
     };
     assert!(reason.contains("one CPU"), "{reason}");
     let points = Loaded.points(&env);
-    assert!(
-        points
-            .iter()
-            .all(|planned| planned.point.placement.as_deref() == Some(SAME))
-    );
+    assert!(points.iter().all(|planned| planned.point.placement.as_deref() == Some(SAME)));
 }

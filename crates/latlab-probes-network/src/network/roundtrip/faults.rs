@@ -24,24 +24,14 @@ fn points(env: &Env, transport: &str, bytes: u64) -> Vec<Planned> {
 fn every_transport_and_placement_proves_its_round_trips_and_their_bytes() {
     let env = testing::env(64 << 20);
     let mut all = Vec::new();
-    for (transport, bytes) in [
-        (TCP, SMALL),
-        (UDP, SMALL),
-        (UNIX, SMALL),
-        (TCP, 64 << 10),
-        (UDP, 16 << 10),
-    ] {
+    for (transport, bytes) in [(TCP, SMALL), (UDP, SMALL), (UNIX, SMALL), (TCP, 64 << 10), (UDP, 16 << 10)] {
         all.extend(points(&env, transport, bytes));
     }
     let proofs = testing::assert_proved(&RoundTrip, &env, &all);
     for (planned, proof) in all.iter().zip(&proofs) {
         let findings = proof.findings.as_ref().expect("findings");
         let named = findings["address"].as_str();
-        assert_eq!(
-            named.is_none(),
-            planned.point.transport.as_deref() == Some(UNIX),
-            "{findings}"
-        );
+        assert_eq!(named.is_none(), planned.point.transport.as_deref() == Some(UNIX), "{findings}");
         let idled = planned.point.placement.as_deref() == Some(BLOCKING);
         let just_after = findings["just_after_work_ns"].as_f64();
         assert_eq!(just_after.is_some_and(|ns| ns > 0.0), idled, "{findings}");
@@ -61,11 +51,7 @@ fn while_both_sides_come_to_rest_the_watch_is_left_alone() {
     trips.select(&planned.point).expect("a connection");
     let seconds = (env.clock.now_ns() - begun) / 1e9;
     // Once to warm up, once to rest, and then each half second.
-    assert!(
-        trips.echo.armed as f64 <= 2.0 + seconds / 0.5,
-        "{}",
-        trips.echo.armed
-    );
+    assert!(trips.echo.armed as f64 <= 2.0 + seconds / 0.5, "{}", trips.echo.armed);
 }
 
 #[test]
@@ -73,9 +59,7 @@ fn an_address_is_not_to_blame_for_a_process_that_ends() {
     let mut env = testing::env(64 << 20);
     env.child = Some(["/bin/sh", "-c", "exit 3"].map(std::ffi::OsString::from).to_vec());
     let mut trips = Trips::new(&env, testing::LONG).expect("a session");
-    let error = trips
-        .select(&points(&env, TCP, SMALL)[0].point)
-        .expect_err("nobody answers");
+    let error = trips.select(&points(&env, TCP, SMALL)[0].point).expect_err("nobody answers");
     assert!(!error.to_string().contains("loopback address"), "{error}");
 }
 
@@ -142,11 +126,7 @@ fn children() -> usize {
 }
 
 fn of_a_server_that(fault: Reply, patience: Duration) -> String {
-    reason(&Planted {
-        patience,
-        fault: Some(fault),
-        signal: None,
-    })
+    reason(&Planted { patience, fault: Some(fault), signal: None })
 }
 
 #[test]
@@ -174,16 +154,11 @@ fn a_connection_that_is_reset_or_closed_is_named_so() {
 #[test]
 fn a_server_s_process_that_stands_still_is_killed_and_one_that_died_is_named() {
     let mut env = of_one_cpu();
-    for (signal, patience, expected) in [
-        (libc::SIGSTOP, 1, "did not answer within 4 s and was killed"),
-        (libc::SIGKILL, 20, "ended"),
-    ] {
+    for (signal, patience, expected) in
+        [(libc::SIGSTOP, 1, "did not answer within 4 s and was killed"), (libc::SIGKILL, 20, "ended")]
+    {
         env.patience = patience;
-        let probe = Planted {
-            patience: WAITED,
-            fault: None,
-            signal: Some(signal),
-        };
+        let probe = Planted { patience: WAITED, fault: None, signal: Some(signal) };
         let mut session = probe.open(&env, &[]).expect("a server's process");
         let point = probe.points(&env)[0].point.clone();
         let error = session.select(&point).expect_err("it is gone").to_string();
@@ -198,21 +173,11 @@ fn a_server_s_process_that_stands_still_is_killed_and_one_that_died_is_named() {
 fn messages_that_one_side_did_not_count_and_sides_that_slept_wrongly_fail_the_proof() {
     let found = |waiting, own: u64, theirs: u64, served: u64| Found {
         point: Point::default(),
-        asked: Asked {
-            transport: Transport::Tcp,
-            waiting,
-            bytes: 64,
-            together: false,
-            cpu: 1,
-        },
+        asked: Asked { transport: Transport::Tcp, waiting, bytes: 64, together: false, cpu: 1 },
         right: 100,
         timed: 100,
         sent: 116,
-        served: Counts {
-            messages: served,
-            bytes: served * 64,
-            ..Counts::default()
-        },
+        served: Counts { messages: served, bytes: served * 64, ..Counts::default() },
         strayed: false,
         switches: Some(own),
         server_switches: Some(theirs),
@@ -227,16 +192,7 @@ fn messages_that_one_side_did_not_count_and_sides_that_slept_wrongly_fail_the_pr
     };
     assert!(failed(found(Waiting::Blocking, 100, 116, 116)).is_empty());
     assert!(failed(found(Waiting::Polling, 2, 1, 116)).is_empty());
-    assert_eq!(
-        failed(found(Waiting::Blocking, 100, 116, 115)),
-        ["counted on both sides"]
-    );
-    assert_eq!(
-        failed(found(Waiting::Polling, 100, 0, 116)),
-        ["neither side slept while it waited"]
-    );
-    assert_eq!(
-        failed(found(Waiting::Blocking, 3, 116, 116)),
-        ["both sides slept while they waited"]
-    );
+    assert_eq!(failed(found(Waiting::Blocking, 100, 116, 115)), ["counted on both sides"]);
+    assert_eq!(failed(found(Waiting::Polling, 100, 0, 116)), ["neither side slept while it waited"]);
+    assert_eq!(failed(found(Waiting::Blocking, 3, 116, 116)), ["both sides slept while they waited"]);
 }

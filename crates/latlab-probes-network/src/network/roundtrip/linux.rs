@@ -83,10 +83,7 @@ pub(super) fn serve(input: &mut dyn BufRead, output: &mut dyn Write) -> std::io:
             Ok(Told::Listening(address))
         }
         Request::End => match server.take() {
-            Some(server) => server
-                .end()
-                .map(|counts| Told::Ended(Some(counts)))
-                .map_err(failed),
+            Some(server) => server.end().map(|counts| Told::Ended(Some(counts))).map_err(failed),
             None => Ok(Told::Ended(None)),
         },
     })
@@ -109,12 +106,7 @@ struct Asked {
 
 impl Asked {
     fn ask(self) -> Ask {
-        Ask {
-            transport: self.transport,
-            waiting: self.waiting,
-            bytes: self.bytes,
-            cpu: self.cpu,
-        }
+        Ask { transport: self.transport, waiting: self.waiting, bytes: self.bytes, cpu: self.cpu }
     }
 }
 
@@ -175,11 +167,7 @@ impl<'env> Trips<'env> {
             },
             bytes: usize::try_from(point.message_bytes?).ok()?,
             together,
-            cpu: if together {
-                self.env.home_cpu
-            } else {
-                other_cpu(self.env)?
-            },
+            cpu: if together { self.env.home_cpu } else { other_cpu(self.env)? },
         })
     }
 
@@ -196,10 +184,8 @@ impl<'env> Trips<'env> {
         found.served.messages += counts.messages;
         found.served.bytes += counts.bytes;
         found.strayed |= !counts.kept_to_its_cpu;
-        found.server_switches = found
-            .server_switches
-            .zip(counts.switches)
-            .map(|(earlier, own)| earlier + own);
+        found.server_switches =
+            found.server_switches.zip(counts.switches).map(|(earlier, own)| earlier + own);
         Ok(())
     }
 
@@ -352,10 +338,7 @@ impl Session for Trips<'_> {
         };
         Proof {
             checks,
-            work: Work {
-                bytes: found.timed * 2 * found.asked.bytes as u64,
-                ..Work::default()
-            },
+            work: Work { bytes: found.timed * 2 * found.asked.bytes as u64, ..Work::default() },
             engine: Some("socket".to_owned()),
             findings: Some(json!({
                 "address": address,
@@ -422,13 +405,11 @@ impl Found {
                 "neither side slept while it waited"
             }
             .to_owned(),
-            ok: counted.is_none_or(|(own, theirs)| {
-                if blocks {
-                    own.min(theirs) >= SLEEPS
-                } else {
-                    own.max(theirs) <= POLLS
-                }
-            }),
+            ok: counted.is_none_or(
+                |(own, theirs)| {
+                    if blocks { own.min(theirs) >= SLEEPS } else { own.max(theirs) <= POLLS }
+                },
+            ),
             detail: counted.map_or_else(
                 || "switches are not counted here".to_owned(),
                 |(own, theirs)| {

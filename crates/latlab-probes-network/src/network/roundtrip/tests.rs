@@ -29,15 +29,8 @@ fn waking_up_is_what_blocking_takes_more_than_polling() {
     assert_eq!(tcp["most_over_least"], json!(7.0));
     let unix = &findings["transports"][1];
     assert_eq!(unix["transport"], json!("unix"));
-    assert!(
-        unix["wake_up_ns"].is_null() && unix["most_over_least"].is_null(),
-        "{unix}"
-    );
-    assert!(
-        RoundTrip
-            .conclude(&testing::header(&testing::env(64 << 20)), &results[3..4])
-            .is_empty()
-    );
+    assert!(unix["wake_up_ns"].is_null() && unix["most_over_least"].is_null(), "{unix}");
+    assert!(RoundTrip.conclude(&testing::header(&testing::env(64 << 20)), &results[3..4]).is_empty());
 }
 
 #[test]
@@ -49,11 +42,7 @@ fn one_cpu_leaves_one_placement_and_says_so() {
     };
     assert!(reason.contains("one CPU"), "{reason}");
     let points = RoundTrip.points(&env);
-    assert!(
-        points
-            .iter()
-            .all(|planned| planned.point.placement.as_deref() == Some(SAME))
-    );
+    assert!(points.iter().all(|planned| planned.point.placement.as_deref() == Some(SAME)));
     assert!(RoundTrip.memory_bytes(&env) <= env.memory_bytes);
 }
 
@@ -61,9 +50,7 @@ fn one_cpu_leaves_one_placement_and_says_so() {
 fn small_messages_come_first_and_none_is_too_long_for_its_transport() {
     let points = RoundTrip.points(&testing::env(64 << 20));
     assert!(
-        points
-            .iter()
-            .all(|planned| (planned.priority == 0) == (planned.point.message_bytes == Some(SMALL)))
+        points.iter().all(|planned| (planned.priority == 0) == (planned.point.message_bytes == Some(SMALL)))
     );
     let longest = |transport: &str| {
         points
@@ -72,10 +59,7 @@ fn small_messages_come_first_and_none_is_too_long_for_its_transport() {
             .filter_map(|planned| planned.point.message_bytes)
             .max()
     };
-    assert_eq!(
-        [TCP, UDP, UNIX].map(longest),
-        [Some(65_536), Some(16_384), Some(65_536)]
-    );
+    assert_eq!([TCP, UDP, UNIX].map(longest), [Some(65_536), Some(16_384), Some(65_536)]);
 }
 
 #[test]

@@ -12,11 +12,8 @@ use latlab_probes_testing as testing;
 #[test]
 fn every_point_proves_that_its_bytes_arrived() {
     let env = testing::env(64 << 20);
-    let points: Vec<Planned> = Throughput
-        .points(&env)
-        .into_iter()
-        .filter(|planned| planned.point.streams != Some(16))
-        .collect();
+    let points: Vec<Planned> =
+        Throughput.points(&env).into_iter().filter(|planned| planned.point.streams != Some(16)).collect();
     let proofs = testing::assert_proved(&Throughput, &env, &points);
     for (planned, proof) in points.iter().zip(&proofs) {
         let findings = proof.findings.as_ref().expect("findings");
@@ -77,9 +74,7 @@ fn an_address_is_not_to_blame_for_a_process_that_ends() {
     let mut env = testing::env(64 << 20);
     env.child = Some(["/bin/sh", "-c", "exit 3"].map(std::ffi::OsString::from).to_vec());
     let mut streams = Streams::new(&env, testing::LONG).expect("a session");
-    let error = streams
-        .select(&Throughput.points(&env)[0].point)
-        .expect_err("nobody receives");
+    let error = streams.select(&Throughput.points(&env)[0].point).expect_err("nobody receives");
     assert!(!error.to_string().contains("loopback address"), "{error}");
 }
 

@@ -94,9 +94,7 @@ impl<'env> Streams<'env> {
         let streams = point.streams? as usize;
         let cpus = in_turn(self.env);
         let alone = |first: usize, step: usize| {
-            (0..streams)
-                .map(|number| vec![cpus[(first + step * number) % cpus.len()]])
-                .collect()
+            (0..streams).map(|number| vec![cpus[(first + step * number) % cpus.len()]]).collect()
         };
         let (from, to) = match point.placement.as_deref()? {
             ANYWHERE => (vec![cpus.clone()], vec![cpus.clone()]),
@@ -122,11 +120,7 @@ impl<'env> Streams<'env> {
         let Some(open) = self.open.take() else {
             return;
         };
-        let rested = if open.state == State::Going {
-            self.load.rest()
-        } else {
-            Ok(())
-        };
+        let rested = if open.state == State::Going { self.load.rest() } else { Ok(()) };
         let found = &mut self.all[open.place];
         match rested.and_then(|()| self.load.end()) {
             Ok(ends) => found.ends.extend(ends),
@@ -150,9 +144,7 @@ impl<'env> Streams<'env> {
 
     fn windows(&mut self, block: &mut Block, place: usize) {
         let streams = self.all[place].shape.streams;
-        let Pace {
-            window_s, windows, ..
-        } = self.all[place].pace;
+        let Pace { window_s, windows, .. } = self.all[place].pace;
         let window = Duration::from_secs_f64(window_s);
         let before = self.load.arrived_each(streams);
         let first = self.look(streams);
@@ -165,11 +157,7 @@ impl<'env> Streams<'env> {
         }
         let after = self.load.arrived_each(streams);
         let tcp = self.load.tcp();
-        let idle = before
-            .iter()
-            .zip(&after)
-            .filter(|(before, after)| before == after)
-            .count();
+        let idle = before.iter().zip(&after).filter(|(before, after)| before == after).count();
         if last.1 == first.1 || (idle > 0 && streams <= self.env.cpus.len()) {
             // Somebody else had the CPU all the time; with more streams than CPUs it may have been one of ours.
             block.mark_disturbed();
@@ -222,16 +210,10 @@ impl Session for Streams<'_> {
         };
         self.all[place].address = Some(address);
         let spreading_s = self.all[place].pace.spreading_s;
-        self.open = Some(Open {
-            place,
-            state: State::Fresh,
-        });
+        self.open = Some(Open { place, state: State::Fresh });
         if spreading_s > 0.0 {
             self.load.go().inspect_err(|_| self.open = None)?;
-            self.open = Some(Open {
-                place,
-                state: State::Going,
-            });
+            self.open = Some(Open { place, state: State::Going });
             std::thread::sleep(Duration::from_secs_f64(spreading_s));
         }
         Ok(())
@@ -262,10 +244,7 @@ impl Session for Streams<'_> {
             std::thread::sleep(Duration::from_millis(1));
         }
         self.windows(block, open.place);
-        self.open = Some(Open {
-            state: State::Resting,
-            ..open
-        });
+        self.open = Some(Open { state: State::Resting, ..open });
         self.load.rest().inspect_err(|_| self.open = None)
     }
 
@@ -287,12 +266,7 @@ impl Found {
     fn checks(&self) -> Vec<Check> {
         let streams: usize = self.ends.iter().map(|ends| ends.sent.len()).sum();
         let agreeing: usize = self.ends.iter().map(Ends::agreeing).sum();
-        let bytes: u64 = self
-            .ends
-            .iter()
-            .flat_map(|ends| &ends.sent)
-            .map(|sent| sent.amount.bytes)
-            .sum();
+        let bytes: u64 = self.ends.iter().flat_map(|ends| &ends.sent).map(|sent| sent.amount.bytes).sum();
         let whole = self
             .ends
             .iter()
@@ -328,11 +302,8 @@ impl Found {
             Some(Address::Ip(address)) => Some(address.ip().to_string()),
             _ => None,
         };
-        let rates: Vec<f64> = self
-            .each
-            .iter()
-            .map(|bytes| *bytes as f64 * 1e9 / self.windows_ns.max(1.0))
-            .collect();
+        let rates: Vec<f64> =
+            self.each.iter().map(|bytes| *bytes as f64 * 1e9 / self.windows_ns.max(1.0)).collect();
         let least = rates.iter().copied().fold(f64::INFINITY, f64::min);
         let most = rates.iter().copied().fold(0.0, f64::max);
         json!({
@@ -349,11 +320,8 @@ impl Found {
 
     /// Of the time in which they were sending, for each thread of that end.
     fn cpu_share(&self, cpu_ns: impl Fn(&Ends) -> u64) -> Option<f64> {
-        let going_ns: f64 = self
-            .ends
-            .iter()
-            .map(|ends| ends.going.as_secs_f64() * 1e9 * self.shape.streams as f64)
-            .sum();
+        let going_ns: f64 =
+            self.ends.iter().map(|ends| ends.going.as_secs_f64() * 1e9 * self.shape.streams as f64).sum();
         let had: u64 = self.ends.iter().map(cpu_ns).sum();
         (going_ns > 0.0).then(|| had as f64 / going_ns)
     }
@@ -368,10 +336,7 @@ fn tcp(all: &[TcpFacts]) -> Option<Value> {
     };
     let ends = |of: fn(&TcpFacts) -> f64| {
         let values = || all.iter().map(of);
-        [
-            values().fold(f64::INFINITY, f64::min),
-            values().fold(0.0, f64::max),
-        ]
+        [values().fold(f64::INFINITY, f64::min), values().fold(0.0, f64::max)]
     };
     let share = |of: fn(&TcpFacts) -> u64| {
         let busy: u64 = all.iter().map(|facts| facts.busy_us).sum();

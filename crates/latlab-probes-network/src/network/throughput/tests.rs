@@ -29,12 +29,7 @@ fn several_streams_are_compared_with_one() {
     assert_eq!(findings["streams"][1]["over_one"], json!(2.5));
     assert_eq!(findings["same_cpu_bytes_per_s"], json!(1.8e9));
     assert!(findings["across_bytes_per_s"].is_null());
-    assert!(
-        Throughput
-            .conclude(&testing::header(&env), &results[1..])
-            .is_empty(),
-        "nothing to compare with"
-    );
+    assert!(Throughput.conclude(&testing::header(&env), &results[1..]).is_empty(), "nothing to compare with");
 }
 
 #[test]
@@ -47,10 +42,8 @@ fn one_cpu_leaves_one_placement_and_says_so() {
     assert!(reason.contains("one CPU"), "{reason}");
     let points = Throughput.points(&env);
     assert!(
-        points
-            .iter()
-            .all(|planned| planned.point.placement.as_deref() == Some(ANYWHERE)
-                && planned.point.streams <= Some(4))
+        points.iter().all(|planned| planned.point.placement.as_deref() == Some(ANYWHERE)
+            && planned.point.streams <= Some(4))
     );
     assert!(Throughput.memory_bytes(&env) <= env.memory_bytes);
 }
@@ -58,17 +51,11 @@ fn one_cpu_leaves_one_placement_and_says_so() {
 #[test]
 fn the_quick_profile_has_one_and_four_streams_first() {
     let points = Throughput.points(&testing::env(64 << 20));
-    let first: Vec<_> = points
-        .iter()
-        .filter(|planned| planned.priority == 0)
-        .map(|planned| planned.point.streams)
-        .collect();
+    let first: Vec<_> =
+        points.iter().filter(|planned| planned.priority == 0).map(|planned| planned.point.streams).collect();
     assert_eq!(first, [Some(1), Some(4)]);
     // Six blocks in six visits, or in three where a visit is dear.
-    let seconds: f64 = points[..2]
-        .iter()
-        .map(|planned| 3.0 * planned.setup_s + 6.0 * planned.block_s)
-        .sum();
+    let seconds: f64 = points[..2].iter().map(|planned| 3.0 * planned.setup_s + 6.0 * planned.block_s).sum();
     assert!(seconds < 1.3, "{seconds}");
 }
 

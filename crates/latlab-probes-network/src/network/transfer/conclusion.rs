@@ -56,10 +56,7 @@ fn at<'a>(results: &'a [PointResult], kind: Kind<'_>, concurrency: u32) -> Optio
 
 /// Whether packets take the time of the path: else nothing but the time to the first byte says anything about it.
 fn real(result: &PointResult) -> bool {
-    result
-        .findings
-        .as_ref()
-        .is_some_and(|found| found["route"]["kind"] != json!("application"))
+    result.findings.as_ref().is_some_and(|found| found["route"]["kind"] != json!("application"))
 }
 
 /// What is known of one path from single transfers.
@@ -93,13 +90,7 @@ impl<'a> Known<'a> {
             .iter()
             .filter(own)
             .find_map(|result| result.findings.as_ref()?["congestion_control"].as_str());
-        Self {
-            results,
-            path,
-            rtt_ns,
-            throughput,
-            growth: Growth::of(congestion),
-        }
+        Self { results, path, rtt_ns, throughput, growth: Growth::of(congestion) }
     }
 
     fn way(&self) -> Option<Way> {
@@ -121,10 +112,7 @@ impl<'a> Known<'a> {
 
     /// What the same takes on the loopback: the software's part.
     fn floor_ns(&self, kind: Kind<'_>) -> Option<f64> {
-        let there = Kind {
-            path: LOOPBACK,
-            ..kind
-        };
+        let there = Kind { path: LOOPBACK, ..kind };
         at(self.results, there, 1).map(|result| result.p50)
     }
 }
@@ -181,14 +169,10 @@ pub(super) fn of(results: &[PointResult]) -> Value {
         .filter(|result| !real(result))
         .filter_map(|result| result.point.path.as_deref())
         .collect();
-    let singles: Vec<Value> = kinds(results)
-        .into_iter()
-        .filter_map(|kind| single(about(kind.path)?, kind))
-        .collect();
-    let swept: Vec<Kind<'_>> = kinds(results)
-        .into_iter()
-        .filter(|kind| !pretended.contains(&kind.path))
-        .collect();
+    let singles: Vec<Value> =
+        kinds(results).into_iter().filter_map(|kind| single(about(kind.path)?, kind)).collect();
+    let swept: Vec<Kind<'_>> =
+        kinds(results).into_iter().filter(|kind| !pretended.contains(&kind.path)).collect();
     let rounds = Rounds::of(results);
     let crossings = rounds.estimates(&swept, |kind, results| crossing(&medians(&steps(results, *kind))));
     let knees: Vec<Value> = swept
@@ -209,12 +193,7 @@ pub(super) fn of(results: &[PointResult]) -> Value {
 
 /// One transfer from the user's server, by its phases.
 fn named(result: &PointResult) -> Value {
-    let found = |name: &str| {
-        result
-            .findings
-            .as_ref()
-            .map_or(Value::Null, |found| found[name].clone())
-    };
+    let found = |name: &str| result.findings.as_ref().map_or(Value::Null, |found| found[name].clone());
     json!({
         "connections": result.point.connections,
         "protocol": result.point.protocol,
@@ -349,12 +328,7 @@ fn steps(results: &[PointResult], kind: Kind<'_>) -> Vec<Step> {
 fn bend(known: &Known<'_>, kind: Kind<'_>, by_rounds: Option<Estimate>) -> Option<Value> {
     let one = at(known.results, kind, 1);
     let steps = steps(known.results, kind);
-    let Knee {
-        concurrency,
-        below,
-        plateau,
-        rise,
-    } = knee(&steps, by_rounds)?;
+    let Knee { concurrency, below, plateau, rise } = knee(&steps, by_rounds)?;
     let foretold = one.filter(|one| real(one)).and_then(|one| before(known, one));
     let found = rise.is_none();
     let factor = foretold.filter(|_| found).map(|foretold| {
@@ -406,9 +380,7 @@ fn one_step(below: u32, at: f64) -> bool {
 fn before(known: &Known<'_>, one: &PointResult) -> Option<Estimate> {
     let throughput = known.throughput?;
     let bytes = one.point.file_bytes? as f64;
-    let cpu = one
-        .number("client_cpu_share")?
-        .max(one.number("server_cpu_share")?);
+    let cpu = one.number("client_cpu_share")?.max(one.number("server_cpu_share")?);
     let value = foretold(bytes, one.p50, cpu * one.p50, throughput.value);
     Some(product(value, &[time(one, "time_ns"), throughput]))
 }
@@ -455,12 +427,7 @@ fn one_or_many(known: &Known<'_>) -> Vec<Value> {
     [NEW, KEPT]
         .into_iter()
         .filter_map(|connections| {
-            let kind = Kind {
-                path: known.path,
-                bytes: MIB,
-                connections,
-                protocol: HTTP,
-            };
+            let kind = Kind { path: known.path, bytes: MIB, connections, protocol: HTTP };
             let one = at(known.results, kind, 1).filter(|one| real(one))?;
             let ten = known
                 .results
@@ -495,10 +462,7 @@ pub(super) fn closer(results: &[PointResult], most: u32) -> Vec<Point> {
                 return None;
             }
             let model = at(results, kind, medians[0].0)?;
-            Some(Point {
-                concurrency: Some(next(&medians, &grid)?),
-                ..model.point.clone()
-            })
+            Some(Point { concurrency: Some(next(&medians, &grid)?), ..model.point.clone() })
         })
         .collect()
 }

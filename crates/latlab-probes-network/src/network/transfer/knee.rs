@@ -47,15 +47,9 @@ pub(super) fn knee(steps: &[Step], by_rounds: Option<Estimate>) -> Option<Knee> 
     let medians = medians(steps);
     let crossed = crossing(&medians)?;
     let (at, top) = bend(&medians);
-    let below = medians
-        .iter()
-        .rev()
-        .find(|(own, _)| *own < at)
-        .map(|(own, _)| *own);
+    let below = medians.iter().rev().find(|(own, _)| *own < at).map(|(own, _)| *own);
     let plateau = steps.iter().find(|(own, _)| *own == top)?.1;
-    let told = by_rounds
-        .filter(|own| own.ends().is_some())
-        .unwrap_or_else(|| moved(steps, crossed));
+    let told = by_rounds.filter(|own| own.ends().is_some()).unwrap_or_else(|| moved(steps, crossed));
     let knee = f64::from(at);
     let concurrency = told.about(knee);
     let from = f64::from(below.map_or(at, |below| below + 1));
@@ -104,10 +98,7 @@ fn moved(steps: &[Step], crossed: f64) -> Estimate {
             });
             medians[place].1 = rate.value;
             let [one, other] = [at[0]?, at[1]?];
-            Some(Estimate::within(
-                crossed,
-                Some([one.min(other) / crossed, one.max(other) / crossed]),
-            ))
+            Some(Estimate::within(crossed, Some([one.min(other) / crossed, one.max(other) / crossed])))
         })
         .collect();
     each.map_or(Estimate::once(crossed), |each| product(crossed, &each))
@@ -126,11 +117,7 @@ pub(super) fn next(medians: &[(u32, f64)], grid: &[u32]) -> Option<u32> {
     }
     let (at, _) = bend(medians);
     let from = medians.iter().rev().find(|(many, _)| *many < at)?.0;
-    let between: Vec<u32> = grid
-        .iter()
-        .copied()
-        .filter(|many| from < *many && *many < at)
-        .collect();
+    let between: Vec<u32> = grid.iter().copied().filter(|many| from < *many && *many < at).collect();
     between.get(between.len() / 2).copied()
 }
 
@@ -145,11 +132,7 @@ fn bend(medians: &[(u32, f64)]) -> (u32, u32) {
 /// The knee as one transfer and one throughput foretell it: as many as fill the throughput to the same share, each as fast as that
 /// one was alone. `cpu_ns` is what the busier of the two sides computes for it: no number of transfers gets past that.
 pub(super) fn foretold(file_bytes: f64, one_ns: f64, cpu_ns: f64, throughput: f64) -> f64 {
-    let by_cpu = if cpu_ns > 0.0 {
-        file_bytes * 1e9 / cpu_ns
-    } else {
-        f64::INFINITY
-    };
+    let by_cpu = if cpu_ns > 0.0 { file_bytes * 1e9 / cpu_ns } else { f64::INFINITY };
     let alone = file_bytes * 1e9 / one_ns;
     (SHARE * throughput.min(by_cpu) / alone).max(1.0)
 }
@@ -164,10 +147,7 @@ mod tests {
             .into_iter()
             .map(|concurrency| {
                 let rate = (f64::from(concurrency) * 10e6).min(65e6);
-                (
-                    concurrency,
-                    Estimate::within(rate, Some([1.0 - noise, 1.0 + noise])),
-                )
+                (concurrency, Estimate::within(rate, Some([1.0 - noise, 1.0 + noise])))
             })
             .collect()
     }
@@ -176,18 +156,11 @@ mod tests {
     fn a_planted_knee_is_found() {
         let found = knee(&steps(0.02), None).expect("a knee");
         // 80 % of 65 are 52: six at once have 60. Five would be enough or not: nobody has looked.
-        let expected = Estimate {
-            value: 6.0,
-            low: Some(5.0),
-            high: Some(7.0),
-        };
+        let expected = Estimate { value: 6.0, low: Some(5.0), high: Some(7.0) };
         assert_eq!((found.below, found.concurrency), (Some(4), expected));
         assert!((found.plateau.value - 65e6).abs() < 1.0 && found.rise.is_none());
         let crossed = crossing(&medians(&steps(0.02))).expect("three steps");
-        assert!(
-            (crossed - 5.2).abs() < 1e-9,
-            "the rate is in proportion here: {crossed}"
-        );
+        assert!((crossed - 5.2).abs() < 1e-9, "the rate is in proportion here: {crossed}");
     }
 
     #[test]
@@ -204,9 +177,7 @@ mod tests {
         let told = Estimate::within(5.2, Some([0.5, 2.0]));
         let own = knee(&steps(0.02), Some(told)).expect("a knee").concurrency;
         assert_eq!(own.ends(), Some([3.0, 12.0]));
-        let own = knee(&steps(0.02), Some(Estimate::once(5.2)))
-            .expect("a knee")
-            .concurrency;
+        let own = knee(&steps(0.02), Some(Estimate::once(5.2))).expect("a knee").concurrency;
         assert_eq!(own.ends(), Some([5.0, 7.0]));
     }
 
@@ -214,10 +185,7 @@ mod tests {
     fn without_a_range_of_each_step_it_has_none() {
         let mut steps = steps(0.02);
         steps[4].1 = Estimate::once(65e6);
-        assert_eq!(
-            knee(&steps, None).expect("a knee").concurrency,
-            Estimate::once(6.0)
-        );
+        assert_eq!(knee(&steps, None).expect("a knee").concurrency, Estimate::once(6.0));
     }
 
     #[test]
@@ -235,23 +203,17 @@ mod tests {
         let rate = |many: u32| (f64::from(many) * 3.0).min(80.0);
         let mut measured = vec![1, 2, 4, 8, 16];
         let mut asked = Vec::new();
-        while let Some(many) = next(
-            &measured
-                .iter()
-                .map(|many| (*many, rate(*many)))
-                .collect::<Vec<_>>(),
-            &GRID,
-        ) {
+        while let Some(many) =
+            next(&measured.iter().map(|many| (*many, rate(*many))).collect::<Vec<_>>(), &GRID)
+        {
             asked.push(many);
             measured.push(many);
             measured.sort_unstable();
         }
         // Until 64 bring no more than 32; then into the middle.
         assert_eq!(asked, [24, 32, 64, 20]);
-        let steps: Vec<Step> = measured
-            .iter()
-            .map(|many| (*many, Estimate::within(rate(*many), Some([0.99, 1.01]))))
-            .collect();
+        let steps: Vec<Step> =
+            measured.iter().map(|many| (*many, Estimate::within(rate(*many), Some([0.99, 1.01])))).collect();
         let found = knee(&steps, None).expect("a knee");
         assert_eq!((found.below, found.rise), (Some(20), None));
         assert_eq!(found.concurrency.ends(), Some([21.0, 25.0]));

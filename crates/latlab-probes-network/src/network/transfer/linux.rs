@@ -162,12 +162,7 @@ fn without_pauses(stamped: &[Stamped]) -> Option<f64> {
 impl Transfers<'_> {
     /// Does the work and looks at what it cost both sides.
     fn run(pair: &mut Pair, work: &Work, found: &mut Found) -> Result<Vec<Stamped>, ProbeError> {
-        let cpu_ns = |pair: &Pair| {
-            [
-                pair.client.cpu_ns(),
-                pair.server.as_ref().and_then(WebServer::cpu_ns),
-            ]
-        };
+        let cpu_ns = |pair: &Pair| [pair.client.cpu_ns(), pair.server.as_ref().and_then(WebServer::cpu_ns)];
         let before = cpu_ns(pair);
         let Transferred { stamped, connections } = pair.client.transfer(work)?;
         let after = cpu_ns(pair);
@@ -179,9 +174,7 @@ impl Transfers<'_> {
         let last = stamped.iter().map(|own| own.last_byte).max();
         let cpu_ns = &mut found.block().cpu_ns;
         for (sum, (before, after)) in cpu_ns.iter_mut().zip(before.into_iter().zip(after)) {
-            *sum += before
-                .zip(after)
-                .map_or(0.0, |(before, after)| after.saturating_sub(before) as f64);
+            *sum += before.zip(after).map_or(0.0, |(before, after)| after.saturating_sub(before) as f64);
         }
         cpu_ns[2] += first.zip(last).map_or(0.0, |(first, last)| (last - first) as f64);
         Ok(stamped)
@@ -200,24 +193,17 @@ impl Transfers<'_> {
         let order = order(&point, found.blocks.len());
         found.blocks.push(OfBlock::default());
         let mut took: [Vec<f64>; 2] = Default::default();
-        let repeated = order
-            .iter()
-            .cycle()
-            .take(order.len() * sets(env, &point) as usize);
+        let repeated = order.iter().cycle().take(order.len() * sets(env, &point) as usize);
         for pooled in repeated {
             let own = work(env, &point, if *pooled { workers } else { 1 }, FILES);
             // Nothing is kept from set to set: opening what is kept is part of it.
-            let nothing_kept = Work {
-                kept: own.kept && own.library.is_some(),
-                ..own.clone()
-            };
+            let nothing_kept = Work { kept: own.kept && own.library.is_some(), ..own.clone() };
             prepare(pair, &nothing_kept)?;
             let begun = stamps.begin();
             let stamped = Self::run(pair, &own, found)?;
-            let (Some(first), Some(last)) = (
-                stamped.iter().map(|own| own.begun).min(),
-                stamped.iter().map(|own| own.last_byte).max(),
-            ) else {
+            let (Some(first), Some(last)) =
+                (stamped.iter().map(|own| own.begun).min(), stamped.iter().map(|own| own.last_byte).max())
+            else {
                 return Err(ProbeError::Proof("no transfer was told of".to_owned()));
             };
             let ends = [first, last].map(|ns| begun + env.clock.ticks(ns as f64));
@@ -226,11 +212,7 @@ impl Transfers<'_> {
             if *pooled {
                 data.span(ends[0], ends[1]);
                 found.block().pool.push(ns);
-                found.least_ns = Some(
-                    found
-                        .least_ns
-                        .map_or(last - first, |least| least.min(last - first)),
-                );
+                found.least_ns = Some(found.least_ns.map_or(last - first, |least| least.min(last - first)));
             } else {
                 found.block().sequential.push(ns);
                 data.channel("sequential", ends[0], ends[1]);
@@ -271,9 +253,7 @@ impl Transfers<'_> {
             let block = found.block();
             if keep {
                 block.times.push(ns as f64);
-                block
-                    .until_first_byte
-                    .push(transfer.first_byte.saturating_sub(transfer.begun) as f64);
+                block.until_first_byte.push(transfer.first_byte.saturating_sub(transfer.begun) as f64);
             }
             for (name, from, to) in transfer.phases() {
                 data.channel(name, at(from), at(to));
@@ -309,20 +289,15 @@ impl Session for Transfers<'_> {
         let known = self.all.iter().position(|found| found.point == *point);
         let seen = known.is_some();
         self.selected = Some(known.unwrap_or_else(|| {
-            self.all.push(Found {
-                point: point.clone(),
-                ..Found::default()
-            });
+            self.all.push(Found { point: point.clone(), ..Found::default() });
             self.all.len() - 1
         }));
         let pair = self.pairs.on(path)?;
         let prepared = if point.operation.as_deref() == Some(TEN_FILES) {
             match &point.engine {
                 Some(engine) if engine != OWN => {
-                    let package = LIBRARIES
-                        .iter()
-                        .find(|(own, _)| own == engine)
-                        .map_or("", |(_, package)| *package);
+                    let package =
+                        LIBRARIES.iter().find(|(own, _)| own == engine).map_or("", |(_, package)| *package);
                     let interpreter = Interpreter::with(self.env, package).map_err(ProbeError::Other)?;
                     // What is loaded and started only once is no part of what a block costs.
                     let once: &[u32] = if seen { &[] } else { &[1, POOL] };
@@ -490,10 +465,7 @@ fn little(found: &Found) -> Option<(f64, String)> {
     let under_way = mean(|[under_way, ..]| *under_way);
     let products = mean(|[_, rate, time]| rate * time * 1e-9);
     let off = (products - under_way).abs() / under_way;
-    Some((
-        off,
-        format!("{under_way:.2} under way on average, rate x time {products:.2}"),
-    ))
+    Some((off, format!("{under_way:.2} under way on average, rate x time {products:.2}")))
 }
 
 fn of_sweep(found: &Found) -> Value {
@@ -511,10 +483,8 @@ fn of_sweep(found: &Found) -> Value {
             own.map_or(&[], |(_, values)| values)
         })
     };
-    let phases: serde_json::Map<String, Value> = names
-        .into_iter()
-        .map(|name| (name.to_owned(), json!(estimate(&of_phase(name)))))
-        .collect();
+    let phases: serde_json::Map<String, Value> =
+        names.into_iter().map(|name| (name.to_owned(), json!(estimate(&of_phase(name))))).collect();
     json!({
         "goodput_bytes_per_s": estimate(&found.each(|block| block.rate)),
         "throughput_bytes_per_s": estimate(&found.each(|block| block.throughput)),
@@ -531,10 +501,7 @@ fn of_sweep(found: &Found) -> Value {
 }
 
 fn of_ten(found: &Found) -> Value {
-    let [sequential, pool] = [
-        found.all(|block| &block.sequential),
-        found.all(|block| &block.pool),
-    ];
+    let [sequential, pool] = [found.all(|block| &block.sequential), found.all(|block| &block.pool)];
     json!({
         "sequential_ns": estimate(&sequential),
         "pool_ns": estimate(&pool),

@@ -24,11 +24,7 @@ pub(super) enum Growth {
 impl Growth {
     /// By the name of the congestion control.
     pub(super) fn of(congestion: Option<&str>) -> Self {
-        if congestion.is_some_and(|name| name.starts_with("bbr")) {
-            Self::Paced
-        } else {
-            Self::Doubling
-        }
+        if congestion.is_some_and(|name| name.starts_with("bbr")) { Self::Paced } else { Self::Doubling }
     }
 }
 
@@ -62,18 +58,11 @@ impl Predicted {
 pub(super) fn predict(way: Way, file_bytes: f64, handshakes: f64, growth: Growth) -> Predicted {
     let byte_ns = way.bytes_per_s.map_or(0.0, |rate| 1e9 / rate);
     let mut left = file_bytes + HEAD_BYTES;
-    let mut predicted = Predicted {
-        round_trips: handshakes + 1.0,
-        slow_start: 0.0,
-        link_ns: 0.0,
-    };
+    let mut predicted = Predicted { round_trips: handshakes + 1.0, slow_start: 0.0, link_ns: 0.0 };
     if growth == Growth::Paced && way.rtt_ns > 0.0 {
         let (unhindered_ns, hindered_ns) = if handshakes > 0.0 {
             let gap_ns = byte_ns * SEGMENT_BYTES;
-            (
-                paced(way.rtt_ns, 0.0, left, STARTUP_GAIN),
-                paced(way.rtt_ns, gap_ns, left, STARTUP_GAIN),
-            )
+            (paced(way.rtt_ns, 0.0, left, STARTUP_GAIN), paced(way.rtt_ns, gap_ns, left, STARTUP_GAIN))
         } else {
             let own_ns = kept_pace(left) * way.rtt_ns;
             (own_ns, own_ns.max(left * byte_ns))
@@ -196,10 +185,7 @@ pub(super) fn fit(measured: &[(Predicted, f64)]) -> Option<Fit> {
         return None;
     }
     let rtt_ns = (w * xy - x * y) / scale;
-    Some(Fit {
-        rtt_ns,
-        floor_ns: (y - rtt_ns * x) / w,
-    })
+    Some(Fit { rtt_ns, floor_ns: (y - rtt_ns * x) / w })
 }
 
 /// What limits a transfer.
@@ -232,33 +218,19 @@ pub(super) fn verdict(found: &Evidence) -> &'static str {
         found.server_cpu.max(found.client_cpu)
     };
     if busy >= BUSY {
-        return if found.server_cpu >= found.client_cpu {
-            "server-bound"
-        } else {
-            "client-bound"
-        };
+        return if found.server_cpu >= found.client_cpu { "server-bound" } else { "client-bound" };
     }
-    if found
-        .throughput
-        .is_some_and(|throughput| found.goodput >= NEAR * throughput)
-    {
+    if found.throughput.is_some_and(|throughput| found.goodput >= NEAR * throughput) {
         return "link-bound";
     }
-    if found.until_first_byte_ns >= 0.5 * found.all_ns {
-        "round-trip-bound"
-    } else {
-        "slow-start-bound"
-    }
+    if found.until_first_byte_ns >= 0.5 * found.all_ns { "round-trip-bound" } else { "slow-start-bound" }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    const FAR: Way = Way {
-        rtt_ns: 20e6,
-        bytes_per_s: None,
-    };
+    const FAR: Way = Way { rtt_ns: 20e6, bytes_per_s: None };
 
     #[test]
     fn round_trips_of_a_new_connection_are_those_of_its_windows() {
@@ -274,9 +246,7 @@ mod tests {
             assert_eq!(of(bytes).to_string(), round_trips, "{bytes}");
         }
         let round_trips = |bytes: f64, handshakes: f64| {
-            predict(FAR, bytes, handshakes, Growth::Doubling)
-                .round_trips
-                .to_string()
+            predict(FAR, bytes, handshakes, Growth::Doubling).round_trips.to_string()
         };
         assert_eq!(round_trips(1024.0, 2.0), "3");
         assert_eq!(round_trips(1_048_576.0, 0.0), "1");
@@ -294,32 +264,15 @@ mod tests {
         assert!((of(14_000.0).round_trips - 2.0).abs() < 1e-9);
         // The second: twenty at 2.856 times the first ten a round trip, so that its last one leaves (after nineteen gaps) 0.66 of one later.
         let second = of(30.0 * SEGMENT_BYTES - HEAD_BYTES).slow_start;
-        assert!(
-            (second - 1.0 - 19.0 / (10.0 * STARTUP_GAIN)).abs() < 0.04,
-            "{second}"
-        );
+        assert!((second - 1.0 - 19.0 / (10.0 * STARTUP_GAIN)).abs() < 0.04, "{second}");
         let (small, large) = (of(102_400.0).round_trips, of(1_048_576.0).round_trips);
-        assert!(
-            5.1 < small && small < 5.3 && 8.4 < large && large < 8.7,
-            "{small} {large}"
-        );
+        assert!(5.1 < small && small < 5.3 && 8.4 < large && large < 8.7, "{small} {large}");
         // A link that carries a window in a round trip's half adds to it, and one that is full decides alone.
-        let full = predict(
-            Way {
-                rtt_ns: 20e6,
-                bytes_per_s: Some(1e6),
-            },
-            10e6,
-            1.0,
-            Growth::Paced,
-        );
+        let full = predict(Way { rtt_ns: 20e6, bytes_per_s: Some(1e6) }, 10e6, 1.0, Growth::Paced);
         assert!((full.ns(20e6, 0.0) / 10.05e9 - 1.0).abs() < 0.01, "{full:?}");
         // On a kept connection the best rate ever seen is that of a file that came in a round trip and its own sending.
         let kept = |rate: Option<f64>, bytes: f64| {
-            let way = Way {
-                bytes_per_s: rate,
-                ..FAR
-            };
+            let way = Way { bytes_per_s: rate, ..FAR };
             predict(way, bytes, 0.0, Growth::Paced).ns(20e6, 0.0) / 20e6
         };
         assert!((kept(None, 1_048_576.0) - 1.538).abs() < 0.01);
@@ -334,10 +287,7 @@ mod tests {
     #[test]
     fn a_link_that_is_full_ends_the_slow_start() {
         // 200 Mbit/s and 20 ms hold 500 kB: windows of 14, 29, 58, 116, 232 and 463 kB wait for their answers, the next does not.
-        let way = Way {
-            rtt_ns: 20e6,
-            bytes_per_s: Some(25e6),
-        };
+        let way = Way { rtt_ns: 20e6, bytes_per_s: Some(25e6) };
         let large = predict(way, 10e6, 1.0, Growth::Doubling);
         assert_eq!(large.slow_start.to_string(), "6");
         let in_windows = 14_480.0 * 63.0;
@@ -354,10 +304,7 @@ mod tests {
             })
             .collect();
         let found = fit(&measured).expect("three transfers");
-        assert!(
-            (found.rtt_ns - 21e6).abs() < 1.0 && (found.floor_ns - 0.4e6).abs() < 10.0,
-            "{found:?}"
-        );
+        assert!((found.rtt_ns - 21e6).abs() < 1.0 && (found.floor_ns - 0.4e6).abs() < 10.0, "{found:?}");
         assert_eq!(fit(&measured[..2]), None);
         assert_eq!(fit(&[measured[0]; 3]), None);
     }
@@ -374,33 +321,17 @@ mod tests {
             all_ns: 41e6,
         };
         assert_eq!(verdict(&idle), "round-trip-bound");
-        let slow = Evidence {
-            all_ns: 160e6,
-            ..idle
-        };
+        let slow = Evidence { all_ns: 160e6, ..idle };
         assert_eq!(verdict(&slow), "slow-start-bound");
         let full = Evidence { goodput: 9e7, ..slow };
         assert_eq!(verdict(&full), "link-bound");
-        let busy = Evidence {
-            client_cpu: 0.9,
-            ..full
-        };
+        let busy = Evidence { client_cpu: 0.9, ..full };
         assert_eq!(verdict(&busy), "client-bound");
-        let server = Evidence {
-            server_cpu: 0.95,
-            ..busy
-        };
+        let server = Evidence { server_cpu: 0.95, ..busy };
         assert_eq!(verdict(&server), "server-bound");
-        let in_turns = Evidence {
-            client_cpu: 0.4,
-            server_cpu: 0.5,
-            ..slow
-        };
+        let in_turns = Evidence { client_cpu: 0.4, server_cpu: 0.5, ..slow };
         assert_eq!(verdict(&in_turns), "server-bound");
-        let overlapping = Evidence {
-            alone: false,
-            ..in_turns
-        };
+        let overlapping = Evidence { alone: false, ..in_turns };
         assert_eq!(verdict(&overlapping), "slow-start-bound");
     }
 }

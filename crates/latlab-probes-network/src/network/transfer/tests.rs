@@ -53,15 +53,9 @@ fn the_model_the_knee_and_the_verdict_stand_beside_the_measurement() {
 
     let knee = &found["knees"][0];
     // 80 % of 24 MB/s: 19.5 as fast as one alone.
-    assert_eq!(
-        (&knee["knee"]["value"], &knee["below"]),
-        (&json!(24.0), &json!(16))
-    );
+    assert_eq!((&knee["knee"]["value"], &knee["below"]), (&json!(24.0), &json!(16)));
     // Twenty lie between.
-    assert_eq!(
-        (&knee["one_step"], &knee["knee"]["low"]),
-        (&json!(false), &json!(17.0))
-    );
+    assert_eq!((&knee["one_step"], &knee["knee"]["low"]), (&json!(false), &json!(17.0)));
     assert_eq!(knee["verified"], json!(true), "{knee}");
     let foretold = Estimate::read(&knee["foretold"]).expect("foretold");
     let [low, high] = foretold.ends().expect("both have one");
@@ -78,19 +72,13 @@ fn the_model_the_knee_and_the_verdict_stand_beside_the_measurement() {
             .expect("a row")
     };
     for bytes in [KIB, USUAL, MIB] {
-        let off = single(bytes)["model"]["over_measured"]["value"]
-            .as_f64()
-            .expect("a model");
+        let off = single(bytes)["model"]["over_measured"]["value"].as_f64().expect("a model");
         assert!((off - 1.0).abs() < 0.1, "{bytes}: {off}");
     }
     assert_eq!(single(KIB)["verdict"], json!("round-trip-bound"));
     assert_eq!(single(MIB)["verdict"], json!("slow-start-bound"));
     assert_eq!(found["ten_files"][0]["ceiling"], json!(5.0));
-    assert!(
-        found["fits"][0]["rtt_ns"]["value"]
-            .as_f64()
-            .is_some_and(|rtt| (rtt - 20e6).abs() < 2e6)
-    );
+    assert!(found["fits"][0]["rtt_ns"]["value"].as_f64().is_some_and(|rtt| (rtt - 20e6).abs() < 2e6));
     let many = &found["one_or_many"][0]["many_over_one"];
     assert!(many["value"].as_f64().is_some_and(|many| many > 5.0), "{many}");
 }
@@ -119,9 +107,8 @@ fn a_server_that_waits_is_no_path_and_nothing_but_the_first_byte_is_concluded() 
             json!({ "kind": "application", "rtt_ns": 20_000_000 });
         own
     };
-    let results: Vec<PointResult> = [1, 2, 4]
-        .map(|many| waiting(transferred(transfers(EMULATED, USUAL, many, NEW), 21e6, 5e6)))
-        .into();
+    let results: Vec<PointResult> =
+        [1, 2, 4].map(|many| waiting(transferred(transfers(EMULATED, USUAL, many, NEW), 21e6, 5e6))).into();
     let found = Transfer.conclude(&testing::header(&env), &results);
     let found = found[0].findings.as_ref().expect("findings");
     assert!(found["singles"][0]["model"].is_null());
@@ -132,16 +119,11 @@ fn a_server_that_waits_is_no_path_and_nothing_but_the_first_byte_is_concluded() 
 #[test]
 fn steps_are_added_where_a_sweep_bends_and_beyond_an_end_that_rises() {
     let sweep = |rates: [(u32, f64); 6]| -> Vec<PointResult> {
-        rates
-            .map(|(many, goodput)| transferred(transfers(LOOPBACK, USUAL, many, NEW), 1.0, goodput))
-            .into()
+        rates.map(|(many, goodput)| transferred(transfers(LOOPBACK, USUAL, many, NEW), 1.0, goodput)).into()
     };
     let added = |results: &[PointResult]| {
         let planned = Transfer.refine(&testing::env(64 << 20), results);
-        planned
-            .iter()
-            .filter_map(|planned| planned.point.concurrency)
-            .collect::<Vec<_>>()
+        planned.iter().filter_map(|planned| planned.point.concurrency).collect::<Vec<_>>()
     };
     let bent = [(2, 2.0), (4, 4.0), (8, 8.0), (16, 8.4), (32, 8.5), (64, 8.4)];
     assert_eq!(added(&sweep(bent)), [6]);
@@ -149,15 +131,8 @@ fn steps_are_added_where_a_sweep_bends_and_beyond_an_end_that_rises() {
     assert_eq!(added(&sweep(rising)), [96]);
     let knee = Transfer.conclude(&testing::header(&testing::env(64 << 20)), &sweep(rising));
     let knee = &knee[0].findings.as_ref().expect("findings")["knees"][0];
-    assert!(
-        knee["knee"].is_null() && knee["at_least"] == json!(64.0),
-        "{knee}"
-    );
-    assert!(
-        knee["not_found"]
-            .as_str()
-            .is_some_and(|why| why.contains("1.43-fold from 32 at once to 64"))
-    );
+    assert!(knee["knee"].is_null() && knee["at_least"] == json!(64.0), "{knee}");
+    assert!(knee["not_found"].as_str().is_some_and(|why| why.contains("1.43-fold from 32 at once to 64")));
 }
 
 #[test]
@@ -169,10 +144,7 @@ fn a_step_without_rates_leaves_the_others_their_knee() {
     found["goodput_bytes_per_s"] = Value::Null;
     let concluded = Transfer.conclude(&testing::header(&testing::env(64 << 20)), &results);
     let found = concluded[0].findings.as_ref().expect("findings");
-    assert_eq!(
-        found["knees"][0]["knee"],
-        json!({ "value": 8.0, "low": 5.0, "high": 9.0 })
-    );
+    assert_eq!(found["knees"][0]["knee"], json!({ "value": 8.0, "low": 5.0, "high": 9.0 }));
 }
 
 #[test]
@@ -184,10 +156,7 @@ fn an_interval_reaches_to_the_figure_that_it_stands_beside() {
         json!({ "value": 1.015e8, "low": 1.01e8, "high": 1.02e8 });
     let concluded = Transfer.conclude(&testing::header(&testing::env(64 << 20)), &[one]);
     let found = concluded[0].findings.as_ref().expect("findings");
-    assert_eq!(
-        found["singles"][0]["time_ns"],
-        json!({ "value": 1e8, "low": 1e8, "high": 1.02e8 })
-    );
+    assert_eq!(found["singles"][0]["time_ns"], json!({ "value": 1e8, "low": 1e8, "high": 1.02e8 }));
 }
 
 #[test]
@@ -208,10 +177,7 @@ fn the_users_server_is_asked_one_by_one_and_nothing_is_concluded_but_its_phases(
     own.interval = None;
     let concluded = Transfer.conclude(&testing::header(&env), &[own]);
     let found = concluded[0].findings.as_ref().expect("findings");
-    assert_eq!(
-        found["named"][0]["time_ns"],
-        json!({ "value": 4.4e7, "low": 4e7, "high": 5e7 })
-    );
+    assert_eq!(found["named"][0]["time_ns"], json!({ "value": 4.4e7, "low": 4e7, "high": 5e7 }));
     assert_eq!((&found["singles"], &found["knees"]), (&json!([]), &json!([])));
 }
 
@@ -233,10 +199,7 @@ fn over_a_path_two_blocks_are_one_of_the_experiment() {
         [0, 1, 2].map(|blocks| order(&far, blocks)),
         [&[false, true][..], &[true, false], &[false, true]]
     );
-    assert_eq!(
-        order(&ten_files(LOOPBACK, USUAL, NEW, OWN), 1),
-        [false, true, true, false]
-    );
+    assert_eq!(order(&ten_files(LOOPBACK, USUAL, NEW, OWN), 1), [false, true, true, false]);
     // One after the other and by six, 100 ms each.
     let block_s = planned(&env, 2, far).block_s;
     assert!((1.2..1.3).contains(&block_s), "{block_s}");
@@ -246,14 +209,8 @@ fn over_a_path_two_blocks_are_one_of_the_experiment() {
 fn ten_files_on_kept_connections_cost_what_opening_them_costs_too() {
     let mut env = testing::env(64 << 20);
     env.settings.delay_ms = Some(20.0);
-    let all_s = |connections, workers| {
-        many_s(
-            &env,
-            &ten_files(EMULATED, USUAL, connections, OWN),
-            FILES,
-            workers,
-        )
-    };
+    let all_s =
+        |connections, workers| many_s(&env, &ten_files(EMULATED, USUAL, connections, OWN), FILES, workers);
     // A connection's first file starts slowly, on a round trip of 20 ms 100 ms in all; each of the nine others takes one.
     assert!((0.25..0.35).contains(&all_s(KEPT, 1)), "{}", all_s(KEPT, 1));
     assert!((0.1..0.15).contains(&all_s(KEPT, POOL)), "{}", all_s(KEPT, POOL));
@@ -265,11 +222,7 @@ fn points_fit_small_machines_and_quick_ones_are_cheap() {
     let env = testing::env_of_one_cpu(64 << 20);
     let points = Transfer.points(&env);
     assert!(Transfer.memory_bytes(&env) <= env.memory_bytes);
-    assert!(
-        points
-            .iter()
-            .all(|planned| planned.point.file_bytes <= Some(LARGE))
-    );
+    assert!(points.iter().all(|planned| planned.point.file_bytes <= Some(LARGE)));
     let first: f64 = points
         .iter()
         .filter(|planned| planned.priority == 0)
@@ -277,21 +230,9 @@ fn points_fit_small_machines_and_quick_ones_are_cheap() {
         .sum();
     assert!(first < 1.0, "{first}");
     let lessons = |planned: &&Planned| planned.point.operation.as_deref() == Some(TEN_FILES);
-    assert_eq!(
-        points
-            .iter()
-            .filter(lessons)
-            .filter(|planned| planned.priority == 0)
-            .count(),
-        2
-    );
+    assert_eq!(points.iter().filter(lessons).filter(|planned| planned.priority == 0).count(), 2);
     let small = testing::env_of_one_cpu(BESIDE_BYTES + 4 * TRANSFER_BYTES);
-    assert!(
-        Transfer
-            .points(&small)
-            .iter()
-            .all(|planned| planned.point.concurrency <= Some(POOL))
-    );
+    assert!(Transfer.points(&small).iter().all(|planned| planned.point.concurrency <= Some(POOL)));
 }
 
 /// An interpreter that is only looked for.
@@ -390,12 +331,7 @@ fn a_library_that_had_no_turn_is_named_with_the_budget_that_reaches_it() {
     assert_eq!(only["engine"], "python-httpx");
     let reason = only["not_measured"].as_str().expect("a reason");
     let (_, budget) = reason.split_once("--budget ").expect("a budget");
-    let seconds: f64 = budget
-        .split('s')
-        .next()
-        .expect("seconds")
-        .parse()
-        .expect("a number");
+    let seconds: f64 = budget.split('s').next().expect("seconds").parse().expect("a number");
     assert!((60.0..250.0).contains(&seconds), "{reason}");
     results.extend([of(NEW, "python-httpx"), of(KEPT, "python-httpx")]);
     assert_eq!(python(&results), json!([]));
@@ -413,10 +349,7 @@ fn a_library_that_was_not_there_is_named_on_whatever_machine_the_run_is_read() {
     assert_eq!(named.as_array().map(Vec::len), Some(2), "{named}");
     assert_eq!(
         (&named[0]["engine"], &named[0]["not_measured"]),
-        (
-            &json!("python-requests"),
-            &json!("there is no interpreter that could run it")
-        )
+        (&json!("python-requests"), &json!("there is no interpreter that could run it"))
     );
 }
 
@@ -426,16 +359,8 @@ fn a_path_is_measured_before_its_control_and_large_files_want_a_rate_that_carrie
     env.settings.delay_ms = Some(20.0);
     env.settings.rate_mbit = Some(8.0);
     let points = Transfer.points(&env);
-    assert!(
-        points
-            .iter()
-            .any(|planned| planned.point.path.as_deref() == Some(LOOPBACK))
-    );
-    let first = |path: &str| {
-        points
-            .iter()
-            .position(|planned| planned.point.path.as_deref() == Some(path))
-    };
+    assert!(points.iter().any(|planned| planned.point.path.as_deref() == Some(LOOPBACK)));
+    let first = |path: &str| points.iter().position(|planned| planned.point.path.as_deref() == Some(path));
     assert!(first(EMULATED) < first(LOOPBACK));
     assert!(
         points
@@ -459,11 +384,7 @@ mod on_linux {
             .into_iter()
             .filter(|planned| {
                 let point = &planned.point;
-                let kind = (
-                    point.operation.clone(),
-                    point.connections.clone(),
-                    point.protocol.clone(),
-                );
+                let kind = (point.operation.clone(), point.connections.clone(), point.protocol.clone());
                 let new = !kinds.contains(&kind);
                 kinds.push(kind);
                 new || (point.concurrency == Some(64) && point.file_bytes == Some(USUAL))
@@ -510,11 +431,7 @@ mod on_linux {
         session.select(&points[0].point).expect("selected");
         // Through the session's own pair: nothing but its proof is to notice.
         let proof = session.proof(&points[0].point);
-        assert_eq!(
-            testing::failed(&proof),
-            ["every body compared"],
-            "no block was taken"
-        );
+        assert_eq!(testing::failed(&proof), ["every body compared"], "no block was taken");
     }
 
     #[test]
@@ -527,11 +444,7 @@ mod on_linux {
         pair.connections += told.connections;
         pair.requests += told.stamped.len() as u64;
         let check = pair.counted().expect("a server of our own");
-        assert!(
-            !check.ok && check.detail.contains("3 answers"),
-            "{}",
-            check.detail
-        );
+        assert!(!check.ok && check.detail.contains("3 answers"), "{}", check.detail);
     }
 
     #[test]

@@ -70,9 +70,7 @@ struct Program {
 }
 
 fn value<'t>(text: &'t str, name: &str) -> &'t str {
-    let line = text
-        .lines()
-        .find_map(|line| line.strip_prefix(name)?.strip_prefix(" = "));
+    let line = text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(" = "));
     line.expect("the program has it").trim_matches('"')
 }
 
@@ -89,9 +87,7 @@ impl Interpreter for StandIn {
         Ok(Box::new(Program {
             fault: self.0,
             folder: value(text, "FOLDER").to_owned(),
-            source: text
-                .contains("\nSOURCE")
-                .then(|| value(text, "SOURCE").to_owned()),
+            source: text.contains("\nSOURCE").then(|| value(text, "SOURCE").to_owned()),
             result: value(text, "RESULT").to_owned(),
             files: value(text, "FILES").parse().expect("a number"),
             size: value(text, "FILE_BYTES").parse().expect("a number"),
@@ -111,10 +107,7 @@ impl Batch for Program {
             matches!(self.fault, Fault::TakenBack(times) if self.runs <= times && self.source.is_none());
         let begun = std::time::Instant::now();
         let now = || u64::try_from(begun.elapsed().as_nanos()).expect("short");
-        let data = self
-            .source
-            .as_ref()
-            .map(|source| fs::read(source).expect("given"));
+        let data = self.source.as_ref().map(|source| fs::read(source).expect("given"));
         let files = self.files - usize::from(self.fault == Fault::OneLess);
         let (mut steps, mut ends, mut moved) = (Vec::new(), Vec::new(), 0);
         for index in 0..files {
@@ -140,10 +133,8 @@ impl Batch for Program {
             }
         }
         // As if nothing lay between two files: timing decides no test.
-        let mut wall: u64 = steps
-            .chunks(if data.is_some() { 5 } else { 4 })
-            .map(|own| own[own.len() - 1] - own[0])
-            .sum();
+        let mut wall: u64 =
+            steps.chunks(if data.is_some() { 5 } else { 4 }).map(|own| own[own.len() - 1] - own[0]).sum();
         wall = wall.max(1);
         if self.fault == Fault::LostTime {
             wall *= 2;
@@ -168,10 +159,7 @@ fn filing_at<'env>(env: &'env Env, point: &Point) -> Filing<'env> {
 /// One run over these points, so short that blocks are few.
 fn proofs(env: &Env, points: &[Point]) -> Vec<Proof> {
     let planned: Vec<_> = points.iter().cloned().map(latlab_harness::Planned::new).collect();
-    measure_once(&Files, env, &planned)
-        .into_iter()
-        .map(|(_, proof)| proof)
-        .collect()
+    measure_once(&Files, env, &planned).into_iter().map(|(_, proof)| proof).collect()
 }
 
 #[test]
@@ -191,14 +179,9 @@ fn every_operation_of_the_thorough_profile_is_proved_and_nothing_is_left() {
     env.settings.profile = Profile::Quick;
     let unlink = latlab_harness::Planned::new(point(MANY, Operation::Unlink, NATIVE));
     testing::assert_proved(&Files, &env, &[unlink]);
-    let cold = points
-        .iter()
-        .position(|planned| Operation::of(&planned.point) == Some(Operation::ReadCold));
+    let cold = points.iter().position(|planned| Operation::of(&planned.point) == Some(Operation::ReadCold));
     let cold = &proofs[cold.expect("planned")];
-    assert!(
-        cold.flags.contains(&"data cold, metadata warm".to_owned()),
-        "{cold:?}"
-    );
+    assert!(cold.flags.contains(&"data cold, metadata warm".to_owned()), "{cold:?}");
     for name in ["evicted", "extents written", "contents verified", "phases add up"] {
         assert!(check(cold, name).ok, "{cold:?}");
     }
@@ -214,11 +197,7 @@ fn a_python_arm_that_writes_or_reads_other_bytes_is_found() {
         let points =
             [Operation::Write { sync: false }, Operation::ReadWarm].map(|own| point(MANY, own, PYTHON));
         for proof in proofs(&env, &points) {
-            let failed = if fault == Fault::LostTime {
-                "phases add up"
-            } else {
-                "contents verified"
-            };
+            let failed = if fault == Fault::LostTime { "phases add up" } else { "contents verified" };
             assert!(!check(&proof, failed).ok, "{fault:?}: {proof:?}");
         }
     }
@@ -233,10 +212,7 @@ fn a_warm_pass_whose_files_the_kernel_had_taken_back_is_taken_again_and_fails_wh
         env.interpreter = Some(Box::new(StandIn(Fault::TakenBack(times))));
         for proof in proofs(&env, &[point(MANY, Operation::ReadWarm, PYTHON)]) {
             assert_eq!(check(&proof, "read from memory").ok, holds, "{proof:?}");
-            assert!(
-                proof.flags.iter().any(|flag| flag.contains("taken again")),
-                "{proof:?}"
-            );
+            assert!(proof.flags.iter().any(|flag| flag.contains("taken again")), "{proof:?}");
         }
     }
 }
@@ -244,10 +220,8 @@ fn a_warm_pass_whose_files_the_kernel_had_taken_back_is_taken_again_and_fails_wh
 #[test]
 fn a_python_program_that_fails_or_does_less_gives_its_reason() {
     let own = Own::new("failing");
-    for (fault, words) in [
-        (Fault::Refused, "No space left on device"),
-        (Fault::OneLess, "of 1500000 bytes"),
-    ] {
+    for (fault, words) in [(Fault::Refused, "No space left on device"), (Fault::OneLess, "of 1500000 bytes")]
+    {
         let Some(mut env) = own.env(1 << 30) else { return };
         env.interpreter = Some(Box::new(StandIn(fault)));
         let mut kept = testing::Kept {
@@ -279,39 +253,28 @@ fn the_programs_run_in_python_as_the_core_expects_it() {
             None
         }
         fn compile(&self, text: &str) -> Result<Box<dyn Batch>, String> {
-            Ok(Box::new(Source(format!(
-                "{text}\nimport sys\nprint(run(int(sys.argv[1])))"
-            ))))
+            Ok(Box::new(Source(format!("{text}\nimport sys\nprint(run(int(sys.argv[1])))"))))
         }
     }
     impl Batch for Source {
         fn run(&mut self, number: u64) -> u64 {
-            let output = Command::new("python3")
-                .args(["-c", &self.0, &number.to_string()])
-                .output();
+            let output = Command::new("python3").args(["-c", &self.0, &number.to_string()]).output();
             let output = output.expect("it ran before").stdout;
             String::from_utf8_lossy(&output).trim().parse().unwrap_or(0)
         }
     }
-    let there = Command::new("python3")
-        .args(["-c", "open('/proc/1/stat')"])
-        .output();
+    let there = Command::new("python3").args(["-c", "open('/proc/1/stat')"]).output();
     if !there.is_ok_and(|output| output.status.success()) {
         return;
     }
     let own = Own::new("spawned");
     let Some(mut env) = own.env(1 << 30) else { return };
     env.interpreter = Some(Box::new(Spawned));
-    let points = [
-        point(1, Operation::Write { sync: true }, PYTHON),
-        point(MANY, Operation::ReadWarm, PYTHON),
-    ];
+    let points =
+        [point(1, Operation::Write { sync: true }, PYTHON), point(MANY, Operation::ReadWarm, PYTHON)];
     for proof in proofs(&env, &points) {
         assert!(check(&proof, "contents verified").ok, "{proof:?}");
-        let phases = proof.findings.as_ref().expect("found")["phases"]
-            .as_array()
-            .expect("phases")
-            .len();
+        let phases = proof.findings.as_ref().expect("found")["phases"].as_array().expect("phases").len();
         assert!(phases == 3 || phases == 4, "{proof:?}");
     }
 }
@@ -334,9 +297,7 @@ fn a_file_that_was_changed_or_cut_behind_our_back_fails_the_proof() {
         }
         fs::write(&path, bytes).expect("written");
         let mut notes = Notes::default();
-        filing
-            .read(150, 10_000, Operation::ReadWarm, &mut notes)
-            .expect("read");
+        filing.read(150, 10_000, Operation::ReadWarm, &mut notes).expect("read");
         let why = notes.evidence[0].failed.as_ref().expect("found");
         assert!(why.contains("file 8"), "{why}");
     }
@@ -349,21 +310,12 @@ fn an_eviction_that_does_nothing_fails_the_proof() {
     let mut filing = filing_at(&env, &point(MANY, Operation::ReadCold, NATIVE));
     let place = filing.keep(150, 10_000).expect("laid out");
     let set = filing.kept[place].clone();
-    let names = filing
-        .names(&set, latlab_storage::Entry::File, 0..150)
-        .expect("names");
+    let names = filing.names(&set, latlab_storage::Entry::File, 0..150).expect("names");
     let file = open_to_read(&names[3]).expect("there");
     let flags = rustix::mm::MapFlags::SHARED | rustix::mm::MapFlags::POPULATE;
     // SAFETY: a fresh mapping at an address of the kernel's choice.
     let base = unsafe {
-        rustix::mm::mmap(
-            std::ptr::null_mut(),
-            10_000,
-            rustix::mm::ProtFlags::READ,
-            flags,
-            &file,
-            0,
-        )
+        rustix::mm::mmap(std::ptr::null_mut(), 10_000, rustix::mm::ProtFlags::READ, flags, &file, 0)
     }
     .expect("mapped");
     // SAFETY: inside the mapping; the file is as long.
@@ -372,11 +324,7 @@ fn an_eviction_that_does_nothing_fails_the_proof() {
     make_cold(&names, &mut notes).expect("asked");
     // SAFETY: mapped above; nothing refers to it.
     unsafe { rustix::mm::munmap(base, 10_000) }.expect("unmapped");
-    let evicted = notes
-        .evidence
-        .iter()
-        .find(|own| own.name == "evicted")
-        .expect("noted");
+    let evicted = notes.evidence.iter().find(|own| own.name == "evicted").expect("noted");
     let why = evicted.failed.as_ref().expect("a live mapping keeps its pages");
     assert!(why.contains("file 4 of 150"), "{why}");
 }
@@ -407,22 +355,14 @@ fn steps_that_leave_time_out_and_blocks_that_drift_are_said() {
     filing.notes.insert(at.clone(), notes);
     let proof = filing.proof(&at);
     assert!(!check(&proof, "phases add up").ok, "{proof:?}");
-    assert!(
-        proof.flags.iter().any(|flag| flag.starts_with("drift: ")),
-        "{proof:?}"
-    );
-    let drift = proof.findings.expect("found")["drift"]
-        .as_f64()
-        .expect("two halves");
+    assert!(proof.flags.iter().any(|flag| flag.starts_with("drift: ")), "{proof:?}");
+    let drift = proof.findings.expect("found")["drift"].as_f64().expect("two halves");
     assert!((drift - 21.0 / 11.0).abs() < 1e-9, "{drift}");
 }
 
 #[test]
 fn blocks_that_go_up_and_down_are_no_drift_and_single_files_far_apart_have_no_typical_time() {
-    let notes = |means_ns: [f64; 6]| Notes {
-        means_ns: means_ns.to_vec(),
-        ..Notes::default()
-    };
+    let notes = |means_ns: [f64; 6]| Notes { means_ns: means_ns.to_vec(), ..Notes::default() };
     let wild = notes([4e6, 18e6, 4.1e6, 17e6, 4.2e6, 19e6]);
     assert!(wild.drift().is_some_and(|drift| drift > 1.25));
     assert_eq!(wild.drifted(true), None);
@@ -432,10 +372,7 @@ fn blocks_that_go_up_and_down_are_no_drift_and_single_files_far_apart_have_no_ty
 
     let growing = notes([10e3, 11e3, 12e3, 20e3, 21e3, 22e3]);
     let said = growing.drifted(true).expect("all later ones are slower");
-    assert!(
-        said.contains("21.0 us in the later half") && said.contains("earlier blocks left"),
-        "{said}"
-    );
+    assert!(said.contains("21.0 us in the later half") && said.contains("earlier blocks left"), "{said}");
     assert!(!growing.drifted(false).expect("also of reads").contains("left"));
     assert_eq!(notes([10e3, 11e3, 12e3, 10e3, 11e3, 12e3]).drifted(true), None);
 }
@@ -447,11 +384,8 @@ fn a_spent_budget_is_the_reason_and_not_a_byte_more_is_written() {
     let mut kept = testing::Kept::default();
     let deadline = env.clock.now_ns() + 5e9;
     kept.measure(&Files, &env, deadline);
-    let reasons: Vec<&Record> = kept
-        .records
-        .iter()
-        .filter(|record| record.stopped_by == StoppedBy::Failed)
-        .collect();
+    let reasons: Vec<&Record> =
+        kept.records.iter().filter(|record| record.stopped_by == StoppedBy::Failed).collect();
     assert!(!reasons.is_empty(), "10 MB do not fit into 4");
     for record in reasons {
         let text = &record.error.as_ref().expect("a reason").text;
@@ -494,10 +428,7 @@ fn what_points_of_one_rank_lay_out_and_write_was_announced() {
             let spent = env.disk.budget().spent_bytes() - before;
             let a_block = |planned: &Planned| planned.laid_out_bytes + planned.written_bytes;
             let announced: u64 = points.iter().map(a_block).sum();
-            assert!(
-                0 < spent && spent <= announced,
-                "{profile:?} {rank:?}: {spent} of {announced}"
-            );
+            assert!(0 < spent && spent <= announced, "{profile:?} {rank:?}: {spent} of {announced}");
         }
     }
 }
@@ -510,11 +441,7 @@ fn the_points_fit_one_cpu_and_64_mib_and_python_is_offered_where_it_is() {
     assert!(!matches!(Files.supports(&env), Support::No(_)));
     assert!(Files.memory_bytes(&env) <= 64 << 20);
     let engines = |env: &Env| {
-        Files
-            .points(env)
-            .iter()
-            .filter(|own| own.point.engine.as_deref() == Some(PYTHON))
-            .count()
+        Files.points(env).iter().filter(|own| own.point.engine.as_deref() == Some(PYTHON)).count()
     };
     assert_eq!(engines(&env), 0);
     env.interpreter = Some(Box::new(StandIn(Fault::None)));
@@ -530,10 +457,7 @@ fn the_points_fit_one_cpu_and_64_mib_and_python_is_offered_where_it_is() {
     assert!(matches!(Files.supports(&env), Support::No(_)), "reads only");
     env.settings.file = None;
     env.memory_bytes = 1 << 20;
-    assert!(
-        matches!(Files.supports(&env), Support::No(_)),
-        "too little memory"
-    );
+    assert!(matches!(Files.supports(&env), Support::No(_)), "too little memory");
 }
 
 #[test]
@@ -542,9 +466,7 @@ fn only_linux_disks_are_measured() {
     if shared.is_dir() {
         let mut env = testing::env(64 << 20);
         env.disk = Disk::new(shared, 1 << 30, 3);
-        let Support::No(reason) = Files.supports(&env) else {
-            panic!("memory is no disk")
-        };
+        let Support::No(reason) = Files.supports(&env) else { panic!("memory is no disk") };
         assert!(reason.contains("tmpfs"), "{reason}");
     }
 }
@@ -561,10 +483,7 @@ fn as_a_victim() {
     env.disk = Disk::new(Path::new(directory), 1 << 30, 3);
     let mut out = std::io::stdout();
     if order == "limit" {
-        let limit = libc::rlimit {
-            rlim_cur: 1 << 20,
-            rlim_max: 1 << 20,
-        };
+        let limit = libc::rlimit { rlim_cur: 1 << 20, rlim_max: 1 << 20 };
         // SAFETY: a limit of ours; this process does nothing else.
         let status = unsafe { libc::setrlimit(libc::RLIMIT_FSIZE, &raw const limit) };
         assert_eq!(status, 0);
@@ -583,22 +502,15 @@ fn as_a_victim() {
     }
     let mut filing = Filing::new(&env).expect("opened");
     for directory in 0u64.. {
-        filing
-            .select(&point(MANY, Operation::Write { sync: false }, NATIVE))
-            .expect("selected");
-        filing
-            .write(150, 10_000, false, &mut Notes::default())
-            .expect("written");
+        filing.select(&point(MANY, Operation::Write { sync: false }, NATIVE)).expect("selected");
+        filing.write(150, 10_000, false, &mut Notes::default()).expect("written");
         writeln!(out, "\nwritten {directory}").expect("the pipe holds");
     }
 }
 
 fn victim(order: &str, own: &Own) -> std::process::Child {
     let binary = std::env::current_exe().expect("the test binary has a path");
-    let name = format!(
-        "{}::as_a_victim",
-        module_path!().split_once("::").expect("in a crate").1
-    );
+    let name = format!("{}::as_a_victim", module_path!().split_once("::").expect("in a crate").1);
     let runner = testing::runner();
     let mut words = runner.split_ascii_whitespace();
     let mut command = match words.next() {
@@ -625,11 +537,7 @@ fn what_a_killed_process_left_is_swept_by_the_next() {
     let place = Place::open(&own.0, Purpose::Any).expect("our own directory");
     let mut child = victim("kill", &own);
     let mut lines = BufReader::new(child.stdout.take().expect("piped")).lines();
-    assert!(
-        lines
-            .by_ref()
-            .any(|line| line.is_ok_and(|line| line.starts_with("written 2")))
-    );
+    assert!(lines.by_ref().any(|line| line.is_ok_and(|line| line.starts_with("written 2"))));
     assert_eq!(own.entries(), 1);
     assert_eq!(sweep(&place).expect("listed"), 0, "it is in use");
     child.kill().expect("killed");
@@ -650,18 +558,11 @@ fn a_limit_on_file_sizes_is_the_reason_for_large_files_only() {
     let text = String::from_utf8_lossy(&output.stdout).into_owned();
     assert!(output.status.success(), "no signal kills it: {text}");
     let records: Vec<&str> = text.lines().filter(|line| line.contains("record ")).collect();
-    let large = records
-        .iter()
-        .find(|line| line.contains("write, 1 file,"))
-        .expect("recorded");
+    let large = records.iter().find(|line| line.contains("write, 1 file,")).expect("recorded");
     assert!(large.contains("ulimit -f"), "{large}");
-    let small = records
-        .iter()
-        .find(|line| line.contains("write, 1000 files") && line.contains("psync"));
+    let small = records.iter().find(|line| line.contains("write, 1000 files") && line.contains("psync"));
     assert!(small.expect("recorded").ends_with("measured"), "{text}");
-    let python = records
-        .iter()
-        .find(|line| line.contains("write, 1000 files") && line.contains("python"));
+    let python = records.iter().find(|line| line.contains("write, 1000 files") && line.contains("python"));
     assert!(python.expect("recorded").contains("ulimit -f"), "{text}");
     assert_eq!(own.entries(), 0);
 }
@@ -685,9 +586,7 @@ fn ratios_and_pythons_share_come_from_whole_passes() {
     let ratios = findings["ratios"].as_array().expect("a list");
     assert_eq!(ratios.len(), 1, "python has no single file to compare with");
     assert!((ratios[0]["ratio"].as_f64().expect("a number") - 3.0).abs() < 1e-9);
-    let share = findings["python_share_per_file_ns"]["read-warm"]
-        .as_f64()
-        .expect("a number");
+    let share = findings["python_share_per_file_ns"]["read-warm"].as_f64().expect("a number");
     assert!((share - 4_000.0).abs() < 1e-6, "{share}");
     assert!(Files.conclude(&testing::header(&env), &[]).is_empty());
     let wide = [1e3, 2e3, 6e3, 6e3, 3e4, 4e4];
@@ -695,9 +594,5 @@ fn ratios_and_pythons_share_come_from_whole_passes() {
     let derived = Files.conclude(&testing::header(&env), &noisy);
     let findings = derived[0].findings.as_ref().expect("derived");
     assert_eq!(findings["python_shares"][0]["decided"], json!(false));
-    assert_eq!(
-        findings["python_share_per_file_ns"],
-        json!({}),
-        "what is not known is not given"
-    );
+    assert_eq!(findings["python_share_per_file_ns"], json!({}), "what is not known is not given");
 }

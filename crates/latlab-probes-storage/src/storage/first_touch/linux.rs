@@ -53,21 +53,14 @@ pub(super) struct Pool {
 }
 
 fn root(env: &Env) -> Result<OwnedFd, String> {
-    let path = env
-        .settings
-        .first_touch
-        .as_deref()
-        .ok_or("no directory was named (--first-touch)")?;
+    let path = env.settings.first_touch.as_deref().ok_or("no directory was named (--first-touch)")?;
     let flags = OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::RDONLY | OFlags::CLOEXEC;
     rustix::fs::open(path, flags, Mode::empty()).map_err(|errno| match errno {
         Errno::NOTDIR | Errno::LOOP => {
             "--first-touch needs a directory, and a symbolic link is none: name the directory itself"
                 .to_owned()
         }
-        other => format!(
-            "opening the directory (--first-touch): {}",
-            std::io::Error::from(other)
-        ),
+        other => format!("opening the directory (--first-touch): {}", std::io::Error::from(other)),
     })
 }
 
@@ -81,10 +74,7 @@ impl Pool {
         let root = root(env)?;
         let device = fstat(&root)
             .map_err(|errno| {
-                format!(
-                    "looking at the directory (--first-touch): {}",
-                    std::io::Error::from(errno)
-                )
+                format!("looking at the directory (--first-touch): {}", std::io::Error::from(errno))
             })?
             .st_dev;
         let mut walk = Walk {
@@ -97,14 +87,8 @@ impl Pool {
         walk.descend(root.as_fd(), &mut Vec::new());
         // The same order each time it is looked at in a run, so that what was planned is what is read.
         walk.files.sort_by(|a, b| a.names.cmp(&b.names));
-        let mut pool = Self {
-            root,
-            regions: VecDeque::new(),
-            survey: Survey {
-                direct: true,
-                ..Survey::default()
-            },
-        };
+        let mut pool =
+            Self { root, regions: VecDeque::new(), survey: Survey { direct: true, ..Survey::default() } };
         let mut order = Places::random(1, walk.files.len() as u64, env.seed(0xF187));
         let mut regions = Vec::new();
         for _ in 0..walk.files.len() {
@@ -165,11 +149,7 @@ impl Pool {
             other => other?,
         };
         let kind = FileType::from_raw_mode(fstat(&file)?.st_mode);
-        if kind == FileType::RegularFile {
-            Ok(file)
-        } else {
-            Err(Errno::INVAL)
-        }
+        if kind == FileType::RegularFile { Ok(file) } else { Err(Errno::INVAL) }
     }
 
     /// The next region that was not read yet.
@@ -266,10 +246,7 @@ impl Walk {
             names.push(name.clone());
             match FileType::from_raw_mode(facts.st_mode) {
                 FileType::RegularFile if bytes >= LEAST_REGION && self.known.insert(facts.st_ino) => {
-                    self.files.push(Found {
-                        names: names.clone(),
-                        bytes,
-                    });
+                    self.files.push(Found { names: names.clone(), bytes });
                 }
                 FileType::Directory if names.len() < MOST_DEPTH => {
                     if let Ok(below) = open_folder(folder, &name) {
@@ -324,9 +301,7 @@ pub(super) struct Touching<'env> {
 /// The sum of a block's words: what it costs is outside of what is timed.
 fn sum(bytes: &[u8]) -> u64 {
     let (words, _) = bytes.as_chunks::<8>();
-    words.iter().fold(0, |sum: u64, word| {
-        sum.rotate_left(5).wrapping_add(u64::from_ne_bytes(*word))
-    })
+    words.iter().fold(0, |sum: u64, word| sum.rotate_left(5).wrapping_add(u64::from_ne_bytes(*word)))
 }
 
 impl<'env> Touching<'env> {
@@ -357,9 +332,8 @@ impl<'env> Touching<'env> {
         state.again += u64::from(!self.read.insert(taken.who));
         let within = taken.bytes / block_bytes;
         let mut places = Places::random(block_bytes, within, self.env.seed(taken.begin ^ taken.who.1));
-        let offsets: Vec<u64> = (0..blocks_of(block_bytes, taken.bytes))
-            .map(|_| taken.begin + places.next())
-            .collect();
+        let offsets: Vec<u64> =
+            (0..blocks_of(block_bytes, taken.bytes)).map(|_| taken.begin + places.next()).collect();
         let length = usize::try_from(block_bytes).unwrap_or(usize::MAX);
         let before = ProcessCounters::of_this_thread();
         let mut sums = Vec::with_capacity(offsets.len());
@@ -480,10 +454,7 @@ impl Session for Touching<'_> {
             checks.push(Check {
                 name: "evicted".to_owned(),
                 ok: state.evicted > 0,
-                detail: format!(
-                    "evicted 100.0 % ({}) before {} readings",
-                    state.source, state.evicted
-                ),
+                detail: format!("evicted 100.0 % ({}) before {} readings", state.source, state.evicted),
             });
         }
         checks.extend(state.timed[nth].median_ns().map(answered_by_a_device));
@@ -492,10 +463,7 @@ impl Session for Touching<'_> {
         let each: Vec<&[f64]> = state.ratios.chunks(1).collect();
         let interval = between_blocks_interval(&each, 0.5, 0.95).ok();
         let [first, second] = &state.timed;
-        let mut work = Work {
-            device_bytes: state.counted,
-            ..Work::default()
-        };
+        let mut work = Work { device_bytes: state.counted, ..Work::default() };
         work.bytes = state.blocks * point.block_bytes.unwrap_or(0);
         Proof {
             checks,

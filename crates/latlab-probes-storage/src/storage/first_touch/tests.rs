@@ -29,14 +29,8 @@ fn a_ratio_is_called_what_its_interval_allows() {
     );
     let (verdict, detail) = judge(1 << 20, 1.01, Some([0.95, 1.08]));
     assert_eq!(verdict, "alike");
-    assert!(
-        detail.starts_with("blocks of 1 MiB take 1.01 times (0.95 to 1.08) as long"),
-        "{detail}"
-    );
-    assert!(
-        detail.contains("has read them since the machine was started"),
-        "{detail}"
-    );
+    assert!(detail.starts_with("blocks of 1 MiB take 1.01 times (0.95 to 1.08) as long"), "{detail}");
+    assert!(detail.contains("has read them since the machine was started"), "{detail}");
     assert_eq!(judge(4096, 1.5, Some([0.9, 2.6])).0, "undecided");
     assert_eq!(judge(4096, 1.5, None).0, "undecided");
     assert!(SINCE.contains("is not known"));
@@ -44,23 +38,15 @@ fn a_ratio_is_called_what_its_interval_allows() {
 
 #[test]
 fn few_regions_are_for_the_small_blocks_and_fewer_for_nobody() {
-    let of = |regions| {
-        Survey {
-            regions,
-            ..Survey::default()
-        }
-        .sizes()
-    };
+    let of = |regions| Survey { regions, ..Survey::default() }.sizes();
     assert_eq!(of(5), []);
     assert_eq!(of(6), [(4096, 6)]);
     assert_eq!(of(13), [(4096, 6), (1 << 20, 6)]);
     assert_eq!(of(500), [(4096, 24), (1 << 20, 24)]);
     assert_eq!(blocks_of(1 << 20, 2 << 20), 2);
     assert_eq!(blocks_of(4096, 16 << 20), 256);
-    let most: u64 = of(500)
-        .iter()
-        .map(|(block, regions)| regions * block * blocks_of(*block, 16 << 20))
-        .sum();
+    let most: u64 =
+        of(500).iter().map(|(block, regions)| regions * block * blocks_of(*block, 16 << 20)).sum();
     assert_eq!(most, 216 << 20, "as touches says");
 }
 
@@ -126,10 +112,7 @@ mod on_a_disk {
         let findings = proofs[3].findings.as_ref().expect("findings");
         assert!(findings["ratio"].as_f64().expect("a ratio") > 0.0, "{findings}");
         assert!(findings["interval"].is_null(), "one region has none");
-        assert_eq!(
-            findings["left_regions"], 10,
-            "two were read, each by a pair of points"
-        );
+        assert_eq!(findings["left_regions"], 10, "two were read, each by a pair of points");
         let after = std::fs::metadata(&path).expect("there");
         assert_eq!((before.mtime(), before.len()), (after.mtime(), after.len()));
         assert_eq!(env.disk.budget().spent_bytes(), 0);
@@ -143,15 +126,8 @@ mod on_a_disk {
             return;
         }
         let records = testing::records(&FirstTouch, &env);
-        let derived = records
-            .last()
-            .and_then(|record| record.findings.as_ref())
-            .expect("concluded");
-        assert_eq!(
-            derived["ratios"].as_array().expect("ratios").len(),
-            2,
-            "{derived}"
-        );
+        let derived = records.last().and_then(|record| record.findings.as_ref()).expect("concluded");
+        assert_eq!(derived["ratios"].as_array().expect("ratios").len(), 2, "{derived}");
         assert_eq!(derived["ratios"][0]["regions"], 6);
         assert!(derived["ratios"][0]["interval"][0].is_number(), "{derived}");
         assert_eq!(derived["since"], SINCE);
@@ -174,25 +150,14 @@ mod on_a_disk {
         // In the page cache.
         std::fs::write(own.0.join("read"), vec![7; 2 << 20]).expect("written");
         let survey = super::super::work::survey(&env).expect("looked at");
-        assert_eq!(
-            (survey.files, survey.regions, survey.left_out),
-            (3, 3, 2),
-            "{survey:?}"
-        );
+        assert_eq!((survey.files, survey.regions, survey.left_out), (3, 3, 2), "{survey:?}");
         let reason = FirstTouch.supports(&env);
-        assert!(
-            matches!(&reason, Support::No(text) if text.contains("3 of 6 regions")),
-            "{reason:?}"
-        );
+        assert!(matches!(&reason, Support::No(text) if text.contains("3 of 6 regions")), "{reason:?}");
     }
 
     fn failed(touching: &mut Touching, point: &Point) -> Vec<String> {
         let checks = touching.proof(point).checks;
-        checks
-            .into_iter()
-            .filter(|check| !check.ok)
-            .map(|check| check.name)
-            .collect()
+        checks.into_iter().filter(|check| !check.ok).map(|check| check.name).collect()
     }
 
     #[test]
@@ -239,11 +204,7 @@ mod on_a_disk {
         let survey = touching.pool.survey;
         assert!(matches!(survey.support(), Support::Degraded(reason) if reason.contains("no direct I/O")));
         let points = survey.points();
-        assert!(
-            points
-                .iter()
-                .all(|planned| planned.point.path.as_deref() == Some(COLD))
-        );
+        assert!(points.iter().all(|planned| planned.point.path.as_deref() == Some(COLD)));
         for (planned, readings) in points.iter().zip([2, 2, 2, 2]) {
             let point = &planned.point;
             touching.select(point).expect("selected");
@@ -276,9 +237,7 @@ mod on_a_disk {
             // SAFETY: a new mapping at an address of the kernel's choice; a test's, it stays until the end of the process.
             unsafe { mmap(std::ptr::null_mut(), 2 << 20, ProtFlags::READ, flags, &file, 0) }.expect("mapped");
         }
-        touching
-            .select(&touching.pool.survey.points()[0].point)
-            .expect("selected");
+        touching.select(&touching.pool.survey.points()[0].point).expect("selected");
         let Err(error) = RemoteBlock::take(&env.clock, None, |block| touching.block(block)) else {
             panic!("a reading of pages that were in memory counted as cold")
         };

@@ -27,10 +27,7 @@ pub(super) fn refused(what: &str, errno: Errno) -> ProbeError {
     };
     let source = std::io::Error::from(errno);
     if lifted_by.is_empty() {
-        return ProbeError::System {
-            what: what.to_owned(),
-            source,
-        };
+        return ProbeError::System { what: what.to_owned(), source };
     }
     ProbeError::Other(format!("{what}: {source}{lifted_by}"))
 }
@@ -53,12 +50,7 @@ impl Scratch {
         let link = format!("/proc/self/fd/{}", folder.directory().as_raw_fd());
         let path = rustix::fs::readlink(link, Vec::new())
             .map_err(|errno| refused("finding the scratch folder's path, which needs /proc", errno))?;
-        Ok(Self {
-            place,
-            path: PathBuf::from(OsString::from_vec(path.into_bytes())),
-            folder,
-            directories: 0,
-        })
+        Ok(Self { place, path: PathBuf::from(OsString::from_vec(path.into_bytes())), folder, directories: 0 })
     }
 
     /// Its path.
@@ -80,14 +72,9 @@ impl Scratch {
     pub(super) fn admit(&self, files: u64, file_bytes: u64) -> Result<(), ProbeError> {
         let room = self.place.room().map_err(|error| said(&error))?;
         room.admit(file_bytes).map_err(|error| said(&error))?;
-        let unlimited = latlab_storage::Room {
-            largest_file_bytes: None,
-            ..room
-        };
+        let unlimited = latlab_storage::Room { largest_file_bytes: None, ..room };
         // A file takes whole blocks of the file system, 4 KiB nearly everywhere, and an inode.
-        unlimited
-            .admit(files * (file_bytes.next_multiple_of(4096) + 4096))
-            .map_err(|error| said(&error))
+        unlimited.admit(files * (file_bytes.next_multiple_of(4096) + 4096)).map_err(|error| said(&error))
     }
 
     /// A new empty directory in it, by its number.
@@ -102,10 +89,7 @@ impl Scratch {
 
     /// Absolute path of a file in a directory of these.
     pub(super) fn file(&self, directory: u64, entry: Entry) -> Result<CString, ProbeError> {
-        let path = self
-            .path
-            .join(Entry::Directory(directory).to_string())
-            .join(entry.to_string());
+        let path = self.path.join(Entry::Directory(directory).to_string()).join(entry.to_string());
         CString::new(path.into_os_string().into_vec())
             .map_err(|_| ProbeError::Other("the scratch folder's path has a zero byte".to_owned()))
     }

@@ -59,13 +59,7 @@ impl Spot {
             ),
             Err(reason) => (Err(reason.clone()), PAGE_BYTES),
         };
-        Ok(Self {
-            target,
-            file,
-            direct,
-            block_bytes,
-            warm_bytes: 0,
-        })
+        Ok(Self { target, file, direct, block_bytes, warm_bytes: 0 })
     }
 
     /// With the help of these CPUs: having the pages takes longer than reading them.
@@ -75,9 +69,7 @@ impl Spot {
         }
         // What others left of it may lie there in large pieces. What somebody keeps mapped stays, and is warm too.
         self.target.test.evict().map_err(refused)?;
-        let part = bytes
-            .div_ceil(helpers.len() as u64 + 1)
-            .next_multiple_of(PAGE_BYTES);
+        let part = bytes.div_ceil(helpers.len() as u64 + 1).next_multiple_of(PAGE_BYTES);
         let file = &self.file;
         std::thread::scope(|scope| {
             let mut begin = part;
@@ -194,20 +186,12 @@ pub(super) struct Poking<'env> {
 
 /// Which file serves a size.
 fn spot_of(file_bytes: u64) -> u64 {
-    if SMALL.contains(&file_bytes) {
-        file_bytes
-    } else {
-        0
-    }
+    if SMALL.contains(&file_bytes) { file_bytes } else { 0 }
 }
 
 /// Where threads may help to warm a size: for a file of a few pages they would take longer than its pages.
 fn helpers(env: &Env, file_bytes: u64) -> Vec<u32> {
-    if spot_of(file_bytes) > 0 {
-        Vec::new()
-    } else {
-        env.populating_cpus()
-    }
+    if spot_of(file_bytes) > 0 { Vec::new() } else { env.populating_cpus() }
 }
 
 /// What a poke asks of the device before it is over; what the page cache took is flushed later.
@@ -220,10 +204,7 @@ fn asked_of(path: &str) -> Option<Asked> {
 }
 
 fn asked(point: &Point) -> (u64, &str) {
-    (
-        point.file_bytes.unwrap_or(0),
-        point.path.as_deref().unwrap_or(WARM),
-    )
+    (point.file_bytes.unwrap_or(0), point.path.as_deref().unwrap_or(WARM))
 }
 
 impl<'env> Poking<'env> {
@@ -274,9 +255,7 @@ impl<'env> Poking<'env> {
     #[cfg(test)]
     pub(super) fn resident_bytes(&self) -> u64 {
         let (size, _) = asked(&self.selected);
-        latlab_storage::residency(&self.spots[&spot_of(size)].file)
-            .expect("asked")
-            .resident_bytes
+        latlab_storage::residency(&self.spots[&spot_of(size)].file).expect("asked").resident_bytes
     }
 
     #[cfg(test)]
@@ -308,11 +287,7 @@ impl<'env> Poking<'env> {
         let (size, path) = asked(&self.selected);
         let spot = self.spots.get(&spot_of(size)).ok_or_else(not_made)?;
         let contents = spot.target.contents();
-        let direct = if path == DIRECT {
-            spot.direct.as_ref().ok()
-        } else {
-            None
-        };
+        let direct = if path == DIRECT { spot.direct.as_ref().ok() } else { None };
         let length = usize::try_from(spot.block_bytes).unwrap_or(usize::MAX);
         for _ in 0..count {
             let page = match path {
@@ -320,11 +295,7 @@ impl<'env> Poking<'env> {
                 WARM => 0,
                 _ => found.places.next(),
             };
-            let reach = if path == WARM {
-                size
-            } else {
-                PAGE_BYTES.min(size - page)
-            };
+            let reach = if path == WARM { size } else { PAGE_BYTES.min(size - page) };
             let at = page + self.rng.below(usize::try_from(reach).unwrap_or(usize::MAX)) as u64;
             let (begin, between, end);
             if let Some(file) = direct {
@@ -379,9 +350,7 @@ impl<'env> Poking<'env> {
         found: &mut Found,
         before: Option<u64>,
     ) -> Result<(), ProbeError> {
-        let fetched = before
-            .zip(fetched_bytes())
-            .map(|(then, now)| now.saturating_sub(then));
+        let fetched = before.zip(fetched_bytes()).map(|(then, now)| now.saturating_sub(then));
         let pokes = self.held.len() as u64;
         if fetched.unwrap_or(0) <= pokes / FETCHED * PAGE_BYTES {
             for stamps in self.held.drain(..) {
@@ -397,9 +366,7 @@ impl<'env> Poking<'env> {
         found.lost += fetched.unwrap_or(0);
         let (size, _) = asked(&self.selected);
         let spot = self.spots.get_mut(&spot_of(size)).ok_or_else(not_made)?;
-        found.missing = found
-            .missing
-            .max(length_of(&missing(&spot.file, size).map_err(refused)?));
+        found.missing = found.missing.max(length_of(&missing(&spot.file, size).map_err(refused)?));
         spot.warm(size, &helpers(self.env, size))
     }
 
@@ -409,12 +376,7 @@ impl<'env> Poking<'env> {
         let profile = self.env.settings.profile;
         let bytes = written(profile, size, path);
         let spot = self.spots.get_mut(&spot_of(size)).ok_or_else(not_made)?;
-        let bytes = bytes / PAGE_BYTES
-            * if path == DIRECT {
-                spot.block_bytes
-            } else {
-                PAGE_BYTES
-            };
+        let bytes = bytes / PAGE_BYTES * if path == DIRECT { spot.block_bytes } else { PAGE_BYTES };
         self.env.disk.budget().spend(bytes).map_err(refused)?;
         found.written += bytes;
         self.log.clear();
@@ -443,12 +405,7 @@ impl<'env> Poking<'env> {
             if path != WARM {
                 found.order(size, count, &mut self.rng);
             }
-            let target = self
-                .spots
-                .get(&spot_of(size))
-                .ok_or_else(not_made)?
-                .target
-                .clone();
+            let target = self.spots.get(&spot_of(size)).ok_or_else(not_made)?.target.clone();
             #[cfg(test)]
             self.take_back(&target);
             found.evidence.begin(&target, path);
@@ -507,8 +464,7 @@ impl<'env> Poking<'env> {
 /// From storage by this thread: what others of the process read is no poke.
 fn fetched_bytes() -> Option<u64> {
     let text = std::fs::read_to_string("/proc/thread-self/io").ok()?;
-    text.lines()
-        .find_map(|line| line.strip_prefix("read_bytes: ")?.trim().parse().ok())
+    text.lines().find_map(|line| line.strip_prefix("read_bytes: ")?.trim().parse().ok())
 }
 
 fn not_made() -> ProbeError {
@@ -518,18 +474,13 @@ fn not_made() -> ProbeError {
 fn moved(found: rustix::io::Result<usize>, wanted: usize) -> Result<(), ProbeError> {
     match found.map_err(system("poking"))? {
         bytes if bytes == wanted => Ok(()),
-        bytes => Err(ProbeError::Proof(format!(
-            "a poke moved {bytes} bytes and not {wanted}"
-        ))),
+        bytes => Err(ProbeError::Proof(format!("a poke moved {bytes} bytes and not {wanted}"))),
     }
 }
 
 fn system(what: &str) -> impl FnOnce(Errno) -> ProbeError {
     let what = what.to_owned();
-    move |errno| ProbeError::System {
-        what,
-        source: errno.into(),
-    }
+    move |errno| ProbeError::System { what, source: errno.into() }
 }
 
 /// The poke that touches nothing.
@@ -612,10 +563,7 @@ impl Session for Poking<'_> {
 
     fn proof(&mut self, point: &Point) -> Proof {
         let (size, path) = asked(point);
-        let work = |bytes| Work {
-            bytes,
-            ..Work::default()
-        };
+        let work = |bytes| Work { bytes, ..Work::default() };
         if size == 0 {
             return Proof {
                 checks: vec![Check {
@@ -715,10 +663,7 @@ impl Found {
             name: "contents unchanged".to_owned(),
             ok: self.compared > 0 && self.changed.is_none(),
             detail: self.changed.clone().unwrap_or_else(|| {
-                format!(
-                    "{} poked blocks were read back whole and are as they were laid out",
-                    self.compared
-                )
+                format!("{} poked blocks were read back whole and are as they were laid out", self.compared)
             }),
         }
     }

@@ -15,9 +15,7 @@ fn its_points_fit_one_cpu_and_little_memory_and_say_their_real_size() {
     assert_eq!(points[0].point.file_bytes, Some(0));
     assert_eq!(points[0].round_bytes(), 0);
     for size in SMALL {
-        let own = points
-            .iter()
-            .filter(|planned| planned.point.file_bytes == Some(size));
+        let own = points.iter().filter(|planned| planned.point.file_bytes == Some(size));
         let laid_out: u64 = own.map(|planned| planned.laid_out_bytes).sum();
         assert_eq!(laid_out, pages(size) * PAGE_BYTES, "once for all ways");
     }
@@ -114,11 +112,7 @@ mod linux {
         assert_eq!(proofs.len(), 2);
         for (_, proof) in proofs {
             assert_eq!(testing::failed(&proof), Vec::<&str>::new());
-            assert!(
-                proof.flags[0].starts_with("poked into 4 MiB of the test file"),
-                "{:?}",
-                proof.flags
-            );
+            assert!(proof.flags[0].starts_with("poked into 4 MiB of the test file"), "{:?}", proof.flags);
         }
     }
 
@@ -128,10 +122,7 @@ mod linux {
         if !testing::has_disk(&Poke, &env) {
             return;
         }
-        let direct = env
-            .disk
-            .test_file(disk::file_bytes(&env))
-            .is_ok_and(|file| file.direct.is_ok());
+        let direct = env.disk.test_file(disk::file_bytes(&env)).is_ok_and(|file| file.direct.is_ok());
         let mut points = Poke.points(&env);
         points.retain(|planned| direct || planned.point.path.as_deref() != Some(DIRECT));
         let proofs = testing::assert_proved(&Poke, &env, &points);
@@ -191,14 +182,9 @@ mod linux {
             return;
         }
         let records = testing::records(&Faulty(Fault::Mapped), &env);
-        let texts: Vec<&str> = records
-            .iter()
-            .filter_map(|record| Some(record.error.as_ref()?.text.as_str()))
-            .collect();
-        assert!(
-            texts.iter().any(|text| text.contains("could be evicted")),
-            "{texts:?}"
-        );
+        let texts: Vec<&str> =
+            records.iter().filter_map(|record| Some(record.error.as_ref()?.text.as_str())).collect();
+        assert!(texts.iter().any(|text| text.contains("could be evicted")), "{texts:?}");
     }
 
     #[test]
@@ -210,14 +196,8 @@ mod linux {
         let faulty = Faulty(Fault::TakenBackOnce);
         let (_, proof) = measure_once(&faulty, &env, &faulty.points(&env)).remove(0);
         assert_eq!(testing::failed(&proof), Vec::<&str>::new());
-        assert!(
-            proof.flags[0].contains("warm pokes do not count"),
-            "{:?}",
-            proof.flags
-        );
-        let pokes = proof.findings.expect("findings")["pokes"]
-            .as_u64()
-            .expect("a count");
+        assert!(proof.flags[0].contains("warm pokes do not count"), "{:?}", proof.flags);
+        let pokes = proof.findings.expect("findings")["pokes"].as_u64().expect("a count");
         let all = pokes_of_all_portions(&env);
         assert!(pokes < all && pokes >= all / 2, "{pokes} of {all}");
     }
@@ -225,9 +205,7 @@ mod linux {
     fn pokes_of_all_portions(env: &Env) -> u64 {
         let clean = measure_once(&Poke, env, &of(env, &[WARM])).remove(0).1;
         assert_eq!(clean.flags, Vec::<String>::new());
-        clean.findings.expect("findings")["pokes"]
-            .as_u64()
-            .expect("a count")
+        clean.findings.expect("findings")["pokes"].as_u64().expect("a count")
     }
 
     #[test]
@@ -238,10 +216,7 @@ mod linux {
         }
         let records = testing::records(&Faulty(Fault::TakenBack), &env);
         let text = &records[0].error.as_ref().expect("no figure").text;
-        assert!(
-            text.contains("taken pages of the file back") && text.contains("mincore"),
-            "{text}"
-        );
+        assert!(text.contains("taken pages of the file back") && text.contains("mincore"), "{text}");
     }
 
     #[test]
@@ -252,10 +227,7 @@ mod linux {
         }
         for path in [WARM, COLD] {
             let outcomes = measure_once(&Faulty(Fault::OtherBytes), &env, &of(&env, &[path]));
-            assert!(
-                testing::failed(&outcomes[0].1).contains(&"contents unchanged"),
-                "{path}"
-            );
+            assert!(testing::failed(&outcomes[0].1).contains(&"contents unchanged"), "{path}");
         }
         let test = env.disk.test_file(disk::file_bytes(&env)).expect("room");
         if test.direct.is_ok() {

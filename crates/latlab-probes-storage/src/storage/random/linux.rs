@@ -28,11 +28,7 @@ const MOST_WARM_UP: u32 = 10_000;
 /// What carries out more than one transfer at a time here.
 pub(crate) fn deep_engine() -> &'static str {
     let allowed = File::open("/dev/null").map(|file| uring_allowed(&Arc::new(OwnedFd::from(file))));
-    if matches!(allowed, Ok(Ok(()))) {
-        "io_uring"
-    } else {
-        "threads"
-    }
+    if matches!(allowed, Ok(Ok(()))) { "io_uring" } else { "threads" }
 }
 
 /// What was gathered at one point.
@@ -54,14 +50,10 @@ pub(crate) struct Ledger(Vec<(Point, Gathered)>);
 
 impl Ledger {
     pub(crate) fn of(&mut self, point: &Point) -> &mut Gathered {
-        let place = self
-            .0
-            .iter()
-            .position(|(own, _)| own == point)
-            .unwrap_or_else(|| {
-                self.0.push((point.clone(), Gathered::default()));
-                self.0.len() - 1
-            });
+        let place = self.0.iter().position(|(own, _)| own == point).unwrap_or_else(|| {
+            self.0.push((point.clone(), Gathered::default()));
+            self.0.len() - 1
+        });
         &mut self.0[place].1
     }
 }
@@ -141,10 +133,7 @@ impl<'env> Random<'env> {
 
     /// Reads one block at a time for [`WARM_UP_S`], and keeps how long the first of them took.
     fn settle(&mut self) -> Result<(), ProbeError> {
-        let Some((point, flow)) = self
-            .selected
-            .as_mut()
-            .filter(|(point, _)| is_warmed(self.way, point))
+        let Some((point, flow)) = self.selected.as_mut().filter(|(point, _)| is_warmed(self.way, point))
         else {
             return Ok(());
         };
@@ -225,27 +214,19 @@ impl Session for Random<'_> {
         let begin_within_ns = 1e9 * read_s(profile, block_bytes, depth);
         let mut flown = Flight::default();
         if self.way == Way::Read {
-            let limits = Limits {
-                operations: u64::MAX,
-                begin_within_ns,
-            };
+            let limits = Limits { operations: u64::MAX, begin_within_ns };
             flow.evidence.begin(&self.target, DIRECT);
             flown = block.in_flight(flow, depth, Arrivals::Closed, limits)?;
-            flow.evidence
-                .end(&self.target, direction, flown.operations * block_bytes);
+            flow.evidence.end(&self.target, direction, flown.operations * block_bytes);
         } else {
             let wanted = writes(profile, block_bytes, depth);
             let mut left_ns = PATIENCE * begin_within_ns;
             while flown.operations < wanted && left_ns > 0.0 {
                 let ready = flow.prepare(self.env.disk.budget(), wanted - flown.operations)?;
-                let limits = Limits {
-                    operations: ready,
-                    begin_within_ns: left_ns,
-                };
+                let limits = Limits { operations: ready, begin_within_ns: left_ns };
                 flow.evidence.begin(&self.target, DIRECT);
                 let part = block.in_flight(flow, depth, Arrivals::Closed, limits)?;
-                flow.evidence
-                    .end(&self.target, direction, part.operations * block_bytes);
+                flow.evidence.end(&self.target, direction, part.operations * block_bytes);
                 left_ns -= part.elapsed_ns;
                 flown.add(&part);
             }

@@ -196,11 +196,7 @@ fn plan(env: &Env, way: Way, deep: &str) -> Vec<Planned> {
                 setup_s: 3e-4
                     + (block_bytes * u64::from(depth)) as f64 / 4e9
                     + if is_warmed(way, &point) { WARM_UP_S } else { 0.0 }
-                    + if seeks_at(way, &point) {
-                        seek_s(profile)
-                    } else {
-                        0.0
-                    },
+                    + if seeks_at(way, &point) { seek_s(profile) } else { 0.0 },
                 block_s: 1.1 * read_s(profile, block_bytes, depth),
                 ..Planned::new(point)
             }
@@ -255,16 +251,10 @@ fn conclude(spec: &Spec, results: &[PointResult]) -> Vec<Record> {
         return Vec::new();
     }
     // A point that is not like itself says nothing of the others, and nothing is concluded from it.
-    let like: Vec<PointResult> = results
-        .iter()
-        .filter(|result| unlike(result).is_none())
-        .cloned()
-        .collect();
+    let like: Vec<PointResult> = results.iter().filter(|result| unlike(result).is_none()).cloned().collect();
     let best = best_rates(&like);
-    let saturation: Vec<Value> = best
-        .iter()
-        .filter_map(|(block_bytes, best)| saturation(&like, *block_bytes, *best))
-        .collect();
+    let saturation: Vec<Value> =
+        best.iter().filter_map(|(block_bytes, best)| saturation(&like, *block_bytes, *best)).collect();
     let mut sanity = vec![fast_enough(results)];
     sanity.extend(own_rates(&best));
     sanity.extend(halves(results));
@@ -322,10 +312,7 @@ fn rule(rule: &str, holds: bool, detail: &str) -> Value {
 }
 
 pub(super) fn fast_enough(results: &[PointResult]) -> Value {
-    let least = results
-        .iter()
-        .map(|result| result.p50)
-        .fold(f64::INFINITY, f64::min);
+    let least = results.iter().map(|result| result.p50).fold(f64::INFINITY, f64::min);
     let check = disk::answered_by_a_device(least);
     rule("answered by a device", check.ok, &check.detail)
 }
@@ -337,9 +324,7 @@ fn own_rates(best: &[(u64, f64)]) -> Option<Value> {
     if others.is_empty() {
         return None;
     }
-    let same = others
-        .iter()
-        .all(|(_, rate)| (rate / first.1 - 1.0).abs() <= SAME);
+    let same = others.iter().all(|(_, rate)| (rate / first.1 - 1.0).abs() <= SAME);
     let told: Vec<String> = best
         .iter()
         .map(|(block_bytes, rate)| format!("{} {rate:.0} a second", latlab_record::binary_size(*block_bytes)))
@@ -370,10 +355,7 @@ fn halves(results: &[PointResult]) -> Vec<Value> {
             Some(rule)
         })
         .collect();
-    let known = results
-        .iter()
-        .filter(|result| finding(result, "second_half_to_first").is_some())
-        .count();
+    let known = results.iter().filter(|result| finding(result, "second_half_to_first").is_some()).count();
     if broken.is_empty() && known > 0 {
         return vec![rule(
             LIKE,
@@ -402,12 +384,7 @@ fn solid_state_beats_spinning(results: &[PointResult]) -> Option<Value> {
         known => known,
     };
     let interval = seek["interval_ns"].as_array().and_then(|ends| ends.first_chunk());
-    let told = match (
-        number("near_ns"),
-        number("far_ns"),
-        number("difference_ns"),
-        interval,
-    ) {
+    let told = match (number("near_ns"), number("far_ns"), number("difference_ns"), interval) {
         (Some(near), Some(far), Some(difference), Some([low, high])) => format!(
             ": a read {} behind the last one takes {}, one far away {} ({} more, 95 % interval {} to {}); {}",
             latlab_record::binary_size(NEAR_BYTES),
@@ -421,10 +398,9 @@ fn solid_state_beats_spinning(results: &[PointResult]) -> Option<Value> {
         _ => String::new(),
     };
     let flag = match seek.get("rotational_flag").and_then(Value::as_bool) {
-        Some(flag) => format!(
-            "; the kernel's flag \"rotational\" is {} and counts for nothing",
-            u8::from(flag)
-        ),
+        Some(flag) => {
+            format!("; the kernel's flag \"rotational\" is {} and counts for nothing", u8::from(flag))
+        }
         None => String::new(),
     };
     let detail = format!(

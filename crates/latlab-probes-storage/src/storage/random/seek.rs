@@ -77,11 +77,7 @@ impl Seeks {
             let jump = (jump * reach as f64) as u64;
             let far = (self.last + jump) % reach / KIB_4 * KIB_4;
             let near = far + NEAR_BYTES;
-            let between = if near + middle + KIB_4 <= bytes {
-                near + middle
-            } else {
-                near - middle
-            };
+            let between = if near + middle + KIB_4 <= bytes { near + middle } else { near - middle };
             let ns = self.read(env, &file, target, evidence, far)?;
             self.far.push(ns);
             let ns = self.read(env, &file, target, evidence, near)?;

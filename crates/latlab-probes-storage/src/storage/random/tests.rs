@@ -10,11 +10,7 @@ fn result(block_bytes: u64, depth: u32, rate_per_s: f64) -> PointResult {
     PointResult {
         findings: Some(json!({ "rate_per_s": rate_per_s, "second_half_to_first": 1.1 })),
         ..PointResult::new(
-            Point {
-                block_bytes: Some(block_bytes),
-                queue_depth: Some(depth),
-                ..Point::default()
-            },
+            Point { block_bytes: Some(block_bytes), queue_depth: Some(depth), ..Point::default() },
             50_000.0,
         )
     }
@@ -40,11 +36,9 @@ fn holds(findings: &Value, rule: &str) -> bool {
 #[test]
 fn the_points_fit_one_cpu_64_mib_and_the_bytes_of_their_profile() {
     let mut env = testing::env_of_one_cpu(MEMORY);
-    for (profile, most_bytes) in [
-        (Profile::Quick, 70 << 20),
-        (Profile::Standard, 520 << 20),
-        (Profile::Thorough, 4u64 << 30),
-    ] {
+    for (profile, most_bytes) in
+        [(Profile::Quick, 70 << 20), (Profile::Standard, 520 << 20), (Profile::Thorough, 4u64 << 30)]
+    {
         env.settings.profile = profile;
         for way in [Way::Read, Way::Write] {
             let points = plan(&env, way, "io_uring");
@@ -104,24 +98,13 @@ fn figures_of_memory_or_of_a_cache_that_filled_are_not_sane() {
 fn a_point_that_is_not_like_itself_is_named_and_the_others_stand() {
     let mut noisy = result(KIB_4, 4, 400e3);
     noisy.findings = Some(json!({ "rate_per_s": 400e3, "second_half_to_first": 3.0 }));
-    let findings = concluded(&[
-        result(KIB_4, 1, 16e3),
-        noisy,
-        result(KIB_4, 32, 66e3),
-        result(KIB_4, 16, 61e3),
-    ]);
-    let broken: Vec<&Value> = findings["sanity"]
-        .as_array()
-        .expect("rules")
-        .iter()
-        .filter(|rule| rule["holds"] == false)
-        .collect();
+    let findings =
+        concluded(&[result(KIB_4, 1, 16e3), noisy, result(KIB_4, 32, 66e3), result(KIB_4, 16, 61e3)]);
+    let broken: Vec<&Value> =
+        findings["sanity"].as_array().expect("rules").iter().filter(|rule| rule["holds"] == false).collect();
     assert_eq!(broken.len(), 1);
     assert_eq!(broken[0]["point"]["queue_depth"], 4);
-    assert_eq!(
-        findings["saturation"][0]["depth"], 16,
-        "the noisy one is not the best"
-    );
+    assert_eq!(findings["saturation"][0]["depth"], 16, "the noisy one is not the best");
 }
 
 #[test]
@@ -136,14 +119,9 @@ fn the_third_rule_of_disks_is_undecided_and_says_what_this_disk_is() {
     let rule = &findings["rules"][0];
     assert_eq!(rule["verdict"], "undecided");
     let detail = rule["detail"].as_str().expect("words");
-    for part in [
-        "undecided here",
-        "solid state",
-        "52 us",
-        "-1 us to 6 us",
-        "4 to 15 ms",
-        "counts for nothing",
-    ] {
+    for part in
+        ["undecided here", "solid state", "52 us", "-1 us to 6 us", "4 to 15 ms", "counts for nothing"]
+    {
         assert!(detail.contains(part), "{part}: {detail}");
     }
 }
@@ -218,9 +196,8 @@ mod linux {
         let announced: u64 = writes.iter().map(|planned| planned.written_bytes).sum();
         assert!(env.disk.budget().spent_bytes() - spent <= announced);
         let reads = read_random::PROBE.points(&env);
-        for (proof, planned) in testing::assert_proved(&read_random::PROBE, &env, &reads)
-            .into_iter()
-            .zip(&reads)
+        for (proof, planned) in
+            testing::assert_proved(&read_random::PROBE, &env, &reads).into_iter().zip(&reads)
         {
             let findings = proof.findings.expect("findings");
             let rate = findings["rate_per_s"].as_f64().expect("a rate");
@@ -228,11 +205,7 @@ mod linux {
             assert!(rate > 0.0 && (bytes / rate / 4096.0 - 1.0).abs() < 1e-9);
             assert!(findings["achieved_depth"].as_f64().expect("a depth") > 0.0);
             let first_ns = findings["first_reads_ns"].as_f64();
-            assert_eq!(
-                first_ns.is_some(),
-                planned.point.queue_depth == Some(1),
-                "{first_ns:?}"
-            );
+            assert_eq!(first_ns.is_some(), planned.point.queue_depth == Some(1), "{first_ns:?}");
             assert!(first_ns.is_none_or(|ns| ns > 0.0));
             if let Some(seek) = findings["seek"].as_object() {
                 for distance in seek["by_distance"].as_array().expect("three") {
@@ -261,11 +234,7 @@ mod linux {
         points.retain(|planned| planned.point.queue_depth == Some(2));
         let point = &points[0].point;
         session.ledger.of(point).blocks = [900, 100, 920]
-            .map(|operations| Flight {
-                operations,
-                elapsed_ns: 1e9,
-                ..Flight::default()
-            })
+            .map(|operations| Flight { operations, elapsed_ns: 1e9, ..Flight::default() })
             .to_vec();
         session.leave_out(point, &[1]);
         let findings = session.proof(point).findings.expect("findings");
@@ -284,11 +253,7 @@ mod linux {
             file.sync_data().expect("flushed");
         }
         let proof = read_from(&env, target);
-        assert!(
-            testing::failed(&proof).contains(&"contents verified"),
-            "{:?}",
-            proof.checks
-        );
+        assert!(testing::failed(&proof).contains(&"contents verified"), "{:?}", proof.checks);
     }
 
     /// The test file, as if this descriptor were the direct one.
@@ -297,11 +262,7 @@ mod linux {
         let alignment = test.direct.as_ref().expect("asked before").alignment;
         Target::of(Arc::new(TestFile {
             file: Arc::clone(&test.file),
-            direct: Ok(Direct {
-                file: Arc::clone(&test.file),
-                alignment,
-                evidence,
-            }),
+            direct: Ok(Direct { file: Arc::clone(&test.file), alignment, evidence }),
             contents: test.contents,
             bytes: test.bytes,
             extents: test.extents,
@@ -313,11 +274,8 @@ mod linux {
         let env = testing::env(MEMORY);
         let Some(target) = target(&env) else { return };
         // The trial found all that was read in the page cache, and nothing was fetched for it.
-        let evidence = DirectEvidence {
-            asked_bytes: 64 * 4096,
-            counted_bytes: Some(0),
-            resident_bytes: 64 * 4096,
-        };
+        let evidence =
+            DirectEvidence { asked_bytes: 64 * 4096, counted_bytes: Some(0), resident_bytes: 64 * 4096 };
         let proof = read_from(&env, through(&target, Some(evidence)));
         assert!(testing::failed(&proof).contains(&"direct"), "{:?}", proof.checks);
     }

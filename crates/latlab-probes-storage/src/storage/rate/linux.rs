@@ -131,15 +131,11 @@ impl Session for AtRate<'_> {
             per_s: rate_per_s as f64,
             seed: self.env.seed(DUE.wrapping_add(self.blocks)),
         };
-        let limits = Limits {
-            operations,
-            begin_within_ns: PATIENCE * 1e9 * operations as f64 / rate_per_s as f64,
-        };
+        let limits =
+            Limits { operations, begin_within_ns: PATIENCE * 1e9 * operations as f64 / rate_per_s as f64 };
         self.flow.evidence.begin(&self.target, DIRECT);
         let flight = block.in_flight(&mut self.flow, DEPTH, arrivals, limits)?;
-        self.flow
-            .evidence
-            .end(&self.target, Direction::Read, flight.operations * KIB_4);
+        self.flow.evidence.end(&self.target, Direction::Read, flight.operations * KIB_4);
         self.ledger.of(point).flight.add(&flight);
         Ok(())
     }

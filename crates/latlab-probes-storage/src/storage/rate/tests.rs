@@ -12,10 +12,7 @@ fn planned(profile: Profile) -> Vec<Planned> {
 #[test]
 fn rates_of_ten_and_below_are_left_to_the_thorough_profile() {
     let rates = |profile| -> Vec<Option<u64>> {
-        planned(profile)
-            .iter()
-            .map(|planned| planned.point.rate_per_s)
-            .collect()
+        planned(profile).iter().map(|planned| planned.point.rate_per_s).collect()
     };
     assert_eq!(rates(Profile::Quick), [Some(1_000), Some(100)]);
     assert!(rates(Profile::Standard).iter().all(|rate| *rate >= Some(100)));
@@ -24,22 +21,12 @@ fn rates_of_ten_and_below_are_left_to_the_thorough_profile() {
 
 #[test]
 fn the_points_of_each_profile_fit_their_seconds_and_64_mib() {
-    for (profile, seconds) in [
-        (Profile::Quick, 0.6),
-        (Profile::Standard, 2.5),
-        (Profile::Thorough, 20.0),
-    ] {
-        let least: f64 = planned(profile)
-            .iter()
-            .map(|planned| 6.0 * (planned.setup_s + planned.block_s))
-            .sum();
+    for (profile, seconds) in [(Profile::Quick, 0.6), (Profile::Standard, 2.5), (Profile::Thorough, 20.0)] {
+        let least: f64 =
+            planned(profile).iter().map(|planned| 6.0 * (planned.setup_s + planned.block_s)).sum();
         assert!(least < seconds, "{profile:?}: {least}");
         // A stall is not left out because something else on this machine was slow too.
-        assert!(
-            planned(profile)
-                .iter()
-                .all(|planned| planned.reach == Reach::Disturbances)
-        );
+        assert!(planned(profile).iter().all(|planned| planned.reach == Reach::Disturbances));
     }
     assert!(Rate.memory_bytes(&testing::env(MEMORY)) <= MEMORY);
 }
@@ -48,18 +35,10 @@ fn the_points_of_each_profile_fit_their_seconds_and_64_mib() {
 fn the_curve_comes_in_the_order_of_its_rates() {
     let result = |rate: u64, p50: f64| PointResult {
         findings: Some(json!({ "held_back": 3, "achieved_per_s": 990.0 })),
-        ..PointResult::new(
-            Point {
-                rate_per_s: Some(rate),
-                ..Point::default()
-            },
-            p50,
-        )
+        ..PointResult::new(Point { rate_per_s: Some(rate), ..Point::default() }, p50)
     };
-    let records = Rate.conclude(
-        &testing::header(&testing::env(MEMORY)),
-        &[result(1_000, 104e3), result(100, 200e3)],
-    );
+    let records =
+        Rate.conclude(&testing::header(&testing::env(MEMORY)), &[result(1_000, 104e3), result(100, 200e3)]);
     let findings = records[0].findings.clone().expect("findings");
     assert_eq!(findings["curve"][0]["rate_per_s"], 100);
     assert_eq!(findings["curve"][1]["held_back"], 3.0);

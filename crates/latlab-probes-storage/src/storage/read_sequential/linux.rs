@@ -150,9 +150,7 @@ impl Reading {
             offset += state.block_bytes;
         }
         state.evidence.end(&self.target, Direction::Read, offset - begin);
-        state
-            .evidence
-            .look_at_all(contents, offset - state.block_bytes, bytes);
+        state.evidence.look_at_all(contents, offset - state.block_bytes, bytes);
         Ok(())
     }
 
@@ -169,9 +167,7 @@ impl Reading {
             self.stretch(begin, &mut |_, from, to| stamps.push((from, to)))?;
             let answered = match before.zip(fetched()) {
                 Some((then, now)) => now == then,
-                None => missing(&*self.target.test.file, self.warm)
-                    .map_err(refused)?
-                    .is_empty(),
+                None => missing(&*self.target.test.file, self.warm).map_err(refused)?.is_empty(),
             };
             let state = &mut self.states[self.selected];
             if answered {

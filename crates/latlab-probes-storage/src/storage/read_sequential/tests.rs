@@ -10,11 +10,7 @@ fn points_fit_a_small_machine() {
         return;
     }
     let points = ReadSequential.points(&env);
-    assert!(
-        points
-            .iter()
-            .any(|planned| planned.point.path.as_deref() == Some(DIRECT))
-    );
+    assert!(points.iter().any(|planned| planned.point.path.as_deref() == Some(DIRECT)));
     assert!(ReadSequential.memory_bytes(&env) <= 64 << 20);
     assert!(points.iter().all(|planned| planned.round_bytes() == 0));
     let mut small = testing::env_of_one_cpu(1 << 20);
@@ -42,24 +38,15 @@ fn every_path_is_proved_in_one_block() {
         return;
     }
     let file = disk::file_bytes(&env);
-    let points: Vec<Planned> = [
-        (COLD, 64 * KIB),
-        (WARM, 4 * KIB),
-        (WARM, 512),
-        (DIRECT, 4 * KIB),
-        (DIRECT, MIB),
-        (COLD, 512),
-    ]
-    .map(|(path, block)| plan(Profile::Quick, file, path, block, 0))
-    .to_vec();
+    let points: Vec<Planned> =
+        [(COLD, 64 * KIB), (WARM, 4 * KIB), (WARM, 512), (DIRECT, 4 * KIB), (DIRECT, MIB), (COLD, 512)]
+            .map(|(path, block)| plan(Profile::Quick, file, path, block, 0))
+            .to_vec();
     let proofs = testing::assert_proved(&ReadSequential, &env, &points);
     for (planned, proof) in points.iter().zip(&proofs) {
         let path = planned.point.path.as_deref().expect("planned");
         let names: Vec<&str> = proof.checks.iter().map(|check| check.name.as_str()).collect();
-        assert!(
-            names.contains(&"extents written") && names.contains(&"contents verified"),
-            "{names:?}"
-        );
+        assert!(names.contains(&"extents written") && names.contains(&"contents verified"), "{names:?}");
         assert_eq!(names.contains(&"evicted"), path == COLD);
         assert_eq!(names.contains(&"resident"), path == WARM);
         assert_eq!(names.contains(&"direct"), path == DIRECT);
@@ -90,10 +77,7 @@ fn a_users_file_is_read_and_nothing_is_written() {
     let (samples, proof) = &outcomes[0];
     assert!(*samples > 0 && proof.flags.len() == 1, "{:?}", proof.flags);
     assert_eq!(env.disk.budget().spent_bytes(), 0);
-    assert!(!matches!(
-        crate::disk::support_writing(&env),
-        Support::Yes | Support::Degraded(_)
-    ));
+    assert!(!matches!(crate::disk::support_writing(&env), Support::Yes | Support::Degraded(_)));
 }
 
 #[test]
@@ -154,10 +138,7 @@ fn what_met_pages_that_the_kernel_took_back_does_not_count_and_is_read_again_or_
     assert!(samples > 0);
     assert_eq!(testing::failed(&proof), Vec::<&str>::new());
     let resident = proof.checks.iter().find(|check| check.name == "resident");
-    assert!(
-        resident.is_some_and(|check| check.detail.contains("; 1 readings")),
-        "{resident:?}"
-    );
+    assert!(resident.is_some_and(|check| check.detail.contains("; 1 readings")), "{resident:?}");
     let records = testing::records(&TakenBack(u32::MAX), &env);
     let text = &records[0].error.as_ref().expect("no figure").text;
     assert!(text.contains("the kernel takes pages back"), "{text}");
@@ -184,17 +165,8 @@ fn in_large_folios(file: impl std::os::fd::AsFd, bytes: usize) -> Option<(usize,
     let mut maps = std::fs::File::open("/proc/self/pagemap").ok()?;
     let mut flags = std::fs::File::open("/proc/kpageflags").ok()?;
     // SAFETY: a fresh mapping at an address of the kernel's choice.
-    let base = unsafe {
-        mmap(
-            std::ptr::null_mut(),
-            bytes,
-            ProtFlags::READ,
-            MapFlags::SHARED,
-            file,
-            0,
-        )
-    }
-    .expect("mapped");
+    let base = unsafe { mmap(std::ptr::null_mut(), bytes, ProtFlags::READ, MapFlags::SHARED, file, 0) }
+        .expect("mapped");
     let (mut large, mut known) = (0, 0);
     for page in (0..bytes).step_by(4096) {
         // SAFETY: inside the mapping; the file is longer.
@@ -228,10 +200,7 @@ fn what_is_warm_lies_in_the_page_cache_as_a_reader_from_front_to_back_leaves_it(
         target.chill().expect("cold");
         target.read_ahead(read_ahead).expect("advised");
         for offset in (0..BYTES as u64).step_by(chunk.len()) {
-            assert_eq!(
-                rustix::io::pread(&*target.test.file, &mut *chunk, offset),
-                Ok(chunk.len())
-            );
+            assert_eq!(rustix::io::pread(&*target.test.file, &mut *chunk, offset), Ok(chunk.len()));
         }
         in_large_folios(&*target.test.file, BYTES)
     };
@@ -247,10 +216,7 @@ fn what_is_warm_lies_in_the_page_cache_as_a_reader_from_front_to_back_leaves_it(
     let planned = plan(Profile::Quick, disk::file_bytes(&env), WARM, 64 * KIB, 0);
     session.select(&planned.point).expect("warm");
     let (large, known) = in_large_folios(session.file(), BYTES).expect("asked before");
-    assert!(
-        2 * large > known,
-        "{large} of {known}; read ahead {ahead}, apart {apart}"
-    );
+    assert!(2 * large > known, "{large} of {known}; read ahead {ahead}, apart {apart}");
 }
 
 #[cfg(target_os = "linux")]
@@ -267,14 +233,7 @@ fn a_live_mapping_leaves_no_cold_figure() {
     let length = 1 << 20;
     // SAFETY: a fresh mapping at an address of the kernel's choice.
     let base = unsafe {
-        mmap(
-            std::ptr::null_mut(),
-            length,
-            ProtFlags::READ,
-            MapFlags::SHARED,
-            &*target.test.file,
-            0,
-        )
+        mmap(std::ptr::null_mut(), length, ProtFlags::READ, MapFlags::SHARED, &*target.test.file, 0)
     }
     .expect("mapped");
     for page in 0..length / 4096 {

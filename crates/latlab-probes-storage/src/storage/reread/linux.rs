@@ -51,11 +51,8 @@ pub(super) struct Reading<'env> {
 #[inline(never)]
 pub(super) fn sum(bytes: &[u8]) -> u64 {
     let (words, rest) = bytes.as_chunks::<8>();
-    let words = words
-        .iter()
-        .fold(0u64, |sum, word| sum.wrapping_add(u64::from_ne_bytes(*word)));
-    rest.iter()
-        .fold(words, |sum, byte| sum.wrapping_add(u64::from(*byte)))
+    let words = words.iter().fold(0u64, |sum, word| sum.wrapping_add(u64::from_ne_bytes(*word)));
+    rest.iter().fold(words, |sum, byte| sum.wrapping_add(u64::from(*byte)))
 }
 
 impl<'env> Reading<'env> {
@@ -78,26 +75,17 @@ impl<'env> Reading<'env> {
             return Ok(written.clone());
         }
         self.scratch.admit(1, file_bytes)?;
-        self.env
-            .disk
-            .budget()
-            .spend(file_bytes)
-            .map_err(|error| said(&error))?;
+        self.env.disk.budget().spend(file_bytes).map_err(|error| said(&error))?;
         let directory = self.scratch.directory()?;
         let name = self.scratch.file(directory, Entry::File(0))?;
         let contents = Contents::new(self.env.seed(0x5E5E_0000 + file_bytes));
-        self.data
-            .resize(usize::try_from(file_bytes).unwrap_or(usize::MAX), 0);
+        self.data.resize(usize::try_from(file_bytes).unwrap_or(usize::MAX), 0);
         for (number, part) in self.data.chunks_mut(BLOCK_BYTES).enumerate() {
             contents.fill((number * BLOCK_BYTES) as u64, part);
         }
         let file = open_to_write(&name).map_err(|errno| refused("making a file", errno))?;
         write_all(&file, &self.data).map_err(|errno| refused("writing a file", errno))?;
-        let written = Written {
-            name,
-            file_bytes,
-            sum: sum(&self.data),
-        };
+        let written = Written { name, file_bytes, sum: sum(&self.data) };
         self.files.push(written.clone());
         Ok(written)
     }
@@ -119,8 +107,7 @@ impl Session for Reading<'_> {
     fn select(&mut self, point: &Point) -> Result<(), ProbeError> {
         let written = self.file(point.file_bytes.unwrap_or(0))?;
         self.data.clear();
-        self.data
-            .resize(usize::try_from(written.file_bytes).unwrap_or(usize::MAX), 0);
+        self.data.resize(usize::try_from(written.file_bytes).unwrap_or(usize::MAX), 0);
         read(self.stamps, &written.name, &mut self.data)?;
         self.selected = Some((point.clone(), written));
         Ok(())
@@ -158,27 +145,15 @@ impl Session for Reading<'_> {
             wrong += u64::from(found != written.sum);
             if !kept {
                 // What the next reading does not bring must be missing from its sum.
-                self.data
-                    .iter_mut()
-                    .step_by(BLOCK_BYTES)
-                    .for_each(|byte| *byte = !*byte);
+                self.data.iter_mut().step_by(BLOCK_BYTES).for_each(|byte| *byte = !*byte);
             }
         }
         let fetched =
             before.and_then(|before| Some(ProcessCounters::of_this_thread()?.since(before).read_bytes));
-        let place = self
-            .notes
-            .iter()
-            .position(|own| own.point == point)
-            .unwrap_or_else(|| {
-                self.notes.push(Notes {
-                    point,
-                    readings: 0,
-                    wrong: 0,
-                    fetched: Some(0),
-                });
-                self.notes.len() - 1
-            });
+        let place = self.notes.iter().position(|own| own.point == point).unwrap_or_else(|| {
+            self.notes.push(Notes { point, readings: 0, wrong: 0, fetched: Some(0) });
+            self.notes.len() - 1
+        });
         let notes = &mut self.notes[place];
         notes.readings += count;
         notes.wrong += wrong;

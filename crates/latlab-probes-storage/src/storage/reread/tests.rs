@@ -24,9 +24,7 @@ fn a_file_that_holds_something_else_fails_the_proof_of_both() {
     }
     for planned in Reread.points(&env) {
         let mut reading = Reading::new(&env).expect("opened");
-        let written = reading
-            .file(planned.point.file_bytes.expect("planned"))
-            .expect("written");
+        let written = reading.file(planned.point.file_bytes.expect("planned")).expect("written");
         let path = std::path::PathBuf::from(written.name.into_string().expect("UTF-8"));
         let mut bytes = std::fs::read(&path).expect("there");
         bytes[77] ^= 1;
@@ -35,10 +33,7 @@ fn a_file_that_holds_something_else_fails_the_proof_of_both() {
         // Only the work matters here: a block of single readings has no window means, so no block comes back.
         assert!(RemoteBlock::take(&env.clock, None, |block| reading.block(block)).is_err());
         let proof = reading.proof(&planned.point);
-        let contents = proof
-            .checks
-            .iter()
-            .find(|check| check.name == "contents verified");
+        let contents = proof.checks.iter().find(|check| check.name == "contents verified");
         assert!(!contents.expect("a proof of the contents").ok, "{proof:?}");
     }
 }

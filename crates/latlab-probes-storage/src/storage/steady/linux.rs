@@ -43,11 +43,7 @@ impl Filler {
         let length = usize::try_from(BLOCK).unwrap_or(usize::MAX);
         let beside = env.cpus.iter().copied().find(|cpu| *cpu != env.home_cpu);
         let Some(cpu) = beside else {
-            return Self::Here {
-                contents,
-                places,
-                buffer: Buffer::new(length, BLOCK_BYTES),
-            };
+            return Self::Here { contents, places, buffer: Buffer::new(length, BLOCK_BYTES) };
         };
         let (full_to, full) = sync_channel(AHEAD);
         let (empty, empty_from) = sync_channel(AHEAD);
@@ -56,25 +52,20 @@ impl Filler {
             let _ = empty.try_send(Buffer::new(length, BLOCK_BYTES));
         }
         let mut own_places = places.clone();
-        let spawned = std::thread::Builder::new()
-            .name("contents".to_owned())
-            .spawn(move || {
-                pin_this_thread(cpu);
-                while let Ok(mut buffer) = empty_from.recv() {
-                    let offset = own_places.next();
-                    contents.fill(offset, buffer.bytes_mut());
-                    if full_to.send((offset, buffer)).is_err() {
-                        return;
-                    }
+        let spawned = std::thread::Builder::new().name("contents".to_owned()).spawn(move || {
+            pin_this_thread(cpu);
+            while let Ok(mut buffer) = empty_from.recv() {
+                let offset = own_places.next();
+                contents.fill(offset, buffer.bytes_mut());
+                if full_to.send((offset, buffer)).is_err() {
+                    return;
                 }
-            });
+            }
+        });
         match spawned {
-            Ok(thread) => Self::Beside {
-                full: Some(full),
-                empty: Some(empty),
-                thread: Some(thread),
-                current: None,
-            },
+            Ok(thread) => {
+                Self::Beside { full: Some(full), empty: Some(empty), thread: Some(thread), current: None }
+            }
             Err(_) => Self::Here {
                 contents,
                 places: std::mem::replace(&mut places, Places::in_order(BLOCK, 1, 0)),
@@ -86,18 +77,12 @@ impl Filler {
     /// Where the next block belongs, and its bytes.
     pub(super) fn next(&mut self) -> Result<(u64, &mut [u8]), ProbeError> {
         match self {
-            Self::Here {
-                contents,
-                places,
-                buffer,
-            } => {
+            Self::Here { contents, places, buffer } => {
                 let offset = places.next();
                 contents.fill(offset, buffer.bytes_mut());
                 Ok((offset, buffer.bytes_mut()))
             }
-            Self::Beside {
-                full, empty, current, ..
-            } => {
+            Self::Beside { full, empty, current, .. } => {
                 if let (Some(buffer), Some(empty)) = (current.take(), empty.as_ref()) {
                     // A thread that is gone shows below.
                     let _ = empty.try_send(buffer);
@@ -113,10 +98,7 @@ impl Filler {
 
 impl Drop for Filler {
     fn drop(&mut self) {
-        if let Self::Beside {
-            full, empty, thread, ..
-        } = self
-        {
+        if let Self::Beside { full, empty, thread, .. } = self {
             // Without its channels the thread's next step is its last.
             drop((full.take(), empty.take()));
             if let Some(thread) = thread.take() {
@@ -164,9 +146,7 @@ impl<'env> Stream<'env> {
         let (file, alignment) = target.file(DIRECT)?;
         let blocks = target.blocks(BLOCK);
         if blocks == 0 || !BLOCK.is_multiple_of(alignment) {
-            return Err(ProbeError::Other(
-                "the file has no block of 1 MiB to transfer directly".to_owned(),
-            ));
+            return Err(ProbeError::Other("the file has no block of 1 MiB to transfer directly".to_owned()));
         }
         // What others left in the page cache has no part in direct transfers, but would have to be put out by the first of them.
         if target.contents().is_some() {
@@ -213,14 +193,10 @@ impl<'env> Stream<'env> {
 
     fn write(&mut self, block: &mut Block) -> Result<(), ProbeError> {
         let (Some(contents), Some((_, stretch))) = (self.target.contents(), self.allowed) else {
-            return Err(ProbeError::Other(
-                "a file of the user's (--file) is only read".to_owned(),
-            ));
+            return Err(ProbeError::Other("a file of the user's (--file) is only read".to_owned()));
         };
         let places = Places::in_order(BLOCK, self.target.blocks(BLOCK), 0);
-        let filler = self
-            .filler
-            .get_or_insert_with(|| Filler::new(self.env, contents, places));
+        let filler = self.filler.get_or_insert_with(|| Filler::new(self.env, contents, places));
         let state = &mut self.states[1];
         state.evidence.begin(&self.target, DIRECT);
         let mut written = Vec::with_capacity(2);
@@ -313,11 +289,7 @@ impl Session for Stream<'_> {
     fn block(&mut self, block: &mut Block) -> Result<(), ProbeError> {
         block.set_waits();
         block.set_tail_threshold_ns(Timed::tail_ns(false, BLOCK));
-        if self.writing {
-            self.write(block)
-        } else {
-            self.read(block)
-        }
+        if self.writing { self.write(block) } else { self.read(block) }
     }
 
     fn proof(&mut self, point: &Point) -> Proof {

@@ -40,8 +40,7 @@ impl Series {
         let mut left_ns = ns.max(1.0);
         while self.open_ns + left_ns >= self.slice_ns {
             let part = self.slice_ns - self.open_ns;
-            self.slices
-                .push((self.open_bytes + rate * part) * 1e9 / self.slice_ns);
+            self.slices.push((self.open_bytes + rate * part) * 1e9 / self.slice_ns);
             (self.open_ns, self.open_bytes) = (0.0, 0.0);
             left_ns -= part;
         }
@@ -94,17 +93,8 @@ mod tests {
         }
         series.add(1.5e9, 100);
         assert_eq!(series.slices().len(), 12);
-        assert!(
-            series.slices()[..6]
-                .iter()
-                .all(|rate| (rate - 1000.0).abs() < 1e-6),
-            "{series:?}"
-        );
-        assert!(
-            series.slices()[6..]
-                .iter()
-                .all(|rate| (rate - 100.0 / 1.5).abs() < 1e-6)
-        );
+        assert!(series.slices()[..6].iter().all(|rate| (rate - 1000.0).abs() < 1e-6), "{series:?}");
+        assert!(series.slices()[6..].iter().all(|rate| (rate - 100.0 / 1.5).abs() < 1e-6));
         let seconds = series.seconds();
         assert_eq!(seconds.len(), 3);
         assert!((seconds[1] - f64::midpoint(1000.0, 100.0 / 1.5)).abs() < 1e-6);

@@ -26,14 +26,8 @@ fn it_is_planned_in_the_thorough_profile_only_and_says_so_to_who_names_it() {
 
 #[test]
 fn a_longer_budget_for_it_alone_is_used_up() {
-    let mut settings = Settings {
-        budget_s: Some(1_800.0),
-        ..Settings::default()
-    };
-    assert!(
-        (stretch_s(&settings) - 1.0).abs() < 1e-9,
-        "others have their share of it"
-    );
+    let mut settings = Settings { budget_s: Some(1_800.0), ..Settings::default() };
+    assert!((stretch_s(&settings) - 1.0).abs() < 1e-9, "others have their share of it");
     settings.only = vec![SPEC.id.to_owned()];
     assert!((stretch_s(&settings) * 54.0 - 1_800.0).abs() < 1e-9);
     settings.budget_s = None;
@@ -51,10 +45,7 @@ fn writing_takes_an_eighth_of_the_bytes_and_alone_what_the_file_leaves() {
     assert!(announced(&env) <= limit / 8 && announced(&env) >= limit / 16);
     env.settings.only = vec![SPEC.id.to_owned()];
     let alone = announced(&env);
-    assert!(
-        alone + disk::file_bytes(&env) <= limit && alone > limit / 4,
-        "{alone}"
-    );
+    assert!(alone + disk::file_bytes(&env) <= limit && alone > limit / 4, "{alone}");
     // Reading goes on without a byte to write.
     env.settings.file = Some("Cargo.toml".to_owned());
     assert!(written(&env).is_none());
@@ -83,12 +74,7 @@ mod on_a_disk {
         assert!(env.disk.budget().spent_bytes() <= disk::file_bytes(&env) + stretch);
         let findings = proofs[0].findings.as_ref().expect("findings");
         assert_eq!(findings["sustained"], false, "{findings}");
-        assert!(
-            findings["why"]
-                .as_str()
-                .expect("a reason")
-                .contains("20 s are the least")
-        );
+        assert!(findings["why"].as_str().expect("a reason").contains("20 s are the least"));
     }
 
     #[test]

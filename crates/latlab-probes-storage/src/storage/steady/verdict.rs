@@ -53,13 +53,7 @@ pub(super) fn judge(slices: &[f64], operation: &str, file_bytes: u64, bytes_ende
         Some(reason) => (false, reason),
         None => (true, basis(&regimes, operation)),
     };
-    Verdict {
-        steps: steps(&regimes, operation, file_bytes),
-        regimes,
-        trend,
-        sustained,
-        why,
-    }
+    Verdict { steps: steps(&regimes, operation, file_bytes), regimes, trend, sustained, why }
 }
 
 fn regimes(slices: &[f64], found: Option<&Changes>) -> Vec<Regime> {
@@ -263,10 +257,7 @@ mod tests {
             "only 19.5 s were measured and bursts last longer: 20 s are the least"
         );
         let ended = judge(&slices(&[(2000.0, 1.0)]), WRITE, FILE, true);
-        assert!(
-            !ended.sustained && ended.why.ends_with("gives it more)"),
-            "{ended:?}"
-        );
+        assert!(!ended.sustained && ended.why.ends_with("gives it more)"), "{ended:?}");
         let nothing = judge(&[], READ, FILE, false);
         assert!(!nothing.sustained && nothing.regimes.is_empty());
         assert_eq!(judge(&[1e9], READ, FILE, false).regimes.len(), 1);
@@ -307,29 +298,11 @@ mod tests {
 
     #[test]
     fn a_step_up_where_the_file_begins_again_is_a_cache_below() {
-        let twice = judge(
-            &slices(&[(1000.0, 4.25), (3000.0, 20.0)]),
-            READ,
-            4_250_000_000,
-            false,
-        );
+        let twice = judge(&slices(&[(1000.0, 4.25), (3000.0, 20.0)]), READ, 4_250_000_000, false);
         assert!(twice.steps[0].contains("begins again there"), "{:?}", twice.steps);
-        let elsewhere = judge(
-            &slices(&[(1000.0, 4.25), (3000.0, 20.0)]),
-            READ,
-            3_000_000_000,
-            false,
-        );
-        assert!(
-            elsewhere.steps[0].contains("held it back"),
-            "{:?}",
-            elsewhere.steps
-        );
+        let elsewhere = judge(&slices(&[(1000.0, 4.25), (3000.0, 20.0)]), READ, 3_000_000_000, false);
+        assert!(elsewhere.steps[0].contains("held it back"), "{:?}", elsewhere.steps);
         let down = judge(&slices(&[(1000.0, 4.0), (300.0, 20.0)]), READ, FILE, false);
-        assert!(
-            down.steps[0].contains("other users of the disk begin"),
-            "{:?}",
-            down.steps
-        );
+        assert!(down.steps[0].contains("other users of the disk begin"), "{:?}", down.steps);
     }
 }

@@ -83,22 +83,14 @@ fn file_system(env: &Env) -> Option<String> {
         },
         _ => "",
     };
-    Some(format!(
-        "file system {} with the options {}{journal}",
-        own.kind,
-        own.options.join(", ")
-    ))
+    Some(format!("file system {} with the options {}{journal}", own.kind, own.options.join(", ")))
 }
 
 /// ext4's journal shows up as `/proc/fs/jbd2/sda1-8`.
 fn journalled(device: &str) -> Option<bool> {
     let prefix = format!("{device}-");
     let names = std::fs::read_dir(Path::new("/proc/fs/jbd2")).ok()?;
-    Some(
-        names
-            .flatten()
-            .any(|entry| entry.file_name().to_string_lossy().starts_with(&prefix)),
-    )
+    Some(names.flatten().any(|entry| entry.file_name().to_string_lossy().starts_with(&prefix)))
 }
 
 pub(super) fn open<'env>(env: &'env Env, group: &[Planned]) -> Result<Box<dyn Session + 'env>, ProbeError> {
@@ -256,20 +248,11 @@ impl<'env> Syncing<'env> {
 
     /// A file to append to that has room for so many bytes.
     fn grow(&mut self, way: Way, bytes: u64) -> Result<(), ProbeError> {
-        if self
-            .appended
-            .get(&way)
-            .is_some_and(|target| target.at + bytes <= FILE_BYTES)
-        {
+        if self.appended.get(&way).is_some_and(|target| target.at + bytes <= FILE_BYTES) {
             return Ok(());
         }
         let plain = Arc::new(self.place.file(FILE_BYTES).map_err(refused)?);
-        let target = Target {
-            writing: opened_for(way, &plain)?,
-            plain,
-            at: 0,
-            contents: self.contents(),
-        };
+        let target = Target { writing: opened_for(way, &plain)?, plain, at: 0, contents: self.contents() };
         self.full.extend(self.appended.insert(way, target));
         Ok(())
     }
@@ -284,9 +267,8 @@ impl<'env> Syncing<'env> {
             Operation::Overwrite => &mut self.overwritten,
             _ => &mut self.appended,
         };
-        let target = targets
-            .get_mut(&way)
-            .ok_or_else(|| ProbeError::Other("the file was not made".to_owned()))?;
+        let target =
+            targets.get_mut(&way).ok_or_else(|| ProbeError::Other("the file was not made".to_owned()))?;
         if let Some(contents) = renewed {
             // Once more from the begin, with other bytes.
             target.at = 0;
@@ -302,13 +284,7 @@ impl<'env> Syncing<'env> {
         let way = if self.syncs_nothing { Way::ODsync } else { way };
         let synced = sync(way, &target.writing)?.then(|| self.stamps.end());
         target.at += BLOCK_BYTES;
-        Ok(Times {
-            begin,
-            created: None,
-            written,
-            synced,
-            named: None,
-        })
+        Ok(Times { begin, created: None, written, synced, named: None })
     }
 
     /// A new file with one block, named durably.
@@ -341,13 +317,7 @@ impl<'env> Syncing<'env> {
         retry_on_intr(|| fsync(folder)).map_err(system("syncing the directory"))?;
         let named = Some(self.stamps.end());
         self.created = Some((file, contents));
-        Ok(Times {
-            begin,
-            created: Some(created),
-            written,
-            synced,
-            named,
-        })
+        Ok(Times { begin, created: Some(created), written, synced, named })
     }
 
     fn take(&mut self, block: &mut Block, found: &mut Found) -> Result<(), ProbeError> {
@@ -361,9 +331,7 @@ impl<'env> Syncing<'env> {
         let first = self.stamps.begin();
         for done in 0..most {
             let budget = self.env.disk.budget();
-            budget
-                .spend(operation.written_blocks() * BLOCK_BYTES)
-                .map_err(refused)?;
+            budget.spend(operation.written_blocks() * BLOCK_BYTES).map_err(refused)?;
             let times = match operation {
                 Operation::Create => self.create()?,
                 _ => self.write()?,
@@ -408,11 +376,7 @@ impl<'env> Syncing<'env> {
             };
             (file.as_fd(), *contents, 0)
         } else {
-            let targets = if operation == Operation::Overwrite {
-                &self.overwritten
-            } else {
-                &self.appended
-            };
+            let targets = if operation == Operation::Overwrite { &self.overwritten } else { &self.appended };
             let Some(target) = targets.get(&way) else {
                 return Ok(());
             };
@@ -460,12 +424,8 @@ fn opened_for(way: Way, file: &OwnedFd) -> Result<OwnedFd, ProbeError> {
     }
     // A file without a name is opened again by its descriptor.
     let path = format!("/proc/self/fd/{}", file.as_raw_fd());
-    rustix::fs::open(
-        path,
-        OFlags::RDWR | OFlags::CLOEXEC | flags_of(way),
-        Mode::empty(),
-    )
-    .map_err(system("opening a file to write durably"))
+    rustix::fs::open(path, OFlags::RDWR | OFlags::CLOEXEC | flags_of(way), Mode::empty())
+        .map_err(system("opening a file to write durably"))
 }
 
 /// Whether there was anything to do after the write.
@@ -485,17 +445,12 @@ fn whole(written: rustix::io::Result<usize>) -> Result<(), ProbeError> {
     if written == block_length() {
         return Ok(());
     }
-    Err(ProbeError::Other(format!(
-        "the disk took {written} of {BLOCK_BYTES} bytes"
-    )))
+    Err(ProbeError::Other(format!("the disk took {written} of {BLOCK_BYTES} bytes")))
 }
 
 fn system(what: &str) -> impl FnOnce(rustix::io::Errno) -> ProbeError {
     let what = what.to_owned();
-    move |errno| ProbeError::System {
-        what,
-        source: errno.into(),
-    }
+    move |errno| ProbeError::System { what, source: errno.into() }
 }
 
 impl Session for Syncing<'_> {
@@ -520,9 +475,7 @@ impl Session for Syncing<'_> {
             *found.waited_us.get_or_insert(0) += now.saturating_sub(before);
             found.watched_us += (self.env.clock.now_ns() - begun_ns) / 1e3;
         }
-        found
-            .on_device
-            .end(&self.under, Direction::Write, found.bytes - bytes);
+        found.on_device.end(&self.under, Direction::Write, found.bytes - bytes);
         if let (Some(before), Some(now)) = (process, ProcessCounters::now()) {
             // Block by block: the file system's own bytes in one must not make up for what is missing in another.
             *found.counted.get_or_insert(0) += now.since(before).write_bytes.min(found.bytes - bytes);
@@ -542,9 +495,7 @@ impl Session for Syncing<'_> {
 
     fn proof(&mut self, point: &Point) -> Proof {
         let empty = Found::default();
-        let found = asked(point)
-            .and_then(|key| self.found.get(&key))
-            .unwrap_or(&empty);
+        let found = asked(point).and_then(|key| self.found.get(&key)).unwrap_or(&empty);
         let quantile = |values: &[f64], q| {
             let mut sorted = values.to_vec();
             sorted.sort_by(f64::total_cmp);
@@ -552,21 +503,13 @@ impl Session for Syncing<'_> {
         };
         let median = |values: &[f64]| quantile(values, 0.5);
         // With O_DSYNC the write is the sync.
-        let synced = if found.sync_ns.is_empty() {
-            &found.write_ns
-        } else {
-            &found.sync_ns
-        };
+        let synced = if found.sync_ns.is_empty() { &found.write_ns } else { &found.sync_ns };
         let disk = disk_of(self.env);
         let each = |count: Option<u64>| count.map(|count| count as f64 / found.whole_ns.len().max(1) as f64);
         let blocks = asked(point).map_or(1, |(operation, _)| operation.written_blocks());
         Proof {
             checks: found.checks(median(&found.whole_ns).unwrap_or(0.0), &self.under),
-            work: Work {
-                bytes: found.bytes,
-                device_bytes: found.counted,
-                ..Work::default()
-            },
+            work: Work { bytes: found.bytes, device_bytes: found.counted, ..Work::default() },
             engine: Some("psync".to_owned()),
             findings: Some(json!({
                 "bytes": found.bytes,

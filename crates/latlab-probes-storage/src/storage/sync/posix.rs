@@ -156,17 +156,12 @@ impl<'env> Syncing<'env> {
             let contents = self.contents();
             for at in (0..FILE_BYTES).step_by(self.buffer.len()) {
                 contents.fill(at, &mut self.buffer);
-                file.write_all_at(&self.buffer, at)
-                    .map_err(system("laying out a file"))?;
+                file.write_all_at(&self.buffer, at).map_err(system("laying out a file"))?;
             }
             (self.flush)(way, file.as_fd()).map_err(|errno| system("flushing a file")(errno.into()))?;
         }
         let contents = self.contents();
-        let target = Target {
-            file,
-            at: 0,
-            contents,
-        };
+        let target = Target { file, at: 0, contents };
         self.targets.push((self.selected, target));
         Ok(self.targets.len() - 1)
     }
@@ -196,9 +191,7 @@ impl<'env> Syncing<'env> {
             let end = self.stamps.end();
             let moved = moved.map_err(system("writing 4 KiB"))?;
             if moved != self.buffer.len() {
-                return Err(ProbeError::Other(format!(
-                    "the disk took {moved} of {BLOCK_BYTES} bytes"
-                )));
+                return Err(ProbeError::Other(format!("the disk took {moved} of {BLOCK_BYTES} bytes")));
             }
             flushed.map_err(|errno| system("syncing a file")(errno.into()))?;
             target.at += BLOCK_BYTES;
@@ -216,16 +209,10 @@ impl<'env> Syncing<'env> {
         let offset = target.at - BLOCK_BYTES;
         #[cfg(test)]
         if self.keeps_other_bytes {
-            target
-                .file
-                .write_all_at(b"other", offset + 100)
-                .expect("five bytes");
+            target.file.write_all_at(b"other", offset + 100).expect("five bytes");
         }
         let mut back = vec![0; self.buffer.len()];
-        target
-            .file
-            .read_exact_at(&mut back, offset)
-            .map_err(system("reading back what was written"))?;
+        target.file.read_exact_at(&mut back, offset).map_err(system("reading back what was written"))?;
         found.verified += 1;
         if let Err(text) = target.contents.verify(offset, &back) {
             found.wrong.get_or_insert(text);

@@ -2,18 +2,11 @@ use super::*;
 use latlab_probes_testing as testing;
 
 fn result(operation: Operation, way: Way, p50: f64, findings: serde_json::Value) -> PointResult {
-    PointResult {
-        findings: Some(findings),
-        ..PointResult::new(point(operation, way), p50)
-    }
+    PointResult { findings: Some(findings), ..PointResult::new(point(operation, way), p50) }
 }
 
 fn judged(fast_ns: f64, flushes: Option<f64>, busy: Option<f64>) -> &'static str {
-    verdict(Judged {
-        fast_ns,
-        flushes,
-        busy,
-    })
+    verdict(Judged { fast_ns, flushes, busy })
 }
 
 #[test]
@@ -52,46 +45,24 @@ fn the_verdict_comes_with_its_evidence() {
                 "file_system": "file system ext4 with the options rw; with a journal",
             }),
         ),
-        result(
-            Operation::Append,
-            Way::Fdatasync,
-            200e3,
-            json!({ "sync_p50_ns": 196e3 }),
-        ),
-        result(
-            Operation::Overwrite,
-            Way::DirectFdatasync,
-            95e3,
-            json!({ "sync_p50_ns": 48e3 }),
-        ),
+        result(Operation::Append, Way::Fdatasync, 200e3, json!({ "sync_p50_ns": 196e3 })),
+        result(Operation::Overwrite, Way::DirectFdatasync, 95e3, json!({ "sync_p50_ns": 48e3 })),
     ];
     let records = Durable.conclude(&testing::header(&env), &results);
     let findings = records[0].findings.as_ref().expect("findings");
     assert_eq!(findings["verdict"], ABSORBED);
     assert_eq!(findings["append_over_overwrite"], 2.0);
     assert_eq!(findings["judged_by"]["sync"], "fdatasync");
-    let evidence: Vec<&str> = findings["evidence"]
-        .as_array()
-        .expect("a list")
-        .iter()
-        .filter_map(|text| text.as_str())
-        .collect();
+    let evidence: Vec<&str> =
+        findings["evidence"].as_array().expect("a list").iter().filter_map(|text| text.as_str()).collect();
     assert!(evidence[0].contains("median 96 us"), "{evidence:?}");
     assert!(evidence[1].contains("median 48 us"), "{evidence:?}");
-    for told in [
-        "needs flushes (write back)",
-        "ext4 with the options rw; with a journal",
-    ] {
+    for told in ["needs flushes (write back)", "ext4 with the options rw; with a journal"] {
         assert!(evidence.iter().any(|text| text.contains(told)), "{evidence:?}");
     }
+    assert!(evidence.iter().any(|text| text.contains("virtual machine")), "{evidence:?}");
     assert!(
-        evidence.iter().any(|text| text.contains("virtual machine")),
-        "{evidence:?}"
-    );
-    assert!(
-        evidence
-            .iter()
-            .any(|text| text.contains("counts flushes") || text.contains("counted")),
+        evidence.iter().any(|text| text.contains("counts flushes") || text.contains("counted")),
         "{evidence:?}"
     );
 }
@@ -117,12 +88,7 @@ fn a_sync_without_a_flush_tells_of_a_device_that_has_a_cache_and_is_not_made_of_
 #[test]
 fn without_an_overwrite_there_is_no_verdict() {
     let env = testing::env(64 << 20);
-    let results = [result(
-        Operation::Append,
-        Way::Fdatasync,
-        200e3,
-        json!({ "sync_p50_ns": 196e3 }),
-    )];
+    let results = [result(Operation::Append, Way::Fdatasync, 200e3, json!({ "sync_p50_ns": 196e3 }))];
     assert!(Durable.conclude(&testing::header(&env), &results).is_empty());
 }
 
@@ -131,11 +97,7 @@ fn its_points_fit_one_cpu_and_little_memory_and_say_what_they_write() {
     let env = testing::env_of_one_cpu(64 << 20);
     let points = Durable.points(&env);
     assert_eq!(points.len(), 12);
-    let seconds: f64 = points
-        .iter()
-        .filter(|planned| planned.priority == 0)
-        .map(Planned::round_s)
-        .sum();
+    let seconds: f64 = points.iter().filter(|planned| planned.priority == 0).map(Planned::round_s).sum();
     assert!(seconds < 0.6, "{seconds}");
     for planned in &points {
         let (operation, _) = asked(&planned.point).expect("one of ours");
@@ -150,16 +112,10 @@ fn its_points_fit_one_cpu_and_little_memory_and_say_what_they_write() {
 
 #[test]
 fn each_system_has_the_ways_that_it_knows_and_full_fsync_is_of_macos() {
-    let linux = offered(
-        &Operation::ALL,
-        &[Way::Fsync, Way::Fdatasync, Way::ODsync, Way::DirectFdatasync],
-    );
+    let linux = offered(&Operation::ALL, &[Way::Fsync, Way::Fdatasync, Way::ODsync, Way::DirectFdatasync]);
     assert_eq!(linux.len(), 12);
     assert_eq!(linux[0], (Operation::Overwrite, Way::Fdatasync));
-    let macos = offered(
-        &[Operation::Overwrite, Operation::Append],
-        &[Way::Fsync, Way::FullFsync],
-    );
+    let macos = offered(&[Operation::Overwrite, Operation::Append], &[Way::Fsync, Way::FullFsync]);
     assert_eq!(
         macos,
         [
@@ -353,15 +309,8 @@ mod linux {
         let mut points = Durable.points(&env);
         points.retain(|planned| matches!(planned.point.sync.as_deref(), Some("fsync" | "fdatasync")));
         for (_, proof) in measure_once(&Faulty(Fault::SyncsNothing), &env, &points) {
-            let told = proof
-                .checks
-                .iter()
-                .any(|check| check.detail.contains("cachestat"));
-            assert_eq!(
-                testing::failed(&proof).contains(&"nothing waits after the sync"),
-                told,
-                "{proof:?}"
-            );
+            let told = proof.checks.iter().any(|check| check.detail.contains("cachestat"));
+            assert_eq!(testing::failed(&proof).contains(&"nothing waits after the sync"), told, "{proof:?}");
         }
     }
 
@@ -374,10 +323,7 @@ mod linux {
         let mut points = Durable.points(&env);
         points.retain(|planned| planned.point.sync.as_deref() == Some("fdatasync"));
         for (_, proof) in measure_once(&Faulty(Fault::KeepsOtherBytes), &env, &points) {
-            assert!(
-                testing::failed(&proof).contains(&"contents verified"),
-                "{proof:?}"
-            );
+            assert!(testing::failed(&proof).contains(&"contents verified"), "{proof:?}");
         }
     }
 
@@ -429,14 +375,9 @@ mod linux {
         let left = std::fs::read_dir(&own).expect("readable").count();
         std::fs::remove_dir_all(&own).expect("ours");
         assert_eq!(left, 0);
-        let text = records
-            .iter()
-            .find_map(|record| record.error.as_ref())
-            .map(|absence| absence.text.clone());
-        assert!(
-            text.as_ref().is_some_and(|text| text.contains("--max-bytes")),
-            "{text:?}"
-        );
+        let text =
+            records.iter().find_map(|record| record.error.as_ref()).map(|absence| absence.text.clone());
+        assert!(text.as_ref().is_some_and(|text| text.contains("--max-bytes")), "{text:?}");
     }
 
     /// Without the test file's least size, which the budget of that test does not have.

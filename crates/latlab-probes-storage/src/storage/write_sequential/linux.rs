@@ -92,9 +92,7 @@ impl Session for Writing<'_> {
     fn select(&mut self, point: &Point) -> Result<(), ProbeError> {
         self.selected = self.state(point)?;
         let block_bytes = self.states[self.selected].block_bytes;
-        let length = usize::try_from(block_bytes)
-            .unwrap_or(usize::MAX)
-            .max(BLOCK_BYTES);
+        let length = usize::try_from(block_bytes).unwrap_or(usize::MAX).max(BLOCK_BYTES);
         if self.buffer.bytes().len() != length {
             self.buffer = Buffer::new(length, 4096);
         }
@@ -109,18 +107,11 @@ impl Session for Writing<'_> {
             .ok_or_else(|| ProbeError::Other("a file of the user's (--file) is only read".to_owned()))?;
         let state = &mut self.states[self.selected];
         let begin = state.stretches.next();
-        self.env
-            .disk
-            .budget()
-            .spend(state.stretch_bytes)
-            .map_err(refused)?;
+        self.env.disk.budget().spend(state.stretch_bytes).map_err(refused)?;
         block.set_tail_threshold_ns(Timed::tail_ns(false, state.block_bytes));
         let file = &state.file;
         let flush = |what| {
-            fsync(file).map_err(|errno| ProbeError::System {
-                what: String::from(what),
-                source: errno.into(),
-            })
+            fsync(file).map_err(|errno| ProbeError::System { what: String::from(what), source: errno.into() })
         };
         let (each, end) = (state.path == FSYNC_EACH, state.path == FSYNC_END);
         let length = usize::try_from(state.block_bytes).unwrap_or(usize::MAX);

@@ -11,10 +11,7 @@ fn what_is_announced_fits_the_budget_and_each_record_has_its_blocks() {
         }
         let points = WriteSequential.points(&env);
         let written: u64 = points.iter().map(|planned| planned.run_bytes(profile)).sum();
-        assert!(
-            written + disk::file_bytes(&env) <= env.disk.budget().limit_bytes(),
-            "{written}"
-        );
+        assert!(written + disk::file_bytes(&env) <= env.disk.budget().limit_bytes(), "{written}");
         for planned in &points {
             let rounds = planned.rank.rounds(profile.rounds()) as usize;
             assert!(rounds * planned.wanted_blocks() >= 4);
@@ -29,21 +26,9 @@ fn what_is_announced_fits_the_budget_and_each_record_has_its_blocks() {
             .map(|planned| planned.run_bytes(profile))
             .sum()
     };
-    assert!(
-        all(Profile::Quick, 0) <= 256 * MIB,
-        "{}",
-        all(Profile::Quick, 0) / MIB
-    );
-    assert!(
-        all(Profile::Standard, 1) <= 1536 * MIB,
-        "{}",
-        all(Profile::Standard, 1) / MIB
-    );
-    assert!(
-        all(Profile::Thorough, 2) <= 6144 * MIB,
-        "{}",
-        all(Profile::Thorough, 2) / MIB
-    );
+    assert!(all(Profile::Quick, 0) <= 256 * MIB, "{}", all(Profile::Quick, 0) / MIB);
+    assert!(all(Profile::Standard, 1) <= 1536 * MIB, "{}", all(Profile::Standard, 1) / MIB);
+    assert!(all(Profile::Thorough, 2) <= 6144 * MIB, "{}", all(Profile::Thorough, 2) / MIB);
 }
 
 #[test]

@@ -84,11 +84,7 @@ impl Notes {
     fn note(&mut self, name: &'static str, found: Result<String, String>) {
         let place = self.evidence.iter().position(|own| own.name == name);
         let place = place.unwrap_or_else(|| {
-            self.evidence.push(Evidence {
-                name,
-                held: String::new(),
-                failed: None,
-            });
+            self.evidence.push(Evidence { name, held: String::new(), failed: None });
             self.evidence.len() - 1
         });
         let own = &mut self.evidence[place];
@@ -117,32 +113,21 @@ impl Notes {
         if half == 0 {
             return None;
         }
-        let (earlier, later) = (
-            &self.means_ns[..half],
-            &self.means_ns[self.means_ns.len() - half..],
-        );
+        let (earlier, later) = (&self.means_ns[..half], &self.means_ns[self.means_ns.len() - half..]);
         Some(median(later) / median(earlier))
     }
 
     /// A drift that is worth a word: blocks that only go up and down are none, so all later ones must lie on one side of all earlier ones.
     fn drifted(&self, leaves_traces: bool) -> Option<String> {
-        let drift = self
-            .drift()
-            .filter(|drift| !(1.0 / DRIFT..=DRIFT).contains(drift))?;
+        let drift = self.drift().filter(|drift| !(1.0 / DRIFT..=DRIFT).contains(drift))?;
         let half = self.means_ns.len() / 2;
-        let (earlier, later) = (
-            &self.means_ns[..half],
-            &self.means_ns[self.means_ns.len() - half..],
-        );
+        let (earlier, later) = (&self.means_ns[..half], &self.means_ns[self.means_ns.len() - half..]);
         let apart = |low: &[f64], high: &[f64]| low.iter().all(|one| high.iter().all(|other| one < other));
         if !apart(earlier, later) && !apart(later, earlier) {
             return None;
         }
-        let why = if leaves_traces && drift > 1.0 {
-            ": the files that earlier blocks left may be why"
-        } else {
-            ""
-        };
+        let why =
+            if leaves_traces && drift > 1.0 { ": the files that earlier blocks left may be why" } else { "" };
         Some(format!(
             "drift: a file took {} in the later half of the blocks and {} in the earlier half{why}",
             time(median(later)),
@@ -167,11 +152,7 @@ impl Notes {
 
 /// `12.3 us`.
 fn time(ns: f64) -> String {
-    if ns < 1e6 {
-        format!("{:.1} us", ns / 1e3)
-    } else {
-        format!("{:.1} ms", ns / 1e6)
-    }
+    if ns < 1e6 { format!("{:.1} us", ns / 1e3) } else { format!("{:.1} ms", ns / 1e6) }
 }
 
 fn median(values: &[f64]) -> f64 {
@@ -226,20 +207,14 @@ impl<'env> Filing<'env> {
         entry: fn(u64) -> Entry,
         files: std::ops::Range<u64>,
     ) -> Result<Vec<CString>, ProbeError> {
-        files
-            .map(|number| self.scratch.file(set.directory, entry(number)))
-            .collect()
+        files.map(|number| self.scratch.file(set.directory, entry(number))).collect()
     }
 
     /// A directory for files that are not there yet, their bytes taken from the budget and put into `data`.
     fn prepare(&mut self, files: u64, file_bytes: u64) -> Result<Set, ProbeError> {
         let bytes = files * file_bytes;
         self.scratch.admit(files, file_bytes)?;
-        self.env
-            .disk
-            .budget()
-            .spend(bytes)
-            .map_err(|error| said(&error))?;
+        self.env.disk.budget().spend(bytes).map_err(|error| said(&error))?;
         self.seeds += 1;
         let set = Set {
             directory: self.scratch.directory()?,
@@ -267,17 +242,12 @@ impl<'env> Filing<'env> {
                 return Ok(Err(wrong(index, length, size)));
             }
         }
-        Ok(Ok(format!(
-            "every byte of {files} files was read back and compared"
-        )))
+        Ok(Ok(format!("every byte of {files} files was read back and compared")))
     }
 
     /// The files that reads of this size share, written when the first asks for them.
     fn keep(&mut self, files: u64, file_bytes: u64) -> Result<usize, ProbeError> {
-        let found = self
-            .kept
-            .iter()
-            .position(|set| set.file_bytes == file_bytes && set.files >= files);
+        let found = self.kept.iter().position(|set| set.file_bytes == file_bytes && set.files >= files);
         if let Some(place) = found {
             return Ok(place);
         }
@@ -333,17 +303,11 @@ impl<'env> Filing<'env> {
         let done = if self.point.engine.as_deref() == Some(PYTHON) {
             self.scratch.admit(1, files * file_bytes)?;
             let flush = if sync { Flush::Each } else { Flush::Never };
-            let job = Job {
-                write: Some(flush),
-                files,
-                file_bytes,
-            };
+            let job = Job { write: Some(flush), files, file_bytes };
             let python = self.python.as_mut().ok_or_else(no_interpreter)?;
             python.prepare(job, self.scratch.path())?;
             python.give(&self.data)?;
-            python
-                .pass(job, set.directory, &self.env.clock, self.stamps.begin())?
-                .0
+            python.pass(job, set.directory, &self.env.clock, self.stamps.begin())?.0
         } else {
             let names = self.names(&set, Entry::File, 0..files)?;
             native::write(self.stamps, &names, &self.data, sync)?
@@ -369,11 +333,7 @@ impl<'env> Filing<'env> {
         self.data.clear();
         self.data.resize(self.expected.len(), 0);
         let cold = operation != Operation::ReadWarm;
-        let job = Job {
-            write: None,
-            files,
-            file_bytes,
-        };
+        let job = Job { write: None, files, file_bytes };
         let in_python = self.point.engine.as_deref() == Some(PYTHON);
         if in_python {
             let python = self.python.as_mut().ok_or_else(no_interpreter)?;
@@ -388,10 +348,7 @@ impl<'env> Filing<'env> {
             let done = if in_python {
                 let python = own.python.as_mut().ok_or_else(no_interpreter)?;
                 let (done, ends) = python.pass(job, set.directory, &own.env.clock, begin)?;
-                notes.note(
-                    "contents verified",
-                    compare_ends(&ends, &own.expected, file_bytes),
-                );
+                notes.note("contents verified", compare_ends(&ends, &own.expected, file_bytes));
                 done
             } else {
                 let done = native::read(own.stamps, &names, &mut own.data)?;
@@ -448,30 +405,18 @@ impl<'env> Filing<'env> {
     fn rename(&mut self, files: u64, file_bytes: u64, notes: &mut Notes) -> Result<Pass, ProbeError> {
         let place = self.keep(files, file_bytes)?;
         let set = self.kept[place].clone();
-        let (from, to) = (
-            self.names(&set, Entry::File, 0..files)?,
-            self.names(&set, Entry::Renamed, 0..files)?,
-        );
+        let (from, to) =
+            (self.names(&set, Entry::File, 0..files)?, self.names(&set, Entry::Renamed, 0..files)?);
         let done = native::rename(self.stamps, &from, &to)?;
-        let moved = from
-            .iter()
-            .zip(&to)
-            .filter(|(from, to)| !exists(from) && exists(to))
-            .count();
-        notes.note(
-            "moved",
-            equal(moved as u64, files, "files have their new name only"),
-        );
+        let moved = from.iter().zip(&to).filter(|(from, to)| !exists(from) && exists(to)).count();
+        notes.note("moved", equal(moved as u64, files, "files have their new name only"));
         native::rename(self.stamps, &to, &from)?;
         Ok(done)
     }
 
     fn unlink(&mut self, files: u64, file_bytes: u64, notes: &mut Notes) -> Result<Pass, ProbeError> {
         let left = |set: &Set| set.files - set.removed;
-        let place = self
-            .written
-            .iter()
-            .position(|set| set.file_bytes == file_bytes && left(set) >= files);
+        let place = self.written.iter().position(|set| set.file_bytes == file_bytes && left(set) >= files);
         let place = if let Some(place) = place {
             place
         } else {
@@ -491,9 +436,7 @@ impl<'env> Filing<'env> {
                 .map_err(|errno| refused("flushing a file before it is removed", errno))?;
         }
         let done = native::unlink(self.stamps, &names)?;
-        self.scratch
-            .place()
-            .removed(files, Duration::from_secs_f64(done.wall_ns / 1e9));
+        self.scratch.place().removed(files, Duration::from_secs_f64(done.wall_ns / 1e9));
         self.written[place].removed += files;
         let gone = names.iter().filter(|name| !exists(name)).count();
         notes.note("removed", equal(gone as u64, files, "files are gone"));
@@ -520,22 +463,14 @@ fn make_cold(names: &[CString], notes: &mut Notes) -> Result<(), ProbeError> {
         source = left.source;
         let map = extents(&file).map_err(|error| said(&error))?;
         if let Err(why) = map.all_written() {
-            notes.note(
-                "extents written",
-                Err(format!("file {} of {files}: {why}", index + 1)),
-            );
+            notes.note("extents written", Err(format!("file {} of {files}: {why}", index + 1)));
         }
     }
     notes.note(
         "evicted",
-        Ok(format!(
-            "evicted 100.0 % ({source}) of each of {files} files before each block"
-        )),
+        Ok(format!("evicted 100.0 % ({source}) of each of {files} files before each block")),
     );
-    notes.note(
-        "extents written",
-        Ok(format!("the map of each of {files} files shows every byte")),
-    );
+    notes.note("extents written", Ok(format!("the map of each of {files} files shows every byte")));
     Ok(())
 }
 
@@ -566,10 +501,7 @@ fn wrong(index: usize, length: usize, size: usize) -> String {
     if length == size {
         format!("file {} holds other bytes than were written", index + 1)
     } else {
-        format!(
-            "file {} ends after {length} of {size} bytes or has more",
-            index + 1
-        )
+        format!("file {} ends after {length} of {size} bytes or has more", index + 1)
     }
 }
 
@@ -594,14 +526,9 @@ fn compare_ends(ends: &[u8], expected: &[u8], file_bytes: u64) -> Result<String,
         .filter(|(file, end)| file.ends_with(&end[end.len() - last.min(end.len())..]))
         .count();
     if ends.len() == count * LAST_BYTES && right == count {
-        return Ok(format!(
-            "length and last {last} bytes of {count} files as written"
-        ));
+        return Ok(format!("length and last {last} bytes of {count} files as written"));
     }
-    Err(format!(
-        "the last bytes of {} of {count} files are others",
-        count - right
-    ))
+    Err(format!("the last bytes of {} of {count} files are others", count - right))
 }
 
 fn equal(found: u64, expected: u64, what: &str) -> Result<String, String> {
@@ -623,11 +550,7 @@ fn note_fetched(notes: &mut Notes, fetched: Option<u64>, bytes: u64, cold: bool)
         let found = if fetched >= bytes { Ok(detail) } else { Err(detail) };
         notes.note("read from storage", found);
     } else {
-        let found = if fetched <= STRAY_BYTES {
-            Ok(detail)
-        } else {
-            Err(detail)
-        };
+        let found = if fetched <= STRAY_BYTES { Ok(detail) } else { Err(detail) };
         notes.note("read from memory", found);
     }
 }
@@ -638,12 +561,7 @@ impl Session for Filing<'_> {
         let (operation, all, file_bytes) = parts(point)?;
         let profile = self.env.settings.profile;
         let cold = matches!(operation, Operation::ReadCold | Operation::ReadMetadataCold);
-        if cold
-            || matches!(
-                operation,
-                Operation::ReadWarm | Operation::Stat | Operation::Rename
-            )
-        {
+        if cold || matches!(operation, Operation::ReadWarm | Operation::Stat | Operation::Rename) {
             // What all of these share is large enough for the one that takes most.
             let place = self.keep(Operation::ReadWarm.files_a_block(all, profile), file_bytes)?;
             if cold {
@@ -676,9 +594,7 @@ impl Session for Filing<'_> {
             notes.wall_ns += done.wall_ns;
             let sums = done.sums();
             let in_phases: u64 = sums.iter().map(|(_, ticks)| ticks).sum();
-            notes
-                .shares
-                .push(self.env.clock.ns(in_phases) / done.wall_ns.max(1.0));
+            notes.shares.push(self.env.clock.ns(in_phases) / done.wall_ns.max(1.0));
             for (place, (name, ticks)) in sums.into_iter().enumerate() {
                 if notes.phases.len() <= place {
                     notes.phases.push((name, 0.0));
@@ -741,21 +657,14 @@ impl Session for Filing<'_> {
         }
         let a_block = notes.files_a_block;
         if a_block < all {
-            proof
-                .flags
-                .push(format!("a block is {a_block} of the {all} files"));
+            proof.flags.push(format!("a block is {a_block} of the {all} files"));
         }
         let drift = notes.drift();
-        proof
-            .flags
-            .extend(notes.drifted(operation.is_some_and(Operation::leaves_traces)));
+        proof.flags.extend(notes.drifted(operation.is_some_and(Operation::leaves_traces)));
         proof.flags.extend(notes.spread(all));
         let files = notes.files.max(1) as f64;
-        let phases: Vec<_> = notes
-            .phases
-            .iter()
-            .map(|(name, ns)| json!({ "name": name, "mean_ns": ns / files }))
-            .collect();
+        let phases: Vec<_> =
+            notes.phases.iter().map(|(name, ns)| json!({ "name": name, "mean_ns": ns / files })).collect();
         proof.findings = Some(json!({
             "phases_share_of_wall": share,
             "drift": drift,

@@ -16,12 +16,8 @@ pub(super) type Phase = (&'static str, usize, usize);
 const STAMPS: usize = 5;
 /// Between the end of writing and the begin of closing lies the flush, or nothing.
 pub(super) const WRITE: &[Phase] = &[("create", 0, 1), ("write", 1, 2), ("close", 3, 4)];
-pub(super) const WRITE_SYNC: &[Phase] = &[
-    ("create", 0, 1),
-    ("write", 1, 2),
-    ("fsync", 2, 3),
-    ("close", 3, 4),
-];
+pub(super) const WRITE_SYNC: &[Phase] =
+    &[("create", 0, 1), ("write", 1, 2), ("fsync", 2, 3), ("close", 3, 4)];
 pub(super) const READ: &[Phase] = &[("open", 0, 1), ("read", 1, 2), ("close", 2, 3)];
 pub(super) const STAT: &[Phase] = &[("stat", 0, 1)];
 pub(super) const RENAME: &[Phase] = &[("rename", 0, 1)];
@@ -46,10 +42,7 @@ impl Pass {
     /// Ticks in each phase, of all files together.
     pub(super) fn sums(&self) -> Vec<(&'static str, u64)> {
         let of = |(name, from, to): &Phase| {
-            let sum = self
-                .steps
-                .iter()
-                .map(|step| step[*to].saturating_sub(step[*from]));
+            let sum = self.steps.iter().map(|step| step[*to].saturating_sub(step[*from]));
             (*name, sum.sum())
         };
         self.phases.iter().map(of).collect()
@@ -83,11 +76,7 @@ fn pass<'a>(
         begin = step[last];
     }
     let wall_ns = clock.elapsed().as_secs_f64() * 1e9;
-    Ok(Pass {
-        phases,
-        steps,
-        wall_ns,
-    })
+    Ok(Pass { phases, steps, wall_ns })
 }
 
 /// Creates, writes, flushes if asked, and closes each file with its part of `data`.

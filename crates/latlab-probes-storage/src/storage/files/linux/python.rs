@@ -194,10 +194,6 @@ fn parse(result: &[u8], job: Job, clock: &Clock, begin: u64) -> Option<(Pass, Ve
             *place = begin + clock.ticks(ns.checked_sub(first)? as f64);
         }
     }
-    let pass = Pass {
-        phases: job.phases(),
-        steps,
-        wall_ns: *wall_ns as f64,
-    };
+    let pass = Pass { phases: job.phases(), steps, wall_ns: *wall_ns as f64 };
     Some((pass, last.to_vec()))
 }

@@ -1,5 +1,6 @@
 //! What the tests of probes share: surroundings, a sink that keeps records, and one look at each point's proof.
 
+mod golden;
 mod proofs;
 
 use std::time::Duration;
@@ -9,6 +10,7 @@ use latlab_harness::{
 };
 use latlab_record::{Header, Kind, Point, Record, SCHEMA_NAME, SCHEMA_VERSION, Tool};
 
+pub use self::golden::{as_line, assert_golden};
 pub use self::proofs::{
     as_a_child, assert_proved, assert_proved_at_its_smallest_points, env, env_of_one_cpu, env_of_threads,
     runner,

@@ -79,6 +79,26 @@ mod tests {
         assert!(ratio["low"].as_f64() < Some(5.0) && ratio["high"].as_f64() > Some(5.0), "{ratio}");
     }
 
+    /// A made-up run with figures of every probe, of which Python's tests read what follows from them.
+    #[test]
+    fn every_probe_concludes_from_a_known_run_what_it_always_did() {
+        let run = include_str!("../../../tests/data/run-small.latlab.jsonl");
+        let mut lines = run.lines();
+        let header: Header = serde_json::from_str(lines.next().expect("a header")).expect("of this version");
+        let footer: serde_json::Value = serde_json::from_str(lines.next().expect("a footer")).expect("JSON");
+        let figures: Vec<Record> = serde_json::from_value(footer["figures"].clone()).expect("figures");
+        let concluded: Vec<String> = REGISTRY
+            .iter()
+            .flat_map(|entry| {
+                let id = entry.probe.spec().id;
+                let own = figures.iter().filter(|figure| figure.probe == id && figure.kind != Kind::Derived);
+                entry.probe.conclude(&header, &PointResult::of_run(own, std::iter::empty()))
+            })
+            .map(|record| testing::as_line(&record))
+            .collect();
+        testing::assert_golden("crates/latlab-probes/src/golden/conclusions.jsonl", &concluded);
+    }
+
     #[test]
     fn nothing_is_concluded_anew_from_a_file_of_version_1() {
         let mut lines = rounds(&[None]);

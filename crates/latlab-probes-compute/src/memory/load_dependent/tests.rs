@@ -96,6 +96,26 @@ fn a_planted_hierarchy_comes_out_as_planted() {
     }
 }
 
+/// Of each record its point, its median and a digest of all of it.
+#[test]
+fn records_of_a_simulated_machine_are_what_they_always_were() {
+    let digest = |text: &str| {
+        // FNV-1a.
+        text.bytes().fold(0xCBF2_9CE4_8422_2325_u64, |hash, byte| {
+            (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01B3)
+        })
+    };
+    let lines: Vec<String> = measure_in_rounds(&planted_env(true), 2)
+        .iter()
+        .map(|record| {
+            let p50 = record.summary.as_ref().and_then(|summary| summary.p50);
+            let whole = digest(&testing::as_line(record));
+            format!("{} {p50:?} {whole:016x}", record.point.label())
+        })
+        .collect();
+    testing::assert_golden("crates/latlab-probes-compute/src/memory/load_dependent/golden.txt", &lines);
+}
+
 #[test]
 fn one_round_alone_confirms_no_boundary() {
     let findings = findings(&measure_in_rounds(&planted_env(true), 1));

@@ -77,6 +77,8 @@ pub struct Spec {
     pub touches: Touches,
     /// Whether it saturates a resource that other programs share (left out by `--gentle`).
     pub saturates: bool,
+    /// What its single operations do by themselves: what may be watched beside them to find the causes of the slow ones.
+    pub operations: Operations,
 }
 
 impl Spec {
@@ -386,11 +388,6 @@ pub trait Probe {
     /// the first of them and in time of its own, and announced apart from what points write. On a slow disk it may be smaller: a session looks at its size.
     fn test_file_bytes(&self, _env: &Env) -> u64 {
         0
-    }
-
-    /// What its single operations do by themselves: what may be watched beside them to find the causes of the slow ones.
-    fn operations(&self) -> Operations {
-        Operations::Unwatched
     }
 
     /// Takes what a group of points needs. Dropping the session gives everything back.

@@ -181,7 +181,7 @@ pub fn run_probe(
         sink,
         drift,
         observer: None,
-        listening: Listening::of_this_thread(env, probe.operations()),
+        listening: Listening::of_this_thread(env, spec.operations),
         ramp: Ramp::default(),
         degraded,
         results: Vec::new(),

@@ -427,6 +427,7 @@ mod tests {
         needs: &[],
         touches: &[],
         saturates: false,
+        operations: crate::Operations::Unwatched,
     };
 
     fn recorded(blocks: &[BlockData], proof: Proof) -> Record {

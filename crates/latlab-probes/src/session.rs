@@ -317,7 +317,7 @@ impl Whole {
             let mut order: Vec<usize> = (0..self.chosen.len()).collect();
             rng.shuffle(&mut order);
             // Those that are traced follow each other, at the end of the headline and the begin of the rest.
-            order.sort_by_key(|part| self.chosen[*part].probe.operations().are_traced() == headline);
+            order.sort_by_key(|part| self.chosen[*part].probe.spec().operations.are_traced() == headline);
             let turns = order.into_iter();
             turns.filter_map(|part| Turn::of(self, part, round, request, headline)).collect()
         })

@@ -24,6 +24,7 @@ static SPEC: Spec = Spec {
     needs: &[],
     touches: &[],
     saturates: false,
+    operations: crate::Operations::Unwatched,
 };
 
 #[expect(clippy::struct_excessive_bools, reason = "each is one planted property of its own")]

@@ -6,8 +6,8 @@ mod work;
 use std::io::{BufRead, Write};
 
 use latlab_harness::{
-    Block, Child, Env, Planned, PointResult, Probe, ProbeError, Proof, Rank, Rounds, Session, Spec, Support,
-    Tier, serve_child,
+    Block, Child, Env, Operations, Planned, PointResult, Probe, ProbeError, Proof, Rank, Rounds, Session,
+    Spec, Support, Tier, serve_child,
 };
 use latlab_record::{Check, Header, Point, Profile, Record, Unit, Work, binary_size};
 use serde_json::{Value, json};
@@ -44,6 +44,7 @@ A preload of the user's own is taken away for these processes. Timed by the syst
     needs: &["child processes", "Linux"],
     touches: &["memory: up to 64 MiB a block, at most half of what may be used, in child processes"],
     saturates: false,
+    operations: Operations::Unwatched,
 };
 
 /// Sizes of the quick profile, in the order in which they are given up last; 32 bytes are a node of a list.

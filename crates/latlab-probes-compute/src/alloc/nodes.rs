@@ -10,8 +10,8 @@ mod ahead;
 use std::io::{BufRead, Write};
 
 use latlab_harness::{
-    Block, Child, Env, Planned, PointResult, Probe, ProbeError, Proof, Rank, Rounds, Session, Spec, Support,
-    Tier, ratios, serve_child,
+    Block, Child, Env, Operations, Planned, PointResult, Probe, ProbeError, Proof, Rank, Rounds, Session,
+    Spec, Support, Tier, ratios, serve_child,
 };
 use latlab_record::{Check, Header, Point, Profile, Record, Unit, binary_size};
 use serde_json::{Value, json};
@@ -51,6 +51,7 @@ and one in old memory must not. Builds are timed by the system's monotonic clock
     needs: &["a child process", "Linux"],
     touches: &["memory: up to 64 MB, in a child process"],
     saturates: false,
+    operations: Operations::Unwatched,
 };
 
 /// Lists of so many nodes, the largest that is allowed is taken.

@@ -5,8 +5,8 @@ use std::io::{BufRead, Write};
 use std::time::Instant;
 
 use latlab_harness::{
-    Block, Child, Env, Planned, PointResult, Probe, ProbeError, Proof, Rank, RemoteBlock, Session, Spec,
-    Support, Tier, ratios, serve_child,
+    Block, Child, Env, Operations, Planned, PointResult, Probe, ProbeError, Proof, Rank, RemoteBlock,
+    Session, Spec, Support, Tier, ratios, serve_child,
 };
 use latlab_record::{Check, Header, Point, Profile, Record, Unit, binary_size};
 use serde::{Deserialize, Serialize};
@@ -37,6 +37,7 @@ A value is a window of at least 50 us, or one iteration that takes longer, timed
     needs: &["child processes", "Linux"],
     touches: &["memory: up to four arrays of 64 MiB, at most a quarter of what may be used, in child processes"],
     saturates: false,
+    operations: Operations::Unwatched,
 };
 
 /// Sizes of one array, in the order in which they are given up last.

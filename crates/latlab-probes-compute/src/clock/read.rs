@@ -2,7 +2,8 @@
 
 use latlab_clock::{Clock, OsClockId, Source, os_clocks, read_os_clock};
 use latlab_harness::{
-    Batch, Block, Env, Planned, Probe, ProbeError, Proof, Rank, Reach, Session, Spec, Support, Tier,
+    Batch, Block, Env, Operations, Planned, Probe, ProbeError, Proof, Rank, Reach, Session, Spec, Support,
+    Tier,
 };
 use latlab_record::{Check, Point, Unit};
 use serde_json::json;
@@ -28,6 +29,7 @@ Python's clocks are called from a loop of Python code, sixteen calls a turn, in 
     needs: &[],
     touches: &["nothing"],
     saturates: false,
+    operations: Operations::Unwatched,
 };
 
 /// Readings of which the smallest step is kept.

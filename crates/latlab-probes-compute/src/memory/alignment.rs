@@ -6,8 +6,8 @@
 )]
 
 use latlab_harness::{
-    Batch, Block, Env, MemorySource, Planned, PointResult, Probe, ProbeError, Proof, Reach, Session, Spec,
-    Support, Tier,
+    Batch, Block, Env, MemorySource, Operations, Planned, PointResult, Probe, ProbeError, Proof, Reach,
+    Session, Spec, Support, Tier,
 };
 use latlab_record::{Check, Header, Pages, Point, Profile, Record, Unit, Work, binary_size};
 use serde_json::json;
@@ -44,6 +44,7 @@ after each block every place must hold the last one that was due there. A value 
     needs: &["64 KiB of memory"],
     touches: &["memory: 40 KiB"],
     saturates: false,
+    operations: Operations::Unwatched,
 };
 
 /// Bytes of an access.

@@ -4,8 +4,8 @@ use std::collections::HashMap;
 use std::sync::{Arc, OnceLock};
 
 use latlab_harness::{
-    Batch, Block, Crew, CrewError, Env, MemorySource, Planned, PointResult, Probe, ProbeError, Proof, Rank,
-    Reach, Session, Spec, Support, Tier, usable_cpus,
+    Batch, Block, Crew, CrewError, Env, MemorySource, Operations, Planned, PointResult, Probe, ProbeError,
+    Proof, Rank, Reach, Session, Spec, Support, Tier, usable_cpus,
 };
 use latlab_machine::Machine;
 use latlab_record::{
@@ -56,6 +56,7 @@ and afterwards every word of it must be what the operation makes of the source; 
     ],
     // `--gentle` is obeyed by leaving out the points that saturate, not the probe.
     saturates: false,
+    operations: Operations::Unwatched,
 };
 
 /// Largest working set of the thorough profile, all streams together. The others end with the one that stands for memory: populating and filling

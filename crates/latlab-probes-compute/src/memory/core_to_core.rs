@@ -8,8 +8,8 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use latlab_harness::{
-    Block, Env, MemorySource, Planned, PointResult, Probe, ProbeError, Proof, Rank, Session, Spec, Support,
-    Tier, usable_cpus,
+    Block, Env, MemorySource, Operations, Planned, PointResult, Probe, ProbeError, Proof, Rank, Session,
+    Spec, Support, Tier, usable_cpus,
 };
 use latlab_record::{Check, Header, Point, Profile, Record, Unit};
 use latlab_stats::rng::Rng;
@@ -50,6 +50,7 @@ A virtual machine may run two of its CPUs on one core, and move them: what was m
     needs: &["two CPUs", "threads that can be kept on a CPU"],
     touches: &["two CPUs at a time, busy; memory: a page for each CPU"],
     saturates: false,
+    operations: Operations::Unwatched,
 };
 
 const COMPARE_AND_SWAP: &str = "compare-and-swap";

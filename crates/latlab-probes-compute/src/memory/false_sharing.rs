@@ -5,8 +5,8 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use latlab_harness::{
-    Block, Env, MemorySource, Planned, PointResult, Probe, ProbeError, Proof, Rank, Reach, Session, Spec,
-    Support, Tier, ratio,
+    Block, Env, MemorySource, Operations, Planned, PointResult, Probe, ProbeError, Proof, Rank, Reach,
+    Session, Spec, Support, Tier, ratio,
 };
 use latlab_record::{Check, Header, Point, Record, Unit};
 use serde_json::json;
@@ -36,6 +36,7 @@ A store that waits for its line is buffered, the core goes on and reads its own 
     needs: &["two CPUs", "threads that can be kept on a CPU"],
     touches: &["two CPUs, busy; memory: two pages"],
     saturates: false,
+    operations: Operations::Unwatched,
 };
 
 const STORE: &str = "store";

@@ -11,8 +11,8 @@ use std::collections::HashMap;
 
 use latlab_clock::SimulatedClock;
 use latlab_harness::{
-    Batch, Block, Env, MemorySource, Planned, PointResult, Probe, ProbeError, Proof, Rank, Reach, Session,
-    SimulatedMemory, Spec, Support, Tier,
+    Batch, Block, Env, MemorySource, Operations, Planned, PointResult, Probe, ProbeError, Proof, Rank, Reach,
+    Session, SimulatedMemory, Spec, Support, Tier,
 };
 use latlab_record::{Check, Header, Order, Pages, Point, Profile, Record, Unit, binary_size};
 
@@ -46,6 +46,7 @@ window of loads about 20 us long: its quantiles are quantiles of window means, n
     needs: &["8 MiB of memory"],
     touches: &["memory: two arenas of 256 MiB (up to 1 GiB beside large caches and in the thorough profile), at most a quarter of what may be used"],
     saturates: false,
+    operations: Operations::Unwatched,
 };
 
 /// Smallest working set: 16 lines.

@@ -11,8 +11,8 @@ mod loaders;
 use std::collections::HashMap;
 
 use latlab_harness::{
-    Batch, Block, Env, MemorySource, Planned, PointResult, Probe, ProbeError, Proof, Rank, Session, Spec,
-    Support, Tier,
+    Batch, Block, Env, MemorySource, Operations, Planned, PointResult, Probe, ProbeError, Proof, Rank,
+    Session, Spec, Support, Tier,
 };
 use latlab_record::{Check, Estimate, Header, Order, Pages, Point, Profile, Record, Unit, binary_size};
 use serde_json::json;
@@ -53,6 +53,7 @@ Proof: every pointer is checked once, and each block must end at the line where 
         "memory bandwidth of all allowed CPUs at once",
     ],
     saturates: true,
+    operations: Operations::Unwatched,
 };
 
 /// What the chain covers, by profile.

@@ -4,8 +4,8 @@ use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 
 use latlab_harness::{
-    Batch, Block, Env, MemorySource, Planned, PointResult, Probe, ProbeError, Proof, Rank, Reach, Session,
-    Spec, Support, Tier, ratios,
+    Batch, Block, Env, MemorySource, Operations, Planned, PointResult, Probe, ProbeError, Proof, Rank, Reach,
+    Session, Spec, Support, Tier, ratios,
 };
 use latlab_record::{Check, Header, Order, Pages, Point, Profile, Record, Unit, binary_size};
 use serde_json::{Value, json};
@@ -43,6 +43,7 @@ Best is the lowest time; best_chains is the smallest number of chains within 5 %
     needs: &["8 MiB of memory"],
     touches: &["memory: two arenas of up to 1 GiB (one of 128 MiB in the quick profile), at most a quarter of what may be used"],
     saturates: false,
+    operations: Operations::Unwatched,
 };
 
 /// Largest number of chains: more than the misses that one core's first-level cache tracks (10 to 32 on CPUs of 2010 to 2024; prefetch

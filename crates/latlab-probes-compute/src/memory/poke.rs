@@ -37,6 +37,7 @@ A write is over for the program when it is in the store buffer; draining the buf
     needs: &["1 MB of memory"],
     touches: &["memory: an array of up to 1 GB (10 GB in the thorough profile), at most a quarter of what may be used"],
     saturates: false,
+    operations: Operations::UserSpace,
 };
 
 /// The notebook's sizes, bytes: decimal, as it has them.
@@ -102,10 +103,6 @@ impl Probe for Poke {
 
     fn memory_bytes(&self, env: &Env) -> u64 {
         fitting(env)
-    }
-
-    fn operations(&self) -> Operations {
-        Operations::UserSpace
     }
 
     fn open<'env>(

@@ -7,8 +7,8 @@
 #![expect(clippy::inline_always, reason = "the timed loop must hold no call, whatever the profile")]
 
 use latlab_harness::{
-    Block, Env, MemorySource, Planned, PointResult, Probe, ProbeError, Proof, Rank, Session, Spec, Support,
-    Tier, ratio, ratios,
+    Block, Env, MemorySource, Operations, Planned, PointResult, Probe, ProbeError, Proof, Rank, Session,
+    Spec, Support, Tier, ratio, ratios,
 };
 use latlab_record::{Check, Header, Order, Pages, Point, Profile, Record, Unit, binary_size};
 use serde_json::{Value, json};
@@ -58,6 +58,7 @@ Walks and writing go on where the last block ended, whatever its distance, so al
         "memory: up to 1.5 GiB (384 MiB in the standard, 96 MiB in the quick profile), at most a quarter of what may be used",
     ],
     saturates: false,
+    operations: Operations::Unwatched,
 };
 
 const CHASE: &str = "chase";

@@ -6,8 +6,8 @@
 use std::collections::HashMap;
 
 use latlab_harness::{
-    Batch, Block, Env, MemorySource, Planned, PointResult, Probe, ProbeError, Proof, Rank, Session, Spec,
-    Support, Tier, ratios,
+    Batch, Block, Env, MemorySource, Operations, Planned, PointResult, Probe, ProbeError, Proof, Rank,
+    Session, Spec, Support, Tier, ratios,
 };
 use latlab_record::{Check, Header, Order, Pages, Point, Profile, Record, Unit, binary_size};
 use serde_json::json;
@@ -41,6 +41,7 @@ A value is the mean of a window of about 20 us. Before each block the small arra
     needs: &["1 MiB of memory"],
     touches: &["memory: an array of 256 MiB (up to 1 GiB beside large caches and in the thorough profile), at most a quarter of what may be used"],
     saturates: false,
+    operations: Operations::Unwatched,
 };
 
 const LARGEST: u64 = 1 << 30;

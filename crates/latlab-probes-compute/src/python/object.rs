@@ -3,8 +3,8 @@
 use std::path::Path;
 
 use latlab_harness::{
-    Batch, Block, Env, Interpreter, Planned, PointResult, Probe, ProbeError, Proof, Rank, Reach, Session,
-    Spec, Support, Tier, ratio,
+    Batch, Block, Env, Interpreter, Operations, Planned, PointResult, Probe, ProbeError, Proof, Rank, Reach,
+    Session, Spec, Support, Tier, ratio,
 };
 use latlab_record::{Check, Header, Point, Profile, Record, Unit};
 use serde_json::json;
@@ -42,6 +42,7 @@ Proof: what every window's run returns is compared with what so many operations 
     needs: &["the interpreter; NumPy for the arrays"],
     touches: &["memory up to 24 MiB"],
     saturates: false,
+    operations: Operations::Unwatched,
 };
 
 /// Long beside the call of the program from outside (0.2 us), short beside a second.

@@ -49,6 +49,7 @@ What a mode is likely to be is said only as far as its operation, its share and 
         "two files of 8 MiB without a name, in the folder that is measured or the user's cache folder",
     ],
     saturates: false,
+    operations: Operations::Faults,
 };
 
 /// Memory whose pages are touched in one block: the caches below the last one hold less.
@@ -196,10 +197,6 @@ impl Probe for Fault {
             }
         }
         points
-    }
-
-    fn operations(&self) -> Operations {
-        Operations::Faults
     }
 
     fn memory_bytes(&self, env: &Env) -> u64 {

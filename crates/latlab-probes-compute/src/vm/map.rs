@@ -35,6 +35,7 @@ The derived line through the sizes is robust: the cost per page is the median of
     needs: &["Linux", "1 MiB of memory"],
     touches: &["memory up to 64 MiB (16 MiB in the standard, 4 MiB in the quick profile)"],
     saturates: false,
+    operations: Operations::Faults,
 };
 
 /// Most important first; the second number is the least profile: quick, standard, thorough.
@@ -123,10 +124,6 @@ impl Probe for Map {
             }
         }
         points
-    }
-
-    fn operations(&self) -> Operations {
-        Operations::Faults
     }
 
     fn memory_bytes(&self, env: &Env) -> u64 {

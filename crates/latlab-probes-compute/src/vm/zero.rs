@@ -1,6 +1,8 @@
 //! `vm.zero`: how fast memory is cleared: by the program, by the program in memory that it has not touched yet, and by the kernel.
 
-use latlab_harness::{Env, MemorySource, Planned, Probe, ProbeError, Session, Spec, Support, Tier};
+use latlab_harness::{
+    Env, MemorySource, Operations, Planned, Probe, ProbeError, Session, Spec, Support, Tier,
+};
 use latlab_record::{Pages, Point, Unit, binary_size};
 
 #[cfg_attr(target_os = "linux", path = "zero/linux.rs")]
@@ -28,6 +30,7 @@ Proof: words all over the memory hold what the last call wrote; of new memory, n
     needs: &["Linux", "4 MiB of memory"],
     touches: &["memory up to 256 MiB (32 MiB in the standard profile), at most half of what may be used"],
     saturates: false,
+    operations: Operations::Unwatched,
 };
 
 const SMALL: u64 = 256 << 10;

@@ -1,7 +1,8 @@
 //! `kernel.context_switch`: a token goes to another thread or process and comes back.
 
 use latlab_harness::{
-    Env, Planned, PointResult, Probe, ProbeError, Rank, Reach, Rounds, Session, Spec, Support, Tier, ratio,
+    Env, Operations, Planned, PointResult, Probe, ProbeError, Rank, Reach, Rounds, Session, Spec, Support,
+    Tier, ratio,
 };
 use latlab_record::{Header, Point, Record, Unit};
 use serde_json::json;
@@ -39,6 +40,7 @@ A block in which others had the shared CPU for more than a fifth of the time is 
     needs: &[],
     touches: &["threads, and processes that end with this one; a second CPU"],
     saturates: false,
+    operations: Operations::Unwatched,
 };
 
 const PIPE: &str = "pipe";

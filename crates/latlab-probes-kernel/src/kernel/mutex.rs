@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, PoisonError};
 
 use latlab_harness::{
-    Block, Env, Planned, Probe, ProbeError, Proof, Rank, Reach, Session, Spec, Support, Tier,
+    Block, Env, Operations, Planned, Probe, ProbeError, Proof, Rank, Reach, Session, Spec, Support, Tier,
 };
 use latlab_record::{Check, Point, Profile, Unit};
 use serde_json::json;
@@ -33,6 +33,7 @@ All threads are at work for 0.3 ms before the first window. Afterwards the count
     needs: &["two CPUs for more than the free lock"],
     touches: &["as many CPUs as threads, busy"],
     saturates: false,
+    operations: Operations::Unwatched,
 };
 
 const LOCK_UNLOCK: &str = "lock-unlock";

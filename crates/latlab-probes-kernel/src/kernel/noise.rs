@@ -1,8 +1,8 @@
 //! `kernel.noise`: what keeps a thread from its work that only looks at the clock.
 
 use latlab_harness::{
-    Block, Env, KnownCause, KnownCauses, Planned, Probe, ProbeError, Proof, Rank, Reach, Session, Spec,
-    Support, Tier, is_pinned_to,
+    Block, Env, KnownCause, KnownCauses, Operations, Planned, Probe, ProbeError, Proof, Rank, Reach, Session,
+    Spec, Support, Tier, is_pinned_to,
 };
 use latlab_observe::noise::{Judged, Listener, NoiseError, Request};
 use latlab_observe::{Cause, Level};
@@ -34,6 +34,7 @@ Gaps are counted a second. How many operations meet one depends on how long an o
     needs: &[],
     touches: &["one CPU"],
     saturates: false,
+    operations: Operations::Unwatched,
 };
 
 /// Shorter gaps are not looked at: of those, an interrupt-free core has some too.

@@ -41,6 +41,7 @@ Proof: each thread and each forked child ends with a code computed from its numb
     needs: &["threads and processes"],
     touches: &["threads and processes, one at a time"],
     saturates: false,
+    operations: Operations::SystemCalls,
 };
 
 /// An operation: its name, and what a block of it takes.
@@ -116,10 +117,6 @@ impl Probe for Spawn {
                 ..Planned::new(Point { operation: Some(operation.name.to_owned()), ..Point::default() })
             })
             .collect()
-    }
-
-    fn operations(&self) -> Operations {
-        Operations::SystemCalls
     }
 
     fn memory_bytes(&self, _env: &Env) -> u64 {

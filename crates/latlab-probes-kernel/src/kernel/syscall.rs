@@ -1,7 +1,8 @@
 //! `kernel.syscall`: what it costs to ask the kernel for something that it can answer at once.
 
 use latlab_harness::{
-    Env, Planned, PointResult, Probe, ProbeError, Rank, Reach, Session, Spec, Support, Tier, ratio,
+    Env, Operations, Planned, PointResult, Probe, ProbeError, Rank, Reach, Session, Spec, Support, Tier,
+    ratio,
 };
 use latlab_probes_shared::no_kernel;
 use latlab_record::{Header, Point, Record, Unit};
@@ -35,6 +36,7 @@ Every answer is checked: the parent's id, no bytes, nobody woken, a time that is
     needs: &[],
     touches: &["/dev/null, reading no bytes"],
     saturates: false,
+    operations: Operations::Unwatched,
 };
 
 const GETPPID: &str = "getppid";

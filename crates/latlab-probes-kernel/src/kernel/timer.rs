@@ -36,6 +36,7 @@ nanosleep is clock_nanosleep with a duration, nanosleep-absolute with a due time
     needs: &[],
     touches: &["timer slack of the measuring thread, set back after each block"],
     saturates: false,
+    operations: Operations::SystemCalls,
 };
 
 const RELATIVE: &str = "nanosleep";
@@ -93,10 +94,6 @@ impl Probe for Timer {
                 })
             })
             .collect()
-    }
-
-    fn operations(&self) -> Operations {
-        Operations::SystemCalls
     }
 
     fn memory_bytes(&self, _env: &Env) -> u64 {

@@ -36,6 +36,7 @@ A wake-up counts only when the kernel says that there was a sleeper to wake. The
     needs: &["two CPUs"],
     touches: &["one thread on a second CPU"],
     saturates: false,
+    operations: Operations::SystemCalls,
 };
 
 const ACROSS: &str = "across-blocking";
@@ -83,10 +84,6 @@ impl Probe for Wakeup {
                 })
             })
             .collect()
-    }
-
-    fn operations(&self) -> Operations {
-        Operations::SystemCalls
     }
 
     fn memory_bytes(&self, _env: &Env) -> u64 {

@@ -1,7 +1,8 @@
 //! `network.connect`: a name gets an address, a connection is opened, TLS shakes hands.
 
 use latlab_harness::{
-    Env, Planned, PointResult, Probe, ProbeError, Rank, Reach, Session, Share, Spec, Support, Tier,
+    Env, Operations, Planned, PointResult, Probe, ProbeError, Rank, Reach, Session, Share, Spec, Support,
+    Tier,
 };
 use latlab_record::{Header, Point, Record, Settings, Unit};
 use serde_json::{Value, json};
@@ -39,6 +40,7 @@ No more than ten connections a second are opened, at most ten blocks of one (qui
     needs: &["child processes"],
     touches: &["sockets on the loopback interface, child processes, a second CPU", "private network namespaces for an emulated path", "with --url connections to the server that it names"],
     saturates: false,
+    operations: Operations::Unwatched,
 };
 
 const RESOLVE: &str = "resolve";

@@ -41,6 +41,7 @@ The first request that fails (refused, reset, truncated, no HTTP, another status
     needs: &["child processes"],
     touches: &["sockets on the loopback interface and a child process; with --url the server that it names"],
     saturates: false,
+    operations: Operations::SystemCalls,
 };
 
 /// Connections, and so requests under way at most.
@@ -140,10 +141,6 @@ its connections and opens them again when they are closed, and that process has 
                 })
             })
             .collect()
-    }
-
-    fn operations(&self) -> Operations {
-        Operations::SystemCalls
     }
 
     fn memory_bytes(&self, _env: &Env) -> u64 {

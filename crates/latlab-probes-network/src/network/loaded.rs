@@ -1,6 +1,8 @@
 //! `network.loaded`: what a round trip takes while other connections carry all that they can.
 
-use latlab_harness::{Env, Planned, PointResult, Probe, ProbeError, Rank, Session, Spec, Support, Tier};
+use latlab_harness::{
+    Env, Operations, Planned, PointResult, Probe, ProbeError, Rank, Session, Spec, Support, Tier,
+};
 use latlab_net::PathSpec;
 use latlab_record::{Header, Point, Profile, Record, Unit};
 use serde_json::{Value, json};
@@ -37,6 +39,7 @@ Where no path can be emulated, an emulated point fails with the reason: a server
     needs: &["child processes"],
     touches: &["sockets on the loopback interface or a private one, child processes, all allowed CPUs"],
     saturates: true,
+    operations: Operations::Unwatched,
 };
 
 const TCP: &str = "tcp";

@@ -47,6 +47,7 @@ No timer is set in the timed calls: a watching thread breaks off what takes long
     needs: &["child processes"],
     touches: &["sockets on the loopback interface, a child process, a second CPU"],
     saturates: false,
+    operations: Operations::SystemCalls,
 };
 
 const TCP: &str = "tcp";
@@ -149,10 +150,6 @@ impl Probe for RoundTrip {
                 }
             })
             .collect()
-    }
-
-    fn operations(&self) -> Operations {
-        Operations::SystemCalls
     }
 
     fn memory_bytes(&self, _env: &Env) -> u64 {

@@ -2,7 +2,9 @@
 
 use std::io::{BufRead, Write};
 
-use latlab_harness::{Env, Planned, PointResult, Probe, ProbeError, Rank, Session, Spec, Support, Tier};
+use latlab_harness::{
+    Env, Operations, Planned, PointResult, Probe, ProbeError, Rank, Session, Spec, Support, Tier,
+};
 use latlab_record::{Header, Point, Profile, Record, Unit};
 use serde_json::json;
 
@@ -40,6 +42,7 @@ A receiver that takes nothing is not waited for longer than seconds. The receivi
     needs: &["child processes"],
     touches: &["sockets on the loopback interface, a child process, all allowed CPUs"],
     saturates: true,
+    operations: Operations::Unwatched,
 };
 
 const TCP: &str = "tcp";

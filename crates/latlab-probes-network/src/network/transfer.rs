@@ -1,7 +1,8 @@
 //! `network.transfer`: many files by one or by many at once, over connections that are new or kept.
 
 use latlab_harness::{
-    Env, Planned, PointResult, Probe, ProbeError, Rank, Reach, Session, Share, Spec, Support, Tier,
+    Env, Operations, Planned, PointResult, Probe, ProbeError, Rank, Reach, Session, Share, Spec, Support,
+    Tier,
 };
 use latlab_record::{Header, Point, Profile, Record, Settings, Unit};
 use serde::{Deserialize, Serialize};
@@ -53,6 +54,7 @@ Python's rows: the same ten files by `requests` and `httpx` with a ThreadPoolExe
     needs: &["child processes"],
     touches: &["sockets on the loopback interface, child processes, a second CPU", "private network namespaces for an emulated path", "with --url the server that it names"],
     saturates: false,
+    operations: Operations::Unwatched,
 };
 
 const TRANSFERS: &str = "transfers";

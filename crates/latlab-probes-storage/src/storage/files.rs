@@ -39,6 +39,7 @@ Both use the same absolute paths, so the difference is Python's own, where it is
     needs: &["a directory on a disk", "48 MiB of memory"],
     touches: &["files of 10 MB in all, some dozens of times, in a private folder that is removed at the end"],
     saturates: false,
+    operations: Operations::Disk,
 };
 
 /// Of all files of a point together, bytes: decimal, as the lesson has it.
@@ -283,10 +284,6 @@ impl Probe for Files {
             (!operation.leaves_traces()).then_some((point.file_bytes?, kept))
         });
         points
-    }
-
-    fn operations(&self) -> Operations {
-        Operations::Disk
     }
 
     fn memory_bytes(&self, _env: &Env) -> u64 {

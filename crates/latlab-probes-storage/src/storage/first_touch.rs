@@ -38,6 +38,7 @@ First means first by latlab in this run. Whether anything else, or an earlier ru
     ],
     touches: &["files in the directory that was named: at most 216 MiB of them are read, twice; nothing is written"],
     saturates: false,
+    operations: Operations::Disk,
 };
 
 const FIRST: &str = "first";
@@ -159,10 +160,6 @@ impl Probe for FirstTouch {
 
     fn points(&self, env: &Env) -> Vec<Planned> {
         work::survey(env).map_or_else(|_| Vec::new(), |survey| survey.points())
-    }
-
-    fn operations(&self) -> Operations {
-        Operations::Disk
     }
 
     fn memory_bytes(&self, _env: &Env) -> u64 {

@@ -49,6 +49,7 @@ Proof: the bytes read are those that were laid out, whole blocks are compared af
         "writes tens to hundreds of MB",
     ],
     saturates: false,
+    operations: Operations::Disk,
 };
 
 /// A page, and the least that a poke makes the disk move, bytes.
@@ -195,10 +196,6 @@ impl Probe for Poke {
             Some((size, pages(size) * PAGE_BYTES))
         });
         points
-    }
-
-    fn operations(&self) -> Operations {
-        Operations::Disk
     }
 
     fn memory_bytes(&self, _env: &Env) -> u64 {

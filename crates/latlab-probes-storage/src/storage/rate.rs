@@ -38,6 +38,7 @@ Rates above what the disk reads one at a time (a short trial before) are not ask
     needs: &["a disk with direct I/O", "room for the test file"],
     touches: &["the run's test file, read"],
     saturates: false,
+    operations: Operations::Disk,
 };
 
 /// Most reads under way: a second's tenth of stall at 10,000 a second would be a thousand, and is told as held back.
@@ -88,10 +89,6 @@ impl Probe for Rate {
                 })
             })
             .collect()
-    }
-
-    fn operations(&self) -> Operations {
-        Operations::Disk
     }
 
     fn memory_bytes(&self, _env: &Env) -> u64 {

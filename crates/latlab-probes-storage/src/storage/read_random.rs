@@ -1,6 +1,6 @@
 //! `storage.read.random`: how many random blocks a disk reads a second, and how long each takes, by queue depth.
 
-use latlab_harness::{Spec, Tier};
+use latlab_harness::{Operations, Spec, Tier};
 use latlab_record::Unit;
 
 use super::random::{Random, Way};
@@ -33,4 +33,5 @@ Where everything takes milliseconds, or only some far reads do, nothing is concl
     needs: &["a disk with direct I/O", "room for the test file"],
     touches: &["the run's test file, read", "the disk, up to 64 reads at a time"],
     saturates: true,
+    operations: Operations::Disk,
 };

@@ -36,6 +36,7 @@ To compare, pinned to the same CPU (where the device interrupts one CPU only, ot
     needs: &["a disk: no file system in memory", "room for the test file"],
     touches: &["disk: a test file without a name, written once (96 MiB quick, 1 GiB standard, 4 GiB thorough)"],
     saturates: true,
+    operations: Operations::Disk,
 };
 
 const KIB: u64 = 1 << 10;
@@ -140,10 +141,6 @@ impl Probe for ReadSequential {
         }
         points.sort_by_key(|planned| planned.priority);
         points
-    }
-
-    fn operations(&self) -> Operations {
-        Operations::Disk
     }
 
     fn memory_bytes(&self, env: &Env) -> u64 {

@@ -31,6 +31,7 @@ Both sums must be that of what was written, so neither can be left out. Memory t
     needs: &["a directory on a disk"],
     touches: &["a file of up to 10 MB in a private folder that is removed at the end"],
     saturates: false,
+    operations: Operations::Disk,
 };
 
 const REREAD: &str = "reread";
@@ -93,10 +94,6 @@ impl Probe for Reread {
         }
         super::announce_laid_out(&mut points, |point| Some((point.file_bytes?, point.file_bytes?)));
         points
-    }
-
-    fn operations(&self) -> Operations {
-        Operations::Disk
     }
 
     fn memory_bytes(&self, _env: &Env) -> u64 {

@@ -49,6 +49,7 @@ A cache below that holds the whole file answers from its second round on; then t
         "disk: an eighth of the bytes that the run may write, written into the test file (2 GiB); alone, 12 GiB",
     ],
     saturates: true,
+    operations: Operations::Disk,
 };
 
 const MIB: u64 = 1 << 20;
@@ -126,10 +127,6 @@ impl Probe for Steady {
         }
         points.push(Planned { group: 1, ..planned(READ, longest_s) });
         points
-    }
-
-    fn operations(&self) -> Operations {
-        Operations::Disk
     }
 
     fn memory_bytes(&self, _env: &Env) -> u64 {

@@ -44,6 +44,7 @@ There overwrite and append are measured with both, the bytes are read back, and 
         "writes tens to hundreds of MB",
     ],
     saturates: false,
+    operations: Operations::Disk,
 };
 
 /// Bytes of one write.
@@ -222,10 +223,6 @@ impl Probe for Durable {
                 }
             })
             .collect()
-    }
-
-    fn operations(&self) -> Operations {
-        Operations::Disk
     }
 
     fn memory_bytes(&self, _env: &Env) -> u64 {

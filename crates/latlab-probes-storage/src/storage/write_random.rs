@@ -1,6 +1,6 @@
 //! `storage.write.random`: how many random blocks a disk overwrites a second, and how long each takes, by queue depth.
 
-use latlab_harness::{Spec, Tier};
+use latlab_harness::{Operations, Spec, Tier};
 use latlab_record::Unit;
 
 use super::random::{Random, Way};
@@ -28,4 +28,5 @@ The kernel's count of bytes sent to storage must grow by all that was written, s
     needs: &["a disk with direct I/O", "room for the test file"],
     touches: &["the run's test file, overwritten with its own contents", "the disk, up to 64 writes at a time"],
     saturates: true,
+    operations: Operations::Disk,
 };

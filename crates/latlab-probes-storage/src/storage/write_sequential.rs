@@ -36,6 +36,7 @@ What a flush can mean is another question (storage.sync). Bursts into a cache of
     needs: &["a disk: no file system in memory", "room for the test file"],
     touches: &["disk: at most 140 MiB written into the test file (1 GiB standard, 4 GiB thorough), beyond laying it out"],
     saturates: true,
+    operations: Operations::Disk,
 };
 
 const KIB: u64 = 1 << 10;
@@ -134,10 +135,6 @@ impl Probe for WriteSequential {
             }
         }
         points
-    }
-
-    fn operations(&self) -> Operations {
-        Operations::Disk
     }
 
     fn memory_bytes(&self, env: &Env) -> u64 {

@@ -1,8 +1,6 @@
 //! What random reads and random writes share: block sizes and depths, how much of each, and what follows from them.
 
-use latlab_harness::{
-    Env, Operations, Planned, PointResult, Probe, ProbeError, Rank, Session, Spec, Support,
-};
+use latlab_harness::{Env, Planned, PointResult, Probe, ProbeError, Rank, Session, Spec, Support};
 use latlab_record::{Header, Point, Profile, Record};
 use serde_json::{Value, json};
 
@@ -43,10 +41,6 @@ impl Probe for Random {
 
     fn points(&self, env: &Env) -> Vec<Planned> {
         plan(env, self.way, work::deep_engine())
-    }
-
-    fn operations(&self) -> Operations {
-        Operations::Disk
     }
 
     fn memory_bytes(&self, env: &Env) -> u64 {

@@ -16,11 +16,14 @@ mod child;
 mod contract;
 mod crew;
 mod env;
+mod erased;
 mod in_flight;
 mod pin;
+mod planned;
 mod quota;
 mod ramp;
 mod reference;
+mod result;
 mod rounds;
 mod schedule;
 mod simulated;
@@ -32,15 +35,19 @@ pub use block::{Batch, Block, BlockData, Kernel, Picoseconds, RemoteBlock};
 pub use causes::{KnownCause, KnownCauses};
 pub use child::{Child, answer_parent, serve_child};
 pub use contract::{
-    Needs, Operations, Planned, PointResult, Probe, ProbeError, Proof, Session, Spec, Support, Tier, Touches,
+    Figure, Needs, Nothing, Operations, Plan, PointFields, Probe, ProbeError, Proof, Session, Spec, Support,
+    Tier, Touches,
 };
 pub use crew::{Crew, CrewError};
 pub use env::{Env, Interpreter, MemorySource, seed, usable_cpus};
+pub use erased::{AnyProbe, AnySession, Erased};
 pub use in_flight::{Arrivals, Flight, Limits, Queue, Wait};
 pub use latlab_record::{Rank, Reach};
 pub use pin::{give_way_to_others, is_pinned_to, pin_this_thread, quietest_cpu};
+pub use planned::Planned;
 pub use quota::{Share, give_the_rest, left_to_measure, pass_seconds, passes, plan_shares, seconds};
 pub use reference::{NoReference, Reference, ReferenceReading};
+pub use result::PointResult;
 pub use rounds::{RoundResult, Rounds, product, ratio, ratios};
 pub use schedule::{Outcome, Progress, Sink, measure_once, run_probe};
 pub use simulated::{SimulatedLevel, SimulatedMemory};

@@ -21,8 +21,8 @@ use crate::ramp::Ramp;
 use crate::reference::Drift;
 use crate::summary::{self, Measured};
 use crate::{
-    Block, BlockData, Env, Planned, PointResult, Probe, ProbeError, Proof, Reach, Reference, Session, Spec,
-    Support,
+    AnyProbe, AnySession, Block, BlockData, Env, Planned, PointResult, ProbeError, Proof, Reach, Reference,
+    Spec, Support,
 };
 
 /// Seconds between two readings of the reference.
@@ -153,7 +153,7 @@ impl PointState {
 
 /// Measures these points of one probe, as many as it can until `deadline_ns` (on the run's clock).
 pub fn run_probe(
-    probe: &dyn Probe,
+    probe: &dyn AnyProbe,
     env: &Env,
     planned: &[Planned],
     deadline_ns: f64,
@@ -254,7 +254,7 @@ fn not_reached(spec: &Spec, missed: &[&Point], planned: usize, cancelled: bool) 
 /// # Panics
 /// When the probe cannot do one of the points.
 #[must_use]
-pub fn measure_once(probe: &dyn Probe, env: &Env, points: &[Planned]) -> Vec<(u64, Proof)> {
+pub fn measure_once(probe: &dyn AnyProbe, env: &Env, points: &[Planned]) -> Vec<(u64, Proof)> {
     let what = probe.spec().id;
     let mut session = probe.open(env, points).unwrap_or_else(|error| panic!("{what}: {error}"));
     points
@@ -273,7 +273,7 @@ pub fn measure_once(probe: &dyn Probe, env: &Env, points: &[Planned]) -> Vec<(u6
 }
 
 struct Run<'a> {
-    probe: &'a dyn Probe,
+    probe: &'a dyn AnyProbe,
     env: &'a Env,
     reference: &'a mut dyn Reference,
     sink: &'a mut dyn Sink,
@@ -287,7 +287,7 @@ struct Run<'a> {
 }
 
 impl Run<'_> {
-    fn group(&mut self, session: &mut dyn Session, members: Vec<Planned>, deadline_ns: f64) -> Outcome {
+    fn group(&mut self, session: &mut dyn AnySession, members: Vec<Planned>, deadline_ns: f64) -> Outcome {
         let mut states: Vec<PointState> = members.into_iter().map(PointState::new).collect();
         let mut rng =
             Rng::new(self.env.seed(u64::from(states.first().map_or(0, |state| state.planned.group))));
@@ -342,7 +342,7 @@ impl Run<'_> {
         outcome
     }
 
-    fn visit(&mut self, session: &mut dyn Session, state: &mut PointState) {
+    fn visit(&mut self, session: &mut dyn AnySession, state: &mut PointState) {
         self.read_reference(false);
         let spec = self.probe.spec();
         let most_bytes = state.planned.round_bytes();
@@ -377,7 +377,11 @@ impl Run<'_> {
         self.sink.progress(&Progress { probe: spec.id, point: state.planned.point.clone(), p50 });
     }
 
-    fn block(&mut self, session: &mut dyn Session, state: &mut PointState) -> Result<BlockData, ProbeError> {
+    fn block(
+        &mut self,
+        session: &mut dyn AnySession,
+        state: &mut PointState,
+    ) -> Result<BlockData, ProbeError> {
         let clock = &self.env.clock;
         self.listening.begin(clock);
         let before = self.observer.as_ref().map(Observer::read);
@@ -446,7 +450,7 @@ impl Run<'_> {
 
     /// Hands over what has all of its blocks, at once: what was measured survives a crash. What is judged better with the blocks of all is handed
     /// over with the last of them.
-    fn close_what_is_enough(&mut self, session: &mut dyn Session, states: &mut [PointState]) {
+    fn close_what_is_enough(&mut self, session: &mut dyn AnySession, states: &mut [PointState]) {
         let mut enough = complete(states);
         let last_block_ns = enough
             .iter()
@@ -482,7 +486,7 @@ impl Run<'_> {
     }
 
     /// Hands the point's record over, once.
-    fn finish(&mut self, session: &mut dyn Session, state: &mut PointState, fallback: StoppedBy) {
+    fn finish(&mut self, session: &mut dyn AnySession, state: &mut PointState, fallback: StoppedBy) {
         if std::mem::replace(&mut state.recorded, true) {
             return;
         }

@@ -6,7 +6,7 @@ mod proofs;
 use std::time::Duration;
 
 use latlab_harness::{
-    Env, NoReference, Outcome, PointResult, Probe, Progress, Proof, Sink, Support, run_probe,
+    AnyProbe, Env, NoReference, Outcome, PointResult, Progress, Proof, Sink, Support, run_probe,
 };
 use latlab_record::{Header, Kind, Point, Record, SCHEMA_NAME, SCHEMA_VERSION, Tool};
 
@@ -44,7 +44,7 @@ impl Sink for Kept {
 
 impl Kept {
     /// Measures the wanted points of a probe, then what it would like to see closer; what it concludes comes last.
-    pub fn measure(&mut self, probe: &dyn Probe, env: &Env, deadline_ns: f64) -> Outcome {
+    pub fn measure(&mut self, probe: &dyn AnyProbe, env: &Env, deadline_ns: f64) -> Outcome {
         let mut planned = match probe.supports(env) {
             Support::No(_) => Vec::new(),
             Support::Yes | Support::Degraded(_) => probe.points(env),
@@ -62,22 +62,22 @@ impl Kept {
 }
 
 /// The records of a whole run of this probe, which ends with its points: however slow the machine is, all are reached.
-pub fn records(probe: &dyn Probe, env: &Env) -> Vec<Record> {
+pub fn records(probe: &dyn AnyProbe, env: &Env) -> Vec<Record> {
     records_of(probe, env, Kept::default(), 20.0 * LONG.as_secs_f64())
 }
 
 /// The records of a run that ends after so many visits of points, for a probe that ends with its time.
-pub fn records_of_visits(probe: &dyn Probe, env: &Env, visits: usize) -> Vec<Record> {
+pub fn records_of_visits(probe: &dyn AnyProbe, env: &Env, visits: usize) -> Vec<Record> {
     let kept = Kept { visits: Some(visits), ..Kept::default() };
     records_of(probe, env, kept, 20.0 * LONG.as_secs_f64())
 }
 
 /// The records of one run of so many seconds, whatever it reached.
-pub fn one_run(probe: &dyn Probe, env: &Env, seconds: f64) -> Vec<Record> {
+pub fn one_run(probe: &dyn AnyProbe, env: &Env, seconds: f64) -> Vec<Record> {
     records_of(probe, env, Kept::default(), seconds)
 }
 
-fn records_of(probe: &dyn Probe, env: &Env, mut kept: Kept, seconds: f64) -> Vec<Record> {
+fn records_of(probe: &dyn AnyProbe, env: &Env, mut kept: Kept, seconds: f64) -> Vec<Record> {
     let deadline_ns = env.clock.now_ns() + seconds * 1e9;
     kept.measure(probe, env, deadline_ns);
     kept.records
@@ -85,7 +85,7 @@ fn records_of(probe: &dyn Probe, env: &Env, mut kept: Kept, seconds: f64) -> Vec
 
 /// The records of a run with what follows from them and from its header alone.
 #[must_use]
-pub fn concluded(probe: &dyn Probe, env: &Env, mut records: Vec<Record>) -> Vec<Record> {
+pub fn concluded(probe: &dyn AnyProbe, env: &Env, mut records: Vec<Record>) -> Vec<Record> {
     records.retain(|record| record.kind != Kind::Derived);
     let results: Vec<PointResult> = records.iter().filter_map(PointResult::of).collect();
     for derived in probe.conclude(&header(env), &results) {
@@ -108,7 +108,7 @@ pub fn in_round(mut records: Vec<Record>, round: u32, cpu: u32) -> Vec<Record> {
 
 /// The figures of a run of rounds with what follows from them.
 #[must_use]
-pub fn folded(probe: &dyn Probe, env: &Env, lines: &[Record]) -> Vec<Record> {
+pub fn folded(probe: &dyn AnyProbe, env: &Env, lines: &[Record]) -> Vec<Record> {
     let header = header(env);
     let mut figures = latlab_record::fold(&header, lines);
     let results = PointResult::of_run(figures.iter(), lines.iter());
@@ -140,7 +140,7 @@ pub fn header(env: &Env) -> Header {
 pub const LONG: Duration = Duration::from_secs(30);
 
 /// Whether this probe of the disk can run: the build folder may be in memory.
-pub fn has_disk(probe: &dyn Probe, env: &Env) -> bool {
+pub fn has_disk(probe: &dyn AnyProbe, env: &Env) -> bool {
     !matches!(probe.supports(env), Support::No(_))
 }
 

@@ -6,7 +6,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use latlab_clock::Clock;
-use latlab_harness::{Env, MemorySource, Planned, Probe, Proof, Support, measure_once};
+use latlab_harness::{AnyProbe, Env, MemorySource, Planned, Proof, Support, measure_once};
 use latlab_record::{Profile, Settings};
 use latlab_storage::Disk;
 
@@ -61,7 +61,7 @@ pub fn env_of_threads(memory_bytes: u64) -> Env {
 ///
 /// # Panics
 /// When a point cannot be measured, proves nothing, or a check fails.
-pub fn assert_proved(probe: &dyn Probe, env: &Env, points: &[Planned]) -> Vec<Proof> {
+pub fn assert_proved(probe: &dyn AnyProbe, env: &Env, points: &[Planned]) -> Vec<Proof> {
     let id = probe.spec().id;
     assert!(!matches!(probe.supports(env), Support::No(_)), "{id}");
     let outcomes = measure_once(probe, env, points);
@@ -129,7 +129,7 @@ pub fn as_a_child(run: impl FnOnce(&str, &mut dyn BufRead, &mut dyn Write) -> st
 ///
 /// # Panics
 /// When it cannot be measured, plans nothing, or its proof fails.
-pub fn assert_proved_at_its_smallest_points(probe: &dyn Probe) {
+pub fn assert_proved_at_its_smallest_points(probe: &dyn AnyProbe) {
     let id = probe.spec().id;
     for env in [env_of_one_cpu(64 << 20), env(64 << 20)] {
         if !probe.wanted(&env.settings) {

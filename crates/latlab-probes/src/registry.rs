@@ -2,7 +2,7 @@
 //!
 //! A new probe is one file in the folder of its tier and one entry here; a test compares the two.
 
-use latlab_harness::{Probe, Share};
+use latlab_harness::{AnyProbe, Share};
 
 use latlab_probes_compute::alloc::malloc::Malloc;
 use latlab_probes_compute::alloc::nodes::Nodes;
@@ -49,7 +49,7 @@ use latlab_probes_storage::storage::{read_random, write_random};
 /// A probe and its share of a run.
 pub struct Entry {
     /// The probe.
-    pub probe: &'static (dyn Probe + Sync),
+    pub probe: &'static (dyn AnyProbe + Sync),
     /// Its seconds.
     pub share: Share,
 }

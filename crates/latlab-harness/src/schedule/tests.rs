@@ -9,7 +9,7 @@ use latlab_machine::Machine;
 use latlab_record::{Check, Kind, Observed, Reach, Settings, Unit};
 
 use super::*;
-use crate::contract::MAX_BLOCKS;
+use crate::planned::MAX_BLOCKS;
 use crate::{Batch, Kernel, MemorySource, NoReference, Proof, ReferenceReading, SimulatedMemory, Spec, Tier};
 
 static SPEC: Spec = Spec {
@@ -108,7 +108,7 @@ impl Kernel for Working<'_> {
     }
 }
 
-impl Session for Working<'_> {
+impl AnySession for Working<'_> {
     fn select(&mut self, point: &Point) -> Result<(), ProbeError> {
         self.at = point.working_set_bytes.unwrap_or(0);
         if !self.probe.order.borrow().contains(&self.at) {
@@ -153,7 +153,7 @@ impl Drop for Working<'_> {
     }
 }
 
-impl Probe for Planted {
+impl AnyProbe for Planted {
     fn spec(&self) -> &'static Spec {
         &SPEC
     }
@@ -190,7 +190,7 @@ impl Probe for Planted {
         &'env self,
         _env: &'env Env,
         _group: &[Planned],
-    ) -> Result<Box<dyn Session + 'env>, ProbeError> {
+    ) -> Result<Box<dyn AnySession + 'env>, ProbeError> {
         self.opened.set(self.opened.get() + 1);
         Ok(Box::new(Working { probe: self, at: 0, ops: 0, rng: Rng::new(7) }))
     }

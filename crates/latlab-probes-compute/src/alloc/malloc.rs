@@ -6,8 +6,8 @@ mod work;
 use std::io::{BufRead, Write};
 
 use latlab_harness::{
-    Block, Child, Env, Operations, Planned, PointResult, Probe, ProbeError, Proof, Rank, Rounds, Session,
-    Spec, Support, Tier, serve_child,
+    AnyProbe, AnySession, Block, Child, Env, Operations, Planned, PointResult, ProbeError, Proof, Rank,
+    Rounds, Spec, Support, Tier, serve_child,
 };
 use latlab_record::{Check, Header, Point, Profile, Record, Unit, Work, binary_size};
 use serde_json::{Value, json};
@@ -69,7 +69,7 @@ const NEW_SHARE: f64 = 0.9;
 /// What most allocations of programs are like.
 const HEADLINE_BYTES: u64 = 32;
 
-impl Probe for Malloc {
+impl AnyProbe for Malloc {
     fn spec(&self) -> &'static Spec {
         &SPEC
     }
@@ -152,7 +152,7 @@ impl Probe for Malloc {
         &'env self,
         env: &'env Env,
         _group: &[Planned],
-    ) -> Result<Box<dyn Session + 'env>, ProbeError> {
+    ) -> Result<Box<dyn AnySession + 'env>, ProbeError> {
         let (mut allocators, not_installed) = heap::found();
         allocators.insert(0, Allocator::SYSTEM);
         Ok(Box::new(Blocks {
@@ -319,7 +319,7 @@ fn confused() -> ProbeError {
     ProbeError::Other("the measuring child answered something else".to_owned())
 }
 
-impl Session for Blocks<'_> {
+impl AnySession for Blocks<'_> {
     fn select(&mut self, point: &Point) -> Result<(), ProbeError> {
         let unknown = || ProbeError::no_point(point);
         let allocator = self

@@ -10,8 +10,8 @@ mod ahead;
 use std::io::{BufRead, Write};
 
 use latlab_harness::{
-    Block, Child, Env, Operations, Planned, PointResult, Probe, ProbeError, Proof, Rank, Rounds, Session,
-    Spec, Support, Tier, ratios, serve_child,
+    AnyProbe, AnySession, Block, Child, Env, Operations, Planned, PointResult, ProbeError, Proof, Rank,
+    Rounds, Spec, Support, Tier, ratios, serve_child,
 };
 use latlab_record::{Check, Header, Point, Profile, Record, Unit, binary_size};
 use serde_json::{Value, json};
@@ -77,7 +77,7 @@ const OLD_SHARE: f64 = 0.05;
 /// Faults that have nothing to do with the list: a stack's, a library's.
 const OTHER_FAULTS: u64 = 32;
 
-impl Probe for Nodes {
+impl AnyProbe for Nodes {
     fn spec(&self) -> &'static Spec {
         &SPEC
     }
@@ -132,7 +132,7 @@ impl Probe for Nodes {
         &'env self,
         env: &'env Env,
         _group: &[Planned],
-    ) -> Result<Box<dyn Session + 'env>, ProbeError> {
+    ) -> Result<Box<dyn AnySession + 'env>, ProbeError> {
         Ok(Box::new(Lists { env, child: None, selected: None, ledgers: Vec::new() }))
     }
 
@@ -187,7 +187,7 @@ fn way_of(point: &Point) -> Option<Way> {
     Way::ALL.into_iter().find(|way| point.operation.as_deref() == Some(way.name()))
 }
 
-impl Session for Lists<'_> {
+impl AnySession for Lists<'_> {
     fn select(&mut self, point: &Point) -> Result<(), ProbeError> {
         let way = way_of(point).ok_or_else(|| ProbeError::no_point(point))?;
         self.selected = Some((way, point.clone()));

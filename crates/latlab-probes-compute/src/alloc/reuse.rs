@@ -5,8 +5,8 @@ use std::io::{BufRead, Write};
 use std::time::Instant;
 
 use latlab_harness::{
-    Block, Child, Env, Operations, Planned, PointResult, Probe, ProbeError, Proof, Rank, RemoteBlock,
-    Session, Spec, Support, Tier, ratios, serve_child,
+    AnyProbe, AnySession, Block, Child, Env, Operations, Planned, PointResult, ProbeError, Proof, Rank,
+    RemoteBlock, Spec, Support, Tier, ratios, serve_child,
 };
 use latlab_record::{Check, Header, Point, Profile, Record, Unit, binary_size};
 use serde::{Deserialize, Serialize};
@@ -59,7 +59,7 @@ const LONG: usize = (4 << 20) / 8;
 /// Windows in a block.
 const WINDOWS: f64 = 40.0;
 
-impl Probe for Reuse {
+impl AnyProbe for Reuse {
     fn spec(&self) -> &'static Spec {
         &SPEC
     }
@@ -119,7 +119,7 @@ impl Probe for Reuse {
         &'env self,
         env: &'env Env,
         _group: &[Planned],
-    ) -> Result<Box<dyn Session + 'env>, ProbeError> {
+    ) -> Result<Box<dyn AnySession + 'env>, ProbeError> {
         Ok(Box::new(Steps { env, children: Vec::new(), selected: None, ledgers: Vec::new() }))
     }
 
@@ -365,7 +365,7 @@ struct Steps<'env> {
     ledgers: Vec<Ledger>,
 }
 
-impl Session for Steps<'_> {
+impl AnySession for Steps<'_> {
     fn select(&mut self, point: &Point) -> Result<(), ProbeError> {
         let unknown = || ProbeError::no_point(point);
         let fresh = match point.operation.as_deref() {

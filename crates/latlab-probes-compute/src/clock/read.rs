@@ -2,8 +2,8 @@
 
 use latlab_clock::{Clock, OsClockId, Source, os_clocks, read_os_clock};
 use latlab_harness::{
-    Batch, Block, Env, Operations, Planned, Probe, ProbeError, Proof, Rank, Reach, Session, Spec, Support,
-    Tier,
+    AnyProbe, AnySession, Batch, Block, Env, Operations, Planned, ProbeError, Proof, Rank, Reach, Spec,
+    Support, Tier,
 };
 use latlab_record::{Check, Point, Unit};
 use serde_json::json;
@@ -44,7 +44,7 @@ const PYTHON: [(&str, &str); 4] = [
 /// What programs ask, and the dearest: the ends of what is said of clocks.
 const HEADLINE: [&str; 3] = ["CLOCK_MONOTONIC", "CLOCK_PROCESS_CPUTIME_ID", "python.time.perf_counter"];
 
-impl Probe for Read {
+impl AnyProbe for Read {
     fn spec(&self) -> &'static Spec {
         &SPEC
     }
@@ -82,7 +82,7 @@ impl Probe for Read {
         &'env self,
         env: &'env Env,
         _group: &[Planned],
-    ) -> Result<Box<dyn Session + 'env>, ProbeError> {
+    ) -> Result<Box<dyn AnySession + 'env>, ProbeError> {
         Ok(Box::new(Reading { env, reader: None, name: String::new(), steps: Vec::new() }))
     }
 }
@@ -163,7 +163,7 @@ impl Reading<'_> {
     }
 }
 
-impl<'env> Session for Reading<'env> {
+impl<'env> AnySession for Reading<'env> {
     fn select(&mut self, point: &Point) -> Result<(), ProbeError> {
         let name = point.clock.clone().unwrap_or_default();
         let clock: &'env Clock = &self.env.clock;

@@ -6,8 +6,8 @@
 )]
 
 use latlab_harness::{
-    Batch, Block, Env, MemorySource, Operations, Planned, PointResult, Probe, ProbeError, Proof, Reach,
-    Session, Spec, Support, Tier,
+    AnyProbe, AnySession, Batch, Block, Env, MemorySource, Operations, Planned, PointResult, ProbeError,
+    Proof, Reach, Spec, Support, Tier,
 };
 use latlab_record::{Check, Header, Pages, Point, Profile, Record, Unit, Work, binary_size};
 use serde_json::json;
@@ -101,7 +101,7 @@ impl Spread {
     }
 }
 
-impl Probe for Alignment {
+impl AnyProbe for Alignment {
     fn spec(&self) -> &'static Spec {
         &SPEC
     }
@@ -146,7 +146,7 @@ impl Probe for Alignment {
         &'env self,
         env: &'env Env,
         _group: &[Planned],
-    ) -> Result<Box<dyn Session + 'env>, ProbeError> {
+    ) -> Result<Box<dyn AnySession + 'env>, ProbeError> {
         Ok(Box::new(Accessing::open(env.seed(31))?))
     }
 
@@ -374,7 +374,7 @@ impl Accessing {
     }
 }
 
-impl Session for Accessing {
+impl AnySession for Accessing {
     fn select(&mut self, point: &Point) -> Result<(), ProbeError> {
         self.selected = Some(point.clone());
         Ok(())

@@ -4,8 +4,8 @@ use std::collections::HashMap;
 use std::sync::{Arc, OnceLock};
 
 use latlab_harness::{
-    Batch, Block, Crew, CrewError, Env, MemorySource, Operations, Planned, PointResult, Probe, ProbeError,
-    Proof, Rank, Reach, Session, Spec, Support, Tier, usable_cpus,
+    AnyProbe, AnySession, Batch, Block, Crew, CrewError, Env, MemorySource, Operations, Planned, PointResult,
+    ProbeError, Proof, Rank, Reach, Spec, Support, Tier, usable_cpus,
 };
 use latlab_machine::Machine;
 use latlab_record::{
@@ -78,7 +78,7 @@ const CREW_WINDOWS: u32 = 32;
 /// Estimates before the first visit tells: a slow RAM, bytes a second.
 const RAM_RATE: f64 = 20e9;
 
-impl Probe for Bandwidth {
+impl AnyProbe for Bandwidth {
     fn spec(&self) -> &'static Spec {
         &SPEC
     }
@@ -187,7 +187,7 @@ impl Probe for Bandwidth {
         &'env self,
         env: &'env Env,
         group: &[Planned],
-    ) -> Result<Box<dyn Session + 'env>, ProbeError> {
+    ) -> Result<Box<dyn AnySession + 'env>, ProbeError> {
         Ok(Box::new(Moving::open(env, vector::available(), group)?))
     }
 
@@ -554,7 +554,7 @@ fn crew_error(error: &CrewError) -> ProbeError {
     ProbeError::Other(error.to_string())
 }
 
-impl Session for Moving<'_> {
+impl AnySession for Moving<'_> {
     fn select(&mut self, point: &Point) -> Result<(), ProbeError> {
         // A crew's threads end before others begin.
         let known = self.selected.as_ref().is_some_and(|selected| selected.point == *point);

@@ -8,8 +8,8 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use latlab_harness::{
-    Block, Env, MemorySource, Operations, Planned, PointResult, Probe, ProbeError, Proof, Rank, Session,
-    Spec, Support, Tier, usable_cpus,
+    AnyProbe, AnySession, Block, Env, MemorySource, Operations, Planned, PointResult, ProbeError, Proof,
+    Rank, Spec, Support, Tier, usable_cpus,
 };
 use latlab_record::{Check, Header, Point, Profile, Record, Unit};
 use latlab_stats::rng::Rng;
@@ -89,7 +89,7 @@ fn chosen_cpus(env: &Env) -> Vec<u32> {
 /// Pairs that are measured in every round.
 const HEADLINE_PAIRS: usize = 3;
 
-impl Probe for CoreToCore {
+impl AnyProbe for CoreToCore {
     fn spec(&self) -> &'static Spec {
         &SPEC
     }
@@ -159,7 +159,7 @@ impl Probe for CoreToCore {
         &'env self,
         env: &'env Env,
         _group: &[Planned],
-    ) -> Result<Box<dyn Session + 'env>, ProbeError> {
+    ) -> Result<Box<dyn AnySession + 'env>, ProbeError> {
         Ok(Box::new(Talking {
             env,
             rig: Rig::new(&env.clock, env.patience)?,
@@ -339,7 +339,7 @@ of {} blocks ended early",
     }
 }
 
-impl Session for Talking<'_> {
+impl AnySession for Talking<'_> {
     fn select(&mut self, point: &Point) -> Result<(), ProbeError> {
         let (Some(from), Some(to)) = (point.from_cpu, point.to_cpu) else {
             return Err(ProbeError::Other("a pair of CPUs is missing".to_owned()));

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use latlab_harness::{
-    Block, Env, MemorySource, Operations, Planned, PointResult, Probe, ProbeError, Proof, Rank, Reach,
-    Session, Spec, Support, Tier, ratio,
+    AnyProbe, AnySession, Block, Env, MemorySource, Operations, Planned, PointResult, ProbeError, Proof,
+    Rank, Reach, Spec, Support, Tier, ratio,
 };
 use latlab_record::{Check, Header, Point, Record, Unit};
 use serde_json::json;
@@ -48,7 +48,7 @@ const DISTANCES: [(u64, u8); 4] = [(8, 0), (128, 0), (64, 1), (4096, 1)];
 /// Two pages: the second counter may be one page on.
 const BYTES: u64 = 8192;
 
-impl Probe for FalseSharing {
+impl AnyProbe for FalseSharing {
     fn spec(&self) -> &'static Spec {
         &SPEC
     }
@@ -117,7 +117,7 @@ impl Probe for FalseSharing {
         &'env self,
         env: &'env Env,
         _group: &[Planned],
-    ) -> Result<Box<dyn Session + 'env>, ProbeError> {
+    ) -> Result<Box<dyn AnySession + 'env>, ProbeError> {
         Ok(Box::new(Writing {
             env,
             rig: Rig::new(&env.clock, env.patience)?,
@@ -256,7 +256,7 @@ impl Evidence {
     }
 }
 
-impl Session for Writing<'_> {
+impl AnySession for Writing<'_> {
     fn select(&mut self, point: &Point) -> Result<(), ProbeError> {
         self.selected = Some(point.clone());
         Ok(())

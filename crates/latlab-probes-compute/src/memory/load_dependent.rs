@@ -11,8 +11,8 @@ use std::collections::HashMap;
 
 use latlab_clock::SimulatedClock;
 use latlab_harness::{
-    Batch, Block, Env, MemorySource, Operations, Planned, PointResult, Probe, ProbeError, Proof, Rank, Reach,
-    Session, SimulatedMemory, Spec, Support, Tier,
+    AnyProbe, AnySession, Batch, Block, Env, MemorySource, Operations, Planned, PointResult, ProbeError,
+    Proof, Rank, Reach, SimulatedMemory, Spec, Support, Tier,
 };
 use latlab_record::{Check, Header, Order, Pages, Point, Profile, Record, Unit, binary_size};
 
@@ -88,7 +88,7 @@ const CACHED: u64 = 8 << 20;
 /// Unless the machine says otherwise.
 const LAST_CACHE_UNKNOWN: u64 = 64 << 20;
 
-impl Probe for LoadDependent {
+impl AnyProbe for LoadDependent {
     fn spec(&self) -> &'static Spec {
         &SPEC
     }
@@ -153,7 +153,7 @@ impl Probe for LoadDependent {
         &'env self,
         env: &'env Env,
         group: &[Planned],
-    ) -> Result<Box<dyn Session + 'env>, ProbeError> {
+    ) -> Result<Box<dyn AnySession + 'env>, ProbeError> {
         match &env.memory {
             MemorySource::Simulated(memory) => {
                 Ok(Box::new(Planted { memory, lines: 1, pages: 1, huge: false }))
@@ -461,7 +461,7 @@ impl Field {
     }
 }
 
-impl Session for Walking<'_> {
+impl AnySession for Walking<'_> {
     fn select(&mut self, point: &Point) -> Result<(), ProbeError> {
         let pages = point.pages.unwrap_or(Pages::Base);
         let seed = self.env.seed(nodes(point));
@@ -547,7 +547,7 @@ impl Batch for Planted<'_> {
     }
 }
 
-impl Session for Planted<'_> {
+impl AnySession for Planted<'_> {
     fn select(&mut self, point: &Point) -> Result<(), ProbeError> {
         self.lines = nodes(point);
         self.huge = point.pages == Some(Pages::Huge);

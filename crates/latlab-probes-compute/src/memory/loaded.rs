@@ -11,8 +11,8 @@ mod loaders;
 use std::collections::HashMap;
 
 use latlab_harness::{
-    Batch, Block, Env, MemorySource, Operations, Planned, PointResult, Probe, ProbeError, Proof, Rank,
-    Session, Spec, Support, Tier,
+    AnyProbe, AnySession, Batch, Block, Env, MemorySource, Operations, Planned, PointResult, ProbeError,
+    Proof, Rank, Spec, Support, Tier,
 };
 use latlab_record::{Check, Estimate, Header, Order, Pages, Point, Profile, Record, Unit, binary_size};
 use serde_json::json;
@@ -82,7 +82,7 @@ const DELAYS_QUICK: [u32; 3] = [0, 200, 800];
 const DELAYS: [u32; 6] = [0, 200, 800, 100, 400, 3200];
 const DELAYS_FINE: [u32; 12] = [0, 200, 800, 100, 400, 3200, 50, 25, 300, 600, 1600, 12_800];
 
-impl Probe for Loaded {
+impl AnyProbe for Loaded {
     fn spec(&self) -> &'static Spec {
         &SPEC
     }
@@ -178,7 +178,7 @@ impl Probe for Loaded {
         &'env self,
         env: &'env Env,
         group: &[Planned],
-    ) -> Result<Box<dyn Session + 'env>, ProbeError> {
+    ) -> Result<Box<dyn AnySession + 'env>, ProbeError> {
         Ok(Box::new(Chasing::open(env, group)?))
     }
 
@@ -342,7 +342,7 @@ impl Batch for Counted<'_> {
     }
 }
 
-impl Session for Chasing<'_> {
+impl AnySession for Chasing<'_> {
     fn select(&mut self, point: &Point) -> Result<(), ProbeError> {
         let run = run_of(point)?;
         let have = self.loaders.as_ref().map_or(0, Loaders::len);

@@ -4,8 +4,8 @@ use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 
 use latlab_harness::{
-    Batch, Block, Env, MemorySource, Operations, Planned, PointResult, Probe, ProbeError, Proof, Rank, Reach,
-    Session, Spec, Support, Tier, ratios,
+    AnyProbe, AnySession, Batch, Block, Env, MemorySource, Operations, Planned, PointResult, ProbeError,
+    Proof, Rank, Reach, Spec, Support, Tier, ratios,
 };
 use latlab_record::{Check, Header, Order, Pages, Point, Profile, Record, Unit, binary_size};
 use serde_json::{Value, json};
@@ -76,7 +76,7 @@ const CHAINS_QUICK: [u32; 4] = [1, 16, 8, 32];
 const CHAINS_FEW: [u32; 6] = [1, 16, 8, 32, 4, 2];
 const CHAINS_MANY: [u32; 12] = [1, 16, 8, 32, 4, 2, 12, 24, 10, 20, 6, 3];
 
-impl Probe for Parallelism {
+impl AnyProbe for Parallelism {
     fn spec(&self) -> &'static Spec {
         &SPEC
     }
@@ -145,7 +145,7 @@ impl Probe for Parallelism {
         &'env self,
         env: &'env Env,
         group: &[Planned],
-    ) -> Result<Box<dyn Session + 'env>, ProbeError> {
+    ) -> Result<Box<dyn AnySession + 'env>, ProbeError> {
         let wanted = group.iter().filter_map(|planned| planned.point.working_set_bytes);
         let bytes = wanted.max().unwrap_or(largest(env));
         let pages = group.iter().find_map(|planned| planned.point.pages);
@@ -492,7 +492,7 @@ fn parts(point: &Point) -> Result<(u64, Pages, usize), ProbeError> {
         .ok_or_else(|| ProbeError::no_point(point))
 }
 
-impl Session for Overlapping<'_> {
+impl AnySession for Overlapping<'_> {
     fn select(&mut self, point: &Point) -> Result<(), ProbeError> {
         let (bytes, pages, chains) = parts(point)?;
         self.selected = None;

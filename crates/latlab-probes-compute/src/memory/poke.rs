@@ -4,8 +4,8 @@ use std::hint::black_box;
 use std::marker::PhantomData;
 
 use latlab_harness::{
-    Batch, Block, Env, Kernel, MemorySource, Operations, Planned, Probe, ProbeError, Proof, Rank, Session,
-    Spec, Support, Tier,
+    AnyProbe, AnySession, Batch, Block, Env, Kernel, MemorySource, Operations, Planned, ProbeError, Proof,
+    Rank, Spec, Support, Tier,
 };
 use latlab_record::{Check, Pages, Point, Profile, Timing, Unit, binary_size};
 use latlab_stats::rng::Rng;
@@ -49,7 +49,7 @@ const LARGEST_BYTE: u64 = 0xff;
 const READ: &str = "read";
 const READ_WRITE: &str = "read-write";
 
-impl Probe for Poke {
+impl AnyProbe for Poke {
     fn spec(&self) -> &'static Spec {
         &SPEC
     }
@@ -109,7 +109,7 @@ impl Probe for Poke {
         &'env self,
         env: &'env Env,
         group: &[Planned],
-    ) -> Result<Box<dyn Session + 'env>, ProbeError> {
+    ) -> Result<Box<dyn AnySession + 'env>, ProbeError> {
         let bytes = group.iter().filter_map(|planned| planned.point.working_set_bytes).max().unwrap_or(0);
         let helpers = env.populating_cpus();
         let arena = Arena::new(bytes + LARGEST_BYTE, Pages::Base, &helpers)?;
@@ -320,7 +320,7 @@ impl Poking {
     }
 }
 
-impl Session for Poking {
+impl AnySession for Poking {
     fn select(&mut self, point: &Point) -> Result<(), ProbeError> {
         let bytes = point.working_set_bytes.unwrap_or(0);
         self.places.bytes = bytes;

@@ -7,8 +7,8 @@
 #![expect(clippy::inline_always, reason = "the timed loop must hold no call, whatever the profile")]
 
 use latlab_harness::{
-    Block, Env, MemorySource, Operations, Planned, PointResult, Probe, ProbeError, Proof, Rank, Session,
-    Spec, Support, Tier, ratio, ratios,
+    AnyProbe, AnySession, Block, Env, MemorySource, Operations, Planned, PointResult, ProbeError, Proof,
+    Rank, Spec, Support, Tier, ratio, ratios,
 };
 use latlab_record::{Check, Header, Order, Pages, Point, Profile, Record, Unit, binary_size};
 use serde_json::{Value, json};
@@ -80,7 +80,7 @@ const SHORTEST_LAP: u64 = 64;
 /// Cost of touching a line of the third-level set, seconds, before the first visit tells.
 const TOUCH_S: f64 = 12e-9;
 
-impl Probe for Prefetch {
+impl AnyProbe for Prefetch {
     fn spec(&self) -> &'static Spec {
         &SPEC
     }
@@ -167,7 +167,7 @@ impl Probe for Prefetch {
         &'env self,
         env: &'env Env,
         _group: &[Planned],
-    ) -> Result<Box<dyn Session + 'env>, ProbeError> {
+    ) -> Result<Box<dyn AnySession + 'env>, ProbeError> {
         Ok(Box::new(Prefetching::open(env)?))
     }
 
@@ -404,7 +404,7 @@ impl Prefetching {
     }
 }
 
-impl Session for Prefetching {
+impl AnySession for Prefetching {
     fn select(&mut self, point: &Point) -> Result<(), ProbeError> {
         let third = self.sizes.third;
         if point.operation.as_deref() == Some(CHASE) {

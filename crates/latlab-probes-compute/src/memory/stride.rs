@@ -6,8 +6,8 @@
 use std::collections::HashMap;
 
 use latlab_harness::{
-    Batch, Block, Env, MemorySource, Operations, Planned, PointResult, Probe, ProbeError, Proof, Rank,
-    Session, Spec, Support, Tier, ratios,
+    AnyProbe, AnySession, Batch, Block, Env, MemorySource, Operations, Planned, PointResult, ProbeError,
+    Proof, Rank, Spec, Support, Tier, ratios,
 };
 use latlab_record::{Check, Header, Order, Pages, Point, Profile, Record, Unit, binary_size};
 use serde_json::json;
@@ -53,7 +53,7 @@ const WORD: u64 = 8;
 /// In the order in which they are given up last.
 const STRIDES: [u64; 8] = [64, 4096, 256, 1024, 128, 512, 2048, 8192];
 
-impl Probe for Stride {
+impl AnyProbe for Stride {
     fn spec(&self) -> &'static Spec {
         &SPEC
     }
@@ -118,7 +118,7 @@ impl Probe for Stride {
         &'env self,
         env: &'env Env,
         group: &[Planned],
-    ) -> Result<Box<dyn Session + 'env>, ProbeError> {
+    ) -> Result<Box<dyn AnySession + 'env>, ProbeError> {
         let (small, largest) = arrays(env);
         let wanted = group.iter().filter_map(|planned| planned.point.working_set_bytes);
         let large = wanted.max().unwrap_or(largest).min(largest);
@@ -457,7 +457,7 @@ struct Reading {
     field: Array,
 }
 
-impl Session for Reading {
+impl AnySession for Reading {
     fn select(&mut self, point: &Point) -> Result<(), ProbeError> {
         let found = self.walks.iter().position(|walk| walk.point == *point);
         let place = if let Some(place) = found {

@@ -3,8 +3,8 @@
 use std::path::Path;
 
 use latlab_harness::{
-    Batch, Block, Env, Interpreter, Operations, Planned, PointResult, Probe, ProbeError, Proof, Rank, Reach,
-    Session, Spec, Support, Tier, ratio,
+    AnyProbe, AnySession, Batch, Block, Env, Interpreter, Operations, Planned, PointResult, ProbeError,
+    Proof, Rank, Reach, Spec, Support, Tier, ratio,
 };
 use latlab_record::{Check, Header, Point, Profile, Record, Unit};
 use serde_json::json;
@@ -223,7 +223,7 @@ impl Program {
     }
 }
 
-impl Probe for Object {
+impl AnyProbe for Object {
     fn spec(&self) -> &'static Spec {
         &SPEC
     }
@@ -285,7 +285,7 @@ impl Probe for Object {
         &'env self,
         env: &'env Env,
         group: &[Planned],
-    ) -> Result<Box<dyn Session + 'env>, ProbeError> {
+    ) -> Result<Box<dyn AnySession + 'env>, ProbeError> {
         let interpreter = env
             .interpreter
             .as_deref()
@@ -389,7 +389,7 @@ fn import_numpy(interpreter: &dyn Interpreter, packages: Option<&Path>) -> Resul
     Ok(parts.join("."))
 }
 
-impl Session for Running<'_> {
+impl AnySession for Running<'_> {
     fn select(&mut self, point: &Point) -> Result<(), ProbeError> {
         let program = Program::of(point)
             .ok_or_else(|| ProbeError::Other(format!("no program for {}", point.label())))?;

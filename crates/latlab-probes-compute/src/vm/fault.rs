@@ -1,8 +1,8 @@
 //! `vm.fault`: what touching a page costs, touch by touch, for each reason that a page can be missing.
 
 use latlab_harness::{
-    Env, MemorySource, Operations, Planned, PointResult, Probe, ProbeError, Rank, Session, Spec, Stamps,
-    Support, Tier,
+    AnyProbe, AnySession, Env, MemorySource, Operations, Planned, PointResult, ProbeError, Rank, Spec,
+    Stamps, Support, Tier,
 };
 use latlab_record::{Header, Pages, Point, Record, Unit, binary_size};
 use serde_json::json;
@@ -128,7 +128,7 @@ impl Operation {
     }
 }
 
-impl Probe for Fault {
+impl AnyProbe for Fault {
     fn spec(&self) -> &'static Spec {
         &SPEC
     }
@@ -210,7 +210,7 @@ impl Probe for Fault {
         &'env self,
         env: &'env Env,
         _group: &[Planned],
-    ) -> Result<Box<dyn Session + 'env>, ProbeError> {
+    ) -> Result<Box<dyn AnySession + 'env>, ProbeError> {
         system::open(env, sizes(env))
     }
 

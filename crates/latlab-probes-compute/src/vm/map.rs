@@ -1,8 +1,8 @@
 //! `vm.map`: what the calls cost that change a mapping, by its size.
 
 use latlab_harness::{
-    Env, MemorySource, Operations, Planned, PointResult, Probe, ProbeError, Rank, Rounds, Session, Spec,
-    Stamps, Support, Tier,
+    AnyProbe, AnySession, Env, MemorySource, Operations, Planned, PointResult, ProbeError, Rank, Rounds,
+    Spec, Stamps, Support, Tier,
 };
 use latlab_record::{Header, Point, Record, Unit, binary_size};
 use serde_json::{Value, json};
@@ -79,7 +79,7 @@ fn calls(size: u64) -> u32 {
     u32::try_from((1024 / pages.max(1)).clamp(2, 64)).unwrap_or(2)
 }
 
-impl Probe for Map {
+impl AnyProbe for Map {
     fn spec(&self) -> &'static Spec {
         &SPEC
     }
@@ -134,7 +134,7 @@ impl Probe for Map {
         &'env self,
         env: &'env Env,
         _group: &[Planned],
-    ) -> Result<Box<dyn Session + 'env>, ProbeError> {
+    ) -> Result<Box<dyn AnySession + 'env>, ProbeError> {
         system::open(env)
     }
 

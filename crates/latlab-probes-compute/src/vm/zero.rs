@@ -1,7 +1,7 @@
 //! `vm.zero`: how fast memory is cleared: by the program, by the program in memory that it has not touched yet, and by the kernel.
 
 use latlab_harness::{
-    Env, MemorySource, Operations, Planned, Probe, ProbeError, Session, Spec, Support, Tier,
+    AnyProbe, AnySession, Env, MemorySource, Operations, Planned, ProbeError, Spec, Support, Tier,
 };
 use latlab_record::{Pages, Point, Unit, binary_size};
 
@@ -54,7 +54,7 @@ fn large(env: &Env) -> u64 {
     power(env.memory_bytes / 2).min(most)
 }
 
-impl Probe for Zero {
+impl AnyProbe for Zero {
     fn spec(&self) -> &'static Spec {
         &SPEC
     }
@@ -110,7 +110,7 @@ impl Probe for Zero {
         &'env self,
         env: &'env Env,
         _group: &[Planned],
-    ) -> Result<Box<dyn Session + 'env>, ProbeError> {
+    ) -> Result<Box<dyn AnySession + 'env>, ProbeError> {
         system::open(env)
     }
 }

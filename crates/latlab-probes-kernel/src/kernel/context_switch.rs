@@ -1,8 +1,8 @@
 //! `kernel.context_switch`: a token goes to another thread or process and comes back.
 
 use latlab_harness::{
-    Env, Operations, Planned, PointResult, Probe, ProbeError, Rank, Reach, Rounds, Session, Spec, Support,
-    Tier, ratio,
+    AnyProbe, AnySession, Env, Operations, Planned, PointResult, ProbeError, Rank, Reach, Rounds, Spec,
+    Support, Tier, ratio,
 };
 use latlab_record::{Header, Point, Record, Unit};
 use serde_json::json;
@@ -77,7 +77,7 @@ fn window(placement: &str) -> (u64, u32) {
 /// What the plan reckons for a round trip on one CPU and across CPUs, s.
 const TRIP_S: [f64; 2] = [5e-6, 55e-6];
 
-impl Probe for ContextSwitch {
+impl AnyProbe for ContextSwitch {
     fn spec(&self) -> &'static Spec {
         &SPEC
     }
@@ -149,7 +149,7 @@ impl Probe for ContextSwitch {
         &'env self,
         env: &'env Env,
         _group: &[Planned],
-    ) -> Result<Box<dyn Session + 'env>, ProbeError> {
+    ) -> Result<Box<dyn AnySession + 'env>, ProbeError> {
         work::open(env)
     }
 

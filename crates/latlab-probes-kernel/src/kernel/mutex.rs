@@ -4,7 +4,8 @@ use std::collections::HashMap;
 use std::sync::{Arc, PoisonError};
 
 use latlab_harness::{
-    Block, Env, Operations, Planned, Probe, ProbeError, Proof, Rank, Reach, Session, Spec, Support, Tier,
+    AnyProbe, AnySession, Block, Env, Operations, Planned, ProbeError, Proof, Rank, Reach, Spec, Support,
+    Tier,
 };
 use latlab_record::{Check, Point, Profile, Unit};
 use serde_json::json;
@@ -51,7 +52,7 @@ fn most_threads(profile: Profile) -> usize {
     }
 }
 
-impl Probe for Mutex {
+impl AnyProbe for Mutex {
     fn spec(&self) -> &'static Spec {
         &SPEC
     }
@@ -101,7 +102,7 @@ impl Probe for Mutex {
         &'env self,
         env: &'env Env,
         _group: &[Planned],
-    ) -> Result<Box<dyn Session + 'env>, ProbeError> {
+    ) -> Result<Box<dyn AnySession + 'env>, ProbeError> {
         Ok(Box::new(Locking {
             env,
             rig: Rig::new(&env.clock, env.patience)?,
@@ -211,7 +212,7 @@ fn median(mut values: Vec<f64>) -> Option<f64> {
     (!values.is_empty()).then(|| latlab_stats::quantile(&values, 0.5))
 }
 
-impl Session for Locking<'_> {
+impl AnySession for Locking<'_> {
     fn select(&mut self, point: &Point) -> Result<(), ProbeError> {
         self.selected = point.threads.filter(|threads| *threads > 0);
         Ok(())

@@ -1,8 +1,8 @@
 //! `kernel.noise`: what keeps a thread from its work that only looks at the clock.
 
 use latlab_harness::{
-    Block, Env, KnownCause, KnownCauses, Operations, Planned, Probe, ProbeError, Proof, Rank, Reach, Session,
-    Spec, Support, Tier, is_pinned_to,
+    AnyProbe, AnySession, Block, Env, KnownCause, KnownCauses, Operations, Planned, ProbeError, Proof, Rank,
+    Reach, Spec, Support, Tier, is_pinned_to,
 };
 use latlab_observe::noise::{Judged, Listener, NoiseError, Request};
 use latlab_observe::{Cause, Level};
@@ -48,7 +48,7 @@ const TURN_NS: f64 = 250e6;
 /// Handlers are named; programs are not, as other people's business does not belong into a file.
 const NAMED: [Cause; 4] = [Cause::TimerTick, Cause::Ipi, Cause::DeviceInterrupt, Cause::Softirq];
 
-impl Probe for Noise {
+impl AnyProbe for Noise {
     fn spec(&self) -> &'static Spec {
         &SPEC
     }
@@ -81,7 +81,7 @@ impl Probe for Noise {
         &'env self,
         env: &'env Env,
         _group: &[Planned],
-    ) -> Result<Box<dyn Session + 'env>, ProbeError> {
+    ) -> Result<Box<dyn AnySession + 'env>, ProbeError> {
         let request = Request {
             seconds: 0.0,
             cpu: env.home_cpu,
@@ -118,7 +118,7 @@ struct Listening<'a> {
     stalls: Vec<Option<f64>>,
 }
 
-impl Session for Listening<'_> {
+impl AnySession for Listening<'_> {
     fn select(&mut self, _point: &Point) -> Result<(), ProbeError> {
         self.stalls.push(self.listener.rehearse(STALL_NS).map_err(failed)?);
         Ok(())

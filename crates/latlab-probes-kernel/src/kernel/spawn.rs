@@ -3,8 +3,8 @@
 use std::path::PathBuf;
 
 use latlab_harness::{
-    Block, Env, Operations, Planned, Probe, ProbeError, Proof, Rank, Reach, Session, Spec, Stamps, Support,
-    Tier,
+    AnyProbe, AnySession, Block, Env, Operations, Planned, ProbeError, Proof, Rank, Reach, Spec, Stamps,
+    Support, Tier,
 };
 use latlab_record::{Check, Point, Profile, Unit};
 use serde_json::json;
@@ -77,7 +77,7 @@ fn python(env: &Env) -> Option<PathBuf> {
     env.interpreter.as_ref()?.executable()
 }
 
-impl Probe for Spawn {
+impl AnyProbe for Spawn {
     fn spec(&self) -> &'static Spec {
         &SPEC
     }
@@ -127,7 +127,7 @@ impl Probe for Spawn {
         &'env self,
         env: &'env Env,
         _group: &[Planned],
-    ) -> Result<Box<dyn Session + 'env>, ProbeError> {
+    ) -> Result<Box<dyn AnySession + 'env>, ProbeError> {
         let stamps = Stamps::of(&env.clock)
             .ok_or_else(|| ProbeError::Other("processes do not run in simulated time".to_owned()))?;
         Ok(Box::new(Starting::new(env, stamps, start)))
@@ -187,7 +187,7 @@ impl Tally {
     }
 }
 
-impl Session for Starting<'_> {
+impl AnySession for Starting<'_> {
     fn select(&mut self, point: &Point) -> Result<(), ProbeError> {
         let operation = point.operation.clone().unwrap_or_default();
         let start = (self.make)(self.env, &operation)?;

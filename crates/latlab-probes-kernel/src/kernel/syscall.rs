@@ -1,8 +1,8 @@
 //! `kernel.syscall`: what it costs to ask the kernel for something that it can answer at once.
 
 use latlab_harness::{
-    Env, Operations, Planned, PointResult, Probe, ProbeError, Rank, Reach, Session, Spec, Support, Tier,
-    ratio,
+    AnyProbe, AnySession, Env, Operations, Planned, PointResult, ProbeError, Rank, Reach, Spec, Support,
+    Tier, ratio,
 };
 use latlab_probes_shared::no_kernel;
 use latlab_record::{Header, Point, Record, Unit};
@@ -47,7 +47,7 @@ const FUTEX: &str = "futex-wake";
 /// In the order in which they are given up last.
 const OPERATIONS: [&str; 5] = [GETPPID, VDSO, CLOCK, READ, FUTEX];
 
-impl Probe for Syscall {
+impl AnyProbe for Syscall {
     fn spec(&self) -> &'static Spec {
         &SPEC
     }
@@ -79,7 +79,7 @@ impl Probe for Syscall {
         &'env self,
         env: &'env Env,
         _group: &[Planned],
-    ) -> Result<Box<dyn Session + 'env>, ProbeError> {
+    ) -> Result<Box<dyn AnySession + 'env>, ProbeError> {
         work::open(env)
     }
 

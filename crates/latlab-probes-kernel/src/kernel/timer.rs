@@ -1,8 +1,8 @@
 //! `kernel.timer`: how much later than asked a sleep ends.
 
 use latlab_harness::{
-    Env, Operations, Planned, PointResult, Probe, ProbeError, Rank, Reach, Rounds, Session, Spec, Support,
-    Tier,
+    AnyProbe, AnySession, Env, Operations, Planned, PointResult, ProbeError, Rank, Reach, Rounds, Spec,
+    Support, Tier,
 };
 use latlab_probes_shared::no_kernel;
 use latlab_record::{Header, Point, Profile, Record, Unit};
@@ -67,7 +67,7 @@ const POINTS: [(&str, u64, u8); 13] = [
     (POLL, 10 * MS, 3),
 ];
 
-impl Probe for Timer {
+impl AnyProbe for Timer {
     fn spec(&self) -> &'static Spec {
         &SPEC
     }
@@ -104,7 +104,7 @@ impl Probe for Timer {
         &'env self,
         env: &'env Env,
         _group: &[Planned],
-    ) -> Result<Box<dyn Session + 'env>, ProbeError> {
+    ) -> Result<Box<dyn AnySession + 'env>, ProbeError> {
         work::open(env)
     }
 

@@ -1,8 +1,8 @@
 //! `kernel.wakeup`: how long a thread that sleeps on another CPU needs to run again once it is woken.
 
 use latlab_harness::{
-    Env, Operations, Planned, PointResult, Probe, ProbeError, Rank, Reach, Session, Spec, Support, Tier,
-    ratio,
+    AnyProbe, AnySession, Env, Operations, Planned, PointResult, ProbeError, Rank, Reach, Spec, Support,
+    Tier, ratio,
 };
 use latlab_record::{Header, Point, Profile, Record, Unit};
 use serde_json::json;
@@ -48,7 +48,7 @@ const WAKE_S: f64 = 60e-6;
 /// A thread that waits for the next event of a busy program: long enough for its CPU to rest.
 const HEADLINE_NS: u64 = 1_000_000;
 
-impl Probe for Wakeup {
+impl AnyProbe for Wakeup {
     fn spec(&self) -> &'static Spec {
         &SPEC
     }
@@ -98,7 +98,7 @@ impl Probe for Wakeup {
         &'env self,
         env: &'env Env,
         _group: &[Planned],
-    ) -> Result<Box<dyn Session + 'env>, ProbeError> {
+    ) -> Result<Box<dyn AnySession + 'env>, ProbeError> {
         work::open(env)
     }
 

@@ -1,8 +1,8 @@
 //! `network.connect`: a name gets an address, a connection is opened, TLS shakes hands.
 
 use latlab_harness::{
-    Env, Operations, Planned, PointResult, Probe, ProbeError, Rank, Reach, Session, Share, Spec, Support,
-    Tier,
+    AnyProbe, AnySession, Env, Operations, Planned, PointResult, ProbeError, Rank, Reach, Share, Spec,
+    Support, Tier,
 };
 use latlab_record::{Header, Point, Record, Settings, Unit};
 use serde_json::{Value, json};
@@ -91,7 +91,7 @@ fn block(env: &Env, point: &Point) -> (u32, f64) {
     (count, one_s)
 }
 
-impl Probe for Connect {
+impl AnyProbe for Connect {
     fn spec(&self) -> &'static Spec {
         &SPEC
     }
@@ -153,7 +153,7 @@ impl Probe for Connect {
         &'env self,
         env: &'env Env,
         _group: &[Planned],
-    ) -> Result<Box<dyn Session + 'env>, ProbeError> {
+    ) -> Result<Box<dyn AnySession + 'env>, ProbeError> {
         work::open(env)
     }
 

@@ -1,8 +1,8 @@
 //! `network.http`: how long HTTP requests take that come at a fixed rate, counted from when they were due.
 
 use latlab_harness::{
-    Env, Operations, Planned, PointResult, Probe, ProbeError, Rank, Reach, Session, Share, Spec, Support,
-    Tier,
+    AnyProbe, AnySession, Env, Operations, Planned, PointResult, ProbeError, Rank, Reach, Share, Spec,
+    Support, Tier,
 };
 use latlab_record::{Header, Point, Profile, Record, Settings, Unit};
 use serde_json::json;
@@ -84,7 +84,7 @@ fn requests(settings: &Settings, rate_per_s: u64) -> u64 {
     requests.max(1)
 }
 
-impl Probe for Http {
+impl AnyProbe for Http {
     fn spec(&self) -> &'static Spec {
         &SPEC
     }
@@ -156,7 +156,7 @@ its connections and opens them again when they are closed, and that process has 
         &'env self,
         env: &'env Env,
         _group: &[Planned],
-    ) -> Result<Box<dyn Session + 'env>, ProbeError> {
+    ) -> Result<Box<dyn AnySession + 'env>, ProbeError> {
         work::open(env)
     }
 

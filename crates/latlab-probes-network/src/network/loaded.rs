@@ -1,7 +1,7 @@
 //! `network.loaded`: what a round trip takes while other connections carry all that they can.
 
 use latlab_harness::{
-    Env, Operations, Planned, PointResult, Probe, ProbeError, Rank, Session, Spec, Support, Tier,
+    AnyProbe, AnySession, Env, Operations, Planned, PointResult, ProbeError, Rank, Spec, Support, Tier,
 };
 use latlab_net::PathSpec;
 use latlab_record::{Header, Point, Profile, Record, Unit};
@@ -100,7 +100,7 @@ fn trip_s(path: Option<&PathSpec>, streams: u32) -> f64 {
     wakes + queued
 }
 
-impl Probe for Loaded {
+impl AnyProbe for Loaded {
     fn spec(&self) -> &'static Spec {
         &SPEC
     }
@@ -165,7 +165,7 @@ impl Probe for Loaded {
         &'env self,
         env: &'env Env,
         group: &[Planned],
-    ) -> Result<Box<dyn Session + 'env>, ProbeError> {
+    ) -> Result<Box<dyn AnySession + 'env>, ProbeError> {
         work::open(env, group)
     }
 

@@ -3,7 +3,7 @@
 use std::io::{BufRead, Write};
 
 use latlab_harness::{
-    Env, Operations, Planned, PointResult, Probe, ProbeError, Rank, Reach, Session, Spec, Support, Tier,
+    AnyProbe, AnySession, Env, Operations, Planned, PointResult, ProbeError, Rank, Reach, Spec, Support, Tier,
 };
 use latlab_record::{Header, Point, Profile, Record, Unit};
 use serde_json::{Value, json};
@@ -98,7 +98,7 @@ fn warming_s(placement: &str, bytes: u64) -> f64 {
     if placement == BLOCKING { trips_s + IDLING_S } else { trips_s }
 }
 
-impl Probe for RoundTrip {
+impl AnyProbe for RoundTrip {
     fn spec(&self) -> &'static Spec {
         &SPEC
     }
@@ -165,7 +165,7 @@ impl Probe for RoundTrip {
         &'env self,
         env: &'env Env,
         _group: &[Planned],
-    ) -> Result<Box<dyn Session + 'env>, ProbeError> {
+    ) -> Result<Box<dyn AnySession + 'env>, ProbeError> {
         work::open(env)
     }
 

@@ -3,7 +3,7 @@
 use std::io::{BufRead, Write};
 
 use latlab_harness::{
-    Env, Operations, Planned, PointResult, Probe, ProbeError, Rank, Session, Spec, Support, Tier,
+    AnyProbe, AnySession, Env, Operations, Planned, PointResult, ProbeError, Rank, Spec, Support, Tier,
 };
 use latlab_record::{Header, Point, Profile, Record, Unit};
 use serde_json::json;
@@ -107,7 +107,7 @@ impl Pace {
     }
 }
 
-impl Probe for Throughput {
+impl AnyProbe for Throughput {
     fn spec(&self) -> &'static Spec {
         &SPEC
     }
@@ -160,7 +160,7 @@ impl Probe for Throughput {
         &'env self,
         env: &'env Env,
         _group: &[Planned],
-    ) -> Result<Box<dyn Session + 'env>, ProbeError> {
+    ) -> Result<Box<dyn AnySession + 'env>, ProbeError> {
         work::open(env)
     }
 

@@ -1,8 +1,8 @@
 //! `network.transfer`: many files by one or by many at once, over connections that are new or kept.
 
 use latlab_harness::{
-    Env, Operations, Planned, PointResult, Probe, ProbeError, Rank, Reach, Session, Share, Spec, Support,
-    Tier,
+    AnyProbe, AnySession, Env, Operations, Planned, PointResult, ProbeError, Rank, Reach, Share, Spec,
+    Support, Tier,
 };
 use latlab_record::{Header, Point, Profile, Record, Settings, Unit};
 use serde::{Deserialize, Serialize};
@@ -424,7 +424,7 @@ impl Library {
     }
 }
 
-impl Probe for Transfer {
+impl AnyProbe for Transfer {
     fn spec(&self) -> &'static Spec {
         &SPEC
     }
@@ -467,7 +467,7 @@ impl Probe for Transfer {
         &'env self,
         env: &'env Env,
         _group: &[Planned],
-    ) -> Result<Box<dyn Session + 'env>, ProbeError> {
+    ) -> Result<Box<dyn AnySession + 'env>, ProbeError> {
         work::open(env)
     }
 

@@ -1,7 +1,7 @@
 //! `storage.files`: many small files against one large one.
 
 use latlab_harness::{
-    Env, Operations, Planned, PointResult, Probe, ProbeError, Rank, Session, Spec, Support, Tier,
+    AnyProbe, AnySession, Env, Operations, Planned, PointResult, ProbeError, Rank, Spec, Support, Tier,
 };
 use latlab_record::{Header, Point, Profile, Record, Unit, binary_size};
 use serde_json::{Value, json};
@@ -257,7 +257,7 @@ fn points(env: &Env) -> Vec<Planned> {
     points
 }
 
-impl Probe for Files {
+impl AnyProbe for Files {
     fn spec(&self) -> &'static Spec {
         &SPEC
     }
@@ -294,7 +294,7 @@ impl Probe for Files {
         &'env self,
         env: &'env Env,
         _group: &[Planned],
-    ) -> Result<Box<dyn Session + 'env>, ProbeError> {
+    ) -> Result<Box<dyn AnySession + 'env>, ProbeError> {
         work::open(env)
     }
 

@@ -1,7 +1,7 @@
 //! `storage.first_touch`: blocks of files that were there before, read for the first time by this run, and again.
 
 use latlab_harness::{
-    Env, Operations, Planned, PointResult, Probe, ProbeError, Rank, Reach, Session, Spec, Support, Tier,
+    AnyProbe, AnySession, Env, Operations, Planned, PointResult, ProbeError, Rank, Reach, Spec, Support, Tier,
 };
 use latlab_record::{Header, Point, Profile, Record, Settings, Unit, binary_size};
 use serde_json::{Value, json};
@@ -130,7 +130,7 @@ fn blocks_of(block_bytes: u64, region_bytes: u64) -> u64 {
     most.min(region_bytes / block_bytes.max(1))
 }
 
-impl Probe for FirstTouch {
+impl AnyProbe for FirstTouch {
     fn spec(&self) -> &'static Spec {
         &SPEC
     }
@@ -170,7 +170,7 @@ impl Probe for FirstTouch {
         &'env self,
         env: &'env Env,
         _group: &[Planned],
-    ) -> Result<Box<dyn Session + 'env>, ProbeError> {
+    ) -> Result<Box<dyn AnySession + 'env>, ProbeError> {
         work::open(env)
     }
 

@@ -1,7 +1,7 @@
 //! `storage.poke`: the course notebook's experiment with files, done right: single random bytes read and written back.
 
 use latlab_harness::{
-    Env, Operations, Planned, PointResult, Probe, ProbeError, Rank, Reach, Session, Spec, Support, Tier,
+    AnyProbe, AnySession, Env, Operations, Planned, PointResult, ProbeError, Rank, Reach, Spec, Support, Tier,
 };
 use latlab_record::{Header, Point, Profile, Record, Unit};
 use serde_json::json;
@@ -172,7 +172,7 @@ fn planned(env: &Env, file_bytes: u64, path: &str) -> Planned {
     }
 }
 
-impl Probe for Poke {
+impl AnyProbe for Poke {
     fn spec(&self) -> &'static Spec {
         &SPEC
     }
@@ -211,7 +211,7 @@ impl Probe for Poke {
         &'env self,
         env: &'env Env,
         group: &[Planned],
-    ) -> Result<Box<dyn Session + 'env>, ProbeError> {
+    ) -> Result<Box<dyn AnySession + 'env>, ProbeError> {
         work::open(env, group)
     }
 

@@ -1,7 +1,7 @@
 //! `storage.rate`: how long reads take when they come at a fixed rate, counted from when they were due.
 
 use latlab_harness::{
-    Env, Operations, Planned, PointResult, Probe, ProbeError, Rank, Reach, Session, Spec, Support, Tier,
+    AnyProbe, AnySession, Env, Operations, Planned, PointResult, ProbeError, Rank, Reach, Spec, Support, Tier,
 };
 use latlab_record::{Header, Point, Profile, Record, Unit};
 use serde_json::json;
@@ -60,7 +60,7 @@ fn reads(profile: Profile, rate_per_s: u64) -> u64 {
     GRID.iter().find(|(rate, ..)| *rate == rate_per_s).map_or(1, |(.., reads)| profile.of(*reads).max(1))
 }
 
-impl Probe for Rate {
+impl AnyProbe for Rate {
     fn spec(&self) -> &'static Spec {
         &SPEC
     }
@@ -103,7 +103,7 @@ impl Probe for Rate {
         &'env self,
         env: &'env Env,
         _group: &[Planned],
-    ) -> Result<Box<dyn Session + 'env>, ProbeError> {
+    ) -> Result<Box<dyn AnySession + 'env>, ProbeError> {
         work::open(env)
     }
 

@@ -1,7 +1,7 @@
 //! `storage.read.sequential`: reading a file from front to back in blocks of each size, past the page cache, through it, and from it.
 
 use latlab_harness::{
-    Env, Operations, Planned, PointResult, Probe, ProbeError, Rank, Session, Spec, Support, Tier,
+    AnyProbe, AnySession, Env, Operations, Planned, PointResult, ProbeError, Rank, Spec, Support, Tier,
 };
 use latlab_record::{Header, Point, Profile, Record, Unit};
 
@@ -117,7 +117,7 @@ fn plan(profile: Profile, file_bytes: u64, path: &'static str, block_bytes: u64,
     }
 }
 
-impl Probe for ReadSequential {
+impl AnyProbe for ReadSequential {
     fn spec(&self) -> &'static Spec {
         &SPEC
     }
@@ -155,7 +155,7 @@ impl Probe for ReadSequential {
         &'env self,
         env: &'env Env,
         _group: &[Planned],
-    ) -> Result<Box<dyn Session + 'env>, ProbeError> {
+    ) -> Result<Box<dyn AnySession + 'env>, ProbeError> {
         work::open(env)
     }
 

@@ -1,7 +1,7 @@
 //! `storage.reread`: the same file read again and again, against its contents kept in memory.
 
 use latlab_harness::{
-    Env, Operations, Planned, PointResult, Probe, ProbeError, Rank, Session, Spec, Support, Tier,
+    AnyProbe, AnySession, Env, Operations, Planned, PointResult, ProbeError, Rank, Spec, Support, Tier,
 };
 use latlab_record::{Header, Point, Profile, Record, Unit, binary_size};
 use serde_json::json;
@@ -56,7 +56,7 @@ fn sizes(env: &Env) -> Vec<u64> {
         .collect()
 }
 
-impl Probe for Reread {
+impl AnyProbe for Reread {
     fn spec(&self) -> &'static Spec {
         &SPEC
     }
@@ -104,7 +104,7 @@ impl Probe for Reread {
         &'env self,
         env: &'env Env,
         _group: &[Planned],
-    ) -> Result<Box<dyn Session + 'env>, ProbeError> {
+    ) -> Result<Box<dyn AnySession + 'env>, ProbeError> {
         work::open(env)
     }
 

@@ -1,7 +1,7 @@
 //! `storage.steady`: one stream of blocks for as long as time and bytes permit, second by second, and whether what it ends with may be called sustained.
 
 use latlab_harness::{
-    Env, Operations, Planned, PointResult, Probe, ProbeError, Rank, Session, Spec, Support, Tier,
+    AnyProbe, AnySession, Env, Operations, Planned, PointResult, ProbeError, Rank, Spec, Support, Tier,
 };
 use latlab_record::{Header, Point, Profile, Record, Settings, Unit, binary_size};
 use serde_json::json;
@@ -87,7 +87,7 @@ fn written(env: &Env) -> Option<(u64, u64)> {
     (env.settings.file.is_none() && stretches >= 6).then_some((stretches * stretch, stretch))
 }
 
-impl Probe for Steady {
+impl AnyProbe for Steady {
     fn spec(&self) -> &'static Spec {
         &SPEC
     }
@@ -145,7 +145,7 @@ impl Probe for Steady {
         &'env self,
         env: &'env Env,
         _group: &[Planned],
-    ) -> Result<Box<dyn Session + 'env>, ProbeError> {
+    ) -> Result<Box<dyn AnySession + 'env>, ProbeError> {
         work::open(env)
     }
 

@@ -1,7 +1,7 @@
 //! `storage.sync`: what it costs to make a write durable, and whether it can have become so.
 
 use latlab_harness::{
-    Env, Operations, Planned, PointResult, Probe, ProbeError, Rank, Reach, Session, Spec, Support, Tier,
+    AnyProbe, AnySession, Env, Operations, Planned, PointResult, ProbeError, Rank, Reach, Spec, Support, Tier,
 };
 use latlab_machine::Machine;
 use latlab_record::{Header, Point, Profile, Record, Unit, binary_size};
@@ -178,7 +178,7 @@ fn operations(profile: Profile, operation: Operation) -> u64 {
     fitting.max(8)
 }
 
-impl Probe for Durable {
+impl AnyProbe for Durable {
     fn spec(&self) -> &'static Spec {
         &SPEC
     }
@@ -233,7 +233,7 @@ impl Probe for Durable {
         &'env self,
         env: &'env Env,
         group: &[Planned],
-    ) -> Result<Box<dyn Session + 'env>, ProbeError> {
+    ) -> Result<Box<dyn AnySession + 'env>, ProbeError> {
         work::open(env, group)
     }
 

@@ -2,7 +2,7 @@
 //! flushes.
 
 use latlab_harness::{
-    Env, Operations, Planned, PointResult, Probe, ProbeError, Rank, Session, Spec, Support, Tier,
+    AnyProbe, AnySession, Env, Operations, Planned, PointResult, ProbeError, Rank, Spec, Support, Tier,
 };
 use latlab_record::{Header, Point, Profile, Record, Unit};
 
@@ -103,7 +103,7 @@ fn plan(profile: Profile, path: &str, block_bytes: u64, priority: u8) -> Planned
     }
 }
 
-impl Probe for WriteSequential {
+impl AnyProbe for WriteSequential {
     fn spec(&self) -> &'static Spec {
         &SPEC
     }
@@ -149,7 +149,7 @@ impl Probe for WriteSequential {
         &'env self,
         env: &'env Env,
         _group: &[Planned],
-    ) -> Result<Box<dyn Session + 'env>, ProbeError> {
+    ) -> Result<Box<dyn AnySession + 'env>, ProbeError> {
         work::open(env)
     }
 

@@ -29,7 +29,7 @@ const BLOCKS: usize = 9;
 /// No bound on how long that takes; an idle machine needs a second.
 const DEADLINE_NS: f64 = 300e9;
 
-impl Probe for Briefly {
+impl AnyProbe for Briefly {
     fn spec(&self) -> &'static Spec {
         &SPEC
     }
@@ -50,7 +50,7 @@ impl Probe for Briefly {
         &'env self,
         env: &'env Env,
         group: &[Planned],
-    ) -> Result<Box<dyn Session + 'env>, ProbeError> {
+    ) -> Result<Box<dyn AnySession + 'env>, ProbeError> {
         Bandwidth.open(env, group)
     }
 }
@@ -213,7 +213,7 @@ mod lazy {
 /// A probe with other kernels.
 struct With(&'static Kernels);
 
-impl Probe for With {
+impl AnyProbe for With {
     fn spec(&self) -> &'static Spec {
         &SPEC
     }
@@ -236,7 +236,11 @@ impl Probe for With {
     fn memory_bytes(&self, _: &Env) -> u64 {
         24 << 20
     }
-    fn open<'env>(&'env self, env: &'env Env, _: &[Planned]) -> Result<Box<dyn Session + 'env>, ProbeError> {
+    fn open<'env>(
+        &'env self,
+        env: &'env Env,
+        _: &[Planned],
+    ) -> Result<Box<dyn AnySession + 'env>, ProbeError> {
         Ok(Box::new(Moving::open(env, vec![self.0], &[])?))
     }
 }

@@ -1,6 +1,6 @@
 //! Linux: mappings, getrusage(2), mincore(2).
 
-use latlab_harness::{Block, Env, ProbeError, Proof, Session, Stamps, Support};
+use latlab_harness::{AnySession, Block, Env, ProbeError, Proof, Stamps, Support};
 use latlab_record::{Check, Histogram, Pages, Point};
 use latlab_stats::modes::modes;
 use latlab_stats::rng::Rng;
@@ -37,7 +37,7 @@ pub(super) fn supports() -> Support {
     }
 }
 
-pub(super) fn open<'env>(env: &'env Env, sizes: Sizes) -> Result<Box<dyn Session + 'env>, ProbeError> {
+pub(super) fn open<'env>(env: &'env Env, sizes: Sizes) -> Result<Box<dyn AnySession + 'env>, ProbeError> {
     Ok(Box::new(Faulting::new(env, sizes)?))
 }
 
@@ -534,7 +534,7 @@ fn read_all(region: &Region, page: usize) {
     }
 }
 
-impl Session for Faulting<'_> {
+impl AnySession for Faulting<'_> {
     fn select(&mut self, point: &Point) -> Result<(), ProbeError> {
         let operation = Operation::of(point)
             .ok_or_else(|| ProbeError::Other(format!("there is no fault {}", point.label())))?;

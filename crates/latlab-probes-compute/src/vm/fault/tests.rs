@@ -77,7 +77,7 @@ fn the_conclusion_holds_every_kind_in_order_with_its_modes() {
 mod on_linux {
     use std::path::Path;
 
-    use latlab_harness::{Session, measure_once};
+    use latlab_harness::{AnySession, measure_once};
     use latlab_record::Check;
     use latlab_storage::Disk;
 
@@ -125,7 +125,7 @@ mod on_linux {
     /// The checks after blocks in which the seventh page was touched before its time.
     fn planted(point: &Point) -> Vec<Check> {
         struct Planting;
-        impl Probe for Planting {
+        impl AnyProbe for Planting {
             fn spec(&self) -> &'static Spec {
                 &SPEC
             }
@@ -142,7 +142,7 @@ mod on_linux {
                 &'env self,
                 env: &'env Env,
                 _group: &[Planned],
-            ) -> Result<Box<dyn Session + 'env>, ProbeError> {
+            ) -> Result<Box<dyn AnySession + 'env>, ProbeError> {
                 let mut session = Faulting::new(env, sizes(env))?;
                 session.planted = Some(7);
                 Ok(Box::new(session))

@@ -1,6 +1,6 @@
 //! Linux: mmap(2), munmap(2), mprotect(2), madvise(2).
 
-use latlab_harness::{Block, Env, ProbeError, Proof, Session, Stamps, Support};
+use latlab_harness::{AnySession, Block, Env, ProbeError, Proof, Stamps, Support};
 use latlab_record::{Check, Pages, Point};
 use rustix::mm::Advice;
 
@@ -28,7 +28,7 @@ pub(super) fn populates() -> bool {
     region::map_populate_works()
 }
 
-pub(super) fn open(env: &Env) -> Result<Box<dyn Session + '_>, ProbeError> {
+pub(super) fn open(env: &Env) -> Result<Box<dyn AnySession + '_>, ProbeError> {
     Ok(Box::new(Mapping { stamps: stamps(env)?, selected: Point::default(), tallies: Vec::new() }))
 }
 
@@ -139,7 +139,7 @@ pub(super) fn one_call(env: &Env, operation: Operation, left_out: bool) -> Resul
     timed(stamps(env)?, operation, 1 << 18, left_out).map(|(_, _, wrong)| wrong)
 }
 
-impl Session for Mapping {
+impl AnySession for Mapping {
     fn select(&mut self, point: &Point) -> Result<(), ProbeError> {
         if Operation::of(point).is_none() || point.size_bytes.is_none() {
             return Err(ProbeError::Other(format!("there is no call {}", point.label())));

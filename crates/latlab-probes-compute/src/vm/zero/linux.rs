@@ -2,7 +2,7 @@
 
 use std::hint::black_box;
 
-use latlab_harness::{Batch, Block, Env, ProbeError, Proof, Session, Support};
+use latlab_harness::{AnySession, Batch, Block, Env, ProbeError, Proof, Support};
 use latlab_record::{Check, Pages, Point};
 use rustix::mm::Advice;
 
@@ -29,7 +29,7 @@ pub(super) fn populates() -> bool {
     populate_write_works()
 }
 
-pub(super) fn open(_: &Env) -> Result<Box<dyn Session + '_>, ProbeError> {
+pub(super) fn open(_: &Env) -> Result<Box<dyn AnySession + '_>, ProbeError> {
     match supports() {
         Support::No(reason) => Err(ProbeError::Other(reason)),
         _ => Ok(Box::new(Clearing::new())),
@@ -246,10 +246,10 @@ impl Clearing {
 /// The checks of a block in which a page was touched too early, or not cleared.
 #[cfg(test)]
 pub(super) fn planted(env: &Env, point: &Point) -> Vec<Check> {
-    use latlab_harness::{Planned, Probe, Spec};
+    use latlab_harness::{AnyProbe, Planned, Spec};
 
     struct Planting;
-    impl Probe for Planting {
+    impl AnyProbe for Planting {
         fn spec(&self) -> &'static Spec {
             super::Zero.spec()
         }
@@ -266,7 +266,7 @@ pub(super) fn planted(env: &Env, point: &Point) -> Vec<Check> {
             &'env self,
             _: &'env Env,
             _: &[Planned],
-        ) -> Result<Box<dyn Session + 'env>, ProbeError> {
+        ) -> Result<Box<dyn AnySession + 'env>, ProbeError> {
             let mut clearing = Clearing::new();
             clearing.planted = true;
             Ok(Box::new(clearing))
@@ -279,7 +279,7 @@ pub(super) fn planted(env: &Env, point: &Point) -> Vec<Check> {
         .checks
 }
 
-impl Session for Clearing {
+impl AnySession for Clearing {
     fn select(&mut self, point: &Point) -> Result<(), ProbeError> {
         self.selected = point.clone();
         if !self.tallies.iter().any(|tally| tally.point == *point) {

@@ -1,6 +1,6 @@
 //! Where the calls and the state of pages are others.
 
-use latlab_harness::{Env, ProbeError, Session, Support};
+use latlab_harness::{AnySession, Env, ProbeError, Support};
 
 const REASON: &str =
     "memory is mapped and looked at as Linux does it; no other system's calls are written yet";
@@ -13,6 +13,6 @@ pub(super) fn populates() -> bool {
     false
 }
 
-pub(super) fn open(_: &Env) -> Result<Box<dyn Session + '_>, ProbeError> {
+pub(super) fn open(_: &Env) -> Result<Box<dyn AnySession + '_>, ProbeError> {
     Err(ProbeError::Other(REASON.to_owned()))
 }

@@ -7,7 +7,7 @@ mod watch;
 use std::sync::Arc;
 use std::time::Duration;
 
-use latlab_harness::{Batch, Block, Env, ProbeError, Proof, Session};
+use latlab_harness::{AnySession, Batch, Block, Env, ProbeError, Proof};
 use latlab_record::{Check, Point};
 use serde_json::json;
 
@@ -25,7 +25,7 @@ const OWN_SHARE: f64 = 0.8;
 /// Switches that a round trip on one CPU has at least on each side, but for those that a preemption saved.
 const SWITCHES: f64 = 0.9;
 
-pub(super) fn open<'env>(env: &'env Env) -> Result<Box<dyn Session + 'env>, ProbeError> {
+pub(super) fn open<'env>(env: &'env Env) -> Result<Box<dyn AnySession + 'env>, ProbeError> {
     Ok(Box::new(Switching::new(env, answer, PATIENCE * env.patience)?))
 }
 
@@ -170,7 +170,7 @@ impl<'env> Switching<'env> {
     }
 }
 
-impl Session for Switching<'_> {
+impl AnySession for Switching<'_> {
     fn select(&mut self, point: &Point) -> Result<(), ProbeError> {
         self.selected = if let Some(known) = self.all.iter().position(|trips| trips.point == *point) {
             known

@@ -3,7 +3,7 @@
 use std::panic::AssertUnwindSafe;
 use std::time::Instant;
 
-use latlab_harness::{Planned, PointResult, Probe, Support, measure_once};
+use latlab_harness::{AnyProbe, Planned, PointResult, Support, measure_once};
 
 use super::super::{ACROSS, ContextSwitch, THREADS};
 use super::*;
@@ -32,7 +32,7 @@ const SHORT: Duration = Duration::from_millis(60);
 /// The probe with a partner that does what a test plants, and a test's patience.
 struct Planted(fn(&Side), Duration);
 
-impl Probe for Planted {
+impl AnyProbe for Planted {
     fn spec(&self) -> &'static latlab_harness::Spec {
         ContextSwitch.spec()
     }
@@ -45,7 +45,11 @@ impl Probe for Planted {
     fn memory_bytes(&self, _: &Env) -> u64 {
         0
     }
-    fn open<'env>(&'env self, env: &'env Env, _: &[Planned]) -> Result<Box<dyn Session + 'env>, ProbeError> {
+    fn open<'env>(
+        &'env self,
+        env: &'env Env,
+        _: &[Planned],
+    ) -> Result<Box<dyn AnySession + 'env>, ProbeError> {
         Ok(Box::new(Switching::new(env, self.0, self.1)?))
     }
 }

@@ -1,11 +1,11 @@
 //! Systems for which the probes of the kernel were not written.
 
-use latlab_harness::{Env, ProbeError, Session};
+use latlab_harness::{AnySession, Env, ProbeError};
 
 /// Whether the probe can run on this system.
 pub(super) const HERE: bool = false;
 
 /// Never called: the probe says that it is not supported.
-pub(super) fn open<'env>(_env: &'env Env) -> Result<Box<dyn Session + 'env>, ProbeError> {
+pub(super) fn open<'env>(_env: &'env Env) -> Result<Box<dyn AnySession + 'env>, ProbeError> {
     Err(ProbeError::Other("measured on Linux only".to_owned()))
 }

@@ -4,7 +4,7 @@ use std::fs::File;
 use std::os::fd::AsRawFd;
 use std::sync::atomic::AtomicU32;
 
-use latlab_harness::{Batch, Block, Env, ProbeError, Proof, Session};
+use latlab_harness::{AnySession, Batch, Block, Env, ProbeError, Proof};
 use latlab_record::{Check, Point};
 use serde_json::json;
 
@@ -13,7 +13,7 @@ use super::{CLOCK, FUTEX, GETPPID, READ, VDSO};
 pub(super) const HERE: bool = true;
 
 #[expect(clippy::unnecessary_wraps, reason = "the same signature on every system")]
-pub(super) fn open<'env>(_env: &'env Env) -> Result<Box<dyn Session + 'env>, ProbeError> {
+pub(super) fn open<'env>(_env: &'env Env) -> Result<Box<dyn AnySession + 'env>, ProbeError> {
     Ok(Box::new(Calling::default()))
 }
 
@@ -119,7 +119,7 @@ struct Calling {
     selected: usize,
 }
 
-impl Session for Calling {
+impl AnySession for Calling {
     fn select(&mut self, point: &Point) -> Result<(), ProbeError> {
         let operation = point.operation.clone().unwrap_or_default();
         if let Some(known) = self.all.iter().position(|asking| asking.operation == operation) {
@@ -170,7 +170,7 @@ impl Session for Calling {
 mod tests {
     use std::os::fd::OwnedFd;
 
-    use latlab_harness::Probe;
+    use latlab_harness::AnyProbe;
 
     use super::*;
     use crate::kernel::syscall::Syscall;

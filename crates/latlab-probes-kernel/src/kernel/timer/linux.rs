@@ -4,7 +4,7 @@ use std::num::NonZeroU64;
 use std::time::Duration;
 
 use latlab_clock::Clock;
-use latlab_harness::{Block, Env, ProbeError, Proof, Session, Stamps};
+use latlab_harness::{AnySession, Block, Env, ProbeError, Proof, Stamps};
 use latlab_record::{Check, Point};
 use rustix::thread::{
     NanosleepRelativeResult, clock_nanosleep_absolute, clock_nanosleep_relative, current_timer_slack,
@@ -20,7 +20,7 @@ pub(super) const HERE: bool = true;
 /// Sleeps of one block that signals may end before the block is given up.
 const INTERRUPTED: u64 = 1_000;
 
-pub(super) fn open<'env>(env: &'env Env) -> Result<Box<dyn Session + 'env>, ProbeError> {
+pub(super) fn open<'env>(env: &'env Env) -> Result<Box<dyn AnySession + 'env>, ProbeError> {
     let stamps =
         Stamps::of(&env.clock).ok_or_else(|| ProbeError::Other("sleeping needs a real clock".to_owned()))?;
     Ok(Box::new(Sleeping { env, stamps, monotonic, all: Vec::new(), selected: 0 }))
@@ -180,7 +180,7 @@ impl Sleeps {
     }
 }
 
-impl Session for Sleeping<'_> {
+impl AnySession for Sleeping<'_> {
     fn select(&mut self, point: &Point) -> Result<(), ProbeError> {
         if let Some(known) = self.all.iter().position(|sleeps| sleeps.point == *point) {
             self.selected = known;
@@ -239,7 +239,7 @@ impl Session for Sleeping<'_> {
 mod tests {
     use std::sync::atomic::{AtomicU64, Ordering};
 
-    use latlab_harness::{Planned, Probe, measure_once};
+    use latlab_harness::{AnyProbe, Planned, measure_once};
 
     use super::*;
     use crate::kernel::timer::{Timer, US};
@@ -273,7 +273,7 @@ mod tests {
     #[test]
     fn a_sleep_that_ends_early_fails_the_proof() {
         struct Broken;
-        impl Probe for Broken {
+        impl AnyProbe for Broken {
             fn spec(&self) -> &'static latlab_harness::Spec {
                 Timer.spec()
             }
@@ -290,7 +290,7 @@ mod tests {
                 &'env self,
                 env: &'env Env,
                 _: &[Planned],
-            ) -> Result<Box<dyn Session + 'env>, ProbeError> {
+            ) -> Result<Box<dyn AnySession + 'env>, ProbeError> {
                 let point = point(RELATIVE, MS);
                 Ok(Box::new(Sleeping {
                     env,

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicI32, AtomicU32, AtomicU64, Ordering};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use latlab_harness::{Block, Env, ProbeError, Proof, Session, Stamps};
+use latlab_harness::{AnySession, Block, Env, ProbeError, Proof, Stamps};
 use latlab_record::{Check, Point};
 use serde_json::json;
 
@@ -19,7 +19,7 @@ const PATIENCE: Duration = Duration::from_secs(3);
 /// The last number that the word takes: the sleeper ends.
 const END: u32 = u32::MAX;
 
-pub(super) fn open<'env>(env: &'env Env) -> Result<Box<dyn Session + 'env>, ProbeError> {
+pub(super) fn open<'env>(env: &'env Env) -> Result<Box<dyn AnySession + 'env>, ProbeError> {
     let stamps =
         Stamps::of(&env.clock).ok_or_else(|| ProbeError::Other("waking needs a real clock".to_owned()))?;
     let cpu = other_cpu(env).ok_or_else(|| ProbeError::Other("needs two CPUs".to_owned()))?;
@@ -188,7 +188,7 @@ impl Waking<'_> {
     }
 }
 
-impl Session for Waking<'_> {
+impl AnySession for Waking<'_> {
     fn select(&mut self, point: &Point) -> Result<(), ProbeError> {
         self.selected = if let Some(known) = self.all.iter().position(|wakes| wakes.point == *point) {
             known
@@ -293,7 +293,7 @@ impl Session for Waking<'_> {
 
 #[cfg(test)]
 mod tests {
-    use latlab_harness::{Planned, Probe, Support, measure_once};
+    use latlab_harness::{AnyProbe, Planned, Support, measure_once};
 
     use super::*;
     use crate::kernel::wakeup::{ACROSS, Wakeup};
@@ -320,7 +320,7 @@ mod tests {
     /// The probe with a sleeper that does what a test plants, and little patience.
     struct Planted(Sleep);
 
-    impl Probe for Planted {
+    impl AnyProbe for Planted {
         fn spec(&self) -> &'static latlab_harness::Spec {
             Wakeup.spec()
         }
@@ -341,7 +341,7 @@ mod tests {
             &'env self,
             env: &'env Env,
             _: &[Planned],
-        ) -> Result<Box<dyn Session + 'env>, ProbeError> {
+        ) -> Result<Box<dyn AnySession + 'env>, ProbeError> {
             let stamps = Stamps::of(&env.clock).expect("a real clock");
             Ok(Box::new(Waking {
                 env,

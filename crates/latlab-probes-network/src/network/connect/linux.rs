@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use latlab_harness::{Block, Env, ProbeError, Proof, Session, Stamps};
+use latlab_harness::{AnySession, Block, Env, ProbeError, Proof, Stamps};
 use latlab_record::{Check, Point, Work};
 use serde_json::json;
 
@@ -15,7 +15,7 @@ const PATIENCE: Duration = Duration::from_secs(10);
 /// A whole handshake on a slow machine.
 const TAIL_NS: f64 = 5e6;
 
-pub(super) fn open<'env>(env: &'env Env) -> Result<Box<dyn Session + 'env>, ProbeError> {
+pub(super) fn open<'env>(env: &'env Env) -> Result<Box<dyn AnySession + 'env>, ProbeError> {
     Ok(Box::new(Connections {
         env,
         stamps: Stamps::of(&env.clock)
@@ -52,7 +52,7 @@ fn of(operation: &str, stamped: &Stamped) -> (u64, u64) {
     }
 }
 
-impl Session for Connections<'_> {
+impl AnySession for Connections<'_> {
     fn select(&mut self, point: &Point) -> Result<(), ProbeError> {
         let path = point.path.as_deref().unwrap_or_default();
         let route = &self.pairs.on(path)?.route;

@@ -3,7 +3,7 @@
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
 
-use latlab_harness::{Planned, Probe, Support};
+use latlab_harness::{AnyProbe, Planned, Support};
 
 use super::*;
 use crate::network::http::Http;
@@ -67,7 +67,7 @@ fn server(right: usize, then: fn(TcpStream)) -> String {
 /// The probe, with a patience of its own.
 struct Waiting(Duration);
 
-impl Probe for Waiting {
+impl AnyProbe for Waiting {
     fn spec(&self) -> &'static latlab_harness::Spec {
         Http.spec()
     }
@@ -80,7 +80,11 @@ impl Probe for Waiting {
     fn memory_bytes(&self, _: &Env) -> u64 {
         0
     }
-    fn open<'env>(&'env self, env: &'env Env, _: &[Planned]) -> Result<Box<dyn Session + 'env>, ProbeError> {
+    fn open<'env>(
+        &'env self,
+        env: &'env Env,
+        _: &[Planned],
+    ) -> Result<Box<dyn AnySession + 'env>, ProbeError> {
         Ok(Box::new(Asking::new(env, self.0)?))
     }
 }

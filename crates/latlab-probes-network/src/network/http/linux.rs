@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use latlab_harness::{Arrivals, Block, Env, Flight, Limits, ProbeError, Proof, Queue, Session, Wait};
+use latlab_harness::{AnySession, Arrivals, Block, Env, Flight, Limits, ProbeError, Proof, Queue, Wait};
 use latlab_net::fetch::{Answer, Expected, FetchError, Pool, Trust, Url};
 use latlab_net::serve::is_body;
 use latlab_record::{Check, Point, Work};
@@ -26,7 +26,7 @@ const SLOW_NS: f64 = 1e6;
 /// More late requests than this share are named.
 const LATE_SHARE: f64 = 0.01;
 
-pub(super) fn open<'env>(env: &'env Env) -> Result<Box<dyn Session + 'env>, ProbeError> {
+pub(super) fn open<'env>(env: &'env Env) -> Result<Box<dyn AnySession + 'env>, ProbeError> {
     Ok(Box::new(Asking::new(env, PATIENCE)?))
 }
 
@@ -215,7 +215,7 @@ fn anything(_: u64, _: &[u8]) -> bool {
     true
 }
 
-impl Session for Asking<'_> {
+impl AnySession for Asking<'_> {
     fn select(&mut self, point: &Point) -> Result<(), ProbeError> {
         if let Some(why) = &self.failed {
             return Err(ProbeError::Other(why.clone()));

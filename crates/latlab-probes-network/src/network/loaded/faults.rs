@@ -2,7 +2,7 @@
 
 use std::time::Instant;
 
-use latlab_harness::{Probe, Support};
+use latlab_harness::{AnyProbe, Support};
 use latlab_net::stream::Fault;
 
 use super::*;
@@ -56,7 +56,7 @@ fn the_load_is_what_arrived_over_all_the_time_in_which_it_was_counted() {
 /// The probe with a fault in what takes its load, and a patience of its own.
 struct Planted(Fault, Duration);
 
-impl Probe for Planted {
+impl AnyProbe for Planted {
     fn spec(&self) -> &'static latlab_harness::Spec {
         Loaded.spec()
     }
@@ -71,7 +71,11 @@ impl Probe for Planted {
     fn memory_bytes(&self, _: &Env) -> u64 {
         0
     }
-    fn open<'env>(&'env self, env: &'env Env, _: &[Planned]) -> Result<Box<dyn Session + 'env>, ProbeError> {
+    fn open<'env>(
+        &'env self,
+        env: &'env Env,
+        _: &[Planned],
+    ) -> Result<Box<dyn AnySession + 'env>, ProbeError> {
         let pace = Pace::of(env.settings.profile, None);
         let mut trips = Trips::new(env, Route::loopback(), pace, self.1)?;
         trips.load.fault = Some(self.0);

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use latlab_harness::{Block, Env, Planned, ProbeError, Proof, Session, Stamps};
+use latlab_harness::{AnySession, Block, Env, Planned, ProbeError, Proof, Stamps};
 use latlab_net::echo::{Address, Counts, Transport, Waiting};
 use latlab_record::{Check, Point, Work};
 use serde_json::json;
@@ -20,7 +20,10 @@ const TAIL_NS: f64 = 500e3;
 /// Trips before the first that counts: the first ones of a connection are no round trips like others.
 const WARM: u64 = 3;
 
-pub(super) fn open<'env>(env: &'env Env, group: &[Planned]) -> Result<Box<dyn Session + 'env>, ProbeError> {
+pub(super) fn open<'env>(
+    env: &'env Env,
+    group: &[Planned],
+) -> Result<Box<dyn AnySession + 'env>, ProbeError> {
     let path = group.first().and_then(|planned| planned.point.path.as_deref()).unwrap_or(LOOPBACK);
     let route = Route::named(env, path)?;
     let spec = if path == LOOPBACK { None } else { path_asked(&env.settings).map_err(ProbeError::Other)? };
@@ -130,7 +133,7 @@ impl<'env> Trips<'env> {
     }
 }
 
-impl Session for Trips<'_> {
+impl AnySession for Trips<'_> {
     fn select(&mut self, point: &Point) -> Result<(), ProbeError> {
         self.close();
         let seats = Seats::of(self.env);

@@ -2,7 +2,7 @@
 
 use std::time::Instant;
 
-use latlab_harness::{Planned, Probe, Support};
+use latlab_harness::{AnyProbe, Planned, Support};
 use latlab_record::Record;
 
 use super::*;
@@ -71,7 +71,7 @@ struct Planted {
     signal: Option<i32>,
 }
 
-impl Probe for Planted {
+impl AnyProbe for Planted {
     fn spec(&self) -> &'static latlab_harness::Spec {
         RoundTrip.spec()
     }
@@ -84,7 +84,11 @@ impl Probe for Planted {
     fn memory_bytes(&self, _: &Env) -> u64 {
         0
     }
-    fn open<'env>(&'env self, env: &'env Env, _: &[Planned]) -> Result<Box<dyn Session + 'env>, ProbeError> {
+    fn open<'env>(
+        &'env self,
+        env: &'env Env,
+        _: &[Planned],
+    ) -> Result<Box<dyn AnySession + 'env>, ProbeError> {
         let mut trips = Trips::new(env, self.patience)?;
         trips.echo.planted = self.fault;
         if let Some(signal) = self.signal {

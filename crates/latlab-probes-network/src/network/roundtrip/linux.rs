@@ -3,7 +3,7 @@
 use std::io::{BufRead, Write};
 use std::time::Duration;
 
-use latlab_harness::{Block, Env, ProbeError, Proof, Session, serve_child};
+use latlab_harness::{AnySession, Block, Env, ProbeError, Proof, serve_child};
 use latlab_net::echo::{Address, Counts, Reply, Server, Service, Transport, Waiting, answer};
 use latlab_record::{Check, Point, Work};
 use serde::{Deserialize, Serialize};
@@ -89,7 +89,7 @@ pub(super) fn serve(input: &mut dyn BufRead, output: &mut dyn Write) -> std::io:
     })
 }
 
-pub(super) fn open<'env>(env: &'env Env) -> Result<Box<dyn Session + 'env>, ProbeError> {
+pub(super) fn open<'env>(env: &'env Env) -> Result<Box<dyn AnySession + 'env>, ProbeError> {
     Ok(Box::new(Trips::new(env, PATIENCE)?))
 }
 
@@ -245,7 +245,7 @@ fn was_disturbed(asked: Asked, before_ns: u64, after_ns: u64, took_ns: f64) -> b
     }
 }
 
-impl Session for Trips<'_> {
+impl AnySession for Trips<'_> {
     fn select(&mut self, point: &Point) -> Result<(), ProbeError> {
         // A server that failed at the end of its point has failed that point, in its proof.
         let _ = self.close();

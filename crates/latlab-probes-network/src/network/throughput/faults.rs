@@ -2,7 +2,7 @@
 
 use std::time::Instant;
 
-use latlab_harness::{Planned, Probe, Support};
+use latlab_harness::{AnyProbe, Planned, Support};
 use latlab_net::stream::Fault;
 
 use super::*;
@@ -29,7 +29,7 @@ fn every_point_proves_that_its_bytes_arrived() {
 /// The probe with a fault in its receivers, and a patience of its own.
 struct Planted(Fault, Duration);
 
-impl Probe for Planted {
+impl AnyProbe for Planted {
     fn spec(&self) -> &'static latlab_harness::Spec {
         Throughput.spec()
     }
@@ -42,7 +42,11 @@ impl Probe for Planted {
     fn memory_bytes(&self, _: &Env) -> u64 {
         0
     }
-    fn open<'env>(&'env self, env: &'env Env, _: &[Planned]) -> Result<Box<dyn Session + 'env>, ProbeError> {
+    fn open<'env>(
+        &'env self,
+        env: &'env Env,
+        _: &[Planned],
+    ) -> Result<Box<dyn AnySession + 'env>, ProbeError> {
         let mut streams = Streams::new(env, self.1)?;
         streams.load.fault = Some(self.0);
         Ok(Box::new(streams))

@@ -3,7 +3,7 @@
 use std::io::{BufRead, Write};
 use std::time::Duration;
 
-use latlab_harness::{Block, Env, ProbeError, Proof, Session, Stamps};
+use latlab_harness::{AnySession, Block, Env, ProbeError, Proof, Stamps};
 use latlab_net::echo::{Address, Transport};
 use latlab_net::stream::TcpFacts;
 use latlab_record::{Check, Point};
@@ -29,7 +29,7 @@ pub(super) fn serve(input: &mut dyn BufRead, output: &mut dyn Write) -> std::io:
     crate::network::linux::serve(input, output)
 }
 
-pub(super) fn open<'env>(env: &'env Env) -> Result<Box<dyn Session + 'env>, ProbeError> {
+pub(super) fn open<'env>(env: &'env Env) -> Result<Box<dyn AnySession + 'env>, ProbeError> {
     Ok(Box::new(Streams::new(env, PATIENCE)?))
 }
 
@@ -179,7 +179,7 @@ fn in_turn(env: &Env) -> Vec<u32> {
     cpus
 }
 
-impl Session for Streams<'_> {
+impl AnySession for Streams<'_> {
     fn select(&mut self, point: &Point) -> Result<(), ProbeError> {
         self.close();
         let shape = self

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use latlab_harness::{Block, Env, ProbeError, Proof, Session, Stamps, without};
+use latlab_harness::{AnySession, Block, Env, ProbeError, Proof, Stamps, without};
 use latlab_record::{Check, Point, Work as Done};
 use serde_json::{Value, json};
 
@@ -32,7 +32,7 @@ pub(super) fn why_no_library(env: &Env, package: &str) -> Option<String> {
     Interpreter::with(env, package).err()
 }
 
-pub(super) fn open<'env>(env: &'env Env) -> Result<Box<dyn Session + 'env>, ProbeError> {
+pub(super) fn open<'env>(env: &'env Env) -> Result<Box<dyn AnySession + 'env>, ProbeError> {
     Ok(Box::new(Transfers {
         env,
         stamps: Stamps::of(&env.clock)
@@ -283,7 +283,7 @@ impl Transfers<'_> {
     }
 }
 
-impl Session for Transfers<'_> {
+impl AnySession for Transfers<'_> {
     fn select(&mut self, point: &Point) -> Result<(), ProbeError> {
         let path = point.path.as_deref().unwrap_or_default();
         let known = self.all.iter().position(|found| found.point == *point);

@@ -3,7 +3,7 @@ use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use latlab_harness::{Batch, Env, Interpreter, Planned, Probe, Session, Support, measure_once};
+use latlab_harness::{AnyProbe, AnySession, Batch, Env, Interpreter, Planned, Support, measure_once};
 use latlab_record::{Profile, Rank, Record, StoppedBy};
 use latlab_storage::{Disk, Place, Purpose, sweep};
 

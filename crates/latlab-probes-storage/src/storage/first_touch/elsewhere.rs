@@ -1,6 +1,6 @@
 //! Systems for which it was not written.
 
-use latlab_harness::{Env, ProbeError, Session};
+use latlab_harness::{AnySession, Env, ProbeError};
 
 use super::Survey;
 
@@ -9,6 +9,6 @@ pub(super) fn survey(_env: &Env) -> Result<Survey, String> {
 }
 
 /// Never called: the probe says that it is not supported.
-pub(super) fn open<'env>(_env: &'env Env) -> Result<Box<dyn Session + 'env>, ProbeError> {
+pub(super) fn open<'env>(_env: &'env Env) -> Result<Box<dyn AnySession + 'env>, ProbeError> {
     Err(ProbeError::Other("measured on Linux only".to_owned()))
 }

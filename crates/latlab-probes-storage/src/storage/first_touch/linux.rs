@@ -5,7 +5,7 @@ use std::ffi::CString;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::time::{Duration, Instant};
 
-use latlab_harness::{Block, Env, ProbeError, Proof, Session, Stamps};
+use latlab_harness::{AnySession, Block, Env, ProbeError, Proof, Stamps};
 use latlab_record::{Check, Point, Work};
 use latlab_stats::{between_blocks_interval, quantile};
 use latlab_storage::{Buffer, ProcessCounters, evict, extents, residency};
@@ -281,7 +281,7 @@ struct State {
     again: u64,
 }
 
-pub(super) fn open<'env>(env: &'env Env) -> Result<Box<dyn Session + 'env>, ProbeError> {
+pub(super) fn open<'env>(env: &'env Env) -> Result<Box<dyn AnySession + 'env>, ProbeError> {
     Ok(Box::new(Touching::open(env)?))
 }
 
@@ -388,7 +388,7 @@ impl<'env> Touching<'env> {
     }
 }
 
-impl Session for Touching<'_> {
+impl AnySession for Touching<'_> {
     fn select(&mut self, point: &Point) -> Result<(), ProbeError> {
         let nth = usize::from(point.operation.as_deref() == Some(SECOND));
         self.selected = (nth, point.block_bytes.unwrap_or(0));

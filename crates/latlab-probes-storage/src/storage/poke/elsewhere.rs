@@ -1,8 +1,11 @@
 //! Systems for which pokes into files were not written.
 
-use latlab_harness::{Env, Planned, ProbeError, Session};
+use latlab_harness::{AnySession, Env, Planned, ProbeError};
 
 /// Never called: the probe says that it is not supported.
-pub(super) fn open<'env>(_env: &'env Env, _group: &[Planned]) -> Result<Box<dyn Session + 'env>, ProbeError> {
+pub(super) fn open<'env>(
+    _env: &'env Env,
+    _group: &[Planned],
+) -> Result<Box<dyn AnySession + 'env>, ProbeError> {
     Err(ProbeError::Other("measured on Linux only".to_owned()))
 }

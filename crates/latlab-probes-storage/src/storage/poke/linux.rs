@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::sync::Arc;
 
-use latlab_harness::{Block, Env, Kernel, Planned, ProbeError, Proof, Session, Stamps, pin_this_thread};
+use latlab_harness::{AnySession, Block, Env, Kernel, Planned, ProbeError, Proof, Stamps, pin_this_thread};
 use latlab_record::{Check, Point, Work, binary_size};
 use latlab_stats::rng::Rng;
 use latlab_storage::{Buffer, Direction, TestFile, missing, open_direct};
@@ -30,8 +30,11 @@ const PORTIONS: u64 = 8;
 const CHUNK_BYTES: usize = 1 << 20;
 const SEEDS: u64 = 0x70_0000;
 
-pub(super) fn open<'env>(env: &'env Env, group: &[Planned]) -> Result<Box<dyn Session + 'env>, ProbeError> {
-    Poking::new(env, group).map(|session| Box::new(session) as Box<dyn Session>)
+pub(super) fn open<'env>(
+    env: &'env Env,
+    group: &[Planned],
+) -> Result<Box<dyn AnySession + 'env>, ProbeError> {
+    Poking::new(env, group).map(|session| Box::new(session) as Box<dyn AnySession>)
 }
 
 /// A file to poke into.
@@ -500,7 +503,7 @@ impl Kernel for Nothing {
     }
 }
 
-impl Session for Poking<'_> {
+impl AnySession for Poking<'_> {
     fn select(&mut self, point: &Point) -> Result<(), ProbeError> {
         self.selected = point.clone();
         let (size, path) = asked(point);

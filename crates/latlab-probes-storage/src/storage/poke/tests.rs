@@ -54,7 +54,7 @@ mod linux {
     /// The probe with a fault.
     struct Faulty(Fault);
 
-    impl Probe for Faulty {
+    impl AnyProbe for Faulty {
         fn spec(&self) -> &'static Spec {
             &SPEC
         }
@@ -75,7 +75,7 @@ mod linux {
             &'env self,
             env: &'env Env,
             group: &[Planned],
-        ) -> Result<Box<dyn Session + 'env>, ProbeError> {
+        ) -> Result<Box<dyn AnySession + 'env>, ProbeError> {
             let mut session = Poking::new(env, group)?;
             session.plant(self.0);
             Ok(Box::new(session))

@@ -1,6 +1,6 @@
 //! Systems for which random blocks were not written.
 
-use latlab_harness::{Env, ProbeError, Session};
+use latlab_harness::{AnySession, Env, ProbeError};
 
 use super::Way;
 
@@ -10,6 +10,6 @@ pub(crate) fn deep_engine() -> &'static str {
 }
 
 /// Never called: the probe says that it is not supported.
-pub(crate) fn open<'env>(_env: &'env Env, _way: Way) -> Result<Box<dyn Session + 'env>, ProbeError> {
+pub(crate) fn open<'env>(_env: &'env Env, _way: Way) -> Result<Box<dyn AnySession + 'env>, ProbeError> {
     Err(ProbeError::Other("measured on Linux only".to_owned()))
 }

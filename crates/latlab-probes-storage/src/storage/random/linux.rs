@@ -5,7 +5,7 @@ use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
 use latlab_harness::{
-    Arrivals, Block, Env, Flight, Limits, ProbeError, Proof, Queue, Session, Wait, without,
+    AnySession, Arrivals, Block, Env, Flight, Limits, ProbeError, Proof, Queue, Wait, without,
 };
 use latlab_record::{Point, Work};
 use latlab_storage::{Direction, uring_allowed};
@@ -85,7 +85,7 @@ pub(crate) fn warm_up(flow: &mut Flow, depth: u32) -> Result<(), ProbeError> {
     Ok(())
 }
 
-pub(crate) fn open<'env>(env: &'env Env, way: Way) -> Result<Box<dyn Session + 'env>, ProbeError> {
+pub(crate) fn open<'env>(env: &'env Env, way: Way) -> Result<Box<dyn AnySession + 'env>, ProbeError> {
     Ok(Box::new(Random::on(env, way, Target::open(env)?)))
 }
 
@@ -167,7 +167,7 @@ impl<'env> Random<'env> {
     }
 }
 
-impl Session for Random<'_> {
+impl AnySession for Random<'_> {
     fn select(&mut self, point: &Point) -> Result<(), ProbeError> {
         if seeks_at(self.way, point)
             && let Some(seeks) = &mut self.seeks

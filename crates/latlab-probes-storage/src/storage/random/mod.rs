@@ -1,6 +1,6 @@
 //! What random reads and random writes share: block sizes and depths, how much of each, and what follows from them.
 
-use latlab_harness::{Env, Planned, PointResult, Probe, ProbeError, Rank, Session, Spec, Support};
+use latlab_harness::{AnyProbe, AnySession, Env, Planned, PointResult, ProbeError, Rank, Spec, Support};
 use latlab_record::{Header, Point, Profile, Record};
 use serde_json::{Value, json};
 
@@ -27,7 +27,7 @@ pub struct Random {
     pub(super) spec: &'static Spec,
 }
 
-impl Probe for Random {
+impl AnyProbe for Random {
     fn spec(&self) -> &'static Spec {
         self.spec
     }
@@ -55,7 +55,7 @@ impl Probe for Random {
         &'env self,
         env: &'env Env,
         _group: &[Planned],
-    ) -> Result<Box<dyn Session + 'env>, ProbeError> {
+    ) -> Result<Box<dyn AnySession + 'env>, ProbeError> {
         work::open(env, self.way)
     }
 

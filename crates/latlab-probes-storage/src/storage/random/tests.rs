@@ -1,4 +1,4 @@
-use latlab_harness::Probe;
+use latlab_harness::AnyProbe;
 
 use super::*;
 use crate::storage::{read_random, write_random};
@@ -131,7 +131,7 @@ mod linux {
     use std::os::fd::OwnedFd;
     use std::sync::Arc;
 
-    use latlab_harness::{Env, Flight, Proof, Session, Support};
+    use latlab_harness::{AnySession, Env, Flight, Proof, Support};
     use latlab_storage::{DeviceSource, Direct, DirectEvidence, TestFile};
 
     use super::super::work::Random;
@@ -157,7 +157,7 @@ mod linux {
     /// The probe with a target that a test gives it.
     struct On(Target);
 
-    impl Probe for On {
+    impl AnyProbe for On {
         fn spec(&self) -> &'static Spec {
             read_random::PROBE.spec()
         }
@@ -174,7 +174,7 @@ mod linux {
             &'env self,
             env: &'env Env,
             _group: &[Planned],
-        ) -> Result<Box<dyn Session + 'env>, latlab_harness::ProbeError> {
+        ) -> Result<Box<dyn AnySession + 'env>, latlab_harness::ProbeError> {
             Ok(Box::new(Random::on(env, Way::Read, self.0.clone())))
         }
     }

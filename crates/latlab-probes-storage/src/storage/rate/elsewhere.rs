@@ -1,8 +1,8 @@
 //! Systems for which reads at a rate were not written.
 
-use latlab_harness::{Env, ProbeError, Session};
+use latlab_harness::{AnySession, Env, ProbeError};
 
 /// Never called: the probe says that it is not supported.
-pub(super) fn open<'env>(_env: &'env Env) -> Result<Box<dyn Session + 'env>, ProbeError> {
+pub(super) fn open<'env>(_env: &'env Env) -> Result<Box<dyn AnySession + 'env>, ProbeError> {
     Err(ProbeError::Other("measured on Linux only".to_owned()))
 }

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use latlab_harness::{Arrivals, Block, Env, Limits, ProbeError, Proof, Session};
+use latlab_harness::{AnySession, Arrivals, Block, Env, Limits, ProbeError, Proof};
 use latlab_record::{Point, Work};
 use latlab_storage::Direction;
 use serde_json::json;
@@ -25,7 +25,7 @@ const LATE_SHARE: f64 = 0.01;
 /// A block that was to take a time takes so many times it at most.
 const PATIENCE: f64 = 12.0;
 
-pub(super) fn open<'env>(env: &'env Env) -> Result<Box<dyn Session + 'env>, ProbeError> {
+pub(super) fn open<'env>(env: &'env Env) -> Result<Box<dyn AnySession + 'env>, ProbeError> {
     Ok(Box::new(AtRate::on(env, Target::open(env)?)?))
 }
 
@@ -98,7 +98,7 @@ fn trial_of(
     Ok(1.0 / seconds[seconds.len() / 4].max(1e-9))
 }
 
-impl Session for AtRate<'_> {
+impl AnySession for AtRate<'_> {
     fn select(&mut self, point: &Point) -> Result<(), ProbeError> {
         if self.selected.as_ref() == Some(point) {
             return Ok(());

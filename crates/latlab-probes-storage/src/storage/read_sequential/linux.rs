@@ -4,7 +4,7 @@ use std::ops::Range;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
-use latlab_harness::{Block, Env, ProbeError, Proof, Session, Stamps};
+use latlab_harness::{AnySession, Block, Env, ProbeError, Proof, Stamps};
 use latlab_record::{Check, Point, Profile};
 use latlab_storage::{Buffer, Direction, ProcessCounters, missing};
 use serde_json::json;
@@ -12,7 +12,7 @@ use serde_json::json;
 use super::{COLD, DIRECT, WARM, stretch, warm_bytes};
 use crate::disk::{Asked, Evidence, Places, Target, Timed, answered_by_a_device, refused, whole};
 
-pub(super) fn open<'env>(env: &'env Env) -> Result<Box<dyn Session + 'env>, ProbeError> {
+pub(super) fn open<'env>(env: &'env Env) -> Result<Box<dyn AnySession + 'env>, ProbeError> {
     Ok(Box::new(Reading::open(env)?))
 }
 
@@ -215,7 +215,7 @@ fn read_through(file: &OwnedFd, chunk: &mut Buffer, part: Range<u64>) -> Result<
     Ok(())
 }
 
-impl Session for Reading {
+impl AnySession for Reading {
     fn select(&mut self, point: &Point) -> Result<(), ProbeError> {
         self.selected = self.state(point)?;
         let state = &self.states[self.selected];

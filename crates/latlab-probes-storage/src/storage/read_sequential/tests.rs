@@ -102,7 +102,7 @@ fn a_run_concludes_a_fit_from_its_points() {
 struct TakenBack(u32);
 
 #[cfg(target_os = "linux")]
-impl Probe for TakenBack {
+impl AnyProbe for TakenBack {
     fn spec(&self) -> &'static Spec {
         &SPEC
     }
@@ -119,7 +119,7 @@ impl Probe for TakenBack {
         &'env self,
         env: &'env Env,
         _group: &[Planned],
-    ) -> Result<Box<dyn Session + 'env>, ProbeError> {
+    ) -> Result<Box<dyn AnySession + 'env>, ProbeError> {
         let mut session = work::Reading::open(env)?;
         session.taken_back = self.0;
         Ok(Box::new(session))

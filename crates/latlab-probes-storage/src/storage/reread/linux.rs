@@ -3,7 +3,7 @@
 use std::ffi::CString;
 use std::hint::black_box;
 
-use latlab_harness::{Block, Env, ProbeError, Proof, Session, Stamps};
+use latlab_harness::{AnySession, Block, Env, ProbeError, Proof, Stamps};
 use latlab_record::{Check, Point};
 use latlab_storage::{BLOCK_BYTES, Contents, Entry, ProcessCounters};
 use serde_json::json;
@@ -16,7 +16,7 @@ const SLOW_NS: f64 = 20e6;
 /// Bytes that may have been fetched meanwhile: a page of this program.
 const STRAY_BYTES: u64 = 64 << 10;
 
-pub(super) fn open<'env>(env: &'env Env) -> Result<Box<dyn Session + 'env>, ProbeError> {
+pub(super) fn open<'env>(env: &'env Env) -> Result<Box<dyn AnySession + 'env>, ProbeError> {
     Ok(Box::new(Reading::new(env)?))
 }
 
@@ -103,7 +103,7 @@ fn read(stamps: Stamps, name: &CString, data: &mut [u8]) -> Result<([u64; 4], us
     Ok(([begin, opened, full, stamps.end()], length))
 }
 
-impl Session for Reading<'_> {
+impl AnySession for Reading<'_> {
     fn select(&mut self, point: &Point) -> Result<(), ProbeError> {
         let written = self.file(point.file_bytes.unwrap_or(0))?;
         self.data.clear();

@@ -1,4 +1,4 @@
-use latlab_harness::{Probe, RemoteBlock, Support};
+use latlab_harness::{AnyProbe, RemoteBlock, Support};
 
 use super::super::Reread;
 use super::*;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::thread::JoinHandle;
 
-use latlab_harness::{Block, Env, ProbeError, Proof, Session, Stamps, pin_this_thread};
+use latlab_harness::{AnySession, Block, Env, ProbeError, Proof, Stamps, pin_this_thread};
 use latlab_record::Point;
 use latlab_storage::{BLOCK_BYTES, Buffer, Contents, Direction};
 use serde_json::{Value, json};
@@ -15,7 +15,7 @@ use super::verdict::judge;
 use super::{BLOCK, READ, WRITE, stretch_s, written};
 use crate::disk::{DIRECT, Evidence, Places, Target, Timed, answered_by_a_device, refused, whole};
 
-pub(super) fn open<'env>(env: &'env Env) -> Result<Box<dyn Session + 'env>, ProbeError> {
+pub(super) fn open<'env>(env: &'env Env) -> Result<Box<dyn AnySession + 'env>, ProbeError> {
     Ok(Box::new(Stream::open(env)?))
 }
 
@@ -276,7 +276,7 @@ fn rounded(value: f64) -> f64 {
     format!("{value:.3e}").parse().unwrap_or(value)
 }
 
-impl Session for Stream<'_> {
+impl AnySession for Stream<'_> {
     fn select(&mut self, point: &Point) -> Result<(), ProbeError> {
         self.writing = point.operation.as_deref() == Some(WRITE);
         if !self.writing {

@@ -1,6 +1,6 @@
 //! Systems for which making writes durable was not written.
 
-use latlab_harness::{Env, Planned, ProbeError, Session};
+use latlab_harness::{AnySession, Env, Planned, ProbeError};
 
 use super::{Operation, Way};
 
@@ -13,6 +13,9 @@ pub(super) fn room(env: &Env) -> Result<u64, String> {
 }
 
 /// Never called: the probe says that it is not supported.
-pub(super) fn open<'env>(_env: &'env Env, _group: &[Planned]) -> Result<Box<dyn Session + 'env>, ProbeError> {
+pub(super) fn open<'env>(
+    _env: &'env Env,
+    _group: &[Planned],
+) -> Result<Box<dyn AnySession + 'env>, ProbeError> {
     Err(ProbeError::Other("measured on Linux only".to_owned()))
 }

@@ -5,7 +5,7 @@ use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::path::Path;
 use std::sync::Arc;
 
-use latlab_harness::{Block, Env, Planned, ProbeError, Proof, Session, Stamps};
+use latlab_harness::{AnySession, Block, Env, Planned, ProbeError, Proof, Stamps};
 use latlab_machine::Disk;
 use latlab_record::{Check, Point, Work};
 use latlab_storage::{
@@ -93,8 +93,11 @@ fn journalled(device: &str) -> Option<bool> {
     Some(names.flatten().any(|entry| entry.file_name().to_string_lossy().starts_with(&prefix)))
 }
 
-pub(super) fn open<'env>(env: &'env Env, group: &[Planned]) -> Result<Box<dyn Session + 'env>, ProbeError> {
-    Syncing::new(env, group).map(|session| Box::new(session) as Box<dyn Session>)
+pub(super) fn open<'env>(
+    env: &'env Env,
+    group: &[Planned],
+) -> Result<Box<dyn AnySession + 'env>, ProbeError> {
+    Syncing::new(env, group).map(|session| Box::new(session) as Box<dyn AnySession>)
 }
 
 /// A file that is written block after block.
@@ -453,7 +456,7 @@ fn system(what: &str) -> impl FnOnce(rustix::io::Errno) -> ProbeError {
     move |errno| ProbeError::System { what, source: errno.into() }
 }
 
-impl Session for Syncing<'_> {
+impl AnySession for Syncing<'_> {
     fn select(&mut self, point: &Point) -> Result<(), ProbeError> {
         self.selected = asked(point).ok_or_else(|| ProbeError::no_point(point))?;
         if self.selected.0 == Operation::Overwrite {

@@ -2,7 +2,7 @@
 
 use std::os::fd::BorrowedFd;
 
-use latlab_harness::{Env, Planned, ProbeError, Session};
+use latlab_harness::{AnySession, Env, Planned, ProbeError};
 use rustix::fs::{fcntl_fullfsync, fsync};
 use rustix::io::retry_on_intr;
 
@@ -22,7 +22,10 @@ pub(super) fn room(env: &Env) -> Result<u64, String> {
     }
 }
 
-pub(super) fn open<'env>(env: &'env Env, _group: &[Planned]) -> Result<Box<dyn Session + 'env>, ProbeError> {
+pub(super) fn open<'env>(
+    env: &'env Env,
+    _group: &[Planned],
+) -> Result<Box<dyn AnySession + 'env>, ProbeError> {
     let session = posix::Syncing::new(env, env.disk.directory(), flush)?;
     Ok(Box::new(session))
 }

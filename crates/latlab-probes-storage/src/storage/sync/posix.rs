@@ -8,7 +8,7 @@ use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use latlab_harness::{Block, Env, ProbeError, Proof, Session, Stamps};
+use latlab_harness::{AnySession, Block, Env, ProbeError, Proof, Stamps};
 use latlab_record::{Check, Point, Work};
 use latlab_storage::{Contents, Room, StorageError};
 use rustix::fs::{Mode, OFlags};
@@ -221,7 +221,7 @@ impl<'env> Syncing<'env> {
     }
 }
 
-impl Session for Syncing<'_> {
+impl AnySession for Syncing<'_> {
     fn select(&mut self, point: &Point) -> Result<(), ProbeError> {
         self.selected = asked(point).ok_or_else(|| ProbeError::no_point(point))?;
         self.prepare(1).map(drop)

@@ -245,7 +245,7 @@ mod linux {
     /// The probe on a disk with a fault.
     struct Faulty(Fault);
 
-    impl Probe for Faulty {
+    impl AnyProbe for Faulty {
         fn spec(&self) -> &'static Spec {
             &SPEC
         }
@@ -262,7 +262,7 @@ mod linux {
             &'env self,
             env: &'env Env,
             group: &[Planned],
-        ) -> Result<Box<dyn Session + 'env>, ProbeError> {
+        ) -> Result<Box<dyn AnySession + 'env>, ProbeError> {
             let mut session = Syncing::new(env, group)?;
             match self.0 {
                 Fault::SyncsNothing => session.syncs_nothing = true,
@@ -383,7 +383,7 @@ mod linux {
     /// Without the test file's least size, which the budget of that test does not have.
     struct OnlyCreate;
 
-    impl Probe for OnlyCreate {
+    impl AnyProbe for OnlyCreate {
         fn spec(&self) -> &'static Spec {
             &SPEC
         }
@@ -402,7 +402,7 @@ mod linux {
             &'env self,
             env: &'env Env,
             group: &[Planned],
-        ) -> Result<Box<dyn Session + 'env>, ProbeError> {
+        ) -> Result<Box<dyn AnySession + 'env>, ProbeError> {
             Durable.open(env, group)
         }
     }

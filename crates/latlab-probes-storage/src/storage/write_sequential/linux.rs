@@ -3,7 +3,7 @@
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
-use latlab_harness::{Block, Env, ProbeError, Proof, Session, Stamps};
+use latlab_harness::{AnySession, Block, Env, ProbeError, Proof, Stamps};
 use latlab_record::{Point, Profile};
 use latlab_storage::{BLOCK_BYTES, Buffer, Direction};
 use rustix::fs::fsync;
@@ -12,7 +12,7 @@ use serde_json::json;
 use super::{DIRECT, FSYNC_EACH, FSYNC_END, stretch};
 use crate::disk::{Asked, Evidence, Places, Target, Timed, answered_by_a_device, refused, whole};
 
-pub(super) fn open<'env>(env: &'env Env) -> Result<Box<dyn Session + 'env>, ProbeError> {
+pub(super) fn open<'env>(env: &'env Env) -> Result<Box<dyn AnySession + 'env>, ProbeError> {
     Ok(Box::new(Writing::open(env)?))
 }
 
@@ -88,7 +88,7 @@ impl<'env> Writing<'env> {
     }
 }
 
-impl Session for Writing<'_> {
+impl AnySession for Writing<'_> {
     fn select(&mut self, point: &Point) -> Result<(), ProbeError> {
         self.selected = self.state(point)?;
         let block_bytes = self.states[self.selected].block_bytes;

@@ -7,7 +7,7 @@ use std::collections::HashMap;
 use std::ffi::CString;
 use std::time::Duration;
 
-use latlab_harness::{Block, Env, ProbeError, Proof, Session, Stamps};
+use latlab_harness::{AnySession, Block, Env, ProbeError, Proof, Stamps};
 use latlab_record::{Check, Point};
 use latlab_storage::{BLOCK_BYTES, Contents, Direction, Entry, ProcessCounters, evict, extents, residency};
 use rustix::fs::{Advice, fadvise};
@@ -37,7 +37,7 @@ const REMOVED_S: f64 = 120e-6;
 const REMOVED_MB_S: f64 = 40e-6;
 const DROP_CACHES: &str = "/proc/sys/vm/drop_caches";
 
-pub(super) fn open<'env>(env: &'env Env) -> Result<Box<dyn Session + 'env>, ProbeError> {
+pub(super) fn open<'env>(env: &'env Env) -> Result<Box<dyn AnySession + 'env>, ProbeError> {
     Ok(Box::new(Filing::new(env)?))
 }
 
@@ -555,7 +555,7 @@ fn note_fetched(notes: &mut Notes, fetched: Option<u64>, bytes: u64, cold: bool)
     }
 }
 
-impl Session for Filing<'_> {
+impl AnySession for Filing<'_> {
     fn select(&mut self, point: &Point) -> Result<(), ProbeError> {
         self.point = point.clone();
         let (operation, all, file_bytes) = parts(point)?;

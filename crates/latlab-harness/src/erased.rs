@@ -1,0 +1,228 @@
+//! Probes without their types: what the registry lists and the scheduler calls, outside of what is timed.
+//!
+//! ```text
+//! registry ──► AnyProbe ──open──► AnySession      select, block, proof: by the record's point
+//!                 ▲                    ▲
+//!            Erased<P> ─────────► Erasing<P>      keeps each point of the group with its evidence
+//!                 │                    │
+//!              P: Probe ───open──► P::Session     block(point, evidence, block), proof(point, evidence)
+//! ```
+//! A probe that has no types of its own yet implements [`AnyProbe`] and [`AnySession`] itself.
+
+use latlab_record::{Header, Point, Record, Settings};
+
+use crate::contract::{Figure, PointFields, Probe, Session};
+use crate::{Block, Env, Planned, PointResult, ProbeError, Proof, Share, Spec, Support};
+
+/// A probe without its types, as the scheduler calls it.
+pub trait AnyProbe {
+    /// Its description.
+    fn spec(&self) -> &'static Spec;
+
+    /// Whether these settings ask for it at all. A probe that is not wanted is in no plan and leaves no record.
+    fn wanted(&self, _settings: &Settings) -> bool {
+        true
+    }
+
+    /// Its seconds, where these settings make its work take other times than usual: a server far away. `None`: as the registry says.
+    fn share(&self, _settings: &Settings) -> Option<Share> {
+        None
+    }
+
+    /// Whether these settings make its work take so much longer than usual that it is given the time that the chosen probes leave over of the
+    /// profile's: with a path between client and server each transfer waits for its round trips.
+    fn takes_the_rest(&self, _settings: &Settings) -> bool {
+        false
+    }
+
+    /// Whether it can run here.
+    fn supports(&self, env: &Env) -> Support;
+
+    /// What it would like to measure, most important first within a priority.
+    fn points(&self, env: &Env) -> Vec<Planned>;
+
+    /// Most memory that its session holds at once, bytes.
+    fn memory_bytes(&self, env: &Env) -> u64;
+
+    /// Most CPUs that it keeps busy at once.
+    fn cpus(&self, _env: &Env) -> u32 {
+        1
+    }
+
+    /// Size of the disk's common test file that it needs ([`Env::disk`]), bytes. The largest that any probe of a run asks for is laid out once, before
+    /// the first of them and in time of its own, and announced apart from what points write. On a slow disk it may be smaller: a session looks at its size.
+    fn test_file_bytes(&self, _env: &Env) -> u64 {
+        0
+    }
+
+    /// Takes what a group of points needs. Dropping the session gives everything back.
+    ///
+    /// # Errors
+    /// When the system refuses a resource; the points of the group are then recorded as failed.
+    fn open<'env>(
+        &'env self,
+        env: &'env Env,
+        group: &[Planned],
+    ) -> Result<Box<dyn AnySession + 'env>, ProbeError>;
+
+    /// Further points for the rounds to come, given what this one found: where there is a knee, more sizes around it. They are asked for after each
+    /// round; those that are known already are not measured twice.
+    fn refine(&self, _env: &Env, _results: &[PointResult]) -> Vec<Planned> {
+        Vec::new()
+    }
+
+    /// What follows from the figures of all points together, as derived records. It looks at nothing else: a run may be concluded from on another
+    /// machine, years later. What a conclusion needs to know of this one is in the header or in the findings of a point's record.
+    fn conclude(&self, _header: &Header, _results: &[PointResult]) -> Vec<Record> {
+        Vec::new()
+    }
+}
+
+/// The measuring of one group of points without their types: one virtual call a block.
+pub trait AnySession {
+    /// Untimed: sets up and warms up. Called before every visit to a point.
+    ///
+    /// # Errors
+    /// When the point cannot be set up; it is then recorded as failed and the others go on.
+    fn select(&mut self, point: &Point) -> Result<(), ProbeError>;
+
+    /// Takes one block of samples at the selected point.
+    ///
+    /// # Errors
+    /// When the work failed.
+    fn block(&mut self, block: &mut Block) -> Result<(), ProbeError>;
+
+    /// Before the proof of a point: which of its blocks, by their place among them, are left out of its figure because something disturbed them. What
+    /// a session keeps by block and tells as a finding leaves them out too ([`crate::without`]).
+    fn leave_out(&mut self, _point: &Point, _blocks: &[usize]) {}
+
+    /// The proof that the work of the selected point was done, after its last block.
+    fn proof(&mut self, point: &Point) -> Proof;
+
+    /// Estimated seconds that giving everything back takes by now, so that it ends before the deadline: files that will be removed.
+    fn closing_s(&self) -> f64 {
+        0.0
+    }
+}
+
+/// A probe as the registry has it.
+pub struct Erased<P>(pub P);
+
+impl<P: Probe> AnyProbe for Erased<P> {
+    fn spec(&self) -> &'static Spec {
+        const { &P::SPEC }
+    }
+
+    fn supports(&self, env: &Env) -> Support {
+        self.0.plan(env).support
+    }
+
+    fn points(&self, env: &Env) -> Vec<Planned> {
+        let points = self.0.plan(env).points;
+        points
+            .iter()
+            .map(|planned| {
+                let point = planned.point.to_point();
+                debug_assert!(
+                    P::Point::of_point(&point).as_ref() == Some(&planned.point),
+                    "{}",
+                    point.label()
+                );
+                planned.at(point)
+            })
+            .collect()
+    }
+
+    fn memory_bytes(&self, env: &Env) -> u64 {
+        self.0.plan(env).memory_bytes
+    }
+
+    fn cpus(&self, env: &Env) -> u32 {
+        self.0.plan(env).cpus
+    }
+
+    fn open<'env>(
+        &'env self,
+        env: &'env Env,
+        group: &[Planned],
+    ) -> Result<Box<dyn AnySession + 'env>, ProbeError> {
+        let own = |planned: &Planned| {
+            P::Point::of_point(&planned.point).ok_or_else(|| ProbeError::no_point(&planned.point))
+        };
+        let points: Vec<P::Point> = group.iter().map(own).collect::<Result<_, _>>()?;
+        let session = self.0.open(env, &points)?;
+        let known = group.iter().zip(points).map(|(planned, point)| Known {
+            record: planned.point.clone(),
+            point,
+            evidence: P::Evidence::default(),
+        });
+        Ok(Box::new(Erasing::<P> { session, points: known.collect(), selected: None }))
+    }
+
+    fn conclude(&self, header: &Header, results: &[PointResult]) -> Vec<Record> {
+        let figures: Vec<Figure<P>> = results
+            .iter()
+            .filter_map(|result| {
+                Some(Figure {
+                    point: P::Point::of_point(&result.point)?,
+                    details: result
+                        .findings
+                        .clone()
+                        .and_then(|findings| serde_json::from_value(findings).ok()),
+                    result: result.clone(),
+                })
+            })
+            .collect();
+        let findings = self.0.conclude(header, &figures);
+        findings
+            .and_then(|found| serde_json::to_value(found).ok())
+            .map(|found| P::SPEC.derived(found))
+            .into_iter()
+            .collect()
+    }
+}
+
+struct Known<P: Probe> {
+    record: Point,
+    point: P::Point,
+    evidence: P::Evidence,
+}
+
+struct Erasing<'env, P: Probe> {
+    session: P::Session<'env>,
+    points: Vec<Known<P>>,
+    selected: Option<usize>,
+}
+
+impl<P: Probe> Erasing<'_, P> {
+    fn place(&self, point: &Point) -> Result<usize, ProbeError> {
+        let place = self.points.iter().position(|known| known.record == *point);
+        place.ok_or_else(|| ProbeError::no_point(point))
+    }
+}
+
+impl<P: Probe> AnySession for Erasing<'_, P> {
+    fn select(&mut self, point: &Point) -> Result<(), ProbeError> {
+        let place = self.place(point)?;
+        self.selected = Some(place);
+        self.session.select(&self.points[place].point)
+    }
+
+    fn block(&mut self, block: &mut Block) -> Result<(), ProbeError> {
+        let Some(place) = self.selected else {
+            return Err(ProbeError::Other("no point is selected".to_owned()));
+        };
+        let Known { point, evidence, .. } = &mut self.points[place];
+        self.session.block(point, evidence, block)
+    }
+
+    fn proof(&mut self, point: &Point) -> Proof {
+        let Ok(place) = self.place(point) else {
+            return Proof::default();
+        };
+        let Known { point, evidence, .. } = &self.points[place];
+        let Proof { checks, work, engine, flags, findings, causes } = self.session.proof(point, evidence);
+        let findings = findings.and_then(|details| serde_json::to_value(details).ok());
+        Proof { checks, work, engine, flags, findings, causes }
+    }
+}

@@ -84,6 +84,18 @@ impl Env {
         self.cpus.iter().copied().filter(|cpu| *cpu != self.home_cpu).take(3).collect()
     }
 
+    /// The run's own CPU, and another one that is not said to be the same core's second thread; the same one twice where there is no other.
+    #[must_use]
+    pub fn two_cores(&self) -> [u32; 2] {
+        let home = self.home_cpu;
+        let same_core = |cpu: u32| {
+            let mut first_level = self.machine.caches.iter().filter(|cache| cache.level == 1);
+            first_level.any(|cache| cache.shared_cpus.contains(&home) && cache.shared_cpus.contains(&cpu))
+        };
+        let others = || self.cpus.iter().copied().filter(|cpu| *cpu != home);
+        [home, others().find(|cpu| !same_core(*cpu)).or_else(|| others().next()).unwrap_or(home)]
+    }
+
     /// A seed for one use, different for each `salt` and each round, and the same again for the same run seed: a round that read the places of the
     /// one before it would find them in a cache of the disk, and would share its luck with a random order.
     #[must_use]
@@ -127,6 +139,34 @@ pub fn usable_cpus(machine: &Machine, settings: &Settings) -> Vec<u32> {
 }
 
 #[cfg(test)]
+impl Env {
+    /// One CPU, and memory that costs nothing, on this clock.
+    pub(crate) fn planted(clock: &latlab_clock::SimulatedClock) -> Self {
+        let memory = SimulatedMemory {
+            levels: vec![],
+            translation: vec![],
+            huge_pages_effective: true,
+            clock: clock.clone(),
+        };
+        Self {
+            machine: Machine::default(),
+            clock: Clock::simulated(clock.clone()),
+            settings: Settings { seed: 42, ..Settings::default() },
+            cpus: vec![0],
+            round: 0,
+            home_cpu: 0,
+            memory_bytes: 1 << 30,
+            memory: MemorySource::Simulated(memory),
+            interpreter: None,
+            child: None,
+            packages: None,
+            patience: 1,
+            disk: Disk::new(std::path::Path::new("."), 0, 0),
+        }
+    }
+}
+
+#[cfg(test)]
 mod tests {
     use super::*;
 
@@ -154,5 +194,27 @@ mod tests {
         let mut machine = Machine::default();
         machine.cpu.online = vec![0, 1, 2];
         assert_eq!(usable_cpus(&machine, &Settings::default()), [0, 1, 2]);
+    }
+
+    #[test]
+    fn the_second_cpu_is_not_the_other_thread_of_the_same_core() {
+        let mut env = Env::planted(&latlab_clock::SimulatedClock::ideal());
+        assert_eq!(env.two_cores(), [0, 0]);
+        env.cpus = vec![0, 1, 2, 3];
+        env.home_cpu = 2;
+        env.machine.caches = vec![latlab_machine::Cache {
+            level: 1,
+            kind: latlab_machine::CacheKind::Data,
+            size_bytes: 1 << 15,
+            line_bytes: None,
+            ways: None,
+            shared_cpus: vec![0, 2],
+            cpus: vec![0, 1, 2, 3],
+            instances: None,
+            source: latlab_machine::CacheSource::Cpuid,
+        }];
+        assert_eq!(env.two_cores(), [2, 1]);
+        env.cpus = vec![0, 2];
+        assert_eq!(env.two_cores(), [2, 0], "better than none");
     }
 }

@@ -226,3 +226,166 @@ impl<P: Probe> AnySession for Erasing<'_, P> {
         Proof { checks, work, engine, flags, findings, causes }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use latlab_clock::SimulatedClock;
+    use latlab_record::{Check, Kind, Unit};
+    use schemars::JsonSchema;
+    use serde::{Deserialize, Serialize};
+    use serde_json::json;
+
+    use super::*;
+    use crate::{Operations, Plan, Tier};
+
+    struct Counting;
+
+    #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+    struct Place {
+        operation: Way,
+        threads: Option<u32>,
+    }
+
+    #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+    #[serde(rename_all = "kebab-case")]
+    enum Way {
+        Up,
+        UpAndDown,
+    }
+
+    #[derive(Clone, Serialize, Deserialize, JsonSchema)]
+    struct Counted {
+        blocks: u32,
+    }
+
+    #[derive(Serialize, JsonSchema)]
+    struct Sum {
+        blocks: u32,
+        points: usize,
+    }
+
+    struct Counter;
+
+    const PLACES: [Place; 2] =
+        [Place { operation: Way::Up, threads: None }, Place { operation: Way::UpAndDown, threads: Some(2) }];
+
+    impl Probe for Counting {
+        type Point = Place;
+        type Evidence = u32;
+        type Details = Counted;
+        type Findings = Sum;
+        type Session<'env> = Counter;
+
+        const SPEC: Spec = Spec {
+            id: "test.counting",
+            tier: Tier::Memory,
+            title: "",
+            question: "",
+            method: "",
+            method_version: 1,
+            unit: Unit::Ns,
+            convention: "",
+            needs: &[],
+            touches: &[],
+            saturates: false,
+            operations: Operations::Unwatched,
+        };
+
+        fn plan(&self, _env: &Env) -> Plan<Place> {
+            Plan::of(PLACES.map(|place| Planned { block_s: 7.0, ..Planned::new(place) }).to_vec())
+                .degraded("slowly")
+                .memory(5)
+                .cpus(3)
+        }
+
+        fn open<'env>(&'env self, _env: &'env Env, _group: &[Place]) -> Result<Counter, ProbeError> {
+            Ok(Counter)
+        }
+
+        fn conclude(&self, _header: &Header, figures: &[Figure<Self>]) -> Option<Sum> {
+            let details = figures.iter().filter_map(|figure| figure.details.as_ref());
+            let blocks = details.map(|details| details.blocks).sum();
+            (blocks > 0).then_some(Sum { blocks, points: figures.len() })
+        }
+    }
+
+    impl Session<Counting> for Counter {
+        fn block(&mut self, point: &Place, blocks: &mut u32, _block: &mut Block) -> Result<(), ProbeError> {
+            *blocks += point.threads.unwrap_or(1);
+            Ok(())
+        }
+
+        fn proof(&mut self, _point: &Place, blocks: &u32) -> Proof<Counted> {
+            let check = Check { name: "counted".to_owned(), ok: *blocks > 0, detail: String::new() };
+            Proof::of(vec![check]).with(Counted { blocks: *blocks }).by("hand")
+        }
+    }
+
+    fn env() -> Env {
+        Env::planted(&SimulatedClock::ideal())
+    }
+
+    #[test]
+    fn the_plan_is_the_probes_with_points_as_records_have_them() {
+        let (probe, env) = (Erased(Counting), env());
+        let points = probe.points(&env);
+        let told: Vec<String> = points.iter().map(|planned| json!(planned.point).to_string()).collect();
+        assert_eq!(told, [r#"{"operation":"up"}"#, r#"{"operation":"up-and-down","threads":2}"#]);
+        assert!(points.iter().all(|planned| (planned.block_s - 7.0).abs() < f64::EPSILON));
+        assert_eq!(probe.supports(&env), Support::Degraded("slowly".to_owned()));
+        assert_eq!((probe.memory_bytes(&env), probe.cpus(&env)), (5, 3));
+        assert_eq!(probe.spec().id, "test.counting");
+    }
+
+    #[test]
+    fn each_point_keeps_the_evidence_of_its_own_blocks() {
+        let (probe, env) = (Erased(Counting), env());
+        let points = probe.points(&env);
+        let mut session = probe.open(&env, &points).expect("nothing is needed");
+        let (mut ops, mut threshold) = (None, 0.0);
+        let mut block = Block::new(&env.clock, &mut ops, &mut threshold);
+        assert!(session.block(&mut block).is_err(), "no point is selected");
+        for place in [0, 1, 0, 0] {
+            session.select(&points[place].point).expect("of this group");
+            session.block(&mut block).expect("it counts");
+        }
+        for (place, blocks) in [(0, 3), (1, 2)] {
+            let proof = session.proof(&points[place].point);
+            assert_eq!(proof.findings, Some(json!({ "blocks": blocks })));
+            assert_eq!((proof.checks.len(), proof.engine.as_deref()), (1, Some("hand")));
+        }
+    }
+
+    #[test]
+    fn a_point_of_another_probe_or_of_another_group_is_refused_by_its_name() {
+        let (probe, env) = (Erased(Counting), env());
+        let sideways = Planned::new(Point { operation: Some("sideways".to_owned()), ..Point::default() });
+        let refused =
+            probe.open(&env, std::slice::from_ref(&sideways)).err().expect("no point of this probe");
+        assert!(refused.to_string().contains("sideways"), "{refused}");
+        let points = probe.points(&env);
+        let mut session = probe.open(&env, &points[..1]).expect("nothing is needed");
+        assert!(session.select(&points[1].point).is_err());
+        assert!(session.proof(&points[1].point).checks.is_empty());
+    }
+
+    #[test]
+    fn conclusions_are_made_of_the_probes_own_points_and_details() {
+        let env = env();
+        let mut results: Vec<PointResult> = Erased(Counting)
+            .points(&env)
+            .into_iter()
+            .map(|planned| PointResult::new(planned.point, 1.0))
+            .collect();
+        results.push(PointResult::new(Point::default(), 1.0));
+        let run = include_str!("../../../tests/data/run-rounds.latlab.jsonl").lines().next();
+        let header: Header = serde_json::from_str(run.expect("a line")).expect("a header");
+        let conclude = |results: &[PointResult]| Erased(Counting).conclude(&header, results);
+        assert!(conclude(&results).is_empty(), "nothing was counted");
+        results[1].findings = Some(json!({ "blocks": 4 }));
+        results[0].findings = Some(json!({ "of an older version": 4 }));
+        let concluded = conclude(&results);
+        assert_eq!(concluded[0].findings, Some(json!({ "blocks": 4, "points": 2 })));
+        assert_eq!((concluded[0].kind, concluded[0].probe.as_str()), (Kind::Derived, "test.counting"));
+    }
+}

@@ -2,7 +2,7 @@
 //!
 //! A new probe is one file in the folder of its tier and one entry here; a test compares the two.
 
-use latlab_harness::{AnyProbe, Share};
+use latlab_harness::{AnyProbe, Erased, Share};
 
 use latlab_probes_compute::alloc::malloc::Malloc;
 use latlab_probes_compute::alloc::nodes::Nodes;
@@ -69,7 +69,7 @@ pub static REGISTRY: &[Entry] = &[
     Entry { probe: &Alignment, share: Share([0.15, 0.7, 4.0]) },
     Entry { probe: &Loaded, share: Share([0.7, 3.0, 20.0]) },
     Entry { probe: &CoreToCore, share: Share([0.5, 2.5, 15.0]) },
-    Entry { probe: &FalseSharing, share: Share([0.15, 0.8, 4.0]) },
+    Entry { probe: &Erased(FalseSharing), share: Share([0.15, 0.8, 4.0]) },
     Entry { probe: &Fault, share: Share([0.5, 1.6, 10.0]) },
     Entry { probe: &Map, share: Share([0.2, 0.6, 4.0]) },
     Entry { probe: &Zero, share: Share([0.15, 0.4, 3.0]) },
@@ -82,7 +82,7 @@ pub static REGISTRY: &[Entry] = &[
     Entry { probe: &Wakeup, share: Share([0.2, 0.7, 5.0]) },
     Entry { probe: &Spawn, share: Share([0.3, 0.9, 5.0]) },
     Entry { probe: &Timer, share: Share([0.2, 0.4, 3.0]) },
-    Entry { probe: &Mutex, share: Share([0.2, 0.5, 3.0]) },
+    Entry { probe: &Erased(Mutex), share: Share([0.2, 0.5, 3.0]) },
     Entry { probe: &Noise, share: Share([1.5, 4.0, 30.0]) },
     Entry { probe: &ReadSequential, share: Share([1.8, 5.0, 30.5]) },
     Entry { probe: &WriteSequential, share: Share([1.9, 5.0, 30.5]) },

@@ -1,5 +1,6 @@
 //! A quantity that is derived from measurements (a ratio, a knee, a fit), with the range that the rounds of its run give it.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -9,7 +10,7 @@ use crate::significant;
 pub(crate) const LEVEL: f64 = 0.95;
 
 /// A quantity and its 95 % interval; without one where nothing tells how far rounds lie apart.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Estimate {
     /// The quantity, in the unit that its name ends with.

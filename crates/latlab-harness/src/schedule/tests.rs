@@ -4,13 +4,12 @@ use std::cell::{Cell, RefCell};
 use std::collections::HashSet;
 use std::rc::Rc;
 
-use latlab_clock::{Clock, SimulatedClock};
-use latlab_machine::Machine;
-use latlab_record::{Check, Kind, Observed, Reach, Settings, Unit};
+use latlab_clock::SimulatedClock;
+use latlab_record::{Check, Kind, Observed, Reach, Unit};
 
 use super::*;
 use crate::planned::MAX_BLOCKS;
-use crate::{Batch, Kernel, MemorySource, NoReference, Proof, ReferenceReading, SimulatedMemory, Spec, Tier};
+use crate::{Batch, Kernel, NoReference, Proof, ReferenceReading, Spec, Tier};
 
 static SPEC: Spec = Spec {
     id: "test.planted",
@@ -217,29 +216,6 @@ impl Sink for Kept {
     }
 }
 
-fn env(clock: &SimulatedClock) -> Env {
-    Env {
-        machine: Machine::default(),
-        clock: Clock::simulated(clock.clone()),
-        settings: Settings { seed: 42, ..Settings::default() },
-        cpus: vec![0],
-        round: 0,
-        home_cpu: 0,
-        memory_bytes: 1 << 30,
-        memory: MemorySource::Simulated(SimulatedMemory {
-            levels: vec![],
-            translation: vec![],
-            huge_pages_effective: true,
-            clock: clock.clone(),
-        }),
-        interpreter: None,
-        child: None,
-        packages: None,
-        patience: 1,
-        disk: latlab_storage::Disk::new(std::path::Path::new("."), 0, 0),
-    }
-}
-
 fn run(probe: &Planted, env: &Env, seconds: f64, sink: &mut Kept) -> Outcome {
     let deadline = env.clock.now_ns() + seconds * 1e9;
     run_probe(probe, env, &probe.points(env), deadline, &mut NoReference, sink)
@@ -250,7 +226,7 @@ fn every_point_comes_out_as_planted_with_the_blocks_of_its_rank() {
     for (rank, blocks) in [(Rank::Headline, 2), (Rank::Curve, 2), (Rank::Detail, 3), (Rank::Once, MAX_BLOCKS)]
     {
         let clock = SimulatedClock::ideal();
-        let env = env(&clock);
+        let env = Env::planted(&clock);
         let probe = Planted { rank, ..Planted::new(&clock, 5) };
         let mut sink = Kept::default();
         run(&probe, &env, 10.0, &mut sink);
@@ -274,7 +250,7 @@ fn points_are_interleaved_in_a_random_order_that_the_seed_repeats() {
     let orders: Vec<Vec<u64>> = (0..2)
         .map(|_| {
             let clock = SimulatedClock::ideal();
-            let env = env(&clock);
+            let env = Env::planted(&clock);
             let probe = Planted::new(&clock, 4);
             run(&probe, &env, 10.0, &mut Kept::default());
             probe.order.borrow().clone()
@@ -289,7 +265,7 @@ fn points_are_interleaved_in_a_random_order_that_the_seed_repeats() {
 #[test]
 fn giving_everything_back_ends_before_the_deadline_too() {
     let clock = SimulatedClock::ideal();
-    let env = env(&clock);
+    let env = Env::planted(&clock);
     let mut probe = Planted::new(&clock, 50);
     probe.closing_ns = 30e6;
     let mut sink = Kept::default();
@@ -302,7 +278,7 @@ fn giving_everything_back_ends_before_the_deadline_too() {
 #[test]
 fn what_only_the_first_visit_pays_is_reckoned_once() {
     let clock = SimulatedClock::ideal();
-    let env = env(&clock);
+    let env = Env::planted(&clock);
     let mut probe = Planted::new(&clock, 1);
     probe.first_ns = 0.9e9;
     let mut sink = Kept::default();
@@ -319,7 +295,7 @@ fn what_only_the_first_visit_pays_is_reckoned_once() {
 #[test]
 fn one_long_block_does_not_end_the_only_point() {
     let clock = SimulatedClock::ideal();
-    let env = env(&clock);
+    let env = Env::planted(&clock);
     let mut probe = Planted::new(&clock, 1);
     (probe.rank, probe.least_blocks) = (Rank::Once, 16);
     (probe.per_op, probe.stall) = (true, Some((30_001, 50e6)));
@@ -332,7 +308,7 @@ fn one_long_block_does_not_end_the_only_point() {
 #[test]
 fn a_deadline_is_kept_and_what_was_not_reached_is_said() {
     let clock = SimulatedClock::ideal();
-    let env = env(&clock);
+    let env = Env::planted(&clock);
     let mut probe = Planted::new(&clock, 50);
     probe.setup_ns = 80e6;
     let mut sink = Kept::default();
@@ -358,7 +334,7 @@ fn a_deadline_is_kept_and_what_was_not_reached_is_said() {
 #[test]
 fn what_a_probe_would_like_to_see_closer_is_handed_on_but_for_what_is_known() {
     let clock = SimulatedClock::ideal();
-    let env = env(&clock);
+    let env = Env::planted(&clock);
     let probe = Planted {
         rank: Rank::Curve,
         further: |seen| match seen {
@@ -379,7 +355,7 @@ fn what_a_probe_would_like_to_see_closer_is_handed_on_but_for_what_is_known() {
 #[test]
 fn the_first_priority_is_complete_before_the_second_begins() {
     let clock = SimulatedClock::ideal();
-    let env = env(&clock);
+    let env = Env::planted(&clock);
     let mut probe = Planted::new(&clock, 6);
     probe.priority = |n| u8::from(n >= 3);
     run(&probe, &env, 10.0, &mut Kept::default());
@@ -392,7 +368,7 @@ fn the_first_priority_is_complete_before_the_second_begins() {
 fn what_uses_something_up_gets_no_more_blocks_than_were_planned() {
     for (most_blocks, expected) in [(1, 1), (7, 7), (1_000, MAX_BLOCKS)] {
         let clock = SimulatedClock::ideal();
-        let env = env(&clock);
+        let env = Env::planted(&clock);
         let mut probe = Planted::new(&clock, 2);
         probe.rank = Rank::Once;
         // Long enough to set up that a visit takes several blocks.
@@ -412,7 +388,7 @@ fn what_uses_something_up_gets_no_more_blocks_than_were_planned() {
 fn what_is_about_how_things_go_on_has_the_blocks_that_it_needs() {
     for (least_blocks, blocks) in [(0, 3), (15, 15), (1_000, MAX_BLOCKS)] {
         let clock = SimulatedClock::ideal();
-        let env = env(&clock);
+        let env = Env::planted(&clock);
         let mut probe = Planted::new(&clock, 1);
         probe.least_blocks = least_blocks;
         let mut sink = Kept::default();
@@ -424,7 +400,7 @@ fn what_is_about_how_things_go_on_has_the_blocks_that_it_needs() {
 #[test]
 fn a_planted_stall_lands_in_the_tail_with_its_time_stamp() {
     let clock = SimulatedClock::ideal();
-    let env = env(&clock);
+    let env = Env::planted(&clock);
     let mut probe = Planted::new(&clock, 1);
     probe.per_op = true;
     probe.stall = Some((30_001, 50_000.0));
@@ -450,7 +426,7 @@ fn a_planted_stall_lands_in_the_tail_with_its_time_stamp() {
 #[test]
 fn stopping_keeps_what_was_measured() {
     let clock = SimulatedClock::ideal();
-    let env = env(&clock);
+    let env = Env::planted(&clock);
     let probe = Planted::new(&clock, 3);
     let mut sink = Kept { cancel_after: Some(4), ..Kept::default() };
     let outcome = run(&probe, &env, 10.0, &mut sink);
@@ -462,7 +438,7 @@ fn stopping_keeps_what_was_measured() {
 #[test]
 fn a_failed_proof_leaves_no_headline_figure() {
     let clock = SimulatedClock::ideal();
-    let env = env(&clock);
+    let env = Env::planted(&clock);
     let mut probe = Planted::new(&clock, 1);
     probe.proof_holds = false;
     let mut sink = Kept::default();
@@ -491,7 +467,7 @@ impl Reference for DriftsBetween {
 /// Ten points of this reach, measured in turns for 6 s, of which the reference is drifted for two.
 fn beside_a_drift(reach: Reach) -> (Outcome, Kept) {
     let clock = SimulatedClock::ideal();
-    let env = env(&clock);
+    let env = Env::planted(&clock);
     let mut probe = Planted::new(&clock, 10);
     probe.rank = Rank::Headline;
     // Short enough that a visit takes one block.
@@ -549,7 +525,7 @@ impl Reference for Informed {
 #[test]
 fn a_neighbour_who_came_after_the_last_reading_is_noticed_before_a_record_is_handed_over() {
     let clock = SimulatedClock::ideal();
-    let env = env(&clock);
+    let env = Env::planted(&clock);
     let probe = Planted::new(&clock, 1);
     let mut sink = Kept::default();
     // The six blocks take 8 ms: all of them before the next regular reading, a second after the first.
@@ -567,7 +543,7 @@ fn a_neighbour_who_came_after_the_last_reading_is_noticed_before_a_record_is_han
 fn nothing_is_opened_after_the_deadline_or_the_users_stop() {
     for (seconds, cancel_after) in [(-1.0, None), (0.0, None), (10.0, Some(0))] {
         let clock = SimulatedClock::ideal();
-        let env = env(&clock);
+        let env = Env::planted(&clock);
         let probe = Planted::new(&clock, 3);
         let mut sink = Kept { cancel_after, ..Kept::default() };
         let outcome = run(&probe, &env, seconds, &mut sink);
@@ -582,7 +558,7 @@ fn nothing_is_opened_after_the_deadline_or_the_users_stop() {
 fn nothing_is_looked_at_closer_because_of_points_whose_proof_failed() {
     for (proof_holds, further) in [(true, 1), (false, 0)] {
         let clock = SimulatedClock::ideal();
-        let env = env(&clock);
+        let env = Env::planted(&clock);
         let mut probe = Planted::new(&clock, 2);
         probe.rank = Rank::Curve;
         probe.proof_holds = proof_holds;
@@ -595,7 +571,7 @@ fn nothing_is_looked_at_closer_because_of_points_whose_proof_failed() {
 #[test]
 fn a_block_without_a_sample_is_a_failure_and_no_zero() {
     let clock = SimulatedClock::ideal();
-    let env = env(&clock);
+    let env = Env::planted(&clock);
     let mut probe = Planted::new(&clock, 1);
     probe.takes_samples = false;
     let mut sink = Kept::default();

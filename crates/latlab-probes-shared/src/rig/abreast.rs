@@ -39,6 +39,22 @@ pub struct Beside<W> {
     spans: Vec<(u64, u64)>,
 }
 
+impl<W> Beside<W> {
+    /// Before it has begun, with room for so many windows.
+    pub(super) fn new(work: W, windows: usize) -> Self {
+        Self {
+            work,
+            ops: 0,
+            timed_ops: 0,
+            observed: Observed::default(),
+            in_place: None,
+            begin: 0,
+            end: 0,
+            spans: Vec::with_capacity(windows),
+        }
+    }
+}
+
 /// Both cores at work before the first window, ns: they come from sleep, and see that the line is shared.
 const WARM_NS: f64 = 300_000.0;
 
@@ -106,16 +122,7 @@ fn round<W: Toil + Clone>(
         .iter()
         .enumerate()
         .map(|(index, (cpu, work))| {
-            let mut beside = Beside {
-                work: work.clone(),
-                ops: 0,
-                timed_ops: 0,
-                observed: Observed::default(),
-                in_place: None,
-                begin: 0,
-                end: 0,
-                spans: Vec::with_capacity(if index == 0 { windows as usize } else { 0 }),
-            };
+            let mut beside = Beside::new(work.clone(), if index == 0 { windows as usize } else { 0 });
             let work: Work<Beside<W>> = Box::new(move |place| {
                 if place.start() {
                     beside.warm(place, warm);

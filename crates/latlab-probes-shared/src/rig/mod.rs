@@ -8,6 +8,7 @@
 
 mod abreast;
 mod page;
+mod tally;
 
 #[cfg_attr(target_os = "linux", path = "where_linux.rs")]
 #[cfg_attr(not(target_os = "linux"), path = "where_other.rs")]
@@ -26,6 +27,7 @@ use latlab_record::Observed;
 pub use abreast::{Abreast, Beside, Toil, abreast};
 pub use location::CAN_PIN;
 pub use page::Page;
+pub use tally::Tally;
 
 /// A round that lasts longer than this is cut short with what it has, ns: fifty times what a block takes.
 const ENOUGH_NS: f64 = 100e6;

@@ -1,12 +1,12 @@
 //! What a probe is: one file says what it measures, how, and how it proves its work. What calls it is in `erased`.
 
-use latlab_record::{Check, Header, Point, Record, Unit, Work};
+use latlab_record::{Check, Header, Point, Record, Settings, Unit, Work};
 use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 use crate::causes::KnownCauses;
-use crate::{Block, Env, Planned, PointResult};
+use crate::{Block, Env, Planned, PointResult, Share};
 
 /// Group of probes that share a quota of time and a section of the report.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -224,31 +224,40 @@ pub struct Plan<P> {
     pub memory_bytes: u64,
     /// Most CPUs that it keeps busy at once.
     pub cpus: u32,
+    /// Size of the disk's common test file that it needs ([`Env::disk`]), bytes. The largest that any probe of a run asks for is laid out once, before
+    /// the first of them and in time of its own, and announced apart from what points write. On a slow disk it may be smaller: a session looks at its size.
+    pub test_file_bytes: u64,
 }
 
 impl<P> Plan<P> {
     /// These points, on one CPU, in memory that is not worth mentioning.
     #[must_use]
     pub fn of(points: Vec<Planned<P>>) -> Self {
-        Self { support: Support::Yes, points, memory_bytes: 0, cpus: 1 }
+        Self { support: Support::Yes, points, memory_bytes: 0, cpus: 1, test_file_bytes: 0 }
     }
 
     /// It cannot run, for this reason.
     #[must_use]
-    pub fn no(reason: &str) -> Self {
-        Self { support: Support::No(reason.to_owned()), ..Self::of(Vec::new()) }
+    pub fn no(reason: impl Into<String>) -> Self {
+        Self { support: Support::No(reason.into()), ..Self::of(Vec::new()) }
     }
 
     /// It can run, with this loss.
     #[must_use]
-    pub fn degraded(self, loss: &str) -> Self {
-        Self { support: Support::Degraded(loss.to_owned()), ..self }
+    pub fn degraded(self, loss: impl Into<String>) -> Self {
+        Self { support: Support::Degraded(loss.into()), ..self }
     }
 
     /// With so much memory held at once, bytes.
     #[must_use]
     pub fn memory(self, memory_bytes: u64) -> Self {
         Self { memory_bytes, ..self }
+    }
+
+    /// With a test file of so many bytes.
+    #[must_use]
+    pub fn test_file(self, test_file_bytes: u64) -> Self {
+        Self { test_file_bytes, ..self }
     }
 
     /// With so many CPUs busy at once.
@@ -279,7 +288,6 @@ pub trait PointFields: Clone + PartialEq + Serialize + DeserializeOwned + 'stati
 impl<T: Clone + PartialEq + Serialize + DeserializeOwned + 'static> PointFields for T {}
 
 /// A figure of a probe's own point.
-#[derive(Clone, Debug)]
 pub struct Figure<P: Probe> {
     /// Where.
     pub point: P::Point,
@@ -289,6 +297,15 @@ pub struct Figure<P: Probe> {
     pub result: PointResult,
 }
 
+impl<P: Probe> Figure<P> {
+    /// `None` of a point that is none of this probe. Details of another version are none.
+    #[must_use]
+    pub fn of(result: &PointResult) -> Option<Self> {
+        let details = result.findings.clone().and_then(|findings| serde_json::from_value(findings).ok());
+        Some(Self { point: P::Point::of_point(&result.point)?, details, result: result.clone() })
+    }
+}
+
 /// A probe: what it is, what it can measure here, and how.
 pub trait Probe: Sized + Sync + 'static {
     /// What tells its points apart.
@@ -296,7 +313,7 @@ pub trait Probe: Sized + Sync + 'static {
     /// What the blocks of a point have shown: counted by them, judged by the proof.
     type Evidence: Default;
     /// What is kept with a point's record, as its findings.
-    type Details: Clone + Serialize + DeserializeOwned + JsonSchema;
+    type Details: Serialize + DeserializeOwned + JsonSchema;
     /// What follows from all points.
     type Findings: Serialize + JsonSchema;
     /// Measures one group of points.
@@ -304,6 +321,22 @@ pub trait Probe: Sized + Sync + 'static {
 
     /// Its description.
     const SPEC: Spec;
+
+    /// Whether these settings ask for it at all. A probe that is not wanted is in no plan and leaves no record.
+    fn wanted(&self, _settings: &Settings) -> bool {
+        true
+    }
+
+    /// Its seconds, where these settings make its work take other times than usual: a server far away. `None`: as the registry says.
+    fn share(&self, _settings: &Settings) -> Option<Share> {
+        None
+    }
+
+    /// Whether these settings make its work take so much longer than usual that it is given the time that the chosen probes leave over of the
+    /// profile's: with a path between client and server each transfer waits for its round trips.
+    fn takes_the_rest(&self, _settings: &Settings) -> bool {
+        false
+    }
 
     /// Whether it can run here, and what it would like to measure.
     fn plan(&self, env: &Env) -> Plan<Self::Point>;
@@ -317,6 +350,12 @@ pub trait Probe: Sized + Sync + 'static {
         env: &'env Env,
         group: &[Self::Point],
     ) -> Result<Self::Session<'env>, ProbeError>;
+
+    /// Further points for the rounds to come, given what this one found: where there is a knee, more sizes around it. They are asked for after each
+    /// round; those that are known already are not measured twice.
+    fn refine(&self, _env: &Env, _figures: &[Figure<Self>]) -> Vec<Planned<Self::Point>> {
+        Vec::new()
+    }
 
     /// What follows from the figures of all points together. It looks at nothing else: a run may be concluded from on another machine, years later.
     /// What a conclusion needs to know of this one is in the header or in the details of a point.
@@ -346,10 +385,33 @@ pub trait Session<P: Probe> {
         block: &mut Block,
     ) -> Result<(), ProbeError>;
 
+    /// Before the proof of a point: which of its blocks, by their place among them, are left out of its figure because something disturbed them. What
+    /// the evidence keeps by block and tells as a detail leaves them out too ([`crate::without`]).
+    fn leave_out(&mut self, _evidence: &mut P::Evidence, _blocks: &[usize]) {}
+
     /// The proof that the work of a point was done, after its last block.
     fn proof(&mut self, point: &P::Point, evidence: &P::Evidence) -> Proof<P::Details>;
+
+    /// Estimated seconds that giving everything back takes by now, so that it ends before the deadline: files that will be removed.
+    fn closing_s(&self) -> f64 {
+        0.0
+    }
 }
 
 /// What a probe without details of its points, or without conclusions, has in their place.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub enum Nothing {}
+
+/// The session of a probe on a system where it cannot run.
+#[derive(Clone, Copy, Debug)]
+pub enum NoSession {}
+
+impl<P: Probe> Session<P> for NoSession {
+    fn block(&mut self, _: &P::Point, _: &mut P::Evidence, _: &mut Block) -> Result<(), ProbeError> {
+        match *self {}
+    }
+
+    fn proof(&mut self, _: &P::Point, _: &P::Evidence) -> Proof<P::Details> {
+        match *self {}
+    }
+}

@@ -113,24 +113,24 @@ impl<P: Probe> AnyProbe for Erased<P> {
         const { &P::SPEC }
     }
 
+    fn wanted(&self, settings: &Settings) -> bool {
+        self.0.wanted(settings)
+    }
+
+    fn share(&self, settings: &Settings) -> Option<Share> {
+        self.0.share(settings)
+    }
+
+    fn takes_the_rest(&self, settings: &Settings) -> bool {
+        self.0.takes_the_rest(settings)
+    }
+
     fn supports(&self, env: &Env) -> Support {
         self.0.plan(env).support
     }
 
     fn points(&self, env: &Env) -> Vec<Planned> {
-        let points = self.0.plan(env).points;
-        points
-            .iter()
-            .map(|planned| {
-                let point = planned.point.to_point();
-                debug_assert!(
-                    P::Point::of_point(&point).as_ref() == Some(&planned.point),
-                    "{}",
-                    point.label()
-                );
-                planned.at(point)
-            })
-            .collect()
+        self.0.plan(env).points.iter().map(erased).collect()
     }
 
     fn memory_bytes(&self, env: &Env) -> u64 {
@@ -139,6 +139,14 @@ impl<P: Probe> AnyProbe for Erased<P> {
 
     fn cpus(&self, env: &Env) -> u32 {
         self.0.plan(env).cpus
+    }
+
+    fn test_file_bytes(&self, env: &Env) -> u64 {
+        self.0.plan(env).test_file_bytes
+    }
+
+    fn refine(&self, env: &Env, results: &[PointResult]) -> Vec<Planned> {
+        self.0.refine(env, &figures(results)).iter().map(erased).collect()
     }
 
     fn open<'env>(
@@ -160,26 +168,22 @@ impl<P: Probe> AnyProbe for Erased<P> {
     }
 
     fn conclude(&self, header: &Header, results: &[PointResult]) -> Vec<Record> {
-        let figures: Vec<Figure<P>> = results
-            .iter()
-            .filter_map(|result| {
-                Some(Figure {
-                    point: P::Point::of_point(&result.point)?,
-                    details: result
-                        .findings
-                        .clone()
-                        .and_then(|findings| serde_json::from_value(findings).ok()),
-                    result: result.clone(),
-                })
-            })
-            .collect();
-        let findings = self.0.conclude(header, &figures);
-        findings
-            .and_then(|found| serde_json::to_value(found).ok())
-            .map(|found| P::SPEC.derived(found))
-            .into_iter()
-            .collect()
+        let findings = self.0.conclude(header, &figures(results));
+        let findings = findings.and_then(|findings| serde_json::to_value(findings).ok());
+        findings.map(|findings| P::SPEC.derived(findings)).into_iter().collect()
     }
+}
+
+/// As the scheduler knows it.
+fn erased<P: PointFields>(planned: &Planned<P>) -> Planned {
+    let point = planned.point.to_point();
+    debug_assert!(P::of_point(&point).as_ref() == Some(&planned.point), "{}", point.label());
+    planned.at(point)
+}
+
+/// What is a figure of this probe's points.
+fn figures<P: Probe>(results: &[PointResult]) -> Vec<Figure<P>> {
+    results.iter().filter_map(Figure::of).collect()
 }
 
 struct Known<P: Probe> {
@@ -214,6 +218,16 @@ impl<P: Probe> AnySession for Erasing<'_, P> {
         };
         let Known { point, evidence, .. } = &mut self.points[place];
         self.session.block(point, evidence, block)
+    }
+
+    fn leave_out(&mut self, point: &Point, blocks: &[usize]) {
+        if let Ok(place) = self.place(point) {
+            self.session.leave_out(&mut self.points[place].evidence, blocks);
+        }
+    }
+
+    fn closing_s(&self) -> f64 {
+        self.session.closing_s()
     }
 
     fn proof(&mut self, point: &Point) -> Proof {

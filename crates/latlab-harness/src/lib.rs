@@ -35,8 +35,8 @@ pub use block::{Batch, Block, BlockData, Kernel, Picoseconds, RemoteBlock};
 pub use causes::{KnownCause, KnownCauses};
 pub use child::{Child, answer_parent, serve_child};
 pub use contract::{
-    Figure, Needs, Nothing, Operations, Plan, PointFields, Probe, ProbeError, Proof, Session, Spec, Support,
-    Tier, Touches,
+    Figure, Needs, NoSession, Nothing, Operations, Plan, PointFields, Probe, ProbeError, Proof, Session,
+    Spec, Support, Tier, Touches,
 };
 pub use crew::{Crew, CrewError};
 pub use env::{Env, Interpreter, MemorySource, seed, usable_cpus};
@@ -48,7 +48,7 @@ pub use planned::Planned;
 pub use quota::{Share, give_the_rest, left_to_measure, pass_seconds, passes, plan_shares, seconds};
 pub use reference::{NoReference, Reference, ReferenceReading};
 pub use result::PointResult;
-pub use rounds::{RoundResult, Rounds, product, ratio, ratios};
+pub use rounds::{OfRounds, RoundResult, Rounds, product, ratio, ratios};
 pub use schedule::{Outcome, Progress, Sink, measure_once, run_probe};
 pub use simulated::{SimulatedLevel, SimulatedMemory};
 pub use stamps::Stamps;

@@ -13,7 +13,7 @@ use std::collections::{BTreeMap, HashMap};
 
 use latlab_record::{ByCpu, Estimate, Record};
 
-use crate::PointResult;
+use crate::{Figure, PointResult, Probe};
 
 /// What one round says of a point, alone.
 #[derive(Clone, Debug)]
@@ -73,33 +73,46 @@ impl PointResult {
     }
 }
 
-/// The results of a probe, together and by round.
-#[derive(Debug)]
-pub struct Rounds<'a> {
-    figures: &'a [PointResult],
-    /// CPU and results of each round.
-    alone: Vec<(u32, Vec<PointResult>)>,
+/// What has a figure and what each of its rounds says alone.
+pub trait OfRounds: Sized {
+    /// Each with its round and CPU.
+    fn of_rounds(&self) -> impl Iterator<Item = (u32, u32, Self)>;
 }
 
-impl<'a> Rounds<'a> {
+impl OfRounds for PointResult {
+    fn of_rounds(&self) -> impl Iterator<Item = (u32, u32, Self)> {
+        self.rounds.iter().map(|own| (own.round, own.cpu, own.result.clone()))
+    }
+}
+
+impl<P: Probe> OfRounds for Figure<P> {
+    fn of_rounds(&self) -> impl Iterator<Item = (u32, u32, Self)> {
+        self.result.rounds.iter().filter_map(|own| Some((own.round, own.cpu, Self::of(&own.result)?)))
+    }
+}
+
+/// The figures of a probe, together and by round.
+#[derive(Debug)]
+pub struct Rounds<'a, F = PointResult> {
+    figures: &'a [F],
+    /// CPU and figures of each round.
+    alone: Vec<(u32, Vec<F>)>,
+}
+
+impl<'a, F: OfRounds> Rounds<'a, F> {
     /// Sorts what the rounds of these figures say.
     #[must_use]
-    pub fn of(figures: &'a [PointResult]) -> Self {
-        let mut alone: BTreeMap<u32, (u32, Vec<PointResult>)> = BTreeMap::new();
-        for own in figures.iter().flat_map(|figure| &figure.rounds) {
-            let (_, results) = alone.entry(own.round).or_insert((own.cpu, Vec::new()));
-            results.push(own.result.clone());
+    pub fn of(figures: &'a [F]) -> Self {
+        let mut alone: BTreeMap<u32, (u32, Vec<F>)> = BTreeMap::new();
+        for (round, cpu, figure) in figures.iter().flat_map(OfRounds::of_rounds) {
+            alone.entry(round).or_insert((cpu, Vec::new())).1.push(figure);
         }
         Self { figures, alone: alone.into_values().collect() }
     }
 
     /// One quantity for each of these kin: its value is the function of the figures, its range that of the function of each round alone. `None` of a
     /// round that lacks points which the function needs leaves that round out.
-    pub fn estimates<T>(
-        &self,
-        kin: &[T],
-        of: impl Fn(&T, &[PointResult]) -> Option<f64>,
-    ) -> Vec<Option<Estimate>> {
+    pub fn estimates<T>(&self, kin: &[T], of: impl Fn(&T, &[F]) -> Option<f64>) -> Vec<Option<Estimate>> {
         let mut known = Vec::new();
         let values: Vec<Option<f64>> = kin
             .iter()
@@ -115,7 +128,7 @@ impl<'a> Rounds<'a> {
     }
 
     /// A quantity without kin.
-    pub fn estimate(&self, of: impl Fn(&[PointResult]) -> Option<f64>) -> Option<Estimate> {
+    pub fn estimate(&self, of: impl Fn(&[F]) -> Option<f64>) -> Option<Estimate> {
         self.estimates(&[()], |(), results| of(results)).remove(0)
     }
 }

@@ -10,9 +10,21 @@
 //! A probe that has no types of its own yet implements [`AnyProbe`] and [`AnySession`] itself.
 
 use latlab_record::{Header, Point, Record, Settings};
+use schemars::JsonSchema;
+use schemars::generate::SchemaSettings;
+use serde_json::Value;
 
-use crate::contract::{Figure, PointFields, Probe, Session};
+use crate::contract::{Figure, Nothing, PointFields, Probe, Session};
 use crate::{Block, Env, Planned, PointResult, ProbeError, Proof, Share, Spec, Support};
+
+/// The JSON Schemas of a probe's findings; none where it has none, or no types of its own.
+#[derive(Clone, Debug, Default)]
+pub struct Schemas {
+    /// Of a point's record.
+    pub details: Option<Value>,
+    /// Of the conclusion.
+    pub findings: Option<Value>,
+}
 
 /// A probe without its types, as the scheduler calls it.
 pub trait AnyProbe {
@@ -53,6 +65,11 @@ pub trait AnyProbe {
     /// the first of them and in time of its own, and announced apart from what points write. On a slow disk it may be smaller: a session looks at its size.
     fn test_file_bytes(&self, _env: &Env) -> u64 {
         0
+    }
+
+    /// What findings hold: of a point's record, and of the conclusion.
+    fn schemas(&self) -> Schemas {
+        Schemas::default()
     }
 
     /// Takes what a group of points needs. Dropping the session gives everything back.
@@ -145,6 +162,10 @@ impl<P: Probe> AnyProbe for Erased<P> {
         self.0.plan(env).test_file_bytes
     }
 
+    fn schemas(&self) -> Schemas {
+        Schemas { details: schema_of::<P::Details>(), findings: schema_of::<P::Findings>() }
+    }
+
     fn refine(&self, env: &Env, results: &[PointResult]) -> Vec<Planned> {
         self.0.refine(env, &figures(results)).iter().map(erased).collect()
     }
@@ -172,6 +193,18 @@ impl<P: Probe> AnyProbe for Erased<P> {
         let findings = findings.and_then(|findings| serde_json::to_value(findings).ok());
         findings.map(|findings| P::SPEC.derived(findings)).into_iter().collect()
     }
+}
+
+/// With all that it refers to in place: types of several probes have the same names.
+fn schema_of<T: JsonSchema>() -> Option<Value> {
+    if T::schema_id() == Nothing::schema_id() {
+        return None;
+    }
+    let settings = SchemaSettings::draft2020_12().with(|settings| {
+        settings.inline_subschemas = true;
+        settings.meta_schema = None;
+    });
+    Some(settings.into_generator().into_root_schema_for::<T>().to_value())
 }
 
 /// As the scheduler knows it.
@@ -245,7 +278,6 @@ impl<P: Probe> AnySession for Erasing<'_, P> {
 mod tests {
     use latlab_clock::SimulatedClock;
     use latlab_record::{Check, Kind, Unit};
-    use schemars::JsonSchema;
     use serde::{Deserialize, Serialize};
     use serde_json::json;
 
@@ -381,6 +413,15 @@ mod tests {
         let mut session = probe.open(&env, &points[..1]).expect("nothing is needed");
         assert!(session.select(&points[1].point).is_err());
         assert!(session.proof(&points[1].point).checks.is_empty());
+    }
+
+    #[test]
+    fn the_schemas_are_those_of_details_and_conclusions() {
+        let Schemas { details, findings } = Erased(Counting).schemas();
+        let required = |schema: Option<Value>| schema.expect("there is one")["required"].clone();
+        assert_eq!(required(details), json!(["blocks"]));
+        assert_eq!(required(findings), json!(["blocks", "points"]));
+        assert_eq!(schema_of::<Nothing>(), None);
     }
 
     #[test]

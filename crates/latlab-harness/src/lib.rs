@@ -40,7 +40,7 @@ pub use contract::{
 };
 pub use crew::{Crew, CrewError};
 pub use env::{Env, Interpreter, MemorySource, seed, usable_cpus};
-pub use erased::{AnyProbe, AnySession, Erased};
+pub use erased::{AnyProbe, AnySession, Erased, Schemas};
 pub use in_flight::{Arrivals, Flight, Limits, Queue, Wait};
 pub use latlab_record::{Rank, Reach};
 pub use pin::{give_way_to_others, is_pinned_to, pin_this_thread, quietest_cpu};

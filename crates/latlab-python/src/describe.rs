@@ -49,5 +49,5 @@ pub(crate) fn decode_histogram(py: Python<'_>, encoding: &str, data: &str) -> Py
 /// The JSON Schema of run files, as committed in `schema/run.v2.json`.
 #[pyfunction]
 pub(crate) fn schema_json() -> String {
-    latlab_record::schema_json()
+    latlab_probes::schema_json()
 }

@@ -5,7 +5,7 @@
 //! ```
 //!
 //! This crate owns the schema: `schema/run.v2.json` is generated from the types here
-//! ([`schema_json`]), and every other language reads runs through it.
+//! ([`schema()`], and of findings what their probes say), and every other language reads runs through it.
 
 mod estimate;
 mod fold;
@@ -21,7 +21,7 @@ pub use histogram::{EncodedHistogram, Histogram, HistogramError};
 pub use kept::{keep_slowest, keep_values, significant, to_json};
 pub use line::{
     Finding, Footer, Header, Line, PlannedProbe, Profile, RunFile, SCHEMA_NAME, SCHEMA_VERSION, Settings,
-    Severity, Tool, Totals, schema_json,
+    Severity, Tool, Totals, schema,
 };
 pub use point::{Order, Pages, Point, Timing, binary_size};
 pub use record::{

@@ -253,25 +253,19 @@ pub struct RunFile {
     pub footer: Option<Footer>,
 }
 
-/// The JSON Schema of a line and of a whole run, as committed in `schema/run.v2.json`.
-///
-/// # Panics
-/// Never: the schema is plain data.
+/// The JSON Schema of a line and of a whole run. What the findings of each probe hold is not in it yet.
 #[must_use]
-pub fn schema_json() -> String {
+pub fn schema() -> serde_json::Value {
     let mut generator = schemars::SchemaGenerator::default();
     let line = generator.subschema_for::<Line>();
     let whole = generator.subschema_for::<RunFile>();
-    let document = serde_json::json!({
+    serde_json::json!({
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "title": format!("{SCHEMA_NAME}/{SCHEMA_VERSION}"),
         "description": "A latlab run: JSON Lines, each line a `line`; `whole` is what `latlab measure --json` prints.",
         "anyOf": [line, whole],
         "$defs": generator.take_definitions(true),
-    });
-    let mut text = serde_json::to_string_pretty(&document).expect("a schema serialises");
-    text.push('\n');
-    text
+    })
 }
 
 #[cfg(test)]
@@ -283,10 +277,5 @@ mod tests {
         let profiles = [Profile::Quick, Profile::Standard, Profile::Thorough];
         assert_eq!(profiles.map(Profile::nth), [0, 1, 2]);
         assert_eq!(profiles.map(|profile| profile.of(['q', 's', 't'])), ['q', 's', 't']);
-    }
-
-    #[test]
-    fn the_schema_is_the_committed_one() {
-        assert_eq!(schema_json(), include_str!("../../../schema/run.v2.json"), "make generate");
     }
 }

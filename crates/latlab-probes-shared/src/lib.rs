@@ -1,5 +1,6 @@
 //! What probes of several tiers share: walks through memory, threads on CPUs of choice, what they ask of Linux.
 
+mod compared;
 #[cfg(target_os = "linux")]
 pub mod linux;
 pub mod open_loop;
@@ -10,6 +11,8 @@ use std::io::{BufRead, Write};
 
 use latlab_clock::Source;
 use latlab_harness::Env;
+
+pub use compared::Compared;
 
 /// A program that runs in a child process: answers requests from `input` on `output` until there are none.
 pub type Program = fn(input: &mut dyn BufRead, output: &mut dyn Write) -> std::io::Result<()>;

@@ -6,12 +6,14 @@
 )]
 
 use latlab_harness::{
-    AnyProbe, AnySession, Batch, Block, Env, MemorySource, Operations, Planned, PointResult, ProbeError,
-    Proof, Reach, Spec, Support, Tier,
+    Batch, Block, Env, Figure, MemorySource, Operations, Plan, Planned, PointFields, Probe, ProbeError,
+    Proof, Reach, Session, Spec, Tier,
 };
-use latlab_record::{Check, Header, Pages, Point, Profile, Record, Unit, Work, binary_size};
-use serde_json::json;
+use latlab_record::{Check, Header, Pages, Profile, Unit, Work, binary_size};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 
+use latlab_probes_shared::Compared;
 use latlab_probes_shared::walk::{Arena, LINE_BYTES, PAGE_BYTES};
 
 #[cfg_attr(target_arch = "x86_64", path = "alignment/x86.rs")]
@@ -21,31 +23,6 @@ mod accesses;
 
 /// The probe.
 pub struct Alignment;
-
-static SPEC: Spec = Spec {
-    id: "memory.alignment",
-    tier: Tier::Memory,
-    title: "aligned and unaligned accesses",
-    question: "What does it cost to read or write a number that does not begin on its own alignment?",
-    method: "8-byte loads and stores that do not wait for each other, in assembly, within 16 KiB that the first-level cache holds. \
-An offset below 64 is where each access begins within its line: 0 is aligned, 1 and 4 are not but stay within the line, at 60 the access has four bytes in one line and four in the next. \
-One access is made to each of 256 lines in turn, all at the same place of their lines, of which some CPUs serve two a cycle although they load three neighbours. At 4,092 the access has four bytes in one page and four in the next; there are four such places, visited in turn, because \
-more of them would not fit the two sets of the first-level cache into which the ends and the beginnings of all pages fall. Offset 4,088 is its control: the same four places, aligned.
-
-This is throughput: what such accesses cost in a loop that has plenty of them, most of it hidden by overlap where they are aligned. \
-A load that waits for an unaligned one waits longer than the difference shown here. A store is over for the program when it is in the store buffer; in a long row of them each waits for the one before \
-to leave the buffer, which is what is measured.
-
-Pages are of 4 KiB (huge ones are refused), so that a page's end is one. The memory is read before each block. Loads are added up and the sum is compared with what the bytes there give; stores write a number that changes every eight accesses, and \
-after each block every place must hold the last one that was due there. A value is the mean of a window of about 20 us; the loop's own instructions are hidden behind the accesses.",
-    method_version: 1,
-    unit: Unit::Ns,
-    convention: "one 8-byte access",
-    needs: &["64 KiB of memory"],
-    touches: &["memory: 40 KiB"],
-    saturates: false,
-    operations: Operations::Unwatched,
-};
 
 /// Bytes of an access.
 const ACCESS: u64 = 8;
@@ -68,8 +45,70 @@ const PAGE_END: u64 = PAGE_BYTES - ACCESS;
 const OFFSETS: [u64; 6] = [ALIGNED, LINE_CROSSING, PAGE_CROSSING, PAGE_END, 4, 1];
 /// The quick profile has time for these.
 const FIRST_OFFSETS: usize = 3;
-const LOAD: &str = "load";
-const STORE: &str = "store";
+
+/// Accesses of one kind, all at the same place of their lines or pages.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Place {
+    operation: Access,
+    offset_bytes: u64,
+    /// Of an access.
+    size_bytes: u64,
+    working_set_bytes: u64,
+}
+
+impl Place {
+    fn new(operation: Access, offset_bytes: u64) -> Self {
+        Self { operation, offset_bytes, size_bytes: ACCESS, working_set_bytes: ROUND_BYTES }
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+enum Access {
+    Load,
+    Store,
+}
+
+/// What the blocks of a point have proved.
+#[derive(Clone, Copy, Default)]
+pub struct Evidence {
+    blocks: Compared,
+    accesses: u64,
+}
+
+/// What the accesses of a point have in common.
+#[derive(Serialize, Deserialize, JsonSchema)]
+pub struct Details {
+    /// The end of what lies within each access.
+    crosses: Boundary,
+    /// Places before the first one comes again.
+    places: u64,
+}
+
+#[derive(Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+enum Boundary {
+    Line,
+    Page,
+    Nothing,
+}
+
+/// What accesses cost by where they begin.
+#[derive(Serialize, JsonSchema)]
+pub struct Findings {
+    load: Costs,
+    store: Costs,
+}
+
+/// Time of one access.
+#[derive(Serialize, JsonSchema)]
+struct Costs {
+    aligned_ns: Option<f64>,
+    within_line_ns: Option<f64>,
+    line_crossing_ns: Option<f64>,
+    page_end_ns: Option<f64>,
+    page_crossing_ns: Option<f64>,
+}
 
 /// Where the accesses of one offset lie.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -101,86 +140,81 @@ impl Spread {
     }
 }
 
-impl AnyProbe for Alignment {
-    fn spec(&self) -> &'static Spec {
-        &SPEC
-    }
+impl Probe for Alignment {
+    type Point = Place;
+    type Evidence = Evidence;
+    type Details = Details;
+    type Findings = Findings;
+    type Session<'env> = Accessing;
 
-    fn supports(&self, env: &Env) -> Support {
+    const SPEC: Spec = Spec {
+        id: "memory.alignment",
+        tier: Tier::Memory,
+        title: "aligned and unaligned accesses",
+        question: "What does it cost to read or write a number that does not begin on its own alignment?",
+        method: "8-byte loads and stores that do not wait for each other, in assembly, within 16 KiB that the first-level cache holds. \
+An offset below 64 is where each access begins within its line: 0 is aligned, 1 and 4 are not but stay within the line, at 60 the access has four bytes in one line and four in the next. \
+One access is made to each of 256 lines in turn, all at the same place of their lines, of which some CPUs serve two a cycle although they load three neighbours. At 4,092 the access has four bytes in one page and four in the next; there are four such places, visited in turn, because \
+more of them would not fit the two sets of the first-level cache into which the ends and the beginnings of all pages fall. Offset 4,088 is its control: the same four places, aligned.
+
+This is throughput: what such accesses cost in a loop that has plenty of them, most of it hidden by overlap where they are aligned. \
+A load that waits for an unaligned one waits longer than the difference shown here. A store is over for the program when it is in the store buffer; in a long row of them each waits for the one before \
+to leave the buffer, which is what is measured.
+
+Pages are of 4 KiB (huge ones are refused), so that a page's end is one. The memory is read before each block. Loads are added up and the sum is compared with what the bytes there give; stores write a number that changes every eight accesses, and \
+after each block every place must hold the last one that was due there. A value is the mean of a window of about 20 us; the loop's own instructions are hidden behind the accesses.",
+        method_version: 1,
+        unit: Unit::Ns,
+        convention: "one 8-byte access",
+        needs: &["64 KiB of memory"],
+        touches: &["memory: 40 KiB"],
+        saturates: false,
+        operations: Operations::Unwatched,
+    };
+
+    fn plan(&self, env: &Env) -> Plan<Place> {
         if let MemorySource::Simulated(_) = env.memory {
-            return Support::No("simulated memory has no bytes to access".to_owned());
+            return Plan::no("simulated memory has no bytes to access");
         }
-        if env.memory_bytes < self.memory_bytes(env) {
-            return Support::No(format!(
-                "needs 64 KiB of memory; {} may be used here",
-                binary_size(env.memory_bytes)
-            ));
+        if env.memory_bytes < 2 * AREA_BYTES {
+            let has = binary_size(env.memory_bytes);
+            return Plan::no(format!("needs 64 KiB of memory; {has} may be used here"));
         }
-        Support::Yes
-    }
-
-    fn points(&self, env: &Env) -> Vec<Planned> {
         let mut points = Vec::new();
         for (nth, offset) in OFFSETS.into_iter().enumerate() {
             let first = nth < FIRST_OFFSETS;
             if !first && env.settings.profile == Profile::Quick {
                 continue;
             }
-            for operation in [LOAD, STORE] {
-                points.push(Planned {
-                    priority: u8::from(!first),
-                    block_s: 1.5e-3,
-                    reach: Reach::First,
-                    ..Planned::new(point(operation, offset))
-                });
-            }
+            points.extend([Access::Load, Access::Store].map(|operation| Planned {
+                priority: u8::from(!first),
+                block_s: 1.5e-3,
+                reach: Reach::First,
+                ..Planned::new(Place::new(operation, offset))
+            }));
         }
-        points
+        Plan::of(points).memory(2 * AREA_BYTES)
     }
 
-    fn memory_bytes(&self, _env: &Env) -> u64 {
-        2 * AREA_BYTES
+    fn open<'env>(&'env self, env: &'env Env, _group: &[Place]) -> Result<Accessing, ProbeError> {
+        Accessing::open(env.seed(31))
     }
 
-    fn open<'env>(
-        &'env self,
-        env: &'env Env,
-        _group: &[Planned],
-    ) -> Result<Box<dyn AnySession + 'env>, ProbeError> {
-        Ok(Box::new(Accessing::open(env.seed(31))?))
-    }
-
-    fn conclude(&self, _header: &Header, results: &[PointResult]) -> Vec<Record> {
-        let of = |operation: &str| {
+    fn conclude(&self, _header: &Header, figures: &[Figure<Self>]) -> Option<Findings> {
+        let of = |operation| {
             let ns = |offset| {
-                results
-                    .iter()
-                    .find(|result| result.point == point(operation, offset))
-                    .map(|result| result.p50)
+                let point = Place::new(operation, offset);
+                figures.iter().find(|figure| figure.point == point).map(|figure| figure.result.p50)
             };
-            json!({
-                "aligned_ns": ns(ALIGNED),
-                "within_line_ns": ns(4),
-                "line_crossing_ns": ns(LINE_CROSSING),
-                "page_end_ns": ns(PAGE_END),
-                "page_crossing_ns": ns(PAGE_CROSSING),
-            })
+            Costs {
+                aligned_ns: ns(ALIGNED),
+                within_line_ns: ns(4),
+                line_crossing_ns: ns(LINE_CROSSING),
+                page_end_ns: ns(PAGE_END),
+                page_crossing_ns: ns(PAGE_CROSSING),
+            }
         };
-        if results.is_empty() {
-            return Vec::new();
-        }
-        let findings = json!({ LOAD: of(LOAD), STORE: of(STORE) });
-        vec![SPEC.derived(findings)]
-    }
-}
-
-fn point(operation: &str, offset: u64) -> Point {
-    Point {
-        operation: Some(operation.to_owned()),
-        offset_bytes: Some(offset),
-        size_bytes: Some(ACCESS),
-        working_set_bytes: Some(ROUND_BYTES),
-        ..Point::default()
+        (!figures.is_empty()).then(|| Findings { load: of(Access::Load), store: of(Access::Store) })
     }
 }
 
@@ -299,23 +333,15 @@ impl Batch for Accesses {
     }
 }
 
-/// What the blocks of a point have proved.
-#[derive(Clone, Copy, Default)]
-struct Evidence {
-    blocks: u64,
-    wrong_blocks: u64,
-    accesses: u64,
-}
-
-struct Accessing {
+/// Both areas.
+pub struct Accessing {
     /// Bytes that differ from place to place: loaded.
     constant: Arena,
     /// Stored to.
     variable: Arena,
     pages: Check,
-    selected: Option<Point>,
+    /// Begun so far, of all points.
     blocks: u64,
-    evidence: Vec<(Point, Evidence)>,
 }
 
 impl Accessing {
@@ -332,32 +358,16 @@ impl Accessing {
             };
         }
         let pages = constant.pages_check();
-        Ok(Self { constant, variable, pages, selected: None, blocks: 0, evidence: Vec::new() })
-    }
-
-    /// Compares what a block did with what it should have done.
-    fn compare(&mut self, point: Point, done: &Accesses) {
-        let wrong = if done.stores { done.wrong_places() > 0 } else { done.expected_sum() != done.sum };
-        let known = self.evidence.iter().position(|(other, _)| *other == point);
-        let place = known.unwrap_or_else(|| {
-            self.evidence.push((point, Evidence::default()));
-            self.evidence.len() - 1
-        });
-        let evidence = &mut self.evidence[place].1;
-        evidence.blocks += 1;
-        evidence.wrong_blocks += u64::from(wrong || done.made == 0);
-        evidence.accesses += done.made;
+        Ok(Self { constant, variable, pages, blocks: 0 })
     }
 
     /// The accesses of a block that begins: stores find zeros, and every line is in the cache.
-    fn begin(&mut self, point: &Point) -> Result<Accesses, ProbeError> {
-        let no_point = || ProbeError::no_point(point);
-        let offset = point.offset_bytes.filter(|offset| OFFSETS.contains(offset)).ok_or_else(no_point)?;
-        let stores = match point.operation.as_deref() {
-            Some(LOAD) => false,
-            Some(STORE) => true,
-            _ => return Err(no_point()),
-        };
+    fn begin(&mut self, point: &Place) -> Result<Accesses, ProbeError> {
+        let offset = point.offset_bytes;
+        if !OFFSETS.contains(&offset) {
+            return Err(ProbeError::no_point(&point.to_point()));
+        }
+        let stores = point.operation == Access::Store;
         let area = if stores { &self.variable } else { &self.constant };
         for byte in (0..AREA_BYTES).map(|offset| area.base().wrapping_add(to_usize(offset))) {
             // SAFETY: inside the arena.
@@ -374,58 +384,44 @@ impl Accessing {
     }
 }
 
-impl AnySession for Accessing {
-    fn select(&mut self, point: &Point) -> Result<(), ProbeError> {
-        self.selected = Some(point.clone());
-        Ok(())
+impl Evidence {
+    /// Compares what a block did with what it should have done.
+    fn add(&mut self, done: &Accesses) {
+        let right = if done.stores { done.wrong_places() == 0 } else { done.expected_sum() == done.sum };
+        self.blocks.one(right && done.made > 0);
+        self.accesses += done.made;
     }
+}
 
-    fn block(&mut self, block: &mut Block) -> Result<(), ProbeError> {
-        let point =
-            self.selected.clone().ok_or_else(|| ProbeError::Other("no point is selected".to_owned()))?;
-        let mut accesses = self.begin(&point)?;
+impl Session<Alignment> for Accessing {
+    fn block(&mut self, point: &Place, evidence: &mut Evidence, block: &mut Block) -> Result<(), ProbeError> {
+        let mut accesses = self.begin(point)?;
         block.batches(&mut accesses);
-        self.compare(point, &accesses);
+        evidence.add(&accesses);
         Ok(())
     }
 
-    fn proof(&mut self, point: &Point) -> Proof {
-        let known = self.evidence.iter().find(|(other, _)| other == point);
-        let evidence = known.map_or(Evidence::default(), |(_, evidence)| *evidence);
-        let right = evidence.blocks - evidence.wrong_blocks;
-        let stores = point.operation.as_deref() == Some(STORE);
-        let check = Check {
-            name: if stores { "destination" } else { "checksum" }.to_owned(),
-            ok: evidence.blocks > 0 && evidence.wrong_blocks == 0,
-            detail: if stores {
-                format!(
-                    "after {right} of {} blocks every place held the last number due there",
-                    evidence.blocks
-                )
-            } else {
-                format!(
-                    "what {right} of {} blocks loaded summed to the bytes that are there",
-                    evidence.blocks
-                )
-            },
+    fn proof(&mut self, point: &Place, evidence: &Evidence) -> Proof<Details> {
+        let check = match point.operation {
+            Access::Load => {
+                evidence.blocks.check("checksum", "what ", "blocks loaded summed to the bytes that are there")
+            }
+            Access::Store => evidence.blocks.check(
+                "destination",
+                "after ",
+                "blocks every place held the last number due there",
+            ),
         };
-        let offset = point.offset_bytes.unwrap_or(0);
-        let crosses = match offset {
-            LINE_CROSSING => "line",
-            PAGE_CROSSING => "page",
-            _ => "nothing",
+        let crosses = match point.offset_bytes {
+            LINE_CROSSING => Boundary::Line,
+            PAGE_CROSSING => Boundary::Page,
+            _ => Boundary::Nothing,
         };
-        Proof {
-            // Within a huge page there would be no page to cross.
-            checks: vec![check, self.pages.clone()],
-            work: Work { bytes: evidence.accesses * ACCESS, ..Work::default() },
-            engine: Some(accesses::ENGINE.to_owned()),
-            findings: Some(json!({
-                "crosses": crosses,
-                "places": Spread::of(offset).places(),
-            })),
-            ..Proof::default()
-        }
+        // Within a huge page there would be no page to cross.
+        let proof = Proof::of(vec![check, self.pages.clone()])
+            .with(Details { crosses, places: Spread::of(point.offset_bytes).places() })
+            .by(accesses::ENGINE);
+        Proof { work: Work { bytes: evidence.accesses * ACCESS, ..Work::default() }, ..proof }
     }
 }
 

@@ -4,47 +4,19 @@ use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 
 use latlab_harness::{
-    AnyProbe, AnySession, Batch, Block, Env, MemorySource, Operations, Planned, PointResult, ProbeError,
-    Proof, Rank, Reach, Spec, Support, Tier, ratios,
+    Batch, Block, Env, Figure, MemorySource, Nothing, Operations, Plan, Planned, PointResult, Probe,
+    ProbeError, Proof, Rank, Reach, Session, Spec, Tier, ratios,
 };
-use latlab_record::{Check, Header, Order, Pages, Point, Profile, Record, Unit, binary_size};
-use serde_json::{Value, json};
+use latlab_record::{Check, Estimate, Header, Order, Pages, Profile, Unit, binary_size};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 
 use crate::levels;
+use latlab_probes_shared::Compared;
 use latlab_probes_shared::walk::{Arena, Chain, Cycle, LINE_BYTES, Layout};
 
 /// The probe.
 pub struct Parallelism;
-
-static SPEC: Spec = Spec {
-    id: "memory.parallelism",
-    tier: Tier::Memory,
-    title: "misses that overlap",
-    question: "How many accesses to memory can one core have under way at once, and what does each cost then?",
-    method: "Up to 32 chains of pointers are followed side by side by one core: each round takes one step in every chain. Within a chain a load waits for the one before it; \
-between chains nothing waits, so the time for an access falls with the number of chains until the core, its queues of outstanding misses or the memory cannot hold more. \
-One chain's time over the best time is the number of misses that overlap.
-
-All lines of the working set lie on one ring in random order (a keyed bijection, no shuffle). For N chains the ring is cut into N arcs of equal length, each closed to a cycle of its own, \
-so any number of chains together covers the same lines in the same order, and only how many are asked for at once differs. Addresses come out of memory: no prefetcher can follow, and computing them costs nothing.
-
-The loop for each number of chains is compiled for that number; the pointers are in registers as far as the CPU has them (about a dozen on x86-64, two dozen on aarch64), further ones on the stack, which is in the first-level cache: \
-that adds a nanosecond or so to a step which then waits for a miss, and nothing to overlapped misses, but it bounds the second-level cache's figure from 16 chains on.
-
-A value is the mean of a window of about 60 us over all accesses of all chains: filling and draining the queues at a window's ends is less than half a percent. Before a visit to a point lines that the walk would have met last are touched \
-(the whole set where a cache is to hold it), and every point of a set goes on where the last one ended, so that no point finds what another one has just brought in. \
-In the caches the chains are first followed for three milliseconds, in which the core's frequency comes to what such work sustains.
-
-Proof: in memory every line must be pointed to once, and after every block each chain must stand at the line where the number of its steps puts it. \
-Best is the lowest time; best_chains is the smallest number of chains within 5 % of it.",
-    method_version: 1,
-    unit: Unit::Ns,
-    convention: "one 8-byte load a line, all chains together; a line of 64 bytes is moved",
-    needs: &["8 MiB of memory"],
-    touches: &["memory: two arenas of up to 1 GiB (one of 128 MiB in the quick profile), at most a quarter of what may be used"],
-    saturates: false,
-    operations: Operations::Unwatched,
-};
 
 /// Largest number of chains: more than the misses that one core's first-level cache tracks (10 to 32 on CPUs of 2010 to 2024; prefetch
 /// and second-level queues end at 48), as far as a loop can still be told from its bookkeeping.
@@ -76,135 +48,171 @@ const CHAINS_QUICK: [u32; 4] = [1, 16, 8, 32];
 const CHAINS_FEW: [u32; 6] = [1, 16, 8, 32, 4, 2];
 const CHAINS_MANY: [u32; 12] = [1, 16, 8, 32, 4, 2, 12, 24, 10, 20, 6, 3];
 
-impl AnyProbe for Parallelism {
-    fn spec(&self) -> &'static Spec {
-        &SPEC
-    }
+/// A working set, and how many chains lead through it.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Chains {
+    working_set_bytes: u64,
+    pages: Pages,
+    order: Order,
+    chains: u32,
+}
 
-    fn supports(&self, env: &Env) -> Support {
+impl Chains {
+    fn new(working_set_bytes: u64, pages: Pages, chains: u32) -> Self {
+        Self { working_set_bytes, pages, order: Order::Random, chains }
+    }
+}
+
+/// What overlaps.
+#[derive(Serialize, JsonSchema)]
+pub struct Findings {
+    sets: Vec<Set>,
+}
+
+/// A working set in pages of one size, where one chain alone was measured.
+#[derive(Serialize, JsonSchema)]
+struct Set {
+    working_set_bytes: u64,
+    pages: Pages,
+    /// Time for an access of one chain alone.
+    single_ns: f64,
+    /// The lowest time for an access.
+    best_ns: f64,
+    /// The smallest number of chains whose time is as good.
+    best_chains: u32,
+    /// One chain's time over the lowest.
+    misses_overlapped: Estimate,
+}
+
+impl Probe for Parallelism {
+    type Point = Chains;
+    /// Ends of chains after blocks.
+    type Evidence = Compared;
+    type Details = Nothing;
+    type Findings = Findings;
+    type Session<'env> = Overlapping<'env>;
+
+    const SPEC: Spec = Spec {
+        id: "memory.parallelism",
+        tier: Tier::Memory,
+        title: "misses that overlap",
+        question: "How many accesses to memory can one core have under way at once, and what does each cost then?",
+        method: "Up to 32 chains of pointers are followed side by side by one core: each round takes one step in every chain. Within a chain a load waits for the one before it; \
+between chains nothing waits, so the time for an access falls with the number of chains until the core, its queues of outstanding misses or the memory cannot hold more. \
+One chain's time over the best time is the number of misses that overlap.
+
+All lines of the working set lie on one ring in random order (a keyed bijection, no shuffle). For N chains the ring is cut into N arcs of equal length, each closed to a cycle of its own, \
+so any number of chains together covers the same lines in the same order, and only how many are asked for at once differs. Addresses come out of memory: no prefetcher can follow, and computing them costs nothing.
+
+The loop for each number of chains is compiled for that number; the pointers are in registers as far as the CPU has them (about a dozen on x86-64, two dozen on aarch64), further ones on the stack, which is in the first-level cache: \
+that adds a nanosecond or so to a step which then waits for a miss, and nothing to overlapped misses, but it bounds the second-level cache's figure from 16 chains on.
+
+A value is the mean of a window of about 60 us over all accesses of all chains: filling and draining the queues at a window's ends is less than half a percent. Before a visit to a point lines that the walk would have met last are touched \
+(the whole set where a cache is to hold it), and every point of a set goes on where the last one ended, so that no point finds what another one has just brought in. \
+In the caches the chains are first followed for three milliseconds, in which the core's frequency comes to what such work sustains.
+
+Proof: in memory every line must be pointed to once, and after every block each chain must stand at the line where the number of its steps puts it. \
+Best is the lowest time; best_chains is the smallest number of chains within 5 % of it.",
+        method_version: 1,
+        unit: Unit::Ns,
+        convention: "one 8-byte load a line, all chains together; a line of 64 bytes is moved",
+        needs: &["8 MiB of memory"],
+        touches: &["memory: two arenas of up to 1 GiB (one of 128 MiB in the quick profile), at most a quarter of what may be used"],
+        saturates: false,
+        operations: Operations::Unwatched,
+    };
+
+    fn plan(&self, env: &Env) -> Plan<Chains> {
         if let MemorySource::Simulated(_) = env.memory {
-            return Support::No("simulated memory answers one load at a time".to_owned());
+            return Plan::no("simulated memory answers one load at a time");
         }
         if env.memory_bytes < LEAST_MEMORY {
-            return Support::No(format!(
+            return Plan::no(format!(
                 "needs {} of memory at least; {} may be used here",
                 binary_size(LEAST_MEMORY),
                 binary_size(env.memory_bytes)
             ));
         }
         let (largest, wanted) = (largest(env), LARGEST[0]);
+        let quick = env.settings.profile == Profile::Quick;
+        let plan = Plan::of(points(env)).memory(largest * if quick { 1 } else { 2 });
         if largest < wanted {
-            return Support::Degraded(format!(
+            return plan.degraded(format!(
                 "the working set is {} instead of {}, which a last-level cache may hold: a quarter of the memory that may be used",
                 binary_size(largest),
                 binary_size(wanted)
             ));
         }
-        Support::Yes
+        plan
     }
 
-    fn points(&self, env: &Env) -> Vec<Planned> {
-        let largest = largest(env);
-        let quick = env.settings.profile == Profile::Quick;
-        let few = env.settings.profile != Profile::Thorough;
-        let mut points = Vec::new();
-        let mut add = |bytes: u64, pages, chains: &[u32], priority| {
-            for chains in chains {
-                let point = Point {
-                    working_set_bytes: Some(bytes),
-                    pages: Some(pages),
-                    order: Some(Order::Random),
-                    chains: Some(*chains),
-                    ..Point::default()
-                };
-                points.push(planned(point, priority, env));
-            }
-        };
-        if quick {
-            add(largest, Pages::Base, &CHAINS_QUICK, 0);
-            return points;
-        }
-        let chains: &[u32] = if few { &CHAINS_FEW } else { &CHAINS_MANY };
-        add(largest, Pages::Base, chains, 0);
-        for bytes in cached(env).into_iter().flatten() {
-            add(bytes, Pages::Base, chains, 1);
-        }
-        add(largest, Pages::Huge, chains, 2);
-        if few {
-            add(largest, Pages::Base, &CHAINS_MANY[CHAINS_FEW.len()..], 3);
-        }
-        points
-    }
-
-    fn memory_bytes(&self, env: &Env) -> u64 {
-        let quick = env.settings.profile == Profile::Quick;
-        largest(env) * if quick { 1 } else { 2 }
-    }
-
-    fn open<'env>(
-        &'env self,
-        env: &'env Env,
-        group: &[Planned],
-    ) -> Result<Box<dyn AnySession + 'env>, ProbeError> {
-        let wanted = group.iter().filter_map(|planned| planned.point.working_set_bytes);
-        let bytes = wanted.max().unwrap_or(largest(env));
-        let pages = group.iter().find_map(|planned| planned.point.pages);
-        let mut session =
-            Overlapping { env, bytes, fields: HashMap::new(), selected: None, evidence: HashMap::new() };
+    fn open<'env>(&'env self, env: &'env Env, group: &[Chains]) -> Result<Overlapping<'env>, ProbeError> {
+        let bytes = group.iter().map(|point| point.working_set_bytes).max().unwrap_or(largest(env));
+        let pages = group.first().map_or(Pages::Base, |point| point.pages);
+        let mut session = Overlapping { env, bytes, fields: HashMap::new(), lanes: None };
         // Whichever point comes first, it is not the one that pays.
-        session.ring(pages.unwrap_or(Pages::Base), bytes)?;
-        Ok(Box::new(session))
+        session.ring(pages, bytes)?;
+        Ok(session)
     }
 
-    fn conclude(&self, _header: &Header, results: &[PointResult]) -> Vec<Record> {
-        let sets = sets(results);
-        if sets.is_empty() {
-            return Vec::new();
-        }
-        vec![SPEC.derived(json!({ "sets": sets }))]
+    fn conclude(&self, _header: &Header, figures: &[Figure<Self>]) -> Option<Findings> {
+        let sets = sets(figures);
+        (!sets.is_empty()).then_some(Findings { sets })
     }
 }
 
+fn points(env: &Env) -> Vec<Planned<Chains>> {
+    let largest = largest(env);
+    let few = env.settings.profile != Profile::Thorough;
+    let mut points = Vec::new();
+    let mut add = |bytes: u64, pages, chains: &[u32], priority| {
+        points.extend(chains.iter().map(|chains| planned(Chains::new(bytes, pages, *chains), priority, env)));
+    };
+    if env.settings.profile == Profile::Quick {
+        add(largest, Pages::Base, &CHAINS_QUICK, 0);
+        return points;
+    }
+    let chains: &[u32] = if few { &CHAINS_FEW } else { &CHAINS_MANY };
+    add(largest, Pages::Base, chains, 0);
+    for bytes in cached(env).into_iter().flatten() {
+        add(bytes, Pages::Base, chains, 1);
+    }
+    add(largest, Pages::Huge, chains, 2);
+    if few {
+        add(largest, Pages::Base, &CHAINS_MANY[CHAINS_FEW.len()..], 3);
+    }
+    points
+}
+
 /// For each working set and page size: alone, at best, and how many that overlaps. Only where one chain alone was measured.
-fn sets(results: &[PointResult]) -> Vec<Value> {
-    let mut keys: Vec<(u64, Pages)> = results
-        .iter()
-        .filter_map(|result| Some((result.point.working_set_bytes?, result.point.pages?)))
-        .collect();
+fn sets(figures: &[Figure<Parallelism>]) -> Vec<Set> {
+    let key = |figure: &Figure<Parallelism>| (figure.point.working_set_bytes, figure.point.pages);
+    let mut keys: Vec<(u64, Pages)> = figures.iter().map(key).collect();
     keys.sort_unstable();
     keys.dedup();
-    let found: Vec<[&PointResult; 3]> = keys
+    let found: Vec<[&Figure<Parallelism>; 3]> = keys
         .into_iter()
-        .filter_map(|(bytes, pages)| {
-            let mut times: Vec<&PointResult> = results
-                .iter()
-                .filter(|result| {
-                    result.point.working_set_bytes == Some(bytes) && result.point.pages == Some(pages)
-                })
-                .filter(|result| result.point.chains.is_some())
-                .collect();
-            times.sort_by_key(|result| result.point.chains);
-            let single = times.first().filter(|result| result.point.chains == Some(1))?;
-            let best = times.iter().min_by(|a, b| a.p50.total_cmp(&b.p50))?;
-            let enough = times.iter().find(|result| result.p50 <= best.p50 * AS_GOOD)?;
-            (times.len() > 1 && best.p50 > 0.0).then_some([*single, *best, *enough])
+        .filter_map(|own| {
+            let mut times: Vec<_> = figures.iter().filter(|figure| key(figure) == own).collect();
+            times.sort_by_key(|figure| figure.point.chains);
+            let single = times.first().filter(|figure| figure.point.chains == 1)?;
+            let best = times.iter().min_by(|a, b| a.result.p50.total_cmp(&b.result.p50))?;
+            let enough = times.iter().find(|figure| figure.result.p50 <= best.result.p50 * AS_GOOD)?;
+            (times.len() > 1 && best.result.p50 > 0.0).then_some([*single, *best, *enough])
         })
         .collect();
-    let pairs: Vec<[&PointResult; 2]> = found.iter().map(|[single, best, _]| [*single, *best]).collect();
-    found
-        .iter()
-        .zip(ratios(&pairs))
-        .map(|([single, best, enough], overlapped)| {
-            json!({
-                "working_set_bytes": single.point.working_set_bytes,
-                "pages": single.point.pages,
-                "single_ns": single.p50,
-                "best_ns": best.p50,
-                "best_chains": enough.point.chains,
-                "misses_overlapped": overlapped,
-            })
-        })
-        .collect()
+    let pairs: Vec<[&PointResult; 2]> =
+        found.iter().map(|[single, best, _]| [&single.result, &best.result]).collect();
+    let sets = found.iter().zip(ratios(&pairs));
+    sets.map(|([single, best, enough], misses_overlapped)| Set {
+        working_set_bytes: single.point.working_set_bytes,
+        pages: single.point.pages,
+        single_ns: single.result.p50,
+        best_ns: best.result.p50,
+        best_chains: enough.point.chains,
+        misses_overlapped,
+    })
+    .collect()
 }
 
 /// The working set in memory: one arena of each page size is held at once.
@@ -229,15 +237,15 @@ fn cached(env: &Env) -> [Option<u64>; 2] {
     [(inside < largest).then_some(inside), (third && beyond > second && beyond < largest).then_some(beyond)]
 }
 
-fn planned(point: Point, priority: u8, env: &Env) -> Planned {
-    let bytes = point.working_set_bytes.unwrap_or(0);
+fn planned(point: Chains, priority: u8, env: &Env) -> Planned<Chains> {
+    let bytes = point.working_set_bytes;
     let reach = levels::reach(bytes, &env.machine);
     let settling = if reach == Reach::Shared { 0.0 } else { SETTLING_NS * 1e-9 };
     Planned {
         rank: Rank::Curve,
         // Another arena; and what caches hold needs none that is large.
         group: match (point.pages, bytes == largest(env)) {
-            (Some(Pages::Huge), _) => 2,
+            (Pages::Huge, _) => 2,
             (_, true) => 0,
             _ => 1,
         },
@@ -439,20 +447,13 @@ struct Field {
     pages_check: Check,
 }
 
-#[derive(Clone, Default)]
-struct Evidence {
-    permutation: Option<Check>,
-    ends: u64,
-    wrong_ends: u64,
-}
-
-struct Overlapping<'env> {
+/// The arenas, and the chains of the point that was selected last.
+pub struct Overlapping<'env> {
     env: &'env Env,
     /// Of the largest working set of this session.
     bytes: u64,
     fields: HashMap<Pages, Field>,
-    selected: Option<(Point, Lanes)>,
-    evidence: HashMap<Point, Evidence>,
+    lanes: Option<Lanes>,
 }
 
 impl Overlapping<'_> {
@@ -482,24 +483,14 @@ impl Overlapping<'_> {
     }
 }
 
-/// What a point of this probe names.
-fn parts(point: &Point) -> Result<(u64, Pages, usize), ProbeError> {
-    point
-        .working_set_bytes
-        .zip(point.pages)
-        .zip(point.chains)
-        .map(|((bytes, pages), chains)| (bytes, pages, chains as usize))
-        .ok_or_else(|| ProbeError::no_point(point))
-}
-
-impl AnySession for Overlapping<'_> {
-    fn select(&mut self, point: &Point) -> Result<(), ProbeError> {
-        let (bytes, pages, chains) = parts(point)?;
-        self.selected = None;
+impl Session<Parallelism> for Overlapping<'_> {
+    fn select(&mut self, point: &Chains) -> Result<(), ProbeError> {
+        let (bytes, chains) = (point.working_set_bytes, point.chains as usize);
+        self.lanes = None;
         let clock = &self.env.clock;
         let reach = levels::reach(bytes, &self.env.machine);
         let in_caches = cached(self.env).contains(&Some(bytes));
-        let ring = self.ring(pages, bytes)?;
+        let ring = self.ring(point.pages, bytes)?;
         ring.cut(chains as u64);
         let mut lanes = Lanes::on(ring, chains)
             .ok_or_else(|| ProbeError::Other(format!("{chains} chains do not fit {bytes} bytes")))?;
@@ -515,14 +506,12 @@ impl AnySession for Overlapping<'_> {
                 std::hint::black_box(lanes.run(SETTLING_OPS));
             }
         }
-        let permutation = ring.permutation.clone();
-        self.evidence.entry(point.clone()).or_default().permutation.get_or_insert(permutation);
-        self.selected = Some((point.clone(), lanes));
+        self.lanes = Some(lanes);
         Ok(())
     }
 
-    fn block(&mut self, block: &mut Block) -> Result<(), ProbeError> {
-        let Some((point, mut lanes)) = self.selected.take() else {
+    fn block(&mut self, point: &Chains, ends: &mut Compared, block: &mut Block) -> Result<(), ProbeError> {
+        let Some(mut lanes) = self.lanes.take() else {
             return Err(ProbeError::Other("no point is selected".to_owned()));
         };
         let clock = &self.env.clock;
@@ -533,48 +522,29 @@ impl AnySession for Overlapping<'_> {
             clock.now_ns() - begun
         });
         block.batches(&mut lanes);
-        let (bytes, pages, _) = parts(&point)?;
-        let ring = self.ring(pages, bytes)?;
-        let wrong = lanes.misplaced(ring);
+        let ring = self.ring(point.pages, point.working_set_bytes)?;
+        ends.add(lanes.arcs.len() as u64, lanes.misplaced(ring));
         ring.gone += std::mem::take(&mut lanes.steps);
-        let evidence = self.evidence.entry(point.clone()).or_default();
-        evidence.ends += lanes.arcs.len() as u64;
-        evidence.wrong_ends += wrong;
-        self.selected = Some((point, lanes));
+        self.lanes = Some(lanes);
         Ok(())
     }
 
-    fn proof(&mut self, point: &Point) -> Proof {
-        let evidence = self.evidence.get(point).cloned().unwrap_or_default();
-        let mut proof = Proof {
-            engine: Some(format!(
-                "{} loads, {} chains a loop",
-                std::env::consts::ARCH,
-                point.chains.unwrap_or(0)
-            )),
-            ..Proof::default()
-        };
-        proof.checks.extend(evidence.permutation);
-        proof.checks.push(Check {
-            name: "chains end where they should".to_owned(),
-            ok: evidence.ends > 0 && evidence.wrong_ends == 0,
-            detail: format!(
-                "{} of {} ends of chains after a block",
-                evidence.ends - evidence.wrong_ends,
-                evidence.ends
-            ),
-        });
-        if let Some(field) = point.pages.and_then(|pages| self.fields.get(&pages)) {
-            proof.checks.push(field.pages_check.clone());
-        }
-        proof
+    fn proof(&mut self, point: &Chains, ends: &Compared) -> Proof<Nothing> {
+        let field = self.fields.get(&point.pages);
+        let ring = field.and_then(|field| field.rings.get(&point.working_set_bytes));
+        let mut checks: Vec<Check> = ring.iter().map(|ring| ring.permutation.clone()).collect();
+        checks.push(ends.check("chains end where they should", "", "ends of chains after a block"));
+        checks.extend(field.map(|field| field.pages_check.clone()));
+        Proof::of(checks).by(&format!("{} loads, {} chains a loop", std::env::consts::ARCH, point.chains))
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use latlab_harness::{AnyProbe as _, Erased, PointFields as _};
     use latlab_probes_testing as testing;
+
+    use super::*;
 
     fn with_ring(lines: u64, test: impl FnOnce(&mut Ring)) {
         let arena = Arena::new(lines * LINE_BYTES, Pages::Base, &[]).expect("a small arena");
@@ -655,53 +625,37 @@ mod tests {
     #[test]
     fn a_wrong_end_takes_the_figure_away() {
         let env = testing::env_of_one_cpu(16 << 20);
-        let point = Parallelism.points(&env)[0].point.clone();
-        let mut session = Overlapping {
-            env: &env,
-            bytes: largest(&env),
-            fields: HashMap::new(),
-            selected: None,
-            evidence: HashMap::new(),
-        };
-        assert!(session.proof(&point).checks.iter().any(|check| !check.ok), "nothing was done");
-        session.select(&point).expect("it fits");
-        session.evidence.entry(point.clone()).or_default().ends = 2;
-        assert!(session.proof(&point).checks.iter().all(|check| check.ok));
-        session.evidence.entry(point.clone()).or_default().wrong_ends = 1;
-        assert!(session.proof(&point).checks.iter().any(|check| !check.ok));
+        let point = Parallelism.plan(&env).points[0].point;
+        let mut session = Parallelism.open(&env, &[point]).expect("it fits");
+        let mut holds = |ends: Compared| session.proof(&point, &ends).checks.iter().all(|check| check.ok);
+        assert!(!holds(Compared::default()), "nothing was done");
+        assert!(holds(Compared { all: 2, wrong: 0 }));
+        assert!(!holds(Compared { all: 2, wrong: 1 }));
     }
 
     #[test]
     fn points_fit_one_cpu_and_64_mib_and_prove_their_work() {
         let mut env = testing::env_of_one_cpu(64 << 20);
         env.settings.profile = Profile::Standard;
-        assert!(Parallelism.memory_bytes(&env) <= env.memory_bytes);
-        let points: Vec<Planned> = Parallelism
-            .points(&env)
-            .into_iter()
-            .filter(|planned| [Some(1), Some(8), Some(32)].contains(&planned.point.chains))
-            .collect();
-        assert!(points.iter().any(|planned| planned.point.pages == Some(Pages::Huge)));
-        testing::assert_proved(&Parallelism, &env, &points);
+        let plan = Parallelism.plan(&env);
+        assert!(plan.memory_bytes <= env.memory_bytes);
+        assert!(plan.points.iter().any(|planned| planned.point.pages == Pages::Huge));
+        let wanted = [1, 8, 32].map(Some);
+        let mut points = Erased(Parallelism).points(&env);
+        points.retain(|planned| wanted.contains(&planned.point.chains));
+        testing::assert_proved(&Erased(Parallelism), &env, &points);
     }
 
     #[test]
     fn what_overlaps_is_the_time_alone_over_the_best_time() {
-        let result = |chains, p50| {
-            PointResult::new(
-                Point {
-                    working_set_bytes: Some(1 << 27),
-                    pages: Some(Pages::Base),
-                    chains: Some(chains),
-                    ..Point::default()
-                },
-                p50,
-            )
+        let figure = |(chains, p50)| {
+            let point = Chains::new(1 << 27, Pages::Base, chains);
+            Figure::of(&PointResult::new(point.to_point(), p50)).expect("a point of this probe")
         };
-        let found = sets(&[result(16, 10.2), result(1, 120.0), result(32, 10.0), result(4, 30.0)]);
+        let found = sets(&[(16, 10.2), (1, 120.0), (32, 10.0), (4, 30.0)].map(figure));
         assert_eq!(found.len(), 1);
-        assert_eq!(found[0]["best_chains"], 16, "32 are no better than 16");
-        assert!((found[0]["misses_overlapped"]["value"].as_f64().expect("a number") - 12.0).abs() < 1e-9);
-        assert!(sets(&[result(16, 10.0), result(32, 9.0)]).is_empty(), "without one chain alone");
+        assert_eq!(found[0].best_chains, 16, "32 are no better than 16");
+        assert!((found[0].misses_overlapped.value - 12.0).abs() < 1e-9);
+        assert!(sets(&[(16, 10.0), (32, 9.0)].map(figure)).is_empty(), "without one chain alone");
     }
 }

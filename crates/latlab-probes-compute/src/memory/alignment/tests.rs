@@ -1,33 +1,24 @@
 //! What was accessed must be proved, and what was not must be found.
 
-use super::*;
+use latlab_harness::{AnyProbe as _, Erased, PointResult, Support};
 use latlab_probes_testing as testing;
 
-fn standard(memory_bytes: u64) -> Env {
-    let mut env = testing::env_of_one_cpu(memory_bytes);
-    env.settings.profile = Profile::Standard;
-    env
-}
+use super::*;
 
-fn points() -> Vec<Point> {
-    let points = [LOAD, STORE].map(|operation| OFFSETS.map(|offset| point(operation, offset)));
-    points.concat()
+fn points() -> Vec<Place> {
+    let of = |operation| OFFSETS.map(|offset| Place::new(operation, offset));
+    [of(Access::Load), of(Access::Store)].concat()
 }
 
 fn session() -> Accessing {
     Accessing::open(5).expect("40 KiB are there")
 }
 
-fn is_proved(session: &mut Accessing, point: &Point) -> bool {
-    session.proof(point).checks[0].ok
-}
-
-#[test]
-fn every_kind_of_access_proves_its_work() {
-    let env = standard(64 << 20);
-    let points = Alignment.points(&env);
-    assert_eq!(points.len(), 2 * OFFSETS.len());
-    testing::assert_proved(&Alignment, &env, &points);
+/// Whether these blocks prove their work.
+fn is_proved(session: &mut Accessing, point: &Place, blocks: &[&Accesses]) -> bool {
+    let mut evidence = Evidence::default();
+    blocks.iter().for_each(|block| evidence.add(block));
+    session.proof(point, &evidence).checks[0].ok
 }
 
 #[test]
@@ -39,8 +30,7 @@ fn accesses_in_runs_of_any_length_are_those_that_were_due() {
             accesses.run(ops);
         }
         assert_eq!(accesses.made, 1_285);
-        session.compare(point.clone(), &accesses);
-        assert!(is_proved(&mut session, &point), "{}", point.label());
+        assert!(is_proved(&mut session, &point, &[&accesses]), "{point:?}");
     }
 }
 
@@ -51,8 +41,7 @@ fn an_access_that_was_not_made_fails_the_proof() {
         let mut accesses = session.begin(&point).expect("a known point");
         accesses.run(1_000);
         accesses.made += 1;
-        session.compare(point.clone(), &accesses);
-        assert!(!is_proved(&mut session, &point), "{}", point.label());
+        assert!(!is_proved(&mut session, &point, &[&accesses]), "{point:?}");
     }
 }
 
@@ -60,10 +49,9 @@ fn an_access_that_was_not_made_fails_the_proof() {
 fn a_block_without_accesses_proves_nothing() {
     let mut session = session();
     for point in points() {
-        assert!(!is_proved(&mut session, &point), "{}", point.label());
+        assert!(!is_proved(&mut session, &point, &[]), "{point:?}");
         let accesses = session.begin(&point).expect("a known point");
-        session.compare(point.clone(), &accesses);
-        assert!(!is_proved(&mut session, &point), "{}", point.label());
+        assert!(!is_proved(&mut session, &point, &[&accesses]), "{point:?}");
     }
 }
 
@@ -76,8 +64,7 @@ fn a_byte_that_changed_fails_the_proof() {
         let last = accesses.place(3).wrapping_add(7);
         // SAFETY: the last byte of a place.
         unsafe { last.write(last.read() ^ 1) };
-        session.compare(point.clone(), &accesses);
-        assert!(!is_proved(&mut session, &point), "{}", point.label());
+        assert!(!is_proved(&mut session, &point, &[&accesses]), "{point:?}");
     }
 }
 
@@ -85,7 +72,7 @@ fn a_byte_that_changed_fails_the_proof() {
 fn only_the_places_that_are_meant_to_cross_do() {
     let mut session = session();
     for offset in OFFSETS {
-        let accesses = session.begin(&point(LOAD, offset)).expect("a known point");
+        let accesses = session.begin(&Place::new(Access::Load, offset)).expect("a known point");
         for nth in 0..accesses.spread().places() {
             let (first, last) = (accesses.place(nth).addr() as u64, accesses.place(nth).addr() as u64 + 7);
             assert_eq!(
@@ -102,19 +89,20 @@ fn only_the_places_that_are_meant_to_cross_do() {
 fn the_quick_profile_has_the_three_that_a_reader_wants() {
     let env = testing::env_of_one_cpu(64 << 20);
     assert_eq!(env.settings.profile, Profile::Quick);
-    assert_eq!(Alignment.points(&env).len(), 6);
-    assert!(Alignment.memory_bytes(&env) <= 64 << 10);
-    assert!(matches!(Alignment.supports(&testing::env(1 << 10)), Support::No(_)));
+    let plan = Alignment.plan(&env);
+    assert_eq!(plan.points.len(), 6);
+    assert!(plan.memory_bytes <= 64 << 10);
+    assert!(matches!(Alignment.plan(&testing::env(1 << 10)).support, Support::No(_)));
 }
 
 #[test]
 fn the_conclusion_has_each_cost_that_was_measured_and_no_other() {
-    let result = |offset, p50| PointResult::new(point(STORE, offset), p50);
+    let result = |offset, p50| PointResult::new(Place::new(Access::Store, offset).to_point(), p50);
     let env = testing::env_of_one_cpu(64 << 20);
-    let records = Alignment.conclude(&testing::header(&env), &[result(0, 0.25), result(60, 0.5)]);
+    let records = Erased(Alignment).conclude(&testing::header(&env), &[result(0, 0.25), result(60, 0.5)]);
     let findings = records[0].findings.as_ref().expect("findings");
     assert_eq!(findings["store"]["aligned_ns"], 0.25);
     assert_eq!(findings["store"]["line_crossing_ns"], 0.5);
     assert!(findings["store"]["page_crossing_ns"].is_null() && findings["load"]["aligned_ns"].is_null());
-    assert!(Alignment.conclude(&testing::header(&env), &[]).is_empty());
+    assert!(Erased(Alignment).conclude(&testing::header(&env), &[]).is_empty());
 }

@@ -2,35 +2,15 @@
 
 use latlab_clock::{Clock, OsClockId, Source, os_clocks, read_os_clock};
 use latlab_harness::{
-    AnyProbe, AnySession, Batch, Block, Env, Operations, Planned, ProbeError, Proof, Rank, Reach, Spec,
-    Support, Tier,
+    Batch, Block, Env, Nothing, Operations, Plan, Planned, Probe, ProbeError, Proof, Rank, Reach, Session,
+    Spec, Tier,
 };
-use latlab_record::{Check, Point, Unit};
-use serde_json::json;
+use latlab_record::{Check, Unit};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 
 /// The probe.
 pub struct Read;
-
-static SPEC: Spec = Spec {
-    id: "clock.read",
-    tier: Tier::Clock,
-    title: "cost and step of every clock",
-    question: "What does it cost to read a clock here, and how small a difference can it show?",
-    method: "Each clock that a program here could use is read again and again, in windows of about 20 us; a window's mean is one value. \
-The counter is read with the fences that latlab's own timed regions have, because that is what a timed region costs.
-
-The step is the smallest difference above zero between two readings in a row, over 20,000 of them: what the clock shows, not what it claims. \
-A clock whose step is larger than its cost returns the same time twice; one whose step is far below its cost can only time what is longer than the cost.
-
-Python's clocks are called from a loop of Python code, sixteen calls a turn, in the interpreter that latlab runs in: that is what a Python program pays.",
-    method_version: 1,
-    unit: Unit::Ns,
-    convention: "one reading",
-    needs: &[],
-    touches: &["nothing"],
-    saturates: false,
-    operations: Operations::Unwatched,
-};
 
 /// Readings of which the smallest step is kept.
 const STEPS: u64 = 20_000;
@@ -44,65 +24,84 @@ const PYTHON: [(&str, &str); 4] = [
 /// What programs ask, and the dearest: the ends of what is said of clocks.
 const HEADLINE: [&str; 3] = ["CLOCK_MONOTONIC", "CLOCK_PROCESS_CPUTIME_ID", "python.time.perf_counter"];
 
-impl AnyProbe for Read {
-    fn spec(&self) -> &'static Spec {
-        &SPEC
-    }
+/// Which clock is read.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Named {
+    clock: String,
+}
 
-    fn supports(&self, _env: &Env) -> Support {
-        Support::Yes
-    }
+/// What a clock showed.
+#[derive(Clone, Serialize, Deserialize, JsonSchema)]
+pub struct Resolution {
+    /// The smallest difference above zero between two readings in a row, ns; nothing where it never moved.
+    resolution_ns: Option<f64>,
+}
 
-    fn points(&self, env: &Env) -> Vec<Planned> {
+impl Probe for Read {
+    type Point = Named;
+    type Evidence = ();
+    type Details = Resolution;
+    type Findings = Nothing;
+    type Session<'env> = Reading<'env>;
+
+    const SPEC: Spec = Spec {
+        id: "clock.read",
+        tier: Tier::Clock,
+        title: "cost and step of every clock",
+        question: "What does it cost to read a clock here, and how small a difference can it show?",
+        method: "Each clock that a program here could use is read again and again, in windows of about 20 us; a window's mean is one value. \
+The counter is read with the fences that latlab's own timed regions have, because that is what a timed region costs.
+
+The step is the smallest difference above zero between two readings in a row, over 20,000 of them: what the clock shows, not what it claims. \
+A clock whose step is larger than its cost returns the same time twice; one whose step is far below its cost can only time what is longer than the cost.
+
+Python's clocks are called from a loop of Python code, sixteen calls a turn, in the interpreter that latlab runs in: that is what a Python program pays.",
+        method_version: 1,
+        unit: Unit::Ns,
+        convention: "one reading",
+        needs: &[],
+        touches: &["nothing"],
+        saturates: false,
+        operations: Operations::Unwatched,
+    };
+
+    fn plan(&self, env: &Env) -> Plan<Named> {
         let own = own_name(&env.clock);
-        let mut names: Vec<String> = vec![own.clone()];
-        names.extend(os_clocks().into_iter().map(|(name, _)| name.to_owned()));
-        if env.interpreter.is_some() {
-            names.extend(PYTHON.iter().map(|(name, _)| (*name).to_owned()));
-        }
-        names
-            .into_iter()
-            .map(|name| Planned {
-                rank: if HEADLINE.contains(&name.as_str()) || name == own {
-                    env.headline_but_quick(Rank::Detail)
-                } else {
-                    Rank::Detail
-                },
-                reach: Reach::First,
-                ..Planned::new(Point { clock: Some(name), ..Point::default() })
-            })
-            .collect()
+        let of_python = PYTHON.iter().map(|(name, _)| *name).filter(|_| env.interpreter.is_some());
+        let names =
+            std::iter::once(own).chain(os_clocks().into_iter().map(|(name, _)| name)).chain(of_python);
+        let planned = |name: &str| Planned {
+            rank: if HEADLINE.contains(&name) || name == own {
+                env.headline_but_quick(Rank::Detail)
+            } else {
+                Rank::Detail
+            },
+            reach: Reach::First,
+            ..Planned::new(Named { clock: name.to_owned() })
+        };
+        Plan::of(names.map(planned).collect())
     }
 
-    fn memory_bytes(&self, _env: &Env) -> u64 {
-        0
-    }
-
-    fn open<'env>(
-        &'env self,
-        env: &'env Env,
-        _group: &[Planned],
-    ) -> Result<Box<dyn AnySession + 'env>, ProbeError> {
-        Ok(Box::new(Reading { env, reader: None, name: String::new(), steps: Vec::new() }))
+    fn open<'env>(&'env self, env: &'env Env, _group: &[Named]) -> Result<Reading<'env>, ProbeError> {
+        Ok(Reading { env, reader: None, steps: Vec::new() })
     }
 }
 
 /// The clock of the run, as a point's name.
-fn own_name(clock: &Clock) -> String {
+fn own_name(clock: &Clock) -> &'static str {
     match &clock.source {
         Source::Hardware(_) if cfg!(target_arch = "aarch64") => "cntvct",
         Source::Hardware(_) => "tsc",
         Source::Os(_) => "latlab's fallback clock",
         Source::Simulated(_) => "simulated",
     }
-    .to_owned()
 }
 
-struct Reading<'env> {
+/// The clock that is read now, and the steps of those that were.
+pub struct Reading<'env> {
     env: &'env Env,
     reader: Option<Box<dyn Batch + 'env>>,
-    name: String,
-    /// Smallest step of each clock met so far, ns; `None` when it never moved.
+    /// Smallest step of each clock met so far, ns, looked for at its first visit; `None` when it never moved.
     steps: Vec<(String, Option<f64>)>,
 }
 
@@ -163,23 +162,22 @@ impl Reading<'_> {
     }
 }
 
-impl<'env> AnySession for Reading<'env> {
-    fn select(&mut self, point: &Point) -> Result<(), ProbeError> {
-        let name = point.clock.clone().unwrap_or_default();
+impl<'env> Session<Read> for Reading<'env> {
+    fn select(&mut self, Named { clock: name }: &Named) -> Result<(), ProbeError> {
         let clock: &'env Clock = &self.env.clock;
-        let known = self.steps.iter().any(|(known, _)| *known == name);
+        let known = self.steps.iter().any(|(known, _)| known == name);
         let mut step_ns = None;
         if name == own_name(clock) {
             self.reader = Some(Box::new(Own(clock)));
             if !known {
                 step_ns = smallest_step(|| clock.source.now()).map(|ticks| clock.ns(ticks));
             }
-        } else if let Some((_, id)) = os_clocks().into_iter().find(|(own, _)| *own == name) {
+        } else if let Some((_, id)) = os_clocks().into_iter().find(|(own, _)| own == name) {
             self.reader = Some(Box::new(System(id)));
             if !known {
                 step_ns = smallest_step(|| read_os_clock(id)).map(|ns| ns as f64);
             }
-        } else if let Some((_, call)) = PYTHON.iter().find(|(own, _)| *own == name) {
+        } else if let Some((_, call)) = PYTHON.iter().find(|(own, _)| own == name) {
             self.reader = Some(self.python(&python_reader(call))?);
             if !known {
                 let ps = self.python(&python_step(call))?.run(STEPS);
@@ -191,35 +189,30 @@ impl<'env> AnySession for Reading<'env> {
         if !known {
             self.steps.push((name.clone(), step_ns));
         }
-        self.name = name;
         Ok(())
     }
 
-    fn block(&mut self, block: &mut Block) -> Result<(), ProbeError> {
+    fn block(&mut self, _point: &Named, _evidence: &mut (), block: &mut Block) -> Result<(), ProbeError> {
         let reader =
             self.reader.as_mut().ok_or_else(|| ProbeError::Other("no clock is selected".to_owned()))?;
         block.batches(reader.as_mut());
         Ok(())
     }
 
-    fn proof(&mut self, point: &Point) -> Proof {
-        let name = point.clock.clone().unwrap_or_default();
-        let step = self.steps.iter().find(|(own, _)| *own == name).and_then(|(_, step)| *step);
+    fn proof(&mut self, Named { clock: name }: &Named, _evidence: &()) -> Proof<Resolution> {
+        let step = self.steps.iter().find(|(own, _)| own == name).and_then(|(_, step)| *step);
+        let moves = Check {
+            name: "the clock moves".to_owned(),
+            ok: step.is_some() || name.contains("COARSE"),
+            detail: step.map_or_else(
+                || format!("no difference in {STEPS} readings in a row"),
+                |ns| format!("smallest difference {ns:.3} ns"),
+            ),
+        };
+        let interpreter = self.env.interpreter.as_ref().filter(|_| name.starts_with("python."));
         Proof {
-            checks: vec![Check {
-                name: "the clock moves".to_owned(),
-                ok: step.is_some() || name.contains("COARSE"),
-                detail: step.map_or_else(
-                    || format!("no difference in {STEPS} readings in a row"),
-                    |ns| format!("smallest difference {ns:.3} ns"),
-                ),
-            }],
-            engine: name
-                .starts_with("python.")
-                .then(|| self.env.interpreter.as_ref().map(|interpreter| interpreter.name()))
-                .flatten(),
-            findings: Some(json!({ "resolution_ns": step })),
-            ..Proof::default()
+            engine: interpreter.map(|interpreter| interpreter.name()),
+            ..Proof::of(vec![moves]).with(Resolution { resolution_ns: step })
         }
     }
 }

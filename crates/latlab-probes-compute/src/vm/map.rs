@@ -1,11 +1,15 @@
 //! `vm.map`: what the calls cost that change a mapping, by its size.
 
 use latlab_harness::{
-    AnyProbe, AnySession, Env, MemorySource, Operations, Planned, PointResult, ProbeError, Rank, Rounds,
-    Spec, Stamps, Support, Tier,
+    Env, Figure, MemorySource, Nothing, Operations, Plan, Planned, Probe, ProbeError, Rank, Rounds, Spec,
+    Stamps, Tier,
 };
-use latlab_record::{Header, Point, Record, Unit, binary_size};
-use serde_json::{Value, json};
+use latlab_record::{Estimate, Header, Unit};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::on_this_system;
+use crate::needs_memory;
 
 #[cfg_attr(target_os = "linux", path = "map/linux.rs")]
 #[cfg_attr(not(target_os = "linux"), path = "map/other.rs")]
@@ -14,12 +18,67 @@ mod system;
 /// The probe.
 pub struct Map;
 
-static SPEC: Spec = Spec {
-    id: "vm.map",
-    tier: Tier::Vm,
-    title: "mapping, unmapping, protecting and giving back memory",
-    question: "What do the system calls cost that map memory, take it back or change its protection, and how does that grow with its size?",
-    method: "Each call is timed alone, on anonymous private memory in 4 KiB pages. map: mmap, which only notes the mapping; the pages come with their first touch (vm.fault). \
+/// Most important first; the second number is the least profile: quick, standard, thorough.
+const SIZES: [(u64, u8); 7] =
+    [(4 << 10, 0), (4 << 20, 0), (256 << 10, 0), (16 << 20, 1), (1 << 20, 1), (64 << 10, 1), (64 << 20, 2)];
+/// Bytes of memory that are the least to be mapped.
+const LEAST: u64 = 1 << 20;
+
+/// What is called, and for how much memory.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Call {
+    operation: Operation,
+    size_bytes: u64,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+enum Operation {
+    Map,
+    Unmap,
+    MapPopulate,
+    Protect,
+    #[serde(rename = "dontneed")]
+    DontNeed,
+}
+
+impl Operation {
+    const ALL: [Self; 5] = [Self::Map, Self::Unmap, Self::MapPopulate, Self::Protect, Self::DontNeed];
+}
+
+/// The line through the sizes of each call.
+#[derive(Serialize, JsonSchema)]
+pub struct Findings {
+    operations: Vec<Line>,
+}
+
+/// What a call costs by itself, and for each page.
+#[derive(Serialize, JsonSchema)]
+struct Line {
+    operation: Operation,
+    fixed_ns: Estimate,
+    per_page_ns: Estimate,
+}
+
+/// Calls in one block: of small mappings many, of large ones as many as touch a thousand pages, two at least.
+fn calls(size: u64) -> u32 {
+    let pages = size / 4096;
+    u32::try_from((1024 / pages.max(1)).clamp(2, 64)).unwrap_or(2)
+}
+
+impl Probe for Map {
+    type Point = Call;
+    type Evidence = system::Evidence;
+    type Details = Nothing;
+    type Findings = Findings;
+    type Session<'env> = system::Session;
+
+    const SPEC: Spec = Spec {
+        id: "vm.map",
+        tier: Tier::Vm,
+        title: "mapping, unmapping, protecting and giving back memory",
+        question: "What do the system calls cost that map memory, take it back or change its protection, and how does that grow with its size?",
+        method: "Each call is timed alone, on anonymous private memory in 4 KiB pages. map: mmap, which only notes the mapping; the pages come with their first touch (vm.fault). \
 map-populate: mmap with MAP_POPULATE, which finds, clears and maps all of them. unmap: munmap of memory of which every page was written. protect: mprotect of such memory to read-only. dontneed: madvise(MADV_DONTNEED) of such memory, which takes the pages back and leaves the mapping. \
 Making the memory and touching it are outside of the time.
 
@@ -29,150 +88,73 @@ The kernel may join a mapping to its neighbour, which makes map and unmap a litt
 Proof: after map no page has memory, after map-populate all, after unmap the range is gone, after dontneed none has memory, and after protect the kernel refuses to write to it.
 
 The derived line through the sizes is robust: the cost per page is the median of the slopes between all pairs of sizes (Theil and Sen), the fixed cost what is left of the smallest call.",
-    method_version: 1,
-    unit: Unit::Ns,
-    convention: "one call",
-    needs: &["Linux", "1 MiB of memory"],
-    touches: &["memory up to 64 MiB (16 MiB in the standard, 4 MiB in the quick profile)"],
-    saturates: false,
-    operations: Operations::Faults,
-};
+        method_version: 1,
+        unit: Unit::Ns,
+        convention: "one call",
+        needs: &["Linux", "1 MiB of memory"],
+        touches: &["memory up to 64 MiB (16 MiB in the standard, 4 MiB in the quick profile)"],
+        saturates: false,
+        operations: Operations::Faults,
+    };
 
-/// Most important first; the second number is the least profile: quick, standard, thorough.
-const SIZES: [(u64, u8); 7] =
-    [(4 << 10, 0), (4 << 20, 0), (256 << 10, 0), (16 << 20, 1), (1 << 20, 1), (64 << 10, 1), (64 << 20, 2)];
-/// Bytes of memory that are the least to be mapped.
-const LEAST: u64 = 1 << 20;
-
-/// What is called.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Operation {
-    Map,
-    Unmap,
-    MapPopulate,
-    Protect,
-    DontNeed,
-}
-
-impl Operation {
-    const ALL: [Self; 5] = [Self::Map, Self::Unmap, Self::MapPopulate, Self::Protect, Self::DontNeed];
-
-    fn name(self) -> &'static str {
-        match self {
-            Self::Map => "map",
-            Self::Unmap => "unmap",
-            Self::MapPopulate => "map-populate",
-            Self::Protect => "protect",
-            Self::DontNeed => "dontneed",
-        }
-    }
-
-    fn of(point: &Point) -> Option<Self> {
-        let name = point.operation.as_deref()?;
-        Self::ALL.into_iter().find(|operation| operation.name() == name)
-    }
-}
-
-/// Calls in one block: of small mappings many, of large ones as many as touch a thousand pages, two at least.
-fn calls(size: u64) -> u32 {
-    let pages = size / 4096;
-    u32::try_from((1024 / pages.max(1)).clamp(2, 64)).unwrap_or(2)
-}
-
-impl AnyProbe for Map {
-    fn spec(&self) -> &'static Spec {
-        &SPEC
-    }
-
-    fn supports(&self, env: &Env) -> Support {
+    fn plan(&self, env: &Env) -> Plan<Call> {
         if matches!(env.memory, MemorySource::Simulated(_)) || Stamps::of(&env.clock).is_none() {
-            return Support::No("simulated memory cannot be mapped".to_owned());
+            return Plan::no("simulated memory cannot be mapped");
         }
         if env.memory_bytes < LEAST {
-            return Support::No(format!(
-                "needs 1 MiB of memory; {} may be used here",
-                binary_size(env.memory_bytes)
-            ));
+            return needs_memory("1 MiB", env);
         }
-        system::supports()
-    }
-
-    fn points(&self, env: &Env) -> Vec<Planned> {
         let profile = env.settings.profile.nth();
+        let can_be = |size| (system::page_bytes()..=env.memory_bytes).contains(&size);
+        let sizes = SIZES.into_iter().filter(|(size, least)| *least <= profile && can_be(*size));
         let populates = system::populates();
-        let mut points = Vec::new();
-        for (size, least) in SIZES {
-            if least > profile || size > env.memory_bytes || size < system::page_bytes() {
-                continue;
-            }
-            for operation in Operation::ALL {
-                if operation == Operation::MapPopulate && !populates {
-                    continue;
-                }
-                let each_page = if operation == Operation::Map { 0.0 } else { 1.5e-6 };
-                points.push(Planned {
-                    rank: Rank::Curve,
-                    priority: least,
-                    setup_s: 1e-5,
-                    block_s: f64::from(calls(size)) * (5e-6 + each_page * size as f64 / 4096.0),
-                    ..Planned::new(Point {
-                        operation: Some(operation.name().to_owned()),
-                        size_bytes: Some(size),
-                        ..Point::default()
-                    })
-                });
-            }
-        }
-        points
+        let operations = Operation::ALL.into_iter().filter(|own| *own != Operation::MapPopulate || populates);
+        let points: Vec<_> = sizes
+            .flat_map(|(size, least)| {
+                operations.clone().map(move |operation| planned(operation, size, least))
+            })
+            .collect();
+        let memory_bytes = points.iter().map(|planned| planned.point.size_bytes).max();
+        on_this_system(system::supports(), Plan::of(points).memory(memory_bytes.unwrap_or(0)))
     }
 
-    fn memory_bytes(&self, env: &Env) -> u64 {
-        self.points(env).iter().filter_map(|planned| planned.point.size_bytes).max().unwrap_or(0)
-    }
-
-    fn open<'env>(
-        &'env self,
-        env: &'env Env,
-        _group: &[Planned],
-    ) -> Result<Box<dyn AnySession + 'env>, ProbeError> {
+    fn open<'env>(&'env self, env: &'env Env, _group: &[Call]) -> Result<system::Session, ProbeError> {
         system::open(env)
     }
 
-    fn conclude(&self, header: &Header, results: &[PointResult]) -> Vec<Record> {
+    fn conclude(&self, header: &Header, figures: &[Figure<Self>]) -> Option<Findings> {
         let page_bytes = crate::page_bytes(&header.machine);
-        let costs = |results: &[PointResult], operation| -> Vec<(f64, f64)> {
-            results
-                .iter()
-                .filter(|result| Operation::of(&result.point) == Some(operation))
-                .filter_map(|result| {
-                    let pages = result.point.size_bytes? / page_bytes;
-                    Some((pages as f64, result.p50))
-                })
-                .collect()
+        let costs = |figures: &[Figure<Self>], operation| -> Vec<(f64, f64)> {
+            let own = figures.iter().filter(|figure| figure.point.operation == operation);
+            own.map(|figure| ((figure.point.size_bytes / page_bytes) as f64, figure.result.p50)).collect()
         };
         // A round with fewer sizes has another line.
-        let fit = |operation: &Operation, own: &[PointResult]| {
-            let costs = [own, results].map(|results| costs(results, *operation));
+        let fit = |operation: &Operation, own: &[Figure<Self>]| {
+            let costs = [own, figures].map(|figures| costs(figures, *operation));
             (costs[0].len() == costs[1].len()).then(|| line(&costs[0]))?
         };
-        let rounds = Rounds::of(results);
-        let fixed = rounds.estimates(&Operation::ALL, |own, results| Some(fit(own, results)?.0));
-        let per_page = rounds.estimates(&Operation::ALL, |own, results| Some(fit(own, results)?.1));
-        let operations: Vec<Value> = Operation::ALL
+        let rounds = Rounds::of(figures);
+        let fixed = rounds.estimates(&Operation::ALL, |own, figures| Some(fit(own, figures)?.0));
+        let per_page = rounds.estimates(&Operation::ALL, |own, figures| Some(fit(own, figures)?.1));
+        let operations: Vec<Line> = Operation::ALL
             .into_iter()
             .zip(fixed.into_iter().zip(per_page))
             .filter_map(|(operation, (fixed_ns, per_page_ns))| {
-                Some(json!({
-                    "operation": operation.name(),
-                    "fixed_ns": fixed_ns?,
-                    "per_page_ns": per_page_ns?,
-                }))
+                Some(Line { operation, fixed_ns: fixed_ns?, per_page_ns: per_page_ns? })
             })
             .collect();
-        if operations.is_empty() {
-            return Vec::new();
-        }
-        vec![SPEC.derived(json!({ "operations": operations }))]
+        (!operations.is_empty()).then_some(Findings { operations })
+    }
+}
+
+fn planned(operation: Operation, size_bytes: u64, priority: u8) -> Planned<Call> {
+    let each_page = if operation == Operation::Map { 0.0 } else { 1.5e-6 };
+    Planned {
+        rank: Rank::Curve,
+        priority,
+        setup_s: 1e-5,
+        block_s: f64::from(calls(size_bytes)) * (5e-6 + each_page * size_bytes as f64 / 4096.0),
+        ..Planned::new(Call { operation, size_bytes })
     }
 }
 
@@ -197,8 +179,10 @@ fn line(costs: &[(f64, f64)]) -> Option<(f64, f64)> {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use latlab_harness::Support;
     use latlab_probes_testing as testing;
+
+    use super::*;
 
     #[test]
     fn a_planted_line_is_found_though_one_size_was_disturbed() {
@@ -214,27 +198,18 @@ mod tests {
     #[test]
     fn points_stay_within_what_may_be_used() {
         for bytes in [1 << 20, 5 << 20, 64 << 20] {
-            let env = testing::env_of_one_cpu(bytes);
-            assert!(!Map.points(&env).is_empty());
-            assert!(Map.memory_bytes(&env) <= bytes);
+            let plan = Map.plan(&testing::env_of_one_cpu(bytes));
+            assert_eq!(plan.points.is_empty(), matches!(plan.support, Support::No(_)));
+            assert!(plan.memory_bytes <= bytes);
         }
-        assert!(matches!(Map.supports(&testing::env(1 << 19)), Support::No(_)));
-    }
-
-    #[cfg(target_os = "linux")]
-    #[test]
-    fn a_block_of_every_call_proves_what_it_did() {
-        let env = testing::env_of_one_cpu(1 << 20);
-        if !matches!(Map.supports(&env), Support::No(_)) {
-            testing::assert_proved(&Map, &env, &Map.points(&env));
-        }
+        assert!(matches!(Map.plan(&testing::env(1 << 19)).support, Support::No(_)));
     }
 
     #[cfg(target_os = "linux")]
     #[test]
     fn a_call_that_was_left_out_fails_the_proof() {
         let env = testing::env_of_one_cpu(1 << 20);
-        if matches!(Map.supports(&env), Support::No(_)) {
+        if matches!(Map.plan(&env).support, Support::No(_)) {
             return;
         }
         for operation in Operation::ALL {

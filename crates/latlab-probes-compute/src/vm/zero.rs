@@ -1,9 +1,11 @@
 //! `vm.zero`: how fast memory is cleared: by the program, by the program in memory that it has not touched yet, and by the kernel.
 
-use latlab_harness::{
-    AnyProbe, AnySession, Env, MemorySource, Operations, Planned, ProbeError, Spec, Support, Tier,
-};
-use latlab_record::{Pages, Point, Unit, binary_size};
+use latlab_harness::{Env, MemorySource, Nothing, Operations, Plan, Planned, Probe, ProbeError, Spec, Tier};
+use latlab_record::{Pages, Unit};
+use serde::{Deserialize, Serialize};
+
+use super::on_this_system;
+use crate::needs_memory;
 
 #[cfg_attr(target_os = "linux", path = "zero/linux.rs")]
 #[cfg_attr(not(target_os = "linux"), path = "zero/other.rs")]
@@ -12,26 +14,21 @@ mod system;
 /// The probe.
 pub struct Zero;
 
-static SPEC: Spec = Spec {
-    id: "vm.zero",
-    tier: Tier::Vm,
-    title: "clearing memory",
-    question: "How fast is memory cleared, and how much of that does new memory lose to page faults?",
-    method: "memset: the C library's memset over memory that has its pages, small enough for the second-level cache or larger than it; one call clears all of size_bytes. \
-memset-fresh: the same call over memory that was mapped and never touched, as after malloc of a large block: each page is found, cleared by the kernel, mapped, and then written once more by memset. \
-kernel: the kernel's share alone: MADV_POPULATE_WRITE over such memory in 4 KiB pages, or one write to each of its huge pages, of which each clears 2 MiB.
+/// What is cleared, and who does it.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Cleared {
+    operation: Clearing,
+    size_bytes: u64,
+    pages: Pages,
+}
 
-Mapping and unmapping are outside of the time. Each value is the rate of a window; where a window is one call over new memory, that memory was mapped before it. In the small array a window is many calls of about 20 us together.
-
-Proof: words all over the memory hold what the last call wrote; of new memory, no page was there before and all are there afterwards (mincore), and one write to a huge page made all its 512 pages present.",
-    method_version: 1,
-    unit: Unit::BytesPerS,
-    convention: "each byte cleared counts once, however often it is written on the way",
-    needs: &["Linux", "4 MiB of memory"],
-    touches: &["memory up to 256 MiB (32 MiB in the standard profile), at most half of what may be used"],
-    saturates: false,
-    operations: Operations::Unwatched,
-};
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+enum Clearing {
+    Memset,
+    MemsetFresh,
+    Kernel,
+}
 
 const SMALL: u64 = 256 << 10;
 const LEAST: u64 = 4 << 20;
@@ -54,106 +51,99 @@ fn large(env: &Env) -> u64 {
     power(env.memory_bytes / 2).min(most)
 }
 
-impl AnyProbe for Zero {
-    fn spec(&self) -> &'static Spec {
-        &SPEC
-    }
+impl Probe for Zero {
+    type Point = Cleared;
+    type Evidence = system::Evidence;
+    type Details = Nothing;
+    type Findings = Nothing;
+    type Session<'env> = system::Session;
 
-    fn supports(&self, env: &Env) -> Support {
+    const SPEC: Spec = Spec {
+        id: "vm.zero",
+        tier: Tier::Vm,
+        title: "clearing memory",
+        question: "How fast is memory cleared, and how much of that does new memory lose to page faults?",
+        method: "memset: the C library's memset over memory that has its pages, small enough for the second-level cache or larger than it; one call clears all of size_bytes. \
+memset-fresh: the same call over memory that was mapped and never touched, as after malloc of a large block: each page is found, cleared by the kernel, mapped, and then written once more by memset. \
+kernel: the kernel's share alone: MADV_POPULATE_WRITE over such memory in 4 KiB pages, or one write to each of its huge pages, of which each clears 2 MiB.
+
+Mapping and unmapping are outside of the time. Each value is the rate of a window; where a window is one call over new memory, that memory was mapped before it. In the small array a window is many calls of about 20 us together.
+
+Proof: words all over the memory hold what the last call wrote; of new memory, no page was there before and all are there afterwards (mincore), and one write to a huge page made all its 512 pages present.",
+        method_version: 1,
+        unit: Unit::BytesPerS,
+        convention: "each byte cleared counts once, however often it is written on the way",
+        needs: &["Linux", "4 MiB of memory"],
+        touches: &["memory up to 256 MiB (32 MiB in the standard profile), at most half of what may be used"],
+        saturates: false,
+        operations: Operations::Unwatched,
+    };
+
+    fn plan(&self, env: &Env) -> Plan<Cleared> {
         if matches!(env.memory, MemorySource::Simulated(_)) {
-            return Support::No("simulated memory cannot be cleared".to_owned());
+            return Plan::no("simulated memory cannot be cleared");
         }
         if env.memory_bytes < LEAST {
-            return Support::No(format!(
-                "needs 4 MiB of memory; {} may be used here",
-                binary_size(env.memory_bytes)
-            ));
+            return needs_memory("4 MiB", env);
         }
-        system::supports()
-    }
-
-    fn points(&self, env: &Env) -> Vec<Planned> {
         let mut points = Vec::new();
-        let mut add = |operation: &str, size: u64, pages, ns_a_page: f64, calls: f64| {
+        let mut add = |operation, size_bytes: u64, pages, ns_a_page: f64, calls: f64| {
             points.push(Planned {
                 setup_s: 1e-4,
-                block_s: calls * size as f64 / 4096.0 * ns_a_page * 1e-9 + 1e-3,
-                ..Planned::new(Point {
-                    operation: Some(operation.to_owned()),
-                    size_bytes: Some(size),
-                    pages: Some(pages),
-                    ..Point::default()
-                })
+                block_s: calls * size_bytes as f64 / 4096.0 * ns_a_page * 1e-9 + 1e-3,
+                ..Planned::new(Cleared { operation, size_bytes, pages })
             });
         };
         let calls = f64::from(WINDOWS + 1);
-        let fresh = fresh(env);
-        add("memset", large(env), Pages::Base, 500.0, calls);
-        add("memset-fresh", fresh, Pages::Base, 1_500.0, calls);
-        if system::populates() {
-            add("kernel", fresh, Pages::Base, 1_200.0, calls);
-        }
+        let (large, fresh) = (large(env), fresh(env));
         // One slot is spent on aligning.
-        if fresh >= 2 * HUGE && 3 * (fresh + HUGE) <= env.memory_bytes {
-            add("kernel", fresh, Pages::Huge, 500.0, calls);
+        let aligned = if 3 * (fresh + HUGE) <= env.memory_bytes { HUGE } else { 0 };
+        add(Clearing::Memset, large, Pages::Base, 500.0, calls);
+        add(Clearing::MemsetFresh, fresh, Pages::Base, 1_500.0, calls);
+        if system::populates() {
+            add(Clearing::Kernel, fresh, Pages::Base, 1_200.0, calls);
         }
-        add("memset", SMALL, Pages::Base, 100.0, 10.0);
-        points
+        if fresh >= 2 * HUGE && aligned > 0 {
+            add(Clearing::Kernel, fresh, Pages::Huge, 500.0, calls);
+        }
+        add(Clearing::Memset, SMALL, Pages::Base, 100.0, 10.0);
+        let memory_bytes = large.max(3 * (fresh + aligned)).max(SMALL).min(env.memory_bytes);
+        on_this_system(system::supports(), Plan::of(points).memory(memory_bytes))
     }
 
-    fn memory_bytes(&self, env: &Env) -> u64 {
-        let aligned = if 3 * (fresh(env) + HUGE) <= env.memory_bytes { HUGE } else { 0 };
-        large(env).max(3 * (fresh(env) + aligned)).max(SMALL).min(env.memory_bytes)
-    }
-
-    fn open<'env>(
-        &'env self,
-        env: &'env Env,
-        _group: &[Planned],
-    ) -> Result<Box<dyn AnySession + 'env>, ProbeError> {
-        system::open(env)
+    fn open<'env>(&'env self, _env: &'env Env, _group: &[Cleared]) -> Result<system::Session, ProbeError> {
+        system::open()
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use latlab_harness::Support;
     use latlab_probes_testing as testing;
+
+    use super::*;
 
     #[test]
     fn points_stay_within_what_may_be_used() {
         for bytes in [4 << 20, 20 << 20, 64 << 20, 1 << 30] {
             let env = testing::env_of_one_cpu(bytes);
-            assert!(Zero.points(&env).len() >= 3);
-            assert!(Zero.memory_bytes(&env) <= bytes);
-            for planned in Zero.points(&env) {
-                assert!(planned.point.size_bytes <= Some(bytes / 2), "{}", planned.point.label());
-            }
+            let plan = Zero.plan(&env);
+            assert_eq!(plan.points.len() >= 3, !matches!(plan.support, Support::No(_)));
+            assert!(plan.memory_bytes <= bytes);
+            assert!(plan.points.iter().all(|planned| planned.point.size_bytes <= bytes / 2), "{bytes}");
         }
-        assert!(matches!(Zero.supports(&testing::env(1 << 20)), Support::No(_)));
-    }
-
-    #[cfg(target_os = "linux")]
-    #[test]
-    fn a_block_of_every_kind_proves_that_all_was_cleared() {
-        let env = testing::env_of_one_cpu(16 << 20);
-        if !matches!(Zero.supports(&env), Support::No(_)) {
-            testing::assert_proved(&Zero, &env, &Zero.points(&env));
-        }
+        assert!(matches!(Zero.plan(&testing::env(1 << 20)).support, Support::No(_)));
     }
 
     #[cfg(target_os = "linux")]
     #[test]
     fn memory_that_was_touched_before_or_was_left_out_fails_the_proof() {
         let env = testing::env_of_one_cpu(16 << 20);
-        if matches!(Zero.supports(&env), Support::No(_)) {
-            return;
-        }
-        for planned in Zero.points(&env) {
+        for planned in Zero.plan(&env).points {
             let found = system::planted(&env, &planned.point)
                 .iter()
                 .any(|check| !check.ok && check.name != "huge pages obtained");
-            assert!(found, "{}", planned.point.label());
+            assert!(found, "{:?}", planned.point);
         }
     }
 }

@@ -1,10 +1,10 @@
 //! Linux: mmap(2), munmap(2), mprotect(2), madvise(2).
 
-use latlab_harness::{AnySession, Block, Env, ProbeError, Proof, Stamps, Support};
-use latlab_record::{Check, Pages, Point};
+use latlab_harness::{Block, Env, Nothing, ProbeError, Proof, Stamps, Support};
+use latlab_record::{Check, Pages};
 use rustix::mm::Advice;
 
-use super::{Operation, calls};
+use super::{Call, Map, Operation, calls};
 use crate::region::{self, Region, Trust};
 
 pub(super) fn page_bytes() -> u64 {
@@ -28,24 +28,25 @@ pub(super) fn populates() -> bool {
     region::map_populate_works()
 }
 
-pub(super) fn open(env: &Env) -> Result<Box<dyn AnySession + '_>, ProbeError> {
-    Ok(Box::new(Mapping { stamps: stamps(env)?, selected: Point::default(), tallies: Vec::new() }))
+pub(super) fn open(env: &Env) -> Result<Session, ProbeError> {
+    Ok(Session { stamps: stamps(env)? })
 }
 
 fn stamps(env: &Env) -> Result<Stamps, ProbeError> {
     Stamps::of(&env.clock).ok_or_else(|| ProbeError::Other("mapping memory takes real time".to_owned()))
 }
 
-struct Tally {
-    point: Point,
-    calls: u64,
-    wrong: u64,
+/// How calls are timed.
+pub struct Session {
+    stamps: Stamps,
 }
 
-struct Mapping {
-    stamps: Stamps,
-    selected: Point,
-    tallies: Vec<Tally>,
+/// What the blocks of a point have shown.
+#[derive(Default)]
+pub struct Evidence {
+    calls: u64,
+    /// Calls that left something else than they should.
+    wrong: u64,
 }
 
 /// No huge pages in this process as long as this lives; what held before holds again afterwards.
@@ -80,9 +81,15 @@ fn timed(
     left_out: bool,
 ) -> Result<(u64, u64, bool), ProbeError> {
     let pages = bytes / region::page_bytes();
-    let failed = |error: rustix::io::Errno| ProbeError::System {
-        what: operation.name().to_owned(),
-        source: error.into(),
+    let failed = |error: rustix::io::Errno| {
+        let what = match operation {
+            Operation::Map => "map",
+            Operation::MapPopulate => "map-populate",
+            Operation::Unmap => "unmap",
+            Operation::Protect => "protect",
+            Operation::DontNeed => "dontneed",
+        };
+        ProbeError::System { what: what.to_owned(), source: error.into() }
     };
     if matches!(operation, Operation::Map | Operation::MapPopulate) {
         let populate = operation == Operation::MapPopulate;
@@ -139,47 +146,26 @@ pub(super) fn one_call(env: &Env, operation: Operation, left_out: bool) -> Resul
     timed(stamps(env)?, operation, 1 << 18, left_out).map(|(_, _, wrong)| wrong)
 }
 
-impl AnySession for Mapping {
-    fn select(&mut self, point: &Point) -> Result<(), ProbeError> {
-        if Operation::of(point).is_none() || point.size_bytes.is_none() {
-            return Err(ProbeError::Other(format!("there is no call {}", point.label())));
-        }
-        self.selected = point.clone();
-        if !self.tallies.iter().any(|tally| tally.point == *point) {
-            self.tallies.push(Tally { point: point.clone(), calls: 0, wrong: 0 });
-        }
-        Ok(())
-    }
-
-    fn block(&mut self, block: &mut Block) -> Result<(), ProbeError> {
-        let (Some(operation), Some(size)) = (Operation::of(&self.selected), self.selected.size_bytes) else {
-            return Err(ProbeError::Other("no call is selected".to_owned()));
-        };
-        let bytes = usize::try_from(size).map_err(|_| ProbeError::Other("too large".to_owned()))?;
-        let no_huge_pages = (operation == Operation::MapPopulate).then(NoHugePages::begin);
-        for _ in 0..calls(size) {
-            let (begin, end, wrong) = timed(self.stamps, operation, bytes, false)?;
+impl latlab_harness::Session<Map> for Session {
+    fn block(&mut self, point: &Call, evidence: &mut Evidence, block: &mut Block) -> Result<(), ProbeError> {
+        let bytes =
+            usize::try_from(point.size_bytes).map_err(|_| ProbeError::Other("too large".to_owned()))?;
+        let no_huge_pages = (point.operation == Operation::MapPopulate).then(NoHugePages::begin);
+        for _ in 0..calls(point.size_bytes) {
+            let (begin, end, wrong) = timed(self.stamps, point.operation, bytes, false)?;
             block.span(begin, end);
-            if let Some(tally) = self.tallies.iter_mut().find(|tally| tally.point == self.selected) {
-                tally.calls += 1;
-                tally.wrong += u64::from(wrong);
-            }
+            evidence.calls += 1;
+            evidence.wrong += u64::from(wrong);
         }
         drop(no_huge_pages);
         Ok(())
     }
 
-    fn proof(&mut self, point: &Point) -> Proof {
-        let Some(tally) = self.tallies.iter().find(|tally| tally.point == *point) else {
-            return Proof::default();
-        };
-        Proof {
-            checks: vec![Check {
-                name: "each call did what it says".to_owned(),
-                ok: tally.calls > 0 && tally.wrong == 0,
-                detail: format!("{} of {} left something else", tally.wrong, tally.calls),
-            }],
-            ..Proof::default()
-        }
+    fn proof(&mut self, _point: &Call, Evidence { calls, wrong }: &Evidence) -> Proof<Nothing> {
+        Proof::of(vec![Check {
+            name: "each call did what it says".to_owned(),
+            ok: *calls > 0 && *wrong == 0,
+            detail: format!("{wrong} of {calls} left something else"),
+        }])
     }
 }

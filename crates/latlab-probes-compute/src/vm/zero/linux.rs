@@ -2,11 +2,11 @@
 
 use std::hint::black_box;
 
-use latlab_harness::{AnySession, Batch, Block, Env, ProbeError, Proof, Support};
-use latlab_record::{Check, Pages, Point};
+use latlab_harness::{Batch, Block, Nothing, ProbeError, Proof, Support};
+use latlab_record::{Check, Pages};
 use rustix::mm::Advice;
 
-use super::{HUGE, WINDOWS};
+use super::{Cleared, Clearing, HUGE, SMALL, WINDOWS, Zero};
 use crate::region::{Region, Trust, page_bytes, populate_write_works};
 
 pub(super) fn supports() -> Support {
@@ -29,28 +29,30 @@ pub(super) fn populates() -> bool {
     populate_write_works()
 }
 
-pub(super) fn open(_: &Env) -> Result<Box<dyn AnySession + '_>, ProbeError> {
+pub(super) fn open() -> Result<Session, ProbeError> {
     match supports() {
         Support::No(reason) => Err(ProbeError::Other(reason)),
-        _ => Ok(Box::new(Clearing::new())),
+        _ => Ok(Session::default()),
     }
 }
 
-struct Tally {
-    point: Point,
-    calls: u64,
-    wrong_words: u64,
-    there_before: u64,
-    missing_after: u64,
-}
-
-struct Clearing {
-    selected: Point,
-    tallies: Vec<Tally>,
+/// The memory that has its pages, and what it was last filled with.
+#[derive(Default)]
+pub struct Session {
     resident: Option<Region>,
     fill: u8,
     #[cfg(test)]
     planted: bool,
+}
+
+/// What the blocks of a point have shown.
+#[derive(Default)]
+pub struct Evidence {
+    calls: u64,
+    wrong_words: u64,
+    /// Pages that had memory before, and those that had none afterwards; of new memory.
+    there_before: u64,
+    missing_after: u64,
 }
 
 /// Distance of the words that are looked at afterwards: each page, at another line.
@@ -147,32 +149,18 @@ fn wrong_words(region: &Region, fill: u8) -> u64 {
         .count() as u64
 }
 
-impl Clearing {
-    fn new() -> Self {
-        Self {
-            selected: Point::default(),
-            tallies: Vec::new(),
-            resident: None,
-            fill: 0,
-            #[cfg(test)]
-            planted: false,
-        }
-    }
+fn bytes(point: &Cleared) -> usize {
+    usize::try_from(point.size_bytes).unwrap_or(usize::MAX)
+}
 
-    fn tally(&mut self) -> Result<&mut Tally, ProbeError> {
-        let selected = &self.selected;
-        self.tallies
-            .iter_mut()
-            .find(|tally| tally.point == *selected)
-            .ok_or_else(|| ProbeError::Other("nothing is selected".to_owned()))
-    }
-
-    fn bytes(&self) -> usize {
-        usize::try_from(self.selected.size_bytes.unwrap_or(0)).unwrap_or(usize::MAX)
-    }
-
-    fn resident(&mut self, block: &mut Block) -> Result<(), ProbeError> {
-        let bytes = self.bytes();
+impl Session {
+    fn resident(
+        &mut self,
+        point: &Cleared,
+        evidence: &mut Evidence,
+        block: &mut Block,
+    ) -> Result<(), ProbeError> {
+        let bytes = bytes(point);
         let region = match self.resident.take() {
             Some(region) if region.bytes() == bytes => region,
             _ => {
@@ -182,7 +170,7 @@ impl Clearing {
             }
         };
         let mut work = Resident { region: &region, fill: self.fill, calls: 0 };
-        if self.selected.size_bytes > Some(super::SMALL) {
+        if point.size_bytes > SMALL {
             block.set_windows(WINDOWS);
             block.set_window_ops(1);
         }
@@ -196,17 +184,21 @@ impl Clearing {
         }
         let wrong = wrong_words(&region, fill);
         self.resident = Some(region);
-        let tally = self.tally()?;
-        tally.calls += calls;
-        tally.wrong_words += wrong;
+        evidence.calls += calls;
+        evidence.wrong_words += wrong;
         Ok(())
     }
 
-    fn fresh(&mut self, block: &mut Block, how: How) -> Result<(), ProbeError> {
+    fn fresh(
+        &mut self,
+        point: &Cleared,
+        how: How,
+        evidence: &mut Evidence,
+        block: &mut Block,
+    ) -> Result<(), ProbeError> {
         // Both would not fit.
         self.resident = None;
-        let bytes = self.bytes();
-        let pages = self.selected.pages.unwrap_or(Pages::Base);
+        let (bytes, pages) = (bytes(point), point.pages);
         let regions =
             (0..=WINDOWS).map(|_| Region::anonymous(bytes, pages)).collect::<Result<Vec<_>, _>>()?;
         #[cfg(test)]
@@ -234,105 +226,67 @@ impl Clearing {
         if let Some(refused) = work.refused {
             return Err(ProbeError::Other(refused));
         }
-        let tally = self.tally()?;
-        tally.calls += calls;
-        tally.there_before += before;
-        tally.missing_after += missing;
-        tally.wrong_words += wrong;
+        evidence.calls += calls;
+        evidence.there_before += before;
+        evidence.missing_after += missing;
+        evidence.wrong_words += wrong;
         Ok(())
     }
 }
 
 /// The checks of a block in which a page was touched too early, or not cleared.
 #[cfg(test)]
-pub(super) fn planted(env: &Env, point: &Point) -> Vec<Check> {
-    use latlab_harness::{AnyProbe, Planned, Spec};
+pub(super) fn planted(env: &latlab_harness::Env, point: &Cleared) -> Vec<Check> {
+    use latlab_harness::{RemoteBlock, Session as _};
 
-    struct Planting;
-    impl AnyProbe for Planting {
-        fn spec(&self) -> &'static Spec {
-            super::Zero.spec()
-        }
-        fn supports(&self, env: &Env) -> Support {
-            super::Zero.supports(env)
-        }
-        fn points(&self, env: &Env) -> Vec<Planned> {
-            super::Zero.points(env)
-        }
-        fn memory_bytes(&self, env: &Env) -> u64 {
-            super::Zero.memory_bytes(env)
-        }
-        fn open<'env>(
-            &'env self,
-            _: &'env Env,
-            _: &[Planned],
-        ) -> Result<Box<dyn AnySession + 'env>, ProbeError> {
-            let mut clearing = Clearing::new();
-            clearing.planted = true;
-            Ok(Box::new(clearing))
-        }
-    }
-    latlab_harness::measure_once(&Planting, env, &[Planned::new(point.clone())])
-        .pop()
-        .expect("one outcome")
-        .1
-        .checks
+    let mut session = Session { planted: true, ..Session::default() };
+    let mut evidence = Evidence::default();
+    RemoteBlock::take(&env.clock, None, |block| session.block(point, &mut evidence, block))
+        .expect("memory is there");
+    session.proof(point, &evidence).checks
 }
 
-impl AnySession for Clearing {
-    fn select(&mut self, point: &Point) -> Result<(), ProbeError> {
-        self.selected = point.clone();
-        if !self.tallies.iter().any(|tally| tally.point == *point) {
-            self.tallies.push(Tally {
-                point: point.clone(),
-                calls: 0,
-                wrong_words: 0,
-                there_before: 0,
-                missing_after: 0,
-            });
-        }
-        Ok(())
-    }
-
-    fn block(&mut self, block: &mut Block) -> Result<(), ProbeError> {
-        match (self.selected.operation.as_deref(), self.selected.pages) {
-            (Some("memset"), _) => self.resident(block),
-            (Some("memset-fresh"), _) => self.fresh(block, How::Memset),
-            (Some("kernel"), Some(Pages::Huge)) => self.fresh(block, How::WriteToHugePages),
-            (Some("kernel"), _) => self.fresh(block, How::Populate),
-            _ => Err(ProbeError::Other(format!("there is no clearing {}", self.selected.label()))),
-        }
-    }
-
-    fn proof(&mut self, point: &Point) -> Proof {
-        let Some(tally) = self.tallies.iter().find(|tally| tally.point == *point) else {
-            return Proof::default();
+impl latlab_harness::Session<Zero> for Session {
+    fn block(
+        &mut self,
+        point: &Cleared,
+        evidence: &mut Evidence,
+        block: &mut Block,
+    ) -> Result<(), ProbeError> {
+        let how = match (point.operation, point.pages) {
+            (Clearing::Memset, _) => return self.resident(point, evidence, block),
+            (Clearing::MemsetFresh, _) => How::Memset,
+            (Clearing::Kernel, Pages::Huge) => How::WriteToHugePages,
+            (Clearing::Kernel, Pages::Base) => How::Populate,
         };
+        self.fresh(point, how, evidence, block)
+    }
+
+    fn proof(&mut self, point: &Cleared, evidence: &Evidence) -> Proof<Nothing> {
+        let Evidence { calls, wrong_words, there_before, missing_after } = evidence;
         let mut checks = vec![Check {
             name: "contents".to_owned(),
-            ok: tally.calls > 0 && tally.wrong_words == 0,
-            detail: format!("after {} calls {} words hold something else", tally.calls, tally.wrong_words),
+            ok: *calls > 0 && *wrong_words == 0,
+            detail: format!("after {calls} calls {wrong_words} words hold something else"),
         }];
-        let operation = point.operation.as_deref();
-        if operation != Some("memset") {
+        if point.operation != Clearing::Memset {
             checks.push(Check {
                 name: "memory was new".to_owned(),
-                ok: tally.there_before == 0,
-                detail: format!("{} pages had memory before", tally.there_before),
+                ok: *there_before == 0,
+                detail: format!("{there_before} pages had memory before"),
             });
-            let huge = point.pages == Some(Pages::Huge);
             // memset touches every page itself: that all are there says nothing of their size.
-            let name = if huge && operation == Some("kernel") {
+            let name = if (point.operation, point.pages) == (Clearing::Kernel, Pages::Huge) {
                 "huge pages obtained"
             } else {
                 "all of it has memory now"
             };
             checks.push(Check {
                 name: name.to_owned(),
-                ok: tally.missing_after == 0,
-                detail: format!("{} pages have none afterwards", tally.missing_after),
+                ok: *missing_after == 0,
+                detail: format!("{missing_after} pages have none afterwards"),
             });
         }
-        Proof { checks, ..Proof::default() }
+        Proof::of(checks)
     }
 }

@@ -70,7 +70,7 @@ pub static REGISTRY: &[Entry] = &[
     Entry { probe: &Loaded, share: Share([0.7, 3.0, 20.0]) },
     Entry { probe: &CoreToCore, share: Share([0.5, 2.5, 15.0]) },
     Entry { probe: &Erased(FalseSharing), share: Share([0.15, 0.8, 4.0]) },
-    Entry { probe: &Fault, share: Share([0.5, 1.6, 10.0]) },
+    Entry { probe: &Erased(Fault), share: Share([0.5, 1.6, 10.0]) },
     Entry { probe: &Erased(Map), share: Share([0.2, 0.6, 4.0]) },
     Entry { probe: &Erased(Zero), share: Share([0.15, 0.4, 3.0]) },
     Entry { probe: &Malloc, share: Share([0.5, 1.8, 10.0]) },

@@ -1,11 +1,14 @@
 //! `vm.fault`: what touching a page costs, touch by touch, for each reason that a page can be missing.
 
 use latlab_harness::{
-    AnyProbe, AnySession, Env, MemorySource, Operations, Planned, PointResult, ProbeError, Rank, Spec,
-    Stamps, Support, Tier,
+    Env, Figure, MemorySource, Operations, Plan, Planned, Probe, ProbeError, Rank, Spec, Stamps, Tier,
 };
-use latlab_record::{Header, Pages, Point, Record, Unit, binary_size};
-use serde_json::json;
+use latlab_record::{Header, Pages, Unit};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::on_this_system;
+use crate::needs_memory;
 
 #[cfg_attr(target_os = "linux", path = "fault/linux.rs")]
 #[cfg_attr(not(target_os = "linux"), path = "fault/other.rs")]
@@ -13,44 +16,6 @@ mod system;
 
 /// The probe.
 pub struct Fault;
-
-static SPEC: Spec = Spec {
-    id: "vm.fault",
-    tier: Tier::Vm,
-    title: "touching a page for the first time",
-    question: "What does it cost to touch memory or a mapped file for the first time, and why are some touches slower than others?",
-    method: "One word of each page is read or written, each touch between two time stamps of its own, pages in ascending order; mapping, preparing and unmapping are outside. \
-The stamps go to a buffer that was touched before, because a fault of the instrument's own would be counted among those that are measured.
-
-first-write: new anonymous memory: the kernel finds a free page, clears it and maps it. first-read: the same memory is only read: the kernel maps its one page of zeros. write-after-read: the write that follows such a read: \
-a page is found and cleared, and the translation that pointed to the zeros is taken back. recycled: memory that was used, given back with MADV_DONTNEED and is used again. copy-on-write: the first write to a page of a private mapping (of a file in memory) that had been read: \
-the kernel copies it. That is the copy that a write after fork makes too (within 6 % of it where both were measured), without a second process. \
-Huge pages are refused for all of these (MADV_NOHUGEPAGE): a first touch that clears 2 MiB, among those that clear 4 KiB, would be neither. With huge pages, asked for and aligned, one touch maps and clears 2 MiB.
-
-file-minor: a read of a mapped file that is in the page cache. The kernel maps neighbours along with the page, 64 KiB at a time (fault-around), so one touch in 64 KiB is a fault: that is measured, and the other pages are touched afterwards to see that they needed none. \
-MADV_RANDOM does not change that. The file was written page by page; of one that the page cache holds in larger pieces, as it does for files written or read in large pieces on newer kernels, one fault maps several times as much, and a page costs less than half. For what one page alone costs, each page is a mapping of its own, where there are no neighbours. \
-file-major: the file was synced, taken out of the page cache (mincore shows that no page is left) and is read in random order with MADV_RANDOM, so that nothing is read ahead. What answers is the device, or a cache below the kernel, such as the host's in a virtual machine: this is not known here. \
-The files are small, hold incompressible data, have no name, and lie in the folder that is measured or else the user's cache.
-
-Proof: no page had memory before (mincore), and the thread's own count of page faults (getrusage) rose by one for each touch, never by less, and by more only for a stray fault of the thread's own. A page that was there already, or two pages mapped by one fault, fail the record. Where the system's counts fail a trial on known pages, this is said.
-
-The distribution often has several modes. They are found on the logarithmic axis: groups of at least 0.5 % of the touches, their medians a factor of 1.4 or more apart, with a valley between them that is half as deep as the lower one is high; low and high are a group's 5 % and 95 % quantiles. \
-What a mode is likely to be is said only as far as its operation, its share and whether this is a virtual machine tell it.",
-    method_version: 1,
-    unit: Unit::Ns,
-    convention: "one touch; size_bytes is what its fault maps",
-    needs: &[
-        "Linux",
-        "4 MiB of memory",
-        "for file faults a folder on a disk",
-    ],
-    touches: &[
-        "memory up to 18 MiB",
-        "two files of 8 MiB without a name, in the folder that is measured or the user's cache folder",
-    ],
-    saturates: false,
-    operations: Operations::Faults,
-};
 
 /// Memory whose pages are touched in one block: the caches below the last one hold less.
 const SPAN: u64 = 8 << 20;
@@ -82,8 +47,17 @@ fn sizes(env: &Env) -> Sizes {
     }
 }
 
-/// What a touch does, in words of its point.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// What is touched, and how much one fault maps.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Touch {
+    operation: Operation,
+    pages: Pages,
+    size_bytes: u64,
+}
+
+/// What a touch does, in the order of the conclusion.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
 enum Operation {
     FirstWrite,
     FirstRead,
@@ -94,151 +68,159 @@ enum Operation {
     FileMajor,
 }
 
+/// The touches of a point, by how long they took.
+#[derive(Clone, Serialize, Deserialize, JsonSchema)]
+pub struct Distribution {
+    modes: Vec<Mode>,
+    touches: u64,
+    /// Whether this system counts page faults, so that each touch is known to have been one.
+    faults_counted: bool,
+}
+
+/// Touches that took about as long.
+#[derive(Clone, Serialize, Deserialize, JsonSchema)]
+struct Mode {
+    #[serde(flatten)]
+    times: latlab_stats::modes::Mode,
+    /// What they are likely to be.
+    likely: String,
+}
+
+/// All kinds of touches beside each other.
+#[derive(Serialize, JsonSchema)]
+pub struct Findings {
+    kinds: Vec<Kind>,
+}
+
+/// What a touch costs.
+#[derive(Serialize, JsonSchema)]
+struct Kind {
+    operation: Operation,
+    pages: Pages,
+    size_bytes: u64,
+    p50_ns: f64,
+    modes: Vec<Mode>,
+}
+
 impl Operation {
-    const ALL: [Self; 7] = [
-        Self::FirstWrite,
-        Self::FirstRead,
-        Self::WriteAfterRead,
-        Self::CopyOnWrite,
-        Self::Recycled,
-        Self::FileMinor,
-        Self::FileMajor,
-    ];
-
-    fn name(self) -> &'static str {
-        match self {
-            Self::FirstWrite => "first-write",
-            Self::FirstRead => "first-read",
-            Self::WriteAfterRead => "write-after-read",
-            Self::CopyOnWrite => "copy-on-write",
-            Self::Recycled => "recycled",
-            Self::FileMinor => "file-minor",
-            Self::FileMajor => "file-major",
-        }
-    }
-
-    fn of(point: &Point) -> Option<Self> {
-        let name = point.operation.as_deref()?;
-        Self::ALL.into_iter().find(|operation| operation.name() == name)
-    }
-
     /// Whether a page of memory has to be found for it.
     fn allocates(self) -> bool {
         matches!(self, Self::FirstWrite | Self::WriteAfterRead | Self::CopyOnWrite | Self::Recycled)
     }
 }
 
-impl AnyProbe for Fault {
-    fn spec(&self) -> &'static Spec {
-        &SPEC
-    }
+impl Probe for Fault {
+    type Point = Touch;
+    type Evidence = system::Evidence;
+    type Details = Distribution;
+    type Findings = Findings;
+    type Session<'env> = system::Session<'env>;
 
-    fn supports(&self, env: &Env) -> Support {
+    const SPEC: Spec = Spec {
+        id: "vm.fault",
+        tier: Tier::Vm,
+        title: "touching a page for the first time",
+        question: "What does it cost to touch memory or a mapped file for the first time, and why are some touches slower than others?",
+        method: "One word of each page is read or written, each touch between two time stamps of its own, pages in ascending order; mapping, preparing and unmapping are outside. \
+The stamps go to a buffer that was touched before, because a fault of the instrument's own would be counted among those that are measured.
+
+first-write: new anonymous memory: the kernel finds a free page, clears it and maps it. first-read: the same memory is only read: the kernel maps its one page of zeros. write-after-read: the write that follows such a read: \
+a page is found and cleared, and the translation that pointed to the zeros is taken back. recycled: memory that was used, given back with MADV_DONTNEED and is used again. copy-on-write: the first write to a page of a private mapping (of a file in memory) that had been read: \
+the kernel copies it. That is the copy that a write after fork makes too (within 6 % of it where both were measured), without a second process. \
+Huge pages are refused for all of these (MADV_NOHUGEPAGE): a first touch that clears 2 MiB, among those that clear 4 KiB, would be neither. With huge pages, asked for and aligned, one touch maps and clears 2 MiB.
+
+file-minor: a read of a mapped file that is in the page cache. The kernel maps neighbours along with the page, 64 KiB at a time (fault-around), so one touch in 64 KiB is a fault: that is measured, and the other pages are touched afterwards to see that they needed none. \
+MADV_RANDOM does not change that. The file was written page by page; of one that the page cache holds in larger pieces, as it does for files written or read in large pieces on newer kernels, one fault maps several times as much, and a page costs less than half. For what one page alone costs, each page is a mapping of its own, where there are no neighbours. \
+file-major: the file was synced, taken out of the page cache (mincore shows that no page is left) and is read in random order with MADV_RANDOM, so that nothing is read ahead. What answers is the device, or a cache below the kernel, such as the host's in a virtual machine: this is not known here. \
+The files are small, hold incompressible data, have no name, and lie in the folder that is measured or else the user's cache.
+
+Proof: no page had memory before (mincore), and the thread's own count of page faults (getrusage) rose by one for each touch, never by less, and by more only for a stray fault of the thread's own. A page that was there already, or two pages mapped by one fault, fail the record. Where the system's counts fail a trial on known pages, this is said.
+
+The distribution often has several modes. They are found on the logarithmic axis: groups of at least 0.5 % of the touches, their medians a factor of 1.4 or more apart, with a valley between them that is half as deep as the lower one is high; low and high are a group's 5 % and 95 % quantiles. \
+What a mode is likely to be is said only as far as its operation, its share and whether this is a virtual machine tell it.",
+        method_version: 1,
+        unit: Unit::Ns,
+        convention: "one touch; size_bytes is what its fault maps",
+        needs: &[
+            "Linux",
+            "4 MiB of memory",
+            "for file faults a folder on a disk",
+        ],
+        touches: &[
+            "memory up to 18 MiB",
+            "two files of 8 MiB without a name, in the folder that is measured or the user's cache folder",
+        ],
+        saturates: false,
+        operations: Operations::Faults,
+    };
+
+    fn plan(&self, env: &Env) -> Plan<Touch> {
         if matches!(env.memory, MemorySource::Simulated(_)) || Stamps::of(&env.clock).is_none() {
-            return Support::No("simulated memory has no pages".to_owned());
+            return Plan::no("simulated memory has no pages");
         }
-        if sizes(env).span < LEAST_SPAN {
-            return Support::No(format!(
-                "needs 4 MiB of memory; {} may be used here",
-                binary_size(env.memory_bytes)
-            ));
-        }
-        system::supports()
-    }
-
-    fn points(&self, env: &Env) -> Vec<Planned> {
         let sizes = sizes(env);
-        let touches = (sizes.span / sizes.page) as f64;
-        let mut points = Vec::new();
-        let mut add = |operation: Operation, pages, size_bytes, block_s: f64| {
-            points.push(Planned {
-                rank: match (operation, pages) {
-                    (Operation::FirstWrite, Pages::Base) => Rank::Headline,
-                    (Operation::FirstWrite | Operation::FirstRead, _) => env.headline_but_quick(Rank::Detail),
-                    _ => Rank::Detail,
-                },
-                // Nothing lasts from one block to the next: each makes its own memory.
-                setup_s: 1e-5,
-                block_s,
-                ..Planned::new(Point {
-                    operation: Some(operation.name().to_owned()),
-                    pages: Some(pages),
-                    size_bytes: Some(size_bytes),
-                    ..Point::default()
-                })
-            });
-        };
-        add(Operation::FirstWrite, Pages::Base, sizes.page, touches * 1.5e-6);
-        add(Operation::FirstRead, Pages::Base, sizes.page, touches * 0.6e-6);
-        if sizes.huge_pages > 0 {
-            add(Operation::FirstWrite, Pages::Huge, HUGE, sizes.huge_pages as f64 * 150e-6);
+        if sizes.span < LEAST_SPAN {
+            return needs_memory("4 MiB", env);
         }
-        add(Operation::Recycled, Pages::Base, sizes.page, touches * 3e-6);
-        add(Operation::CopyOnWrite, Pages::Base, sizes.page, touches * 4e-6);
-        add(Operation::WriteAfterRead, Pages::Base, sizes.page, touches * 2.5e-6);
-        // Where pages are as large there are no neighbours to map.
-        if sizes.page < AROUND {
-            add(Operation::FileMinor, Pages::Base, AROUND, 2e-3);
-        }
-        add(Operation::FileMinor, Pages::Base, sizes.page, 4e-3);
-        add(Operation::FileMajor, Pages::Base, sizes.page, 6e-3);
-        let mut written = Vec::new();
-        for planned in &mut points {
-            if let Some(operation @ (Operation::FileMinor | Operation::FileMajor)) =
-                Operation::of(&planned.point)
-            {
-                // The first visit writes the file and waits for the device, later ones look at the page cache.
-                planned.first_s = 2e-2;
-                planned.group = 1;
-                if !written.contains(&operation.name()) {
-                    written.push(operation.name());
-                    planned.laid_out_bytes = sizes.span;
-                }
-            }
-        }
-        points
-    }
-
-    fn memory_bytes(&self, env: &Env) -> u64 {
-        let sizes = sizes(env);
         // Original and copy, or huge pages and what aligning them takes; and both files in the page cache.
         let anonymous = (2 * sizes.span).max((sizes.huge_pages + 1) * HUGE);
-        (anonymous + 2 * sizes.span).min(env.memory_bytes)
+        let plan = Plan::of(points(env, sizes)).memory((anonymous + 2 * sizes.span).min(env.memory_bytes));
+        on_this_system(system::supports(), plan)
     }
 
-    fn open<'env>(
-        &'env self,
-        env: &'env Env,
-        _group: &[Planned],
-    ) -> Result<Box<dyn AnySession + 'env>, ProbeError> {
+    fn open<'env>(&'env self, env: &'env Env, _group: &[Touch]) -> Result<system::Session<'env>, ProbeError> {
         system::open(env, sizes(env))
     }
 
-    fn conclude(&self, _header: &Header, results: &[PointResult]) -> Vec<Record> {
-        let mut kinds: Vec<(usize, serde_json::Value)> = results
-            .iter()
-            .filter_map(|result| {
-                let operation = Operation::of(&result.point)?;
-                let place = Operation::ALL.iter().position(|own| *own == operation)?;
-                let modes = result.findings.as_ref().map(|findings| findings["modes"].clone());
-                let kind = json!({
-                    "operation": operation.name(),
-                    "pages": result.point.pages,
-                    "size_bytes": result.point.size_bytes,
-                    "p50_ns": result.p50,
-                    "modes": modes.unwrap_or_else(|| json!([])),
-                });
-                let huge = usize::from(result.point.pages == Some(Pages::Huge));
-                Some((2 * place + huge, kind))
-            })
-            .collect();
-        if kinds.is_empty() {
-            return Vec::new();
-        }
-        kinds.sort_by_key(|(place, kind)| (*place, kind["size_bytes"].as_u64()));
-        let kinds: Vec<serde_json::Value> = kinds.into_iter().map(|(_, kind)| kind).collect();
-        vec![SPEC.derived(json!({ "kinds": kinds }))]
+    fn conclude(&self, _header: &Header, figures: &[Figure<Self>]) -> Option<Findings> {
+        let kind = |figure: &Figure<Self>| {
+            let Touch { operation, pages, size_bytes } = figure.point;
+            let modes = figure.details.as_ref().map(|details| details.modes.clone()).unwrap_or_default();
+            Kind { operation, pages, size_bytes, p50_ns: figure.result.p50, modes }
+        };
+        let mut kinds: Vec<Kind> = figures.iter().map(kind).collect();
+        kinds.sort_by_key(|kind| (kind.operation, kind.pages, kind.size_bytes));
+        (!kinds.is_empty()).then_some(Findings { kinds })
     }
+}
+
+fn points(env: &Env, sizes: Sizes) -> Vec<Planned<Touch>> {
+    let touches = (sizes.span / sizes.page) as f64;
+    let mut points: Vec<Planned<Touch>> = Vec::new();
+    let mut add = |operation, pages, size_bytes, block_s: f64| {
+        let is_file = matches!(operation, Operation::FileMinor | Operation::FileMajor);
+        let is_first = points.iter().all(|planned| planned.point.operation != operation);
+        points.push(Planned {
+            rank: match (operation, pages) {
+                (Operation::FirstWrite, Pages::Base) => Rank::Headline,
+                (Operation::FirstWrite | Operation::FirstRead, _) => env.headline_but_quick(Rank::Detail),
+                _ => Rank::Detail,
+            },
+            // Nothing lasts from one block to the next: each makes its own memory.
+            setup_s: 1e-5,
+            // The first visit writes the file and waits for the device, later ones look at the page cache.
+            first_s: if is_file { 2e-2 } else { 0.0 },
+            laid_out_bytes: if is_file && is_first { sizes.span } else { 0 },
+            group: u16::from(is_file),
+            block_s,
+            ..Planned::new(Touch { operation, pages, size_bytes })
+        });
+    };
+    add(Operation::FirstWrite, Pages::Base, sizes.page, touches * 1.5e-6);
+    add(Operation::FirstRead, Pages::Base, sizes.page, touches * 0.6e-6);
+    if sizes.huge_pages > 0 {
+        add(Operation::FirstWrite, Pages::Huge, HUGE, sizes.huge_pages as f64 * 150e-6);
+    }
+    add(Operation::Recycled, Pages::Base, sizes.page, touches * 3e-6);
+    add(Operation::CopyOnWrite, Pages::Base, sizes.page, touches * 4e-6);
+    add(Operation::WriteAfterRead, Pages::Base, sizes.page, touches * 2.5e-6);
+    // Where pages are as large there are no neighbours to map.
+    if sizes.page < AROUND {
+        add(Operation::FileMinor, Pages::Base, AROUND, 2e-3);
+    }
+    add(Operation::FileMinor, Pages::Base, sizes.page, 4e-3);
+    add(Operation::FileMajor, Pages::Base, sizes.page, 6e-3);
+    points
 }
 
 /// A mode with less than this share of the touches is rare: refills of the per-CPU list of free pages (one in 28 seen, `mm/page_alloc.c`),

@@ -1,13 +1,12 @@
 //! Linux: mappings, getrusage(2), mincore(2).
 
-use latlab_harness::{AnySession, Block, Env, ProbeError, Proof, Stamps, Support};
-use latlab_record::{Check, Histogram, Pages, Point};
-use latlab_stats::modes::modes;
+use latlab_harness::{Block, Env, ProbeError, Proof, Stamps, Support};
+use latlab_record::{Check, Histogram, Pages};
+use latlab_stats::modes;
 use latlab_stats::rng::Rng;
 use rustix::mm::Advice;
-use serde_json::{Value, json};
 
-use super::{AROUND, HUGE, Operation, Sizes, likely};
+use super::{AROUND, Distribution, Fault, HUGE, Mode, Operation, Sizes, Touch, likely};
 use crate::region::{self, Faults, Region, Scratch, Trust, faults_of_this_thread};
 
 /// Pages touched of a file from its device in one block.
@@ -37,8 +36,8 @@ pub(super) fn supports() -> Support {
     }
 }
 
-pub(super) fn open<'env>(env: &'env Env, sizes: Sizes) -> Result<Box<dyn AnySession + 'env>, ProbeError> {
-    Ok(Box::new(Faulting::new(env, sizes)?))
+pub(super) fn open(env: &Env, sizes: Sizes) -> Result<Session<'_>, ProbeError> {
+    Session::new(env, sizes)
 }
 
 /// How a page is touched.
@@ -49,8 +48,8 @@ enum Access {
 }
 
 /// What was seen at one point so far.
-struct Tally {
-    point: Point,
+#[derive(Default)]
+pub struct Evidence {
     histogram: Histogram,
     rounds: u64,
     touches: u64,
@@ -70,24 +69,7 @@ struct Tally {
     huge: Option<(u64, u64)>,
 }
 
-impl Tally {
-    fn new(point: &Point) -> Self {
-        Self {
-            point: point.clone(),
-            histogram: Histogram::new(),
-            rounds: 0,
-            touches: 0,
-            exact: 0,
-            without_fault: 0,
-            further_faults: 0,
-            there_before: 0,
-            missing_after: 0,
-            not_mapped_along: 0,
-            wrong_contents: 0,
-            huge: None,
-        }
-    }
-
+impl Evidence {
     /// `faults` of the kind that the touches should have made.
     fn count(&mut self, touches: usize, faults: u64) {
         let touches = touches as u64;
@@ -99,13 +81,12 @@ impl Tally {
     }
 }
 
-pub(super) struct Faulting<'env> {
+/// What touches are made with, and the files that are touched.
+pub struct Session<'env> {
     env: &'env Env,
     sizes: Sizes,
     stamps: Stamps,
     trust: Trust,
-    selected: Point,
-    tallies: Vec<Tally>,
     /// Touched before anything is measured.
     spans: Vec<(u64, u64)>,
     /// Where the touches of a round go, in bytes from the base.
@@ -167,7 +148,7 @@ fn to_usize(value: u64) -> usize {
     usize::try_from(value).unwrap_or(usize::MAX)
 }
 
-impl<'env> Faulting<'env> {
+impl<'env> Session<'env> {
     pub(super) fn new(env: &'env Env, sizes: Sizes) -> Result<Self, ProbeError> {
         let stamps = Stamps::of(&env.clock)
             .ok_or_else(|| ProbeError::Other("touching pages takes real time".to_owned()))?;
@@ -184,8 +165,6 @@ impl<'env> Faulting<'env> {
             sizes,
             stamps,
             trust: Trust::of_this_system(),
-            selected: Point::default(),
-            tallies: Vec::new(),
             spans,
             offsets: Vec::with_capacity(most),
             rng: Rng::new(env.seed(0xFA17)),
@@ -203,19 +182,11 @@ impl<'env> Faulting<'env> {
         to_usize(self.sizes.span)
     }
 
-    fn tally(&mut self) -> &mut Tally {
-        let place = self.tallies.iter().position(|tally| tally.point == self.selected);
-        let place = place.unwrap_or_else(|| {
-            self.tallies.push(Tally::new(&self.selected));
-            self.tallies.len() - 1
-        });
-        &mut self.tallies[place]
-    }
-
-    /// One round of touches of `self.offsets`, into the block and the tally. `before` is how many pages of the region should have memory,
+    /// One round of touches of `self.offsets`, into the block and the evidence. `before` is how many pages of the region should have memory,
     /// where that is known.
     fn round(
         &mut self,
+        evidence: &mut Evidence,
         block: &mut Block,
         region: &Region,
         access: Access,
@@ -234,12 +205,10 @@ impl<'env> Faulting<'env> {
             touch(self.stamps, region, &self.offsets, access, self.turn, limit, &mut self.spans);
         self.offsets.truncate(made);
         let picoseconds = latlab_harness::Picoseconds::of(&self.env.clock);
-        let spans = std::mem::take(&mut self.spans);
-        for (begin, end) in &spans[..made] {
+        for (begin, end) in &self.spans[..made] {
             block.span(*begin, *end);
-            self.tally().histogram.record(picoseconds.in_ticks(end.saturating_sub(*begin)));
+            evidence.histogram.record(picoseconds.in_ticks(end.saturating_sub(*begin)));
         }
-        self.spans = spans;
         let wrong = if access == Access::Write {
             let differs = |offset: &&usize| {
                 // SAFETY: inside the mapping, as above.
@@ -250,10 +219,9 @@ impl<'env> Faulting<'env> {
         } else {
             0
         };
-        let tally = self.tally();
-        tally.count(made, if major { faults.major } else { faults.minor });
-        tally.there_before += there.unwrap_or(0);
-        tally.wrong_contents += wrong;
+        evidence.count(made, if major { faults.major } else { faults.minor });
+        evidence.there_before += there.unwrap_or(0);
+        evidence.wrong_contents += wrong;
         sum
     }
 
@@ -278,12 +246,12 @@ impl<'env> Faulting<'env> {
     }
 
     /// After touches of memory: exactly the touched pages have some.
-    fn look_after(&mut self, region: &Region, pages_a_touch: usize) {
-        let wanted = self.offsets.len() * pages_a_touch;
+    fn look_after(&self, evidence: &mut Evidence, region: &Region) {
+        let wanted = self.offsets.len();
         if self.trust.residency
             && let Some(found) = region.resident()
         {
-            self.tally().missing_after += found.abs_diff(wanted) as u64;
+            evidence.missing_after += found.abs_diff(wanted) as u64;
         }
     }
 
@@ -292,7 +260,12 @@ impl<'env> Faulting<'env> {
         self.offsets.extend((0..bytes).step_by(step));
     }
 
-    fn anonymous(&mut self, block: &mut Block, operation: Operation) -> Result<(), ProbeError> {
+    fn anonymous(
+        &mut self,
+        operation: Operation,
+        evidence: &mut Evidence,
+        block: &mut Block,
+    ) -> Result<(), ProbeError> {
         let (span, page) = (self.span(), to_usize(self.sizes.page));
         let region = Region::anonymous(span, Pages::Base)?;
         self.every(page, span);
@@ -313,32 +286,31 @@ impl<'env> Faulting<'env> {
             _ => {}
         }
         let access = if operation == Operation::FirstRead { Access::Read } else { Access::Write };
-        let sum = self.round(block, &region, access, before, false);
+        let sum = self.round(evidence, block, &region, access, before, false);
         if access == Access::Read {
-            self.tally().wrong_contents += u64::from(sum != 0);
+            evidence.wrong_contents += u64::from(sum != 0);
         }
-        self.look_after(&region, 1);
+        self.look_after(evidence, &region);
         Ok(())
     }
 
-    fn huge(&mut self, block: &mut Block) -> Result<(), ProbeError> {
+    fn huge(&mut self, evidence: &mut Evidence, block: &mut Block) -> Result<(), ProbeError> {
         let count = self.sizes.huge_pages;
         let bytes = to_usize(count * HUGE);
         let region = Region::anonymous(bytes, Pages::Huge)?;
         self.every(to_usize(HUGE), bytes);
-        self.round(block, &region, Access::Write, Some(0), false);
+        self.round(evidence, block, &region, Access::Write, Some(0), false);
         let a_huge_page = to_usize(HUGE / self.sizes.page);
         let obtained = region.resident().map_or(0, |pages| pages / a_huge_page) as u64;
         let trusted = self.trust.residency;
-        let tally = self.tally();
-        let (asked, had) = tally.huge.unwrap_or_default();
+        let (asked, had) = evidence.huge.unwrap_or_default();
         // Where nothing says how large a page is, it counts as not obtained.
-        tally.huge = Some((asked + count, had + if trusted { obtained } else { 0 }));
+        evidence.huge = Some((asked + count, had + if trusted { obtained } else { 0 }));
         Ok(())
     }
 
     /// A private mapping of a file in memory, read everywhere and then written.
-    fn copy(&mut self, block: &mut Block) -> Result<(), ProbeError> {
+    fn copy(&mut self, evidence: &mut Evidence, block: &mut Block) -> Result<(), ProbeError> {
         let (span, page) = (self.span(), to_usize(self.sizes.page));
         let original = match self.original.take() {
             Some(original) => original,
@@ -350,11 +322,16 @@ impl<'env> Faulting<'env> {
         read_all(&region, page);
         self.every(page, span);
         // Whether a page is the file's or its copy, mincore does not say; the count of faults does.
-        self.round(block, &region, Access::Write, None, false);
+        self.round(evidence, block, &region, Access::Write, None, false);
         Ok(())
     }
 
-    fn file_minor(&mut self, block: &mut Block, around: bool) -> Result<(), ProbeError> {
+    fn file_minor(
+        &mut self,
+        around: bool,
+        evidence: &mut Evidence,
+        block: &mut Block,
+    ) -> Result<(), ProbeError> {
         let (page, span) = (to_usize(self.sizes.page), self.span());
         let scratch = match self.minor_file.take() {
             Some(scratch) => scratch,
@@ -370,24 +347,37 @@ impl<'env> Faulting<'env> {
         if in_cache < span / page {
             scratch.warm()?;
         }
-        let result =
-            if around { self.with_neighbours(block, &scratch) } else { self.one_by_one(block, &scratch) };
+        let result = if around {
+            self.with_neighbours(&scratch, evidence, block)
+        } else {
+            self.one_by_one(&scratch, evidence, block)
+        };
         self.minor_file = Some(scratch);
         result
     }
 
-    fn one_by_one(&mut self, block: &mut Block, scratch: &Scratch) -> Result<(), ProbeError> {
+    fn one_by_one(
+        &mut self,
+        scratch: &Scratch,
+        evidence: &mut Evidence,
+        block: &mut Block,
+    ) -> Result<(), ProbeError> {
         let page = to_usize(self.sizes.page);
         let pages = SINGLE_PAGES.min(scratch.bytes() / page);
         let region = Region::one_by_one(scratch.file(), pages)?;
         self.every(2 * page, region.bytes());
-        let sum = self.round(block, &region, Access::Read, Some(pages), false);
+        let sum = self.round(evidence, block, &region, Access::Read, Some(pages), false);
         let wanted = self.offsets.iter().fold(0u64, |sum, offset| sum.wrapping_add(scratch.word(offset / 2)));
-        self.tally().wrong_contents += u64::from(sum != wanted);
+        evidence.wrong_contents += u64::from(sum != wanted);
         Ok(())
     }
 
-    fn with_neighbours(&mut self, block: &mut Block, scratch: &Scratch) -> Result<(), ProbeError> {
+    fn with_neighbours(
+        &mut self,
+        scratch: &Scratch,
+        evidence: &mut Evidence,
+        block: &mut Block,
+    ) -> Result<(), ProbeError> {
         let page = to_usize(self.sizes.page);
         for _ in 0..AROUND_ROUNDS {
             let region = Region::shared_file(scratch.file(), scratch.bytes())?;
@@ -398,23 +388,23 @@ impl<'env> Faulting<'env> {
             for offset in &mut self.offsets {
                 *offset += to_border;
             }
-            let sum = self.round(block, &region, Access::Read, Some(scratch.bytes() / page), false);
+            let sum = self.round(evidence, block, &region, Access::Read, Some(scratch.bytes() / page), false);
             let wanted =
                 self.offsets.iter().fold(0u64, |sum, offset| sum.wrapping_add(scratch.word(*offset)));
-            self.tally().wrong_contents += u64::from(sum != wanted);
+            evidence.wrong_contents += u64::from(sum != wanted);
             let before = faults_of_this_thread();
             for offset in (to_border..scratch.bytes()).step_by(page) {
                 // SAFETY: inside the mapping.
                 std::hint::black_box(unsafe { region.base().add(offset).read_volatile() });
             }
             if trusted {
-                self.tally().not_mapped_along += faults_of_this_thread().since(before).minor;
+                evidence.not_mapped_along += faults_of_this_thread().since(before).minor;
             }
         }
         Ok(())
     }
 
-    fn file_major(&mut self, block: &mut Block) -> Result<(), ProbeError> {
+    fn file_major(&mut self, evidence: &mut Evidence, block: &mut Block) -> Result<(), ProbeError> {
         let page = to_usize(self.sizes.page);
         let scratch = if let Some(scratch) = self.major_file.take() {
             scratch
@@ -441,17 +431,18 @@ impl<'env> Faulting<'env> {
                 self.offsets.swap(last, self.rng.below(last + 1));
             }
             block.set_waits();
-            let sum = self.round(block, &region, Access::Read, Some(0), true);
+            let sum = self.round(evidence, block, &region, Access::Read, Some(0), true);
             let wanted =
                 self.offsets.iter().fold(0u64, |sum, offset| sum.wrapping_add(scratch.word(*offset)));
-            self.tally().wrong_contents += u64::from(sum != wanted);
+            evidence.wrong_contents += u64::from(sum != wanted);
             Ok(())
         });
         self.major_file = Some(scratch);
         result
     }
 
-    fn checks(&self, tally: &Tally, operation: Operation) -> Vec<Check> {
+    fn checks(&self, point: &Touch, evidence: &Evidence) -> Vec<Check> {
+        let operation = point.operation;
         let mut checks = Vec::new();
         let mut add = |name: &str, ok, detail| {
             checks.push(Check { name: name.to_owned(), ok, detail });
@@ -459,14 +450,20 @@ impl<'env> Faulting<'env> {
         if self.trust.faults {
             let kind = if operation == Operation::FileMajor { "major" } else { "minor" };
             // A stray fault of the thread's own could stand in for one that was missed: there are few of them, or most rounds have none.
-            let few = tally.further_faults <= (tally.touches / STRAYS).max(2);
-            let ok = tally.rounds > 0 && tally.without_fault == 0 && (few || 2 * tally.exact > tally.rounds);
+            let few = evidence.further_faults <= (evidence.touches / STRAYS).max(2);
+            let ok = evidence.rounds > 0
+                && evidence.without_fault == 0
+                && (few || 2 * evidence.exact > evidence.rounds);
             add(
                 "one fault a touch",
                 ok,
                 format!(
                     "{} touches, {} without a {kind} fault, {} further faults; {} of {} rounds exact",
-                    tally.touches, tally.without_fault, tally.further_faults, tally.exact, tally.rounds
+                    evidence.touches,
+                    evidence.without_fault,
+                    evidence.further_faults,
+                    evidence.exact,
+                    evidence.rounds
                 ),
             );
         }
@@ -478,19 +475,19 @@ impl<'env> Faulting<'env> {
             };
             add(
                 name,
-                tally.there_before == 0 && tally.missing_after == 0,
-                format!("{} {what}; {} differ afterwards", tally.there_before, tally.missing_after),
+                evidence.there_before == 0 && evidence.missing_after == 0,
+                format!("{} {what}; {} differ afterwards", evidence.there_before, evidence.missing_after),
             );
         }
-        if tally.point.size_bytes == Some(AROUND) && self.trust.faults && self.sizes.page < AROUND {
+        if point.size_bytes == AROUND && self.trust.faults && self.sizes.page < AROUND {
             add(
                 "a fault maps 64 KiB",
                 // Were less mapped at once, each touch would leave one fault or more behind; a stray one of the thread's own is none of that.
-                tally.not_mapped_along * STRAY < tally.touches,
-                format!("{} of the pages around needed a fault of their own", tally.not_mapped_along),
+                evidence.not_mapped_along * STRAY < evidence.touches,
+                format!("{} of the pages around needed a fault of their own", evidence.not_mapped_along),
             );
         }
-        if let Some((asked, had)) = tally.huge {
+        if let Some((asked, had)) = evidence.huge {
             add(
                 "huge pages obtained",
                 asked == had,
@@ -499,30 +496,25 @@ impl<'env> Faulting<'env> {
         }
         add(
             "contents",
-            tally.touches > 0 && tally.wrong_contents == 0,
-            format!("{} of {} touches read or wrote something else", tally.wrong_contents, tally.touches),
+            evidence.touches > 0 && evidence.wrong_contents == 0,
+            format!(
+                "{} of {} touches read or wrote something else",
+                evidence.wrong_contents, evidence.touches
+            ),
         );
         checks
     }
 
-    fn modes(&self, tally: &Tally, operation: Operation) -> Vec<Value> {
-        let pages = tally.point.pages.unwrap_or(Pages::Base);
-        let found = modes(&tally.histogram.occupied(), self.env.clock.facts.quantum_ns);
+    fn modes(&self, point: &Touch, evidence: &Evidence) -> Vec<Mode> {
+        let found = modes::modes(&evidence.histogram.occupied(), self.env.clock.facts.quantum_ns);
         let first = found.first().map_or(1.0, |mode| mode.p50_ns);
         let guest = self.env.machine.virtualisation.guest;
-        found
-            .iter()
-            .enumerate()
-            .map(|(nth, mode)| {
-                json!({
-                    "p50_ns": mode.p50_ns,
-                    "low_ns": mode.low_ns,
-                    "high_ns": mode.high_ns,
-                    "share": mode.share,
-                    "likely": likely(operation, pages, nth, mode.p50_ns / first, mode.share, guest),
-                })
-            })
-            .collect()
+        let named = |(nth, times): (usize, modes::Mode)| {
+            let above = times.p50_ns / first;
+            let likely = likely(point.operation, point.pages, nth, above, times.share, guest);
+            Mode { times, likely }
+        };
+        found.into_iter().enumerate().map(named).collect()
     }
 }
 
@@ -534,46 +526,34 @@ fn read_all(region: &Region, page: usize) {
     }
 }
 
-impl AnySession for Faulting<'_> {
-    fn select(&mut self, point: &Point) -> Result<(), ProbeError> {
-        let operation = Operation::of(point)
-            .ok_or_else(|| ProbeError::Other(format!("there is no fault {}", point.label())))?;
-        if operation == Operation::Recycled && self.trust.residency && !self.trust.discard {
+impl latlab_harness::Session<Fault> for Session<'_> {
+    fn select(&mut self, point: &Touch) -> Result<(), ProbeError> {
+        if point.operation == Operation::Recycled && self.trust.residency && !self.trust.discard {
             return Err(ProbeError::Other("MADV_DONTNEED takes no memory away on this system".to_owned()));
         }
-        self.selected = point.clone();
         Ok(())
     }
 
-    fn block(&mut self, block: &mut Block) -> Result<(), ProbeError> {
-        match Operation::of(&self.selected) {
-            Some(Operation::FirstWrite) if self.selected.pages == Some(Pages::Huge) => self.huge(block),
-            Some(Operation::CopyOnWrite) => self.copy(block),
-            Some(Operation::FileMinor) => {
-                let around = self.selected.size_bytes != Some(self.sizes.page);
-                self.file_minor(block, around)
-            }
-            Some(Operation::FileMajor) => self.file_major(block),
-            Some(operation) => self.anonymous(block, operation),
-            None => Err(ProbeError::Other("no fault is selected".to_owned())),
+    fn block(&mut self, point: &Touch, evidence: &mut Evidence, block: &mut Block) -> Result<(), ProbeError> {
+        match point.operation {
+            Operation::FirstWrite if point.pages == Pages::Huge => self.huge(evidence, block),
+            Operation::CopyOnWrite => self.copy(evidence, block),
+            Operation::FileMinor => self.file_minor(point.size_bytes != self.sizes.page, evidence, block),
+            Operation::FileMajor => self.file_major(evidence, block),
+            operation => self.anonymous(operation, evidence, block),
         }
     }
 
-    fn proof(&mut self, point: &Point) -> Proof {
-        let (Some(operation), Some(tally)) =
-            (Operation::of(point), self.tallies.iter().find(|tally| tally.point == *point))
-        else {
-            return Proof::default();
+    fn proof(&mut self, point: &Touch, evidence: &Evidence) -> Proof<Distribution> {
+        let is_minor = point.operation == Operation::FileMinor;
+        let distribution = Distribution {
+            modes: self.modes(point, evidence),
+            touches: evidence.touches,
+            faults_counted: self.trust.faults,
         };
         Proof {
-            checks: self.checks(tally, operation),
-            flags: self.no_disk.iter().filter(|_| operation == Operation::FileMinor).cloned().collect(),
-            findings: Some(json!({
-                "modes": self.modes(tally, operation),
-                "touches": tally.touches,
-                "faults_counted": self.trust.faults,
-            })),
-            ..Proof::default()
+            flags: self.no_disk.iter().filter(|_| is_minor).cloned().collect(),
+            ..Proof::of(self.checks(point, evidence)).with(distribution)
         }
     }
 }

@@ -1,7 +1,9 @@
-use latlab_record::{Kind, Profile};
+use latlab_harness::{AnyProbe as _, Erased, PointFields as _, PointResult, Support};
+use latlab_probes_testing as testing;
+use latlab_record::Profile;
+use serde_json::json;
 
 use super::*;
-use latlab_probes_testing as testing;
 
 const MODE_ORDER: [&str; 9] = [
     "first-write",
@@ -41,60 +43,58 @@ fn points_fit_a_small_machine_and_the_files_are_announced() {
         (testing::env_of_one_cpu(5 << 20), false),
         (testing::env_of_one_cpu(2 << 20), false),
     ] {
-        let points = Fault.points(&env);
-        assert_eq!(points.iter().any(|planned| planned.point.pages == Some(Pages::Huge)), huge);
-        assert!(Fault.memory_bytes(&env) <= env.memory_bytes);
+        let points = points(&env, sizes(&env));
+        assert_eq!(points.iter().any(|planned| planned.point.pages == Pages::Huge), huge);
+        assert!(Fault.plan(&env).memory_bytes <= env.memory_bytes);
         let written: u64 = points.iter().map(Planned::round_bytes).sum();
         assert_eq!(written, 2 * sizes(&env).span);
     }
-    assert!(matches!(Fault.supports(&testing::env(1 << 20)), Support::No(_)));
+    assert!(matches!(Fault.plan(&testing::env(1 << 20)).support, Support::No(_)));
 }
 
 #[test]
 fn the_conclusion_holds_every_kind_in_order_with_its_modes() {
     let env = testing::env(64 << 20);
-    let results: Vec<PointResult> = Fault
-        .points(&env)
+    let mode =
+        json!({ "p50_ns": 790.0, "low_ns": 700.0, "high_ns": 900.0, "share": 1.0, "likely": "a free page" });
+    let details = json!({ "modes": [mode.clone()], "touches": 2048, "faults_counted": true });
+    let results: Vec<PointResult> = points(&env, sizes(&env))
         .into_iter()
         .map(|planned| PointResult {
-            findings: Some(json!({ "modes": [{ "p50_ns": 790.0, "share": 1.0 }] })),
-            ..PointResult::new(planned.point, 800.0)
+            findings: Some(details.clone()),
+            ..PointResult::new(planned.point.to_point(), 800.0)
         })
         .collect();
-    let records = Fault.conclude(&testing::header(&env), &results);
-    assert_eq!(records[0].kind, Kind::Derived);
+    let records = Erased(Fault).conclude(&testing::header(&env), &results);
     let findings = records[0].findings.as_ref().expect("findings");
     let kinds = findings["kinds"].as_array().expect("a list");
     let names: Vec<&str> = kinds.iter().filter_map(|kind| kind["operation"].as_str()).collect();
     if sizes(&env).page < AROUND {
         assert_eq!(names, MODE_ORDER);
     }
-    assert!(kinds.iter().all(|kind| kind["modes"][0]["p50_ns"] == 790.0));
-    assert!(Fault.conclude(&testing::header(&env), &[]).is_empty());
+    assert!(kinds.iter().all(|kind| kind["modes"][0] == mode));
+    assert!(Erased(Fault).conclude(&testing::header(&env), &[]).is_empty());
 }
 
 #[cfg(target_os = "linux")]
 mod on_linux {
     use std::path::Path;
 
-    use latlab_harness::{AnySession, measure_once};
+    use latlab_harness::{RemoteBlock, Session as _};
     use latlab_record::Check;
     use latlab_storage::Disk;
 
-    use super::super::system::Faulting;
     use super::*;
     use crate::region::Trust;
 
     /// Points that can be had here: a folder without a disk has no file faults.
     fn points(env: &Env) -> Vec<Planned> {
-        let mut points = Fault.points(env);
+        let mut points = Erased(Fault).points(env);
         if crate::region::Scratch::create(env, 1 << 16)
             .and_then(|scratch| scratch.reads_single_pages())
             .is_err()
         {
-            points.retain(|planned| {
-                !planned.point.operation.as_deref().is_some_and(|name| name.starts_with("file"))
-            });
+            points.retain(|planned| planned.group == 0);
         }
         if !Trust::of_this_system().discard {
             points.retain(|planned| planned.point.operation.as_deref() != Some("recycled"));
@@ -115,7 +115,7 @@ mod on_linux {
             return;
         }
         let env = env();
-        let proofs = testing::assert_proved(&Fault, &env, &points(&env));
+        let proofs = testing::assert_proved(&Erased(Fault), &env, &points(&env));
         for proof in proofs {
             let findings = proof.findings.expect("modes");
             assert!(findings["touches"].as_u64().is_some_and(|touches| touches > 0));
@@ -123,55 +123,39 @@ mod on_linux {
     }
 
     /// The checks after blocks in which the seventh page was touched before its time.
-    fn planted(point: &Point) -> Vec<Check> {
-        struct Planting;
-        impl AnyProbe for Planting {
-            fn spec(&self) -> &'static Spec {
-                &SPEC
-            }
-            fn supports(&self, env: &Env) -> Support {
-                Fault.supports(env)
-            }
-            fn points(&self, env: &Env) -> Vec<Planned> {
-                Fault.points(env)
-            }
-            fn memory_bytes(&self, env: &Env) -> u64 {
-                Fault.memory_bytes(env)
-            }
-            fn open<'env>(
-                &'env self,
-                env: &'env Env,
-                _group: &[Planned],
-            ) -> Result<Box<dyn AnySession + 'env>, ProbeError> {
-                let mut session = Faulting::new(env, sizes(env))?;
-                session.planted = Some(7);
-                Ok(Box::new(session))
-            }
-        }
+    fn planted(point: &Touch) -> Vec<Check> {
         let env = env();
+        let mut session = system::open(&env, sizes(&env)).expect("pages are there");
+        session.planted = Some(7);
+        let mut evidence = system::Evidence::default();
         // Twice: in the first round the instrument may touch pages of its own.
-        let point = Planned::new(point.clone());
-        measure_once(&Planting, &env, &[point.clone(), point]).pop().expect("two outcomes").1.checks
+        for _ in 0..2 {
+            // Touches are spans, of which a remote block has none to tell.
+            let _no_windows = RemoteBlock::take(&env.clock, None, |block| {
+                session.block(point, &mut evidence, block).expect("pages are there");
+                Ok(())
+            });
+        }
+        session.proof(point, &evidence).checks
     }
 
     #[test]
     fn a_page_that_was_touched_before_fails_the_proof_of_every_kind() {
         let trust = Trust::of_this_system();
         for planned in points(&env()) {
-            let operation = Operation::of(&planned.point).expect("one of this probe's");
+            let point = Touch::of_point(&planned.point).expect("one of this probe's");
             // Only the count shows a page of zeros, of a file or of a copy that was touched before.
             let seen = trust.faults
                 || trust.residency
                     && matches!(
-                        operation,
+                        point.operation,
                         Operation::FirstWrite | Operation::FirstRead | Operation::Recycled
                     );
             if !seen {
                 continue;
             }
-            let found =
-                planted(&planned.point).iter().any(|check| !check.ok && check.name != "huge pages obtained");
-            assert!(found, "{}", planned.point.label());
+            let found = planted(&point).iter().any(|check| !check.ok && check.name != "huge pages obtained");
+            assert!(found, "{point:?}");
         }
     }
 }

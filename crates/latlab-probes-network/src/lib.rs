@@ -15,7 +15,8 @@ pub static PROGRAMS: &[(&str, Program)] = &[
     ("network.roundtrip", network::roundtrip::serve),
     #[cfg(target_os = "linux")]
     ("network.sockets", network::serve_sockets),
-    ("network.throughput", network::throughput::serve),
+    #[cfg(target_os = "linux")]
+    ("network.throughput", network::serve_streams),
     #[cfg(target_os = "linux")]
     ("network.web", peer::serve),
 ];

@@ -7,7 +7,7 @@
 //! ```
 //! Probes that measure over a path have their client in a child process too: this process has threads and cannot go elsewhere.
 
-use latlab_harness::{Env, Planned, Support};
+use latlab_harness::{Env, Plan, Planned, Support};
 use latlab_net::PathSpec;
 use latlab_record::{Point, Settings};
 
@@ -132,6 +132,14 @@ pub(crate) fn support_beside(here: bool, env: &Env, children: &str, on_one_cpu: 
         return Support::Degraded(format!("this process may use one CPU: {on_one_cpu}"));
     }
     Support::Yes
+}
+
+/// These points where the probe can run, and none where it cannot.
+pub(crate) fn plan<P>(support: Support, points: impl Iterator<Item = Planned<P>>) -> Plan<P> {
+    match support {
+        Support::No(reason) => Plan::no(reason),
+        support => Plan { support, ..Plan::of(points.collect()) },
+    }
 }
 
 /// Who runs where: a client on the CPU that measures, its server on another one, a path on those that are left.

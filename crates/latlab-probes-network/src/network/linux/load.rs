@@ -43,7 +43,10 @@ enum Told {
 }
 
 /// The child: receivers, until its input ends.
-pub(crate) fn serve(input: &mut dyn BufRead, output: &mut dyn Write) -> std::io::Result<()> {
+///
+/// # Errors
+/// When a pipe fails: the parent is gone.
+pub(crate) fn serve_streams(input: &mut dyn BufRead, output: &mut dyn Write) -> std::io::Result<()> {
     let mut own: Option<Receivers> = None;
     let mut there = false;
     serve_child(input, output, move |request| match request {
@@ -88,7 +91,7 @@ pub(crate) struct Ends {
 
 impl Ends {
     /// Streams of which both ends say the same.
-    pub(crate) fn agreeing(&self) -> usize {
+    fn agreeing(&self) -> usize {
         let mut left: Vec<Amount> = self.received.iter().map(|received| received.amount).collect();
         self.sent
             .iter()
@@ -97,6 +100,31 @@ impl Ends {
                 same.map(|place| left.swap_remove(place)).is_some()
             })
             .count()
+    }
+}
+
+/// Whether both ends of the streams of all visits say the same.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Agreement {
+    pub(crate) streams: usize,
+    pub(crate) agreeing: usize,
+    /// Whether each visit had as many as it was to have.
+    whole: bool,
+}
+
+impl Agreement {
+    /// Of visits with so many streams each.
+    pub(crate) fn of(visits: &[&Ends], streams: usize) -> Self {
+        Self {
+            streams: visits.iter().map(|ends| ends.sent.len()).sum(),
+            agreeing: visits.iter().map(|ends| ends.agreeing()).sum(),
+            whole: visits.iter().all(|ends| ends.sent.len() == streams && ends.received.len() == streams),
+        }
+    }
+
+    /// Every stream of every visit, and there were some.
+    pub(crate) fn is_full(self) -> bool {
+        self.streams > 0 && self.whole && self.agreeing == self.streams
     }
 }
 

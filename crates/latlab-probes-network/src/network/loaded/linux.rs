@@ -8,7 +8,7 @@ use latlab_record::{Check, Point, Work};
 use serde_json::json;
 
 use super::{LOAD_MESSAGE, MESSAGE, Pace};
-use crate::network::linux::{Ask, Echo, Ends, Load, Shape};
+use crate::network::linux::{Agreement, Ask, Echo, Ends, Load, Shape};
 use crate::peer::{LOOPBACK, Route, Seats, path_asked};
 use latlab_probes_shared::linux::Pinned;
 
@@ -248,13 +248,11 @@ impl Found {
             }),
         }];
         if self.streams > 0 {
-            let streams: usize = self.ends.iter().map(|ends| ends.sent.len()).sum();
-            let agreeing: usize = self.ends.iter().map(Ends::agreeing).sum();
-            let whole = self.ends.iter().all(|ends| ends.sent.len() == self.streams);
+            let agreement = Agreement::of(&self.ends.iter().collect::<Vec<_>>(), self.streams);
             checks.push(Check {
                 name: "both ends of every stream say the same".to_owned(),
-                ok: streams > 0 && whole && agreeing == streams,
-                detail: format!("{agreeing} of {streams} streams"),
+                ok: agreement.is_full(),
+                detail: format!("{} of {} streams", agreement.agreeing, agreement.streams),
             });
         }
         checks

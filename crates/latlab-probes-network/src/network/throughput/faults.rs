@@ -1,84 +1,50 @@
 //! Streams that are right, and receivers that do wrong.
 
-use std::time::Instant;
-
-use latlab_harness::{AnyProbe, Planned, Support};
+use latlab_harness::{AnyProbe as _, Erased, Planned, Probe as _, Session as _};
 use latlab_net::stream::Fault;
+use latlab_probes_testing as testing;
 
 use super::*;
-use crate::network::throughput::Throughput;
-use latlab_probes_testing as testing;
+use crate::network::trial;
 
 #[test]
 fn every_point_proves_that_its_bytes_arrived() {
     let env = testing::env(64 << 20);
-    let points: Vec<Planned> =
-        Throughput.points(&env).into_iter().filter(|planned| planned.point.streams != Some(16)).collect();
-    let proofs = testing::assert_proved(&Throughput, &env, &points);
+    let points: Vec<Planned> = Erased(Throughput)
+        .points(&env)
+        .into_iter()
+        .filter(|planned| planned.point.streams != Some(16))
+        .collect();
+    let proofs = testing::assert_proved(&Erased(Throughput), &env, &points);
     for (planned, proof) in points.iter().zip(&proofs) {
-        let findings = proof.findings.as_ref().expect("findings");
-        let rates = findings["stream_bytes_per_s"].as_array().expect("a list").len();
+        let findings = proof.findings.clone().expect("findings");
+        let carried: Carried = serde_json::from_value(findings).expect("as it was said");
+        let rates = carried.stream_bytes_per_s.len();
         assert_eq!(Some(rates), planned.point.streams.map(|streams| streams as usize));
-        let named = planned.point.transport.as_deref() == Some(UNIX);
+        let named = planned.point.transport.as_deref() == Some("unix");
         // The emulator of another CPU's programs hands on nothing of what TCP knows.
         let untold = named || std::env::consts::ARCH != "x86_64";
-        assert!(findings["tcp"].is_null() == named || untold, "{findings}");
+        assert!(carried.tcp.is_none() == named || untold);
     }
 }
 
-/// The probe with a fault in its receivers, and a patience of its own.
-struct Planted(Fault, Duration);
-
-impl AnyProbe for Planted {
-    fn spec(&self) -> &'static latlab_harness::Spec {
-        Throughput.spec()
-    }
-    fn supports(&self, env: &Env) -> Support {
-        Throughput.supports(env)
-    }
-    fn points(&self, env: &Env) -> Vec<Planned> {
-        Throughput.points(env)[..1].to_vec()
-    }
-    fn memory_bytes(&self, _: &Env) -> u64 {
-        0
-    }
-    fn open<'env>(
-        &'env self,
-        env: &'env Env,
-        _: &[Planned],
-    ) -> Result<Box<dyn AnySession + 'env>, ProbeError> {
-        let mut streams = Streams::new(env, self.1)?;
-        streams.load.fault = Some(self.0);
-        Ok(Box::new(streams))
-    }
-}
-
-/// The reason in the one record.
+/// Why receivers with a fault give no figure.
 fn reason(fault: Fault, patience: Duration) -> String {
-    let before = children();
-    let begun = Instant::now();
     let env = testing::env_of_one_cpu(64 << 20);
-    let records = testing::records(&Planted(fault, patience), &env);
-    assert!(begun.elapsed() < 3 * testing::LONG, "every wait is bounded");
-    assert_eq!(children(), before, "no process is left");
-    let [record] = &records[..] else {
-        panic!("{records:?}");
+    let open = || {
+        let mut session = Session::new(&env, patience)?;
+        session.load.fault = Some(fault);
+        Ok(session)
     };
-    assert!(record.summary.is_none());
-    record.error.as_ref().expect("a reason").text.clone()
-}
-
-/// Of this thread.
-fn children() -> usize {
-    std::fs::read_to_string("/proc/thread-self/children").map_or(0, |text| text.split_whitespace().count())
+    trial::reason(&env, open, &Throughput.plan(&env).points[0].point)
 }
 
 #[test]
 fn an_address_is_not_to_blame_for_a_process_that_ends() {
     let mut env = testing::env(64 << 20);
     env.child = Some(["/bin/sh", "-c", "exit 3"].map(std::ffi::OsString::from).to_vec());
-    let mut streams = Streams::new(&env, testing::LONG).expect("a session");
-    let error = streams.select(&Throughput.points(&env)[0].point).expect_err("nobody receives");
+    let mut session = Session::new(&env, testing::LONG).expect("a session");
+    let error = session.select(&Throughput.plan(&env).points[0].point).expect_err("nobody receives");
     assert!(!error.to_string().contains("loopback address"), "{error}");
 }
 

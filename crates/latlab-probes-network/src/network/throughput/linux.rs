@@ -1,16 +1,14 @@
 //! Linux: windows of what arrives in a child process.
 
-use std::io::{BufRead, Write};
+use std::net::IpAddr;
 use std::time::Duration;
 
-use latlab_harness::{AnySession, Block, Env, ProbeError, Proof, Stamps};
-use latlab_net::echo::{Address, Transport};
+use latlab_harness::{Block, Env, ProbeError, Proof, Stamps};
 use latlab_net::stream::TcpFacts;
-use latlab_record::{Check, Point};
-use serde_json::{Value, json};
+use latlab_record::Check;
 
-use super::{ACROSS, ANYWHERE, Pace, SAME, TCP, UNIX};
-use crate::network::linux::{Ends, Load, Shape};
+use super::{Carried, Connections, Pace, Placement, Tcp, Throughput};
+use crate::network::linux::{Agreement, Ends, Load, Shape, Visits, ip, median};
 use crate::peer::Route;
 use latlab_probes_shared::linux::Pinned;
 
@@ -24,47 +22,39 @@ const AT_ONCE_NS: f64 = 20e3;
 /// Then they are read again, so often at most.
 const LOOKS: u32 = 10;
 
-/// The child: receivers, until its input ends.
-pub(super) fn serve(input: &mut dyn BufRead, output: &mut dyn Write) -> std::io::Result<()> {
-    crate::network::linux::serve(input, output)
+pub(super) fn open<'env>(env: &'env Env, _group: &[Connections]) -> Result<Session<'env>, ProbeError> {
+    Session::new(env, PATIENCE)
 }
 
-pub(super) fn open<'env>(env: &'env Env) -> Result<Box<dyn AnySession + 'env>, ProbeError> {
-    Ok(Box::new(Streams::new(env, PATIENCE)?))
-}
-
-/// The streams of one point, in all of its visits.
-struct Found {
-    point: Point,
-    shape: Shape,
-    pace: Pace,
-    address: Option<Address>,
-    /// One a visit.
-    ends: Vec<Ends>,
+/// What the blocks of a point have shown.
+#[derive(Default)]
+pub struct Evidence {
+    address: Option<IpAddr>,
     /// What TCP said at the end of each block, of every stream.
     tcp: Vec<TcpFacts>,
     /// Bytes of each stream in windows, and how long those were.
     each: Vec<u64>,
     windows_ns: f64,
-    /// What went wrong at an end of its streams.
-    failed: Option<String>,
 }
 
-struct Streams<'env> {
+/// Streams to a child process.
+pub struct Session<'env> {
     env: &'env Env,
     stamps: Stamps,
     load: Load<'env>,
     _home: Pinned,
     /// The streams that there are.
     open: Option<Open>,
-    all: Vec<Found>,
+    /// What both ends said, or what went wrong at one.
+    visits: Visits<Connections, Result<Ends, String>>,
 }
 
 /// The streams of this visit.
 #[derive(Clone, Copy)]
 struct Open {
-    /// Whose they are, among all.
-    place: usize,
+    point: Connections,
+    pace: Pace,
+    address: Option<IpAddr>,
     state: State,
 }
 
@@ -76,7 +66,7 @@ enum State {
     Resting,
 }
 
-impl<'env> Streams<'env> {
+impl<'env> Session<'env> {
     fn new(env: &'env Env, patience: Duration) -> Result<Self, ProbeError> {
         let stamps = Stamps::of(&env.clock)
             .ok_or_else(|| ProbeError::Other("a rate needs a real clock".to_owned()))?;
@@ -86,33 +76,22 @@ impl<'env> Streams<'env> {
             load: Load::new(env, &Route::loopback(), patience)?,
             _home: Pinned::to(env.home_cpu)?,
             open: None,
-            all: Vec::new(),
+            visits: Visits::default(),
         })
     }
 
-    fn shape(&self, point: &Point) -> Option<Shape> {
-        let streams = point.streams? as usize;
+    fn shape(&self, point: &Connections) -> Shape {
+        let streams = point.streams as usize;
         let cpus = in_turn(self.env);
         let alone = |first: usize, step: usize| {
             (0..streams).map(|number| vec![cpus[(first + step * number) % cpus.len()]]).collect()
         };
-        let (from, to) = match point.placement.as_deref()? {
-            ANYWHERE => (vec![cpus.clone()], vec![cpus.clone()]),
-            SAME => (alone(0, 1), alone(0, 1)),
-            ACROSS => (alone(0, 2), alone(1, 2)),
-            _ => return None,
+        let (from, to) = match point.placement {
+            Placement::Anywhere => (vec![cpus.clone()], vec![cpus.clone()]),
+            Placement::SameCpu => (alone(0, 1), alone(0, 1)),
+            Placement::AcrossBlocking => (alone(0, 2), alone(1, 2)),
         };
-        Some(Shape {
-            transport: match point.transport.as_deref()? {
-                TCP => Transport::Tcp,
-                UNIX => Transport::Unix,
-                _ => return None,
-            },
-            message: usize::try_from(point.message_bytes?).ok()?,
-            streams,
-            from,
-            to,
-        })
+        Shape { transport: point.transport.into(), message: point.message_bytes, streams, from, to }
     }
 
     /// Ends what is open, and keeps what both ends say.
@@ -121,10 +100,9 @@ impl<'env> Streams<'env> {
             return;
         };
         let rested = if open.state == State::Going { self.load.rest() } else { Ok(()) };
-        let found = &mut self.all[open.place];
         match rested.and_then(|()| self.load.end()) {
-            Ok(ends) => found.ends.extend(ends),
-            Err(error) => found.failed = Some(error.to_string()),
+            Ok(ends) => ends.into_iter().for_each(|ends| self.visits.add(open.point, Ok(ends))),
+            Err(error) => self.visits.add(open.point, Err(error.to_string())),
         }
     }
 
@@ -142,9 +120,9 @@ impl<'env> Streams<'env> {
         }
     }
 
-    fn windows(&mut self, block: &mut Block, place: usize) {
-        let streams = self.all[place].shape.streams;
-        let Pace { window_s, windows, .. } = self.all[place].pace;
+    fn windows(&self, open: Open, evidence: &mut Evidence, block: &mut Block) {
+        let streams = open.point.streams as usize;
+        let Pace { window_s, windows, .. } = open.pace;
         let window = Duration::from_secs_f64(window_s);
         let before = self.load.arrived_each(streams);
         let first = self.look(streams);
@@ -162,10 +140,11 @@ impl<'env> Streams<'env> {
             // Somebody else had the CPU all the time; with more streams than CPUs it may have been one of ours.
             block.mark_disturbed();
         }
-        let found = &mut self.all[place];
-        found.tcp.extend(tcp);
-        found.windows_ns += block.span_ns(first.0, last.0);
-        for ((sum, before), after) in found.each.iter_mut().zip(before).zip(after) {
+        evidence.address = open.address;
+        evidence.tcp.extend(tcp);
+        evidence.windows_ns += block.span_ns(first.0, last.0);
+        evidence.each.resize(streams, 0);
+        for ((sum, before), after) in evidence.each.iter_mut().zip(before).zip(after) {
             *sum += after - before;
         }
     }
@@ -179,53 +158,34 @@ fn in_turn(env: &Env) -> Vec<u32> {
     cpus
 }
 
-impl AnySession for Streams<'_> {
-    fn select(&mut self, point: &Point) -> Result<(), ProbeError> {
+impl latlab_harness::Session<Throughput> for Session<'_> {
+    fn select(&mut self, point: &Connections) -> Result<(), ProbeError> {
         self.close();
-        let shape = self
-            .shape(point)
-            .ok_or_else(|| ProbeError::Other(format!("no such point: {}", point.label())))?;
         // Others each time: what an earlier connection left is none of these.
         let seed = self.env.seed(0x7374_7265_616d ^ self.stamps.end());
-        let address = self.load.make(&shape, seed)?;
-        let place = if let Some(known) = self.all.iter().position(|found| found.point == *point) {
-            known
-        } else {
-            self.all.push(Found {
-                point: point.clone(),
-                each: vec![0; shape.streams],
-                shape,
-                pace: Pace::of(
-                    self.env.settings.profile,
-                    point.placement.as_deref().unwrap_or_default(),
-                    point.streams.unwrap_or_default(),
-                ),
-                address: None,
-                ends: Vec::new(),
-                tcp: Vec::new(),
-                windows_ns: 0.0,
-                failed: None,
-            });
-            self.all.len() - 1
-        };
-        self.all[place].address = Some(address);
-        let spreading_s = self.all[place].pace.spreading_s;
-        self.open = Some(Open { place, state: State::Fresh });
-        if spreading_s > 0.0 {
+        let address = ip(&self.load.make(&self.shape(point), seed)?);
+        let pace = Pace::of(self.env.settings.profile, *point);
+        let open = Open { point: *point, pace, address, state: State::Fresh };
+        self.open = Some(open);
+        if pace.spreading_s > 0.0 {
             self.load.go().inspect_err(|_| self.open = None)?;
-            self.open = Some(Open { place, state: State::Going });
-            std::thread::sleep(Duration::from_secs_f64(spreading_s));
+            self.open = Some(Open { state: State::Going, ..open });
+            std::thread::sleep(Duration::from_secs_f64(pace.spreading_s));
         }
         Ok(())
     }
 
-    fn block(&mut self, block: &mut Block) -> Result<(), ProbeError> {
+    fn block(
+        &mut self,
+        point: &Connections,
+        evidence: &mut Evidence,
+        block: &mut Block,
+    ) -> Result<(), ProbeError> {
         let Some(open) = self.open else {
-            return Err(ProbeError::Other("no point is selected".to_owned()));
+            return Err(ProbeError::Other("there are no streams".to_owned()));
         };
         block.set_waits();
-        let Found { pace, shape, .. } = &self.all[open.place];
-        let (pace, streams) = (*pace, shape.streams);
+        let (pace, streams) = (open.pace, point.streams as usize);
         let before = self.load.arrived(streams);
         let settling_s = match open.state {
             State::Fresh => Some(pace.fresh_s),
@@ -243,44 +203,36 @@ impl AnySession for Streams<'_> {
             }
             std::thread::sleep(Duration::from_millis(1));
         }
-        self.windows(block, open.place);
+        self.windows(open, evidence, block);
         self.open = Some(Open { state: State::Resting, ..open });
         self.load.rest().inspect_err(|_| self.open = None)
     }
 
-    fn proof(&mut self, point: &Point) -> Proof {
+    fn proof(&mut self, point: &Connections, evidence: &Evidence) -> Proof<Carried> {
         self.close();
-        let Some(found) = self.all.iter().find(|found| found.point == *point) else {
-            return Proof::default();
-        };
-        Proof {
-            checks: found.checks(),
-            engine: Some("socket".to_owned()),
-            findings: Some(found.findings()),
-            ..Proof::default()
-        }
+        let shape = self.shape(point);
+        let ends: Vec<&Ends> = self.visits.of(point).flatten().collect();
+        let failed = self.visits.of(point).filter_map(|visit| visit.as_ref().err()).last();
+        Proof::of(evidence.checks(&shape, &ends, failed)).with(evidence.carried(shape, &ends)).by("socket")
     }
 }
 
-impl Found {
-    fn checks(&self) -> Vec<Check> {
-        let streams: usize = self.ends.iter().map(|ends| ends.sent.len()).sum();
-        let agreeing: usize = self.ends.iter().map(Ends::agreeing).sum();
-        let bytes: u64 = self.ends.iter().flat_map(|ends| &ends.sent).map(|sent| sent.amount.bytes).sum();
-        let whole = self
-            .ends
-            .iter()
-            .all(|ends| ends.sent.len() == self.shape.streams && ends.received.len() == self.shape.streams);
+impl Evidence {
+    /// `failed` is what went wrong at an end of the streams.
+    fn checks(&self, shape: &Shape, visits: &[&Ends], failed: Option<&String>) -> Vec<Check> {
+        let agreement = Agreement::of(visits, shape.streams);
+        let Agreement { streams, agreeing, .. } = agreement;
+        let bytes: u64 = visits.iter().flat_map(|ends| &ends.sent).map(|sent| sent.amount.bytes).sum();
         let in_windows: u64 = self.each.iter().sum();
-        let kept = self.ends.iter().all(|ends| {
+        let kept = visits.iter().all(|ends| {
             ends.sent.iter().all(|sent| sent.kept_to_its_cpus)
                 && ends.received.iter().all(|received| received.kept_to_its_cpus)
         });
         vec![
             Check {
                 name: "both ends of every stream say the same".to_owned(),
-                ok: streams > 0 && whole && agreeing == streams && self.failed.is_none(),
-                detail: self.failed.clone().unwrap_or_else(|| {
+                ok: agreement.is_full() && failed.is_none(),
+                detail: failed.cloned().unwrap_or_else(|| {
                     format!("{agreeing} of {streams} streams, {bytes} bytes with their contents")
                 }),
             },
@@ -292,48 +244,38 @@ impl Found {
             Check {
                 name: "threads kept to their CPUs".to_owned(),
                 ok: streams > 0 && kept,
-                detail: format!("from {:?} to {:?}", self.shape.from, self.shape.to),
+                detail: format!("from {:?} to {:?}", shape.from, shape.to),
             },
         ]
     }
 
-    fn findings(&self) -> Value {
-        let address = match &self.address {
-            Some(Address::Ip(address)) => Some(address.ip().to_string()),
-            _ => None,
-        };
+    fn carried(&self, shape: Shape, visits: &[&Ends]) -> Carried {
         let rates: Vec<f64> =
             self.each.iter().map(|bytes| *bytes as f64 * 1e9 / self.windows_ns.max(1.0)).collect();
         let least = rates.iter().copied().fold(f64::INFINITY, f64::min);
         let most = rates.iter().copied().fold(0.0, f64::max);
-        json!({
-            "address": address,
-            "from_cpus": self.shape.from,
-            "to_cpus": self.shape.to,
-            "stream_bytes_per_s": rates,
-            "least_over_most": (rates.len() > 1 && most > 0.0).then(|| least / most),
-            "sender_cpu_share": self.cpu_share(|ends| ends.sent.iter().map(|sent| sent.cpu_ns).sum()),
-            "receiver_cpu_share": self.cpu_share(|ends| ends.received.iter().map(|own| own.cpu_ns).sum()),
-            "tcp": tcp(&self.tcp),
-        })
-    }
-
-    /// Of the time in which they were sending, for each thread of that end.
-    fn cpu_share(&self, cpu_ns: impl Fn(&Ends) -> u64) -> Option<f64> {
+        // Of the time in which they were sending, for each thread of an end.
         let going_ns: f64 =
-            self.ends.iter().map(|ends| ends.going.as_secs_f64() * 1e9 * self.shape.streams as f64).sum();
-        let had: u64 = self.ends.iter().map(cpu_ns).sum();
-        (going_ns > 0.0).then(|| had as f64 / going_ns)
+            visits.iter().map(|ends| ends.going.as_secs_f64() * 1e9 * shape.streams as f64).sum();
+        let busy = |cpu_ns: u64| (going_ns > 0.0).then(|| cpu_ns as f64 / going_ns);
+        let sent = visits.iter().flat_map(|ends| &ends.sent).map(|sent| sent.cpu_ns);
+        let received = visits.iter().flat_map(|ends| &ends.received).map(|received| received.cpu_ns);
+        Carried {
+            address: self.address,
+            from_cpus: shape.from,
+            to_cpus: shape.to,
+            least_over_most: (rates.len() > 1 && most > 0.0).then(|| least / most),
+            stream_bytes_per_s: rates,
+            sender_cpu_share: busy(sent.sum()),
+            receiver_cpu_share: busy(received.sum()),
+            tcp: tcp(&self.tcp),
+        }
     }
 }
 
 /// Medians over streams and blocks; counts are those of the connection that had most.
-fn tcp(all: &[TcpFacts]) -> Option<Value> {
-    let median = |of: fn(&TcpFacts) -> f64| {
-        let mut values: Vec<f64> = all.iter().map(of).collect();
-        values.sort_by(f64::total_cmp);
-        latlab_stats::quantile(&values, 0.5)
-    };
+fn tcp(all: &[TcpFacts]) -> Option<Tcp> {
+    let median = |of: fn(&TcpFacts) -> f64| median(&all.iter().map(of).collect::<Vec<_>>());
     let ends = |of: fn(&TcpFacts) -> f64| {
         let values = || all.iter().map(of);
         [values().fold(f64::INFINITY, f64::min), values().fold(0.0, f64::max)]
@@ -343,19 +285,17 @@ fn tcp(all: &[TcpFacts]) -> Option<Value> {
         let own: u64 = all.iter().map(of).sum();
         (busy > 0).then(|| own as f64 / busy as f64)
     };
-    (!all.is_empty()).then(|| {
-        json!({
-            "rtt_ns": median(|facts| f64::from(facts.rtt_us)) * 1e3,
-            "rtt_ns_least_most": ends(|facts| f64::from(facts.rtt_us) * 1e3),
-            "min_rtt_ns": all.iter().map(|facts| facts.min_rtt_us).min().map(|us| f64::from(us) * 1e3),
-            "congestion_window_segments": median(|facts| f64::from(facts.congestion_window)),
-            "congestion_window_least_most": ends(|facts| f64::from(facts.congestion_window)),
-            "segment_bytes": median(|facts| f64::from(facts.segment_bytes)),
-            "most_retransmits_of_a_connection": all.iter().map(|facts| facts.retransmits).max(),
-            "delivery_bytes_per_s": median(|facts| facts.delivery_bytes_per_s as f64),
-            "receiver_limited_share": share(|facts| facts.receiver_limited_us),
-            "buffer_limited_share": share(|facts| facts.buffer_limited_us),
-        })
+    Some(Tcp {
+        rtt_ns: median(|facts| f64::from(facts.rtt_us))? * 1e3,
+        rtt_ns_least_most: ends(|facts| f64::from(facts.rtt_us) * 1e3),
+        min_rtt_ns: all.iter().map(|facts| facts.min_rtt_us).min().map(|us| f64::from(us) * 1e3),
+        congestion_window_segments: median(|facts| f64::from(facts.congestion_window))?,
+        congestion_window_least_most: ends(|facts| f64::from(facts.congestion_window)),
+        segment_bytes: median(|facts| f64::from(facts.segment_bytes))?,
+        most_retransmits_of_a_connection: all.iter().map(|facts| facts.retransmits).max(),
+        delivery_bytes_per_s: median(|facts| facts.delivery_bytes_per_s as f64)?,
+        receiver_limited_share: share(|facts| facts.receiver_limited_us),
+        buffer_limited_share: share(|facts| facts.buffer_limited_us),
     })
 }
 

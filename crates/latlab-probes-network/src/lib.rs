@@ -12,7 +12,8 @@ pub static PROGRAMS: &[(&str, Program)] = &[
     ("network.client", peer::fetch),
     #[cfg(target_os = "linux")]
     ("network.path", peer::keep),
-    ("network.roundtrip", network::roundtrip::serve),
+    #[cfg(target_os = "linux")]
+    ("network.roundtrip", network::serve_echoes),
     #[cfg(target_os = "linux")]
     ("network.sockets", network::serve_sockets),
     #[cfg(target_os = "linux")]

@@ -17,7 +17,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 #[cfg(target_os = "linux")]
-pub(crate) use linux::{serve_sockets, serve_streams};
+pub(crate) use linux::{serve_echoes, serve_sockets, serve_streams};
 
 /// What carries messages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]

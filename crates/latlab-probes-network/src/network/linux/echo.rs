@@ -1,16 +1,15 @@
 //! Round trips to a process at the far end of a route.
 
+use std::io::{BufRead, Write};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::time::Duration;
 
-use latlab_harness::{Env, ProbeError, Stamps};
+use latlab_harness::{Env, ProbeError, Stamps, serve_child};
 use latlab_net::NetError;
-#[cfg(test)]
-use latlab_net::echo::Reply;
-use latlab_net::echo::{Address, Client, Counts, Service, Transport, Waiting, Watch};
+use latlab_net::echo::{Address, Client, Counts, Reply, Server, Service, Transport, Waiting, Watch, answer};
+use serde::{Deserialize, Serialize};
 
 use super::{ANSWERS, Reach, failed};
-use crate::network::roundtrip::{Request, Told};
 use crate::peer::{Place, Route, Side};
 
 /// The name of the server's program.
@@ -18,6 +17,69 @@ const PROGRAM: &str = "network.roundtrip";
 
 /// The watch is told so often that all is well, ns.
 const ARM_EVERY_NS: f64 = 500e6;
+
+/// What the child is asked.
+#[derive(Serialize, Deserialize)]
+enum Request {
+    /// Listen, in place of what there was.
+    Serve {
+        place: Place,
+        service: Service,
+        /// Done with the third message and those after it.
+        #[cfg(test)]
+        planted: Option<Reply>,
+    },
+    /// End it, and say what was counted.
+    End,
+}
+
+#[derive(Serialize, Deserialize)]
+enum Told {
+    Listening(Address),
+    Ended(Option<Counts>),
+}
+
+/// The child: a server at a time, until its input ends.
+///
+/// # Errors
+/// When a pipe fails: the parent is gone.
+pub(crate) fn serve_echoes(input: &mut dyn BufRead, output: &mut dyn Write) -> std::io::Result<()> {
+    let mut server: Option<Server> = None;
+    let mut there = false;
+    serve_child(input, output, move |request| match request {
+        Request::Serve {
+            place,
+            service,
+            #[cfg(test)]
+            planted,
+        } => {
+            server = None;
+            if !there {
+                place.take()?;
+                there = true;
+            }
+            let started = Server::start(service, move |number, message| {
+                answer(message);
+                #[cfg(test)]
+                if let Some(fault) = planted
+                    && number >= 3
+                {
+                    return fault;
+                }
+                let _ = number;
+                Reply::Whole
+            })
+            .map_err(failed)?;
+            let address = started.address().clone();
+            server = Some(started);
+            Ok(Told::Listening(address))
+        }
+        Request::End => match server.take() {
+            Some(server) => server.end().map(|counts| Told::Ended(Some(counts))).map_err(failed),
+            None => Ok(Told::Ended(None)),
+        },
+    })
+}
 
 /// What round trips are to be like.
 #[derive(Clone, Copy, Debug)]

@@ -40,6 +40,7 @@ fn one_cpu_leaves_one_placement_and_says_so() {
 }
 
 #[test]
+#[cfg(target_os = "linux")]
 fn the_quick_profile_has_one_and_four_streams_first() {
     let points = Throughput.plan(&testing::env(64 << 20)).points;
     let first: Vec<_> =

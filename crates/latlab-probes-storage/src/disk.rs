@@ -14,8 +14,10 @@ mod system;
 pub(crate) mod curve;
 
 use latlab_clock::Source;
-use latlab_harness::{Env, Support};
+use latlab_harness::{Env, ProbeError, Stamps, Support};
 use latlab_record::{Check, binary_size};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 
 pub use system::lay_out;
 pub(crate) use system::*;
@@ -33,6 +35,46 @@ pub(crate) const BUFFERED: &str = "buffered";
 pub(crate) const FSYNC_EACH: &str = "buffered-fsync-each";
 /// Into the page cache, and flushed once after all blocks.
 pub(crate) const FSYNC_END: &str = "buffered-fsync-end";
+
+/// How much of the mean time of an operation its requests were with the device and its queue.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(untagged)]
+pub enum DevicePart {
+    /// Means of all operations.
+    Told {
+        /// The whole operation, ns.
+        operation_mean_ns: f64,
+        /// Its requests, ns.
+        device_mean_ns: f64,
+        /// What the steps of the device's counter may add to that or take from it, ns.
+        error_ns: f64,
+        /// How many they were.
+        requests_per_operation: f64,
+    },
+    /// It is not told.
+    NotTold {
+        /// For this reason, a sentence.
+        not_told: String,
+    },
+}
+
+/// Why there is nothing to measure without a real clock.
+pub(crate) const SIMULATED: &str = "simulated time does not pass on a disk";
+
+/// The time source of a session.
+///
+/// # Errors
+/// Where time is simulated.
+pub(crate) fn stamps(env: &Env) -> Result<Stamps, ProbeError> {
+    Stamps::of(&env.clock).ok_or_else(|| ProbeError::Other(SIMULATED.to_owned()))
+}
+
+/// A quantile of values in any order; `None` of nothing.
+pub(crate) fn quantile(values: &[f64], q: f64) -> Option<f64> {
+    let mut sorted = values.to_vec();
+    sorted.sort_by(f64::total_cmp);
+    (!sorted.is_empty()).then(|| latlab_stats::quantile(&sorted, q))
+}
 
 /// The test file in the quick, standard and thorough profile.
 const FILE_BYTES: [u64; 3] = [96 << 20, 1 << 30, 4 << 30];
@@ -63,7 +105,7 @@ fn wanted_bytes(env: &Env) -> u64 {
 /// Whether there is a disk to measure. Makes no file.
 pub(crate) fn support(env: &Env) -> Support {
     if matches!(env.clock.source, Source::Simulated(_)) {
-        return Support::No("simulated time does not pass on a disk".to_owned());
+        return Support::No(SIMULATED.to_owned());
     }
     if let Err(reason) = room(env) {
         return Support::No(reason);

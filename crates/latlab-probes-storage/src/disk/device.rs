@@ -6,7 +6,8 @@ use std::time::Duration;
 
 use latlab_record::Check;
 use latlab_storage::{DeviceCounters, DeviceSource, Direction, TIME_STEP_NS};
-use serde_json::{Value, json};
+
+use crate::disk::DevicePart;
 
 /// Bytes are counted when a transfer completes, which is before its waiter wakes on the kernels that were looked at; a device whose count comes
 /// later is asked again so often, with a pause each time.
@@ -98,13 +99,13 @@ impl DeviceTime {
         self.blocks += 1;
     }
 
-    /// A finding: how much of the mean time of `operations`, which together took `ns` and were to move `bytes`, a request of theirs was with the device
-    /// and its queue; or why that is not told.
-    pub(crate) fn of(&self, asked: Asked, operations: u64, ns: f64, bytes: u64) -> Value {
-        self.told(asked, operations, ns, bytes).unwrap_or_else(|reason| json!({ "not_told": reason }))
+    /// How much of the mean time of `operations`, which together took `ns` and were to move `bytes`, a request of theirs was with the device and its
+    /// queue; or why that is not told.
+    pub(crate) fn of(&self, asked: Asked, operations: u64, ns: f64, bytes: u64) -> DevicePart {
+        self.told(asked, operations, ns, bytes).unwrap_or_else(|not_told| DevicePart::NotTold { not_told })
     }
 
-    fn told(&self, asked: Asked, operations: u64, ns: f64, bytes: u64) -> Result<Value, String> {
+    fn told(&self, asked: Asked, operations: u64, ns: f64, bytes: u64) -> Result<DevicePart, String> {
         if self.blocks == 0 || operations == 0 {
             return Err("nothing here counts the time of the device's requests".to_owned());
         }
@@ -143,18 +144,18 @@ impl DeviceTime {
                 "the device counts in milliseconds, and there are too few operations for that".to_owned()
             );
         }
-        Ok(json!({
-            "operation_mean_ns": each(ns),
-            "device_mean_ns": each(with_device_ns),
-            "error_ns": each(error_ns),
-            "requests_per_operation": each(requests),
-        }))
+        Ok(DevicePart::Told {
+            operation_mean_ns: each(ns),
+            device_mean_ns: each(with_device_ns),
+            error_ns: each(error_ns),
+            requests_per_operation: each(requests),
+        })
     }
 }
 
 impl DeviceCount {
     /// See [`DeviceTime::of`].
-    pub(crate) fn time(&self, asked: Asked, operations: u64, ns: f64) -> Value {
+    pub(crate) fn time(&self, asked: Asked, operations: u64, ns: f64) -> DevicePart {
         let times = if asked == Asked::ReadThenWrite { 2 } else { 1 };
         self.time.of(asked, operations, ns, times * self.asked)
     }
@@ -224,6 +225,8 @@ impl DeviceCount {
 
 #[cfg(test)]
 mod tests {
+    use serde_json::{Value, json};
+
     use super::*;
 
     fn counted(requests: u64, ms: u64) -> DeviceCounters {
@@ -246,36 +249,43 @@ mod tests {
 
     const READ: Asked = Asked::One(Direction::Read);
 
+    /// As a record has it.
+    fn told(time: DeviceTime, asked: Asked, operations: u64, ns: f64, bytes: u64) -> Value {
+        json!(time.of(asked, operations, ns, bytes))
+    }
+
     #[test]
     fn the_devices_part_of_an_operation_is_what_its_requests_took() {
         // Ten blocks of 1,000 reads of 60 us, 40 of which the device had; a sync is a write and a flush.
         let time = of_blocks(10, counted(1_000, 40));
-        let told = time.of(READ, 10_000, 6e8, 40_960_000);
-        assert_eq!(told["device_mean_ns"], 40_000.0, "{told}");
-        assert_eq!(told["operation_mean_ns"], 60_000.0);
-        assert!(told["error_ns"].as_f64().is_some_and(|ns| ns < 400.0), "{told}");
+        let read = told(time, READ, 10_000, 6e8, 40_960_000);
+        assert_eq!(read["device_mean_ns"], 40_000.0, "{read}");
+        assert_eq!(read["operation_mean_ns"], 60_000.0);
+        assert!(read["error_ns"].as_f64().is_some_and(|ns| ns < 400.0), "{read}");
         // A write, and the flush as a write of no bytes; the flush that is counted apart is the same one.
-        let told = time.of(Asked::Durable, 5_000, 5e8, 40_960_000);
+        let durable = told(time, Asked::Durable, 5_000, 5e8, 40_960_000);
         assert_eq!(
-            (&told["device_mean_ns"], &told["requests_per_operation"]),
+            (&durable["device_mean_ns"], &durable["requests_per_operation"]),
             (&json!(80_000.0), &json!(2.0))
         );
-        let told = time.of(Asked::ReadThenWrite, 10_000, 1e9, 81_920_000);
-        assert_eq!(told["device_mean_ns"], 80_000.0);
+        let both = told(time, Asked::ReadThenWrite, 10_000, 1e9, 81_920_000);
+        assert_eq!(both["device_mean_ns"], 80_000.0);
     }
 
     #[test]
     fn what_cannot_be_told_says_why() {
         let why = |time: DeviceTime, asked, operations, bytes| {
-            let told = time.of(asked, operations, 6e8, bytes);
-            told["not_told"].as_str().map(str::to_owned).unwrap_or_default()
+            told(time, asked, operations, 6e8, bytes)["not_told"]
+                .as_str()
+                .map(str::to_owned)
+                .unwrap_or_default()
         };
         let time = of_blocks(10, counted(1_000, 40));
         assert!(why(DeviceTime::default(), READ, 10, 10).contains("nothing here counts"));
         assert!(why(time, READ, 10_000, 20_480_000).contains("others used the device: it moved 2.0 times"));
         assert!(why(time, READ, 1_000, 40_960_000).contains("10.00 requests"));
         assert!(why(of_blocks(10, counted(10, 1)), READ, 100, 409_600).contains("milliseconds"));
-        let longer = time.of(READ, 10_000, 3e8, 40_960_000);
+        let longer = told(time, READ, 10_000, 3e8, 40_960_000);
         assert!(longer["not_told"].as_str().is_some_and(|text| text.contains("overlap")), "{longer}");
     }
 }

@@ -4,7 +4,7 @@ use latlab_record::Check;
 use latlab_storage::{BLOCK_BYTES, Contents, Direction, Extents, ProcessCounters, Residency};
 
 use super::{Asked, DeviceCount, Target};
-use crate::disk::{BUFFERED, COLD, DIRECT, WARM};
+use crate::disk::{BUFFERED, COLD, DIRECT, DevicePart, WARM};
 
 /// What speaks for the blocks of one point: gathered while they are taken, told as checks.
 #[derive(Clone, Debug, Default)]
@@ -123,7 +123,7 @@ impl Evidence {
     }
 
     /// How much of the mean time of so many operations, `ns` together, was the device's; see [`DeviceTime::of`](super::DeviceTime::of).
-    pub(crate) fn device_time(&self, asked: Asked, operations: u64, ns: f64) -> serde_json::Value {
+    pub(crate) fn device_time(&self, asked: Asked, operations: u64, ns: f64) -> DevicePart {
         self.device.time(asked, operations, ns)
     }
 

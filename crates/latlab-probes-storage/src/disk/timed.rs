@@ -3,6 +3,7 @@
 use latlab_record::Work;
 
 use super::{Asked, Evidence};
+use crate::disk::{DevicePart, quantile};
 
 /// Times and bytes of a point whose session times its operations one by one.
 #[derive(Clone, Debug, Default)]
@@ -34,7 +35,7 @@ impl Timed {
     }
 
     /// How much of their mean time was the device's.
-    pub(crate) fn device_time(&self, evidence: &Evidence, asked: Asked) -> serde_json::Value {
+    pub(crate) fn device_time(&self, evidence: &Evidence, asked: Asked) -> DevicePart {
         evidence.device_time(asked, self.operations, self.total_ns)
     }
 
@@ -70,9 +71,7 @@ impl Timed {
 
     /// Median time of an operation, ns.
     pub(crate) fn median_ns(&self) -> Option<f64> {
-        let mut sorted = self.times.clone();
-        sorted.sort_by(f64::total_cmp);
-        (!sorted.is_empty()).then(|| latlab_stats::quantile(&sorted, 0.5))
+        quantile(&self.times, 0.5)
     }
 
     /// For the proof.

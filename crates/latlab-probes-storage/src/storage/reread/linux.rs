@@ -3,12 +3,12 @@
 use std::ffi::CString;
 use std::hint::black_box;
 
-use latlab_harness::{AnySession, Block, Env, ProbeError, Proof, Stamps};
-use latlab_record::{Check, Point};
+use latlab_harness::{self as harness, Block, Env, ProbeError, Proof, Stamps};
+use latlab_record::{Check, Work};
 use latlab_storage::{BLOCK_BYTES, Contents, Entry, ProcessCounters};
-use serde_json::json;
 
-use super::{KEPT, readings};
+use super::{Bytes, Handled, Reread, Way, readings};
+use crate::disk::stamps;
 use crate::storage::linux::{Scratch, open_to_read, open_to_write, read_all, refused, said, write_all};
 
 /// Single readings slower than this keep their time stamp, ns.
@@ -16,8 +16,14 @@ const SLOW_NS: f64 = 20e6;
 /// Bytes that may have been fetched meanwhile: a page of this program.
 const STRAY_BYTES: u64 = 64 << 10;
 
-pub(super) fn open<'env>(env: &'env Env) -> Result<Box<dyn AnySession + 'env>, ProbeError> {
-    Ok(Box::new(Reading::new(env)?))
+pub(super) fn open(env: &Env) -> Result<Session<'_>, ProbeError> {
+    Ok(Session {
+        env,
+        stamps: stamps(env)?,
+        scratch: Scratch::new(env)?,
+        files: Vec::new(),
+        data: Vec::new(),
+    })
 }
 
 /// A file that was written, and the sum of what it holds.
@@ -28,23 +34,24 @@ struct Written {
     sum: u64,
 }
 
-/// What is known of a point.
-#[derive(Debug)]
-struct Notes {
-    point: Point,
+/// What the blocks of a point have shown.
+#[derive(Debug, Default)]
+pub struct Evidence {
     readings: u64,
     wrong: u64,
-    fetched: Option<u64>,
+    /// Bytes that the kernel counted in one block at most.
+    fetched: u64,
+    /// Whether it did not count in some block.
+    unwatched: bool,
 }
 
-pub(super) struct Reading<'env> {
+/// Files to be read again.
+pub struct Session<'env> {
     env: &'env Env,
     stamps: Stamps,
     scratch: Scratch,
     files: Vec<Written>,
-    selected: Option<(Point, Written)>,
     data: Vec<u8>,
-    notes: Vec<Notes>,
 }
 
 /// The sum of all bytes, eight at a time; the ends that make no eight are added alone.
@@ -55,21 +62,7 @@ pub(super) fn sum(bytes: &[u8]) -> u64 {
     rest.iter().fold(words, |sum, byte| sum.wrapping_add(u64::from(*byte)))
 }
 
-impl<'env> Reading<'env> {
-    fn new(env: &'env Env) -> Result<Self, ProbeError> {
-        let stamps = Stamps::of(&env.clock)
-            .ok_or_else(|| ProbeError::Other("simulated time does not pass on a disk".to_owned()))?;
-        Ok(Self {
-            env,
-            stamps,
-            scratch: Scratch::new(env)?,
-            files: Vec::new(),
-            selected: None,
-            data: Vec::new(),
-            notes: Vec::new(),
-        })
-    }
-
+impl Session<'_> {
     fn file(&mut self, file_bytes: u64) -> Result<Written, ProbeError> {
         if let Some(written) = self.files.iter().find(|own| own.file_bytes == file_bytes) {
             return Ok(written.clone());
@@ -103,21 +96,18 @@ fn read(stamps: Stamps, name: &CString, data: &mut [u8]) -> Result<([u64; 4], us
     Ok(([begin, opened, full, stamps.end()], length))
 }
 
-impl AnySession for Reading<'_> {
-    fn select(&mut self, point: &Point) -> Result<(), ProbeError> {
-        let written = self.file(point.file_bytes.unwrap_or(0))?;
+impl harness::Session<Reread> for Session<'_> {
+    fn select(&mut self, point: &Bytes) -> Result<(), ProbeError> {
+        let written = self.file(point.file_bytes)?;
         self.data.clear();
         self.data.resize(usize::try_from(written.file_bytes).unwrap_or(usize::MAX), 0);
         read(self.stamps, &written.name, &mut self.data)?;
-        self.selected = Some((point.clone(), written));
         Ok(())
     }
 
-    fn block(&mut self, block: &mut Block) -> Result<(), ProbeError> {
-        let Some((point, written)) = self.selected.clone() else {
-            return Err(ProbeError::Other("no file is selected".to_owned()));
-        };
-        let kept = point.operation.as_deref() == Some(KEPT);
+    fn block(&mut self, point: &Bytes, evidence: &mut Evidence, block: &mut Block) -> Result<(), ProbeError> {
+        let written = self.file(point.file_bytes)?;
+        let kept = point.operation == Way::Kept;
         let count = readings(written.file_bytes);
         block.set_tail_threshold_ns(SLOW_NS);
         let before = ProcessCounters::of_this_thread();
@@ -150,46 +140,36 @@ impl AnySession for Reading<'_> {
         }
         let fetched =
             before.and_then(|before| Some(ProcessCounters::of_this_thread()?.since(before).read_bytes));
-        let place = self.notes.iter().position(|own| own.point == point).unwrap_or_else(|| {
-            self.notes.push(Notes { point, readings: 0, wrong: 0, fetched: Some(0) });
-            self.notes.len() - 1
-        });
-        let notes = &mut self.notes[place];
-        notes.readings += count;
-        notes.wrong += wrong;
-        notes.fetched = notes.fetched.zip(fetched).map(|(sum, more)| sum.max(more));
+        evidence.readings += count;
+        evidence.wrong += wrong;
+        evidence.fetched = evidence.fetched.max(fetched.unwrap_or(0));
+        evidence.unwatched |= fetched.is_none();
         Ok(())
     }
 
-    fn proof(&mut self, point: &Point) -> Proof {
-        let mut proof = Proof::default();
-        let Some(notes) = self.notes.iter().find(|own| own.point == *point) else {
-            return proof;
-        };
-        proof.checks.push(Check {
+    fn proof(&mut self, point: &Bytes, evidence: &Evidence) -> Proof<Handled> {
+        let Evidence { readings, wrong, fetched, unwatched } = *evidence;
+        let mut checks = vec![Check {
             name: "contents verified".to_owned(),
-            ok: notes.wrong == 0 && notes.readings > 0,
-            detail: format!(
-                "{} of {} sums are those of what was written",
-                notes.readings - notes.wrong,
-                notes.readings
-            ),
-        });
-        match notes.fetched {
-            Some(fetched) => proof.checks.push(Check {
+            ok: wrong == 0 && readings > 0,
+            detail: format!("{} of {readings} sums are those of what was written", readings - wrong),
+        }];
+        let mut flags = Vec::new();
+        if unwatched {
+            flags.push(
+                "not checked against the kernel's count of bytes fetched: /proc/thread-self/io cannot be read"
+                    .to_owned(),
+            );
+        } else {
+            checks.push(Check {
                 name: "read from memory".to_owned(),
                 ok: fetched <= STRAY_BYTES,
                 detail: format!("the kernel counted at most {fetched} bytes fetched from storage in a block"),
-            }),
-            None => proof.flags.push(
-                "not checked against the kernel's count of bytes fetched: /proc/thread-self/io cannot be read"
-                    .to_owned(),
-            ),
+            });
         }
-        proof.work.bytes = notes.readings * point.file_bytes.unwrap_or(0);
-        proof.engine = Some("psync".to_owned());
-        proof.findings = Some(json!({ "bytes": point.file_bytes }));
-        proof
+        let work = Work { bytes: readings * point.file_bytes, ..Work::default() };
+        let handled = Handled { bytes: point.file_bytes };
+        Proof { work, flags, ..Proof::of(checks).with(handled).by("psync") }
     }
 }
 

@@ -5,19 +5,20 @@ use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::path::Path;
 use std::sync::Arc;
 
-use latlab_harness::{AnySession, Block, Env, Planned, ProbeError, Proof, Stamps};
+use latlab_harness::{self as harness, Block, Env, ProbeError, Proof, Stamps};
 use latlab_machine::Disk;
-use latlab_record::{Check, Point, Work};
+use latlab_record::{Check, Work};
 use latlab_storage::{
     Buffer, Contents, DeviceCounters, Direction, Entry, Folder, Place, ProcessCounters, TestFile, evict,
     open_direct, residency,
 };
 use rustix::fs::{Mode, OFlags, fdatasync, fsync, openat};
 use rustix::io::{pread, pwrite, retry_on_intr};
-use serde_json::json;
 
-use super::{BLOCK_BYTES, FILE_BYTES, Operation, Way, asked, block_s, operations};
-use crate::disk::{Asked, Device, DeviceCount, DeviceTime, answered_by_a_device, refused};
+use super::{
+    BLOCK_BYTES, Details, Durable, FILE_BYTES, Found, OnLinux, Operation, Way, Write, block_s, operations,
+};
+use crate::disk::{Asked, Device, DeviceCount, DeviceTime, refused, stamps};
 
 /// A block ends early when it takes so many times what was planned, on a slow disk; but not before so many operations.
 const PATIENCE: f64 = 4.0;
@@ -93,13 +94,6 @@ fn journalled(device: &str) -> Option<bool> {
     Some(names.flatten().any(|entry| entry.file_name().to_string_lossy().starts_with(&prefix)))
 }
 
-pub(super) fn open<'env>(
-    env: &'env Env,
-    group: &[Planned],
-) -> Result<Box<dyn AnySession + 'env>, ProbeError> {
-    Syncing::new(env, group).map(|session| Box::new(session) as Box<dyn AnySession>)
-}
-
 /// A file that is written block after block.
 struct Target {
     /// As the way to make it durable wants it: through the page cache, `O_DSYNC`, past the page cache.
@@ -112,15 +106,11 @@ struct Target {
     contents: Contents,
 }
 
-/// What was found at one point in all of its blocks.
+/// What the kernel and the device counted of the blocks of a point.
 #[derive(Default)]
-struct Found {
-    whole_ns: Vec<f64>,
-    write_ns: Vec<f64>,
-    sync_ns: Vec<f64>,
-    bytes: u64,
-    /// By the kernel for this process; `None` where it does not count.
-    counted: Option<u64>,
+pub(super) struct Counted {
+    /// Bytes, by the kernel for this process; `None` where it does not count.
+    bytes: Option<u64>,
     flushes: Option<u64>,
     device_writes: Option<u64>,
     /// Bytes that the device under the files counted.
@@ -130,9 +120,6 @@ struct Found {
     /// Time in which some program waited for a CPU, and all of it, us; `None` where the kernel does not tell.
     waited_us: Option<u64>,
     watched_us: f64,
-    /// Blocks whose last write was read back, and the first that was wrong.
-    verified: u64,
-    wrong: Option<String>,
     /// Bytes that still waited to be written after the last sync of a block; `None` where the kernel does not tell.
     unsettled: Option<u64>,
 }
@@ -152,7 +139,8 @@ impl Times {
     }
 }
 
-pub(super) struct Syncing<'env> {
+/// Files that are written and made durable.
+pub struct Session<'env> {
     env: &'env Env,
     stamps: Stamps,
     place: Arc<Place>,
@@ -168,8 +156,6 @@ pub(super) struct Syncing<'env> {
     /// The last file that was created.
     created: Option<(OwnedFd, Contents)>,
     files: u64,
-    found: BTreeMap<(Operation, Way), Found>,
-    selected: (Operation, Way),
     /// Files that are full: closing them deletes them, which would slow down what follows.
     full: Vec<Target>,
     folder: Option<Folder>,
@@ -181,46 +167,43 @@ pub(super) struct Syncing<'env> {
     pub(super) keeps_other_bytes: bool,
 }
 
-impl<'env> Syncing<'env> {
-    pub(super) fn new(env: &'env Env, group: &[Planned]) -> Result<Self, ProbeError> {
-        let stamps = Stamps::of(&env.clock)
-            .ok_or_else(|| ProbeError::Other("simulated time does not pass on a disk".to_owned()))?;
-        let place = env.disk.place().map_err(refused)?;
-        let mut session = Self {
-            env,
-            stamps,
-            under: Device::under(place.directory()),
-            place,
-            device: disk_of(env).and_then(numbers_of),
-            seeds: 0,
-            buffer: Buffer::new(block_length(), block_length()),
-            back: Buffer::new(block_length(), block_length()),
-            overwritten: BTreeMap::new(),
-            appended: BTreeMap::new(),
-            created: None,
-            files: 0,
-            found: BTreeMap::new(),
-            selected: (Operation::Overwrite, Way::Fdatasync),
-            full: Vec::new(),
-            folder: None,
-            #[cfg(test)]
-            syncs_nothing: false,
-            #[cfg(test)]
-            keeps_other_bytes: false,
-        };
-        for (operation, way) in group.iter().filter_map(|planned| asked(&planned.point)) {
-            match operation {
-                // What is refused here is refused again, and then said, when the point is selected.
-                Operation::Overwrite => drop(session.lay_out(way)),
-                Operation::Create if session.folder.is_none() => {
-                    session.folder = Some(Folder::create(&session.place).map_err(refused)?);
-                }
-                Operation::Append | Operation::Create => {}
+pub(super) fn open<'env>(env: &'env Env, group: &[Write]) -> Result<Session<'env>, ProbeError> {
+    let stamps = stamps(env)?;
+    let place = env.disk.place().map_err(refused)?;
+    let mut session = Session {
+        env,
+        stamps,
+        under: Device::under(place.directory()),
+        place,
+        device: disk_of(env).and_then(numbers_of),
+        seeds: 0,
+        buffer: Buffer::new(block_length(), block_length()),
+        back: Buffer::new(block_length(), block_length()),
+        overwritten: BTreeMap::new(),
+        appended: BTreeMap::new(),
+        created: None,
+        files: 0,
+        full: Vec::new(),
+        folder: None,
+        #[cfg(test)]
+        syncs_nothing: false,
+        #[cfg(test)]
+        keeps_other_bytes: false,
+    };
+    for write in group {
+        match write.operation {
+            // What is refused here is refused again, and then said, when the point is selected.
+            Operation::Overwrite => drop(session.lay_out(write.sync)),
+            Operation::Create if session.folder.is_none() => {
+                session.folder = Some(Folder::create(&session.place).map_err(refused)?);
             }
+            Operation::Append | Operation::Create => {}
         }
-        Ok(session)
     }
+    Ok(session)
+}
 
+impl Session<'_> {
     /// Another one for each file and each pass over it.
     fn seed(&mut self) -> u64 {
         self.seeds += 1;
@@ -261,8 +244,8 @@ impl<'env> Syncing<'env> {
     }
 
     /// One write into a file that is there.
-    fn write(&mut self) -> Result<Times, ProbeError> {
-        let (operation, way) = self.selected;
+    fn write(&mut self, write: Write) -> Result<Times, ProbeError> {
+        let Write { operation, sync: way } = write;
         let at_end = |target: &Target| target.at + BLOCK_BYTES > FILE_BYTES;
         let again = operation == Operation::Overwrite && self.overwritten.get(&way).is_some_and(at_end);
         let renewed = again.then(|| self.contents());
@@ -291,8 +274,7 @@ impl<'env> Syncing<'env> {
     }
 
     /// A new file with one block, named durably.
-    fn create(&mut self) -> Result<Times, ProbeError> {
-        let (_, way) = self.selected;
+    fn create(&mut self, way: Way) -> Result<Times, ProbeError> {
         let contents = self.contents();
         contents.fill(0, self.buffer.bytes_mut());
         // Closing is no part of it.
@@ -323,12 +305,12 @@ impl<'env> Syncing<'env> {
         Ok(Times { begin, created: Some(created), written, synced, named })
     }
 
-    fn take(&mut self, block: &mut Block, found: &mut Found) -> Result<(), ProbeError> {
+    fn take(&mut self, write: Write, found: &mut Found, block: &mut Block) -> Result<(), ProbeError> {
         let profile = self.env.settings.profile;
-        let (operation, _) = self.selected;
+        let Write { operation, sync } = write;
         let most = operations(profile, operation);
         if operation == Operation::Append {
-            self.grow(self.selected.1, most * BLOCK_BYTES)?;
+            self.grow(sync, most * BLOCK_BYTES)?;
         }
         let patience = self.env.clock.ticks(PATIENCE * block_s(profile) * 1e9);
         let first = self.stamps.begin();
@@ -336,8 +318,8 @@ impl<'env> Syncing<'env> {
             let budget = self.env.disk.budget();
             budget.spend(operation.written_blocks() * BLOCK_BYTES).map_err(refused)?;
             let times = match operation {
-                Operation::Create => self.create()?,
-                _ => self.write()?,
+                Operation::Create => self.create(sync)?,
+                _ => self.write(write)?,
             };
             self.keep(block, found, &times);
             if done + 1 >= FEWEST && times.end().saturating_sub(first) > patience {
@@ -367,12 +349,11 @@ impl<'env> Syncing<'env> {
         if let Some(named) = times.named {
             block.channel("directory", last, named);
         }
-        found.bytes += BLOCK_BYTES;
     }
 
     /// What the last write left: nothing that waits, and the same bytes on the disk.
-    fn look(&mut self, found: &mut Found) -> Result<(), ProbeError> {
-        let (operation, way) = self.selected;
+    fn look(&mut self, write: Write, found: &mut Found) -> Result<(), ProbeError> {
+        let Write { operation, sync } = write;
         let (file, contents, offset) = if operation == Operation::Create {
             let Some((file, contents)) = &self.created else {
                 return Ok(());
@@ -380,14 +361,14 @@ impl<'env> Syncing<'env> {
             (file.as_fd(), *contents, 0)
         } else {
             let targets = if operation == Operation::Overwrite { &self.overwritten } else { &self.appended };
-            let Some(target) = targets.get(&way) else {
+            let Some(target) = targets.get(&sync) else {
                 return Ok(());
             };
             (target.plain.as_fd(), target.contents, target.at - BLOCK_BYTES)
         };
         // First: looking at the bytes past the page cache would have them written.
         if let Some(waiting) = residency(file).map_err(refused)?.unsettled_bytes {
-            *found.unsettled.get_or_insert(0) += waiting;
+            *found.counted.unsettled.get_or_insert(0) += waiting;
         }
         #[cfg(test)]
         if self.keeps_other_bytes {
@@ -456,125 +437,95 @@ fn system(what: &str) -> impl FnOnce(rustix::io::Errno) -> ProbeError {
     move |errno| ProbeError::System { what, source: errno.into() }
 }
 
-impl AnySession for Syncing<'_> {
-    fn select(&mut self, point: &Point) -> Result<(), ProbeError> {
-        self.selected = asked(point).ok_or_else(|| ProbeError::no_point(point))?;
-        if self.selected.0 == Operation::Overwrite {
-            self.lay_out(self.selected.1)?;
+impl harness::Session<Durable> for Session<'_> {
+    fn select(&mut self, write: &Write) -> Result<(), ProbeError> {
+        if write.operation == Operation::Overwrite {
+            self.lay_out(write.sync)?;
         }
         Ok(())
     }
 
-    fn block(&mut self, block: &mut Block) -> Result<(), ProbeError> {
+    fn block(&mut self, write: &Write, found: &mut Found, block: &mut Block) -> Result<(), ProbeError> {
         block.set_waits();
         block.set_tail_threshold_ns(TAIL_NS);
-        let mut found = self.found.remove(&self.selected).unwrap_or_default();
         let (device, process) = (counters(self.device), ProcessCounters::now());
-        found.on_device.begin(&self.under);
+        found.counted.on_device.begin(&self.under);
         let (pressure, begun_ns) = (cpu_pressure_us(), self.env.clock.now_ns());
-        let bytes = found.bytes;
-        let taken = self.take(block, &mut found);
+        let bytes = found.bytes();
+        let taken = self.take(*write, found, block);
+        let (bytes, counted) = (found.bytes() - bytes, &mut found.counted);
         if let (Some(before), Some(now)) = (pressure, cpu_pressure_us()) {
-            *found.waited_us.get_or_insert(0) += now.saturating_sub(before);
-            found.watched_us += (self.env.clock.now_ns() - begun_ns) / 1e3;
+            *counted.waited_us.get_or_insert(0) += now.saturating_sub(before);
+            counted.watched_us += (self.env.clock.now_ns() - begun_ns) / 1e3;
         }
-        found.on_device.end(&self.under, Direction::Write, found.bytes - bytes);
+        counted.on_device.end(&self.under, Direction::Write, bytes);
         if let (Some(before), Some(now)) = (process, ProcessCounters::now()) {
             // Block by block: the file system's own bytes in one must not make up for what is missing in another.
-            *found.counted.get_or_insert(0) += now.since(before).write_bytes.min(found.bytes - bytes);
+            *counted.bytes.get_or_insert(0) += now.since(before).write_bytes.min(bytes);
         }
         if let (Some(before), Some(now)) = (device, counters(self.device)) {
             let since = now.since(before);
-            found.at_device.add(since);
-            *found.device_writes.get_or_insert(0) += since.writes;
+            counted.at_device.add(since);
+            *counted.device_writes.get_or_insert(0) += since.writes;
             if let Some(flushes) = since.flushes {
-                *found.flushes.get_or_insert(0) += flushes;
+                *counted.flushes.get_or_insert(0) += flushes;
             }
         }
-        let looked = taken.and_then(|()| self.look(&mut found));
-        self.found.insert(self.selected, found);
-        looked
+        taken?;
+        self.look(*write, found)
     }
 
-    fn proof(&mut self, point: &Point) -> Proof {
-        let empty = Found::default();
-        let found = asked(point).and_then(|key| self.found.get(&key)).unwrap_or(&empty);
-        let quantile = |values: &[f64], q| {
-            let mut sorted = values.to_vec();
-            sorted.sort_by(f64::total_cmp);
-            (!sorted.is_empty()).then(|| latlab_stats::quantile(&sorted, q))
-        };
-        let median = |values: &[f64]| quantile(values, 0.5);
-        // With O_DSYNC the write is the sync.
-        let synced = if found.sync_ns.is_empty() { &found.write_ns } else { &found.sync_ns };
+    fn proof(&mut self, write: &Write, found: &Found) -> Proof<Details> {
+        let (operations, counted) = (found.whole_ns.len() as u64, &found.counted);
+        let each = |count: u64| count as f64 / operations.max(1) as f64;
         let disk = disk_of(self.env);
-        let each = |count: Option<u64>| count.map(|count| count as f64 / found.whole_ns.len().max(1) as f64);
-        let blocks = asked(point).map_or(1, |(operation, _)| operation.written_blocks());
+        let told = OnLinux {
+            cpu_pressure: counted.waited_us.map(|waited| waited as f64 / counted.watched_us.max(1.0)),
+            flushes_per_operation: counted.flushes.map(each),
+            device_writes_per_operation: counted.device_writes.map(each),
+            write_cache: disk.and_then(|disk| disk.write_cache.clone()),
+            made_of_others: disk.map(|disk| !disk.made_of.is_empty()),
+            file_system: file_system(self.env),
+            device_time: Some(counted.at_device.of(
+                Asked::Durable,
+                operations,
+                found.whole_ns.iter().sum(),
+                found.bytes() * write.operation.written_blocks(),
+            )),
+        };
         Proof {
-            checks: found.checks(median(&found.whole_ns).unwrap_or(0.0), &self.under),
-            work: Work { bytes: found.bytes, device_bytes: found.counted, ..Work::default() },
-            engine: Some("psync".to_owned()),
-            findings: Some(json!({
-                "bytes": found.bytes,
-                "write_p50_ns": median(&found.write_ns),
-                "sync_p50_ns": median(&found.sync_ns),
-                "sync_p10_ns": quantile(synced, 0.1),
-                "cpu_pressure": found.waited_us.map(|waited| waited as f64 / found.watched_us.max(1.0)),
-                "flushes_per_operation": each(found.flushes),
-                "device_writes_per_operation": each(found.device_writes),
-                "write_cache": disk.and_then(|disk| disk.write_cache.as_deref()),
-                "made_of_others": disk.map(|disk| !disk.made_of.is_empty()),
-                "file_system": file_system(self.env),
-                "device_time": found.at_device.of(
-                    Asked::Durable,
-                    found.whole_ns.len() as u64,
-                    found.whole_ns.iter().sum(),
-                    found.bytes * blocks,
-                ),
-            })),
-            ..Proof::default()
+            work: Work { bytes: found.bytes(), device_bytes: counted.bytes, ..Work::default() },
+            ..Proof::of(checks(found, &self.under)).with(found.details(Some(told))).by("psync")
         }
     }
 }
 
-impl Found {
-    fn checks(&self, median_ns: f64, device: &Device) -> Vec<Check> {
-        let counted = self.counted;
-        vec![
-            Check {
-                name: "contents verified".to_owned(),
-                ok: self.wrong.is_none() && self.verified > 0,
-                detail: self.wrong.clone().unwrap_or_else(|| {
-                    format!(
-                        "the last write of each of {} blocks was read back and is what was written",
-                        self.verified
-                    )
-                }),
+fn checks(found: &Found, device: &Device) -> Vec<Check> {
+    let (bytes, Counted { bytes: counted, unsettled, on_device, .. }) = (found.bytes(), &found.counted);
+    vec![
+        found.contents_check("read back"),
+        Check {
+            name: "nothing waits after the sync".to_owned(),
+            ok: found.verified > 0 && unsettled.unwrap_or(0) == 0,
+            detail: match unsettled {
+                Some(bytes) => format!(
+                    "{bytes} bytes still waited to be written after {} blocks (cachestat)",
+                    found.verified
+                ),
+                None => "this kernel does not tell what waits to be written".to_owned(),
             },
-            Check {
-                name: "nothing waits after the sync".to_owned(),
-                ok: self.verified > 0 && self.unsettled.unwrap_or(0) == 0,
-                detail: match self.unsettled {
-                    Some(bytes) => format!(
-                        "{bytes} bytes still waited to be written after {} blocks (cachestat)",
-                        self.verified
-                    ),
-                    None => "this kernel does not tell what waits to be written".to_owned(),
-                },
+        },
+        Check {
+            name: "counted by the kernel".to_owned(),
+            ok: bytes > 0 && counted.is_none_or(|counted| counted >= bytes),
+            detail: match counted {
+                Some(counted) => {
+                    format!("{bytes} bytes written, at least {counted} sent towards storage (/proc/self/io)")
+                }
+                None => format!("{bytes} bytes written; this kernel does not count"),
             },
-            Check {
-                name: "counted by the kernel".to_owned(),
-                ok: self.bytes > 0 && counted.is_none_or(|counted| counted >= self.bytes),
-                detail: match counted {
-                    Some(counted) => format!(
-                        "{} bytes written, at least {counted} sent towards storage (/proc/self/io)",
-                        self.bytes
-                    ),
-                    None => format!("{} bytes written; this kernel does not count", self.bytes),
-                },
-            },
-            self.on_device.check(device),
-            answered_by_a_device(median_ns),
-        ]
-    }
+        },
+        on_device.check(device),
+        found.device_check(),
+    ]
 }

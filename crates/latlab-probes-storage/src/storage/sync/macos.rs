@@ -2,14 +2,18 @@
 
 use std::os::fd::BorrowedFd;
 
-use latlab_harness::{AnySession, Env, Planned, ProbeError};
+use latlab_harness::{Env, ProbeError};
 use rustix::fs::{fcntl_fullfsync, fsync};
 use rustix::io::retry_on_intr;
 
-use super::{Operation, Way};
+use super::{Operation, Way, Write};
 
 #[path = "posix.rs"]
 mod posix;
+
+pub(super) use posix::Syncing as Session;
+
+pub(super) type Counted = ();
 
 /// Files with names would need a folder that somebody sweeps after a crash: creating is not measured.
 pub(super) const OPERATIONS: &[Operation] = &[Operation::Overwrite, Operation::Append];
@@ -22,12 +26,8 @@ pub(super) fn room(env: &Env) -> Result<u64, String> {
     }
 }
 
-pub(super) fn open<'env>(
-    env: &'env Env,
-    _group: &[Planned],
-) -> Result<Box<dyn AnySession + 'env>, ProbeError> {
-    let session = posix::Syncing::new(env, env.disk.directory(), flush)?;
-    Ok(Box::new(session))
+pub(super) fn open<'env>(env: &'env Env, _group: &[Write]) -> Result<Session<'env>, ProbeError> {
+    Session::new(env, env.disk.directory(), flush)
 }
 
 fn flush(way: Way, file: BorrowedFd<'_>) -> rustix::io::Result<bool> {

@@ -8,14 +8,15 @@ use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use latlab_harness::{AnySession, Block, Env, ProbeError, Proof, Stamps};
-use latlab_record::{Check, Point, Work};
+use latlab_harness::{Block, Env, ProbeError, Proof, Session, Stamps};
+use latlab_record::Work;
 use latlab_storage::{Contents, Room, StorageError};
 use rustix::fs::{Mode, OFlags};
-use serde_json::json;
 
-use crate::disk::answered_by_a_device;
-use crate::storage::sync::{BLOCK_BYTES, FILE_BYTES, Operation, Way, asked, block_s, operations};
+use crate::disk::stamps;
+use crate::storage::sync::{
+    BLOCK_BYTES, Details, Durable, FILE_BYTES, Found, Operation, Way, Write, block_s, operations,
+};
 
 /// Makes what was written durable; whether there was anything to do.
 pub(super) type Flush = fn(Way, BorrowedFd<'_>) -> rustix::io::Result<bool>;
@@ -57,28 +58,17 @@ struct Target {
     contents: Contents,
 }
 
-#[derive(Default)]
-struct Found {
-    point: Point,
-    whole_ns: Vec<f64>,
-    write_ns: Vec<f64>,
-    sync_ns: Vec<f64>,
-    verified: u64,
-    wrong: Option<String>,
-}
-
-pub(super) struct Syncing<'env> {
+/// Files that are written and made durable.
+pub struct Syncing<'env> {
     env: &'env Env,
     stamps: Stamps,
     directory: PathBuf,
     flush: Flush,
     seeds: u64,
     buffer: Vec<u8>,
-    targets: Vec<((Operation, Way), Target)>,
+    targets: Vec<(Write, Target)>,
     /// Files that are full: closing them deletes them, which would slow down what follows.
     full: Vec<Target>,
-    found: Vec<Found>,
-    selected: (Operation, Way),
     /// As if the disk kept other bytes than were written.
     #[cfg(test)]
     pub(super) keeps_other_bytes: bool,
@@ -95,19 +85,15 @@ fn refused(error: &StorageError) -> ProbeError {
 
 impl<'env> Syncing<'env> {
     pub(super) fn new(env: &'env Env, directory: &Path, flush: Flush) -> Result<Self, ProbeError> {
-        let stamps = Stamps::of(&env.clock)
-            .ok_or_else(|| ProbeError::Other("simulated time does not pass on a disk".to_owned()))?;
         Ok(Self {
             env,
-            stamps,
+            stamps: stamps(env)?,
             directory: directory.to_owned(),
             flush,
             seeds: 0,
             buffer: vec![0; usize::try_from(BLOCK_BYTES).unwrap_or(0)],
             targets: Vec::new(),
             full: Vec::new(),
-            found: Vec::new(),
-            selected: (Operation::Overwrite, Way::Fsync),
             #[cfg(test)]
             keeps_other_bytes: false,
         })
@@ -138,10 +124,10 @@ impl<'env> Syncing<'env> {
         budget.spend(bytes).map_err(|error| refused(&error))
     }
 
-    /// The file of the selected point with room for `blocks` more: one to overwrite is written whole and flushed, one that is to grow is empty.
-    fn prepare(&mut self, blocks: u64) -> Result<usize, ProbeError> {
-        let (operation, way) = self.selected;
-        let place = self.targets.iter().position(|(own, _)| *own == self.selected);
+    /// The file of a point with room for `blocks` more: one to overwrite is written whole and flushed, one that is to grow is empty.
+    fn prepare(&mut self, write: Write, blocks: u64) -> Result<usize, ProbeError> {
+        let Write { operation, sync } = write;
+        let place = self.targets.iter().position(|(own, _)| *own == write);
         match (operation, place) {
             (Operation::Overwrite, Some(place)) => return Ok(place),
             (_, Some(place)) if self.targets[place].1.at + blocks * BLOCK_BYTES <= FILE_BYTES => {
@@ -158,19 +144,19 @@ impl<'env> Syncing<'env> {
                 contents.fill(at, &mut self.buffer);
                 file.write_all_at(&self.buffer, at).map_err(system("laying out a file"))?;
             }
-            (self.flush)(way, file.as_fd()).map_err(|errno| system("flushing a file")(errno.into()))?;
+            (self.flush)(sync, file.as_fd()).map_err(|errno| system("flushing a file")(errno.into()))?;
         }
         let contents = self.contents();
         let target = Target { file, at: 0, contents };
-        self.targets.push((self.selected, target));
+        self.targets.push((write, target));
         Ok(self.targets.len() - 1)
     }
 
-    fn take(&mut self, block: &mut Block, found: &mut Found) -> Result<(), ProbeError> {
+    fn take(&mut self, write: Write, found: &mut Found, block: &mut Block) -> Result<(), ProbeError> {
         let profile = self.env.settings.profile;
-        let (operation, way) = self.selected;
+        let Write { operation, sync } = write;
         let most = operations(profile, operation);
-        let place = self.prepare(most)?;
+        let place = self.prepare(write, most)?;
         let ns = |begin: u64, end: u64| self.env.clock.ns(end.saturating_sub(begin));
         let patience = self.env.clock.ticks(PATIENCE * block_s(profile) * 1e9);
         let first = self.stamps.begin();
@@ -187,7 +173,7 @@ impl<'env> Syncing<'env> {
             let begin = self.stamps.begin();
             let moved = target.file.write_at(&self.buffer, target.at);
             let written = self.stamps.end();
-            let flushed = (self.flush)(way, target.file.as_fd());
+            let flushed = (self.flush)(sync, target.file.as_fd());
             let end = self.stamps.end();
             let moved = moved.map_err(system("writing 4 KiB"))?;
             if moved != self.buffer.len() {
@@ -221,61 +207,22 @@ impl<'env> Syncing<'env> {
     }
 }
 
-impl AnySession for Syncing<'_> {
-    fn select(&mut self, point: &Point) -> Result<(), ProbeError> {
-        self.selected = asked(point).ok_or_else(|| ProbeError::no_point(point))?;
-        self.prepare(1).map(drop)
+impl Session<Durable> for Syncing<'_> {
+    fn select(&mut self, write: &Write) -> Result<(), ProbeError> {
+        self.prepare(*write, 1).map(drop)
     }
 
-    fn block(&mut self, block: &mut Block) -> Result<(), ProbeError> {
+    fn block(&mut self, write: &Write, found: &mut Found, block: &mut Block) -> Result<(), ProbeError> {
         block.set_waits();
-        let (operation, way) = self.selected;
-        let point = crate::storage::sync::point(operation, way);
-        let place = self.found.iter().position(|found| found.point == point);
-        let mut found = place.map_or_else(Found::default, |place| self.found.swap_remove(place));
-        found.point = point;
-        let taken = self.take(block, &mut found);
-        self.found.push(found);
-        taken
+        self.take(*write, found, block)
     }
 
-    fn proof(&mut self, point: &Point) -> Proof {
-        let Some(found) = self.found.iter().find(|found| found.point == *point) else {
-            return Proof::default();
-        };
-        let quantile = |values: &[f64], q| {
-            let mut sorted = values.to_vec();
-            sorted.sort_by(f64::total_cmp);
-            (!sorted.is_empty()).then(|| latlab_stats::quantile(&sorted, q))
-        };
-        let bytes = found.whole_ns.len() as u64 * BLOCK_BYTES;
+    fn proof(&mut self, _write: &Write, found: &Found) -> Proof<Details> {
+        let read_back = found.contents_check("read back (it may have come from memory)");
         Proof {
-            checks: vec![
-                Check {
-                    name: "contents verified".to_owned(),
-                    ok: found.wrong.is_none() && found.verified > 0,
-                    detail: found.wrong.clone().unwrap_or_else(|| {
-                        format!(
-                            "the last write of each of {} blocks was read back (it may have come from memory) and is what was written",
-                            found.verified
-                        )
-                    }),
-                },
-                answered_by_a_device(quantile(&found.whole_ns, 0.5).unwrap_or(0.0)),
-            ],
-            work: Work {
-                bytes,
-                ..Work::default()
-            },
-            engine: Some("psync".to_owned()),
+            work: Work { bytes: found.bytes(), ..Work::default() },
             flags: vec![UNCOUNTED.to_owned()],
-            findings: Some(json!({
-                "bytes": bytes,
-                "write_p50_ns": quantile(&found.write_ns, 0.5),
-                "sync_p50_ns": quantile(&found.sync_ns, 0.5),
-                "sync_p10_ns": quantile(&found.sync_ns, 0.1),
-            })),
-            ..Proof::default()
+            ..Proof::of(vec![read_back, found.device_check()]).with(found.details(None)).by("psync")
         }
     }
 }

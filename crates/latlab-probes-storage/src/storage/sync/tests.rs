@@ -1,56 +1,59 @@
-use super::*;
+use latlab_harness::{PointFields as _, PointResult, Support};
 use latlab_probes_testing as testing;
+use serde_json::json;
 
-fn result(operation: Operation, way: Way, p50: f64, findings: serde_json::Value) -> PointResult {
-    PointResult { findings: Some(findings), ..PointResult::new(point(operation, way), p50) }
+use super::*;
+
+fn figure(operation: Operation, way: Way, p50: f64, sync_ns: f64, told: OnLinux) -> Figure<Durable> {
+    let point = Write::of(operation, way);
+    let details = Details { sync_p50_ns: Some(sync_ns), linux: Some(told), ..Details::default() };
+    Figure { point, details: Some(details), result: PointResult::new(point.to_point(), p50) }
 }
 
-fn judged(fast_ns: f64, flushes: Option<f64>, busy: Option<f64>) -> &'static str {
+fn concluded(figures: &[Figure<Durable>]) -> Option<Findings> {
+    Durable.conclude(&testing::header(&testing::env(64 << 20)), figures)
+}
+
+fn judged(fast_ns: f64, flushes: Option<f64>, busy: Option<f64>) -> Verdict {
     verdict(Judged { fast_ns, flushes, busy })
 }
 
 #[test]
 fn a_flush_faster_than_flash_is_absorbed_and_a_slow_one_is_plausible() {
-    assert_eq!(judged(50e3, None, None), ABSORBED);
-    assert_eq!(judged(100e3, Some(1.0), Some(0.0)), ABSORBED);
-    assert_eq!(judged(200e3, Some(1.0), Some(0.0)), UNDECIDED);
-    assert_eq!(judged(700e3, Some(1.0), Some(0.01)), PLAUSIBLE);
-    assert_eq!(judged(8e6, None, None), PLAUSIBLE);
+    assert_eq!(judged(50e3, None, None), Verdict::Absorbed);
+    assert_eq!(judged(100e3, Some(1.0), Some(0.0)), Verdict::Absorbed);
+    assert_eq!(judged(200e3, Some(1.0), Some(0.0)), Verdict::Undecided);
+    assert_eq!(judged(700e3, Some(1.0), Some(0.01)), Verdict::Plausible);
+    assert_eq!(judged(8e6, None, None), Verdict::Plausible);
 }
 
 #[test]
 fn on_a_busy_machine_a_slow_sync_says_nothing_and_a_fast_one_still_does() {
-    assert_eq!(judged(4e6, Some(1.0), Some(0.6)), UNDECIDED);
-    assert_eq!(judged(100e3, Some(1.0), Some(0.6)), ABSORBED);
+    assert_eq!(judged(4e6, Some(1.0), Some(0.6)), Verdict::Undecided);
+    assert_eq!(judged(100e3, Some(1.0), Some(0.6)), Verdict::Absorbed);
 }
 
 #[test]
 fn a_sync_that_sends_no_flush_to_a_cache_shows_no_durability_however_long_it_takes() {
-    assert_eq!(judged(700e3, Some(0.0), None), NOT_SENT);
-    assert_eq!(judged(100e3, Some(0.02), None), NOT_SENT);
+    assert_eq!(judged(700e3, Some(0.0), None), Verdict::NotSent);
+    assert_eq!(judged(100e3, Some(0.02), None), Verdict::NotSent);
 }
 
 #[test]
 fn the_verdict_comes_with_its_evidence() {
-    let env = testing::env(64 << 20);
-    let results = [
-        result(
-            Operation::Overwrite,
-            Way::Fdatasync,
-            100e3,
-            json!({
-                "sync_p50_ns": 96e3,
-                "write_cache": "write back",
-                "made_of_others": false,
-                "file_system": "file system ext4 with the options rw; with a journal",
-            }),
-        ),
-        result(Operation::Append, Way::Fdatasync, 200e3, json!({ "sync_p50_ns": 196e3 })),
-        result(Operation::Overwrite, Way::DirectFdatasync, 95e3, json!({ "sync_p50_ns": 48e3 })),
-    ];
-    let records = Durable.conclude(&testing::header(&env), &results);
-    let findings = records[0].findings.as_ref().expect("findings");
-    assert_eq!(findings["verdict"], ABSORBED);
+    let told = OnLinux {
+        write_cache: Some("write back".to_owned()),
+        made_of_others: Some(false),
+        file_system: Some("file system ext4 with the options rw; with a journal".to_owned()),
+        ..OnLinux::default()
+    };
+    let findings = concluded(&[
+        figure(Operation::Overwrite, Way::Fdatasync, 100e3, 96e3, told),
+        figure(Operation::Append, Way::Fdatasync, 200e3, 196e3, OnLinux::default()),
+        figure(Operation::Overwrite, Way::DirectFdatasync, 95e3, 48e3, OnLinux::default()),
+    ]);
+    let findings = json!(findings);
+    assert_eq!(findings["verdict"], "absorbed by a protected cache or the host");
     assert_eq!(findings["append_over_overwrite"], 2.0);
     assert_eq!(findings["judged_by"]["sync"], "fdatasync");
     let evidence: Vec<&str> =
@@ -70,37 +73,47 @@ fn the_verdict_comes_with_its_evidence() {
 #[test]
 fn a_sync_without_a_flush_tells_of_a_device_that_has_a_cache_and_is_not_made_of_others() {
     let verdict = |write_cache: &str, made_of_others: bool| {
-        let findings = json!({
-            "sync_p50_ns": 700e3,
-            "flushes_per_operation": 0.0,
-            "write_cache": write_cache,
-            "made_of_others": made_of_others,
-        });
-        let results = [result(Operation::Overwrite, Way::Fdatasync, 710e3, findings)];
-        let records = Durable.conclude(&testing::header(&testing::env(64 << 20)), &results);
-        records[0].findings.as_ref().expect("findings")["verdict"].clone()
+        let told = OnLinux {
+            flushes_per_operation: Some(0.0),
+            write_cache: Some(write_cache.to_owned()),
+            made_of_others: Some(made_of_others),
+            ..OnLinux::default()
+        };
+        let figures = [figure(Operation::Overwrite, Way::Fdatasync, 710e3, 700e3, told)];
+        concluded(&figures).expect("an overwrite").verdict
     };
-    assert_eq!(verdict("write back", false), NOT_SENT);
-    assert_eq!(verdict("write back", true), PLAUSIBLE);
-    assert_eq!(verdict("write through", false), PLAUSIBLE);
+    assert_eq!(verdict("write back", false), Verdict::NotSent);
+    assert_eq!(verdict("write back", true), Verdict::Plausible);
+    assert_eq!(verdict("write through", false), Verdict::Plausible);
 }
 
 #[test]
 fn without_an_overwrite_there_is_no_verdict() {
-    let env = testing::env(64 << 20);
-    let results = [result(Operation::Append, Way::Fdatasync, 200e3, json!({ "sync_p50_ns": 196e3 }))];
-    assert!(Durable.conclude(&testing::header(&env), &results).is_empty());
+    let figures = [figure(Operation::Append, Way::Fdatasync, 200e3, 196e3, OnLinux::default())];
+    assert!(concluded(&figures).is_none());
+}
+
+#[test]
+fn a_system_that_tells_nothing_besides_leaves_it_out_and_one_that_does_says_null() {
+    let details = Details { bytes: 4096, ..Details::default() };
+    assert_eq!(json!(details).as_object().map(serde_json::Map::len), Some(4));
+    let on_linux = json!(Details { linux: Some(OnLinux::default()), ..details });
+    assert_eq!(on_linux.as_object().map(serde_json::Map::len), Some(11));
+    assert!(on_linux["cpu_pressure"].is_null());
 }
 
 #[test]
 fn its_points_fit_one_cpu_and_little_memory_and_say_what_they_write() {
     let env = testing::env_of_one_cpu(64 << 20);
-    let points = Durable.points(&env);
+    let points: Vec<_> = offered(&Operation::ALL, &Way::ALL[..4])
+        .into_iter()
+        .map(|write| super::planned(&env, write))
+        .collect();
     assert_eq!(points.len(), 12);
     let seconds: f64 = points.iter().filter(|planned| planned.priority == 0).map(Planned::round_s).sum();
     assert!(seconds < 0.6, "{seconds}");
     for planned in &points {
-        let (operation, _) = asked(&planned.point).expect("one of ours");
+        let operation = planned.point.operation;
         let operations = operations(Profile::Quick, operation);
         assert!(planned.written_bytes >= operations * BLOCK_BYTES);
         let laid_out = operation == Operation::Overwrite;
@@ -114,37 +127,35 @@ fn its_points_fit_one_cpu_and_little_memory_and_say_what_they_write() {
 fn each_system_has_the_ways_that_it_knows_and_full_fsync_is_of_macos() {
     let linux = offered(&Operation::ALL, &[Way::Fsync, Way::Fdatasync, Way::ODsync, Way::DirectFdatasync]);
     assert_eq!(linux.len(), 12);
-    assert_eq!(linux[0], (Operation::Overwrite, Way::Fdatasync));
+    assert_eq!(linux[0], Write::of(Operation::Overwrite, Way::Fdatasync));
     let macos = offered(&[Operation::Overwrite, Operation::Append], &[Way::Fsync, Way::FullFsync]);
     assert_eq!(
         macos,
         [
-            (Operation::Overwrite, Way::Fsync),
-            (Operation::Overwrite, Way::FullFsync),
-            (Operation::Append, Way::Fsync),
-            (Operation::Append, Way::FullFsync),
+            Write::of(Operation::Overwrite, Way::Fsync),
+            Write::of(Operation::Overwrite, Way::FullFsync),
+            Write::of(Operation::Append, Way::Fsync),
+            Write::of(Operation::Append, Way::FullFsync),
         ]
     );
     assert!(offered(&[], &[]).is_empty());
-    let full = point(Operation::Overwrite, Way::FullFsync);
-    assert_eq!(full.sync.as_deref(), Some("f_fullfsync"));
-    assert_eq!(asked(&full).is_some(), cfg!(target_os = "macos"));
+    let named = Way::ALL.map(|way| Write::of(Operation::Overwrite, way).to_point().sync);
+    assert_eq!(named, Way::ALL.map(|way| Some(way.name().to_owned())));
 }
 
 #[test]
 fn where_there_is_a_full_fsync_it_is_judged_and_not_the_fsync_that_flushes_nothing() {
-    let env = testing::env(64 << 20);
-    let results = [(Way::Fsync, 40e3), (Way::FullFsync, 5e6)]
-        .map(|(way, ns)| result(Operation::Overwrite, way, ns, json!({ "sync_p50_ns": ns })));
-    let records = Durable.conclude(&testing::header(&env), &results);
-    let findings = records[0].findings.as_ref().expect("findings");
-    assert_eq!(findings["judged_by"]["sync"], "f_fullfsync");
-    assert_eq!(findings["verdict"], PLAUSIBLE);
+    let figures = [(Way::Fsync, 40e3), (Way::FullFsync, 5e6)]
+        .map(|(way, ns)| figure(Operation::Overwrite, way, ns, ns, OnLinux::default()));
+    let findings = concluded(&figures).expect("an overwrite");
+    assert_eq!(findings.judged_by.sync, Way::FullFsync);
+    assert_eq!(findings.verdict, Verdict::Plausible);
 }
 
 /// What macOS has, tried where there are the same calls.
 #[cfg(all(unix, not(target_os = "macos")))]
 #[path = "posix.rs"]
+#[expect(unreachable_pub, reason = "macOS exports the session")]
 mod posix;
 
 #[cfg(all(unix, not(target_os = "macos")))]
@@ -152,10 +163,11 @@ mod with_posix_calls_alone {
     use std::os::fd::BorrowedFd;
     use std::path::PathBuf;
 
-    use latlab_harness::{Proof, RemoteBlock};
+    use latlab_harness::{Proof, Session as _};
 
     use super::posix::{Syncing, room};
     use super::*;
+    use crate::storage::{failed, take_once};
 
     fn flush(_: Way, file: BorrowedFd<'_>) -> rustix::io::Result<bool> {
         rustix::fs::fsync(file).map(|()| true)
@@ -170,18 +182,16 @@ mod with_posix_calls_alone {
         directory
     }
 
-    fn measured(planted: bool) -> Vec<Proof> {
+    fn measured(planted: bool) -> Vec<Proof<Details>> {
         let env = testing::env(64 << 20);
         let directory = directory();
         let mut session = Syncing::new(&env, &directory, flush).expect("room");
         session.keeps_other_bytes = planted;
         let mut proofs = Vec::new();
         for operation in [Operation::Overwrite, Operation::Append] {
-            let point = point(operation, Way::Fsync);
-            session.select(&point).expect("its file");
-            // Only the work matters here: single operations make no windows.
-            assert!(RemoteBlock::take(&env.clock, None, |block| session.block(block)).is_err());
-            proofs.push(session.proof(&point));
+            let (write, mut found) = (Write::of(operation, Way::Fsync), Found::default());
+            take_once(&mut session, &env, &write, &mut found).expect("its file");
+            proofs.push(session.proof(&write, &found));
         }
         let names = std::fs::read_dir(&directory).expect("listed").count();
         assert_eq!(names, 0, "no file has a name");
@@ -195,21 +205,21 @@ mod with_posix_calls_alone {
     #[test]
     fn what_was_made_durable_is_read_back() {
         for proof in measured(false) {
-            let wrong: Vec<_> = testing::failed(&proof)
+            let wrong: Vec<_> = failed(&proof)
                 .into_iter()
                 // The build folder may be in memory.
                 .filter(|name| *name != "answered by a device")
                 .collect();
             assert!(wrong.is_empty(), "{wrong:?}");
             assert!(proof.flags[0].contains("flushes"), "{:?}", proof.flags);
-            assert!(proof.findings.expect("findings")["sync_p50_ns"].is_number());
+            assert!(proof.findings.expect("details").sync_p50_ns.is_some());
         }
     }
 
     #[test]
     fn other_bytes_than_were_written_fail_the_proof() {
         for proof in measured(true) {
-            assert!(testing::failed(&proof).contains(&"contents verified"));
+            assert!(failed(&proof).contains(&"contents verified"));
         }
     }
 
@@ -229,47 +239,24 @@ mod with_posix_calls_alone {
 mod linux {
     use std::path::Path;
 
-    use latlab_harness::measure_once;
+    use latlab_harness::{AnyProbe as _, Erased, Proof, Session as _};
     use latlab_storage::Disk;
 
     use super::*;
-    use crate::storage::sync::work::Syncing;
+    use crate::storage::sync::work::{Session, open};
+    use crate::storage::{failed, take_once};
 
-    /// Which fault is planted.
-    #[derive(Clone, Copy)]
-    enum Fault {
-        SyncsNothing,
-        KeepsOtherBytes,
-    }
-
-    /// The probe on a disk with a fault.
-    struct Faulty(Fault);
-
-    impl AnyProbe for Faulty {
-        fn spec(&self) -> &'static Spec {
-            &SPEC
-        }
-        fn supports(&self, env: &Env) -> Support {
-            Durable.supports(env)
-        }
-        fn points(&self, env: &Env) -> Vec<Planned> {
-            Durable.points(env)
-        }
-        fn memory_bytes(&self, env: &Env) -> u64 {
-            Durable.memory_bytes(env)
-        }
-        fn open<'env>(
-            &'env self,
-            env: &'env Env,
-            group: &[Planned],
-        ) -> Result<Box<dyn AnySession + 'env>, ProbeError> {
-            let mut session = Syncing::new(env, group)?;
-            match self.0 {
-                Fault::SyncsNothing => session.syncs_nothing = true,
-                Fault::KeepsOtherBytes => session.keeps_other_bytes = true,
-            }
-            Ok(Box::new(session))
-        }
+    /// The proofs of the overwrites, appends and creations with these ways, each after one block on a disk with a fault.
+    fn faulty(env: &Env, ways: &[Way], plant: impl FnOnce(&mut Session)) -> Vec<Proof<Details>> {
+        let writes = offered(&Operation::ALL, ways);
+        let mut session = open(env, &writes).expect("room");
+        plant(&mut session);
+        let proof = |write: &Write| {
+            let mut found = Found::default();
+            take_once(&mut session, env, write, &mut found).expect("taken");
+            session.proof(write, &found)
+        };
+        writes.iter().map(proof).collect()
     }
 
     #[test]
@@ -279,21 +266,21 @@ mod linux {
         env.disk = Disk::new(binary.parent().expect("in a folder"), 8 << 20, 3);
         if crate::disk::room(&env).is_ok_and(|bytes| bytes >= ROOM_BYTES) {
             assert!(matches!(crate::disk::support_writing(&env), Support::No(_)));
-            assert_eq!(Durable.supports(&env), Support::Yes);
+            assert_eq!(Durable.plan(&env).support, Support::Yes);
         }
     }
 
     #[test]
     fn every_point_proves_its_work() {
         let env = testing::env_of_one_cpu(64 << 20);
-        if !testing::has_disk(&Durable, &env) {
+        if !testing::has_disk(&Erased(Durable), &env) {
             return;
         }
         // Direct I/O is not everywhere.
         let direct = env.disk.test_file(8 << 20).is_ok_and(|file| file.direct.is_ok());
-        let mut points = Durable.points(&env);
+        let mut points = Erased(Durable).points(&env);
         points.retain(|planned| direct || planned.point.sync.as_deref() != Some("direct-fdatasync"));
-        for proof in testing::assert_proved(&Durable, &env, &points) {
+        for proof in testing::assert_proved(&Erased(Durable), &env, &points) {
             let findings = proof.findings.expect("findings");
             assert!(findings["bytes"].as_u64() >= Some(4 * BLOCK_BYTES), "{findings}");
             assert_eq!(proof.engine.as_deref(), Some("psync"));
@@ -303,51 +290,48 @@ mod linux {
     #[test]
     fn a_sync_that_does_nothing_fails_the_proof_where_the_kernel_tells_what_waits() {
         let env = testing::env(64 << 20);
-        if !testing::has_disk(&Durable, &env) {
+        if !testing::has_disk(&Erased(Durable), &env) {
             return;
         }
-        let mut points = Durable.points(&env);
-        points.retain(|planned| matches!(planned.point.sync.as_deref(), Some("fsync" | "fdatasync")));
-        for (_, proof) in measure_once(&Faulty(Fault::SyncsNothing), &env, &points) {
+        for proof in faulty(&env, &[Way::Fsync, Way::Fdatasync], |session| session.syncs_nothing = true) {
             let told = proof.checks.iter().any(|check| check.detail.contains("cachestat"));
-            assert_eq!(testing::failed(&proof).contains(&"nothing waits after the sync"), told, "{proof:?}");
+            let failed = failed(&proof).contains(&"nothing waits after the sync");
+            assert_eq!(failed, told, "{:?}", proof.checks);
         }
     }
 
     #[test]
     fn other_bytes_than_were_written_fail_the_proof() {
         let env = testing::env(64 << 20);
-        if !testing::has_disk(&Durable, &env) {
+        if !testing::has_disk(&Erased(Durable), &env) {
             return;
         }
-        let mut points = Durable.points(&env);
-        points.retain(|planned| planned.point.sync.as_deref() == Some("fdatasync"));
-        for (_, proof) in measure_once(&Faulty(Fault::KeepsOtherBytes), &env, &points) {
-            assert!(testing::failed(&proof).contains(&"contents verified"), "{proof:?}");
+        for proof in faulty(&env, &[Way::Fdatasync], |session| session.keeps_other_bytes = true) {
+            assert!(failed(&proof).contains(&"contents verified"), "{:?}", proof.checks);
         }
     }
 
     #[test]
     fn what_was_never_measured_is_no_proof() {
         let env = testing::env(64 << 20);
-        if !testing::has_disk(&Durable, &env) {
+        if !testing::has_disk(&Erased(Durable), &env) {
             return;
         }
-        let mut session = Syncing::new(&env, &[]).expect("no file is needed");
-        let proof = session.proof(&point(Operation::Append, Way::Fsync));
-        assert_eq!(testing::failed(&proof).len(), 4, "{proof:?}");
+        let mut session = open(&env, &[]).expect("no file is needed");
+        let proof = session.proof(&Write::of(Operation::Append, Way::Fsync), &Found::default());
+        assert_eq!(failed(&proof).len(), 4, "{:?}", proof.checks);
     }
 
     #[test]
     fn memory_is_no_disk_and_a_users_file_is_not_written() {
         let mut env = testing::env(64 << 20);
         env.settings.file = Some("Cargo.toml".to_owned());
-        assert!(matches!(Durable.supports(&env), Support::No(_)));
+        assert!(matches!(Durable.plan(&env).support, Support::No(_)));
         let mut env = testing::env(64 << 20);
         let shared = Path::new("/dev/shm");
         if shared.is_dir() {
             env.disk = Disk::new(shared, 64 << 20, 3);
-            let Support::No(reason) = Durable.supports(&env) else {
+            let Support::No(reason) = Durable.plan(&env).support else {
                 panic!("tmpfs passes for a disk");
             };
             assert!(reason.contains("tmpfs"), "{reason}");
@@ -357,7 +341,7 @@ mod linux {
     #[test]
     fn a_spent_budget_is_the_reason_and_no_file_is_left() {
         let mut env = testing::env(64 << 20);
-        if !testing::has_disk(&Durable, &env) {
+        if !testing::has_disk(&Erased(Durable), &env) {
             return;
         }
         let own = std::env::current_exe()
@@ -366,10 +350,12 @@ mod linux {
         std::fs::create_dir(&own).expect("the build folder can be written");
         env.disk = Disk::new(&own, 20 * BLOCK_BYTES, 3);
         let records = {
-            let mut kept = testing::Kept::default();
+            let only_create: fn(&latlab_record::Point) -> bool =
+                |point| *point == Write::of(Operation::Create, Way::Fsync).to_point();
+            let mut kept = testing::Kept { wanted: Some(only_create), ..testing::Kept::default() };
             // The budget ends it, long before the time does.
             let wanted = env.clock.now_ns() + 60e9;
-            kept.measure(&OnlyCreate, &env, wanted);
+            kept.measure(&Erased(Durable), &env, wanted);
             kept.records
         };
         let left = std::fs::read_dir(&own).expect("readable").count();
@@ -378,32 +364,5 @@ mod linux {
         let text =
             records.iter().find_map(|record| record.error.as_ref()).map(|absence| absence.text.clone());
         assert!(text.as_ref().is_some_and(|text| text.contains("--max-bytes")), "{text:?}");
-    }
-
-    /// Without the test file's least size, which the budget of that test does not have.
-    struct OnlyCreate;
-
-    impl AnyProbe for OnlyCreate {
-        fn spec(&self) -> &'static Spec {
-            &SPEC
-        }
-        fn supports(&self, _: &Env) -> Support {
-            Support::Yes
-        }
-        fn points(&self, env: &Env) -> Vec<Planned> {
-            let mut points = Durable.points(env);
-            points.retain(|planned| planned.point == point(Operation::Create, Way::Fsync));
-            points
-        }
-        fn memory_bytes(&self, _: &Env) -> u64 {
-            0
-        }
-        fn open<'env>(
-            &'env self,
-            env: &'env Env,
-            group: &[Planned],
-        ) -> Result<Box<dyn AnySession + 'env>, ProbeError> {
-            Durable.open(env, group)
-        }
     }
 }

@@ -7,3 +7,19 @@ pub mod spawn;
 pub mod syscall;
 pub mod timer;
 pub mod wakeup;
+
+use serde::{Deserialize, Serialize};
+
+/// Where the two sides of an exchange run.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+enum Placement {
+    SameCpu,
+    AcrossBlocking,
+}
+
+/// How many sleeps of so many seconds with their ends fill a block: never so few that its median is one sleep's.
+#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a small positive number")]
+fn sleeps_of_a_block(block_s: f64, each_s: f64) -> u64 {
+    ((block_s / each_s) as u64).max(3)
+}

@@ -1,12 +1,14 @@
 //! `kernel.timer`: how much later than asked a sleep ends.
 
 use latlab_harness::{
-    AnyProbe, AnySession, Env, Operations, Planned, PointResult, ProbeError, Rank, Reach, Rounds, Spec,
-    Support, Tier,
+    Env, Figure, Operations, Plan, Planned, Probe, ProbeError, Rank, Reach, Rounds, Spec, Tier,
 };
 use latlab_probes_shared::no_kernel;
-use latlab_record::{Header, Point, Profile, Record, Unit};
-use serde_json::json;
+use latlab_record::{Estimate, Header, Profile, Unit};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::sleeps_of_a_block;
 
 #[cfg_attr(target_os = "linux", path = "timer/linux.rs")]
 #[cfg_attr(not(target_os = "linux"), path = "elsewhere/mod.rs")]
@@ -15,12 +17,90 @@ mod work;
 /// The probe.
 pub struct Timer;
 
-static SPEC: Spec = Spec {
-    id: "kernel.timer",
-    tier: Tier::Kernel,
-    title: "lateness of sleeps and timeouts",
-    question: "When a program asks to sleep for a while, how much later does it go on?",
-    method: "A sleep is asked for, and the clock is read before and after it. A value is what it took beyond what was asked: the lateness of one sleep, never its length. \
+const US: u64 = 1_000;
+const MS: u64 = 1_000_000;
+/// Lateness that the plan reckons with, s: the usual slack and a slow wake-up.
+const LATE_S: f64 = 80e-6;
+
+/// Operation, sleep, priority; in the order in which they are given up last.
+const POINTS: [(Way, u64, u8); 13] = [
+    (Way::Nanosleep, 50 * US, 0),
+    (Way::NanosleepSlack1, 50 * US, 0),
+    (Way::Nanosleep, MS, 0),
+    (Way::Nanosleep, US, 1),
+    (Way::Poll, MS, 1),
+    (Way::NanosleepAbsolute, 50 * US, 1),
+    (Way::ThreadSleep, 50 * US, 1),
+    (Way::Nanosleep, 10 * MS, 2),
+    (Way::NanosleepSlack1, US, 2),
+    (Way::NanosleepSlack1, MS, 2),
+    (Way::NanosleepAbsolute, MS, 3),
+    (Way::ThreadSleep, MS, 3),
+    (Way::Poll, 10 * MS, 3),
+];
+
+/// A sleep that is asked for.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Asked {
+    operation: Way,
+    sleep_ns: u64,
+}
+
+/// How a thread sleeps.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+enum Way {
+    Nanosleep,
+    NanosleepAbsolute,
+    #[serde(rename = "nanosleep-slack-1")]
+    NanosleepSlack1,
+    ThreadSleep,
+    Poll,
+    /// One that only another version of this probe knows: its lateness is told too.
+    #[serde(untagged)]
+    Other(String),
+}
+
+/// With what a point's sleeps were taken.
+#[derive(Clone, Serialize, Deserialize, JsonSchema)]
+pub struct Taken {
+    /// Length of each sleep as it was asked for.
+    requested_ns: u64,
+    /// How late the kernel may fire this thread's timers, where it tells.
+    timer_slack_ns: Option<u64>,
+    /// Sleeps that a signal ended, which are not counted.
+    ended_by_signals: u64,
+}
+
+/// How late sleeps are.
+#[derive(Serialize, JsonSchema)]
+pub struct Findings {
+    sleeps: Vec<Lateness>,
+    /// What the timer slack adds to a sleep of 50 us.
+    slack_ns: Option<Estimate>,
+}
+
+/// A sleep and its lateness, ns.
+#[derive(Serialize, JsonSchema)]
+struct Lateness {
+    operation: Way,
+    sleep_ns: u64,
+    late_ns: f64,
+}
+
+impl Probe for Timer {
+    type Point = Asked;
+    type Evidence = work::Evidence;
+    type Details = Taken;
+    type Findings = Findings;
+    type Session<'env> = work::Session<'env>;
+
+    const SPEC: Spec = Spec {
+        id: "kernel.timer",
+        tier: Tier::Kernel,
+        title: "lateness of sleeps and timeouts",
+        question: "When a program asks to sleep for a while, how much later does it go on?",
+        method: "A sleep is asked for, and the clock is read before and after it. A value is what it took beyond what was asked: the lateness of one sleep, never its length. \
 It holds what the timer waits beyond the due time, the interrupt, the way out of the idle state, and the switch back to the sleeper.
 
 The clock is the monotonic one, by which the kernel's timers run: another clock's rate, off by a few millionths, would be microseconds in a long sleep. The reading before the call begins the sleep, so the call itself is part of the lateness. \
@@ -30,119 +110,61 @@ An ordinary thread's timers may fire up to its timer slack late (50 us unless it
 sets it back: what is left is the machine's. Threads of a real-time class have no slack.
 
 nanosleep is clock_nanosleep with a duration, nanosleep-absolute with a due time, thread-sleep the standard library's sleep, poll a timeout in which nothing happens, in whole milliseconds.",
-    method_version: 1,
-    unit: Unit::Ns,
-    convention: "lateness of one sleep: real minus requested",
-    needs: &[],
-    touches: &["timer slack of the measuring thread, set back after each block"],
-    saturates: false,
-    operations: Operations::SystemCalls,
-};
+        method_version: 1,
+        unit: Unit::Ns,
+        convention: "lateness of one sleep: real minus requested",
+        needs: &[],
+        touches: &["timer slack of the measuring thread, set back after each block"],
+        saturates: false,
+        operations: Operations::SystemCalls,
+    };
 
-const RELATIVE: &str = "nanosleep";
-const ABSOLUTE: &str = "nanosleep-absolute";
-const NO_SLACK: &str = "nanosleep-slack-1";
-const STANDARD: &str = "thread-sleep";
-const POLL: &str = "poll";
-
-const US: u64 = 1_000;
-const MS: u64 = 1_000_000;
-/// Lateness that the plan reckons with, s: the usual slack and a slow wake-up.
-const LATE_S: f64 = 80e-6;
-
-/// Operation, sleep, priority; in the order in which they are given up last.
-const POINTS: [(&str, u64, u8); 13] = [
-    (RELATIVE, 50 * US, 0),
-    (NO_SLACK, 50 * US, 0),
-    (RELATIVE, MS, 0),
-    (RELATIVE, US, 1),
-    (POLL, MS, 1),
-    (ABSOLUTE, 50 * US, 1),
-    (STANDARD, 50 * US, 1),
-    (RELATIVE, 10 * MS, 2),
-    (NO_SLACK, US, 2),
-    (NO_SLACK, MS, 2),
-    (ABSOLUTE, MS, 3),
-    (STANDARD, MS, 3),
-    (POLL, 10 * MS, 3),
-];
-
-impl AnyProbe for Timer {
-    fn spec(&self) -> &'static Spec {
-        &SPEC
+    fn plan(&self, env: &Env) -> Plan<Asked> {
+        if let Some(reason) = no_kernel(work::HERE, env) {
+            return Plan::no(reason);
+        }
+        let points = POINTS.into_iter().map(|(operation, sleep_ns, priority)| Planned {
+            // With and without the slack, and where it is no more than a twentieth.
+            rank: if priority == 0 { env.headline_but_quick(Rank::Detail) } else { Rank::Detail },
+            priority,
+            setup_s: 1e-5,
+            // Tens of microseconds: what neighbours do to memory is not seen in them.
+            reach: Reach::Private,
+            block_s: sleeps(env.settings.profile, sleep_ns) as f64 * (sleep_ns as f64 / 1e9 + LATE_S),
+            ..Planned::new(Asked { operation, sleep_ns })
+        });
+        Plan::of(points.collect())
     }
 
-    fn supports(&self, env: &Env) -> Support {
-        no_kernel(work::HERE, env).map_or(Support::Yes, Support::No)
-    }
-
-    fn points(&self, env: &Env) -> Vec<Planned> {
-        POINTS
-            .into_iter()
-            .map(|(operation, sleep_ns, priority)| Planned {
-                // With and without the slack, and where it is no more than a twentieth.
-                rank: if priority == 0 { env.headline_but_quick(Rank::Detail) } else { Rank::Detail },
-                priority,
-                setup_s: 1e-5,
-                // Tens of microseconds: what neighbours do to memory is not seen in them.
-                reach: Reach::Private,
-                block_s: sleeps(env.settings.profile, sleep_ns) as f64 * (sleep_ns as f64 / 1e9 + LATE_S),
-                ..Planned::new(Point {
-                    operation: Some(operation.to_owned()),
-                    sleep_ns: Some(sleep_ns),
-                    ..Point::default()
-                })
-            })
-            .collect()
-    }
-
-    fn memory_bytes(&self, _env: &Env) -> u64 {
-        0
-    }
-
-    fn open<'env>(
-        &'env self,
-        env: &'env Env,
-        _group: &[Planned],
-    ) -> Result<Box<dyn AnySession + 'env>, ProbeError> {
+    fn open<'env>(&'env self, env: &'env Env, _group: &[Asked]) -> Result<work::Session<'env>, ProbeError> {
         work::open(env)
     }
 
-    fn conclude(&self, _header: &Header, results: &[PointResult]) -> Vec<Record> {
-        let sleeps: Vec<serde_json::Value> = results
-            .iter()
-            .map(|result| {
-                json!({
-                    "operation": result.point.operation,
-                    "sleep_ns": result.point.sleep_ns,
-                    "late_ns": result.p50,
-                })
-            })
-            .collect();
-        if sleeps.is_empty() {
-            return Vec::new();
-        }
-        let p50 = |results: &[PointResult], operation| {
-            let of = |result: &&PointResult| {
-                result.point.operation.as_deref() == Some(operation) && result.point.sleep_ns == Some(50 * US)
-            };
-            results.iter().find(of).map(|result| result.p50)
+    fn conclude(&self, _header: &Header, figures: &[Figure<Self>]) -> Option<Findings> {
+        let row = |figure: &Figure<Self>| {
+            let Asked { operation, sleep_ns } = figure.point.clone();
+            Lateness { operation, sleep_ns, late_ns: figure.result.p50 }
         };
-        let slack =
-            Rounds::of(results).estimate(|results| Some(p50(results, RELATIVE)? - p50(results, NO_SLACK)?));
-        let findings = json!({ "sleeps": sleeps, "slack_ns": slack });
-        vec![SPEC.derived(findings)]
+        let p50 = |figures: &[Figure<Self>], operation| {
+            let point = Asked { operation, sleep_ns: 50 * US };
+            figures.iter().find(|figure| figure.point == point).map(|figure| figure.result.p50)
+        };
+        let slack = |figures: &[Figure<Self>]| {
+            Some(p50(figures, Way::Nanosleep)? - p50(figures, Way::NanosleepSlack1)?)
+        };
+        (!figures.is_empty()).then(|| Findings {
+            sleeps: figures.iter().map(row).collect(),
+            slack_ns: Rounds::of(figures).estimate(slack),
+        })
     }
 }
 
-/// Sleeps of one block: some milliseconds' worth, and never so few that a block's median is one sleep's.
+/// Sleeps of one block.
 fn sleeps(profile: Profile, sleep_ns: u64) -> u64 {
     let block_s = match profile {
         Profile::Quick => 4e-3,
         Profile::Standard => 6e-3,
         Profile::Thorough => 20e-3,
     };
-    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a small positive number")]
-    let fitting = (block_s / (sleep_ns as f64 / 1e9 + LATE_S)) as u64;
-    fitting.max(3)
+    sleeps_of_a_block(block_s, sleep_ns as f64 / 1e9 + LATE_S)
 }

@@ -1,11 +1,17 @@
 //! Systems for which the probes of the kernel were not written.
 
-use latlab_harness::{AnySession, Env, ProbeError};
+use latlab_harness::{Env, NoSession, ProbeError};
 
 /// Whether the probe can run on this system.
 pub(super) const HERE: bool = false;
 
+/// There is none.
+pub(super) type Session<'env> = NoSession;
+
+/// There is none.
+pub(super) type Evidence = ();
+
 /// Never called: the probe says that it is not supported.
-pub(super) fn open<'env>(_env: &'env Env) -> Result<Box<dyn AnySession + 'env>, ProbeError> {
+pub(super) fn open(_env: &Env) -> Result<Session<'_>, ProbeError> {
     Err(ProbeError::Other("measured on Linux only".to_owned()))
 }

@@ -5,12 +5,11 @@ use std::sync::atomic::{AtomicI32, AtomicU32, AtomicU64, Ordering};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use latlab_harness::{AnySession, Block, Env, ProbeError, Proof, Stamps};
-use latlab_record::{Check, Point};
-use serde_json::json;
-
-use super::{other_cpu, wakes};
+use latlab_harness::{Block, Env, ProbeError, Proof, Stamps};
 use latlab_probes_shared::linux::{Pinned, Scope, runs_only_on, switches, thread_id, wait_while, wake_one};
+use latlab_record::Check;
+
+use super::{Cpus, Slept, Wakeup, other_cpu, wakes};
 
 pub(super) const HERE: bool = true;
 /// A sleeper that does not say that it is about to sleep, or was not woken, for so long is given up: a hundred times the longest
@@ -19,19 +18,9 @@ const PATIENCE: Duration = Duration::from_secs(3);
 /// The last number that the word takes: the sleeper ends.
 const END: u32 = u32::MAX;
 
-pub(super) fn open<'env>(env: &'env Env) -> Result<Box<dyn AnySession + 'env>, ProbeError> {
-    let stamps =
-        Stamps::of(&env.clock).ok_or_else(|| ProbeError::Other("waking needs a real clock".to_owned()))?;
+pub(super) fn open(env: &Env) -> Result<Session<'_>, ProbeError> {
     let cpu = other_cpu(env).ok_or_else(|| ProbeError::Other("needs two CPUs".to_owned()))?;
-    Ok(Box::new(Waking {
-        env,
-        stamps,
-        sleeper: Sleeper::start(cpu, stamps, sleep_on_a_futex)?,
-        _home: Pinned::to(env.home_cpu)?,
-        patience: PATIENCE * env.patience,
-        all: Vec::new(),
-        selected: 0,
-    }))
+    Session::new(env, cpu, sleep_on_a_futex, PATIENCE * env.patience)
 }
 
 /// What the two threads share. The word that is slept on has a line of its own: watching the others must not disturb it.
@@ -113,30 +102,37 @@ fn run(shared: &Shared, cpu: u32, stamps: Stamps, sleep: Sleep) {
     }
 }
 
-/// The wake-ups of one point.
-#[derive(Debug)]
-struct Wakes {
-    point: Point,
+/// What the blocks of a point have shown.
+#[derive(Debug, Default)]
+pub struct Evidence {
     woken: u64,
     /// Nobody was asleep.
     missed: u64,
     /// The woken thread's stamp lies before the wake call.
     backwards: u64,
-    /// Times that the sleeper's CPU switched away from it; `None` where that is not counted.
-    switches: Option<u64>,
+    /// Times that the sleeper's CPU switched away from it.
+    switches: u64,
+    /// Switches were not counted, at least in one block.
+    uncounted: bool,
 }
 
-struct Waking<'env> {
+/// A thread that sleeps on its CPU and this one, which wakes it.
+pub struct Session<'env> {
     env: &'env Env,
     stamps: Stamps,
     sleeper: Sleeper,
     _home: Pinned,
     patience: Duration,
-    all: Vec<Wakes>,
-    selected: usize,
 }
 
-impl Waking<'_> {
+impl<'env> Session<'env> {
+    fn new(env: &'env Env, cpu: u32, sleep: Sleep, patience: Duration) -> Result<Self, ProbeError> {
+        let stamps = Stamps::of(&env.clock)
+            .ok_or_else(|| ProbeError::Other("waking needs a real clock".to_owned()))?;
+        let sleeper = Sleeper::start(cpu, stamps, sleep)?;
+        Ok(Self { env, stamps, sleeper, _home: Pinned::to(env.home_cpu)?, patience })
+    }
+
     /// Watches until the sleeper is about to sleep on the word's present number.
     fn wait_for_the_sleeper(&self) -> Result<(), ProbeError> {
         let shared = &self.sleeper.shared;
@@ -188,41 +184,24 @@ impl Waking<'_> {
     }
 }
 
-impl AnySession for Waking<'_> {
-    fn select(&mut self, point: &Point) -> Result<(), ProbeError> {
-        self.selected = if let Some(known) = self.all.iter().position(|wakes| wakes.point == *point) {
-            known
-        } else {
-            self.all.push(Wakes {
-                point: point.clone(),
-                woken: 0,
-                missed: 0,
-                backwards: 0,
-                switches: Some(0),
-            });
-            self.all.len() - 1
-        };
+impl latlab_harness::Session<Wakeup> for Session<'_> {
+    fn select(&mut self, _point: &Slept) -> Result<(), ProbeError> {
         self.wait_for_the_sleeper()
     }
 
-    fn block(&mut self, block: &mut Block) -> Result<(), ProbeError> {
-        let sleep_ns = self
-            .all
-            .get(self.selected)
-            .and_then(|wakes| wakes.point.sleep_ns)
-            .ok_or_else(|| ProbeError::Other("no sleep is selected".to_owned()))?;
+    fn block(&mut self, point: &Slept, evidence: &mut Evidence, block: &mut Block) -> Result<(), ProbeError> {
         match u32::try_from(self.sleeper.shared.id.load(Ordering::Acquire)) {
             Ok(sleeper) if sleeper > 0 => block.set_waits_for(sleeper),
             _ => block.set_waits(),
         }
         // The slowest ways out of an idle state that a machine states are some hundreds of microseconds.
         block.set_tail_threshold_ns(500e3);
-        let sleep_ticks = self.env.clock.ticks(sleep_ns as f64);
+        let sleep_ticks = self.env.clock.ticks(point.sleep_ns as f64);
         // The first one has slept since the last block, and longer than the point says.
         self.wake(0)?;
         let before = self.switches();
         let (mut woken, mut missed, mut backwards) = (0, 0, 0);
-        for _ in 0..wakes(self.env.settings.profile, sleep_ns) {
+        for _ in 0..wakes(self.env.settings.profile, point.sleep_ns) {
             let (begin, ran, sleepers) = self.wake(sleep_ticks)?;
             if sleepers == 0 {
                 missed += 1;
@@ -232,12 +211,13 @@ impl AnySession for Waking<'_> {
             backwards += u64::from(ran < begin);
             block.span(begin, ran);
         }
-        let switched = before.zip(self.switches()).map(|(before, after)| after.saturating_sub(before));
-        let own = &mut self.all[self.selected];
-        own.woken += woken;
-        own.missed += missed;
-        own.backwards += backwards;
-        own.switches = own.switches.zip(switched).map(|(earlier, own)| earlier + own);
+        match before.zip(self.switches()) {
+            Some((before, after)) => evidence.switches += after.saturating_sub(before),
+            None => evidence.uncounted = true,
+        }
+        evidence.woken += woken;
+        evidence.missed += missed;
+        evidence.backwards += backwards;
         if woken == 0 {
             return Err(ProbeError::Proof("no wake-up found the sleeper asleep".to_owned()));
         }
@@ -247,112 +227,60 @@ impl AnySession for Waking<'_> {
         Ok(())
     }
 
-    fn proof(&mut self, point: &Point) -> Proof {
-        let Some(own) = self.all.iter().find(|wakes| wakes.point == *point) else {
-            return Proof::default();
-        };
+    fn proof(&mut self, _point: &Slept, evidence: &Evidence) -> Proof<Cpus> {
         let id = self.sleeper.shared.id.load(Ordering::Acquire);
+        let (from_cpu, to_cpu) = (self.env.home_cpu, self.sleeper.cpu);
         // Emulated systems return zeros.
-        let counted = own.switches.filter(|switches| *switches > 0);
-        Proof {
-            checks: vec![
-                Check {
-                    name: "every wake-up that counts found the sleeper asleep".to_owned(),
-                    // Others on its CPU make the sleeper late; one that never sleeps is never woken.
-                    ok: own.woken > 0,
-                    detail: format!(
-                        "the kernel had a sleeper to wake {} times, and none {} times, which are not counted",
-                        own.woken, own.missed
-                    ),
+        let is_counted = !evidence.uncounted && evidence.switches > 0;
+        let checks = vec![
+            Check {
+                name: "every wake-up that counts found the sleeper asleep".to_owned(),
+                // Others on its CPU make the sleeper late; one that never sleeps is never woken.
+                ok: evidence.woken > 0,
+                detail: format!(
+                    "the kernel had a sleeper to wake {} times, and none {} times, which are not counted",
+                    evidence.woken, evidence.missed
+                ),
+            },
+            Check {
+                name: "the sleeper gave up its CPU each time".to_owned(),
+                ok: !is_counted || evidence.switches >= evidence.woken,
+                detail: if is_counted {
+                    format!("{} voluntary switches, {} sleeps", evidence.switches, evidence.woken)
+                } else {
+                    "switches are not counted here".to_owned()
                 },
-                Check {
-                    name: "the sleeper gave up its CPU each time".to_owned(),
-                    ok: counted.is_none_or(|switches| switches >= own.woken),
-                    detail: counted.map_or_else(
-                        || "switches are not counted here".to_owned(),
-                        |switches| format!("{switches} voluntary switches, {} sleeps", own.woken),
-                    ),
-                },
-                Check {
-                    name: "the woken thread's stamps lie after the calls".to_owned(),
-                    ok: own.backwards == 0,
-                    detail: format!("{} of {} lie before", own.backwards, own.woken),
-                },
-                Check {
-                    name: "sleeper and waker kept to their CPUs".to_owned(),
-                    ok: runs_only_on(id, self.sleeper.cpu) && runs_only_on(thread_id(), self.env.home_cpu),
-                    detail: format!("CPU {} woke CPU {}", self.env.home_cpu, self.sleeper.cpu),
-                },
-            ],
-            engine: Some("futex".to_owned()),
-            findings: Some(json!({ "from_cpu": self.env.home_cpu, "to_cpu": self.sleeper.cpu })),
-            ..Proof::default()
-        }
+            },
+            Check {
+                name: "the woken thread's stamps lie after the calls".to_owned(),
+                ok: evidence.backwards == 0,
+                detail: format!("{} of {} lie before", evidence.backwards, evidence.woken),
+            },
+            Check {
+                name: "sleeper and waker kept to their CPUs".to_owned(),
+                ok: runs_only_on(id, to_cpu) && runs_only_on(thread_id(), from_cpu),
+                detail: format!("CPU {from_cpu} woke CPU {to_cpu}"),
+            },
+        ];
+        Proof::of(checks).with(Cpus { from_cpu, to_cpu }).by("futex")
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use latlab_harness::{AnyProbe, Planned, Support, measure_once};
-
-    use super::*;
-    use crate::kernel::wakeup::{ACROSS, Wakeup};
+    use latlab_harness::{Probe as _, RemoteBlock, Session as _, Support};
     use latlab_probes_testing as testing;
 
-    #[test]
-    fn wake_ups_are_proved_after_every_length_of_sleep() {
-        let env = testing::env(64 << 20);
-        if env.cpus.len() < 2 {
-            return;
-        }
-        testing::assert_proved(&Wakeup, &env, &Wakeup.points(&env));
-    }
+    use super::*;
+    use crate::kernel::Placement;
 
     #[test]
     fn one_cpu_is_refused_in_words() {
         let env = testing::env_of_one_cpu(64 << 20);
-        let Support::No(reason) = Wakeup.supports(&env) else {
+        let Support::No(reason) = Wakeup.plan(&env).support else {
             panic!("there is nobody to wake");
         };
         assert!(reason.contains("two CPUs"), "{reason}");
-    }
-
-    /// The probe with a sleeper that does what a test plants, and little patience.
-    struct Planted(Sleep);
-
-    impl AnyProbe for Planted {
-        fn spec(&self) -> &'static latlab_harness::Spec {
-            Wakeup.spec()
-        }
-        fn supports(&self, env: &Env) -> Support {
-            Wakeup.supports(env)
-        }
-        fn points(&self, _: &Env) -> Vec<Planned> {
-            vec![Planned::new(Point {
-                sleep_ns: Some(1_000_000),
-                placement: Some(ACROSS.to_owned()),
-                ..Point::default()
-            })]
-        }
-        fn memory_bytes(&self, _: &Env) -> u64 {
-            0
-        }
-        fn open<'env>(
-            &'env self,
-            env: &'env Env,
-            _: &[Planned],
-        ) -> Result<Box<dyn AnySession + 'env>, ProbeError> {
-            let stamps = Stamps::of(&env.clock).expect("a real clock");
-            Ok(Box::new(Waking {
-                env,
-                stamps,
-                sleeper: Sleeper::start(env.home_cpu, stamps, self.0)?,
-                _home: Pinned::to(env.home_cpu)?,
-                patience: testing::LONG,
-                all: Vec::new(),
-                selected: 0,
-            }))
-        }
     }
 
     /// On the CPU of the one who wakes, so that these tests need no second one: it gives way where the real one sleeps.
@@ -370,21 +298,25 @@ mod tests {
         None
     }
 
-    fn measure(sleep: Sleep) {
+    /// Takes a block with a sleeper that does what a test plants, with little patience; why that failed.
+    fn error(sleep: Sleep) -> String {
         let env = testing::env(64 << 20);
-        let planted = Planted(sleep);
-        let _ = measure_once(&planted, &env, &planted.points(&env));
+        let point = Slept { sleep_ns: 1_000_000, placement: Placement::AcrossBlocking };
+        let mut session = Session::new(&env, env.home_cpu, sleep, testing::LONG).expect("a real clock");
+        let measured = session.select(&point).and_then(|()| {
+            let block = |block: &mut Block| session.block(&point, &mut Evidence::default(), block);
+            RemoteBlock::take(&env.clock, None, block)
+        });
+        measured.expect_err("there is no figure").to_string()
     }
 
     #[test]
-    #[should_panic(expected = "no wake-up found the sleeper asleep")]
     fn a_sleeper_that_does_not_sleep_gives_no_figure() {
-        measure(watches);
+        assert_eq!(error(watches), "no wake-up found the sleeper asleep");
     }
 
     #[test]
-    #[should_panic(expected = "the thread that sleeps ended")]
     fn a_sleeper_that_is_gone_is_not_waited_for() {
-        measure(gone);
+        assert_eq!(error(gone), "the thread that sleeps ended");
     }
 }

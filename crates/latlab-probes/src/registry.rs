@@ -77,7 +77,7 @@ pub static REGISTRY: &[Entry] = &[
     Entry { probe: &Nodes, share: Share([0.6, 2.1, 10.0]) },
     Entry { probe: &Reuse, share: Share([0.2, 0.8, 4.0]) },
     Entry { probe: &Object, share: Share([0.4, 1.3, 8.0]) },
-    Entry { probe: &Syscall, share: Share([0.2, 0.6, 4.0]) },
+    Entry { probe: &Erased(Syscall), share: Share([0.2, 0.6, 4.0]) },
     Entry { probe: &ContextSwitch, share: Share([0.4, 1.2, 7.0]) },
     Entry { probe: &Erased(Wakeup), share: Share([0.2, 0.7, 5.0]) },
     Entry { probe: &Spawn, share: Share([0.3, 0.9, 5.0]) },

@@ -4,17 +4,15 @@ use std::fs::File;
 use std::os::fd::AsRawFd;
 use std::sync::atomic::AtomicU32;
 
-use latlab_harness::{AnySession, Batch, Block, Env, ProbeError, Proof};
-use latlab_record::{Check, Point};
-use serde_json::json;
+use latlab_harness::{Batch, Block, Env, PointFields as _, ProbeError, Proof};
 
-use super::{CLOCK, FUTEX, GETPPID, READ, VDSO};
+use super::{Answers, Call, Made, ServedBy, Syscall};
 
 pub(super) const HERE: bool = true;
 
 #[expect(clippy::unnecessary_wraps, reason = "the same signature on every system")]
-pub(super) fn open<'env>(_env: &'env Env) -> Result<Box<dyn AnySession + 'env>, ProbeError> {
-    Ok(Box::new(Calling::default()))
+pub(super) fn open(_env: &Env) -> Result<Session<'_>, ProbeError> {
+    Ok(Calling(None))
 }
 
 /// What is asked again and again, and what the answer must be.
@@ -27,16 +25,17 @@ enum Question {
 }
 
 impl Question {
-    fn named(operation: &str) -> Result<Self, ProbeError> {
-        Ok(match operation {
-            GETPPID => Self::Parent { id: libc::c_long::from(parent()) },
-            READ => Self::NoBytes {
+    fn of(call: Call) -> Result<Self, ProbeError> {
+        Ok(match call {
+            Call::Getppid => Self::Parent { id: libc::c_long::from(parent()) },
+            Call::Read0 => Self::NoBytes {
                 of: File::open("/dev/null")
                     .map_err(|source| ProbeError::System { what: "opening /dev/null".to_owned(), source })?,
             },
-            FUTEX => Self::NobodyAsleep { word: Box::new(AtomicU32::new(0)) },
-            VDSO | CLOCK => Self::Time { through_vdso: operation == VDSO, last: [0, 0] },
-            other => return Err(ProbeError::Other(format!("there is no call {other}"))),
+            Call::FutexWake => Self::NobodyAsleep { word: Box::new(AtomicU32::new(0)) },
+            Call::ClockGettimeVdso | Call::ClockGettimeSyscall => {
+                Self::Time { through_vdso: call == Call::ClockGettimeVdso, last: [0, 0] }
+            }
         })
     }
 
@@ -96,72 +95,58 @@ fn parent() -> i32 {
 }
 
 /// A question with its count of answers.
-#[derive(Debug)]
-struct Asking {
-    operation: String,
-    question: Question,
-    asked: u64,
-    right: u64,
+struct Asking<'a> {
+    question: &'a mut Question,
+    answers: Answers,
 }
 
-impl Batch for Asking {
+impl Batch for Asking<'_> {
     fn run(&mut self, ops: u64) -> u64 {
         let right = self.question.ask(ops);
-        self.asked += ops;
-        self.right += right;
+        self.answers.asked += ops;
+        self.answers.right += right;
         right
     }
 }
 
-#[derive(Default)]
-struct Calling {
-    all: Vec<Asking>,
-    selected: usize,
-}
+/// What the calls of the selected point ask.
+pub struct Calling(Option<Question>);
 
-impl AnySession for Calling {
-    fn select(&mut self, point: &Point) -> Result<(), ProbeError> {
-        let operation = point.operation.clone().unwrap_or_default();
-        if let Some(known) = self.all.iter().position(|asking| asking.operation == operation) {
-            self.selected = known;
-            return Ok(());
-        }
-        let mut question = Question::named(&operation)?;
+pub(super) type Session<'env> = Calling;
+
+impl latlab_harness::Session<Syscall> for Calling {
+    fn select(&mut self, point: &Made) -> Result<(), ProbeError> {
+        let mut question = Question::of(point.operation)?;
         if question.ask(1) == 0 {
             return Err(ProbeError::last_os_error(format!(
-                "{operation}: not the answer that it must have; the last refusal"
+                "{}: not the answer that it must have; the last refusal",
+                point.to_point().label()
             )));
         }
-        self.all.push(Asking { operation, question, asked: 0, right: 0 });
-        self.selected = self.all.len() - 1;
+        self.0 = Some(question);
         Ok(())
     }
 
-    fn block(&mut self, block: &mut Block) -> Result<(), ProbeError> {
-        let asking = self
-            .all
-            .get_mut(self.selected)
-            .ok_or_else(|| ProbeError::Other("no call is selected".to_owned()))?;
-        block.batches(asking);
+    fn block(&mut self, _point: &Made, answers: &mut Answers, block: &mut Block) -> Result<(), ProbeError> {
+        let Some(question) = &mut self.0 else {
+            return Err(ProbeError::Other("no call is selected".to_owned()));
+        };
+        let mut asking = Asking { question, answers: std::mem::take(answers) };
+        block.batches(&mut asking);
+        *answers = asking.answers;
         Ok(())
     }
 
-    fn proof(&mut self, point: &Point) -> Proof {
-        let named = |asking: &&Asking| Some(asking.operation.as_str()) == point.operation.as_deref();
-        let (asked, right) =
-            self.all.iter().find(named).map_or((0, 0), |asking| (asking.asked, asking.right));
-        // Who serves the clock decides whether it can be read without a call.
-        let clock =
+    fn proof(&mut self, point: &Made, answers: &Answers) -> Proof<ServedBy> {
+        let of_time = matches!(point.operation, Call::ClockGettimeVdso | Call::ClockGettimeSyscall);
+        let source =
             std::fs::read_to_string("/sys/devices/system/clocksource/clocksource0/current_clocksource");
-        let of_time = matches!(point.operation.as_deref(), Some(VDSO | CLOCK));
         Proof {
-            checks: vec![Check {
-                name: "every call had its answer".to_owned(),
-                ok: asked > 0 && asked == right,
-                detail: format!("{right} of {asked} answers were right"),
-            }],
-            findings: clock.ok().filter(|_| of_time).map(|name| json!({ "clock_source": name.trim() })),
-            ..Proof::default()
+            findings: source
+                .ok()
+                .filter(|_| of_time)
+                .map(|name| ServedBy { clock_source: name.trim().to_owned() }),
+            ..Proof::of(vec![answers.check("every call had its answer")])
         }
     }
 }
@@ -170,31 +155,12 @@ impl AnySession for Calling {
 mod tests {
     use std::os::fd::OwnedFd;
 
-    use latlab_harness::AnyProbe;
-
     use super::*;
-    use crate::kernel::syscall::Syscall;
-    use latlab_probes_testing as testing;
 
-    fn session(question: Question) -> Calling {
-        Calling {
-            all: vec![Asking { operation: "planted".to_owned(), question, asked: 0, right: 0 }],
-            selected: 0,
-        }
-    }
-
-    fn proved(session: &mut Calling) -> bool {
-        let point = Point { operation: Some("planted".to_owned()), ..Point::default() };
-        session.all[0].run(100);
-        session.proof(&point).checks.iter().all(|check| check.ok)
-    }
-
-    #[test]
-    fn every_call_is_made_and_answered_on_one_cpu_with_little_memory() {
-        let env = testing::env_of_one_cpu(64 << 20);
-        let points = Syscall.points(&env);
-        assert_eq!(points.len(), 5);
-        testing::assert_proved(&Syscall, &env, &points);
+    fn proved(mut question: Question) -> bool {
+        let mut asking = Asking { question: &mut question, answers: Answers::default() };
+        asking.run(100);
+        asking.answers.check("planted").ok
     }
 
     #[test]
@@ -206,21 +172,14 @@ mod tests {
         )
         .expect("every system has it");
         // Open for writing: reading is refused.
-        assert!(!proved(&mut session(Question::NoBytes { of: nothing.into() })));
+        assert!(!proved(Question::NoBytes { of: nothing.into() }));
     }
 
     #[test]
     fn a_wrong_answer_fails_the_proof() {
         let wrong = libc::c_long::from(parent()) + 1;
-        assert!(!proved(&mut session(Question::Parent { id: wrong })));
-        assert!(!proved(&mut session(Question::Time { through_vdso: true, last: [i64::MAX, 0] })));
-        assert!(proved(&mut session(Question::Parent { id: wrong - 1 })));
-    }
-
-    #[test]
-    fn calls_that_were_not_made_prove_nothing() {
-        let mut none = session(Question::Parent { id: 0 });
-        let point = Point { operation: Some("planted".to_owned()), ..Point::default() };
-        assert!(!none.proof(&point).checks[0].ok);
+        assert!(!proved(Question::Parent { id: wrong }));
+        assert!(!proved(Question::Time { through_vdso: true, last: [i64::MAX, 0] }));
+        assert!(proved(Question::Parent { id: wrong - 1 }));
     }
 }

@@ -80,7 +80,7 @@ pub static REGISTRY: &[Entry] = &[
     Entry { probe: &Erased(Syscall), share: Share([0.2, 0.6, 4.0]) },
     Entry { probe: &ContextSwitch, share: Share([0.4, 1.2, 7.0]) },
     Entry { probe: &Erased(Wakeup), share: Share([0.2, 0.7, 5.0]) },
-    Entry { probe: &Spawn, share: Share([0.3, 0.9, 5.0]) },
+    Entry { probe: &Erased(Spawn), share: Share([0.3, 0.9, 5.0]) },
     Entry { probe: &Erased(Timer), share: Share([0.2, 0.4, 3.0]) },
     Entry { probe: &Erased(Mutex), share: Share([0.2, 0.5, 3.0]) },
     Entry { probe: &Noise, share: Share([1.5, 4.0, 30.0]) },

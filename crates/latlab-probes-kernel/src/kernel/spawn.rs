@@ -3,11 +3,12 @@
 use std::path::PathBuf;
 
 use latlab_harness::{
-    AnyProbe, AnySession, Block, Env, Operations, Planned, ProbeError, Proof, Rank, Reach, Spec, Stamps,
-    Support, Tier,
+    Block, Env, Nothing, Operations, Plan, Planned, Probe, ProbeError, Proof, Rank, Reach, Session, Spec,
+    Stamps, Tier,
 };
-use latlab_record::{Check, Point, Profile, Unit};
-use serde_json::json;
+use latlab_record::{Check, Profile, Unit};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 
 #[cfg_attr(unix, path = "spawn/unix.rs")]
 #[cfg_attr(not(unix), path = "spawn/other.rs")]
@@ -18,12 +19,91 @@ use system::Start;
 /// The probe.
 pub struct Spawn;
 
-static SPEC: Spec = Spec {
-    id: "kernel.spawn",
-    tier: Tier::Kernel,
-    title: "starting threads and processes",
-    question: "What does it cost to start a thread, a process or a Python interpreter, and to wait for its end?",
-    method: "Each start is timed alone, from the call to the joined thread or the reaped process. What is started does nothing and ends at once. \
+/// Where `true` lies: the usual place, and the one before the two folders became one.
+const TRUE: [&str; 2] = ["/usr/bin/true", "/bin/true"];
+
+/// What is started.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Started {
+    operation: What,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+enum What {
+    Thread,
+    ForkExit,
+    #[serde(rename = "posix_spawn")]
+    PosixSpawn,
+    Python,
+}
+
+impl What {
+    const ALL: [Self; 4] = [Self::Thread, Self::ForkExit, Self::PosixSpawn, Self::Python];
+
+    /// Starts in a block.
+    fn starts(self, profile: Profile) -> u32 {
+        let [quick, others] = match self {
+            Self::Thread => [60, 200],
+            Self::ForkExit => [20, 40],
+            Self::PosixSpawn => [8, 16],
+            Self::Python => [2, 3],
+        };
+        if profile == Profile::Quick { quick } else { others }
+    }
+
+    /// About what one takes, s; from a virtual machine of 2025.
+    fn each_s(self) -> f64 {
+        match self {
+            Self::Thread => 20e-6,
+            Self::ForkExit => 350e-6,
+            Self::PosixSpawn => 700e-6,
+            Self::Python => 10e-3,
+        }
+    }
+
+    /// What starts it, where that is here.
+    fn start(self, env: &Env) -> Result<Start, ProbeError> {
+        let here = |path: Option<PathBuf>, operation| {
+            path.ok_or_else(|| ProbeError::Other(format!("there is nothing to start for {operation}")))
+        };
+        match self {
+            Self::Thread => Ok(Start::thread()),
+            Self::ForkExit => Ok(Start::fork()),
+            Self::PosixSpawn => Start::program(&here(program_true(), "posix_spawn")?, &[]),
+            Self::Python => Start::program(&here(python(env), "python")?, &["-I", "-S", "-c", "pass"]),
+        }
+    }
+}
+
+/// What a fork copied.
+#[derive(Clone, Serialize, Deserialize, JsonSchema)]
+pub struct Memory {
+    /// Memory of the measuring process that was in RAM, where the system tells.
+    resident_bytes: Option<u64>,
+}
+
+fn program_true() -> Option<PathBuf> {
+    TRUE.iter().map(PathBuf::from).find(|path| path.is_file())
+}
+
+fn python(env: &Env) -> Option<PathBuf> {
+    env.interpreter.as_ref()?.executable()
+}
+
+impl Probe for Spawn {
+    type Point = Started;
+    type Evidence = Ends;
+    type Details = Memory;
+    type Findings = Nothing;
+    type Session<'env> = Starting<'env>;
+
+    const SPEC: Spec = Spec {
+        id: "kernel.spawn",
+        tier: Tier::Kernel,
+        title: "starting threads and processes",
+        question: "What does it cost to start a thread, a process or a Python interpreter, and to wait for its end?",
+        method: "Each start is timed alone, from the call to the joined thread or the reaped process. What is started does nothing and ends at once. \
 It runs on the same CPU as the thread that starts it and waits, because it inherits that thread's affinity: two switches are part of the figure, waking another CPU is not.
 
 \"thread\" is pthread_create and pthread_join with the default attributes; the C library keeps the stacks of ended threads, so only the first one is mapped. \
@@ -35,120 +115,50 @@ which is recorded (resident_bytes). It is that of the measuring process, some te
 Programs are found in the page cache: each is started once before it is timed. A program that has not ended after ten seconds is killed and the point fails.
 
 Proof: each thread and each forked child ends with a code computed from its number, which is compared; true and Python must end with 0.",
-    method_version: 1,
-    unit: Unit::Ns,
-    convention: "one start, from the call to the joined or reaped end",
-    needs: &["threads and processes"],
-    touches: &["threads and processes, one at a time"],
-    saturates: false,
-    operations: Operations::SystemCalls,
-};
+        method_version: 1,
+        unit: Unit::Ns,
+        convention: "one start, from the call to the joined or reaped end",
+        needs: &["threads and processes"],
+        touches: &["threads and processes, one at a time"],
+        saturates: false,
+        operations: Operations::SystemCalls,
+    };
 
-/// An operation: its name, and what a block of it takes.
-struct Operation {
-    name: &'static str,
-    /// Starts in a block: in the quick profile, in the others.
-    starts: [u32; 2],
-    /// About what one takes, s; from a virtual machine of 2025.
-    each_s: f64,
-}
-
-static OPERATIONS: &[Operation] = &[
-    Operation { name: "thread", starts: [60, 200], each_s: 20e-6 },
-    Operation { name: "fork-exit", starts: [20, 40], each_s: 350e-6 },
-    Operation { name: "posix_spawn", starts: [8, 16], each_s: 700e-6 },
-    Operation { name: "python", starts: [2, 3], each_s: 10e-3 },
-];
-
-/// Where `true` lies: the usual place, and the one before the two folders became one.
-const TRUE: [&str; 2] = ["/usr/bin/true", "/bin/true"];
-
-impl Operation {
-    fn starts(&self, profile: Profile) -> u32 {
-        self.starts[usize::from(profile != Profile::Quick)]
-    }
-}
-
-fn program_true() -> Option<PathBuf> {
-    TRUE.iter().map(PathBuf::from).find(|path| path.is_file())
-}
-
-fn python(env: &Env) -> Option<PathBuf> {
-    env.interpreter.as_ref()?.executable()
-}
-
-impl AnyProbe for Spawn {
-    fn spec(&self) -> &'static Spec {
-        &SPEC
-    }
-
-    fn supports(&self, env: &Env) -> Support {
+    fn plan(&self, env: &Env) -> Plan<Started> {
         if !system::AVAILABLE {
-            return Support::No(
-                "threads and processes are started by POSIX calls, which this system has not".to_owned(),
-            );
+            return Plan::no("threads and processes are started by POSIX calls, which this system has not");
         }
         if Stamps::of(&env.clock).is_none() {
-            return Support::No("processes do not run in simulated time".to_owned());
+            return Plan::no("processes do not run in simulated time");
         }
+        let here = What::ALL.into_iter().filter(|operation| operation.start(env).is_ok());
+        let plan = Plan::of(here.map(|operation| planned(env, operation)).collect());
         if program_true().is_none() {
-            return Support::Degraded("there is no program true in /usr/bin or /bin to start".to_owned());
+            return plan.degraded("there is no program true in /usr/bin or /bin to start");
         }
-        Support::Yes
+        plan
     }
 
-    fn points(&self, env: &Env) -> Vec<Planned> {
-        OPERATIONS
-            .iter()
-            .filter(|operation| match operation.name {
-                "posix_spawn" => program_true().is_some(),
-                "python" => python(env).is_some(),
-                _ => true,
-            })
-            .map(|operation| Planned {
-                rank: match operation.name {
-                    "thread" | "fork-exit" => env.headline_but_quick(Rank::Detail),
-                    _ => Rank::Detail,
-                },
-                block_s: operation.each_s * f64::from(operation.starts(env.settings.profile)),
-                // One untimed start before each visit.
-                setup_s: operation.each_s,
-                reach: Reach::Shared,
-                ..Planned::new(Point { operation: Some(operation.name.to_owned()), ..Point::default() })
-            })
-            .collect()
-    }
-
-    fn memory_bytes(&self, _env: &Env) -> u64 {
-        0
-    }
-
-    fn open<'env>(
-        &'env self,
-        env: &'env Env,
-        _group: &[Planned],
-    ) -> Result<Box<dyn AnySession + 'env>, ProbeError> {
-        let stamps = Stamps::of(&env.clock)
-            .ok_or_else(|| ProbeError::Other("processes do not run in simulated time".to_owned()))?;
-        Ok(Box::new(Starting::new(env, stamps, start)))
+    fn open<'env>(&'env self, env: &'env Env, _group: &[Started]) -> Result<Starting<'env>, ProbeError> {
+        Starting::new(env, What::start)
     }
 }
 
-/// What does one start of this operation.
-fn start(env: &Env, operation: &str) -> Result<Start, ProbeError> {
-    let absent = || ProbeError::Other(format!("there is nothing to start for {operation}"));
-    match operation {
-        "thread" => Ok(Start::thread()),
-        "fork-exit" => Ok(Start::fork()),
-        "posix_spawn" => Start::program(&program_true().ok_or_else(absent)?, &[]),
-        "python" => Start::program(&python(env).ok_or_else(absent)?, &["-I", "-S", "-c", "pass"]),
-        _ => Err(absent()),
+fn planned(env: &Env, operation: What) -> Planned<Started> {
+    let is_headline = matches!(operation, What::Thread | What::ForkExit);
+    Planned {
+        rank: if is_headline { env.headline_but_quick(Rank::Detail) } else { Rank::Detail },
+        block_s: operation.each_s() * f64::from(operation.starts(env.settings.profile)),
+        // One untimed start before each visit.
+        setup_s: operation.each_s(),
+        reach: Reach::Shared,
+        ..Planned::new(Started { operation })
     }
 }
 
-/// What became of an operation's starts.
-struct Tally {
-    operation: String,
+/// What became of a point's starts.
+#[derive(Default)]
+pub struct Ends {
     /// Numbers the starts; each one's end depends on it.
     count: u64,
     /// The first one that ended otherwise than it should have.
@@ -156,23 +166,7 @@ struct Tally {
     resident_bytes: Option<u64>,
 }
 
-struct Starting<'env> {
-    env: &'env Env,
-    stamps: Stamps,
-    /// Replaced in tests by one that starts something else.
-    make: fn(&Env, &str) -> Result<Start, ProbeError>,
-    start: Option<Start>,
-    tallies: Vec<Tally>,
-    selected: usize,
-}
-
-impl<'env> Starting<'env> {
-    fn new(env: &'env Env, stamps: Stamps, make: fn(&Env, &str) -> Result<Start, ProbeError>) -> Self {
-        Self { env, stamps, make, start: None, tallies: Vec::new(), selected: 0 }
-    }
-}
-
-impl Tally {
+impl Ends {
     /// One start; returns its begin and end.
     fn once(&mut self, start: &Start, stamps: Stamps) -> Result<(u64, u64), ProbeError> {
         self.count += 1;
@@ -185,57 +179,66 @@ impl Tally {
         }
         Ok((begin, end))
     }
+
+    /// Takes in what became of others.
+    fn add(&mut self, others: Self) {
+        self.count += others.count;
+        self.wrong = self.wrong.take().or(others.wrong);
+        self.resident_bytes = others.resident_bytes.or(self.resident_bytes);
+    }
 }
 
-impl AnySession for Starting<'_> {
-    fn select(&mut self, point: &Point) -> Result<(), ProbeError> {
-        let operation = point.operation.clone().unwrap_or_default();
-        let start = (self.make)(self.env, &operation)?;
-        let known = self.tallies.iter().position(|tally| tally.operation == operation);
-        self.selected = known.unwrap_or_else(|| {
-            self.tallies.push(Tally { operation, count: 0, wrong: None, resident_bytes: None });
-            self.tallies.len() - 1
-        });
-        let tally = &mut self.tallies[self.selected];
-        tally.resident_bytes = system::resident_bytes();
-        tally.once(&start, self.stamps)?;
+type Make = fn(What, &Env) -> Result<Start, ProbeError>;
+
+/// What the selected point starts.
+pub struct Starting<'env> {
+    env: &'env Env,
+    stamps: Stamps,
+    /// Replaced in tests by one that starts something else.
+    make: Make,
+    start: Option<Start>,
+    /// The start before the visit, for the evidence of its block.
+    untimed: Ends,
+}
+
+impl<'env> Starting<'env> {
+    fn new(env: &'env Env, make: Make) -> Result<Self, ProbeError> {
+        let stamps = Stamps::of(&env.clock)
+            .ok_or_else(|| ProbeError::Other("processes do not run in simulated time".to_owned()))?;
+        Ok(Self { env, stamps, make, start: None, untimed: Ends::default() })
+    }
+}
+
+impl Session<Spawn> for Starting<'_> {
+    fn select(&mut self, point: &Started) -> Result<(), ProbeError> {
+        let start = (self.make)(point.operation, self.env)?;
+        self.untimed = Ends { resident_bytes: system::resident_bytes(), ..Ends::default() };
+        self.untimed.once(&start, self.stamps)?;
         self.start = Some(start);
         Ok(())
     }
 
-    fn block(&mut self, block: &mut Block) -> Result<(), ProbeError> {
-        let (Some(start), Some(tally)) = (&self.start, self.tallies.get_mut(self.selected)) else {
+    fn block(&mut self, point: &Started, ends: &mut Ends, block: &mut Block) -> Result<(), ProbeError> {
+        let Some(start) = &self.start else {
             return Err(ProbeError::Other("nothing to start is selected".to_owned()));
         };
-        let starts = OPERATIONS
-            .iter()
-            .find(|operation| operation.name == tally.operation)
-            .map_or(1, |operation| operation.starts(self.env.settings.profile));
+        ends.add(std::mem::take(&mut self.untimed));
         block.set_waits();
-        for _ in 0..starts {
-            let (begin, end) = tally.once(start, self.stamps)?;
+        for _ in 0..point.operation.starts(self.env.settings.profile) {
+            let (begin, end) = ends.once(start, self.stamps)?;
             block.span(begin, end);
         }
         Ok(())
     }
 
-    fn proof(&mut self, point: &Point) -> Proof {
-        let operation = point.operation.as_deref().unwrap_or_default();
-        let Some(tally) = self.tallies.iter().find(|tally| tally.operation == operation) else {
-            return Proof::default();
+    fn proof(&mut self, _point: &Started, ends: &Ends) -> Proof<Memory> {
+        let all = || format!("{} starts, each joined or reaped", ends.count);
+        let check = Check {
+            name: "each ended as it should".to_owned(),
+            ok: ends.count > 0 && ends.wrong.is_none(),
+            detail: ends.wrong.clone().unwrap_or_else(all),
         };
-        Proof {
-            checks: vec![Check {
-                name: "each ended as it should".to_owned(),
-                ok: tally.count > 0 && tally.wrong.is_none(),
-                detail: tally
-                    .wrong
-                    .clone()
-                    .unwrap_or_else(|| format!("{} starts, each joined or reaped", tally.count)),
-            }],
-            findings: Some(json!({ "resident_bytes": tally.resident_bytes })),
-            ..Proof::default()
-        }
+        Proof::of(vec![check]).with(Memory { resident_bytes: ends.resident_bytes })
     }
 }
 

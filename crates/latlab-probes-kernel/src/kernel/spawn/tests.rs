@@ -2,28 +2,17 @@ use super::*;
 use latlab_probes_testing as testing;
 
 #[test]
-fn each_start_proves_its_end_on_one_cpu_and_64_mib() {
-    let env = testing::env_of_one_cpu(64 << 20);
-    let points = Spawn.points(&env);
-    assert!(points.len() >= 2, "{points:?}");
-    assert!(Spawn.memory_bytes(&env) <= env.memory_bytes);
-    for proof in testing::assert_proved(&Spawn, &env, &points) {
-        assert!(proof.findings.is_some_and(|findings| findings.get("resident_bytes").is_some()));
-    }
-}
-
-#[test]
 fn python_is_offered_only_where_its_program_is_known() {
-    let operations = |env: &Env| -> Vec<String> {
-        let points = Spawn.points(env);
-        points.into_iter().filter_map(|planned| planned.point.operation).collect()
+    let is_offered = |env: &Env| {
+        let points = Spawn.plan(env).points;
+        points.iter().any(|planned| planned.point.operation == What::Python)
     };
     let mut env = testing::env_of_one_cpu(64 << 20);
-    assert!(!operations(&env).contains(&"python".to_owned()));
+    assert!(!is_offered(&env));
     env.interpreter = Some(Box::new(Installed(None)));
-    assert!(!operations(&env).contains(&"python".to_owned()));
+    assert!(!is_offered(&env));
     env.interpreter = Some(Box::new(Installed(Some("/usr/bin/python3".into()))));
-    assert!(operations(&env).contains(&"python".to_owned()));
+    assert!(is_offered(&env));
 }
 
 struct Installed(Option<PathBuf>);
@@ -42,45 +31,44 @@ impl latlab_harness::Interpreter for Installed {
     }
 }
 
-/// The proof after one start, or why there is none.
+/// The check after one start, or why there is none.
 #[cfg(unix)]
-fn one_block(make: fn(&Env, &str) -> Result<Start, ProbeError>, operation: &str) -> Result<Proof, String> {
+fn one_start(make: Make, operation: What) -> Result<Check, String> {
     let env = testing::env_of_one_cpu(64 << 20);
-    let stamps = Stamps::of(&env.clock).expect("a real clock");
-    let mut session = Starting::new(&env, stamps, make);
-    let point = Point { operation: Some(operation.to_owned()), ..Point::default() };
+    let point = Started { operation };
+    let mut session = Starting::new(&env, make).expect("a real clock");
     session.select(&point).map_err(|error| error.to_string())?;
-    Ok(session.proof(&point))
+    let ends = std::mem::take(&mut session.untimed);
+    Ok(session.proof(&point, &ends).checks.remove(0))
 }
 
 #[cfg(unix)]
 #[test]
 fn a_child_that_ends_with_another_code_fails_the_proof() {
-    let sound = one_block(|_, _| Ok(Start::fork()), "fork-exit").expect("forks");
-    assert!(sound.checks[0].ok, "{:?}", sound.checks);
-    let wrong = one_block(|_, _| Ok(Start::Fork { code: |_| 7 }), "fork-exit").expect("forks");
-    assert!(!wrong.checks[0].ok);
-    assert_eq!(wrong.checks[0].detail, "start 1 ended with 7, not with 2");
+    let sound = one_start(|_, _| Ok(Start::fork()), What::ForkExit).expect("forks");
+    assert!(sound.ok, "{sound:?}");
+    let wrong = one_start(|_, _| Ok(Start::Fork { code: |_| 7 }), What::ForkExit).expect("forks");
+    assert!(!wrong.ok);
+    assert_eq!(wrong.detail, "start 1 ended with 7, not with 2");
 }
 
 #[cfg(unix)]
 #[test]
 fn a_program_that_fails_or_is_killed_fails_the_proof() {
-    let failed = one_block(|_, _| Start::program("/bin/sh".as_ref(), &["-c", "exit 3"]), "posix_spawn");
-    let detail = failed.expect("starts").checks[0].detail.clone();
-    assert_eq!(detail, "start 1 ended with 3, not with 0");
-    let killed = one_block(|_, _| Start::program("/bin/sh".as_ref(), &["-c", "kill -9 $$"]), "posix_spawn");
-    let detail = killed.expect("starts").checks[0].detail.clone();
-    assert_eq!(detail, "start 1 ended with -9, not with 0");
+    let failed = one_start(|_, _| Start::program("/bin/sh".as_ref(), &["-c", "exit 3"]), What::PosixSpawn);
+    assert_eq!(failed.expect("starts").detail, "start 1 ended with 3, not with 0");
+    let killed =
+        one_start(|_, _| Start::program("/bin/sh".as_ref(), &["-c", "kill -9 $$"]), What::PosixSpawn);
+    assert_eq!(killed.expect("starts").detail, "start 1 ended with -9, not with 0");
 }
 
 #[cfg(unix)]
 #[test]
 fn a_program_that_is_not_there_gives_no_figure() {
-    match one_block(|_, _| Start::program("/no/such/program".as_ref(), &[]), "posix_spawn") {
+    match one_start(|_, _| Start::program("/no/such/program".as_ref(), &[]), What::PosixSpawn) {
         Err(reason) => assert!(reason.contains("/no/such/program"), "{reason}"),
         // Emulators make a copy of the process in place of a shared one, which cannot tell that it found nothing: it ends with 127.
-        Ok(proof) => assert!(!proof.checks[0].ok, "{:?}", proof.checks),
+        Ok(check) => assert!(!check.ok, "{check:?}"),
     }
 }
 

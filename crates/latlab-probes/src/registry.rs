@@ -78,7 +78,7 @@ pub static REGISTRY: &[Entry] = &[
     Entry { probe: &Reuse, share: Share([0.2, 0.8, 4.0]) },
     Entry { probe: &Object, share: Share([0.4, 1.3, 8.0]) },
     Entry { probe: &Erased(Syscall), share: Share([0.2, 0.6, 4.0]) },
-    Entry { probe: &ContextSwitch, share: Share([0.4, 1.2, 7.0]) },
+    Entry { probe: &Erased(ContextSwitch), share: Share([0.4, 1.2, 7.0]) },
     Entry { probe: &Erased(Wakeup), share: Share([0.2, 0.7, 5.0]) },
     Entry { probe: &Erased(Spawn), share: Share([0.3, 0.9, 5.0]) },
     Entry { probe: &Erased(Timer), share: Share([0.2, 0.4, 3.0]) },

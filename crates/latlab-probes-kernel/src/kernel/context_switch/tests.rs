@@ -1,27 +1,26 @@
 //! Partners that do it right, and partners that do not.
 
-use std::panic::AssertUnwindSafe;
 use std::time::Instant;
 
-use latlab_harness::{AnyProbe, Planned, PointResult, Support, measure_once};
-
-use super::super::{ACROSS, ContextSwitch, THREADS};
-use super::*;
+use latlab_harness::{
+    AnyProbe as _, Erased, Figure, PointFields as _, PointResult, Probe as _, RemoteBlock, Session as _,
+    Support,
+};
 use latlab_probes_testing as testing;
+
+use super::*;
 
 const MIB: u64 = 1 << 20;
 
 #[test]
-fn every_exchange_is_proved_on_one_cpu_and_on_two() {
-    let one = testing::env_of_one_cpu(64 * MIB);
-    let points = ContextSwitch.points(&one);
-    assert!(matches!(ContextSwitch.supports(&one), Support::Degraded(_)));
-    assert!(points.iter().all(|planned| planned.point.placement.as_deref() == Some(SAME)));
-    testing::assert_proved(&ContextSwitch, &one, &points);
+fn one_cpu_has_no_exchange_with_another_one_and_two_prove_it() {
+    let one = ContextSwitch.plan(&testing::env_of_one_cpu(64 * MIB));
+    assert!(matches!(one.support, Support::Degraded(_)));
+    assert!(one.points.iter().all(|planned| planned.point.placement == SameCpu));
     let two = testing::env(64 * MIB);
-    let mut across = ContextSwitch.points(&two);
-    across.retain(|planned| planned.point.placement.as_deref() == Some(ACROSS));
-    testing::assert_proved(&ContextSwitch, &two, &across);
+    let mut across = Erased(ContextSwitch).points(&two);
+    across.retain(|planned| planned.point.placement.as_deref() == Some("across-blocking"));
+    testing::assert_proved(&Erased(ContextSwitch), &two, &across);
 }
 
 /// Enough for a slow emulator on a crowded machine.
@@ -29,53 +28,27 @@ const LONG: Duration = Duration::from_secs(30);
 /// What is waited for in vain.
 const SHORT: Duration = Duration::from_millis(60);
 
-/// The probe with a partner that does what a test plants, and a test's patience.
-struct Planted(fn(&Side), Duration);
-
-impl AnyProbe for Planted {
-    fn spec(&self) -> &'static latlab_harness::Spec {
-        ContextSwitch.spec()
-    }
-    fn supports(&self, env: &Env) -> Support {
-        ContextSwitch.supports(env)
-    }
-    fn points(&self, env: &Env) -> Vec<Planned> {
-        ContextSwitch.points(env)
-    }
-    fn memory_bytes(&self, _: &Env) -> u64 {
-        0
-    }
-    fn open<'env>(
-        &'env self,
-        env: &'env Env,
-        _: &[Planned],
-    ) -> Result<Box<dyn AnySession + 'env>, ProbeError> {
-        Ok(Box::new(Switching::new(env, self.0, self.1)?))
-    }
-}
-
-fn planned(operation: &str, between: &str) -> Planned {
-    Planned::new(Point {
-        operation: Some(operation.to_owned()),
-        placement: Some(SAME.to_owned()),
-        between: Some(between.to_owned()),
-        ..Point::default()
-    })
-}
-
-const ALL: [(&str, &str); 6] = [
-    (PIPE, THREADS),
-    (EVENTFD, THREADS),
-    (FUTEX, THREADS),
-    (PIPE, PROCESSES),
-    (EVENTFD, PROCESSES),
-    (FUTEX, PROCESSES),
+const ALL: [(Means, Between); 6] = [
+    (Means::Pipe, Between::Threads),
+    (Means::Eventfd, Between::Threads),
+    (Means::Futex, Between::Threads),
+    (Means::Pipe, Between::Processes),
+    (Means::Eventfd, Between::Processes),
+    (Means::Futex, Between::Processes),
 ];
 
-/// One block with this partner; whether the proof holds.
-fn proved(env: &Env, answer: fn(&Side), patience: Duration, (operation, between): (&str, &str)) -> bool {
-    let (_, proof) = &measure_once(&Planted(answer, patience), env, &[planned(operation, between)])[0];
-    proof.checks.iter().all(|check| check.ok)
+/// One block with a partner that does what a test plants, and a test's patience; whether the proof holds.
+fn proved(
+    env: &Env,
+    answer: fn(&Side),
+    patience: Duration,
+    (operation, between): (Means, Between),
+) -> Result<bool, ProbeError> {
+    let point = Exchanged::with_partner(operation, SameCpu, between);
+    let (mut session, mut evidence) = (Session::new(env, answer, patience)?, Evidence::default());
+    session.select(&point)?;
+    RemoteBlock::take(&env.clock, None, |block| session.block(&point, &mut evidence, block))?;
+    Ok(session.proof(&point, &evidence).checks.iter().all(|check| check.ok))
 }
 
 fn wrong(side: &Side) {
@@ -126,8 +99,8 @@ fn mortal(side: &Side) {
 fn an_answer_that_is_not_the_right_one_fails_the_proof() {
     let env = testing::env_of_one_cpu(64 * MIB);
     for point in ALL {
-        assert!(proved(&env, answer, LONG, point), "{point:?}");
-        assert!(!proved(&env, wrong, LONG, point), "{point:?}");
+        assert!(proved(&env, answer, LONG, point).expect("answers"), "{point:?}");
+        assert!(!proved(&env, wrong, LONG, point).expect("answers"), "{point:?}");
     }
 }
 
@@ -135,15 +108,13 @@ fn an_answer_that_is_not_the_right_one_fails_the_proof() {
 fn an_answer_that_comes_twice_fails_the_proof() {
     let env = testing::env_of_one_cpu(64 * MIB);
     // In a word that both see, the same answer again is no event.
-    for point in ALL.into_iter().filter(|(operation, _)| *operation != FUTEX) {
-        assert!(!proved(&env, twice, LONG, point), "{point:?}");
+    for point in ALL.into_iter().filter(|(operation, _)| *operation != Means::Futex) {
+        assert!(!proved(&env, twice, LONG, point).expect("answers"), "{point:?}");
     }
 }
 
-fn error(env: &Env, answer: fn(&Side), patience: Duration, point: (&str, &str)) -> String {
-    let outcome = std::panic::catch_unwind(AssertUnwindSafe(|| proved(env, answer, patience, point)));
-    let error = outcome.expect_err("there is no figure");
-    error.downcast_ref::<String>().cloned().unwrap_or_default()
+fn error(env: &Env, answer: fn(&Side), patience: Duration, point: (Means, Between)) -> String {
+    proved(env, answer, patience, point).expect_err("there is no figure").to_string()
 }
 
 #[test]
@@ -161,7 +132,7 @@ fn a_question_without_an_answer_ends_the_point_with_a_reason() {
 fn a_partner_that_dies_is_noticed_and_named() {
     let env = testing::env_of_one_cpu(64 * MIB);
     for point in ALL {
-        let (patience, expected) = if point.1 == PROCESSES {
+        let (patience, expected) = if point.1 == Between::Processes {
             (LONG, "the other process ended (exit status 0)")
         } else {
             (SHORT, "did not answer in time")
@@ -174,19 +145,20 @@ fn a_partner_that_dies_is_noticed_and_named() {
 #[test]
 fn a_partner_that_is_killed_is_noticed_and_no_process_is_left() {
     let env = testing::env_of_one_cpu(64 * MIB);
-    let mut session = Switching::new(&env, answer, LONG).expect("a thread to watch");
-    session.select(&planned(EVENTFD, PROCESSES).point).expect("a process starts");
-    let trips = &mut session.all[0];
+    let mut session = Session::new(&env, answer, LONG).expect("a thread to watch");
+    let point = Exchanged::with_partner(Means::Eventfd, SameCpu, Between::Processes);
+    session.select(&point).expect("a process starts");
+    let lane = &session.lanes[0];
+    let mut trips = lane.trips(Answers::default());
     assert!(trips.run(10) == 10 && !trips.broken);
-    let partner = trips.partner.as_ref().expect("not alone");
+    let partner = lane.partner.as_ref().expect("not alone");
     let id = partner.task().id();
     // SAFETY: our own child.
     assert_eq!(unsafe { libc::kill(id, libc::SIGKILL) }, 0);
-    session.watch.begin(&session.all[0].exchange, session.all[0].partner.as_ref());
-    session.all[0].run(10);
-    assert!(session.watch.end() && session.all[0].broken);
-    let how = session.all[0].partner.as_ref().expect("not alone").how_it_ended(true);
-    assert_eq!(how, "the other process ended (killed by signal 9)");
+    session.watch.begin(&lane.exchange, Some(partner));
+    trips.run(10);
+    assert!(session.watch.end() && trips.broken);
+    assert_eq!(partner.how_it_ended(true), "the other process ended (killed by signal 9)");
     drop(session);
     // SAFETY: asks only whether there is such a process.
     let there = unsafe { libc::kill(id, 0) };
@@ -196,40 +168,32 @@ fn a_partner_that_is_killed_is_noticed_and_no_process_is_left() {
 #[test]
 fn a_pipe_that_holds_something_else_fails_the_proof_of_one_alone() {
     let env = testing::env_of_one_cpu(64 * MIB);
-    let mut session = Switching::new(&env, answer, LONG).expect("a thread to watch");
-    let point = Point {
-        operation: Some(ALONE.to_owned()),
-        placement: Some(SAME.to_owned()),
-        threads: Some(1),
-        ..Point::default()
-    };
-    session.select(&point).expect("two pipes");
-    session.all[0].run(10);
-    assert!(session.proof(&point).checks[0].ok);
-    assert!(session.all[0].exchange.itself().send(7), "planted");
-    session.all[0].run(10);
-    assert!(!session.proof(&point).checks[0].ok);
+    let mut session = Session::new(&env, answer, LONG).expect("a thread to watch");
+    session.select(&Exchanged::ALONE).expect("two pipes");
+    let lane = &session.lanes[0];
+    let mut trips = lane.trips(Answers::default());
+    trips.run(10);
+    assert!(trips.answers.check("before").ok);
+    assert!(lane.exchange.itself().send(7), "planted");
+    trips.run(10);
+    let evidence = Evidence { answers: trips.answers, ..Evidence::default() };
+    assert!(!session.proof(&Exchanged::ALONE, &evidence).checks[0].ok);
 }
 
 #[test]
 fn half_of_what_a_round_trip_costs_beyond_its_calls_is_the_switch() {
     let env = testing::env(64 * MIB);
-    let result = |planned: Planned, p50| PointResult::new(planned.point, p50);
-    let alone = ContextSwitch.points(&env).remove(0);
-    assert_eq!(alone.point.operation.as_deref(), Some(ALONE));
-    let results = [
-        result(alone, 800.0),
-        result(planned(PIPE, PROCESSES), 2_000.0),
-        result(planned(FUTEX, THREADS), 1_500.0),
-    ];
-    let records = ContextSwitch.conclude(&testing::header(&env), &results);
-    let findings = records[0].findings.as_ref().expect("derived");
-    let near = |name: &str, value: f64| {
-        let found = findings[name]["value"].as_f64().expect("a number");
-        assert!((found - value).abs() < 1e-9, "{name}: {found}");
+    let figure = |point: Exchanged, p50| {
+        Figure::of(&PointResult::new(point.to_point(), p50)).expect("a point of this probe")
     };
-    near("switch_ns", 750.0);
-    near("switch_only_ns", 600.0);
-    assert_eq!(findings["switch_operation"], FUTEX);
-    assert!(findings["switch_only_threads_ns"].is_null());
+    let figures = [
+        figure(Exchanged::ALONE, 800.0),
+        figure(Exchanged::with_partner(Means::Pipe, SameCpu, Between::Processes), 2_000.0),
+        figure(Exchanged::with_partner(Means::Futex, SameCpu, Between::Threads), 1_500.0),
+    ];
+    let found = ContextSwitch.conclude(&testing::header(&env), &figures).expect("derived");
+    assert!((found.switch_ns.value - 750.0).abs() < 1e-9);
+    assert!((found.switch_only_ns.expect("calls and trip").value - 600.0).abs() < 1e-9);
+    assert_eq!(found.switch_operation, Means::Futex);
+    assert!(found.switch_only_threads_ns.is_none());
 }

@@ -6,14 +6,20 @@
 )]
 #![expect(clippy::inline_always, reason = "the timed loop must hold no call, whatever the profile")]
 
-use latlab_harness::{
-    AnyProbe, AnySession, Block, Env, MemorySource, Operations, Planned, PointResult, ProbeError, Proof,
-    Rank, Spec, Support, Tier, ratio, ratios,
-};
-use latlab_record::{Check, Header, Order, Pages, Point, Profile, Record, Unit, binary_size};
-use serde_json::{Value, json};
+use std::collections::HashMap;
+use std::collections::hash_map::Entry;
 
+use latlab_harness::{
+    Block, Env, Figure, MemorySource, Operations, Plan, Planned, PointFields, PointResult, Probe, ProbeError,
+    Proof, Rank, Session, Spec, Tier, ratio, ratios,
+};
+use latlab_record::{Check, Estimate, Header, Order, Pages, Profile, Unit, Work, binary_size};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::common::with_pages;
 use crate::levels;
+use latlab_probes_shared::Compared;
 use latlab_probes_shared::walk::{Arena, Cycle, LINE_BYTES};
 
 mod chase;
@@ -28,42 +34,6 @@ use chase::{Chase, Course};
 
 /// The probe.
 pub struct Prefetch;
-
-static SPEC: Spec = Spec {
-    id: "memory.prefetch",
-    tier: Tier::Memory,
-    title: "prefetching by the CPU and by the program",
-    question: "How much of memory's latency does prefetching hide, and how far ahead should a program ask?",
-    method: "By the CPU: dependent loads, each waiting for the one before, whose addresses lie a fixed stride apart, against the same loads of the same lines in random order. \
-No load can begin early, so whatever the strided order saves was fetched before it was asked for: hidden_share = 1 - strided / random. \
-Each line holds its own address; the next place is that address, once loaded, plus the stride (in assembly) or the distance to the next line of the random cycle, which is computed while the load is under way. So one memory serves all orders, \
-and a load needs what the one before it brought, as with pointers. A lap by a large stride meets few lines; the next lap takes another line within the stride, in random order, until all were visited: \
-nothing is met again that a cache could still hold, nor right after its neighbour, with which it may have been fetched.
-
-Huge pages are asked for, because random order over small ones pays for a translation at each load and strided order hardly does, which is no prefetching. Where they were not obtained the record says so, and where a host maps a \
-guest's memory in small pages they do not help: hidden_share then includes what is saved on translations, which are prefetched too. The second working set lies in the third-level cache; its lines are touched before each block in the order of the walk. The large one is not \
-prepared: each order goes on where it ended.
-
-By the program: a list whose nodes (one line each) lie in random order is walked, and a dozen instructions are spent on each node. A node also holds the addresses of the nodes 2, 4, 8, 16 and 32 ahead; one of those is prefetched \
-(prefetcht0, prfm pldl1keep) when the node is met. Distance 0 has no prefetch; 1 prefetches what is about to be loaded. Jump pointers stand in the nodes and not in an array beside the list, because a CPU that executes out of order would run ahead through an array while a load waits. \
-And an array is written from front to back, eight words of 8 bytes a line, with a prefetch for writing (prefetchw, prfm pstl1keep) some lines ahead of each line; there the CPU's own prefetchers work too, and little may be left to gain. The array has 4 KiB pages, as most programs do.
-
-Proof: walks must end where the number of steps leads; the payloads of the nodes on the way give a sum that is computed again from the order; jump pointers are looked at; every line that was written must hold what its block wrote. A value is the mean of a window of about 20 us. \
-Walks and writing go on where the last block ended, whatever its distance, so all of them meet what was left longest ago.",
-    method_version: 1,
-    unit: Unit::Ns,
-    convention: "one dependent 8-byte load, one node, or one written line of 64 bytes",
-    needs: &["4 MiB of memory"],
-    touches: &[
-        "memory: up to 1.5 GiB (384 MiB in the standard, 96 MiB in the quick profile), at most a quarter of what may be used",
-    ],
-    saturates: false,
-    operations: Operations::Unwatched,
-};
-
-const CHASE: &str = "chase";
-const LIST: &str = "list-walk";
-const FILL: &str = "fill";
 
 /// Most important first.
 const STRIDES: [u64; 10] = [64, 4096, 256, 1024, 128, 512, 2048, 8192, 16_384, 65_536];
@@ -80,120 +50,254 @@ const SHORTEST_LAP: u64 = 64;
 /// Cost of touching a line of the third-level set, seconds, before the first visit tells.
 const TOUCH_S: f64 = 12e-9;
 
-impl AnyProbe for Prefetch {
-    fn spec(&self) -> &'static Spec {
-        &SPEC
+/// What is done, in how much memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct Place {
+    #[serde(flatten)]
+    task: Task,
+    working_set_bytes: u64,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(tag = "operation", rename_all = "kebab-case")]
+enum Task {
+    /// Dependent loads, by strides or in random order.
+    Chase { order: Order, stride_bytes: Option<u64> },
+    /// A list is walked, with so many nodes asked for ahead.
+    ListWalk { distance: u32 },
+    /// An array is written, with so many lines asked for ahead.
+    Fill { distance: u32 },
+}
+
+const RANDOM: Task = Task::Chase { order: Order::Random, stride_bytes: None };
+
+fn strided(stride: u64) -> Task {
+    Task::Chase { order: Order::Strided, stride_bytes: Some(stride) }
+}
+
+impl Task {
+    /// How far ahead the program asks; 0 where it does not.
+    fn distance(self) -> u32 {
+        match self {
+            Self::Chase { .. } => 0,
+            Self::ListWalk { distance } | Self::Fill { distance } => distance,
+        }
     }
 
-    fn supports(&self, env: &Env) -> Support {
+    /// Whether this CPU has the instruction, and the work that distance.
+    fn is_offered(self) -> bool {
+        match self {
+            Self::Chase { .. } | Self::ListWalk { distance: 0 } | Self::Fill { distance: 0 } => true,
+            Self::ListWalk { distance } => {
+                instructions::READ.is_some() && list::distances().any(|known| known == distance)
+            }
+            Self::Fill { distance } => instructions::write().is_some() && fill::DISTANCES.contains(&distance),
+        }
+    }
+
+    /// What prefetches, or loads.
+    fn engine(self) -> String {
+        let instruction = match self {
+            Self::Chase { .. } => return format!("{} loads", std::env::consts::ARCH),
+            Self::ListWalk { .. } => instructions::READ,
+            Self::Fill { .. } => instructions::write(),
+        };
+        instruction.filter(|_| self.distance() > 0).unwrap_or("no prefetch instruction").to_owned()
+    }
+}
+
+/// What the blocks of a point have proved.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Evidence {
+    /// Where walks ended.
+    ends: Compared,
+    /// Of the nodes on the way of each walk of the list.
+    sums: Compared,
+    /// Walks behind which jump pointers were looked at.
+    jumps: Compared,
+    /// Lines that were written.
+    lines: Compared,
+}
+
+/// The pages that were there.
+#[derive(Serialize, Deserialize, JsonSchema)]
+pub struct Details {
+    pages: Pages,
+}
+
+/// What prefetching hides and gains; `null` where it was not measured.
+#[derive(Serialize, JsonSchema)]
+pub struct Findings {
+    /// By the CPU, of loads from memory.
+    hardware: Option<Hidden>,
+    /// By the CPU, of loads from the third-level cache.
+    hardware_third_level: Option<Hidden>,
+    /// By the program that walks a list.
+    list_walk: Option<Gained>,
+    /// By the program that writes an array.
+    fill: Option<Gained>,
+}
+
+/// What strided order hides of random order's latency.
+#[derive(Serialize, JsonSchema)]
+struct Hidden {
+    working_set_bytes: u64,
+    pages: Option<Pages>,
+    random_ns: f64,
+    strides: Vec<Strided>,
+}
+
+#[derive(Serialize, JsonSchema)]
+struct Strided {
+    stride_bytes: u64,
+    /// Time of one load.
+    ns: f64,
+    /// 1 less strided over random.
+    hidden_share: Estimate,
+}
+
+/// What asking ahead gains at best.
+#[derive(Serialize, JsonSchema)]
+struct Gained {
+    working_set_bytes: u64,
+    without_ns: f64,
+    best_ns: Option<f64>,
+    /// Nodes or lines ahead.
+    best_distance: Option<u32>,
+    /// Time without over the best time.
+    gain: Option<Estimate>,
+}
+
+impl Probe for Prefetch {
+    type Point = Place;
+    type Evidence = Evidence;
+    type Details = Details;
+    type Findings = Findings;
+    type Session<'env> = Prefetching;
+
+    const SPEC: Spec = Spec {
+        id: "memory.prefetch",
+        tier: Tier::Memory,
+        title: "prefetching by the CPU and by the program",
+        question: "How much of memory's latency does prefetching hide, and how far ahead should a program ask?",
+        method: "By the CPU: dependent loads, each waiting for the one before, whose addresses lie a fixed stride apart, against the same loads of the same lines in random order. \
+No load can begin early, so whatever the strided order saves was fetched before it was asked for: hidden_share = 1 - strided / random. \
+Each line holds its own address; the next place is that address, once loaded, plus the stride (in assembly) or the distance to the next line of the random cycle, which is computed while the load is under way. So one memory serves all orders, \
+and a load needs what the one before it brought, as with pointers. A lap by a large stride meets few lines; the next lap takes another line within the stride, in random order, until all were visited: \
+nothing is met again that a cache could still hold, nor right after its neighbour, with which it may have been fetched.
+
+Huge pages are asked for, because random order over small ones pays for a translation at each load and strided order hardly does, which is no prefetching. Where they were not obtained the record says so, and where a host maps a \
+guest's memory in small pages they do not help: hidden_share then includes what is saved on translations, which are prefetched too. The second working set lies in the third-level cache; its lines are touched before each block in the order of the walk. The large one is not \
+prepared: each order goes on where it ended.
+
+By the program: a list whose nodes (one line each) lie in random order is walked, and a dozen instructions are spent on each node. A node also holds the addresses of the nodes 2, 4, 8, 16 and 32 ahead; one of those is prefetched \
+(prefetcht0, prfm pldl1keep) when the node is met. Distance 0 has no prefetch; 1 prefetches what is about to be loaded. Jump pointers stand in the nodes and not in an array beside the list, because a CPU that executes out of order would run ahead through an array while a load waits. \
+And an array is written from front to back, eight words of 8 bytes a line, with a prefetch for writing (prefetchw, prfm pstl1keep) some lines ahead of each line; there the CPU's own prefetchers work too, and little may be left to gain. The array has 4 KiB pages, as most programs do.
+
+Proof: walks must end where the number of steps leads; the payloads of the nodes on the way give a sum that is computed again from the order; jump pointers are looked at; every line that was written must hold what its block wrote. A value is the mean of a window of about 20 us. \
+Walks and writing go on where the last block ended, whatever its distance, so all of them meet what was left longest ago.",
+        method_version: 1,
+        unit: Unit::Ns,
+        convention: "one dependent 8-byte load, one node, or one written line of 64 bytes",
+        needs: &["4 MiB of memory"],
+        touches: &[
+            "memory: up to 1.5 GiB (384 MiB in the standard, 96 MiB in the quick profile), at most a quarter of what may be used",
+        ],
+        saturates: false,
+        operations: Operations::Unwatched,
+    };
+
+    fn plan(&self, env: &Env) -> Plan<Place> {
         if let MemorySource::Simulated(_) = env.memory {
-            return Support::No("simulated memory has no prefetchers".to_owned());
+            return Plan::no("simulated memory has no prefetchers");
         }
         let sizes = Sizes::of(env);
         if sizes.chase < SMALLEST {
-            return Support::No(format!(
-                "needs 4 MiB of memory; {} may be used here",
-                binary_size(env.memory_bytes)
-            ));
+            let has = binary_size(env.memory_bytes);
+            return Plan::no(format!("needs 4 MiB of memory; {has} may be used here"));
         }
+        let plan = Plan::of(points(env, sizes)).memory(sizes.chase + sizes.fill);
         if sizes.chase < LIKELY_RAM {
-            return Support::Degraded(format!(
+            return plan.degraded(format!(
                 "working sets end at {}, within the caches of many machines: a quarter of the memory that may be used is {}",
                 binary_size(sizes.chase),
                 binary_size(env.memory_bytes)
             ));
         }
-        Support::Yes
+        plan
     }
 
-    fn points(&self, env: &Env) -> Vec<Planned> {
-        let sizes = Sizes::of(env);
-        let quick = env.settings.profile == Profile::Quick;
-        let mut points: Vec<Planned> = Vec::new();
-        let mut add = |point: Point, priority, setup_s| {
+    fn open<'env>(&'env self, env: &'env Env, _group: &[Place]) -> Result<Prefetching, ProbeError> {
+        Prefetching::open(env)
+    }
+
+    fn conclude(&self, _header: &Header, figures: &[Figure<Self>]) -> Option<Findings> {
+        // The list lies in the lines of the larger chase, and the smaller one is far smaller than what is written.
+        let largest = figures.iter().map(|figure| figure.point.working_set_bytes).max()?;
+        let chased = figures
+            .iter()
+            .filter(|figure| matches!(figure.point.task, Task::Chase { .. }))
+            .map(|figure| figure.point.working_set_bytes);
+        let third = chased.filter(|size| *size < largest).max();
+        let findings = Findings {
+            hardware: hidden(figures, largest),
+            hardware_third_level: third.and_then(|third| hidden(figures, third)),
+            list_walk: gained(figures, |distance| Task::ListWalk { distance }),
+            fill: gained(figures, |distance| Task::Fill { distance }),
+        };
+        let Findings { hardware, hardware_third_level, list_walk, fill } = &findings;
+        let any =
+            hardware.is_some() || hardware_third_level.is_some() || list_walk.is_some() || fill.is_some();
+        any.then_some(findings)
+    }
+}
+
+fn points(env: &Env, sizes: Sizes) -> Vec<Planned<Place>> {
+    let quick = env.settings.profile == Profile::Quick;
+    let mut points: Vec<Planned<Place>> = Vec::new();
+    let mut add = |task: Task, working_set_bytes, priority, setup_s| {
+        if task.is_offered() {
             points.push(Planned {
                 rank: if priority < 3 { Rank::Curve } else { Rank::Detail },
                 priority,
                 setup_s,
                 block_s: 1.5e-3,
-                ..Planned::new(point)
+                ..Planned::new(Place { task, working_set_bytes })
             });
-        };
-        // The answers in short: does a stride help, does asking help.
-        add(random(sizes.chase), 0, 1e-4);
-        add(strided(sizes.chase, STRIDES[0]), 0, 1e-4);
-        for distance in [0, 8] {
-            if offered(LIST, distance) {
-                add(ahead(LIST, sizes.chase, distance), 0, 1e-4);
-            }
-            if offered(FILL, distance) {
-                add(ahead(FILL, sizes.fill, distance), 0, 1e-4);
-            }
         }
-        let strides =
-            |working_set: u64| STRIDES.into_iter().filter(move |stride| stride * SHORTEST_LAP <= working_set);
-        for stride in strides(sizes.chase).skip(1).take(QUICK_STRIDES - 1) {
-            add(strided(sizes.chase, stride), 1, 1e-4);
-        }
-        for distance in [4, 16, 2, 64, 32, 1] {
-            for (operation, bytes) in [(LIST, sizes.chase), (FILL, sizes.fill)] {
-                if offered(operation, distance) && (!quick || [4, 16].contains(&distance)) {
-                    add(ahead(operation, bytes, distance), 1, 1e-4);
-                }
-            }
-        }
-        if quick {
-            return points;
-        }
-        for stride in strides(sizes.chase).skip(QUICK_STRIDES) {
-            add(strided(sizes.chase, stride), 2, 1e-4);
-        }
-        if let Some(third) = sizes.third {
-            let warm_s = (third / LINE_BYTES) as f64 * TOUCH_S;
-            add(random(third), 3, warm_s);
-            for stride in strides(third) {
-                add(strided(third, stride), 3, warm_s);
-            }
-        }
-        points
+    };
+    // The answers in short: does a stride help, does asking help.
+    add(RANDOM, sizes.chase, 0, 1e-4);
+    add(strided(STRIDES[0]), sizes.chase, 0, 1e-4);
+    for distance in [0, 8] {
+        add(Task::ListWalk { distance }, sizes.chase, 0, 1e-4);
+        add(Task::Fill { distance }, sizes.fill, 0, 1e-4);
     }
-
-    fn memory_bytes(&self, env: &Env) -> u64 {
-        let sizes = Sizes::of(env);
-        sizes.chase + sizes.fill
+    let strides =
+        |working_set: u64| STRIDES.into_iter().filter(move |stride| stride * SHORTEST_LAP <= working_set);
+    for stride in strides(sizes.chase).skip(1).take(QUICK_STRIDES - 1) {
+        add(strided(stride), sizes.chase, 1, 1e-4);
     }
-
-    fn open<'env>(
-        &'env self,
-        env: &'env Env,
-        _group: &[Planned],
-    ) -> Result<Box<dyn AnySession + 'env>, ProbeError> {
-        Ok(Box::new(Prefetching::open(env)?))
-    }
-
-    fn conclude(&self, _header: &Header, results: &[PointResult]) -> Vec<Record> {
-        // The list lies in the lines of the larger chase, and the smaller one is far smaller than what is written.
-        let sizes = || results.iter().filter_map(|result| result.point.working_set_bytes);
-        let largest = sizes().max().unwrap_or(0);
-        let chased = results
-            .iter()
-            .filter(|result| result.point.operation.as_deref() == Some(CHASE))
-            .filter_map(|result| result.point.working_set_bytes);
-        let hardware = hidden(results, largest);
-        let third =
-            chased.filter(|size| *size < largest).max().map_or(Value::Null, |third| hidden(results, third));
-        let (list, fill) = (gained(results, LIST), gained(results, FILL));
-        if [&hardware, &third, &list, &fill].into_iter().all(Value::is_null) {
-            return Vec::new();
+    for distance in [4, 16, 2, 64, 32, 1] {
+        if !quick || [4, 16].contains(&distance) {
+            add(Task::ListWalk { distance }, sizes.chase, 1, 1e-4);
+            add(Task::Fill { distance }, sizes.fill, 1, 1e-4);
         }
-        let findings = json!({
-            "hardware": hardware,
-            "hardware_third_level": third,
-            "list_walk": list,
-            "fill": fill,
-        });
-        vec![SPEC.derived(findings)]
     }
+    if quick {
+        return points;
+    }
+    for stride in strides(sizes.chase).skip(QUICK_STRIDES) {
+        add(strided(stride), sizes.chase, 2, 1e-4);
+    }
+    if let Some(third) = sizes.third {
+        let warm_s = (third / LINE_BYTES) as f64 * TOUCH_S;
+        add(RANDOM, third, 3, warm_s);
+        for stride in strides(third) {
+            add(strided(stride), third, 3, warm_s);
+        }
+    }
+    points
 }
 
 /// What fits here; powers of two.
@@ -225,87 +329,44 @@ impl Sizes {
     }
 }
 
-fn random(working_set: u64) -> Point {
-    Point {
-        operation: Some(CHASE.to_owned()),
-        order: Some(Order::Random),
-        working_set_bytes: Some(working_set),
-        ..Point::default()
-    }
-}
-
-fn strided(working_set: u64, stride: u64) -> Point {
-    Point { order: Some(Order::Strided), stride_bytes: Some(stride), ..random(working_set) }
-}
-
-fn ahead(operation: &str, working_set: u64, distance: u32) -> Point {
-    Point {
-        operation: Some(operation.to_owned()),
-        distance: Some(distance),
-        working_set_bytes: Some(working_set),
-        ..Point::default()
-    }
-}
-
-/// Whether this CPU has the instruction, and the work that distance.
-fn offered(operation: &str, distance: u32) -> bool {
-    match (operation, distance) {
-        (LIST | FILL, 0) => true,
-        (LIST, _) => instructions::READ.is_some() && list::distances().any(|known| known == distance),
-        (FILL, _) => instructions::write().is_some() && fill::DISTANCES.contains(&distance),
-        _ => false,
-    }
-}
-
-/// What strided order hides of random order's latency.
-fn hidden(results: &[PointResult], working_set: u64) -> Value {
-    let chases = || {
-        results.iter().filter(|result| {
-            result.point.operation.as_deref() == Some(CHASE)
-                && result.point.working_set_bytes == Some(working_set)
-        })
-    };
-    let Some(random) = chases().find(|result| result.point.order == Some(Order::Random)) else {
-        return Value::Null;
-    };
-    let mut strides: Vec<[&PointResult; 2]> = chases()
-        .filter(|result| result.point.stride_bytes.is_some())
-        .map(|result| [result, random])
-        .collect();
-    strides.sort_by_key(|[strided, _]| strided.point.stride_bytes);
-    let strides: Vec<Value> = strides
-        .iter()
-        .zip(ratios(&strides))
-        .map(|([strided, _], left)| {
-            json!({
-                "stride_bytes": strided.point.stride_bytes,
-                "ns": strided.p50,
-                "hidden_share": left.map(|left| 1.0 - left),
-            })
+fn hidden(figures: &[Figure<Prefetch>], working_set_bytes: u64) -> Option<Hidden> {
+    let own = || figures.iter().filter(|figure| figure.point.working_set_bytes == working_set_bytes);
+    let random =
+        own().find(|figure| matches!(figure.point.task, Task::Chase { order: Order::Random, .. }))?;
+    let mut strides: Vec<(u64, &PointResult)> = own()
+        .filter_map(|figure| match figure.point.task {
+            Task::Chase { stride_bytes, .. } => Some((stride_bytes?, &figure.result)),
+            _ => None,
         })
         .collect();
-    let pages = random.findings.as_ref().map_or(Value::Null, |findings| findings["pages"].clone());
-    json!({
-        "working_set_bytes": working_set,
-        "pages": pages,
-        "random_ns": random.p50,
-        "strides": strides,
+    strides.sort_by_key(|(stride, _)| *stride);
+    let pairs: Vec<[&PointResult; 2]> =
+        strides.iter().map(|(_, strided)| [*strided, &random.result]).collect();
+    let strides = strides.iter().zip(ratios(&pairs)).map(|((stride_bytes, strided), left)| Strided {
+        stride_bytes: *stride_bytes,
+        ns: strided.p50,
+        hidden_share: left.map(|left| 1.0 - left),
+    });
+    Some(Hidden {
+        working_set_bytes,
+        pages: random.details.as_ref().map(|details| details.pages),
+        random_ns: random.result.p50,
+        strides: strides.collect(),
     })
 }
 
-/// What asking ahead gains at best.
-fn gained(results: &[PointResult], operation: &str) -> Value {
-    let at = || results.iter().filter(|result| result.point.operation.as_deref() == Some(operation));
-    let Some(without) = at().find(|result| result.point.distance == Some(0)) else {
-        return Value::Null;
-    };
-    let best = at().filter(|result| result.point.distance > Some(0)).min_by(|a, b| a.p50.total_cmp(&b.p50));
-    json!({
-        "working_set_bytes": without.point.working_set_bytes,
-        "without_ns": without.p50,
-        "best_ns": best.map(|best| best.p50),
-        "best_distance": best.and_then(|best| best.point.distance),
-        "gain": best.map(|best| ratio(without, best)),
+fn gained(figures: &[Figure<Prefetch>], asking: impl Fn(u32) -> Task) -> Option<Gained> {
+    let own = || figures.iter().filter(|figure| figure.point.task == asking(figure.point.task.distance()));
+    let without = own().find(|figure| figure.point.task.distance() == 0)?;
+    let best = own()
+        .filter(|figure| figure.point.task.distance() > 0)
+        .min_by(|a, b| a.result.p50.total_cmp(&b.result.p50));
+    Some(Gained {
+        working_set_bytes: without.point.working_set_bytes,
+        without_ns: without.result.p50,
+        best_ns: best.map(|best| best.result.p50),
+        best_distance: best.map(|best| best.point.task.distance()),
+        gain: best.map(|best| ratio(&without.result, &best.result)),
     })
 }
 
@@ -319,13 +380,11 @@ fn to_usize(value: u64) -> usize {
     }
 }
 
-struct Prefetching {
+/// The memory, and how far each chase has come.
+pub struct Prefetching {
     sizes: Sizes,
     seed: u64,
-    selected: Option<Point>,
-    chases: Vec<(Point, Chase)>,
-    walks: Vec<(u32, list::Evidence)>,
-    fills: Vec<(u32, fill::Evidence)>,
+    chases: HashMap<Place, Chase>,
     list: list::List,
     array: fill::Array,
     chase_pages: Check,
@@ -333,16 +392,6 @@ struct Prefetching {
     /// Declared after what points into it: the lines of chases and list.
     lines: Arena,
     _array: Arena,
-}
-
-/// The entry of a key, made when it is first asked for.
-fn entry<K: PartialEq, V: Default>(entries: &mut Vec<(K, V)>, key: K) -> &mut V {
-    let known = entries.iter().position(|(other, _)| *other == key);
-    let place = known.unwrap_or_else(|| {
-        entries.push((key, V::default()));
-        entries.len() - 1
-    });
-    &mut entries[place].1
 }
 
 impl Prefetching {
@@ -364,10 +413,7 @@ impl Prefetching {
         Ok(Self {
             sizes,
             seed,
-            selected: None,
-            chases: Vec::new(),
-            walks: Vec::new(),
-            fills: Vec::new(),
+            chases: HashMap::new(),
             list,
             array: writing,
             chase_pages: lines.pages_check(),
@@ -377,105 +423,102 @@ impl Prefetching {
         })
     }
 
-    fn course(&self, point: &Point) -> Option<Course> {
-        let bytes = point.working_set_bytes.filter(|bytes| *bytes <= self.sizes.chase)?;
-        let lines = bytes / LINE_BYTES;
-        match (point.order?, point.stride_bytes) {
-            (Order::Random, None) => Some(Course::Random(Cycle::random(lines, self.seed ^ 1))),
-            (Order::Strided, Some(stride)) if STRIDES.contains(&stride) && stride < bytes => {
-                Some(Course::strided(lines, stride, self.seed))
+    /// The chase of a point, which begins when it is first needed.
+    fn chase(&mut self, point: &Place) -> Result<&mut Chase, ProbeError> {
+        Ok(match self.chases.entry(*point) {
+            Entry::Occupied(entry) => entry.into_mut(),
+            Entry::Vacant(entry) => {
+                let course = course(point, self.sizes.chase, self.seed);
+                let course = course.ok_or_else(|| ProbeError::no_point(&point.to_point()))?;
+                // SAFETY: `open` gave each line of the arena its own address, and nothing else writes there.
+                entry.insert(unsafe { Chase::new(self.lines.base(), course) })
             }
-            _ => None,
-        }
-    }
-
-    fn chase(&mut self, point: &Point) -> Result<&mut Chase, ProbeError> {
-        let known = self.chases.iter().position(|(other, _)| other == point);
-        let place = if let Some(place) = known {
-            place
-        } else {
-            let course = self.course(point).ok_or_else(|| ProbeError::no_point(point))?;
-            // SAFETY: `open` gave each line of the arena its own address, and nothing else writes there.
-            let chase = unsafe { Chase::new(self.lines.base(), course) };
-            self.chases.push((point.clone(), chase));
-            self.chases.len() - 1
-        };
-        Ok(&mut self.chases[place].1)
+        })
     }
 }
 
-impl AnySession for Prefetching {
-    fn select(&mut self, point: &Point) -> Result<(), ProbeError> {
-        let third = self.sizes.third;
-        if point.operation.as_deref() == Some(CHASE) {
+/// `None` of what is no chase within so many bytes.
+fn course(point: &Place, most_bytes: u64, seed: u64) -> Option<Course> {
+    let bytes = Some(point.working_set_bytes).filter(|bytes| *bytes <= most_bytes)?;
+    let lines = bytes / LINE_BYTES;
+    match point.task {
+        RANDOM => Some(Course::Random(Cycle::random(lines, seed ^ 1))),
+        Task::Chase { order: Order::Strided, stride_bytes: Some(stride) }
+            if STRIDES.contains(&stride) && stride < bytes =>
+        {
+            Some(Course::strided(lines, stride, seed))
+        }
+        _ => None,
+    }
+}
+
+impl Session<Prefetch> for Prefetching {
+    fn select(&mut self, point: &Place) -> Result<(), ProbeError> {
+        let in_third = self.sizes.third == Some(point.working_set_bytes);
+        if let Task::Chase { .. } = point.task {
             let chase = self.chase(point)?;
-            if third.is_some() && point.working_set_bytes == third {
+            if in_third {
                 chase.warm();
             }
         }
-        self.selected = Some(point.clone());
         Ok(())
     }
 
-    fn block(&mut self, block: &mut Block) -> Result<(), ProbeError> {
-        let point =
-            self.selected.clone().ok_or_else(|| ProbeError::Other("no point is selected".to_owned()))?;
-        match (point.operation.as_deref(), point.distance) {
-            (Some(CHASE), _) => {
-                let chase = self.chase(&point)?;
+    fn block(&mut self, point: &Place, evidence: &mut Evidence, block: &mut Block) -> Result<(), ProbeError> {
+        match point.task {
+            Task::Chase { .. } => {
+                let chase = self.chase(point)?;
                 block.batches(chase);
-                chase.verify();
+                evidence.ends.one(chase.verify());
             }
-            (Some(LIST), Some(distance)) if offered(LIST, distance) => {
+            task if !task.is_offered() => return Err(ProbeError::no_point(&point.to_point())),
+            Task::ListWalk { distance } => {
                 let mut walk = list::Walk::new(&mut self.list, distance);
                 block.batches(&mut walk);
-                walk.end(entry(&mut self.walks, distance));
+                walk.end(evidence);
             }
-            (Some(FILL), Some(distance)) if offered(FILL, distance) => {
+            Task::Fill { distance } => {
                 let mut writing = fill::Fill::new(&mut self.array, distance);
                 block.batches(&mut writing);
-                writing.end(entry(&mut self.fills, distance));
+                writing.end(&mut evidence.lines);
             }
-            _ => return Err(ProbeError::no_point(&point)),
         }
         Ok(())
     }
 
-    fn proof(&mut self, point: &Point) -> Proof {
-        let mut proof = Proof::default();
-        let distance = point.distance.unwrap_or(0);
-        let instruction = |name: Option<&str>| match (distance, name) {
-            (1.., Some(name)) => name.to_owned(),
-            _ => "no prefetch instruction".to_owned(),
+    fn proof(&mut self, point: &Place, evidence: &Evidence) -> Proof<Details> {
+        let (pages, asked_for) = match point.task {
+            Task::Fill { .. } => (&self.array_pages, Pages::Base),
+            _ => (&self.chase_pages, Pages::Huge),
         };
-        let mut pages = &self.chase_pages;
-        match point.operation.as_deref() {
-            Some(LIST) => {
-                proof.checks.extend(entry(&mut self.walks, distance).checks());
-                proof.engine = Some(instruction(instructions::READ));
-            }
-            Some(FILL) => {
-                let evidence = entry(&mut self.fills, distance);
-                proof.checks.push(evidence.check());
-                proof.work.bytes = evidence.bytes();
-                proof.engine = Some(instruction(instructions::write()));
-                pages = &self.array_pages;
-            }
-            _ => {
-                let known = self.chases.iter().find(|(other, _)| other == point);
-                proof.checks.extend(known.map(|(_, chase)| chase.check()));
-                proof.engine = Some(format!("{} loads", std::env::consts::ARCH));
+        let huge = pages.ok == (asked_for == Pages::Huge);
+        let details = Details { pages: if huge { Pages::Huge } else { Pages::Base } };
+        let proof = Proof::of(evidence.checks(point.task)).with(details).by(&point.task.engine());
+        // The written lines are all bytes that are counted.
+        let work = Work { bytes: evidence.lines.all * LINE_BYTES, ..Work::default() };
+        with_pages(Proof { work, ..proof }, pages)
+    }
+}
+
+impl Evidence {
+    fn checks(&self, task: Task) -> Vec<Check> {
+        let ends = "walks end where they should";
+        match task {
+            Task::Chase { .. } => vec![self.ends.check(ends, "", "walks")],
+            Task::ListWalk { .. } => vec![
+                self.sums.check("checksum", "", "walks gave the sum of the nodes that lie on their way"),
+                self.ends.check(ends, "", "walks ended at the node where their length puts it"),
+                self.jumps.check(
+                    "jump pointers",
+                    "",
+                    "walks had jump pointers that lead as far ahead as they say",
+                ),
+            ],
+            Task::Fill { .. } => {
+                let after = "lines looked at afterwards held what their block wrote";
+                vec![self.lines.check("destination", "", after)]
             }
         }
-        // The figure is true of the pages that were there; a check would refuse it.
-        if pages.ok {
-            proof.checks.push(pages.clone());
-        } else {
-            proof.flags.push(format!("degraded: {} not, {}", pages.name, pages.detail));
-        }
-        let huge = pages.ok == (point.operation.as_deref() != Some(FILL));
-        proof.findings = Some(json!({ "pages": if huge { "huge" } else { "4k" } }));
-        proof
     }
 }
 

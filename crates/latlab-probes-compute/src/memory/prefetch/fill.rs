@@ -1,9 +1,9 @@
 //! Writing an array from front to back, word by word.
 
 use latlab_harness::Batch;
-use latlab_record::Check;
 
 use super::{instructions, to_usize};
+use latlab_probes_shared::Compared;
 use latlab_probes_shared::walk::LINE_BYTES;
 
 /// Distances, lines ahead.
@@ -39,31 +39,6 @@ fn first_word(begin: u64, line: u64) -> u64 {
     begin.wrapping_add((line * WORDS as u64).wrapping_mul(STEP))
 }
 
-/// What the blocks of one distance have proved.
-#[derive(Clone, Copy, Default)]
-pub(super) struct Evidence {
-    lines: u64,
-    wrong_lines: u64,
-}
-
-impl Evidence {
-    pub(super) fn check(&self) -> Check {
-        Check {
-            name: "destination".to_owned(),
-            ok: self.lines > 0 && self.wrong_lines == 0,
-            detail: format!(
-                "{} of {} lines looked at afterwards held what their block wrote",
-                self.lines - self.wrong_lines,
-                self.lines
-            ),
-        }
-    }
-
-    pub(super) fn bytes(&self) -> u64 {
-        self.lines * LINE_BYTES
-    }
-}
-
 /// One block's writing.
 pub(super) struct Fill<'a> {
     array: &'a mut Array,
@@ -82,7 +57,7 @@ impl<'a> Fill<'a> {
     }
 
     /// Looks at every line that was written.
-    pub(super) fn end(self, evidence: &mut Evidence) {
+    pub(super) fn end(self, compared: &mut Compared) {
         let lines = self.written.min(self.array.lines);
         for nth in 0..lines {
             let line = (self.first + nth) % self.array.lines;
@@ -93,9 +68,8 @@ impl<'a> Fill<'a> {
                 wrong |= unsafe { self.array.line(line).add(word).read() } != value;
                 value = value.wrapping_add(STEP);
             }
-            evidence.wrong_lines += u64::from(wrong);
+            compared.one(!wrong);
         }
-        evidence.lines += lines;
     }
 
     #[inline(always)]

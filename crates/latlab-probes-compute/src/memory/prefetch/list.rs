@@ -7,10 +7,9 @@
 //! that executes out of order would reach many prefetches beyond a load that waits, and no distance would be the one written down.
 
 use latlab_harness::Batch;
-use latlab_record::Check;
 use latlab_stats::rng::mixed;
 
-use super::{instructions, to_usize};
+use super::{Evidence, instructions, to_usize};
 use latlab_probes_shared::walk::{Cycle, LINE_BYTES};
 
 /// Words of a node.
@@ -103,34 +102,6 @@ fn work(payload: u64) -> u64 {
     mixed(payload)
 }
 
-/// What the walks of one distance have proved.
-#[derive(Clone, Copy, Default)]
-pub(super) struct Evidence {
-    walks: u64,
-    wrong_sums: u64,
-    wrong_ends: u64,
-    wrong_jumps: u64,
-}
-
-impl Evidence {
-    pub(super) fn checks(&self) -> Vec<Check> {
-        let check = |name: &str, wrong: u64, detail: &str| Check {
-            name: name.to_owned(),
-            ok: self.walks > 0 && wrong == 0,
-            detail: format!("{} of {} walks {detail}", self.walks - wrong.min(self.walks), self.walks),
-        };
-        vec![
-            check("checksum", self.wrong_sums, "gave the sum of the nodes that lie on their way"),
-            check(
-                "walks end where they should",
-                self.wrong_ends,
-                "ended at the node where their length puts it",
-            ),
-            check("jump pointers", self.wrong_jumps, "had jump pointers that lead as far ahead as they say"),
-        ]
-    }
-}
-
 /// One block's walk.
 pub(super) struct Walk<'a> {
     list: &'a mut List,
@@ -152,10 +123,9 @@ impl<'a> Walk<'a> {
     pub(super) fn end(self, evidence: &mut Evidence) {
         let end = (self.begin + self.nodes) % self.list.cycle.places();
         let wrong_sum = self.nodes == 0 || self.list.expected(self.begin, self.nodes) != self.sum;
-        evidence.walks += 1;
-        evidence.wrong_sums += u64::from(wrong_sum);
-        evidence.wrong_ends += u64::from(self.at.cast() != self.list.node(end).cast_const());
-        evidence.wrong_jumps += u64::from(self.list.wrong_jumps(self.begin, self.distance) > 0);
+        evidence.sums.one(!wrong_sum);
+        evidence.ends.one(self.at.cast() == self.list.node(end).cast_const());
+        evidence.jumps.one(self.list.wrong_jumps(self.begin, self.distance) == 0);
         self.list.step = end;
     }
 

@@ -1,10 +1,10 @@
 //! Walks and writing must be proved, and what was skipped must be found.
 
-use latlab_harness::Batch;
-use latlab_record::Kind;
+use latlab_harness::{AnyProbe as _, Batch, Erased, Support};
+use latlab_probes_testing as testing;
+use serde_json::json;
 
 use super::*;
-use latlab_probes_testing as testing;
 
 const SMALL: u64 = 1 << 20;
 
@@ -55,10 +55,10 @@ fn walks_of_any_length_end_where_they_should() {
         let mut chase = chase(&arena, course);
         for ops in [1, 7, 8, 9, 255, 256, 257, 20_000] {
             chase.run(ops);
-            chase.verify();
+            assert!(chase.verify(), "{course:?}");
         }
         chase.warm();
-        assert!(chase.check().ok, "{course:?}: {}", chase.check().detail);
+        assert!(chase.verify(), "{course:?}");
     }
 }
 
@@ -73,17 +73,17 @@ fn a_line_that_leads_elsewhere_fails_the_proof() {
         // SAFETY: a line of the arena.
         unsafe { line.cast::<*const u8>().write(stranger.wrapping_add(8)) };
         chase.run(5);
-        chase.verify();
-        assert!(!chase.check().ok, "{course:?}");
+        assert!(!chase.verify(), "{course:?}");
         // SAFETY: as above.
         unsafe { line.cast::<*const u8>().write(line) };
     }
 }
 
 #[test]
-fn a_walk_that_was_not_made_is_no_proof() {
-    let arena = lines();
-    assert!(!chase(&arena, courses()[0]).check().ok);
+fn what_was_not_done_is_no_proof() {
+    for task in [RANDOM, Task::ListWalk { distance: 0 }, Task::Fill { distance: 0 }] {
+        assert!(Evidence::default().checks(task).iter().all(|check| !check.ok), "{task:?}");
+    }
 }
 
 fn list(arena: &Arena, nodes: u64) -> list::List {
@@ -96,13 +96,13 @@ fn all_distances() -> Vec<u32> {
 }
 
 fn walks_are_proved(list: &mut list::List, distance: u32, lengths: &[u64]) -> Vec<bool> {
-    let mut evidence = list::Evidence::default();
+    let mut evidence = Evidence::default();
     let mut walk = list::Walk::new(list, distance);
     for ops in lengths {
         walk.run(*ops);
     }
     walk.end(&mut evidence);
-    evidence.checks().iter().map(|check| check.ok).collect()
+    evidence.checks(Task::ListWalk { distance }).iter().map(|check| check.ok).collect()
 }
 
 #[test]
@@ -114,7 +114,6 @@ fn list_walks_of_any_distance_and_length_are_proved() {
             assert_eq!(walks_are_proved(&mut list, distance, lengths), [true; 3]);
         }
     }
-    assert!(list::Evidence::default().checks().iter().all(|check| !check.ok));
     assert!(!walks_are_proved(&mut list, 0, &[])[0], "nothing was walked");
 }
 
@@ -160,16 +159,15 @@ fn filling_of_any_distance_and_length_is_proved() {
     let arena = lines();
     let mut array = array(&arena);
     for distance in fill::DISTANCES.into_iter().chain([0]) {
-        let mut evidence = fill::Evidence::default();
+        let mut lines = Compared::default();
         for ops in [1, 100, 20_000, 50_000] {
             let mut writing = fill::Fill::new(&mut array, distance);
             writing.run(ops);
             writing.run(3);
-            writing.end(&mut evidence);
+            writing.end(&mut lines);
         }
-        assert!(evidence.check().ok, "{}", evidence.check().detail);
+        assert!(lines.all > 0 && lines.wrong == 0, "{lines:?}");
     }
-    assert!(!fill::Evidence::default().check().ok, "nothing was written");
 }
 
 #[test]
@@ -178,13 +176,13 @@ fn a_line_that_was_not_written_or_changed_fails_the_proof() {
     let mut array = array(&arena);
     for distance in [0, 8] {
         for fault in [fill::tests::leave_out_a_line, fill::tests::spoil_a_word] {
-            let mut evidence = fill::Evidence::default();
+            let mut lines = Compared::default();
             let mut writing = fill::Fill::new(&mut array, distance);
             writing.run(10);
             fault(&mut writing);
             writing.run(10);
-            writing.end(&mut evidence);
-            assert!(!evidence.check().ok, "{}", evidence.check().detail);
+            writing.end(&mut lines);
+            assert!(lines.wrong > 0, "{lines:?}");
         }
     }
 }
@@ -193,12 +191,12 @@ fn a_line_that_was_not_written_or_changed_fails_the_proof() {
 fn every_kind_of_work_is_proved() {
     let mut env = testing::env_of_one_cpu(12 << 20);
     env.settings.profile = Profile::Standard;
-    let points = Prefetch.points(&env);
-    let operations = [CHASE, LIST, FILL].map(|operation| {
+    let points = Erased(Prefetch).points(&env);
+    let operations = ["chase", "list-walk", "fill"].map(|operation| {
         points.iter().filter(|planned| planned.point.operation.as_deref() == Some(operation)).count()
     });
     assert!(operations[0] > 8 && operations[1] > 0 && operations[2] > 0, "{operations:?}");
-    let proofs = testing::assert_proved(&Prefetch, &env, &points);
+    let proofs = testing::assert_proved(&Erased(Prefetch), &env, &points);
     for (planned, proof) in points.iter().zip(proofs) {
         let engine = proof.engine.expect("what did the work");
         let asks = planned.point.distance > Some(0);
@@ -212,38 +210,37 @@ fn points_fit_memory_of_any_size_and_repeat_nothing() {
         for profile in [Profile::Quick, Profile::Standard, Profile::Thorough] {
             let mut env = testing::env_of_one_cpu(memory_bytes);
             env.settings.profile = profile;
-            assert!(Prefetch.memory_bytes(&env) <= memory_bytes);
-            let points = Prefetch.points(&env);
-            let mut distinct: Vec<&Point> = points.iter().map(|planned| &planned.point).collect();
+            let Plan { points, memory_bytes: held, .. } = Prefetch.plan(&env);
+            assert!(held <= memory_bytes);
+            let mut distinct: Vec<&Place> = points.iter().map(|planned| &planned.point).collect();
             distinct.sort();
             distinct.dedup();
             assert_eq!(distinct.len(), points.len());
-            assert!(distinct.iter().all(|point| point.working_set_bytes <= Some(memory_bytes)));
+            assert!(distinct.iter().all(|point| point.working_set_bytes <= memory_bytes));
         }
     }
-    assert!(matches!(Prefetch.supports(&testing::env(1 << 20)), Support::No(_)));
-    assert!(matches!(Prefetch.supports(&testing::env(64 << 20)), Support::Degraded(_)));
+    assert!(matches!(Prefetch.plan(&testing::env(1 << 20)).support, Support::No(_)));
+    assert!(matches!(Prefetch.plan(&testing::env(64 << 20)).support, Support::Degraded(_)));
 }
 
 #[test]
 fn what_is_concluded_follows_from_the_points() {
-    let result = |point: Point, p50| PointResult {
+    let result = |task, working_set_bytes, p50| PointResult {
         findings: Some(json!({ "pages": "huge" })),
-        ..PointResult::new(point, p50)
+        ..PointResult::new(Place { task, working_set_bytes }.to_point(), p50)
     };
     let env = testing::env_of_one_cpu(64 << 20);
     let sizes = Sizes::of(&env);
     let results = [
-        result(strided(sizes.chase, 4096), 90.0),
-        result(random(sizes.chase), 100.0),
-        result(strided(sizes.chase, 64), 10.0),
-        result(ahead(LIST, sizes.chase, 0), 120.0),
-        result(ahead(LIST, sizes.chase, 8), 20.0),
-        result(ahead(LIST, sizes.chase, 16), 24.0),
-        result(ahead(FILL, sizes.fill, 0), 5.0),
+        result(strided(4096), sizes.chase, 90.0),
+        result(RANDOM, sizes.chase, 100.0),
+        result(strided(64), sizes.chase, 10.0),
+        result(Task::ListWalk { distance: 0 }, sizes.chase, 120.0),
+        result(Task::ListWalk { distance: 8 }, sizes.chase, 20.0),
+        result(Task::ListWalk { distance: 16 }, sizes.chase, 24.0),
+        result(Task::Fill { distance: 0 }, sizes.fill, 5.0),
     ];
-    let records = Prefetch.conclude(&testing::header(&env), &results);
-    assert_eq!(records[0].kind, Kind::Derived);
+    let records = Erased(Prefetch).conclude(&testing::header(&env), &results);
     let findings = records[0].findings.as_ref().expect("findings");
     let hardware = &findings["hardware"];
     assert_eq!(hardware["random_ns"], 100.0);
@@ -256,5 +253,5 @@ fn what_is_concluded_follows_from_the_points() {
     assert_eq!(findings["list_walk"]["gain"]["value"], 6.0);
     assert_eq!(findings["fill"]["without_ns"], 5.0);
     assert!(findings["fill"]["gain"].is_null());
-    assert!(Prefetch.conclude(&testing::header(&env), &[]).is_empty());
+    assert!(Erased(Prefetch).conclude(&testing::header(&env), &[]).is_empty());
 }

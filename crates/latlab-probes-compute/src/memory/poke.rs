@@ -4,11 +4,12 @@ use std::hint::black_box;
 use std::marker::PhantomData;
 
 use latlab_harness::{
-    AnyProbe, AnySession, Batch, Block, Env, Kernel, MemorySource, Operations, Planned, ProbeError, Proof,
-    Rank, Spec, Support, Tier,
+    Batch, Block, Env, Kernel, MemorySource, Nothing, Operations, Plan, Planned, Probe, ProbeError, Proof,
+    Rank, Session, Spec, Tier,
 };
-use latlab_record::{Check, Pages, Point, Profile, Timing, Unit, binary_size};
+use latlab_record::{Check, Pages, Profile, Timing, Unit, binary_size};
 use latlab_stats::rng::Rng;
+use serde::{Deserialize, Serialize};
 
 use crate::levels;
 use latlab_probes_shared::walk::Arena;
@@ -16,12 +17,42 @@ use latlab_probes_shared::walk::Arena;
 /// The probe.
 pub struct Poke;
 
-static SPEC: Spec = Spec {
-    id: "memory.poke",
-    tier: Tier::Memory,
-    title: "single random accesses, one by one",
-    question: "How long does a single access to a random place take, and how long does the slowest of 100,000 take?",
-    method: "Random bytes of an array are read, or read and written back, 20,000 to a block and at least six blocks, each access timed alone between fenced time stamps. \
+/// The notebook's sizes, bytes: decimal, as it has them.
+const SIZES: [u64; 5] = [0, 1_000, 1_000_000, 1_000_000_000, 10_000_000_000];
+/// Populating 1 GB takes longer than the whole quick share: the quick profile pokes into a quarter of it.
+const QUICK_LARGEST: u64 = 250_000_000;
+/// A batch looks for its next place so far behind the one that it drew, if the byte read before is not zero.
+const LARGEST_BYTE: u64 = 0xff;
+
+/// An array, what is done to its bytes, and how that is timed.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Array {
+    working_set_bytes: u64,
+    operation: Operation,
+    timing: Timing,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+enum Operation {
+    Read,
+    ReadWrite,
+}
+
+impl Probe for Poke {
+    type Point = Array;
+    /// The session proves the pokes of all its points together.
+    type Evidence = ();
+    type Details = Nothing;
+    type Findings = Nothing;
+    type Session<'env> = Poking;
+
+    const SPEC: Spec = Spec {
+        id: "memory.poke",
+        tier: Tier::Memory,
+        title: "single random accesses, one by one",
+        question: "How long does a single access to a random place take, and how long does the slowest of 100,000 take?",
+        method: "Random bytes of an array are read, or read and written back, 20,000 to a block and at least six blocks, each access timed alone between fenced time stamps. \
 The place is drawn before the first stamp. The array is populated, so no access meets a page fault of its own making; faults and switches that happen all the same are counted. \
 Every access slower than a microsecond keeps its time stamp, so that it can be explained.
 
@@ -31,109 +62,74 @@ their quantiles: near the clock's step that would invent precision. Subtracting 
 Where one access is shorter than the instrument (first- and second-level caches), the same pokes are also timed in batches, each place depending on the byte read before it, \
 so that they cannot overlap: the mean is fine there, and the tail is gone. Which is which stands in the point (timing: each or batch). \
 A write is over for the program when it is in the store buffer; draining the buffer is not waited for.",
-    method_version: 1,
-    unit: Unit::Ns,
-    convention: "one byte at a random place",
-    needs: &["1 MB of memory"],
-    touches: &["memory: an array of up to 1 GB (10 GB in the thorough profile), at most a quarter of what may be used"],
-    saturates: false,
-    operations: Operations::UserSpace,
-};
+        method_version: 1,
+        unit: Unit::Ns,
+        convention: "one byte at a random place",
+        needs: &["1 MB of memory"],
+        touches: &["memory: an array of up to 1 GB (10 GB in the thorough profile), at most a quarter of what may be used"],
+        saturates: false,
+        operations: Operations::UserSpace,
+    };
 
-/// The notebook's sizes, bytes: decimal, as it has them.
-const SIZES: [u64; 5] = [0, 1_000, 1_000_000, 1_000_000_000, 10_000_000_000];
-/// Populating 1 GB takes longer than the whole quick share: the quick profile pokes into a quarter of it.
-const QUICK_LARGEST: u64 = 250_000_000;
-/// A batch looks for its next place so far behind the one that it drew, if the byte read before is not zero.
-const LARGEST_BYTE: u64 = 0xff;
-const READ: &str = "read";
-const READ_WRITE: &str = "read-write";
-
-impl AnyProbe for Poke {
-    fn spec(&self) -> &'static Spec {
-        &SPEC
-    }
-
-    fn supports(&self, env: &Env) -> Support {
+    fn plan(&self, env: &Env) -> Plan<Array> {
         if let MemorySource::Simulated(_) = env.memory {
-            return Support::No("simulated memory has no bytes to poke".to_owned());
+            return Plan::no("simulated memory has no bytes to poke");
         }
         if env.memory_bytes < SIZES[2] {
-            return Support::No(format!(
-                "needs 1 MB of memory; {} may be used here",
-                binary_size(env.memory_bytes)
-            ));
+            let has = binary_size(env.memory_bytes);
+            return Plan::no(format!("needs 1 MB of memory; {has} may be used here"));
         }
-        let wanted = sizes(env.settings.profile).into_iter().max().unwrap_or(0);
-        if fitting(env) < wanted {
-            return Support::Degraded(format!(
-                "arrays end at {} MB: a quarter of the memory that may be used is {}",
-                fitting(env) / 1_000_000,
-                binary_size(env.memory_bytes)
-            ));
-        }
-        Support::Yes
-    }
-
-    fn points(&self, env: &Env) -> Vec<Planned> {
         let mut points = Vec::new();
-        for (priority, timing) in [(0, Timing::Each), (1, Timing::Batch)] {
-            for operation in [READ, READ_WRITE] {
-                for size in fitting_sizes(env) {
-                    let point = Point {
-                        working_set_bytes: Some(size),
-                        operation: Some(operation.to_owned()),
-                        timing: Some(timing),
-                        ..Point::default()
-                    };
-                    points.push(Planned {
-                        rank: rank(&point, env),
-                        group: group(size),
-                        priority,
-                        setup_s: warm(size) as f64 * if group(size) == 0 { 100e-9 } else { 400e-9 },
-                        block_s: if group(size) > 0 && timing == Timing::Each { 10e-3 } else { 2e-3 },
-                        reach: levels::reach(size, &env.machine),
-                        ..Planned::new(point)
-                    });
-                }
+        for timing in [Timing::Each, Timing::Batch] {
+            for operation in [Operation::Read, Operation::ReadWrite] {
+                let of = |working_set_bytes| planned(env, Array { working_set_bytes, operation, timing });
+                points.extend(fitting_sizes(env).into_iter().map(of));
             }
         }
-        points
+        let wanted = sizes(env.settings.profile).into_iter().max().unwrap_or(0);
+        let fitting = fitting_sizes(env).into_iter().max().unwrap_or(0);
+        let plan = Plan::of(points).memory(fitting);
+        if fitting < wanted {
+            return plan.degraded(format!(
+                "arrays end at {} MB: a quarter of the memory that may be used is {}",
+                fitting / 1_000_000,
+                binary_size(env.memory_bytes)
+            ));
+        }
+        plan
     }
 
-    fn memory_bytes(&self, env: &Env) -> u64 {
-        fitting(env)
-    }
-
-    fn open<'env>(
-        &'env self,
-        env: &'env Env,
-        group: &[Planned],
-    ) -> Result<Box<dyn AnySession + 'env>, ProbeError> {
-        let bytes = group.iter().filter_map(|planned| planned.point.working_set_bytes).max().unwrap_or(0);
+    fn open<'env>(&'env self, env: &'env Env, group: &[Array]) -> Result<Poking, ProbeError> {
+        let bytes = group.iter().map(|point| point.working_set_bytes).max().unwrap_or(0);
         let helpers = env.populating_cpus();
         let arena = Arena::new(bytes + LARGEST_BYTE, Pages::Base, &helpers)?;
-        Ok(Box::new(Poking {
-            places: Places::new(&arena, 0, env.seed(4)),
-            arena,
-            write: false,
-            batch: false,
-        }))
+        Ok(Poking { places: Places::new(&arena, 0, env.seed(4)), arena })
+    }
+}
+
+fn planned(env: &Env, point: Array) -> Planned<Array> {
+    let (size, is_large) = (point.working_set_bytes, group(point.working_set_bytes) > 0);
+    Planned {
+        rank: rank(point, env),
+        group: group(size),
+        priority: u8::from(point.timing == Timing::Batch),
+        setup_s: warm(size) as f64 * if is_large { 400e-9 } else { 100e-9 },
+        block_s: if is_large && point.timing == Timing::Each { 10e-3 } else { 2e-3 },
+        reach: levels::reach(size, &env.machine),
+        ..Planned::new(point)
     }
 }
 
 /// Small arrays are in each round. Reading and writing the large ones takes an arena; of 10 GB it takes most of a round.
-fn rank(point: &Point, env: &Env) -> Rank {
-    let bytes = point.working_set_bytes.unwrap_or(0);
+fn rank(point: Array, env: &Env) -> Rank {
+    let bytes = point.working_set_bytes;
     if bytes > SIZES[3] {
         Rank::Once
     } else if bytes > SIZES[2] {
         Rank::Curve
-    } else if bytes == 0 && point.timing == Some(Timing::Batch) {
+    } else if bytes == 0 && point.timing == Timing::Batch {
         Rank::Detail
-    } else if point.operation.as_deref() == Some(READ)
-        || point.timing == Some(Timing::Each) && bytes == SIZES[2]
-    {
+    } else if point.operation == Operation::Read || point.timing == Timing::Each && bytes == SIZES[2] {
         env.headline_but_quick(Rank::Curve)
     } else {
         Rank::Detail
@@ -163,14 +159,9 @@ fn fitting_sizes(env: &Env) -> Vec<u64> {
     sizes(env.settings.profile).into_iter().filter(|size| *size <= env.memory_bytes).collect()
 }
 
-fn fitting(env: &Env) -> u64 {
-    fitting_sizes(env).into_iter().max().unwrap_or(0)
-}
-
-struct Poking {
+/// The memory of all arrays, and the pokes so far.
+pub struct Poking {
     places: Places,
-    write: bool,
-    batch: bool,
     /// Declared last: the places point into it.
     arena: Arena,
 }
@@ -310,39 +301,35 @@ impl Places {
 }
 
 impl Poking {
-    fn times<A: Access>(&mut self, block: &mut Block) {
+    fn times<A: Access>(&mut self, timing: Timing, block: &mut Block) {
         let mut pokes = self.places.pokes::<A>();
-        if self.batch {
-            block.batches(&mut pokes);
-        } else {
-            block.each(&mut pokes);
+        match timing {
+            Timing::Each => block.each(&mut pokes),
+            Timing::Batch => block.batches(&mut pokes),
         }
     }
 }
 
-impl AnySession for Poking {
-    fn select(&mut self, point: &Point) -> Result<(), ProbeError> {
-        let bytes = point.working_set_bytes.unwrap_or(0);
-        self.places.bytes = bytes;
-        self.write = point.operation.as_deref() == Some(READ_WRITE);
-        self.batch = point.timing == Some(Timing::Batch);
+impl Session<Poke> for Poking {
+    fn select(&mut self, point: &Array) -> Result<(), ProbeError> {
+        self.places.bytes = point.working_set_bytes;
         // What is left in the caches is of this array.
-        if bytes > 0 {
-            self.places.pokes::<Read>().run(warm(bytes));
+        if point.working_set_bytes > 0 {
+            self.places.pokes::<Read>().run(warm(point.working_set_bytes));
         }
         Ok(())
     }
 
-    fn block(&mut self, block: &mut Block) -> Result<(), ProbeError> {
-        match (self.places.bytes, self.write) {
-            (0, _) => self.times::<Empty>(block),
-            (_, false) => self.times::<Read>(block),
-            (_, true) => self.times::<ReadWrite>(block),
+    fn block(&mut self, point: &Array, (): &mut (), block: &mut Block) -> Result<(), ProbeError> {
+        match (point.working_set_bytes, point.operation) {
+            (0, _) => self.times::<Empty>(point.timing, block),
+            (_, Operation::Read) => self.times::<Read>(point.timing, block),
+            (_, Operation::ReadWrite) => self.times::<ReadWrite>(point.timing, block),
         }
         Ok(())
     }
 
-    fn proof(&mut self, _point: &Point) -> Proof {
+    fn proof(&mut self, _point: &Array, (): &()) -> Proof<Nothing> {
         let clean = Check {
             name: "bytes read are the bytes written".to_owned(),
             ok: self.places.read == 0 && self.places.drawn > 0,
@@ -351,7 +338,7 @@ impl AnySession for Poking {
                 self.places.drawn, self.places.read
             ),
         };
-        Proof { checks: vec![clean, self.arena.pages_check()], ..Proof::default() }
+        Proof::of(vec![clean, self.arena.pages_check()])
     }
 }
 
@@ -363,6 +350,11 @@ mod tests {
         let arena = Arena::new(bytes, Pages::Base, &[]).expect("a small arena");
         let places = Places::new(&arena, bytes, 9);
         (arena, places)
+    }
+
+    fn is_proved(places: Places, arena: Arena) -> bool {
+        let point = Array { working_set_bytes: 64, operation: Operation::Read, timing: Timing::Each };
+        Poking { places, arena }.proof(&point, &()).checks[0].ok
     }
 
     #[test]
@@ -412,15 +404,13 @@ mod tests {
                     pokes.op(place);
                 }
             }
-            let mut poking = Poking { places, arena, write: false, batch };
-            assert!(!poking.proof(&Point::default()).checks[0].ok, "batch: {batch}");
+            assert!(!is_proved(places, arena), "batch: {batch}");
         }
     }
 
     #[test]
     fn pokes_that_were_not_made_are_no_proof() {
         let (arena, places) = places(64);
-        let mut poking = Poking { places, arena, write: false, batch: true };
-        assert!(!poking.proof(&Point::default()).checks[0].ok);
+        assert!(!is_proved(places, arena));
     }
 }

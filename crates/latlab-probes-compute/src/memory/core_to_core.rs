@@ -8,53 +8,22 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use latlab_harness::{
-    AnyProbe, AnySession, Block, Env, MemorySource, Operations, Planned, PointResult, ProbeError, Proof,
-    Rank, Spec, Support, Tier, usable_cpus,
+    Block, Env, Figure, MemorySource, Operations, Plan, Planned, Probe, ProbeError, Proof, Rank, Session,
+    Spec, Tier, usable_cpus,
 };
-use latlab_record::{Check, Header, Point, Profile, Record, Unit};
+use latlab_record::{Check, Header, Profile, Unit};
 use latlab_stats::rng::Rng;
-use serde_json::json;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 
-use clusters::{Matrix, described};
+use super::common::median;
+use clusters::{Cluster, Matrix};
 use exchange::{Asked, CompareAndSwap, Line, LoadStore, Seen, Way, answer, ask};
 use latlab_probes_shared::rig::{self, CAN_PIN, Done, Page, Rig, Work};
 
 /// The probe.
 pub struct CoreToCore;
 
-static SPEC: Spec = Spec {
-    id: "memory.core_to_core",
-    tier: Tier::Memory,
-    title: "a cache line from core to core",
-    question: "How long does it take to tell another CPU something, and which CPUs are near each other?",
-    method: "Two threads, each kept on one CPU, answer each other through a cache line. The figure is a ROUND TRIP: there and back; tools that print half of it call it the one-way latency. \
-A value is the mean over a window of about 20 us of exchanges. Every pair of the CPUs that may be used is measured; where there are many, some are chosen, spread over all and each with a near one, \
-and the findings say so (sampled).
-
-Compare-and-swap: one word on one line; each side tries to replace the other's number by its own until it succeeds, as a lock does that spins on the exchange itself. \
-Load-store: each side writes a word of its own and waits until the other's changes, on two lines; the waiting side reads a copy in its own cache, and a change costs an invalidation and a fetch in each direction.
-
-Which path a line takes depends on where it lives: the NUMA node of its memory and the slice of the last-level cache that its address belongs to. So eight lines (sixteen in the thorough profile) are used in turn in every block, \
-half from a page that was touched first on the one CPU, half from a page of the other, never two neighbours; the findings give the median of each. \
-The sides take turns at asking from block to block. Both cores are kept busy for a millisecond before each block, because a core that slept is slow at first, and they start together.
-
-Nothing is taken on trust: every exchange carries its number, and both sides add up what they were told; the counts and sums of both sides must be those of the exchanges asked for. \
-Both threads say on which CPU they were. A block in which either thread was switched out, or waited for the other for more than about 0.1 ms (which no running partner needs), is marked and repeated. \
-Who waits that long lets others run on its CPU, and gives up after a second.
-
-Clusters come from the latencies alone (single linkage, cut at the widest gap if it is at least a factor of 1.5); they are named after a NUMA node or a shared cache only where the machine describes exactly these CPUs. \
-A virtual machine may run two of its CPUs on one core, and move them: what was measured holds for the time of the run.",
-    method_version: 1,
-    unit: Unit::Ns,
-    convention: "one round trip: a line from one CPU to the other and back",
-    needs: &["two CPUs", "threads that can be kept on a CPU"],
-    touches: &["two CPUs at a time, busy; memory: a page for each CPU"],
-    saturates: false,
-    operations: Operations::Unwatched,
-};
-
-const COMPARE_AND_SWAP: &str = "compare-and-swap";
-const LOAD_STORE: &str = "load-store";
 /// About this long is a window, ns: a few hundred exchanges, and mostly free of timer ticks.
 const WINDOW_NS: f64 = 20_000.0;
 /// Windows of a block, shared by its lines.
@@ -89,151 +58,201 @@ fn chosen_cpus(env: &Env) -> Vec<u32> {
 /// Pairs that are measured in every round.
 const HEADLINE_PAIRS: usize = 3;
 
-impl AnyProbe for CoreToCore {
-    fn spec(&self) -> &'static Spec {
-        &SPEC
-    }
+/// Two CPUs, and how they talk.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Pair {
+    operation: Operation,
+    from_cpu: u32,
+    to_cpu: u32,
+}
 
-    fn supports(&self, env: &Env) -> Support {
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+enum Operation {
+    CompareAndSwap,
+    LoadStore,
+}
+
+/// The lines that a pair used.
+#[derive(Serialize, Deserialize, JsonSchema)]
+pub struct Details {
+    lines: Vec<OfLine>,
+}
+
+#[derive(Serialize, Deserialize, JsonSchema)]
+struct OfLine {
+    /// Its number in its page.
+    line: usize,
+    /// CPU that touched its page first.
+    home_cpu: u32,
+    /// Median round trip through it.
+    p50_ns: Option<f64>,
+}
+
+/// Which CPUs are near each other.
+#[derive(Serialize, JsonSchema)]
+pub struct Findings {
+    operations: Vec<Distances>,
+}
+
+/// Round trips of one operation.
+#[derive(Serialize, JsonSchema)]
+struct Distances {
+    operation: Operation,
+    /// Those of the matrix, in its order.
+    cpus: Vec<u32>,
+    /// Symmetric; `null` where there is none.
+    matrix_ns: Vec<Vec<Option<f64>>>,
+    clusters: Vec<Cluster>,
+    /// Median round trip between clusters.
+    between_ns: Option<f64>,
+    /// Pairs whose blocks were disturbed.
+    disturbed: Vec<[u32; 2]>,
+    /// Whether only some of all pairs were measured.
+    sampled: bool,
+}
+
+impl Probe for CoreToCore {
+    type Point = Pair;
+    type Evidence = Evidence;
+    type Details = Details;
+    type Findings = Findings;
+    type Session<'env> = Talking<'env>;
+
+    const SPEC: Spec = Spec {
+        id: "memory.core_to_core",
+        tier: Tier::Memory,
+        title: "a cache line from core to core",
+        question: "How long does it take to tell another CPU something, and which CPUs are near each other?",
+        method: "Two threads, each kept on one CPU, answer each other through a cache line. The figure is a ROUND TRIP: there and back; tools that print half of it call it the one-way latency. \
+A value is the mean over a window of about 20 us of exchanges. Every pair of the CPUs that may be used is measured; where there are many, some are chosen, spread over all and each with a near one, \
+and the findings say so (sampled).
+
+Compare-and-swap: one word on one line; each side tries to replace the other's number by its own until it succeeds, as a lock does that spins on the exchange itself. \
+Load-store: each side writes a word of its own and waits until the other's changes, on two lines; the waiting side reads a copy in its own cache, and a change costs an invalidation and a fetch in each direction.
+
+Which path a line takes depends on where it lives: the NUMA node of its memory and the slice of the last-level cache that its address belongs to. So eight lines (sixteen in the thorough profile) are used in turn in every block, \
+half from a page that was touched first on the one CPU, half from a page of the other, never two neighbours; the findings give the median of each. \
+The sides take turns at asking from block to block. Both cores are kept busy for a millisecond before each block, because a core that slept is slow at first, and they start together.
+
+Nothing is taken on trust: every exchange carries its number, and both sides add up what they were told; the counts and sums of both sides must be those of the exchanges asked for. \
+Both threads say on which CPU they were. A block in which either thread was switched out, or waited for the other for more than about 0.1 ms (which no running partner needs), is marked and repeated. \
+Who waits that long lets others run on its CPU, and gives up after a second.
+
+Clusters come from the latencies alone (single linkage, cut at the widest gap if it is at least a factor of 1.5); they are named after a NUMA node or a shared cache only where the machine describes exactly these CPUs. \
+A virtual machine may run two of its CPUs on one core, and move them: what was measured holds for the time of the run.",
+        method_version: 1,
+        unit: Unit::Ns,
+        convention: "one round trip: a line from one CPU to the other and back",
+        needs: &["two CPUs", "threads that can be kept on a CPU"],
+        touches: &["two CPUs at a time, busy; memory: a page for each CPU"],
+        saturates: false,
+        operations: Operations::Unwatched,
+    };
+
+    fn plan(&self, env: &Env) -> Plan<Pair> {
         if let MemorySource::Simulated(_) = env.memory {
-            return Support::No("simulated memory has no second CPU".to_owned());
+            return Plan::no("simulated memory has no second CPU");
         }
         if !CAN_PIN {
-            return Support::No("this system does not let a program keep threads on a CPU".to_owned());
+            return Plan::no("this system does not let a program keep threads on a CPU");
         }
         if env.cpus.len() < 2 {
-            return Support::No("needs two CPUs; this run may use one".to_owned());
+            return Plan::no("needs two CPUs; this run may use one");
         }
-        if env.memory_bytes < self.memory_bytes(env) {
-            return Support::No("needs a page of memory for each CPU".to_owned());
-        }
-        Support::Yes
-    }
-
-    fn points(&self, env: &Env) -> Vec<Planned> {
         let cpus = chosen_cpus(env);
-        let mut pairs = Vec::new();
-        for (index, from) in cpus.iter().enumerate() {
-            pairs.extend(cpus[index + 1..].iter().map(|to| (*from, *to)));
+        let memory_bytes = cpus.len() as u64 * PAGE_BYTES;
+        if env.memory_bytes < memory_bytes {
+            return Plan::no("needs a page of memory for each CPU");
         }
-        // The same pairs in every run: near and far ones.
-        let apart = pairs.len().div_ceil(HEADLINE_PAIRS).max(1);
-        let headline: Vec<(u32, u32)> = pairs.iter().copied().step_by(apart).collect();
-        // What there is no time for should not be the same CPU's pairs.
-        let mut rng = Rng::new(env.seed(22));
-        for last in (1..pairs.len()).rev() {
-            pairs.swap(last, rng.below(last + 1));
-        }
-        [COMPARE_AND_SWAP, LOAD_STORE]
+        Plan::of(points(env, &cpus)).memory(memory_bytes).cpus(2)
+    }
+
+    fn open<'env>(&'env self, env: &'env Env, _group: &[Pair]) -> Result<Talking<'env>, ProbeError> {
+        Ok(Talking { env, rig: Rig::new(&env.clock, env.patience)?, pages: HashMap::new() })
+    }
+
+    fn conclude(&self, header: &Header, figures: &[Figure<Self>]) -> Option<Findings> {
+        let operations: Vec<Distances> = [Operation::CompareAndSwap, Operation::LoadStore]
             .into_iter()
-            .zip(0u8..)
-            .flat_map(|(operation, priority)| pairs.iter().map(move |pair| (operation, priority, *pair)))
-            .map(|(operation, priority, (from, to))| Planned {
-                rank: if operation == COMPARE_AND_SWAP && headline.contains(&(from, to)) {
-                    env.headline_but_quick(Rank::Detail)
-                } else {
-                    Rank::Detail
-                },
-                priority,
-                setup_s: 0.3e-3,
-                block_s: 3.5e-3,
-                ..Planned::new(Point {
-                    operation: Some(operation.to_owned()),
-                    from_cpu: Some(from),
-                    to_cpu: Some(to),
-                    ..Point::default()
-                })
-            })
-            .collect()
-    }
-
-    fn memory_bytes(&self, env: &Env) -> u64 {
-        chosen_cpus(env).len() as u64 * PAGE_BYTES
-    }
-
-    fn cpus(&self, _env: &Env) -> u32 {
-        2
-    }
-
-    fn open<'env>(
-        &'env self,
-        env: &'env Env,
-        _group: &[Planned],
-    ) -> Result<Box<dyn AnySession + 'env>, ProbeError> {
-        Ok(Box::new(Talking {
-            env,
-            rig: Rig::new(&env.clock, env.patience)?,
-            pages: HashMap::new(),
-            selected: None,
-            evidence: HashMap::new(),
-        }))
-    }
-
-    fn conclude(&self, header: &Header, results: &[PointResult]) -> Vec<Record> {
-        let operations: Vec<serde_json::Value> = [COMPARE_AND_SWAP, LOAD_STORE]
-            .iter()
-            .filter_map(|operation| concluded(header, operation, results))
+            .filter_map(|operation| distances(header, operation, figures))
             .collect();
-        if operations.is_empty() {
-            return Vec::new();
-        }
-        vec![SPEC.derived(json!({ "operations": operations }))]
+        (!operations.is_empty()).then_some(Findings { operations })
     }
 }
 
-fn concluded(header: &Header, operation: &str, results: &[PointResult]) -> Option<serde_json::Value> {
-    let pairs: Vec<(u32, u32, f64, bool)> = results
-        .iter()
-        .filter(|result| result.point.operation.as_deref() == Some(operation))
-        .filter_map(|result| {
-            let point = &result.point;
-            Some((point.from_cpu?, point.to_cpu?, result.p50, result.disturbed))
+fn points(env: &Env, cpus: &[u32]) -> Vec<Planned<Pair>> {
+    let mut pairs = Vec::new();
+    for (index, from) in cpus.iter().enumerate() {
+        pairs.extend(cpus[index + 1..].iter().map(|to| (*from, *to)));
+    }
+    // The same pairs in every run: near and far ones.
+    let apart = pairs.len().div_ceil(HEADLINE_PAIRS).max(1);
+    let headline: Vec<(u32, u32)> = pairs.iter().copied().step_by(apart).collect();
+    // What there is no time for should not be the same CPU's pairs.
+    shuffle(&mut pairs, &mut Rng::new(env.seed(22)));
+    [(Operation::CompareAndSwap, 0), (Operation::LoadStore, 1)]
+        .into_iter()
+        .flat_map(|(operation, priority)| pairs.iter().map(move |pair| (operation, priority, *pair)))
+        .map(|(operation, priority, (from_cpu, to_cpu))| Planned {
+            rank: if operation == Operation::CompareAndSwap && headline.contains(&(from_cpu, to_cpu)) {
+                env.headline_but_quick(Rank::Detail)
+            } else {
+                Rank::Detail
+            },
+            priority,
+            setup_s: 0.3e-3,
+            block_s: 3.5e-3,
+            ..Planned::new(Pair { operation, from_cpu, to_cpu })
         })
-        .collect();
-    if pairs.is_empty() {
+        .collect()
+}
+
+fn shuffle<T>(all: &mut [T], rng: &mut Rng) {
+    for last in (1..all.len()).rev() {
+        all.swap(last, rng.below(last + 1));
+    }
+}
+
+fn matrix<'a>(figures: impl Iterator<Item = &'a Figure<CoreToCore>>) -> Matrix {
+    let pairs = figures.map(|figure| (figure.point.from_cpu, figure.point.to_cpu, figure.result.p50));
+    Matrix::of(&pairs.collect::<Vec<_>>())
+}
+
+fn distances(header: &Header, operation: Operation, figures: &[Figure<CoreToCore>]) -> Option<Distances> {
+    let own: Vec<_> = figures.iter().filter(|figure| figure.point.operation == operation).collect();
+    if own.is_empty() {
         return None;
     }
-    let all: Vec<(u32, u32, f64)> = pairs.iter().map(|(a, b, ns, _)| (*a, *b, *ns)).collect();
-    let matrix = Matrix::of(&all);
+    let all = matrix(own.iter().copied());
     // What was disturbed is shown, and decides nothing as long as the others reach every CPU.
-    let quiet: Vec<(u32, u32, f64)> =
-        pairs.iter().filter(|pair| !pair.3).map(|(a, b, ns, _)| (*a, *b, *ns)).collect();
-    let quiet = Matrix::of(&quiet);
-    let deciding = if quiet.cpus == matrix.cpus { &quiet } else { &matrix };
-    let (clusters, between_ns) = deciding.clusters();
-    let disturbed: Vec<[u32; 2]> = pairs.iter().filter(|pair| pair.3).map(|(a, b, ..)| [*a, *b]).collect();
+    let quiet = matrix(own.iter().copied().filter(|figure| !figure.result.disturbed));
+    let deciding = if quiet.cpus == all.cpus { &quiet } else { &all };
+    let (clusters, between_ns) = deciding.clusters(&header.machine);
+    let disturbed = own.iter().filter(|figure| figure.result.disturbed);
     let usable = usable_cpus(&header.machine, &header.settings).len();
-    Some(json!({
-        "operation": operation,
-        "cpus": matrix.cpus,
-        "matrix_ns": matrix.ns,
-        "clusters": described(&clusters, &matrix.cpus, &header.machine),
-        "between_ns": between_ns,
-        "disturbed": disturbed,
-        "sampled": pairs.len() < usable * usable.saturating_sub(1) / 2,
-    }))
+    Some(Distances {
+        operation,
+        clusters,
+        between_ns,
+        disturbed: disturbed.map(|figure| [figure.point.from_cpu, figure.point.to_cpu]).collect(),
+        sampled: own.len() < usable * usable.saturating_sub(1) / 2,
+        cpus: all.cpus,
+        matrix_ns: all.ns,
+    })
 }
 
-struct Talking<'env> {
+/// Two threads, and where they meet.
+pub struct Talking<'env> {
     env: &'env Env,
     rig: Rig,
     /// A page for each CPU that was met, touched there first.
     pages: HashMap<u32, Arc<Page>>,
-    selected: Option<Selected>,
-    evidence: HashMap<Point, Evidence>,
-}
-
-struct Selected {
-    point: Point,
-    cpus: [u32; 2],
-    lines: Vec<Line>,
-    /// CPU that touched each line's page first.
-    homes: Vec<u32>,
 }
 
 /// What the blocks of a point have shown.
 #[derive(Default)]
-struct Evidence {
+pub struct Evidence {
     blocks: u64,
     /// Exchanges asked for, and seen through by the asking and by the answering side.
     asked: u64,
@@ -260,16 +279,33 @@ impl Talking<'_> {
         self.pages.get(&cpu).cloned().ok_or_else(|| ProbeError::Other("no page was made".to_owned()))
     }
 
+    /// Slots of the lines that a pair uses, each with the CPU that touches its page first.
+    fn slots(&self, point: &Pair) -> Vec<(u32, usize)> {
+        let (from, to) = (point.from_cpu, point.to_cpu);
+        let mut rng = Rng::new(self.env.seed(23 + (u64::from(from) << 20) + u64::from(to)));
+        let of_a_home = lines_of_a_home(self.env.settings.profile);
+        let of = |home_cpu| {
+            let mut slots: Vec<usize> = (0..SLOTS).collect();
+            shuffle(&mut slots, &mut rng);
+            slots.into_iter().take(of_a_home).map(move |slot| (home_cpu, slot))
+        };
+        [from, to].into_iter().flat_map(of).collect()
+    }
+
+    fn lines(&mut self, point: &Pair) -> Result<Vec<Line>, ProbeError> {
+        let slots = self.slots(point).into_iter();
+        slots.map(|(cpu, slot)| Ok(Line { page: self.page(cpu)?, offset: slot * SLOT_BYTES })).collect()
+    }
+
     fn exchange(
         &mut self,
-        operation: Option<&str>,
+        operation: Operation,
         cpus: [u32; 2],
         asked: &Asked,
     ) -> Result<[Done<Seen>; 2], ProbeError> {
         match operation {
-            Some(COMPARE_AND_SWAP) => exchange::<CompareAndSwap>(&mut self.rig, cpus, asked),
-            Some(LOAD_STORE) => exchange::<LoadStore>(&mut self.rig, cpus, asked),
-            _ => Err(ProbeError::Other("not a way for two CPUs to talk".to_owned())),
+            Operation::CompareAndSwap => exchange::<CompareAndSwap>(&mut self.rig, cpus, asked),
+            Operation::LoadStore => exchange::<LoadStore>(&mut self.rig, cpus, asked),
         }
     }
 }
@@ -339,42 +375,20 @@ of {} blocks ended early",
     }
 }
 
-impl AnySession for Talking<'_> {
-    fn select(&mut self, point: &Point) -> Result<(), ProbeError> {
-        let (Some(from), Some(to)) = (point.from_cpu, point.to_cpu) else {
-            return Err(ProbeError::Other("a pair of CPUs is missing".to_owned()));
-        };
-        let mut rng = Rng::new(self.env.seed(23 + (u64::from(from) << 20) + u64::from(to)));
-        let (mut lines, mut homes) = (Vec::new(), Vec::new());
-        for home_cpu in [from, to] {
-            let page = self.page(home_cpu)?;
-            let mut slots: Vec<usize> = (0..SLOTS).collect();
-            for last in (1..slots.len()).rev() {
-                slots.swap(last, rng.below(last + 1));
-            }
-            for slot in slots.into_iter().take(lines_of_a_home(self.env.settings.profile)) {
-                lines.push(Line { page: Arc::clone(&page), offset: slot * SLOT_BYTES });
-                homes.push(home_cpu);
-            }
-        }
-        self.selected = Some(Selected { point: point.clone(), cpus: [from, to], lines, homes });
-        Ok(())
+impl Session<CoreToCore> for Talking<'_> {
+    fn select(&mut self, point: &Pair) -> Result<(), ProbeError> {
+        self.lines(point).map(drop)
     }
 
-    fn block(&mut self, block: &mut Block) -> Result<(), ProbeError> {
-        let Some(selected) = self.selected.take() else {
-            return Err(ProbeError::Other("no pair is selected".to_owned()));
-        };
-        let operation = selected.point.operation.as_deref();
-        let taken = self.evidence.get(&selected.point).map_or(0, |known| known.blocks);
-        let mut cpus = selected.cpus;
-        if taken % 2 == 1 {
+    fn block(&mut self, point: &Pair, evidence: &mut Evidence, block: &mut Block) -> Result<(), ProbeError> {
+        let (operation, lines) = (point.operation, self.lines(point)?);
+        let mut cpus = [point.from_cpu, point.to_cpu];
+        if evidence.blocks % 2 == 1 {
             cpus.reverse();
         }
         block.set_waits();
         let clock = &self.env.clock;
-        let mut asked =
-            Asked { lines: selected.lines[..1].to_vec(), warm: WARM, windows: 1, ops: 1, heat: 0 };
+        let mut asked = Asked { lines: lines[..1].to_vec(), warm: WARM, windows: 1, ops: 1, heat: 0 };
         let mut failed = None;
         asked.ops = block.window_ops(WINDOW_NS, |ops| {
             let trial = Asked { ops, ..asked.clone() };
@@ -393,9 +407,9 @@ impl AnySession for Talking<'_> {
         if let Some(error) = failed {
             return Err(error);
         }
-        asked.windows = WINDOWS.div_ceil(selected.lines.len() as u64);
+        asked.windows = WINDOWS.div_ceil(lines.len() as u64);
         asked.heat = clock.ticks(HEAT_NS);
-        asked.lines.clone_from(&selected.lines);
+        asked.lines = lines;
         let done = self.exchange(operation, cpus, &asked)?;
         let windows = &done[0].result.windows;
         if windows.is_empty() {
@@ -404,8 +418,7 @@ impl AnySession for Talking<'_> {
                 cpus[0], cpus[1]
             )));
         }
-        let evidence = self.evidence.entry(selected.point.clone()).or_default();
-        evidence.lines.resize(selected.lines.len(), Vec::new());
+        evidence.lines.resize(asked.lines.len(), Vec::new());
         let quiet = evidence.add(&asked, &done);
         if !quiet {
             block.mark_disturbed();
@@ -418,33 +431,17 @@ impl AnySession for Talking<'_> {
             }
         }
         rig::observe(block, done.iter().map(|side| &side.observed));
-        self.selected = Some(selected);
         Ok(())
     }
 
-    fn proof(&mut self, point: &Point) -> Proof {
-        let Some(evidence) = self.evidence.get(point) else {
-            return Proof::default();
-        };
-        let checks = evidence.checks();
-        // Again where the lines are: they follow from the seed and the pair.
-        let mut values = evidence.lines.clone();
-        let lines: Vec<serde_json::Value> = if self.select(point).is_ok()
-            && let Some(selected) = &self.selected
-        {
-            values
-                .iter_mut()
-                .zip(selected.lines.iter().zip(&selected.homes))
-                .map(|(values, (line, home_cpu))| {
-                    values.sort_by(f64::total_cmp);
-                    let p50 = (!values.is_empty()).then(|| latlab_stats::quantile(values, 0.5));
-                    json!({ "line": line.offset / SLOT_BYTES, "home_cpu": home_cpu, "p50_ns": p50 })
-                })
-                .collect()
-        } else {
-            Vec::new()
-        };
-        Proof { checks, findings: Some(json!({ "lines": lines })), ..Proof::default() }
+    fn proof(&mut self, point: &Pair, evidence: &Evidence) -> Proof<Details> {
+        let lines = self.slots(point).into_iter().zip(&evidence.lines);
+        let lines = lines.map(|((home_cpu, line), means)| OfLine {
+            line,
+            home_cpu,
+            p50_ns: median(means.iter().copied()),
+        });
+        Proof::of(evidence.checks()).with(Details { lines: lines.collect() })
     }
 }
 

@@ -1,7 +1,10 @@
 //! Which CPUs are near each other, found from the round trips alone, and only then named by what the machine says of itself.
 
 use latlab_machine::Machine;
-use serde_json::{Value, json};
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use super::median;
 
 /// Neighbouring distances that lie apart by at least this factor separate clusters. Between cores of one mesh or ring they spread
 /// by up to 1.3 without a gap; from one core complex or socket to another they jump by 2 to 5 (core-to-core-latency's tables).
@@ -13,10 +16,14 @@ pub(super) struct Matrix {
     pub(super) ns: Vec<Vec<Option<f64>>>,
 }
 
+/// CPUs that are near each other.
+#[derive(Serialize, JsonSchema)]
 pub(super) struct Cluster {
-    pub(super) cpus: Vec<u32>,
+    /// That of the NUMA node or the cache whose CPUs, as far as they were measured, it is exactly; else a number.
+    name: String,
+    cpus: Vec<u32>,
     /// Median round trip within.
-    pub(super) within_ns: Option<f64>,
+    within_ns: Option<f64>,
 }
 
 impl Matrix {
@@ -36,7 +43,7 @@ impl Matrix {
 
     /// Single linkage: the clusters that are left when the merges beyond the widest gap between two merges in a row are undone, and
     /// the median between clusters.
-    pub(super) fn clusters(&self) -> (Vec<Cluster>, Option<f64>) {
+    pub(super) fn clusters(&self, machine: &Machine) -> (Vec<Cluster>, Option<f64>) {
         let mut edges: Vec<(f64, usize, usize)> = Vec::new();
         for (a, row) in self.ns.iter().enumerate() {
             for (b, value) in row.iter().enumerate().skip(a + 1) {
@@ -55,18 +62,18 @@ impl Matrix {
         let mut roots = of.clone();
         roots.sort_unstable();
         roots.dedup();
-        let clusters = roots
-            .iter()
-            .map(|root| Cluster {
-                cpus: (0..self.cpus.len())
-                    .filter(|index| of[*index] == *root)
-                    .map(|index| self.cpus[index])
-                    .collect(),
-                within_ns: median(
-                    edges.iter().filter(|(_, a, b)| of[*a] == *root && of[*b] == *root).map(|edge| edge.0),
-                ),
-            })
-            .collect();
+        let cluster = |(index, root): (usize, &usize)| {
+            let own = (0..self.cpus.len()).filter(|index| of[*index] == *root);
+            let cpus: Vec<u32> = own.map(|index| self.cpus[index]).collect();
+            let known = if roots.len() > 1 { known(&cpus, &self.cpus, machine) } else { None };
+            let within = edges.iter().filter(|(_, a, b)| of[*a] == *root && of[*b] == *root);
+            Cluster {
+                name: known.unwrap_or_else(|| format!("cluster {}", index + 1)),
+                cpus,
+                within_ns: median(within.map(|edge| edge.0)),
+            }
+        };
+        let clusters = roots.iter().enumerate().map(cluster).collect();
         let between = median(edges.iter().filter(|(_, a, b)| of[*a] != of[*b]).map(|edge| edge.0));
         (clusters, between)
     }
@@ -90,46 +97,23 @@ fn merge(count: usize, edges: &[(f64, usize, usize)], limit: f64) -> (Vec<usize>
     (of, merges)
 }
 
-fn median(values: impl Iterator<Item = f64>) -> Option<f64> {
-    let mut values: Vec<f64> = values.collect();
-    values.sort_by(f64::total_cmp);
-    (!values.is_empty()).then(|| latlab_stats::quantile(&values, 0.5))
-}
-
-/// The clusters with their names: that of the NUMA node or the cache whose CPUs, as far as they were measured, they are exactly; else
-/// a number.
-pub(super) fn described(clusters: &[Cluster], measured: &[u32], machine: &Machine) -> Vec<Value> {
-    clusters
-        .iter()
-        .enumerate()
-        .map(|(index, cluster)| {
-            let name = if clusters.len() > 1 { known(cluster, measured, machine) } else { None };
-            json!({
-                "name": name.unwrap_or_else(|| format!("cluster {}", index + 1)),
-                "cpus": cluster.cpus,
-                "within_ns": cluster.within_ns,
-            })
-        })
-        .collect()
-}
-
-fn known(cluster: &Cluster, measured: &[u32], machine: &Machine) -> Option<String> {
-    if cluster.cpus.len() < 2 {
+fn known(cluster: &[u32], measured: &[u32], machine: &Machine) -> Option<String> {
+    if cluster.len() < 2 {
         return None;
     }
     let is = |cpus: &[u32]| {
         let mut own: Vec<u32> = cpus.iter().copied().filter(|cpu| measured.contains(cpu)).collect();
         own.sort_unstable();
         own.dedup();
-        own == cluster.cpus
+        own == cluster
     };
     let core = machine.caches.iter().find(|cache| cache.level == 1 && is(&cache.shared_cpus));
     if core.is_some() {
-        return Some(format!("threads of CPU {}'s core", cluster.cpus[0]));
+        return Some(format!("threads of CPU {}'s core", cluster[0]));
     }
     if let Some(node) = machine.numa.iter().find(|node| is(&node.cpus)) {
         return Some(format!("NUMA node {}", node.id));
     }
     let shared = machine.caches.iter().find(|cache| is(&cache.shared_cpus))?;
-    Some(format!("L{} of CPU {}", shared.level, cluster.cpus[0]))
+    Some(format!("L{} of CPU {}", shared.level, cluster[0]))
 }

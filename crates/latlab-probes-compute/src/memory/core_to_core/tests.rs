@@ -1,5 +1,7 @@
+use latlab_harness::{AnyProbe as _, Erased, PointFields as _, PointResult, Support};
 use latlab_machine::{Machine, NumaNode};
 use latlab_record::Kind;
+use serde_json::json;
 
 use super::exchange::Wait;
 use super::*;
@@ -131,10 +133,10 @@ fn every_pair_of_this_machine_is_proved_with_each_way_to_talk() {
     if env.cpus.len() < 2 {
         return;
     }
-    let points = CoreToCore.points(&env);
+    let points = Erased(CoreToCore).points(&env);
     let few: Vec<Planned> = [&points[..1], &points[points.len() - 1..]].concat();
     assert_ne!(few[0].point.operation, few[1].point.operation);
-    for proof in testing::assert_proved(&CoreToCore, &env, &few) {
+    for proof in testing::assert_proved(&Erased(CoreToCore), &env, &few) {
         let findings = proof.findings.expect("the lines");
         let lines = findings["lines"].as_array().expect("a list");
         assert_eq!(lines.len(), 8);
@@ -146,11 +148,12 @@ fn every_pair_of_this_machine_is_proved_with_each_way_to_talk() {
 #[test]
 fn one_cpu_is_not_enough_and_says_so() {
     let env = testing::env_of_one_cpu(64 << 20);
-    let Support::No(reason) = CoreToCore.supports(&env) else {
+    let plan = CoreToCore.plan(&env);
+    let Support::No(reason) = plan.support else {
         panic!("one CPU talks to nobody");
     };
     assert!(reason.contains("two CPUs") || !CAN_PIN, "{reason}");
-    assert!(CoreToCore.points(&env).is_empty());
+    assert!(plan.points.is_empty());
 }
 
 #[test]
@@ -158,10 +161,10 @@ fn many_cpus_are_sampled_with_near_and_far_pairs_and_the_same_ones_again() {
     let mut env = testing::env(64 << 20);
     env.cpus = (0..384).collect();
     env.machine = Machine::default();
-    let points = CoreToCore.points(&env);
-    assert_eq!(points, CoreToCore.points(&env));
+    let Plan { points, memory_bytes, .. } = CoreToCore.plan(&env);
+    assert_eq!(points, CoreToCore.plan(&env).points);
     assert_eq!(points.len(), 2 * 15);
-    assert!(CoreToCore.memory_bytes(&env) <= env.memory_bytes);
+    assert!(memory_bytes <= env.memory_bytes);
     let cpus = chosen_cpus(&env);
     assert_eq!(cpus.len(), 6);
     assert!(cpus[0] < 128 && cpus[5] >= 256, "{cpus:?}");
@@ -171,19 +174,9 @@ fn many_cpus_are_sampled_with_near_and_far_pairs_and_the_same_ones_again() {
     assert_ne!(cpus, chosen_cpus(&env));
 }
 
-fn result(a: u32, b: u32, ns: f64, disturbed: bool) -> PointResult {
-    PointResult {
-        disturbed,
-        ..PointResult::new(
-            Point {
-                operation: Some(COMPARE_AND_SWAP.to_owned()),
-                from_cpu: Some(a),
-                to_cpu: Some(b),
-                ..Point::default()
-            },
-            ns,
-        )
-    }
+fn result(from_cpu: u32, to_cpu: u32, ns: f64, disturbed: bool) -> PointResult {
+    let point = Pair { operation: Operation::CompareAndSwap, from_cpu, to_cpu };
+    PointResult { disturbed, ..PointResult::new(point.to_point(), ns) }
 }
 
 /// Two groups of three CPUs, even and odd: 40 ns within, 200 between.
@@ -199,7 +192,7 @@ fn two_groups() -> Vec<PointResult> {
 }
 
 fn conclusion(env: &Env, results: &[PointResult]) -> serde_json::Value {
-    let mut records = CoreToCore.conclude(&testing::header(env), results);
+    let mut records = Erased(CoreToCore).conclude(&testing::header(env), results);
     assert_eq!((records.len(), records[0].kind), (1, Kind::Derived));
     records.remove(0).findings.expect("findings")["operations"][0].clone()
 }
@@ -248,13 +241,13 @@ fn spread_without_a_gap_is_one_cluster_and_missing_pairs_are_said() {
     let found = conclusion(&env, &results);
     assert_eq!(found["clusters"].as_array().map(Vec::len), Some(1), "{found}");
     assert_eq!(found["sampled"], json!(true));
-    assert!(CoreToCore.conclude(&testing::header(&env), &[]).is_empty());
+    assert!(Erased(CoreToCore).conclude(&testing::header(&env), &[]).is_empty());
 }
 
 #[test]
 fn a_whole_run_gives_the_matrix_where_there_are_two_cpus_and_says_so_where_there_are_not() {
     for env in [testing::env_of_one_cpu(64 << 20), testing::env(64 << 20)] {
-        let kept = testing::records(&CoreToCore, &env);
+        let kept = testing::records(&Erased(CoreToCore), &env);
         let derived = kept.iter().any(|record| record.kind == Kind::Derived);
         assert_eq!(derived, env.cpus.len() > 1);
         assert_eq!(kept.iter().all(|record| record.error.is_some()), !derived);

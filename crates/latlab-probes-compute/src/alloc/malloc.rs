@@ -75,8 +75,8 @@ impl AnyProbe for Malloc {
     }
 
     fn supports(&self, env: &Env) -> Support {
-        if let Support::No(reason) = heap::supported(env) {
-            return Support::No(reason);
+        if let Some(reason) = heap::refused(env) {
+            return Support::No(reason.to_owned());
         }
         let largest = largest(env);
         if largest < 64 << 10 {

@@ -83,8 +83,8 @@ impl AnyProbe for Nodes {
     }
 
     fn supports(&self, env: &Env) -> Support {
-        if let Support::No(reason) = heap::supported(env) {
-            return Support::No(reason);
+        if let Some(reason) = heap::refused(env) {
+            return Support::No(reason.to_owned());
         }
         let Some(nodes) = length(env) else {
             return Support::No(format!(

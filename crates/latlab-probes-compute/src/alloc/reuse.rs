@@ -5,40 +5,18 @@ use std::io::{BufRead, Write};
 use std::time::Instant;
 
 use latlab_harness::{
-    AnyProbe, AnySession, Block, Child, Env, Operations, Planned, PointResult, ProbeError, Proof, Rank,
-    RemoteBlock, Spec, Support, Tier, ratios, serve_child,
+    Block, Child, Env, Figure, Operations, Plan, Planned, PointResult, Probe, ProbeError, Proof, Rank,
+    RemoteBlock, Session, Spec, Tier, ratios, serve_child,
 };
-use latlab_record::{Check, Header, Point, Profile, Record, Unit, binary_size};
+use latlab_record::{Check, Estimate, Header, Profile, Unit, binary_size};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use serde_json::{Value, json};
 
-use crate::heap::{self, Allocator, Region};
+use crate::heap::{self, Allocator, FaultTally, Region, whole};
+use crate::{kept, needs_memory};
 
 /// The probe.
 pub struct Reuse;
-
-static SPEC: Spec = Spec {
-    id: "alloc.reuse",
-    tier: Tier::Alloc,
-    title: "a buffer allocated each time or kept",
-    question: "Does it pay to keep a work buffer instead of allocating one in each iteration?",
-    method: "An iteration computes a new array from an old one, as a simulation does from time step to time step: each 8-byte word is the sum of the old one and its two neighbours, so every byte of both arrays is touched. \
-Fresh: the new array comes from malloc, the old one is freed after the step. Swapped: two arrays that were touched before take turns. The work is the same; the difference is the allocator and the page faults.
-
-What a fresh array costs depends on where its pages come from. Below 128 KiB they are in the heap. glibc gives larger ones a mapping of their own, but freeing the first raises that threshold to its size, up to 32 MiB, so that from the second iteration on they come from the heap too, \
-which keeps them; above 32 MiB each iteration pays for all pages again. Each size from 128 KiB on therefore has a process of its own, whose thresholds no other size has moved, and which has done two iterations before the first value: a program's steady state. \
-minor_faults_per_iteration says what was paid.
-
-Each iteration triples the sum of all words (modulo 2^64); after every block the sum of the array is compared with that, so a word that was left out is noticed. \
-A value is a window of at least 50 us, or one iteration that takes longer, timed by the system's monotonic clock.",
-    method_version: 1,
-    unit: Unit::Ns,
-    convention: "one iteration: a new array computed from an old one of the same size",
-    needs: &["child processes", "Linux"],
-    touches: &["memory: up to four arrays of 64 MiB, at most a quarter of what may be used, in child processes"],
-    saturates: false,
-    operations: Operations::Unwatched,
-};
 
 /// Sizes of one array, in the order in which they are given up last.
 const SIZES: [u64; 6] = [1 << 20, 64 << 10, 4 << 10, LARGEST, 4 << 20, 16 << 20];
@@ -59,77 +37,152 @@ const LONG: usize = (4 << 20) / 8;
 /// Windows in a block.
 const WINDOWS: f64 = 40.0;
 
-impl AnyProbe for Reuse {
-    fn spec(&self) -> &'static Spec {
-        &SPEC
-    }
+/// Where the new array of an iteration comes from, and how large it is.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Iteration {
+    operation: Source,
+    size_bytes: u64,
+}
 
-    fn supports(&self, env: &Env) -> Support {
-        if let Support::No(reason) = heap::supported(env) {
-            return Support::No(reason);
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+enum Source {
+    Fresh,
+    Swapped,
+}
+
+/// What the blocks of a point have shown.
+#[derive(Default)]
+pub struct Evidence {
+    blocks: u64,
+    /// Blocks after which the array's sum was what the iterations make of it.
+    held: u64,
+    faults: FaultTally,
+}
+
+/// What an iteration paid.
+#[derive(Clone, Serialize, Deserialize, JsonSchema)]
+pub struct Paid {
+    /// Page faults without I/O; nothing where they are not counted.
+    minor_faults_per_iteration: Option<f64>,
+}
+
+/// Both ways beside each other.
+#[derive(Serialize, JsonSchema)]
+pub struct Findings {
+    sizes: Vec<Pair>,
+}
+
+/// One iteration with arrays of a size.
+#[derive(Serialize, JsonSchema)]
+struct Pair {
+    size_bytes: u64,
+    fresh_ns: f64,
+    swapped_ns: f64,
+    /// Fresh over swapped.
+    ratio: Option<Estimate>,
+    fresh_minor_faults: Option<f64>,
+}
+
+impl Probe for Reuse {
+    type Point = Iteration;
+    type Evidence = Evidence;
+    type Details = Paid;
+    type Findings = Findings;
+    type Session<'env> = Steps<'env>;
+
+    const SPEC: Spec = Spec {
+        id: "alloc.reuse",
+        tier: Tier::Alloc,
+        title: "a buffer allocated each time or kept",
+        question: "Does it pay to keep a work buffer instead of allocating one in each iteration?",
+        method: "An iteration computes a new array from an old one, as a simulation does from time step to time step: each 8-byte word is the sum of the old one and its two neighbours, so every byte of both arrays is touched. \
+Fresh: the new array comes from malloc, the old one is freed after the step. Swapped: two arrays that were touched before take turns. The work is the same; the difference is the allocator and the page faults.
+
+What a fresh array costs depends on where its pages come from. Below 128 KiB they are in the heap. glibc gives larger ones a mapping of their own, but freeing the first raises that threshold to its size, up to 32 MiB, so that from the second iteration on they come from the heap too, \
+which keeps them; above 32 MiB each iteration pays for all pages again. Each size from 128 KiB on therefore has a process of its own, whose thresholds no other size has moved, and which has done two iterations before the first value: a program's steady state. \
+minor_faults_per_iteration says what was paid.
+
+Each iteration triples the sum of all words (modulo 2^64); after every block the sum of the array is compared with that, so a word that was left out is noticed. \
+A value is a window of at least 50 us, or one iteration that takes longer, timed by the system's monotonic clock.",
+        method_version: 1,
+        unit: Unit::Ns,
+        convention: "one iteration: a new array computed from an old one of the same size",
+        needs: &["child processes", "Linux"],
+        touches: &["memory: up to four arrays of 64 MiB, at most a quarter of what may be used, in child processes"],
+        saturates: false,
+        operations: Operations::Unwatched,
+    };
+
+    fn plan(&self, env: &Env) -> Plan<Iteration> {
+        if let Some(reason) = heap::refused(env) {
+            return Plan::no(reason);
         }
         let sizes = sizes(env);
         let Some(largest) = sizes.iter().max() else {
-            return Support::No(format!(
-                "needs 32 KiB of memory; {} may be used here",
-                binary_size(env.memory_bytes)
-            ));
+            return needs_memory("32 KiB", env);
         };
-        if *largest < LARGEST {
-            return Support::Degraded(format!(
-                "arrays end at {}: an eighth of the memory that may be used",
-                binary_size(*largest)
-            ));
-        }
-        Support::Yes
-    }
-
-    fn points(&self, env: &Env) -> Vec<Planned> {
-        let mut points = Vec::new();
-        for size in sizes(env) {
-            for operation in [FRESH, SWAPPED] {
-                // 4 GB/s through two arrays, and 5 us a fault.
-                let faults =
-                    if operation == FRESH && size > 32 << 20 { size as f64 / 4096.0 * 5e-6 } else { 0.0 };
-                points.push(Planned {
-                    rank: Rank::Curve,
-                    priority: match size {
-                        LARGEST => 1,
-                        size => 2 * u8::from(size > CHEAP),
-                    },
-                    setup_s: if size >= OWN_PROCESS { 3e-3 } else { 1e-4 },
-                    block_s: 4e-3_f64.max(size as f64 / 4e9 + faults),
-                    ..Planned::new(Point {
-                        operation: Some(operation.to_owned()),
-                        size_bytes: Some(size),
-                        ..Point::default()
-                    })
-                });
-            }
-        }
-        points
-    }
-
-    fn memory_bytes(&self, env: &Env) -> u64 {
+        let both = |size: &u64| [Source::Fresh, Source::Swapped].map(|source| planned(source, *size));
         // Two arrays that are kept and two that come and go, of this size and of the smaller ones.
-        sizes(env).iter().sum::<u64>() * 4
+        let plan = Plan::of(sizes.iter().flat_map(both).collect()).memory(sizes.iter().sum::<u64>() * 4);
+        if *largest < LARGEST {
+            let largest = binary_size(*largest);
+            return plan
+                .degraded(format!("arrays end at {largest}: an eighth of the memory that may be used"));
+        }
+        plan
     }
 
-    fn open<'env>(
-        &'env self,
-        env: &'env Env,
-        _group: &[Planned],
-    ) -> Result<Box<dyn AnySession + 'env>, ProbeError> {
-        Ok(Box::new(Steps { env, children: Vec::new(), selected: None, ledgers: Vec::new() }))
+    fn open<'env>(&'env self, env: &'env Env, _group: &[Iteration]) -> Result<Steps<'env>, ProbeError> {
+        Ok(Steps { env, children: Vec::new() })
     }
 
-    fn conclude(&self, _header: &Header, results: &[PointResult]) -> Vec<Record> {
-        conclude(results).into_iter().collect()
+    fn conclude(&self, _header: &Header, figures: &[Figure<Self>]) -> Option<Findings> {
+        let mut sizes: Vec<u64> = figures.iter().map(|figure| figure.point.size_bytes).collect();
+        sizes.sort_unstable();
+        sizes.dedup();
+        let of = |size_bytes, operation| {
+            figures.iter().find(|figure| figure.point == Iteration { operation, size_bytes })
+        };
+        let pairs: Vec<[&Figure<Self>; 2]> = sizes
+            .into_iter()
+            .filter_map(|size| Some([of(size, Source::Fresh)?, of(size, Source::Swapped)?]))
+            .collect();
+        let results: Vec<[&PointResult; 2]> =
+            pairs.iter().map(|pair| pair.map(|figure| &figure.result)).collect();
+        let sizes: Vec<Pair> = pairs
+            .iter()
+            .zip(ratios(&results))
+            .map(|([fresh, swapped], ratio)| Pair {
+                size_bytes: fresh.point.size_bytes,
+                fresh_ns: fresh.result.p50,
+                swapped_ns: swapped.result.p50,
+                ratio: (swapped.result.p50 > 0.0).then_some(ratio),
+                fresh_minor_faults: fresh.details.as_ref().and_then(|paid| paid.minor_faults_per_iteration),
+            })
+            .collect();
+        (!sizes.is_empty()).then_some(Findings { sizes })
     }
 }
 
-const FRESH: &str = "fresh";
-const SWAPPED: &str = "swapped";
+fn planned(operation: Source, size_bytes: u64) -> Planned<Iteration> {
+    // 4 GB/s through two arrays, and 5 us a fault.
+    let faults = if operation == Source::Fresh && size_bytes > 32 << 20 {
+        size_bytes as f64 / 4096.0 * 5e-6
+    } else {
+        0.0
+    };
+    Planned {
+        rank: Rank::Curve,
+        priority: match size_bytes {
+            LARGEST => 1,
+            size => 2 * u8::from(size > CHEAP),
+        },
+        setup_s: if size_bytes >= OWN_PROCESS { 3e-3 } else { 1e-4 },
+        block_s: 4e-3_f64.max(size_bytes as f64 / 4e9 + faults),
+        ..Planned::new(Iteration { operation, size_bytes })
+    }
+}
 
 /// Whose four arrays, with those of all smaller sizes, fit.
 fn sizes(env: &Env) -> Vec<u64> {
@@ -163,17 +216,11 @@ struct Answer {
 /// The child's side.
 pub(crate) fn serve(input: &mut dyn BufRead, output: &mut dyn Write) -> std::io::Result<()> {
     let counts_faults = heap::counts_faults();
-    let mut fields: Vec<Field> = Vec::new();
+    let mut fields: Vec<((usize, bool), Field)> = Vec::new();
     serve_child(input, output, |request: Request| {
         let words = usize::try_from(request.size_bytes / 8).unwrap_or(usize::MAX);
-        let known = fields.iter().position(|field| field.words == words && field.is_fresh() == request.fresh);
-        let place = if let Some(place) = known {
-            place
-        } else {
-            fields.push(Field::new(words, request.fresh)?);
-            fields.len() - 1
-        };
-        let mut answer = fields[place].answer(request.ops_per_window)?;
+        let field = kept(&mut fields, (words, request.fresh), || Field::new(words, request.fresh))?;
+        let mut answer = field.answer(request.ops_per_window)?;
         answer.counts_faults = counts_faults;
         Ok(answer)
     })
@@ -322,15 +369,6 @@ fn allocate(bytes: usize) -> Result<*mut u64, ProbeError> {
     Ok(block)
 }
 
-#[expect(
-    clippy::cast_possible_truncation,
-    clippy::cast_sign_loss,
-    reason = "`as` saturates, and at least one is done"
-)]
-fn whole(count: f64) -> u64 {
-    (count as u64).max(1)
-}
-
 /// Each new word is the sum of three old ones, the ends joined to a ring.
 ///
 /// # Safety
@@ -347,131 +385,75 @@ unsafe fn compute(old: *const u64, new: *mut u64, words: usize, left_out: usize)
     }
 }
 
-struct Process {
-    /// Of sizes that move thresholds: the size and the operation.
-    own: Option<(u64, bool)>,
-    child: Child,
-}
-
-struct Ledger {
-    point: Point,
-    answers: Vec<Answer>,
-}
-
-struct Steps<'env> {
+/// Child processes, by the size of arrays that move thresholds.
+pub struct Steps<'env> {
     env: &'env Env,
-    children: Vec<Process>,
-    selected: Option<(usize, bool, Point)>,
-    ledgers: Vec<Ledger>,
+    children: Vec<(Option<u64>, Child)>,
 }
 
-impl AnySession for Steps<'_> {
-    fn select(&mut self, point: &Point) -> Result<(), ProbeError> {
-        let unknown = || ProbeError::no_point(point);
-        let fresh = match point.operation.as_deref() {
-            Some(FRESH) => true,
-            Some(SWAPPED) => false,
-            _ => return Err(unknown()),
-        };
-        let size = point.size_bytes.ok_or_else(unknown)?;
+impl Steps<'_> {
+    fn child(&mut self, point: &Iteration) -> Result<&mut Child, ProbeError> {
         // Swapped arrays have mappings of the probe's own, which no allocator knows of: only fresh ones have a history.
-        let own = (fresh && size >= OWN_PROCESS).then_some((size, fresh));
-        let place = if let Some(place) = self.children.iter().position(|process| process.own == own) {
-            place
-        } else {
-            let child = heap::start(self.env, SPEC.id, &Allocator::SYSTEM)?;
-            self.children.push(Process { own, child });
-            self.children.len() - 1
-        };
-        self.selected = Some((place, fresh, point.clone()));
-        Ok(())
+        let moves = point.operation == Source::Fresh && point.size_bytes >= OWN_PROCESS;
+        let own = moves.then_some(point.size_bytes);
+        kept(&mut self.children, own, || heap::start(self.env, Reuse::SPEC.id, &Allocator::SYSTEM))
+    }
+}
+
+impl Session<Reuse> for Steps<'_> {
+    fn select(&mut self, point: &Iteration) -> Result<(), ProbeError> {
+        self.child(point).map(drop)
     }
 
-    fn block(&mut self, block: &mut Block) -> Result<(), ProbeError> {
-        let Some((place, fresh, point)) = self.selected.clone() else {
-            return Err(ProbeError::Other("no point is selected".to_owned()));
-        };
+    fn block(
+        &mut self,
+        point: &Iteration,
+        evidence: &mut Evidence,
+        block: &mut Block,
+    ) -> Result<(), ProbeError> {
         let request = Request {
-            fresh,
-            size_bytes: point.size_bytes.unwrap_or(0),
+            fresh: point.operation == Source::Fresh,
+            size_bytes: point.size_bytes,
             ops_per_window: block.chosen_window_ops(),
         };
-        let answer: Answer = self.children[place].child.ask(&request)?;
+        let answer: Answer = self.child(point)?.ask(&request)?;
         heap::absorb(block, &answer.block);
-        let answer = Answer { block: RemoteBlock::default(), ..answer };
-        if let Some(ledger) = self.ledgers.iter_mut().find(|ledger| ledger.point == point) {
-            ledger.answers.push(answer);
-        } else {
-            self.ledgers.push(Ledger { point, answers: vec![answer] });
-        }
+        evidence.add(&answer);
         Ok(())
     }
 
-    fn proof(&mut self, point: &Point) -> Proof {
-        let mut proof = Proof::default();
-        let Some(ledger) = self.ledgers.iter().find(|ledger| ledger.point == *point) else {
-            return proof;
-        };
-        proof.engine = Some(heap::answering().engine());
-        proof.checks.push(sums(&ledger.answers));
-        let counted = ledger.answers.iter().all(|answer| answer.counts_faults);
-        let faults: u64 = ledger.answers.iter().map(|answer| answer.faults).sum();
-        let iterations: u64 = ledger.answers.iter().map(|answer| answer.iterations).sum();
-        proof.findings = Some(json!({
-            "minor_faults_per_iteration": counted.then(|| faults as f64 / iterations.max(1) as f64),
-        }));
-        proof
+    fn proof(&mut self, _point: &Iteration, evidence: &Evidence) -> Proof<Paid> {
+        let paid = Paid { minor_faults_per_iteration: evidence.faults.per_op() };
+        Proof::of(vec![evidence.sums()]).with(paid).by(&heap::answering().engine())
     }
 }
 
-fn sums(answers: &[Answer]) -> Check {
-    let held = answers.iter().filter(|answer| answer.sum_held).count();
-    Check {
-        name: "checksum".to_owned(),
-        ok: !answers.is_empty() && held == answers.len(),
-        detail: format!(
-            "after {held} of {} blocks the array's words added up to what the iterations make of them",
-            answers.len()
-        ),
+impl Evidence {
+    fn add(&mut self, answer: &Answer) {
+        self.blocks += 1;
+        self.held += u64::from(answer.sum_held);
+        self.faults.add(answer.faults, answer.iterations, answer.counts_faults);
     }
-}
 
-fn conclude(results: &[PointResult]) -> Option<Record> {
-    let mut sizes: Vec<u64> = results.iter().filter_map(|result| result.point.size_bytes).collect();
-    sizes.sort_unstable();
-    sizes.dedup();
-    let of = |size: u64, operation: &str| {
-        results.iter().find(|result| {
-            result.point.size_bytes == Some(size) && result.point.operation.as_deref() == Some(operation)
-        })
-    };
-    let pairs: Vec<[&PointResult; 2]> =
-        sizes.into_iter().filter_map(|size| Some([of(size, FRESH)?, of(size, SWAPPED)?])).collect();
-    let rows: Vec<Value> = pairs
-        .iter()
-        .zip(ratios(&pairs))
-        .map(|([fresh, swapped], ratio)| {
-            let faults =
-                fresh.findings.as_ref().map(|findings| findings["minor_faults_per_iteration"].clone());
-            json!({
-                "size_bytes": fresh.point.size_bytes,
-                "fresh_ns": fresh.p50,
-                "swapped_ns": swapped.p50,
-                "ratio": (swapped.p50 > 0.0).then_some(ratio),
-                "fresh_minor_faults": faults,
-            })
-        })
-        .collect();
-    if rows.is_empty() {
-        return None;
+    fn sums(&self) -> Check {
+        let Self { blocks, held, .. } = self;
+        Check {
+            name: "checksum".to_owned(),
+            ok: *blocks > 0 && held == blocks,
+            detail: format!(
+                "after {held} of {blocks} blocks the array's words added up to what the iterations make of them"
+            ),
+        }
     }
-    Some(SPEC.derived(json!({ "sizes": rows })))
 }
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use latlab_harness::{AnyProbe as _, Erased, PointFields as _, Support};
     use latlab_probes_testing as testing;
+    use serde_json::json;
+
+    use super::*;
 
     #[test]
     #[cfg(target_os = "linux")]
@@ -508,32 +490,37 @@ mod tests {
             iterations: 1,
             counts_faults: true,
         };
-        assert!(sums(&[answer(true), answer(true)]).ok);
-        assert!(!sums(&[answer(true), answer(false)]).ok);
-        assert!(!sums(&[]).ok);
+        let holds = |blocks: &[bool]| {
+            let mut evidence = Evidence::default();
+            for sum_held in blocks {
+                evidence.add(&answer(*sum_held));
+            }
+            evidence.sums().ok
+        };
+        assert!(holds(&[true, true]));
+        assert!(!holds(&[true, false]));
+        assert!(!holds(&[]));
     }
 
     #[test]
     fn sizes_are_compared_where_both_ways_were_measured() {
-        let result = |operation: &str, size, p50| PointResult {
+        let result = |operation, size_bytes, p50| PointResult {
             findings: Some(json!({"minor_faults_per_iteration": 256.0})),
-            ..PointResult::new(
-                Point { operation: Some(operation.to_owned()), size_bytes: Some(size), ..Point::default() },
-                p50,
-            )
+            ..PointResult::new(Iteration { operation, size_bytes }.to_point(), p50)
         };
-        let record = conclude(&[
-            result(FRESH, 1 << 20, 600.0),
-            result(SWAPPED, 1 << 20, 200.0),
-            result(FRESH, 4096, 600.0),
-        ])
-        .expect("a record");
-        let findings = record.findings.expect("findings");
+        let header = testing::header(&testing::env(64 << 20));
+        let results = [
+            result(Source::Fresh, 1 << 20, 600.0),
+            result(Source::Swapped, 1 << 20, 200.0),
+            result(Source::Fresh, 4096, 600.0),
+        ];
+        let records = Erased(Reuse).conclude(&header, &results);
+        let findings = records[0].findings.as_ref().expect("findings");
         assert_eq!(
             findings["sizes"],
             json!([{"size_bytes": 1 << 20, "fresh_ns": 600.0, "swapped_ns": 200.0, "ratio": {"value": 3.0}, "fresh_minor_faults": 256.0}])
         );
-        assert!(conclude(&[]).is_none());
+        assert!(Erased(Reuse).conclude(&header, &[]).is_empty());
     }
 
     #[test]
@@ -542,18 +529,11 @@ mod tests {
             for profile in [Profile::Quick, Profile::Standard, Profile::Thorough] {
                 let mut env = testing::env_of_one_cpu(memory_bytes);
                 env.settings.profile = profile;
-                assert!(Reuse.memory_bytes(&env) <= memory_bytes, "{memory_bytes}");
-                assert!(!Reuse.points(&env).is_empty());
+                let plan = Reuse.plan(&env);
+                assert!(plan.memory_bytes <= memory_bytes, "{memory_bytes}");
+                assert_eq!(plan.points.is_empty(), !cfg!(target_os = "linux"));
             }
         }
-        assert!(matches!(Reuse.supports(&testing::env(1 << 10)), Support::No(_)));
-    }
-
-    #[test]
-    #[cfg(target_os = "linux")]
-    fn both_ways_are_proved_in_child_processes() {
-        let env = testing::env_of_one_cpu(8 << 20);
-        let proofs = testing::assert_proved(&Reuse, &env, &Reuse.points(&env));
-        assert!(proofs.len() >= 6);
+        assert!(matches!(Reuse.plan(&testing::env(1 << 10)).support, Support::No(_)));
     }
 }

@@ -4,7 +4,7 @@ use std::ffi::OsString;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
-use latlab_harness::{Block, Child, Env, MemorySource, ProbeError, RemoteBlock, Support};
+use latlab_harness::{Block, Child, Env, MemorySource, ProbeError, RemoteBlock};
 
 /// An allocator that may be measured.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -73,18 +73,15 @@ fn is_for_this_machine(path: &Path) -> bool {
         .is_ok_and(|()| header.starts_with(b"\x7fELF") && header[18..] == machine.to_le_bytes())
 }
 
-/// Whether heaps can be measured here at all; the reason when not.
-pub(crate) fn supported(env: &Env) -> Support {
+/// Why heaps cannot be measured here at all, where they cannot.
+pub(crate) fn refused(env: &Env) -> Option<&'static str> {
     if !cfg!(target_os = "linux") {
-        return Support::No("allocation is measured on Linux only, so far".to_owned());
+        return Some("allocation is measured on Linux only, so far");
     }
     if let MemorySource::Simulated(_) = env.memory {
-        return Support::No("simulated memory has no heap".to_owned());
+        return Some("simulated memory has no heap");
     }
-    if env.child.is_none() {
-        return Support::No("needs a child process of its own, which cannot be started here".to_owned());
-    }
-    Support::Yes
+    env.child.is_none().then_some("needs a child process of its own, which cannot be started here")
 }
 
 /// Starts a child with the allocator preloaded, whatever the user has preloaded for himself.

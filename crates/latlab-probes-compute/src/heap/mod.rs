@@ -19,7 +19,7 @@ use std::ffi::c_void;
 
 use serde::{Deserialize, Serialize};
 
-pub(crate) use helper::{Allocator, absorb, found, start, supported};
+pub(crate) use helper::{Allocator, absorb, found, refused, start};
 pub(crate) use library::{
     as_in_a_new_process, break_address, can_keep, chunk_bytes, give_back, keep_what_is_freed, library_version,
 };
@@ -42,6 +42,34 @@ impl Answering {
         let version = self.version.as_ref().map(|version| format!(" {version}")).unwrap_or_default();
         format!("{}{version} ({})", self.name, self.library)
     }
+}
+
+/// Page faults of a point's operations.
+#[derive(Default)]
+pub(crate) struct FaultTally {
+    pub(crate) faults: u64,
+    pub(crate) ops: u64,
+    /// Whether the kernel does not count them.
+    pub(crate) uncounted: bool,
+}
+
+impl FaultTally {
+    pub(crate) fn add(&mut self, faults: u64, ops: u64, counted: bool) {
+        self.faults += faults;
+        self.ops += ops;
+        self.uncounted |= !counted;
+    }
+
+    /// Of one operation, where they are counted.
+    pub(crate) fn per_op(&self) -> Option<f64> {
+        (!self.uncounted).then(|| self.faults as f64 / self.ops.max(1) as f64)
+    }
+}
+
+/// At least one.
+#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "`as` saturates")]
+pub(crate) fn whole(count: f64) -> u64 {
+    (count as u64).max(1)
 }
 
 /// Looks at the symbol that calls of `malloc` are bound to.

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use latlab_harness::{ProbeError, RemoteBlock, pin_this_thread};
 use serde::{Deserialize, Serialize};
 
-use crate::heap::{self, Answering, Region};
+use crate::heap::{self, Answering, Region, whole};
 
 /// Windows of quick operations take about this long: a thousand times the clock's own cost (20-50 ns).
 const WINDOW_NS: f64 = 50_000.0;
@@ -232,15 +232,6 @@ impl Bench {
 
 fn nanoseconds(begun: Instant) -> f64 {
     begun.elapsed().as_secs_f64() * 1e9
-}
-
-#[expect(
-    clippy::cast_possible_truncation,
-    clippy::cast_sign_loss,
-    reason = "`as` saturates, and at least one operation is done"
-)]
-fn whole(count: f64) -> u64 {
-    (count as u64).max(1)
 }
 
 /// Whether the block was there and held what was written to it.

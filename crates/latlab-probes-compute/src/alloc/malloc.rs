@@ -6,24 +6,130 @@ mod work;
 use std::io::{BufRead, Write};
 
 use latlab_harness::{
-    AnyProbe, AnySession, Block, Child, Env, Operations, Planned, PointResult, ProbeError, Proof, Rank,
-    Rounds, Spec, Support, Tier, serve_child,
+    Block, Child, Env, Figure, Operations, Plan, Planned, PointFields as _, Probe, ProbeError, Proof, Rank,
+    Rounds, Session, Spec, Tier, serve_child,
 };
-use latlab_record::{Check, Header, Point, Profile, Record, Unit, Work, binary_size};
-use serde_json::{Value, json};
+use latlab_record::{Check, Estimate, Header, Profile, Unit, Work, binary_size};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 
-use crate::heap::{self, Allocator, Answering};
-use work::{Answer, Bench, Request, Taken, Use};
+use crate::heap::{self, Allocator, Answering, FaultTally, Name};
+use crate::{kept, needs_memory};
+use work::{Answer, Bench, Request, Use};
 
 /// The probe.
 pub struct Malloc;
 
-static SPEC: Spec = Spec {
-    id: "alloc.malloc",
-    tier: Tier::Alloc,
-    title: "malloc and free by size",
-    question: "What do malloc and free cost here, from which size on do their pages come from the system each time, and is another allocator faster?",
-    method: "An operation is malloc, a write of one word to each page of the block (to its beginning where it is smaller), reading the first word back, and free: memory that is never touched costs \
+/// Sizes of the quick profile, in the order in which they are given up last; 32 bytes are a node of a list.
+const QUICK: [u64; 4] = [32, 1 << 20, 1 << 10, 64 << 10];
+/// Largest block, bytes.
+const LARGEST: u64 = 64 << 20;
+/// Largest block of the allocators that are preloaded, except in the thorough profile: 64 MiB take 30 ms each time.
+const LARGEST_OF_OTHERS: u64 = 16 << 20;
+/// Sizes that one thread allocates and another frees.
+const ACROSS: [u64; 4] = [32, 1 << 10, 256, 64 << 10];
+/// From here on a size's history matters: glibc's thresholds begin at 128 KiB.
+const OWN_PROCESS: u64 = 128 << 10;
+/// Nanoseconds of a page fault, to plan with.
+const FAULT_NS: f64 = 2_000.0;
+/// Seconds until a child has started, to plan with.
+const START_S: f64 = 0.015;
+/// Fewer faults than this share of the pages of fresh blocks mean that they were not fresh.
+const NEW_SHARE: f64 = 0.9;
+
+const ACROSS_CONVENTION: &str = "one block: malloc, a word written to each page and the handing over by one thread; a look and free by another, at the same time";
+/// What most allocations of programs are like.
+const HEADLINE_BYTES: u64 = 32;
+
+/// Whose blocks, how large, and what becomes of them.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Blocks {
+    allocator: Name,
+    size_bytes: u64,
+    state: State,
+    placement: Placement,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+enum State {
+    Reused,
+    Fresh,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+enum Placement {
+    SameThread,
+    AcrossThreads,
+}
+
+/// Who answered, and what an operation paid. A threshold is the size from which on blocks have mappings of their own.
+#[derive(Clone, Serialize, Deserialize, JsonSchema)]
+pub struct Answered {
+    /// File name of the library.
+    library: Option<String>,
+    version: Option<String>,
+    /// Page faults without I/O; nothing where they are not counted.
+    minor_faults_per_op: Option<f64>,
+    /// Allocators that would be measured if they were there.
+    not_installed: Option<Vec<Name>>,
+    /// The threshold of a new process.
+    mmap_threshold_bytes: Option<u64>,
+    /// The largest to which freeing such blocks raises it.
+    mmap_threshold_largest_bytes: Option<u64>,
+}
+
+/// Allocators beside each other.
+#[derive(Serialize, JsonSchema)]
+pub struct Findings {
+    allocators: Vec<OfAllocator>,
+    not_installed: Option<Vec<Name>>,
+}
+
+/// The curve of an allocator, and where reusing a block stops to be cheap.
+#[derive(Serialize, JsonSchema)]
+struct OfAllocator {
+    allocator: Name,
+    library: Option<String>,
+    version: Option<String>,
+    mmap_threshold_bytes: Option<u64>,
+    mmap_threshold_largest_bytes: Option<u64>,
+    sizes: Vec<OfSize>,
+    trim_cliff: Option<Cliff>,
+}
+
+/// One block of a size.
+#[derive(Serialize, JsonSchema)]
+struct OfSize {
+    size_bytes: u64,
+    fresh_ns: Option<f64>,
+    reused_ns: Option<f64>,
+    across_threads_ns: Option<f64>,
+}
+
+/// The size from which on reused blocks are faulted in again each time.
+#[derive(Serialize, JsonSchema)]
+struct Cliff {
+    /// Its range reaches down to the size before: nothing was measured between them.
+    size_bytes: Estimate,
+    before_ns: f64,
+    after_ns: f64,
+}
+
+impl Probe for Malloc {
+    type Point = Blocks;
+    type Evidence = Evidence;
+    type Details = Answered;
+    type Findings = Findings;
+    type Session<'env> = Processes<'env>;
+
+    const SPEC: Spec = Spec {
+        id: "alloc.malloc",
+        tier: Tier::Alloc,
+        title: "malloc and free by size",
+        question: "What do malloc and free cost here, from which size on do their pages come from the system each time, and is another allocator faster?",
+        method: "An operation is malloc, a write of one word to each page of the block (to its beginning where it is smaller), reading the first word back, and free: memory that is never touched costs \
 nothing but its address, which is not why programs allocate. Each value is a window of at least 50 us, or one operation that takes longer.
 
 Reused: one block after the other of the same size, so that free blocks are found where they were put (in glibc's thread cache, up to 1 KiB). Fresh: blocks that make 1 MiB together, or one larger one, are all allocated, then all freed, \
@@ -38,138 +144,96 @@ Across threads: one thread allocates and touches, another one on another CPU rea
 
 Every allocator runs in child processes with its library preloaded. The child says which library the dynamic linker bound malloc to, and that library its version: when it is not the one that was asked for, there is no figure. \
 A preload of the user's own is taken away for these processes. Timed by the system's monotonic clock (20-50 ns a window).",
-    method_version: 1,
-    unit: Unit::Ns,
-    convention: "one malloc, one word written to each page, one free",
-    needs: &["child processes", "Linux"],
-    touches: &["memory: up to 64 MiB a block, at most half of what may be used, in child processes"],
-    saturates: false,
-    operations: Operations::Unwatched,
-};
+        method_version: 1,
+        unit: Unit::Ns,
+        convention: "one malloc, one word written to each page, one free",
+        needs: &["child processes", "Linux"],
+        touches: &["memory: up to 64 MiB a block, at most half of what may be used, in child processes"],
+        saturates: false,
+        operations: Operations::Unwatched,
+    };
 
-/// Sizes of the quick profile, in the order in which they are given up last; 32 bytes are a node of a list.
-const QUICK: [u64; 4] = [32, 1 << 20, 1 << 10, 64 << 10];
-/// Largest block, bytes.
-const LARGEST: u64 = 64 << 20;
-/// Largest block of the allocators that are preloaded, except in the thorough profile: 64 MiB take 30 ms each time.
-const LARGEST_OF_OTHERS: u64 = 16 << 20;
-const SAME: &str = "same-thread";
-const ACROSS_THREADS: &str = "across-threads";
-/// Sizes that one thread allocates and another frees.
-const ACROSS: [u64; 4] = [32, 1 << 10, 256, 64 << 10];
-/// From here on a size's history matters: glibc's thresholds begin at 128 KiB.
-const OWN_PROCESS: u64 = 128 << 10;
-/// Nanoseconds of a page fault, to plan with.
-const FAULT_NS: f64 = 2_000.0;
-/// Seconds until a child has started, to plan with.
-const START_S: f64 = 0.015;
-/// Fewer faults than this share of the pages of fresh blocks mean that they were not fresh.
-const NEW_SHARE: f64 = 0.9;
-
-/// What most allocations of programs are like.
-const HEADLINE_BYTES: u64 = 32;
-
-impl AnyProbe for Malloc {
-    fn spec(&self) -> &'static Spec {
-        &SPEC
-    }
-
-    fn supports(&self, env: &Env) -> Support {
+    fn plan(&self, env: &Env) -> Plan<Blocks> {
         if let Some(reason) = heap::refused(env) {
-            return Support::No(reason.to_owned());
+            return Plan::no(reason);
         }
         let largest = largest(env);
         if largest < 64 << 10 {
-            return Support::No(format!(
-                "needs 2 MiB of memory; {} may be used here",
-                binary_size(env.memory_bytes)
-            ));
+            return needs_memory("2 MiB", env);
         }
+        let plan = Plan::of(points(env))
+            // The block in use, and what glibc keeps of it in each process: up to twice the sizes below, which are a quarter of the next
+            // at most (half in the thorough profile).
+            .memory((largest * 4).max(2 << 20))
+            .cpus(if env.cpus.len() > 1 { 2 } else { 1 });
         if !heap::can_keep() {
-            return Support::Degraded(
-                "this C library has no malloc_trim: what it keeps of freed memory is its own affair"
-                    .to_owned(),
+            return plan.degraded(
+                "this C library has no malloc_trim: what it keeps of freed memory is its own affair",
             );
         }
         if largest < LARGEST {
-            return Support::Degraded(format!(
-                "blocks end at {}: an eighth of the memory that may be used",
-                binary_size(largest)
-            ));
+            let largest = binary_size(largest);
+            return plan
+                .degraded(format!("blocks end at {largest}: an eighth of the memory that may be used"));
         }
-        Support::Yes
+        plan
     }
 
-    fn points(&self, env: &Env) -> Vec<Planned> {
-        let mut points = Vec::new();
-        let (others, _) = heap::found();
-        let profile = env.settings.profile;
-        let quick = profile == Profile::Quick;
-        for size in sizes(env) {
-            // The ends of the scale and the steps between them, then the rest.
-            let first = QUICK.contains(&size) || size == LARGEST;
-            for state in ["reused", "fresh"] {
-                let rank =
-                    if size == HEADLINE_BYTES { env.headline_but_quick(Rank::Curve) } else { Rank::Curve };
-                points.push(Planned {
-                    rank,
-                    ..planned(&Allocator::SYSTEM, size, state, SAME, u8::from(!first))
-                });
-            }
-            for other in &others {
-                if size > LARGEST_OF_OTHERS && profile != Profile::Thorough {
-                    continue;
-                }
-                let priority = if QUICK.contains(&size) { u8::from(quick) } else { 3 };
-                points.push(planned(other, size, "reused", SAME, priority));
-                if QUICK.contains(&size) || profile == Profile::Thorough {
-                    points.push(planned(other, size, "fresh", SAME, priority.max(2)));
-                }
-            }
-        }
-        if env.cpus.len() > 1 {
-            for size in ACROSS.into_iter().filter(|size| *size <= largest(env)) {
-                points.push(planned(&Allocator::SYSTEM, size, "reused", ACROSS_THREADS, 1));
-                for other in &others {
-                    points.push(planned(other, size, "reused", ACROSS_THREADS, 3));
-                }
-            }
-        }
-        points
-    }
-
-    fn memory_bytes(&self, env: &Env) -> u64 {
-        // The block in use, and what glibc keeps of it in each process: up to twice the sizes below, which are a quarter of the next
-        // at most (half in the thorough profile).
-        (largest(env) * 4).max(2 << 20)
-    }
-
-    fn cpus(&self, env: &Env) -> u32 {
-        if env.cpus.len() > 1 { 2 } else { 1 }
-    }
-
-    fn open<'env>(
-        &'env self,
-        env: &'env Env,
-        _group: &[Planned],
-    ) -> Result<Box<dyn AnySession + 'env>, ProbeError> {
+    fn open<'env>(&'env self, env: &'env Env, _group: &[Blocks]) -> Result<Processes<'env>, ProbeError> {
         let (mut allocators, not_installed) = heap::found();
         allocators.insert(0, Allocator::SYSTEM);
-        Ok(Box::new(Blocks {
-            env,
-            allocators,
-            not_installed,
-            children: Vec::new(),
-            thresholds: None,
-            selected: None,
-            ledgers: Vec::new(),
-        }))
+        Ok(Processes { env, allocators, not_installed, children: Vec::new(), thresholds: None })
     }
 
-    fn conclude(&self, header: &Header, results: &[PointResult]) -> Vec<Record> {
-        let page_bytes = crate::page_bytes(&header.machine);
-        conclude(results, page_bytes as f64).into_iter().collect()
+    fn conclude(&self, header: &Header, figures: &[Figure<Self>]) -> Option<Findings> {
+        let page_bytes = crate::page_bytes(&header.machine) as f64;
+        let mut names: Vec<Name> = Vec::new();
+        for figure in figures {
+            if !names.contains(&figure.point.allocator) {
+                names.push(figure.point.allocator);
+            }
+        }
+        let allocators: Vec<OfAllocator> =
+            names.into_iter().map(|name| of_allocator(name, figures, page_bytes)).collect();
+        let not_installed = figures.iter().find_map(|figure| figure.details.as_ref()?.not_installed.clone());
+        (!allocators.is_empty()).then_some(Findings { allocators, not_installed })
     }
+}
+
+fn points(env: &Env) -> Vec<Planned<Blocks>> {
+    let mut points = Vec::new();
+    let (others, _) = heap::found();
+    let profile = env.settings.profile;
+    let quick = profile == Profile::Quick;
+    let mut add = |allocator, size_bytes, state, placement, priority| {
+        points.push(planned(env, Blocks { allocator, size_bytes, state, placement }, priority));
+    };
+    for size in sizes(env) {
+        // The ends of the scale and the steps between them, then the rest.
+        let first = QUICK.contains(&size) || size == LARGEST;
+        for state in [State::Reused, State::Fresh] {
+            add(Name::System, size, state, Placement::SameThread, u8::from(!first));
+        }
+        for other in &others {
+            if size > LARGEST_OF_OTHERS && profile != Profile::Thorough {
+                continue;
+            }
+            let priority = if QUICK.contains(&size) { u8::from(quick) } else { 3 };
+            add(other.name, size, State::Reused, Placement::SameThread, priority);
+            if QUICK.contains(&size) || profile == Profile::Thorough {
+                add(other.name, size, State::Fresh, Placement::SameThread, priority.max(2));
+            }
+        }
+    }
+    if env.cpus.len() > 1 {
+        for size in ACROSS.into_iter().filter(|size| *size <= largest(env)) {
+            add(Name::System, size, State::Reused, Placement::AcrossThreads, 1);
+            for other in &others {
+                add(other.name, size, State::Reused, Placement::AcrossThreads, 3);
+            }
+        }
+    }
+    points
 }
 
 /// Sizes of the standard profile, in the order in which they are given up last.
@@ -199,27 +263,28 @@ fn largest(env: &Env) -> u64 {
     (1u64 << most.ilog2()).min(LARGEST)
 }
 
-fn planned(allocator: &Allocator, size: u64, state: &str, placement: &str, priority: u8) -> Planned {
-    let pages = (size / heap::page_bytes() as u64) as f64;
-    let block_s = match (state, placement) {
-        (_, ACROSS_THREADS) => 20e-3,
-        ("fresh", _) if allocator.preload.is_some() => START_S + pages * FAULT_NS / 1e9,
-        ("fresh", _) => 5e-3_f64.max(pages * FAULT_NS / 1e9),
-        _ if size > 32 << 20 => pages * FAULT_NS / 1e9,
-        _ => 4e-3,
+fn planned(env: &Env, point: Blocks, priority: u8) -> Planned<Blocks> {
+    let is_system = point.allocator == Name::System;
+    let is_same_thread = point.placement == Placement::SameThread;
+    let pages = (point.size_bytes / heap::page_bytes() as u64) as f64;
+    let block_s = match point.state {
+        _ if !is_same_thread => 20e-3,
+        State::Fresh if !is_system => START_S + pages * FAULT_NS / 1e9,
+        State::Fresh => 5e-3_f64.max(pages * FAULT_NS / 1e9),
+        State::Reused if point.size_bytes > 32 << 20 => pages * FAULT_NS / 1e9,
+        State::Reused => 4e-3,
     };
     Planned {
+        rank: match point.size_bytes {
+            _ if !(is_system && is_same_thread) => Rank::Detail,
+            HEADLINE_BYTES => env.headline_but_quick(Rank::Curve),
+            _ => Rank::Curve,
+        },
         priority,
         // Only the first visit of a process's first size pays for its start.
-        setup_s: if size >= OWN_PROCESS && allocator.preload.is_none() { START_S / 6.0 } else { 1e-4 },
+        setup_s: if point.size_bytes >= OWN_PROCESS && is_system { START_S / 6.0 } else { 1e-4 },
         block_s,
-        ..Planned::new(Point {
-            allocator: Some(allocator.name.to_owned()),
-            size_bytes: Some(size),
-            state: Some(state.to_owned()),
-            placement: Some(placement.to_owned()),
-            ..Point::default()
-        })
+        ..Planned::new(point)
     }
 }
 
@@ -238,7 +303,7 @@ pub(crate) fn serve(input: &mut dyn BufRead, output: &mut dyn Write) -> std::io:
 /// What shares a process: the allocator, and the history of its heap.
 #[derive(Clone, Copy, PartialEq, Eq)]
 struct Heap {
-    allocator: &'static str,
+    allocator: Name,
     /// Of sizes that move thresholds: the size.
     size: u64,
     /// Whether a second thread was ever started: a C library may lock from then on.
@@ -247,56 +312,64 @@ struct Heap {
     gives_back: bool,
 }
 
+impl Heap {
+    fn of(point: &Blocks) -> Self {
+        let moves = point.allocator == Name::System && point.size_bytes >= OWN_PROCESS;
+        let threads = point.placement == Placement::AcrossThreads;
+        Self {
+            allocator: point.allocator,
+            size: if moves { point.size_bytes } else { 0 },
+            threads,
+            gives_back: point.state == State::Fresh && !threads,
+        }
+    }
+}
+
 struct Process {
-    heap: Heap,
     child: Child,
     answering: Answering,
 }
 
-struct Ledger {
-    point: Point,
-    taken: Vec<Taken>,
+/// What the blocks of a point have shown.
+#[derive(Default)]
+pub struct Evidence {
     answering: Answering,
+    /// Blocks of memory that were refused, lost, or held another word.
+    wrong: u64,
+    faults: FaultTally,
+    /// Whether pages that were given back were seen to come again as they were.
+    keeps: bool,
 }
 
-struct Blocks<'env> {
+/// The child processes, by the history of their heaps.
+pub struct Processes<'env> {
     env: &'env Env,
     allocators: Vec<Allocator>,
-    not_installed: Vec<&'static str>,
-    children: Vec<Process>,
+    not_installed: Vec<Name>,
+    children: Vec<(Heap, Process)>,
     /// glibc's thresholds, asked for once: in a new process, and the largest.
     thresholds: Option<[Option<u64>; 2]>,
-    selected: Option<(usize, u64, Use, Point)>,
-    ledgers: Vec<Ledger>,
 }
 
-impl Blocks<'_> {
-    fn process(&mut self, allocator: &Allocator, heap: Heap) -> Result<usize, ProbeError> {
-        if let Some(place) = self.children.iter().position(|process| process.heap == heap) {
-            return Ok(place);
-        }
-        let mut child = heap::start(self.env, SPEC.id, allocator)?;
-        let Answer::Description(answering) = child.ask(&Request::Describe)? else {
-            return Err(confused());
-        };
-        self.children.push(Process { heap, child, answering });
-        Ok(self.children.len() - 1)
+impl Processes<'_> {
+    fn process(&mut self, point: &Blocks) -> Result<&mut Process, ProbeError> {
+        let allocator = self.allocators.iter().find(|own| own.name == point.allocator);
+        let allocator = allocator.ok_or_else(|| ProbeError::no_point(&point.to_point()))?;
+        kept(&mut self.children, Heap::of(point), || {
+            let mut child = heap::start(self.env, Malloc::SPEC.id, allocator)?;
+            match child.ask(&Request::Describe)? {
+                Answer::Description(answering) => Ok(Process { child, answering }),
+                _ => Err(confused()),
+            }
+        })
     }
 
-    /// A new process in place of the one with this heap.
-    fn renewed(&mut self, heap: Heap) -> Result<usize, ProbeError> {
-        self.children.retain(|process| process.heap != heap);
-        let allocator = self
-            .allocators
-            .iter()
-            .find(|own| own.name == heap.allocator)
-            .cloned()
-            .ok_or_else(|| ProbeError::Other(format!("there is no {} here", heap.allocator)))?;
-        let place = self.process(&allocator, heap)?;
-        if let Some(selected) = &mut self.selected {
-            selected.0 = place;
+    fn use_of(&self, point: &Blocks) -> Result<Use, ProbeError> {
+        if point.placement == Placement::SameThread {
+            return Ok(if point.state == State::Fresh { Use::Fresh } else { Use::Reused });
         }
-        Ok(place)
+        let cpu = self.env.cpus.iter().find(|cpu| **cpu != self.env.home_cpu);
+        Ok(Use::Across { cpu: *cpu.ok_or_else(|| ProbeError::no_point(&point.to_point()))? })
     }
 
     fn thresholds(&mut self) -> [Option<u64>; 2] {
@@ -304,7 +377,7 @@ impl Blocks<'_> {
             return known;
         }
         let ask = || {
-            let mut child = heap::start(self.env, SPEC.id, &Allocator::SYSTEM)?;
+            let mut child = heap::start(self.env, Malloc::SPEC.id, &Allocator::SYSTEM)?;
             match child.ask(&Request::Thresholds)? {
                 Answer::Thresholds { new_bytes, largest_bytes } => Ok([new_bytes, largest_bytes]),
                 _ => Err(confused()),
@@ -319,124 +392,87 @@ fn confused() -> ProbeError {
     ProbeError::Other("the measuring child answered something else".to_owned())
 }
 
-impl AnySession for Blocks<'_> {
-    fn select(&mut self, point: &Point) -> Result<(), ProbeError> {
-        let unknown = || ProbeError::no_point(point);
-        let allocator = self
-            .allocators
-            .iter()
-            .find(|own| Some(own.name) == point.allocator.as_deref())
-            .cloned()
-            .ok_or_else(unknown)?;
-        let size = point.size_bytes.ok_or_else(unknown)?;
-        let how = match (point.placement.as_deref(), point.state.as_deref()) {
-            (Some(ACROSS_THREADS), _) => {
-                let cpu = self.env.cpus.iter().find(|cpu| **cpu != self.env.home_cpu);
-                Use::Across { cpu: *cpu.ok_or_else(unknown)? }
-            }
-            (_, Some("reused")) => Use::Reused,
-            (_, Some("fresh")) => Use::Fresh,
-            _ => return Err(unknown()),
-        };
-        let heap = Heap {
-            allocator: allocator.name,
-            size: if allocator.preload.is_none() && size >= OWN_PROCESS { size } else { 0 },
-            threads: matches!(how, Use::Across { .. }),
-            gives_back: how == Use::Fresh,
-        };
-        let place = self.process(&allocator, heap)?;
-        self.selected = Some((place, size, how, point.clone()));
-        Ok(())
+impl Session<Malloc> for Processes<'_> {
+    fn select(&mut self, point: &Blocks) -> Result<(), ProbeError> {
+        self.use_of(point)?;
+        self.process(point).map(drop)
     }
 
-    fn block(&mut self, block: &mut Block) -> Result<(), ProbeError> {
-        let Some((place, size_bytes, how, point)) = self.selected.clone() else {
-            return Err(ProbeError::Other("no point is selected".to_owned()));
-        };
-        let heap = self.children[place].heap;
-        let place = if how == Use::Fresh && heap.allocator != Allocator::SYSTEM.name {
+    fn block(
+        &mut self,
+        point: &Blocks,
+        evidence: &mut Evidence,
+        block: &mut Block,
+    ) -> Result<(), ProbeError> {
+        let is_system = point.allocator == Name::System;
+        let how = self.use_of(point)?;
+        if how == Use::Fresh && !is_system {
             // The others keep pages on purpose, whatever they are told: only a new process has none.
-            self.renewed(heap)?
-        } else {
-            place
-        };
-        let process = &mut self.children[place];
+            self.children.retain(|(heap, _)| *heap != Heap::of(point));
+        }
+        let process = self.process(point)?;
         let request = Request::Take {
-            size_bytes,
+            size_bytes: point.size_bytes,
             how,
-            rounds: if heap.allocator == Allocator::SYSTEM.name { 3 } else { 1 },
+            rounds: if is_system { 3 } else { 1 },
             ops_per_window: block.chosen_window_ops(),
         };
         let Answer::Taken(taken) = process.child.ask(&request)? else {
             return Err(confused());
         };
         heap::absorb(block, &taken.block);
-        let taken = Taken { block: latlab_harness::RemoteBlock::default(), ..taken };
-        if let Some(ledger) = self.ledgers.iter_mut().find(|ledger| ledger.point == point) {
-            ledger.taken.push(taken);
-        } else {
-            self.ledgers.push(Ledger { point, taken: vec![taken], answering: process.answering.clone() });
-        }
+        evidence.answering.clone_from(&process.answering);
+        evidence.wrong += taken.wrong;
+        evidence.faults.add(taken.faults, taken.ops, taken.counts_faults);
+        evidence.keeps |= !taken.renews;
         Ok(())
     }
 
-    fn proof(&mut self, point: &Point) -> Proof {
-        let mut proof = Proof {
-            work: Work {
-                convention: (point.placement.as_deref() == Some(ACROSS_THREADS)).then(|| {
-                    "one block: malloc, a word written to each page and the handing over by one thread; a look and free by another, at the same time".to_owned()
-                }),
-                ..Work::default()
-            },
-            ..Proof::default()
-        };
-        let is_system = point.allocator.as_deref() == Some("system");
-        let thresholds = if is_system { self.thresholds() } else { [None, None] };
-        let Some(ledger) = self.ledgers.iter().find(|ledger| ledger.point == *point) else {
-            return proof;
-        };
-        proof.engine = Some(ledger.answering.engine());
-        proof.checks.push(answered(point.allocator.as_deref().unwrap_or(""), &ledger.answering));
-        let wrong: u64 = ledger.taken.iter().map(|taken| taken.wrong).sum();
-        let ops: u64 = ledger.taken.iter().map(|taken| taken.ops).sum();
-        proof.checks.push(Check {
+    fn proof(&mut self, point: &Blocks, evidence: &Evidence) -> Proof<Answered> {
+        let is_system = point.allocator == Name::System;
+        let [mmap_threshold_bytes, mmap_threshold_largest_bytes] =
+            if is_system { self.thresholds() } else { [None, None] };
+        let Evidence { answering, wrong, faults, .. } = evidence;
+        let held = Check {
             name: "blocks held their words".to_owned(),
-            ok: ops > 0 && wrong == 0,
+            ok: faults.ops > 0 && *wrong == 0,
             detail: format!(
-                "{wrong} of {ops} blocks were refused, lost, or held another word than was written"
+                "{wrong} of {} blocks were refused, lost, or held another word than was written",
+                faults.ops
             ),
-        });
-        let mut per_op = None;
-        if ledger.taken.iter().all(|taken| taken.counts_faults) {
-            let faults: u64 = ledger.taken.iter().map(|taken| taken.faults).sum();
-            per_op = Some(faults as f64 / ops.max(1) as f64);
-            if point.state.as_deref() == Some("fresh") {
-                let renews = heap::can_keep() && ledger.taken.iter().all(|taken| taken.renews);
-                judge_freshness(&mut proof, point, faults, ops, is_system && renews);
-            }
-        } else if point.state.as_deref() == Some("fresh") {
-            proof.flags.push(
-                "degraded: this system does not count page faults, so that new memory is not proved new"
-                    .to_owned(),
-            );
+        };
+        let answered = Answered {
+            library: Some(answering.library.clone()),
+            version: answering.version.clone(),
+            minor_faults_per_op: faults.per_op(),
+            not_installed: Some(self.not_installed.clone()),
+            mmap_threshold_bytes,
+            mmap_threshold_largest_bytes,
+        };
+        let mut proof =
+            Proof::of(vec![answers(point.allocator, answering), held]).with(answered).by(&answering.engine());
+        if point.placement == Placement::AcrossThreads {
+            proof.work = Work { convention: Some(ACROSS_CONVENTION.to_owned()), ..Work::default() };
         }
-        proof.findings = Some(json!({
-            "library": ledger.answering.library,
-            "version": ledger.answering.version,
-            "minor_faults_per_op": per_op,
-            "not_installed": self.not_installed,
-            "mmap_threshold_bytes": thresholds[0],
-            "mmap_threshold_largest_bytes": thresholds[1],
-        }));
+        if point.state == State::Fresh {
+            if faults.uncounted {
+                proof.flags.push(heap::NOT_PROVED_NEW.to_owned());
+            } else {
+                let gives_back = is_system && heap::can_keep() && !evidence.keeps;
+                judge_freshness(&mut proof, point.size_bytes, faults, gives_back);
+            }
+        }
         proof
     }
 }
 
 /// Whether the allocator that was asked for is the one that answered.
-fn answered(wanted: &str, answering: &Answering) -> Check {
+fn answers(wanted: Name, answering: &Answering) -> Check {
+    let is = |name| answering.name == name;
     let ok = match wanted {
-        "system" => !["mimalloc", "jemalloc"].contains(&answering.name.as_str()),
-        other => answering.name == other && answering.version.is_some(),
+        Name::System => !is("mimalloc") && !is("jemalloc"),
+        Name::Mimalloc => is("mimalloc") && answering.version.is_some(),
+        Name::Jemalloc => is("jemalloc") && answering.version.is_some(),
     };
     Check {
         name: "allocator answered".to_owned(),
@@ -446,15 +482,14 @@ fn answered(wanted: &str, answering: &Answering) -> Check {
 }
 
 /// New pages are the point of "fresh": glibc gives back what it is told to; the others keep some of it on purpose.
-fn judge_freshness(proof: &mut Proof, point: &Point, faults: u64, ops: u64, gives_back: bool) {
-    let bytes = point.size_bytes.unwrap_or(0) as f64 * ops as f64;
-    let expected = bytes / heap::page_bytes() as f64;
-    let share = faults as f64 / expected.max(1.0);
+fn judge_freshness<D>(proof: &mut Proof<D>, size_bytes: u64, tally: &FaultTally, gives_back: bool) {
+    let expected = size_bytes as f64 * tally.ops as f64 / heap::page_bytes() as f64;
+    let share = tally.faults as f64 / expected.max(1.0);
     if gives_back {
         proof.checks.push(Check {
             name: "memory was new".to_owned(),
             ok: share >= NEW_SHARE,
-            detail: format!("{faults} page faults for {expected:.0} pages of blocks"),
+            detail: format!("{} page faults for {expected:.0} pages of blocks", tally.faults),
         });
     } else if share < NEW_SHARE {
         proof.flags.push(format!(
@@ -464,103 +499,66 @@ fn judge_freshness(proof: &mut Proof, point: &Point, faults: u64, ops: u64, give
     }
 }
 
-/// The curve of each allocator, and where reusing a block stops to be cheap.
-fn conclude(results: &[PointResult], page_bytes: f64) -> Option<Record> {
-    let mut names: Vec<&str> = Vec::new();
-    for result in results {
-        if let Some(name) = result.point.allocator.as_deref()
-            && !names.contains(&name)
-        {
-            names.push(name);
-        }
-    }
-    let allocators: Vec<Value> = names
-        .into_iter()
-        .map(|name| {
-            let own: Vec<&PointResult> =
-                results.iter().filter(|result| result.point.allocator.as_deref() == Some(name)).collect();
-            allocator(name, &own, page_bytes)
-        })
-        .collect();
-    if allocators.is_empty() {
-        return None;
-    }
-    let not_installed = results.iter().find_map(|result| result.findings.as_ref()?.get("not_installed"));
-    let findings = json!({ "allocators": allocators, "not_installed": not_installed });
-    Some(SPEC.derived(findings))
-}
-
-fn allocator(name: &str, own: &[&PointResult], page_bytes: f64) -> Value {
-    let curve = |state: &str, placement: &str| {
-        let mut curve: Vec<(u64, f64)> = own
-            .iter()
-            .filter(|result| {
-                result.point.state.as_deref() == Some(state)
-                    && result.point.placement.as_deref() == Some(placement)
-            })
-            .filter_map(|result| Some((result.point.size_bytes?, result.p50)))
-            .collect();
-        curve.sort_by_key(|(size, _)| *size);
-        curve
-    };
-    let (reused, fresh) = (curve("reused", SAME), curve("fresh", SAME));
-    let across = curve("reused", ACROSS_THREADS);
-    let at = |curve: &[(u64, f64)], size: u64| curve.iter().find(|(own, _)| *own == size).map(|(_, ns)| *ns);
-    let mut sizes: Vec<u64> =
-        [&reused, &fresh, &across].into_iter().flatten().map(|(size, _)| *size).collect();
+fn of_allocator(allocator: Name, figures: &[Figure<Malloc>], page_bytes: f64) -> OfAllocator {
+    let own = || figures.iter().filter(move |figure| figure.point.allocator == allocator);
+    let mut sizes: Vec<u64> = own().map(|figure| figure.point.size_bytes).collect();
     sizes.sort_unstable();
     sizes.dedup();
-    let rows: Vec<Value> = sizes
-        .iter()
-        .map(|size| {
-            json!({
-                "size_bytes": size,
-                "fresh_ns": at(&fresh, *size),
-                "reused_ns": at(&reused, *size),
-                "across_threads_ns": at(&across, *size),
-            })
-        })
-        .collect();
-    let findings = own.iter().find_map(|result| result.findings.as_ref());
-    let found = |name: &str| findings.map(|findings| findings[name].clone());
-    json!({
-        "allocator": name,
-        "library": found("library"),
-        "version": found("version"),
-        "mmap_threshold_bytes": found("mmap_threshold_bytes"),
-        "mmap_threshold_largest_bytes": found("mmap_threshold_largest_bytes"),
-        "sizes": rows,
-        "trim_cliff": cliff(own, page_bytes),
+    let row = |size_bytes: u64| {
+        let ns = |state, placement| {
+            let point = Blocks { allocator, size_bytes, state, placement };
+            own().find(|figure| figure.point == point).map(|figure| figure.result.p50)
+        };
+        OfSize {
+            size_bytes,
+            fresh_ns: ns(State::Fresh, Placement::SameThread),
+            reused_ns: ns(State::Reused, Placement::SameThread),
+            across_threads_ns: ns(State::Reused, Placement::AcrossThreads),
+        }
+    };
+    let details = own().find_map(|figure| figure.details.as_ref());
+    OfAllocator {
+        allocator,
+        library: details.and_then(|details| details.library.clone()),
+        version: details.and_then(|details| details.version.clone()),
+        mmap_threshold_bytes: details.and_then(|details| details.mmap_threshold_bytes),
+        mmap_threshold_largest_bytes: details.and_then(|details| details.mmap_threshold_largest_bytes),
+        sizes: sizes.into_iter().map(row).collect(),
+        trim_cliff: cliff(allocator, figures, page_bytes),
+    }
+}
+
+fn cliff(allocator: Name, figures: &[Figure<Malloc>], page_bytes: f64) -> Option<Cliff> {
+    let size = |figure: &Figure<Malloc>| figure.point.size_bytes as f64;
+    let [before, after] = around_cliff(allocator, figures, page_bytes)?;
+    let of_rounds = Rounds::of(figures)
+        .estimate(|figures| Some(size(around_cliff(allocator, figures, page_bytes)?[1])))?;
+    Some(Cliff {
+        size_bytes: of_rounds.reaching([size(before), size(after)]),
+        before_ns: before.result.p50,
+        after_ns: after.result.p50,
     })
 }
 
-/// The size from which on reused blocks are faulted in again each time. Its range reaches down to the size before: nothing was measured between them.
-fn cliff(own: &[&PointResult], page_bytes: f64) -> Option<Value> {
-    let own: Vec<PointResult> = own.iter().map(|result| (*result).clone()).collect();
-    let [before, after] = around_cliff(&own, page_bytes)?;
-    let size = |result: &PointResult| result.point.size_bytes.map(|bytes| bytes as f64);
-    let of_rounds = Rounds::of(&own).estimate(|results| size(around_cliff(results, page_bytes)?[1]))?;
-    Some(json!({
-        "size_bytes": of_rounds.reaching([size(before)?, size(after)?]),
-        "before_ns": before.p50,
-        "after_ns": after.p50,
-    }))
-}
-
 /// The sizes before and after it.
-fn around_cliff(own: &[PointResult], page_bytes: f64) -> Option<[&PointResult; 2]> {
-    let mut reused: Vec<(&PointResult, bool)> = own
+fn around_cliff(
+    allocator: Name,
+    figures: &[Figure<Malloc>],
+    page_bytes: f64,
+) -> Option<[&Figure<Malloc>; 2]> {
+    let mut reused: Vec<(&Figure<Malloc>, bool)> = figures
         .iter()
-        .filter(|result| {
-            result.point.state.as_deref() == Some("reused") && result.point.placement.as_deref() == Some(SAME)
+        .filter(|figure| {
+            let Blocks { allocator: own, state, placement, .. } = figure.point;
+            (own, state, placement) == (allocator, State::Reused, Placement::SameThread)
         })
-        .filter_map(|result| {
-            let pages = result.point.size_bytes? as f64 / page_bytes;
-            let faults = result.number("minor_faults_per_op")?;
-            Some((result, faults >= (0.5 * pages).max(0.5)))
+        .filter_map(|figure| {
+            let pages = figure.point.size_bytes as f64 / page_bytes;
+            let faults = figure.details.as_ref()?.minor_faults_per_op?;
+            Some((figure, faults >= (0.5 * pages).max(0.5)))
         })
         .collect();
-    reused.sort_by_key(|(result, _)| result.point.size_bytes);
+    reused.sort_by_key(|(figure, _)| figure.point.size_bytes);
     let before = reused.iter().rposition(|(_, again)| !again)?;
     Some([reused[before].0, reused.get(before + 1)?.0])
 }

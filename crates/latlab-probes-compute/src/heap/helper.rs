@@ -5,24 +5,34 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 
 use latlab_harness::{Block, Child, Env, MemorySource, ProbeError, RemoteBlock};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// Whose `malloc`, as in a point.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub(crate) enum Name {
+    System,
+    Mimalloc,
+    Jemalloc,
+}
 
 /// An allocator that may be measured.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Allocator {
-    /// As in a point: `system`, `mimalloc`, `jemalloc`.
-    pub(crate) name: &'static str,
+    pub(crate) name: Name,
     /// What is preloaded; none for the C library's own.
     pub(crate) preload: Option<PathBuf>,
 }
 
 impl Allocator {
-    pub(crate) const SYSTEM: Self = Self { name: "system", preload: None };
+    pub(crate) const SYSTEM: Self = Self { name: Name::System, preload: None };
 }
 
 /// File names of the libraries, the newest first. Debian's packages are libmimalloc2.0 and libjemalloc2.
-const LIBRARIES: [(&str, &[&str]); 2] = [
-    ("mimalloc", &["libmimalloc.so.3", "libmimalloc.so.2", "libmimalloc.so.2.0", "libmimalloc.so"]),
-    ("jemalloc", &["libjemalloc.so.2", "libjemalloc.so"]),
+const LIBRARIES: [(Name, &[&str]); 2] = [
+    (Name::Mimalloc, &["libmimalloc.so.3", "libmimalloc.so.2", "libmimalloc.so.2.0", "libmimalloc.so"]),
+    (Name::Jemalloc, &["libjemalloc.so.2", "libjemalloc.so"]),
 ];
 
 /// Where libraries lie on the usual distributions.
@@ -37,14 +47,14 @@ fn folders() -> Vec<PathBuf> {
 }
 
 /// The allocators that can be preloaded here, and the names of those that are not installed.
-pub(crate) fn found() -> (Vec<Allocator>, Vec<&'static str>) {
+pub(crate) fn found() -> (Vec<Allocator>, Vec<Name>) {
     if !cfg!(target_os = "linux") {
         return (Vec::new(), Vec::new());
     }
     found_in(&folders())
 }
 
-fn found_in(folders: &[PathBuf]) -> (Vec<Allocator>, Vec<&'static str>) {
+fn found_in(folders: &[PathBuf]) -> (Vec<Allocator>, Vec<Name>) {
     let (mut present, mut missing) = (Vec::new(), Vec::new());
     for (name, files) in LIBRARIES {
         let path = files
@@ -131,10 +141,10 @@ mod tests {
         std::fs::write(folder.join("libjemalloc.so.2"), header).expect("writable");
         let (own, _) = found_in(std::slice::from_ref(&folder));
         std::fs::remove_dir_all(&folder).expect("removable");
-        assert_eq!((present, missing), (Vec::new(), vec!["mimalloc", "jemalloc"]));
+        assert_eq!((present, missing), (Vec::new(), vec![Name::Mimalloc, Name::Jemalloc]));
         if ["x86_64", "aarch64"].contains(&std::env::consts::ARCH) {
             assert_eq!(own.len(), 1);
-            assert_eq!(own[0].name, "jemalloc");
+            assert_eq!(own[0].name, Name::Jemalloc);
         }
     }
 

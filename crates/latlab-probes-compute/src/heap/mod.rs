@@ -19,7 +19,7 @@ use std::ffi::c_void;
 
 use serde::{Deserialize, Serialize};
 
-pub(crate) use helper::{Allocator, absorb, found, refused, start};
+pub(crate) use helper::{Allocator, Name, absorb, found, refused, start};
 pub(crate) use library::{
     as_in_a_new_process, break_address, can_keep, chunk_bytes, give_back, keep_what_is_freed, library_version,
 };
@@ -43,6 +43,10 @@ impl Answering {
         format!("{}{version} ({})", self.name, self.library)
     }
 }
+
+/// A flag of points of new memory where [`counts_faults`] says no.
+pub(crate) const NOT_PROVED_NEW: &str =
+    "degraded: this system does not count page faults, so that new memory is not proved new";
 
 /// Page faults of a point's operations.
 #[derive(Default)]

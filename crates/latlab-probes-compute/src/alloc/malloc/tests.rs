@@ -1,5 +1,8 @@
-use super::*;
+use latlab_harness::{AnyProbe as _, Erased, PointResult, Support};
 use latlab_probes_testing as testing;
+use serde_json::{Value, json};
+
+use super::*;
 
 fn answering(name: &str) -> Answering {
     Answering { name: name.to_owned(), version: Some("1.2.3".to_owned()), library: format!("lib{name}.so.2") }
@@ -7,46 +10,43 @@ fn answering(name: &str) -> Answering {
 
 #[test]
 fn an_allocator_that_was_asked_for_and_did_not_answer_fails_the_proof() {
-    assert!(answered("mimalloc", &answering("mimalloc")).ok);
-    assert!(!answered("mimalloc", &answering("glibc")).ok, "the preload did not take");
-    assert!(!answered("system", &answering("jemalloc")).ok, "the user's preload is in the way");
-    assert!(answered("system", &answering("musl")).ok);
+    assert!(answers(Name::Mimalloc, &answering("mimalloc")).ok);
+    assert!(!answers(Name::Mimalloc, &answering("glibc")).ok, "the preload did not take");
+    assert!(!answers(Name::System, &answering("jemalloc")).ok, "the user's preload is in the way");
+    assert!(answers(Name::System, &answering("musl")).ok);
     let nameless = Answering { version: None, ..answering("jemalloc") };
-    assert!(!answered("jemalloc", &nameless).ok, "no version, no figure");
+    assert!(!answers(Name::Jemalloc, &nameless).ok, "no version, no figure");
 }
 
 #[test]
 #[cfg(target_os = "linux")]
 fn a_child_whose_preload_does_not_exist_says_who_answers_instead() {
     let env = testing::env_of_one_cpu(64 << 20);
-    let missing = Allocator { name: "mimalloc", preload: Some("/nonexistent/libmimalloc.so.2".into()) };
-    let mut child = heap::start(&env, SPEC.id, &missing).expect("the linker goes on without it");
+    let missing = Allocator { name: Name::Mimalloc, preload: Some("/nonexistent/libmimalloc.so.2".into()) };
+    let mut child = heap::start(&env, Malloc::SPEC.id, &missing).expect("the linker goes on without it");
     let Answer::Description(answering) = child.ask(&Request::Describe).expect("an answer") else {
         panic!("another answer");
     };
-    assert!(!answered("mimalloc", &answering).ok, "{answering:?}");
+    assert!(!answers(Name::Mimalloc, &answering).ok, "{answering:?}");
 }
 
-fn result(allocator: &str, size: u64, state: &str, p50: f64) -> PointResult {
+fn result(allocator: Name, size_bytes: u64, state: State, p50: f64) -> PointResult {
+    let point = Blocks { allocator, size_bytes, state, placement: Placement::SameThread };
     PointResult {
         findings: Some(json!({
             "library": "libc.so.6",
             "not_installed": ["mimalloc"],
             "mmap_threshold_bytes": 131_072,
-            "minor_faults_per_op": if p50 > 1e6 { size as f64 / 4096.0 } else { 0.01 },
+            "minor_faults_per_op": if p50 > 1e6 { size_bytes as f64 / 4096.0 } else { 0.01 },
         })),
-        ..PointResult::new(
-            planned(
-                &Allocator { name: if allocator == "system" { "system" } else { "jemalloc" }, preload: None },
-                size,
-                state,
-                SAME,
-                0,
-            )
-            .point,
-            p50,
-        )
+        ..PointResult::new(point.to_point(), p50)
     }
+}
+
+fn concluded(results: &[PointResult]) -> Value {
+    let mut header = testing::header(&testing::env(64 << 20));
+    header.machine.memory.page_bytes = Some(4096);
+    Erased(Malloc).conclude(&header, results)[0].findings.clone().expect("findings")
 }
 
 #[test]
@@ -55,12 +55,11 @@ fn the_cliff_is_where_reused_blocks_begin_to_be_faulted_in_again() {
     for (size, reused, fresh) in
         [(16, 10.0, 15.0), (1 << 20, 300.0, 400_000.0), (16 << 20, 20_000.0, 7e6), (64 << 20, 28e6, 29e6)]
     {
-        results.push(result("system", size, "reused", reused));
-        results.push(result("system", size, "fresh", fresh));
+        results.push(result(Name::System, size, State::Reused, reused));
+        results.push(result(Name::System, size, State::Fresh, fresh));
     }
-    results.push(result("jemalloc", 16, "reused", 8.0));
-    let record = conclude(&results, 4096.0).expect("a record");
-    let findings = record.findings.expect("findings");
+    results.push(result(Name::Jemalloc, 16, State::Reused, 8.0));
+    let findings = concluded(&results);
     let system = &findings["allocators"][0];
     let sizes =
         |value: u64, low: u64| json!({"value": value as f64, "low": low as f64, "high": value as f64});
@@ -74,10 +73,10 @@ fn the_cliff_is_where_reused_blocks_begin_to_be_faulted_in_again() {
 
 #[test]
 fn memory_that_was_not_new_fails_the_proof_of_the_system_s_allocator() {
-    let point = result("system", 4096, "fresh", 1.0).point;
     let judged = |faults, is_system| {
-        let mut proof = Proof::default();
-        judge_freshness(&mut proof, &point, faults, 1_000, is_system);
+        let mut proof = Proof::<Answered>::default();
+        let tally = FaultTally { faults, ops: 1_000, uncounted: false };
+        judge_freshness(&mut proof, 4096, &tally, is_system);
         (proof.checks.iter().all(|check| check.ok), proof.flags.is_empty())
     };
     let pages = 4096 * 1_000 / heap::page_bytes() as u64;
@@ -92,16 +91,15 @@ fn sizes_fit_small_machines_and_one_cpu_has_no_second_thread() {
         for profile in [Profile::Quick, Profile::Standard, Profile::Thorough] {
             let mut env = testing::env_of_one_cpu(memory_bytes);
             env.settings.profile = profile;
-            assert!(Malloc.memory_bytes(&env) <= memory_bytes);
-            let points = Malloc.points(&env);
-            assert!(!points.is_empty());
-            assert!(points.iter().all(|planned| {
-                planned.point.size_bytes <= Some(largest(&env))
-                    && planned.point.placement.as_deref() == Some(SAME)
+            let plan = Malloc.plan(&env);
+            assert!(plan.memory_bytes <= memory_bytes);
+            assert_eq!(plan.points.is_empty(), !cfg!(target_os = "linux"));
+            assert!(plan.points.iter().all(|planned| {
+                planned.point.size_bytes <= largest(&env) && planned.point.placement == Placement::SameThread
             }));
         }
     }
-    assert!(matches!(Malloc.supports(&testing::env(1 << 20)), Support::No(_)));
+    assert!(matches!(Malloc.plan(&testing::env(1 << 20)).support, Support::No(_)));
 }
 
 #[test]
@@ -109,12 +107,12 @@ fn sizes_fit_small_machines_and_one_cpu_has_no_second_thread() {
 fn every_use_is_proved_in_child_processes() {
     let env = testing::env(4 << 20);
     // Of other allocators where they are installed; none is needed.
-    let points: Vec<Planned> = Malloc
+    let points: Vec<Planned> = Erased(Malloc)
         .points(&env)
         .into_iter()
         .filter(|planned| [Some(16), Some(64 << 10), Some(1 << 20)].contains(&planned.point.size_bytes))
         .collect();
-    let proofs = testing::assert_proved(&Malloc, &env, &points);
+    let proofs = testing::assert_proved(&Erased(Malloc), &env, &points);
     let findings = proofs[0].findings.as_ref().expect("findings");
     if heap::can_keep() && cfg!(target_arch = "x86_64") {
         assert_eq!(

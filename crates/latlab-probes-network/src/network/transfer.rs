@@ -8,8 +8,8 @@ use latlab_record::{Header, Point, Profile, Record, Settings, Unit};
 use serde::{Deserialize, Serialize};
 
 use crate::peer::{
-    EMULATED, LOOPBACK, NAMED, NAMED_ONE_S, is_named, named_by_tls, named_count, path_asked, paths, politely,
-    support,
+    EMULATED, LOOPBACK, NAMED, NAMED_ONE_S, PathKind, is_named, named_by_tls, named_count, path_asked, paths,
+    politely, support,
 };
 
 mod conclusion;
@@ -246,7 +246,7 @@ fn wanted(env: &Env, path: &str) -> Vec<(u8, Point)> {
     let point = |bytes, concurrency, connections| transfers(path, bytes, concurrency, connections);
     // Over a path the experiment takes seconds, and so does the beginning of a sweep; where there is none they take less than what else is asked
     // here.
-    let far = paths(&env.settings) != [LOOPBACK];
+    let far = paths(&env.settings) != [PathKind::Loopback];
     let (experiment, swept_below) = if far { (2, 5) } else { (0, 3) };
     // Over a path Python's libraries come before what only refines other figures.
     let refining = 4 + u8::from(far);
@@ -358,15 +358,18 @@ fn planned(env: &Env, priority: u8, point: Point) -> Planned {
         };
         (1e-4 + warm_s, many_s(env, &point, count(env, &point), workers))
     };
-    politely(Planned {
-        rank: rank(env, &point),
-        priority,
-        setup_s,
-        first_s: loading_s + if emulated { 0.5 } else { 0.005 },
-        block_s: contention(&point) * block_s,
-        reach: Reach::Shared,
-        ..Planned::new(point)
-    })
+    politely(
+        is_named(&point),
+        Planned {
+            rank: rank(env, &point),
+            priority,
+            setup_s,
+            first_s: loading_s + if emulated { 0.5 } else { 0.005 },
+            block_s: contention(&point) * block_s,
+            reach: Reach::Shared,
+            ..Planned::new(point)
+        },
+    )
 }
 
 /// What a run takes beside the blocks of its points: beginning and ending, s.
@@ -435,7 +438,7 @@ impl AnyProbe for Transfer {
 
     /// Ten files by one after the other over 20 ms take a second, and six blocks of each of the libraries half a minute.
     fn takes_the_rest(&self, settings: &Settings) -> bool {
-        settings.url.is_none() && paths(settings) != [LOOPBACK]
+        settings.url.is_none() && paths(settings) != [PathKind::Loopback]
     }
 
     fn supports(&self, env: &Env) -> Support {
@@ -448,7 +451,7 @@ impl AnyProbe for Transfer {
         // What was asked for before the loopback, its control, which costs next to nothing beside it.
         paths(&env.settings)
             .into_iter()
-            .flat_map(|path| wanted(env, path))
+            .flat_map(|path| wanted(env, path.name()))
             .filter(|(_, point)| point.concurrency.is_none_or(|workers| workers <= most))
             .filter(|(_, point)| point.file_bytes.unwrap_or(0) as f64 / way(env, point).1 <= longest_s)
             .map(|(priority, point)| planned(env, priority, point))

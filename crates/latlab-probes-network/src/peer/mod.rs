@@ -10,6 +10,8 @@
 use latlab_harness::{Env, Plan, Planned, Support};
 use latlab_net::PathSpec;
 use latlab_record::{Point, Settings};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 
 use latlab_probes_shared::{no_kernel, other_cpu};
 
@@ -45,13 +47,84 @@ pub(crate) use side::{Place, Side, failed};
 #[cfg(target_os = "linux")]
 pub(crate) use web::{WebServer, serve};
 
-/// What a point's `path` says: nothing between the two sides but this machine.
-pub(crate) const LOOPBACK: &str = "loopback";
-/// A path of the delay and rate that the settings ask for.
-pub(crate) const EMULATED: &str = "emulated";
+/// What a point's `path` says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum PathKind {
+    /// Nothing between the two sides but this machine.
+    Loopback,
+    /// A path of the delay and rate that the settings ask for.
+    Emulated,
+    /// Whatever lies between this machine and the server that the user names (`--url`).
+    Url,
+}
 
-/// Whatever lies between this machine and the server that the user names (`--url`).
+impl PathKind {
+    /// As points have it.
+    pub(crate) const fn name(self) -> &'static str {
+        match self {
+            Self::Loopback => LOOPBACK,
+            Self::Emulated => EMULATED,
+            Self::Url => NAMED,
+        }
+    }
+}
+
+/// The names of paths.
+pub(crate) const LOOPBACK: &str = "loopback";
+pub(crate) const EMULATED: &str = "emulated";
 pub(crate) const NAMED: &str = "url";
+
+/// The way between client and server, as a record keeps it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(untagged)]
+pub(crate) enum RouteDetails {
+    /// A path that delays packets.
+    Emulated {
+        /// What delays: `netem`, `delay-line`.
+        kind: String,
+        /// The round trip that was asked for.
+        rtt_ns: u64,
+        /// The shortest round trip that was measured.
+        least_rtt_ns: u64,
+        rate_bit_per_s: Option<u64>,
+        /// Why nothing better delays.
+        why_not_better: Vec<String>,
+    },
+    /// A server that waits before it answers: `application`.
+    Application {
+        kind: String,
+        /// How long it waits.
+        rtt_ns: u64,
+        /// Which part of a transfer takes the time that it would over such a path.
+        valid_for: String,
+        /// Why no path delays.
+        why_not_better: Vec<String>,
+    },
+    /// What there is without being made: `loopback`, `url`.
+    Real { kind: String },
+}
+
+impl RouteDetails {
+    /// The round trip that was asked for, ns.
+    pub(crate) fn asked_ns(&self) -> Option<u64> {
+        match self {
+            Self::Emulated { rtt_ns, .. } | Self::Application { rtt_ns, .. } => Some(*rtt_ns),
+            Self::Real { .. } => None,
+        }
+    }
+
+    /// The first reason why nothing better delays.
+    pub(crate) fn why_not_better(&self) -> Option<&str> {
+        match self {
+            Self::Emulated { why_not_better, .. } | Self::Application { why_not_better, .. } => {
+                why_not_better.first().map(String::as_str)
+            }
+            Self::Real { .. } => None,
+        }
+    }
+}
+
 /// Requests and connections to that server come no faster than one in this time, and are so many a point: nobody's server is loaded.
 pub(crate) const NAMED_PAUSE_S: f64 = 0.1;
 /// About what one of them takes, with the pause before it, s.
@@ -68,9 +141,9 @@ pub(crate) fn named_count(env: &Env) -> u32 {
     env.settings.profile.of([1, 2, 4])
 }
 
-/// The plan of a point, with no more blocks than that server may be asked.
-pub(crate) fn politely(planned: Planned) -> Planned {
-    let most_blocks = if is_named(&planned.point) { NAMED_MOST_BLOCKS } else { planned.most_blocks };
+/// The plan of a point, with no more blocks than that server may be asked where it is the one that is asked.
+pub(crate) fn politely<P>(is_named: bool, planned: Planned<P>) -> Planned<P> {
+    let most_blocks = if is_named { NAMED_MOST_BLOCKS } else { planned.most_blocks };
     Planned { most_blocks, ..planned }
 }
 
@@ -105,11 +178,11 @@ fn whole(value: f64) -> u64 {
     value.round() as u64
 }
 
-/// The values of a point's `path` that this run has, what was asked for first.
-pub(crate) fn paths(settings: &Settings) -> Vec<&'static str> {
-    let named = settings.url.is_some().then_some(NAMED);
-    let emulated = matches!(path_asked(settings), Ok(Some(_))).then_some(EMULATED);
-    named.into_iter().chain(emulated).chain([LOOPBACK]).collect()
+/// The paths that this run has, what was asked for first.
+pub(crate) fn paths(settings: &Settings) -> Vec<PathKind> {
+    let named = settings.url.is_some().then_some(PathKind::Url);
+    let emulated = matches!(path_asked(settings), Ok(Some(_))).then_some(PathKind::Emulated);
+    named.into_iter().chain(emulated).chain([PathKind::Loopback]).collect()
 }
 
 /// Whether probes with a client and a server in processes of their own can run. `here` is whether they were written for this system.

@@ -7,12 +7,11 @@ use std::time::Duration;
 
 use latlab_harness::{Env, ProbeError, answer_parent};
 use latlab_net::PathSpec;
-use latlab_net::delay::{Established, Path, SERVER};
+use latlab_net::delay::{Established, Kind, Path, SERVER};
 use serde::{Deserialize, Serialize};
-use serde_json::{Value, json};
 
 use super::side::{Place, Side, failed};
-use super::{EMULATED, LOOPBACK, NAMED, Seats, path_asked};
+use super::{EMULATED, LOOPBACK, NAMED, RouteDetails, Seats, path_asked};
 use latlab_probes_shared::linux::run_on;
 
 /// A path that is tried twice, by netem and by the line, is looked at for a fifth of a second each.
@@ -148,23 +147,27 @@ impl Route {
         }
     }
 
-    /// For a record's findings, as `route`: kind, what was asked for, what was measured, why nothing better delays.
-    pub(crate) fn findings(&self) -> Value {
+    /// For a record's details, as `route`: kind, what was asked for, what was measured, why nothing better delays.
+    pub(crate) fn details(&self) -> RouteDetails {
         match &self.path {
-            Path::Real => json!({ "kind": self.name() }),
-            Path::Emulated(spec, path) => json!({
-                "kind": path.kind,
-                "rtt_ns": spec.rtt_us * 1000,
-                "least_rtt_ns": path.least_rtt_ns,
-                "rate_bit_per_s": spec.rate_bit_per_s,
-                "why_not_better": path.why_not_better,
-            }),
-            Path::Application { rtt_us, why_not_better } => json!({
-                "kind": "application",
-                "rtt_ns": rtt_us * 1000,
-                "valid_for": "time to first byte only",
-                "why_not_better": [why_not_better],
-            }),
+            Path::Real => RouteDetails::Real { kind: self.name().to_owned() },
+            Path::Emulated(spec, path) => RouteDetails::Emulated {
+                kind: match path.kind {
+                    Kind::Netem => "netem",
+                    Kind::DelayLine => "delay-line",
+                }
+                .to_owned(),
+                rtt_ns: spec.rtt_us * 1000,
+                least_rtt_ns: path.least_rtt_ns,
+                rate_bit_per_s: spec.rate_bit_per_s,
+                why_not_better: path.why_not_better.clone(),
+            },
+            Path::Application { rtt_us, why_not_better } => RouteDetails::Application {
+                kind: "application".to_owned(),
+                rtt_ns: rtt_us * 1000,
+                valid_for: "time to first byte only".to_owned(),
+                why_not_better: vec![why_not_better.clone()],
+            },
         }
     }
 }

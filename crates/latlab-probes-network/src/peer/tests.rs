@@ -48,8 +48,9 @@ mod on_linux {
         assert!(!route.delays_packets());
         let label = route.label().expect("it is emulated");
         assert!(label.contains("valid for time to first byte only"), "{label}");
-        assert_eq!(route.findings()["kind"], "application");
-        assert!(!route.findings()["why_not_better"][0].is_null());
+        let details = route.details();
+        assert!(matches!(details, RouteDetails::Application { rtt_ns: 10_000_000, .. }), "{details:?}");
+        assert!(details.why_not_better().is_some());
 
         let mut server = WebServer::start(&env, &route).expect("the loopback can be listened on");
         let text = format!("http://{}/bytes/1000", server.address);

@@ -1,56 +1,68 @@
-use super::*;
-use crate::peer::LOOPBACK;
+#[cfg(target_os = "linux")]
+use latlab_harness::Session as _;
+use latlab_harness::{PointFields as _, PointResult, Support};
 use latlab_probes_testing as testing;
 
-fn result(path: &str, operation: &str, p50: f64, findings: Option<Value>) -> PointResult {
-    PointResult {
-        findings,
-        ..PointResult::new(
-            Point { path: Some(path.to_owned()), operation: Some(operation.to_owned()), ..Point::default() },
-            p50,
-        )
-    }
+use super::*;
+
+fn figure(path: PathKind, operation: Phase, p50: f64, details: Option<Opened>) -> Figure<Connect> {
+    let point = Opening { operation, path };
+    Figure { point, details, result: PointResult::new(point.to_point(), p50) }
 }
 
 #[test]
 fn a_path_is_compared_with_what_was_asked() {
-    let mut env = testing::env(64 << 20);
-    env.settings.delay_ms = Some(20.0);
-    let found = json!({ "least_ns": 20_200_000, "route": { "rtt_ns": 20_000_000 } });
-    let results = [
-        result(EMULATED, TCP, 20.4e6, Some(found)),
-        result(EMULATED, TLS, 21e6, None),
-        result(LOOPBACK, RESOLVE, 2e5, None),
-        result(LOOPBACK, TCP, 5e4, Some(json!({ "least_ns": 30_000, "route": { "kind": "loopback" } }))),
+    let far = Opened {
+        route: RouteDetails::Emulated {
+            kind: "netem".to_owned(),
+            rtt_ns: 20_000_000,
+            least_rtt_ns: 20_100_000,
+            rate_bit_per_s: None,
+            why_not_better: Vec::new(),
+        },
+        least_ns: 20_200_000.into(),
+    };
+    let route = RouteDetails::Real { kind: "loopback".to_owned() };
+    let near = Opened { route: route.clone(), least_ns: 30_000.into() };
+    let figures = [
+        figure(PathKind::Emulated, Phase::Tcp, 20.4e6, Some(far)),
+        figure(PathKind::Emulated, Phase::Tls, 21e6, None),
+        figure(PathKind::Loopback, Phase::Resolve, 2e5, None),
+        figure(PathKind::Loopback, Phase::Tcp, 5e4, Some(near)),
     ];
-    let records = Connect.conclude(&testing::header(&env), &results);
-    let rows = &records[0].findings.as_ref().expect("findings")["paths"];
-    assert_eq!(rows[0]["least_over_asked"], json!(1.01));
-    assert_eq!(rows[0]["secured_ns"], json!(41.4e6));
-    assert!(rows[0]["resolve_ns"].is_null() && rows[1]["least_over_asked"].is_null());
-    assert!(Connect.conclude(&testing::header(&env), &[]).is_empty());
+    let header = testing::header(&testing::env(64 << 20));
+    let paths = Connect.conclude(&header, &figures).expect("findings").paths;
+    assert_eq!(paths[0].least_over_asked, Some(1.01));
+    assert_eq!(paths[0].secured_ns, Some(41.4e6));
+    assert_eq!((paths[0].resolve_ns, paths[1].least_over_asked), (None, None));
+    assert_eq!(paths[1].route, Some(route));
+    assert!(Connect.conclude(&header, &[]).is_none());
+}
+
+#[test]
+fn a_route_is_read_as_it_was_written() {
+    let routes = [
+        r#"{"kind":"delay-line","least_rtt_ns":2,"rate_bit_per_s":null,"rtt_ns":1,"why_not_better":["a"]}"#,
+        r#"{"kind":"application","rtt_ns":1,"valid_for":"little","why_not_better":["b"]}"#,
+        r#"{"kind":"url"}"#,
+    ];
+    for text in routes {
+        let details: RouteDetails = serde_json::from_str(text).expect("a route");
+        assert_eq!(serde_json::to_value(&details).expect("JSON").to_string(), text);
+        assert_eq!(details.asked_ns().is_some(), details.why_not_better().is_some());
+    }
 }
 
 #[test]
 fn one_cpu_is_enough_and_is_said() {
-    let env = testing::env_of_one_cpu(64 << 20);
-    if work::HERE {
-        assert!(matches!(Connect.supports(&env), Support::Degraded(_)));
-    }
-    assert!(Connect.memory_bytes(&env) <= env.memory_bytes);
-    assert!(Connect.points(&env).iter().all(|planned| planned.block_s < 0.1));
-    let mut env = env;
+    let mut env = testing::env_of_one_cpu(64 << 20);
+    let plan = Connect.plan(&env);
+    assert_eq!(matches!(plan.support, Support::Degraded(_)), work::HERE);
+    assert!(plan.memory_bytes <= env.memory_bytes);
+    assert_eq!(plan.points.len(), if work::HERE { 3 } else { 0 });
+    assert!(plan.points.iter().all(|planned| planned.block_s < 0.1));
     env.child = None;
-    assert!(matches!(Connect.supports(&env), Support::No(_)));
-}
-
-#[test]
-#[cfg(target_os = "linux")]
-fn every_kind_is_proved_on_one_block() {
-    let env = testing::env(64 << 20);
-    let points = Connect.points(&env);
-    assert_eq!(points.len(), 3);
-    testing::assert_proved(&Connect, &env, &points);
+    assert!(matches!(Connect.plan(&env).support, Support::No(_)));
 }
 
 /// A child with threads can keep no path.
@@ -59,9 +71,9 @@ fn every_kind_is_proved_on_one_block() {
 fn a_handshake_that_no_path_delays_is_not_measured_as_if_one_did() {
     let mut env = testing::env_of_threads(64 << 20);
     env.settings.delay_ms = Some(5.0);
-    let points = Connect.points(&env);
-    let mut session = Connect.open(&env, &points).expect("a session");
-    let reason = session.select(&points[0].point).expect_err("a server that waits").to_string();
+    let mut session = Connect.open(&env, &[]).expect("a session");
+    let reason =
+        session.select(&Connect.plan(&env).points[0].point).expect_err("a server that waits").to_string();
     assert!(reason.contains("delays no handshake"), "{reason}");
     assert!(reason.contains("namespace"), "{reason}");
 }
@@ -71,7 +83,7 @@ fn a_handshake_that_no_path_delays_is_not_measured_as_if_one_did() {
 fn a_connection_that_the_server_never_saw_is_noticed() {
     let env = testing::env(64 << 20);
     let mut pairs = crate::peer::Pairs::new(&env);
-    let pair = pairs.on(LOOPBACK).expect("a client and a server");
+    let pair = pairs.on(crate::peer::LOOPBACK).expect("a client and a server");
     pair.connections = 1;
     assert!(!pair.counted().expect("our own").ok);
     pair.connections = 0;

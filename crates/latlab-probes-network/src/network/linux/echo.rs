@@ -91,6 +91,53 @@ pub(crate) struct Ask {
     pub(crate) cpu: u32,
 }
 
+/// A sum of which each part may be unknown, and then the sum is.
+#[derive(Clone, Copy)]
+pub(crate) struct Sum(pub(crate) Option<u64>);
+
+impl Default for Sum {
+    fn default() -> Self {
+        Self(Some(0))
+    }
+}
+
+impl Sum {
+    pub(crate) fn add(&mut self, part: Option<u64>) {
+        self.0 = self.0.zip(part).map(|(earlier, own)| earlier + own);
+    }
+}
+
+/// What both sides counted in all visits.
+#[derive(Default)]
+pub(crate) struct Served {
+    /// Messages sent, warming up included.
+    pub(crate) sent: u64,
+    pub(crate) messages: u64,
+    pub(crate) bytes: u64,
+    /// The server's thread could go elsewhere once.
+    pub(crate) strayed: bool,
+    pub(crate) switches: Sum,
+}
+
+impl Served {
+    pub(crate) fn of<'a>(visits: impl Iterator<Item = &'a (u64, Counts)>) -> Self {
+        let mut all = Self::default();
+        for (requests, counts) in visits {
+            all.sent += requests;
+            all.messages += counts.messages;
+            all.bytes += counts.bytes;
+            all.strayed |= !counts.kept_to_its_cpu;
+            all.switches.add(counts.switches);
+        }
+        all
+    }
+
+    /// Of the server's thread in a round trip.
+    pub(crate) fn switches_each(&self) -> Option<f64> {
+        Some(self.switches.0? as f64 / self.messages.max(1) as f64)
+    }
+}
+
 /// A connection, and its server, which is ended when this is dropped.
 pub(crate) struct Echo<'env> {
     env: &'env Env,

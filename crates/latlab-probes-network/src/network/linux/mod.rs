@@ -14,7 +14,7 @@ use latlab_net::NetError;
 use latlab_net::echo::{Address, Transport as Carrier};
 
 use super::Transport;
-pub(crate) use echo::{Ask, Echo, serve_echoes};
+pub(crate) use echo::{Ask, Echo, Served, Sum, serve_echoes};
 pub(crate) use load::{Agreement, Ends, Load, Shape, serve_streams};
 pub(crate) use middle::{at_quantile, estimate, median};
 pub(crate) use reach::{Reach, serve_sockets};

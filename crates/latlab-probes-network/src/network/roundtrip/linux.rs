@@ -8,7 +8,7 @@ use latlab_net::echo::{Counts, Waiting};
 use latlab_record::{Check, Work};
 
 use super::{IDLING_S, Placement, RoundTrip, Sides, Trip, WARM};
-use crate::network::linux::{Ask, Echo, Visits, ip, median};
+use crate::network::linux::{Ask, Echo, Served, Sum, Visits, ip, median};
 use crate::peer::Route;
 use latlab_probes_shared::linux::{Pinned, Task, runs_only_on, switches, thread_id};
 use latlab_probes_shared::other_cpu;
@@ -56,48 +56,6 @@ pub struct Evidence {
     /// Round trips of sleepers just after other work, ns.
     just_after_work: Vec<f64>,
     address: Option<IpAddr>,
-}
-
-/// A sum of which each part may be unknown, and then the sum is.
-#[derive(Clone, Copy)]
-struct Sum(Option<u64>);
-
-impl Default for Sum {
-    fn default() -> Self {
-        Self(Some(0))
-    }
-}
-
-impl Sum {
-    fn add(&mut self, part: Option<u64>) {
-        self.0 = self.0.zip(part).map(|(earlier, own)| earlier + own);
-    }
-}
-
-/// What both sides counted in all visits.
-#[derive(Default)]
-struct Served {
-    /// Messages sent, warming up included.
-    sent: u64,
-    messages: u64,
-    bytes: u64,
-    /// The server's thread could go elsewhere once.
-    strayed: bool,
-    switches: Sum,
-}
-
-impl Served {
-    fn of<'a>(visits: impl Iterator<Item = &'a (u64, Counts)>) -> Self {
-        let mut all = Self::default();
-        for (requests, counts) in visits {
-            all.sent += requests;
-            all.messages += counts.messages;
-            all.bytes += counts.bytes;
-            all.strayed |= !counts.kept_to_its_cpu;
-            all.switches.add(counts.switches);
-        }
-        all
-    }
 }
 
 /// A client, and a server in a child process.
@@ -274,12 +232,6 @@ impl latlab_harness::Session<RoundTrip> for Session<'_> {
             work: Work { bytes: evidence.timed * 2 * point.message_bytes as u64, ..Work::default() },
             ..Proof::of(checks).with(sides).by("socket")
         }
-    }
-}
-
-impl Served {
-    fn switches_each(&self) -> Option<f64> {
-        Some(self.switches.0? as f64 / self.messages.max(1) as f64)
     }
 }
 

@@ -360,7 +360,7 @@ impl AnySession for Transfers<'_> {
         };
         let mut checks = vec![found.whole()];
         checks.extend(pair.counted());
-        let asked_ns = pair.route.findings()["rtt_ns"].as_u64().unwrap_or(0);
+        let asked_ns = pair.route.details().asked_ns().unwrap_or(0);
         if point.path.as_deref() == Some(EMULATED) && pair.route.delays_packets() {
             let least_ns = found.least_ns.unwrap_or(0);
             checks.push(Check {
@@ -380,7 +380,7 @@ impl AnySession for Transfers<'_> {
             }
             of_sweep(found)
         };
-        findings["route"] = pair.route.findings();
+        findings["route"] = json!(pair.route.details());
         findings["libraries"] = self.libraries.clone();
         if let Some(server) = &pair.server {
             findings["congestion_control"] = json!(server.congestion_control);
